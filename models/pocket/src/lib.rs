@@ -1,1 +1,15 @@
-//! Under construction.
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+/// The model's name, as programs show it.
+pub const NAME: &str = "pocket";
+
+/// The files of the model folder, by name: a whole Hugging Face folder, the weights in bf16.
+pub const FILES: &[(&str, &[u8])] = &[
+    ("config.json", include_bytes!("../model/config.json")),
+    ("generation_config.json", include_bytes!("../model/generation_config.json")),
+    ("tokenizer.json", include_bytes!("../model/tokenizer.json")),
+    ("tokenizer_config.json", include_bytes!("../model/tokenizer_config.json")),
+    ("chat_template.jinja", include_bytes!("../model/chat_template.jinja")),
+    ("model.safetensors", include_bytes!("../model/model.safetensors")),
+];
