@@ -1,0 +1,205 @@
+//! Doc comments: the text before the first heading, and the list under `# Arguments`.
+
+use syn::{Attribute, Error, Expr, ExprLit, Lit, Meta, Result};
+
+/// A function's doc comment, taken apart.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct FunctionDocs {
+    /// The text before the first heading: paragraphs on one line each, a blank line between them.
+    pub(crate) description: String,
+    /// Name and text of the items under `# Arguments`, in their order.
+    pub(crate) arguments: Vec<(String, String)>,
+}
+
+impl FunctionDocs {
+    pub(crate) fn parse(attributes: &[Attribute]) -> Result<Self> {
+        let text = text(attributes);
+        let is_heading = |line: &&str| line.starts_with('#');
+        let before: Vec<&str> = text.lines().take_while(|line| !is_heading(line)).collect();
+        let listed: Vec<&str> = text
+            .lines()
+            .skip_while(|line| !is_arguments_heading(line))
+            .skip(1)
+            .take_while(|line| !is_heading(line))
+            .collect();
+        let arguments = items(&listed).map_err(|message| match attributes.first() {
+            Some(attribute) => Error::new_spanned(attribute, message),
+            None => Error::new(proc_macro2::Span::call_site(), message),
+        })?;
+        Ok(Self { description: paragraphs(&before), arguments })
+    }
+}
+
+/// The text of a doc comment as one description.
+pub(crate) fn description(attributes: &[Attribute]) -> String {
+    let text = text(attributes);
+    paragraphs(&text.lines().collect::<Vec<_>>())
+}
+
+pub(crate) fn is_doc(attribute: &Attribute) -> bool {
+    attribute.path().is_ident("doc")
+}
+
+/// Takes `(choices: ["a", "b"])` off the end of a description.
+pub(crate) fn split_choices(description: &str) -> std::result::Result<(String, Vec<String>), String> {
+    const MARK: &str = "(choices:";
+    let Some((text, list)) = description.rsplit_once(MARK).filter(|(_, list)| list.ends_with(')')) else {
+        return Ok((description.to_owned(), Vec::new()));
+    };
+    let list = list[..list.len() - 1].trim();
+    let wrong = || format!("`{MARK} {list})` is not a list of strings: write `(choices: [\"a\", \"b\"])`");
+    let array: syn::ExprArray = syn::parse_str(list).map_err(|_| wrong())?;
+    let choices = array.elems.iter().map(|element| match element {
+        Expr::Lit(ExprLit { lit: Lit::Str(choice), .. }) => Ok(choice.value()),
+        _ => Err(wrong()),
+    });
+    let choices = choices.collect::<std::result::Result<Vec<_>, _>>()?;
+    if choices.is_empty() {
+        return Err(wrong());
+    }
+    Ok((text.trim_end().to_owned(), choices))
+}
+
+/// The comment's lines, each without the space that follows `///`.
+fn text(attributes: &[Attribute]) -> String {
+    let mut lines = Vec::new();
+    for attribute in attributes.iter().filter(|attribute| is_doc(attribute)) {
+        if let Meta::NameValue(pair) = &attribute.meta
+            && let Expr::Lit(ExprLit { lit: Lit::Str(line), .. }) = &pair.value
+        {
+            let line = line.value();
+            lines.extend(
+                line.lines().map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end().to_owned()),
+            );
+            if line.is_empty() {
+                lines.push(String::new());
+            }
+        }
+    }
+    lines.join("\n")
+}
+
+fn is_arguments_heading(line: &str) -> bool {
+    line.starts_with('#') && line.trim_start_matches('#').trim().eq_ignore_ascii_case("arguments")
+}
+
+fn paragraphs(lines: &[&str]) -> String {
+    let paragraphs = lines.split(|line| line.trim().is_empty()).filter(|lines| !lines.is_empty());
+    paragraphs.map(join).collect::<Vec<_>>().join("\n\n")
+}
+
+fn join(lines: &[&str]) -> String {
+    lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
+}
+
+/// The items of a Markdown list; lines that follow an item without a bullet go on with it.
+fn items(lines: &[&str]) -> std::result::Result<Vec<(String, String)>, String> {
+    let mut items: Vec<(String, String)> = Vec::new();
+    for line in lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty()) {
+        match (line.strip_prefix("- ").or_else(|| line.strip_prefix("* ")), items.last_mut()) {
+            (Some(item), _) => items.push(name_and_text(item).ok_or_else(|| wrong_item(line))?),
+            (None, Some((_, text))) => {
+                text.push(' ');
+                text.push_str(line);
+            }
+            (None, None) => return Err(wrong_item(line)),
+        }
+    }
+    Ok(items)
+}
+
+fn name_and_text(item: &str) -> Option<(String, String)> {
+    let (name, text) = item.split_once(':')?;
+    let name = name.trim().trim_matches('`');
+    let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    is_name.then(|| (name.to_owned(), text.trim().to_owned()))
+}
+
+fn wrong_item(line: &str) -> String {
+    format!("under `# Arguments`, `{line}` is not an item: write ``- `name`: what it is``")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syn::{ItemFn, parse_quote};
+
+    fn docs(function: ItemFn) -> FunctionDocs {
+        FunctionDocs::parse(&function.attrs).expect("docs that can be read")
+    }
+
+    #[test]
+    fn description_ends_at_the_first_heading_and_paragraphs_are_lines() {
+        let docs = docs(parse_quote! {
+            /// Multiply a
+            /// and b.
+            ///
+            /// Exactly.
+            ///
+            /// # Panics
+            /// Never.
+            fn multiply() {}
+        });
+        assert_eq!(docs.description, "Multiply a and b.\n\nExactly.");
+        assert_eq!(docs.arguments, []);
+    }
+
+    #[test]
+    fn items_under_arguments_are_read_with_their_continuation_lines() {
+        let docs = docs(parse_quote! {
+            /// Multiply.
+            ///
+            /// # Arguments
+            ///
+            /// - `a`: first int,
+            ///   a factor
+            /// * b: second: int
+            ///
+            /// # Errors
+            /// - none: here
+            fn multiply() {}
+        });
+        let expected = [("a", "first int, a factor"), ("b", "second: int")];
+        assert_eq!(docs.arguments, expected.map(|(name, text)| (name.to_owned(), text.to_owned())));
+    }
+
+    #[test]
+    fn a_block_comment_reads_like_line_comments() {
+        let docs = docs(parse_quote! {
+            #[doc = " Adds.\n\n # Arguments\n - `a`: one"]
+            fn add() {}
+        });
+        assert_eq!(docs.description, "Adds.");
+        assert_eq!(docs.arguments, [("a".to_owned(), "one".to_owned())]);
+    }
+
+    #[test]
+    fn a_line_under_arguments_that_is_no_item_is_an_error() {
+        for line in ["first int", "- the first int", "- `a b`: two names"] {
+            let text = format!("Adds.\n\n# Arguments\n{line}");
+            let function: ItemFn = parse_quote! { #[doc = #text] fn add() {} };
+            let error = FunctionDocs::parse(&function.attrs).expect_err(line);
+            assert!(error.to_string().contains("write ``- `name`: what it is``"), "{error}");
+        }
+    }
+
+    #[test]
+    fn choices_are_split_off_the_end_only() {
+        let (text, choices) =
+            split_choices("The unit. (choices: [\"celsius\", \"fahrenheit\"])").expect("a list");
+        assert_eq!(
+            (text.as_str(), choices),
+            ("The unit.", vec!["celsius".to_owned(), "fahrenheit".to_owned()])
+        );
+        let (text, choices) = split_choices("(choices: [\"a\"]) and more").expect("no list at the end");
+        assert_eq!((text.as_str(), choices), ("(choices: [\"a\"]) and more", vec![]));
+    }
+
+    #[test]
+    fn choices_that_are_no_strings_are_an_error() {
+        for wrong in ["(choices: [])", "(choices: [1, 2])", "(choices: a, b)"] {
+            let message = split_choices(wrong).expect_err(wrong);
+            assert!(message.contains("write `(choices: [\"a\", \"b\"])`"), "{message}");
+        }
+    }
+}

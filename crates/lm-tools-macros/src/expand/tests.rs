@@ -1,0 +1,200 @@
+use super::*;
+use quote::ToTokens;
+use syn::{Item, parse_quote};
+
+fn expand(item: TokenStream) -> String {
+    tool(TokenStream::new(), item).to_string()
+}
+
+/// The tokens as one string, so that expected code can be written as code.
+fn code(tokens: TokenStream) -> String {
+    tokens.to_string()
+}
+
+#[test]
+fn the_function_stays_and_loses_only_the_docs_of_its_arguments() {
+    let expanded = tool(
+        TokenStream::new(),
+        quote! {
+            /// Multiply a and b.
+            #[inline]
+            pub fn multiply(#[doc = " first int"] mut a: i64, b: i64) -> i64 { a *= b; a }
+        },
+    );
+    let file: syn::File = syn::parse2(expanded).expect("items");
+    let expected: ItemFn = parse_quote! {
+        /// Multiply a and b.
+        #[inline]
+        pub fn multiply(mut a: i64, b: i64) -> i64 { a *= b; a }
+    };
+    assert_eq!(file.items[0].to_token_stream().to_string(), expected.to_token_stream().to_string());
+    assert!(matches!(&file.items[1], Item::Struct(tool) if tool.ident == "multiply"));
+}
+
+#[test]
+fn docs_types_and_names_reach_the_declaration() {
+    let expanded = expand(quote! {
+        /// Get the temperature.
+        ///
+        /// # Arguments
+        /// - `unit`: The unit. (choices: ["celsius", "fahrenheit"])
+        fn temperature(#[doc = " The place."] r#in: String, unit: Option<String>) -> f64 { 22.0 }
+    });
+    for part in [
+        quote!(Declaration::new("temperature", "Get the temperature.")),
+        quote!(.required::<String>("in", "The place.", &[])),
+        quote!(.optional::<String>("unit", "The unit.", &["celsius", "fahrenheit"])),
+        quote!(Given::new(arguments, &["in", "unit"])),
+        quote!(value(temperature(arguments.required("in")?, arguments.optional("unit")?))),
+    ] {
+        assert!(expanded.contains(&code(part.clone())), "{part} is not in {expanded}");
+    }
+}
+
+#[test]
+fn options_replace_name_and_description() {
+    let options = quote!(name = "get-time", description = "The time.");
+    let expanded = tool(
+        options,
+        quote!(
+            fn now() -> String {
+                String::new()
+            }
+        ),
+    )
+    .to_string();
+    assert!(expanded.contains(&code(quote!(Declaration::new("get-time", "The time.")))), "{expanded}");
+}
+
+#[test]
+fn a_result_is_told_from_a_value_by_the_name_of_its_type() {
+    for (output, outcome) in [
+        (quote!(-> Result<i64, String>), "result"),
+        (quote!(-> anyhow::Result<i64>), "result"),
+        (quote!(-> i64), "value"),
+        (quote!(), "value"),
+    ] {
+        let expanded = expand(quote!(#[doc = "D"] fn f() #output { todo!() }));
+        let call = format!("__private :: {outcome} (f ())");
+        assert!(expanded.contains(&call), "{call} is not in {expanded}");
+    }
+}
+
+#[test]
+fn misuse_says_what_to_write_instead() {
+    for (item, advice) in [
+        (
+            quote!(
+                struct Multiply;
+            ),
+            "`tool` stands on a function",
+        ),
+        (
+            quote!(
+                fn f() {}
+            ),
+            "write a doc comment on the function",
+        ),
+        (
+            quote!(
+                #[doc = "D"]
+                async fn f() {}
+            ),
+            "write a plain `fn`",
+        ),
+        (
+            quote!(
+                #[doc = "D"]
+                unsafe fn f() {}
+            ),
+            "cannot be `unsafe`",
+        ),
+        (
+            quote!(
+                #[doc = "D"]
+                fn f<T>(a: T) {}
+            ),
+            "concrete types in place of generics",
+        ),
+        (
+            quote!(
+                #[doc = "D"]
+                fn f(a: impl Into<String>) {}
+            ),
+            "concrete type in place of `impl`",
+        ),
+        (
+            quote!(
+                #[doc = "D"]
+                fn f(&self) {}
+            ),
+            "implement `lm_tools::Tool`",
+        ),
+        (
+            quote!(
+                #[doc = "D"]
+                fn f((a, b): (i64, i64)) {}
+            ),
+            "take it by name",
+        ),
+        (
+            quote!(
+                #[doc = "D"]
+                fn f(_: i64) {}
+            ),
+            "take it by name",
+        ),
+        (
+            quote!(
+                #[doc = "D"]
+                fn f(a: &str) {}
+            ),
+            "take `String` in place of `&str`",
+        ),
+        (
+            quote!(
+                #[doc = "D\n# Arguments\n- `b`: gone"]
+                fn f(a: i64) {}
+            ),
+            "no argument of this function",
+        ),
+        (
+            quote!(
+                #[doc = "D\n# Arguments\n- `a`: x"]
+                fn f(#[doc = "y"] a: i64) {}
+            ),
+            "described twice",
+        ),
+        (
+            quote!(
+                #[doc = "D"]
+                fn f(#[doc = "(choices: [1])"] a: i64) {}
+            ),
+            "not a list of strings",
+        ),
+    ] {
+        let expanded = expand(item.clone());
+        assert!(expanded.contains("compile_error"), "{item}: {expanded}");
+        assert!(expanded.replace("\\\"", "\"").contains(advice), "{item}: {expanded}");
+    }
+}
+
+#[test]
+fn wrong_options_are_errors() {
+    for (options, advice) in [
+        (quote!(title = "x"), "unknown option"),
+        (quote!(name = "two words"), "1 to 64 ASCII"),
+        (quote!(name = ""), "1 to 64 ASCII"),
+        (quote!(name = "a", name = "b"), "given twice"),
+    ] {
+        let expanded = tool(
+            options.clone(),
+            quote!(
+                #[doc = "D"]
+                fn f() {}
+            ),
+        )
+        .to_string();
+        assert!(expanded.contains(advice), "{options}: {expanded}");
+    }
+}

@@ -1,0 +1,152 @@
+//! The arguments and the result of a function that is to be a tool.
+
+use crate::docs;
+use proc_macro2::{Ident, Span};
+use syn::ext::IdentExt;
+use syn::spanned::Spanned;
+use syn::{
+    Error, FnArg, GenericArgument, ItemFn, Pat, PatType, PathArguments, Result, ReturnType, Signature, Type,
+};
+
+/// One argument as the model sees it.
+pub(crate) struct Argument {
+    pub(crate) name: String,
+    pub(crate) span: Span,
+    /// The declared type: `T` for an `Option<T>`.
+    pub(crate) ty: Type,
+    pub(crate) presence: Presence,
+    pub(crate) description: String,
+    pub(crate) choices: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Presence {
+    Required,
+    Optional,
+}
+
+/// What the function gives back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Outcome {
+    Value,
+    Result,
+}
+
+/// Reads the arguments and takes their doc comments off, which rustc allows nowhere but under a macro.
+pub(crate) fn arguments(function: &mut ItemFn) -> Result<Vec<Argument>> {
+    check(&function.sig)?;
+    let mut arguments = Vec::new();
+    let mut errors: Option<Error> = None;
+    for input in &mut function.sig.inputs {
+        match argument(input) {
+            Ok(argument) => arguments.push(argument),
+            Err(error) => combine(&mut errors, error),
+        }
+    }
+    errors.map_or(Ok(arguments), Err)
+}
+
+pub(crate) fn outcome(signature: &Signature) -> Outcome {
+    match &signature.output {
+        ReturnType::Type(_, ty) if last_segment(ty).is_some_and(|s| s.ident == "Result") => Outcome::Result,
+        _ => Outcome::Value,
+    }
+}
+
+pub(crate) fn combine(errors: &mut Option<Error>, error: Error) {
+    match errors {
+        Some(errors) => errors.combine(error),
+        None => *errors = Some(error),
+    }
+}
+
+fn check(signature: &Signature) -> Result<()> {
+    let wrong: [(Option<Span>, &str); 4] = [
+        (
+            signature.asyncness.map(|token| token.span()),
+            "a tool is called from a blocking loop: write a plain `fn` and wait for the future inside it",
+        ),
+        (signature.unsafety.map(|token| token.span()), "a model calls this function: it cannot be `unsafe`"),
+        (
+            (!signature.generics.params.is_empty()).then(|| signature.generics.span()),
+            "a declaration names one type for each argument: write the concrete types in place of generics",
+        ),
+        (signature.variadic.as_ref().map(Spanned::span), "a tool's arguments have names: no variadics"),
+    ];
+    let mut errors = None;
+    for (span, message) in wrong {
+        if let Some(span) = span {
+            combine(&mut errors, Error::new(span, message));
+        }
+    }
+    errors.map_or(Ok(()), Err)
+}
+
+fn argument(input: &mut FnArg) -> Result<Argument> {
+    let typed = match input {
+        FnArg::Typed(typed) => typed,
+        FnArg::Receiver(receiver) => {
+            let message =
+                "a tool is a free function: implement `lm_tools::Tool` for the type that keeps the state";
+            return Err(Error::new_spanned(receiver, message));
+        }
+    };
+    let ident = name(typed)?;
+    let name = ident.unraw().to_string();
+    let (ty, presence) = match option_inner(&typed.ty) {
+        Some(inner) => (inner, Presence::Optional),
+        None => ((*typed.ty).clone(), Presence::Required),
+    };
+    check_type(&ty)?;
+    let (description, choices) = docs::split_choices(&docs::description(&typed.attrs))
+        .map_err(|message| Error::new_spanned(&typed.pat, message))?;
+    typed.attrs.retain(|attribute| !docs::is_doc(attribute));
+    Ok(Argument { name, span: ident.span(), ty, presence, description, choices })
+}
+
+fn name(typed: &PatType) -> Result<Ident> {
+    match &*typed.pat {
+        Pat::Ident(pattern) if pattern.by_ref.is_none() && pattern.subpat.is_none() => {
+            Ok(pattern.ident.clone())
+        }
+        pattern => {
+            let message =
+                "the model needs a name for this argument: take it by name and match inside the function";
+            Err(Error::new_spanned(pattern, message))
+        }
+    }
+}
+
+fn check_type(ty: &Type) -> Result<()> {
+    match ty {
+        Type::Reference(_) => Err(Error::new_spanned(
+            ty,
+            "a tool owns its arguments: take `String` in place of `&str`, `Vec<T>` in place of `&[T]`",
+        )),
+        Type::ImplTrait(_) => Err(Error::new_spanned(
+            ty,
+            "a declaration names one type for each argument: write the concrete type in place of `impl`",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn last_segment(ty: &Type) -> Option<&syn::PathSegment> {
+    match ty {
+        Type::Path(path) => path.path.segments.last(),
+        Type::Group(group) => last_segment(&group.elem),
+        Type::Paren(paren) => last_segment(&paren.elem),
+        _ => None,
+    }
+}
+
+fn option_inner(ty: &Type) -> Option<Type> {
+    let segment = last_segment(ty).filter(|segment| segment.ident == "Option")?;
+    match &segment.arguments {
+        PathArguments::AngleBracketed(list) => match list.args.first() {
+            Some(GenericArgument::Type(inner)) if list.args.len() == 1 => Some(inner.clone()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
