@@ -3,6 +3,7 @@
     python evaluate.py                                  # the shipped model on the generated eval split
     python evaluate.py --documented                     # the flows of documented.json
     python evaluate.py --cases cases.jsonl              # written conversations
+    python evaluate.py --write ../eval                  # what `lm evaluate` reads, in place of scoring
     python evaluate.py --model runs/pocket/checkpoint   # another checkpoint
 
 A call counts when names and arguments equal the expected ones; an answer to a written case counts when it calls
@@ -16,7 +17,7 @@ import json
 import random
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -79,13 +80,22 @@ def turns_of(conversation: Case) -> Iterator[Case]:
 
 
 def eval_split(count: int, seed: int) -> Iterator[Case]:
-    """The turns of ``count`` generated conversations."""
+    """``count`` generated conversations."""
     rng = random.Random(seed)
     while count:
         c = generate.conversation(rng, "eval")
         if not c["thinking"]:
-            yield from turns_of(c)
+            yield c
             count -= 1
+
+
+def write(conversations: Iterable[Case], path: Path) -> None:
+    """One conversation a line, with the skill that each of the assistant's turns shows."""
+    lines = []
+    for c in conversations:
+        skills = [t["skill"] for t in turns_of(c)]
+        lines.append(json.dumps({"skills": skills, "tools": c["tools"], "messages": c["messages"]}, ensure_ascii=False))
+    path.write_text("\n".join(lines) + "\n")
 
 
 def main() -> None:
@@ -97,7 +107,12 @@ def main() -> None:
     p.add_argument("--seed", type=int, default=5)
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--failures", type=Path, help="write what went wrong here")
+    p.add_argument("--write", type=Path, help="write the eval split and the documented flows to this folder, and stop")
     args = p.parse_args()
+    if args.write:
+        write(eval_split(args.count, args.seed), args.write / "eval.jsonl")
+        write(generate.DOCUMENTED, args.write / "documented.jsonl")
+        return
     torch.set_num_threads(args.threads)
     tokenizer = AutoTokenizer.from_pretrained(args.model)
     model = AutoModelForCausalLM.from_pretrained(args.model, dtype=torch.float32).eval()
@@ -106,7 +121,7 @@ def main() -> None:
         if args.cases
         else [t for c in generate.DOCUMENTED for t in turns_of(c)]
         if args.documented
-        else list(eval_split(args.count, args.seed))
+        else [t for c in eval_split(args.count, args.seed) for t in turns_of(c)]
     )
     score: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     failures = []
