@@ -1,1 +1,18 @@
-//! Under construction.
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod error;
+mod event;
+mod families;
+mod message_builder;
+mod parser;
+mod plain_text;
+mod processor;
+
+pub use error::{Error, Result};
+pub use event::{ProcessorEvent, REASONING};
+pub use families::{ALL, Family, detect};
+pub use lm_template::{Message, ToolCall, ToolSpec, Value};
+pub use message_builder::MessageBuilder;
+pub use parser::{OnMalformed, OutputParser, ParserOptions};
+pub use processor::ModelDataProcessor;

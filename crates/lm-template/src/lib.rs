@@ -1,1 +1,26 @@
-//! Under construction.
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod content;
+mod error;
+mod media;
+mod message;
+mod preface;
+mod prompt;
+mod role;
+mod shape;
+mod template;
+mod tool_call;
+mod tool_spec;
+
+pub use content::{Content, Part};
+pub use error::{Error, Result};
+pub use media::{Media, MediaSource};
+pub use message::{Message, messages_from_json};
+pub use preface::Preface;
+pub use prompt::{Prompt, Segment, SegmentKind};
+pub use role::Role;
+pub use serde_json::{Map, Value};
+pub use template::{GenerationPrompt, PromptTemplate, RenderInput};
+pub use tool_call::ToolCall;
+pub use tool_spec::ToolSpec;

@@ -1,0 +1,28 @@
+//! What a processor refuses.
+
+/// The result of this crate's functions.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// A message the model cannot be given, or output that is not what it claims to be.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A message carries a part of a kind the model cannot read.
+    #[error("part {index} of the message is of type `{part}`, which {processor} models cannot read")]
+    UnsupportedPart {
+        /// The part's type, such as `image`.
+        part: String,
+        /// Its place in the message, from 0.
+        index: usize,
+        /// The processor's name.
+        processor: &'static str,
+    },
+    /// The model began a tool call that is not one.
+    #[error("malformed tool call: {reason}")]
+    MalformedToolCall {
+        /// The model's text, markers included.
+        text: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}

@@ -1,0 +1,53 @@
+//! What a parser makes of a model's text.
+
+use lm_template::ToolCall;
+
+/// The channel of reasoning, whatever a family calls it.
+pub const REASONING: &str = "reasoning";
+
+/// A piece of a model's output, with its meaning.
+///
+/// A call is [`ToolCallStarted`](Self::ToolCallStarted), then fragments whose concatenation is the text of its
+/// arguments, then [`ToolCall`](Self::ToolCall); or, when it turns out not to be one,
+/// [`Malformed`](Self::Malformed) (or [`Text`](Self::Text), as the options say) in the last one's place.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum ProcessorEvent {
+    /// Text of the answer, never empty.
+    Text(String),
+    /// Text of a channel beside the answer, never empty.
+    Channel {
+        /// The channel's name, such as [`REASONING`].
+        name: String,
+        /// The text.
+        text: String,
+    },
+    /// A call has begun.
+    ToolCallStarted {
+        /// The call's number within the reply, from 0.
+        index: usize,
+        /// The tool, when the model names it before the arguments.
+        name: Option<String>,
+    },
+    /// More of a call's arguments.
+    ToolCallArguments {
+        /// The call's number within the reply.
+        index: usize,
+        /// Text as the model wrote it, never empty.
+        fragment: String,
+    },
+    /// A call is complete. Whether its tool exists and its arguments fit is not checked here.
+    ToolCall {
+        /// The call's number within the reply.
+        index: usize,
+        /// The call; without an id when the model gives none.
+        call: ToolCall,
+    },
+    /// What began as a call is not one.
+    Malformed {
+        /// The model's text, markers included.
+        text: String,
+        /// What is wrong with it.
+        error: String,
+    },
+}

@@ -1,0 +1,64 @@
+//! One model family's dialect.
+
+use lm_template::{Content, Message, Part, ToolSpec, Value};
+
+use crate::error::{Error, Result};
+use crate::message_builder::MessageBuilder;
+use crate::parser::{OutputParser, ParserOptions};
+
+/// One model family's dialect: how messages and tools enter its template, and how its text is read.
+pub trait ModelDataProcessor: Send + Sync {
+    /// The family's name.
+    fn name(&self) -> &'static str;
+
+    /// The declared tools as the template's `tools`; null when there are none.
+    fn format_tools(&self, tools: &[ToolSpec]) -> Value {
+        if tools.is_empty() { Value::Null } else { tools.iter().map(ToolSpec::to_function_json).collect() }
+    }
+
+    /// A message as an element of the template's `messages`.
+    ///
+    /// # Errors
+    /// [`Error::UnsupportedPart`] for an image or a sound, when the family reads none.
+    fn message_to_template_input(&self, message: &Message) -> Result<Value> {
+        text_only(message, self.name())
+    }
+
+    /// Whether a prompt that ends with `tail` leaves the reasoning channel open.
+    fn opens_reasoning(&self, tail: &str) -> bool {
+        let _ = tail;
+        false
+    }
+
+    /// A parser for one reply.
+    fn parser(&self, options: &ParserOptions) -> Box<dyn OutputParser>;
+
+    /// Reads a whole reply: the streaming parser fed once.
+    ///
+    /// # Errors
+    /// [`Error::MalformedToolCall`], unless the options ask for text.
+    fn to_message(&self, text: &str, options: &ParserOptions) -> Result<Message> {
+        let mut parser = self.parser(options);
+        let mut builder = MessageBuilder::default();
+        parser.push(text).into_iter().try_for_each(|event| builder.push(event))?;
+        parser.finish().into_iter().try_for_each(|event| builder.push(event))?;
+        Ok(builder.finish())
+    }
+}
+
+/// A message for a model that reads text only. A list of one text part becomes the text itself: most templates of
+/// such models know no lists.
+fn text_only(message: &Message, processor: &'static str) -> Result<Value> {
+    for (index, part) in message.content.parts().iter().enumerate() {
+        if matches!(part, Part::Image(_) | Part::Audio(_)) {
+            return Err(Error::UnsupportedPart { part: part.kind().to_owned(), index, processor });
+        }
+    }
+    let mut message = message.clone();
+    if let Content::Parts(parts) = &message.content
+        && parts.iter().all(|part| part.as_text().is_some())
+    {
+        message.content = Content::Text(message.content.text());
+    }
+    Ok(message.to_json())
+}

@@ -1,0 +1,185 @@
+//! What a message says.
+
+use serde_json::{Map, Value, json};
+
+use crate::error::{Error, Result, json_type};
+use crate::media::Media;
+use crate::role::Role;
+
+/// What a message says.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Content {
+    /// Nothing, as beside tool calls.
+    #[default]
+    None,
+    /// Plain text.
+    Text(String),
+    /// Text, images and sound, in order.
+    Parts(Vec<Part>),
+    /// A tool's result that is neither text nor parts.
+    Json(Value),
+}
+
+/// One piece of a message's content.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Part {
+    /// Text.
+    Text(String),
+    /// An image.
+    Image(Media),
+    /// Sound.
+    Audio(Media),
+    /// A part of another type, or a text part with more keys than its text: kept as it came.
+    Other(Value),
+}
+
+impl Content {
+    /// All text of the content, parts joined without a separator; a JSON result as its text.
+    pub fn text(&self) -> String {
+        match self {
+            Content::None => String::new(),
+            Content::Text(text) => text.clone(),
+            Content::Parts(parts) => parts.iter().filter_map(Part::as_text).collect(),
+            Content::Json(value) => value.to_string(),
+        }
+    }
+
+    /// The parts, none for a content without parts.
+    pub fn parts(&self) -> &[Part] {
+        match self {
+            Content::Parts(parts) => parts,
+            _ => &[],
+        }
+    }
+
+    /// Whether there is nothing to say: no content, empty text, or no part.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Content::None => true,
+            Content::Text(text) => text.is_empty(),
+            Content::Parts(parts) => parts.is_empty(),
+            Content::Json(_) => false,
+        }
+    }
+
+    pub(crate) fn read(value: Value, role: &Role, at: &str) -> Result<Self> {
+        match value {
+            Value::Null => Ok(Content::None),
+            Value::String(text) => Ok(Content::Text(text)),
+            value if *role == Role::Tool && !looks_like_parts(&value) => Ok(Content::Json(value)),
+            Value::Array(items) => {
+                let read = |(index, item)| Part::read(item, &format!("{at}[{index}]"));
+                items.into_iter().enumerate().map(read).collect::<Result<_>>().map(Content::Parts)
+            }
+            value @ Value::Object(_) => Ok(Content::Parts(vec![Part::read(value, at)?])),
+            other => Err(Error::WrongType {
+                at: at.to_owned(),
+                expected: "text, a part, or a list of parts",
+                got: json_type(&other),
+            }),
+        }
+    }
+
+    pub(crate) fn to_json(&self) -> Value {
+        match self {
+            Content::None => Value::Null,
+            Content::Text(text) => text.as_str().into(),
+            Content::Parts(parts) => parts.iter().map(Part::to_json).collect(),
+            Content::Json(value) => value.clone(),
+        }
+    }
+}
+
+/// A tool may answer with any JSON; it answered with parts only when every item carries a part's type.
+fn looks_like_parts(value: &Value) -> bool {
+    let is_part = |item: &Value| {
+        let kind = item.get("type").and_then(Value::as_str);
+        matches!(kind, Some("text" | "image" | "image_url" | "audio" | "input_audio" | "tool_response"))
+    };
+    match value {
+        Value::Array(items) => !items.is_empty() && items.iter().all(is_part),
+        value => is_part(value),
+    }
+}
+
+impl Part {
+    /// The text of a text part, also of one with more keys than its text.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Part::Text(text) => Some(text),
+            Part::Other(value) if value.get("type")? == "text" => value.get("text")?.as_str(),
+            _ => None,
+        }
+    }
+
+    /// The name of the part's type: `text`, `image`, `audio`, or what the part itself says.
+    pub fn kind(&self) -> &str {
+        match self {
+            Part::Text(_) => "text",
+            Part::Image(_) => "image",
+            Part::Audio(_) => "audio",
+            Part::Other(value) => value.get("type").and_then(Value::as_str).unwrap_or("unknown"),
+        }
+    }
+
+    fn read(value: Value, at: &str) -> Result<Self> {
+        match value {
+            Value::String(text) => Ok(Part::Text(text)),
+            Value::Object(object) => Self::read_object(object, at),
+            other => Err(Error::WrongType {
+                at: at.to_owned(),
+                expected: "a part (an object) or a string",
+                got: json_type(&other),
+            }),
+        }
+    }
+
+    fn read_object(mut object: Map<String, Value>, at: &str) -> Result<Self> {
+        match object.get("type").and_then(Value::as_str) {
+            Some("image") => Ok(Part::Image(Media::read(object, "image", at)?)),
+            Some("audio") => Ok(Part::Audio(Media::read(object, "audio", at)?)),
+            Some("text") => match object.get_mut("text").map(Value::take) {
+                Some(Value::String(text)) if object.len() == 2 => Ok(Part::Text(text)),
+                Some(text @ Value::String(_)) => {
+                    object.insert("text".to_owned(), text);
+                    Ok(Part::Other(Value::Object(object)))
+                }
+                Some(other) => Err(Error::WrongType {
+                    at: format!("{at}.text"),
+                    expected: "a string",
+                    got: json_type(&other),
+                }),
+                None => Err(Error::MissingKey { at: at.to_owned(), key: "text" }),
+            },
+            _ => Ok(Part::Other(Value::Object(object))),
+        }
+    }
+
+    /// The part as JSON.
+    pub fn to_json(&self) -> Value {
+        match self {
+            Part::Text(text) => json!({"type": "text", "text": text}),
+            Part::Image(media) => media.to_json("image"),
+            Part::Audio(media) => media.to_json("audio"),
+            Part::Other(value) => value.clone(),
+        }
+    }
+}
+
+impl From<&str> for Content {
+    fn from(text: &str) -> Self {
+        Content::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Content::Text(text)
+    }
+}
+
+impl From<Vec<Part>> for Content {
+    fn from(parts: Vec<Part>) -> Self {
+        Content::Parts(parts)
+    }
+}

@@ -1,0 +1,79 @@
+//! Images and sound inside a message.
+
+use std::path::PathBuf;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Result, json_type};
+use crate::shape::Shape;
+
+const KNOWN: [&str; 3] = ["type", "path", "blob"];
+
+/// Where the bytes of an image or a sound are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MediaSource {
+    /// In a file. The file is not opened here.
+    Path(PathBuf),
+    /// In the message; base64 in JSON.
+    Blob(Vec<u8>),
+}
+
+/// An image or a sound as it stands in a message: where its bytes are, and the part's other keys.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Media {
+    /// Where the bytes are.
+    pub source: MediaSource,
+    shape: Shape,
+}
+
+impl Media {
+    /// Bytes that are in a file.
+    pub fn from_path(path: impl Into<PathBuf>) -> Self {
+        Self { source: MediaSource::Path(path.into()), shape: Shape::new(&KNOWN) }
+    }
+
+    /// Bytes that are in the message itself.
+    pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Self {
+        Self { source: MediaSource::Blob(bytes.into()), shape: Shape::new(&KNOWN) }
+    }
+
+    /// The value of a key other than `type`, `path` and `blob`.
+    pub fn extra(&self, key: &str) -> Option<&Value> {
+        self.shape.get(key)
+    }
+
+    pub(crate) fn read(object: Map<String, Value>, part: &'static str, at: &str) -> Result<Self> {
+        let (shape, [_, path, blob]) = Shape::split(object, &KNOWN);
+        let text = |value: Value, key: &str| match value {
+            Value::String(text) => Ok(text),
+            other => Err(Error::WrongType {
+                at: format!("{at}.{key}"),
+                expected: "a string",
+                got: json_type(&other),
+            }),
+        };
+        let source = match (path, blob) {
+            (Some(path), None) => MediaSource::Path(text(path, "path")?.into()),
+            (None, Some(blob)) => {
+                let bytes = STANDARD.decode(text(blob, "blob")?);
+                let wrong = |error: base64::DecodeError| Error::Base64 {
+                    at: format!("{at}.blob"),
+                    reason: error.to_string(),
+                };
+                MediaSource::Blob(bytes.map_err(wrong)?)
+            }
+            _ => return Err(Error::MediaSource { at: at.to_owned(), part }),
+        };
+        Ok(Self { source, shape })
+    }
+
+    pub(crate) fn to_json(&self, part: &'static str) -> Value {
+        let (path, blob) = match &self.source {
+            MediaSource::Path(path) => (Some(path.to_string_lossy().into_owned().into()), None),
+            MediaSource::Blob(bytes) => (None, Some(STANDARD.encode(bytes).into())),
+        };
+        Value::Object(self.shape.fill([("type", Some(part.into())), ("path", path), ("blob", blob)]))
+    }
+}

@@ -1,0 +1,224 @@
+//! One message of a conversation, and its JSON form.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use crate::content::Content;
+use crate::error::{Error, Result, json_type};
+use crate::role::Role;
+use crate::shape::Shape;
+use crate::tool_call::{ToolCall, expect_object, expect_string};
+
+const KNOWN: [&str; 6] = ["role", "reasoning_content", "content", "tool_calls", "tool_call_id", "name"];
+
+/// One message of a conversation.
+///
+/// JSON in and out keeps unknown keys and the order of keys. These spellings are read and written in one form: role
+/// `model` becomes `assistant`, a single part becomes a list of one, a bare string in a list of parts becomes a text
+/// part, and role `tool_call` (a list of calls as content) becomes an assistant message with `tool_calls`.
+///
+/// ```
+/// use lm_template::Message;
+/// use serde_json::json;
+///
+/// let message = Message::from_json(json!({"role": "user", "content": "Hello", "mood": "curious"}))?;
+/// assert_eq!(message.content.text(), "Hello");
+/// assert_eq!(message.extra("mood"), Some(&json!("curious")));
+/// assert_eq!(message, Message::from_json(message.to_json())?);
+/// # Ok::<(), lm_template::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Message {
+    /// Who it is from.
+    pub role: Role,
+    /// What it says.
+    pub content: Content,
+    /// The tools an assistant's message calls, in order.
+    pub tool_calls: Vec<ToolCall>,
+    /// The call that a tool's message answers.
+    pub tool_call_id: Option<String>,
+    /// The name of the tool or of the speaker.
+    pub name: Option<String>,
+    /// What an assistant's message was reasoned from.
+    pub reasoning_content: Option<String>,
+    shape: Shape,
+}
+
+impl Default for Message {
+    fn default() -> Self {
+        Self::new(Role::User, Content::None)
+    }
+}
+
+impl Message {
+    /// A message of any role.
+    pub fn new(role: Role, content: impl Into<Content>) -> Self {
+        Self {
+            role,
+            content: content.into(),
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            name: None,
+            reasoning_content: None,
+            shape: Shape::new(&KNOWN),
+        }
+    }
+
+    /// A message from the user.
+    pub fn user(content: impl Into<Content>) -> Self {
+        Self::new(Role::User, content)
+    }
+
+    /// A system message.
+    pub fn system(content: impl Into<Content>) -> Self {
+        Self::new(Role::System, content)
+    }
+
+    /// A message from the model.
+    pub fn assistant(content: impl Into<Content>) -> Self {
+        Self::new(Role::Assistant, content)
+    }
+
+    /// A message from the model that calls tools and says nothing.
+    pub fn tool_calls(calls: Vec<ToolCall>) -> Self {
+        Self { tool_calls: calls, ..Self::new(Role::Assistant, Content::None) }
+    }
+
+    /// The result of a call: text when `result` is a string, JSON otherwise.
+    pub fn tool(call_id: Option<&str>, name: impl Into<String>, result: Value) -> Self {
+        let content = match result {
+            Value::String(text) => Content::Text(text),
+            other => Content::Json(other),
+        };
+        let (tool_call_id, name) = (call_id.map(str::to_owned), Some(name.into()));
+        Self { tool_call_id, name, ..Self::new(Role::Tool, content) }
+    }
+
+    /// The value of a key this crate has no field for.
+    pub fn extra(&self, key: &str) -> Option<&Value> {
+        self.shape.get(key)
+    }
+
+    /// Sets a key this crate has no field for; templates see it. Keys that have a field are left alone.
+    pub fn set_extra(&mut self, key: impl Into<String>, value: Value) {
+        self.shape.set(key.into(), value);
+    }
+
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// When `role` is missing, a key has the wrong type, or an image or audio part has no readable source.
+    pub fn from_json(value: Value) -> Result<Self> {
+        Self::read(value, "message")
+    }
+
+    fn read(value: Value, at: &str) -> Result<Self> {
+        let (shape, fields) = Shape::split(expect_object(value, at)?, &KNOWN);
+        let [role, reasoning, content, calls, call_id, name] = fields;
+        let role = role.ok_or_else(|| Error::MissingKey { at: at.to_owned(), key: "role" })?;
+        let role = expect_string(role, at, "role")?;
+        let optional = |value: Option<Value>, key| match value {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => expect_string(value, at, key).map(Some),
+        };
+        let mut message = Self {
+            role: Role::from(role.as_str()),
+            content: Content::None,
+            tool_calls: read_calls(calls.unwrap_or_default(), &format!("{at}.tool_calls"))?,
+            tool_call_id: optional(call_id, "tool_call_id")?,
+            name: optional(name, "name")?,
+            reasoning_content: optional(reasoning, "reasoning_content")?,
+            shape,
+        };
+        let content = content.unwrap_or_default();
+        if role == "tool_call" {
+            message.read_calls_as_content(content, &format!("{at}.content"))?;
+        } else {
+            message.content = Content::read(content, &message.role, &format!("{at}.content"))?;
+        }
+        Ok(message)
+    }
+
+    /// Role `tool_call`: the content lists the calls, as JSON or as its text; `tool_calls` wins when both are there.
+    fn read_calls_as_content(&mut self, content: Value, at: &str) -> Result<()> {
+        self.role = Role::Assistant;
+        let calls = match content {
+            Value::String(text) => serde_json::from_str(&text)
+                .map_err(|error| Error::ArgumentsText { at: at.to_owned(), reason: error.to_string() })?,
+            other => other,
+        };
+        let calls = if calls.is_object() { Value::Array(vec![calls]) } else { calls };
+        let calls = read_calls(calls, at)?;
+        if self.tool_calls.is_empty() {
+            self.tool_calls = calls;
+        }
+        Ok(())
+    }
+
+    /// The message as JSON: the keys that were read in their order, then those that were added.
+    pub fn to_json(&self) -> Value {
+        let kept =
+            |key: &str, value: Option<Value>| value.or_else(|| self.shape.has(key).then_some(Value::Null));
+        let text = |value: &Option<String>| value.as_deref().map(Value::from);
+        let calls = || Value::Array(self.tool_calls.iter().map(ToolCall::to_json).collect());
+        let content = Some(self.content.to_json()).filter(|content| !content.is_null());
+        let calls = (!self.tool_calls.is_empty()).then(calls);
+        Value::Object(self.shape.fill([
+            ("role", Some(self.role.as_str().into())),
+            ("reasoning_content", kept("reasoning_content", text(&self.reasoning_content))),
+            ("content", kept("content", content)),
+            ("tool_calls", calls.or_else(|| self.shape.has("tool_calls").then(|| Value::Array(Vec::new())))),
+            ("tool_call_id", kept("tool_call_id", text(&self.tool_call_id))),
+            ("name", kept("name", text(&self.name))),
+        ]))
+    }
+}
+
+fn read_calls(value: Value, at: &str) -> Result<Vec<ToolCall>> {
+    match value {
+        Value::Null => Ok(Vec::new()),
+        Value::Array(calls) => calls
+            .into_iter()
+            .enumerate()
+            .map(|(i, call)| ToolCall::read(call, &format!("{at}[{i}]")))
+            .collect(),
+        other => {
+            Err(Error::WrongType { at: at.to_owned(), expected: "an array of calls", got: json_type(&other) })
+        }
+    }
+}
+
+/// Reads a message argument: one message, an array of messages, or plain text (a message from the user).
+///
+/// # Errors
+/// When the value is none of these, or a message cannot be read; the path in the error names the message.
+pub fn messages_from_json(value: Value) -> Result<Vec<Message>> {
+    match value {
+        Value::String(text) => Ok(vec![Message::user(text)]),
+        value @ Value::Object(_) => Ok(vec![Message::from_json(value)?]),
+        Value::Array(items) => {
+            let read = |(index, item)| match item {
+                Value::String(text) => Ok(Message::user(text)),
+                item => Message::read(item, &format!("messages[{index}]")),
+            };
+            items.into_iter().enumerate().map(read).collect()
+        }
+        other => Err(Error::WrongType {
+            at: "messages".to_owned(),
+            expected: "a message, an array of messages, or text",
+            got: json_type(&other),
+        }),
+    }
+}
+
+impl Serialize for Message {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        self.to_json().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Message {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        Self::from_json(Value::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}

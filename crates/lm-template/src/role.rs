@@ -1,0 +1,54 @@
+//! Who a message is from.
+
+use std::fmt;
+
+/// Who a message is from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub enum Role {
+    /// The person.
+    #[default]
+    User,
+    /// The model. Read from `assistant` and `model`, written `assistant`.
+    Assistant,
+    /// Instructions for the whole conversation.
+    System,
+    /// Instructions of the application, for models that tell them from the system's.
+    Developer,
+    /// A tool's result.
+    Tool,
+    /// Any other role, as it was written; whether it is allowed is the template's business.
+    Other(String),
+}
+
+impl Role {
+    /// The name that stands in JSON and in templates.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::System => "system",
+            Role::Developer => "developer",
+            Role::Tool => "tool",
+            Role::Other(name) => name,
+        }
+    }
+}
+
+impl From<&str> for Role {
+    fn from(name: &str) -> Self {
+        match name {
+            "user" => Role::User,
+            "assistant" | "model" => Role::Assistant,
+            "system" => Role::System,
+            "developer" => Role::Developer,
+            "tool" => Role::Tool,
+            other => Role::Other(other.to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

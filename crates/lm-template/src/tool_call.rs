@@ -1,0 +1,150 @@
+//! A call of a tool by the model.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Result, json_type};
+use crate::shape::Shape;
+
+const CALL: [&str; 3] = ["id", "type", "function"];
+const FUNCTION: [&str; 2] = ["name", "arguments"];
+
+/// A call of a tool by the model.
+///
+/// JSON: `{"id"?: …, "type": "function", "function": {"name": …, "arguments": {…}}}`; `arguments` is always written
+/// as an object. Also read: the bare form `{"name", "arguments"}`, `args` and `parameters` for `arguments` there, and
+/// arguments that are the JSON text of an object. Unknown keys and the order of keys are kept.
+///
+/// ```
+/// use lm_template::ToolCall;
+/// use serde_json::json;
+///
+/// let call = ToolCall::from_json(json!({"name": "get_weather", "arguments": "{\"location\": \"Paris\"}"}))?;
+/// assert_eq!(call.arguments["location"], "Paris");
+/// assert_eq!(call.to_json()["function"]["name"], "get_weather");
+/// # Ok::<(), lm_template::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolCall {
+    /// Ties the call to its result; none when the model gives none.
+    pub id: Option<String>,
+    /// The tool's name.
+    pub name: String,
+    /// The arguments by name, in the model's order.
+    pub arguments: Map<String, Value>,
+    shape: Shape,
+    function_shape: Shape,
+}
+
+impl ToolCall {
+    /// A call without an id.
+    pub fn new(name: impl Into<String>, arguments: Map<String, Value>) -> Self {
+        let (shape, function_shape) = (Shape::new(&CALL), Shape::new(&FUNCTION));
+        Self { id: None, name: name.into(), arguments, shape, function_shape }
+    }
+
+    /// The same call with an id.
+    pub fn with_id(mut self, id: impl Into<String>) -> Self {
+        self.id = Some(id.into());
+        self
+    }
+
+    /// Reads a call in one of the forms named above.
+    ///
+    /// # Errors
+    /// When the name is missing, a key has the wrong type, or arguments in text form are not a JSON object.
+    pub fn from_json(value: Value) -> Result<Self> {
+        Self::read(value, "tool_call")
+    }
+
+    pub(crate) fn read(value: Value, at: &str) -> Result<Self> {
+        let object = expect_object(value, at)?;
+        if object.contains_key("function") {
+            let (shape, [id, _, function]) = Shape::split(object, &CALL);
+            let at = format!("{at}.function");
+            let (function_shape, [name, arguments]) =
+                Shape::split(expect_object(function.unwrap_or_default(), &at)?, &FUNCTION);
+            let (name, arguments) = (read_name(name, &at)?, read_arguments(arguments, &at)?);
+            return Ok(Self { id: read_id(id, &at)?, name, arguments, shape, function_shape });
+        }
+        let mut object = object;
+        let arguments =
+            ["arguments", "args", "parameters"].into_iter().find_map(|key| object.shift_remove(key));
+        let (name, id) = (object.shift_remove("name"), object.shift_remove("id"));
+        let mut call = Self::new(read_name(name, at)?, read_arguments(arguments, at)?);
+        call.id = read_id(id, at)?;
+        object.into_iter().for_each(|(key, value)| call.shape.set(key, value));
+        Ok(call)
+    }
+
+    /// The call as JSON.
+    pub fn to_json(&self) -> Value {
+        let function = self.function_shape.fill([
+            ("name", Some(self.name.as_str().into())),
+            ("arguments", Some(Value::Object(self.arguments.clone()))),
+        ]);
+        let id = self.id.as_deref().map(Value::from);
+        let id = id.or_else(|| self.shape.has("id").then_some(Value::Null));
+        Value::Object(self.shape.fill([
+            ("id", id),
+            ("type", Some("function".into())),
+            ("function", Some(Value::Object(function))),
+        ]))
+    }
+}
+
+pub(crate) fn expect_object(value: Value, at: &str) -> Result<Map<String, Value>> {
+    match value {
+        Value::Object(object) => Ok(object),
+        other => Err(Error::WrongType { at: at.to_owned(), expected: "an object", got: json_type(&other) }),
+    }
+}
+
+pub(crate) fn expect_string(value: Value, at: &str, key: &'static str) -> Result<String> {
+    match value {
+        Value::String(text) => Ok(text),
+        other => {
+            Err(Error::WrongType { at: format!("{at}.{key}"), expected: "a string", got: json_type(&other) })
+        }
+    }
+}
+
+fn read_id(id: Option<Value>, at: &str) -> Result<Option<String>> {
+    match id {
+        None | Some(Value::Null) => Ok(None),
+        Some(id) => expect_string(id, at, "id").map(Some),
+    }
+}
+
+/// Some clients quote the name twice; no tool's name holds quotes, so one pair is taken off.
+fn read_name(name: Option<Value>, at: &str) -> Result<String> {
+    let name = name.ok_or_else(|| Error::MissingKey { at: at.to_owned(), key: "name" })?;
+    let name = expect_string(name, at, "name")?;
+    match name.strip_prefix('"').and_then(|name| name.strip_suffix('"')) {
+        Some(inner) => Ok(inner.to_owned()),
+        None => Ok(name),
+    }
+}
+
+fn read_arguments(arguments: Option<Value>, at: &str) -> Result<Map<String, Value>> {
+    let at = || format!("{at}.arguments");
+    match arguments {
+        None | Some(Value::Null) => Ok(Map::new()),
+        Some(Value::String(text)) if text.trim().is_empty() => Ok(Map::new()),
+        Some(Value::String(text)) => serde_json::from_str(&text)
+            .map_err(|error| Error::ArgumentsText { at: at(), reason: error.to_string() }),
+        Some(value) => expect_object(value, &at()),
+    }
+}
+
+impl Serialize for ToolCall {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        self.to_json().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolCall {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        Self::from_json(Value::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}

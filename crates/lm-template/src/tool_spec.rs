@@ -1,0 +1,105 @@
+//! A tool as it is declared to the model.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value, json};
+
+use crate::error::{Error, Result};
+use crate::tool_call::{expect_object, expect_string};
+
+/// A tool as it is declared to the model: its name, what it does, and the JSON schema of its arguments.
+///
+/// Read from `{"name", "description", "parameters"}` and from `{"type": "function", "function": {…}}`; both are
+/// written as they came.
+///
+/// ```
+/// use lm_template::ToolSpec;
+/// use serde_json::json;
+///
+/// let spec = ToolSpec::from_json(json!({"name": "current_time", "description": "The time."}))?;
+/// assert_eq!(spec.to_function_json()["function"]["name"], "current_time");
+/// # Ok::<(), lm_template::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSpec {
+    name: String,
+    description: String,
+    parameters: Value,
+    json: Map<String, Value>,
+}
+
+impl ToolSpec {
+    /// A declaration; `parameters` is a JSON schema of type `object`.
+    pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: Value) -> Self {
+        let (name, description) = (name.into(), description.into());
+        let mut json = Map::new();
+        json.insert("type".to_owned(), "function".into());
+        let function = json!({"name": name, "description": description, "parameters": parameters});
+        json.insert("function".to_owned(), function);
+        Self { name, description, parameters, json }
+    }
+
+    /// Reads a declaration in either form.
+    ///
+    /// # Errors
+    /// When it is not an object, or name or description are not strings.
+    pub fn from_json(value: Value) -> Result<Self> {
+        let json = expect_object(value, "tool")?;
+        let function = match json.get("function") {
+            Some(function) => expect_object(function.clone(), "tool.function")?,
+            None => json.clone(),
+        };
+        let name = function.get("name").cloned();
+        let name = name.ok_or_else(|| Error::MissingKey { at: "tool".to_owned(), key: "name" })?;
+        let name = expect_string(name, "tool", "name")?;
+        let description = match function.get("description") {
+            None | Some(Value::Null) => String::new(),
+            Some(text) => expect_string(text.clone(), "tool", "description")?,
+        };
+        let parameters = function.get("parameters").cloned().unwrap_or_default();
+        Ok(Self { name, description, parameters, json })
+    }
+
+    /// The tool's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the tool does; empty when the declaration does not say.
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// The JSON schema of the arguments; null when the tool takes none.
+    pub fn parameters(&self) -> &Value {
+        &self.parameters
+    }
+
+    /// The declaration in the form it was read, key for key.
+    pub fn to_json(&self) -> Value {
+        Value::Object(self.json.clone())
+    }
+
+    /// The declaration as `{"type": "function", "function": {…}}`, the form most models were trained with.
+    pub fn to_function_json(&self) -> Value {
+        if self.json.contains_key("function") {
+            return self.to_json();
+        }
+        let mut function = self.json.clone();
+        if function.get("type").is_some_and(|kind| kind == "function") {
+            function.shift_remove("type");
+        }
+        json!({"type": "function", "function": function})
+    }
+}
+
+impl Serialize for ToolSpec {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        self.json.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ToolSpec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        Self::from_json(Value::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
