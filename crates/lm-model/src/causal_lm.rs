@@ -1,0 +1,58 @@
+//! The one door to a model: a forward pass over a ragged batch.
+
+use crate::{Batch, Device, Embeddings, KvPool, Logits, Result, TokenId, WeightFormat};
+
+/// A decoder that turns a ragged batch into logits over a paged KV pool.
+///
+/// Sampling, prompts and sessions are above it; prefill and decode steps, ids and embedding rows, one sequence or
+/// many all go through [`CausalLm::forward`].
+pub trait CausalLm: Send + Sync {
+    /// What the model is.
+    fn info(&self) -> &ModelInfo;
+
+    /// A pool of `num_pages` pages of [`crate::PAGE_LEN`] tokens, empty, on the model's device.
+    ///
+    /// # Errors
+    /// When the device is not compiled in or cannot hold the pool.
+    fn new_cache(&self, num_pages: usize) -> Result<KvPool>;
+
+    /// Bytes of one page over all layers.
+    fn cache_bytes_per_page(&self) -> usize;
+
+    /// Runs every sequence's new rows, writes their keys and values to the cache and returns the wanted logits.
+    ///
+    /// A sequence's logits do not depend on the other sequences of the batch, nor on how its rows are split over calls.
+    ///
+    /// # Errors
+    /// [`crate::Error::Batch`] when a sequence cannot run; then `cache` is as it was.
+    fn forward(&self, batch: &Batch, cache: &mut KvPool) -> Result<Logits>;
+
+    /// The embedding rows that [`CausalLm::forward`] looks up for `ids`, scaling included.
+    ///
+    /// # Errors
+    /// [`crate::Error::Batch`] (sequence 0) for an id that the embedding does not have.
+    fn embed(&self, ids: &[TokenId]) -> Result<Embeddings>;
+}
+
+/// Facts about a loaded model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelInfo {
+    /// `model_type` of the config: `qwen3`, `llama`, ...
+    pub architecture: String,
+    /// Most slots and highest position (exclusive) of a sequence.
+    pub context_len: usize,
+    /// Width of an embedding row.
+    pub hidden_size: usize,
+    /// Number of decoder layers.
+    pub num_layers: usize,
+    /// Width of a row of logits; can exceed the tokenizer's vocabulary.
+    pub logits_width: usize,
+    /// Number of weights, shared ones counted once.
+    pub parameters: u64,
+    /// Bytes that the weights take in memory as loaded.
+    pub weight_bytes: u64,
+    /// Where it runs.
+    pub device: Device,
+    /// Format of the linear weights.
+    pub format: WeightFormat,
+}

@@ -1,0 +1,269 @@
+//! Errors of this crate: facts about files, tensors and batches.
+
+/// Result with this crate's [`Error`] unless another is named.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What can go wrong when a model is opened, loaded or run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file that a model needs is not there.
+    #[error("{location} has no {file}")]
+    MissingFile {
+        /// The model folder.
+        location: String,
+        /// Name of the file inside it.
+        file: String,
+    },
+    /// A file is there and cannot be read.
+    #[error("{file} cannot be read")]
+    Io {
+        /// The file.
+        file: String,
+        /// The system's reason.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file is not the JSON that is expected there.
+    #[error("{file} is not valid")]
+    Json {
+        /// The file.
+        file: String,
+        /// Where and why.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// A file that holds text is not UTF-8.
+    #[error("{file} is not UTF-8 text")]
+    NotText {
+        /// The file.
+        file: String,
+    },
+    /// A key that the architecture needs is absent.
+    #[error("{file} has no key `{key}`")]
+    MissingKey {
+        /// The file.
+        file: String,
+        /// The key, with dots between levels.
+        key: String,
+    },
+    /// A key holds a value that this crate does not implement.
+    #[error("{file}: `{key}` is {value}, supported: {known}")]
+    UnsupportedValue {
+        /// The file.
+        file: String,
+        /// The key, with dots between levels.
+        key: String,
+        /// The value as written.
+        value: String,
+        /// The values that are implemented.
+        known: String,
+    },
+    /// A key holds a value that makes no sense.
+    #[error("{file}: `{key}` is {value}, expected {expected}")]
+    InvalidValue {
+        /// The file.
+        file: String,
+        /// The key, with dots between levels.
+        key: String,
+        /// The value as written.
+        value: String,
+        /// What would be valid.
+        expected: String,
+    },
+    /// A safetensors file whose header and length do not agree, or whose header is not readable.
+    #[error("{file} is not a whole safetensors file: {reason}")]
+    TensorFile {
+        /// The file.
+        file: String,
+        /// What does not fit.
+        reason: String,
+    },
+    /// The shard index names a file outside the model folder.
+    #[error("{file} places tensor {tensor} in {path:?}, expected a file name inside the folder")]
+    ShardPath {
+        /// The index file.
+        file: String,
+        /// The tensor.
+        tensor: String,
+        /// The path as written.
+        path: String,
+    },
+    /// A tensor stands in two files.
+    #[error("tensor {tensor} is in both {first} and {second}")]
+    DuplicateTensor {
+        /// The tensor.
+        tensor: String,
+        /// One file.
+        first: String,
+        /// The other file.
+        second: String,
+    },
+    /// A tensor that the architecture needs is absent.
+    #[error("{location} has no tensor {tensor}")]
+    MissingTensor {
+        /// The model folder.
+        location: String,
+        /// The tensor.
+        tensor: String,
+    },
+    /// A tensor that the architecture does not know.
+    #[error("{file} has tensor {tensor}, which a {architecture} model does not use")]
+    UnexpectedTensor {
+        /// The file.
+        file: String,
+        /// The tensor.
+        tensor: String,
+        /// The model's architecture.
+        architecture: String,
+    },
+    /// A tensor whose shape is not the one that the config asks for.
+    #[error("{file}: tensor {tensor} has shape {got:?}, expected {expected:?}")]
+    TensorShape {
+        /// The file.
+        file: String,
+        /// The tensor.
+        tensor: String,
+        /// The shape that follows from the config.
+        expected: Vec<usize>,
+        /// The shape in the file.
+        got: Vec<usize>,
+    },
+    /// A tensor stored in a type that cannot be loaded.
+    #[error("{file}: tensor {tensor} is stored as {got}, supported: F32, F16, BF16")]
+    TensorDtype {
+        /// The file.
+        file: String,
+        /// The tensor.
+        tensor: String,
+        /// The type in the file.
+        got: String,
+    },
+    /// `tokenizer.json` is not accepted by the tokenizer library.
+    #[error("the tokenizer cannot be used")]
+    Tokenizer(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// `tokenizer.json` asks for something whose exact bytes per token are not known here.
+    #[error("tokenizer.json: {part} is {value}, supported: {known}")]
+    UnsupportedTokenizer {
+        /// Part of the tokenizer.
+        part: &'static str,
+        /// What stands there.
+        value: String,
+        /// What is implemented.
+        known: &'static str,
+    },
+    /// One sequence of a batch cannot run; the cache was not touched.
+    #[error("sequence {sequence} of the batch cannot run")]
+    Batch {
+        /// Index in [`crate::Batch::sequences`].
+        sequence: usize,
+        /// What is wrong with it.
+        #[source]
+        problem: BatchProblem,
+    },
+}
+
+/// What is wrong with one sequence of a [`crate::Batch`].
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BatchProblem {
+    /// It has no new row.
+    #[error("it has no rows")]
+    Empty,
+    /// An id beyond the embedding's rows.
+    #[error("id {id} in row {row}, the embedding has {rows} rows")]
+    UnknownToken {
+        /// The row.
+        row: usize,
+        /// The id.
+        id: u32,
+        /// Number of ids the model knows.
+        rows: usize,
+    },
+    /// Embedding rows of another width than the model's, or not whole rows.
+    #[error("{values} embedding values in rows of {hidden_size}, expected whole rows of {expected}")]
+    EmbeddingWidth {
+        /// Number of values.
+        values: usize,
+        /// Width given.
+        hidden_size: usize,
+        /// The model's hidden size.
+        expected: usize,
+    },
+    /// Not one position for each row.
+    #[error("{positions} positions for {rows} rows")]
+    PositionCount {
+        /// Number of positions.
+        positions: usize,
+        /// Number of rows.
+        rows: usize,
+    },
+    /// A position at or beyond the model's context.
+    #[error("row {row} has position {position}, the context holds {context_len}")]
+    Position {
+        /// The row.
+        row: usize,
+        /// The position.
+        position: u32,
+        /// The model's context.
+        context_len: usize,
+    },
+    /// More slots than the model's context.
+    #[error("{slots} slots are needed, the context holds {context_len}")]
+    ContextFull {
+        /// Cached and new slots.
+        slots: usize,
+        /// The model's context.
+        context_len: usize,
+    },
+    /// A block table that does not cover the cached and new slots.
+    #[error("{pages} pages for {slots} slots, expected {expected}")]
+    BlockTable {
+        /// Pages given.
+        pages: usize,
+        /// Cached and new slots.
+        slots: usize,
+        /// Pages that cover them.
+        expected: usize,
+    },
+    /// A page outside the pool.
+    #[error("page {page}, the pool has {num_pages}")]
+    PageOutsidePool {
+        /// The page.
+        page: u32,
+        /// Pages in the pool.
+        num_pages: usize,
+    },
+    /// A page that gets new rows and is used a second time in the batch.
+    #[error("page {page} gets new rows and is also used by sequence {other}")]
+    SharedPage {
+        /// The page.
+        page: u32,
+        /// The other sequence (or the same one, when its table names the page twice).
+        other: usize,
+    },
+    /// A span that is empty, leaves the rows or overlaps another.
+    #[error("span of rows {start}..{end} is empty, leaves the {rows} rows or overlaps another span")]
+    Span {
+        /// First row.
+        start: usize,
+        /// Row after the last.
+        end: usize,
+        /// Number of rows.
+        rows: usize,
+    },
+    /// Logits wanted of a row that is not there.
+    #[error("logits of row {row} are wanted, it has {rows} rows")]
+    LogitRow {
+        /// The row.
+        row: usize,
+        /// Number of rows.
+        rows: usize,
+    },
+    /// An adapter that is not loaded.
+    #[error("adapter {adapter} is not loaded")]
+    UnknownAdapter {
+        /// The adapter.
+        adapter: u32,
+    },
+}

@@ -1,0 +1,280 @@
+//! Text to ids and ids to exact bytes.
+
+mod added_tokens;
+mod stream_decoder;
+pub(crate) mod token_table;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tokenizers::normalizer::Range as Span;
+use tokenizers::{Model, NormalizedString, Normalizer, OffsetType, PreTokenizedString, PreTokenizer, Token};
+
+use self::added_tokens::AddedTokens;
+pub use self::stream_decoder::StreamDecoder;
+use self::token_table::TokenTable;
+use crate::{Error, Result};
+
+/// Number of a token in a model's vocabulary.
+pub type TokenId = u32;
+
+/// A piece of a prompt: what the template wrote, or what a user or a tool gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextSegment<'a> {
+    /// Text of the template: its added tokens are tokens.
+    Template(&'a str),
+    /// Text from outside: an added token spelled in it is ordinary text.
+    Content(&'a str),
+}
+
+impl<'a> TextSegment<'a> {
+    fn text(self) -> &'a str {
+        match self {
+            Self::Template(text) | Self::Content(text) => text,
+        }
+    }
+}
+
+/// What a token is to the tokenizer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenKind {
+    /// An ordinary entry of the vocabulary.
+    Text,
+    /// An added token that is part of the text, such as `<tool_call>`.
+    Added,
+    /// An added token that steers the model and is left out of text by [`SpecialTokens::Skip`].
+    Special,
+}
+
+/// Whether decoding writes special tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpecialTokens {
+    /// As they are spelled.
+    Keep,
+    /// Not at all.
+    Skip,
+}
+
+/// A model's tokenizer: ids of text, exact bytes of ids.
+///
+/// ```
+/// use lm_model::{SpecialTokens, TextSegment, TokenKind};
+///
+/// let tokenizer = lm_model::testing::tokenizer();
+/// let ids = tokenizer.encode_segments(&[
+///     TextSegment::Template("<|im_start|>user\n"),
+///     TextSegment::Content("What does <|im_end|> do?"),
+/// ])?;
+/// assert_eq!(tokenizer.token_kind(ids[0]), TokenKind::Special);
+/// assert!(ids[1..].iter().all(|&id| tokenizer.token_kind(id) == TokenKind::Text));
+/// assert_eq!(tokenizer.decode(&ids[1..], SpecialTokens::Keep), "user\nWhat does <|im_end|> do?");
+/// # Ok::<(), lm_model::Error>(())
+/// ```
+pub struct Tokenizer {
+    inner: tokenizers::Tokenizer,
+    /// Added tokens looked for in the text as written.
+    written: AddedTokens,
+    /// Added tokens looked for after normalisation.
+    normalized: AddedTokens,
+    table: Arc<TokenTable>,
+    end_ids: Arc<[TokenId]>,
+    logits_width: usize,
+}
+
+impl Tokenizer {
+    /// Reads a `tokenizer.json`. It has no end ids yet; its logits width is its vocabulary size.
+    ///
+    /// Truncation and padding settings of the file are dropped: they belong to training batches.
+    ///
+    /// # Errors
+    /// [`Error::Json`] and [`Error::Tokenizer`] for a file that the tokenizer library does not accept,
+    /// [`Error::UnsupportedTokenizer`] for a decoder whose exact bytes per token are not known, or ids too high.
+    pub fn from_json(json: &[u8]) -> Result<Self> {
+        let mut inner = tokenizers::Tokenizer::from_bytes(json).map_err(Error::Tokenizer)?;
+        inner.with_truncation(None).map_err(Error::Tokenizer)?.with_padding(None);
+        let table = TokenTable::new(json, &inner)?;
+        let (mut written, mut normalized) = (AddedTokens::default(), AddedTokens::default());
+        for (id, token) in inner.get_added_tokens_decoder() {
+            match inner.get_normalizer().filter(|_| token.normalized) {
+                Some(normalizer) => {
+                    let mut pattern = NormalizedString::from(token.content.as_str());
+                    normalizer.normalize(&mut pattern).map_err(Error::Tokenizer)?;
+                    normalized.insert(id, pattern.get().to_owned(), token);
+                }
+                None if token.normalized => normalized.insert(id, token.content.clone(), token),
+                None => written.insert(id, token.content.clone(), token),
+            }
+        }
+        let logits_width = table.len();
+        Ok(Self { inner, written, normalized, table: Arc::new(table), end_ids: Arc::new([]), logits_width })
+    }
+
+    /// Sets the ids that end a reply.
+    #[must_use]
+    pub fn with_end_ids(mut self, ids: impl Into<Arc<[TokenId]>>) -> Self {
+        self.end_ids = ids.into();
+        self
+    }
+
+    /// Sets the width of the model's logits, which can exceed the vocabulary.
+    #[must_use]
+    pub fn with_logits_width(mut self, width: usize) -> Self {
+        self.logits_width = width;
+        self
+    }
+
+    /// Ids of `text`, its added tokens recognised. Nothing is put around it: a template writes its own BOS.
+    ///
+    /// # Errors
+    /// [`Error::Tokenizer`] when the tokenizer library fails on the text.
+    pub fn encode(&self, text: &str) -> Result<Vec<TokenId>> {
+        self.encode_segments(&[TextSegment::Template(text)])
+    }
+
+    /// Ids of the joined segments, where only the template's text can spell an added token.
+    ///
+    /// Ordinary text merges over the borders: where no added token touches content, the ids are those of
+    /// [`Tokenizer::encode`] of the joined text.
+    ///
+    /// # Errors
+    /// [`Error::Tokenizer`] when the tokenizer library fails on the text.
+    pub fn encode_segments(&self, segments: &[TextSegment<'_>]) -> Result<Vec<TokenId>> {
+        let text: String = segments.iter().map(|segment| segment.text()).collect();
+        let template = template_ranges(segments);
+        let in_template = |range: Range<usize>| {
+            let before = template.partition_point(|part| part.end < range.end);
+            template.get(before).is_some_and(|part| part.start <= range.start)
+        };
+        self.encode_where(text, in_template).map_err(Error::Tokenizer)
+    }
+
+    /// The library's pipeline, with added tokens only where `allowed` accepts their bytes of `text`.
+    fn encode_where(
+        &self,
+        text: String,
+        allowed: impl Fn(Range<usize>) -> bool,
+    ) -> tokenizers::Result<Vec<TokenId>> {
+        let mut pieces = PreTokenizedString::from(text);
+        pieces.split(|_, piece| {
+            let found = self.written.find(piece.get(), &allowed);
+            split_at(&piece, found)
+        })?;
+        pieces.split(|_, mut piece| {
+            if let Some(normalizer) = self.inner.get_normalizer() {
+                normalizer.normalize(&mut piece)?;
+            }
+            let found = self.normalized.find(piece.get(), |range| {
+                piece.slice(Span::Normalized(range)).is_some_and(|token| {
+                    let (start, end) = token.offsets_original();
+                    allowed(start..end)
+                })
+            });
+            split_at(&piece, found)
+        })?;
+        if let Some(pre_tokenizer) = self.inner.get_pre_tokenizer() {
+            pre_tokenizer.pre_tokenize(&mut pieces)?;
+        }
+        self.inner.get_model().tokenize_in_pretokenized(&mut pieces, None)?;
+        Ok(pieces.into_encoding(None, 0, OffsetType::None)?.get_ids().to_vec())
+    }
+
+    /// Text of `ids`. Bytes that are no UTF-8 become U+FFFD; ids without text are silent.
+    ///
+    /// A SentencePiece tokenizer's space at the start of a text is dropped, as its decoder asks for.
+    pub fn decode(&self, ids: &[TokenId], special: SpecialTokens) -> String {
+        let mut bytes = Vec::new();
+        for &id in ids {
+            if special == SpecialTokens::Keep || self.token_kind(id) != TokenKind::Special {
+                bytes.extend_from_slice(self.token_bytes(id));
+            }
+        }
+        let spaces = bytes.iter().take(self.table.leading_spaces).take_while(|&&byte| byte == b' ').count();
+        String::from_utf8_lossy(&bytes[spaces..]).into_owned()
+    }
+
+    /// A decoder that takes ids one by one.
+    pub fn stream_decoder(&self) -> StreamDecoder {
+        StreamDecoder::new(self.table.clone(), self.end_ids.clone())
+    }
+
+    /// Exact bytes of `id` inside a text, a part of a character included; empty for an id without text.
+    pub fn token_bytes(&self, id: TokenId) -> &[u8] {
+        self.table.bytes(id)
+    }
+
+    /// What `id` is; [`TokenKind::Text`] for an id that the vocabulary does not have.
+    pub fn token_kind(&self, id: TokenId) -> TokenKind {
+        self.table.kind(id)
+    }
+
+    /// Id of the added token or vocabulary entry that is spelled `text` in the tokenizer's own alphabet.
+    pub fn token_id(&self, text: &str) -> Option<TokenId> {
+        self.inner.token_to_id(text)
+    }
+
+    /// Ids that end a reply.
+    pub fn end_ids(&self) -> &[TokenId] {
+        &self.end_ids
+    }
+
+    /// Width of the model's logits; ids from [`Tokenizer::vocab_size`] on have no text.
+    pub fn logits_width(&self) -> usize {
+        self.logits_width
+    }
+
+    /// Number of ids: one more than the highest, added tokens included.
+    pub fn vocab_size(&self) -> usize {
+        self.table.len()
+    }
+}
+
+impl std::fmt::Debug for Tokenizer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tokenizer")
+            .field("vocab_size", &self.vocab_size())
+            .field("logits_width", &self.logits_width)
+            .field("end_ids", &self.end_ids)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Byte ranges of the joined text that the template wrote; neighbours are one range.
+fn template_ranges(segments: &[TextSegment<'_>]) -> Vec<Range<usize>> {
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    let mut at = 0;
+    for segment in segments {
+        let range = at..at + segment.text().len();
+        at = range.end;
+        match (segment, ranges.last_mut()) {
+            (TextSegment::Content(_), _) => {}
+            (TextSegment::Template(_), Some(last)) if last.end == range.start => last.end = range.end,
+            (TextSegment::Template(_), _) => ranges.push(range),
+        }
+    }
+    ranges
+}
+
+/// Cuts `piece` at the found tokens: tokens with their id, the text between them without.
+fn split_at(
+    piece: &NormalizedString,
+    found: Vec<added_tokens::Match>,
+) -> tokenizers::Result<Vec<(NormalizedString, Option<Vec<Token>>)>> {
+    let slice =
+        |range| piece.slice(Span::Normalized(range)).ok_or("an added token does not lie on characters");
+    let mut parts = Vec::with_capacity(found.len() * 2 + 1);
+    let mut at = 0;
+    for token in found {
+        if at < token.range.start {
+            parts.push((slice(at..token.range.start)?, None));
+        }
+        at = token.range.end;
+        let part = slice(token.range)?;
+        let text = part.get().to_owned();
+        let offsets = (0, text.len());
+        parts.push((part, Some(vec![Token::new(token.id, text, offsets)])));
+    }
+    if at < piece.get().len() {
+        parts.push((slice(at..piece.get().len())?, None));
+    }
+    Ok(parts)
+}

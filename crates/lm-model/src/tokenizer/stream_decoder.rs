@@ -1,0 +1,121 @@
+//! Ids to text as they come, never half a character.
+
+use std::sync::Arc;
+
+use super::token_table::TokenTable;
+use crate::TokenId;
+
+/// Turns ids into text one by one; bytes of an unfinished UTF-8 character wait for the next id.
+///
+/// The texts of all pushes and of [`StreamDecoder::finish`], joined, are [`crate::Tokenizer::decode`] of the same ids
+/// without the end ids. Added tokens are written out, end ids are silent.
+#[derive(Clone, Debug)]
+pub struct StreamDecoder {
+    table: Arc<TokenTable>,
+    end_ids: Arc<[TokenId]>,
+    text: Utf8Stream,
+}
+
+impl StreamDecoder {
+    pub(super) fn new(table: Arc<TokenTable>, end_ids: Arc<[TokenId]>) -> Self {
+        let text = Utf8Stream::new(table.leading_spaces);
+        Self { table, end_ids, text }
+    }
+
+    /// The text that `id` completes; empty when it ends inside a character, is an end id or has no text.
+    pub fn push(&mut self, id: TokenId) -> String {
+        if self.end_ids.contains(&id) {
+            return String::new();
+        }
+        self.text.push(self.table.bytes(id))
+    }
+
+    /// The rest: one U+FFFD for a character that was never finished. The decoder starts anew afterwards.
+    pub fn finish(&mut self) -> String {
+        let rest = if self.text.pending.is_empty() { "" } else { "\u{FFFD}" };
+        self.text = Utf8Stream::new(self.table.leading_spaces);
+        rest.into()
+    }
+}
+
+/// Bytes to text; an invalid sequence becomes one U+FFFD, as in [`String::from_utf8_lossy`].
+#[derive(Clone, Debug)]
+pub(super) struct Utf8Stream {
+    pending: Vec<u8>,
+    /// Spaces still to drop at the start of the text.
+    leading_spaces: usize,
+}
+
+impl Utf8Stream {
+    pub(super) fn new(leading_spaces: usize) -> Self {
+        Self { pending: Vec::new(), leading_spaces }
+    }
+
+    pub(super) fn push(&mut self, mut bytes: &[u8]) -> String {
+        while let ([b' ', rest @ ..], 1..) = (bytes, self.leading_spaces) {
+            bytes = rest;
+            self.leading_spaces -= 1;
+        }
+        if !bytes.is_empty() {
+            self.leading_spaces = 0;
+        }
+        self.pending.extend_from_slice(bytes);
+        let mut text = String::new();
+        let mut used = 0;
+        for chunk in self.pending.utf8_chunks() {
+            text.push_str(chunk.valid());
+            used += chunk.valid().len();
+            if chunk.invalid().is_empty() || is_unfinished(&self.pending[used..]) {
+                break;
+            }
+            text.push('\u{FFFD}');
+            used += chunk.invalid().len();
+        }
+        self.pending.drain(..used);
+        text
+    }
+}
+
+/// Whether `bytes` are a valid beginning of a character and nothing more.
+fn is_unfinished(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every way to cut `bytes` in two gives the text of the whole.
+    fn check(bytes: &[u8], leading_spaces: usize, expected: &str) {
+        for cut in 0..=bytes.len() {
+            let mut stream = Utf8Stream::new(leading_spaces);
+            let mut text = stream.push(&bytes[..cut]);
+            text += &stream.push(&bytes[cut..]);
+            if !stream.pending.is_empty() {
+                text.push('\u{FFFD}');
+            }
+            assert_eq!(text, expected, "cut at {cut} of {bytes:x?}");
+        }
+    }
+
+    #[test]
+    fn characters_wait_until_they_are_whole() {
+        let mut stream = Utf8Stream::new(0);
+        let texts: Vec<String> = "é€".bytes().map(|byte| stream.push(&[byte])).collect();
+        assert_eq!(texts, ["", "é", "", "", "€"]);
+    }
+
+    #[test]
+    fn text_does_not_depend_on_the_cut() {
+        check("aé€😀b".as_bytes(), 0, "aé€😀b");
+        check("  two".as_bytes(), 1, " two");
+        check(b"", 1, "");
+    }
+
+    #[test]
+    fn invalid_bytes_are_replaced_as_std_does() {
+        for bytes in [&b"\xFFa"[..], b"\xE2\x82", b"\xE2\x82a", b"\xF0\x9F\x98\xE2\x82\xAC", b"\x80\x80"] {
+            check(bytes, 0, &String::from_utf8_lossy(bytes));
+        }
+    }
+}

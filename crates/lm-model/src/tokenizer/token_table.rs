@@ -1,0 +1,267 @@
+//! What each id says, as exact bytes, whatever format the tokenizer came in.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+
+use crate::{Error, Result, TokenId, TokenKind};
+
+/// Most ids a tokenizer may have: beyond any real one, small enough to allocate.
+const MAX_IDS: usize = 1 << 24;
+
+/// Bytes and kind of every id, in one buffer.
+#[derive(Debug)]
+pub(super) struct TokenTable {
+    bytes: Vec<u8>,
+    ends: Vec<u32>,
+    kinds: Vec<TokenKind>,
+    /// Spaces that decoding drops at the start of a text (SentencePiece puts one there).
+    pub(super) leading_spaces: usize,
+}
+
+impl TokenTable {
+    /// Builds the table from `tokenizer.json` and the library's view of the vocabulary.
+    pub(super) fn new(json: &[u8], inner: &tokenizers::Tokenizer) -> Result<Self> {
+        let Head { decoder } = serde_json::from_slice(json)
+            .map_err(|source| Error::Json { file: "tokenizer.json".into(), source })?;
+        let spelling = Spelling::from_decoder(decoder)?;
+        let added = inner.get_added_tokens_decoder();
+        let mut tokens: Vec<(TokenId, String)> =
+            inner.get_vocab(false).into_iter().map(|(text, id)| (id, text)).collect();
+        tokens.retain(|(id, _)| !added.contains_key(id));
+        let mut table = HashMap::with_capacity(tokens.len() + added.len());
+        for (id, text) in tokens {
+            table.insert(id, (spelling.bytes(&text), TokenKind::Text));
+        }
+        for (id, token) in added {
+            let kind = if token.special { TokenKind::Special } else { TokenKind::Added };
+            table.insert(id, (spelling.added_bytes(&token.content), kind));
+        }
+        Self::collect(table, spelling.leading_spaces())
+    }
+
+    fn collect(mut tokens: HashMap<TokenId, (Vec<u8>, TokenKind)>, leading_spaces: usize) -> Result<Self> {
+        let len = tokens.keys().max().map_or(0, |id| *id as usize + 1);
+        if len > MAX_IDS {
+            return Err(Error::UnsupportedTokenizer {
+                part: "the highest id",
+                value: (len - 1).to_string(),
+                known: "ids below 16777216",
+            });
+        }
+        let mut table = Self {
+            bytes: Vec::new(),
+            ends: Vec::with_capacity(len),
+            kinds: vec![TokenKind::Text; len],
+            leading_spaces,
+        };
+        for id in 0..len {
+            if let Some((bytes, kind)) = tokens.remove(&(id as TokenId)) {
+                table.bytes.extend(bytes);
+                table.kinds[id] = kind;
+            }
+            table.ends.push(table.bytes.len() as u32);
+        }
+        Ok(table)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(super) fn bytes(&self, id: TokenId) -> &[u8] {
+        let id = id as usize;
+        let Some(&end) = self.ends.get(id) else { return &[] };
+        let start = id.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[start as usize..end as usize]
+    }
+
+    pub(super) fn kind(&self, id: TokenId) -> TokenKind {
+        self.kinds.get(id as usize).copied().unwrap_or(TokenKind::Text)
+    }
+}
+
+/// The part of `tokenizer.json` that says how tokens are spelled.
+#[derive(Deserialize)]
+struct Head {
+    decoder: Option<serde_json::Value>,
+}
+
+/// The decoder steps whose effect on a single token is known.
+#[derive(Deserialize)]
+#[serde(tag = "type")]
+enum DecoderStep {
+    ByteLevel {},
+    Metaspace {
+        replacement: char,
+        #[serde(default)]
+        prepend_scheme: Option<String>,
+        #[serde(default)]
+        add_prefix_space: Option<bool>,
+    },
+    Sequence {
+        decoders: Vec<serde_json::Value>,
+    },
+    Replace {
+        pattern: Pattern,
+        content: String,
+    },
+    ByteFallback {},
+    Fuse {},
+    Strip {
+        content: char,
+        start: usize,
+        stop: usize,
+    },
+}
+
+#[derive(Deserialize)]
+enum Pattern {
+    String(String),
+}
+
+/// How a token's text in the vocabulary spells its bytes.
+enum Spelling {
+    /// Each character stands for one byte (GPT-2's table).
+    ByteLevel(HashMap<char, u8>),
+    /// Text with a mark in place of spaces, and `<0xNN>` for single bytes where the decoder falls back to them.
+    Marked { replace: Vec<(String, String)>, byte_fallback: bool, leading_spaces: usize },
+}
+
+const KNOWN_DECODERS: &str = "ByteLevel, Metaspace, or Replace (of a string), ByteFallback, Fuse and Strip (of leading spaces, \
+     after Fuse) in a Sequence";
+
+impl Spelling {
+    fn from_decoder(decoder: Option<serde_json::Value>) -> Result<Self> {
+        let unsupported = |value: &serde_json::Value| Error::UnsupportedTokenizer {
+            part: "decoder",
+            value: value.to_string(),
+            known: KNOWN_DECODERS,
+        };
+        let decoder = decoder.unwrap_or_default();
+        let parse =
+            |value: &serde_json::Value| DecoderStep::deserialize(value).map_err(|_| unsupported(value));
+        let steps = match parse(&decoder)? {
+            DecoderStep::Sequence { decoders } => decoders.iter().map(parse).collect::<Result<Vec<_>>>()?,
+            step => vec![step],
+        };
+        Self::from_steps(steps).ok_or_else(|| unsupported(&decoder))
+    }
+
+    fn from_steps(steps: Vec<DecoderStep>) -> Option<Self> {
+        if steps.iter().any(|step| matches!(step, DecoderStep::ByteLevel {})) {
+            let alone =
+                steps.iter().all(|step| matches!(step, DecoderStep::ByteLevel {} | DecoderStep::Fuse {}));
+            return alone.then(|| Self::ByteLevel(byte_of_char()));
+        }
+        let (mut replace, mut byte_fallback, mut leading_spaces, mut fused) = (Vec::new(), false, 0, false);
+        for step in steps {
+            match step {
+                DecoderStep::Replace { pattern: Pattern::String(from), content } => {
+                    replace.push((from, content))
+                }
+                DecoderStep::Metaspace { replacement, prepend_scheme, add_prefix_space } => {
+                    replace.push((replacement.to_string(), " ".into()));
+                    let prepends = match prepend_scheme.as_deref() {
+                        Some(scheme) => scheme != "never",
+                        None => add_prefix_space != Some(false),
+                    };
+                    leading_spaces = usize::from(prepends);
+                }
+                DecoderStep::ByteFallback {} => byte_fallback = true,
+                DecoderStep::Fuse {} => fused = true,
+                DecoderStep::Strip { content: ' ', start, stop: 0 } if fused => leading_spaces = start,
+                DecoderStep::Strip { .. } | DecoderStep::Sequence { .. } | DecoderStep::ByteLevel {} => {
+                    return None;
+                }
+            }
+        }
+        Some(Self::Marked { replace, byte_fallback, leading_spaces })
+    }
+
+    fn leading_spaces(&self) -> usize {
+        match self {
+            Self::ByteLevel(_) => 0,
+            Self::Marked { leading_spaces, .. } => *leading_spaces,
+        }
+    }
+
+    fn bytes(&self, text: &str) -> Vec<u8> {
+        match self {
+            Self::ByteLevel(byte_of) => {
+                let bytes: Option<Vec<u8>> = text.chars().map(|c| byte_of.get(&c).copied()).collect();
+                bytes.unwrap_or_else(|| text.into())
+            }
+            Self::Marked { replace, byte_fallback, .. } => match single_byte(text).filter(|_| *byte_fallback)
+            {
+                Some(byte) => vec![byte],
+                None => {
+                    replace.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to)).into()
+                }
+            },
+        }
+    }
+
+    /// Added tokens stand in the file as the text they match, never in the byte-level alphabet.
+    fn added_bytes(&self, text: &str) -> Vec<u8> {
+        match self {
+            Self::ByteLevel(_) => text.into(),
+            Self::Marked { .. } => self.bytes(text),
+        }
+    }
+}
+
+/// The byte of a `<0xNN>` token.
+fn single_byte(text: &str) -> Option<u8> {
+    let digits = text.strip_prefix("<0x")?.strip_suffix('>')?;
+    let hex = digits.len() == 2 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    hex.then(|| u8::from_str_radix(digits, 16).ok())?
+}
+
+/// The byte-level alphabet: printable Latin-1 stands for itself, every other byte for U+0100 and up, in order.
+///
+/// # Source
+/// `bytes_to_unicode` of GPT-2 (openai/gpt-2, `src/encoder.py`).
+pub(crate) fn byte_of_char() -> HashMap<char, u8> {
+    let printable = |byte: u8| matches!(byte, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
+    let mut shifted = (0x100..).filter_map(char::from_u32);
+    (0..=u8::MAX)
+        .filter_map(|byte| Some((if printable(byte) { char::from(byte) } else { shifted.next()? }, byte)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_byte_level_alphabet_is_gpt2s() {
+        let byte_of = byte_of_char();
+        assert_eq!(byte_of.len(), 256);
+        for (c, byte) in [('a', b'a'), ('Ġ', b' '), ('Ċ', b'\n'), ('Ā', 0), ('ł', 0xA0), ('Ń', 0xAD)] {
+            assert_eq!(byte_of[&c], byte, "{c}");
+        }
+    }
+
+    #[test]
+    fn byte_tokens_are_read_in_either_case_only_whole() {
+        assert_eq!(single_byte("<0x0A>"), Some(b'\n'));
+        assert_eq!(single_byte("<0xfF>"), Some(0xFF));
+        for text in ["<0x0A", "<0xA>", "<0x0AB>", "0x0A", "<0x+A>"] {
+            assert_eq!(single_byte(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn decoders_without_exact_bytes_are_refused() {
+        for decoder in [
+            r#"null"#,
+            r###"{"type": "WordPiece", "prefix": "##", "cleanup": true}"###,
+            r#"{"type": "Sequence", "decoders": [{"type": "Strip", "content": " ", "start": 1, "stop": 0}]}"#,
+            r#"{"type": "Replace", "pattern": {"Regex": "a"}, "content": ""}"#,
+        ] {
+            let error = Spelling::from_decoder(serde_json::from_str(decoder).unwrap()).err().unwrap();
+            assert!(matches!(error, Error::UnsupportedTokenizer { part: "decoder", .. }), "{error}");
+        }
+    }
+}
