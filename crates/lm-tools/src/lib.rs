@@ -1,1 +1,33 @@
-//! Under construction.
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+// `#[tool]` names this crate as `::lm_tools`, here too.
+extern crate self as lm_tools;
+
+mod arguments;
+mod demo;
+mod error;
+mod invocation;
+mod schema;
+mod tool;
+mod toolset;
+mod validation;
+
+pub use demo::demo;
+pub use error::{Error, Result, ToolError};
+pub use invocation::{Invocation, InvocationKind, invocations};
+pub use lm_template::{Map, Message, ToolCall, ToolSpec, Value};
+pub use lm_tools_macros::tool;
+pub use tool::Tool;
+pub use toolset::Toolset;
+
+/// What the code of `#[tool]` names; no part of the interface.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::arguments::{Given, result, value};
+    pub use crate::schema::Declaration;
+    pub use lm_template::Value;
+
+    /// The arguments of a call.
+    pub type Arguments = lm_template::Map<String, Value>;
+}

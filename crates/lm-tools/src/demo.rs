@@ -1,0 +1,106 @@
+//! A few tools to try a model with.
+
+mod arithmetic;
+
+use arithmetic::{ArithmeticError, evaluate};
+
+use crate::{Toolset, tool};
+use jiff::Zoned;
+use serde::Serialize;
+use serde_json::Number;
+
+/// Four tools: `get_weather` and `get_stock_price` as LiteRT-LM's tool use page declares and answers them,
+/// `calculator` and `current_time`. Weather and prices are made up: the same place or symbol always has the same.
+///
+/// ```
+/// let names: Vec<String> = lm_tools::demo().specs().iter().map(|spec| spec.name().to_owned()).collect();
+/// assert_eq!(names, ["get_weather", "get_stock_price", "calculator", "current_time"]);
+/// ```
+pub fn demo() -> Toolset {
+    Toolset::new()
+        .with(get_weather::tool())
+        .and_then(|tools| tools.with(get_stock_price::tool()))
+        .and_then(|tools| tools.with(calculator::tool()))
+        .and_then(|tools| tools.with(current_time::tool()))
+        .expect("four names, and schemas made from types")
+}
+
+/// The result of `get_weather`.
+#[derive(Debug, Serialize)]
+struct Weather {
+    tool_name: &'static str,
+    location: String,
+    temperature: u64,
+    unit: &'static str,
+    humidity: u64,
+    condition: &'static str,
+}
+
+/// The result of `get_stock_price`.
+#[derive(Debug, Serialize)]
+struct StockPrice {
+    tool_name: &'static str,
+    stock_symbol: String,
+    price: f64,
+    currency: &'static str,
+}
+
+/// Returns the weather for a given location.
+///
+/// # Arguments
+/// - `location`: The location to get the weather for.
+#[tool]
+fn get_weather(location: String) -> Weather {
+    const CONDITIONS: [&str; 4] = ["Sunny", "Cloudy", "Rainy", "Windy"];
+    let key = location.trim().to_lowercase();
+    let (temperature, humidity, condition) = match key.as_str() {
+        "paris" => (72, 50, "Sunny"),
+        key => {
+            let hash = hash(key);
+            (50 + hash % 41, 20 + (hash >> 16) % 61, CONDITIONS[(hash >> 32) as usize % CONDITIONS.len()])
+        }
+    };
+    Weather { tool_name: "get_weather", location, temperature, unit: "F", humidity, condition }
+}
+
+/// Returns the stock price for a given stock symbol.
+///
+/// # Arguments
+/// - `stock_symbol`: The stock symbol to get the price for.
+#[tool]
+fn get_stock_price(stock_symbol: String) -> StockPrice {
+    let key = stock_symbol.trim().to_uppercase();
+    let cents = match key.as_str() {
+        "GOOGL" => 173_25,
+        key => 100_00 + hash(key) % 300_01,
+    };
+    StockPrice { tool_name: "get_stock_price", stock_symbol, price: cents as f64 / 100.0, currency: "USD" }
+}
+
+/// Evaluate a mathematical expression
+#[tool(name = "calculator")]
+fn calculator(
+    /** The expression to evaluate */
+    expression: String,
+) -> Result<Number, ArithmeticError> {
+    evaluate(&expression)
+}
+
+/// Get the current local time as a string.
+#[tool]
+fn current_time() -> String {
+    clock(&Zoned::now())
+}
+
+fn clock(now: &Zoned) -> String {
+    now.strftime("%H:%M").to_string()
+}
+
+/// FNV-1a, 64 bit: the same on every machine and in every release.
+fn hash(text: &str) -> u64 {
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,256 @@
+//! Arithmetic on a line of text.
+
+use std::iter::Peekable;
+use std::str::CharIndices;
+
+/// How deep parentheses, signs and powers may nest: a model's call must not be able to overflow the stack.
+const MAX_DEPTH: usize = 64;
+
+/// Digits of a result that is no integer: one less than an `f64` holds, so that `0.1 + 0.2` is `0.3`.
+const SIGNIFICANT_DIGITS: usize = 15;
+
+/// Why an expression has no value. Positions count characters from 1.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ArithmeticError {
+    /// Something else stands where a number, a sign or `(` should.
+    #[error("expected a number at character {position}, found {found}")]
+    ExpectedNumber {
+        /// Where.
+        position: usize,
+        /// What stands there.
+        found: String,
+    },
+    /// Something follows a complete expression.
+    #[error("expected an operator or the end at character {position}, found {found}")]
+    ExpectedOperator {
+        /// Where.
+        position: usize,
+        /// What stands there.
+        found: String,
+    },
+    /// A parenthesis is not closed.
+    #[error("expected `)` at character {position}, found {found}")]
+    ExpectedParenthesis {
+        /// Where.
+        position: usize,
+        /// What stands there.
+        found: String,
+    },
+    /// Nested too deep.
+    #[error("the expression is nested deeper than {MAX_DEPTH} levels")]
+    TooDeep,
+    /// A division by zero, or a value past the largest number.
+    #[error("the result is not a finite number")]
+    NotFinite,
+}
+
+/// The value of an expression of numbers, `+ - * / % ^`, signs and parentheses. `×`, `x` and `÷` are read as `*`, `*`
+/// and `/`; `%` is the remainder; `^` binds strongest and to the right.
+///
+/// # Errors
+/// When the text is no such expression, or its value is not finite.
+pub(crate) fn evaluate(expression: &str) -> Result<serde_json::Number, ArithmeticError> {
+    let mut parser = Parser { characters: expression.char_indices().peekable(), text: expression, depth: 0 };
+    let value = parser.sum()?;
+    if parser.peek().is_some() {
+        let (position, found) = parser.here();
+        return Err(ArithmeticError::ExpectedOperator { position, found });
+    }
+    number(value)
+}
+
+/// An integer where the value is one, otherwise the value rounded to [`SIGNIFICANT_DIGITS`].
+fn number(value: f64) -> Result<serde_json::Number, ArithmeticError> {
+    /// Up to here a float holds every integer.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let digits = SIGNIFICANT_DIGITS - 1;
+    let rounded: f64 = format!("{value:.digits$e}").parse().map_err(|_| ArithmeticError::NotFinite)?;
+    if rounded.fract() == 0.0 && value.abs() <= EXACT {
+        // Rounding to fewer digits than an integer has would change it.
+        let integer = if value.fract() == 0.0 { value } else { rounded };
+        return Ok((integer as i64).into());
+    }
+    serde_json::Number::from_f64(rounded).ok_or(ArithmeticError::NotFinite)
+}
+
+struct Parser<'a> {
+    characters: Peekable<CharIndices<'a>>,
+    text: &'a str,
+    depth: usize,
+}
+
+impl Parser<'_> {
+    /// product (("+" | "-") product)*
+    fn sum(&mut self) -> Result<f64, ArithmeticError> {
+        let mut value = self.product()?;
+        loop {
+            match self.take(&['+', '-', '−']) {
+                Some('+') => value += self.product()?,
+                Some(_) => value -= self.product()?,
+                None => return Ok(value),
+            }
+        }
+    }
+
+    /// signed (("*" | "/" | "%") signed)*
+    fn product(&mut self) -> Result<f64, ArithmeticError> {
+        let mut value = self.signed()?;
+        loop {
+            match self.take(&['*', '×', 'x', '/', '÷', '%']) {
+                Some('*' | '×' | 'x') => value *= self.signed()?,
+                Some('/' | '÷') => value /= self.signed()?,
+                Some(_) => value %= self.signed()?,
+                None => return Ok(value),
+            }
+        }
+    }
+
+    /// ("+" | "-") signed | power; so `-2^2` is -4
+    fn signed(&mut self) -> Result<f64, ArithmeticError> {
+        match self.take(&['+', '-', '−']) {
+            Some('+') => self.nested(Self::signed),
+            Some(_) => self.nested(Self::signed).map(|value| -value),
+            None => self.power(),
+        }
+    }
+
+    /// atom ("^" signed)?
+    fn power(&mut self) -> Result<f64, ArithmeticError> {
+        let base = self.atom()?;
+        match self.take(&['^']) {
+            Some(_) => Ok(base.powf(self.nested(Self::signed)?)),
+            None => Ok(base),
+        }
+    }
+
+    /// number | "(" sum ")"
+    fn atom(&mut self) -> Result<f64, ArithmeticError> {
+        if self.take(&['(']).is_none() {
+            return self.number();
+        }
+        let value = self.nested(Self::sum)?;
+        if self.take(&[')']).is_none() {
+            let (position, found) = self.here();
+            return Err(ArithmeticError::ExpectedParenthesis { position, found });
+        }
+        Ok(value)
+    }
+
+    /// Digits with at most one decimal point.
+    fn number(&mut self) -> Result<f64, ArithmeticError> {
+        let (position, found) = self.here();
+        let start = self.peek_index();
+        while self.characters.next_if(|(_, c)| c.is_ascii_digit() || *c == '.').is_some() {}
+        let end = self.characters.peek().map_or(self.text.len(), |(index, _)| *index);
+        self.text[start..end].parse().map_err(|_| ArithmeticError::ExpectedNumber { position, found })
+    }
+
+    fn nested(
+        &mut self,
+        rule: fn(&mut Self) -> Result<f64, ArithmeticError>,
+    ) -> Result<f64, ArithmeticError> {
+        if self.depth == MAX_DEPTH {
+            return Err(ArithmeticError::TooDeep);
+        }
+        self.depth += 1;
+        let value = rule(self);
+        self.depth -= 1;
+        value
+    }
+
+    fn take(&mut self, any_of: &[char]) -> Option<char> {
+        self.peek()?;
+        self.characters.next_if(|(_, c)| any_of.contains(c)).map(|(_, c)| c)
+    }
+
+    /// The next character that is no space.
+    fn peek(&mut self) -> Option<char> {
+        while self.characters.next_if(|(_, c)| c.is_whitespace()).is_some() {}
+        self.characters.peek().map(|(_, c)| *c)
+    }
+
+    fn peek_index(&mut self) -> usize {
+        self.characters.peek().map_or(self.text.len(), |(index, _)| *index)
+    }
+
+    /// Position and name of what comes next.
+    fn here(&mut self) -> (usize, String) {
+        let found = self.peek().map_or("the end".to_owned(), |c| format!("`{c}`"));
+        let position = self.text[..self.peek_index()].chars().count() + 1;
+        (position, found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(expression: &str, expected: &str) {
+        let value = evaluate(expression).unwrap_or_else(|error| panic!("{expression}: {error}"));
+        assert_eq!(value.to_string(), expected, "{expression}");
+    }
+
+    #[test]
+    fn operators_have_their_usual_order() {
+        for (expression, expected) in [
+            ("2", "2"),
+            ("1 + 2 * 3", "7"),
+            ("(1 + 2) * 3", "9"),
+            ("10 - 4 - 3", "3"),
+            ("100 / 8", "12.5"),
+            ("17 % 5", "2"),
+            ("2 ^ 3 ^ 2", "512"),
+            ("-2 ^ 2", "-4"),
+            ("2 ^ -1", "0.5"),
+            ("--3", "3"),
+            ("2*-3", "-6"),
+            ("12 × 3 ÷ 4", "9"),
+            ("12x3", "36"),
+            ("\t( ( 1 ) )", "1"),
+        ] {
+            check(expression, expected);
+        }
+    }
+
+    #[test]
+    fn results_are_written_as_people_write_them() {
+        for (expression, expected) in [
+            ("0.1 + 0.2", "0.3"),
+            ("1.1 * 3", "3.3"),
+            (".5 + 1.", "1.5"),
+            ("10 / 3", "3.33333333333333"),
+            ("9007199254740991 + 1", "9007199254740992"),
+            ("123456789012345678 * 10", "1.23456789012346e+18"),
+            ("0 * -1", "0"),
+        ] {
+            check(expression, expected);
+        }
+    }
+
+    #[test]
+    fn errors_name_the_place_and_what_was_expected() {
+        for (expression, expected) in [
+            ("", "expected a number at character 1, found the end"),
+            ("3 + ", "expected a number at character 5, found the end"),
+            ("2 × apples", "expected a number at character 5, found `a`"),
+            ("2 2", "expected an operator or the end at character 3, found `2`"),
+            ("(1 + 2", "expected `)` at character 7, found the end"),
+            ("1.2.3", "expected a number at character 1, found `1`"),
+            ("1 / 0", "the result is not a finite number"),
+            ("9 ^ 999", "the result is not a finite number"),
+            ("0 / 0", "the result is not a finite number"),
+        ] {
+            let error = evaluate(expression).expect_err(expression);
+            assert_eq!(error.to_string(), expected, "{expression}");
+        }
+    }
+
+    #[test]
+    fn nesting_is_bounded_however_it_is_made() {
+        for piece in ["(", "-", "2^"] {
+            let nested = piece.repeat(100_000);
+            assert_eq!(evaluate(&format!("{nested}1")), Err(ArithmeticError::TooDeep), "{piece}");
+        }
+        check(&format!("{}1{}", "(".repeat(64), ")".repeat(64)), "1");
+    }
+}

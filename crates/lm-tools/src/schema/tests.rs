@@ -1,0 +1,119 @@
+use super::*;
+use serde::Deserialize;
+
+fn property<T: JsonSchema>(description: &'static str, choices: &[&str]) -> String {
+    let spec = Declaration::new("f", "F.").required::<T>("x", description, choices).spec();
+    spec.parameters()["properties"]["x"].to_string()
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[allow(dead_code)]
+enum Unit {
+    Celsius,
+    Fahrenheit,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[allow(dead_code)]
+enum Direction {
+    /// Where the sun never is.
+    North,
+    /// Where it is at noon.
+    South,
+}
+
+/// A point.
+#[derive(Deserialize, JsonSchema)]
+#[allow(dead_code)]
+struct Point {
+    /// Degrees east.
+    longitude: f64,
+    /// A word that is also a schema keyword.
+    title: Option<String>,
+    format: u8,
+    unit: Unit,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[allow(dead_code)]
+struct Tree {
+    children: Vec<Tree>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[allow(dead_code)]
+enum Shape {
+    Circle { radius: f64 },
+    Square(f64),
+}
+
+#[test]
+fn numbers_lose_their_width_and_keep_their_range() {
+    assert_eq!(property::<f64>("A.", &[]), r#"{"type":"number","description":"A."}"#);
+    assert_eq!(property::<i64>("", &[]), r#"{"type":"integer"}"#);
+    assert_eq!(property::<u32>("", &[]), r#"{"type":"integer","minimum":0}"#);
+    assert_eq!(property::<u8>("", &[]), r#"{"type":"integer","minimum":0,"maximum":255}"#);
+}
+
+#[test]
+fn texts_flags_and_lists_are_plain() {
+    assert_eq!(property::<String>("A.", &[]), r#"{"type":"string","description":"A."}"#);
+    assert_eq!(property::<bool>("", &[]), r#"{"type":"boolean"}"#);
+    assert_eq!(
+        property::<Vec<i32>>("A.", &[]),
+        r#"{"type":"array","items":{"type":"integer"},"description":"A."}"#
+    );
+    assert_eq!(property::<Value>("Any.", &[]), r#"{"description":"Any."}"#);
+}
+
+#[test]
+fn choices_stand_between_type_and_description() {
+    let expected = r#"{"type":"string","enum":["celsius","fahrenheit"],"description":"A."}"#;
+    assert_eq!(property::<String>("A.", &["celsius", "fahrenheit"]), expected);
+    assert_eq!(property::<Unit>("A.", &[]), expected);
+    assert_eq!(property::<Direction>("", &[]), r#"{"type":"string","enum":["North","South"]}"#);
+}
+
+#[test]
+fn structs_are_inlined_and_their_field_names_are_kept() {
+    let expected = concat!(
+        r#"{"type":"object","properties":{"longitude":{"type":"number","description":"Degrees east."},"#,
+        r#""title":{"type":["string","null"],"description":"A word that is also a schema keyword."},"#,
+        r#""format":{"type":"integer","minimum":0,"maximum":255},"#,
+        r#""unit":{"type":"string","enum":["celsius","fahrenheit"]}},"#,
+        r#""required":["longitude","format","unit"],"description":"Where."}"#,
+    );
+    assert_eq!(property::<Point>("Where.", &[]), expected);
+    assert!(
+        property::<Point>("", &[]).ends_with(r#""description":"A point."}"#),
+        "the type's own docs stand in"
+    );
+}
+
+#[test]
+fn an_enum_with_data_stays_a_choice_of_objects() {
+    let schema = property::<Shape>("", &[]);
+    assert!(schema.contains(r#""oneOf":[{"type":"object","properties":{"Circle""#), "{schema}");
+}
+
+#[test]
+fn a_type_that_contains_itself_refers_to_the_root_of_the_parameters() {
+    let spec = Declaration::new("f", "F.").required::<Tree>("x", "", &[]).spec();
+    let tree = json!({"type": "object", "properties": {
+        "children": {"type": "array", "items": {"$ref": "#/$defs/Tree"}}}, "required": ["children"]});
+    assert_eq!(spec.parameters()["$defs"]["Tree"], tree);
+    let validator = jsonschema::validator_for(spec.parameters()).expect("a valid schema");
+    assert!(validator.is_valid(&json!({"x": {"children": [{"children": []}]}})));
+    assert!(!validator.is_valid(&json!({"x": {"children": [{"children": 1}]}})));
+}
+
+#[test]
+fn a_function_without_arguments_requires_nothing() {
+    let spec = Declaration::new("now", "Now.").optional::<String>("zone", "", &[]).spec();
+    assert_eq!(spec.parameters().to_string(), r#"{"type":"object","properties":{"zone":{"type":"string"}}}"#);
+    assert_eq!(
+        Declaration::new("now", "Now.").spec().parameters().to_string(),
+        r#"{"type":"object","properties":{}}"#
+    );
+}

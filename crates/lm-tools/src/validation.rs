@@ -1,0 +1,200 @@
+//! Arguments against a declared schema, with complaints that a model can act on.
+
+use crate::{Error, Result, ToolError};
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::{ValidationError, Validator};
+use lm_template::ToolSpec;
+use serde_json::{Map, Value};
+
+/// Complaints past this many say nothing new.
+const MAX_COMPLAINTS: usize = 5;
+
+/// Longest text of one complaint, in characters: it may quote the value, and the value may be a book.
+const MAX_COMPLAINT_CHARS: usize = 200;
+
+/// The compiled schema of one tool's arguments.
+#[derive(Debug)]
+pub(crate) struct ArgumentSchema {
+    validator: Validator,
+    parameters: Value,
+}
+
+impl ArgumentSchema {
+    /// Compiles the parameters of a declaration; a declaration without any takes every object.
+    pub(crate) fn compile(spec: &ToolSpec) -> Result<Self> {
+        let parameters = match spec.parameters() {
+            Value::Null => Value::Object(Map::new()),
+            parameters => parameters.clone(),
+        };
+        match jsonschema::options().offline().build(&parameters) {
+            Ok(validator) => Ok(Self { validator, parameters }),
+            Err(error) => Err(Error::InvalidSchema {
+                tool: spec.name().to_owned(),
+                path: error.instance_path().to_string(),
+                message: shorten(&error.to_string()),
+            }),
+        }
+    }
+
+    /// Checks one call's arguments.
+    ///
+    /// # Errors
+    /// Names each argument that does not fit, and what was expected.
+    pub(crate) fn check(&self, arguments: &Value) -> Result<(), ToolError> {
+        let mut complaints: Vec<ToolError> =
+            self.validator.iter_errors(arguments).take(MAX_COMPLAINTS).map(|e| self.complaint(&e)).collect();
+        match complaints.len() {
+            0 => Ok(()),
+            1 => Err(complaints.remove(0)),
+            _ => {
+                let lines: Vec<String> = complaints.iter().map(ToString::to_string).collect();
+                Err(ToolError::Failed { message: lines.join("; ") })
+            }
+        }
+    }
+
+    fn complaint(&self, error: &ValidationError<'_>) -> ToolError {
+        let pointer = error.instance_path().to_string();
+        let argument = pointer.trim_start_matches('/').replace('/', ".");
+        match error.kind() {
+            ValidationErrorKind::Required { property: Value::String(property) } => {
+                let pointer = format!("{pointer}/{property}");
+                let argument = pointer.trim_start_matches('/').replace('/', ".");
+                ToolError::invalid(argument, format!("missing, expected {}", self.expected(&pointer)))
+            }
+            ValidationErrorKind::AdditionalProperties { unexpected } if argument.is_empty() => {
+                let known = self.parameters["properties"].as_object();
+                let known = known.map(|properties| properties.keys().cloned().collect()).unwrap_or_default();
+                ToolError::UnknownArgument { argument: unexpected.join(", "), known }
+            }
+            ValidationErrorKind::Type { kind } => {
+                let got = shorten(&error.instance().to_string());
+                ToolError::invalid(argument, format!("expected {}, got {got}", types(kind)))
+            }
+            _ if argument.is_empty() => ToolError::Failed { message: shorten(&error.to_string()) },
+            _ => ToolError::invalid(argument, shorten(&error.to_string())),
+        }
+    }
+
+    /// What the schema says of a missing value, as far as it stands in plain `properties`.
+    fn expected(&self, pointer: &str) -> String {
+        let path = pointer.split('/').skip(1);
+        let schema = path.fold(&self.parameters, |schema, name| &schema["properties"][name]);
+        match (&schema["enum"], &schema["type"]) {
+            (Value::Array(choices), _) => format!("one of {}", list(choices)),
+            (_, Value::String(kind)) => kind.clone(),
+            (_, Value::Array(kinds)) => list(kinds),
+            _ => "a value".to_owned(),
+        }
+    }
+}
+
+fn types(kind: &TypeKind) -> String {
+    match kind {
+        TypeKind::Single(kind) => kind.to_string(),
+        TypeKind::Multiple(kinds) => {
+            kinds.iter().map(|kind| kind.to_string()).collect::<Vec<_>>().join(" or ")
+        }
+    }
+}
+
+fn list(values: &[Value]) -> String {
+    values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(MAX_COMPLAINT_CHARS) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn schema() -> ArgumentSchema {
+        let parameters = json!({
+            "type": "object",
+            "properties": {
+                "location": {"type": "string"},
+                "unit": {"type": "string", "enum": ["celsius", "fahrenheit"]},
+                "point": {"type": "object", "properties": {"x": {"type": ["number", "null"]}}, "required": ["x"]},
+                "days": {"type": "integer", "minimum": 1},
+            },
+            "required": ["location"],
+            "additionalProperties": false,
+        });
+        ArgumentSchema::compile(&ToolSpec::new("f", "F.", parameters)).expect("a valid schema")
+    }
+
+    fn complaint(arguments: Value) -> String {
+        schema().check(&arguments).expect_err("arguments that do not fit").to_string()
+    }
+
+    #[test]
+    fn fitting_arguments_pass() {
+        assert_eq!(schema().check(&json!({"location": "Paris", "point": {"x": null}, "days": 2})), Ok(()));
+    }
+
+    #[test]
+    fn complaints_name_the_argument_and_what_was_expected() {
+        for (arguments, expected) in [
+            (json!({}), "argument `location`: missing, expected string"),
+            (json!({"location": 5}), "argument `location`: expected string, got 5"),
+            (
+                json!({"location": "a", "unit": "kelvin"}),
+                "argument `unit`: \"kelvin\" is not one of \"celsius\" or \"fahrenheit\"",
+            ),
+            (
+                json!({"location": "a", "point": {}}),
+                "argument `point.x`: missing, expected \"number\", \"null\"",
+            ),
+            (
+                json!({"location": "a", "point": {"x": "b"}}),
+                "argument `point.x`: expected null or number, got \"b\"",
+            ),
+            (json!({"location": "a", "days": 0}), "argument `days`: 0 is less than the minimum of 1"),
+            (
+                json!({"location": "a", "city": "b"}),
+                "there is no argument `city`, the arguments are: location, unit, point, days",
+            ),
+            (
+                json!({"location": 1, "days": "b"}),
+                "argument `location`: expected string, got 1; argument `days`: expected integer, got \"b\"",
+            ),
+        ] {
+            assert_eq!(complaint(arguments), expected);
+        }
+    }
+
+    #[test]
+    fn long_values_are_not_quoted_whole() {
+        let text = complaint(json!({"location": vec!["é"; 10_000]}));
+        assert!(text.chars().count() < 2 * MAX_COMPLAINT_CHARS, "{text}");
+    }
+
+    #[test]
+    fn a_schema_that_is_none_names_the_tool_and_the_place() {
+        let spec = ToolSpec::new("f", "F.", json!({"properties": {"a": {"type": "text"}}}));
+        let error = ArgumentSchema::compile(&spec).expect_err("no such type").to_string();
+        assert!(
+            error.starts_with("the parameters of tool `f` are no valid JSON schema: at `/properties/a/type`"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_schema_that_points_elsewhere_is_refused_without_network() {
+        let spec = ToolSpec::new("f", "F.", json!({"$ref": "https://example.com/schema.json"}));
+        assert!(matches!(ArgumentSchema::compile(&spec), Err(Error::InvalidSchema { .. })));
+    }
+
+    #[test]
+    fn a_tool_without_parameters_takes_any_object() {
+        let spec = ToolSpec::from_json(json!({"name": "f"})).expect("a declaration");
+        let schema = ArgumentSchema::compile(&spec).expect("no schema is a schema");
+        assert_eq!(schema.check(&json!({"a": 1})), Ok(()));
+    }
+}
