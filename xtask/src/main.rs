@@ -1,2 +1,56 @@
-//! Under construction.
-fn main() {}
+//! The repository's own commands, for people and for CI: `cargo xtask <command>`.
+//!
+//! Builds in seconds and depends on no lm crate: what needs the engine is run as `lm`, as a bench or as a test.
+
+#![forbid(unsafe_code)]
+
+mod bench;
+mod check;
+mod convert;
+mod golden;
+mod process;
+mod rust_source;
+mod tidy;
+mod tree;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "The repository's own commands")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// What a machine can check of the house rules: layers, registries, sizes, links
+    Tidy(tidy::Args),
+    /// Format, lints, docs, feature sets, licences, packages
+    Check(check::Args),
+    /// Compare the committed goldens with our output, or make them anew
+    Golden(golden::Args),
+    /// Kernel benches, then prefill and decode of a model
+    Bench(bench::Args),
+    /// Write a quantised copy of a Hugging Face folder
+    Convert(convert::Args),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Tidy(args) => tidy::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Golden(args) => golden::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Convert(args) => convert::run(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! `cargo xtask check`: what must pass before a change lands, as a list of named steps.
+
+mod licences;
+mod packages;
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+use crate::process::{self, cargo};
+
+const ALL: &[Step] = &[
+    Step { name: "fmt", run: fmt },
+    Step { name: "clippy", run: clippy },
+    Step { name: "docs", run: docs },
+    Step { name: "features", run: features },
+    Step { name: "licences", run: licences::run },
+    Step { name: "deny", run: deny },
+    Step { name: "packages", run: packages::run },
+];
+
+struct Step {
+    name: &'static str,
+    run: fn() -> Result<Outcome>,
+}
+
+/// How a step that did not fail ended.
+enum Outcome {
+    Passed,
+    /// Not run, with the reason.
+    Skipped(&'static str),
+}
+
+/// Feature sets that must compile, from the kernels alone up to the binary.
+///
+/// `vulkan` and `metal` are left out: they only select a shader compiler, and take many times longer to build.
+const FEATURE_SETS: &[&[&str]] = &[
+    &["--package", "lm-kernels", "--no-default-features"],
+    &["--package", "lm-kernels"],
+    &["--package", "lm-cli", "--no-default-features"],
+    &["--package", "lm-cli", "--features", "ndarray"],
+    &["--package", "lm-cli", "--features", "wgpu"],
+];
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Only these steps; all without a name
+    names: Vec<String>,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    if let Some(unknown) = args.names.iter().find(|name| !ALL.iter().any(|step| step.name == **name)) {
+        let known: Vec<_> = ALL.iter().map(|step| step.name).collect();
+        bail!("no step is named `{unknown}`; known: {}", known.join(", "));
+    }
+    let mut summary = Vec::new();
+    for step in ALL.iter().filter(|step| args.names.is_empty() || args.names.iter().any(|n| n == step.name)) {
+        eprintln!("== {}", step.name);
+        let start = Instant::now();
+        let result = (step.run)();
+        if let Err(error) = &result {
+            eprintln!("error: {error:#}");
+        }
+        summary.push((step.name, result, start.elapsed()));
+    }
+    print_summary(&summary)
+}
+
+fn print_summary(summary: &[(&str, Result<Outcome>, Duration)]) -> Result<()> {
+    println!();
+    for (name, result, time) in summary {
+        let outcome = match result {
+            Ok(Outcome::Passed) => "ok".to_owned(),
+            Ok(Outcome::Skipped(reason)) => format!("skipped: {reason}"),
+            Err(_) => "FAILED".to_owned(),
+        };
+        println!("{name:10} {:6.1} s  {outcome}", time.as_secs_f64());
+    }
+    let failed: Vec<_> =
+        summary.iter().filter(|(_, result, _)| result.is_err()).map(|(name, ..)| *name).collect();
+    if !failed.is_empty() {
+        bail!("failed: {}", failed.join(", "));
+    }
+    Ok(())
+}
+
+fn passed(command: &mut Command) -> Result<Outcome> {
+    process::run(command).map(|()| Outcome::Passed)
+}
+
+fn fmt() -> Result<Outcome> {
+    passed(&mut cargo(&["fmt", "--all", "--check"]))
+}
+
+fn clippy() -> Result<Outcome> {
+    passed(&mut cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]))
+}
+
+fn docs() -> Result<Outcome> {
+    passed(cargo(&["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+fn features() -> Result<Outcome> {
+    for set in FEATURE_SETS {
+        process::run(cargo(&["check", "--quiet"]).args(*set).env("RUSTFLAGS", "-D warnings"))?;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Licences, bans and sources by `deny.toml`; advisories only where their database is already on the machine.
+fn deny() -> Result<Outcome> {
+    let installed = cargo(&["deny", "--version"]).output().is_ok_and(|output| output.status.success());
+    if !installed {
+        return Ok(Outcome::Skipped("cargo-deny is not installed"));
+    }
+    process::run(&mut cargo(&["deny", "--offline", "check", "licenses", "bans", "sources"]))?;
+    let home = std::env::var_os("CARGO_HOME").map(std::path::PathBuf::from);
+    let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo")));
+    if !home.is_some_and(|home| home.join("advisory-dbs").is_dir()) {
+        eprintln!("skipped: advisories, their database is not on this machine (`cargo deny fetch`)");
+        return Ok(Outcome::Passed);
+    }
+    passed(&mut cargo(&["deny", "--offline", "check", "advisories"]))
+}

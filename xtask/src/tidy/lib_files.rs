@@ -1,0 +1,88 @@
+//! `lib.rs` is a table of contents: doc, attributes, `mod` and `use`, nothing else.
+
+use super::{Check, Finding};
+use crate::rust_source::code_only;
+use crate::tree::{Package, Tree};
+
+pub(super) const CHECK: Check =
+    Check { name: "lib-files", rule: "lib.rs holds doc, attributes, `mod` and `use` lines only", run };
+
+fn run(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    // The entry points of a procedural macro have to stand at the crate root.
+    for package in tree.packages().iter().filter(|package| !is_proc_macro(package)) {
+        let path = format!("{}/src/lib.rs", package.folder);
+        let Some(text) = tree.text(&path) else { continue };
+        if let Some(item) = first_other_item(&code_only(text)) {
+            findings.push(Finding::error(path, format!("holds `{item}`: move it to a module")));
+        }
+    }
+    findings
+}
+
+fn is_proc_macro(package: &Package) -> bool {
+    let flag = package.manifest.get("lib").and_then(|lib| lib.get("proc-macro"));
+    flag.and_then(toml::Value::as_bool) == Some(true)
+}
+
+/// The first line of the first item that is neither a `mod …;` nor a `use …;`.
+fn first_other_item(code: &str) -> Option<String> {
+    let mut rest = code.trim_start();
+    while !rest.is_empty() {
+        if rest.starts_with('#') {
+            rest = rest[attribute_length(rest)..].trim_start();
+            continue;
+        }
+        let item = rest.trim_start_matches("pub(crate)").trim_start_matches("pub").trim_start();
+        let length = rest.find(';').filter(|_| item.starts_with("mod ") || item.starts_with("use "));
+        // `mod tests { … }` has a brace before its first semicolon.
+        let Some(length) = length.filter(|&n| item.starts_with("use ") || !rest[..n].contains('{')) else {
+            return Some(rest.lines().next().unwrap_or_default().trim_end().to_owned());
+        };
+        rest = rest[length + 1..].trim_start();
+    }
+    None
+}
+
+fn attribute_length(code: &str) -> usize {
+    let mut depth = 0;
+    for (at, byte) in code.bytes().enumerate() {
+        match byte {
+            b'[' => depth += 1,
+            b']' if depth == 1 => return at + 1,
+            b']' => depth -= 1,
+            _ => {}
+        }
+    }
+    code.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_of_contents_passes() {
+        let text = "//! Doc.\n#![forbid(unsafe_code)]\n#![cfg_attr(docsrs, feature(doc_cfg))]\n\nmod a;\n#[cfg(feature = \"x\")]\npub mod b;\npub use a::{One,\n    Two};\npub(crate) use b::Three;\n";
+        assert_eq!(first_other_item(&code_only(text)), None);
+    }
+
+    #[test]
+    fn an_item_fails_by_its_first_line() {
+        for (text, item) in [
+            ("mod a;\npub fn f() {}\n", "pub fn f() {}"),
+            ("mod a;\n#[cfg(test)]\nmod tests {\n    use super::*;\n}\n", "mod tests {"),
+            ("pub const A: u8 = 1;\n", "pub const A: u8 = 1;"),
+        ] {
+            assert_eq!(first_other_item(&code_only(text)).as_deref(), Some(item));
+        }
+    }
+
+    #[test]
+    fn a_procedural_macro_crate_is_exempt() {
+        let manifest = "[package]\nname = \"m\"\n[lib]\nproc-macro = true\n";
+        let lib = ("crates/m/src/lib.rs", "pub fn f() {}\n");
+        assert_eq!(run(&Tree::of(&[("crates/m/Cargo.toml", manifest), lib])), []);
+        assert_eq!(run(&Tree::of(&[("crates/m/Cargo.toml", "[package]\nname = \"m\"\n"), lib])).len(), 1);
+    }
+}

@@ -1,0 +1,60 @@
+//! `unsafe` lives in `lm-kernels` alone; every other crate forbids it at its root.
+
+use super::{Check, Finding};
+use crate::rust_source::code_only;
+use crate::tree::Tree;
+
+pub(super) const CHECK: Check =
+    Check { name: "unsafe-code", rule: "`unsafe` stays in lm-kernels, every other crate forbids it", run };
+
+const HOME: &str = "crates/lm-kernels/";
+
+fn run(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (path, text) in tree.texts(".rs").filter(|(path, _)| !path.starts_with(HOME)) {
+        for (number, line) in code_only(text).lines().enumerate() {
+            if line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == "unsafe") {
+                findings
+                    .push(Finding::error(format!("{path}:{}", number + 1), "`unsafe` outside lm-kernels"));
+            }
+        }
+    }
+    for root in tree.packages().iter().filter_map(|package| package.crate_root(tree)) {
+        let forbids =
+            tree.text(&root).is_some_and(|text| code_only(text).contains("#![forbid(unsafe_code)]"));
+        if !forbids && !root.starts_with(HOME) {
+            findings.push(Finding::error(root, "does not say `#![forbid(unsafe_code)]`"));
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(folder: &str, source: &str) -> usize {
+        let manifest = format!("{folder}/Cargo.toml");
+        let lib = format!("{folder}/src/lib.rs");
+        run(&Tree::of(&[(&manifest, "[package]\nname = \"a\"\n"), (&lib, source)])).len()
+    }
+
+    #[test]
+    fn unsafe_is_found_outside_its_home_only() {
+        let source = "#![forbid(unsafe_code)]\nfn f() { unsafe { g() } }\n";
+        assert_eq!(check("crates/a", source), 1);
+        assert_eq!(check("crates/lm-kernels", source), 0);
+    }
+
+    #[test]
+    fn the_word_in_comments_names_and_texts_is_no_code() {
+        let source =
+            "#![forbid(unsafe_code)]\n// unsafe\nconst A: &str = \"unsafe {\";\nfn unsafe_name() {}\n";
+        assert_eq!(check("crates/a", source), 0);
+    }
+
+    #[test]
+    fn a_crate_that_does_not_forbid_it_is_found() {
+        assert_eq!(check("crates/a", "mod b;\n"), 1);
+    }
+}
