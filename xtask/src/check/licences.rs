@@ -15,8 +15,7 @@ pub fn run() -> Result<Outcome> {
     // Every feature and every target; what only tests use is not shipped.
     let tree =
         ["tree", "--workspace", "--all-features", "--target", "all", "--edges", "normal,build", "--locked"];
-    let listing =
-        process::output(cargo(&tree).args(["--prefix", "none", "--format", "{p}\t{l}"]))?;
+    let listing = process::output(cargo(&tree).args(["--prefix", "none", "--format", "{p}\t{l}"]))?;
     // A package shown before is marked `(*)`.
     let lines = listing.lines().map(|line| line.trim_end_matches(" (*)"));
     let packages: BTreeSet<(&str, &str)> = lines.filter_map(|line| line.split_once('\t')).collect();
