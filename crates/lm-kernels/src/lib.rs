@@ -1,1 +1,15 @@
-//! Under construction.
+#![doc = include_str!("../README.md")]
+#![allow(unsafe_code)]
+
+mod device;
+mod error;
+pub mod host;
+mod mapped_file;
+
+pub use device::Device;
+pub use error::{Error, Result};
+pub use host::{
+    AttentionSpec, FloatDtype, Isa, KvDtype, PAGE_LEN, PackedMatrix, PageId, PagedLayer, Pool, RaggedLayout,
+    RopeTable, SequenceLayout, Source, WeightFormat,
+};
+pub use mapped_file::MappedFile;

@@ -1,0 +1,84 @@
+//! Where a model runs, by name.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::{Error, Result};
+
+/// A place where tensors live and kernels run.
+///
+/// # Examples
+/// ```
+/// use lm_kernels::Device;
+/// assert_eq!("cpu".parse::<Device>()?, Device::Cpu);
+/// assert_eq!(Device::Gpu.to_string(), "gpu");
+/// # Ok::<(), lm_kernels::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Device {
+    /// The processor, through burn's Flex backend. The default.
+    #[default]
+    Cpu,
+    /// The processor, through burn's NdArray backend (feature `ndarray`).
+    NdArray,
+    /// A graphics card, through wgpu (features `wgpu`, `vulkan`, `metal`).
+    Gpu,
+}
+
+impl Device {
+    /// The devices this build has code for; empty without the burn layer. Whether the machine has them is another matter.
+    pub fn available() -> &'static [Device] {
+        &[
+            #[cfg(feature = "burn")]
+            Device::Cpu,
+            #[cfg(feature = "ndarray")]
+            Device::NdArray,
+            #[cfg(feature = "wgpu")]
+            Device::Gpu,
+        ]
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Device::Cpu => "cpu",
+            Device::NdArray => "ndarray",
+            Device::Gpu => "gpu",
+        })
+    }
+}
+
+impl FromStr for Device {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "cpu" => Ok(Device::Cpu),
+            "ndarray" => Ok(Device::NdArray),
+            "gpu" => Ok(Device::Gpu),
+            _ => {
+                Err(Error::UnknownName { what: "device", name: name.to_owned(), known: "cpu, ndarray, gpu" })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip_and_an_unknown_one_lists_the_known() {
+        for device in [Device::Cpu, Device::NdArray, Device::Gpu] {
+            assert_eq!(device.to_string().parse::<Device>().unwrap(), device);
+        }
+        let error = "tpu".parse::<Device>().unwrap_err();
+        assert_eq!(error.to_string(), "unknown device `tpu`, expected one of: cpu, ndarray, gpu");
+    }
+
+    #[test]
+    fn the_default_build_has_the_default_device() {
+        assert_eq!(Device::available().contains(&Device::default()), cfg!(feature = "burn"));
+    }
+}

@@ -1,0 +1,57 @@
+//! The gated activation of a decoder's MLP.
+
+use super::cpu::{Isa, Kernel};
+use super::lanes::exp;
+use super::pool::Pool;
+use super::split::for_each_chunk;
+
+/// Elements in a task.
+const ELEMENTS: usize = 4096;
+
+/// Multiplies `up` with the SiLU of `gate`: `y = gate / (1 + e^-gate) · up`.
+///
+/// # Shapes
+/// - `gate`, `up`, `y`: of one length; `y` is overwritten
+///
+/// # Panics
+/// When the lengths differ.
+///
+/// # Source
+/// GLU Variants Improve Transformer, arXiv 2002.05202 (SwiGLU).
+///
+/// # Examples
+/// ```
+/// let mut y = [0.0; 2];
+/// lm_kernels::host::swiglu(lm_kernels::Pool::global(), &[0.0, 100.0], &[5.0, 2.0], &mut y);
+/// assert_eq!(y, [0.0, 200.0]);
+/// ```
+pub fn swiglu(pool: &Pool, gate: &[f32], up: &[f32], y: &mut [f32]) {
+    swiglu_on(Isa::current(), pool, gate, up, y);
+}
+
+/// [`swiglu`] with the code for one instruction set.
+fn swiglu_on(isa: Isa, pool: &Pool, gate: &[f32], up: &[f32], y: &mut [f32]) {
+    assert_eq!(gate.len(), up.len(), "as many gates as inputs");
+    assert_eq!(gate.len(), y.len(), "as many results as inputs");
+    for_each_chunk(pool, y, ELEMENTS, |index, y| {
+        let range = index * ELEMENTS..index * ELEMENTS + y.len();
+        isa.run(SwiGlu { gate: &gate[range.clone()], up: &up[range], y });
+    });
+}
+
+struct SwiGlu<'a> {
+    gate: &'a [f32],
+    up: &'a [f32],
+    y: &'a mut [f32],
+}
+
+impl Kernel for SwiGlu<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for ((gate, up), y) in self.gate.iter().zip(self.up).zip(self.y) {
+            *y = gate / (1.0 + exp(-gate)) * up;
+        }
+    }
+}

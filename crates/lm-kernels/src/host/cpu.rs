@@ -1,0 +1,165 @@
+//! Which instructions the kernels are compiled for, chosen when the program runs.
+
+use std::env;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::OnceLock;
+
+use crate::{Error, Result};
+
+/// The environment variable that forces an [`Isa`].
+const VARIABLE: &str = "LM_CPU";
+
+/// An instruction set that kernels are compiled for.
+///
+/// Every kernel gives the same bits on each of them: sums have one order, written in the kernel, and a multiply-add
+/// rounds once everywhere.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Isa {
+    /// What the compilation target has at least. The reference; slow on x86-64 that has no fused multiply-add.
+    Scalar,
+    /// x86-64 with AVX2, FMA and F16C.
+    Avx2,
+    /// x86-64 with AVX-512 F, BW, DQ, VL and VNNI.
+    Avx512,
+}
+
+impl Isa {
+    /// The one in use: the widest this processor has, or the one that `LM_CPU` (`scalar`, `avx2`, `avx512`) forces.
+    ///
+    /// Read once. A value of `LM_CPU` that cannot be followed is passed over here; [`Isa::requested`] reports it.
+    pub fn current() -> Isa {
+        static CURRENT: OnceLock<Isa> = OnceLock::new();
+        *CURRENT.get_or_init(|| Isa::requested().ok().flatten().unwrap_or_else(Isa::best))
+    }
+
+    /// The one that `LM_CPU` asks for, if it is set.
+    ///
+    /// # Errors
+    /// [`Error::UnknownName`] for a word that names none, [`Error::UnsupportedIsa`] for one this processor lacks.
+    pub fn requested() -> Result<Option<Isa>> {
+        let Some(name) = env::var_os(VARIABLE) else { return Ok(None) };
+        let isa: Isa = name.to_string_lossy().parse()?;
+        if isa > Isa::best() {
+            return Err(Error::UnsupportedIsa { isa, best: Isa::best() });
+        }
+        Ok(Some(isa))
+    }
+
+    /// Those this processor can run, narrowest first.
+    pub fn supported() -> &'static [Isa] {
+        let all = &[Isa::Scalar, Isa::Avx2, Isa::Avx512];
+        &all[..=Isa::best() as usize]
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn best() -> Isa {
+        let avx2 = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("fma")
+            && is_x86_feature_detected!("f16c");
+        let avx512 = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512vnni");
+        match (avx2, avx512) {
+            (true, true) => Isa::Avx512,
+            (true, false) => Isa::Avx2,
+            (false, _) => Isa::Scalar,
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn best() -> Isa {
+        Isa::Scalar
+    }
+
+    /// Runs `kernel` in the copy of its code that is compiled for this instruction set.
+    ///
+    /// # Panics
+    /// When this processor lacks it, which only a test that names it can bring about.
+    pub(crate) fn run<K: Kernel>(self, kernel: K) -> K::Output {
+        assert!(self <= Isa::best(), "this processor cannot run {self} kernels");
+        match self {
+            Isa::Scalar => kernel.run(),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: `best` has found the features, as asserted above.
+            Isa::Avx2 => unsafe { run_avx2(kernel) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: `best` has found the features, as asserted above.
+            Isa::Avx512 => unsafe { run_avx512(kernel) },
+            #[cfg(not(target_arch = "x86_64"))]
+            Isa::Avx2 | Isa::Avx512 => unreachable!("not supported, as asserted above"),
+        }
+    }
+}
+
+/// A piece of work over slices, written once and compiled for every [`Isa`].
+///
+/// `run` and all that it calls in its loops must be `#[inline(always)]`: only code inlined into the function that
+/// carries the target features is compiled with them. A hand-written kernel for one instruction set goes in beside
+/// this, by a match on the `Isa` where the kernel is built.
+pub(crate) trait Kernel {
+    /// What the work yields.
+    type Output;
+    /// Does the work.
+    fn run(self) -> Self::Output;
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c")]
+fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c")]
+fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run()
+}
+
+impl fmt::Display for Isa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Isa::Scalar => "scalar",
+            Isa::Avx2 => "avx2",
+            Isa::Avx512 => "avx512",
+        })
+    }
+}
+
+impl FromStr for Isa {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "scalar" => Ok(Isa::Scalar),
+            "avx2" => Ok(Isa::Avx2),
+            "avx512" => Ok(Isa::Avx512),
+            _ => Err(Error::UnknownName {
+                what: "instruction set",
+                name: name.to_owned(),
+                known: "scalar, avx2, avx512",
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip() {
+        for isa in [Isa::Scalar, Isa::Avx2, Isa::Avx512] {
+            assert_eq!(isa.to_string().parse::<Isa>().unwrap(), isa);
+        }
+        assert!("sse9".parse::<Isa>().is_err());
+    }
+
+    #[test]
+    fn the_narrowest_is_always_there_and_the_current_one_is_supported() {
+        assert_eq!(Isa::supported().first(), Some(&Isa::Scalar));
+        assert!(Isa::supported().contains(&Isa::current()));
+    }
+}

@@ -1,0 +1,30 @@
+//! Kernels on plain slices: packed weights, paged keys and values, a thread pool. No burn here.
+//!
+//! Each function takes the [`Pool`] whose threads it may use, writes to a slice the caller owns, and gives the same bits
+//! whatever the number of threads, the [`Isa`] and the number of rows in the call. Rows are row-major and follow one
+//! another without gaps. A slice whose length does not fit its shape is a broken contract between two of our own
+//! functions and panics.
+
+mod activation;
+mod attention;
+mod cpu;
+mod lanes;
+mod linear;
+mod norm;
+mod pack;
+mod pages;
+mod pool;
+mod ragged;
+mod rope;
+mod split;
+
+pub use activation::swiglu;
+pub use attention::{AttentionSpec, attention};
+pub use cpu::Isa;
+pub use linear::linear;
+pub use norm::rms_norm;
+pub use pack::{FloatDtype, PackedMatrix, Source, WeightFormat};
+pub use pages::{KvDtype, PAGE_LEN, PageId, PagedLayer};
+pub use pool::Pool;
+pub use ragged::{RaggedLayout, SequenceLayout};
+pub use rope::{RopeTable, rope};

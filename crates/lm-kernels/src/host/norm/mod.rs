@@ -1,0 +1,65 @@
+//! Normalisation of rows.
+
+use super::cpu::{Isa, Kernel};
+use super::lanes::dot;
+use super::pool::Pool;
+use super::split::for_each_chunk;
+
+/// Rows in a task.
+const ROWS: usize = 16;
+
+/// Divides each row by its root mean square and multiplies it with `weight`:
+/// `y = x / sqrt(mean(x²) + eps) · weight`.
+///
+/// # Shapes
+/// - `x`, `y`: `[rows, width]`; `y` is overwritten
+/// - `weight`: `[width]`
+///
+/// # Panics
+/// When `weight` is empty, or a length does not fit.
+///
+/// # Source
+/// Root Mean Square Layer Normalization, arXiv 1910.07467.
+///
+/// # Examples
+/// ```
+/// let mut y = [0.0; 2];
+/// lm_kernels::host::rms_norm(lm_kernels::Pool::global(), &[3.0, 3.0], &[1.0, 2.0], 0.0, &mut y);
+/// assert_eq!(y, [1.0, 2.0]);
+/// ```
+pub fn rms_norm(pool: &Pool, x: &[f32], weight: &[f32], eps: f32, y: &mut [f32]) {
+    rms_norm_on(Isa::current(), pool, x, weight, eps, y);
+}
+
+/// [`rms_norm`] with the code for one instruction set.
+fn rms_norm_on(isa: Isa, pool: &Pool, x: &[f32], weight: &[f32], eps: f32, y: &mut [f32]) {
+    let width = weight.len();
+    assert!(width > 0 && x.len().is_multiple_of(width), "{} elements in rows of {width}", x.len());
+    assert_eq!(x.len(), y.len(), "as many results as inputs");
+    for_each_chunk(pool, y, ROWS * width, |index, y| {
+        let start = index * ROWS * width;
+        isa.run(Rows { x: &x[start..start + y.len()], weight, eps, y });
+    });
+}
+
+struct Rows<'a> {
+    x: &'a [f32],
+    weight: &'a [f32],
+    eps: f32,
+    y: &'a mut [f32],
+}
+
+impl Kernel for Rows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let width = self.weight.len();
+        for (x, y) in self.x.chunks_exact(width).zip(self.y.chunks_exact_mut(width)) {
+            let scale = 1.0 / (dot(x, x) / width as f32 + self.eps).sqrt();
+            for ((x, weight), y) in x.iter().zip(self.weight).zip(y) {
+                *y = x * scale * weight;
+            }
+        }
+    }
+}

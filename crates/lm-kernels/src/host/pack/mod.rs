@@ -1,0 +1,356 @@
+//! Weights in the one form that the CPU path reads.
+
+mod block;
+mod buffer;
+mod source;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::{Mutex, PoisonError};
+
+use half::bf16;
+
+use super::cpu::{Isa, Kernel};
+use super::lanes::{F32x16, LANES, bf16_to_f32, f16_to_f32, f32_to_f16};
+use super::pool::Pool;
+use super::split::for_each_chunk;
+use crate::{Error, Result};
+
+pub(super) use block::{BLOCK, Block, Q4Block, Q8Block, round};
+use buffer::Buffer;
+pub use source::{FloatDtype, Source};
+
+/// How weights are kept in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum WeightFormat {
+    /// IEEE single precision.
+    F32,
+    /// IEEE half precision.
+    F16,
+    /// The upper half of a single.
+    Bf16,
+    /// 8-bit integers with an `f16` scale for each 32 columns of a row: 8.5 bits a weight.
+    Q8,
+    /// 4-bit integers with an `f16` scale for each 32 columns of a row: 4.5 bits a weight.
+    Q4,
+}
+
+impl WeightFormat {
+    /// Bytes of the packed columns of one tile of rows.
+    fn tile_bytes(self, cols: usize) -> Option<usize> {
+        let (units, unit) = match self {
+            WeightFormat::F32 => (cols, size_of::<[f32; LANES]>()),
+            WeightFormat::F16 | WeightFormat::Bf16 => (cols, size_of::<[u16; LANES]>()),
+            WeightFormat::Q8 => (cols.div_ceil(BLOCK), size_of::<Q8Block>()),
+            WeightFormat::Q4 => (cols.div_ceil(BLOCK), size_of::<Q4Block>()),
+        };
+        units.checked_mul(unit)
+    }
+}
+
+impl fmt::Display for WeightFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            WeightFormat::F32 => "f32",
+            WeightFormat::F16 => "f16",
+            WeightFormat::Bf16 => "bf16",
+            WeightFormat::Q8 => "q8",
+            WeightFormat::Q4 => "q4",
+        })
+    }
+}
+
+impl FromStr for WeightFormat {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "f32" => Ok(WeightFormat::F32),
+            "f16" => Ok(WeightFormat::F16),
+            "bf16" => Ok(WeightFormat::Bf16),
+            "q8" => Ok(WeightFormat::Q8),
+            "q4" => Ok(WeightFormat::Q4),
+            _ => Err(Error::UnknownName {
+                what: "weight format",
+                name: name.to_owned(),
+                known: "f32, f16, bf16, q8, q4",
+            }),
+        }
+    }
+}
+
+/// A weight of a linear layer, `[rows, cols]` = `[out, in]`, packed for the kernels.
+///
+/// It owns one buffer that begins at a cache line; nothing of the source is kept. The layout is private: tiles of 16 rows,
+/// in each the columns one after another with the 16 rows side by side. Rows and columns may be any number; what is missing
+/// in the last tile or block is zero.
+///
+/// # Examples
+/// ```
+/// use lm_kernels::{PackedMatrix, Source, WeightFormat};
+/// let packed = PackedMatrix::pack(WeightFormat::F32, 2, 3, Source::F32(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]))?;
+/// let mut row = [0.0; 3];
+/// packed.dequantize_row(1, &mut row);
+/// assert_eq!(row, [4.0, 5.0, 6.0]);
+/// # Ok::<(), lm_kernels::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct PackedMatrix {
+    format: WeightFormat,
+    rows: usize,
+    cols: usize,
+    buffer: Buffer,
+}
+
+/// The tiles of a matrix, one after another, as units of 16 rows: a column each, or a block.
+pub(super) enum Units<'a> {
+    F32(&'a [[f32; LANES]]),
+    F16(&'a [F16Unit]),
+    Bf16(&'a [Bf16Unit]),
+    Q8(&'a [Q8Block]),
+    Q4(&'a [Q4Block]),
+}
+
+/// A column of halves, as bits.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(super) struct F16Unit(pub [u16; LANES]);
+
+/// A column of bfloat16, as bits.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(super) struct Bf16Unit(pub [u16; LANES]);
+
+// SAFETY: an array of integers: any bytes will do.
+unsafe impl bytemuck::Zeroable for F16Unit {}
+// SAFETY: as above, without padding.
+unsafe impl bytemuck::Pod for F16Unit {}
+// SAFETY: an array of integers: any bytes will do.
+unsafe impl bytemuck::Zeroable for Bf16Unit {}
+// SAFETY: as above, without padding.
+unsafe impl bytemuck::Pod for Bf16Unit {}
+
+impl PackedMatrix {
+    /// Packs the row-major elements of `source`, on the threads of the global pool.
+    ///
+    /// Float formats take the nearest value; 8 bit takes the largest magnitude of each block to 127; 4 bit searches the scale
+    /// with the least squared error. The result depends on the values alone.
+    ///
+    /// # Errors
+    /// - [`Error::SourceLength`] when `source` has not `rows * cols` elements
+    /// - [`Error::NotRepresentable`] names a value that is too large for the format or, in Q8 and Q4, not finite
+    /// - [`Error::ShapeOverflow`], [`Error::OutOfMemory`] when there is no room
+    pub fn pack(format: WeightFormat, rows: usize, cols: usize, source: Source<'_>) -> Result<Self> {
+        let overflow = || Error::ShapeOverflow { shape: vec![rows, cols] };
+        let expected = rows.checked_mul(cols).ok_or_else(overflow)?;
+        if source.len() != expected {
+            return Err(Error::SourceLength { rows, cols, expected, got: source.len() });
+        }
+        let tile_bytes = format.tile_bytes(cols).ok_or_else(overflow)?;
+        let bytes = tile_bytes.checked_mul(rows.div_ceil(LANES)).ok_or_else(overflow)?;
+        let mut buffer = Buffer::zeroed(bytes)?;
+        let first_bad: Mutex<Option<Unfit>> = Mutex::new(None);
+        for_each_chunk(Pool::global(), buffer.bytes_mut(), tile_bytes, |tile, out| {
+            let kernel = PackTile { format, source, rows, cols, first_row: tile * LANES, out };
+            if let Err(bad) = Isa::current().run(kernel) {
+                let mut first = first_bad.lock().unwrap_or_else(PoisonError::into_inner);
+                if first.as_ref().is_none_or(|first| (bad.row, bad.col) < (first.row, first.col)) {
+                    *first = Some(bad);
+                }
+            }
+        });
+        match first_bad.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(Unfit { row, col, value }) => Err(Error::NotRepresentable { row, col, value, format }),
+            None => Ok(Self { format, rows, cols, buffer }),
+        }
+    }
+
+    /// How many outputs a linear layer with this weight has.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// How many inputs a linear layer with this weight has.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// What it was packed to.
+    pub fn format(&self) -> WeightFormat {
+        self.format
+    }
+
+    /// Bytes of the buffer, with what fills up the last tile and block.
+    pub fn bytes(&self) -> usize {
+        self.buffer.bytes().len()
+    }
+
+    /// Writes one row as floats to `out`: the values that [`linear`](super::linear) multiplies with.
+    ///
+    /// # Panics
+    /// When there is no such row, or `out` has not `cols` elements.
+    pub fn dequantize_row(&self, row: usize, out: &mut [f32]) {
+        assert!(row < self.rows, "row {row} of {}", self.rows);
+        assert_eq!(out.len(), self.cols, "a row has {} columns", self.cols);
+        let (tile, lane) = (row / LANES, row % LANES);
+        match self.units() {
+            Units::F32(units) => fill(out, tile_of(units, tile, self.cols), |unit| unit[lane]),
+            Units::F16(units) => fill(out, tile_of(units, tile, self.cols), |unit| f16_to_f32(unit.0[lane])),
+            Units::Bf16(units) => {
+                fill(out, tile_of(units, tile, self.cols), |unit| bf16_to_f32(unit.0[lane]))
+            }
+            Units::Q8(units) => fill_blocks(out, tile_of(units, tile, self.cols.div_ceil(BLOCK)), lane),
+            Units::Q4(units) => fill_blocks(out, tile_of(units, tile, self.cols.div_ceil(BLOCK)), lane),
+        }
+    }
+
+    pub(super) fn units(&self) -> Units<'_> {
+        let bytes = self.buffer.bytes();
+        match self.format {
+            WeightFormat::F32 => Units::F32(bytemuck::cast_slice(bytes)),
+            WeightFormat::F16 => Units::F16(bytemuck::cast_slice(bytes)),
+            WeightFormat::Bf16 => Units::Bf16(bytemuck::cast_slice(bytes)),
+            WeightFormat::Q8 => Units::Q8(bytemuck::cast_slice(bytes)),
+            WeightFormat::Q4 => Units::Q4(bytemuck::cast_slice(bytes)),
+        }
+    }
+}
+
+impl fmt::Debug for PackedMatrix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PackedMatrix({} [{}, {}])", self.format, self.rows, self.cols)
+    }
+}
+
+fn tile_of<U>(units: &[U], tile: usize, units_per_tile: usize) -> &[U] {
+    &units[tile * units_per_tile..(tile + 1) * units_per_tile]
+}
+
+fn fill<U>(out: &mut [f32], units: &[U], read: impl Fn(&U) -> f32) {
+    for (out, unit) in out.iter_mut().zip(units) {
+        *out = read(unit);
+    }
+}
+
+fn fill_blocks<B: Block>(out: &mut [f32], blocks: &[B], lane: usize) {
+    for (out, block) in out.chunks_mut(BLOCK).zip(blocks) {
+        let (quants, scale) = (block.quants(), block.scales().0[lane]);
+        for (column, out) in out.iter_mut().enumerate() {
+            *out = scale * f32::from(quants[column / 2][2 * lane + column % 2]);
+        }
+    }
+}
+
+/// A value that the format cannot hold.
+struct Unfit {
+    row: usize,
+    col: usize,
+    value: f32,
+}
+
+/// Packs 16 rows.
+struct PackTile<'a> {
+    format: WeightFormat,
+    source: Source<'a>,
+    rows: usize,
+    cols: usize,
+    first_row: usize,
+    out: &'a mut [u8],
+}
+
+impl Kernel for PackTile<'_> {
+    type Output = std::result::Result<(), Unfit>;
+
+    #[inline(always)]
+    fn run(self) -> Self::Output {
+        match self.format {
+            WeightFormat::F32 => self.floats(|x, out: &mut [f32; LANES]| *out = x.0, |_| true),
+            WeightFormat::F16 => {
+                self.floats(|x, out: &mut [u16; LANES]| f32_to_f16(&x.0, out), |x| x.abs() < 65_520.0)
+            }
+            WeightFormat::Bf16 => self.floats(
+                |x, out: &mut [u16; LANES]| *out = x.0.map(|x| bf16::from_f32(x).to_bits()),
+                |x| bf16::from_f32(x).is_finite(),
+            ),
+            WeightFormat::Q8 => self.blocks::<Q8Block>(),
+            WeightFormat::Q4 => self.blocks::<Q4Block>(),
+        }
+    }
+}
+
+impl PackTile<'_> {
+    /// Packs columns; what is not finite stays so, but nothing becomes so.
+    #[inline(always)]
+    fn floats<U: bytemuck::Pod>(
+        self,
+        convert: impl Fn(&F32x16, &mut U),
+        fits: impl Fn(f32) -> bool,
+    ) -> std::result::Result<(), Unfit> {
+        let units: &mut [U] = bytemuck::cast_slice_mut(self.out);
+        for (index, units) in units.chunks_mut(BLOCK).enumerate() {
+            let columns = gather(self.source, self.rows, self.cols, self.first_row, index * BLOCK);
+            find_unfit(&columns, self.first_row, index * BLOCK, |x| !x.is_finite() || fits(x))?;
+            for (column, unit) in columns.iter().zip(units) {
+                convert(column, unit);
+            }
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn blocks<B: Block>(self) -> std::result::Result<(), Unfit> {
+        let blocks: &mut [B] = bytemuck::cast_slice_mut(self.out);
+        for (index, block) in blocks.iter_mut().enumerate() {
+            let columns = gather(self.source, self.rows, self.cols, self.first_row, index * BLOCK);
+            find_unfit(&columns, self.first_row, index * BLOCK, f32::is_finite)?;
+            let (quants, scales) = B::quantize(&columns);
+            let infinite = scales.map(|scale| scale & 0x7c00 == 0x7c00);
+            if let Some(lane) = infinite.iter().position(|&infinite| infinite) {
+                let largest = |x: &F32x16, y: &F32x16| x.0[lane].abs().total_cmp(&y.0[lane].abs());
+                let (col, x) =
+                    (0..BLOCK).zip(&columns).max_by(|x, y| largest(x.1, y.1)).unwrap_or((0, &columns[0]));
+                return Err(Unfit { row: self.first_row + lane, col: index * BLOCK + col, value: x.0[lane] });
+            }
+            *block = B::new(&quants, scales);
+        }
+        Ok(())
+    }
+}
+
+/// 32 columns of 16 rows, transposed; zeros outside the matrix.
+#[inline(always)]
+fn gather(
+    source: Source<'_>,
+    rows: usize,
+    cols: usize,
+    first_row: usize,
+    first_col: usize,
+) -> [F32x16; BLOCK] {
+    let mut out = [F32x16::ZERO; BLOCK];
+    let width = BLOCK.min(cols - first_col);
+    for lane in 0..LANES.min(rows - first_row) {
+        let mut row = [0.0; BLOCK];
+        source.read((first_row + lane) * cols + first_col, &mut row[..width]);
+        for (column, value) in out.iter_mut().zip(row) {
+            column.0[lane] = value;
+        }
+    }
+    out
+}
+
+/// The first value, row by row, that does not pass.
+#[inline(always)]
+fn find_unfit(
+    columns: &[F32x16; BLOCK],
+    first_row: usize,
+    first_col: usize,
+    fits: impl Fn(f32) -> bool,
+) -> std::result::Result<(), Unfit> {
+    for lane in 0..LANES {
+        for (col, column) in columns.iter().enumerate() {
+            if !fits(column.0[lane]) {
+                return Err(Unfit { row: first_row + lane, col: first_col + col, value: column.0[lane] });
+            }
+        }
+    }
+    Ok(())
+}

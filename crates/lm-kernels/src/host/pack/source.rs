@@ -1,0 +1,165 @@
+//! Where the weights to be packed come from.
+
+use std::fmt;
+
+use half::slice::HalfFloatSliceExt;
+use half::{bf16, f16};
+
+use crate::{Error, Result};
+
+/// The float types that checkpoints are stored in.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum FloatDtype {
+    /// IEEE single precision.
+    F32,
+    /// IEEE half precision.
+    F16,
+    /// The upper half of a single.
+    Bf16,
+}
+
+impl FloatDtype {
+    /// Bytes of one element.
+    pub fn bytes(self) -> usize {
+        match self {
+            FloatDtype::F32 => 4,
+            FloatDtype::F16 | FloatDtype::Bf16 => 2,
+        }
+    }
+}
+
+impl fmt::Display for FloatDtype {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            FloatDtype::F32 => "f32",
+            FloatDtype::F16 => "f16",
+            FloatDtype::Bf16 => "bf16",
+        })
+    }
+}
+
+/// The elements of a dense weight, row-major, borrowed from wherever they are.
+///
+/// # Examples
+/// ```
+/// use lm_kernels::{FloatDtype, Source};
+/// let source = Source::from_le_bytes(FloatDtype::Bf16, &[0x80, 0x3f, 0x00, 0xc0])?;
+/// let mut values = [0.0; 2];
+/// source.read(0, &mut values);
+/// assert_eq!(values, [1.0, -2.0]);
+/// # Ok::<(), lm_kernels::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum Source<'a> {
+    /// Singles.
+    F32(&'a [f32]),
+    /// Halves.
+    F16(&'a [f16]),
+    /// Bfloat16.
+    Bf16(&'a [bf16]),
+    /// Little-endian elements of a file, aligned or not. A partial element at the end is passed over;
+    /// [`Source::from_le_bytes`] refuses it.
+    LeBytes {
+        /// Their type.
+        dtype: FloatDtype,
+        /// Their bytes.
+        bytes: &'a [u8],
+    },
+}
+
+impl<'a> Source<'a> {
+    /// The elements that a file holds in `bytes`, which need no alignment.
+    ///
+    /// # Errors
+    /// [`Error::PartialElement`] when the last one is cut.
+    pub fn from_le_bytes(dtype: FloatDtype, bytes: &'a [u8]) -> Result<Self> {
+        if !bytes.len().is_multiple_of(dtype.bytes()) {
+            return Err(Error::PartialElement { dtype, bytes: bytes.len() });
+        }
+        Ok(Source::LeBytes { dtype, bytes })
+    }
+
+    /// How many elements there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Source::F32(values) => values.len(),
+            Source::F16(values) => values.len(),
+            Source::Bf16(values) => values.len(),
+            Source::LeBytes { dtype, bytes } => bytes.len() / dtype.bytes(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Their type.
+    pub fn dtype(&self) -> FloatDtype {
+        match self {
+            Source::F32(_) => FloatDtype::F32,
+            Source::F16(_) => FloatDtype::F16,
+            Source::Bf16(_) => FloatDtype::Bf16,
+            Source::LeBytes { dtype, .. } => *dtype,
+        }
+    }
+
+    /// Fills `out` with the elements from `start` on, as singles; exact.
+    ///
+    /// # Panics
+    /// When there are not enough.
+    pub fn read(&self, start: usize, out: &mut [f32]) {
+        let range = start..start + out.len();
+        match self {
+            Source::F32(values) => out.copy_from_slice(&values[range]),
+            Source::F16(values) => values[range].convert_to_f32_slice(out),
+            Source::Bf16(values) => values[range].convert_to_f32_slice(out),
+            Source::LeBytes { dtype, bytes } => {
+                let bytes = &bytes[range.start * dtype.bytes()..range.end * dtype.bytes()];
+                match dtype {
+                    FloatDtype::F32 => widen(bytes, out, f32::from_le_bytes),
+                    FloatDtype::F16 => widen(bytes, out, |bytes| f16::from_le_bytes(bytes).to_f32()),
+                    FloatDtype::Bf16 => widen(bytes, out, |bytes| bf16::from_le_bytes(bytes).to_f32()),
+                }
+            }
+        }
+    }
+}
+
+fn widen<const N: usize>(bytes: &[u8], out: &mut [f32], convert: impl Fn([u8; N]) -> f32) {
+    for (bytes, out) in bytes.as_chunks::<N>().0.iter().zip(out) {
+        *out = convert(*bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_forms_of_the_same_values_read_alike() {
+        let singles = [1.0_f32, -0.5, 3.0, 100.0];
+        let halves = singles.map(f16::from_f32);
+        let brains = singles.map(bf16::from_f32);
+        let file = |bytes: Vec<u8>| [vec![0], bytes].concat(); // one byte in front: unaligned
+        let files = [
+            (FloatDtype::F32, file(singles.iter().flat_map(|x| x.to_le_bytes()).collect())),
+            (FloatDtype::F16, file(halves.iter().flat_map(|x| x.to_le_bytes()).collect())),
+            (FloatDtype::Bf16, file(brains.iter().flat_map(|x| x.to_le_bytes()).collect())),
+        ];
+        let mut sources = vec![Source::F32(&singles), Source::F16(&halves), Source::Bf16(&brains)];
+        sources
+            .extend(files.iter().map(|(dtype, bytes)| Source::from_le_bytes(*dtype, &bytes[1..]).unwrap()));
+        for source in sources {
+            let mut out = [0.0; 3];
+            source.read(1, &mut out);
+            assert_eq!((source.len(), out), (4, [-0.5, 3.0, 100.0]), "{source:?}");
+        }
+    }
+
+    #[test]
+    fn a_cut_element_is_refused() {
+        let error = Source::from_le_bytes(FloatDtype::F32, &[0; 7]).unwrap_err();
+        assert_eq!(error.to_string(), "7 bytes are no whole number of f32 elements");
+    }
+}

@@ -1,0 +1,388 @@
+//! A small thread pool for loops that take microseconds: spin briefly, then park; static split, stealing tail.
+
+use std::any::Any;
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use crate::{Error, Result};
+
+/// How often a thread looks for work, or for the end of it, before it gives its core away. A few dozen microseconds: longer
+/// than the gap between two kernels of a forward pass, shorter than a pause that anybody would see as load.
+const SPINS: usize = 2_000;
+
+static GLOBAL: OnceLock<Pool> = OnceLock::new();
+
+/// Threads that share out the tasks of one loop at a time; the calling thread is one of them.
+///
+/// Tasks are first split evenly, so that a thread meets the same part of the weights in every call; a thread that has
+/// finished its part takes tasks from the others'. The floating-point environment of the threads is left as it is:
+/// denormals are computed, not flushed, in all of them.
+///
+/// # Examples
+/// ```
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+/// let pool = lm_kernels::Pool::new(2);
+/// let sum = AtomicUsize::new(0);
+/// pool.run(10, |i| { sum.fetch_add(i, Ordering::Relaxed); });
+/// assert_eq!(sum.into_inner(), 45);
+/// ```
+pub struct Pool {
+    shared: Arc<Shared>,
+    /// Set while a loop is being shared out.
+    busy: AtomicBool,
+    workers: Vec<JoinHandle<()>>,
+}
+
+impl Pool {
+    /// A pool of `threads`, the calling thread included; 0 counts as 1.
+    ///
+    /// Where the operating system grants fewer threads, the pool has those it got; see [`Pool::threads`].
+    pub fn new(threads: usize) -> Self {
+        let shared = Arc::new(Shared::new(threads.max(1)));
+        let workers = (1..threads)
+            .map_while(|worker| {
+                let shared = Arc::clone(&shared);
+                thread::Builder::new()
+                    .name(format!("lm-pool-{worker}"))
+                    .spawn(move || shared.serve(worker))
+                    .ok()
+            })
+            .collect();
+        Self { shared, busy: AtomicBool::new(false), workers }
+    }
+
+    /// The pool that kernels use when nobody gives them another, started when it is first asked for.
+    ///
+    /// It has as many threads as the process may use (cgroup limits and affinity counted) unless
+    /// [`Pool::set_global_threads`] was called before.
+    pub fn global() -> &'static Pool {
+        GLOBAL.get_or_init(|| Pool::new(thread::available_parallelism().map_or(1, usize::from)))
+    }
+
+    /// Starts the global pool with this many threads.
+    ///
+    /// # Errors
+    /// [`Error::PoolStarted`] when it runs already with another number.
+    pub fn set_global_threads(threads: usize) -> Result<()> {
+        let pool = GLOBAL.get_or_init(|| Pool::new(threads));
+        match pool.threads() {
+            started if started == threads.max(1) => Ok(()),
+            started => Err(Error::PoolStarted { threads: started, requested: threads }),
+        }
+    }
+
+    /// How many threads work on a loop, the calling one included.
+    pub fn threads(&self) -> usize {
+        self.workers.len() + 1
+    }
+
+    /// Calls `task` once with each number below `tasks`, on all threads, and returns when all calls have ended.
+    ///
+    /// Called while the pool is at work, by one of its own tasks or by another thread, it runs the loop on the calling
+    /// thread alone instead of waiting.
+    ///
+    /// # Panics
+    /// With the first panic of a task, once no thread is in a task any more. Tasks not begun then may be left out.
+    pub fn run(&self, tasks: usize, task: impl Fn(usize) + Sync) {
+        if tasks <= 1 || self.workers.is_empty() || self.busy.swap(true, Ordering::Acquire) {
+            return (0..tasks).for_each(task);
+        }
+        let panic = self.shared.share_out(tasks, self.threads(), &task);
+        self.busy.store(false, Ordering::Release);
+        if let Some(panic) = panic {
+            resume_unwind(panic);
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.shared.end.store(true, Ordering::SeqCst);
+        self.shared.wake();
+        for worker in self.workers.drain(..) {
+            // A worker catches the panics of its tasks; there is nothing left to report.
+            drop(worker.join());
+        }
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool").field("threads", &self.threads()).finish_non_exhaustive()
+    }
+}
+
+type Task<'a> = dyn Fn(usize) + Sync + 'a;
+type Panic = Box<dyn Any + Send>;
+
+/// What the caller and the workers have in common.
+struct Shared {
+    /// Round number in the upper half; then whether the round is open; then how many workers are in it.
+    gate: AtomicU64,
+    /// The loop body of the round. Written by the caller while the gate is shut and nobody is inside.
+    task: UnsafeCell<Option<*const Task<'static>>>,
+    /// What is left of each thread's part.
+    parts: Box<[Part]>,
+    panic: Mutex<Option<Panic>>,
+    asleep: AtomicUsize,
+    bed: Mutex<()>,
+    alarm: Condvar,
+    end: AtomicBool,
+}
+
+const OPEN: u64 = 1 << 31;
+const ROUND: u64 = 1 << 32;
+
+/// The tasks of one thread, on a cache line of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Part {
+    next: AtomicUsize,
+    end: AtomicUsize,
+}
+
+// SAFETY: all fields but `task` are `Sync`; `task` is written only by the one caller of `share_out` (`Pool::busy`) while
+// the gate is shut and empty, and read only by those who have entered through the gate since.
+unsafe impl Sync for Shared {}
+// SAFETY: as above; the pointer is to a `Sync` closure that outlives the round.
+unsafe impl Send for Shared {}
+
+impl Shared {
+    fn new(threads: usize) -> Self {
+        Self {
+            gate: AtomicU64::new(0),
+            task: UnsafeCell::new(None),
+            parts: (0..threads).map(|_| Part::default()).collect(),
+            panic: Mutex::new(None),
+            asleep: AtomicUsize::new(0),
+            bed: Mutex::new(()),
+            alarm: Condvar::new(),
+            end: AtomicBool::new(false),
+        }
+    }
+
+    /// The caller's side of one round. Returns the first panic of a task.
+    fn share_out(&self, tasks: usize, threads: usize, task: &Task<'_>) -> Option<Panic> {
+        for (thread, part) in self.parts[..threads].iter().enumerate() {
+            part.next.store(tasks * thread / threads, Ordering::Relaxed);
+            part.end.store(tasks * (thread + 1) / threads, Ordering::Relaxed);
+        }
+        // SAFETY: only the lifetime is changed; the gate is shut and empty again before this function returns.
+        let erased = unsafe { std::mem::transmute::<*const Task<'_>, *const Task<'static>>(task) };
+        // SAFETY: the gate is shut and empty and `Pool::busy` keeps other callers out, so nobody else looks at it.
+        unsafe { *self.task.get() = Some(erased) };
+        self.gate.fetch_add(ROUND | OPEN, Ordering::SeqCst);
+        self.wake();
+        self.work(0, task);
+        self.gate.fetch_and(!OPEN, Ordering::AcqRel);
+        let mut spins = 0;
+        while self.gate.load(Ordering::Acquire) & (OPEN - 1) != 0 {
+            spins += 1;
+            // A worker may have lost its core in the middle of a task.
+            if spins < SPINS { std::hint::spin_loop() } else { thread::yield_now() }
+        }
+        lock(&self.panic).take()
+    }
+
+    /// A worker's life: one turn of the loop is one round.
+    fn serve(&self, worker: usize) {
+        let mut round = 0;
+        while let Some(current) = self.next_round(round) {
+            round = current;
+            if self.enter(round) {
+                // SAFETY: inside an open round the pointer is the caller's closure, which lives until all have left.
+                if let Some(task) = unsafe { *self.task.get() } {
+                    // SAFETY: as above.
+                    self.work(worker, unsafe { &*task });
+                }
+                self.gate.fetch_sub(1, Ordering::Release);
+            }
+        }
+    }
+
+    /// Waits for a round other than `last`; none when the pool ends.
+    fn next_round(&self, last: u64) -> Option<u64> {
+        let news = || {
+            let round = self.gate.load(Ordering::SeqCst) / ROUND;
+            (round != last || self.end.load(Ordering::SeqCst)).then_some(round)
+        };
+        let mut spins = 0;
+        let mut round = news();
+        while round.is_none() && spins < SPINS {
+            std::hint::spin_loop();
+            spins += 1;
+            round = news();
+        }
+        if round.is_none() {
+            let mut guard = lock(&self.bed);
+            self.asleep.fetch_add(1, Ordering::SeqCst);
+            round = news();
+            while round.is_none() {
+                guard = self.alarm.wait(guard).unwrap_or_else(PoisonError::into_inner);
+                round = news();
+            }
+            self.asleep.fetch_sub(1, Ordering::SeqCst);
+        }
+        round.filter(|_| !self.end.load(Ordering::SeqCst))
+    }
+
+    /// Wakes the sleepers. What they wait for has been stored before, and they look again after they said they sleep: one
+    /// of the two sees the other.
+    fn wake(&self) {
+        if self.asleep.load(Ordering::SeqCst) > 0 {
+            drop(lock(&self.bed));
+            self.alarm.notify_all();
+        }
+    }
+
+    /// Steps into `round`, unless it is over.
+    fn enter(&self, round: u64) -> bool {
+        let open = |gate: u64| (gate / ROUND == round && gate & OPEN != 0).then_some(gate + 1);
+        self.gate.fetch_update(Ordering::AcqRel, Ordering::Acquire, open).is_ok()
+    }
+
+    /// Does one's own part, then what is left of the others'. Panics of tasks are kept, not let through.
+    fn work(&self, thread: usize, task: &Task<'_>) {
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            let (before, from) = self.parts.split_at(thread);
+            for part in from.iter().chain(before) {
+                while let Some(index) = part.take() {
+                    task(index);
+                }
+            }
+        }));
+        if let Err(panic) = result {
+            self.parts.iter().for_each(Part::cancel);
+            lock(&self.panic).get_or_insert(panic);
+        }
+    }
+}
+
+impl Part {
+    fn take(&self) -> Option<usize> {
+        let end = self.end.load(Ordering::Relaxed);
+        if self.next.load(Ordering::Relaxed) >= end {
+            return None;
+        }
+        let index = self.next.fetch_add(1, Ordering::Relaxed);
+        (index < end).then_some(index)
+    }
+
+    fn cancel(&self) {
+        self.next.store(usize::MAX / 2, Ordering::Relaxed);
+    }
+}
+
+/// No task runs under these locks, so a poisoned one guards nothing broken.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(pool: &Pool, tasks: usize) -> Vec<usize> {
+        let hits: Vec<AtomicUsize> = (0..tasks).map(|_| AtomicUsize::new(0)).collect();
+        pool.run(tasks, |i| {
+            hits[i].fetch_add(1, Ordering::Relaxed);
+        });
+        hits.into_iter().map(AtomicUsize::into_inner).collect()
+    }
+
+    #[test]
+    fn every_task_runs_once_whatever_the_threads() {
+        for threads in [0, 1, 2, 3, 8] {
+            let pool = Pool::new(threads);
+            assert_eq!(pool.threads(), threads.max(1));
+            for round in 0..200 {
+                let tasks = round % 23;
+                assert_eq!(counts(&pool, tasks), vec![1; tasks], "{threads} threads, {tasks} tasks");
+            }
+        }
+    }
+
+    #[test]
+    fn sleeping_workers_wake_up() {
+        let pool = Pool::new(4);
+        while pool.shared.asleep.load(Ordering::SeqCst) < 3 {
+            thread::yield_now();
+        }
+        // A barrier of all four threads: it ends only if the three sleepers come.
+        let arrived = AtomicUsize::new(0);
+        pool.run(4, |_| {
+            arrived.fetch_add(1, Ordering::SeqCst);
+            while arrived.load(Ordering::SeqCst) < 4 {
+                thread::yield_now();
+            }
+        });
+    }
+
+    #[test]
+    fn a_panic_reaches_the_caller_and_the_pool_goes_on() {
+        let pool = Pool::new(3);
+        for bad in 0..12 {
+            let caught = catch_unwind(AssertUnwindSafe(|| {
+                pool.run(12, |i| assert_ne!(i, bad, "task {bad} fails"));
+            }));
+            let message = caught.unwrap_err();
+            let message = message.downcast_ref::<String>().expect("a formatted message");
+            assert!(message.contains("fails"), "{message}");
+            assert_eq!(counts(&pool, 40), vec![1; 40]);
+        }
+    }
+
+    #[test]
+    fn a_loop_inside_a_task_runs_there() {
+        let pool = Pool::new(2);
+        let sum = AtomicUsize::new(0);
+        pool.run(4, |_| {
+            let outer = thread::current().id();
+            pool.run(8, |i| {
+                assert_eq!(thread::current().id(), outer);
+                sum.fetch_add(i, Ordering::Relaxed);
+            });
+        });
+        assert_eq!(sum.into_inner(), 4 * 28);
+    }
+
+    #[test]
+    fn callers_on_two_threads_do_not_disturb_each_other() {
+        let pool = Pool::new(2);
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| (0..300).for_each(|_| assert_eq!(counts(&pool, 17), vec![1; 17])));
+            }
+        });
+    }
+
+    #[test]
+    fn a_thread_steals_what_another_leaves() {
+        let pool = Pool::new(2);
+        let done = AtomicUsize::new(0);
+        // Task 0 holds its thread until the other one has done all the rest, that thread's own part included.
+        pool.run(10, |i| {
+            if i == 0 {
+                while done.load(Ordering::SeqCst) < 9 {
+                    thread::yield_now();
+                }
+            } else {
+                done.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        assert_eq!(done.into_inner(), 9);
+    }
+
+    #[test]
+    fn the_global_pool_is_sized_once() {
+        Pool::set_global_threads(2).unwrap();
+        assert_eq!(Pool::global().threads(), 2);
+        Pool::set_global_threads(2).unwrap();
+        let late = Pool::set_global_threads(3).unwrap_err();
+        assert!(matches!(late, Error::PoolStarted { threads: 2, requested: 3 }));
+    }
+}

@@ -1,0 +1,84 @@
+//! How the rows of one call split into sequences of unlike lengths.
+
+use std::ops::Range;
+
+use super::pages::{PAGE_LEN, PageId};
+
+/// The rows of a ragged batch: which belong to which sequence, and where that sequence's keys and values lie.
+///
+/// Built once for a forward pass and shared by its layers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RaggedLayout {
+    /// The sequences, in the order of their rows.
+    pub sequences: Vec<SequenceLayout>,
+}
+
+impl RaggedLayout {
+    /// How many rows the sequences cover together: the end of the last one's.
+    pub fn rows(&self) -> usize {
+        self.sequences.last().map_or(0, |sequence| sequence.rows.end)
+    }
+}
+
+/// One sequence of a ragged batch.
+///
+/// A *slot* is a place in the sequence's cache: row `i` of the new rows has slot `cached_len + i`, which lies in page
+/// `block_table[slot / PAGE_LEN]` at offset `slot % PAGE_LEN`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SequenceLayout {
+    /// Its rows within the batch.
+    pub rows: Range<usize>,
+    /// How many slots before them are in the cache.
+    pub cached_len: usize,
+    /// The pages of its slots, in order; they cover `cached_len + rows.len()`.
+    pub block_table: Vec<PageId>,
+    /// Ranges of its own rows, counted from its first, whose members all see each other (an image's). Apart from one another.
+    pub bidirectional: Vec<Range<usize>>,
+}
+
+impl SequenceLayout {
+    /// The page and the offset in it of a slot.
+    ///
+    /// # Panics
+    /// When the block table ends before it.
+    pub fn place(&self, slot: usize) -> (PageId, usize) {
+        (self.block_table[slot / PAGE_LEN], slot % PAGE_LEN)
+    }
+
+    /// The slots that row `row` (counted from the sequence's first) attends to.
+    ///
+    /// With its own slot `p` that is `p - window < slot <= p`, or all up to `p` without a window, and the whole of a
+    /// bidirectional range that holds the row.
+    pub fn visible(&self, row: usize, window: Option<usize>) -> Range<usize> {
+        let slot = self.cached_len + row;
+        let first = window.map_or(0, |window| (slot + 1).saturating_sub(window));
+        match self.bidirectional.iter().find(|range| range.contains(&row)) {
+            Some(range) => first.min(self.cached_len + range.start)..self.cached_len + range.end,
+            None => first..slot + 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_counts_the_query_itself() {
+        let sequence = SequenceLayout { rows: 0..8, cached_len: 4, ..Default::default() };
+        assert_eq!(sequence.visible(3, None), 0..8);
+        assert_eq!(sequence.visible(3, Some(1)), 7..8);
+        assert_eq!(sequence.visible(3, Some(5)), 3..8);
+        assert_eq!(sequence.visible(3, Some(100)), 0..8);
+    }
+
+    #[test]
+    fn a_bidirectional_range_is_seen_whole_even_past_the_window() {
+        let sequence =
+            SequenceLayout { rows: 0..9, cached_len: 10, bidirectional: vec![2..7], ..Default::default() };
+        assert_eq!(sequence.visible(1, None), 0..12);
+        assert_eq!(sequence.visible(2, None), 0..17);
+        assert_eq!(sequence.visible(6, Some(2)), 12..17);
+        assert_eq!(sequence.visible(7, Some(2)), 16..18);
+    }
+}
