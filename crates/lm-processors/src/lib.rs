@@ -4,10 +4,16 @@
 mod error;
 mod event;
 mod families;
+mod json_call;
+mod marked_json;
+mod marker_scan;
 mod message_builder;
 mod parser;
 mod plain_text;
 mod processor;
+mod reasoning_flow;
+mod tagged_output;
+mod text_flow;
 
 pub use error::{Error, Result};
 pub use event::{ProcessorEvent, REASONING};

@@ -32,15 +32,20 @@ pub struct ToolCall {
     pub name: String,
     /// The arguments by name, in the model's order.
     pub arguments: Map<String, Value>,
-    shape: Shape,
-    function_shape: Shape,
+    layout: Box<Layout>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Layout {
+    call: Shape,
+    function: Shape,
 }
 
 impl ToolCall {
     /// A call without an id.
     pub fn new(name: impl Into<String>, arguments: Map<String, Value>) -> Self {
-        let (shape, function_shape) = (Shape::new(&CALL), Shape::new(&FUNCTION));
-        Self { id: None, name: name.into(), arguments, shape, function_shape }
+        let layout = Box::new(Layout { call: Shape::new(&CALL), function: Shape::new(&FUNCTION) });
+        Self { id: None, name: name.into(), arguments, layout }
     }
 
     /// The same call with an id.
@@ -60,12 +65,13 @@ impl ToolCall {
     pub(crate) fn read(value: Value, at: &str) -> Result<Self> {
         let object = expect_object(value, at)?;
         if object.contains_key("function") {
-            let (shape, [id, _, function]) = Shape::split(object, &CALL);
+            let (call, [id, _, function]) = Shape::split(object, &CALL);
             let at = format!("{at}.function");
-            let (function_shape, [name, arguments]) =
+            let (function, [name, arguments]) =
                 Shape::split(expect_object(function.unwrap_or_default(), &at)?, &FUNCTION);
             let (name, arguments) = (read_name(name, &at)?, read_arguments(arguments, &at)?);
-            return Ok(Self { id: read_id(id, &at)?, name, arguments, shape, function_shape });
+            let layout = Box::new(Layout { call, function });
+            return Ok(Self { id: read_id(id, &at)?, name, arguments, layout });
         }
         let mut object = object;
         let arguments =
@@ -73,19 +79,19 @@ impl ToolCall {
         let (name, id) = (object.shift_remove("name"), object.shift_remove("id"));
         let mut call = Self::new(read_name(name, at)?, read_arguments(arguments, at)?);
         call.id = read_id(id, at)?;
-        object.into_iter().for_each(|(key, value)| call.shape.set(key, value));
+        object.into_iter().for_each(|(key, value)| call.layout.call.set(key, value));
         Ok(call)
     }
 
     /// The call as JSON.
     pub fn to_json(&self) -> Value {
-        let function = self.function_shape.fill([
+        let function = self.layout.function.fill([
             ("name", Some(self.name.as_str().into())),
             ("arguments", Some(Value::Object(self.arguments.clone()))),
         ]);
         let id = self.id.as_deref().map(Value::from);
-        let id = id.or_else(|| self.shape.has("id").then_some(Value::Null));
-        Value::Object(self.shape.fill([
+        let id = id.or_else(|| self.layout.call.has("id").then_some(Value::Null));
+        Value::Object(self.layout.call.fill([
             ("id", id),
             ("type", Some("function".into())),
             ("function", Some(Value::Object(function))),

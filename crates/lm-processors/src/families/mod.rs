@@ -3,6 +3,9 @@
 use crate::processor::ModelDataProcessor;
 
 mod generic;
+mod hermes;
+mod qwen;
+mod tagged;
 
 /// A row of the registry: a family, and how it is told from the others.
 pub struct Family {
@@ -15,7 +18,7 @@ pub struct Family {
 }
 
 /// All families, in alphabetical order.
-pub const ALL: &[&Family] = &[&generic::FAMILY];
+pub const ALL: &[&Family] = &[&generic::FAMILY, &hermes::FAMILY, &qwen::FAMILY];
 
 /// The family of a model: by the markers in its chat template first, by its name last, else the generic one.
 pub fn detect(template: &str, model_name: &str) -> &'static dyn ModelDataProcessor {

@@ -1,0 +1,91 @@
+//! What the tests over parsers share.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use lm_processors::{ModelDataProcessor, OnMalformed, ParserOptions, ProcessorEvent, ToolSpec, Value};
+use serde_json::json;
+
+/// The third-party reference data, or none where it is absent (with one line that says so).
+pub fn shared(part: &str) -> Option<PathBuf> {
+    let beside = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared"));
+    let path = std::env::var_os("LM_SHARED").map_or_else(beside, PathBuf::from).join(part);
+    if !path.exists() {
+        println!("skipped: {} not found", path.display());
+        return None;
+    }
+    Some(path)
+}
+
+/// A processor by its family's name.
+pub fn family(name: &str) -> &'static dyn ModelDataProcessor {
+    let found = lm_processors::ALL.iter().find(|family| family.processor.name() == name);
+    found.unwrap_or_else(|| panic!("no family {name}")).processor
+}
+
+/// Options with one tool declared.
+pub fn with_a_tool(on_malformed: OnMalformed, in_reasoning: bool) -> ParserOptions {
+    let tool = ToolSpec::new("get_weather", "The weather.", json!({"type": "object"}));
+    ParserOptions { tools: Arc::new([tool]), in_reasoning, on_malformed }
+}
+
+/// All events of a reply that comes in these pieces.
+pub fn parse<'a>(
+    processor: &dyn ModelDataProcessor,
+    options: &ParserOptions,
+    pieces: impl IntoIterator<Item = &'a str>,
+) -> Vec<ProcessorEvent> {
+    let mut parser = processor.parser(options);
+    let mut events: Vec<_> = pieces.into_iter().flat_map(|piece| parser.push(piece)).collect();
+    events.extend(parser.finish());
+    coalesce(events)
+}
+
+/// Joins neighbours that only differ in where they were cut.
+fn coalesce(events: Vec<ProcessorEvent>) -> Vec<ProcessorEvent> {
+    use ProcessorEvent::{Channel, Text, ToolCallArguments};
+    let mut joined: Vec<ProcessorEvent> = Vec::new();
+    for event in events {
+        match (joined.last_mut(), &event) {
+            (Some(Text(last)), Text(text)) => last.push_str(text),
+            (Some(Channel { name: a, text: last }), Channel { name: b, text }) if a == b => {
+                last.push_str(text)
+            }
+            (
+                Some(ToolCallArguments { index: a, fragment: last }),
+                ToolCallArguments { index: b, fragment },
+            ) if a == b => {
+                last.push_str(fragment);
+            }
+            _ => joined.push(event),
+        }
+    }
+    joined
+}
+
+/// The text of an answer, its reasoning, the calls and the text of each call's arguments.
+#[derive(Debug, Default, PartialEq)]
+pub struct Sum {
+    pub text: String,
+    pub reasoning: String,
+    pub calls: Vec<Value>,
+    pub arguments_text: Vec<String>,
+    pub malformed: Vec<String>,
+}
+
+/// Adds events up.
+pub fn sum(events: Vec<ProcessorEvent>) -> Sum {
+    let mut sum = Sum::default();
+    for event in events {
+        match event {
+            ProcessorEvent::Text(text) => sum.text += &text,
+            ProcessorEvent::Channel { text, .. } => sum.reasoning += &text,
+            ProcessorEvent::ToolCallStarted { .. } => sum.arguments_text.push(String::new()),
+            ProcessorEvent::ToolCallArguments { index, fragment } => sum.arguments_text[index] += &fragment,
+            ProcessorEvent::ToolCall { call, .. } => sum.calls.push(call.to_json()["function"].clone()),
+            ProcessorEvent::Malformed { error, .. } => sum.malformed.push(error),
+            other => panic!("unknown event {other:?}"),
+        }
+    }
+    sum
+}

@@ -1,0 +1,96 @@
+//! What the tag dialect makes of whole replies: one row per rule.
+
+use crate::common::{Sum, family, parse, sum, with_a_tool};
+use lm_processors::{Error, OnMalformed, ParserOptions, ProcessorEvent};
+use serde_json::json;
+
+const CALL: &str = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n</tool_call>";
+
+fn read(name: &str, reply: &str, on_malformed: OnMalformed) -> Sum {
+    sum(parse(family(name), &with_a_tool(on_malformed, false), [reply]))
+}
+
+#[test]
+fn text_around_calls() {
+    let cases: &[(&str, &str, &str, usize)] = &[
+        ("qwen", "Let me see.\n{CALL}", "Let me see.", 1),
+        ("hermes", "Let me see.\n{CALL}", "Let me see.\n", 1),
+        ("qwen", "{CALL}\n{CALL}\n", "", 2),
+        ("qwen", "\n\n{CALL}", "", 1),
+        ("qwen", "{CALL}\nDone.", "\nDone.", 1),
+        ("qwen", "<think>\nWhy?\n</think>\n\n{CALL}", "", 1),
+        ("qwen", "<think>\nWhy?\n</think>\n\nBecause.\n", "Because.\n", 0),
+        ("qwen", "<think>{CALL}</think>No call.", "No call.", 0),
+        ("generic", "{CALL}", CALL, 0),
+    ];
+    for (name, reply, text, calls) in cases {
+        let got = read(name, &reply.replace("{CALL}", CALL), OnMalformed::Error);
+        assert_eq!((got.text.as_str(), got.calls.len()), (*text, *calls), "{name}: {reply}");
+        assert!(got.malformed.is_empty(), "{name}: {reply}");
+    }
+}
+
+#[test]
+fn without_tools_nothing_is_a_call() {
+    let message = family("qwen").to_message(CALL, &ParserOptions::default()).unwrap();
+    assert_eq!((message.content.text().as_str(), message.tool_calls.len()), (CALL, 0));
+}
+
+#[test]
+fn malformed_calls_are_errors_or_text() {
+    let cases = [
+        ("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\"", "it is unfinished"),
+        ("<tool_call>nonsense</tool_call>", "it does not begin as a JSON object"),
+        ("<tool_call>{\"name\": \"f\"} and more</tool_call>", "text follows the JSON"),
+        ("<tool_call>{\"arguments\": {}}</tool_call>", "tool_call: missing key `name`"),
+        ("<tool_call>[]</tool_call>", "the list of calls is empty"),
+        ("<tool_call>{\"name\": \"f\n</tool_call>", "a control character stands inside a string"),
+    ];
+    for (reply, reason) in cases {
+        let reply = format!("a\n{reply}");
+        let got = read("qwen", &reply, OnMalformed::Error);
+        assert_eq!((got.text.as_str(), got.malformed), ("a", vec![reason.to_owned()]), "{reply}");
+        assert_eq!(read("qwen", &reply, OnMalformed::Text).text, reply);
+        let error = family("qwen").to_message(&reply, &with_a_tool(OnMalformed::Error, false)).unwrap_err();
+        assert!(matches!(error, Error::MalformedToolCall { .. }), "{reply}: {error}");
+    }
+}
+
+#[test]
+fn a_whole_call_without_its_closing_tag_is_a_call() {
+    let got = read("qwen", "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool", OnMalformed::Error);
+    assert_eq!(got.calls, [json!({"name": "f", "arguments": {}})]);
+}
+
+#[test]
+fn after_a_malformed_call_the_next_one_counts_on() {
+    let reply = format!("<tool_call>{{\"name\": \"f\", \"arguments\": {{}} x</tool_call>{CALL}");
+    let events = parse(family("qwen"), &with_a_tool(OnMalformed::Error, false), [reply.as_str()]);
+    let last = events.last().unwrap();
+    assert!(matches!(last, ProcessorEvent::ToolCall { index: 1, .. }), "{events:?}");
+}
+
+#[test]
+fn events_of_a_call_in_order() {
+    let events = parse(family("qwen"), &with_a_tool(OnMalformed::Error, false), ["Hi\n", CALL]);
+    let arguments = json!({"x": 1}).as_object().unwrap().clone();
+    assert_eq!(
+        events,
+        [
+            ProcessorEvent::Text("Hi".to_owned()),
+            ProcessorEvent::ToolCallStarted { index: 0, name: Some("f".to_owned()) },
+            ProcessorEvent::ToolCallArguments { index: 0, fragment: "{\"x\": 1}".to_owned() },
+            ProcessorEvent::ToolCall { index: 0, call: lm_processors::ToolCall::new("f", arguments) },
+        ]
+    );
+}
+
+#[test]
+fn the_prompt_may_have_opened_the_reasoning() {
+    let qwen = family("qwen");
+    assert!(qwen.opens_reasoning("<|im_start|>assistant\n<think>\n"));
+    assert!(!qwen.opens_reasoning("<|im_start|>assistant\n<think>\n\n</think>\n\n"));
+    assert!(!qwen.opens_reasoning("<|im_start|>assistant\n"));
+    let got = sum(parse(qwen, &with_a_tool(OnMalformed::Error, true), ["Hm.\n</think>\n\nYes."]));
+    assert_eq!((got.reasoning.as_str(), got.text.as_str()), ("Hm.", "Yes."));
+}

@@ -1,0 +1,6 @@
+//! The parsers of all families: rules, reference vectors, and any split of the text.
+
+mod common;
+mod dialect;
+mod splits;
+mod vectors;
