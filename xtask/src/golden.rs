@@ -1,17 +1,86 @@
-//! `cargo xtask golden`: the committed goldens against our output.
+//! `cargo xtask golden`: the committed goldens against our output, or made anew by the reference implementation.
 
-use anyhow::Result;
+use std::process::{Command, Stdio};
+
+use anyhow::{Result, bail};
 
 use crate::process;
 
+/// What compares goldens with our output: package and test, in the order of the layers.
+const TESTS: &[(&str, &str)] = &[("lm-model", "goldens")];
+
+/// What makes goldens: folder and command line, run with Python.
+const SCRIPTS: &[(&str, &[&str])] = &[
+    ("testdata/models", &["generate.py"]),
+    ("testdata/templates", &["generate.py"]),
+    ("models/pocket/recipe", &["evaluate.py", "--write", "../eval"]),
+];
+
 #[derive(clap::Args)]
+#[group(required = true, multiple = false)]
 pub struct Args {
     /// Compare the committed goldens with our output (in Rust, without Python)
-    #[arg(long, required = true)]
+    #[arg(long)]
     check: bool,
+    /// Make the goldens anew with transformers (models/pocket/recipe/requirements.txt; `PYTHON` names the interpreter)
+    #[arg(long)]
+    regenerate: bool,
+    /// Features of the crates under test, such as `ndarray,wgpu`, for more devices
+    #[arg(long, default_value = "", requires = "check", conflicts_with = "regenerate")]
+    features: String,
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    debug_assert!(args.check, "clap requires the flag");
-    process::run(&mut process::cargo(&["test", "-p", "lm-model", "--test", "goldens"]))
+    if args.regenerate { regenerate() } else { check(&args.features) }
+}
+
+/// Runs every comparison; one that was skipped for lack of a file or a device is a failure.
+fn check(features: &str) -> Result<()> {
+    for (package, test) in TESTS {
+        let arguments = ["test", "-p", package, "--test", test, "--features", features, "--", "--nocapture"];
+        let output = process::cargo(&arguments).stderr(Stdio::inherit()).output()?;
+        let printed = String::from_utf8_lossy(&output.stdout);
+        print!("{printed}");
+        if !output.status.success() {
+            bail!("the goldens of {package} do not match");
+        }
+        if let Some(line) = skipped(&printed) {
+            bail!("a comparison of {package} was left out: {line}");
+        }
+    }
+    Ok(())
+}
+
+/// The first line by which a test says that it left something out.
+fn skipped(printed: &str) -> Option<&str> {
+    printed.lines().find(|line| line.contains("skipped: "))
+}
+
+fn regenerate() -> Result<()> {
+    let python = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
+    for (folder, arguments) in SCRIPTS {
+        process::run(Command::new(&python).args(*arguments).current_dir(process::root().join(folder)))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_skip_is_found_anywhere_in_a_line() {
+        assert_eq!(
+            skipped("running 2 tests\ntest a ... skipped: gpu: no adapter\nok\n"),
+            Some("test a ... skipped: gpu: no adapter")
+        );
+        assert_eq!(skipped("test result: ok. 1 passed\n"), None);
+    }
+
+    #[test]
+    fn every_script_is_there() {
+        for (folder, arguments) in SCRIPTS {
+            assert!(process::root().join(folder).join(arguments[0]).exists(), "{folder}/{}", arguments[0]);
+        }
+    }
 }
