@@ -117,4 +117,11 @@ pub enum Error {
         /// How much was asked for.
         bytes: usize,
     },
+
+    /// A device failed at work it had accepted; GPU work is queued, so that the cause may lie some operations back.
+    #[error("the device failed: {reason}")]
+    Device {
+        /// What the device layer said.
+        reason: String,
+    },
 }

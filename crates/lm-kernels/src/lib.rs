@@ -5,6 +5,8 @@ mod device;
 mod error;
 pub mod host;
 mod mapped_file;
+#[cfg(feature = "burn")]
+mod ops;
 
 pub use device::Device;
 pub use error::{Error, Result};
@@ -13,3 +15,8 @@ pub use host::{
     RopeTable, SequenceLayout, Source, WeightFormat,
 };
 pub use mapped_file::MappedFile;
+#[cfg(feature = "burn")]
+pub use ops::{
+    ALL_OPS, KvGeometry, KvPool, Op, Weight, attention, embedding, from_host, linear, rms_norm, rope, swiglu,
+    to_host,
+};

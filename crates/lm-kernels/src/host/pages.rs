@@ -197,6 +197,15 @@ impl PagedLayer {
         })
     }
 
+    /// Where the first key and the first value lie in memory, to see that they stay there.
+    #[cfg(all(test, feature = "burn"))]
+    pub(crate) fn addresses(&self) -> [usize; 2] {
+        match &self.storage {
+            Storage::F16 { k, v } => [k.as_ptr() as usize, v.as_ptr() as usize],
+            Storage::F32 { k, v } => [k.as_ptr() as usize, v.as_ptr() as usize],
+        }
+    }
+
     fn element<T>(
         &self,
         page: PageId,

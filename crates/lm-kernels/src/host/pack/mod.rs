@@ -203,6 +203,22 @@ impl PackedMatrix {
         }
     }
 
+    /// The scale and the integers of 32 columns of a row, for devices that lay them out in their own way. What the row lacks is
+    /// zero.
+    ///
+    /// # Panics
+    /// When the format is none of Q8 and Q4, or there is no such block.
+    #[cfg(feature = "burn")]
+    pub(crate) fn block(&self, row: usize, block: usize) -> (f32, [i8; BLOCK]) {
+        let (tile, lane) = (row / LANES, row % LANES);
+        let blocks = self.cols.div_ceil(BLOCK);
+        match self.units() {
+            Units::Q8(units) => read_block(&tile_of(units, tile, blocks)[block], lane),
+            Units::Q4(units) => read_block(&tile_of(units, tile, blocks)[block], lane),
+            Units::F32(_) | Units::F16(_) | Units::Bf16(_) => panic!("{} has no blocks", self.format),
+        }
+    }
+
     pub(super) fn units(&self) -> Units<'_> {
         let bytes = self.buffer.bytes();
         match self.format {
@@ -238,6 +254,13 @@ fn fill_blocks<B: Block>(out: &mut [f32], blocks: &[B], lane: usize) {
             *out = scale * f32::from(quants[column / 2][2 * lane + column % 2]);
         }
     }
+}
+
+#[cfg(feature = "burn")]
+fn read_block<B: Block>(block: &B, lane: usize) -> (f32, [i8; BLOCK]) {
+    let quants = block.quants();
+    let quant = |column: usize| quants[column / 2][2 * lane + column % 2] as i8;
+    (block.scales().0[lane], std::array::from_fn(quant))
 }
 
 /// A value that the format cannot hold.

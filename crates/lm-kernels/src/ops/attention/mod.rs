@@ -1,0 +1,211 @@
+//! Attention of a ragged batch over paged keys and values.
+
+pub(super) mod host;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Backend, Dispatch, ExtensionType};
+use burn::tensor::activation::softmax;
+use burn::tensor::{DType, Device, Int, Tensor};
+
+use super::backend::{Bridge, LmOps};
+use super::kv_pool::KvLayer;
+use super::{KvPool, Op, from_host, to_host};
+use crate::{AttentionSpec, PAGE_LEN, PageId, PagedLayer, RaggedLayout, SequenceLayout};
+
+pub(super) const OP: Op =
+    Op { name: "attention", summary: "writes new keys and values to their pages, then attends over them" };
+
+/// What an attention operation hands back: its output `[rows, num_heads, head_dim]` and the updated cache.
+#[derive(ExtensionType)]
+pub struct Attended<B: Backend> {
+    pub out: FloatTensor<B>,
+    #[extension_type]
+    pub cache: KvLayer<B>,
+}
+
+/// Writes the keys and values of the new rows to their slots in `layer` of the pool, then lets each row attend to
+/// the slots of its own sequence: to those at or before it and inside the window, and to its bidirectional range.
+///
+/// # Shapes
+/// - `q`: `[rows, num_heads, head_dim]`; returns the same shape
+/// - `k`, `v`: `[rows, num_kv_heads, head_dim]`
+///
+/// # Panics
+/// When shapes, layout, spec and pool do not fit each other, or the pool is on another device. The pool is then as before.
+pub fn attention(
+    q: Tensor<3>,
+    k: Tensor<3>,
+    v: Tensor<3>,
+    pool: &mut KvPool,
+    layer: usize,
+    layout: &Arc<RaggedLayout>,
+    spec: &AttentionSpec,
+) -> Tensor<3> {
+    let [rows, ..] = q.dims();
+    assert_eq!(q.dims(), [rows, spec.num_heads, spec.head_dim], "attention: q against spec");
+    assert_eq!(k.dims(), [rows, spec.num_kv_heads, spec.head_dim], "attention: k against spec");
+    assert_eq!(v.dims(), k.dims(), "attention: v against k");
+    assert_eq!(spec.num_heads % spec.num_kv_heads, 0, "attention: num_kv_heads must divide num_heads");
+    assert_ne!(spec.window, Some(0), "attention: a window holds at least the query itself");
+    let geometry = pool.geometry()[layer];
+    assert_eq!(
+        [geometry.num_kv_heads, geometry.head_dim],
+        [spec.num_kv_heads, spec.head_dim],
+        "attention: pool against spec"
+    );
+    check_layout(layout, rows, pool.num_pages());
+
+    let cache = pool.take(layer);
+    let (q, k, v) = (q.into_dispatch(), k.into_dispatch(), v.into_dispatch());
+    let attended = Dispatch::attention(q, k, v, cache, layout.clone(), *spec);
+    pool.put_back(layer, attended.cache);
+    Tensor::from_dispatch(attended.out)
+}
+
+pub(super) fn portable<B: Bridge>(
+    q: Tensor<3>,
+    k: Tensor<3>,
+    v: Tensor<3>,
+    cache: KvLayer<B>,
+    layout: &RaggedLayout,
+    spec: &AttentionSpec,
+) -> (Tensor<3>, KvLayer<B>) {
+    let cache = cache.write(k, v, layout);
+    let attend = |sequence: &SequenceLayout| {
+        let (keys, values) = cache.read(sequence, &q.device());
+        attend(rows_of(&q, &sequence.rows), keys, values, mask(sequence, spec.window, &q), spec)
+    };
+    let outputs: Vec<_> = layout.sequences.iter().filter(|s| !s.rows.is_empty()).map(attend).collect();
+    let out = if outputs.is_empty() { q.zeros_like() } else { Tensor::cat(outputs, 0) };
+    (out, cache)
+}
+
+/// One sequence: `q [rows, num_heads, head_dim]`, `keys` and `values [slots, num_kv_heads, head_dim]`, `mask [rows, slots]`.
+fn attend(
+    q: Tensor<3>,
+    keys: Tensor<3>,
+    values: Tensor<3>,
+    mask: Tensor<2>,
+    spec: &AttentionSpec,
+) -> Tensor<3> {
+    let ([rows, heads, dim], [slots, kv_heads, _]) = (q.dims(), keys.dims());
+    let group = heads / kv_heads;
+    let q = q.reshape([rows, kv_heads, group, dim]).permute([1, 2, 0, 3]); // [kv_heads, group, rows, dim]
+    let q = q.reshape([kv_heads, group * rows, dim]);
+    let scores = q.matmul(keys.permute([1, 2, 0])) * spec.scale; // [kv_heads, group * rows, slots]
+    let scores = scores.reshape([kv_heads, group, rows, slots]) + mask.reshape([1, 1, rows, slots]);
+    let weights = softmax(scores, 3).reshape([kv_heads, group * rows, slots]);
+    let out = weights.matmul(values.swap_dims(0, 1)); // [kv_heads, group * rows, dim]
+    let out = out.reshape([kv_heads, group, rows, dim]).permute([2, 0, 1, 3]); // [rows, kv_heads, group, dim]
+    out.reshape([rows, heads, dim])
+}
+
+/// 0 where a row sees a slot and a large negative number elsewhere; finite, because WGSL may assume that no
+/// infinities occur.
+fn mask(sequence: &SequenceLayout, window: Option<usize>, like: &Tensor<3>) -> Tensor<2> {
+    let (rows, slots) = (sequence.rows.len(), total_len(sequence));
+    let mut bias = vec![-1e30; rows * slots];
+    for row in 0..rows {
+        for slot in sequence.visible(row, window) {
+            bias[row * slots + slot] = 0.0;
+        }
+    }
+    from_host(bias, [rows, slots], &like.device())
+}
+
+fn rows_of(tensor: &Tensor<3>, rows: &Range<usize>) -> Tensor<3> {
+    tensor.clone().narrow(0, rows.start, rows.len())
+}
+
+impl<B: Bridge> KvLayer<B> {
+    /// Writes the rows of `k` and `v` to their slots.
+    fn write(self, k: Tensor<3>, v: Tensor<3>, layout: &RaggedLayout) -> Self {
+        match self {
+            KvLayer::Host(mut pages) => {
+                let rows = |tensor| to_host(tensor).expect("host memory is always readable");
+                pages.write(layout, &rows(k), &rows(v));
+                KvLayer::Host(pages)
+            }
+            KvLayer::Device { keys, values } => KvLayer::Device {
+                keys: B::lower(write_slots(B::lift(keys), &k, layout)),
+                values: B::lower(write_slots(B::lift(values), &v, layout)),
+            },
+        }
+    }
+
+    /// Keys and values of all slots of a sequence: `[slots, num_kv_heads, head_dim]` each, f32.
+    fn read(&self, sequence: &SequenceLayout, device: &Device) -> (Tensor<3>, Tensor<3>) {
+        match self {
+            KvLayer::Host(pages) => {
+                let read = |vector: fn(&PagedLayer, PageId, usize, usize) -> Vec<f32>| {
+                    let slots = (0..total_len(sequence)).map(|slot| sequence.place(slot));
+                    let vectors = slots.flat_map(|(page, offset)| {
+                        (0..pages.num_kv_heads()).flat_map(move |head| vector(pages, page, head, offset))
+                    });
+                    let shape = [total_len(sequence), pages.num_kv_heads(), pages.head_dim()];
+                    from_host(vectors.collect(), shape, device)
+                };
+                (read(PagedLayer::key), read(PagedLayer::value))
+            }
+            KvLayer::Device { keys, values } => {
+                let slots = (0..total_len(sequence)).map(|slot| flat_slot(sequence, slot) as i32);
+                let slots: Vec<i32> = slots.collect();
+                let slots = Tensor::<1, Int>::from_data(slots.as_slice(), device);
+                let gather = |cache: &FloatTensor<B>| {
+                    B::lift::<3>(cache.clone()).select(0, slots.clone()).cast(DType::F32)
+                };
+                (gather(keys), gather(values))
+            }
+        }
+    }
+}
+
+/// Slots that a sequence holds after this pass.
+fn total_len(sequence: &SequenceLayout) -> usize {
+    sequence.cached_len + sequence.rows.len()
+}
+
+/// Index of a slot among all slots of the pool.
+fn flat_slot(sequence: &SequenceLayout, slot: usize) -> usize {
+    let (page, offset) = sequence.place(slot);
+    page as usize * PAGE_LEN + offset
+}
+
+/// One assignment for each page that the rows of a sequence touch; in place when `cache` is not shared.
+fn write_slots(mut cache: Tensor<3>, rows: &Tensor<3>, layout: &RaggedLayout) -> Tensor<3> {
+    let dtype = cache.dtype();
+    for sequence in &layout.sequences {
+        let (mut slot, end) = (sequence.cached_len, total_len(sequence));
+        while slot < end {
+            let len = (PAGE_LEN - slot % PAGE_LEN).min(end - slot);
+            let first = sequence.rows.start + slot - sequence.cached_len;
+            let to = flat_slot(sequence, slot);
+            cache = cache.slice_assign(to..to + len, rows_of(rows, &(first..first + len)).cast(dtype));
+            slot += len;
+        }
+    }
+    cache
+}
+
+/// Asserts the contract between a layout, the rows of the batch and the pool.
+fn check_layout(layout: &RaggedLayout, rows: usize, num_pages: usize) {
+    let mut next = 0;
+    for (index, sequence) in layout.sequences.iter().enumerate() {
+        let SequenceLayout { rows, block_table, bidirectional, .. } = sequence;
+        assert_eq!(rows.start, next, "sequence {index}: its rows must follow those before");
+        assert!(rows.start <= rows.end, "sequence {index}: its rows end before they start");
+        next = rows.end;
+        let (pages, slots) = (block_table.len(), total_len(sequence));
+        assert!(pages * PAGE_LEN >= slots, "sequence {index}: {pages} pages cannot hold {slots} slots");
+        for &page in block_table {
+            assert!((page as usize) < num_pages, "sequence {index}: page {page} of {num_pages}");
+        }
+        for span in bidirectional {
+            assert!(span.end <= rows.len(), "sequence {index}: bidirectional {span:?} leaves its rows");
+        }
+    }
+    assert_eq!(next, rows, "the sequences must cover the rows of the batch");
+}

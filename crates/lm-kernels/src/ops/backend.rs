@@ -1,0 +1,160 @@
+//! The operations as one burn backend extension, and who implements it how.
+
+// burn-ndarray is deprecated upstream and kept here behind its feature; the types are named in generated code.
+#![cfg_attr(feature = "ndarray", allow(deprecated))]
+
+use std::sync::Arc;
+
+use burn::backend::tensor::{FloatTensor, IntTensor};
+use burn::backend::{Backend, Dispatch, Flex, backend_extension};
+use burn::tensor::{Int, Tensor};
+
+use super::attention::{self, Attended};
+use super::kv_pool::KvLayer;
+use super::weight::Matrix;
+use super::{linear, rms_norm, rope, swiglu};
+use crate::{AttentionSpec, RaggedLayout, RopeTable};
+
+/// How a backend's own tensors enter burn's device-independent [`Tensor`] and come back, so that the default
+/// bodies of [`LmOps`] read like any other tensor code.
+pub trait Bridge: Backend {
+    /// Wraps a float primitive of this backend.
+    fn lift<const D: usize>(tensor: FloatTensor<Self>) -> Tensor<D>;
+    /// Wraps an int primitive of this backend.
+    fn lift_int<const D: usize>(tensor: IntTensor<Self>) -> Tensor<D, Int>;
+    /// Takes the primitive out again.
+    ///
+    /// # Panics
+    /// When the tensor lives on another backend.
+    fn lower<const D: usize>(tensor: Tensor<D>) -> FloatTensor<Self>;
+}
+
+impl Bridge for Dispatch {
+    fn lift<const D: usize>(tensor: FloatTensor<Self>) -> Tensor<D> {
+        Tensor::from_dispatch(tensor)
+    }
+    fn lift_int<const D: usize>(tensor: IntTensor<Self>) -> Tensor<D, Int> {
+        Tensor::from_dispatch(tensor)
+    }
+    fn lower<const D: usize>(tensor: Tensor<D>) -> FloatTensor<Self> {
+        tensor.into_dispatch()
+    }
+}
+
+macro_rules! bridge {
+    ($backend:ty) => {
+        impl Bridge for $backend {
+            fn lift<const D: usize>(tensor: FloatTensor<Self>) -> Tensor<D> {
+                Tensor::from_primitive::<Self>(tensor)
+            }
+            fn lift_int<const D: usize>(tensor: IntTensor<Self>) -> Tensor<D, Int> {
+                Tensor::from_primitive::<Self>(tensor)
+            }
+            fn lower<const D: usize>(tensor: Tensor<D>) -> FloatTensor<Self> {
+                tensor.try_into_primitive::<Self>().expect("a default body stays on the device of its inputs")
+            }
+        }
+    };
+}
+
+bridge!(Flex);
+#[cfg(feature = "ndarray")]
+bridge!(burn_ndarray::NdArray);
+#[cfg(feature = "wgpu")]
+bridge!(burn_wgpu::CubeBackend);
+
+/// The operations that a backend may do in its own way; the default bodies are plain burn tensor code.
+///
+/// Looking up embedding rows is not among them: it has no tensor input that could choose a backend.
+#[backend_extension(Flex, NdArray: cfg(feature = "ndarray"), Cube: cfg(feature = "wgpu"))]
+pub trait LmOps: Bridge {
+    /// See [`linear`](super::linear()).
+    fn linear(x: FloatTensor<Self>, #[extension_type] weight: Matrix<Self>) -> FloatTensor<Self> {
+        Self::lower(linear::portable(Self::lift(x), weight))
+    }
+
+    /// See [`rms_norm`](super::rms_norm()).
+    fn rms_norm(x: FloatTensor<Self>, weight: FloatTensor<Self>, eps: f32) -> FloatTensor<Self> {
+        Self::lower(rms_norm::portable(Self::lift(x), Self::lift(weight), eps))
+    }
+
+    /// See [`rope`](super::rope()).
+    fn rope(x: FloatTensor<Self>, positions: Arc<[u32]>, table: Arc<RopeTable>) -> FloatTensor<Self> {
+        Self::lower(rope::portable(Self::lift(x), &positions, &table))
+    }
+
+    /// See [`swiglu`](super::swiglu()).
+    fn swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self> {
+        Self::lower(swiglu::portable(Self::lift(gate), Self::lift(up)))
+    }
+
+    /// See [`attention`](super::attention()). The cache of the layer is moved in and handed back, so that it is
+    /// updated in place.
+    fn attention(
+        q: FloatTensor<Self>,
+        k: FloatTensor<Self>,
+        v: FloatTensor<Self>,
+        #[extension_type] cache: KvLayer<Self>,
+        layout: Arc<RaggedLayout>,
+        spec: AttentionSpec,
+    ) -> Attended<Self> {
+        let (out, cache) =
+            attention::portable(Self::lift(q), Self::lift(k), Self::lift(v), cache, &layout, &spec);
+        Attended { out: Self::lower(out), cache }
+    }
+}
+
+/// Implements [`LmOps`] by the slice kernels for a backend whose tensors are slices of host memory.
+macro_rules! host_ops {
+    ($backend:ty) => {
+        impl LmOps for $backend {
+            fn linear(x: FloatTensor<Self>, weight: Matrix<Self>) -> FloatTensor<Self> {
+                match weight {
+                    Matrix::Host(matrix) => linear::host::linear(x, &matrix),
+                    on_device => Self::lower(linear::portable(Self::lift(x), on_device)),
+                }
+            }
+
+            fn rms_norm(x: FloatTensor<Self>, weight: FloatTensor<Self>, eps: f32) -> FloatTensor<Self> {
+                rms_norm::host::rms_norm(x, weight, eps)
+            }
+
+            fn rope(x: FloatTensor<Self>, positions: Arc<[u32]>, table: Arc<RopeTable>) -> FloatTensor<Self> {
+                rope::host::rope(x, &positions, &table)
+            }
+
+            fn swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self> {
+                swiglu::host::swiglu(gate, up)
+            }
+
+            fn attention(
+                q: FloatTensor<Self>,
+                k: FloatTensor<Self>,
+                v: FloatTensor<Self>,
+                cache: KvLayer<Self>,
+                layout: Arc<RaggedLayout>,
+                spec: AttentionSpec,
+            ) -> Attended<Self> {
+                match cache {
+                    KvLayer::Host(mut pages) => {
+                        let out = attention::host::attention(q, k, v, &mut pages, &layout, &spec);
+                        Attended { out, cache: KvLayer::Host(pages) }
+                    }
+                    on_device => {
+                        let (q, k, v) = (Self::lift(q), Self::lift(k), Self::lift(v));
+                        let (out, cache) = attention::portable(q, k, v, on_device, &layout, &spec);
+                        Attended { out: Self::lower(out), cache }
+                    }
+                }
+            }
+        }
+    };
+}
+
+host_ops!(Flex);
+#[cfg(feature = "ndarray")]
+host_ops!(burn_ndarray::NdArray);
+
+// wgpu takes every default body: tensors of the device's memory, updated in place.
+#[cfg(feature = "wgpu")]
+impl LmOps for burn_wgpu::CubeBackend {}

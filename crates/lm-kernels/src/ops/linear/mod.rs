@@ -1,0 +1,32 @@
+//! Multiplication by a weight matrix.
+
+pub(super) mod host;
+
+use burn::backend::Dispatch;
+use burn::tensor::Tensor;
+
+use super::backend::{Bridge, LmOps};
+use super::weight::Matrix;
+use super::{Op, Weight};
+
+pub(super) const OP: Op = Op { name: "linear", summary: "x · Wᵀ for weights in any format" };
+
+/// Multiplies each row of `x` by the transposed weight.
+///
+/// In the Q formats the host quantises each row of `x` to s8 as well (see [`host`](crate::host)); other devices
+/// multiply the dequantised weight by `x` in f32.
+///
+/// # Shapes
+/// - `x`: `[rows, in]`, the weight `[out, in]`; returns `[rows, out]`
+///
+/// # Panics
+/// When a row of `x` is not as long as a row of the weight, or the weight is on another device.
+pub fn linear(x: Tensor<2>, weight: &Weight) -> Tensor<2> {
+    let [_, size] = x.dims();
+    assert_eq!(size, weight.cols(), "linear: a row of x must be as long as a row of the weight");
+    Tensor::from_dispatch(Dispatch::linear(x.into_dispatch(), weight.matrix().clone()))
+}
+
+pub(super) fn portable<B: Bridge>(x: Tensor<2>, weight: Matrix<B>) -> Tensor<2> {
+    weight.multiply(x)
+}

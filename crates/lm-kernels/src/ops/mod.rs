@@ -1,0 +1,43 @@
+//! The kernels as operations on burn tensors, one folder per operation.
+//!
+//! An operation has a public function (shape checks, docs), a default body in plain burn tensor operations that
+//! runs on every device and is the reference in tests, and a host implementation over the slice kernels of
+//! [`host`](crate::host) that Flex and NdArray share.
+
+mod attention;
+mod backend;
+mod device;
+mod embedding;
+mod host_tensor;
+mod kv_pool;
+mod linear;
+mod rms_norm;
+mod rope;
+mod swiglu;
+#[cfg(test)]
+mod tests;
+mod transfer;
+mod weight;
+
+pub use attention::attention;
+pub use embedding::embedding;
+pub use kv_pool::{KvGeometry, KvPool};
+pub use linear::linear;
+pub use rms_norm::rms_norm;
+pub use rope::rope;
+pub use swiglu::swiglu;
+pub use transfer::{from_host, to_host};
+pub use weight::Weight;
+
+/// One row of the registry of operations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Op {
+    /// Name of the public function and of its folder.
+    pub name: &'static str,
+    /// What it computes, in one line.
+    pub summary: &'static str,
+}
+
+/// Every operation, in alphabetical order. The conformance test has a check for each row.
+pub const ALL_OPS: &[&Op] =
+    &[&attention::OP, &embedding::OP, &linear::OP, &rms_norm::OP, &rope::OP, &swiglu::OP];

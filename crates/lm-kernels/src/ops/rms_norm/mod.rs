@@ -1,0 +1,34 @@
+//! Root-mean-square normalisation.
+
+pub(super) mod host;
+
+use burn::backend::Dispatch;
+use burn::tensor::Tensor;
+
+use super::Op;
+use super::backend::LmOps;
+
+pub(super) const OP: Op = Op { name: "rms_norm", summary: "x / sqrt(mean(x²) + eps) · weight, per row" };
+
+/// Normalises each row of `x` by its root mean square and scales it by `weight`.
+///
+/// # Shapes
+/// - `x`: `[rows, size]`; returns the same shape. For a norm per head, reshape to `[rows * heads, head_dim]`
+/// - `weight`: `[size]`
+///
+/// # Panics
+/// When `weight` is not as long as a row of `x`.
+///
+/// # Source
+/// Zhang and Sennrich, arXiv 1910.07467; `eps` stands inside the root, as in the Llama reference code.
+pub fn rms_norm(x: Tensor<2>, weight: Tensor<1>, eps: f32) -> Tensor<2> {
+    let [_, size] = x.dims();
+    assert_eq!(weight.dims(), [size], "rms_norm: weight must be as long as a row of x");
+    Tensor::from_dispatch(Dispatch::rms_norm(x.into_dispatch(), weight.into_dispatch(), eps))
+}
+
+pub(super) fn portable(x: Tensor<2>, weight: Tensor<1>, eps: f32) -> Tensor<2> {
+    let mean_square = x.clone().square().mean_dim(1); // [rows, 1]
+    let normed = x / (mean_square + eps).sqrt(); // [rows, size]
+    normed * weight.unsqueeze()
+}

@@ -1,0 +1,287 @@
+//! The default bodies against the host implementations, the device forms of weights and caches on host memory (so that
+//! they are tested where there is no GPU), and that caches are updated in place.
+
+use std::sync::Arc;
+
+use burn::backend::{Dispatch, Flex};
+use burn::tensor::{Device as BurnDevice, Tensor};
+
+use super::backend::Bridge;
+use super::kv_pool::KvLayer;
+use super::weight::{Matrix, Weight};
+use super::*;
+use crate::{
+    AttentionSpec, Device, KvDtype, PackedMatrix, PagedLayer, RaggedLayout, RopeTable, SequenceLayout,
+    Source, WeightFormat,
+};
+
+/// The devices whose tensors are host memory.
+fn host_devices() -> Vec<BurnDevice> {
+    let on_host = Device::available().iter().filter(|&&device| device != Device::Gpu);
+    on_host.map(|device| device.burn().unwrap()).collect()
+}
+
+/// Values between -1 and 1 that look like noise.
+fn noise(count: usize, seed: usize) -> Vec<f32> {
+    (0..count).map(|index| ((index * 7 + seed * 13 + 1) as f32 * 0.731).sin()).collect()
+}
+
+fn noise_tensor<const D: usize>(shape: [usize; D], seed: usize, device: &BurnDevice) -> Tensor<D> {
+    from_host(noise(shape.iter().product(), seed), shape, device)
+}
+
+fn assert_close<const D: usize>(what: &str, one: Tensor<D>, other: Tensor<D>, tolerance: f32) {
+    assert_eq!(one.dims(), other.dims(), "{what}");
+    let (one, other) = (to_host(one).unwrap(), to_host(other).unwrap());
+    for (index, (one, other)) in one.iter().zip(&other).enumerate() {
+        assert!((one - other).abs() <= tolerance, "{what}: element {index}: {one} and {other}");
+    }
+}
+
+#[test]
+fn row_operations_equal_their_default_bodies() {
+    for device in host_devices() {
+        let x = || noise_tensor([5, 48], 1, &device);
+        let weight = || noise_tensor([48], 2, &device);
+        assert_close(
+            "rms_norm",
+            rms_norm(x(), weight(), 1e-5),
+            rms_norm::portable(x(), weight(), 1e-5),
+            2e-6,
+        );
+        let up = || noise_tensor([5, 48], 3, &device);
+        assert_close("swiglu", swiglu(x(), up()), swiglu::portable(x(), up()), 1e-6);
+        let heads = || noise_tensor([5, 3, 16], 4, &device);
+        let positions: Arc<[u32]> = [0, 1, 7, 100, 40_000].into();
+        let table = Arc::new(RopeTable { inv_freq: vec![1.0, 0.3, 0.01, 1e-4, 1e-5], attention_factor: 1.1 });
+        let portable = rope::portable(heads(), &positions, &table);
+        assert_close("rope", rope(heads(), &positions, &table), portable, 1e-6);
+    }
+}
+
+/// Views that are no plain slice: kernels must see the elements in the tensor's order.
+#[test]
+fn host_operations_read_strided_views() {
+    for device in host_devices() {
+        let packed = noise_tensor([6, 8], 5, &device);
+        let strided = packed.clone().transpose(); // [8, 6]
+        let copied = from_host(to_host(strided.clone()).unwrap(), [8, 6], &device);
+        let weight = noise_tensor([6], 6, &device);
+        let norm = |x: Tensor<2>| rms_norm(x, weight.clone(), 1e-5);
+        assert_close("rms_norm of a transposed view", norm(strided), norm(copied), 0.0);
+        let tail = packed.clone().narrow(0, 4, 2);
+        let copied = from_host(to_host(tail.clone()).unwrap(), [2, 8], &device);
+        let up = noise_tensor([2, 8], 7, &device);
+        assert_close("swiglu of a slice", swiglu(tail, up.clone()), swiglu(copied, up), 0.0);
+        let before = noise(48, 5);
+        assert_eq!(to_host(packed).unwrap(), before, "the tensor behind the views is untouched");
+    }
+}
+
+/// The Q formats differ by the rounding of the activations that only the host does: of 64 products of values below 1, each
+/// is off by at most 0.5 / 127.
+#[test]
+fn linear_equals_its_default_body() {
+    for device in host_devices() {
+        for (format, tolerance) in FORMATS_AND_TOLERANCES {
+            let packed = PackedMatrix::pack(format, 20, 64, Source::F32(&noise(20 * 64, 8))).unwrap();
+            let weight = Weight::from(Arc::new(packed));
+            let x = || noise_tensor([3, 64], 9, &device);
+            let portable = linear::portable::<Dispatch>(x(), weight.matrix().clone());
+            assert_close(&format!("linear {format}"), linear(x(), &weight), portable, tolerance);
+        }
+    }
+}
+
+const FORMATS_AND_TOLERANCES: [(WeightFormat, f32); 5] = [
+    (WeightFormat::F32, 5e-5),
+    (WeightFormat::F16, 5e-5),
+    (WeightFormat::Bf16, 5e-5),
+    (WeightFormat::Q8, 64.0 * 0.5 / 127.0 / 2.0),
+    (WeightFormat::Q4, 64.0 * 0.5 / 127.0 / 2.0),
+];
+
+#[test]
+fn weights_in_tensors_stand_for_the_packed_values() {
+    for device in host_devices() {
+        for (format, _) in FORMATS_AND_TOLERANCES {
+            for cols in [64, 40] {
+                let packed = PackedMatrix::pack(format, 9, cols, Source::F32(&noise(9 * cols, 10))).unwrap();
+                let uploaded = Weight::upload(&packed, &device);
+                let resident = Weight::from(Arc::new(packed));
+                let ids = [8, 0, 3, 3];
+                let rows = embedding(&resident, &ids, &device);
+                let what = format!("{format} [9, {cols}]");
+                assert_close(&what, embedding(&uploaded, &ids, &device), rows, 0.0);
+                let x = || noise_tensor([2, cols], 11, &device);
+                let portable = linear::portable::<Dispatch>(x(), resident.matrix().clone());
+                assert_close(&what, linear(x(), &uploaded), portable, 5e-5);
+            }
+        }
+    }
+}
+
+#[test]
+fn packed_tensors_hold_no_dense_copy() {
+    let (rows, cols) = (16, 128);
+    for device in host_devices() {
+        for (format, bits) in [(WeightFormat::Q8, 8), (WeightFormat::Q4, 4)] {
+            let packed =
+                PackedMatrix::pack(format, rows, cols, Source::F32(&noise(rows * cols, 12))).unwrap();
+            let weight = Weight::upload(&packed, &device);
+            let Matrix::Packed { words, scales, .. } = weight.matrix().clone() else {
+                panic!("{format} is packed")
+            };
+            let (words, scales) = (Dispatch::lift_int::<2>(words), Dispatch::lift::<2>(scales));
+            assert_eq!(words.dims(), [rows, cols * bits / 32]);
+            assert_eq!(scales.dims(), [rows, cols / 32]);
+            let bytes =
+                words.dtype().size() * rows * cols * bits / 32 + scales.dtype().size() * rows * cols / 32;
+            assert_eq!(weight.bytes(), bytes);
+        }
+    }
+}
+
+fn spec() -> AttentionSpec {
+    AttentionSpec { num_heads: 4, num_kv_heads: 2, head_dim: 8, scale: 0.5, window: Some(20) }
+}
+
+/// A prompt of 40 rows that crosses a page, one of 3, then single rows.
+fn layouts() -> [RaggedLayout; 2] {
+    let sequence = |rows: std::ops::Range<usize>, cached_len, block_table: &[u32]| SequenceLayout {
+        rows,
+        cached_len,
+        block_table: block_table.to_vec(),
+        ..Default::default()
+    };
+    let mut prompts = vec![sequence(0..40, 0, &[3, 1]), sequence(40..43, 0, &[0])];
+    prompts[0].bidirectional = vec![5..9, 30..36];
+    let steps = vec![sequence(0..1, 40, &[3, 1]), sequence(1..2, 3, &[0])];
+    [RaggedLayout { sequences: prompts }, RaggedLayout { sequences: steps }]
+}
+
+fn qkv(layout: &RaggedLayout, device: &BurnDevice) -> [Tensor<3>; 3] {
+    let (rows, spec) = (layout.rows(), spec());
+    let tensor = |heads, seed| noise_tensor([rows, heads, spec.head_dim], seed, device);
+    [tensor(spec.num_heads, 20), tensor(spec.num_kv_heads, 21), tensor(spec.num_kv_heads, 22)]
+}
+
+/// An empty layer of 4 pages in either form.
+fn layers(dtype: KvDtype, device: &BurnDevice) -> [KvLayer<Dispatch>; 2] {
+    let spec = spec();
+    let host = PagedLayer::new(dtype, 4, spec.num_kv_heads, spec.head_dim).unwrap();
+    let on_device = KvLayer::on_device(4, spec.num_kv_heads, spec.head_dim, dtype, device);
+    [KvLayer::Host(Box::new(host)), on_device]
+}
+
+#[test]
+fn attention_equals_its_default_body_over_both_forms_of_the_cache() {
+    let geometry = KvGeometry { num_kv_heads: 2, head_dim: 8, window: None };
+    for (&device, burn) in Device::available().iter().zip(host_devices()) {
+        for dtype in [KvDtype::F32, KvDtype::F16] {
+            let mut pool = KvPool::new(device, &[geometry], 4, dtype).unwrap();
+            let [mut host, mut on_device] = layers(dtype, &burn);
+            // NdArray has no f16 tensors.
+            let both = dtype == KvDtype::F32 || burn.supports_dtype(burn::tensor::DType::F16);
+            for layout in layouts() {
+                let [q, k, v] = qkv(&layout, &burn);
+                let out = attention(q, k, v, &mut pool, 0, &Arc::new(layout.clone()), &spec());
+                let portable = |cache: KvLayer<Dispatch>| {
+                    let [q, k, v] = qkv(&layout, &burn);
+                    attention::portable(q, k, v, cache, &layout, &spec())
+                };
+                let expected;
+                (expected, host) = portable(host);
+                assert_close("default body over host pages", out.clone(), expected, 2e-6);
+                if both {
+                    let expected;
+                    (expected, on_device) = portable(on_device);
+                    assert_close("default body over tensors", out, expected, 2e-6);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_copied_page_goes_on_alone() {
+    let burn = Device::Cpu.burn().unwrap();
+    for form in 0..2 {
+        let [prompts, steps] = layouts();
+        let [q, k, v] = qkv(&prompts, &burn);
+        let (_, cache) = attention::portable(
+            q,
+            k,
+            v,
+            layers(KvDtype::F32, &burn).into_iter().nth(form).unwrap(),
+            &prompts,
+            &spec(),
+        );
+        let mut pool = KvPool::of_layer(cache, KvGeometry { num_kv_heads: 2, head_dim: 8, window: None }, 4);
+        pool.copy_page(1, 2);
+        // The copy takes the step: the output is the same, and the page it came from keeps its slots.
+        let mut moved = steps.clone();
+        moved.sequences[0].block_table = vec![3, 2];
+        let step = |pool: &mut KvPool, layout: &RaggedLayout| {
+            let [q, k, v] = qkv(layout, &burn);
+            attention(q, k, v, pool, 0, &Arc::new(layout.clone()), &spec())
+        };
+        let on_copy = step(&mut pool, &moved);
+        let on_original = step(&mut pool, &steps);
+        assert_close("a step on a copied page", on_copy, on_original, 0.0);
+    }
+}
+
+/// Where the cache's elements lie must not change: nothing is copied but the new rows.
+#[test]
+fn caches_are_updated_in_place() {
+    let geometry = KvGeometry { num_kv_heads: 2, head_dim: 8, window: None };
+    let burn = Device::Cpu.burn().unwrap();
+    for dtype in [KvDtype::F32, KvDtype::F16] {
+        for cache in layers(dtype, &burn) {
+            let mut pool = KvPool::of_layer(cache, geometry, 4);
+            let before = storage(&mut pool);
+            for layout in layouts() {
+                let [q, k, v] = qkv(&layout, &burn);
+                attention(q, k, v, &mut pool, 0, &Arc::new(layout), &spec());
+                assert_eq!(storage(&mut pool), before);
+            }
+            pool.copy_page(0, 2);
+            assert_eq!(storage(&mut pool), before);
+        }
+    }
+}
+
+/// Addresses of the first keys and values.
+fn storage(pool: &mut KvPool) -> [usize; 2] {
+    let layer = pool.take(0);
+    let address = |tensor: &burn::backend::DispatchTensor| {
+        let tensor = Tensor::<3>::from_dispatch(tensor.clone()).try_into_primitive::<Flex>().unwrap();
+        tensor.bytes().as_ptr() as usize
+    };
+    let addresses = match &layer {
+        KvLayer::Host(pages) => pages.addresses(),
+        KvLayer::Device { keys, values } => [address(keys), address(values)],
+    };
+    pool.put_back(0, layer);
+    addresses
+}
+
+#[test]
+#[should_panic(expected = "page 4 of 4")]
+fn a_page_that_the_pool_lacks_is_refused() {
+    let [_, mut steps] = layouts();
+    steps.sequences[1].block_table = vec![4];
+    let burn = Device::Cpu.burn().unwrap();
+    let geometry = KvGeometry { num_kv_heads: 2, head_dim: 8, window: None };
+    let mut pool = KvPool::new(Device::Cpu, &[geometry], 4, KvDtype::F32).unwrap();
+    let [q, k, v] = qkv(&steps, &burn);
+    attention(q, k, v, &mut pool, 0, &Arc::new(steps), &spec());
+}
+
+#[test]
+fn what_crosses_threads_may() {
+    fn assert_send_sync<T: Send + Sync>() {}
+    assert_send_sync::<Weight>();
+    assert_send_sync::<KvPool>();
+}

@@ -1,0 +1,247 @@
+//! Weight matrices where the device wants them.
+
+use std::sync::Arc;
+
+use burn::backend::tensor::{FloatTensor, IntTensor};
+use burn::backend::{Backend, Dispatch, ExtensionType, TensorMetadata};
+use burn::tensor::{DType, Device as BurnDevice, Int, Tensor, TensorData};
+
+use super::backend::Bridge;
+use super::from_host;
+use crate::{Device, PackedMatrix, Result, Source, WeightFormat};
+
+/// A weight matrix `[rows, cols]` = `[out, in]`, in the memory of the device that multiplies by it.
+///
+/// CPU devices keep a [`PackedMatrix`] in its format. A GPU keeps the Q formats packed in 32-bit words beside their
+/// scales, and the float formats as f32. Cloning shares the memory.
+///
+/// ```
+/// use lm_kernels::{Device, Source, Weight, WeightFormat};
+///
+/// let values = vec![0.5f32; 16 * 64];
+/// let weight = Weight::load(Device::Cpu, WeightFormat::Q4, 16, 64, Source::F32(&values))?;
+/// assert_eq!((weight.rows(), weight.cols()), (16, 64));
+/// assert!(weight.bytes() < values.len());
+/// # Ok::<(), lm_kernels::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Weight {
+    rows: usize,
+    cols: usize,
+    format: WeightFormat,
+    matrix: Matrix<Dispatch>,
+}
+
+/// The forms of a weight as they go through an operation.
+#[derive(ExtensionType)]
+pub enum Matrix<B: Backend> {
+    /// Opaque to burn.
+    Host(Arc<PackedMatrix>),
+    /// `[rows, cols]`.
+    Dense(FloatTensor<B>),
+    /// Blocks of 32 unsigned quants, lowest bits first, and a scale for each; the last block of a row is
+    /// filled up.
+    Packed {
+        /// `[rows, blocks * BLOCK * bits / 32]`
+        words: IntTensor<B>,
+        /// `[rows, blocks]`
+        scales: FloatTensor<B>,
+        /// Bits of a quant: 4 or 8. A quant `q` stands for `q - 2^(bits - 1)`.
+        bits: u32,
+        /// Columns without the filling.
+        cols: usize,
+    },
+}
+
+/// Columns that share a scale; as many as [`PackedMatrix::block`] yields.
+const BLOCK: usize = 32;
+
+/// Dense values that the portable [`linear`](super::linear()) makes at a time out of packed ones (64 MiB), so that a
+/// large head does not come to stand in memory.
+const DENSE_CHUNK: usize = 1 << 24;
+
+impl Weight {
+    /// Packs a matrix for a device.
+    ///
+    /// # Errors
+    /// As [`PackedMatrix::pack`] and [`Device::burn`].
+    pub fn load(
+        device: Device,
+        format: WeightFormat,
+        rows: usize,
+        cols: usize,
+        source: Source<'_>,
+    ) -> Result<Self> {
+        let burn = device.burn()?;
+        let packed = PackedMatrix::pack(format, rows, cols, source)?;
+        Ok(match device {
+            Device::Cpu | Device::NdArray => Self::from(Arc::new(packed)),
+            Device::Gpu => Self::upload(&packed, &burn),
+        })
+    }
+
+    /// Copies a packed matrix into tensors of the device.
+    pub(super) fn upload(packed: &PackedMatrix, device: &BurnDevice) -> Self {
+        let (rows, cols, format) = (packed.rows(), packed.cols(), packed.format());
+        let matrix = match format {
+            WeightFormat::Q8 => upload_packed(packed, 8, device),
+            WeightFormat::Q4 => upload_packed(packed, 4, device),
+            WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => {
+                let ids: Vec<u32> = (0..rows as u32).collect();
+                let dense = from_host(dequantize_rows(packed, &ids), [rows, cols], device);
+                Matrix::Dense(dense.into_dispatch())
+            }
+        };
+        Self { rows, cols, format, matrix }
+    }
+
+    /// Rows: the outputs of a layer, or the entries of an embedding.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Columns: the inputs of a layer, or the width of an embedding.
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// The format that was asked for.
+    pub fn format(&self) -> WeightFormat {
+        self.format
+    }
+
+    /// Bytes that the weight takes in the device's memory.
+    pub fn bytes(&self) -> usize {
+        let tensor = |elements: usize, dtype: DType| elements * dtype.size();
+        match &self.matrix {
+            Matrix::Host(packed) => packed.bytes(),
+            Matrix::Dense(values) => tensor(self.rows * self.cols, values.dtype()),
+            Matrix::Packed { scales, bits, .. } => {
+                let blocks = self.rows * self.cols.div_ceil(BLOCK);
+                blocks * BLOCK * *bits as usize / 8 + tensor(blocks, scales.dtype())
+            }
+        }
+    }
+
+    pub(super) fn matrix(&self) -> &Matrix<Dispatch> {
+        &self.matrix
+    }
+}
+
+impl From<Arc<PackedMatrix>> for Weight {
+    /// A weight for the CPU devices.
+    fn from(packed: Arc<PackedMatrix>) -> Self {
+        let (rows, cols, format) = (packed.rows(), packed.cols(), packed.format());
+        Self { rows, cols, format, matrix: Matrix::Host(packed) }
+    }
+}
+
+impl Clone for Matrix<Dispatch> {
+    fn clone(&self) -> Self {
+        match self {
+            Matrix::Host(packed) => Matrix::Host(packed.clone()),
+            Matrix::Dense(values) => Matrix::Dense(values.clone()),
+            Matrix::Packed { words, scales, bits, cols } => {
+                Matrix::Packed { words: words.clone(), scales: scales.clone(), bits: *bits, cols: *cols }
+            }
+        }
+    }
+}
+
+impl Matrix<Dispatch> {
+    /// Rows by id as f32, on `device`.
+    pub(super) fn select(self, ids: &[u32], device: &BurnDevice) -> Tensor<2> {
+        let index = || {
+            let ids: Vec<i32> = ids.iter().map(|&id| id as i32).collect();
+            Tensor::<1, Int>::from_data(ids.as_slice(), device)
+        };
+        match self {
+            Matrix::Host(packed) => {
+                from_host(dequantize_rows(&packed, ids), [ids.len(), packed.cols()], device)
+            }
+            Matrix::Dense(values) => Tensor::<2>::from_dispatch(values).select(0, index()),
+            Matrix::Packed { words, scales, bits, cols } => {
+                let words = Tensor::<2, Int>::from_dispatch(words).select(0, index());
+                let scales = Tensor::<2>::from_dispatch(scales).select(0, index());
+                unpack(words, scales, bits, cols)
+            }
+        }
+    }
+}
+
+impl<B: Bridge> Matrix<B> {
+    /// Multiplies `x` by the transposed matrix in f32, a chunk of rows at a time.
+    pub(super) fn multiply(self, x: Tensor<2>) -> Tensor<2> {
+        match self {
+            Matrix::Host(packed) => {
+                let ids: Vec<u32> = (0..packed.rows() as u32).collect();
+                let dense =
+                    from_host(dequantize_rows(&packed, &ids), [packed.rows(), packed.cols()], &x.device());
+                x.matmul(dense.transpose())
+            }
+            Matrix::Dense(values) => x.matmul(B::lift::<2>(values).transpose()),
+            Matrix::Packed { words, scales, bits, cols } => {
+                let words = B::lift_int::<2>(words).split((DENSE_CHUNK / cols).max(1), 0);
+                let scales = B::lift::<2>(scales).split((DENSE_CHUNK / cols).max(1), 0);
+                let chunks = words.into_iter().zip(scales);
+                let outputs = chunks
+                    .map(|(words, scales)| x.clone().matmul(unpack(words, scales, bits, cols).transpose()));
+                Tensor::cat(outputs.collect(), 1)
+            }
+        }
+    }
+}
+
+fn dequantize_rows(packed: &PackedMatrix, ids: &[u32]) -> Vec<f32> {
+    let mut values = vec![0.0; ids.len() * packed.cols()];
+    for (&id, row) in ids.iter().zip(values.chunks_exact_mut(packed.cols().max(1))) {
+        packed.dequantize_row(id as usize, row);
+    }
+    values
+}
+
+fn upload_packed(packed: &PackedMatrix, bits: u32, device: &BurnDevice) -> Matrix<Dispatch> {
+    let (rows, blocks) = (packed.rows(), packed.cols().div_ceil(BLOCK));
+    let per_word = 32 / bits as usize;
+    let mut words = Vec::with_capacity(rows * blocks * BLOCK / per_word);
+    let mut scales = Vec::with_capacity(rows * blocks);
+    for row in 0..rows {
+        for block in 0..blocks {
+            let (scale, quants): (f32, [i8; BLOCK]) = packed.block(row, block);
+            scales.push(scale);
+            for group in quants.chunks_exact(per_word) {
+                words.push(pack_word(group, bits));
+            }
+        }
+    }
+    let scale_dtype = if device.supports_dtype(DType::F16) { DType::F16 } else { DType::F32 };
+    let words = TensorData::new(words, [rows, blocks * BLOCK / per_word]);
+    let scales = TensorData::new(scales, [rows, blocks]);
+    Matrix::Packed {
+        words: Tensor::<2, Int>::from_data(words, (device, DType::U32)).into_dispatch(),
+        scales: Tensor::<2>::from_data(scales, (device, scale_dtype)).into_dispatch(),
+        bits,
+        cols: packed.cols(),
+    }
+}
+
+/// Offset quants in one word, the first in the lowest bits.
+fn pack_word(quants: &[i8], bits: u32) -> u32 {
+    let offset = 1i32 << (bits - 1);
+    quants.iter().rev().fold(0, |word, &quant| word << bits | (i32::from(quant) + offset) as u32)
+}
+
+/// `words [rows, blocks * 32 * bits / 32]`, `scales [rows, blocks]` to values `[rows, cols]`.
+fn unpack(words: Tensor<2, Int>, scales: Tensor<2>, bits: u32, cols: usize) -> Tensor<2> {
+    let [rows, num_words] = words.dims();
+    let [_, blocks] = scales.dims();
+    let mask = (1u32 << bits) - 1;
+    let digits = (0..32 / bits).map(|digit| {
+        let digit = words.clone().bitwise_right_shift_scalar(digit * bits).bitwise_and_scalar(mask);
+        digit.float().reshape([rows, num_words, 1])
+    });
+    let quants = Tensor::cat(digits.collect(), 2) - (1u32 << (bits - 1)) as f32; // [rows, words, per word]
+    let scales = scales.cast(DType::F32).reshape([rows, blocks, 1]);
+    let values = quants.reshape([rows, blocks, BLOCK]) * scales;
+    values.reshape([rows, blocks * BLOCK]).narrow(1, 0, cols)
+}

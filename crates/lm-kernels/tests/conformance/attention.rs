@@ -1,0 +1,194 @@
+//! Attention over pages: ragged batches, grouped heads, windows and bidirectional ranges, in several steps.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use half::f16;
+use lm_kernels::{
+    AttentionSpec, KvDtype, KvGeometry, KvPool, PAGE_LEN, PageId, RaggedLayout, SequenceLayout, attention,
+    from_host, to_host,
+};
+
+use super::{Random, Target, assert_close};
+
+const NUM_PAGES: usize = 24;
+
+pub fn check(target: &Target) {
+    let mut random = Random::new(6);
+    for dtype in [KvDtype::F32, KvDtype::F16] {
+        for ratio in [1, 2, 3, 4, 6, 8] {
+            for window in [None, Some(1), Some(9), Some(40)] {
+                let num_kv_heads = random.between(1, 4);
+                let spec = AttentionSpec {
+                    num_heads: ratio * num_kv_heads,
+                    num_kv_heads,
+                    head_dim: 4 * random.between(1, 10),
+                    scale: 0.4,
+                    window,
+                };
+                Run::new(target, spec, dtype).steps(&mut random);
+            }
+        }
+    }
+}
+
+/// A pool and, beside it, the same keys and values in plain vectors by sequence.
+struct Run<'a> {
+    target: &'a Target,
+    spec: AttentionSpec,
+    pool: KvPool,
+    sequences: Vec<Reference>,
+}
+
+struct Reference {
+    block_table: Vec<PageId>,
+    /// `[slot][kv_head * head_dim]`, rounded as the pool keeps them.
+    keys: Vec<Vec<f64>>,
+    values: Vec<Vec<f64>>,
+}
+
+impl<'a> Run<'a> {
+    fn new(target: &'a Target, spec: AttentionSpec, dtype: KvDtype) -> Self {
+        let geometry =
+            KvGeometry { num_kv_heads: spec.num_kv_heads, head_dim: spec.head_dim, window: spec.window };
+        // The layer in the middle is used: the others must not be touched.
+        let pool = KvPool::new(target.device, &[geometry; 3], NUM_PAGES, dtype).unwrap();
+        if pool.dtype() != dtype {
+            println!(
+                "skipped: {dtype} pages on {}: kept as {}, the device lacks it",
+                target.device,
+                pool.dtype()
+            );
+        }
+        Self { target, spec, pool, sequences: Vec::new() }
+    }
+
+    /// Prompts, then longer and shorter continuations, then single tokens.
+    fn steps(mut self, random: &mut Random) {
+        let pages = random.shuffled(NUM_PAGES);
+        let tables = pages.chunks(NUM_PAGES / 4);
+        self.sequences = tables
+            .map(|table| Reference { block_table: table.to_vec(), keys: Vec::new(), values: Vec::new() })
+            .collect();
+        for longest in [70, 40, 2] {
+            let mut lengths: Vec<usize> = (0..4).map(|_| random.between(1, longest)).collect();
+            lengths[random.between(0, 4)] = 0;
+            self.step(&lengths, random);
+        }
+    }
+
+    fn step(&mut self, lengths: &[usize], random: &mut Random) {
+        let layout = self.layout(lengths, random);
+        let AttentionSpec { num_heads, num_kv_heads, head_dim, .. } = self.spec;
+        let rows = layout.rows();
+        let q = random.values(rows * num_heads * head_dim, 2.0);
+        let k = random.values(rows * num_kv_heads * head_dim, 2.0);
+        let v = random.values(rows * num_kv_heads * head_dim, 1.0);
+        self.remember(&layout, &k, &v);
+
+        let tensor =
+            |values: &[f32], heads| from_host(values.to_vec(), [rows, heads, head_dim], &self.target.burn);
+        let (q_rows, k_rows, v_rows) =
+            (tensor(&q, num_heads), tensor(&k, num_kv_heads), tensor(&v, num_kv_heads));
+        let got = attention(q_rows, k_rows, v_rows, &mut self.pool, 1, &Arc::new(layout.clone()), &self.spec);
+        assert_eq!(got.dims(), [rows, num_heads, head_dim]);
+
+        let what = format!("attention {:?}, {lengths:?} rows, on {}", self.spec, self.target.device);
+        assert_close(&what, &to_host(got).unwrap(), &self.expected(&layout, &q), |_| 1e-5);
+    }
+
+    fn layout(&self, lengths: &[usize], random: &mut Random) -> RaggedLayout {
+        let mut next = 0;
+        let sequences = lengths.iter().zip(&self.sequences).map(|(&len, reference)| {
+            let rows = next..next + len;
+            next = rows.end;
+            let cached_len = reference.keys.len();
+            let pages = (cached_len + len).div_ceil(PAGE_LEN);
+            let block_table = reference.block_table[..pages].to_vec();
+            SequenceLayout { rows, cached_len, block_table, bidirectional: spans(len, random) }
+        });
+        RaggedLayout { sequences: sequences.collect() }
+    }
+
+    fn remember(&mut self, layout: &RaggedLayout, k: &[f32], v: &[f32]) {
+        let width = self.spec.num_kv_heads * self.spec.head_dim;
+        let dtype = self.pool.dtype();
+        let stored = |row: usize, values: &[f32]| {
+            let values = &values[row * width..(row + 1) * width];
+            values.iter().map(|&value| as_stored(value, dtype)).collect()
+        };
+        for (sequence, reference) in layout.sequences.iter().zip(&mut self.sequences) {
+            for row in sequence.rows.clone() {
+                reference.keys.push(stored(row, k));
+                reference.values.push(stored(row, v));
+            }
+        }
+    }
+
+    fn expected(&self, layout: &RaggedLayout, q: &[f32]) -> Vec<f64> {
+        let AttentionSpec { num_heads, num_kv_heads, head_dim, .. } = self.spec;
+        let mut out = Vec::new();
+        for (sequence, reference) in layout.sequences.iter().zip(&self.sequences) {
+            for row in 0..sequence.rows.len() {
+                for head in 0..num_heads {
+                    let start = ((sequence.rows.start + row) * num_heads + head) * head_dim;
+                    let kv_head = head / (num_heads / num_kv_heads);
+                    let part = kv_head * head_dim..(kv_head + 1) * head_dim;
+                    let slots =
+                        (0..reference.keys.len()).filter(|&slot| sees(sequence, row, slot, self.spec.window));
+                    let slots: Vec<usize> = slots.collect();
+                    out.extend(attend(&q[start..start + head_dim], reference, &slots, part, self.spec.scale));
+                }
+            }
+        }
+        out
+    }
+}
+
+/// One query head over the slots it sees.
+fn attend(q: &[f32], reference: &Reference, slots: &[usize], part: Range<usize>, scale: f32) -> Vec<f64> {
+    let dot = |slot: &usize| -> f64 {
+        let key = &reference.keys[*slot][part.clone()];
+        q.iter().zip(key).map(|(&q, k)| f64::from(q) * k).sum::<f64>() * f64::from(scale)
+    };
+    let scores: Vec<f64> = slots.iter().map(dot).collect();
+    let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let weights: Vec<f64> = scores.iter().map(|score| (score - largest).exp()).collect();
+    let total: f64 = weights.iter().sum();
+    let element = |index: usize| {
+        let terms = slots.iter().zip(&weights).map(|(&slot, weight)| weight * reference.values[slot][index]);
+        terms.sum::<f64>() / total
+    };
+    part.clone().map(element).collect()
+}
+
+/// The rule of the window and of the ranges, as the documentation of [`SequenceLayout`] states it.
+fn sees(sequence: &SequenceLayout, row: usize, slot: usize, window: Option<usize>) -> bool {
+    let query = sequence.cached_len + row;
+    let causal = slot <= query && window.is_none_or(|window| slot + window > query);
+    let together = sequence.bidirectional.iter().any(|range| {
+        let slots = sequence.cached_len + range.start..sequence.cached_len + range.end;
+        slots.contains(&query) && slots.contains(&slot)
+    });
+    causal || together
+}
+
+/// Up to two ranges apart from each other.
+fn spans(len: usize, random: &mut Random) -> Vec<Range<usize>> {
+    let middle = len / 2;
+    let mut spans = Vec::new();
+    for (start, end) in [(0, middle), (middle, len)] {
+        if end - start >= 3 && random.between(0, 2) == 0 {
+            let first = random.between(start, end - 2);
+            spans.push(first..random.between(first + 2, end + 1));
+        }
+    }
+    spans
+}
+
+fn as_stored(value: f32, dtype: KvDtype) -> f64 {
+    match dtype {
+        KvDtype::F16 => f16::from_f32(value).to_f64(),
+        KvDtype::F32 => value.into(),
+    }
+}

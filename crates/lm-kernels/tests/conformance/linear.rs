@@ -1,0 +1,138 @@
+//! Weights in every format: products and lookups.
+
+use std::sync::Arc;
+
+use lm_kernels::{Device, PackedMatrix, Source, Weight, WeightFormat, embedding, from_host, linear, to_host};
+
+use super::{Random, Target, assert_close};
+
+const FORMATS: [WeightFormat; 5] =
+    [WeightFormat::F32, WeightFormat::F16, WeightFormat::Bf16, WeightFormat::Q8, WeightFormat::Q4];
+const BLOCK: usize = 32;
+
+/// A weight on the target and the values it stands for, `[rows, cols]`.
+fn weight(
+    target: &Target,
+    format: WeightFormat,
+    rows: usize,
+    cols: usize,
+    random: &mut Random,
+) -> (Weight, Vec<f32>) {
+    let values = random.values(rows * cols, 1.0);
+    let packed = PackedMatrix::pack(format, rows, cols, Source::F32(&values)).unwrap();
+    let mut meant = vec![0.0; rows * cols];
+    for (row, meant) in meant.chunks_mut(cols).enumerate() {
+        packed.dequantize_row(row, meant);
+    }
+    for (index, (&value, &meant)) in values.iter().zip(&meant).enumerate() {
+        let allowed = step(format);
+        assert!((value - meant).abs() <= allowed, "{format}: element {index} is {meant}, was {value}");
+    }
+    let weight = Weight::load(target.device, format, rows, cols, Source::F32(&values)).unwrap();
+    (weight, meant)
+}
+
+/// How far packing may move a value below 1: half a step of the format; the search for a 4-bit scale cuts the ends of its
+/// range off, by two steps at most.
+fn step(format: WeightFormat) -> f32 {
+    match format {
+        WeightFormat::F32 => 0.0,
+        WeightFormat::F16 => 2f32.powi(-12),
+        WeightFormat::Bf16 => 2f32.powi(-9),
+        WeightFormat::Q8 => 0.502 / 127.0,
+        WeightFormat::Q4 => 2.0 / 9.0,
+    }
+}
+
+pub fn check(target: &Target) {
+    let mut random = Random::new(4);
+    for format in FORMATS {
+        for (rows, cols) in [(1, 32), (5, 64), (16, 32), (33, 96), (7, 40), (130, 256), (64, 320)] {
+            for m in [1, 2, 5, 19] {
+                let (weight, meant) = weight(target, format, rows, cols, &mut random);
+                let x = random.values(m * cols, 3.0);
+                let got = linear(from_host(x.clone(), [m, cols], &target.burn), &weight);
+                assert_eq!(got.dims(), [m, rows]);
+                let got = to_host(got).unwrap();
+                let (expected, tolerance) = product(&x, &meant, cols, |row| seen(target, format, row));
+                let what = format!("linear {format} [{m}, {cols}] · [{rows}, {cols}]ᵀ on {}", target.device);
+                assert_close(&what, &got, &expected, |i| tolerance[i]);
+            }
+        }
+    }
+}
+
+/// The row as the kernel multiplies it: on the host in the Q formats each block of 32 is rounded to s8, which other
+/// devices do not do.
+fn seen(target: &Target, format: WeightFormat, row: &[f32]) -> Vec<f64> {
+    let on_host = matches!(target.device, Device::Cpu | Device::NdArray);
+    let quantised = matches!(format, WeightFormat::Q8 | WeightFormat::Q4);
+    if !(on_host && quantised) {
+        return row.iter().map(|&x| x.into()).collect();
+    }
+    row.chunks(BLOCK).flat_map(quantise).collect()
+}
+
+fn quantise(block: &[f32]) -> Vec<f64> {
+    let largest = block.iter().fold(0f32, |largest, x| largest.max(x.abs()));
+    let scale = largest / 127.0;
+    let inverse = if scale == 0.0 { 0.0 } else { 1.0 / scale };
+    block.iter().map(|x| f64::from((x * inverse).round_ties_even()) * f64::from(scale)).collect()
+}
+
+/// `x · wᵀ`, and for each element the rounding that a sum of `cols` f32 products may show.
+fn product(x: &[f32], w: &[f32], cols: usize, seen: impl Fn(&[f32]) -> Vec<f64>) -> (Vec<f64>, Vec<f64>) {
+    let (mut products, mut tolerances) = (Vec::new(), Vec::new());
+    for x in x.chunks(cols).map(seen) {
+        for w in w.chunks(cols) {
+            let terms = || x.iter().zip(w).map(|(x, &w)| x * f64::from(w));
+            products.push(terms().sum());
+            tolerances.push(1e-6 * terms().map(f64::abs).sum::<f64>() + 1e-6);
+        }
+    }
+    (products, tolerances)
+}
+
+pub fn check_embedding(target: &Target) {
+    let mut random = Random::new(5);
+    for format in FORMATS {
+        for (rows, cols) in [(1, 32), (50, 64), (7, 40), (257, 96)] {
+            let (weight, meant) = weight(target, format, rows, cols, &mut random);
+            for count in [1, 6] {
+                let ids: Vec<u32> = (0..count).map(|_| random.between(0, rows) as u32).collect();
+                let got = to_host(embedding(&weight, &ids, &target.burn)).unwrap();
+                let row = |&id: &u32| meant[id as usize * cols..(id as usize + 1) * cols].to_vec();
+                let expected: Vec<f32> = ids.iter().flat_map(row).collect();
+                assert_eq!(got, expected, "embedding {format} [{rows}, {cols}] on {}", target.device);
+            }
+        }
+    }
+}
+
+/// What a format takes in memory, by device: packed formats stay packed.
+#[test]
+fn weights_are_resident_in_their_format() {
+    let (rows, cols) = (64, 256);
+    let values = vec![0.25; rows * cols];
+    for &device in Device::available() {
+        if device.burn().is_err() {
+            println!("skipped: resident size on {device}: no adapter");
+            continue;
+        }
+        for (format, bits) in [(WeightFormat::Q8, 8.0), (WeightFormat::Q4, 4.0)] {
+            let weight = Weight::load(device, format, rows, cols, Source::F32(&values)).unwrap();
+            let per_weight = weight.bytes() as f64 * 8.0 / (rows * cols) as f64;
+            // A scale in f16, or in f32 where the device lacks f16, for each block of 32.
+            assert!(per_weight > bits && per_weight <= bits + 1.0, "{format} on {device}: {per_weight} bits");
+        }
+    }
+}
+
+#[test]
+fn a_packed_matrix_is_shared_and_not_copied() {
+    let packed = Arc::new(PackedMatrix::pack(WeightFormat::Q8, 4, 32, Source::F32(&[0.5; 128])).unwrap());
+    let weight = Weight::from(packed.clone());
+    let _again = weight.clone();
+    assert_eq!(Arc::strong_count(&packed), 3);
+    assert_eq!(weight.bytes(), packed.bytes());
+}

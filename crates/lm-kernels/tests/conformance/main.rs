@@ -1,0 +1,97 @@
+//! Every operation on every compiled device and element type against plain f64 loops.
+//!
+//! The loops are written here and share nothing with the kernels but the packed weights' dequantised values. Shapes
+//! and values are random from fixed seeds. A device that cannot do a case says so in one printed line.
+
+#![cfg(feature = "burn")]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod attention;
+mod linear;
+mod random;
+mod rows;
+
+use lm_kernels::{ALL_OPS, Device, Error};
+
+use random::Random;
+
+/// A device under test.
+pub struct Target {
+    device: Device,
+    burn: burn::tensor::Device,
+}
+
+/// The name of an operation and what goes through all of its cases.
+type Check = (&'static str, fn(&Target));
+
+const CHECKS: &[Check] = &[
+    ("attention", attention::check),
+    ("embedding", linear::check_embedding),
+    ("linear", linear::check),
+    ("rms_norm", rows::check_rms_norm),
+    ("rope", rows::check_rope),
+    ("swiglu", rows::check_swiglu),
+];
+
+fn check_all(device: Device) {
+    let burn = match device.burn() {
+        Ok(burn) => burn,
+        Err(Error::NoAdapter { reason }) => {
+            println!("skipped: conformance on {device}: no adapter: {reason}");
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let target = Target { device, burn };
+    for op in ALL_OPS {
+        let (_, check) = CHECKS.iter().find(|(name, _)| *name == op.name).expect("a check for each op");
+        println!("{} on {device}", op.name);
+        check(&target);
+    }
+}
+
+#[test]
+fn cpu_conforms() {
+    check_all(Device::Cpu);
+}
+
+#[cfg(feature = "ndarray")]
+#[test]
+fn ndarray_conforms() {
+    check_all(Device::NdArray);
+}
+
+#[cfg(feature = "wgpu")]
+#[test]
+fn gpu_conforms() {
+    check_all(Device::Gpu);
+}
+
+#[test]
+fn the_registry_is_sorted_and_checked_row_by_row() {
+    let registry: Vec<_> = ALL_OPS.iter().map(|op| op.name).collect();
+    let checked: Vec<_> = CHECKS.iter().map(|(name, _)| *name).collect();
+    assert!(registry.is_sorted());
+    assert_eq!(registry, checked);
+}
+
+#[test]
+fn a_device_that_is_not_compiled_in_names_its_feature() {
+    for device in [Device::NdArray, Device::Gpu] {
+        if !Device::available().contains(&device) {
+            assert!(
+                matches!(device.burn(), Err(Error::DeviceNotCompiled { device: named, .. }) if named == device)
+            );
+        }
+    }
+}
+
+/// Fails when a value is further from the expected one than its tolerance.
+fn assert_close(what: &str, got: &[f32], expected: &[f64], tolerance: impl Fn(usize) -> f64) {
+    assert_eq!(got.len(), expected.len(), "{what}: length");
+    for (index, (&got, &expected)) in got.iter().zip(expected).enumerate() {
+        let error = (f64::from(got) - expected).abs();
+        let allowed = tolerance(index);
+        assert!(error <= allowed, "{what}: element {index} is {got}, expected {expected} ± {allowed}");
+    }
+}

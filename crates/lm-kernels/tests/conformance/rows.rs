@@ -1,0 +1,89 @@
+//! Operations that treat each row for itself.
+
+use std::sync::Arc;
+
+use lm_kernels::{RopeTable, from_host, rms_norm, rope, swiglu, to_host};
+
+use super::{Random, Target, assert_close};
+
+pub fn check_rms_norm(target: &Target) {
+    let mut random = Random::new(1);
+    for (rows, size) in [(1, 1), (1, 64), (3, 7), (5, 128), (17, 100), (2, 1536)] {
+        for (scale, eps) in [(1.0, 1e-6), (1e-3, 1e-5), (100.0, 1e-6)] {
+            let x = random.values(rows * size, scale);
+            let weight = random.values(size, 2.0);
+            let got = rms_norm(
+                from_host(x.clone(), [rows, size], &target.burn),
+                from_host(weight.clone(), [size], &target.burn),
+                eps,
+            );
+            let mut expected = Vec::new();
+            for row in x.chunks(size) {
+                let square: f64 = row.iter().map(|&x| f64::from(x).powi(2)).sum();
+                let root = (square / size as f64 + f64::from(eps)).sqrt();
+                expected.extend(row.iter().zip(&weight).map(|(&x, &w)| f64::from(x) / root * f64::from(w)));
+            }
+            let what = format!("rms_norm [{rows}, {size}] · {scale} on {}", target.device);
+            let got = to_host(got).unwrap();
+            assert_close(&what, &got, &expected, |i| 3e-6 * expected[i].abs().max(1e-3));
+        }
+    }
+}
+
+pub fn check_swiglu(target: &Target) {
+    let mut random = Random::new(2);
+    for (rows, size) in [(1, 1), (1, 96), (4, 33), (9, 256)] {
+        for scale in [0.1, 4.0, 60.0] {
+            let (gate, up) = (random.values(rows * size, scale), random.values(rows * size, 3.0));
+            let got = swiglu(
+                from_host(gate.clone(), [rows, size], &target.burn),
+                from_host(up.clone(), [rows, size], &target.burn),
+            );
+            let silu = |x: f64| x / (1.0 + (-x).exp());
+            let gated = gate.iter().zip(&up).map(|(&gate, &up)| silu(gate.into()) * f64::from(up));
+            let expected: Vec<f64> = gated.collect();
+            let what = format!("swiglu [{rows}, {size}] · {scale} on {}", target.device);
+            let got = to_host(got).unwrap();
+            // Far below zero the exponential carries the error of its argument: 60 · 2^-24, doubled.
+            assert_close(&what, &got, &expected, |i| 1e-5 * expected[i].abs() + 1e-6);
+        }
+    }
+}
+
+pub fn check_rope(target: &Target) {
+    let mut random = Random::new(3);
+    // head_dim, rotated elements, theta, factor
+    let tables =
+        [(8, 8, 1e4, 1.0), (64, 64, 1e6, 1.0), (128, 128, 5e5, 1.0), (20, 12, 1e4, 1.0), (32, 32, 1e4, 1.21)];
+    for (head_dim, rotary_dim, theta, attention_factor) in tables {
+        let frequency = |pair: usize| f64::powf(theta, -2.0 * pair as f64 / rotary_dim as f64) as f32;
+        let inv_freq: Vec<f32> = (0..rotary_dim / 2).map(frequency).collect();
+        let table = Arc::new(RopeTable { inv_freq, attention_factor });
+        for (rows, heads, last) in [(1, 1, 1), (7, 3, 50), (4, 8, 131_072)] {
+            let x = random.values(rows * heads * head_dim, 2.0);
+            let positions: Arc<[u32]> = (0..rows).map(|_| random.between(0, last) as u32).collect();
+            let input = from_host(x.clone(), [rows, heads, head_dim], &target.burn);
+            let got = to_host(rope(input, &positions, &table)).unwrap();
+            let mut expected: Vec<f64> = x.iter().map(|&x| x.into()).collect();
+            for (head, values) in expected.chunks_mut(head_dim).enumerate() {
+                rotate(values, positions[head / heads], &table);
+            }
+            let what =
+                format!("rope [{rows}, {heads}, {head_dim}], {rotary_dim} rotated, on {}", target.device);
+            assert_close(&what, &got, &expected, |_| 1e-6 * 4.0);
+        }
+    }
+}
+
+/// One head in place; the product of position and frequency is an f32, as the operation's documentation says.
+fn rotate(head: &mut [f64], position: u32, table: &RopeTable) {
+    let half = table.inv_freq.len();
+    for pair in 0..half {
+        let angle = f64::from(position as f32 * table.inv_freq[pair]);
+        let factor = f64::from(table.attention_factor);
+        let (sin, cos) = (angle.sin() * factor, angle.cos() * factor);
+        let (first, second) = (head[pair], head[pair + half]);
+        head[pair] = first * cos - second * sin;
+        head[pair + half] = second * cos + first * sin;
+    }
+}
