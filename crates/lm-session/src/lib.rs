@@ -1,1 +1,37 @@
-//! Under construction.
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod caches;
+mod cancel;
+mod capacity;
+mod engine;
+mod error;
+mod event;
+mod generating;
+mod generation;
+mod metrics;
+mod pages;
+mod params;
+mod request;
+mod sampling;
+mod scheduler;
+mod session;
+mod stop;
+#[cfg(any(test, feature = "test-util"))]
+pub mod testing;
+mod worker;
+
+pub use cancel::CancelHandle;
+pub use engine::Engine;
+pub use error::{Error, Result};
+pub use event::{FinishReason, Finished, SessionEvent};
+pub use generation::Generation;
+pub use lm_model::{
+    CausalLm, ChatTemplateSource, Device, GenerationConfig, KvDtype, LoadOptions, LoadPhase, LoadProgress,
+    LoadedModel, ModelFolder, ModelInfo, PAGE_LEN, SpecialTokens, TextSegment, TokenId, TokenKind, Tokenizer,
+    WeightFormat,
+};
+pub use metrics::{CacheStats, PrefillStats, Timing, Usage};
+pub use params::{EngineSettings, GenerateParams, SamplerParams, SessionConfig};
+pub use sampling::{Chain, History, LogitsFilter, TokenLogits};
+pub use session::Session;

@@ -1,0 +1,173 @@
+//! The engine: a handle to the worker thread that owns model and cache.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+
+use lm_model::{
+    ChatTemplateSource, GenerationConfig, LoadOptions, LoadProgress, LoadedModel, ModelFolder, ModelInfo,
+    TokenId, Tokenizer,
+};
+
+use crate::capacity::Capacity;
+use crate::request::{Command, SessionId};
+use crate::scheduler::Scheduler;
+use crate::{CacheStats, EngineSettings, Error, Result, Session, SessionConfig, worker};
+
+/// A loaded model that serves any number of sessions.
+///
+/// The engine is a cheap handle: clones share one worker thread, which owns the weights and the KV pool and batches
+/// what the sessions ask for. The thread ends when the last engine and the last session are dropped. A panic in the
+/// model's code ends the request that caused it with [`Error::WorkerPanicked`]; the others go on.
+///
+/// ```
+/// use lm_session::{GenerateParams, SessionConfig, testing};
+///
+/// // In a program: `Engine::load(&ModelFolder::open("path")?, ..)`.
+/// let engine = testing::scripted_engine(["Hello!"]);
+/// let mut session = engine.session(SessionConfig::default())?;
+/// session.prefill(&engine.tokenizer().encode("Say hello.")?)?;
+/// let (text, finished) = session.generate(GenerateParams::default()).into_text()?;
+/// assert_eq!(text, "Hello!");
+/// assert_eq!(finished.reason, lm_session::FinishReason::EndToken);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Engine {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    commands: Sender<Command>,
+    sessions_opened: AtomicU64,
+    tokenizer: Arc<Tokenizer>,
+    info: ModelInfo,
+    chat_template: Option<ChatTemplateSource>,
+    generation_config: GenerationConfig,
+    name: String,
+    context_tokens: usize,
+}
+
+impl Engine {
+    /// Starts an engine on a loaded model.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSettings`]; [`Error::Model`] when the device cannot hold the KV pool; [`Error::WorkerStart`].
+    pub fn new(loaded: LoadedModel, settings: EngineSettings) -> Result<Self> {
+        let LoadedModel { model, tokenizer, chat_template, generation_config, name } = loaded;
+        let info = model.info().clone();
+        let capacity = Capacity::new(&settings, info.context_len, model.cache_bytes_per_page())?;
+        if capacity.context_tokens < settings.max_context.unwrap_or(info.context_len) {
+            let Capacity { context_tokens, .. } = capacity;
+            tracing::info!(
+                context_tokens,
+                model_tokens = info.context_len,
+                "the KV pool shortens the context"
+            );
+        }
+        let scheduler = Scheduler::new(model, capacity.num_pages, settings.prefill_chunk)?;
+        let (commands, received) = mpsc::channel();
+        thread::Builder::new()
+            .name("lm-engine".to_owned())
+            .spawn(move || worker::serve(scheduler, &received))
+            .map_err(Error::WorkerStart)?;
+        let shared = Shared {
+            commands,
+            sessions_opened: AtomicU64::new(0),
+            tokenizer,
+            info,
+            chat_template,
+            generation_config,
+            name,
+            context_tokens: capacity.context_tokens,
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// Loads the model of a folder and starts an engine on it. `progress` is called as the load goes on.
+    ///
+    /// # Errors
+    /// Those of [`ModelFolder::load`] and [`Engine::new`].
+    pub fn load(
+        folder: &ModelFolder,
+        options: &LoadOptions,
+        settings: EngineSettings,
+        progress: &mut dyn FnMut(LoadProgress),
+    ) -> Result<Self> {
+        Self::new(folder.load(options, progress)?, settings)
+    }
+
+    /// Opens an empty session. It takes no memory of the KV pool yet.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSampler`] and [`Error::EmptyStopString`] for a config that no generation could use.
+    pub fn session(&self, config: SessionConfig) -> Result<Session> {
+        Session::new(self.clone(), config)
+    }
+
+    /// The model's tokenizer.
+    pub fn tokenizer(&self) -> &Arc<Tokenizer> {
+        &self.shared.tokenizer
+    }
+
+    /// Facts about the model.
+    pub fn model_info(&self) -> &ModelInfo {
+        &self.shared.info
+    }
+
+    /// The model's chat template, when its folder has one.
+    pub fn chat_template(&self) -> Option<&ChatTemplateSource> {
+        self.shared.chat_template.as_ref()
+    }
+
+    /// What the model's authors advise for generation; see [`crate::SamplerParams::from_generation_config`].
+    pub fn generation_config(&self) -> &GenerationConfig {
+        &self.shared.generation_config
+    }
+
+    /// Name of the model: that of its folder.
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// Most tokens that one session can hold, prompt and output together.
+    pub fn context_tokens(&self) -> usize {
+        self.shared.context_tokens
+    }
+
+    /// The state of the KV pool, after everything that was asked before.
+    ///
+    /// # Errors
+    /// [`Error::EngineStopped`].
+    pub fn cache_stats(&self) -> Result<CacheStats> {
+        let (answer, stats) = mpsc::channel();
+        self.send(Command::CacheStats(answer))?;
+        stats.recv().map_err(|_| Error::EngineStopped)
+    }
+
+    pub(crate) fn send(&self, command: Command) -> Result<()> {
+        self.shared.commands.send(command).map_err(|_| Error::EngineStopped)
+    }
+
+    pub(crate) fn next_session_id(&self) -> SessionId {
+        SessionId(self.shared.sessions_opened.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The ids that end a reply of this model.
+    pub(crate) fn end_ids(&self) -> impl Iterator<Item = TokenId> {
+        let advised = &self.shared.generation_config.eos_token_ids;
+        self.shared.tokenizer.end_ids().iter().chain(advised).copied()
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shared { name, context_tokens, .. } = &*self.shared;
+        f.debug_struct("Engine")
+            .field("name", name)
+            .field("context_tokens", context_tokens)
+            .finish_non_exhaustive()
+    }
+}

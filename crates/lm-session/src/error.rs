@@ -1,0 +1,87 @@
+//! Errors of this crate.
+
+/// Result with this crate's [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What can go wrong between a request and its last token.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The model layer refused or failed: a file, a tensor or a batch.
+    #[error(transparent)]
+    Model(#[from] lm_model::Error),
+    /// The prompt has more tokens than a session can hold.
+    #[error("prompt has {prompt_tokens} tokens, the context holds {context_tokens}")]
+    PromptTooLong {
+        /// Tokens that the session would hold.
+        prompt_tokens: usize,
+        /// Most tokens a session can hold: [`crate::Engine::context_tokens`].
+        context_tokens: usize,
+    },
+    /// A session without a token cannot be prefilled or generate: there is nothing to continue.
+    #[error("the prompt is empty, expected at least one token")]
+    EmptyPrompt,
+    /// The KV pool cannot hold the request even with every other cache given up.
+    #[error("the request needs {needed_pages} more KV pages, {free_pages} can be had")]
+    CacheFull {
+        /// Pages missing for the next step.
+        needed_pages: usize,
+        /// Pages free after eviction.
+        free_pages: usize,
+    },
+    /// A sampler parameter is out of range.
+    #[error("sampler: `{field}` is {value}, expected {expected}")]
+    InvalidSampler {
+        /// Field of [`crate::SamplerParams`].
+        field: &'static str,
+        /// The value given.
+        value: String,
+        /// What is accepted.
+        expected: String,
+    },
+    /// An engine setting is out of range.
+    #[error("engine settings: `{field}` is {value}, expected {expected}")]
+    InvalidSettings {
+        /// Field of [`crate::EngineSettings`].
+        field: &'static str,
+        /// The value given.
+        value: usize,
+        /// What is accepted.
+        expected: String,
+    },
+    /// A stop string without a character would stop before the first token.
+    #[error("stop string {index} is empty")]
+    EmptyStopString {
+        /// Index among the session's stop strings followed by the request's.
+        index: usize,
+    },
+    /// The model answered with a logit that is NaN or +infinity.
+    #[error("logit of token {token} is {value}, expected a finite number or -infinity")]
+    InvalidLogit {
+        /// The first such token.
+        token: crate::TokenId,
+        /// Its logit.
+        value: f32,
+    },
+    /// Every token is masked: nothing can be sampled.
+    #[error("no token can be sampled: all {tokens} are masked")]
+    NoCandidate {
+        /// Width of the logits.
+        tokens: usize,
+    },
+    /// A prefill was cancelled. What it ran stays cached: see [`crate::Session::tokens`].
+    #[error("cancelled")]
+    Cancelled,
+    /// The model's code panicked in this request. The engine goes on serving.
+    #[error("the engine's worker panicked: {message}")]
+    WorkerPanicked {
+        /// The panic's message.
+        message: String,
+    },
+    /// The worker thread could not be started.
+    #[error("the engine's worker thread cannot start")]
+    WorkerStart(#[source] std::io::Error),
+    /// The worker thread is gone.
+    #[error("the engine has stopped")]
+    EngineStopped,
+}

@@ -1,0 +1,44 @@
+//! What a generation yields.
+
+use crate::{Timing, TokenId, Usage};
+
+/// One item of a [`crate::Generation`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum SessionEvent {
+    /// One sampled token, which is now part of [`crate::Session::tokens`].
+    Token {
+        /// The token; an end token and the last token of a stop string are events too.
+        id: TokenId,
+        /// Text that became certain with it. Empty for an end token, for a part of a character and for what may be
+        /// the start of a stop string; such text comes with a later token or not at all.
+        text: String,
+    },
+    /// The last event.
+    Finished(Finished),
+}
+
+/// How a generation ended and what it cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finished {
+    /// Why it ended.
+    pub reason: FinishReason,
+    /// Token counts.
+    pub usage: Usage,
+    /// Durations.
+    pub timing: Timing,
+}
+
+/// Why a generation ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FinishReason {
+    /// The model sampled one of its end tokens or a token of [`crate::SessionConfig::stop_ids`].
+    EndToken,
+    /// The text came to hold this stop string. It and what follows it are not emitted.
+    StopString(String),
+    /// As many tokens were sampled as were allowed.
+    MaxOutputTokens,
+    /// The session holds [`crate::Engine::context_tokens`] tokens.
+    ContextFull,
+    /// The request's [`crate::CancelHandle`] was set. Text still held back is dropped.
+    Cancelled,
+}

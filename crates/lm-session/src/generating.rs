@@ -1,0 +1,135 @@
+//! The state of one generation: sampler, text, stop rules and clock.
+
+use std::time::{Duration, Instant};
+
+use lm_model::{StreamDecoder, TokenId};
+
+use crate::sampling::Sampler;
+use crate::stop::{Matched, StopMatcher};
+use crate::{FinishReason, Finished, History, PrefillStats, Result, Timing, Usage};
+
+/// Turns rows of logits into tokens and text until a stop rule holds.
+#[derive(Debug)]
+pub(crate) struct Generating {
+    pub sampler: Sampler,
+    pub decoder: StreamDecoder,
+    pub stop: StopMatcher,
+    pub stop_ids: Vec<TokenId>,
+    pub max_output_tokens: Option<usize>,
+    pub context_tokens: usize,
+    pub prompt_tokens: usize,
+    pub clock: Clock,
+}
+
+/// A sampled token and what it led to.
+#[derive(Debug)]
+pub(crate) struct Sampled {
+    pub id: TokenId,
+    pub text: String,
+    pub finish: Option<FinishReason>,
+}
+
+impl Generating {
+    /// Samples the token after `ids` from its row of logits and appends it.
+    pub fn advance(&mut self, ids: &mut Vec<TokenId>, row: &[f32]) -> Result<Sampled> {
+        self.clock.logits();
+        let (prompt, generated) = ids.split_at(self.prompt_tokens);
+        let id = self.sampler.sample(row, &History { prompt, generated })?;
+        self.clock.token();
+        ids.push(id);
+        let (text, finish) = self.text(id, ids.len());
+        Ok(Sampled { id, text, finish })
+    }
+
+    /// Whether a session of `len` tokens may not grow, and why.
+    pub fn limit(&self, len: usize) -> Option<FinishReason> {
+        if self.max_output_tokens.is_some_and(|max| len - self.prompt_tokens >= max) {
+            Some(FinishReason::MaxOutputTokens)
+        } else if len >= self.context_tokens {
+            Some(FinishReason::ContextFull)
+        } else {
+            None
+        }
+    }
+
+    /// How the generation ended. `prefill` is what the request itself ran before its first token.
+    pub fn finished(&self, reason: FinishReason, len: usize, prefill: &PrefillStats) -> Finished {
+        let usage = Usage {
+            prompt_tokens: self.prompt_tokens,
+            cached_tokens: prefill.cached_tokens.saturating_sub(self.clock.earlier.prefilled_tokens),
+            output_tokens: len - self.prompt_tokens,
+        };
+        let timing = self.clock.timing(prefill.prefilled_tokens, usage.output_tokens);
+        Finished { reason, usage, timing }
+    }
+
+    /// The text that token `id` makes certain, and whether the generation ends with it.
+    fn text(&mut self, id: TokenId, len: usize) -> (String, Option<FinishReason>) {
+        if self.stop_ids.contains(&id) {
+            return self.last_text(String::new(), FinishReason::EndToken);
+        }
+        let text = self.decoder.push(id);
+        let Matched { text, stop } = self.stop.push(&text);
+        if let Some(stop) = stop {
+            return (text, Some(FinishReason::StopString(stop)));
+        }
+        match self.limit(len) {
+            Some(reason) => self.last_text(text, reason),
+            None => (text, None),
+        }
+    }
+
+    /// `text` and what was held back, when nothing more comes.
+    fn last_text(&mut self, mut text: String, reason: FinishReason) -> (String, Option<FinishReason>) {
+        let rest = self.decoder.finish();
+        let Matched { text: certain, stop } = self.stop.push(&rest);
+        text += &certain;
+        if let Some(stop) = stop {
+            return (text, Some(FinishReason::StopString(stop)));
+        }
+        text += &self.stop.finish();
+        (text, Some(reason))
+    }
+}
+
+/// Times of one generation.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    started: Instant,
+    /// The prefills since the generation before.
+    earlier: PrefillStats,
+    first_logits: Option<Instant>,
+    first_token: Option<Instant>,
+    last_token: Option<Instant>,
+}
+
+impl Clock {
+    pub fn start(earlier: PrefillStats) -> Self {
+        Self { started: Instant::now(), earlier, first_logits: None, first_token: None, last_token: None }
+    }
+
+    fn logits(&mut self) {
+        self.first_logits.get_or_insert_with(Instant::now);
+    }
+
+    fn token(&mut self) {
+        let now = Instant::now();
+        self.first_token.get_or_insert(now);
+        self.last_token = Some(now);
+    }
+
+    fn timing(&self, prefilled_tokens: usize, output_tokens: usize) -> Timing {
+        let since_start = |at: Instant| self.earlier.elapsed + (at - self.started);
+        let decode = match (self.first_token, self.last_token) {
+            (Some(first), Some(last)) => last - first,
+            _ => Duration::ZERO,
+        };
+        Timing {
+            ttft: self.first_token.map(since_start),
+            prefill: since_start(self.first_logits.unwrap_or_else(Instant::now)),
+            decode,
+            prefilled_tokens: self.earlier.prefilled_tokens + prefilled_tokens,
+            decoded_tokens: output_tokens.saturating_sub(1),
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! What a caller can choose, for an engine, a session and one generation.
+
+use lm_model::{GenerationConfig, TokenId};
+
+use crate::{CancelHandle, Error, Result};
+
+/// Sizes of an [`crate::Engine`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineSettings {
+    /// Most tokens of one session. `None`: the model's context, as far as the KV pool holds it.
+    pub max_context: Option<usize>,
+    /// Tokens that the KV pool holds for all sessions together, rounded up to whole pages. `None`: four full contexts,
+    /// within 2 GiB or one full `max_context`, whichever is more.
+    pub kv_cache_tokens: Option<usize>,
+    /// Most prompt tokens run in one step, over all sessions. More prefill faster; fewer let the sessions that are
+    /// decoding go on sooner. Default 512.
+    pub prefill_chunk: usize,
+}
+
+impl Default for EngineSettings {
+    fn default() -> Self {
+        Self { max_context: None, kv_cache_tokens: None, prefill_chunk: 512 }
+    }
+}
+
+/// How a [`crate::Session`] samples and when it stops, unless a generation says otherwise.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionConfig {
+    /// The sampler; greedy by default.
+    pub sampler: SamplerParams,
+    /// Text that ends a generation; it is not emitted.
+    pub stop: Vec<String>,
+    /// Tokens that end a generation, besides the tokenizer's and the generation config's end ids.
+    pub stop_ids: Vec<TokenId>,
+    /// Most tokens of one generation. `None`: until the context is full.
+    pub max_output_tokens: Option<usize>,
+}
+
+/// What one [`crate::Session::generate`] does differently from its session's [`SessionConfig`].
+#[derive(Clone, Debug, Default)]
+pub struct GenerateParams {
+    /// In place of the session's sampler.
+    pub sampler: Option<SamplerParams>,
+    /// In place of the session's limit.
+    pub max_output_tokens: Option<usize>,
+    /// Stop strings besides the session's.
+    pub stop: Vec<String>,
+    /// Ends the generation within one step when it is set.
+    pub cancel: CancelHandle,
+}
+
+/// How the next token is chosen from the logits.
+///
+/// The filters run in the order of [`crate::Chain::new`]. With the same seed and the same tokens before it, a
+/// generation draws the same random numbers, whatever else the engine runs.
+///
+/// ```
+/// use lm_session::SamplerParams;
+///
+/// let greedy = SamplerParams::default();
+/// assert!(greedy.is_greedy());
+/// let creative = SamplerParams { temperature: 0.8, top_p: 0.95, seed: 7, ..SamplerParams::default() };
+/// assert!(!creative.is_greedy());
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct SamplerParams {
+    /// Divides the logits. 0 (the default) is greedy: the highest logit, the lowest id where several tie.
+    pub temperature: f32,
+    /// Keeps the k highest logits and what ties with the last of them. 0 (the default) = off.
+    pub top_k: usize,
+    /// Keeps the most likely tokens that together hold this probability. 1 (the default) or more = off; 0 keeps one.
+    pub top_p: f32,
+    /// Keeps tokens at least this share as likely as the most likely one, `0..=1`. 0 (the default) = off.
+    pub min_p: f32,
+    /// Makes tokens of prompt and output less likely when above 1, more likely when below. 1 (the default) = off.
+    pub repetition_penalty: f32,
+    /// Subtracted from the logits of tokens that the output holds. 0 (the default) = off.
+    pub presence_penalty: f32,
+    /// Subtracted from the logits of tokens for each time that the output holds them. 0 (the default) = off.
+    pub frequency_penalty: f32,
+    /// How many of the last tokens the three penalties look at. `None` (the default) = all.
+    pub penalty_window: Option<usize>,
+    /// Added to the logits of these tokens; -infinity forbids one. Empty by default.
+    pub logit_bias: Vec<(TokenId, f32)>,
+    /// Seed of the random numbers. Default 0.
+    pub seed: u64,
+}
+
+impl Default for SamplerParams {
+    fn default() -> Self {
+        Self {
+            temperature: 0.0,
+            top_k: 0,
+            top_p: 1.0,
+            min_p: 0.0,
+            repetition_penalty: 1.0,
+            presence_penalty: 0.0,
+            frequency_penalty: 0.0,
+            penalty_window: None,
+            logit_bias: Vec::new(),
+            seed: 0,
+        }
+    }
+}
+
+impl SamplerParams {
+    /// What a model's `generation_config.json` asks for: greedy unless `do_sample` is true. Keys that are absent have
+    /// the values that transformers gives them: temperature 1, top-k 50, the rest off.
+    pub fn from_generation_config(config: &GenerationConfig) -> Self {
+        let off = Self::default();
+        let sample = config.do_sample == Some(true);
+        Self {
+            temperature: if sample { config.temperature.unwrap_or(1.0) } else { 0.0 },
+            top_k: config.top_k.unwrap_or(50),
+            top_p: config.top_p.unwrap_or(off.top_p),
+            min_p: config.min_p.unwrap_or(off.min_p),
+            repetition_penalty: config.repetition_penalty.unwrap_or(off.repetition_penalty),
+            ..off
+        }
+    }
+
+    /// Whether no random number is used.
+    pub fn is_greedy(&self) -> bool {
+        self.temperature == 0.0
+    }
+
+    /// Checks every field against its range.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSampler`] names the first field that is out of range. `logits_width` is the model's number of
+    /// tokens: [`crate::ModelInfo::logits_width`].
+    pub fn validate(&self, logits_width: usize) -> Result<()> {
+        let at_least_zero = "a finite number of at least 0";
+        check("temperature", self.temperature, self.temperature >= 0.0, at_least_zero)?;
+        check("top_p", self.top_p, self.top_p >= 0.0, at_least_zero)?;
+        check("min_p", self.min_p, (0.0..=1.0).contains(&self.min_p), "a number in 0..=1")?;
+        let above_zero = self.repetition_penalty > 0.0;
+        check("repetition_penalty", self.repetition_penalty, above_zero, "a finite number above 0")?;
+        check("presence_penalty", self.presence_penalty, true, "a finite number")?;
+        check("frequency_penalty", self.frequency_penalty, true, "a finite number")?;
+        for &(id, bias) in &self.logit_bias {
+            if id as usize >= logits_width {
+                return Err(invalid(
+                    "logit_bias",
+                    format!("token {id}"),
+                    &format!("an id below {logits_width}"),
+                ));
+            }
+            if bias != f32::NEG_INFINITY {
+                check("logit_bias", bias, true, "a finite number or -infinity")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check(field: &'static str, value: f32, in_range: bool, expected: &str) -> Result<()> {
+    let valid = value.is_finite() && in_range;
+    if valid { Ok(()) } else { Err(invalid(field, value.to_string(), expected)) }
+}
+
+fn invalid(field: &'static str, value: String, expected: &str) -> Error {
+    Error::InvalidSampler { field, value, expected: expected.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn out_of_range_parameters_are_named() {
+        let off = SamplerParams::default;
+        for (field, params) in [
+            ("temperature", SamplerParams { temperature: -0.1, ..off() }),
+            ("temperature", SamplerParams { temperature: f32::NAN, ..off() }),
+            ("temperature", SamplerParams { temperature: f32::INFINITY, ..off() }),
+            ("top_p", SamplerParams { top_p: -1.0, ..off() }),
+            ("min_p", SamplerParams { min_p: 1.1, ..off() }),
+            ("repetition_penalty", SamplerParams { repetition_penalty: 0.0, ..off() }),
+            ("presence_penalty", SamplerParams { presence_penalty: f32::NAN, ..off() }),
+            ("frequency_penalty", SamplerParams { frequency_penalty: f32::INFINITY, ..off() }),
+            ("logit_bias", SamplerParams { logit_bias: vec![(10, 0.0)], ..off() }),
+            ("logit_bias", SamplerParams { logit_bias: vec![(9, f32::INFINITY)], ..off() }),
+        ] {
+            match params.validate(10) {
+                Err(Error::InvalidSampler { field: got, .. }) => assert_eq!(got, field),
+                other => panic!("{params:?}: {other:?}"),
+            }
+        }
+        let edges = SamplerParams { top_p: 1.5, logit_bias: vec![(9, f32::NEG_INFINITY)], ..off() };
+        assert!(edges.validate(10).is_ok());
+    }
+
+    #[test]
+    fn a_generation_config_samples_only_when_it_says_so() {
+        let mut config = GenerationConfig { temperature: Some(0.6), top_p: Some(0.95), ..Default::default() };
+        assert!(SamplerParams::from_generation_config(&config).is_greedy());
+        config.do_sample = Some(true);
+        let params = SamplerParams::from_generation_config(&config);
+        assert_eq!((params.temperature, params.top_k, params.top_p), (0.6, 50, 0.95));
+    }
+}

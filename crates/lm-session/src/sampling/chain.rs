@@ -1,0 +1,157 @@
+//! The filters of a request, in their fixed order.
+
+use super::{
+    History, LogitsFilter, TokenLogits, logit_bias, min_p, repetition_penalty, temperature, top_k, top_p,
+};
+use crate::SamplerParams;
+
+/// A filter that parameters can switch on.
+pub(super) struct Row {
+    /// The parameters that switch it on.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the tests' messages"))]
+    pub name: &'static str,
+    /// The filter; `None` when the parameters leave it off.
+    pub build: fn(&SamplerParams) -> Option<Box<dyn LogitsFilter>>,
+}
+
+/// Every filter, in the order in which they run: what changes single tokens first, then the temperature, then what
+/// cuts the tail of the distribution. The last four stand as in transformers' `generate`.
+pub(super) const ALL: &[Row] = &[
+    Row { name: "repetition_penalty", build: repetition_penalty::repetition },
+    Row { name: "presence_penalty, frequency_penalty", build: repetition_penalty::presence_and_frequency },
+    Row { name: "logit_bias", build: logit_bias::filter },
+    Row { name: "temperature", build: temperature::filter },
+    Row { name: "top_k", build: top_k::filter },
+    Row { name: "top_p", build: top_p::filter },
+    Row { name: "min_p", build: min_p::filter },
+];
+
+/// Logits filters that run one after another.
+///
+/// ```
+/// use lm_session::{Chain, History, SamplerParams, TokenLogits};
+///
+/// let chain = Chain::new(&SamplerParams { temperature: 1.0, top_k: 2, ..SamplerParams::default() });
+/// let mut logits = TokenLogits::new(&[0.5, 3.0, 2.0])?;
+/// chain.apply(&mut logits, &History::default());
+/// assert_eq!(logits.ids(), [1, 2]);
+/// # Ok::<(), lm_session::Error>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Chain {
+    filters: Vec<Box<dyn LogitsFilter>>,
+}
+
+impl Chain {
+    /// The filters that `params` switch on: repetition penalty, presence and frequency penalty, logit bias,
+    /// temperature, top-k, top-p, min-p. At temperature 0 the last four are left out: they never remove the token
+    /// with the highest logit.
+    pub fn new(params: &SamplerParams) -> Self {
+        Self { filters: ALL.iter().filter_map(|row| (row.build)(params)).collect() }
+    }
+
+    /// Adds a filter that runs before the others, where a constraint's mask belongs: what it masks takes no part in
+    /// top-k, top-p and min-p.
+    pub fn with_first(mut self, filter: Box<dyn LogitsFilter>) -> Self {
+        self.filters.insert(0, filter);
+        self
+    }
+
+    /// Runs every filter.
+    pub fn apply(&self, logits: &mut TokenLogits, history: &History<'_>) {
+        for filter in &self.filters {
+            filter.apply(logits, history);
+        }
+    }
+
+    /// Whether no filter is on.
+    pub fn is_empty(&self) -> bool {
+        self.filters.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Parameters that switch every row on.
+    fn all_on() -> SamplerParams {
+        SamplerParams {
+            temperature: 0.7,
+            top_k: 3,
+            top_p: 0.8,
+            min_p: 0.1,
+            repetition_penalty: 1.3,
+            presence_penalty: 0.4,
+            frequency_penalty: -0.2,
+            logit_bias: vec![(1, 5.0), (2, f32::NEG_INFINITY)],
+            ..SamplerParams::default()
+        }
+    }
+
+    #[test]
+    fn default_parameters_switch_nothing_on() {
+        assert!(Chain::new(&SamplerParams::default()).is_empty());
+    }
+
+    #[test]
+    fn every_row_can_be_switched_on() {
+        for row in ALL {
+            assert!((row.build)(&all_on()).is_some(), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn rows_stand_in_the_documented_order() {
+        let names: Vec<_> = ALL.iter().map(|row| row.name).collect();
+        let order =
+            "repetition_penalty presence_penalty, frequency_penalty logit_bias temperature top_k top_p min_p";
+        assert_eq!(names.join(" "), order);
+    }
+
+    #[test]
+    fn a_first_filter_masks_before_the_others_choose() {
+        #[derive(Debug)]
+        struct Mask;
+        impl LogitsFilter for Mask {
+            fn apply(&self, logits: &mut TokenLogits, _: &History<'_>) {
+                logits.retain(|id, _| id != 1);
+            }
+        }
+        let params = SamplerParams { temperature: 1.0, top_k: 1, ..SamplerParams::default() };
+        let mut logits = TokenLogits::new(&[1.0, 9.0, 2.0]).unwrap();
+        Chain::new(&params).with_first(Box::new(Mask)).apply(&mut logits, &History::default());
+        assert_eq!(logits.ids(), [2]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_filter_revives_a_masked_token_or_masks_all(
+            row in prop::collection::vec(prop_oneof![3 => -20f32..20.0, 1 => Just(f32::NEG_INFINITY)], 1..20),
+            prompt in prop::collection::vec(0u32..20, 0..8),
+            generated in prop::collection::vec(0u32..20, 0..8),
+            top_k in 0usize..6, top_p in 0f32..1.2, min_p in 0f32..1.0, temperature in 0.01f32..3.0,
+            repetition_penalty in 0.2f32..3.0, presence_penalty in -2f32..2.0, frequency_penalty in -2f32..2.0,
+            bias in -9f32..9.0,
+        ) {
+            let params = SamplerParams {
+                temperature, top_k, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty,
+                logit_bias: vec![(0, bias), (7, -bias)],
+                ..SamplerParams::default()
+            };
+            let history = History { prompt: &prompt, generated: &generated };
+            let alive: Vec<u32> = (0..row.len() as u32).filter(|&id| row[id as usize].is_finite()).collect();
+            for filter in ALL.iter().filter_map(|row| (row.build)(&params)) {
+                let mut logits = TokenLogits::new(&row).unwrap();
+                filter.apply(&mut logits, &history);
+                let left: Vec<u32> = logits.ids().iter().zip(logits.values())
+                    .filter_map(|(&id, value)| value.is_finite().then_some(id)).collect();
+                prop_assert!(left.iter().all(|id| alive.contains(id)), "{filter:?} revived a token");
+                prop_assert!(left.is_empty() == alive.is_empty(), "{filter:?} masked everything");
+                prop_assert!(logits.ids().is_sorted() && logits.values().iter().all(|v| *v < f32::INFINITY));
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The logits of one step as the filters see them.
+
+use crate::{Error, Result, TokenId};
+
+/// The tokens that can still be sampled, in ascending order of id, each with its logit.
+///
+/// A masked token is absent or has the logit -infinity. Both ways are final: no method gives a masked token a logit
+/// again. Logits are never NaN nor +infinity.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TokenLogits {
+    ids: Vec<TokenId>,
+    values: Vec<f32>,
+}
+
+impl TokenLogits {
+    /// The logits of a whole vocabulary: entry `i` belongs to token `i`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidLogit`] for NaN or +infinity; -infinity is a mask.
+    pub fn new(row: &[f32]) -> Result<Self> {
+        let mut logits = Self::default();
+        logits.load(row)?;
+        Ok(logits)
+    }
+
+    /// [`TokenLogits::new`] into the memory that is there.
+    pub(crate) fn load(&mut self, row: &[f32]) -> Result<()> {
+        check(row)?;
+        self.ids.clear();
+        self.ids.extend(0..row.len() as TokenId);
+        self.values.clear();
+        self.values.extend_from_slice(row);
+        Ok(())
+    }
+
+    /// The ids, ascending.
+    pub fn ids(&self) -> &[TokenId] {
+        &self.ids
+    }
+
+    /// The logits, in the order of [`TokenLogits::ids`].
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
+    /// The highest logit; `None` when every token is masked.
+    pub fn max(&self) -> Option<f32> {
+        self.values.iter().copied().reduce(f32::max).filter(|max| *max > f32::NEG_INFINITY)
+    }
+
+    /// Replaces each logit. Masked tokens are not shown to `change`.
+    pub fn update(&mut self, mut change: impl FnMut(f32) -> f32) {
+        for value in &mut self.values {
+            set(value, &mut change);
+        }
+    }
+
+    /// Replaces the logit of token `id`, unless it is masked.
+    pub fn update_token(&mut self, id: TokenId, mut change: impl FnMut(f32) -> f32) {
+        if let Ok(index) = self.ids.binary_search(&id) {
+            set(&mut self.values[index], &mut change);
+        }
+    }
+
+    /// Masks every token for which `keep` is false.
+    pub fn retain(&mut self, mut keep: impl FnMut(TokenId, f32) -> bool) {
+        let mut kept = 0;
+        for index in 0..self.ids.len() {
+            if keep(self.ids[index], self.values[index]) {
+                self.ids[kept] = self.ids[index];
+                self.values[kept] = self.values[index];
+                kept += 1;
+            }
+        }
+        self.ids.truncate(kept);
+        self.values.truncate(kept);
+    }
+}
+
+/// The first value that is neither finite nor -infinity, as an error.
+pub(super) fn check(row: &[f32]) -> Result<()> {
+    match row.iter().position(|value| value.is_nan() || *value == f32::INFINITY) {
+        Some(token) => Err(Error::InvalidLogit { token: token as TokenId, value: row[token] }),
+        None => Ok(()),
+    }
+}
+
+fn set(value: &mut f32, change: &mut impl FnMut(f32) -> f32) {
+    if *value > f32::NEG_INFINITY {
+        *value = change(*value).min(f32::MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MASKED: f32 = f32::NEG_INFINITY;
+
+    #[test]
+    fn nan_and_infinity_are_errors_and_minus_infinity_is_a_mask() {
+        for bad in [f32::NAN, f32::INFINITY] {
+            let error = TokenLogits::new(&[0.0, MASKED, bad]).unwrap_err();
+            assert!(matches!(error, Error::InvalidLogit { token: 2, .. }), "{error}");
+        }
+        assert_eq!(TokenLogits::new(&[MASKED, MASKED]).unwrap().max(), None);
+    }
+
+    #[test]
+    fn masked_tokens_stay_masked() {
+        let mut logits = TokenLogits::new(&[1.0, MASKED, 3.0]).unwrap();
+        logits.retain(|id, _| id != 0);
+        logits.update(|_| 7.0);
+        logits.update_token(0, |_| 7.0);
+        logits.update_token(1, |_| 7.0);
+        assert_eq!((logits.ids(), logits.values()), (&[1, 2][..], &[MASKED, 7.0][..]));
+    }
+
+    #[test]
+    fn logits_stay_below_infinity() {
+        let mut logits = TokenLogits::new(&[f32::MAX]).unwrap();
+        logits.update(|value| value * 2.0);
+        assert_eq!(logits.max(), Some(f32::MAX));
+    }
+}

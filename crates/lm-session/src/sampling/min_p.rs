@@ -1,0 +1,46 @@
+//! Min-p: tokens not too much less likely than the most likely one.
+
+use super::{History, LogitsFilter, TokenLogits};
+use crate::SamplerParams;
+
+/// Keeps the tokens whose probability is at least `min_p` times the highest one.
+///
+/// # Source
+/// Nguyen et al., arXiv 2407.01082; `MinPLogitsWarper` of Hugging Face transformers.
+#[derive(Debug)]
+struct MinP(f32);
+
+pub(super) fn filter(params: &SamplerParams) -> Option<Box<dyn LogitsFilter>> {
+    let on = !params.is_greedy() && params.min_p > 0.0;
+    on.then(|| Box::new(MinP(params.min_p)) as _)
+}
+
+impl LogitsFilter for MinP {
+    fn apply(&self, logits: &mut TokenLogits, _: &History<'_>) {
+        if let Some(max) = logits.max() {
+            logits.retain(|_, value| (value - max).exp() >= self.0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sampling::tests::check_filter;
+
+    #[test]
+    fn the_share_of_the_highest_decides() {
+        const MASKED: f32 = f32::NEG_INFINITY;
+        let row = &[0.0, -1.0, -2.0][..]; // 1, 0.37, 0.14 of the highest
+        for (min_p, row, expected) in [
+            (0.0, row, &[(0, 0.0), (1, -1.0), (2, -2.0)][..]),
+            (0.3, row, &[(0, 0.0), (1, -1.0)]),
+            (1.0, row, &[(0, 0.0)]),
+            (0.1, &[MASKED, 5.0], &[(1, 5.0)]),
+            (0.1, &[MASKED], &[(0, MASKED)]),
+        ] {
+            let params = SamplerParams { temperature: 1.0, min_p, ..SamplerParams::default() };
+            check_filter(filter, params, row, expected);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! One request's way from a row of logits to a token.
+
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+
+use super::argmax::argmax;
+use super::logits::check;
+use super::multinomial::multinomial;
+use super::{Chain, History, TokenLogits};
+use crate::{Error, Result, SamplerParams, TokenId};
+
+/// Filters and random numbers of one generation. Each has its own: what other requests do changes nothing.
+#[derive(Debug)]
+pub(crate) struct Sampler {
+    chain: Chain,
+    choice: Choice,
+    /// Memory for the logits, kept between steps.
+    logits: TokenLogits,
+}
+
+#[derive(Debug)]
+enum Choice {
+    Greedy,
+    Random(Box<ChaCha8Rng>),
+}
+
+impl Sampler {
+    pub fn new(params: &SamplerParams) -> Self {
+        let choice = match params.is_greedy() {
+            true => Choice::Greedy,
+            false => Choice::Random(Box::new(ChaCha8Rng::seed_from_u64(params.seed))),
+        };
+        Self { chain: Chain::new(params), choice, logits: TokenLogits::default() }
+    }
+
+    /// The token that follows `history`, given its row of logits. Takes one random number, or none when greedy.
+    pub fn sample(&mut self, row: &[f32], history: &History<'_>) -> Result<TokenId> {
+        let no_candidate = || Error::NoCandidate { tokens: row.len() };
+        if self.chain.is_empty() && matches!(self.choice, Choice::Greedy) {
+            check(row)?;
+            return argmax(row).map(|index| index as TokenId).ok_or_else(no_candidate);
+        }
+        self.logits.load(row)?;
+        self.chain.apply(&mut self.logits, history);
+        let token = match &mut self.choice {
+            Choice::Greedy => argmax(self.logits.values()).map(|index| self.logits.ids()[index]),
+            Choice::Random(rng) => multinomial(&self.logits, unit_interval(rng.as_mut())),
+        };
+        token.ok_or_else(no_candidate)
+    }
+}
+
+/// A number in `[0, 1)` with 53 random bits.
+fn unit_interval(rng: &mut impl Rng) -> f64 {
+    (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draw(params: &SamplerParams, row: &[f32], count: usize) -> Vec<TokenId> {
+        let mut sampler = Sampler::new(params);
+        (0..count).map(|_| sampler.sample(row, &History::default()).unwrap()).collect()
+    }
+
+    #[test]
+    fn greedy_takes_the_highest_and_the_lowest_id_of_a_tie() {
+        let row = [1.0, 5.0, 5.0, 2.0];
+        assert_eq!(draw(&SamplerParams::default(), &row, 3), [1, 1, 1]);
+        let biased = SamplerParams { logit_bias: vec![(3, 3.0), (2, -1.0)], ..Default::default() };
+        assert_eq!(draw(&biased, &row, 2), [1, 1]);
+    }
+
+    #[test]
+    fn greedy_ignores_what_cuts_the_tail() {
+        let params = SamplerParams { top_k: 1, top_p: 0.1, min_p: 0.9, ..Default::default() };
+        assert_eq!(draw(&params, &[1.0, 5.0, 5.0], 1), [1]);
+    }
+
+    #[test]
+    fn a_seed_fixes_the_tokens() {
+        let row = [0.0; 50];
+        let params = |seed| SamplerParams { temperature: 1.0, seed, ..Default::default() };
+        assert_eq!(draw(&params(3), &row, 20), draw(&params(3), &row, 20));
+        assert_ne!(draw(&params(3), &row, 20), draw(&params(4), &row, 20));
+    }
+
+    #[test]
+    fn frequencies_follow_the_probabilities() {
+        let params = SamplerParams { temperature: 2.0, seed: 1, ..Default::default() };
+        // Temperature 2 turns a difference of 2·ln 3 into odds of 3 to 1.
+        let drawn = draw(&params, &[0.0, 2.0 * 3f32.ln()], 4000);
+        let ones = drawn.iter().filter(|&&id| id == 1).count();
+        assert!((2850..3150).contains(&ones), "{ones} of 4000, expected about 3000");
+    }
+
+    #[test]
+    fn bad_logits_are_typed_errors() {
+        for temperature in [0.0, 1.0] {
+            let mut sampler = Sampler::new(&SamplerParams { temperature, ..Default::default() });
+            let history = History::default();
+            let nan = sampler.sample(&[0.0, f32::NAN], &history).unwrap_err();
+            assert!(matches!(nan, Error::InvalidLogit { token: 1, .. }), "{nan}");
+            let masked = sampler.sample(&[f32::NEG_INFINITY; 3], &history).unwrap_err();
+            assert!(matches!(masked, Error::NoCandidate { tokens: 3 }), "{masked}");
+        }
+    }
+}

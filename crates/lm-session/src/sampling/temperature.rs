@@ -1,0 +1,44 @@
+//! Temperature: how flat the distribution is.
+
+use super::{History, LogitsFilter, TokenLogits};
+use crate::SamplerParams;
+
+/// Divides logits by the temperature. The highest is moved to 0 first, which changes no probability and keeps very low
+/// temperatures from overflowing.
+#[derive(Debug)]
+struct Temperature(f32);
+
+pub(super) fn filter(params: &SamplerParams) -> Option<Box<dyn LogitsFilter>> {
+    let on = !params.is_greedy() && params.temperature != 1.0;
+    on.then(|| Box::new(Temperature(params.temperature)) as _)
+}
+
+impl LogitsFilter for Temperature {
+    fn apply(&self, logits: &mut TokenLogits, _: &History<'_>) {
+        if let Some(max) = logits.max() {
+            logits.update(|value| (value - max) / self.0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sampling::tests::check_filter;
+
+    #[test]
+    fn differences_are_divided() {
+        const MASKED: f32 = f32::NEG_INFINITY;
+        for (temperature, row, expected) in [
+            (0.5, &[1.0, 3.0][..], &[(0, -4.0), (1, 0.0)][..]),
+            (2.0, &[1.0, MASKED, 3.0], &[(0, -1.0), (1, MASKED), (2, 0.0)]),
+            (1.0, &[1.0, 3.0], &[(0, 1.0), (1, 3.0)]),
+            (0.0, &[1.0, 3.0], &[(0, 1.0), (1, 3.0)]),
+            (1e-40, &[1.0, 3.0], &[(0, MASKED), (1, 0.0)]),
+            (0.5, &[MASKED], &[(0, MASKED)]),
+        ] {
+            let params = SamplerParams { temperature, ..SamplerParams::default() };
+            check_filter(filter, params, row, expected);
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! Continuous batching: every step is one forward pass over what all requests want to run.
+//!
+//! A request wants the tokens run that its session's cache does not hold: many while it prefills, the one sampled last
+//! while it decodes. A step takes the decode rows of all requests and as many prompt rows as the chunk allows, the
+//! oldest request first. When pages run out, resting sessions lose theirs from the end of their sequences, the one that
+//! has rested longest first; then the youngest request does, and waits until another one ends. What was lost is run
+//! again from the tokens: nobody above notices more than the time it takes.
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Instant;
+
+use lm_model::{Batch, CausalLm, LogitRows, Logits, SequenceInput};
+
+use crate::caches::KvCaches;
+use crate::request::{Command, Reply, Request, SessionId, Task};
+use crate::{Error, FinishReason, PrefillStats, Result, SessionEvent};
+
+/// The worker's state: what is cached and the requests under way.
+pub(crate) struct Scheduler {
+    model: Arc<dyn CausalLm>,
+    caches: KvCaches,
+    /// In the order of arrival; one per session at most.
+    active: Vec<Active>,
+    prefill_chunk: usize,
+    batching: Batching,
+}
+
+/// Whether requests share a forward pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Batching {
+    Together,
+    /// One request at a time, by turns, after a batch failed: the next failure tells whose it is.
+    Singly {
+        turn: usize,
+    },
+}
+
+/// A request under way. Its cache always lacks at least one of its tokens.
+#[derive(Debug)]
+struct Active {
+    request: Request,
+    /// What was cached when it came, and what it has run before its first sampled token.
+    prefill: PrefillStats,
+    /// Tokens when it came.
+    prompt_tokens: usize,
+    /// Lost pages to an older request, and waits until one ends.
+    preempted: bool,
+}
+
+/// Rows of one request in a step.
+#[derive(Clone, Copy, Debug)]
+struct Planned {
+    /// Index in [`Scheduler::active`].
+    active: usize,
+    rows: usize,
+}
+
+impl Scheduler {
+    /// A scheduler over a pool of `num_pages` that runs at most `prefill_chunk` prompt tokens in a step.
+    pub fn new(model: Arc<dyn CausalLm>, num_pages: usize, prefill_chunk: usize) -> Result<Self> {
+        let caches = KvCaches::new(model.new_cache(num_pages)?, num_pages);
+        Ok(Self { model, caches, active: Vec::new(), prefill_chunk, batching: Batching::Together })
+    }
+
+    /// Whether no request is under way.
+    pub fn is_idle(&self) -> bool {
+        self.active.is_empty()
+    }
+
+    /// Takes a command. Answers at once what needs no forward pass.
+    pub fn handle(&mut self, command: Command) {
+        match command {
+            Command::Run(request) => self.admit(request),
+            Command::Rewind { session, len } => self.rewind(session, len),
+            Command::Fork { from, to } => self.caches.fork(from, to),
+            Command::Close { session } => {
+                self.rewind(session, 0);
+                self.caches.close(session);
+            }
+            // Whoever asked may have gone.
+            Command::CacheStats(answer) => drop(answer.send(self.caches.stats())),
+        }
+    }
+
+    /// Runs one forward pass for the requests under way and passes on what it gave.
+    pub fn step(&mut self) {
+        for index in (0..self.active.len()).rev() {
+            if self.active[index].request.cancel.is_cancelled() {
+                self.cancel(index);
+            }
+        }
+        match self.plan() {
+            Ok(plan) if plan.is_empty() => {}
+            Ok(plan) => match self.forward(&plan) {
+                Ok(logits) => self.apply(&plan, &logits),
+                Err(error) => self.fail_or_isolate(&plan, error),
+            },
+            Err(full) => self.fail(0, full),
+        }
+    }
+
+    /// Ends every request after a panic outside the model's forward pass, and starts over with an empty pool.
+    pub fn recover(&mut self, message: &str) {
+        while !self.active.is_empty() {
+            self.fail(0, Error::WorkerPanicked { message: message.to_owned() });
+        }
+        self.reset_pool();
+    }
+
+    fn admit(&mut self, request: Request) {
+        let session = request.session;
+        self.rewind(session, request.matching);
+        self.caches.begin(session);
+        let tokens = request.ids.len();
+        let row = self.caches.take_logits(session).filter(|_| self.caches.len(session) == tokens);
+        if row.is_none() {
+            // The last token runs again: its logits are wanted.
+            self.caches.truncate(session, tokens - 1);
+        }
+        let prefill = PrefillStats { cached_tokens: self.caches.len(session), ..PrefillStats::default() };
+        self.active.push(Active { request, prefill, prompt_tokens: tokens, preempted: false });
+        let index = self.active.len() - 1;
+        if self.active[index].request.cancel.is_cancelled() {
+            self.cancel(index);
+        } else if let Some(reason) = self.active[index].limit() {
+            self.finish(index, reason);
+        } else if let Some(row) = row {
+            self.serve(index, &row);
+        }
+    }
+
+    /// Ends what `session` has running and forgets its cache from `len` on.
+    fn rewind(&mut self, session: SessionId, len: usize) {
+        if let Some(index) = self.active.iter().position(|active| active.request.session == session) {
+            self.cancel(index);
+        }
+        self.caches.truncate(session, len);
+    }
+}
+
+/// Planning and running a step.
+impl Scheduler {
+    /// Chooses the rows of the next forward pass and takes the pages for them.
+    ///
+    /// # Errors
+    /// [`Error::CacheFull`] when the oldest request cannot run though all others gave up their pages.
+    fn plan(&mut self) -> Result<Vec<Planned>> {
+        let mut prompt_rows = self.prefill_chunk;
+        let mut plan = Vec::new();
+        for active in self.whose_turn() {
+            let Active { request, preempted: false, .. } = &self.active[active] else { continue };
+            let (session, pending) = (request.session, request.ids.len() - self.caches.len(request.session));
+            let rows = if pending == 1 { 1 } else { pending.min(prompt_rows) };
+            if rows == 0 {
+                continue;
+            }
+            match self.make_room(active, rows) {
+                Ok(()) => {
+                    self.caches.reserve(session, rows);
+                    plan.push(Planned { active, rows });
+                    prompt_rows -= if pending == 1 { 0 } else { rows };
+                }
+                Err(full) if active == 0 => return Err(full),
+                Err(_) => {} // It waits for an older one.
+            }
+        }
+        Ok(plan)
+    }
+
+    fn whose_turn(&mut self) -> Range<usize> {
+        match &mut self.batching {
+            Batching::Together => 0..self.active.len(),
+            Batching::Singly { turn } => {
+                let index = *turn % self.active.len().max(1);
+                *turn += 1;
+                index..self.active.len().min(index + 1)
+            }
+        }
+    }
+
+    /// Sees to it that pages for `rows` more rows of a request are free.
+    fn make_room(&mut self, index: usize, rows: usize) -> Result<()> {
+        loop {
+            let (needed_pages, free_pages) = self.caches.missing(self.active[index].request.session, rows);
+            if needed_pages <= free_pages {
+                return Ok(());
+            }
+            if !self.caches.evict_resting() && !self.preempt_youngest_after(index) {
+                return Err(Error::CacheFull { needed_pages, free_pages });
+            }
+        }
+    }
+
+    fn preempt_youngest_after(&mut self, index: usize) -> bool {
+        for active in self.active[index + 1..].iter_mut().rev() {
+            if self.caches.evict(active.request.session) {
+                active.preempted = true;
+                return true;
+            }
+        }
+        false
+    }
+
+    fn forward(&mut self, plan: &[Planned]) -> Result<Logits> {
+        let batch = self.batch(plan);
+        let rows: usize = plan.iter().map(|planned| planned.rows).sum();
+        let span = step_span(plan.len(), rows);
+        let _entered = span.enter();
+        let started = Instant::now();
+        let (model, pool) = (&self.model, self.caches.pool());
+        let outcome = catch_unwind(AssertUnwindSafe(|| model.forward(&batch, pool)));
+        span.record("elapsed_ms", started.elapsed().as_secs_f64() * 1e3);
+        outcome
+            .map_err(|panic| {
+                self.reset_pool(); // What the panic left in it is unknown.
+                Error::WorkerPanicked { message: panic_message(&*panic) }
+            })?
+            .map_err(Error::from)
+    }
+
+    fn batch(&mut self, plan: &[Planned]) -> Batch {
+        let sequence = |planned: &Planned| {
+            let request = &self.active[planned.active].request;
+            let cached_len = self.caches.len(request.session);
+            let end = cached_len + planned.rows;
+            let block_table = self.caches.reserve(request.session, planned.rows);
+            let mut input = SequenceInput::ids(&request.ids[cached_len..end], cached_len, block_table);
+            if end < request.ids.len() {
+                input.logits = LogitRows::None;
+            }
+            input
+        };
+        Batch { sequences: plan.iter().map(sequence).collect() }
+    }
+
+    fn apply(&mut self, plan: &[Planned], logits: &Logits) {
+        // Backwards: a request that ends leaves the list, and those behind it move.
+        for (sequence, planned) in plan.iter().enumerate().rev() {
+            let active = &mut self.active[planned.active];
+            let session = active.request.session;
+            if active.request.ids.len() == active.prompt_tokens {
+                active.prefill.prefilled_tokens += planned.rows;
+            }
+            self.caches.advance(session, planned.rows);
+            if self.caches.len(session) == active.request.ids.len() {
+                self.serve(planned.active, logits.sequence(sequence).row(0));
+            }
+        }
+    }
+
+    fn fail_or_isolate(&mut self, plan: &[Planned], error: Error) {
+        if let [planned] = plan {
+            self.fail(planned.active, error);
+            self.batching = Batching::Together;
+        } else {
+            tracing::debug!(sequences = plan.len(), "a batch failed: its requests go on singly");
+            self.batching = Batching::Singly { turn: 0 };
+        }
+    }
+
+    fn reset_pool(&mut self) {
+        let model = &self.model;
+        let make = |num_pages| model.new_cache(num_pages);
+        match catch_unwind(AssertUnwindSafe(|| self.caches.reset(make))) {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(error = &error as &dyn std::error::Error, "no new KV pool"),
+            Err(_) => tracing::error!("no new KV pool: the model panicked"),
+        }
+    }
+}
+
+/// Answering requests.
+impl Scheduler {
+    /// Uses the logits of a request's last token.
+    fn serve(&mut self, index: usize, row: &[f32]) {
+        let Active { request, prefill, .. } = &mut self.active[index];
+        match &mut request.task {
+            Task::Prefill => {
+                let PrefillStats { cached_tokens, prefilled_tokens, .. } = *prefill;
+                self.caches.keep_logits(request.session, row);
+                self.end(index, Reply::Prefilled { cached_tokens, prefilled_tokens });
+            }
+            Task::Generate(generating) => match generating.advance(&mut request.ids, row) {
+                Ok(sampled) => {
+                    tracing::trace!(session = request.session.0, token = sampled.id, "sampled");
+                    let event = SessionEvent::Token { id: sampled.id, text: sampled.text };
+                    // A reader that has gone sends a rewind, which ends the request.
+                    drop(request.replies.send(Reply::Event(event)));
+                    if let Some(reason) = sampled.finish {
+                        self.finish(index, reason);
+                    }
+                }
+                Err(error) => self.fail(index, error),
+            },
+        }
+    }
+
+    fn cancel(&mut self, index: usize) {
+        match self.active[index].request.task {
+            Task::Prefill => self.fail(index, Error::Cancelled),
+            Task::Generate(_) => self.finish(index, FinishReason::Cancelled),
+        }
+    }
+
+    fn finish(&mut self, index: usize, reason: FinishReason) {
+        let Active { request, prefill, .. } = &self.active[index];
+        let Task::Generate(generating) = &request.task else { return };
+        let finished = generating.finished(reason, request.ids.len(), prefill);
+        tracing::debug!(
+            session = request.session.0,
+            prompt_tokens = finished.usage.prompt_tokens,
+            cached_tokens = finished.usage.cached_tokens,
+            output_tokens = finished.usage.output_tokens,
+            ttft_ms = finished.timing.ttft.map(|ttft| ttft.as_secs_f64() * 1e3),
+            "generation finished"
+        );
+        self.end(index, Reply::Event(SessionEvent::Finished(finished)));
+    }
+
+    fn fail(&mut self, index: usize, error: Error) {
+        let session = self.active[index].request.session;
+        tracing::debug!(session = session.0, error = &error as &dyn std::error::Error, "request failed");
+        self.end(index, Reply::Failed { error, cached_tokens: self.caches.len(session) });
+    }
+
+    fn end(&mut self, index: usize, reply: Reply) {
+        let Active { request, .. } = self.active.remove(index);
+        self.caches.rest(request.session);
+        self.active.iter_mut().for_each(|active| active.preempted = false);
+        if self.active.is_empty() {
+            self.batching = Batching::Together;
+        }
+        drop(request.replies.send(reply)); // Its reader may have gone.
+    }
+}
+
+impl Active {
+    /// Why a generation may not even begin.
+    fn limit(&self) -> Option<FinishReason> {
+        match &self.request.task {
+            Task::Prefill => None,
+            Task::Generate(generating) => generating.limit(self.request.ids.len()),
+        }
+    }
+}
+
+fn step_span(sequences: usize, rows: usize) -> tracing::Span {
+    use tracing::field::Empty;
+    if rows > sequences {
+        tracing::info_span!("prefill", sequences, rows, elapsed_ms = Empty)
+    } else {
+        tracing::debug_span!("decode_step", sequences, elapsed_ms = Empty)
+    }
+}
+
+/// What a panic said, when it said it in text.
+pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message").to_owned()
+}

@@ -1,0 +1,199 @@
+//! A session: one sequence of tokens and its place in the cache.
+
+use std::sync::mpsc;
+use std::time::Instant;
+
+use lm_model::TokenId;
+
+use crate::generating::{Clock, Generating};
+use crate::request::{Command, Reply, Request, SessionId, Task};
+use crate::sampling::Sampler;
+use crate::stop::StopMatcher;
+use crate::{
+    CancelHandle, Engine, Error, GenerateParams, Generation, PrefillStats, Result, SamplerParams,
+    SessionConfig,
+};
+
+/// One sequence of tokens that grows by prompts and by generations.
+///
+/// A session remembers its tokens; the engine keeps their keys and values as long as the KV pool has room, also while
+/// the session rests, and runs them again when another session needed the room. Dropping the session gives its pages back.
+///
+/// ```
+/// use lm_session::{CancelHandle, GenerateParams, SessionConfig, SessionEvent, testing};
+///
+/// let engine = testing::scripted_engine(["Hello!"]);
+/// let mut session = engine.session(SessionConfig::default())?;
+/// let prompt = engine.tokenizer().encode("Say hello.")?;
+/// session.sync(&prompt, &CancelHandle::new())?;
+/// for event in session.generate(GenerateParams::default()) {
+///     match event? {
+///         SessionEvent::Token { text, .. } => print!("{text}"),
+///         SessionEvent::Finished(finished) => println!(" {:?}", finished.reason),
+///     }
+/// }
+/// // Only what differs from the tokens already there is run.
+/// let stats = session.sync(&[&prompt[..], &prompt[..]].concat(), &CancelHandle::new())?;
+/// assert_eq!(stats.cached_tokens, prompt.len());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Session {
+    engine: Engine,
+    id: SessionId,
+    config: SessionConfig,
+    tokens: Vec<TokenId>,
+    /// The prefills since the last generation.
+    prefilled: PrefillStats,
+}
+
+impl Session {
+    pub(crate) fn new(engine: Engine, config: SessionConfig) -> Result<Self> {
+        config.sampler.validate(engine.model_info().logits_width)?;
+        StopMatcher::new(config.stop.clone())?;
+        let id = engine.next_session_id();
+        Ok(Self { engine, id, config, tokens: Vec::new(), prefilled: PrefillStats::default() })
+    }
+
+    /// The tokens of this session: everything prefilled and everything that generations have yielded, the end token
+    /// included. All but the last of a generation's have been run; that one runs with the next call.
+    pub fn tokens(&self) -> &[TokenId] {
+        &self.tokens
+    }
+
+    /// The engine that serves this session.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The config it was opened with.
+    pub fn config(&self) -> &SessionConfig {
+        &self.config
+    }
+
+    /// Appends `ids` and runs what has not been run yet, the last token included.
+    ///
+    /// # Errors
+    /// [`Error::EmptyPrompt`] when the session would still be empty, [`Error::PromptTooLong`] when it would exceed the
+    /// context: both leave it as it is. Otherwise the tokens that were run are kept: see [`Session::tokens`].
+    pub fn prefill(&mut self, ids: &[TokenId]) -> Result<PrefillStats> {
+        self.check_len(self.tokens.len() + ids.len())?;
+        self.append(ids, &CancelHandle::new())
+    }
+
+    /// Makes the tokens of this session equal to `ids`: keeps the longest common prefix, forgets the rest, runs what
+    /// is new. When nothing is new, nothing is run, except the last token where its logits are not at hand.
+    ///
+    /// # Errors
+    /// [`Error::EmptyPrompt`] and [`Error::PromptTooLong`] leave the session as it is. After [`Error::Cancelled`] and
+    /// all others it holds the common prefix and those of the new tokens that were run.
+    pub fn sync(&mut self, ids: &[TokenId], cancel: &CancelHandle) -> Result<PrefillStats> {
+        self.check_len(ids.len())?;
+        let common = self.tokens.iter().zip(ids).take_while(|(ours, theirs)| ours == theirs).count();
+        self.tokens.truncate(common);
+        self.append(&ids[common..], cancel)
+    }
+
+    /// Forgets the tokens from `len` on and gives their pages back; returns the number of tokens that are left, which
+    /// is less than `len` when there were fewer.
+    pub fn rewind(&mut self, len: usize) -> usize {
+        self.tokens.truncate(len);
+        // An engine that has stopped holds no page; the next call tells.
+        drop(self.engine.send(Command::Rewind { session: self.id, len: self.tokens.len() }));
+        self.tokens.len()
+    }
+
+    /// Opens a session with the same config and tokens. It shares the pages of the cache; a page is copied when one of
+    /// the two writes to it.
+    ///
+    /// # Errors
+    /// [`Error::EngineStopped`].
+    pub fn fork(&self) -> Result<Self> {
+        let engine = self.engine.clone();
+        let id = engine.next_session_id();
+        engine.send(Command::Fork { from: self.id, to: id })?;
+        let (config, tokens) = (self.config.clone(), self.tokens.clone());
+        Ok(Self { engine, id, config, tokens, prefilled: PrefillStats::default() })
+    }
+
+    /// Starts to sample tokens after those of the session. Tokens that have not been run yet run first.
+    ///
+    /// The engine works whether or not the iterator is read; dropping it ends the generation, and the session then
+    /// holds the tokens that were read. Errors come as its only item: those of [`Engine::session`] for `params`,
+    /// [`Error::EmptyPrompt`], [`Error::EngineStopped`], and later what the model answers.
+    pub fn generate(&mut self, params: GenerateParams) -> Generation<'_> {
+        let replies = self.start(params);
+        Generation::new(self, replies)
+    }
+
+    pub(crate) fn push(&mut self, id: TokenId) {
+        self.tokens.push(id);
+    }
+
+    fn start(&mut self, params: GenerateParams) -> Result<mpsc::Receiver<Reply>> {
+        self.check_len(self.tokens.len())?;
+        let GenerateParams { sampler, max_output_tokens, stop, cancel } = params;
+        let generating = Generating {
+            sampler: self.sampler(sampler.as_ref())?,
+            decoder: self.engine.tokenizer().stream_decoder(),
+            stop: StopMatcher::new(self.config.stop.iter().cloned().chain(stop).collect())?,
+            stop_ids: self.config.stop_ids.iter().copied().chain(self.engine.end_ids()).collect(),
+            max_output_tokens: max_output_tokens.or(self.config.max_output_tokens),
+            context_tokens: self.engine.context_tokens(),
+            prompt_tokens: self.tokens.len(),
+            clock: Clock::start(std::mem::take(&mut self.prefilled)),
+        };
+        self.run(self.tokens.len(), Task::Generate(Box::new(generating)), cancel)
+    }
+
+    fn sampler(&self, params: Option<&SamplerParams>) -> Result<Sampler> {
+        let params = params.unwrap_or(&self.config.sampler);
+        params.validate(self.engine.model_info().logits_width)?;
+        Ok(Sampler::new(params))
+    }
+
+    fn check_len(&self, prompt_tokens: usize) -> Result<()> {
+        let context_tokens = self.engine.context_tokens();
+        match prompt_tokens {
+            0 => Err(Error::EmptyPrompt),
+            len if len > context_tokens => Err(Error::PromptTooLong { prompt_tokens, context_tokens }),
+            _ => Ok(()),
+        }
+    }
+
+    fn append(&mut self, ids: &[TokenId], cancel: &CancelHandle) -> Result<PrefillStats> {
+        let started = Instant::now();
+        let before = self.tokens.len();
+        self.tokens.extend_from_slice(ids);
+        let reply = self.run(before, Task::Prefill, cancel.clone()).map(|replies| replies.recv());
+        let (error, cached_tokens) = match reply {
+            Ok(Ok(Reply::Prefilled { cached_tokens, prefilled_tokens })) => {
+                let stats = PrefillStats { cached_tokens, prefilled_tokens, elapsed: started.elapsed() };
+                self.prefilled.prefilled_tokens += stats.prefilled_tokens;
+                self.prefilled.elapsed += stats.elapsed;
+                return Ok(stats);
+            }
+            Ok(Ok(Reply::Failed { error, cached_tokens })) => (error, cached_tokens),
+            // Token events belong to generations; a reply that never comes means that the worker is gone.
+            Ok(Ok(Reply::Event(_)) | Err(mpsc::RecvError)) => (Error::EngineStopped, 0),
+            Err(error) => (error, 0),
+        };
+        self.tokens.truncate(cached_tokens.max(before));
+        Err(error)
+    }
+
+    /// Sends a request for all tokens, of which the first `matching` are those that earlier requests have brought.
+    fn run(&self, matching: usize, task: Task, cancel: CancelHandle) -> Result<mpsc::Receiver<Reply>> {
+        let (replies, answers) = mpsc::channel();
+        let ids = self.tokens.clone();
+        self.engine.send(Command::Run(Request { session: self.id, ids, matching, task, cancel, replies }))?;
+        Ok(answers)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // An engine that has stopped has nothing to give back.
+        drop(self.engine.send(Command::Close { session: self.id }));
+    }
+}

@@ -1,0 +1,38 @@
+//! The engine's thread.
+
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, TryRecvError};
+
+use crate::request::Command;
+use crate::scheduler::{Scheduler, panic_message};
+
+/// Serves `commands` until the last sender is gone. A panic ends the requests under way and not the thread.
+pub(crate) fn serve(mut scheduler: Scheduler, commands: &Receiver<Command>) {
+    loop {
+        match catch_unwind(AssertUnwindSafe(|| turn(&mut scheduler, commands))) {
+            Ok(ControlFlow::Continue(())) => {}
+            Ok(ControlFlow::Break(())) => return,
+            Err(panic) => scheduler.recover(&panic_message(&*panic)),
+        }
+    }
+}
+
+/// Takes the commands that wait, sleeping when there is nothing else to do, and runs one step.
+fn turn(scheduler: &mut Scheduler, commands: &Receiver<Command>) -> ControlFlow<()> {
+    while scheduler.is_idle() {
+        match commands.recv() {
+            Ok(command) => scheduler.handle(command),
+            Err(_) => return ControlFlow::Break(()),
+        }
+    }
+    loop {
+        match commands.try_recv() {
+            Ok(command) => scheduler.handle(command),
+            Err(TryRecvError::Empty) => break,
+            Err(TryRecvError::Disconnected) => return ControlFlow::Break(()),
+        }
+    }
+    scheduler.step();
+    ControlFlow::Continue(())
+}
