@@ -20,12 +20,12 @@ fn declarations_are_the_documented_ones() {
          "parameters": {"type": "object", "properties": {
             "stock_symbol": {"type": "string", "description": "The stock symbol to get the price for."}},
             "required": ["stock_symbol"]}},
-        {"name": "calculator", "description": "Evaluate a mathematical expression",
-         "parameters": {"type": "object", "properties": {
-            "expression": {"type": "string", "description": "The expression to evaluate"}},
-            "required": ["expression"]}},
         {"name": "current_time", "description": "Get the current local time as a string.",
          "parameters": {"type": "object", "properties": {}}},
+        {"name": "calculate", "description": "Calculate the result of an expression",
+         "parameters": {"type": "object", "properties": {
+            "expression": {"type": "string", "description": "Math expression"}},
+            "required": ["expression"]}},
     ]);
     assert_eq!(Value::Array(functions).to_string(), expected.to_string());
 }
@@ -54,10 +54,10 @@ fn made_up_values_stay_in_the_documented_ranges() {
 }
 
 #[test]
-fn the_calculator_answers_with_a_number_or_says_what_is_wrong() {
-    assert_eq!(call("calculator", json!({"expression": "12 * (3 + 4)"})), "84");
-    let error = r#"{"tool_name":"calculator","error":"expected a number at character 1, found `t`"}"#;
-    assert_eq!(call("calculator", json!({"expression": "twelve"})), error);
+fn calculate_answers_with_a_number_or_says_what_is_wrong() {
+    assert_eq!(call("calculate", json!({"expression": "12 * (3 + 4)"})), "84");
+    let error = r#"{"tool_name":"calculate","error":"expected a number at character 1, found `t`"}"#;
+    assert_eq!(call("calculate", json!({"expression": "twelve"})), error);
 }
 
 #[test]

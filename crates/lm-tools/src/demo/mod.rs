@@ -10,18 +10,18 @@ use serde::Serialize;
 use serde_json::Number;
 
 /// Four tools: `get_weather` and `get_stock_price` as LiteRT-LM's tool use page declares and answers them,
-/// `calculator` and `current_time`. Weather and prices are made up: the same place or symbol always has the same.
+/// `current_time` and `calculate`. Weather and prices are made up: the same place or symbol always has the same.
 ///
 /// ```
 /// let names: Vec<String> = lm_tools::demo().specs().iter().map(|spec| spec.name().to_owned()).collect();
-/// assert_eq!(names, ["get_weather", "get_stock_price", "calculator", "current_time"]);
+/// assert_eq!(names, ["get_weather", "get_stock_price", "current_time", "calculate"]);
 /// ```
 pub fn demo() -> Toolset {
     Toolset::new()
         .with(get_weather::tool())
         .and_then(|tools| tools.with(get_stock_price::tool()))
-        .and_then(|tools| tools.with(calculator::tool()))
         .and_then(|tools| tools.with(current_time::tool()))
+        .and_then(|tools| tools.with(calculate::tool()))
         .expect("four names, and schemas made from types")
 }
 
@@ -77,19 +77,19 @@ fn get_stock_price(stock_symbol: String) -> StockPrice {
     StockPrice { tool_name: "get_stock_price", stock_symbol, price: cents as f64 / 100.0, currency: "USD" }
 }
 
-/// Evaluate a mathematical expression
-#[tool(name = "calculator")]
-fn calculator(
-    /** The expression to evaluate */
-    expression: String,
-) -> Result<Number, ArithmeticError> {
-    evaluate(&expression)
-}
-
 /// Get the current local time as a string.
 #[tool]
 fn current_time() -> String {
     clock(&Zoned::now())
+}
+
+/// Calculate the result of an expression
+///
+/// # Arguments
+/// - `expression`: Math expression
+#[tool]
+fn calculate(expression: String) -> Result<Number, ArithmeticError> {
+    evaluate(&expression)
 }
 
 fn clock(now: &Zoned) -> String {
