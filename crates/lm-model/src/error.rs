@@ -39,13 +39,15 @@ pub enum Error {
         /// The file.
         file: String,
     },
-    /// A key that the architecture needs is absent.
-    #[error("{file} has no key `{key}`")]
-    MissingKey {
+    /// A text file that is too large to be what it should be.
+    #[error("{file} has {bytes} bytes, at most {limit} are read")]
+    FileTooLarge {
         /// The file.
         file: String,
-        /// The key, with dots between levels.
-        key: String,
+        /// Its size.
+        bytes: usize,
+        /// The most that is read.
+        limit: usize,
     },
     /// A key holds a value that this crate does not implement.
     #[error("{file}: `{key}` is {value}, supported: {known}")]
@@ -152,6 +154,28 @@ pub enum Error {
         /// What is implemented.
         known: &'static str,
     },
+    /// A tensor whose values the device or the format cannot take.
+    #[error("tensor {tensor} cannot be loaded")]
+    Weight {
+        /// The tensor.
+        tensor: String,
+        /// Why.
+        #[source]
+        source: lm_kernels::Error,
+    },
+    /// A cache that was not made by the model that should write to it.
+    #[error(
+        "the cache is another model's: it has {got} layers, or layers of another shape, expected {expected}"
+    )]
+    ForeignCache {
+        /// Layers of the model.
+        expected: usize,
+        /// Layers of the cache.
+        got: usize,
+    },
+    /// A kernel, a device or a mapped file failed.
+    #[error(transparent)]
+    Kernels(#[from] lm_kernels::Error),
     /// One sequence of a batch cannot run; the cache was not touched.
     #[error("sequence {sequence} of the batch cannot run")]
     Batch {

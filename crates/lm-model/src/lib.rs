@@ -1,24 +1,35 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod architectures;
 mod batch;
+mod blocks;
 mod causal_lm;
+mod config;
+mod decoder;
 mod error;
-mod lower;
 mod model_folder;
+mod spec;
 #[cfg(any(test, feature = "test-util"))]
 pub mod testing;
 mod tokenizer;
 mod validate;
+mod weights;
 
+pub use architectures::{ALL_ARCHITECTURES, Architecture};
 pub use batch::{
     AdapterId, AttentionKind, AttentionSpan, Batch, Embeddings, Input, LogitRows, Logits, SequenceInput,
     SequenceLogits,
 };
 pub use causal_lm::{CausalLm, ModelInfo};
+pub use config::{ModelConfig, RopeParameters, TokenIds};
 pub use error::{BatchProblem, Error, Result};
-pub use lower::{Device, KvDtype, KvPool, PAGE_LEN, PageId, WeightFormat};
+pub use lm_kernels::{Device, KvDtype, KvPool, MappedFile, PAGE_LEN, PageId, WeightFormat};
 pub use model_folder::{
-    ChatTemplateSource, GenerationConfig, LoadOptions, LoadPhase, LoadProgress, LoadedModel, ModelFolder,
+    ChatTemplateSource, FileBytes, GenerationConfig, LoadOptions, LoadPhase, LoadProgress, LoadedModel,
+    ModelFiles, ModelFolder,
 };
 pub use tokenizer::{SpecialTokens, StreamDecoder, TextSegment, TokenId, TokenKind, Tokenizer};
+pub use weights::TensorInfo;
+
+pub(crate) use lm_kernels::{FloatDtype, RopeTable, Source};

@@ -1,0 +1,14 @@
+//! Llama dense decoder: pre-norm, GQA, SwiGLU, half-split RoPE with Llama 3 scaling, optional biases.
+//! Source: The Llama 3 Herd of Models (arXiv 2407.21783); `config.json` of meta-llama/Llama-3.2-1B.
+
+use super::Architecture;
+use crate::spec::DecoderSpec;
+use crate::weights::hugging_face_name;
+
+pub(super) const ARCHITECTURE: Architecture = Architecture {
+    model_types: &["llama"],
+    golden: "llama-tiny",
+    spec: DecoderSpec::llama,
+    weight_name: hugging_face_name,
+    ignored_suffixes: &["rotary_emb.inv_freq"],
+};

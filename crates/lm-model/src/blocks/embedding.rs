@@ -1,0 +1,47 @@
+use burn::tensor::{Device as BurnDevice, Tensor};
+use lm_kernels::{Weight, ops};
+
+use crate::spec::{DecoderSpec, OutputHead};
+use crate::weights::{Param, WeightLoader};
+use crate::{Result, TokenId, WeightFormat};
+
+/// The table of token embeddings and the output head, which may be the same matrix.
+pub(crate) struct Embedding {
+    table: Weight,
+    /// `None`: the table.
+    head: Option<Weight>,
+    device: BurnDevice,
+}
+
+impl Embedding {
+    pub(crate) fn load(loader: &mut WeightLoader<'_>, spec: &DecoderSpec) -> Result<Self> {
+        let (rows, cols) = (spec.vocab_size, spec.hidden_size);
+        let table = loader.matrix(Param::Embedding, rows, cols)?;
+        let head = match spec.output_head {
+            OutputHead::Tied => None,
+            OutputHead::Separate => Some(loader.matrix(Param::OutputHead, rows, cols)?),
+        };
+        Ok(Self { table, head, device: loader.burn_device().clone() })
+    }
+
+    /// Format of the table.
+    pub(crate) fn format(&self) -> WeightFormat {
+        self.table.format()
+    }
+
+    /// The rows of `ids`: `[ids, hidden]`.
+    pub(crate) fn lookup(&self, ids: &[TokenId]) -> Tensor<2> {
+        ops::embedding(&self.table, ids, &self.device)
+    }
+
+    /// Rows that come from outside: `[rows, hidden]`.
+    pub(crate) fn upload(&self, values: Vec<f32>) -> Tensor<2> {
+        let rows = values.len() / self.table.cols();
+        ops::from_host(values, [rows, self.table.cols()], &self.device)
+    }
+
+    /// `[rows, hidden]` to `[rows, vocab]`.
+    pub(crate) fn logits(&self, x: Tensor<2>) -> Tensor<2> {
+        ops::linear(x, self.head.as_ref().unwrap_or(&self.table))
+    }
+}

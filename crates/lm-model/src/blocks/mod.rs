@@ -1,0 +1,13 @@
+//! The parts that decoders are built from.
+
+mod attention;
+mod embedding;
+mod gated_mlp;
+mod linear;
+mod norm;
+
+pub(crate) use attention::{Attention, Pass};
+pub(crate) use embedding::Embedding;
+pub(crate) use gated_mlp::GatedMlp;
+pub(crate) use linear::Linear;
+pub(crate) use norm::RmsNorm;

@@ -1,0 +1,189 @@
+//! `config.json` under its own keys.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::{Error, Result, TokenId};
+
+/// The file that this module reads, as errors name it.
+pub(crate) const CONFIG_FILE: &str = "config.json";
+
+/// What a decoder's `config.json` says, key for key. Keys that no architecture here reads are passed over.
+#[derive(Clone, Debug, Deserialize)]
+pub struct ModelConfig {
+    /// Names the architecture: `llama`, `qwen3`.
+    pub model_type: String,
+    /// Rows of the embedding.
+    pub vocab_size: usize,
+    /// Width of a row between the blocks.
+    pub hidden_size: usize,
+    /// Width inside the feed-forward block.
+    pub intermediate_size: usize,
+    /// Number of decoder layers.
+    pub num_hidden_layers: usize,
+    /// Number of query heads.
+    pub num_attention_heads: usize,
+    /// Number of key and value heads; as many as query heads where absent.
+    pub num_key_value_heads: Option<usize>,
+    /// Width of a head; the architecture says what holds where it is absent.
+    pub head_dim: Option<usize>,
+    /// Longest sequence.
+    pub max_position_embeddings: usize,
+    /// Added to the mean square in RMS norms.
+    pub rms_norm_eps: f64,
+    /// Activation of the feed-forward gate; `silu` where absent.
+    pub hidden_act: Option<String>,
+    /// Whether the output head is the embedding.
+    #[serde(default)]
+    pub tie_word_embeddings: bool,
+    /// Whether the attention's four projections have a bias.
+    #[serde(default)]
+    pub attention_bias: bool,
+    /// Whether the feed-forward projections have a bias.
+    #[serde(default)]
+    pub mlp_bias: bool,
+    /// RoPE base as older files write it.
+    pub rope_theta: Option<f64>,
+    /// RoPE scaling as older files write it.
+    pub rope_scaling: Option<RopeParameters>,
+    /// RoPE base and scaling as transformers 5 writes them; goes before the two older keys.
+    pub rope_parameters: Option<RopeParameters>,
+    /// Part of a head that is rotated; only all of it (1.0) is implemented.
+    pub partial_rotary_factor: Option<f64>,
+    /// Whether `sliding_window` holds at all.
+    #[serde(default)]
+    pub use_sliding_window: bool,
+    /// Slots that a sliding layer sees, the query itself included.
+    pub sliding_window: Option<usize>,
+    /// First layer that slides, where `layer_types` is absent.
+    pub max_window_layers: Option<usize>,
+    /// `full_attention` or `sliding_attention` for each layer.
+    pub layer_types: Option<Vec<String>>,
+    /// Ids that end a reply, where `generation_config.json` has none.
+    pub eos_token_id: Option<TokenIds>,
+    /// How the weights were quantised before they were written; none is implemented.
+    pub quantization_config: Option<Value>,
+}
+
+/// RoPE base and scaling, the values of `rope_parameters` or `rope_scaling`.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct RopeParameters {
+    /// `default` or `llama3`.
+    pub rope_type: Option<String>,
+    /// The same under its oldest name.
+    #[serde(rename = "type")]
+    pub legacy_type: Option<String>,
+    /// Base of the frequencies.
+    pub rope_theta: Option<f64>,
+    /// Part of a head that is rotated.
+    pub partial_rotary_factor: Option<f64>,
+    /// `llama3`: divisor of the low frequencies.
+    pub factor: Option<f64>,
+    /// `llama3`: wavelengths above the original context divided by this are scaled whole.
+    pub low_freq_factor: Option<f64>,
+    /// `llama3`: wavelengths below the original context divided by this are not scaled.
+    pub high_freq_factor: Option<f64>,
+    /// `llama3`: context of the first training.
+    pub original_max_position_embeddings: Option<f64>,
+    /// Everything else: a parameter of a kind of RoPE that is not implemented.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+/// One id or a list of them, as `eos_token_id` is written.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum TokenIds {
+    /// One id.
+    One(TokenId),
+    /// Several ids.
+    Many(Vec<TokenId>),
+}
+
+impl From<TokenIds> for Vec<TokenId> {
+    fn from(ids: TokenIds) -> Self {
+        match ids {
+            TokenIds::One(id) => vec![id],
+            TokenIds::Many(ids) => ids,
+        }
+    }
+}
+
+/// Largest size under any key: far beyond real models, and no product of two of them overflows.
+const MAX_SIZE: usize = 1 << 24;
+const MAX_LAYERS: usize = 4096;
+/// Positions are kept in 32 bits.
+const MAX_CONTEXT: usize = 1 << 31;
+
+impl ModelConfig {
+    /// Reads `config.json`.
+    pub(crate) fn from_json(json: &[u8]) -> Result<Self> {
+        #[derive(Deserialize)]
+        struct Head {
+            model_type: String,
+        }
+        let json_error = |source| Error::Json { file: CONFIG_FILE.into(), source };
+        // First the architecture: an unknown one need not have the keys that this struct asks for.
+        let Head { model_type } = serde_json::from_slice(json).map_err(json_error)?;
+        crate::architectures::find(&model_type)?;
+        let config: Self = serde_json::from_slice(json).map_err(json_error)?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Checks what every architecture shares: sizes in range, and nothing asked for that no architecture implements.
+    fn check(&self) -> Result<()> {
+        let sizes = [
+            ("vocab_size", self.vocab_size, MAX_SIZE),
+            ("hidden_size", self.hidden_size, MAX_SIZE),
+            ("intermediate_size", self.intermediate_size, MAX_SIZE),
+            ("num_hidden_layers", self.num_hidden_layers, MAX_LAYERS),
+            ("num_attention_heads", self.num_attention_heads, MAX_SIZE),
+            ("num_key_value_heads", self.num_kv_heads(), MAX_SIZE),
+            ("head_dim", self.head_dim.unwrap_or(1), MAX_SIZE),
+            ("max_position_embeddings", self.max_position_embeddings, MAX_CONTEXT),
+            ("sliding_window", self.sliding_window.unwrap_or(1), usize::MAX),
+        ];
+        for (key, size, most) in sizes {
+            if !(1..=most).contains(&size) {
+                return Err(invalid(key, size, format!("1 to {most}")));
+            }
+        }
+        if !self.num_attention_heads.is_multiple_of(self.num_kv_heads()) {
+            let expected = format!("a divisor of num_attention_heads = {}", self.num_attention_heads);
+            return Err(invalid("num_key_value_heads", self.num_kv_heads(), expected));
+        }
+        if !(self.rms_norm_eps > 0.0 && self.rms_norm_eps < 1.0) {
+            return Err(invalid("rms_norm_eps", self.rms_norm_eps, "a number between 0 and 1"));
+        }
+        if let Some(activation) = self.hidden_act.as_deref().filter(|name| !matches!(*name, "silu" | "swish"))
+        {
+            return Err(unsupported("hidden_act", activation, "silu"));
+        }
+        if let Some(quantization) = &self.quantization_config {
+            return Err(unsupported(
+                "quantization_config",
+                quantization,
+                "absent; weights in F32, F16 or BF16",
+            ));
+        }
+        Ok(())
+    }
+
+    /// `num_key_value_heads` with its default.
+    pub(crate) fn num_kv_heads(&self) -> usize {
+        self.num_key_value_heads.unwrap_or(self.num_attention_heads)
+    }
+}
+
+/// An error about a value that makes no sense.
+pub(crate) fn invalid(key: &str, value: impl ToString, expected: impl Into<String>) -> Error {
+    let (file, key) = (CONFIG_FILE.to_owned(), key.to_owned());
+    Error::InvalidValue { file, key, value: value.to_string(), expected: expected.into() }
+}
+
+/// An error about a value that is not implemented.
+pub(crate) fn unsupported(key: &str, value: impl ToString, known: impl Into<String>) -> Error {
+    let (file, key) = (CONFIG_FILE.to_owned(), key.to_owned());
+    Error::UnsupportedValue { file, key, value: value.to_string(), known: known.into() }
+}

@@ -1,0 +1,210 @@
+//! The decoder that every architecture of [`crate::architectures`] is a spec of.
+
+use std::sync::Arc;
+
+use burn::tensor::{Int, Tensor};
+use lm_kernels::{KvGeometry, RaggedLayout, RopeTable, SequenceLayout, ops};
+
+use crate::blocks::{Attention, Embedding, GatedMlp, Pass, RmsNorm};
+use crate::spec::DecoderSpec;
+use crate::validate::{BatchLimits, check_batch};
+use crate::weights::{LayerParam, Param, WeightLoader};
+use crate::{
+    AttentionKind, Batch, BatchProblem, CausalLm, Device, Embeddings, Error, Input, KvDtype, KvPool, Logits,
+    ModelInfo, Result, SequenceInput, TokenId,
+};
+
+/// A pre-norm decoder on one device.
+pub(crate) struct Decoder {
+    info: ModelInfo,
+    embedding: Embedding,
+    layers: Vec<Layer>,
+    norm: RmsNorm,
+    rope: Arc<RopeTable>,
+    kv_layers: Vec<KvGeometry>,
+    kv_dtype: KvDtype,
+    bytes_per_page: usize,
+}
+
+struct Layer {
+    attention_norm: RmsNorm,
+    attention: Attention,
+    mlp_norm: RmsNorm,
+    mlp: GatedMlp,
+}
+
+impl Decoder {
+    /// Loads the weights of `spec`; `loader` has checked that they are there.
+    pub(crate) fn load(
+        architecture: String,
+        spec: DecoderSpec,
+        device: Device,
+        kv_dtype: KvDtype,
+        mut loader: WeightLoader<'_>,
+    ) -> Result<Self> {
+        let embedding = Embedding::load(&mut loader, &spec)?;
+        let layers = (0..spec.layers.len())
+            .map(|layer| Layer::load(&mut loader, &spec, layer))
+            .collect::<Result<_>>()?;
+        let norm = RmsNorm::load(&mut loader, Param::OutputNorm, spec.hidden_size, spec.norm_eps)?;
+        let kv_layers: Vec<_> = spec
+            .layers
+            .iter()
+            .map(|window| KvGeometry {
+                num_kv_heads: spec.num_kv_heads,
+                head_dim: spec.head_dim,
+                window: window.slots(),
+            })
+            .collect();
+        let info = ModelInfo {
+            architecture,
+            context_len: spec.context_len,
+            hidden_size: spec.hidden_size,
+            num_layers: spec.layers.len(),
+            logits_width: spec.vocab_size,
+            parameters: loader.parameters,
+            weight_bytes: loader.weight_bytes,
+            device,
+            format: embedding.format(),
+        };
+        // A device may store keys and values wider than asked for: a pool of one page knows.
+        let bytes_per_page = KvPool::new(device, &kv_layers, 1, kv_dtype)?.bytes_per_page();
+        let rope = Arc::new(spec.rope.table(spec.head_dim));
+        Ok(Self { info, embedding, layers, norm, rope, kv_layers, kv_dtype, bytes_per_page })
+    }
+
+    /// The new rows of all sequences, one sequence after another: `[rows, hidden]`.
+    fn input_rows(&self, batch: &Batch) -> Tensor<2> {
+        let mut parts = Vec::new();
+        let mut ids = Vec::new();
+        for sequence in &batch.sequences {
+            match &sequence.input {
+                Input::Ids(new) => ids.extend_from_slice(new),
+                Input::Embeddings(rows) => {
+                    if !ids.is_empty() {
+                        parts.push(self.embedding.lookup(&std::mem::take(&mut ids)));
+                    }
+                    parts.push(self.embedding.upload(rows.values.clone()));
+                }
+            }
+        }
+        if !ids.is_empty() {
+            parts.push(self.embedding.lookup(&ids));
+        }
+        Tensor::cat(parts, 0)
+    }
+
+    fn pass(&self, batch: &Batch) -> Pass {
+        let positions =
+            batch.sequences.iter().flat_map(|sequence| sequence.positions.iter().copied()).collect();
+        Pass { layout: Arc::new(layout(batch)), positions, rope: self.rope.clone() }
+    }
+
+    fn limits(&self, num_pages: usize) -> BatchLimits {
+        let ModelInfo { logits_width, hidden_size, context_len, .. } = self.info;
+        BatchLimits { vocab_rows: logits_width, hidden_size, context_len, num_pages }
+    }
+}
+
+impl CausalLm for Decoder {
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    fn new_cache(&self, num_pages: usize) -> Result<KvPool> {
+        Ok(KvPool::new(self.info.device, &self.kv_layers, num_pages, self.kv_dtype)?)
+    }
+
+    fn cache_bytes_per_page(&self) -> usize {
+        self.bytes_per_page
+    }
+
+    fn forward(&self, batch: &Batch, cache: &mut KvPool) -> Result<Logits> {
+        check_batch(batch, &self.limits(cache.num_pages()))?;
+        if cache.geometry() != self.kv_layers {
+            return Err(Error::ForeignCache { expected: self.kv_layers.len(), got: cache.geometry().len() });
+        }
+        let (wanted, counts) = wanted_rows(batch);
+        let width = self.info.logits_width;
+        if batch.sequences.is_empty() {
+            return Ok(Logits::new(Vec::new(), width, counts));
+        }
+        let pass = self.pass(batch);
+        let mut x = self.input_rows(batch); // [rows, hidden]
+        for layer in &self.layers {
+            x = layer.forward(x, &pass, cache);
+        }
+        if wanted.is_empty() {
+            return Ok(Logits::new(Vec::new(), width, counts));
+        }
+        let index = Tensor::<1, Int>::from_data(wanted.as_slice(), &x.device());
+        let x = self.norm.forward(x.select(0, index)); // [wanted, hidden]
+        let values = ops::to_host(self.embedding.logits(x))?; // [wanted, vocab]
+        Ok(Logits::new(values, width, counts))
+    }
+
+    fn embed(&self, ids: &[TokenId]) -> Result<Embeddings> {
+        let rows = self.info.logits_width;
+        if let Some((row, &id)) = ids.iter().enumerate().find(|(_, id)| **id as usize >= rows) {
+            return Err(Error::Batch { sequence: 0, problem: BatchProblem::UnknownToken { row, id, rows } });
+        }
+        let hidden_size = self.info.hidden_size;
+        if ids.is_empty() {
+            return Ok(Embeddings { values: Vec::new(), hidden_size });
+        }
+        Ok(Embeddings { values: ops::to_host(self.embedding.lookup(ids))?, hidden_size })
+    }
+}
+
+impl Layer {
+    fn load(loader: &mut WeightLoader<'_>, spec: &DecoderSpec, layer: usize) -> Result<Self> {
+        let norm = |loader: &mut WeightLoader<'_>, param| {
+            RmsNorm::load(loader, Param::Layer(layer, param), spec.hidden_size, spec.norm_eps)
+        };
+        Ok(Self {
+            attention_norm: norm(loader, LayerParam::AttentionNorm)?,
+            attention: Attention::load(loader, spec, layer)?,
+            mlp_norm: norm(loader, LayerParam::MlpNorm)?,
+            mlp: GatedMlp::load(loader, spec, layer)?,
+        })
+    }
+
+    /// `[rows, hidden]` to the same.
+    fn forward(&self, x: Tensor<2>, pass: &Pass, cache: &mut KvPool) -> Tensor<2> {
+        let x = x.clone() + self.attention.forward(self.attention_norm.forward(x), pass, cache);
+        x.clone() + self.mlp.forward(self.mlp_norm.forward(x))
+    }
+}
+
+/// Which rows of the batch belong to which sequence, and where its slots are.
+fn layout(batch: &Batch) -> RaggedLayout {
+    let mut end = 0;
+    let mut sequence_layout = |sequence: &SequenceInput| {
+        let start = end;
+        end += sequence.rows();
+        SequenceLayout {
+            rows: start..end,
+            cached_len: sequence.cached_len,
+            block_table: sequence.block_table.clone(),
+            bidirectional: sequence
+                .spans
+                .iter()
+                .filter(|span| span.kind == AttentionKind::Bidirectional)
+                .map(|span| span.rows.clone())
+                .collect(),
+        }
+    };
+    RaggedLayout { sequences: batch.sequences.iter().map(&mut sequence_layout).collect() }
+}
+
+/// The rows of the batch whose logits are wanted, and how many they are for each sequence.
+fn wanted_rows(batch: &Batch) -> (Vec<i32>, Vec<usize>) {
+    let (mut wanted, mut counts, mut start) = (Vec::new(), Vec::new(), 0);
+    for sequence in &batch.sequences {
+        let rows = sequence.logits.indices(sequence.rows());
+        counts.push(rows.len());
+        wanted.extend(rows.into_iter().map(|row| (start + row) as i32));
+        start += sequence.rows();
+    }
+    (wanted, counts)
+}

@@ -1,0 +1,168 @@
+//! Where the files of a model come from.
+
+use std::fmt;
+use std::io;
+use std::ops::{Deref, Range};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use lm_kernels::MappedFile;
+use serde::de::DeserializeOwned;
+
+use crate::{Error, Result};
+
+/// Largest JSON or template file that is parsed; the largest real tokenizers have about 40 MB.
+const MAX_TEXT_BYTES: usize = 256 << 20;
+
+/// The files of a model, by name.
+pub trait ModelFiles: fmt::Debug + Send + Sync {
+    /// The bytes of a file; `None` when there is none of that name.
+    ///
+    /// # Errors
+    /// When the file is there and cannot be read.
+    fn read(&self, name: &str) -> Result<Option<FileBytes>>;
+
+    /// Where the files are, for messages.
+    fn location(&self) -> String;
+}
+
+/// The bytes of a file.
+#[derive(Clone, Debug)]
+pub enum FileBytes {
+    /// Mapped from disk; shared by clones.
+    Mapped(Arc<MappedFile>),
+    /// Part of the program.
+    Embedded(&'static [u8]),
+}
+
+impl FileBytes {
+    /// Lets the system drop the memory of a range that will not be read again soon.
+    pub(crate) fn release(&self, range: Range<usize>) {
+        match self {
+            Self::Mapped(file) => file.release(range),
+            Self::Embedded(_) => {}
+        }
+    }
+}
+
+impl Deref for FileBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Mapped(file) => file,
+            Self::Embedded(bytes) => bytes,
+        }
+    }
+}
+
+/// A folder on disk.
+#[derive(Debug)]
+pub(super) struct Directory {
+    path: PathBuf,
+}
+
+impl Directory {
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let failed = |source| Error::Io { file: path.display().to_string(), source };
+        if !path.metadata().map_err(failed)?.is_dir() {
+            return Err(failed(io::ErrorKind::NotADirectory.into()));
+        }
+        Ok(Self { path: path.to_owned() })
+    }
+
+    /// The last component of the path, symbolic links and dots resolved.
+    pub(super) fn name(&self) -> String {
+        let resolved = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
+        resolved.file_name().unwrap_or(resolved.as_os_str()).to_string_lossy().into_owned()
+    }
+}
+
+impl ModelFiles for Directory {
+    fn read(&self, name: &str) -> Result<Option<FileBytes>> {
+        let path = self.path.join(name);
+        let failed = |source| Error::Io { file: path.display().to_string(), source };
+        match path.metadata() {
+            // Opening a pipe or a device would wait for its other end.
+            Ok(metadata) if !metadata.is_file() => {
+                Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")))
+            }
+            Ok(_) => Ok(Some(FileBytes::Mapped(Arc::new(MappedFile::open(&path)?)))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    fn location(&self) -> String {
+        self.path.display().to_string()
+    }
+}
+
+/// Files inside the program.
+#[derive(Debug)]
+pub(super) struct Embedded {
+    pub(super) name: &'static str,
+    pub(super) files: &'static [(&'static str, &'static [u8])],
+}
+
+impl ModelFiles for Embedded {
+    fn read(&self, name: &str) -> Result<Option<FileBytes>> {
+        Ok(self.files.iter().find(|(file, _)| *file == name).map(|(_, bytes)| FileBytes::Embedded(bytes)))
+    }
+
+    fn location(&self) -> String {
+        format!("embedded model {}", self.name)
+    }
+}
+
+/// Whether a name from a file means a file directly inside the folder, on any system.
+pub(crate) fn is_plain_name(name: &str) -> bool {
+    let mut components = Path::new(name).components();
+    let one_normal = matches!((components.next(), components.next()), (Some(Component::Normal(_)), None));
+    one_normal && !name.contains(['/', '\\', ':', '\0'])
+}
+
+/// The bytes of a file that must be there.
+pub(crate) fn read_required(files: &dyn ModelFiles, name: &str) -> Result<FileBytes> {
+    let missing = || Error::MissingFile { location: files.location(), file: name.into() };
+    files.read(name)?.ok_or_else(missing)
+}
+
+/// Parses a JSON file of bounded size.
+pub(crate) fn parse_json<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T> {
+    check_text_size(name, bytes)?;
+    serde_json::from_slice(bytes).map_err(|source| Error::Json { file: name.into(), source })
+}
+
+/// Parses a JSON file that may be absent.
+pub(super) fn parse_optional<T: DeserializeOwned>(files: &dyn ModelFiles, name: &str) -> Result<Option<T>> {
+    files.read(name)?.map(|bytes| parse_json(name, &bytes)).transpose()
+}
+
+/// The text of a file of bounded size.
+pub(super) fn parse_text(name: &str, bytes: &[u8]) -> Result<String> {
+    check_text_size(name, bytes)?;
+    String::from_utf8(bytes.to_vec()).map_err(|_| Error::NotText { file: name.into() })
+}
+
+fn check_text_size(name: &str, bytes: &[u8]) -> Result<()> {
+    if bytes.len() > MAX_TEXT_BYTES {
+        return Err(Error::FileTooLarge { file: name.into(), bytes: bytes.len(), limit: MAX_TEXT_BYTES });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_leave_the_folder_are_not_plain() {
+        for name in ["model.safetensors", "model-00001-of-00002.safetensors", "..model"] {
+            assert!(is_plain_name(name), "{name}");
+        }
+        for name in ["", ".", "..", "../x", "/x", "a/b", "a/../b", "a\\b", "C:x", "x/", "a\0b"] {
+            assert!(!is_plain_name(name), "{name}");
+        }
+    }
+}

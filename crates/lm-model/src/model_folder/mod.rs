@@ -1,0 +1,179 @@
+//! A model as a folder of files, on disk or embedded in the program.
+
+mod chat_template;
+mod files;
+mod generation_config;
+
+use std::path::Path;
+use std::sync::Arc;
+
+pub use self::chat_template::ChatTemplateSource;
+pub use self::files::{FileBytes, ModelFiles};
+pub(crate) use self::files::{is_plain_name, parse_json, read_required};
+pub use self::generation_config::GenerationConfig;
+use crate::architectures;
+use crate::config::{CONFIG_FILE, ModelConfig};
+use crate::decoder::Decoder;
+use crate::weights::{Checkpoint, TensorInfo, WeightLoader};
+use crate::{CausalLm, Device, KvDtype, Result, TokenId, Tokenizer, WeightFormat};
+
+/// A Hugging Face model folder. Opening it reads nothing; each part is read when it is asked for.
+#[derive(Debug)]
+pub struct ModelFolder {
+    name: String,
+    files: Box<dyn ModelFiles>,
+}
+
+impl ModelFolder {
+    /// A folder on disk, named after its last path component. Large files are mapped, not read.
+    ///
+    /// # Errors
+    /// [`crate::Error::Io`] when there is no such folder.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let directory = files::Directory::open(path.as_ref())?;
+        Ok(Self { name: directory.name(), files: Box::new(directory) })
+    }
+
+    /// A folder whose files are part of the program, by name; `name` is how messages call it.
+    pub fn embedded(name: &'static str, files: &'static [(&'static str, &'static [u8])]) -> Self {
+        Self { name: name.into(), files: Box::new(files::Embedded { name, files }) }
+    }
+
+    /// How messages call the model.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Reads and checks `config.json`.
+    ///
+    /// # Errors
+    /// When it is missing or not valid, names an unknown architecture, or asks for something that is not implemented.
+    pub fn config(&self) -> Result<ModelConfig> {
+        ModelConfig::from_json(&read_required(&*self.files, CONFIG_FILE)?)
+    }
+
+    /// Reads `tokenizer.json`, with the end ids of [`ModelFolder::generation_config`] and the config's logits width.
+    ///
+    /// # Errors
+    /// When a file is missing or not valid; see [`Tokenizer::from_json`].
+    pub fn tokenizer(&self) -> Result<Tokenizer> {
+        let tokenizer = Tokenizer::from_json(&read_required(&*self.files, "tokenizer.json")?)?;
+        let end_ids = self.end_ids(&tokenizer)?;
+        Ok(tokenizer.with_end_ids(end_ids).with_logits_width(self.config()?.vocab_size))
+    }
+
+    /// Reads the chat template: `chat_template.jinja`, or else what `tokenizer_config.json` holds.
+    ///
+    /// # Errors
+    /// When a file is not valid, or several named templates have no `default`.
+    pub fn chat_template(&self) -> Result<Option<ChatTemplateSource>> {
+        ChatTemplateSource::read(&*self.files)
+    }
+
+    /// Reads `generation_config.json`; ids that it leaves out come from `config.json`. Absent files are no error.
+    ///
+    /// # Errors
+    /// When a file is not valid.
+    pub fn generation_config(&self) -> Result<GenerationConfig> {
+        GenerationConfig::read(&*self.files)
+    }
+
+    /// The tensors as the files describe them, by name.
+    ///
+    /// # Errors
+    /// When a file is missing, truncated or not a safetensors file.
+    pub fn tensors(&self) -> Result<Vec<TensorInfo>> {
+        Ok(Checkpoint::open(&*self.files)?.infos().collect())
+    }
+
+    /// Loads the model. Everything is checked before the first weight is packed.
+    ///
+    /// Matrices (embedding and output head included) get the format that is asked for, packed from the file's bytes one by
+    /// one; norms and biases are f32. `progress` is called at each phase and after each tensor.
+    ///
+    /// # Errors
+    /// When a file is missing or not valid, tensors and config do not fit each other, or the device is not compiled in.
+    pub fn load(&self, options: &LoadOptions, progress: &mut dyn FnMut(LoadProgress)) -> Result<LoadedModel> {
+        progress(LoadProgress { phase: LoadPhase::Opening, done_bytes: 0, total_bytes: 0 });
+        let config = self.config()?;
+        let architecture = architectures::find(&config.model_type)?;
+        let spec = (architecture.spec)(&config)?;
+        let tokenizer = self.tokenizer()?;
+        let chat_template = self.chat_template()?;
+        let generation_config =
+            GenerationConfig { eos_token_ids: tokenizer.end_ids().to_vec(), ..self.generation_config()? };
+        let checkpoint = Checkpoint::open(&*self.files)?;
+        let LoadOptions { device, quantization, kv_dtype } = *options;
+        let loader =
+            WeightLoader::new(&checkpoint, architecture, &spec, device, quantization, &mut *progress)?;
+        let model = Decoder::load(config.model_type, spec, device, kv_dtype, loader)?;
+        let bytes = checkpoint.infos().map(|tensor| tensor.bytes as u64).sum();
+        progress(LoadProgress { phase: LoadPhase::Done, done_bytes: bytes, total_bytes: bytes });
+        tracing::info!(
+            model = self.name,
+            parameters = model.info().parameters,
+            weight_bytes = model.info().weight_bytes,
+            "model loaded"
+        );
+        let (model, tokenizer) = (Arc::new(model), Arc::new(tokenizer));
+        Ok(LoadedModel { model, tokenizer, chat_template, generation_config, name: self.name.clone() })
+    }
+
+    /// The ids that end a reply: those of the generation config, or else the tokenizer's `eos_token`.
+    fn end_ids(&self, tokenizer: &Tokenizer) -> Result<Vec<TokenId>> {
+        let ids = self.generation_config()?.eos_token_ids;
+        if !ids.is_empty() {
+            return Ok(ids);
+        }
+        let special = chat_template::special_tokens(&*self.files)?;
+        Ok(special.get("eos_token").and_then(|text| tokenizer.token_id(text)).into_iter().collect())
+    }
+}
+
+/// Where and how a model is loaded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoadOptions {
+    /// Device of weights and cache. Default: the CPU.
+    pub device: Device,
+    /// Format of the matrices; `None` keeps what the files hold.
+    pub quantization: Option<WeightFormat>,
+    /// Storage of keys and values. Default: f16.
+    pub kv_dtype: KvDtype,
+}
+
+/// How far a load is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadProgress {
+    /// What is being done.
+    pub phase: LoadPhase,
+    /// Bytes of the files dealt with.
+    pub done_bytes: u64,
+    /// Bytes of all weights that are loaded from the files; 0 until they are known.
+    pub total_bytes: u64,
+}
+
+/// The parts of a load, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadPhase {
+    /// Reading the config, the tokenizer and the tensors' headers.
+    Opening,
+    /// Packing the weights for the device.
+    Weights,
+    /// Everything is loaded.
+    Done,
+}
+
+/// A model ready to run.
+#[derive(Clone)]
+pub struct LoadedModel {
+    /// The model.
+    pub model: Arc<dyn CausalLm>,
+    /// Its tokenizer, with end ids and logits width set.
+    pub tokenizer: Arc<Tokenizer>,
+    /// Its chat template, where the folder has one.
+    pub chat_template: Option<ChatTemplateSource>,
+    /// Its advice for generation.
+    pub generation_config: GenerationConfig,
+    /// Name of the folder.
+    pub name: String,
+}
