@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use burn::tensor::{Int, Tensor};
-use lm_kernels::{KvGeometry, RaggedLayout, RopeTable, SequenceLayout, ops};
+use lm_kernels::{KvGeometry, RaggedLayout, RopeTable, SequenceLayout};
 
 use crate::blocks::{Attention, Embedding, GatedMlp, Pass, RmsNorm};
 use crate::spec::DecoderSpec;
@@ -139,7 +139,7 @@ impl CausalLm for Decoder {
         }
         let index = Tensor::<1, Int>::from_data(wanted.as_slice(), &x.device());
         let x = self.norm.forward(x.select(0, index)); // [wanted, hidden]
-        let values = ops::to_host(self.embedding.logits(x))?; // [wanted, vocab]
+        let values = lm_kernels::to_host(self.embedding.logits(x))?; // [wanted, vocab]
         Ok(Logits::new(values, width, counts))
     }
 
@@ -152,7 +152,7 @@ impl CausalLm for Decoder {
         if ids.is_empty() {
             return Ok(Embeddings { values: Vec::new(), hidden_size });
         }
-        Ok(Embeddings { values: ops::to_host(self.embedding.lookup(ids))?, hidden_size })
+        Ok(Embeddings { values: lm_kernels::to_host(self.embedding.lookup(ids))?, hidden_size })
     }
 }
 

@@ -4,4 +4,4 @@ mod fake_lm;
 mod tokenizer;
 
 pub use self::fake_lm::{FakeLm, Reply};
-pub use self::tokenizer::tokenizer;
+pub use self::tokenizer::{tokenizer, tokenizer_json};

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use burn::tensor::Tensor;
-use lm_kernels::{AttentionSpec, KvPool, RaggedLayout, RopeTable, ops};
+use lm_kernels::{AttentionSpec, KvPool, RaggedLayout, RopeTable};
 
 use super::{Linear, RmsNorm};
 use crate::Result;
@@ -69,9 +69,9 @@ impl Attention {
         if let Some([query_norm, key_norm]) = &self.head_norms {
             (q, k) = (query_norm.forward_heads(q), key_norm.forward_heads(k));
         }
-        let q = ops::rope(q, &pass.positions, &pass.rope);
-        let k = ops::rope(k, &pass.positions, &pass.rope);
-        let x = ops::attention(q, k, v, cache, self.layer, &pass.layout, &self.spec); // [rows, num_heads, head_dim]
+        let q = lm_kernels::rope(q, &pass.positions, &pass.rope);
+        let k = lm_kernels::rope(k, &pass.positions, &pass.rope);
+        let x = lm_kernels::attention(q, k, v, cache, self.layer, &pass.layout, &self.spec); // [rows, num_heads, head_dim]
         self.output.forward(x.reshape([rows, num_heads * head_dim])) // [rows, hidden]
     }
 }

@@ -1,5 +1,5 @@
 use burn::tensor::{Device as BurnDevice, Tensor};
-use lm_kernels::{Weight, ops};
+use lm_kernels::Weight;
 
 use crate::spec::{DecoderSpec, OutputHead};
 use crate::weights::{Param, WeightLoader};
@@ -31,17 +31,17 @@ impl Embedding {
 
     /// The rows of `ids`: `[ids, hidden]`.
     pub(crate) fn lookup(&self, ids: &[TokenId]) -> Tensor<2> {
-        ops::embedding(&self.table, ids, &self.device)
+        lm_kernels::embedding(&self.table, ids, &self.device)
     }
 
     /// Rows that come from outside: `[rows, hidden]`.
     pub(crate) fn upload(&self, values: Vec<f32>) -> Tensor<2> {
         let rows = values.len() / self.table.cols();
-        ops::from_host(values, [rows, self.table.cols()], &self.device)
+        lm_kernels::from_host(values, [rows, self.table.cols()], &self.device)
     }
 
     /// `[rows, hidden]` to `[rows, vocab]`.
     pub(crate) fn logits(&self, x: Tensor<2>) -> Tensor<2> {
-        ops::linear(x, self.head.as_ref().unwrap_or(&self.table))
+        lm_kernels::linear(x, self.head.as_ref().unwrap_or(&self.table))
     }
 }

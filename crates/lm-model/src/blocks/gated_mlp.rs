@@ -1,5 +1,4 @@
 use burn::tensor::Tensor;
-use lm_kernels::ops;
 
 use super::Linear;
 use crate::Result;
@@ -28,7 +27,7 @@ impl GatedMlp {
 
     /// `[rows, hidden]` to the same.
     pub(crate) fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        let inner = ops::swiglu(self.gate.forward(x.clone()), self.up.forward(x)); // [rows, inner]
+        let inner = lm_kernels::swiglu(self.gate.forward(x.clone()), self.up.forward(x)); // [rows, inner]
         self.down.forward(inner) // [rows, hidden]
     }
 }

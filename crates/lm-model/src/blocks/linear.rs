@@ -1,5 +1,5 @@
 use burn::tensor::Tensor;
-use lm_kernels::{Weight, ops};
+use lm_kernels::Weight;
 
 use crate::Result;
 use crate::spec::Bias;
@@ -30,7 +30,7 @@ impl Linear {
 
     /// `[rows, inputs]` to `[rows, outputs]`.
     pub(crate) fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        let y = ops::linear(x, &self.weight);
+        let y = lm_kernels::linear(x, &self.weight);
         match &self.bias {
             None => y,
             Some(bias) => y + bias.clone().unsqueeze(),

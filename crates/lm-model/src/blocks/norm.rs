@@ -1,5 +1,4 @@
 use burn::tensor::Tensor;
-use lm_kernels::ops;
 
 use crate::Result;
 use crate::weights::{Param, WeightLoader};
@@ -20,7 +19,7 @@ impl RmsNorm {
 
     /// Norms each row of `[rows, len]`.
     pub(crate) fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        ops::rms_norm(x, self.weight.clone(), self.eps)
+        lm_kernels::rms_norm(x, self.weight.clone(), self.eps)
     }
 
     /// Norms each head of `[rows, heads, head_dim]`.

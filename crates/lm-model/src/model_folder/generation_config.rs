@@ -35,7 +35,7 @@ struct EndIds {
 
 impl GenerationConfig {
     pub(super) fn read(files: &dyn ModelFiles) -> Result<Self> {
-        let end_ids = |file| {
+        let end_ids = |file| -> Result<Option<TokenIds>> {
             let EndIds { eos_token_id } = parse_optional(files, file)?.unwrap_or_default();
             Ok(eos_token_id)
         };

@@ -35,15 +35,14 @@ const ADDED: &[&str] =
 ///
 /// The end ids are `<|im_end|>` and `<|endoftext|>`.
 pub fn tokenizer() -> Tokenizer {
-    let json = tokenizer_json().to_string();
-    let tokenizer = Tokenizer::from_json(json.as_bytes()).expect("the test tokenizer is valid");
+    let tokenizer = Tokenizer::from_json(tokenizer_json().as_bytes()).expect("the test tokenizer is valid");
     let end_ids: Vec<TokenId> =
         ["<|im_end|>", "<|endoftext|>"].iter().filter_map(|text| tokenizer.token_id(text)).collect();
     tokenizer.with_end_ids(end_ids)
 }
 
-/// The tokenizer as the text of a `tokenizer.json`.
-pub(crate) fn tokenizer_json() -> Value {
+/// The `tokenizer.json` of [`tokenizer`].
+pub fn tokenizer_json() -> String {
     let alphabet: HashMap<u8, char> = byte_of_char().into_iter().map(|(c, byte)| (byte, c)).collect();
     let mut vocab = Map::new();
     for byte in 0..=u8::MAX {
@@ -82,4 +81,5 @@ pub(crate) fn tokenizer_json() -> Value {
             "vocab": vocab, "merges": MERGES.iter().map(|(left, right)| json!([left, right])).collect::<Vec<_>>(),
         },
     })
+    .to_string()
 }

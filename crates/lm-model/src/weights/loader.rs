@@ -1,8 +1,7 @@
 //! Brings the tensors of a checkpoint to a device, one after another.
 
 use burn::tensor::{Device as BurnDevice, Tensor};
-use lm_kernels::Weight;
-use lm_kernels::ops::from_host;
+use lm_kernels::{Weight, from_host};
 
 use super::names::Param;
 use super::{Checkpoint, params};
