@@ -1,0 +1,73 @@
+//! Sequences in one cache, each with pages of its own that do not lie side by side.
+
+use lm_model::{
+    Batch, CausalLm, Embeddings, Input, KvPool, LogitRows, PAGE_LEN, PageId, SequenceInput, TokenId,
+};
+
+/// A cache for up to `sequences` sequences of `max_len` tokens.
+pub struct Cache<'a> {
+    model: &'a dyn CausalLm,
+    pool: KvPool,
+    sequences: usize,
+    lengths: Vec<usize>,
+}
+
+impl<'a> Cache<'a> {
+    pub fn new(model: &'a dyn CausalLm, sequences: usize, max_len: usize) -> anyhow::Result<Self> {
+        let pool = model.new_cache(sequences * max_len.div_ceil(PAGE_LEN))?;
+        Ok(Self { model, pool, sequences, lengths: vec![0; sequences] })
+    }
+
+    /// Appends rows to some sequences in one call and returns the wanted logits of each.
+    pub fn forward(&mut self, rows: Vec<(usize, Input, LogitRows)>) -> anyhow::Result<Vec<Vec<Vec<f32>>>> {
+        let mut batch = Batch::default();
+        for (sequence, input, logits) in rows {
+            let cached_len = self.lengths[sequence];
+            self.lengths[sequence] += input.rows();
+            let pages = self.pages(sequence);
+            batch.sequences.push(match input {
+                Input::Ids(ids) => SequenceInput { logits, ..SequenceInput::ids(ids, cached_len, pages) },
+                Input::Embeddings(rows) => {
+                    SequenceInput { logits, ..SequenceInput::embeddings(rows, cached_len, pages) }
+                }
+            });
+        }
+        let logits = self.model.forward(&batch, &mut self.pool)?;
+        let of_sequence = |index| logits.sequence(index).rows().map(<[f32]>::to_vec).collect();
+        Ok((0..logits.num_sequences()).map(of_sequence).collect())
+    }
+
+    /// Appends rows to the first sequence.
+    pub fn push(&mut self, input: Input, logits: LogitRows) -> anyhow::Result<Vec<Vec<f32>>> {
+        Ok(self.forward(vec![(0, input, logits)])?.remove(0))
+    }
+
+    /// Pages of the sequences take turns, so that no sequence has two neighbours.
+    fn pages(&self, sequence: usize) -> Vec<PageId> {
+        let count = self.lengths[sequence].div_ceil(PAGE_LEN);
+        (0..count).map(|page| (page * self.sequences + sequence) as PageId).collect()
+    }
+}
+
+/// The prompt and then `count` greedy tokens, one a call; the end tokens do not stop it.
+pub fn greedy(model: &dyn CausalLm, prompt: &[TokenId], count: usize) -> anyhow::Result<Vec<TokenId>> {
+    let mut cache = Cache::new(model, 1, prompt.len() + count)?;
+    let mut input = prompt.to_vec();
+    let mut tokens = Vec::new();
+    while tokens.len() < count {
+        let logits = cache.push(Input::Ids(input), LogitRows::Last)?;
+        tokens.push(argmax(&logits[0]));
+        input = tokens[tokens.len() - 1..].to_vec();
+    }
+    Ok(tokens)
+}
+
+fn argmax(logits: &[f32]) -> TokenId {
+    (1..logits.len()).fold(0, |best, id| if logits[id] > logits[best] { id } else { best }) as TokenId
+}
+
+/// A part of some embedding rows.
+pub fn slice(rows: &Embeddings, from: usize, to: usize) -> Embeddings {
+    let values = rows.values[from * rows.hidden_size..to * rows.hidden_size].to_vec();
+    Embeddings { values, hidden_size: rows.hidden_size }
+}

@@ -1,0 +1,213 @@
+//! Logits and greedy tokens of the tiny checkpoints.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::{Context, ensure};
+use lm_model::{ALL_ARCHITECTURES, CausalLm, Embeddings, Input, LogitRows, TokenId};
+
+use crate::run::{Cache, greedy, slice};
+use crate::{devices, load, root};
+
+/// What the reference computes for one folder of `testdata/models`.
+struct Golden {
+    name: String,
+    path: PathBuf,
+    /// The largest absolute difference of a logit that passes.
+    tolerance: f32,
+    prompts: Vec<Prompt>,
+    embeddings: Embeddings,
+    embeddings_logits: Vec<Vec<f32>>,
+}
+
+struct Prompt {
+    ids: Vec<TokenId>,
+    /// The rows whose logits are kept, and these logits.
+    rows: Vec<usize>,
+    logits: Vec<Vec<f32>>,
+    greedy: Vec<TokenId>,
+}
+
+impl Golden {
+    fn all() -> anyhow::Result<Vec<Self>> {
+        let mut goldens = Vec::new();
+        for entry in std::fs::read_dir(root().join("testdata/models"))? {
+            let path = entry?.path();
+            if path.join("golden.json").exists() {
+                goldens.push(Self::read(path)?);
+            }
+        }
+        goldens.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(goldens)
+    }
+
+    fn read(path: PathBuf) -> anyhow::Result<Self> {
+        let json: serde_json::Value = serde_json::from_slice(&std::fs::read(path.join("golden.json"))?)?;
+        let bytes = std::fs::read(path.join("golden.safetensors"))?;
+        let mut tensors = read_tensors(&bytes)?;
+        let mut take = |name: &str| tensors.remove(name).with_context(|| format!("no tensor {name}"));
+        let mut prompts = Vec::new();
+        for (i, prompt) in json["prompts"].as_array().into_iter().flatten().enumerate() {
+            prompts.push(Prompt {
+                ids: serde_json::from_value(prompt["ids"].clone())?,
+                rows: serde_json::from_value(prompt["rows"].clone())?,
+                logits: take(&format!("prompts.{i}.logits"))?,
+                greedy: serde_json::from_value(prompt["greedy"].clone())?,
+            });
+        }
+        ensure!(!prompts.is_empty(), "{} has no prompts", path.display());
+        let rows = take("embeddings")?;
+        let hidden_size = rows[0].len();
+        Ok(Self {
+            name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            tolerance: json["tolerance"].as_f64().context("no tolerance")? as f32,
+            prompts,
+            embeddings: Embeddings { values: rows.concat(), hidden_size },
+            embeddings_logits: take("embeddings.logits")?,
+            path,
+        })
+    }
+
+    fn max_len(&self) -> usize {
+        self.prompts.iter().map(|prompt| prompt.ids.len()).max().unwrap_or(0)
+    }
+
+    /// Each prompt on its own, `piece` tokens a call; the largest difference of a logit.
+    fn difference_in_pieces(&self, model: &dyn CausalLm, piece: usize) -> anyhow::Result<f32> {
+        let mut worst = 0.0;
+        for prompt in &self.prompts {
+            let mut cache = Cache::new(model, 1, prompt.ids.len())?;
+            let mut logits = Vec::new();
+            for part in prompt.ids.chunks(piece) {
+                logits.extend(cache.push(Input::Ids(part.to_vec()), LogitRows::All)?);
+            }
+            let kept: Vec<_> = prompt.rows.iter().map(|&row| logits[row].clone()).collect();
+            worst = f32::max(worst, difference(&kept, &prompt.logits));
+        }
+        Ok(worst)
+    }
+
+    /// All prompts twice in one ragged batch: first the part before the last `tail` tokens, then those.
+    fn difference_in_batch(&self, model: &dyn CausalLm, tail: usize) -> anyhow::Result<f32> {
+        let count = 2 * self.prompts.len();
+        let prompts: Vec<_> = self.prompts.iter().cycle().take(count).collect();
+        let mut cache = Cache::new(model, count, self.max_len())?;
+        let split = |prompt: &Prompt| prompt.ids.len().saturating_sub(tail);
+        let ids = |part: &[TokenId]| Input::Ids(part.to_vec());
+        let heads = prompts.iter().enumerate().filter(|(_, prompt)| split(prompt) > 0);
+        let heads = heads.map(|(i, prompt)| (i, ids(&prompt.ids[..split(prompt)]), LogitRows::None));
+        cache.forward(heads.collect())?;
+        let tails = prompts.iter().enumerate().map(|(i, prompt)| {
+            let kept = prompt.rows.iter().filter(|&&row| row >= split(prompt));
+            let rows = kept.map(|row| row - split(prompt)).collect();
+            (i, ids(&prompt.ids[split(prompt)..]), LogitRows::Rows(rows))
+        });
+        let found = cache.forward(tails.collect())?;
+        let pairs = prompts.iter().zip(&found);
+        Ok(pairs.fold(0.0, |worst, (prompt, found)| {
+            let wanted = &prompt.logits[prompt.logits.len() - found.len()..];
+            f32::max(worst, difference(found, wanted))
+        }))
+    }
+
+    /// A prompt of embedding rows, in two calls; and the rows of ids in place of the ids.
+    fn difference_of_embeddings(&self, model: &dyn CausalLm) -> anyhow::Result<f32> {
+        let (middle, end) = (self.embeddings.rows() / 2, self.embeddings.rows());
+        let mut cache = Cache::new(model, 1, end)?;
+        let mut logits = Vec::new();
+        for (from, to) in [(0, middle), (middle, end)] {
+            let rows = Input::Embeddings(slice(&self.embeddings, from, to));
+            logits.extend(cache.push(rows, LogitRows::All)?);
+        }
+        let mut worst = difference(&logits, &self.embeddings_logits);
+        for prompt in &self.prompts {
+            let mut cache = Cache::new(model, 1, prompt.ids.len())?;
+            let rows = Input::Embeddings(model.embed(&prompt.ids)?);
+            let logits = cache.push(rows, LogitRows::Rows(prompt.rows.clone()))?;
+            worst = f32::max(worst, difference(&logits, &prompt.logits));
+        }
+        Ok(worst)
+    }
+}
+
+/// The tensors of a safetensors file of f32 matrices, by rows.
+fn read_tensors(bytes: &[u8]) -> anyhow::Result<BTreeMap<String, Vec<Vec<f32>>>> {
+    let mut tensors = BTreeMap::new();
+    for (name, view) in safetensors::SafeTensors::deserialize(bytes)?.tensors() {
+        ensure!(
+            view.dtype() == safetensors::Dtype::F32 && view.shape().len() == 2,
+            "{name} is no f32 matrix"
+        );
+        let values: Vec<f32> =
+            view.data().chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+        tensors.insert(name, values.chunks_exact(view.shape()[1]).map(<[f32]>::to_vec).collect());
+    }
+    Ok(tensors)
+}
+
+/// The largest absolute difference; infinite when a value is not a number.
+fn difference(found: &[Vec<f32>], wanted: &[Vec<f32>]) -> f32 {
+    assert_eq!(found.len(), wanted.len(), "rows of logits");
+    let mut worst = 0.0;
+    for (found, wanted) in found.iter().zip(wanted) {
+        assert_eq!(found.len(), wanted.len(), "width of the logits");
+        for (a, b) in found.iter().zip(wanted) {
+            let apart = (a - b).abs();
+            worst = if apart.is_nan() { f32::INFINITY } else { f32::max(worst, apart) };
+        }
+    }
+    worst
+}
+
+#[test]
+fn logits_equal_the_reference_however_the_rows_are_split() -> anyhow::Result<()> {
+    for device in devices() {
+        for golden in Golden::all()? {
+            let model = load(&golden.path, device)?.model;
+            let model = model.as_ref();
+            let ways = [
+                ("at once", golden.difference_in_pieces(model, usize::MAX)?),
+                ("token by token", golden.difference_in_pieces(model, 1)?),
+                ("in fives", golden.difference_in_pieces(model, 5)?),
+                ("as a batch", golden.difference_in_batch(model, usize::MAX)?),
+                ("as a batch, last tokens apart", golden.difference_in_batch(model, 1)?),
+                ("as embedding rows", golden.difference_of_embeddings(model)?),
+            ];
+            for (way, difference) in ways {
+                println!("{} on {device}, {way}: {difference:.1e}", golden.name);
+                ensure!(difference <= golden.tolerance, "{} on {device}, {way}: {difference:e}", golden.name);
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn greedy_tokens_equal_the_reference() -> anyhow::Result<()> {
+    for device in devices() {
+        for golden in Golden::all()? {
+            let model = load(&golden.path, device)?.model;
+            for prompt in &golden.prompts {
+                let tokens = greedy(model.as_ref(), &prompt.ids, prompt.greedy.len())?;
+                ensure!(
+                    tokens == prompt.greedy,
+                    "{} on {device}, prompt of {}: {tokens:?}, expected {:?}",
+                    golden.name,
+                    prompt.ids.len(),
+                    prompt.greedy
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn every_architecture_has_a_golden() -> anyhow::Result<()> {
+    let names: Vec<_> = Golden::all()?.into_iter().map(|golden| golden.name).collect();
+    for architecture in ALL_ARCHITECTURES {
+        let golden = architecture.golden.to_owned();
+        ensure!(names.contains(&golden), "testdata/models has no {golden}");
+    }
+    Ok(())
+}
