@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use burn::tensor::{Int, Tensor};
-use lm_kernels::{KvGeometry, RaggedLayout, RopeTable, SequenceLayout};
+use lm_kernels::{KvGeometry, RopeTable};
 
 use crate::blocks::{Attention, Embedding, GatedMlp, Pass, RmsNorm};
+use crate::layout::{layout, wanted_rows};
 use crate::spec::DecoderSpec;
 use crate::validate::{BatchLimits, check_batch};
 use crate::weights::{LayerParam, Param, WeightLoader};
 use crate::{
-    AttentionKind, Batch, BatchProblem, CausalLm, Device, Embeddings, Error, Input, KvDtype, KvPool, Logits,
-    ModelInfo, Result, SequenceInput, TokenId,
+    Batch, BatchProblem, CausalLm, Device, Embeddings, Error, Input, KvDtype, KvPool, Logits, ModelInfo,
+    Result, TokenId,
 };
 
 /// A pre-norm decoder on one device.
@@ -174,37 +175,4 @@ impl Layer {
         let x = x.clone() + self.attention.forward(self.attention_norm.forward(x), pass, cache);
         x.clone() + self.mlp.forward(self.mlp_norm.forward(x))
     }
-}
-
-/// Which rows of the batch belong to which sequence, and where its slots are.
-fn layout(batch: &Batch) -> RaggedLayout {
-    let mut end = 0;
-    let mut sequence_layout = |sequence: &SequenceInput| {
-        let start = end;
-        end += sequence.rows();
-        SequenceLayout {
-            rows: start..end,
-            cached_len: sequence.cached_len,
-            block_table: sequence.block_table.clone(),
-            bidirectional: sequence
-                .spans
-                .iter()
-                .filter(|span| span.kind == AttentionKind::Bidirectional)
-                .map(|span| span.rows.clone())
-                .collect(),
-        }
-    };
-    RaggedLayout { sequences: batch.sequences.iter().map(&mut sequence_layout).collect() }
-}
-
-/// The rows of the batch whose logits are wanted, and how many they are for each sequence.
-fn wanted_rows(batch: &Batch) -> (Vec<i32>, Vec<usize>) {
-    let (mut wanted, mut counts, mut start) = (Vec::new(), Vec::new(), 0);
-    for sequence in &batch.sequences {
-        let rows = sequence.logits.indices(sequence.rows());
-        counts.push(rows.len());
-        wanted.extend(rows.into_iter().map(|row| (start + row) as i32));
-        start += sequence.rows();
-    }
-    (wanted, counts)
 }

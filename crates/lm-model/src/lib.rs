@@ -8,6 +8,7 @@ mod causal_lm;
 mod config;
 mod decoder;
 mod error;
+mod layout;
 mod model_folder;
 mod spec;
 #[cfg(any(test, feature = "test-util"))]

@@ -46,7 +46,7 @@ fn eight_sequences_in_one_batch_give_each_ones_own_logits() {
             [1, 70, 33, 2, 32, 45, 64, 9].iter().map(|&len| random.ids(len + 5)).collect();
         let tables: Vec<_> = prompts.iter().map(|prompt| pages(prompt.len(), &mut free)).collect();
         // Half of them already hold a part, so that one batch has prompts and continuations.
-        let cached = |i: usize| if i % 2 == 0 { 0 } else { prompts[i].len() / 2 };
+        let cached = |i: usize| if i.is_multiple_of(2) { 0 } else { prompts[i].len() / 2 };
         let begun = (0..8)
             .filter(|i| i % 2 == 1)
             .map(|i| SequenceInput::ids(&prompts[i][..cached(i)], 0, tables[i].clone()))

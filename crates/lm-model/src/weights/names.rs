@@ -83,20 +83,19 @@ fn layer_params(spec: &DecoderSpec) -> Vec<(LayerParam, Vec<usize>)> {
     if spec.qk_norm == QkNorm::PerHead {
         params.extend([LayerParam::QueryNorm, LayerParam::KeyNorm].map(|param| (param, vec![spec.head_dim])));
     }
-    let linears: [(fn(Piece) -> LayerParam, usize, usize, Bias); 7] = [
-        (LayerParam::Query, queries, hidden, spec.attention_bias),
-        (LayerParam::Key, keys, hidden, spec.attention_bias),
-        (LayerParam::Value, keys, hidden, spec.attention_bias),
-        (LayerParam::AttentionOutput, hidden, queries, spec.attention_bias),
-        (LayerParam::Gate, inner, hidden, spec.mlp_bias),
-        (LayerParam::Up, inner, hidden, spec.mlp_bias),
-        (LayerParam::Down, hidden, inner, spec.mlp_bias),
-    ];
-    for (param, rows, cols, bias) in linears {
+    let (attention, mlp) = (spec.attention_bias, spec.mlp_bias);
+    let mut linear = |param: fn(Piece) -> LayerParam, rows, cols, bias| {
         params.push((param(Piece::Weight), vec![rows, cols]));
         if bias == Bias::Present {
             params.push((param(Piece::Bias), vec![rows]));
         }
-    }
+    };
+    linear(LayerParam::Query, queries, hidden, attention);
+    linear(LayerParam::Key, keys, hidden, attention);
+    linear(LayerParam::Value, keys, hidden, attention);
+    linear(LayerParam::AttentionOutput, hidden, queries, attention);
+    linear(LayerParam::Gate, inner, hidden, mlp);
+    linear(LayerParam::Up, inner, hidden, mlp);
+    linear(LayerParam::Down, hidden, inner, mlp);
     params
 }

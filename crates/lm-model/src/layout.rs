@@ -1,0 +1,38 @@
+//! A batch as the rows of one tensor: the sequences' new rows, one sequence after another.
+
+use lm_kernels::{RaggedLayout, SequenceLayout};
+
+use crate::{AttentionKind, Batch, SequenceInput};
+
+/// Which rows of the batch belong to which sequence, and where its slots are.
+pub(crate) fn layout(batch: &Batch) -> RaggedLayout {
+    let mut end = 0;
+    let mut sequence_layout = |sequence: &SequenceInput| {
+        let start = end;
+        end += sequence.rows();
+        SequenceLayout {
+            rows: start..end,
+            cached_len: sequence.cached_len,
+            block_table: sequence.block_table.clone(),
+            bidirectional: sequence
+                .spans
+                .iter()
+                .filter(|span| span.kind == AttentionKind::Bidirectional)
+                .map(|span| span.rows.clone())
+                .collect(),
+        }
+    };
+    RaggedLayout { sequences: batch.sequences.iter().map(&mut sequence_layout).collect() }
+}
+
+/// The rows of the batch whose logits are wanted, and how many they are for each sequence.
+pub(crate) fn wanted_rows(batch: &Batch) -> (Vec<i32>, Vec<usize>) {
+    let (mut wanted, mut counts, mut start) = (Vec::new(), Vec::new(), 0);
+    for sequence in &batch.sequences {
+        let rows = sequence.logits.indices(sequence.rows());
+        counts.push(rows.len());
+        wanted.extend(rows.into_iter().map(|row| (start + row) as i32));
+        start += sequence.rows();
+    }
+    (wanted, counts)
+}

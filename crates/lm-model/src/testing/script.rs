@@ -1,0 +1,97 @@
+use crate::{Input, PAGE_LEN, PageId, SequenceInput, TokenId, Tokenizer};
+
+/// One scripted reply of a [`FakeLm`](super::FakeLm).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// Text, in which added tokens are recognised; the tokenizer's first end id follows it.
+    Text(String),
+    /// Exactly these ids; end ids come only where they stand here.
+    Ids(Vec<TokenId>),
+}
+
+impl From<&str> for Reply {
+    fn from(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<String> for Reply {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Vec<TokenId>> for Reply {
+    fn from(ids: Vec<TokenId>) -> Self {
+        Self::Ids(ids)
+    }
+}
+
+/// The replies that are still to be said and those that are being said.
+#[derive(Debug)]
+pub(super) struct Script {
+    waiting: std::vec::IntoIter<Vec<TokenId>>,
+    /// What is said when a script is at its end.
+    end_id: TokenId,
+    started: Vec<Saying>,
+}
+
+/// A reply that is being said: `ids[next - 1]` was given and is expected at `slot`.
+#[derive(Debug)]
+struct Saying {
+    ids: Vec<TokenId>,
+    next: usize,
+    slot: usize,
+    block_table: Vec<PageId>,
+}
+
+impl Script {
+    /// # Panics
+    /// When the tokenizer has no end ids, or cannot encode a reply.
+    pub(super) fn new(tokenizer: &Tokenizer, replies: Vec<Reply>) -> Self {
+        let end_id = *tokenizer.end_ids().first().expect("a scripted tokenizer has an end id");
+        let ids = |reply| match reply {
+            Reply::Ids(ids) => ids,
+            Reply::Text(text) => {
+                let mut ids = tokenizer.encode(&text).expect("a scripted reply can be encoded");
+                ids.push(end_id);
+                ids
+            }
+        };
+        let waiting = replies.into_iter().map(ids).collect::<Vec<_>>().into_iter();
+        Self { waiting, end_id, started: Vec::new() }
+    }
+
+    /// The id that follows the last row of `input`.
+    pub(super) fn next_id(&mut self, input: &SequenceInput) -> TokenId {
+        let begun = self.started.iter().position(|saying| saying.goes_on_with(input));
+        let mut saying = match begun {
+            Some(index) => self.started.swap_remove(index),
+            None => Saying::new(self.waiting.next().unwrap_or_default()),
+        };
+        let id = saying.ids.get(saying.next).copied().unwrap_or(self.end_id);
+        saying.next += 1;
+        saying.slot = input.cached_len + input.rows();
+        saying.block_table = input.block_table[..saying.slot.div_ceil(PAGE_LEN)].to_vec();
+        self.started.push(saying);
+        id
+    }
+}
+
+impl Saying {
+    fn new(ids: Vec<TokenId>) -> Self {
+        Self { ids, next: 0, slot: 0, block_table: Vec::new() }
+    }
+
+    fn goes_on_with(&self, input: &SequenceInput) -> bool {
+        let given = self.next.checked_sub(1).and_then(|last| self.ids.get(last));
+        let row = match &input.input {
+            Input::Ids(ids) if ids.len() == 1 => ids.first(),
+            Input::Ids(_) | Input::Embeddings(_) => None,
+        };
+        row.is_some()
+            && row == given
+            && input.cached_len == self.slot
+            && input.block_table.starts_with(&self.block_table)
+    }
+}
