@@ -1,20 +1,25 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod chat;
 mod content;
 mod error;
+mod jinja;
 mod media;
 mod message;
 mod preface;
 mod prompt;
+mod provenance;
 mod role;
 mod shape;
 mod template;
 mod tool_call;
 mod tool_spec;
 
+pub use chat::ContinueField;
 pub use content::{Content, Part};
 pub use error::{Error, Result};
+pub use jiff::civil::DateTime;
 pub use media::{Media, MediaSource};
 pub use message::{Message, messages_from_json};
 pub use preface::Preface;

@@ -43,4 +43,16 @@ impl Prompt {
             _ => self.segments.push(Segment { kind, text: text.to_owned() }),
         }
     }
+
+    /// Cuts the text off at byte `end`.
+    pub(crate) fn truncate(&mut self, end: usize) {
+        let mut left = end;
+        self.segments.retain_mut(|segment| {
+            segment.text.truncate(left);
+            left -= segment.text.len();
+            !segment.text.is_empty()
+        });
+        self.generation.retain(|range| range.start < end);
+        self.generation.iter_mut().for_each(|range| range.end = range.end.min(end));
+    }
 }
