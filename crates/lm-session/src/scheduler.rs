@@ -79,8 +79,9 @@ impl Scheduler {
                 self.rewind(session, 0);
                 self.caches.close(session);
             }
-            // Whoever asked may have gone.
-            Command::CacheStats(answer) => drop(answer.send(self.caches.stats())),
+            Command::CacheStats(answer) => {
+                let _ = answer.send(self.caches.stats()); // Whoever asked may have gone.
+            }
         }
     }
 
@@ -287,7 +288,7 @@ impl Scheduler {
                     tracing::trace!(session = request.session.0, token = sampled.id, "sampled");
                     let event = SessionEvent::Token { id: sampled.id, text: sampled.text };
                     // A reader that has gone sends a rewind, which ends the request.
-                    drop(request.replies.send(Reply::Event(event)));
+                    let _ = request.replies.send(Reply::Event(event));
                     if let Some(reason) = sampled.finish {
                         self.finish(index, reason);
                     }
@@ -332,7 +333,7 @@ impl Scheduler {
         if self.active.is_empty() {
             self.batching = Batching::Together;
         }
-        drop(request.replies.send(reply)); // Its reader may have gone.
+        let _ = request.replies.send(reply); // Its reader may have gone.
     }
 }
 
@@ -360,3 +361,6 @@ pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message").to_owned()
 }
+
+#[cfg(test)]
+mod tests;

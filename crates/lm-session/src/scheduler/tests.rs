@@ -1,0 +1,199 @@
+use std::sync::mpsc::{Receiver, channel};
+
+use super::*;
+use crate::generating::{Clock, Generating};
+use crate::sampling::Sampler;
+use crate::stop::StopMatcher;
+use crate::testing::{FakeLm, tokenizer};
+use crate::{CancelHandle, SamplerParams};
+
+const CHUNK: usize = 16;
+
+/// A scheduler over `num_pages` that is stepped by hand.
+struct Bench {
+    scheduler: Scheduler,
+    model: Arc<FakeLm>,
+    cancel: CancelHandle,
+}
+
+impl Bench {
+    fn new(num_pages: usize) -> Self {
+        let model = Arc::new(FakeLm::random(1, tokenizer().logits_width()));
+        let scheduler = Scheduler::new(model.clone(), num_pages, CHUNK).unwrap();
+        Self { scheduler, model, cancel: CancelHandle::new() }
+    }
+
+    fn run(&mut self, session: u64, ids: Vec<u32>, task: Task) -> Receiver<Reply> {
+        let (replies, answers) = channel();
+        let (session, cancel) = (SessionId(session), self.cancel.clone());
+        self.scheduler.handle(Command::Run(Request { session, ids, matching: 0, task, cancel, replies }));
+        answers
+    }
+
+    fn prefill(&mut self, session: u64, len: usize) -> Receiver<Reply> {
+        self.run(session, prompt(session, len), Task::Prefill)
+    }
+
+    fn generate(&mut self, session: u64, len: usize, max_output_tokens: usize) -> Receiver<Reply> {
+        let generating = Generating {
+            sampler: Sampler::new(&SamplerParams::default()),
+            decoder: tokenizer().stream_decoder(),
+            stop: StopMatcher::new(Vec::new()).unwrap(),
+            stop_ids: Vec::new(),
+            max_output_tokens: Some(max_output_tokens),
+            context_tokens: 4096,
+            prompt_tokens: len,
+            clock: Clock::start(PrefillStats::default()),
+        };
+        self.run(session, prompt(session, len), Task::Generate(Box::new(generating)))
+    }
+
+    fn steps_until_idle(&mut self) -> usize {
+        let mut steps = 0;
+        while !self.scheduler.is_idle() {
+            self.scheduler.step();
+            steps += 1;
+            assert!(steps < 10_000, "the scheduler makes no progress");
+        }
+        steps
+    }
+
+    /// Rows of each sequence of each forward pass.
+    fn rows(&self) -> Vec<Vec<usize>> {
+        self.model.calls().iter().map(|call| call.iter().map(Range::len).collect()).collect()
+    }
+
+    fn free_pages(&self) -> usize {
+        self.scheduler.caches.stats().free_pages
+    }
+}
+
+fn prompt(session: u64, len: usize) -> Vec<u32> {
+    (0..len as u32).map(|position| (position * 7 + session as u32) % 100).collect()
+}
+
+fn tokens(replies: &Receiver<Reply>) -> Vec<u32> {
+    let token = |reply| match reply {
+        Reply::Event(SessionEvent::Token { id, .. }) => Some(id),
+        _ => None,
+    };
+    replies.try_iter().filter_map(token).collect()
+}
+
+#[test]
+fn a_step_takes_all_decode_rows_and_one_chunk_of_prompts() {
+    let mut bench = Bench::new(64);
+    let _one = bench.generate(1, 3, 5);
+    bench.scheduler.step();
+    let _two = bench.generate(2, 10, 5);
+    let _three = bench.prefill(3, 20);
+    bench.scheduler.step();
+    bench.scheduler.step();
+    assert_eq!(bench.rows(), [vec![3], vec![1, 10, 6], vec![1, 1, 14]]);
+}
+
+#[test]
+fn nothing_runs_when_the_logits_are_at_hand() {
+    let mut bench = Bench::new(8);
+    let _filled = bench.prefill(1, 5);
+    bench.steps_until_idle();
+    let calls = bench.rows().len();
+    let ids = prompt(1, 5);
+    let (replies, answers) = channel();
+    let cancel = CancelHandle::new();
+    let again = Request { session: SessionId(1), ids, matching: 5, task: Task::Prefill, cancel, replies };
+    bench.scheduler.handle(Command::Run(again));
+    assert!(matches!(answers.try_recv(), Ok(Reply::Prefilled { cached_tokens: 5, prefilled_tokens: 0 })));
+    assert_eq!(bench.rows().len(), calls);
+}
+
+#[test]
+fn cancel_takes_effect_before_the_next_forward_pass() {
+    let mut bench = Bench::new(64);
+    let prefill = bench.prefill(1, 3 * CHUNK);
+    let generation = bench.generate(2, 2, 100);
+    bench.scheduler.step();
+    bench.cancel.cancel();
+    bench.scheduler.step();
+    assert_eq!(bench.rows(), [[CHUNK]]);
+    assert!(bench.scheduler.is_idle());
+    let cancelled = Reply::Failed { error: Error::Cancelled, cached_tokens: CHUNK };
+    assert_eq!(format!("{:?}", prefill.try_recv().unwrap()), format!("{cancelled:?}"));
+    let last = generation.try_iter().last();
+    let Some(Reply::Event(SessionEvent::Finished(finished))) = last else { panic!("{last:?}") };
+    assert_eq!((finished.reason, finished.usage.output_tokens), (FinishReason::Cancelled, 0));
+}
+
+#[test]
+fn a_request_that_can_never_fit_gets_a_typed_error() {
+    let mut bench = Bench::new(2);
+    let resting = bench.prefill(1, 20);
+    bench.steps_until_idle();
+    let replies = bench.prefill(2, 100);
+    bench.steps_until_idle();
+    assert!(matches!(resting.try_recv(), Ok(Reply::Prefilled { .. })));
+    match replies.try_recv() {
+        Ok(Reply::Failed {
+            error: Error::CacheFull { needed_pages: 1, free_pages: 0 },
+            cached_tokens: 64,
+        }) => {}
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_oldest_request_takes_pages_from_the_youngest_and_both_end_as_if_alone() {
+    let alone = |session| {
+        let mut bench = Bench::new(64);
+        let replies = bench.generate(session, 20, 60);
+        bench.steps_until_idle();
+        tokens(&replies)
+    };
+    // Each needs three pages in the end, together six.
+    let mut bench = Bench::new(4);
+    let (one, two) = (bench.generate(1, 20, 60), bench.generate(2, 20, 60));
+    bench.steps_until_idle();
+    assert!(bench.scheduler.caches.stats().evicted_pages > 0);
+    assert_eq!(tokens(&one), alone(1));
+    assert_eq!(tokens(&two), alone(2));
+}
+
+#[test]
+fn resting_sessions_give_way_from_their_ends_the_longest_rested_first() {
+    let mut bench = Bench::new(6);
+    for session in 1..=2 {
+        let _replies = bench.prefill(session, 80);
+        bench.steps_until_idle();
+    }
+    let _replies = bench.prefill(3, 40);
+    bench.steps_until_idle();
+    let cached = [1, 2, 3].map(|session| bench.scheduler.caches.len(SessionId(session)));
+    assert_eq!(cached, [32, 80, 40]);
+}
+
+#[test]
+fn a_second_request_of_a_session_ends_the_first() {
+    let mut bench = Bench::new(8);
+    let first = bench.generate(1, 4, 100);
+    bench.scheduler.step();
+    let second = bench.generate(1, 6, 2);
+    bench.steps_until_idle();
+    assert!(matches!(first.iter().last(), Some(Reply::Event(SessionEvent::Finished(_)))));
+    assert_eq!(tokens(&second).len(), 2);
+    bench.scheduler.handle(Command::Close { session: SessionId(1) });
+    assert_eq!(bench.free_pages(), 8);
+}
+
+#[test]
+fn a_batch_that_fails_goes_on_singly_until_the_one_at_fault_has_failed() {
+    let mut bench = Bench::new(64);
+    let good = bench.generate(1, 3, 4);
+    let bad = bench.run(2, vec![1, u32::MAX], Task::Prefill);
+    let other = bench.generate(3, 3, 4);
+    bench.steps_until_idle();
+    let fault = bad.try_recv();
+    assert!(matches!(fault, Ok(Reply::Failed { error: Error::Model(_), cached_tokens: 0 })), "{fault:?}");
+    assert_eq!((tokens(&good).len(), tokens(&other).len()), (4, 4));
+    // The failed batch left no trace; the first runs alone, the second fails, and the rest is together again.
+    assert_eq!(bench.rows(), [vec![3], vec![1, 3], vec![1, 1], vec![1, 1], vec![1]]);
+}

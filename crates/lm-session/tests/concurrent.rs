@@ -1,0 +1,86 @@
+//! Several sessions at once: each gets what it would get alone, and none waits for another's reader.
+
+mod support;
+
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
+
+use lm_session::{Engine, EngineSettings, GenerateParams, SamplerParams, SessionConfig, SessionEvent};
+use support::{hooked_engine, ids, prompt, random_engine};
+
+/// The eight requests: prompts of unlike lengths, greedy and sampled.
+fn config(index: u32) -> (Vec<u32>, SessionConfig) {
+    let temperature = if index % 3 == 0 { 0.0 } else { 0.9 };
+    let sampler = SamplerParams {
+        temperature,
+        top_p: 0.95,
+        repetition_penalty: 1.1,
+        seed: index.into(),
+        ..SamplerParams::default()
+    };
+    let config = SessionConfig { sampler, max_output_tokens: Some(40), ..SessionConfig::default() };
+    (prompt(index, 1 + 23 * index as usize), config)
+}
+
+fn alone(engine: &Engine, index: u32) -> Vec<u32> {
+    let (prompt, config) = config(index);
+    let mut session = engine.session(config).unwrap();
+    session.prefill(&prompt).unwrap();
+    ids(session.generate(GenerateParams::default())).unwrap()
+}
+
+/// Runs the eight requests on threads of their own; also the number of forward passes that they shared.
+fn together(settings: EngineSettings) -> (Vec<Vec<u32>>, usize) {
+    let (open, opened) = channel::<()>();
+    let opened = Mutex::new(Some(opened));
+    let (engine, model) = hooked_engine(settings, move |_| {
+        if let Some(opened) = opened.lock().unwrap().take() {
+            let _ = opened.recv();
+        }
+        Ok(())
+    });
+    let mut sessions: Vec<_> = (0..8).map(|index| engine.session(config(index).1).unwrap()).collect();
+    let results = std::thread::scope(|scope| {
+        let threads: Vec<_> = sessions
+            .iter_mut()
+            .enumerate()
+            .map(|(index, session)| {
+                scope.spawn(move || {
+                    session.prefill(&config(index as u32).0).unwrap();
+                    ids(session.generate(GenerateParams::default())).unwrap()
+                })
+            })
+            .collect();
+        drop(open);
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let shared = model.calls().iter().filter(|call| call.len() > 1).count();
+    (results, shared)
+}
+
+#[test]
+fn eight_at_once_give_what_each_gives_alone() {
+    let reference = random_engine(EngineSettings::default());
+    let expected: Vec<_> = (0..8).map(|index| alone(&reference, index)).collect();
+    // Plenty of room; and a pool of 256 tokens, in which the eight (up to 202 tokens each) cannot all be.
+    for (kv_cache_tokens, prefill_chunk) in [(None, 512), (None, 7), (Some(256), 64)] {
+        let settings = EngineSettings { kv_cache_tokens, prefill_chunk, ..EngineSettings::default() };
+        let (got, shared) = together(settings);
+        assert_eq!(got, expected, "pool {kv_cache_tokens:?}, chunk {prefill_chunk}");
+        assert!(shared > 0, "no forward pass was shared");
+    }
+}
+
+#[test]
+fn a_reader_that_sleeps_blocks_nobody() {
+    let engine = random_engine(EngineSettings::default());
+    let open = |seed| {
+        let mut session = engine.session(config(seed).1).unwrap();
+        session.prefill(&prompt(seed, 5)).unwrap();
+        session
+    };
+    let (mut slow, mut quick) = (open(1), open(2));
+    let mut unread = slow.generate(GenerateParams::default());
+    assert!(quick.generate(GenerateParams::default()).into_text().is_ok());
+    assert!(matches!(unread.next(), Some(Ok(SessionEvent::Token { .. }))));
+}

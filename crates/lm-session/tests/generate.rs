@@ -1,0 +1,188 @@
+//! Text, stop rules and figures of one generation.
+
+mod support;
+
+use lm_session::testing::{Reply, loaded, scripted_engine, tokenizer};
+use lm_session::{
+    CancelHandle, Engine, EngineSettings, Error, FinishReason, GenerateParams, SamplerParams, Session,
+    SessionConfig, SessionEvent,
+};
+use support::{ids, random_engine};
+
+/// A session that has read a prompt and answers with `reply`.
+fn asked(reply: impl Into<Reply>, config: SessionConfig) -> Session {
+    let engine = scripted_engine([reply.into()]);
+    let mut session = engine.session(config).unwrap();
+    session.prefill(&engine.tokenizer().encode("question").unwrap()).unwrap();
+    session
+}
+
+fn stop(stop: &[&str]) -> SessionConfig {
+    SessionConfig { stop: stop.iter().map(|stop| stop.to_string()).collect(), ..SessionConfig::default() }
+}
+
+#[test]
+fn a_reply_ends_with_the_end_token_which_is_part_of_the_session() {
+    let mut session = asked("hello world", SessionConfig::default());
+    let prompt = session.tokens().len();
+    let (text, finished) = session.generate(GenerateParams::default()).into_text().unwrap();
+    assert_eq!((text.as_str(), finished.reason), ("hello world", FinishReason::EndToken));
+    let reply = [tokenizer().encode("hello world").unwrap(), vec![tokenizer().end_ids()[0]]].concat();
+    assert_eq!(session.tokens()[prompt..], reply);
+    assert_eq!(finished.usage.output_tokens, reply.len());
+}
+
+#[test]
+fn text_is_never_half_a_character() {
+    let mut session = asked("zwei € 😀", SessionConfig::default());
+    let texts: Vec<String> = session
+        .generate(GenerateParams::default())
+        .filter_map(|event| match event.unwrap() {
+            SessionEvent::Token { text, .. } => Some(text),
+            SessionEvent::Finished(_) => None,
+        })
+        .collect();
+    assert_eq!(texts.concat(), "zwei € 😀");
+    assert!(texts.len() > texts.iter().filter(|text| !text.is_empty()).count(), "{texts:?}");
+}
+
+#[test]
+fn a_stop_string_is_found_at_every_cut() {
+    // One byte per token, and any two neighbours as one more reply: the cut falls everywhere.
+    let text = "the world ENDs here";
+    let byte_ids: Vec<u32> = text.bytes().map(u32::from).collect();
+    for stop_text in ["END", "E", "s h", "world", "the", "e"] {
+        let mut session = asked(byte_ids.clone(), stop(&["nowhere", stop_text]));
+        let (got, finished) = session.generate(GenerateParams::default()).into_text().unwrap();
+        assert_eq!(got, text[..text.find(stop_text).unwrap()], "{stop_text}");
+        assert_eq!(finished.reason, FinishReason::StopString(stop_text.to_owned()));
+        let end = text.find(stop_text).unwrap() + stop_text.len();
+        assert_eq!(finished.usage.output_tokens, end, "tokens up to the stop string's last");
+    }
+    for stop_text in ["wor", "rld EN", "o w", "ing"] {
+        let reply = "hello world ENDing";
+        let mut session = asked(reply, stop(&[stop_text]));
+        let (got, _) = session.generate(GenerateParams::default()).into_text().unwrap();
+        assert_eq!(got, reply[..reply.find(stop_text).unwrap()], "{stop_text}");
+    }
+}
+
+#[test]
+fn text_that_only_began_like_a_stop_string_comes_at_the_end() {
+    for max_output_tokens in [None, Some(5)] {
+        let bytes: Vec<u32> =
+            b"abcEN".iter().copied().map(u32::from).chain([tokenizer().end_ids()[0]]).collect();
+        let mut session = asked(bytes, SessionConfig { max_output_tokens, ..stop(&["END"]) });
+        let (text, finished) = session.generate(GenerateParams::default()).into_text().unwrap();
+        assert_eq!(text, "abcEN", "{:?}", finished.reason);
+    }
+}
+
+#[test]
+fn stop_strings_of_session_and_request_add_up() {
+    let mut session = asked("one two three", stop(&["three"]));
+    let params = GenerateParams { stop: vec!["two".to_owned()], ..GenerateParams::default() };
+    assert_eq!(session.generate(params).into_text().unwrap().0, "one ");
+}
+
+#[test]
+fn stop_ids_end_a_generation_without_their_text() {
+    let mut session = asked("abc", SessionConfig { stop_ids: vec![b'b'.into()], ..SessionConfig::default() });
+    let (text, finished) = session.generate(GenerateParams::default()).into_text().unwrap();
+    assert_eq!((text.as_str(), finished.reason), ("a", FinishReason::EndToken));
+    assert_eq!(session.tokens().last(), Some(&b'b'.into()));
+}
+
+#[test]
+fn limits_end_a_generation() {
+    for (max_output_tokens, output_tokens, reason) in [
+        (Some(0), 0, FinishReason::MaxOutputTokens),
+        (Some(3), 3, FinishReason::MaxOutputTokens),
+        (None, 56, FinishReason::ContextFull),
+    ] {
+        let settings = EngineSettings { max_context: Some(64), ..EngineSettings::default() };
+        let engine = random_engine(settings);
+        let mut session = engine.session(SessionConfig::default()).unwrap();
+        session.prefill(&[1; 8]).unwrap();
+        // The random model may well sample an end token: forbid it.
+        let forbid = tokenizer().end_ids().iter().map(|&id| (id, f32::NEG_INFINITY)).collect();
+        let sampler = Some(SamplerParams { logit_bias: forbid, ..SamplerParams::default() });
+        let params = GenerateParams { max_output_tokens, sampler, ..GenerateParams::default() };
+        let (_, finished) = session.generate(params).into_text().unwrap();
+        assert_eq!((finished.usage.output_tokens, finished.reason), (output_tokens, reason));
+        assert_eq!(session.tokens().len(), 8 + output_tokens);
+    }
+}
+
+#[test]
+fn what_cannot_run_is_a_typed_error_and_changes_nothing() {
+    let settings = EngineSettings { max_context: Some(64), ..EngineSettings::default() };
+    let engine = random_engine(settings);
+    let mut session = engine.session(SessionConfig::default()).unwrap();
+    assert!(matches!(session.prefill(&[]), Err(Error::EmptyPrompt)));
+    let error = support::last_error(session.generate(GenerateParams::default()));
+    assert!(matches!(error, Error::EmptyPrompt));
+    session.prefill(&[1, 2]).unwrap();
+    let too_long = session.sync(&[7; 65], &CancelHandle::new());
+    assert!(matches!(too_long, Err(Error::PromptTooLong { prompt_tokens: 65, context_tokens: 64 })));
+    assert!(matches!(session.prefill(&[7; 63]), Err(Error::PromptTooLong { prompt_tokens: 65, .. })));
+    let sampler = Some(SamplerParams { temperature: -1.0, ..SamplerParams::default() });
+    let error =
+        support::last_error(session.generate(GenerateParams { sampler, ..GenerateParams::default() }));
+    assert!(matches!(error, Error::InvalidSampler { field: "temperature", .. }));
+    let error = support::last_error(
+        session.generate(GenerateParams { stop: vec![String::new()], ..GenerateParams::default() }),
+    );
+    assert!(matches!(error, Error::EmptyStopString { index: 0 }));
+    assert_eq!(session.tokens(), [1, 2]);
+    assert!(matches!(engine.session(stop(&["", "a"])), Err(Error::EmptyStopString { index: 0 })));
+}
+
+#[test]
+fn a_seed_gives_the_same_tokens_again() {
+    let engine = random_engine(EngineSettings::default());
+    let sample = |seed| {
+        let sampler = SamplerParams { temperature: 1.0, seed, ..SamplerParams::default() };
+        let config = SessionConfig { sampler, max_output_tokens: Some(20), ..SessionConfig::default() };
+        let mut session = engine.session(config).unwrap();
+        session.prefill(&[5, 6, 7]).unwrap();
+        ids(session.generate(GenerateParams::default())).unwrap()
+    };
+    assert_eq!(sample(1), sample(1));
+    assert_ne!(sample(1), sample(2));
+}
+
+#[test]
+fn figures_cover_the_turn() {
+    let engine = scripted_engine(["hello", "hello"]);
+    let mut session = engine.session(SessionConfig::default()).unwrap();
+    let none = CancelHandle::new();
+    let first = session.sync(&[1, 2, 3, 4], &none).unwrap();
+    assert_eq!((first.cached_tokens, first.prefilled_tokens), (0, 4));
+    let (_, finished) = session.generate(GenerateParams::default()).into_text().unwrap();
+    assert_eq!((finished.usage.prompt_tokens, finished.usage.cached_tokens), (4, 0));
+    assert_eq!(finished.timing.prefilled_tokens, 4);
+    assert_eq!(finished.timing.decoded_tokens, finished.usage.output_tokens - 1);
+    assert!(finished.timing.prefill >= first.elapsed);
+    assert!(finished.timing.ttft.unwrap() >= finished.timing.prefill);
+
+    // The next turn: all but the end token is cached, the end token and the new ones run.
+    let cached = session.tokens().len() - 1;
+    let next = [session.tokens(), &[8, 9]].concat();
+    let second = session.sync(&next, &none).unwrap();
+    assert_eq!((second.cached_tokens, second.prefilled_tokens), (cached, 3));
+    let (_, finished) = session.generate(GenerateParams::default()).into_text().unwrap();
+    assert_eq!((finished.usage.prompt_tokens, finished.usage.cached_tokens), (next.len(), cached));
+    assert_eq!(finished.timing.prefilled_tokens, 3);
+}
+
+#[test]
+fn a_generation_config_may_name_more_end_ids() {
+    let model = lm_session::testing::FakeLm::scripted(&tokenizer(), ["ab!c"]);
+    let mut loaded = loaded(model);
+    loaded.generation_config.eos_token_ids = vec![b'!'.into()];
+    let engine = Engine::new(loaded, EngineSettings::default()).unwrap();
+    let mut session = engine.session(SessionConfig::default()).unwrap();
+    session.prefill(&[1]).unwrap();
+    assert_eq!(session.generate(GenerateParams::default()).into_text().unwrap().0, "ab");
+}

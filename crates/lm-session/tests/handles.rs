@@ -1,0 +1,65 @@
+//! What may cross threads, and when the worker's thread ends.
+
+mod support;
+
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+use lm_session::testing::{loaded, scripted_engine};
+use lm_session::{CancelHandle, Engine, EngineSettings, GenerateParams, Generation, Session, SessionConfig};
+use support::{Hooked, random_model};
+
+#[test]
+fn handles_cross_threads() {
+    fn send<T: Send>() {}
+    fn sync<T: Sync>() {}
+    send::<Engine>();
+    sync::<Engine>();
+    send::<Session>();
+    send::<Generation<'_>>();
+    send::<CancelHandle>();
+    sync::<CancelHandle>();
+}
+
+/// Says so when it is dropped.
+struct Farewell(Sender<()>);
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        let _ = self.0.send(());
+    }
+}
+
+#[test]
+fn the_model_is_freed_when_the_last_handle_goes() {
+    let (farewell, gone) = channel();
+    let farewell = Farewell(farewell);
+    let before = move |_: &_| {
+        let _held = &farewell;
+        Ok(())
+    };
+    let model = Hooked { inner: random_model().into(), before };
+    let engine = Engine::new(loaded(model), EngineSettings::default()).unwrap();
+    let other = engine.clone();
+    let mut session = engine.session(SessionConfig::default()).unwrap();
+    drop((engine, other));
+    session.prefill(&[1, 2, 3]).unwrap();
+    assert!(gone.try_recv().is_err(), "a session keeps the engine alive");
+    drop(session);
+    gone.recv_timeout(Duration::from_secs(60)).expect("the worker thread ends");
+}
+
+#[test]
+fn one_engine_serves_threads() {
+    let engine = scripted_engine(["one"; 8]);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let mut session = engine.session(SessionConfig::default()).unwrap();
+                session.prefill(&engine.tokenizer().encode("number?").unwrap()).unwrap();
+                let (text, _) = session.generate(GenerateParams::default()).into_text().unwrap();
+                assert_eq!(text, "one");
+            });
+        }
+    });
+}
