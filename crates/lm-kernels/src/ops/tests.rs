@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use burn::backend::{Dispatch, Flex};
-use burn::tensor::{Device as BurnDevice, Tensor};
+use burn::tensor::{DType, Device as BurnDevice, Tensor};
 
 use super::backend::Bridge;
 use super::kv_pool::KvLayer;
@@ -166,11 +166,12 @@ fn qkv(layout: &RaggedLayout, device: &BurnDevice) -> [Tensor<3>; 3] {
     [tensor(spec.num_heads, 20), tensor(spec.num_kv_heads, 21), tensor(spec.num_kv_heads, 22)]
 }
 
-/// An empty layer of 4 pages in either form.
+/// An empty layer of 4 pages in either form; the tensors are f32 where the device has no f16 ones.
 fn layers(dtype: KvDtype, device: &BurnDevice) -> [KvLayer<Dispatch>; 2] {
     let spec = spec();
     let host = PagedLayer::new(dtype, 4, spec.num_kv_heads, spec.head_dim).unwrap();
-    let on_device = KvLayer::on_device(4, spec.num_kv_heads, spec.head_dim, dtype, device);
+    let tensors = if device.supports_dtype(DType::F16) { dtype } else { KvDtype::F32 };
+    let on_device = KvLayer::on_device(4, spec.num_kv_heads, spec.head_dim, tensors, device);
     [KvLayer::Host(Box::new(host)), on_device]
 }
 
@@ -181,8 +182,7 @@ fn attention_equals_its_default_body_over_both_forms_of_the_cache() {
         for dtype in [KvDtype::F32, KvDtype::F16] {
             let mut pool = KvPool::new(device, &[geometry], 4, dtype).unwrap();
             let [mut host, mut on_device] = layers(dtype, &burn);
-            // NdArray has no f16 tensors.
-            let both = dtype == KvDtype::F32 || burn.supports_dtype(burn::tensor::DType::F16);
+            let both = dtype == KvDtype::F32 || burn.supports_dtype(DType::F16);
             for layout in layouts() {
                 let [q, k, v] = qkv(&layout, &burn);
                 let out = attention(q, k, v, &mut pool, 0, &Arc::new(layout.clone()), &spec());
