@@ -235,36 +235,59 @@ fn a_copied_page_goes_on_alone() {
 /// Where the cache's elements lie must not change: nothing is copied but the new rows.
 #[test]
 fn caches_are_updated_in_place() {
-    let geometry = KvGeometry { num_kv_heads: 2, head_dim: 8, window: None };
     let burn = Device::Cpu.burn().unwrap();
     for dtype in [KvDtype::F32, KvDtype::F16] {
         for cache in layers(dtype, &burn) {
-            let mut pool = KvPool::of_layer(cache, geometry, 4);
-            let before = storage(&mut pool);
-            for layout in layouts() {
-                let [q, k, v] = qkv(&layout, &burn);
-                attention(q, k, v, &mut pool, 0, &Arc::new(layout), &spec());
-                assert_eq!(storage(&mut pool), before);
-            }
-            pool.copy_page(0, 2);
-            assert_eq!(storage(&mut pool), before);
+            assert_stays(cache, &burn);
         }
     }
 }
 
-/// Addresses of the first keys and values.
-fn storage(pool: &mut KvPool) -> [usize; 2] {
-    let layer = pool.take(0);
-    let address = |tensor: &burn::backend::DispatchTensor| {
-        let tensor = Tensor::<3>::from_dispatch(tensor.clone()).try_into_primitive::<Flex>().unwrap();
-        tensor.bytes().as_ptr() as usize
+#[cfg(feature = "wgpu")]
+#[test]
+fn caches_are_updated_in_place_on_the_gpu() {
+    let burn = match Device::Gpu.burn() {
+        Ok(burn) => burn,
+        Err(error) => return println!("skipped: caches in place on the gpu: {error}"),
     };
+    for dtype in [KvDtype::F32, KvDtype::F16] {
+        let [_, on_device] = layers(dtype, &burn);
+        assert_stays(on_device, &burn);
+    }
+}
+
+fn assert_stays(cache: KvLayer<Dispatch>, burn: &BurnDevice) {
+    let geometry = KvGeometry { num_kv_heads: 2, head_dim: 8, window: None };
+    let mut pool = KvPool::of_layer(cache, geometry, 4);
+    let before = addresses(&mut pool);
+    for layout in layouts() {
+        let [q, k, v] = qkv(&layout, burn);
+        attention(q, k, v, &mut pool, 0, &Arc::new(layout), &spec());
+        assert_eq!(addresses(&mut pool), before);
+    }
+    pool.copy_page(0, 2);
+    assert_eq!(addresses(&mut pool), before);
+}
+
+/// What tells the memory of the keys and of the values from any other.
+fn addresses(pool: &mut KvPool) -> [usize; 2] {
+    let layer = pool.take(0);
     let addresses = match &layer {
         KvLayer::Host(pages) => pages.addresses(),
-        KvLayer::Device { keys, values } => [address(keys), address(values)],
+        KvLayer::Device { keys, values } => {
+            [keys, values].map(|tensor| address(Dispatch::lift(tensor.clone())))
+        }
     };
     pool.put_back(0, layer);
     addresses
+}
+
+fn address(tensor: Tensor<3>) -> usize {
+    #[cfg(feature = "wgpu")]
+    if let Ok(tensor) = tensor.clone().try_into_primitive::<burn_wgpu::CubeBackend>() {
+        return std::ptr::from_ref(tensor.handle.memory.descriptor()) as usize;
+    }
+    tensor.try_into_primitive::<Flex>().unwrap().bytes().as_ptr() as usize
 }
 
 #[test]
