@@ -6,8 +6,19 @@ use anyhow::{Result, bail};
 
 use crate::process;
 
-/// What compares goldens with our output: package and test, in the order of the layers.
-const TESTS: &[(&str, &str)] = &[("lm-model", "goldens")];
+/// A test that compares goldens with our output.
+struct Comparison {
+    package: &'static str,
+    test: &'static str,
+    /// Whether it runs on devices, so that the package has a feature for each.
+    on_devices: bool,
+}
+
+/// The comparisons, in the order of the layers.
+const COMPARISONS: &[Comparison] = &[
+    Comparison { package: "lm-model", test: "goldens", on_devices: true },
+    Comparison { package: "lm-template", test: "pocket", on_devices: false },
+];
 
 /// What makes goldens: folder and command line, run with Python.
 const SCRIPTS: &[(&str, &[&str])] = &[
@@ -36,7 +47,8 @@ pub fn run(args: &Args) -> Result<()> {
 
 /// Runs every comparison; one that was skipped for lack of a file or a device is a failure.
 fn check(features: &str) -> Result<()> {
-    for (package, test) in TESTS {
+    for Comparison { package, test, on_devices } in COMPARISONS {
+        let features = if *on_devices { features } else { "" };
         let arguments = ["test", "-p", package, "--test", test, "--features", features, "--", "--nocapture"];
         let output = process::cargo(&arguments).stderr(Stdio::inherit()).output()?;
         let printed = String::from_utf8_lossy(&output.stdout);
