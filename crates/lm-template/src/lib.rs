@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod capabilities;
 mod chat;
 mod content;
 mod error;
@@ -16,6 +17,7 @@ mod template;
 mod tool_call;
 mod tool_spec;
 
+pub use capabilities::Capabilities;
 pub use chat::ContinueField;
 pub use content::{Content, Part};
 pub use error::{Error, Result};
