@@ -1,16 +1,17 @@
 //! Several sessions at once: each gets what it would get alone, and none waits for another's reader.
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 mod support;
 
-use std::sync::Mutex;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
 
 use lm_session::{Engine, EngineSettings, GenerateParams, SamplerParams, SessionConfig, SessionEvent};
 use support::{hooked_engine, ids, prompt, random_engine};
 
 /// The eight requests: prompts of unlike lengths, greedy and sampled.
 fn config(index: u32) -> (Vec<u32>, SessionConfig) {
-    let temperature = if index % 3 == 0 { 0.0 } else { 0.9 };
+    let temperature = if index.is_multiple_of(3) { 0.0 } else { 0.9 };
     let sampler = SamplerParams {
         temperature,
         top_p: 0.95,
@@ -29,32 +30,33 @@ fn alone(engine: &Engine, index: u32) -> Vec<u32> {
     ids(session.generate(GenerateParams::default())).unwrap()
 }
 
-/// Runs the eight requests on threads of their own; also the number of forward passes that they shared.
+/// Prefills eight sessions from as many threads, then starts all generations before the next forward pass may run; also
+/// the number of forward passes that several of them shared.
 fn together(settings: EngineSettings) -> (Vec<Vec<u32>>, usize) {
-    let (open, opened) = channel::<()>();
-    let opened = Mutex::new(Some(opened));
-    let (engine, model) = hooked_engine(settings, move |_| {
-        if let Some(opened) = opened.lock().unwrap().take() {
-            let _ = opened.recv();
+    let gate = Arc::new(Mutex::new(None::<Receiver<()>>));
+    let (engine, model) = hooked_engine(settings, {
+        let gate = gate.clone();
+        move |_| {
+            if let Some(opened) = gate.lock().unwrap().take() {
+                let _ = opened.recv();
+            }
+            Ok(())
         }
-        Ok(())
     });
     let mut sessions: Vec<_> = (0..8).map(|index| engine.session(config(index).1).unwrap()).collect();
-    let results = std::thread::scope(|scope| {
-        let threads: Vec<_> = sessions
-            .iter_mut()
-            .enumerate()
-            .map(|(index, session)| {
-                scope.spawn(move || {
-                    session.prefill(&config(index as u32).0).unwrap();
-                    ids(session.generate(GenerateParams::default())).unwrap()
-                })
-            })
-            .collect();
-        drop(open);
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    std::thread::scope(|scope| {
+        for (index, session) in (0..).zip(&mut sessions) {
+            scope.spawn(move || session.prefill(&config(index).0).unwrap());
+        }
     });
-    let shared = model.calls().iter().filter(|call| call.len() > 1).count();
+    let prefilled = model.calls().len();
+    let (open, opened) = channel();
+    *gate.lock().unwrap() = Some(opened);
+    let generations: Vec<_> =
+        sessions.iter_mut().map(|session| session.generate(GenerateParams::default())).collect();
+    drop(open);
+    let results = generations.into_iter().map(|generation| ids(generation).unwrap()).collect();
+    let shared = model.calls()[prefilled..].iter().filter(|call| call.len() > 1).count();
     (results, shared)
 }
 

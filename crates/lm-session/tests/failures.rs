@@ -1,4 +1,5 @@
 //! A request that fails, alone and among others.
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 mod support;
 
@@ -84,12 +85,17 @@ fn a_panic_fails_the_one_at_fault() {
 fn a_session_goes_on_after_its_failure() {
     let (engine, open) = waiting_engine();
     drop(open);
+    let mut other = engine.session(SessionConfig::default()).unwrap();
+    other.prefill(&prompt(2, 40)).unwrap();
     let mut session = engine.session(SessionConfig::default()).unwrap();
     session.prefill(&prompt(1, 40)).unwrap();
     let error = session.prefill(&[5, PANICS]).unwrap_err();
     assert!(matches!(error, Error::WorkerPanicked { .. }), "{error}");
     assert_eq!(session.tokens(), prompt(1, 40), "the failed tokens are not kept");
     assert_eq!(generate(&mut session, 8).unwrap(), alone(&prompt(1, 40), 8));
+    // What the panic left in the pool is unknown, so nothing of it is used again.
+    assert_eq!(other.prefill(&[9]).unwrap().cached_tokens, 0);
+    assert_eq!(generate(&mut other, 8).unwrap(), alone(&[prompt(2, 40), vec![9]].concat(), 8));
 }
 
 #[test]

@@ -1,4 +1,5 @@
 //! What may cross threads, and when the worker's thread ends.
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 mod support;
 

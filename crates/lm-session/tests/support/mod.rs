@@ -1,4 +1,5 @@
 //! What the tests of the engine share.
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::sync::Arc;

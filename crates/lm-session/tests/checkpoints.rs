@@ -1,0 +1,71 @@
+//! The tiny checkpoints of `testdata/models` through an engine that batches them, splits their prompts and has too few
+//! pages for all: the greedy tokens are still those of transformers.
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+use lm_session::{
+    Device, Engine, EngineSettings, GenerateParams, KvDtype, LoadOptions, ModelFolder, SessionConfig, TokenId,
+};
+use serde_json::Value;
+
+/// A prompt and its greedy continuation.
+struct Golden {
+    prompt: Vec<TokenId>,
+    greedy: Vec<TokenId>,
+}
+
+fn goldens(folder: &Path) -> Vec<Golden> {
+    let golden: Value = serde_json::from_slice(&fs::read(folder.join("golden.json")).unwrap()).unwrap();
+    let ids =
+        |value: &Value| value.as_array().unwrap().iter().map(|id| id.as_u64().unwrap() as TokenId).collect();
+    let prompts = golden["prompts"].as_array().unwrap();
+    prompts.iter().map(|entry| Golden { prompt: ids(&entry["ids"]), greedy: ids(&entry["greedy"]) }).collect()
+}
+
+fn engine(folder: &Path, device: Device) -> Engine {
+    let options = LoadOptions { device, kv_dtype: KvDtype::F32, ..LoadOptions::default() };
+    // Four pages hold one full context, the prompts and their continuations need eleven.
+    let settings = EngineSettings { max_context: Some(128), kv_cache_tokens: Some(128), prefill_chunk: 11 };
+    Engine::load(&ModelFolder::open(folder).unwrap(), &options, settings, &mut |_| {}).unwrap()
+}
+
+fn check(folder: &Path, device: Device) {
+    let goldens = goldens(folder);
+    let engine = engine(folder, device);
+    std::thread::scope(|scope| {
+        for (index, golden) in goldens.iter().enumerate() {
+            let engine = &engine;
+            scope.spawn(move || {
+                let config =
+                    SessionConfig { max_output_tokens: Some(golden.greedy.len()), ..Default::default() };
+                let mut session = engine.session(config).unwrap();
+                session.prefill(&golden.prompt).unwrap();
+                let got = support::ids(session.generate(GenerateParams::default())).unwrap();
+                let ends = engine.tokenizer().end_ids();
+                let end = golden.greedy.iter().position(|id| ends.contains(id));
+                let expected = &golden.greedy[..end.map_or(golden.greedy.len(), |end| end + 1)];
+                assert_eq!(got, expected, "prompt {index} of {} on {device}", folder.display());
+            });
+        }
+    });
+    let stats = engine.cache_stats().unwrap();
+    assert_eq!(stats.free_pages, stats.total_pages);
+}
+
+#[test]
+fn greedy_tokens_are_those_of_transformers() {
+    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/models");
+    let folders: Vec<_> = fs::read_dir(models)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.join("golden.json").exists())
+        .collect();
+    assert!(folders.len() >= 4, "{folders:?}");
+    for folder in folders {
+        check(&folder, Device::Cpu);
+    }
+}
