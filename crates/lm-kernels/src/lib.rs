@@ -17,6 +17,6 @@ pub use host::{
 pub use mapped_file::MappedFile;
 #[cfg(feature = "burn")]
 pub use ops::{
-    ALL_OPS, KvGeometry, KvPool, Op, Weight, attention, embedding, from_host, linear, rms_norm, rope, swiglu,
-    to_host,
+    ALL as ALL_OPS, KvGeometry, KvPool, Op, Weight, attention, embedding, from_host, linear, rms_norm, rope,
+    swiglu, to_host,
 };

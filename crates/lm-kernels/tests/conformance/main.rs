@@ -45,7 +45,7 @@ fn check_all(device: Device) {
     let target = Target { device, burn };
     for op in ALL_OPS {
         let (_, check) = CHECKS.iter().find(|(name, _)| *name == op.name).expect("a check for each op");
-        println!("{} on {device}", op.name);
+        println!("{} on {device}: {}", op.name, op.summary);
         check(&target);
     }
 }

@@ -34,7 +34,8 @@ pub struct Attended<B: Backend> {
 /// - `k`, `v`: `[rows, num_kv_heads, head_dim]`
 ///
 /// # Panics
-/// When shapes, layout, spec and pool do not fit each other, or the pool is on another device. The pool is then as before.
+/// When shapes, layout, spec and pool do not fit each other; the pool is then as before. When the pool's tensors are on
+/// another device than `q`; the layer's cache is then lost.
 pub fn attention(
     q: Tensor<3>,
     k: Tensor<3>,
