@@ -33,7 +33,7 @@ pub struct Tensor {
 impl TinyModel {
     /// Qwen3 with GQA, windows on its upper layers, tied embeddings, `head_dim` apart from hidden / heads.
     pub fn qwen3() -> Self {
-        Self::new(json!({
+        Self::from_config(json!({
             "model_type": "qwen3", "vocab_size": VOCAB, "hidden_size": 32, "intermediate_size": 48,
             "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 12,
             "max_position_embeddings": 256, "rms_norm_eps": 1e-6, "rope_theta": 10000.0, "hidden_act": "silu",
@@ -44,7 +44,7 @@ impl TinyModel {
 
     /// Llama with biases, a separate head, Llama 3 scaling, keys as transformers 5 writes them.
     pub fn llama() -> Self {
-        Self::new(json!({
+        Self::from_config(json!({
             "model_type": "llama", "vocab_size": VOCAB, "hidden_size": 40, "intermediate_size": 64,
             "num_hidden_layers": 2, "num_attention_heads": 5, "num_key_value_heads": 1,
             "max_position_embeddings": 256, "rms_norm_eps": 1e-5, "hidden_act": "silu",
@@ -56,7 +56,7 @@ impl TinyModel {
         }))
     }
 
-    fn new(config: Value) -> Self {
+    pub fn from_config(config: Value) -> Self {
         let mut random = Random(1);
         let tensors = shapes(&config)
             .into_iter()

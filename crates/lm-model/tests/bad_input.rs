@@ -1,0 +1,260 @@
+//! Folders that are broken, lie or ask for what is not there: each gives a typed error that names the place.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::{Tensor, TinyModel};
+use lm_model::{Error, LoadOptions, ModelFolder, WeightFormat};
+use safetensors::tensor::Dtype;
+use serde_json::{Value, json};
+
+/// An error and its causes in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    std::iter::successors(Some(error), |error| error.source())
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
+}
+
+fn load_error(path: &Path, options: &LoadOptions) -> Error {
+    let folder = ModelFolder::open(path).expect("the folder itself is there");
+    folder.load(options, &mut |_| {}).err().expect("the load must fail")
+}
+
+/// Writes the model, lets `spoil` change the folder, and expects a load to fail with all of `words`.
+fn check(model: &TinyModel, spoil: impl FnOnce(&Path), words: &[&str]) -> Error {
+    let dir = model.write();
+    spoil(dir.path());
+    expect(load_error(dir.path(), &LoadOptions::default()), words)
+}
+
+fn expect(error: Error, words: &[&str]) -> Error {
+    let message = chain(&error);
+    for word in words {
+        assert!(message.contains(word), "{message:?} does not say {word:?}");
+    }
+    error
+}
+
+fn check_config(change: impl FnOnce(&mut Value), words: &[&str]) {
+    let mut model = TinyModel::qwen3();
+    change(&mut model.config);
+    check(&model, |_| {}, words);
+}
+
+#[test]
+fn a_missing_folder_or_file_is_named() {
+    let error = ModelFolder::open("no/such/folder").unwrap_err();
+    assert!(matches!(&error, Error::Io { file, .. } if file == "no/such/folder"), "{error:?}");
+    let file = tempfile::NamedTempFile::new().unwrap();
+    assert!(matches!(ModelFolder::open(file.path()), Err(Error::Io { .. })));
+    for name in ["config.json", "tokenizer.json", "model.safetensors"] {
+        let error = check(&TinyModel::qwen3(), |dir| fs::remove_file(dir.join(name)).unwrap(), &[name]);
+        assert!(matches!(&error, Error::MissingFile { file, .. } if file == name), "{error:?}");
+    }
+}
+
+#[test]
+fn a_folder_in_place_of_a_file_is_named() {
+    let replace = |dir: &Path| {
+        fs::remove_file(dir.join("config.json")).unwrap();
+        fs::create_dir(dir.join("config.json")).unwrap();
+    };
+    check(&TinyModel::qwen3(), replace, &["config.json", "not a regular file"]);
+}
+
+#[test]
+fn truncated_files_are_named() {
+    for name in ["config.json", "tokenizer.json", "model.safetensors"] {
+        for kept in [0.0, 0.3, 0.999] {
+            let cut = |dir: &Path| {
+                let bytes = fs::read(dir.join(name)).unwrap();
+                fs::write(dir.join(name), &bytes[..(bytes.len() as f64 * kept) as usize]).unwrap();
+            };
+            let error = check(&TinyModel::qwen3(), cut, &[]);
+            let named = chain(&error).contains(name) || matches!(error, Error::Tokenizer(_));
+            assert!(named, "{name} cut to {kept}: {error:?}");
+        }
+    }
+}
+
+#[test]
+fn a_header_that_lies_about_its_length_is_refused() {
+    for (length, words) in [
+        (u64::MAX, "18446744073709551615 bytes"),
+        (1 << 40, "1099511627776 bytes"),
+        (7, "safetensors"),
+        (0, "safetensors"),
+    ] {
+        let lie = |dir: &Path| {
+            let path = dir.join("model.safetensors");
+            let mut bytes = fs::read(&path).unwrap();
+            bytes[..8].copy_from_slice(&length.to_le_bytes());
+            fs::write(&path, bytes).unwrap();
+        };
+        let error = check(&TinyModel::qwen3(), lie, &["model.safetensors", words]);
+        assert!(matches!(error, Error::TensorFile { .. }), "{error:?}");
+    }
+}
+
+#[test]
+fn unsupported_values_are_named_with_what_is_known() {
+    check_config(|c| c["model_type"] = json!("gpt2"), &["model_type", "gpt2", "llama, qwen3"]);
+    check_config(|c| c["hidden_act"] = json!("gelu"), &["hidden_act", "gelu", "silu"]);
+    check_config(
+        |c| c["quantization_config"] = json!({"quant_method": "gptq"}),
+        &["quantization_config", "gptq"],
+    );
+    check_config(|c| c["partial_rotary_factor"] = json!(0.5), &["partial_rotary_factor", "0.5"]);
+    let yarn = json!({"rope_type": "yarn", "factor": 4.0});
+    check_config(|c| c["rope_scaling"] = yarn.clone(), &["rope_scaling.rope_type", "yarn", "llama3"]);
+    check_config(|c| c["rope_scaling"] = json!({"type": "linear", "factor": 2.0}), &["rope_type", "linear"]);
+    check_config(|c| c["rope_parameters"] = yarn, &["rope_parameters.rope_type", "yarn"]);
+    let per_layer = json!({"full_attention": {"rope_type": "default"}});
+    check_config(|c| c["rope_parameters"] = per_layer, &["rope_parameters.full_attention"]);
+    check_config(
+        |c| c["layer_types"] = json!(["full_attention", "chunked", "full_attention"]),
+        &["layer_types", "chunked"],
+    );
+}
+
+#[test]
+fn values_that_make_no_sense_are_named() {
+    check_config(
+        |c| c["num_key_value_heads"] = json!(3),
+        &["num_key_value_heads", "divisor of num_attention_heads = 4"],
+    );
+    check_config(|c| c["num_key_value_heads"] = json!(0), &["num_key_value_heads", "0"]);
+    check_config(|c| c["head_dim"] = json!(13), &["head_dim", "13", "even"]);
+    check_config(|c| c["rms_norm_eps"] = json!(0.0), &["rms_norm_eps"]);
+    check_config(|c| c["rope_theta"] = json!(-1.0), &["rope_theta"]);
+    check_config(|c| c["rope_scaling"] = json!({"rope_type": "llama3"}), &["low_freq_factor", "absent"]);
+    check_config(|c| c["layer_types"] = json!(["full_attention"]), &["layer_types", "3 layers"]);
+    check_config(
+        |c| {
+            c["layer_types"] = json!(["sliding_attention", "full_attention", "full_attention"]);
+            c["sliding_window"] = json!(null);
+        },
+        &["sliding_window"],
+    );
+    check_config(|c| drop(c.as_object_mut().unwrap().remove("hidden_size")), &["config.json", "hidden_size"]);
+    check_config(|c| c["hidden_size"] = json!("wide"), &["config.json", "wide"]);
+    let llama = {
+        let mut model = TinyModel::llama();
+        model.config["num_attention_heads"] = json!(3);
+        model
+    };
+    check(&llama, |_| {}, &["num_attention_heads", "divisor of hidden_size = 40"]);
+}
+
+/// Nothing is allocated for sizes that the tensors do not have: these would be petabytes.
+#[test]
+fn huge_sizes_fail_before_anything_is_allocated() {
+    for key in ["hidden_size", "intermediate_size", "vocab_size", "num_attention_heads", "head_dim"] {
+        check_config(|c| c[key] = json!(1 << 24), &["shape"]);
+        check_config(|c| c[key] = json!(u64::MAX), &[key]);
+    }
+    check_config(|c| c["num_hidden_layers"] = json!(1_000_000_000_000_u64), &["num_hidden_layers"]);
+    check_config(|c| c["num_hidden_layers"] = json!(4096), &["model.layers.3."]);
+    check_config(|c| c["max_position_embeddings"] = json!(1_u64 << 40), &["max_position_embeddings"]);
+}
+
+const QUERY: &str = "model.layers.1.self_attn.q_proj.weight";
+
+#[test]
+fn tensors_that_do_not_fit_the_config_are_named() {
+    let mut model = TinyModel::qwen3();
+    let query = model.tensors.remove(QUERY).unwrap();
+    let error = check(&model, |_| {}, &[QUERY]);
+    assert!(matches!(error, Error::MissingTensor { .. }), "{error:?}");
+
+    let transposed = Tensor { shape: vec![32, 48], values: query.values.clone() };
+    model.tensors.insert(QUERY.into(), transposed);
+    let error = check(&model, |_| {}, &["model.safetensors", QUERY, "[32, 48]", "expected [48, 32]"]);
+    assert!(matches!(error, Error::TensorShape { .. }), "{error:?}");
+
+    model.tensors.insert(QUERY.into(), query);
+    model
+        .tensors
+        .insert("model.layers.0.self_attn.q_proj.bias".into(), Tensor { shape: vec![1], values: vec![0.0] });
+    let error = check(&model, |_| {}, &["model.safetensors", "q_proj.bias", "qwen3"]);
+    assert!(matches!(error, Error::UnexpectedTensor { .. }), "{error:?}");
+
+    let doubles = TinyModel { dtype: Dtype::F64, ..TinyModel::qwen3() };
+    let error = check(&doubles, |_| {}, &["F64", "BF16"]);
+    assert!(matches!(error, Error::TensorDtype { .. }), "{error:?}");
+}
+
+#[test]
+fn tensors_that_checkpoints_carry_needlessly_are_passed_over() {
+    let mut model = TinyModel::qwen3();
+    let scalar = Tensor { shape: vec![1], values: vec![0.0] };
+    model.tensors.insert("model.layers.0.self_attn.rotary_emb.inv_freq".into(), scalar.clone());
+    model.tensors.insert("lm_head.weight".into(), scalar);
+    common::load(model.write().path(), lm_model::Device::Cpu);
+}
+
+#[test]
+fn weights_that_a_format_cannot_hold_are_named() {
+    let mut model = TinyModel::qwen3();
+    model.tensors.get_mut(QUERY).unwrap().values[5] = f32::NAN;
+    let dir = model.write();
+    let options = LoadOptions { quantization: Some(WeightFormat::Q8), ..LoadOptions::default() };
+    let error = expect(load_error(dir.path(), &options), &[QUERY, "NaN"]);
+    assert!(matches!(error, Error::Weight { .. }), "{error:?}");
+}
+
+fn check_shards(change: impl FnOnce(&mut Value, &Path), words: &[&str]) {
+    let dir = TinyModel::llama().write_sharded();
+    let path = dir.path().join("model.safetensors.index.json");
+    let text = fs::read(&path).expect("the index was written");
+    let mut index: Value = serde_json::from_slice(&text).expect("the index is JSON");
+    change(&mut index, dir.path());
+    fs::write(&path, index.to_string()).expect("the folder is writable");
+    expect(load_error(dir.path(), &LoadOptions::default()), words);
+}
+
+#[test]
+fn shard_indexes_that_lie_are_refused() {
+    for outside in ["../a.safetensors", "/etc/passwd", "x/a.safetensors", "..", "", "c:\\a.safetensors"] {
+        check_shards(
+            |index, _| index["weight_map"][QUERY] = json!(outside),
+            &["model.safetensors.index.json", QUERY, "inside the folder"],
+        );
+    }
+    check_shards(|index, _| index["weight_map"][QUERY] = json!("c.safetensors"), &["c.safetensors"]);
+    check_shards(|index, _| index["weight_map"][QUERY] = json!("a.safetensors"), &["a.safetensors", QUERY]);
+    check_shards(
+        |index, _| index["weight_map"]["extra"] = json!("a.safetensors"),
+        &["a.safetensors", "extra"],
+    );
+    check_shards(|index, _| *index = json!({"weight_map": 3}), &["model.safetensors.index.json"]);
+    check_shards(
+        |_, dir| {
+            fs::copy(dir.join("a.safetensors"), dir.join("b.safetensors")).unwrap();
+        },
+        &["both a.safetensors and b.safetensors"],
+    );
+}
+
+#[test]
+fn tokenizer_template_and_generation_files_are_named() {
+    let write =
+        |name: &'static str, text: &'static [u8]| move |dir: &Path| fs::write(dir.join(name), text).unwrap();
+    let model = TinyModel::qwen3();
+    check(&model, write("tokenizer.json", b"{}"), &["tokenizer"]);
+    check(
+        &model,
+        write("generation_config.json", b"{\"top_k\": \"many\"}"),
+        &["generation_config.json", "many"],
+    );
+    check(&model, write("tokenizer_config.json", b"[]"), &["tokenizer_config.json"]);
+    check(&model, write("chat_template.jinja", b"\xFF"), &["chat_template.jinja", "UTF-8"]);
+    check(
+        &model,
+        write("tokenizer_config.json", br#"{"chat_template": [{"name": "rag", "template": ""}]}"#),
+        &["tokenizer_config.json", "rag", "default"],
+    );
+}

@@ -1,0 +1,194 @@
+//! What a model folder gives: the parts of it, however they are stored.
+
+mod common;
+
+use std::fs;
+use std::path::PathBuf;
+
+use common::{TinyModel, assert_close, for_each_device, load, logits_of};
+use lm_model::{Device, LoadOptions, LoadPhase, ModelFolder, SpecialTokens, TextSegment, TokenKind};
+use safetensors::tensor::Dtype;
+use serde_json::json;
+
+fn pocket() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../models/pocket/model")
+}
+
+#[test]
+fn shards_and_one_file_give_the_same_model() {
+    let model = TinyModel::llama();
+    let (whole, sharded) = (model.write(), model.write_sharded());
+    let [whole, sharded] =
+        [&whole, &sharded].map(|dir| logits_of(&*load(dir.path(), Device::Cpu).model, &[1, 2, 3]));
+    assert_eq!(whole, sharded);
+}
+
+#[test]
+fn embedded_files_give_the_model_of_the_folder() {
+    const NAMES: [&str; 3] = ["config.json", "tokenizer.json", "model.safetensors"];
+    let dir = TinyModel::qwen3().write();
+    let files = NAMES.map(|name| (name, &*fs::read(dir.path().join(name)).unwrap().leak()));
+    let folder = ModelFolder::embedded("tiny", Box::leak(Box::new(files)));
+    let loaded = folder.load(&LoadOptions::default(), &mut |_| {}).unwrap();
+    assert_eq!(loaded.name, "tiny");
+    let on_disk = common::load_with(dir.path(), &LoadOptions::default());
+    assert_eq!(logits_of(&*loaded.model, &[1, 2, 3]), logits_of(&*on_disk.model, &[1, 2, 3]));
+}
+
+#[test]
+fn half_precision_is_loaded_as_stored() {
+    for_each_device(|device| {
+        for dtype in [Dtype::F16, Dtype::BF16] {
+            let half = TinyModel { dtype, ..TinyModel::qwen3() };
+            // The same values in f32, so that only the storage differs.
+            let mut single = half.clone();
+            single.dtype = Dtype::F32;
+            for tensor in single.tensors.values_mut() {
+                for value in &mut tensor.values {
+                    *value = match dtype {
+                        Dtype::F16 => half::f16::from_f32(*value).to_f32(),
+                        _ => half::bf16::from_f32(*value).to_f32(),
+                    };
+                }
+            }
+            let [half, single] = [half, single].map(|model| load(model.write().path(), device));
+            let ids = [5, 9, 60, 2, 2, 31];
+            assert_close(
+                &logits_of(&*half.model, &ids),
+                &logits_of(&*single.model, &ids),
+                &dtype.to_string(),
+            );
+            if device != Device::Gpu {
+                assert!(half.model.info().weight_bytes < single.model.info().weight_bytes * 6 / 10);
+            }
+        }
+    });
+}
+
+#[test]
+fn older_and_newer_rope_keys_mean_the_same() {
+    let newer = TinyModel::llama();
+    let mut older = newer.clone();
+    let mut parameters = older.config.as_object_mut().unwrap().remove("rope_parameters").unwrap();
+    let theta = parameters.as_object_mut().unwrap().remove("rope_theta").unwrap();
+    older.config["rope_theta"] = theta;
+    older.config["rope_scaling"] = parameters;
+    let [newer, older] =
+        [newer, older].map(|model| logits_of(&*load(model.write().path(), Device::Cpu).model, &[1; 40]));
+    assert_eq!(newer, older);
+}
+
+#[test]
+fn layer_types_mean_the_same_as_max_window_layers() {
+    let by_number = TinyModel::qwen3();
+    let mut by_type = by_number.clone();
+    by_type.config["layer_types"] = json!(["full_attention", "sliding_attention", "sliding_attention"]);
+    by_type.config["max_window_layers"] = json!(3);
+    let mut full = by_number.clone();
+    full.config["use_sliding_window"] = json!(false);
+    let ids: Vec<_> = (0..30).collect();
+    let [by_number, by_type, full] = [by_number, by_type, full]
+        .map(|model| logits_of(&*load(model.write().path(), Device::Cpu).model, &ids));
+    assert_eq!(by_number, by_type);
+    assert_eq!(by_number[..7], full[..7], "rows inside the window");
+    assert_ne!(by_number[7..], full[7..], "rows past the window");
+}
+
+#[test]
+fn progress_rises_to_the_whole() {
+    let dir = TinyModel::llama().write();
+    let mut steps = Vec::new();
+    let folder = ModelFolder::open(dir.path()).unwrap();
+    folder.load(&LoadOptions::default(), &mut |progress| steps.push(progress)).unwrap();
+    assert_eq!(steps[0].phase, LoadPhase::Opening);
+    let weights: Vec<_> = steps.iter().filter(|step| step.phase == LoadPhase::Weights).collect();
+    assert_eq!(weights.len(), TinyModel::llama().tensors.len());
+    assert!(weights.is_sorted_by(|a, b| a.done_bytes < b.done_bytes));
+    let tensor_bytes: usize = folder.tensors().unwrap().iter().map(|tensor| tensor.bytes).sum();
+    let last = steps.last().unwrap();
+    assert_eq!(
+        (last.phase, last.done_bytes, last.total_bytes),
+        (LoadPhase::Done, tensor_bytes as u64, tensor_bytes as u64)
+    );
+    assert_eq!(weights.last().unwrap().done_bytes, tensor_bytes as u64);
+}
+
+#[test]
+fn loading_twice_gives_the_same_bits() {
+    let dir = TinyModel::qwen3().write();
+    let run = || logits_of(&*load(dir.path(), Device::Cpu).model, &[4, 8, 15, 16, 23, 42]);
+    assert_eq!(run(), run());
+}
+
+#[test]
+fn end_ids_come_from_the_first_file_that_has_them() {
+    let dir = TinyModel::llama().write();
+    let end_ids = || ModelFolder::open(dir.path()).unwrap().tokenizer().unwrap().end_ids().to_vec();
+    assert_eq!(end_ids(), [3, 4], "config.json");
+    fs::write(dir.path().join("generation_config.json"), r#"{"temperature": 0.6, "top_k": 20}"#).unwrap();
+    assert_eq!(end_ids(), [3, 4], "a generation config without ids");
+    fs::write(dir.path().join("generation_config.json"), r#"{"eos_token_id": 7, "top_p": 0.5}"#).unwrap();
+    assert_eq!(end_ids(), [7]);
+    let config = ModelFolder::open(dir.path()).unwrap().generation_config().unwrap();
+    assert_eq!((config.top_p, config.top_k, config.do_sample), (Some(0.5), None, None));
+
+    let mut model = TinyModel::llama();
+    model.config.as_object_mut().unwrap().remove("eos_token_id");
+    let dir = model.write();
+    let special = r#"{"eos_token": {"content": "<|im_end|>", "lstrip": false}}"#;
+    fs::write(dir.path().join("tokenizer_config.json"), special).unwrap();
+    let tokenizer = ModelFolder::open(dir.path()).unwrap().tokenizer().unwrap();
+    assert_eq!(tokenizer.end_ids(), [tokenizer.token_id("<|im_end|>").unwrap()]);
+}
+
+#[test]
+fn the_chat_template_file_goes_before_the_tokenizer_config() {
+    let dir = TinyModel::qwen3().write();
+    let template = || ModelFolder::open(dir.path()).unwrap().chat_template().unwrap();
+    assert_eq!(template(), None);
+
+    let config = json!({
+        "chat_template": [{"name": "tool_use", "template": "T"}, {"name": "default", "template": "D"}],
+        "bos_token": "<s>", "eos_token": {"content": "</s>", "special": true}, "pad_token": null,
+        "model_max_length": 5, "additional_special_tokens": ["<x>"],
+    });
+    fs::write(dir.path().join("tokenizer_config.json"), config.to_string()).unwrap();
+    let source = template().unwrap();
+    assert_eq!(source.template, "D");
+    assert_eq!(source.named, [("tool_use".to_owned(), "T".to_owned())]);
+    let special: Vec<_> = source.special_tokens.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    assert_eq!(special, [("bos_token", "<s>"), ("eos_token", "</s>")]);
+
+    fs::write(dir.path().join("chat_template.jinja"), "{{ messages }}\n").unwrap();
+    let source = template().unwrap();
+    assert_eq!((source.template.as_str(), source.named.len()), ("{{ messages }}\n", 0));
+    assert_eq!(source.special_tokens["eos_token"], "</s>");
+}
+
+#[test]
+fn the_pocket_model_loads_and_speaks() {
+    for_each_device(|device| {
+        let loaded = load(&pocket(), device);
+        let info = loaded.model.info();
+        assert_eq!((info.architecture.as_str(), info.num_layers, info.hidden_size), ("qwen3", 6, 256));
+        assert_eq!(loaded.tokenizer.end_ids(), [2039, 2037]);
+        assert!(loaded.chat_template.is_some());
+        let tokenizer = &loaded.tokenizer;
+        let mut ids = tokenizer
+            .encode_segments(&[
+                TextSegment::Template("<|im_start|>user\n"),
+                TextSegment::Content("Hello!"),
+                TextSegment::Template("<|im_end|>\n<|im_start|>assistant\n"),
+            ])
+            .unwrap();
+        let prompt = ids.len();
+        while ids.len() < prompt + 40 && !tokenizer.end_ids().contains(&ids[ids.len() - 1]) {
+            let row = logits_of(&*loaded.model, &ids).pop().unwrap();
+            ids.push((0..row.len()).max_by(|&a, &b| row[a].total_cmp(&row[b])).unwrap() as u32);
+        }
+        let reply = tokenizer.decode(&ids[prompt..], SpecialTokens::Skip);
+        assert_eq!(tokenizer.token_kind(ids[ids.len() - 1]), TokenKind::Special, "{reply:?} did not end");
+        assert!(reply.len() > 5 && reply.is_ascii(), "{reply:?}");
+        println!("{device}: {reply}");
+    });
+}

@@ -1,0 +1,72 @@
+//! No dense copy of a quantised weight remains: the process grows by the packed bytes and little more.
+//!
+//! The load is measured in a process of its own: memory that the writing of the model left in the allocator would be used again
+//! and hide a growth.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use common::{TinyModel, load_with};
+use lm_model::{Device, LoadOptions, WeightFormat};
+use safetensors::tensor::Dtype;
+use serde_json::json;
+
+const TEST: &str = "a_quantised_load_keeps_the_packed_bytes_only";
+/// Holds the model folder in the measuring process.
+const FOLDER: &str = "LM_MODEL_MEMORY_TEST_FOLDER";
+const SLACK: usize = 4 << 20;
+
+#[test]
+fn a_quantised_load_keeps_the_packed_bytes_only() {
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        return measure(Path::new(&folder));
+    }
+    if anonymous_bytes().is_none() {
+        println!("skipped: this system does not tell a process's anonymous memory");
+        return;
+    }
+    let dir = large_model().write();
+    let program = std::env::current_exe().expect("a running test has a path");
+    let output =
+        Command::new(program).args([TEST, "--exact", "--nocapture"]).env(FOLDER, dir.path()).output();
+    let output = output.expect("the test can run itself");
+    println!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "the measuring process failed");
+}
+
+fn measure(folder: &Path) {
+    let options =
+        LoadOptions { device: Device::Cpu, quantization: Some(WeightFormat::Q4), ..LoadOptions::default() };
+    // What a first load starts and keeps (threads, tables) is not what this is about.
+    drop(load_with(TinyModel::qwen3().write().path(), &options));
+    let before = anonymous_bytes().expect("it was told before");
+    let loaded = load_with(folder, &options);
+    let grown = anonymous_bytes().expect("it was told before").saturating_sub(before);
+    let info = loaded.model.info();
+    let (packed, dense) = (info.weight_bytes as usize, info.parameters as usize * 2);
+    println!("{} parameters, {packed} bytes packed, the process grew by {grown}", info.parameters);
+    assert!(dense > packed + 3 * SLACK, "the model is too small to tell");
+    assert!(grown + SLACK >= packed, "the measure does not see the weights");
+    assert!(grown <= packed + SLACK, "more than the packed bytes remains");
+}
+
+/// Bytes of memory in use that are no file's, where the system tells.
+fn anonymous_bytes() -> Option<usize> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("RssAnon:"))?;
+    line.split_whitespace().nth(1)?.parse::<usize>().ok().map(|kilobytes| kilobytes << 10)
+}
+
+/// About 16 million weights in bf16.
+fn large_model() -> TinyModel {
+    let mut model = TinyModel::qwen3();
+    for (key, size) in
+        [("hidden_size", 768), ("intermediate_size", 1536), ("head_dim", 128), ("num_attention_heads", 6)]
+    {
+        model.config[key] = json!(size);
+    }
+    TinyModel { dtype: Dtype::BF16, ..TinyModel::from_config(model.config) }
+}

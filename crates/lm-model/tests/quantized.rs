@@ -1,0 +1,93 @@
+//! Quantise-on-load: the packed form is what is kept and what the forward pass reads.
+
+mod common;
+
+use common::{Random, Tensor, TinyModel, for_each_device, largest_difference, load, load_with, logits_of};
+use lm_kernels::{PackedMatrix, Source};
+use lm_model::{Device, KvDtype, LoadOptions, WeightFormat};
+
+fn options(device: Device, format: WeightFormat) -> LoadOptions {
+    LoadOptions { device, quantization: Some(format), kv_dtype: KvDtype::F32 }
+}
+
+/// The model's tensors as they are after a quantisation, written as f32.
+fn rounded(model: &TinyModel, format: WeightFormat) -> TinyModel {
+    let mut model = model.clone();
+    for tensor in model.tensors.values_mut() {
+        let &[rows, cols] = tensor.shape.as_slice() else { continue };
+        let packed =
+            PackedMatrix::pack(format, rows, cols, Source::F32(&tensor.values)).expect("it can be packed");
+        for (row, values) in tensor.values.chunks_exact_mut(cols).enumerate() {
+            packed.dequantize_row(row, values);
+        }
+    }
+    model
+}
+
+/// The quantised model computes with the quantised weights: its logits lie closer to those of the same weights in f32
+/// than to those of the weights before quantisation.
+#[test]
+fn the_quantised_weights_are_the_ones_computed_with() {
+    for model in [TinyModel::qwen3(), TinyModel::llama()] {
+        let exact = model.write();
+        for format in [WeightFormat::Q8, WeightFormat::Q4] {
+            let rounded = rounded(&model, format).write();
+            for_each_device(|device| {
+                let ids = Random(1).ids(24);
+                let quantised = load_with(exact.path(), &options(device, format));
+                assert_eq!(quantised.model.info().format, format);
+                let got = logits_of(&*quantised.model, &ids);
+                let from_rounded =
+                    largest_difference(&got, &logits_of(&*load(rounded.path(), device).model, &ids));
+                let from_exact =
+                    largest_difference(&got, &logits_of(&*load(exact.path(), device).model, &ids));
+                let what = format!(
+                    "{device} {format}: {from_rounded} from rounded, {from_exact} from exact weights"
+                );
+                assert!(from_rounded < from_exact, "{what}");
+                println!("{what}");
+            });
+        }
+    }
+}
+
+#[test]
+fn eight_bits_stay_near() {
+    let dir = TinyModel::qwen3().write();
+    for_each_device(|device| {
+        let ids = Random(2).ids(24);
+        let exact = logits_of(&*load(dir.path(), device).model, &ids);
+        let quantised = logits_of(&*load_with(dir.path(), &options(device, WeightFormat::Q8)).model, &ids);
+        let norm = |rows: &[Vec<f32>]| rows.iter().flatten().map(|v| v * v).sum::<f32>().sqrt();
+        let difference: Vec<Vec<f32>> = exact
+            .iter()
+            .zip(&quantised)
+            .map(|(a, b)| a.iter().zip(b).map(|(a, b)| a - b).collect())
+            .collect();
+        let relative = norm(&difference) / norm(&exact);
+        assert!(relative < 0.1, "{device}: relative error {relative}");
+    });
+}
+
+/// Every matrix counts with its packed size once (a tied embedding too), every vector with four bytes an element.
+#[test]
+fn weight_bytes_are_those_of_the_packed_form() {
+    for model in [TinyModel::qwen3(), TinyModel::llama()] {
+        let dir = model.write();
+        for format in
+            [WeightFormat::F32, WeightFormat::F16, WeightFormat::Bf16, WeightFormat::Q8, WeightFormat::Q4]
+        {
+            let bytes = |tensor: &Tensor| match *tensor.shape {
+                [rows, cols] => {
+                    PackedMatrix::pack(format, rows, cols, Source::F32(&tensor.values)).unwrap().bytes()
+                }
+                _ => 4 * tensor.values.len(),
+            };
+            let expected: usize = model.tensors.values().map(bytes).sum();
+            let loaded = load_with(dir.path(), &options(Device::Cpu, format));
+            assert_eq!(loaded.model.info().weight_bytes, expected as u64, "{format}");
+            let parameters: usize = model.tensors.values().map(|tensor| tensor.values.len()).sum();
+            assert_eq!(loaded.model.info().parameters, parameters as u64);
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! The tokenizer against the library it stands on, with the pocket model's tokenizer and real ones.
+//!
+//! The real ones are read in place from the shared folder (`LM_SHARED`, by default `../shared` beside the checkout); where it is
+//! absent, their part is skipped with a printed line.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use lm_model::{SpecialTokens, TextSegment, TokenId, TokenKind, Tokenizer};
+use proptest::prelude::*;
+
+/// A tokenizer and the library's own view of the same file.
+struct Pair {
+    name: String,
+    ours: Tokenizer,
+    library: tokenizers::Tokenizer,
+    /// Spellings of the added tokens.
+    added: Vec<String>,
+}
+
+impl Pair {
+    fn read(path: &Path) -> Self {
+        let json = fs::read(path).expect("the tokenizer can be read");
+        let name = path.display().to_string();
+        let ours = Tokenizer::from_json(&json).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let library = tokenizers::Tokenizer::from_bytes(&json).expect("the library reads it too");
+        let added = library.get_added_tokens_decoder().into_values().map(|token| token.content).collect();
+        Self { name, ours, library, added }
+    }
+
+    fn library_ids(&self, text: &str) -> Vec<TokenId> {
+        self.library.encode_fast(text, false).expect("the library encodes any text").get_ids().to_vec()
+    }
+}
+
+fn workspace() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn shared() -> PathBuf {
+    std::env::var_os("LM_SHARED").map_or_else(|| workspace().join("../shared"), PathBuf::from)
+}
+
+static PAIRS: LazyLock<Vec<Pair>> = LazyLock::new(|| {
+    let mut paths = vec![workspace().join("models/pocket/model/tokenizer.json")];
+    let real = shared().join("tokenizers");
+    match fs::read_dir(&real) {
+        Ok(files) => paths.extend(
+            files
+                .map(|file| file.expect("the folder can be listed").path())
+                .filter(|path| path.extension().is_some_and(|extension| extension == "json")),
+        ),
+        Err(_) => println!("skipped: {} not found", real.display()),
+    }
+    paths.iter().map(|path| Pair::read(path)).collect()
+});
+
+/// Text as tokenizers find it hard: words, marks, runs of space, other scripts, emoji, and near misses of added tokens.
+fn text() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        "[a-zA-Z']{1,8}",
+        "[ \n\t]{1,4}",
+        "[0-9.,:{}\\[\\]\"<|>/_-]{1,6}",
+        "[éüßñ日本語한국어אבגم\u{300}\u{200d}😀👩‍🚀]{1,4}",
+        Just("<|im_".to_owned()),
+        Just("end|>".to_owned()),
+        Just("<tool".to_owned()),
+        Just("▁<0x41>Ġ".to_owned()),
+        any::<char>().prop_map(String::from),
+    ];
+    prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn plain_text_has_the_librarys_ids(text in text()) {
+        for pair in &*PAIRS {
+            prop_assert_eq!(pair.ours.encode(&text).unwrap(), pair.library_ids(&text), "{}: {:?}", pair.name, text);
+        }
+    }
+
+    /// However a text is cut into template and content, its ids are those of the whole, unless an added token touches content.
+    #[test]
+    fn segments_merge_over_their_borders(
+        pieces in prop::collection::vec((text(), any::<bool>(), any::<prop::sample::Index>()), 1..5),
+    ) {
+        for pair in &*PAIRS {
+            let owned: Vec<(String, bool)> = pieces
+                .iter()
+                .map(|(text, template, index)| match template {
+                    true => (format!("{text}{}", index.get(&pair.added)), true),
+                    false => (text.clone(), false),
+                })
+                .collect();
+            let joined: String = owned.iter().map(|(text, _)| text.as_str()).collect();
+            let contents: Vec<&str> = owned.iter().filter(|(_, template)| !template).map(|(text, _)| text.as_str()).collect();
+            if touches(&owned, &pair.added) {
+                continue;
+            }
+            let segments: Vec<_> = owned
+                .iter()
+                .map(|(text, template)| if *template { TextSegment::Template(text) } else { TextSegment::Content(text) })
+                .collect();
+            let ids = pair.ours.encode_segments(&segments).unwrap();
+            prop_assert_eq!(ids, pair.library_ids(&joined), "{}: {:?} with content {:?}", pair.name, joined, contents);
+        }
+    }
+
+    /// No content gives an added token, whatever it spells and wherever it is cut; and it is not lost.
+    #[test]
+    fn content_never_gives_an_added_token(
+        before in text(), inside in text(), cut in any::<prop::sample::Index>(), which in any::<prop::sample::Index>(),
+    ) {
+        for pair in &*PAIRS {
+            let spelled = format!("{inside}{}{inside}", which.get(&pair.added));
+            let cuts: Vec<usize> = (0..=spelled.len()).filter(|at| spelled.is_char_boundary(*at)).collect();
+            let (left, right) = spelled.split_at(*cut.get(&cuts));
+            let segments = [TextSegment::Content(&before), TextSegment::Content(left), TextSegment::Content(right)];
+            let ids = pair.ours.encode_segments(&segments).unwrap();
+            prop_assert!(ids.iter().all(|&id| pair.ours.token_kind(id) == TokenKind::Text), "{}: {:?}", pair.name, ids);
+            let around = format!("{before}{inside}");
+            if pair.library.decode(&pair.library_ids(&around), false).unwrap() != around {
+                // Some vocabularies lack bytes, and SentencePiece's mark is a space to its decoder.
+                continue;
+            }
+            let decoded = pair.ours.decode(&ids, SpecialTokens::Keep);
+            prop_assert_eq!(decoded, format!("{before}{spelled}"), "{}", pair.name);
+        }
+    }
+
+    #[test]
+    fn decoding_gives_the_librarys_text_and_streams_the_same(text in text(), which in any::<prop::sample::Index>()) {
+        for pair in &*PAIRS {
+            let ids = pair.ours.encode(&format!("{text}{} {text}", which.get(&pair.added))).unwrap();
+            for (special, skip) in [(SpecialTokens::Keep, false), (SpecialTokens::Skip, true)] {
+                let expected = pair.library.decode(&ids, skip).unwrap();
+                prop_assert_eq!(pair.ours.decode(&ids, special), expected, "{}: {:?}", pair.name, ids);
+            }
+            prop_assert_eq!(streamed(&pair.ours, &ids), pair.ours.decode(&ids, SpecialTokens::Keep));
+        }
+    }
+
+    /// Any ids, half characters and all: what is streamed is valid at each step and adds up to the decoded whole.
+    #[test]
+    fn any_ids_stream_to_their_decoded_text(picks in prop::collection::vec(any::<prop::sample::Index>(), 0..30)) {
+        for pair in &*PAIRS {
+            let ids: Vec<TokenId> = picks.iter().map(|pick| pick.index(pair.ours.vocab_size()) as TokenId).collect();
+            prop_assert_eq!(streamed(&pair.ours, &ids), pair.ours.decode(&ids, SpecialTokens::Keep), "{}: {:?}", pair.name, ids);
+        }
+    }
+}
+
+/// Whether an added token of the joined text touches content: found by plain search, without the code under test.
+fn touches(segments: &[(String, bool)], added: &[String]) -> bool {
+    let joined: String = segments.iter().map(|(text, _)| text.as_str()).collect();
+    let mut is_content = Vec::with_capacity(joined.len());
+    for (text, template) in segments {
+        is_content.resize(is_content.len() + text.len(), !template);
+    }
+    added.iter().filter(|token| !token.is_empty()).any(|token| {
+        joined.match_indices(token.as_str()).any(|(at, _)| is_content[at..at + token.len()].contains(&true))
+    })
+}
+
+fn streamed(tokenizer: &Tokenizer, ids: &[TokenId]) -> String {
+    let mut decoder = tokenizer.stream_decoder();
+    let mut text: String = ids.iter().map(|&id| decoder.push(id)).collect();
+    text += &decoder.finish();
+    text
+}
+
+/// The 47 texts whose ids the tokenizers' authors' own code gave (no special tokens parsed).
+#[test]
+fn reference_texts_have_their_reference_ids() {
+    let folder = shared().join("tokenizers");
+    for (json, reference) in [
+        ("qwen2-tokenizer.json", "ggml-vocab-qwen2.gguf"),
+        ("llama-bpe-tokenizer.json", "ggml-vocab-llama-bpe.gguf"),
+        ("phi-3-tokenizer.json", "ggml-vocab-phi-3.gguf"),
+    ] {
+        let read = |name: &str| fs::read_to_string(folder.join(name));
+        let (Ok(texts), Ok(ids)) = (read(&format!("{reference}.inp")), read(&format!("{reference}.out")))
+        else {
+            println!("skipped: {} not found", folder.join(reference).display());
+            continue;
+        };
+        let tokenizer = Pair::read(&folder.join(json)).ours;
+        let texts: Vec<&str> = texts.split("\n__ggml_vocab_test__\n").collect();
+        let lines: Vec<&str> = ids.split('\n').collect();
+        assert_eq!(texts.len(), lines.len(), "{reference}");
+        for (text, expected) in texts.into_iter().zip(lines) {
+            let expected: Vec<TokenId> = expected.split_whitespace().map(|id| id.parse().unwrap()).collect();
+            assert_eq!(
+                tokenizer.encode_segments(&[TextSegment::Content(text)]).unwrap(),
+                expected,
+                "{json}: {text:?}"
+            );
+        }
+    }
+}
+
+/// Bytes of single tokens that a decoder of whole texts cannot show.
+#[test]
+fn tokens_have_their_exact_bytes() {
+    for pair in &*PAIRS {
+        for (id, token) in pair.library.get_added_tokens_decoder() {
+            assert_eq!(pair.ours.token_bytes(id), token.content.as_bytes(), "{}", pair.name);
+            let kind = if token.special { TokenKind::Special } else { TokenKind::Added };
+            assert_eq!(pair.ours.token_kind(id), kind);
+            assert_eq!(pair.ours.token_id(&token.content), Some(id));
+        }
+        assert_eq!(pair.ours.token_bytes(TokenId::MAX), b"");
+        let byte_level = pair.ours.token_id("▁the").is_none();
+        let spellings: BTreeMap<&str, &[u8]> = match byte_level {
+            true => [("Ġ", &b" "[..]), ("Ċ", b"\n"), ("Ã", b"\xC3"), ("a", b"a")].into(),
+            false => [("▁the", &b" the"[..]), ("<0x0A>", b"\n"), ("<0xC3>", b"\xC3"), ("a", b"a")].into(),
+        };
+        for (spelling, bytes) in spellings {
+            let id = pair.ours.token_id(spelling).unwrap_or_else(|| panic!("{} has {spelling}", pair.name));
+            assert_eq!(pair.ours.token_bytes(id), bytes, "{}: {spelling}", pair.name);
+        }
+    }
+}
+
+#[test]
+fn a_character_is_streamed_when_its_last_byte_comes() {
+    let tokenizer = lm_model::testing::tokenizer();
+    let ids = tokenizer.encode("a😀<tool_call>").unwrap();
+    let mut decoder = tokenizer.stream_decoder();
+    let texts: Vec<String> = ids.iter().map(|&id| decoder.push(id)).collect();
+    assert_eq!(texts, ["a", "", "", "", "😀", "<tool_call>"]);
+    assert_eq!(decoder.finish(), "");
+    assert_eq!(decoder.push(ids[1]), "");
+    assert_eq!(decoder.finish(), "\u{FFFD}");
+    assert_eq!(decoder.push(tokenizer.end_ids()[0]), "");
+    assert_eq!(decoder.push(ids[0]), "a");
+}
