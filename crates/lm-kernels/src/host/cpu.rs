@@ -5,6 +5,9 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
+#[cfg(target_arch = "x86_64")]
+use super::lanes::{Avx2, Avx512};
+use super::lanes::{F32x16, Lanes};
 use crate::{Error, Result};
 
 /// The environment variable that forces an [`Isa`].
@@ -78,10 +81,10 @@ impl Isa {
     ///
     /// # Panics
     /// When this processor lacks it, which only a test that names it can bring about.
-    pub(crate) fn run<K: Kernel>(self, kernel: K) -> K::Output {
+    pub(super) fn run<K: Kernel>(self, kernel: K) -> K::Output {
         assert!(self <= Isa::best(), "this processor cannot run {self} kernels");
         match self {
-            Isa::Scalar => kernel.run(),
+            Isa::Scalar => kernel.run::<F32x16>(),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `best` has found the features, as asserted above.
             Isa::Avx2 => unsafe { run_avx2(kernel) },
@@ -96,26 +99,26 @@ impl Isa {
 
 /// A piece of work over slices, written once and compiled for every [`Isa`].
 ///
-/// `run` and all that it calls in its loops must be `#[inline(always)]`: only code inlined into the function that
-/// carries the target features is compiled with them. A hand-written kernel for one instruction set goes in beside
-/// this, by a match on the `Isa` where the kernel is built.
-pub(crate) trait Kernel {
+/// `run` and all that it calls in its loops must be `#[inline(always)]`: only code inlined into the function that carries the
+/// target features is compiled with them. A kernel that only one instruction set has goes in beside this, by a match on the
+/// `Isa` where the work is handed out.
+pub(super) trait Kernel {
     /// What the work yields.
     type Output;
-    /// Does the work.
-    fn run(self) -> Self::Output;
+    /// Does the work, with floats in the registers of `V`.
+    fn run<V: Lanes>(self) -> Self::Output;
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,f16c")]
 fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
-    kernel.run()
+    kernel.run::<Avx2>()
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c")]
 fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
-    kernel.run()
+    kernel.run::<Avx512>()
 }
 
 impl fmt::Display for Isa {

@@ -9,6 +9,7 @@ mod activation;
 mod attention;
 mod cpu;
 mod lanes;
+pub mod limits;
 mod linear;
 mod norm;
 mod pack;
@@ -17,6 +18,8 @@ mod pool;
 mod ragged;
 mod rope;
 mod split;
+#[cfg(test)]
+mod testing;
 
 pub use activation::swiglu;
 pub use attention::{AttentionSpec, attention};

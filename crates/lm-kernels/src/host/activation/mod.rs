@@ -1,7 +1,7 @@
 //! The gated activation of a decoder's MLP.
 
 use super::cpu::{Isa, Kernel};
-use super::lanes::exp;
+use super::lanes::{Lanes, exp};
 use super::pool::Pool;
 use super::split::for_each_chunk;
 
@@ -49,7 +49,7 @@ impl Kernel for SwiGlu<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<V: Lanes>(self) {
         for ((gate, up), y) in self.gate.iter().zip(self.up).zip(self.y) {
             *y = gate / (1.0 + exp(-gate)) * up;
         }

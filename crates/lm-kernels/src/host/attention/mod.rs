@@ -4,10 +4,13 @@
 //! and never repeated. Pages are gone through in order with a running maximum (online softmax): a row's result depends on
 //! the slots it sees and on their places in their pages alone, and not on how the prompt was cut into calls.
 
+#[cfg(test)]
+mod tests;
+
 use std::ops::Range;
 
 use super::cpu::{Isa, Kernel};
-use super::lanes::{F32x16, LANES, add_scaled, dot, exp, f16_to_f32};
+use super::lanes::{Lanes, add_scaled, dot, exp};
 use super::pages::{PAGE_LEN, PagedLayer, Storage};
 use super::pool::Pool;
 use super::ragged::{RaggedLayout, SequenceLayout};
@@ -117,21 +120,22 @@ struct Attend<'a, E> {
 /// An element type of pages.
 trait Element: Copy {
     /// The elements as singles, in `scratch` where they are not singles already.
-    fn widen<'a>(page: &'a [Self], scratch: &'a mut [f32]) -> &'a [f32];
+    fn widen<'a, V: Lanes>(page: &'a [Self], scratch: &'a mut [f32]) -> &'a [f32];
 }
 
 impl Element for f32 {
     #[inline(always)]
-    fn widen<'a>(page: &'a [f32], _: &'a mut [f32]) -> &'a [f32] {
+    fn widen<'a, V: Lanes>(page: &'a [f32], _: &'a mut [f32]) -> &'a [f32] {
         page
     }
 }
 
 impl Element for u16 {
     #[inline(always)]
-    fn widen<'a>(page: &'a [u16], scratch: &'a mut [f32]) -> &'a [f32] {
-        for (out, &bits) in scratch.iter_mut().zip(page) {
-            *out = f16_to_f32(bits);
+    fn widen<'a, V: Lanes>(page: &'a [u16], scratch: &'a mut [f32]) -> &'a [f32] {
+        // A page has 32 slots, so that its elements are a multiple of 16 whatever the size of a head.
+        for (out, bits) in scratch.as_chunks_mut().0.iter_mut().zip(page.as_chunks().0) {
+            *out = V::load_f16(bits).to_array();
         }
         scratch
     }
@@ -148,7 +152,7 @@ impl<E: Element> Kernel for Attend<'_, E> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<V: Lanes>(self) {
         let Attend { mut task, pages, k, v } = self;
         let (head_dim, group) = (task.spec.head_dim, task.spec.num_heads / task.spec.num_kv_heads);
         let visible: Vec<Range<usize>> = (0..task.out.rows())
@@ -162,8 +166,8 @@ impl<E: Element> Kernel for Attend<'_, E> {
         (0..task.out.rows()).for_each(|row| task.out.row(row).fill(0.0));
         for page in first_page..end_page {
             let start = pages.slot(task.sequence.block_table[page], task.kv_head, 0);
-            let keys = E::widen(&k[start..start + page_len], &mut k_scratch);
-            let values = E::widen(&v[start..start + page_len], &mut v_scratch);
+            let keys = E::widen::<V>(&k[start..start + page_len], &mut k_scratch);
+            let values = E::widen::<V>(&v[start..start + page_len], &mut v_scratch);
             for (row, visible) in visible.iter().enumerate() {
                 let slots = visible.start.max(page * PAGE_LEN)..visible.end.min((page + 1) * PAGE_LEN);
                 if slots.is_empty() {
@@ -174,7 +178,7 @@ impl<E: Element> Kernel for Attend<'_, E> {
                     let query = task.query(row, head);
                     let out = &mut task.out.row(row)[head * head_dim..(head + 1) * head_dim];
                     let running = &mut running[row * group + head];
-                    running.add_page(query, task.spec.scale, keys, values, slots.clone(), out);
+                    running.add_page::<V>(query, task.spec.scale, keys, values, slots.clone(), out);
                 }
             }
         }
@@ -198,7 +202,7 @@ impl<'a> Task<'a> {
 impl Running {
     /// Adds the slots of one page: `out` is the sum of values weighted by `exp(score - max)`, `self.sum` that of the weights.
     #[inline(always)]
-    fn add_page(
+    fn add_page<V: Lanes>(
         &mut self,
         query: &[f32],
         scale: f32,
@@ -214,23 +218,22 @@ impl Running {
         };
         let mut scores = [f32::NEG_INFINITY; PAGE_LEN];
         for s in slots.clone() {
-            scores[s] = dot(query, &keys[slot(keys, s)]) * scale;
+            scores[s] = dot::<V>(query, &keys[slot(keys, s)]) * scale;
         }
         let max = scores.iter().fold(self.max, |max, &score| max.max(score));
-        let weights = scores.map(|score| exp(score - max));
+        let mut weights = [0.0; PAGE_LEN];
+        for (weight, score) in weights.iter_mut().zip(&scores) {
+            *weight = exp(score - max);
+        }
         let correction = exp(self.max - max);
-        let halves = [0, LANES].map(|first| {
-            let mut half = F32x16::ZERO;
-            half.0.copy_from_slice(&weights[first..first + LANES]);
-            half
-        });
-        self.sum = self.sum.mul_add(correction, halves[0].zip(halves[1], |a, b| a + b).sum());
+        let sum = dot::<V>(&weights, &[1.0; PAGE_LEN]);
+        self.sum = self.sum.mul_add(correction, sum);
         self.max = max;
         if correction != 1.0 {
             out.iter_mut().for_each(|out| *out *= correction);
         }
         for s in slots {
-            add_scaled(out, weights[s], &values[slot(values, s)]);
+            add_scaled::<V>(out, weights[s], &values[slot(values, s)]);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Activations in the form that a weight format multiplies with.
 
 use super::super::cpu::{Isa, Kernel};
+use super::super::lanes::Lanes;
 use super::super::pack::{BLOCK, round};
 use super::super::pool::Pool;
 use super::super::split::for_each_chunk;
@@ -80,7 +81,7 @@ impl<A: Activation, const M: usize> Kernel for FillPanel<'_, A, M> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<V: Lanes>(self) {
         for (member, row) in self.x.chunks_exact(self.cols).enumerate() {
             for (out, x) in self.out.iter_mut().zip(row.chunks(A::COLUMNS)) {
                 out[member] = A::new(x);

@@ -5,10 +5,12 @@
 //! number of activation rows nor the threads nor the vector width can change its bits.
 
 mod activations;
+#[cfg(test)]
+mod tests;
 mod weights;
 
 use super::cpu::{Isa, Kernel};
-use super::lanes::{F32x16, LANES};
+use super::lanes::{LANES, Lanes};
 use super::pack::{PackedMatrix, Units};
 use super::pool::Pool;
 use super::split::{Block, for_each_column_block};
@@ -85,7 +87,7 @@ impl Layer<'_> {
         for_each_column_block(self.pool, y, self.rows, TILES * LANES, |y| {
             let first = y.columns().start / LANES * depth;
             let units = &units[first..first + y.columns().len().div_ceil(LANES) * depth];
-            self.isa.run(TileGroup::<W, M> { units, depth, x: &x, m: self.m, y });
+            self.isa.run(TileGroup { units, depth, x: &x, m: self.m, y });
         });
     }
 }
@@ -104,21 +106,28 @@ impl<W: Weights, const M: usize> Kernel for TileGroup<'_, W, M> {
     type Output = ();
 
     #[inline(always)]
-    fn run(mut self) {
+    fn run<V: Lanes>(mut self) {
         for panel in 0..self.m.div_ceil(M) {
             let x = &self.x[panel * self.depth..(panel + 1) * self.depth];
             for tile in 0..self.y.columns().len().div_ceil(LANES) {
                 let units = &self.units[tile * self.depth..(tile + 1) * self.depth];
-                let mut sums = [F32x16::ZERO; M];
-                for (unit, x) in units.iter().zip(x) {
-                    unit.multiply(x, &mut sums);
-                }
-                for (row, sums) in (panel * M..self.m).zip(&sums) {
-                    let y = &mut self.y.row(row)[tile * LANES..];
-                    let width = y.len().min(LANES);
-                    y[..width].copy_from_slice(&sums.0[..width]);
+                let sums = multiply_tile::<V, W, M>(units, x);
+                for (row, sums) in (panel * M..self.m).zip(sums) {
+                    for (y, sum) in self.y.row(row)[tile * LANES..].iter_mut().zip(&sums.to_array()) {
+                        *y = *sum;
+                    }
                 }
             }
         }
     }
+}
+
+/// Sixteen rows of weights times `M` rows of activations.
+#[inline(always)]
+fn multiply_tile<V: Lanes, W: Weights, const M: usize>(units: &[W], x: &[[W::Activation; M]]) -> [V; M] {
+    let mut sums = [V::splat(0.0); M];
+    for (unit, x) in units.iter().zip(x) {
+        unit.multiply(x, &mut sums);
+    }
+    sums
 }

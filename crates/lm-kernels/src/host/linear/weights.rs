@@ -1,6 +1,6 @@
 //! How one unit of packed weights is multiplied, by format.
 
-use super::super::lanes::{F32x16, LANES, bf16_to_f32, f16_to_f32};
+use super::super::lanes::{LANES, Lanes};
 use super::super::pack::{BLOCK, Bf16Unit, Block, F16Unit, Q4Block, Q8Block};
 use super::activations::{Activation, QuantizedBlock};
 
@@ -11,7 +11,7 @@ pub(super) trait Weights: Copy + Sync {
     /// What the activations of these columns become.
     type Activation: Activation;
     /// Adds the products with `M` rows of activations to their sums.
-    fn multiply<const M: usize>(&self, x: &[Self::Activation; M], sums: &mut [F32x16; M]);
+    fn multiply<V: Lanes, const M: usize>(&self, x: &[Self::Activation; M], sums: &mut [V; M]);
 }
 
 impl Weights for [f32; LANES] {
@@ -19,8 +19,8 @@ impl Weights for [f32; LANES] {
     type Activation = f32;
 
     #[inline(always)]
-    fn multiply<const M: usize>(&self, x: &[f32; M], sums: &mut [F32x16; M]) {
-        multiply_column(F32x16(*self), x, sums);
+    fn multiply<V: Lanes, const M: usize>(&self, x: &[f32; M], sums: &mut [V; M]) {
+        multiply_column(V::load(self), x, sums);
     }
 }
 
@@ -29,8 +29,8 @@ impl Weights for F16Unit {
     type Activation = f32;
 
     #[inline(always)]
-    fn multiply<const M: usize>(&self, x: &[f32; M], sums: &mut [F32x16; M]) {
-        multiply_column(F32x16(self.0.map(f16_to_f32)), x, sums);
+    fn multiply<V: Lanes, const M: usize>(&self, x: &[f32; M], sums: &mut [V; M]) {
+        multiply_column(V::load_f16(&self.0), x, sums);
     }
 }
 
@@ -39,8 +39,8 @@ impl Weights for Bf16Unit {
     type Activation = f32;
 
     #[inline(always)]
-    fn multiply<const M: usize>(&self, x: &[f32; M], sums: &mut [F32x16; M]) {
-        multiply_column(F32x16(self.0.map(bf16_to_f32)), x, sums);
+    fn multiply<V: Lanes, const M: usize>(&self, x: &[f32; M], sums: &mut [V; M]) {
+        multiply_column(V::load_bf16(&self.0), x, sums);
     }
 }
 
@@ -49,7 +49,7 @@ impl Weights for Q8Block {
     type Activation = QuantizedBlock;
 
     #[inline(always)]
-    fn multiply<const M: usize>(&self, x: &[QuantizedBlock; M], sums: &mut [F32x16; M]) {
+    fn multiply<V: Lanes, const M: usize>(&self, x: &[QuantizedBlock; M], sums: &mut [V; M]) {
         multiply_block(self, x, sums);
     }
 }
@@ -59,31 +59,27 @@ impl Weights for Q4Block {
     type Activation = QuantizedBlock;
 
     #[inline(always)]
-    fn multiply<const M: usize>(&self, x: &[QuantizedBlock; M], sums: &mut [F32x16; M]) {
+    fn multiply<V: Lanes, const M: usize>(&self, x: &[QuantizedBlock; M], sums: &mut [V; M]) {
         multiply_block(self, x, sums);
     }
 }
 
 #[inline(always)]
-fn multiply_column<const M: usize>(w: F32x16, x: &[f32; M], sums: &mut [F32x16; M]) {
+fn multiply_column<V: Lanes, const M: usize>(w: V, x: &[f32; M], sums: &mut [V; M]) {
     for (x, sum) in x.iter().zip(sums) {
-        *sum = w.mul_add(F32x16::splat(*x), *sum);
+        *sum = w.mul_add(V::splat(*x), *sum);
     }
 }
 
-/// `sum += (Σ w·x) · (w's scale · x's scale)`, the sum of the integers exact.
+/// `sum += (Σ w·x) · (w's scale · x's scale)`; the sum of the integers, at most 32 · 127 · 127, is exact.
 #[inline(always)]
-fn multiply_block<B: Block, const M: usize>(w: &B, x: &[QuantizedBlock; M], sums: &mut [F32x16; M]) {
-    let (quants, scales) = (w.quants(), w.scales());
+fn multiply_block<V: Lanes, B: Block, const M: usize>(w: &B, x: &[QuantizedBlock; M], sums: &mut [V; M]) {
+    let (quants, scales) = (w.quants(), V::load_f16(w.scales()));
     for (x, sum) in x.iter().zip(sums) {
-        let mut dot = [0_i32; LANES];
+        let mut dot = V::zeros();
         for (pair, x) in quants.iter().zip(&x.pairs) {
-            for lane in 0..LANES {
-                let products = [0, 1].map(|j| i32::from(pair[2 * lane + j]) * i32::from(x[j]));
-                dot[lane] += products[0] + products[1];
-            }
+            dot = V::add_pairs(dot, pair, *x);
         }
-        let scale = scales.zip(F32x16::splat(x.scale), |w, x| w * x);
-        *sum = F32x16(dot.map(|dot| dot as f32)).mul_add(scale, *sum);
+        *sum = V::from_ints(dot).mul_add(scales.mul(V::splat(x.scale)), *sum);
     }
 }

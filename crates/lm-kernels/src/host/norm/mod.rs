@@ -1,7 +1,7 @@
 //! Normalisation of rows.
 
 use super::cpu::{Isa, Kernel};
-use super::lanes::dot;
+use super::lanes::{Lanes, dot};
 use super::pool::Pool;
 use super::split::for_each_chunk;
 
@@ -53,10 +53,10 @@ impl Kernel for Rows<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<V: Lanes>(self) {
         let width = self.weight.len();
         for (x, y) in self.x.chunks_exact(width).zip(self.y.chunks_exact_mut(width)) {
-            let scale = 1.0 / (dot(x, x) / width as f32 + self.eps).sqrt();
+            let scale = 1.0 / (dot::<V>(x, x) / width as f32 + self.eps).sqrt();
             for ((x, weight), y) in x.iter().zip(self.weight).zip(y) {
                 *y = x * scale * weight;
             }

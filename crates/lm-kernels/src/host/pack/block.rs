@@ -5,7 +5,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::super::lanes::{F32x16, LANES, f16_to_f32};
+use super::super::lanes::{F32x16, LANES, Lanes, f16_to_f32};
 
 /// Columns of a block.
 pub(in crate::host) const BLOCK: usize = 32;
@@ -17,8 +17,8 @@ pub(in crate::host) type Quants = [[i16; 2 * LANES]; BLOCK / 2];
 pub(in crate::host) trait Block: Pod {
     /// The integers.
     fn quants(&self) -> Quants;
-    /// Each row's scale.
-    fn scales(&self) -> F32x16;
+    /// Each row's scale, as the bits of a half.
+    fn scales(&self) -> &[u16; LANES];
     /// Puts together a block.
     fn new(quants: &Quants, scales: [u16; LANES]) -> Self;
     /// Finds scales (as bits of halves) and integers for the values in `x`, column by column.
@@ -54,12 +54,18 @@ unsafe impl Pod for Q4Block {}
 impl Block for Q8Block {
     #[inline(always)]
     fn quants(&self) -> Quants {
-        self.quants.map(|pair| pair.map(i16::from))
+        let mut out = [[0; 2 * LANES]; BLOCK / 2];
+        for (out, pair) in out.iter_mut().zip(&self.quants) {
+            for (out, quant) in out.iter_mut().zip(pair) {
+                *out = i16::from(*quant);
+            }
+        }
+        out
     }
 
     #[inline(always)]
-    fn scales(&self) -> F32x16 {
-        F32x16(self.scales.map(f16_to_f32))
+    fn scales(&self) -> &[u16; LANES] {
+        &self.scales
     }
 
     #[inline(always)]
@@ -82,15 +88,17 @@ impl Block for Q4Block {
         let mut out = [[0; 2 * LANES]; BLOCK / 2];
         let (low, high) = out.split_at_mut(BLOCK / 4);
         for ((low, high), bytes) in low.iter_mut().zip(high).zip(&self.quants) {
-            *low = bytes.map(|byte| i16::from(byte & 15) - 8);
-            *high = bytes.map(|byte| i16::from(byte >> 4) - 8);
+            for ((low, high), byte) in low.iter_mut().zip(high).zip(bytes) {
+                *low = i16::from(byte & 15) - 8;
+                *high = i16::from(byte >> 4) - 8;
+            }
         }
         out
     }
 
     #[inline(always)]
-    fn scales(&self) -> F32x16 {
-        F32x16(self.scales.map(f16_to_f32))
+    fn scales(&self) -> &[u16; LANES] {
+        &self.scales
     }
 
     #[inline(always)]

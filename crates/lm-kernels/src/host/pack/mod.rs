@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use half::bf16;
 
 use super::cpu::{Isa, Kernel};
-use super::lanes::{F32x16, LANES, bf16_to_f32, f16_to_f32, f32_to_f16};
+use super::lanes::{F32x16, LANES, Lanes, bf16_to_f32, f16_to_f32, f32_to_f16};
 use super::pool::Pool;
 use super::split::for_each_chunk;
 use crate::{Error, Result};
@@ -249,7 +249,7 @@ fn fill<U>(out: &mut [f32], units: &[U], read: impl Fn(&U) -> f32) {
 
 fn fill_blocks<B: Block>(out: &mut [f32], blocks: &[B], lane: usize) {
     for (out, block) in out.chunks_mut(BLOCK).zip(blocks) {
-        let (quants, scale) = (block.quants(), block.scales().0[lane]);
+        let (quants, scale) = (block.quants(), f16_to_f32(block.scales()[lane]));
         for (column, out) in out.iter_mut().enumerate() {
             *out = scale * f32::from(quants[column / 2][2 * lane + column % 2]);
         }
@@ -284,7 +284,7 @@ impl Kernel for PackTile<'_> {
     type Output = std::result::Result<(), Unfit>;
 
     #[inline(always)]
-    fn run(self) -> Self::Output {
+    fn run<V: Lanes>(self) -> Self::Output {
         match self.format {
             WeightFormat::F32 => self.floats(|x, out: &mut [f32; LANES]| *out = x.0, |_| true),
             WeightFormat::F16 => {

@@ -1,6 +1,7 @@
 //! Rotary positions.
 
 use super::cpu::{Isa, Kernel};
+use super::lanes::Lanes;
 use super::pool::Pool;
 use super::split::for_each_chunk;
 
@@ -78,7 +79,7 @@ impl Kernel for Rotate<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<V: Lanes>(self) {
         let width = self.x.len() / self.positions.len();
         let pairs = self.table.inv_freq.len();
         let (mut sin, mut cos) = (vec![0.0; pairs], vec![0.0; pairs]);

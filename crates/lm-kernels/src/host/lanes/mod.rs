@@ -1,58 +1,54 @@
 //! Sixteen floats side by side, and the few functions that kernels need of them.
 //!
-//! The lanes fix the order of every sum, so that wider registers cannot change a bit: sixteen floats are one AVX-512
-//! register, two of AVX2, four of SSE or NEON. Plain loops over sixteen: the compiler turns them into vectors.
+//! Sixteen floats are one AVX-512 register, two of AVX2, four of SSE or NEON. The lanes fix the order of every sum, so that
+//! wider registers cannot change a bit.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod portable;
 
 use half::slice::{HalfBitsSliceExt, HalfFloatSliceExt};
+
+#[cfg(target_arch = "x86_64")]
+pub(super) use avx2::Avx2;
+#[cfg(target_arch = "x86_64")]
+pub(super) use avx512::Avx512;
+pub(super) use portable::F32x16;
 
 /// How many lanes there are.
 pub(super) const LANES: usize = 16;
 
-/// Sixteen floats.
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-pub(super) struct F32x16(pub [f32; LANES]);
+/// Sixteen floats in the registers of one instruction set. All implementations give the same bits.
+///
+/// Only [`Isa::run`](super::cpu::Isa::run) may choose an implementation: those other than [`F32x16`] run instructions that the
+/// processor must have.
+pub(super) trait Lanes: Copy {
+    /// Sixteen integers of 32 bits.
+    type Ints: Copy;
 
-impl F32x16 {
-    pub const ZERO: Self = Self([0.0; LANES]);
-
-    #[inline(always)]
-    pub fn splat(value: f32) -> Self {
-        Self([value; LANES])
-    }
-
-    #[inline(always)]
-    pub fn map(self, f: impl Fn(f32) -> f32) -> Self {
-        let mut out = self;
-        for value in &mut out.0 {
-            *value = f(*value);
-        }
-        out
-    }
-
-    #[inline(always)]
-    pub fn zip(self, other: Self, f: impl Fn(f32, f32) -> f32) -> Self {
-        let mut out = self;
-        for lane in 0..LANES {
-            out.0[lane] = f(self.0[lane], other.0[lane]);
-        }
-        out
-    }
-
+    fn splat(value: f32) -> Self;
+    fn load(x: &[f32; LANES]) -> Self;
+    /// Halves, by their bits.
+    fn load_f16(bits: &[u16; LANES]) -> Self;
+    /// Bfloat16, by their bits.
+    fn load_bf16(bits: &[u16; LANES]) -> Self;
+    fn to_array(self) -> [f32; LANES];
+    fn mul(self, factor: Self) -> Self;
     /// `self * factor + addend`, rounded once.
-    #[inline(always)]
-    pub fn mul_add(self, factor: Self, addend: Self) -> Self {
-        let mut out = addend;
-        for lane in 0..LANES {
-            out.0[lane] = self.0[lane].mul_add(factor.0[lane], addend.0[lane]);
-        }
-        out
-    }
+    fn mul_add(self, factor: Self, addend: Self) -> Self;
+
+    fn zeros() -> Self::Ints;
+    /// Adds to each lane the dot product of its pair of `w` (entries `2 lane` and `2 lane + 1`) with `x`.
+    fn add_pairs(sums: Self::Ints, w: &[i16; 2 * LANES], x: [i16; 2]) -> Self::Ints;
+    /// The integers as floats; exact below 2^24.
+    fn from_ints(ints: Self::Ints) -> Self;
 
     /// The lanes' sum, always by halves: lane i and lane i + 8, then i and i + 4, and so on.
     #[inline(always)]
-    pub fn sum(self) -> f32 {
-        let mut lanes = self.0;
+    fn sum(self) -> f32 {
+        let mut lanes = self.to_array();
         for half in [8, 4, 2, 1] {
             for lane in 0..half {
                 lanes[lane] += lanes[lane + half];
@@ -64,23 +60,38 @@ impl F32x16 {
 
 /// The dot product of two slices of one length: element `i` is added to lane `i % 16`.
 #[inline(always)]
-pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
+pub(super) fn dot<V: Lanes>(a: &[f32], b: &[f32]) -> f32 {
     let (a, a_rest) = a.as_chunks::<LANES>();
     let (b, b_rest) = b.as_chunks::<LANES>();
-    let mut sum = F32x16::ZERO;
+    let mut sum = V::splat(0.0);
     for (a, b) in a.iter().zip(b) {
-        sum = F32x16(*a).mul_add(F32x16(*b), sum);
+        sum = V::load(a).mul_add(V::load(b), sum);
     }
-    for (lane, (a, b)) in a_rest.iter().zip(b_rest).enumerate() {
-        sum.0[lane] = a.mul_add(*b, sum.0[lane]);
+    if !a_rest.is_empty() {
+        sum = V::load(&padded(a_rest)).mul_add(V::load(&padded(b_rest)), sum);
     }
     sum.sum()
 }
 
+/// The last lanes of a row, filled up with zeros.
+#[inline(always)]
+fn padded(x: &[f32]) -> [f32; LANES] {
+    let mut out = [0.0; LANES];
+    for (out, x) in out.iter_mut().zip(x) {
+        *out = *x;
+    }
+    out
+}
+
 /// `out += factor * x`, each element rounded once.
 #[inline(always)]
-pub(super) fn add_scaled(out: &mut [f32], factor: f32, x: &[f32]) {
+pub(super) fn add_scaled<V: Lanes>(out: &mut [f32], factor: f32, x: &[f32]) {
+    let (out, out_rest) = out.as_chunks_mut::<LANES>();
+    let (x, x_rest) = x.as_chunks::<LANES>();
     for (out, x) in out.iter_mut().zip(x) {
+        *out = V::splat(factor).mul_add(V::load(x), V::load(out)).to_array();
+    }
+    for (out, x) in out_rest.iter_mut().zip(x_rest) {
         *out = factor.mul_add(*x, *out);
     }
 }
@@ -165,7 +176,7 @@ mod tests {
         for len in [0, 1, 15, 16, 17, 40] {
             let x: Vec<f32> = (0..len).map(|i| i as f32).collect();
             let expected: f32 = x.iter().map(|x| x * x).sum();
-            assert_eq!(dot(&x, &x), expected);
+            assert_eq!(dot::<F32x16>(&x, &x), expected);
         }
     }
 }

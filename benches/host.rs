@@ -1,0 +1,157 @@
+//! The kernels of `lm_kernels::host`: `cargo bench -p lm-benches --bench host [word in the case's name]`.
+//!
+//! Decode shapes are held against the rate at which this machine reads memory, prefill shapes against its multiply-add rate, both
+//! measured in the same run. Every result is compared with plain loops before it is timed.
+
+use std::time::Duration;
+
+use lm_benches::{Limit, median_time};
+use lm_kernels::{
+    AttentionSpec, Isa, KvDtype, PackedMatrix, PagedLayer, Pool, RaggedLayout, SequenceLayout, Source,
+    WeightFormat, host,
+};
+
+const BUDGET: Duration = Duration::from_millis(300);
+const FORMATS: [WeightFormat; 5] =
+    [WeightFormat::F32, WeightFormat::F16, WeightFormat::Bf16, WeightFormat::Q8, WeightFormat::Q4];
+
+fn main() -> Result<(), lm_kernels::Error> {
+    let word = std::env::args().skip(1).find(|word| !word.starts_with('-')).unwrap_or_default();
+    let pool = Pool::global();
+    let cold = vec![1_u64; 64 << 20];
+    let memory = Limit { unit: "GB/s", rate: host::limits::read_rate(pool, &cold) / 1e9 };
+    let arithmetic = Limit { unit: "GFLOP/s", rate: host::limits::multiply_add_rate(pool) / 1e9 };
+    drop(cold);
+    println!(
+        "{} threads, {} kernels, reads {:.1} GB/s, multiply-adds {:.0} GFLOP/s",
+        pool.threads(),
+        Isa::current(),
+        memory.rate,
+        arithmetic.rate
+    );
+    for format in FORMATS {
+        for (rows, cols, m) in [(6144, 1024, 1), (1024, 3072, 1), (6144, 1024, 8), (6144, 1024, 256)] {
+            let case = format!("linear {format} [{m}, {cols}] x [{rows}, {cols}]");
+            if case.contains(&word) {
+                linear(pool, format, rows, cols, m, &case, if m == 1 { memory } else { arithmetic })?;
+            }
+        }
+    }
+    for dtype in [KvDtype::F16, KvDtype::F32] {
+        for (cached, rows) in [(1024, 1), (4096, 1), (0, 512)] {
+            let case = format!("attention {dtype} {rows} rows after {cached}");
+            if case.contains(&word) {
+                attention(pool, dtype, cached, rows, &case, if rows == 1 { memory } else { arithmetic })?;
+            }
+        }
+    }
+    for (rows, width) in [(1, 1024), (512, 1024)] {
+        let case = format!("rms_norm [{rows}, {width}]");
+        if case.contains(&word) {
+            rms_norm(pool, rows, width, &case, memory);
+        }
+    }
+    Ok(())
+}
+
+/// Times one linear layer with several copies of its weight, so that they come from memory as in a model.
+fn linear(
+    pool: &Pool,
+    format: WeightFormat,
+    rows: usize,
+    cols: usize,
+    m: usize,
+    case: &str,
+    limit: Limit,
+) -> Result<(), lm_kernels::Error> {
+    let (w, x) = (noise(1, rows * cols), noise(2, m * cols));
+    let packed = PackedMatrix::pack(format, rows, cols, Source::F32(&w))?;
+    let mut y = vec![0.0; m * rows];
+    host::linear(pool, &packed, &x, m, &mut y);
+    check_linear(&packed, &x, &y);
+    let copies = if m == 1 { (256 << 20) / packed.bytes() + 1 } else { 1 };
+    let copies = vec![packed; copies];
+    let mut next = copies.iter().cycle();
+    let time = median_time(BUDGET, || {
+        if let Some(w) = next.next() {
+            host::linear(pool, w, &x, m, &mut y);
+        }
+    });
+    let amount = if m == 1 { copies[0].bytes() } else { 2 * m * rows * cols };
+    println!("{}", limit.line(case, amount as f64, time));
+    Ok(())
+}
+
+fn check_linear(w: &PackedMatrix, x: &[f32], y: &[f32]) {
+    let mut row = vec![0.0; w.cols()];
+    for r in (0..w.rows()).step_by(97) {
+        w.dequantize_row(r, &mut row);
+        for (i, x) in x.chunks_exact(w.cols()).enumerate() {
+            let products = x.iter().zip(&row).map(|(x, w)| f64::from(*x) * f64::from(*w));
+            let exact: f64 = products.clone().sum();
+            let magnitude: f64 = products.map(f64::abs).sum();
+            let error = (f64::from(y[i * w.rows() + r]) - exact).abs();
+            assert!(error < 4e-3 * magnitude, "row {r} is off by {error}");
+        }
+    }
+}
+
+fn attention(
+    pool: &Pool,
+    dtype: KvDtype,
+    cached: usize,
+    rows: usize,
+    case: &str,
+    limit: Limit,
+) -> Result<(), lm_kernels::Error> {
+    let spec = AttentionSpec { num_heads: 16, num_kv_heads: 8, head_dim: 128, scale: 0.1, window: None };
+    let slots = cached + rows;
+    let pages: Vec<u32> = (0..slots.div_ceil(lm_kernels::PAGE_LEN) as u32).collect();
+    let mut layer = PagedLayer::new(dtype, pages.len(), spec.num_kv_heads, spec.head_dim)?;
+    let layout = |cached_len, rows| RaggedLayout {
+        sequences: vec![SequenceLayout {
+            rows: 0..rows,
+            cached_len,
+            block_table: pages.clone(),
+            ..Default::default()
+        }],
+    };
+    let width = spec.num_kv_heads * spec.head_dim;
+    layer.write(&layout(0, slots), &noise(3, slots * width), &vec![0.25; slots * width]);
+    let q = noise(4, rows * spec.num_heads * spec.head_dim);
+    let mut out = vec![0.0; q.len()];
+    let layout = layout(cached, rows);
+    host::attention(pool, &q, &layer, &layout, &spec, &mut out);
+    assert!(out.iter().all(|out| (out - 0.25).abs() < 1e-5), "an average of equal values is that value");
+    let time = median_time(BUDGET, || host::attention(pool, &q, &layer, &layout, &spec, &mut out));
+    let seen: usize = (cached + 1..=slots).sum();
+    let amount = if rows == 1 {
+        pages.len() * layer.bytes_per_page()
+    } else {
+        4 * seen * spec.num_heads * spec.head_dim
+    };
+    println!("{}", limit.line(case, amount as f64, time));
+    Ok(())
+}
+
+fn rms_norm(pool: &Pool, rows: usize, width: usize, case: &str, limit: Limit) {
+    let (x, weight) = (noise(5, rows * width), vec![2.0; width]);
+    let mut y = vec![0.0; x.len()];
+    host::rms_norm(pool, &x, &weight, 0.0, &mut y);
+    for y in y.chunks_exact(width) {
+        let mean_square = y.iter().map(|y| f64::from(*y).powi(2)).sum::<f64>() / width as f64;
+        assert!((mean_square - 4.0).abs() < 1e-4, "{mean_square}");
+    }
+    let time = median_time(BUDGET, || host::rms_norm(pool, &x, &weight, 0.0, &mut y));
+    println!("{}", limit.line(case, (8 * x.len()) as f64, time));
+}
+
+/// Numbers between -1 and 1.
+fn noise(seed: u32, len: usize) -> Vec<f32> {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+    };
+    (0..len).map(|_| next()).collect()
+}

@@ -1,0 +1,187 @@
+//! `attention` against loops in double precision, and against itself cut up in every way.
+
+use super::super::testing::{Random, bits};
+use super::super::{KvDtype, PagedLayer, Pool, RaggedLayout};
+use super::*;
+
+/// A batch with all its keys and values, `[slots, heads, head_dim]` of each sequence.
+struct Case {
+    spec: AttentionSpec,
+    lengths: Vec<(usize, usize)>,
+    keys: Vec<Vec<f32>>,
+    values: Vec<Vec<f32>>,
+    queries: Vec<Vec<f32>>,
+    bidirectional: Vec<Vec<Range<usize>>>,
+}
+
+impl Case {
+    fn new(random: &mut Random, spec: AttentionSpec, lengths: &[(usize, usize)]) -> Self {
+        let mut rows = |heads: usize| -> Vec<Vec<f32>> {
+            lengths
+                .iter()
+                .map(|(cached, new)| random.normal((cached + new) * heads * spec.head_dim))
+                .collect()
+        };
+        Self {
+            spec,
+            lengths: lengths.to_vec(),
+            keys: rows(spec.num_kv_heads),
+            values: rows(spec.num_kv_heads),
+            queries: rows(spec.num_heads),
+            bidirectional: vec![vec![]; lengths.len()],
+        }
+    }
+
+    /// Runs all rows of every sequence, the prompt cut after each `step` rows, all sequences in one batch. Sequence `i` returns
+    /// `[slots, heads, head_dim]`.
+    fn run(&self, isa: Isa, threads: usize, dtype: KvDtype, step: usize) -> Vec<Vec<f32>> {
+        let pool = Pool::new(threads);
+        let slots: Vec<(usize, usize)> = self.lengths.iter().map(|(cached, new)| (0, cached + new)).collect();
+        let (whole, pages) = Random(7).layout(&slots);
+        let mut layer = PagedLayer::new(dtype, pages, self.spec.num_kv_heads, self.spec.head_dim).unwrap();
+        let mut out: Vec<Vec<f32>> = vec![vec![]; slots.len()];
+        let mut done = 0;
+        while slots.iter().any(|&(_, end)| done < end) {
+            let mut layout = RaggedLayout::default();
+            let (mut q, mut k, mut v) = (vec![], vec![], vec![]);
+            for (i, sequence) in whole.sequences.iter().enumerate() {
+                let (from, to) = (done.min(slots[i].1), (done + step).min(slots[i].1));
+                let start = layout.rows();
+                layout.sequences.push(SequenceLayout {
+                    rows: start..start + (to - from),
+                    cached_len: from,
+                    bidirectional: self.bidirectional[i].clone(),
+                    ..sequence.clone()
+                });
+                let part = |data: &[f32], heads: usize| {
+                    data[from * heads * self.spec.head_dim..to * heads * self.spec.head_dim].to_vec()
+                };
+                q.extend(part(&self.queries[i], self.spec.num_heads));
+                k.extend(part(&self.keys[i], self.spec.num_kv_heads));
+                v.extend(part(&self.values[i], self.spec.num_kv_heads));
+            }
+            layer.write(&layout, &k, &v);
+            let mut y = vec![f32::NAN; q.len()];
+            attention_on(isa, &pool, &q, &layer, &layout, &self.spec, &mut y);
+            let width = self.spec.num_heads * self.spec.head_dim;
+            for (out, sequence) in out.iter_mut().zip(&layout.sequences) {
+                out.extend(&y[sequence.rows.start * width..sequence.rows.end * width]);
+            }
+            done += step;
+        }
+        out
+    }
+
+    /// One query's result in double precision, by the definition.
+    fn expected(&self, sequence: usize, slot: usize, head: usize) -> Vec<f64> {
+        let AttentionSpec { num_heads, num_kv_heads, head_dim, scale, window } = self.spec;
+        let kv_head = head / (num_heads / num_kv_heads);
+        let query = &self.queries[sequence][(slot * num_heads + head) * head_dim..][..head_dim];
+        let row = |data: &[Vec<f32>], s: usize| -> Vec<f64> {
+            let start = (s * num_kv_heads + kv_head) * head_dim;
+            data[sequence][start..start + head_dim].iter().map(|x| f64::from(*x)).collect()
+        };
+        let end = self.lengths[sequence].0 + self.lengths[sequence].1;
+        let sees = |s: usize| {
+            let causal = s <= slot && window.is_none_or(|window| s + window > slot);
+            causal
+                || self.bidirectional[sequence]
+                    .iter()
+                    .any(|range| range.contains(&s) && range.contains(&slot))
+        };
+        let (mut total, mut out) = (0.0, vec![0.0; head_dim]);
+        for s in (0..end).filter(|&s| sees(s)) {
+            let dot: f64 = query.iter().zip(row(&self.keys, s)).map(|(q, k)| f64::from(*q) * k).sum();
+            let weight = (dot * f64::from(scale)).exp();
+            total += weight;
+            out.iter_mut().zip(row(&self.values, s)).for_each(|(out, v)| *out += weight * v);
+        }
+        out.iter().map(|out| out / total).collect()
+    }
+
+    fn check(&self, dtype: KvDtype, tolerance: f64) {
+        for (sequence, out) in self.run(Isa::current(), 2, dtype, usize::MAX / 2).iter().enumerate() {
+            for (index, out) in out.chunks(self.spec.head_dim).enumerate() {
+                let (slot, head) = (index / self.spec.num_heads, index % self.spec.num_heads);
+                for (got, exact) in out.iter().zip(self.expected(sequence, slot, head)) {
+                    let error = (f64::from(*got) - exact).abs();
+                    assert!(
+                        error < tolerance,
+                        "{:?} {dtype}: slot {slot}, head {head} is off by {error:e}",
+                        self.spec
+                    );
+                }
+            }
+        }
+    }
+}
+
+fn spec(random: &mut Random, group: usize, window: Option<usize>) -> AttentionSpec {
+    let num_kv_heads = random.between(1, 3);
+    let head_dim = [8, 16, 20, 64][random.between(0, 3)];
+    let scale = 1.5 / (head_dim as f32).sqrt();
+    AttentionSpec { num_heads: group * num_kv_heads, num_kv_heads, head_dim, scale, window }
+}
+
+#[test]
+fn random_ragged_batches_of_every_ratio_and_window() {
+    let mut random = Random(11);
+    for group in 1..=8 {
+        for window in [None, Some(1), Some(7), Some(32), Some(45)] {
+            let spec = spec(&mut random, group, window);
+            let lengths: Vec<(usize, usize)> = (0..3).map(|_| (0, random.between(1, 80))).collect();
+            let case = Case::new(&mut random, spec, &lengths);
+            case.check(KvDtype::F32, 2e-6);
+            case.check(KvDtype::F16, 4e-3);
+        }
+    }
+}
+
+#[test]
+fn bidirectional_rows_see_each_other() {
+    let mut random = Random(12);
+    for window in [None, Some(5)] {
+        let spec = spec(&mut random, 2, window);
+        let mut case = Case::new(&mut random, spec, &[(0, 90), (0, 20)]);
+        case.bidirectional = vec![vec![3..40, 70..90], vec![0..1]];
+        case.check(KvDtype::F32, 2e-6);
+    }
+}
+
+#[test]
+fn cuts_threads_company_and_instructions_do_not_change_a_bit() {
+    let mut random = Random(13);
+    for (dtype, window) in [(KvDtype::F16, None), (KvDtype::F32, Some(37))] {
+        let spec = spec(&mut random, 3, window);
+        let case = Case::new(&mut random, spec, &[(0, 100), (0, 33), (0, 64)]);
+        let whole = case.run(Isa::Scalar, 1, dtype, 1000);
+        let whole: Vec<Vec<u32>> = whole.iter().map(|out| bits(out)).collect();
+        for &isa in Isa::supported() {
+            for (threads, step) in [(1, 1000), (3, 1), (2, 13), (1, 32), (2, 45)] {
+                let cut = case.run(isa, threads, dtype, step);
+                let cut: Vec<Vec<u32>> = cut.iter().map(|out| bits(out)).collect();
+                assert_eq!(cut, whole, "{dtype} with {isa}, {threads} threads, {step} rows at a time");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_large_score_takes_all_without_overflow() {
+    let spec = AttentionSpec { num_heads: 1, num_kv_heads: 1, head_dim: 1, scale: 1.0, window: None };
+    let mut case = Case::new(&mut Random(14), spec, &[(0, 40)]);
+    case.queries[0] = vec![1000.0; 40];
+    case.keys[0] = (0..40).map(|slot| slot as f32).collect();
+    case.values[0] = case.keys[0].clone();
+    assert_eq!(case.run(Isa::current(), 1, KvDtype::F32, 40)[0], case.keys[0]);
+}
+
+#[test]
+#[should_panic(expected = "page 9 of 1")]
+fn a_page_out_of_range_is_refused() {
+    let spec = AttentionSpec { num_heads: 1, num_kv_heads: 1, head_dim: 1, scale: 1.0, window: None };
+    let layer = PagedLayer::new(KvDtype::F32, 1, 1, 1).unwrap();
+    let sequence = SequenceLayout { rows: 0..1, block_table: vec![9], ..Default::default() };
+    let layout = RaggedLayout { sequences: vec![sequence] };
+    attention(&Pool::new(1), &[1.0], &layer, &layout, &spec, &mut [0.0]);
+}

@@ -1,0 +1,125 @@
+//! `linear` against loops in double precision, and against itself cut up in every way.
+
+use super::super::testing::{Random, bits};
+use super::super::{PackedMatrix, Pool, Source, WeightFormat};
+use super::*;
+
+const FORMATS: [WeightFormat; 5] =
+    [WeightFormat::F32, WeightFormat::F16, WeightFormat::Bf16, WeightFormat::Q8, WeightFormat::Q4];
+
+/// rows, cols, m: whole tiles and blocks, and ends of every kind.
+const SHAPES: [(usize, usize, usize); 9] = [
+    (1, 1, 1),
+    (16, 32, 1),
+    (64, 64, 8),
+    (17, 33, 9),
+    (100, 96, 3),
+    (130, 70, 17),
+    (5, 31, 2),
+    (48, 200, 16),
+    (65, 256, 1),
+];
+
+fn case(
+    random: &mut Random,
+    format: WeightFormat,
+    rows: usize,
+    cols: usize,
+    m: usize,
+) -> (PackedMatrix, Vec<f32>) {
+    let source = random.normal(rows * cols);
+    let packed = PackedMatrix::pack(format, rows, cols, Source::F32(&source)).unwrap();
+    (packed, random.normal(m * cols))
+}
+
+fn run(isa: Isa, threads: usize, w: &PackedMatrix, x: &[f32], m: usize) -> Vec<f32> {
+    let mut y = vec![f32::NAN; m * w.rows()];
+    linear_on(isa, &Pool::new(threads), w, x, m, &mut y);
+    y
+}
+
+/// The exact product with the packed weight and the error that the arithmetic may make.
+fn expected(w: &PackedMatrix, x: &[f32], row: usize) -> (f64, f64) {
+    let mut weights = vec![0.0; w.cols()];
+    w.dequantize_row(row, &mut weights);
+    let product = |(x, w): (&f32, &f32)| f64::from(*x) * f64::from(*w);
+    let sum = x.iter().zip(&weights).map(product).sum();
+    let magnitude: f64 = x.iter().zip(&weights).map(product).map(f64::abs).sum();
+    let rounding = magnitude * w.cols() as f64 * f64::from(f32::EPSILON);
+    let quantized = matches!(w.format(), WeightFormat::Q8 | WeightFormat::Q4);
+    let of_activations = |(x, w): (&[f32], &[f32])| {
+        let largest = x.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
+        let weights: f64 = w.iter().map(|w| f64::from(w.abs())).sum();
+        weights * f64::from(largest) / 254.0
+    };
+    let blocks = x.chunks(32).zip(weights.chunks(32));
+    (sum, 1.01 * rounding + 1.001 * blocks.map(of_activations).sum::<f64>() * f64::from(u8::from(quantized)))
+}
+
+#[test]
+fn products_are_those_of_the_packed_weight() {
+    let mut random = Random(1);
+    for format in FORMATS {
+        for (rows, cols, m) in SHAPES {
+            let (w, x) = case(&mut random, format, rows, cols, m);
+            let y = run(Isa::current(), 2, &w, &x, m);
+            for (i, x) in x.chunks(cols).enumerate() {
+                for row in 0..rows {
+                    let (exact, tolerance) = expected(&w, x, row);
+                    let got = f64::from(y[i * rows + row]);
+                    assert!(
+                        (got - exact).abs() <= tolerance,
+                        "{w:?} at [{i}, {row}]: {got}, expected {exact}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_threads_and_instructions_do_not_change_a_bit() {
+    let mut random = Random(2);
+    for format in FORMATS {
+        for (rows, cols, m) in SHAPES {
+            let (w, x) = case(&mut random, format, rows, cols, m);
+            let all = bits(&run(Isa::Scalar, 1, &w, &x, m));
+            for &isa in Isa::supported() {
+                assert_eq!(bits(&run(isa, 3, &w, &x, m)), all, "{w:?} with {isa}");
+                for (i, x) in x.chunks(cols).enumerate() {
+                    let alone = bits(&run(isa, 1, &w, x, 1));
+                    assert_eq!(alone, all[i * rows..(i + 1) * rows], "{w:?} with {isa}, row {i} alone");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_activation_that_is_no_number_shows_in_its_row_only() {
+    let mut random = Random(3);
+    for format in FORMATS {
+        for bad in [f32::NAN, f32::INFINITY] {
+            let (w, mut x) = case(&mut random, format, 20, 64, 3);
+            x[64 + 40] = bad;
+            let y = run(Isa::current(), 1, &w, &x, 3);
+            assert!(y[20..40].iter().all(|y| !y.is_finite()), "{format}: {bad} is lost");
+            assert!(y[..20].iter().chain(&y[40..]).all(|y| y.is_finite()), "{format}: {bad} spreads");
+        }
+    }
+}
+
+#[test]
+fn nothing_in_gives_nothing_or_zeros() {
+    let empty = PackedMatrix::pack(WeightFormat::Q8, 3, 0, Source::F32(&[])).unwrap();
+    assert_eq!(run(Isa::current(), 1, &empty, &[], 2), [0.0; 6]);
+    let none = PackedMatrix::pack(WeightFormat::F32, 0, 3, Source::F32(&[])).unwrap();
+    assert_eq!(run(Isa::current(), 1, &none, &[1.0; 3], 1), []);
+}
+
+#[test]
+#[should_panic(expected = "activations are [2, 4]")]
+fn activations_of_another_width_are_refused() {
+    let w = PackedMatrix::pack(WeightFormat::F32, 1, 4, Source::F32(&[1.0; 4])).unwrap();
+    run(Isa::current(), 1, &w, &[1.0; 7], 2);
+}

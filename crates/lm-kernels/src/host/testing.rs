@@ -1,0 +1,47 @@
+//! Random inputs for the tests of this module; seeds are fixed.
+
+use super::pages::PAGE_LEN;
+use super::ragged::{RaggedLayout, SequenceLayout};
+
+/// A small generator (SplitMix64).
+pub(super) struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number from `low` to `high`, both included.
+    pub fn between(&mut self, low: usize, high: usize) -> usize {
+        low + (self.next() % (high - low + 1) as u64) as usize
+    }
+
+    /// About normally distributed numbers.
+    pub fn normal(&mut self, len: usize) -> Vec<f32> {
+        let mut uniform = || (self.next() >> 40) as f32 / (1 << 24) as f32 - 0.5;
+        (0..len).map(|_| (0..6).map(|_| uniform()).sum::<f32>() * std::f32::consts::SQRT_2).collect()
+    }
+
+    /// A layout of sequences with these (cached, new) lengths, their pages shuffled over a pool. Returns the pool's size too.
+    pub fn layout(&mut self, lengths: &[(usize, usize)]) -> (RaggedLayout, usize) {
+        let pages: usize = lengths.iter().map(|(cached, new)| (cached + new).div_ceil(PAGE_LEN)).sum();
+        let mut free: Vec<u32> = (0..pages as u32).collect();
+        (1..free.len()).rev().for_each(|i| free.swap(i, self.between(0, i)));
+        let mut layout = RaggedLayout::default();
+        for &(cached_len, new) in lengths {
+            let start = layout.rows();
+            let block_table = free.split_off(free.len() - (cached_len + new).div_ceil(PAGE_LEN));
+            let rows = start..start + new;
+            layout.sequences.push(SequenceLayout { rows, cached_len, block_table, bidirectional: vec![] });
+        }
+        (layout, pages)
+    }
+}
+
+/// The bits of floats, for comparisons that must not forgive anything.
+pub(super) fn bits(x: &[f32]) -> Vec<u32> {
+    x.iter().map(|x| x.to_bits()).collect()
+}
