@@ -1,1 +1,26 @@
-//! Under construction.
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod call_ids;
+mod config;
+mod conversation;
+mod error;
+mod event;
+mod into_messages;
+mod rendered;
+mod stream;
+
+pub use config::{ConversationConfig, TurnOptions};
+pub use conversation::Conversation;
+pub use error::{Error, Result};
+pub use event::{ConversationEvent, Reply};
+pub use into_messages::IntoMessages;
+pub use lm_processors::{ModelDataProcessor, OnMalformed};
+pub use lm_session::{
+    CancelHandle, Engine, FinishReason, Finished, SamplerParams, SessionConfig, Timing, TokenId, Usage,
+};
+pub use lm_template::{
+    Content, GenerationPrompt, Map, Message, Part, Preface, PromptTemplate, Role, ToolCall, ToolSpec, Value,
+};
+pub use rendered::RenderedPrompt;
+pub use stream::Stream;

@@ -1,0 +1,236 @@
+//! A conversation: its history, and the turns that add to it.
+
+use std::sync::Arc;
+
+use lm_processors::{ModelDataProcessor, OnMalformed, ParserOptions, detect};
+use lm_session::{CancelHandle, ChatTemplateSource, Engine, GenerateParams, Session};
+use lm_template::{
+    GenerationPrompt, Map, Message, Preface, Prompt, PromptTemplate, RenderInput, SegmentKind, ToolSpec,
+    Value,
+};
+
+use crate::call_ids::CallIds;
+use crate::config::{ConversationConfig, TurnOptions};
+use crate::error::{Error, Result};
+use crate::event::{ConversationEvent, Reply};
+use crate::into_messages::IntoMessages;
+use crate::rendered::{RenderedPrompt, encode};
+use crate::stream::{Stream, Turn};
+
+/// A conversation with a model: its history, and the turns that add to it.
+///
+/// Each turn renders the whole conversation with the model's chat template; of its tokens only those run that differ
+/// from what the engine has already run. A turn that fails or is cancelled leaves no trace.
+///
+/// ```
+/// use lm_conversation::{Conversation, ConversationConfig, ConversationEvent, PromptTemplate, TurnOptions};
+///
+/// # let engine = lm_session::testing::scripted_engine(["Hello!", "Still here."]);
+/// # let template = PromptTemplate::new("{% for m in messages %}{{ m.content }}\n{% endfor %}")?;
+/// // In a program: `Engine::load(..)`, and `ConversationConfig::from_engine(&engine)`.
+/// let config = ConversationConfig { template: Some(template), ..ConversationConfig::default() };
+/// let mut conversation = Conversation::new(&engine, config)?;
+/// assert_eq!(conversation.send("Hi.")?.text(), "Hello!");
+///
+/// let mut text = String::new();
+/// for event in conversation.stream("Are you there?", TurnOptions::default())? {
+///     if let ConversationEvent::Text(piece) = event? {
+///         text += &piece;
+///     }
+/// }
+/// assert_eq!(text, "Still here.");
+/// assert_eq!(conversation.history().len(), 4);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Conversation {
+    session: Session,
+    template: PromptTemplate,
+    processor: &'static dyn ModelDataProcessor,
+    on_malformed: OnMalformed,
+    preface: Preface,
+    tools: Arc<[ToolSpec]>,
+    history: Vec<Message>,
+    cancel: CancelHandle,
+    /// The last turn ended because of the handle, which stays set until the next one.
+    was_cancelled: bool,
+}
+
+impl Conversation {
+    /// Begins a conversation. Nothing runs yet.
+    ///
+    /// # Errors
+    /// Without a chat template, with one that does not compile, or with a session config that cannot be used.
+    pub fn new(engine: &Engine, config: ConversationConfig) -> Result<Self> {
+        let ConversationConfig { preface, session, template, processor, on_malformed } = config;
+        let template = match (template, engine.chat_template()) {
+            (Some(template), _) => template,
+            (None, Some(source)) => model_template(source, !preface.tools.is_empty())?,
+            (None, None) => return Err(Error::NoChatTemplate { model: engine.name().to_owned() }),
+        };
+        let processor = processor.unwrap_or_else(|| detect(template.source(), engine.name()));
+        Ok(Self {
+            session: engine.session(session)?,
+            template,
+            processor,
+            on_malformed,
+            tools: preface.tools.clone().into(),
+            preface,
+            history: Vec::new(),
+            cancel: CancelHandle::new(),
+            was_cancelled: false,
+        })
+    }
+
+    /// Sends a message and waits for the whole reply.
+    ///
+    /// # Errors
+    /// See [`Error`]. The conversation is then as before.
+    pub fn send(&mut self, message: impl IntoMessages) -> Result<Reply> {
+        self.send_with(message, TurnOptions::default())
+    }
+
+    /// Sends a message with options of its own and waits for the whole reply.
+    ///
+    /// # Errors
+    /// See [`Error`]. The conversation is then as before.
+    pub fn send_with(&mut self, message: impl IntoMessages, turn: TurnOptions) -> Result<Reply> {
+        for event in self.stream(message, turn)? {
+            if let ConversationEvent::Finished(reply) = event? {
+                return Ok(reply);
+            }
+        }
+        Err(Error::Cancelled)
+    }
+
+    /// Sends a message; the reply comes as it is written. Returns when the prompt has run.
+    ///
+    /// The turn enters the history with its last event. Dropping the stream before that cancels it.
+    ///
+    /// # Errors
+    /// See [`Error`]. The conversation is then as before; so it is after an error that the stream gives.
+    pub fn stream(&mut self, message: impl IntoMessages, turn: TurnOptions) -> Result<Stream<'_>> {
+        let messages = message.into_messages()?;
+        if messages.is_empty() {
+            return Err(Error::NoMessage);
+        }
+        if std::mem::take(&mut self.was_cancelled) {
+            self.cancel.reset();
+        }
+        let TurnOptions { sampler, max_output_tokens, stop, extra_context } = turn;
+        let prompt = self.prompt(&messages, GenerationPrompt::Add, &extra_context)?;
+        let ids = encode(&prompt, self.session.engine().tokenizer())?;
+        if let Err(error) = self.session.sync(&ids, &self.cancel) {
+            self.was_cancelled = matches!(error, lm_session::Error::Cancelled);
+            return Err(if self.was_cancelled { Error::Cancelled } else { error.into() });
+        }
+        let options = ParserOptions {
+            tools: Arc::clone(&self.tools),
+            in_reasoning: self.opens_reasoning(&prompt),
+            on_malformed: self.on_malformed,
+        };
+        let call_ids = CallIds::new(self.preface.messages.iter().chain(&self.history).chain(&messages));
+        let params = GenerateParams { sampler, max_output_tokens, stop, cancel: self.cancel.clone() };
+        Ok(Stream::new(Turn {
+            generation: self.session.generate(params),
+            parser: self.processor.parser(&options),
+            messages,
+            history: &mut self.history,
+            was_cancelled: &mut self.was_cancelled,
+            call_ids,
+        }))
+    }
+
+    /// Renders what a turn with these messages would give the model, without running it: text, ids and masks.
+    ///
+    /// # Errors
+    /// When a message cannot be read, or the template refuses the conversation.
+    pub fn render(
+        &self,
+        messages: impl IntoMessages,
+        generation: GenerationPrompt,
+    ) -> Result<RenderedPrompt> {
+        let prompt = self.prompt(&messages.into_messages()?, generation, &Map::new())?;
+        RenderedPrompt::new(&prompt, self.session.engine().tokenizer())
+    }
+
+    /// The messages sent and received, without those of the preface.
+    pub fn history(&self) -> &[Message] {
+        &self.history
+    }
+
+    /// Goes on from another history, such as one that was saved.
+    pub fn set_history(&mut self, history: Vec<Message>) {
+        self.history = history;
+    }
+
+    /// Forgets the history; the preface stays.
+    pub fn reset(&mut self) {
+        self.history.clear();
+    }
+
+    /// A handle that cancels the turn that is running, or the next one. A later turn clears it.
+    pub fn cancel_handle(&self) -> CancelHandle {
+        self.cancel.clone()
+    }
+
+    /// What the conversation started from.
+    pub fn preface(&self) -> &Preface {
+        &self.preface
+    }
+
+    /// The tools the model may call.
+    pub fn tools(&self) -> &[ToolSpec] {
+        &self.tools
+    }
+
+    /// The model's dialect.
+    pub fn processor(&self) -> &'static dyn ModelDataProcessor {
+        self.processor
+    }
+
+    /// The session that runs the turns, for its cache and limits.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    fn prompt(
+        &self,
+        messages: &[Message],
+        generation_prompt: GenerationPrompt,
+        extra_context: &Map<String, Value>,
+    ) -> Result<Prompt> {
+        let all = self.preface.messages.iter().chain(&self.history).chain(messages);
+        let messages = all.map(|message| self.processor.message_to_template_input(message));
+        let messages = messages.collect::<lm_processors::Result<Vec<_>>>()?;
+        let mut variables = self.preface.extra_context.clone();
+        variables.extend(extra_context.clone());
+        let tools = self.processor.format_tools(&self.tools);
+        let input =
+            RenderInput { messages: &messages, tools: &tools, generation_prompt, extra_context: &variables };
+        Ok(self.template.render(&input)?)
+    }
+
+    /// Whether the template's own text at the end of the prompt opens the reasoning.
+    fn opens_reasoning(&self, prompt: &Prompt) -> bool {
+        let last = prompt.segments.last().filter(|segment| segment.kind == SegmentKind::Template);
+        last.is_some_and(|segment| self.processor.opens_reasoning(&segment.text))
+    }
+}
+
+/// A model's template: the one it names for tools when there are some, else its default one.
+fn model_template(source: &ChatTemplateSource, tools: bool) -> Result<PromptTemplate> {
+    let for_tools = source.named.iter().find(|(name, _)| tools && name == "tool_use");
+    let template = for_tools.map_or(&source.template, |(_, template)| template);
+    let tokens = source.special_tokens.iter().map(|(name, text)| (name.clone(), text.as_str().into()));
+    Ok(PromptTemplate::new(template)?.with_context(tokens.collect()))
+}
+
+impl std::fmt::Debug for Conversation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Conversation")
+            .field("session", &self.session)
+            .field("processor", &self.processor.name())
+            .field("history", &self.history)
+            .finish_non_exhaustive()
+    }
+}

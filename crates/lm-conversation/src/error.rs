@@ -1,0 +1,34 @@
+//! Why a conversation cannot begin or a turn cannot be had.
+
+/// The result of this crate's functions.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a conversation cannot begin or a turn cannot be had. After each of them the conversation is as before the turn.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A message cannot be read, or the chat template does not compile or refuses the conversation.
+    #[error(transparent)]
+    Template(#[from] lm_template::Error),
+    /// A message has a part the model cannot read, or the model wrote a malformed tool call.
+    #[error(transparent)]
+    Processor(#[from] lm_processors::Error),
+    /// The engine refused or failed: a prompt too long, a sampler out of range.
+    #[error(transparent)]
+    Session(#[from] lm_session::Error),
+    /// The tokenizer failed.
+    #[error(transparent)]
+    Model(#[from] lm_model::Error),
+    /// Neither the model nor the config has a chat template.
+    #[error("model `{model}` has no chat template, and the config gives none")]
+    NoChatTemplate {
+        /// The model's name.
+        model: String,
+    },
+    /// A turn was asked for without a message.
+    #[error("a turn needs at least one message")]
+    NoMessage,
+    /// The turn was cancelled.
+    #[error("the turn was cancelled")]
+    Cancelled,
+}

@@ -1,0 +1,50 @@
+//! What can be sent.
+
+use lm_template::{Message, Value, messages_from_json};
+
+use crate::error::Result;
+
+/// What can be sent: text (a message from the user), a message, several, or any of these as JSON.
+pub trait IntoMessages {
+    /// The messages.
+    ///
+    /// # Errors
+    /// When JSON is not a message.
+    fn into_messages(self) -> Result<Vec<Message>>;
+}
+
+impl IntoMessages for &str {
+    fn into_messages(self) -> Result<Vec<Message>> {
+        Ok(vec![Message::user(self)])
+    }
+}
+
+impl IntoMessages for String {
+    fn into_messages(self) -> Result<Vec<Message>> {
+        Ok(vec![Message::user(self)])
+    }
+}
+
+impl IntoMessages for Message {
+    fn into_messages(self) -> Result<Vec<Message>> {
+        Ok(vec![self])
+    }
+}
+
+impl IntoMessages for Vec<Message> {
+    fn into_messages(self) -> Result<Vec<Message>> {
+        Ok(self)
+    }
+}
+
+impl IntoMessages for &[Message] {
+    fn into_messages(self) -> Result<Vec<Message>> {
+        Ok(self.to_vec())
+    }
+}
+
+impl IntoMessages for Value {
+    fn into_messages(self) -> Result<Vec<Message>> {
+        Ok(messages_from_json(self)?)
+    }
+}

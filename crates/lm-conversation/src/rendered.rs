@@ -1,0 +1,72 @@
+//! A prompt as the model would get it.
+
+use std::ops::Range;
+
+use lm_model::{TextSegment, TokenId, Tokenizer};
+use lm_template::{Prompt, SegmentKind};
+
+use crate::error::Result;
+
+/// A prompt as the model would get it.
+///
+/// The masks have one entry per id. They are exact where the tokenizer spells a text byte for byte, as byte-level ones
+/// do; a token that reaches over a border counts as inside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RenderedPrompt {
+    /// The text.
+    pub text: String,
+    /// Its ids. Special tokens stand for the template's text only, never for a message's.
+    pub ids: Vec<TokenId>,
+    /// 1 where an id spells content (messages, tools, documents), 0 where it spells the template.
+    pub mask: Vec<u8>,
+    /// 1 where an id is inside a `{% generation %}` block of the template, for training on the model's own turns.
+    pub generation_mask: Vec<u8>,
+}
+
+impl RenderedPrompt {
+    pub(crate) fn new(prompt: &Prompt, tokenizer: &Tokenizer) -> Result<Self> {
+        let ids = encode(prompt, tokenizer)?;
+        let mut at = 0;
+        let mut content = Vec::new();
+        for segment in &prompt.segments {
+            let range = at..at + segment.text.len();
+            at = range.end;
+            if segment.kind == SegmentKind::Content {
+                content.push(range);
+            }
+        }
+        let text = prompt.text();
+        let spelled: usize = ids.iter().map(|id| tokenizer.token_bytes(*id).len()).sum();
+        let mut end = 0;
+        let spans: Vec<Range<usize>> = ids
+            .iter()
+            .map(|id| {
+                let start = end;
+                end += tokenizer.token_bytes(*id).len();
+                // A SentencePiece tokenizer spells one blank more at the start.
+                let shift = spelled.saturating_sub(text.len());
+                start.saturating_sub(shift)..end.saturating_sub(shift)
+            })
+            .collect();
+        let (mask, generation_mask) = (overlap(&spans, &content), overlap(&spans, &prompt.generation));
+        Ok(Self { text, ids, mask, generation_mask })
+    }
+}
+
+/// The ids of a prompt, in which only the template's text spells special tokens.
+pub(crate) fn encode(prompt: &Prompt, tokenizer: &Tokenizer) -> Result<Vec<TokenId>> {
+    let segments = prompt.segments.iter().map(|segment| match segment.kind {
+        SegmentKind::Template => TextSegment::Template(&segment.text),
+        SegmentKind::Content => TextSegment::Content(&segment.text),
+    });
+    Ok(tokenizer.encode_segments(&segments.collect::<Vec<_>>())?)
+}
+
+/// 1 for each span that meets one of the ranges. Both are in order.
+fn overlap(spans: &[Range<usize>], ranges: &[Range<usize>]) -> Vec<u8> {
+    let meets = |span: &Range<usize>| {
+        let first = ranges.partition_point(|range| range.end <= span.start);
+        ranges.get(first).is_some_and(|range| range.start < span.end && span.start < span.end)
+    };
+    spans.iter().map(|span| u8::from(meets(span))).collect()
+}

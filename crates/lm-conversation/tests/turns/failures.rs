@@ -1,0 +1,121 @@
+//! Turns that fail or are cancelled leave no trace, and the next one works.
+
+use lm_conversation::{
+    Conversation, ConversationConfig, ConversationEvent, Error, Message, OnMalformed, PromptTemplate,
+    TurnOptions,
+};
+use lm_session::testing::scripted_engine;
+use serde_json::json;
+
+use crate::fixture::{CALL, config, conversation, weather};
+
+/// The first turn of `conversation` is still the whole history, and another one works.
+fn check_untouched(conversation: &mut Conversation, text: &str) {
+    assert_eq!(conversation.history(), [Message::user("Hi."), Message::assistant("Hello!")]);
+    assert_eq!(conversation.send("Still there?").unwrap().text(), text);
+    assert_eq!(conversation.history().len(), 4);
+}
+
+#[test]
+fn a_stream_that_is_dropped() {
+    let (mut conversation, _) = conversation(config(), ["Hello!", "Never heard to its end.", "Yes."]);
+    conversation.send("Hi.").unwrap();
+    let mut stream = conversation.stream("Talk.", TurnOptions::default()).unwrap();
+    assert!(matches!(stream.next(), Some(Ok(ConversationEvent::Text(_)))));
+    drop(stream);
+    check_untouched(&mut conversation, "Yes.");
+}
+
+#[test]
+fn a_turn_that_is_cancelled_while_it_runs() {
+    let long = "and ".repeat(400);
+    let (mut conversation, _) = conversation(config(), ["Hello!", long.as_str(), "Yes."]);
+    conversation.send("Hi.").unwrap();
+    let cancel = conversation.cancel_handle();
+    let mut cancelled = false;
+    for event in conversation.stream("Talk.", TurnOptions::default()).unwrap() {
+        cancel.cancel();
+        cancelled |= matches!(event, Err(Error::Cancelled));
+    }
+    // The scripted model may be done before the flag is seen; then the turn simply counts.
+    if cancelled {
+        check_untouched(&mut conversation, "Yes.");
+    }
+}
+
+#[test]
+fn a_turn_that_is_cancelled_before_it_begins() {
+    let (mut conversation, _) = conversation(config(), ["Hello!", "Yes."]);
+    conversation.send("Hi.").unwrap();
+    conversation.cancel_handle().cancel();
+    assert!(matches!(conversation.send("Talk."), Err(Error::Cancelled)));
+    check_untouched(&mut conversation, "Yes.");
+}
+
+#[test]
+fn a_malformed_call() {
+    let broken = "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"location\"";
+    let replies = ["Hello!", broken, "Yes."];
+    let (mut strict, _) = conversation(config().with_preface(weather()), replies);
+    strict.send("Hi.").unwrap();
+    let error = strict.send("Weather?").unwrap_err();
+    assert!(matches!(error, Error::Processor(lm_processors::Error::MalformedToolCall { .. })), "{error}");
+    check_untouched(&mut strict, "Yes.");
+    let lenient = ConversationConfig { on_malformed: OnMalformed::Text, ..config().with_preface(weather()) };
+    let (mut lenient, _) = conversation(lenient, [broken]);
+    assert_eq!(lenient.send("Weather?").unwrap().text(), broken);
+}
+
+#[test]
+fn a_call_that_the_limit_cuts_off() {
+    let (mut conversation, _) = conversation(config().with_preface(weather()), ["Hello!", CALL, "Yes."]);
+    conversation.send("Hi.").unwrap();
+    let turn = TurnOptions { max_output_tokens: Some(12), ..TurnOptions::default() };
+    let error = conversation.send_with("Weather?", turn).unwrap_err();
+    assert!(matches!(error, Error::Processor(lm_processors::Error::MalformedToolCall { .. })), "{error}");
+    check_untouched(&mut conversation, "Yes.");
+}
+
+#[test]
+fn parts_the_model_cannot_read() {
+    let (mut conversation, _) = conversation(config(), ["Hello!", "Yes."]);
+    conversation.send("Hi.").unwrap();
+    let ran = conversation.session().tokens().to_vec();
+    for (kind, part) in [
+        ("image", json!({"type": "image", "path": "/no/such/image.jpg"})),
+        ("audio", json!({"type": "audio", "blob": "UklGRg=="})),
+    ] {
+        let parts = json!([{"type": "text", "text": "What is this?"}, part]);
+        let error = conversation.send(json!({"role": "user", "content": parts})).unwrap_err();
+        let Error::Processor(lm_processors::Error::UnsupportedPart { part, index, .. }) = error else {
+            panic!("{error}")
+        };
+        assert_eq!((part.as_str(), index), (kind, 1));
+    }
+    assert_eq!(conversation.session().tokens(), ran);
+    check_untouched(&mut conversation, "Yes.");
+}
+
+#[test]
+fn a_prompt_that_is_too_long() {
+    let (mut conversation, engine) = conversation(config(), ["Hello!", "Yes."]);
+    conversation.send("Hi.").unwrap();
+    let error = conversation.send("x".repeat(engine.context_tokens() + 1)).unwrap_err();
+    assert!(matches!(error, Error::Session(lm_session::Error::PromptTooLong { .. })), "{error}");
+    check_untouched(&mut conversation, "Yes.");
+}
+
+#[test]
+fn templates_that_are_missing_broken_or_refuse() {
+    let engine = scripted_engine(["Hello!"]);
+    let error = Conversation::new(&engine, ConversationConfig::default()).unwrap_err();
+    assert_eq!(error.to_string(), "model `fake` has no chat template, and the config gives none");
+    let error = PromptTemplate::new("a\n{% if %}").unwrap_err();
+    assert!(matches!(error, lm_template::Error::TemplateSyntax { line: 2, .. }), "{error}");
+    let template = PromptTemplate::new("{{ raise_exception('no ' + messages[-1].content) }}").unwrap();
+    let refusing = ConversationConfig { template: Some(template), ..ConversationConfig::default() };
+    let (mut conversation, _) = conversation(refusing, ["Hello!"]);
+    let error = conversation.send("cheese").unwrap_err();
+    assert_eq!(error.to_string(), "chat template refused the conversation: no cheese");
+    assert!(matches!(conversation.send(Vec::<Message>::new()), Err(Error::NoMessage)));
+}

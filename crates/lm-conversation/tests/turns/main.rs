@@ -1,0 +1,8 @@
+//! Turns of a conversation: against scripted replies, and with the embedded model.
+
+mod calls;
+mod failures;
+mod fixture;
+mod pocket;
+mod prompts;
+mod text;

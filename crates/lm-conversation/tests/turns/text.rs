@@ -1,0 +1,91 @@
+//! Turns with text only.
+
+use lm_conversation::{
+    Conversation, ConversationEvent, FinishReason, Message, Role, Stream, TurnOptions, Value,
+};
+use serde_json::json;
+
+use crate::fixture::{config, conversation};
+
+#[test]
+fn a_turn_adds_two_messages() {
+    let (mut conversation, _) = conversation(config(), ["Hello!"]);
+    let reply = conversation.send("Hi.").unwrap();
+    assert_eq!((reply.text().as_str(), &reply.finish.reason), ("Hello!", &FinishReason::EndToken));
+    assert_eq!(conversation.history(), [Message::user("Hi."), Message::assistant("Hello!")]);
+    assert_eq!(
+        reply.to_json(),
+        json!({"role": "assistant", "content": [{"type": "text", "text": "Hello!"}]})
+    );
+}
+
+#[test]
+fn a_stream_gives_the_reply_in_pieces() {
+    let (mut conversation, _) = conversation(config(), ["Hello Wörld 🙂!"]);
+    let events: Vec<_> =
+        conversation.stream("Hi.", TurnOptions::default()).unwrap().collect::<Result<_, _>>().unwrap();
+    let chunks: Vec<Value> = events.iter().filter_map(ConversationEvent::to_json).collect();
+    assert_eq!(chunks.last(), Some(&json!({})));
+    let text = |chunk: &Value| chunk["content"][0]["text"].as_str().map(str::to_owned);
+    assert!(chunks.len() > 5, "{chunks:?}");
+    assert_eq!(chunks.iter().filter_map(text).collect::<String>(), "Hello Wörld 🙂!");
+    let Some(ConversationEvent::Finished(reply)) = events.last() else { panic!("{events:?}") };
+    assert_eq!(conversation.history().last(), Some(&reply.message));
+}
+
+#[test]
+fn later_turns_run_only_what_is_new() {
+    let (mut conversation, _) = conversation(config(), ["One.", "Two."]);
+    let first = conversation.send("Count.").unwrap();
+    let so_far = conversation.session().tokens().len();
+    let second = conversation.send("Go on.").unwrap();
+    assert_eq!(first.finish.usage.cached_tokens, 0);
+    // All of the first turn is still there, but for the end token that was sampled and never run.
+    assert!(second.finish.usage.cached_tokens + 1 >= so_far, "{:?} of {so_far}", second.finish.usage);
+}
+
+#[test]
+fn messages_come_as_text_json_or_several() {
+    let (mut conversation, _) = conversation(config(), ["1", "2", "3"]);
+    conversation.send(json!({"role": "user", "content": [{"type": "text", "text": "a"}]})).unwrap();
+    conversation.send(json!([{"role": "system", "content": "b"}, {"role": "user", "content": "c"}])).unwrap();
+    conversation.send(vec![Message::user("d")]).unwrap();
+    let roles: Vec<_> = conversation.history().iter().map(|message| message.role.clone()).collect();
+    use Role::{Assistant, System, User};
+    assert_eq!(roles, [User, Assistant, System, User, Assistant, User, Assistant]);
+}
+
+#[test]
+fn a_history_can_be_forgotten_and_set() {
+    let (mut conversation, _) = conversation(config(), ["1", "2"]);
+    conversation.send("a").unwrap();
+    let saved = conversation.history().to_vec();
+    conversation.reset();
+    assert!(conversation.history().is_empty());
+    conversation.set_history(saved);
+    conversation.send("b").unwrap();
+    assert_eq!(conversation.history().len(), 4);
+}
+
+#[test]
+fn reasoning_is_told_from_the_answer() {
+    let (mut conversation, _) =
+        conversation(config(), ["Let me see.\n</think>\n\nYes.", "<think>\nHm\n</think>\n\nNo."]);
+    let thinking = json!({"enable_thinking": true}).as_object().unwrap().clone();
+    let turn = TurnOptions { extra_context: thinking, ..TurnOptions::default() };
+    // Only this turn's prompt opens the reasoning; in the other the model does it itself.
+    let qwen = lm_processors::ALL.iter().find(|family| family.processor.name() == "qwen").unwrap();
+    assert_eq!(conversation.processor().name(), qwen.processor.name());
+    for turn in [turn, TurnOptions::default()] {
+        let reply = conversation.send_with("Well?", turn).unwrap();
+        assert!(reply.message.reasoning_content.is_some(), "{reply:?}");
+        assert!(["Yes.", "No."].contains(&reply.text().as_str()), "{reply:?}");
+    }
+}
+
+#[test]
+fn conversations_can_be_sent_to_other_threads() {
+    fn assert_send<T: Send>() {}
+    assert_send::<Conversation>();
+    assert_send::<Stream<'_>>();
+}
