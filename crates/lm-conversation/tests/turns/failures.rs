@@ -12,7 +12,7 @@ use crate::fixture::{CALL, config, conversation, weather};
 /// The first turn of `conversation` is still the whole history, and another one works.
 fn check_untouched(conversation: &mut Conversation, text: &str) {
     assert_eq!(conversation.history(), [Message::user("Hi."), Message::assistant("Hello!")]);
-    assert_eq!(conversation.send("Still there?").unwrap().text(), text);
+    assert_eq!(conversation.send("Still there?").expect("a turn").text(), text);
     assert_eq!(conversation.history().len(), 4);
 }
 
