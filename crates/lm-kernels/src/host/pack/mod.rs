@@ -260,7 +260,7 @@ fn fill_blocks<B: Block>(out: &mut [f32], blocks: &[B], lane: usize) {
 fn read_block<B: Block>(block: &B, lane: usize) -> (f32, [i8; BLOCK]) {
     let quants = block.quants();
     let quant = |column: usize| quants[column / 2][2 * lane + column % 2] as i8;
-    (block.scales().0[lane], std::array::from_fn(quant))
+    (f16_to_f32(block.scales()[lane]), std::array::from_fn(quant))
 }
 
 /// A value that the format cannot hold.
