@@ -124,10 +124,9 @@ impl KvCaches {
         cache.table.covering(rows)
     }
 
-    /// Counts `rows` more tokens of `session` as cached.
+    /// Counts `rows` more tokens of `session` as cached. Its logits were taken when the request began.
     pub fn advance(&mut self, session: SessionId, rows: usize) {
         if let Some(cache) = self.sessions.get_mut(&session) {
-            cache.logits = None;
             cache.table.advance(rows);
         }
     }

@@ -104,10 +104,10 @@ impl Scheduler {
 
     /// Ends every request after a panic outside the model's forward pass, and starts over with an empty pool.
     pub fn recover(&mut self, message: &str) {
+        self.reset_pool(); // First: the answers say that nothing is cached.
         while !self.active.is_empty() {
             self.fail(0, Error::WorkerPanicked { message: message.to_owned() });
         }
-        self.reset_pool();
     }
 
     fn admit(&mut self, request: Request) {

@@ -7,7 +7,8 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use lm_session::{
-    CancelHandle, EngineSettings, Error, FinishReason, GenerateParams, SessionConfig, SessionEvent,
+    CancelHandle, EngineSettings, Error, FinishReason, GenerateParams, SamplerParams, SessionConfig,
+    SessionEvent,
 };
 use support::{generate, hooked_engine, prompt, random_engine};
 
@@ -117,6 +118,22 @@ fn a_dropped_generation_leaves_the_tokens_that_were_read() {
         assert_eq!(session.tokens()[3..], expected[..read]);
         assert_eq!(generate(&mut session, 30 - read).unwrap(), expected[read..], "after {read} tokens");
     }
+}
+
+#[test]
+fn a_dropped_generation_runs_no_further() {
+    let (engine, model) = hooked_engine(EngineSettings::default(), |_| Ok(()));
+    let forbid_end = engine.tokenizer().end_ids().iter().map(|&id| (id, f32::NEG_INFINITY)).collect();
+    let sampler = SamplerParams { logit_bias: forbid_end, ..SamplerParams::default() };
+    let mut session = engine.session(SessionConfig { sampler, ..SessionConfig::default() }).unwrap();
+    session.prefill(&[9, 8, 7]).unwrap();
+    drop(session.generate(GenerateParams::default()));
+    // The answer comes after the drop was noticed.
+    let stats = engine.cache_stats().unwrap();
+    assert_eq!(stats.total_pages - stats.free_pages, 1);
+    let calls = model.calls().len();
+    engine.session(SessionConfig::default()).unwrap().prefill(&[1]).unwrap();
+    assert_eq!(model.calls().len(), calls + 1);
 }
 
 #[test]

@@ -4,12 +4,15 @@
 mod support;
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 
-use lm_model::Batch;
-use lm_session::testing::tokenizer;
-use lm_session::{Engine, EngineSettings, Error, GenerateParams, SessionConfig};
-use support::{generate, hooked_engine, last_error, prompt, random_engine, runs};
+use lm_model::{Batch, Embeddings, KvPool, Logits};
+use lm_session::testing::{FakeLm, loaded, tokenizer};
+use lm_session::{
+    CausalLm, Engine, EngineSettings, Error, GenerateParams, ModelInfo, SessionConfig, TokenId,
+};
+use support::{generate, hooked_engine, last_error, prompt, random_engine, random_model, runs};
 
 /// Makes the hooked model panic when it is run.
 const PANICS: u32 = 250;
@@ -109,5 +112,46 @@ fn a_failure_in_decode_is_the_last_event() {
     assert!(matches!(last_error(generation), Error::WorkerPanicked { .. }));
     assert_eq!(session.tokens(), [1, 2, 3, PANICS]);
     session.rewind(3);
+    assert_eq!(generate(&mut session, 5).unwrap(), alone(&[1, 2, 3], 5));
+}
+
+/// A model that breaks its contract once: it answers without the row that was asked for.
+struct Rowless {
+    inner: FakeLm,
+    broken: AtomicBool,
+}
+
+impl CausalLm for Rowless {
+    fn info(&self) -> &ModelInfo {
+        self.inner.info()
+    }
+
+    fn new_cache(&self, num_pages: usize) -> lm_model::Result<KvPool> {
+        self.inner.new_cache(num_pages)
+    }
+
+    fn cache_bytes_per_page(&self) -> usize {
+        self.inner.cache_bytes_per_page()
+    }
+
+    fn forward(&self, batch: &Batch, cache: &mut KvPool) -> lm_model::Result<Logits> {
+        let logits = self.inner.forward(batch, cache)?;
+        let broken = self.broken.swap(false, Ordering::Relaxed);
+        Ok(if broken { Logits::new(Vec::new(), logits.width(), [0]) } else { logits })
+    }
+
+    fn embed(&self, ids: &[TokenId]) -> lm_model::Result<Embeddings> {
+        self.inner.embed(ids)
+    }
+}
+
+#[test]
+fn a_panic_outside_the_model_ends_the_requests_and_not_the_engine() {
+    let model = Rowless { inner: random_model(), broken: AtomicBool::new(true) };
+    let engine = Engine::new(loaded(model), EngineSettings::default()).unwrap();
+    let mut session = engine.session(SessionConfig::default()).unwrap();
+    let error = session.prefill(&[1, 2, 3]).unwrap_err();
+    assert!(matches!(error, Error::WorkerPanicked { .. }), "{error}");
+    session.prefill(&[1, 2, 3]).unwrap();
     assert_eq!(generate(&mut session, 5).unwrap(), alone(&[1, 2, 3], 5));
 }
