@@ -230,3 +230,69 @@ fn zeroed<T: bytemuck::Zeroable>(elements: usize) -> Result<Vec<T>> {
     bytemuck::allocation::try_zeroed_vec(elements)
         .map_err(|()| Error::OutOfMemory { bytes: elements * size_of::<T>() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Random;
+    use super::*;
+
+    #[test]
+    fn rows_go_to_their_slots_and_nowhere_else() {
+        for dtype in [KvDtype::F32, KvDtype::F16] {
+            let mut random = Random(61);
+            let (layout, pages) = random.layout(&[(30, 5), (0, 33)]);
+            let mut layer = PagedLayer::new(dtype, pages, 2, 4).unwrap();
+            let (k, v) = (random.normal(38 * 8), random.normal(38 * 8));
+            layer.write(&layout, &k, &v);
+            let mut written = 0;
+            for sequence in &layout.sequences {
+                for (index, row) in sequence.rows.clone().enumerate() {
+                    let (page, slot) = sequence.place(sequence.cached_len + index);
+                    for head in 0..2 {
+                        let from = row * 8 + head * 4;
+                        let near =
+                            |got: &[f32], x: &[f32]| got.iter().zip(x).all(|(a, b)| (a - b).abs() < 2e-3);
+                        assert!(near(&layer.key(page, head, slot), &k[from..from + 4]));
+                        assert!(near(&layer.value(page, head, slot), &v[from..from + 4]));
+                        written += 4;
+                    }
+                }
+            }
+            let nonzero = match &layer.storage {
+                Storage::F16 { k, .. } => k.iter().filter(|&&bits| bits != 0).count(),
+                Storage::F32 { k, .. } => k.iter().filter(|&&x| x != 0.0).count(),
+            };
+            assert_eq!(nonzero, written, "{dtype}: other slots are untouched");
+        }
+    }
+
+    #[test]
+    fn a_copied_page_is_the_same_and_its_own() {
+        for dtype in [KvDtype::F32, KvDtype::F16] {
+            let mut layer = PagedLayer::new(dtype, 3, 2, 4).unwrap();
+            let (layout, _) = Random(62).layout(&[(0, 32)]);
+            layer.write(&layout, &vec![1.5; 32 * 8], &vec![2.5; 32 * 8]);
+            layer.copy_page(0, 2);
+            layer.write(&layout, &vec![0.0; 32 * 8], &vec![0.0; 32 * 8]);
+            for slot in [0, 31] {
+                assert_eq!((layer.key(2, 1, slot), layer.value(2, 1, slot)), (vec![1.5; 4], vec![2.5; 4]));
+                assert_eq!(layer.key(1, 1, slot), [0.0; 4]);
+            }
+            assert_eq!(layer.bytes_per_page(), 2 * 2 * 32 * 4 * dtype.bytes());
+        }
+    }
+
+    #[test]
+    fn more_than_there_can_be_is_an_error() {
+        let overflow = PagedLayer::new(KvDtype::F16, usize::MAX, 2, 64);
+        assert!(matches!(overflow, Err(Error::ShapeOverflow { .. })));
+        let refused = PagedLayer::new(KvDtype::F16, 1 << 48, 1, 64);
+        assert!(matches!(refused, Err(Error::OutOfMemory { .. })), "{:?}", refused.err());
+    }
+
+    #[test]
+    #[should_panic(expected = "page 3 of 3")]
+    fn a_page_out_of_range_is_refused() {
+        PagedLayer::new(KvDtype::F32, 3, 1, 1).unwrap().copy_page(0, 3);
+    }
+}

@@ -1,5 +1,8 @@
 //! The gated activation of a decoder's MLP.
 
+#[cfg(test)]
+mod tests;
+
 use super::cpu::{Isa, Kernel};
 use super::lanes::{Lanes, exp};
 use super::pool::Pool;

@@ -96,14 +96,14 @@ pub(super) fn add_scaled<V: Lanes>(out: &mut [f32], factor: f32, x: &[f32]) {
     }
 }
 
-/// e to the power of `x`, within 2 units in the last place; 0 below -87, so that no result is denormal.
+/// e to the power of `x`, within 2 units in the last place; 0 below -87, so that no result is denormal, infinite above 88.72.
 #[inline(always)]
 pub(super) fn exp(x: f32) -> f32 {
     // x = n ln 2 + r with |r| <= ln 2 / 2. Adding and subtracting 1.5 * 2^23 rounds to an integer.
     const ROUND: f32 = 12_582_912.0;
     const LN_2_HIGH: f32 = 0.693_359_4;
     const LN_2_LOW: f32 = -2.121_944_4e-4;
-    let clamped = x.clamp(-87.0, 88.7);
+    let clamped = x.clamp(-87.0, 88.72);
     let shifted = clamped.mul_add(std::f32::consts::LOG2_E, ROUND);
     let n = shifted - ROUND;
     let r = n.mul_add(-LN_2_LOW, n.mul_add(-LN_2_HIGH, clamped));
@@ -117,7 +117,13 @@ pub(super) fn exp(x: f32) -> f32 {
     let half = exponent >> 1;
     let two_to = |n: i32| f32::from_bits(((n + 127) << 23) as u32);
     let result = power * two_to(half) * two_to(exponent - half);
-    if x < -87.0 { 0.0 } else { result }
+    if x < -87.0 {
+        0.0
+    } else if x > 88.72 {
+        f32::INFINITY
+    } else {
+        result
+    }
 }
 
 /// The float with the bits of a half.
@@ -168,6 +174,7 @@ mod tests {
         assert_eq!(exp(0.0), 1.0);
         assert_eq!(exp(f32::NEG_INFINITY), 0.0);
         assert_eq!(exp(-1e9), 0.0);
+        assert_eq!(exp(1e9), f32::INFINITY);
         assert!(exp(f32::NAN).is_nan());
     }
 

@@ -114,7 +114,7 @@ fn nothing_in_gives_nothing_or_zeros() {
     let empty = PackedMatrix::pack(WeightFormat::Q8, 3, 0, Source::F32(&[])).unwrap();
     assert_eq!(run(Isa::current(), 1, &empty, &[], 2), [0.0; 6]);
     let none = PackedMatrix::pack(WeightFormat::F32, 0, 3, Source::F32(&[])).unwrap();
-    assert_eq!(run(Isa::current(), 1, &none, &[1.0; 3], 1), []);
+    assert!(run(Isa::current(), 1, &none, &[1.0; 3], 1).is_empty());
 }
 
 #[test]

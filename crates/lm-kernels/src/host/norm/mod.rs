@@ -1,5 +1,8 @@
 //! Normalisation of rows.
 
+#[cfg(test)]
+mod tests;
+
 use super::cpu::{Isa, Kernel};
 use super::lanes::{Lanes, dot};
 use super::pool::Pool;

@@ -3,6 +3,9 @@
 mod block;
 mod buffer;
 mod source;
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::str::FromStr;
 use std::sync::{Mutex, PoisonError};

@@ -1,5 +1,8 @@
 //! Rotary positions.
 
+#[cfg(test)]
+mod tests;
+
 use super::cpu::{Isa, Kernel};
 use super::lanes::Lanes;
 use super::pool::Pool;

@@ -1,0 +1,36 @@
+//! `rms_norm` against loops in double precision.
+
+use super::super::testing::{Random, bits};
+use super::*;
+
+#[test]
+fn rows_are_those_of_the_definition_on_every_instruction_set() {
+    let mut random = Random(31);
+    for (rows, width) in [(1, 1), (3, 7), (40, 16), (17, 100), (2, 1000)] {
+        let (x, weight) = (random.normal(rows * width), random.normal(width));
+        let mut reference = vec![f32::NAN; x.len()];
+        rms_norm_on(Isa::Scalar, &Pool::new(1), &x, &weight, 1e-5, &mut reference);
+        for (x, y) in x.chunks(width).zip(reference.chunks(width)) {
+            let mean = x.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>() / width as f64;
+            for ((x, weight), y) in x.iter().zip(&weight).zip(y) {
+                let exact = f64::from(*x) / (mean + 1e-5).sqrt() * f64::from(*weight);
+                assert!(
+                    (f64::from(*y) - exact).abs() <= 1e-6 * exact.abs(),
+                    "[{rows}, {width}]: {y}, not {exact}"
+                );
+            }
+        }
+        for &isa in Isa::supported() {
+            let mut y = vec![f32::NAN; x.len()];
+            rms_norm_on(isa, &Pool::new(3), &x, &weight, 1e-5, &mut y);
+            assert_eq!(bits(&y), bits(&reference), "[{rows}, {width}] with {isa}");
+        }
+    }
+}
+
+#[test]
+fn a_row_of_zeros_stays_zeros() {
+    let mut y = [1.0; 4];
+    rms_norm(&Pool::new(1), &[0.0; 4], &[1.0; 4], 1e-6, &mut y);
+    assert_eq!(y, [0.0; 4]);
+}

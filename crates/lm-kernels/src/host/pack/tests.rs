@@ -1,0 +1,183 @@
+//! What packing keeps of the values, and what it refuses.
+
+use half::f16;
+use proptest::prelude::*;
+
+use super::super::testing::{Random, bits};
+use super::*;
+
+const FORMATS: [WeightFormat; 5] =
+    [WeightFormat::F32, WeightFormat::F16, WeightFormat::Bf16, WeightFormat::Q8, WeightFormat::Q4];
+
+fn unpacked(packed: &PackedMatrix) -> Vec<f32> {
+    let mut out = vec![f32::NAN; packed.rows() * packed.cols()];
+    for (row, out) in out.chunks_mut(packed.cols().max(1)).enumerate() {
+        packed.dequantize_row(row, out);
+    }
+    out
+}
+
+fn pack(format: WeightFormat, rows: usize, cols: usize, values: &[f32]) -> Result<PackedMatrix> {
+    PackedMatrix::pack(format, rows, cols, Source::F32(values))
+}
+
+fn squared_error(x: &[f32], y: &[f32]) -> f64 {
+    x.iter().zip(y).map(|(x, y)| f64::from(x - y).powi(2)).sum()
+}
+
+/// A block in the plainest 4-bit way: the largest magnitude to -8.
+fn plain_4_bit(block: &[f32]) -> Vec<f32> {
+    let largest = block.iter().fold(0.0_f32, |largest, x| if x.abs() > largest.abs() { *x } else { largest });
+    let scale = f16::from_f32(largest / -8.0).to_f32();
+    let quant = |x: &f32| if scale == 0.0 { 0.0 } else { (x / scale).round_ties_even().clamp(-8.0, 7.0) };
+    block.iter().map(|x| scale * quant(x)).collect()
+}
+
+/// Matrices of any shape with values of very unlike sizes.
+fn matrix() -> impl Strategy<Value = (usize, usize, Vec<f32>)> {
+    (1..40_usize, 1..80_usize).prop_flat_map(|(rows, cols)| {
+        let value = prop_oneof![
+            8 => -1.0..1.0_f32,
+            1 => -1000.0..1000.0_f32,
+            1 => -1e-4..1e-4_f32,
+            1 => Just(0.0_f32),
+        ];
+        (Just(rows), Just(cols), prop::collection::vec(value, rows * cols))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn float_formats_take_the_nearest_value((rows, cols, values) in matrix()) {
+        prop_assert_eq!(unpacked(&pack(WeightFormat::F32, rows, cols, &values)?), values.clone());
+        let halves: Vec<f32> = values.iter().map(|x| f16::from_f32(*x).to_f32()).collect();
+        prop_assert_eq!(unpacked(&pack(WeightFormat::F16, rows, cols, &values)?), halves);
+        let brains: Vec<f32> = values.iter().map(|x| bf16::from_f32(*x).to_f32()).collect();
+        prop_assert_eq!(unpacked(&pack(WeightFormat::Bf16, rows, cols, &values)?), brains);
+    }
+
+    #[test]
+    fn eight_bits_are_off_by_half_a_step((rows, cols, values) in matrix()) {
+        let packed = unpacked(&pack(WeightFormat::Q8, rows, cols, &values)?);
+        for (row, packed) in values.chunks(cols).zip(packed.chunks(cols)) {
+            for (block, packed) in row.chunks(32).zip(packed.chunks(32)) {
+                let largest = block.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
+                // The scale is a half, not below largest / 127 and at most one half above it.
+                let step = (largest / 127.0) * 1.001 + 6e-8;
+                for (x, packed) in block.iter().zip(packed) {
+                    prop_assert!((x - packed).abs() <= step * 0.5001, "{} became {} (step {})", x, packed, step);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn four_bits_are_no_worse_than_the_plain_way((rows, cols, values) in matrix()) {
+        let packed = unpacked(&pack(WeightFormat::Q4, rows, cols, &values)?);
+        for (row, packed) in values.chunks(cols).zip(packed.chunks(cols)) {
+            for (block, packed) in row.chunks(32).zip(packed.chunks(32)) {
+                let (ours, plain) = (squared_error(block, packed), squared_error(block, &plain_4_bit(block)));
+                // Scales are rounded to halves, which may cost a little and is all that may be lost.
+                let slack = block.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>() * 1e-5 + 1e-12;
+                prop_assert!(ours <= plain * 1.01 + slack, "{} instead of {}: {:?}", ours, plain, block);
+            }
+        }
+    }
+}
+
+#[test]
+fn four_bits_of_normal_weights_lose_less_than_the_plain_way() {
+    let values = Random(21).normal(256 * 1024);
+    let packed = unpacked(&pack(WeightFormat::Q4, 256, 1024, &values).unwrap());
+    let energy = squared_error(&values, &vec![0.0; values.len()]);
+    let plain: Vec<f32> = values.chunks(32).flat_map(plain_4_bit).collect();
+    let (ours, plain) = (squared_error(&values, &packed) / energy, squared_error(&values, &plain) / energy);
+    assert!(ours < 0.9 * plain && ours < 6.8e-3, "relative squared error {ours:.2e}, plain {plain:.2e}");
+}
+
+#[test]
+fn bytes_are_those_of_the_format() {
+    let values = vec![0.5; 64 * 64];
+    let bits = |format| pack(format, 64, 64, &values).unwrap().bytes() as f64 * 8.0 / (64.0 * 64.0);
+    assert_eq!(FORMATS.map(bits), [32.0, 16.0, 16.0, 8.5, 4.5]);
+    let odd = pack(WeightFormat::Q4, 17, 33, &values[..17 * 33]).unwrap();
+    assert_eq!(odd.bytes(), 2 * 2 * 288, "two tiles of two blocks");
+}
+
+#[test]
+fn every_instruction_set_packs_the_same() {
+    let (rows, cols) = (35, 70);
+    let values = Random(22).normal(rows * cols);
+    for format in FORMATS {
+        let pack_on = |isa: Isa| {
+            let mut out = vec![0_u32; format.tile_bytes(cols).unwrap() / 4];
+            let out_bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut out);
+            let source = Source::F32(&values);
+            let done = isa.run(PackTile { format, source, rows, cols, first_row: 16, out: out_bytes });
+            assert!(done.is_ok());
+            out
+        };
+        for &isa in Isa::supported() {
+            assert_eq!(pack_on(isa), pack_on(Isa::Scalar), "{format} with {isa}");
+        }
+    }
+}
+
+#[test]
+fn a_source_of_any_type_packs_as_its_values() {
+    let halves: Vec<f16> = Random(23).normal(20 * 40).into_iter().map(f16::from_f32).collect();
+    let singles: Vec<f32> = halves.iter().map(|x| x.to_f32()).collect();
+    let bytes: Vec<u8> = halves.iter().flat_map(|x| x.to_le_bytes()).collect();
+    for format in FORMATS {
+        let expected = bits(&unpacked(&pack(format, 20, 40, &singles).unwrap()));
+        for source in [Source::F16(&halves), Source::from_le_bytes(FloatDtype::F16, &bytes).unwrap()] {
+            let packed = PackedMatrix::pack(format, 20, 40, source).unwrap();
+            assert_eq!(bits(&unpacked(&packed)), expected, "{packed:?}");
+        }
+    }
+}
+
+#[test]
+fn what_a_format_cannot_hold_is_named_with_its_place() {
+    let with = |bad: f32| {
+        let mut values = vec![0.25; 20 * 70];
+        values[18 * 70 + 66] = bad;
+        values
+    };
+    let refused = [
+        (WeightFormat::F16, 1e6_f32),
+        (WeightFormat::Bf16, f32::MAX),
+        (WeightFormat::Q8, f32::NAN),
+        (WeightFormat::Q8, 1e9),
+        (WeightFormat::Q4, f32::INFINITY),
+        (WeightFormat::Q4, -1e9),
+    ];
+    for (format, bad) in refused {
+        match pack(format, 20, 70, &with(bad)) {
+            Err(Error::NotRepresentable { row: 18, col: 66, value, format: named }) => {
+                assert_eq!((value.to_bits(), named), (bad.to_bits(), format));
+            }
+            other => panic!("{format} took {bad}: {other:?}"),
+        }
+    }
+    // What is not finite in a float checkpoint is kept: it will show in the results.
+    let kept = unpacked(&pack(WeightFormat::Bf16, 20, 70, &with(f32::NEG_INFINITY)).unwrap());
+    assert_eq!(kept[18 * 70 + 66], f32::NEG_INFINITY);
+}
+
+#[test]
+fn a_source_of_another_length_is_refused() {
+    let error = pack(WeightFormat::F32, 2, 3, &[0.0; 5]).unwrap_err();
+    assert_eq!(error.to_string(), "a [2, 3] weight has 6 elements, the source has 5");
+    assert!(matches!(pack(WeightFormat::F32, usize::MAX, 2, &[]), Err(Error::ShapeOverflow { .. })));
+}
+
+#[test]
+fn names_of_formats_round_trip() {
+    for format in FORMATS {
+        assert_eq!(format.to_string().parse::<WeightFormat>().unwrap(), format);
+    }
+    assert!("q5".parse::<WeightFormat>().is_err());
+}

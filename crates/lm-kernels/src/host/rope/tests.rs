@@ -1,0 +1,57 @@
+//! `rope` against the definition in double precision.
+
+use super::super::testing::{Random, bits};
+use super::*;
+
+/// The definition: the pair (i, i + rotary_dim / 2) is a complex number that turns.
+fn expected(x: &[f32], position: u32, table: &RopeTable) -> Vec<f64> {
+    let pairs = table.inv_freq.len();
+    let mut out: Vec<f64> = x.iter().map(|x| f64::from(*x)).collect();
+    for (i, inv_freq) in table.inv_freq.iter().enumerate() {
+        let (sin, cos) = (f64::from(position) * f64::from(*inv_freq)).sin_cos();
+        let (a, b) = (f64::from(x[i]), f64::from(x[i + pairs]));
+        out[i] = (a * cos - b * sin) * f64::from(table.attention_factor);
+        out[i + pairs] = (b * cos + a * sin) * f64::from(table.attention_factor);
+    }
+    out
+}
+
+#[test]
+fn heads_turn_as_the_definition_says_on_every_instruction_set() {
+    let mut random = Random(51);
+    for (heads, head_dim, rotary_dim, factor) in [(1, 2, 2, 1.0), (3, 64, 64, 1.0), (2, 20, 12, 1.25)] {
+        let table = RopeTable { attention_factor: factor, ..RopeTable::new(10_000.0, rotary_dim) };
+        let positions: Vec<u32> = (0..21).map(|row| row * row * 3).collect();
+        let x = random.normal(positions.len() * heads * head_dim);
+        let mut reference = x.clone();
+        rope_on(Isa::Scalar, &Pool::new(1), &mut reference, head_dim, &positions, &table);
+        for (index, (x, y)) in x.chunks(head_dim).zip(reference.chunks(head_dim)).enumerate() {
+            let position = positions[index / heads];
+            for (y, exact) in y.iter().zip(expected(x, position, &table)) {
+                // Angles are rounded to single precision, so that the error grows with the position.
+                let tolerance = 1e-6 + 3e-7 * f64::from(position);
+                assert!((f64::from(*y) - exact).abs() < tolerance, "position {position}: {y}, not {exact}");
+            }
+        }
+        for &isa in Isa::supported() {
+            let mut y = x.clone();
+            rope_on(isa, &Pool::new(3), &mut y, head_dim, &positions, &table);
+            assert_eq!(bits(&y), bits(&reference), "{isa}");
+        }
+    }
+}
+
+#[test]
+fn position_zero_and_an_empty_table_change_nothing() {
+    let x = Random(52).normal(8);
+    let mut y = x.clone();
+    rope(&Pool::new(1), &mut y, 4, &[0, 0], &RopeTable::new(10_000.0, 4));
+    assert_eq!(y, x);
+    rope(&Pool::new(1), &mut y, 4, &[5, 6], &RopeTable::default());
+    assert_eq!(y, x);
+}
+
+#[test]
+fn a_table_turns_by_powers_of_theta() {
+    assert_eq!(RopeTable::new(100.0, 4).inv_freq, [1.0, 0.1]);
+}
