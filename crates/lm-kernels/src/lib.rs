@@ -14,7 +14,7 @@ pub use device::Device;
 pub use error::{Error, Result};
 pub use host::{
     AttentionSpec, FloatDtype, Isa, KvDtype, PAGE_LEN, PackedMatrix, PageId, PagedLayer, Pool, RaggedLayout,
-    RopeTable, SequenceLayout, Source, WeightFormat,
+    RopeTable, SequenceLayout, Source, StoredBytes, StoredMatrix, WeightFormat,
 };
 pub use mapped_file::MappedFile;
 #[cfg(feature = "burn")]

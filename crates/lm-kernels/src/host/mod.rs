@@ -26,7 +26,7 @@ pub use attention::{AttentionSpec, attention};
 pub use cpu::Isa;
 pub use linear::linear;
 pub use norm::rms_norm;
-pub use pack::{FloatDtype, PackedMatrix, Source, WeightFormat};
+pub use pack::{FloatDtype, PackedMatrix, Source, StoredBytes, StoredMatrix, WeightFormat};
 pub use pages::{KvDtype, PAGE_LEN, PageId, PagedLayer};
 pub use pool::Pool;
 pub use ragged::{RaggedLayout, SequenceLayout};

@@ -72,8 +72,16 @@ impl Weight {
         cols: usize,
         source: Source<'_>,
     ) -> Result<Self> {
+        device.burn()?;
+        Self::place(device, PackedMatrix::pack(format, rows, cols, source)?)
+    }
+
+    /// Brings a packed matrix to a device.
+    ///
+    /// # Errors
+    /// As [`Device::burn`].
+    pub fn place(device: Device, packed: PackedMatrix) -> Result<Self> {
         let burn = device.burn()?;
-        let packed = PackedMatrix::pack(format, rows, cols, source)?;
         Ok(match device {
             Device::Cpu | Device::NdArray => Self::from(Arc::new(packed)),
             Device::Gpu => Self::upload(&packed, &burn),

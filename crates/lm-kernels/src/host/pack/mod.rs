@@ -3,6 +3,7 @@
 mod block;
 mod buffer;
 mod source;
+mod stored;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ use crate::{Error, Result};
 pub(super) use block::{BLOCK, Block, Q4Block, Q8Block, round};
 use buffer::Buffer;
 pub use source::{FloatDtype, Source};
+pub use stored::{StoredBytes, StoredMatrix};
 
 /// How weights are kept in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -211,7 +213,6 @@ impl PackedMatrix {
     ///
     /// # Panics
     /// When the format is none of Q8 and Q4, or there is no such block.
-    #[cfg(feature = "burn")]
     pub(crate) fn block(&self, row: usize, block: usize) -> (f32, [i8; BLOCK]) {
         let (tile, lane) = (row / LANES, row % LANES);
         let blocks = self.cols.div_ceil(BLOCK);
@@ -259,7 +260,6 @@ fn fill_blocks<B: Block>(out: &mut [f32], blocks: &[B], lane: usize) {
     }
 }
 
-#[cfg(feature = "burn")]
 fn read_block<B: Block>(block: &B, lane: usize) -> (f32, [i8; BLOCK]) {
     let quants = block.quants();
     let quant = |column: usize| quants[column / 2][2 * lane + column % 2] as i8;
