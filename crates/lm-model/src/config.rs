@@ -3,7 +3,8 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::{Error, Result, TokenId};
+use crate::weights::read_description;
+use crate::{Error, Result, TokenId, WeightFormat};
 
 /// The file that this module reads, as errors name it.
 pub(crate) const CONFIG_FILE: &str = "config.json";
@@ -61,7 +62,7 @@ pub struct ModelConfig {
     pub layer_types: Option<Vec<String>>,
     /// Ids that end a reply, where `generation_config.json` has none.
     pub eos_token_id: Option<TokenIds>,
-    /// How the weights were quantised before they were written; none is implemented.
+    /// How the weights were quantised before they were written, as [`crate::ModelFolder::convert`] does it.
     pub quantization_config: Option<Value>,
 }
 
@@ -160,14 +161,12 @@ impl ModelConfig {
         {
             return Err(unsupported("hidden_act", activation, "silu"));
         }
-        if let Some(quantization) = &self.quantization_config {
-            return Err(unsupported(
-                "quantization_config",
-                quantization,
-                "absent; weights in F32, F16 or BF16",
-            ));
-        }
-        Ok(())
+        self.stored_format().map(drop)
+    }
+
+    /// The format of matrices that were quantised before they were written.
+    pub(crate) fn stored_format(&self) -> Result<Option<WeightFormat>> {
+        self.quantization_config.as_ref().map(read_description).transpose()
     }
 
     /// `num_key_value_heads` with its default.

@@ -1,5 +1,7 @@
 //! Errors of this crate: facts about files, tensors and batches.
 
+use crate::WeightFormat;
+
 /// Result with this crate's [`Error`] unless another is named.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -132,7 +134,7 @@ pub enum Error {
         got: Vec<usize>,
     },
     /// A tensor stored in a type that cannot be loaded.
-    #[error("{file}: tensor {tensor} is stored as {got}, supported: F32, F16, BF16")]
+    #[error("{file}: tensor {tensor} is stored as {got}, supported: {supported}")]
     TensorDtype {
         /// The file.
         file: String,
@@ -140,6 +142,25 @@ pub enum Error {
         tensor: String,
         /// The type in the file.
         got: String,
+        /// The types that can be loaded.
+        supported: String,
+    },
+    /// Weights that were quantised before they were written can be had in no other format.
+    #[error("the weights are stored in {stored}, they cannot be had in {requested}")]
+    AlreadyQuantized {
+        /// The format in the files.
+        stored: WeightFormat,
+        /// The format asked for.
+        requested: WeightFormat,
+    },
+    /// A file or folder cannot be written.
+    #[error("{file} cannot be written")]
+    Write {
+        /// The file or folder.
+        file: String,
+        /// The system's reason.
+        #[source]
+        source: std::io::Error,
     },
     /// `tokenizer.json` is not accepted by the tokenizer library.
     #[error("the tokenizer cannot be used")]

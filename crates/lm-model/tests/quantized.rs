@@ -4,7 +4,7 @@ mod common;
 
 use common::{Random, Tensor, TinyModel, for_each_device, largest_difference, load, load_with, logits_of};
 use lm_kernels::{PackedMatrix, Source};
-use lm_model::{Device, KvDtype, LoadOptions, WeightFormat};
+use lm_model::{Device, KvDtype, LoadOptions, ModelFolder, WeightFormat};
 
 fn options(device: Device, format: WeightFormat) -> LoadOptions {
     LoadOptions { device, quantization: Some(format), kv_dtype: KvDtype::F32 }
@@ -90,4 +90,76 @@ fn weight_bytes_are_those_of_the_packed_form() {
             assert_eq!(loaded.model.info().parameters, parameters as u64);
         }
     }
+}
+
+/// A converted folder holds what quantising the original while loading gives, bit by bit.
+#[test]
+fn a_converted_folder_gives_the_same_logits() {
+    for model in [TinyModel::qwen3(), TinyModel::llama()] {
+        let original = model.write();
+        for format in [WeightFormat::Q8, WeightFormat::Q4] {
+            let parent = tempfile::tempdir().expect("a temporary folder");
+            let converted = parent.path().join("converted");
+            let folder = ModelFolder::open(original.path()).expect("the original is there");
+            folder.convert(&converted, format, &mut |_| {}).expect("it can be converted");
+            assert_eq!(
+                std::fs::read_dir(parent.path()).expect("is there").count(),
+                1,
+                "nothing else is left"
+            );
+            for_each_device(|device| {
+                let ids = Random(3).ids(24);
+                let on_load = load_with(original.path(), &options(device, format));
+                let before = LoadOptions { quantization: None, ..options(device, format) };
+                let loaded = load_with(&converted, &before);
+                assert_eq!(loaded.model.info(), on_load.model.info());
+                assert_eq!(
+                    logits_of(&*loaded.model, &ids),
+                    logits_of(&*on_load.model, &ids),
+                    "{device} {format}"
+                );
+            });
+        }
+    }
+}
+
+#[test]
+fn a_conversion_that_fails_leaves_nothing() {
+    let mut model = TinyModel::qwen3();
+    let name = "model.layers.1.mlp.up_proj.weight";
+    model.tensors.get_mut(name).expect("a tensor of qwen3").values[5] = f32::NAN;
+    let original = model.write();
+    let parent = tempfile::tempdir().expect("a temporary folder");
+    let folder = ModelFolder::open(original.path()).expect("the original is there");
+    let convert = |to: &str, format| {
+        let error = folder.convert(parent.path().join(to), format, &mut |_| {}).expect_err("is refused");
+        error.to_string()
+    };
+    assert!(convert("out", WeightFormat::Q4).contains(name));
+    assert!(convert("out", WeightFormat::F16).contains("q8, q4"));
+    assert_eq!(std::fs::read_dir(parent.path()).expect("is there").count(), 0);
+    std::fs::write(parent.path().join("file"), "mine").expect("can be written");
+    assert!(convert("file", WeightFormat::Q8).contains("cannot be written"));
+    assert_eq!(std::fs::read(parent.path().join("file")).expect("is still there"), b"mine");
+}
+
+#[test]
+fn a_converted_folder_is_read_with_distrust() {
+    let original = TinyModel::qwen3().write();
+    let parent = tempfile::tempdir().expect("a temporary folder");
+    let converted = parent.path().join("converted");
+    let folder = ModelFolder::open(original.path()).expect("the original is there");
+    folder.convert(&converted, WeightFormat::Q4, &mut |_| {}).expect("it can be converted");
+    let folder = ModelFolder::open(&converted).expect("was written");
+    let load = |options: &LoadOptions| folder.load(options, &mut |_| {}).err().map(|error| error.to_string());
+    let other = load(&options(Device::Cpu, WeightFormat::Q8)).expect("is refused");
+    assert_eq!(other, "the weights are stored in q4, they cannot be had in q8");
+    let again =
+        folder.convert(parent.path().join("again"), WeightFormat::Q4, &mut |_| {}).expect_err("is refused");
+    assert!(again.to_string().contains("stored in q4"), "{again}");
+    // Said to be in the other format, the quants have the wrong shape.
+    let config = std::fs::read_to_string(converted.join("config.json")).expect("was written");
+    std::fs::write(converted.join("config.json"), config.replace("\"q4\"", "\"q8\""))
+        .expect("can be written");
+    assert!(load(&LoadOptions::default()).expect("is refused").contains("has shape"));
 }

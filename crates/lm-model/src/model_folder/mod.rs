@@ -1,6 +1,7 @@
 //! A model as a folder of files, on disk or embedded in the program.
 
 mod chat_template;
+mod convert;
 mod files;
 mod generation_config;
 
@@ -14,8 +15,8 @@ pub use self::generation_config::GenerationConfig;
 use crate::architectures;
 use crate::config::{CONFIG_FILE, ModelConfig};
 use crate::decoder::Decoder;
-use crate::weights::{Checkpoint, TensorInfo, WeightLoader};
-use crate::{CausalLm, Device, KvDtype, Result, TokenId, Tokenizer, WeightFormat};
+use crate::weights::{Checkpoint, Storage, TensorInfo, WeightLoader, params};
+use crate::{CausalLm, Device, Error, KvDtype, Result, TokenId, Tokenizer, WeightFormat};
 
 /// A Hugging Face model folder. Opening it reads nothing; each part is read when it is asked for.
 #[derive(Debug)]
@@ -78,6 +79,17 @@ impl ModelFolder {
         GenerationConfig::read(&*self.files)
     }
 
+    /// How many weights the config asks for, shared ones counted once.
+    ///
+    /// # Errors
+    /// As [`ModelFolder::config`].
+    pub fn parameters(&self) -> Result<u64> {
+        let config = self.config()?;
+        let spec = (architectures::find(&config.model_type)?.spec)(&config)?;
+        let elements = |shape: Vec<usize>| shape.iter().map(|&n| n as u64).product::<u64>();
+        Ok(params(&spec).into_iter().map(|(_, shape)| elements(shape)).sum())
+    }
+
     /// The tensors as the files describe them, by name.
     ///
     /// # Errors
@@ -104,8 +116,14 @@ impl ModelFolder {
             GenerationConfig { eos_token_ids: tokenizer.end_ids().to_vec(), ..self.generation_config()? };
         let checkpoint = Checkpoint::open(&*self.files)?;
         let LoadOptions { device, quantization, kv_dtype } = *options;
-        let loader =
-            WeightLoader::new(&checkpoint, architecture, &spec, device, quantization, &mut *progress)?;
+        let storage = match (config.stored_format()?, quantization) {
+            (Some(stored), Some(requested)) if stored != requested => {
+                return Err(Error::AlreadyQuantized { stored, requested });
+            }
+            (Some(stored), _) => Storage::Blocks(stored),
+            (None, format) => Storage::Dense(format),
+        };
+        let loader = WeightLoader::new(&checkpoint, architecture, &spec, device, storage, &mut *progress)?;
         let model = Decoder::load(config.model_type, spec, device, kv_dtype, loader)?;
         let bytes = checkpoint.infos().map(|tensor| tensor.bytes as u64).sum();
         progress(LoadProgress { phase: LoadPhase::Done, done_bytes: bytes, total_bytes: bytes });

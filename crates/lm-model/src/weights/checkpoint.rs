@@ -97,12 +97,14 @@ impl Checkpoint {
 
     /// Checks that the tensor is there, has this shape and is stored in a float type.
     pub(crate) fn check(&self, name: &str, shape: &[usize]) -> Result<()> {
-        let (file, entry) = self.entry(name)?;
-        if entry.shape != shape {
-            let (expected, got) = (shape.to_vec(), entry.shape.clone());
-            return Err(Error::TensorShape { file: file.into(), tensor: name.into(), expected, got });
-        }
+        let (file, entry) = self.shaped_entry(name, shape)?;
         float_dtype(file, entry).map(drop)
+    }
+
+    /// Checks that the tensor is there, has this shape and is stored in this type.
+    pub(crate) fn check_stored(&self, name: &str, dtype: safetensors::Dtype, shape: &[usize]) -> Result<()> {
+        let (file, entry) = self.shaped_entry(name, shape)?;
+        if entry.dtype == dtype { Ok(()) } else { Err(unsupported_dtype(file, entry, dtype.to_string())) }
     }
 
     /// Fails on a tensor that `is_known` does not accept.
@@ -117,11 +119,21 @@ impl Checkpoint {
         }
     }
 
+    /// The type that a tensor is stored in.
+    pub(crate) fn dtype(&self, name: &str) -> Result<safetensors::Dtype> {
+        Ok(self.entry(name)?.1.dtype)
+    }
+
+    /// The tensor's bytes in its file.
+    pub(crate) fn bytes(&self, name: &str) -> Result<&[u8]> {
+        let (_, entry) = self.entry(name)?;
+        Ok(&self.files[self.tensors[name].0].1[entry.range.clone()])
+    }
+
     /// The tensor's elements in its file.
     pub(crate) fn source(&self, name: &str) -> Result<Source<'_>> {
         let (file, entry) = self.entry(name)?;
-        let bytes = &self.files[self.tensors[name].0].1[entry.range.clone()];
-        Ok(Source::from_le_bytes(float_dtype(file, entry)?, bytes)?)
+        Ok(Source::from_le_bytes(float_dtype(file, entry)?, self.bytes(name)?)?)
     }
 
     /// Lets go of the memory that reading a tensor took; its bytes will not be read again soon.
@@ -129,6 +141,15 @@ impl Checkpoint {
         if let Some((file, entry)) = self.tensors.get(name) {
             self.files[*file].1.release(entry.range.clone());
         }
+    }
+
+    fn shaped_entry(&self, name: &str, shape: &[usize]) -> Result<(&str, &Entry)> {
+        let (file, entry) = self.entry(name)?;
+        if entry.shape != shape {
+            let (expected, got) = (shape.to_vec(), entry.shape.clone());
+            return Err(Error::TensorShape { file: file.into(), tensor: name.into(), expected, got });
+        }
+        Ok((file, entry))
     }
 
     fn entry(&self, name: &str) -> Result<(&str, &Entry)> {
@@ -144,8 +165,11 @@ fn float_dtype(file: &str, entry: &Entry) -> Result<FloatDtype> {
         safetensors::Dtype::F32 => Ok(FloatDtype::F32),
         safetensors::Dtype::F16 => Ok(FloatDtype::F16),
         safetensors::Dtype::BF16 => Ok(FloatDtype::Bf16),
-        other => {
-            Err(Error::TensorDtype { file: file.into(), tensor: entry.name.clone(), got: other.to_string() })
-        }
+        _ => Err(unsupported_dtype(file, entry, "F32, F16, BF16".into())),
     }
+}
+
+fn unsupported_dtype(file: &str, entry: &Entry, supported: String) -> Error {
+    let (tensor, got) = (entry.name.clone(), entry.dtype.to_string());
+    Error::TensorDtype { file: file.into(), tensor, got, supported }
 }

@@ -1,14 +1,23 @@
 //! Brings the tensors of a checkpoint to a device, one after another.
 
 use burn::tensor::{Device as BurnDevice, Tensor};
-use lm_kernels::{Weight, from_host};
+use lm_kernels::{PackedMatrix, Weight, from_host};
 
 use super::names::Param;
-use super::{Checkpoint, params};
+use super::{Blocks, Checkpoint, params};
 use crate::architectures::Architecture;
 use crate::model_folder::{LoadPhase, LoadProgress};
 use crate::spec::{DecoderSpec, OutputHead};
 use crate::{Device, Error, FloatDtype, Result, WeightFormat};
+
+/// How the matrices stand in the files.
+#[derive(Clone, Copy)]
+pub(crate) enum Storage {
+    /// As floats, to be packed in this format; `None` keeps the file's.
+    Dense(Option<WeightFormat>),
+    /// As quants and scales of this format.
+    Blocks(WeightFormat),
+}
 
 /// Hands out the parameters of one decoder. All are checked before the first is loaded.
 pub(crate) struct WeightLoader<'a> {
@@ -16,8 +25,7 @@ pub(crate) struct WeightLoader<'a> {
     weight_name: fn(Param) -> String,
     device: Device,
     burn_device: BurnDevice,
-    /// `None` keeps the format of the file.
-    format: Option<WeightFormat>,
+    storage: Storage,
     progress: &'a mut dyn FnMut(LoadProgress),
     done_bytes: u64,
     total_bytes: u64,
@@ -34,15 +42,23 @@ impl<'a> WeightLoader<'a> {
         architecture: &Architecture,
         spec: &DecoderSpec,
         device: Device,
-        format: Option<WeightFormat>,
+        storage: Storage,
         progress: &'a mut dyn FnMut(LoadProgress),
     ) -> Result<Self> {
         let weight_name = architecture.weight_name;
         let mut names = std::collections::HashSet::new();
         for (param, shape) in params(spec) {
             let name = weight_name(param);
-            checkpoint.check(&name, &shape)?;
-            names.insert(name);
+            match storage.blocks(&name, &shape) {
+                Some(blocks) => {
+                    blocks.check(checkpoint)?;
+                    names.extend([blocks.quants.0, blocks.scales.0]);
+                }
+                None => {
+                    checkpoint.check(&name, &shape)?;
+                    names.insert(name);
+                }
+            }
         }
         let total_bytes = names.iter().map(|name| checkpoint.tensor_bytes(name) as u64).sum();
         let tied_head = (spec.output_head == OutputHead::Tied).then(|| weight_name(Param::OutputHead));
@@ -58,7 +74,7 @@ impl<'a> WeightLoader<'a> {
             weight_name,
             device,
             burn_device,
-            format,
+            storage,
             progress,
             done_bytes,
             total_bytes,
@@ -75,8 +91,9 @@ impl<'a> WeightLoader<'a> {
     /// A matrix `[rows, cols]` in the format that was asked for, packed straight from the file's bytes.
     pub(crate) fn matrix(&mut self, param: Param, rows: usize, cols: usize) -> Result<Weight> {
         let name = (self.weight_name)(param);
+        let Storage::Dense(format) = self.storage else { return self.stored_matrix(&name, rows, cols) };
         let source = self.checkpoint.source(&name)?;
-        let format = self.format.unwrap_or(match source.dtype() {
+        let format = format.unwrap_or(match source.dtype() {
             FloatDtype::F32 => WeightFormat::F32,
             FloatDtype::F16 => WeightFormat::F16,
             FloatDtype::Bf16 => WeightFormat::Bf16,
@@ -84,6 +101,21 @@ impl<'a> WeightLoader<'a> {
         let weight = Weight::load(self.device, format, rows, cols, source)
             .map_err(|source| Error::Weight { tensor: name.clone(), source })?;
         self.account(&name, rows * cols, weight.bytes());
+        Ok(weight)
+    }
+
+    /// A matrix that was quantised before it was written.
+    fn stored_matrix(&mut self, name: &str, rows: usize, cols: usize) -> Result<Weight> {
+        let (Storage::Blocks(format), Some(blocks)) =
+            (self.storage, self.storage.blocks(name, &[rows, cols]))
+        else {
+            unreachable!("only matrices stored in blocks come here");
+        };
+        let weight = PackedMatrix::from_stored(blocks.read(self.checkpoint, format, cols)?)
+            .and_then(|packed| Weight::place(self.device, packed))
+            .map_err(|source| Error::Weight { tensor: name.to_owned(), source })?;
+        self.account(&blocks.scales.0, 0, 0);
+        self.account(name, rows * cols, weight.bytes());
         Ok(weight)
     }
 
@@ -103,5 +135,15 @@ impl<'a> WeightLoader<'a> {
         self.done_bytes += self.checkpoint.tensor_bytes(name) as u64;
         let (done_bytes, total_bytes) = (self.done_bytes, self.total_bytes);
         (self.progress)(LoadProgress { phase: LoadPhase::Weights, done_bytes, total_bytes });
+    }
+}
+
+impl Storage {
+    /// The two tensors in place of a matrix, where it is stored so.
+    fn blocks(self, name: &str, shape: &[usize]) -> Option<Blocks> {
+        match (self, shape) {
+            (Self::Blocks(format), &[rows, cols]) => Blocks::of(name, format, rows, cols),
+            _ => None,
+        }
     }
 }

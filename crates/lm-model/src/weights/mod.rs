@@ -1,11 +1,13 @@
 //! Weights: where they stand in the files, what they are called, and how they come to the device.
 
+mod blocks;
 mod checkpoint;
 mod loader;
 mod names;
 mod safetensors;
 
+pub(crate) use blocks::{Blocks, describe, read_description};
 pub(crate) use checkpoint::Checkpoint;
 pub use checkpoint::TensorInfo;
-pub(crate) use loader::WeightLoader;
+pub(crate) use loader::{Storage, WeightLoader};
 pub(crate) use names::{LayerParam, Param, Piece, hugging_face_name, params};

@@ -1,0 +1,102 @@
+//! Matrices that a file holds quantised: how [`ModelFolder::convert`](crate::ModelFolder::convert) writes them and how
+//! they are read back.
+//!
+//! In place of a matrix `w` `[rows, cols]` there are `w` (U8 `[rows, bytes]`, the quants) and `w_scale` (F16
+//! `[rows, blocks]`), laid out as [`StoredMatrix`] says. `config.json` names the format under `quantization_config`.
+
+use lm_kernels::StoredMatrix;
+use safetensors::Dtype;
+use serde_json::{Value, json};
+
+use super::Checkpoint;
+use crate::config::unsupported;
+use crate::{Result, WeightFormat};
+
+/// Columns that share a scale.
+const BLOCK_LEN: usize = 32;
+const METHOD: &str = "lm";
+const KEY: &str = "quantization_config";
+
+/// The value of `quantization_config` for weights in this format.
+pub(crate) fn describe(format: WeightFormat) -> Value {
+    json!({"quant_method": METHOD, "format": format.to_string(), "block": BLOCK_LEN})
+}
+
+/// The format that a `quantization_config` describes.
+pub(crate) fn read_description(value: &Value) -> Result<WeightFormat> {
+    let known = [WeightFormat::Q8, WeightFormat::Q4];
+    known.into_iter().find(|&format| describe(format) == *value).ok_or_else(|| {
+        let known = known.map(|format| describe(format).to_string());
+        unsupported(KEY, value, format!("absent, or {}", known.join(" or ")))
+    })
+}
+
+/// Two tensors in place of one: names, types, shapes.
+pub(crate) struct Blocks {
+    pub(crate) quants: (String, Dtype, [usize; 2]),
+    pub(crate) scales: (String, Dtype, [usize; 2]),
+}
+
+impl Blocks {
+    /// Those of the matrix `name`; `None` for a format that files hold as it is.
+    pub(crate) fn of(name: &str, format: WeightFormat, rows: usize, cols: usize) -> Option<Self> {
+        let blocks = cols.div_ceil(BLOCK_LEN);
+        let bytes = blocks * format.stored_block_bytes()?;
+        Some(Self {
+            quants: (name.to_owned(), Dtype::U8, [rows, bytes]),
+            scales: (format!("{name}_scale"), Dtype::F16, [rows, blocks]),
+        })
+    }
+
+    /// Checks that the checkpoint holds both.
+    pub(crate) fn check(&self, checkpoint: &Checkpoint) -> Result<()> {
+        for (name, dtype, shape) in [&self.quants, &self.scales] {
+            checkpoint.check_stored(name, *dtype, shape)?;
+        }
+        Ok(())
+    }
+
+    /// The matrix, in the file's bytes.
+    pub(crate) fn read<'a>(
+        &self,
+        checkpoint: &'a Checkpoint,
+        format: WeightFormat,
+        cols: usize,
+    ) -> Result<StoredMatrix<'a>> {
+        Ok(StoredMatrix {
+            format,
+            rows: self.quants.2[0],
+            cols,
+            quants: checkpoint.bytes(&self.quants.0)?,
+            scales: checkpoint.bytes(&self.scales.0)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_description_reads_back_and_others_are_refused() {
+        for format in [WeightFormat::Q8, WeightFormat::Q4] {
+            assert_eq!(read_description(&describe(format)).unwrap(), format);
+        }
+        for value in [
+            json!({"quant_method": "gptq"}),
+            json!({"quant_method": "lm", "format": "q4", "block": 64}),
+            json!(1),
+        ] {
+            let error = read_description(&value).unwrap_err().to_string();
+            assert!(error.contains("quantization_config") && error.contains("\"q8\""), "{error}");
+        }
+    }
+
+    #[test]
+    fn shapes_count_the_filling_of_the_last_block() {
+        let blocks = Blocks::of("w", WeightFormat::Q4, 3, 33).unwrap();
+        assert_eq!((blocks.quants.2, blocks.scales.2), ([3, 32], [3, 2]));
+        assert_eq!(blocks.scales.0, "w_scale");
+        assert!(Blocks::of("w", WeightFormat::F16, 3, 33).is_none());
+    }
+}
