@@ -1,5 +1,7 @@
 //! What can go wrong: in putting tools together, in a turn, and in a tool.
 
+use crate::agent::AgentStep;
+
 /// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -24,6 +26,23 @@ pub enum Error {
         /// What is wrong there.
         message: String,
     },
+    /// The model still asked for tools when the rounds were used up. The conversation is as before the turn.
+    #[error("no answer after {max_rounds} rounds of tool calls")]
+    RoundLimit {
+        /// The rounds that were run.
+        max_rounds: usize,
+        /// The calls that were run, with their results.
+        steps: Vec<AgentStep>,
+    },
+    /// The turn was cancelled. The conversation is as before the turn.
+    #[error("the turn was cancelled")]
+    Cancelled,
+    /// The thread of an earlier streamed turn ended by a panic, and took the conversation with it.
+    #[error("the conversation was lost when an earlier turn panicked")]
+    ConversationLost,
+    /// The conversation, or a layer below it, failed. The conversation is as before the turn.
+    #[error(transparent)]
+    Conversation(lm_conversation::Error),
 }
 
 /// Why a tool gives no result; the model reads the text of it.
@@ -66,5 +85,14 @@ impl ToolError {
 
     pub(crate) fn missing(argument: &str) -> Self {
         Self::invalid(argument, "missing")
+    }
+}
+
+impl From<lm_conversation::Error> for Error {
+    fn from(error: lm_conversation::Error) -> Self {
+        match error {
+            lm_conversation::Error::Cancelled => Self::Cancelled,
+            other => Self::Conversation(other),
+        }
     }
 }

@@ -4,7 +4,9 @@
 // `#[tool]` names this crate as `::lm_tools`, here too.
 extern crate self as lm_tools;
 
+mod agent;
 mod arguments;
+mod bound;
 mod demo;
 mod error;
 mod invocation;
@@ -13,9 +15,15 @@ mod tool;
 mod toolset;
 mod validation;
 
+pub use agent::{Agent, AgentBuilder, AgentEvent, AgentReply, AgentStep, AgentStream};
+pub use bound::Bound;
 pub use demo::demo;
 pub use error::{Error, Result, ToolError};
 pub use invocation::{Invocation, InvocationKind, invocations};
+pub use lm_conversation::{
+    CancelHandle, Conversation, ConversationConfig, ConversationEvent, Engine, Finished, IntoMessages, Reply,
+    TurnOptions,
+};
 pub use lm_template::{Map, Message, ToolCall, ToolSpec, Value};
 pub use lm_tools_macros::tool;
 pub use tool::Tool;

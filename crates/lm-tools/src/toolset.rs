@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// The tools that a model may call, in the order in which it reads them. Cloning is cheap.
 ///
@@ -97,11 +98,11 @@ impl Toolset {
     /// `{"tool_name": …, "error": …}` that the model can read. (A panic in a program built with `panic = "abort"`
     /// ends the program.)
     pub fn call(&self, call: &ToolCall) -> Message {
-        let span = tracing::info_span!("tool_call", tool = call.name);
-        let result = span.in_scope(|| self.run(call)).unwrap_or_else(|error| {
-            tracing::debug!(parent: &span, %error, "the tool gave no result");
-            json!({"tool_name": call.name, "error": error})
-        });
+        let _span = tracing::info_span!("tool_call", tool = call.name).entered();
+        let started = Instant::now();
+        let result = self.run(call);
+        tracing::debug!(elapsed_ms = started.elapsed().as_millis(), failed = result.is_err());
+        let result = result.unwrap_or_else(|error| json!({"tool_name": call.name, "error": error}));
         Message::tool(call.id.as_deref(), call.name.as_str(), message_content(result))
     }
 

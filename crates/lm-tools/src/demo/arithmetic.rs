@@ -184,6 +184,7 @@ impl Parser<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn check(expression: &str, expected: &str) {
         let value = evaluate(expression).unwrap_or_else(|error| panic!("{expression}: {error}"));
@@ -252,5 +253,42 @@ mod tests {
             assert_eq!(evaluate(&format!("{nested}1")), Err(ArithmeticError::TooDeep), "{piece}");
         }
         check(&format!("{}1{}", "(".repeat(64), ")".repeat(64)), "1");
+    }
+
+    /// An expression, fully parenthesised, with its value.
+    fn expression() -> impl Strategy<Value = (String, f64)> {
+        let number = (0..1000_u32).prop_map(|n| (n.to_string(), f64::from(n)));
+        number.prop_recursive(5, 40, 2, |inner| {
+            (inner.clone(), prop::sample::select(vec!['+', '-', '*', '/', '%']), inner).prop_map(
+                |((left, a), operator, (right, b))| {
+                    let value = match operator {
+                        '+' => a + b,
+                        '-' => a - b,
+                        '*' => a * b,
+                        '/' => a / b,
+                        _ => a % b,
+                    };
+                    (format!("({left} {operator}{right})"), value)
+                },
+            )
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn values_are_those_of_the_tree((text, value) in expression()) {
+            match evaluate(&text) {
+                Ok(number) => {
+                    let got = number.as_f64().expect("a number");
+                    prop_assert!((got - value).abs() <= 1e-14 * value.abs(), "{text}: {got}, not {value}");
+                }
+                Err(error) => prop_assert!(error == ArithmeticError::NotFinite && !value.is_finite(), "{text}: {error}"),
+            }
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(text in prop_oneof![any::<String>(), "[-+*/%^()x×÷. 0-9]{0,40}"]) {
+            let _ = evaluate(&text);
+        }
     }
 }

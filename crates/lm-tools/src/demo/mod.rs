@@ -71,8 +71,8 @@ fn get_weather(location: String) -> Weather {
 fn get_stock_price(stock_symbol: String) -> StockPrice {
     let key = stock_symbol.trim().to_uppercase();
     let cents = match key.as_str() {
-        "GOOGL" => 173_25,
-        key => 100_00 + hash(key) % 300_01,
+        "GOOGL" => 17_325,
+        key => 10_000 + hash(key) % 30_001,
     };
     StockPrice { tool_name: "get_stock_price", stock_symbol, price: cents as f64 / 100.0, currency: "USD" }
 }

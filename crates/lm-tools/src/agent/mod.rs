@@ -1,0 +1,154 @@
+//! The loop: model → calls → results by id → model, until there is an answer.
+
+mod event;
+mod stream;
+mod turn;
+
+pub use event::{AgentEvent, AgentReply, AgentStep};
+pub use stream::AgentStream;
+
+use crate::{Error, Result, Toolset};
+use lm_conversation::{CancelHandle, Conversation, ConversationConfig, Engine, IntoMessages, TurnOptions};
+use std::ops::ControlFlow;
+use turn::Turn;
+
+/// A conversation whose tool calls are run.
+///
+/// A turn ends with the model's answer. When it fails, is cancelled or uses up its rounds, the conversation is as it
+/// was before the turn; what the tools did stays done.
+///
+/// ```
+/// # use lm_model::{LoadOptions, ModelFolder};
+/// # use lm_session::{Engine, EngineSettings};
+/// # let folder = ModelFolder::embedded(lm_pocket::NAME, lm_pocket::FILES);
+/// # let engine = Engine::load(&folder, &LoadOptions::default(), EngineSettings::default(), &mut |_| {})?;
+/// use lm_tools::{Agent, AgentEvent, ConversationEvent, demo};
+///
+/// let mut agent = Agent::builder(&engine, demo()).max_rounds(4).build()?;
+/// for event in agent.stream("How is the weather in Paris?")? {
+///     match event? {
+///         AgentEvent::Conversation(ConversationEvent::Text(text)) => print!("{text}"),
+///         AgentEvent::Conversation(_) => {}
+///         AgentEvent::ToolResult(message) => println!("{}", message.content.text()),
+///         AgentEvent::Finished(reply) => assert_eq!(reply.steps[0].call.name, "get_weather"),
+///     }
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Agent {
+    /// None while a streamed turn has it.
+    conversation: Option<Conversation>,
+    cancel: CancelHandle,
+    tools: Toolset,
+    max_rounds: usize,
+}
+
+/// What an [`Agent`] is made of; see [`Agent::builder`].
+#[derive(Debug)]
+pub struct AgentBuilder<'a> {
+    engine: &'a Engine,
+    tools: Toolset,
+    config: ConversationConfig,
+    max_rounds: usize,
+}
+
+impl AgentBuilder<'_> {
+    /// The conversation's configuration. The tools of its preface are replaced by the agent's.
+    pub fn config(mut self, config: ConversationConfig) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// How often in one turn the model may call tools and be given the results. Default 8; with 0 the model may only
+    /// answer.
+    pub fn max_rounds(mut self, max_rounds: usize) -> Self {
+        self.max_rounds = max_rounds;
+        self
+    }
+
+    /// The agent.
+    ///
+    /// # Errors
+    /// When a conversation cannot be made of this engine and configuration.
+    pub fn build(self) -> Result<Agent> {
+        let Self { engine, tools, mut config, max_rounds } = self;
+        config.preface.tools = tools.specs();
+        let conversation = Conversation::new(engine, config)?;
+        let cancel = conversation.cancel_handle();
+        Ok(Agent { conversation: Some(conversation), cancel, tools, max_rounds })
+    }
+}
+
+impl Agent {
+    /// Starts an agent on `engine` with these tools.
+    pub fn builder(engine: &Engine, tools: Toolset) -> AgentBuilder<'_> {
+        AgentBuilder { engine, tools, config: ConversationConfig::default(), max_rounds: 8 }
+    }
+
+    /// Runs one turn to its answer.
+    ///
+    /// # Errors
+    /// [`Error::RoundLimit`] when the model still calls tools after the last round, [`Error::Cancelled`], or what
+    /// the conversation says. Failures of tools are no errors: the model reads them.
+    pub fn run(&mut self, input: impl IntoMessages) -> Result<AgentReply> {
+        self.run_with(input, TurnOptions::default())
+    }
+
+    /// [`run`](Self::run) with options, which hold for every reply of the turn.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_with(&mut self, input: impl IntoMessages, options: TurnOptions) -> Result<AgentReply> {
+        let conversation = self.conversation.as_mut().ok_or(Error::ConversationLost)?;
+        let input = input.into_messages()?;
+        let mut ignore = |_| ControlFlow::Continue(());
+        Turn { conversation, tools: &self.tools, max_rounds: self.max_rounds, options, emit: &mut ignore }
+            .run(input)
+    }
+
+    /// Runs one turn and hands out what happens as it happens. Dropping the stream before its end cancels the turn.
+    ///
+    /// # Errors
+    /// When the input cannot be read; what fails later is an item of the stream, its last.
+    pub fn stream(&mut self, input: impl IntoMessages) -> Result<AgentStream<'_>> {
+        self.stream_with(input, TurnOptions::default())
+    }
+
+    /// [`stream`](Self::stream) with options, which hold for every reply of the turn.
+    ///
+    /// # Errors
+    /// As [`stream`](Self::stream).
+    pub fn stream_with(&mut self, input: impl IntoMessages, options: TurnOptions) -> Result<AgentStream<'_>> {
+        AgentStream::start(self, input.into_messages()?, options)
+    }
+
+    /// Ends the turn that is running, from any thread: within one step of the engine, or after the tool that runs.
+    pub fn cancel_handle(&self) -> CancelHandle {
+        self.cancel.clone()
+    }
+
+    /// The tools.
+    pub fn tools(&self) -> &Toolset {
+        &self.tools
+    }
+
+    /// The conversation, with the calls and results of all turns in its history.
+    ///
+    /// # Errors
+    /// [`Error::ConversationLost`] when an earlier turn panicked.
+    pub fn conversation(&self) -> Result<&Conversation> {
+        self.conversation.as_ref().ok_or(Error::ConversationLost)
+    }
+
+    /// The conversation, to change its history or to begin again.
+    ///
+    /// # Errors
+    /// [`Error::ConversationLost`] when an earlier turn panicked.
+    pub fn conversation_mut(&mut self) -> Result<&mut Conversation> {
+        self.conversation.as_mut().ok_or(Error::ConversationLost)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+use super::*;
+use crate::{ToolCall, tool};
+use lm_conversation::ConversationEvent;
+use lm_session::testing::scripted_engine;
+use lm_template::{Message, PromptTemplate, Role};
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Multiply a and b.
+#[tool]
+fn multiply(
+    /** first int */
+    a: i64,
+    /** second int */
+    b: i64,
+) -> i64 {
+    a * b
+}
+
+/// The embedded model's template, in which the calls of the Qwen dialect are recognised.
+fn template() -> PromptTemplate {
+    let (_, source) =
+        lm_pocket::FILES.iter().find(|(name, _)| *name == "chat_template.jinja").expect("a template");
+    PromptTemplate::new(std::str::from_utf8(source).expect("text")).expect("a template that compiles")
+}
+
+fn said(name: &str, a: i64, b: i64) -> String {
+    format!("<tool_call>\n{{\"name\": \"{name}\", \"arguments\": {{\"a\": {a}, \"b\": {b}}}}}\n</tool_call>")
+}
+
+fn agent_with<R: Into<String>>(tools: Toolset, replies: impl IntoIterator<Item = R>) -> Agent {
+    let engine = scripted_engine(replies.into_iter().map(Into::into).collect::<Vec<String>>());
+    let config = ConversationConfig { template: Some(template()), ..ConversationConfig::default() };
+    Agent::builder(&engine, tools).config(config).max_rounds(2).build().expect("an agent")
+}
+
+fn agent<R: Into<String>>(replies: impl IntoIterator<Item = R>) -> Agent {
+    agent_with(Toolset::new().with(multiply::tool()).expect("one tool"), replies)
+}
+
+fn roles(agent: &Agent) -> Vec<Role> {
+    agent
+        .conversation()
+        .expect("the conversation")
+        .history()
+        .iter()
+        .map(|message| message.role.clone())
+        .collect()
+}
+
+#[test]
+fn calls_are_run_and_their_results_go_back_by_id() {
+    let both = said("multiply", 3, 5) + "\n" + &said("multiply", 2, 43);
+    let mut agent = agent([both, "15 and 86.".to_owned()]);
+    let reply = agent.run("What are 3 times 5 and 2 times 43?").expect("an answer");
+    assert_eq!(reply.message.content.text(), "15 and 86.");
+    let results: Vec<String> = reply.steps.iter().map(|step| step.result.content.text()).collect();
+    assert_eq!(results, ["15", "86"]);
+    let ids: Vec<&Option<String>> = reply.steps.iter().map(|step| &step.call.id).collect();
+    assert!(ids[0].is_some() && ids[1].is_some() && ids[0] != ids[1], "{ids:?}");
+    assert!(reply.steps.iter().all(|step| step.call.id == step.result.tool_call_id));
+    assert_eq!(reply.finished.len(), 2);
+    assert_eq!(roles(&agent), [Role::User, Role::Assistant, Role::Tool, Role::Tool, Role::Assistant]);
+}
+
+#[test]
+fn an_error_is_fed_back_and_the_model_may_try_again() {
+    let mut agent = agent([said("divide", 3, 5), said("multiply", 3, 5), "15.".to_owned()]);
+    let reply = agent.run("3 times 5?").expect("an answer");
+    let results: Vec<String> = reply.steps.iter().map(|step| step.result.content.text()).collect();
+    assert_eq!(results, [r#"{"tool_name":"divide","error":"Tool not found"}"#, "15"]);
+    assert_eq!(reply.message.content.text(), "15.");
+}
+
+#[test]
+fn the_rounds_of_a_turn_are_limited_and_the_conversation_stays_as_it_was() {
+    let again = said("multiply", 1, 1);
+    let mut agent = agent([again.clone(), again.clone(), again, "Hello!".to_owned()]);
+    match agent.run("Go on forever.") {
+        Err(Error::RoundLimit { max_rounds: 2, steps }) => assert_eq!(steps.len(), 2),
+        other => panic!("no round limit: {other:?}"),
+    }
+    assert_eq!(roles(&agent), []);
+    assert_eq!(agent.run("Hi!").expect("an answer").message.content.text(), "Hello!");
+}
+
+/// A tool that cancels the turn it runs in.
+struct Canceller {
+    cancel: Arc<std::sync::OnceLock<CancelHandle>>,
+    runs: Arc<AtomicUsize>,
+}
+
+impl crate::Tool for Canceller {
+    fn spec(&self) -> crate::ToolSpec {
+        crate::ToolSpec::new("cancel", "Cancel.", json!({"type": "object"}))
+    }
+
+    fn call(&self, _: crate::Map<String, crate::Value>) -> Result<crate::Value, crate::ToolError> {
+        self.runs.fetch_add(1, Ordering::Relaxed);
+        self.cancel.get().expect("a handle").cancel();
+        Ok(json!("cancelled"))
+    }
+}
+
+#[test]
+fn a_turn_that_is_cancelled_while_a_tool_runs_leaves_no_trace() {
+    let (cancel, runs) = (Arc::default(), Arc::default());
+    let canceller = Canceller { cancel: Arc::clone(&cancel), runs: Arc::clone(&runs) };
+    let twice = said("cancel", 1, 2) + &said("cancel", 3, 4);
+    let mut agent = agent_with(Toolset::new().with(canceller).expect("one tool"), [twice.as_str(), "Hello!"]);
+    cancel.set(agent.cancel_handle()).expect("the handle is set once");
+
+    assert!(matches!(agent.run("Cancel twice."), Err(Error::Cancelled)));
+    assert_eq!(runs.load(Ordering::Relaxed), 1, "the second call is not run");
+    assert_eq!(roles(&agent), []);
+    assert_eq!(agent.run("Hi!").expect("an answer").message.content.text(), "Hello!");
+    assert_eq!(roles(&agent), [Role::User, Role::Assistant]);
+}
+
+#[test]
+fn a_stream_hands_out_text_calls_results_and_the_answer_in_order() {
+    let mut agent = agent([format!("One moment.{}", said("multiply", 3, 5)), "It is 15.".to_owned()]);
+    let mut log = Vec::new();
+    let mut text = String::new();
+    for event in agent.stream("3 times 5?").expect("a stream") {
+        match event.expect("an event") {
+            AgentEvent::Conversation(ConversationEvent::Text(chunk)) => text += &chunk,
+            AgentEvent::Conversation(ConversationEvent::ToolCall(call)) => {
+                log.push(std::mem::take(&mut text));
+                log.push(format!("call {}", serde_json::Value::Object(call.arguments)));
+            }
+            AgentEvent::Conversation(_) => {}
+            AgentEvent::ToolResult(message) => log.push(format!("result {}", message.content.text())),
+            AgentEvent::Finished(reply) => {
+                log.push(std::mem::take(&mut text));
+                assert_eq!(reply.message.content.text(), "It is 15.");
+                assert_eq!(reply.steps.len(), 1);
+            }
+        }
+    }
+    assert_eq!(log, ["One moment.", r#"call {"a":3,"b":5}"#, "result 15", "It is 15."]);
+    assert_eq!(roles(&agent), [Role::User, Role::Assistant, Role::Tool, Role::Assistant]);
+}
+
+#[test]
+fn a_stream_that_is_dropped_leaves_the_conversation_as_it_was() {
+    let long = "word ".repeat(500);
+    let mut agent = agent([long, "Hello!".to_owned()]);
+    let mut stream = agent.stream("Talk.").expect("a stream");
+    assert!(matches!(stream.next(), Some(Ok(AgentEvent::Conversation(ConversationEvent::Text(_))))));
+    drop(stream);
+    assert_eq!(roles(&agent), []);
+    assert_eq!(agent.run("Hi!").expect("an answer").message.content.text(), "Hello!");
+}
+
+#[test]
+fn an_error_is_the_last_item_of_a_stream() {
+    let again = said("multiply", 1, 1);
+    let mut agent = agent([again.clone(), again.clone(), again]);
+    let events: Vec<_> = agent.stream("Go on forever.").expect("a stream").collect();
+    let (last, before) = events.split_last().expect("events");
+    assert!(matches!(last, Err(Error::RoundLimit { .. })), "{last:?}");
+    assert!(before.iter().all(Result::is_ok));
+}
+
+#[test]
+fn the_history_before_a_failed_turn_is_kept() {
+    let again = said("multiply", 1, 1);
+    let mut agent = agent(["Hello!".to_owned(), again.clone(), again.clone(), again]);
+    agent.run("Hi!").expect("an answer");
+    let before = agent.conversation().expect("the conversation").history().to_vec();
+    assert!(agent.run("Go on forever.").is_err());
+    assert_eq!(agent.conversation().expect("the conversation").history(), before);
+    assert_eq!(before[0], Message::user("Hi!"));
+}
+
+#[test]
+fn agents_can_move_between_threads() {
+    fn is_send<T: Send>() {}
+    is_send::<Agent>();
+    is_send::<Toolset>();
+    is_send::<ToolCall>();
+}

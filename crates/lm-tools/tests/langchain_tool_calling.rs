@@ -1,0 +1,152 @@
+//! The flows of the LangChain article: a function as a tool, binding, calls, execution by id, the chain, the agent.
+
+mod common;
+
+use lm_conversation::ConversationConfig;
+use lm_template::{Message, Preface};
+use lm_tools::{Agent, AgentEvent, Bound, Invocation, Tool, Toolset, invocations, tool};
+use serde_json::{Value, json};
+
+/// Multiply a and b.
+#[tool]
+fn multiply(
+    /** first int */
+    a: i64,
+    /** second int */
+    b: i64,
+) -> i64 {
+    a * b
+}
+
+fn tools() -> Toolset {
+    Toolset::new().with(multiply::tool()).expect("one tool")
+}
+
+fn llm_with_tools() -> Bound {
+    tools().bind(common::engine(), ConversationConfig::default()).expect("a model with tools")
+}
+
+/// The calls of a message as the article prints them; ids differ from run to run there, so they are left out.
+fn calls(message: &Message) -> Value {
+    let mut calls = serde_json::to_value(invocations(message)).expect("JSON");
+    for call in calls.as_array_mut().into_iter().flatten() {
+        let id = call.as_object_mut().and_then(|call| call.shift_remove("id")).unwrap_or_default();
+        assert!(id.as_str().is_some_and(|id| !id.is_empty()), "a call has an id: {id}");
+    }
+    calls
+}
+
+#[test]
+fn a_tool_has_a_name_a_description_and_a_schema_of_its_arguments() {
+    let spec = multiply::tool().spec();
+    assert_eq!((spec.name(), spec.description()), ("multiply", "Multiply a and b."));
+    let args = json!({
+        "a": {"type": "integer", "description": "first int"},
+        "b": {"type": "integer", "description": "second int"},
+    });
+    assert_eq!(spec.parameters()["properties"].to_string(), args.to_string());
+    assert_eq!(multiply(3, 2), 6, "and stays a function");
+}
+
+#[test]
+fn a_bound_model_answers_with_text_or_with_calls() {
+    let mut model = llm_with_tools();
+    let result = model.invoke("Hello world!").expect("text").message;
+    assert_eq!((result.content.text().as_str(), result.tool_calls.len()), ("Hello! How can I help you?", 0));
+
+    let result = model.invoke("What is 3 times by 2?").expect("a call").message;
+    assert!(result.content.is_empty(), "{:?}", result.content);
+    assert_eq!(calls(&result), json!([{"name": "multiply", "args": {"a": 3, "b": 2}, "type": "tool_call"}]));
+}
+
+#[test]
+fn a_call_in_the_articles_form_is_executed() {
+    let call = json!({"name": "multiply", "args": {"a": 3, "b": 2}, "id": "call_UDe4BsVA4wnhKE2jvKmrNtMw", "type": "tool_call"});
+    let call: Invocation = serde_json::from_value(call).expect("a call");
+    let expected = json!({
+        "role": "tool", "content": "6", "tool_call_id": "call_UDe4BsVA4wnhKE2jvKmrNtMw", "name": "multiply"
+    });
+    assert_eq!(tools().invoke(&call).to_json(), expected);
+}
+
+#[test]
+fn model_call_and_tool_make_a_chain() {
+    let mut model = llm_with_tools();
+    let reply = model.invoke("What is two times by 43").expect("a call");
+    let args = invocations(&reply.message).remove(0).args;
+    assert_eq!(multiply::tool().call(args), Ok(json!(86)));
+}
+
+#[test]
+fn results_go_back_to_the_model_by_the_ids_of_its_calls() {
+    let mut model = llm_with_tools();
+    let mut messages = vec![Message::user("What is 3 times by five?")];
+    let ai_msg = model.invoke(messages.clone()).expect("a call").message;
+    assert_eq!(calls(&ai_msg), json!([{"name": "multiply", "args": {"a": 3, "b": 5}, "type": "tool_call"}]));
+    messages.push(ai_msg.clone());
+    for call in invocations(&ai_msg) {
+        let tool_msg = tools().invoke(&call);
+        assert_eq!((tool_msg.content.text().as_str(), &tool_msg.tool_call_id), ("15", &call.id));
+        messages.push(tool_msg);
+    }
+    let answer = model.invoke(messages).expect("an answer").message;
+    assert_eq!(answer.content.text(), "3 times 5 is 15.");
+}
+
+#[test]
+fn the_articles_messages_are_answered() {
+    let messages = json!([
+        {"role": "user", "content": "What is 3 times by five?"},
+        {"role": "assistant", "content": "", "tool_calls": [{
+            "id": "call_YqdoEgVMQ2u3LZKeH8EzEf36",
+            "function": {"arguments": "{\"a\":3,\"b\":5}", "name": "multiply"},
+            "type": "function"
+        }]},
+        {"role": "tool", "content": "15", "name": "multiply", "tool_call_id": "call_YqdoEgVMQ2u3LZKeH8EzEf36"}
+    ]);
+    let answer = llm_with_tools().invoke(messages).expect("an answer").message;
+    assert_eq!(answer.content.text(), "3 times 5 is 15.");
+}
+
+#[test]
+fn an_agent_loops_until_it_has_an_answer_and_keeps_its_steps() {
+    let mut agent = Agent::builder(common::engine(), tools()).build().expect("an agent");
+    let reply = agent.run("hi!").expect("an answer");
+    assert_eq!((reply.message.content.text().as_str(), reply.steps.len()), ("Hello! How can I help you?", 0));
+
+    agent.conversation_mut().expect("the conversation").reset();
+    let reply = agent.run("What is 3 times by five?").expect("an answer");
+    assert_eq!(reply.message.content.text(), "3 times 5 is 15.");
+    assert_eq!(reply.steps.len(), 1);
+    assert_eq!(reply.steps[0].result.content.text(), "15");
+    assert_eq!(reply.steps[0].result.tool_call_id, reply.steps[0].call.id);
+}
+
+#[test]
+fn an_agent_streams_what_the_model_says_and_what_the_tools_answer() {
+    let mut agent = Agent::builder(common::engine(), tools()).build().expect("an agent");
+    let mut results = Vec::new();
+    let mut reply = None;
+    for event in agent.stream("What is 3 times by 2?").expect("a stream") {
+        match event.expect("an event") {
+            AgentEvent::ToolResult(message) => results.push(message.content.text()),
+            AgentEvent::Finished(end) => reply = Some(end),
+            AgentEvent::Conversation(_) => {}
+        }
+    }
+    assert_eq!(results, ["6"]);
+    assert_eq!(reply.expect("an end").message.content.text(), "3 times 2 is 6.");
+}
+
+#[test]
+fn the_agents_prompt_is_a_system_message_the_chat_history_and_the_input() {
+    let messages = vec![
+        Message::system("You are a helpful assistant"),
+        Message::user("hi!"),
+        Message::assistant("Hello! How can I help you?"),
+    ];
+    let config = common::config(Preface { messages, ..Preface::default() });
+    let mut agent = Agent::builder(common::engine(), tools()).config(config).build().expect("an agent");
+    let reply = agent.run("What is 3 times by five?").expect("an answer");
+    assert_eq!(reply.message.content.text(), "3 times 5 is 15.");
+}
