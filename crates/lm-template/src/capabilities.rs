@@ -37,7 +37,8 @@ impl Capabilities {
     /// Renders the small conversations.
     pub fn of(template: &PromptTemplate) -> Self {
         let user = || json!({"role": "user", "content": "Hello"});
-        let function = |name: &str| json!({"type": "function", "function": {"name": name, "arguments": {"a": 1}}});
+        let function =
+            |name: &str| json!({"type": "function", "function": {"name": name, "arguments": {"a": 1}}});
         let calls = |name| json!({"role": "assistant", "content": "", "tool_calls": [function(name)]});
         let result = json!({"role": "tool", "name": "f", "tool_call_id": "call_0", "content": PROBE});
         let tool = json!([{"type": "function", "function": {
@@ -88,8 +89,14 @@ mod tests {
     fn a_template_is_asked_and_not_read() {
         let none = Capabilities::default();
         check("{# system tools enable_thinking #}{{ messages[-1].role }}", none);
-        check("{% for m in messages %}{{ m.content }}{% endfor %}", Capabilities { system: true, tool_results: true, ..none });
-        check("{% for t in tools or [] %}{{ t.function.name }}{% endfor %}", Capabilities { tools: true, ..none });
+        check(
+            "{% for m in messages %}{{ m.content }}{% endfor %}",
+            Capabilities { system: true, tool_results: true, ..none },
+        );
+        check(
+            "{% for t in tools or [] %}{{ t.function.name }}{% endfor %}",
+            Capabilities { tools: true, ..none },
+        );
         check(
             "{% for m in messages %}{% for c in m.tool_calls or [] %}{{ c.function.name }}{% endfor %}{% endfor %}",
             Capabilities { tool_calls: true, ..none },

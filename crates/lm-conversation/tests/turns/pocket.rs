@@ -7,7 +7,7 @@ use serde_json::json;
 
 #[test]
 fn the_weather_in_paris() -> anyhow::Result<()> {
-    let folder = ModelFolder::embedded(lm_pocket::NAME, lm_pocket::FILES);
+    let folder = ModelFolder::open(concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/pocket/model"))?;
     let engine = Engine::load(&folder, &LoadOptions::default(), EngineSettings::default(), &mut |_| {})?;
     let preface: Preface = serde_json::from_value(json!({
         "messages": [{"role": "system", "content": "You are a helpful assistant."}],

@@ -1,10 +1,13 @@
 //! Jinja2's filters where the engine's differ, or do not see past marks.
 
-use minijinja::value::{Rest, ValueKind, ValueOrKwargs};
+use minijinja::value::{Kwargs, Rest, ValueKind, ValueOrKwargs, from_args};
 use minijinja::{Environment, Error, ErrorKind, Value};
 
 use super::marked::{GENERATION_CLOSE, GENERATION_OPEN, Marked};
 use super::{json_text, methods, python_text};
+
+/// The widest indent, in characters.
+const MAX_INDENT: usize = 1024;
 
 pub(super) fn add(environment: &mut Environment<'static>) {
     environment.add_filter("tojson", |value: &Value, args: Rest<ValueOrKwargs>| {
@@ -33,7 +36,11 @@ pub(super) fn add(environment: &mut Environment<'static>) {
     environment.add_filter("int", |value: &Value, default: Option<i64>| int(value, default.unwrap_or(0)));
     environment
         .add_filter("float", |value: &Value, default: Option<f64>| float(value, default.unwrap_or(0.0)));
-    environment.add_filter("indent", indent);
+    environment
+        .add_filter("indent", |text: &str, args: Rest<ValueOrKwargs>| indent(text, &args.into_values()));
+    for name in ["e", "escape"] {
+        environment.add_filter(name, escape);
+    }
     environment.add_filter("wordcount", |text: &str| Marked::parse(text).text.split_whitespace().count());
 }
 
@@ -102,33 +109,46 @@ fn float(value: &Value, default: f64) -> f64 {
     }
 }
 
+/// HTML escapes as Jinja2 writes them.
+fn escape(value: &Value) -> Result<String, Error> {
+    let mut escaped = String::new();
+    for c in python_text::str(value)?.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&#34;"),
+            '\'' => escaped.push_str("&#39;"),
+            c => escaped.push(c),
+        }
+    }
+    Ok(escaped)
+}
+
 /// Jinja2's `indent(width=4, first=false, blank=false)`; width may be the text of the indent.
-fn indent(
-    text: &str,
-    width: Option<Value>,
-    first: Option<bool>,
-    blank: Option<bool>,
-) -> Result<String, Error> {
-    let width = width.unwrap_or(Value::from(4));
+fn indent(text: &str, args: &[Value]) -> Result<String, Error> {
+    let (positional, named) = from_args::<(&[Value], Kwargs)>(args)?;
+    let option = |place: usize, name: &str| -> Result<Option<Value>, Error> {
+        Ok(positional.get(place).cloned().or(named.get(name)?))
+    };
+    let width = option(0, "width")?.unwrap_or(Value::from(4));
+    let first = option(1, "first")?.is_some_and(|first| first.is_true());
+    let blank = option(2, "blank")?.is_some_and(|blank| blank.is_true());
+    named.assert_all_used()?;
     let indent = match (width.as_str(), width.as_usize()) {
         (Some(indent), _) => indent.to_owned(),
-        (None, Some(width)) if width <= 1024 => " ".repeat(width),
+        (None, Some(width)) if width <= MAX_INDENT => " ".repeat(width),
         _ => {
             return Err(Error::new(
                 ErrorKind::InvalidOperation,
-                "indent: a width of at most 1024, or a text",
+                "indent: expected a text or a width of at most 1024",
             ));
         }
     };
-    let mut lines = text.split('\n');
     let mut indented = String::new();
-    if first.unwrap_or(false) {
-        indented.push_str(&indent);
-    }
-    indented.push_str(lines.next().unwrap_or_default());
-    for line in lines {
-        indented.push('\n');
-        if blank.unwrap_or(false) || !line.is_empty() {
+    for (number, line) in text.split('\n').enumerate() {
+        indented.push_str(if number > 0 { "\n" } else { "" });
+        if if number == 0 { first } else { blank || !line.is_empty() } {
             indented.push_str(&indent);
         }
         indented.push_str(line);

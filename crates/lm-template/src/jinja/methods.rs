@@ -1,6 +1,6 @@
 //! The methods of Python's strings, dicts and lists that templates call.
 
-use minijinja::value::{Kwargs, ValueKind, from_args};
+use minijinja::value::{Kwargs, Tuple, ValueKind, from_args};
 use minijinja::{Error, ErrorKind, Value};
 
 use super::marked::{Marked, unmark};
@@ -29,7 +29,7 @@ fn map_method(map: &Value, method: &str, args: &[Value]) -> Result<Value, Error>
         "items" => {
             from_args::<()>(args)?;
             let items = map.try_iter()?.map(item).collect::<Result<Vec<_>, Error>>()?;
-            Ok(items.into_iter().map(|(key, value)| Value::from(vec![key, value])).collect())
+            Ok(items.into_iter().map(|(key, value)| Value::from(Tuple::from([key, value]))).collect())
         }
         "keys" => Ok(map.try_iter()?.collect()),
         "values" => Ok(map.try_iter()?.map(|key| map.get_item(&key)).collect::<Result<Vec<_>, _>>()?.into()),
@@ -225,7 +225,7 @@ fn partition(marked: &Marked, method: &str, args: &[Value]) -> Result<Value, Err
         None if method == "partition" => [whole(), Value::from(""), Value::from("")],
         None => [Value::from(""), Value::from(""), whole()],
     };
-    Ok(Value::from(parts.to_vec()))
+    Ok(Value::from(Tuple::from(parts)))
 }
 
 fn remove(marked: &Marked, method: &str, args: &[Value]) -> Result<Value, Error> {

@@ -1,5 +1,7 @@
 //! Chat templates against the reference renderings, and where the text of a prompt came from.
 
+mod expressions;
 mod goldens;
+mod limits;
 mod segments;
 mod shared;
