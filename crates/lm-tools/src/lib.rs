@@ -4,6 +4,8 @@
 // `#[tool]` names this crate as `::lm_tools`, here too.
 extern crate self as lm_tools;
 
+#[doc(hidden)]
+pub mod __private;
 mod agent;
 mod arguments;
 mod bound;
@@ -28,14 +30,3 @@ pub use lm_template::{Map, Message, ToolCall, ToolSpec, Value};
 pub use lm_tools_macros::tool;
 pub use tool::Tool;
 pub use toolset::Toolset;
-
-/// What the code of `#[tool]` names; no part of the interface.
-#[doc(hidden)]
-pub mod __private {
-    pub use crate::arguments::{Given, result, value};
-    pub use crate::schema::Declaration;
-    pub use lm_template::Value;
-
-    /// The arguments of a call.
-    pub type Arguments = lm_template::Map<String, Value>;
-}

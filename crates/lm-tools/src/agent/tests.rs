@@ -119,6 +119,19 @@ fn a_turn_that_is_cancelled_while_a_tool_runs_leaves_no_trace() {
 }
 
 #[test]
+fn a_streamed_turn_is_cancelled_by_its_handle() {
+    let mut agent = agent(["word ".repeat(500), "Hello!".to_owned()]);
+    let cancel = agent.cancel_handle();
+    let mut stream = agent.stream("Talk.").expect("a stream");
+    assert!(matches!(stream.next(), Some(Ok(_))));
+    cancel.cancel();
+    assert!(matches!(stream.by_ref().last(), Some(Err(Error::Cancelled))));
+    drop(stream);
+    assert_eq!(roles(&agent), []);
+    assert_eq!(agent.run("Hi!").expect("an answer").message.content.text(), "Hello!");
+}
+
+#[test]
 fn a_stream_hands_out_text_calls_results_and_the_answer_in_order() {
     let mut agent = agent([format!("One moment.{}", said("multiply", 3, 5)), "It is 15.".to_owned()]);
     let mut log = Vec::new();

@@ -48,13 +48,15 @@ impl Turn<'_> {
 
     /// One reply of the model.
     fn reply(&mut self, messages: Vec<Message>) -> Result<Reply> {
+        let cancel = self.conversation.cancel_handle();
         for event in self.conversation.stream(messages, self.options.clone())? {
             let event = event?;
             let reply = match &event {
                 ConversationEvent::Finished(reply) => Some(reply.clone()),
                 _ => None,
             };
-            if (self.emit)(AgentEvent::Conversation(event)).is_break() {
+            // The engine may be done before it could see the handle.
+            if cancel.is_cancelled() || (self.emit)(AgentEvent::Conversation(event)).is_break() {
                 return Err(Error::Cancelled);
             }
             if let Some(reply) = reply {
