@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use lm_benches::{Limit, median_time};
 use lm_kernels::{
-    AttentionSpec, Isa, KvDtype, PackedMatrix, PagedLayer, Pool, RaggedLayout, SequenceLayout, Source,
-    WeightFormat, host,
+    AttentionSpec, FloatDtype, Isa, KvDtype, PackedMatrix, PagedLayer, Pool, RaggedLayout, SequenceLayout,
+    Source, WeightFormat, host,
 };
 
 const BUDGET: Duration = Duration::from_millis(300);
@@ -45,10 +45,20 @@ fn main() -> Result<(), lm_kernels::Error> {
             }
         }
     }
-    for (rows, width) in [(1, 1024), (512, 1024)] {
+    for (rows, width) in [(1, 1024), (8192, 1024)] {
         let case = format!("rms_norm [{rows}, {width}]");
         if case.contains(&word) {
             rms_norm(pool, rows, width, &case, memory);
+        }
+        let case = format!("swiglu [{rows}, {width}]");
+        if case.contains(&word) {
+            swiglu(pool, rows * width, &case, memory);
+        }
+    }
+    for format in FORMATS {
+        let case = format!("pack bf16 [6144, 1024] to {format}");
+        if case.contains(&word) {
+            pack(format, &case, memory)?;
         }
     }
     Ok(())
@@ -144,6 +154,34 @@ fn rms_norm(pool: &Pool, rows: usize, width: usize, case: &str, limit: Limit) {
     }
     let time = median_time(BUDGET, || host::rms_norm(pool, &x, &weight, 0.0, &mut y));
     println!("{}", limit.line(case, (8 * x.len()) as f64, time));
+}
+
+fn swiglu(pool: &Pool, len: usize, case: &str, limit: Limit) {
+    let (gate, up) = (noise(6, len), noise(7, len));
+    let mut y = vec![0.0; len];
+    host::swiglu(pool, &gate, &up, &mut y);
+    for ((gate, up), y) in gate.iter().zip(&up).zip(&y) {
+        let exact = f64::from(*gate) / (1.0 + (-f64::from(*gate)).exp()) * f64::from(*up);
+        assert!((f64::from(*y) - exact).abs() < 1e-6, "{y} is not {exact}");
+    }
+    let time = median_time(BUDGET, || host::swiglu(pool, &gate, &up, &mut y));
+    println!("{}", limit.line(case, (12 * len) as f64, time));
+}
+
+/// Times packing by the bytes of the checkpoint that are read.
+fn pack(format: WeightFormat, case: &str, limit: Limit) -> Result<(), lm_kernels::Error> {
+    let (rows, cols) = (6144, 1024);
+    let bytes: Vec<u8> = noise(8, rows * cols).iter().flat_map(|x| x.to_le_bytes()[2..].to_owned()).collect();
+    let source = Source::from_le_bytes(FloatDtype::Bf16, &bytes)?;
+    let packed = PackedMatrix::pack(format, rows, cols, source)?;
+    let (mut row, mut values) = (vec![0.0; cols], vec![0.0; cols]);
+    packed.dequantize_row(rows - 1, &mut row);
+    source.read((rows - 1) * cols, &mut values);
+    assert!(row.iter().zip(&values).all(|(x, y)| (x - y).abs() < 0.15), "the last row is kept");
+    let mut failed = None;
+    let time = median_time(BUDGET, || failed = PackedMatrix::pack(format, rows, cols, source).err());
+    println!("{}", limit.line(case, bytes.len() as f64, time));
+    failed.map_or(Ok(()), Err)
 }
 
 /// Numbers between -1 and 1.

@@ -41,12 +41,13 @@ impl Isa {
     /// # Errors
     /// [`Error::UnknownName`] for a word that names none, [`Error::UnsupportedIsa`] for one this processor lacks.
     pub fn requested() -> Result<Option<Isa>> {
-        let Some(name) = env::var_os(VARIABLE) else { return Ok(None) };
-        let isa: Isa = name.to_string_lossy().parse()?;
-        if isa > Isa::best() {
-            return Err(Error::UnsupportedIsa { isa, best: Isa::best() });
-        }
-        Ok(Some(isa))
+        env::var_os(VARIABLE).map(|name| Isa::among(&name.to_string_lossy(), Isa::best())).transpose()
+    }
+
+    /// The one called `name`, if a processor whose widest is `best` can run it.
+    fn among(name: &str, best: Isa) -> Result<Isa> {
+        let isa: Isa = name.parse()?;
+        if isa > best { Err(Error::UnsupportedIsa { isa, best }) } else { Ok(isa) }
     }
 
     /// Those this processor can run, narrowest first.
@@ -157,7 +158,18 @@ mod tests {
         for isa in [Isa::Scalar, Isa::Avx2, Isa::Avx512] {
             assert_eq!(isa.to_string().parse::<Isa>().unwrap(), isa);
         }
-        assert!("sse9".parse::<Isa>().is_err());
+    }
+
+    #[test]
+    fn a_request_that_cannot_be_followed_says_why() {
+        assert_eq!(Isa::among("scalar", Isa::Avx2).unwrap(), Isa::Scalar);
+        let unknown = Isa::among("sse9", Isa::Avx2).unwrap_err();
+        assert!(unknown.to_string().contains("scalar, avx2, avx512"), "{unknown}");
+        let wide = Isa::among("avx512", Isa::Avx2).unwrap_err();
+        assert_eq!(
+            wide.to_string(),
+            "this processor cannot run `avx512` kernels, the widest it can run is `avx2`"
+        );
     }
 
     #[test]

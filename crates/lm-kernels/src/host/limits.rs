@@ -27,7 +27,7 @@ pub fn read_rate(pool: &Pool, data: &[u64]) -> f64 {
 pub fn multiply_add_rate(pool: &Pool) -> f64 {
     const ROUNDS: usize = 1 << 20;
     let operations = pool.threads() * ROUNDS * CHAINS * 16 * 2;
-    best_rate(5, operations, || {
+    best_rate(20, operations, || {
         pool.run(pool.threads(), |_| {
             black_box(Isa::current().run(MultiplyAdds(black_box(0.5), ROUNDS)));
         });

@@ -10,7 +10,7 @@ mod tests;
 use std::ops::Range;
 
 use super::cpu::{Isa, Kernel};
-use super::lanes::{Lanes, add_scaled, dot, exp};
+use super::lanes::{Lanes, add_weighted, dot, exp};
 use super::pages::{PAGE_LEN, PagedLayer, Storage};
 use super::pool::Pool;
 use super::ragged::{RaggedLayout, SequenceLayout};
@@ -211,14 +211,11 @@ impl Running {
         slots: Range<usize>,
         out: &mut [f32],
     ) {
-        let head_dim = query.len();
-        let slot = |data: &'_ [f32], slot: usize| -> Range<usize> {
-            debug_assert!(data.len() >= (slot + 1) * head_dim);
-            slot * head_dim..(slot + 1) * head_dim
-        };
+        let rows = slots.start * query.len()..slots.end * query.len();
         let mut scores = [f32::NEG_INFINITY; PAGE_LEN];
-        for s in slots.clone() {
-            scores[s] = dot::<V>(query, &keys[slot(keys, s)]) * scale;
+        for (score, key) in scores[slots.clone()].iter_mut().zip(keys[rows.clone()].chunks_exact(query.len()))
+        {
+            *score = dot::<V>(query, key) * scale;
         }
         let max = scores.iter().fold(self.max, |max, &score| max.max(score));
         let mut weights = [0.0; PAGE_LEN];
@@ -229,11 +226,6 @@ impl Running {
         let sum = dot::<V>(&weights, &[1.0; PAGE_LEN]);
         self.sum = self.sum.mul_add(correction, sum);
         self.max = max;
-        if correction != 1.0 {
-            out.iter_mut().for_each(|out| *out *= correction);
-        }
-        for s in slots {
-            add_scaled::<V>(out, weights[s], &values[slot(values, s)]);
-        }
+        add_weighted::<V>(out, correction, &weights[slots], &values[rows]);
     }
 }

@@ -8,6 +8,13 @@ use super::{LANES, Lanes};
 #[derive(Clone, Copy)]
 pub(in crate::host) struct Avx2([__m256; 2]);
 
+impl From<[__m256; 2]> for Avx2 {
+    #[inline(always)]
+    fn from(halves: [__m256; 2]) -> Self {
+        Self(halves)
+    }
+}
+
 /// Both halves of sixteen entries.
 #[inline(always)]
 fn halves<T>(x: &[T; LANES]) -> [&[T; LANES / 2]; 2] {
@@ -80,6 +87,17 @@ impl Lanes for Avx2 {
         let ([a, b], [factor_a, factor_b], [addend_a, addend_b]) = (self.0, factor.0, addend.0);
         // SAFETY: FMA is there.
         Self(unsafe { [_mm256_fmadd_ps(a, factor_a, addend_a), _mm256_fmadd_ps(b, factor_b, addend_b)] })
+    }
+
+    #[inline(always)]
+    fn sum(self) -> f32 {
+        // SAFETY: AVX is there.
+        unsafe {
+            let eight = _mm256_add_ps(self.0[0], self.0[1]);
+            let four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
+            let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+            _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
+        }
     }
 
     #[inline(always)]

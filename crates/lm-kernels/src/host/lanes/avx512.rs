@@ -2,13 +2,14 @@
 
 use std::arch::x86_64::*;
 
-use super::{LANES, Lanes};
+use super::{Avx2, LANES, Lanes};
 
 /// Sixteen floats in an AVX-512 register.
 #[derive(Clone, Copy)]
 pub(in crate::host) struct Avx512(__m512);
 
-// All blocks below rely on one invariant: this type is named by `Isa::run` alone, after it has found AVX-512 F and BW.
+// All blocks below rely on one invariant: this type is named by `Isa::run` alone, after it has found AVX-512 F, BW and DQ, and
+// all that `Avx2` needs.
 impl Lanes for Avx512 {
     type Ints = __m512i;
 
@@ -56,6 +57,15 @@ impl Lanes for Avx512 {
     fn mul_add(self, factor: Self, addend: Self) -> Self {
         // SAFETY: AVX-512 is there.
         Self(unsafe { _mm512_fmadd_ps(self.0, factor.0, addend.0) })
+    }
+
+    #[inline(always)]
+    fn sum(self) -> f32 {
+        // SAFETY: AVX-512 is there, DQ too.
+        Avx2::from([unsafe { _mm512_castps512_ps256(self.0) }, unsafe {
+            _mm512_extractf32x8_ps::<1>(self.0)
+        }])
+        .sum()
     }
 
     #[inline(always)]

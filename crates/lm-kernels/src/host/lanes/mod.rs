@@ -46,16 +46,7 @@ pub(super) trait Lanes: Copy {
     fn from_ints(ints: Self::Ints) -> Self;
 
     /// The lanes' sum, always by halves: lane i and lane i + 8, then i and i + 4, and so on.
-    #[inline(always)]
-    fn sum(self) -> f32 {
-        let mut lanes = self.to_array();
-        for half in [8, 4, 2, 1] {
-            for lane in 0..half {
-                lanes[lane] += lanes[lane + half];
-            }
-        }
-        lanes[0]
-    }
+    fn sum(self) -> f32;
 }
 
 /// The dot product of two slices of one length: element `i` is added to lane `i % 16`.
@@ -83,16 +74,49 @@ fn padded(x: &[f32]) -> [f32; LANES] {
     out
 }
 
-/// `out += factor * x`, each element rounded once.
+/// `out = out * factor + Σ weight * row`, the rows of `x` being as wide as `out` and added in order.
 #[inline(always)]
-pub(super) fn add_scaled<V: Lanes>(out: &mut [f32], factor: f32, x: &[f32]) {
-    let (out, out_rest) = out.as_chunks_mut::<LANES>();
-    let (x, x_rest) = x.as_chunks::<LANES>();
-    for (out, x) in out.iter_mut().zip(x) {
-        *out = V::splat(factor).mul_add(V::load(x), V::load(out)).to_array();
+pub(super) fn add_weighted<V: Lanes>(out: &mut [f32], factor: f32, weights: &[f32], x: &[f32]) {
+    const WIDE: usize = 4;
+    let width = out.len();
+    let mut column = 0;
+    while column + WIDE * LANES <= width {
+        add_columns::<V, WIDE>(out, column, factor, weights, x);
+        column += WIDE * LANES;
     }
-    for (out, x) in out_rest.iter_mut().zip(x_rest) {
-        *out = factor.mul_add(*x, *out);
+    while column + LANES <= width {
+        add_columns::<V, 1>(out, column, factor, weights, x);
+        column += LANES;
+    }
+    for column in column..width {
+        let rows = weights.iter().zip(x.chunks_exact(width));
+        out[column] = rows.fold(out[column] * factor, |sum, (weight, row)| weight.mul_add(row[column], sum));
+    }
+}
+
+/// [`add_weighted`] for `N` times 16 columns, whose sums stay in registers.
+#[inline(always)]
+fn add_columns<V: Lanes, const N: usize>(
+    out: &mut [f32],
+    column: usize,
+    factor: f32,
+    weights: &[f32],
+    x: &[f32],
+) {
+    let width = out.len();
+    let (out, _) = out[column..column + N * LANES].as_chunks_mut::<LANES>();
+    let mut sums = [V::splat(0.0); N];
+    for (sum, out) in sums.iter_mut().zip(&*out) {
+        *sum = V::load(out).mul(V::splat(factor));
+    }
+    for (weight, row) in weights.iter().zip(x.chunks_exact(width)) {
+        let (row, _) = row[column..column + N * LANES].as_chunks::<LANES>();
+        for (sum, x) in sums.iter_mut().zip(row) {
+            *sum = V::splat(*weight).mul_add(V::load(x), *sum);
+        }
+    }
+    for (out, sum) in out.iter_mut().zip(sums) {
+        *out = sum.to_array();
     }
 }
 
@@ -176,6 +200,17 @@ mod tests {
         assert_eq!(exp(-1e9), 0.0);
         assert_eq!(exp(1e9), f32::INFINITY);
         assert!(exp(f32::NAN).is_nan());
+    }
+
+    #[test]
+    fn weighted_rows_are_added_in_every_width() {
+        for width in [1, 16, 20, 64, 100] {
+            let x: Vec<f32> = (0..3 * width).map(|i| i as f32).collect();
+            let mut out = vec![10.0; width];
+            add_weighted::<F32x16>(&mut out, 0.5, &[1.0, 2.0, -1.0], &x);
+            let expected = |i: usize| 5.0 + (i + 2 * (width + i)) as f32 - (2 * width + i) as f32;
+            assert!(out.iter().enumerate().all(|(i, &out)| out == expected(i)), "{width}: {out:?}");
+        }
     }
 
     #[test]

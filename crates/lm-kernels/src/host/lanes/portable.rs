@@ -60,6 +60,17 @@ impl Lanes for F32x16 {
     }
 
     #[inline(always)]
+    fn sum(self) -> f32 {
+        let mut lanes = self.0;
+        for half in [8, 4, 2, 1] {
+            for lane in 0..half {
+                lanes[lane] += lanes[lane + half];
+            }
+        }
+        lanes[0]
+    }
+
+    #[inline(always)]
     fn zeros() -> [i32; LANES] {
         [0; LANES]
     }
