@@ -4,16 +4,11 @@
 mod error;
 mod event;
 mod families;
-mod json_call;
-mod marked_json;
-mod marker_scan;
+mod json_text;
 mod message_builder;
 mod parser;
-mod plain_text;
+mod parsers;
 mod processor;
-mod reasoning_flow;
-mod tagged_output;
-mod text_flow;
 
 pub use error::{Error, Result};
 pub use event::{ProcessorEvent, REASONING};

@@ -21,7 +21,7 @@ pub trait ModelDataProcessor: Send + Sync {
     /// # Errors
     /// [`Error::UnsupportedPart`] for an image or a sound, when the family reads none.
     fn message_to_template_input(&self, message: &Message) -> Result<Value> {
-        text_only(message, self.name())
+        Ok(text_only(message, self.name())?.to_json())
     }
 
     /// Whether a prompt that ends with `tail` leaves the reasoning channel open.
@@ -46,19 +46,18 @@ pub trait ModelDataProcessor: Send + Sync {
     }
 }
 
-/// A message for a model that reads text only. A list of one text part becomes the text itself: most templates of
-/// such models know no lists.
-fn text_only(message: &Message, processor: &'static str) -> Result<Value> {
-    for (index, part) in message.content.parts().iter().enumerate() {
-        if matches!(part, Part::Image(_) | Part::Audio(_)) {
-            return Err(Error::UnsupportedPart { part: part.kind().to_owned(), index, processor });
-        }
+/// A message for a model that reads text only. A list of text parts becomes the text itself: most templates of such
+/// models know no lists.
+pub(crate) fn text_only(message: &Message, processor: &'static str) -> Result<Message> {
+    let parts = message.content.parts();
+    if let Some(index) = parts.iter().position(|part| matches!(part, Part::Image(_) | Part::Audio(_))) {
+        return Err(Error::UnsupportedPart { part: parts[index].kind().to_owned(), index, processor });
     }
     let mut message = message.clone();
-    if let Content::Parts(parts) = &message.content
-        && parts.iter().all(|part| part.as_text().is_some())
+    if matches!(message.content, Content::Parts(_))
+        && message.content.parts().iter().all(|part| part.as_text().is_some())
     {
         message.content = Content::Text(message.content.text());
     }
-    Ok(message.to_json())
+    Ok(message)
 }

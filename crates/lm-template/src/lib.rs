@@ -10,10 +10,11 @@ mod media;
 mod message;
 mod preface;
 mod prompt;
+mod prompt_template;
 mod provenance;
 mod role;
 mod shape;
-mod template;
+
 mod tool_call;
 mod tool_spec;
 
@@ -26,8 +27,8 @@ pub use media::{Media, MediaSource};
 pub use message::{Message, messages_from_json};
 pub use preface::Preface;
 pub use prompt::{Prompt, Segment, SegmentKind};
+pub use prompt_template::{GenerationPrompt, PromptTemplate, RenderInput};
 pub use role::Role;
 pub use serde_json::{Map, Value};
-pub use template::{GenerationPrompt, PromptTemplate, RenderInput};
 pub use tool_call::ToolCall;
 pub use tool_spec::ToolSpec;

@@ -37,9 +37,11 @@ fn a_turn_that_is_cancelled_while_it_runs() {
         cancel.cancel();
         cancelled |= matches!(event, Err(Error::Cancelled));
     }
-    // The scripted model may be done before the flag is seen; then the turn simply counts.
+    // The scripted model may be done before the flag is seen; then the turn is whole and counts.
     if cancelled {
         check_untouched(&mut conversation, "Yes.");
+    } else {
+        assert_eq!(conversation.history()[3], Message::assistant(long));
     }
 }
 

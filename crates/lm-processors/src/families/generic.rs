@@ -4,7 +4,7 @@ use lm_template::{ToolSpec, Value};
 
 use super::Family;
 use crate::parser::{OutputParser, ParserOptions};
-use crate::plain_text::PlainText;
+use crate::parsers::PlainText;
 use crate::processor::ModelDataProcessor;
 
 pub(super) const FAMILY: Family = Family { processor: &Generic, markers: &[], model_names: &[] };

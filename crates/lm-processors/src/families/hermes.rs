@@ -3,8 +3,8 @@
 
 use super::Family;
 use super::tagged::Tagged;
-use crate::tagged_output::{TagDialect, Tags};
-use crate::text_flow::LineBreakBeforeCall;
+use crate::parsers::LineBreakBeforeCall;
+use crate::parsers::{TagDialect, Tags};
 
 pub(super) const FAMILY: Family = Family {
     processor: &Tagged { name: "hermes", dialect: &DIALECT },

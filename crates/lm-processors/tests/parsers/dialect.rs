@@ -94,3 +94,45 @@ fn the_prompt_may_have_opened_the_reasoning() {
     let got = sum(parse(qwen, &with_a_tool(OnMalformed::Error, true), ["Hm.\n</think>\n\nYes."]));
     assert_eq!((got.reasoning.as_str(), got.text.as_str()), ("Hm.", "Yes."));
 }
+
+/// What the templates of each family get of a message's content.
+#[test]
+fn messages_enter_the_template_as_it_expects_them() {
+    let result = json!({"role": "tool", "content": {"temperature": 25, "unit": "C"}});
+    let parts =
+        json!({"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]});
+    let cases = [
+        ("qwen", &result, json!("{\"temperature\": 25, \"unit\": \"C\"}")),
+        ("generic", &result, json!({"temperature": 25, "unit": "C"})),
+        ("qwen", &parts, json!("ab")),
+        ("generic", &parts, json!("ab")),
+    ];
+    for (name, message, content) in cases {
+        let message = lm_processors::Message::from_json(message.clone()).unwrap();
+        assert_eq!(family(name).message_to_template_input(&message).unwrap()["content"], content, "{name}");
+    }
+}
+
+#[test]
+fn parts_a_text_model_cannot_read_are_named() {
+    let message = json!({"role": "user", "content": [{"type": "text", "text": "?"}, {"type": "image", "path": "a.png"}]});
+    let message = lm_processors::Message::from_json(message).unwrap();
+    for processor in lm_processors::ALL.iter().map(|family| family.processor) {
+        let error = processor.message_to_template_input(&message).unwrap_err();
+        let expected =
+            Error::UnsupportedPart { part: "image".to_owned(), index: 1, processor: processor.name() };
+        assert_eq!(error, expected);
+    }
+}
+
+#[test]
+fn declarations_are_wrapped_where_the_models_know_them_so() {
+    let bare =
+        lm_processors::ToolSpec::from_json(json!({"name": "f", "description": "F.", "parameters": {}}))
+            .unwrap();
+    let wrapped =
+        json!([{"type": "function", "function": {"name": "f", "description": "F.", "parameters": {}}}]);
+    assert_eq!(family("qwen").format_tools(std::slice::from_ref(&bare)), wrapped);
+    assert_eq!(family("generic").format_tools(std::slice::from_ref(&bare)), json!([bare]));
+    assert_eq!(family("qwen").format_tools(&[]), json!(null));
+}

@@ -1,11 +1,11 @@
 //! The parser of families that mark reasoning and calls with tags: one state machine over a table of tags.
 
+use super::marked_json::{Block, MarkedJson};
+use super::marker_scan::{Scan, scan};
+use super::reasoning_flow::ReasoningFlow;
+use super::text_flow::{LineBreakBeforeCall, TextFlow};
 use crate::event::ProcessorEvent;
-use crate::marked_json::{Block, MarkedJson};
-use crate::marker_scan::{Scan, scan};
 use crate::parser::{OnMalformed, OutputParser, ParserOptions};
-use crate::reasoning_flow::ReasoningFlow;
-use crate::text_flow::{LineBreakBeforeCall, TextFlow};
 
 /// Two markers and what stands between them.
 #[derive(Debug, Clone, Copy)]

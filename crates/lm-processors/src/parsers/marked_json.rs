@@ -2,8 +2,8 @@
 
 use lm_template::{ToolCall, Value};
 
+use super::json_call::{JsonCall, Progress};
 use crate::event::ProcessorEvent;
-use crate::json_call::{JsonCall, Progress};
 
 /// How far the block between the markers is.
 #[derive(Debug, PartialEq, Eq)]
