@@ -4,9 +4,11 @@ mod common;
 
 use std::fs;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use common::{Tensor, TinyModel};
 use lm_model::{Error, LoadOptions, ModelFolder, WeightFormat};
+use proptest::prelude::*;
 use safetensors::tensor::Dtype;
 use serde_json::{Value, json};
 
@@ -257,4 +259,42 @@ fn tokenizer_template_and_generation_files_are_named() {
         write("tokenizer_config.json", br#"{"chat_template": [{"name": "rag", "template": ""}]}"#),
         &["tokenizer_config.json", "rag", "default"],
     );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Bytes that are changed, cut out or put in anywhere give a model or an error, never a panic or a hang.
+    #[test]
+    fn damaged_files_give_a_model_or_an_error(
+        name in prop::sample::select(vec!["config.json", "tokenizer.json", "model.safetensors"]),
+        place in 0.0..1.0_f64,
+        removed in 0..4_usize,
+        inserted in prop::collection::vec(prop_oneof![any::<u8>(), prop::sample::select(b"0123456789-{}[]\",:e".to_vec())], 0..4),
+    ) {
+        static MODEL: LazyLock<TinyModel> = LazyLock::new(TinyModel::qwen3);
+        let dir = MODEL.write();
+        let path = dir.path().join(name);
+        let mut bytes = fs::read(&path).unwrap();
+        // Most of a safetensors file is weights; its header is what can be damaged.
+        let readable = if name == "model.safetensors" { 3000 } else { bytes.len() };
+        let at = (readable as f64 * place) as usize;
+        let end = bytes.len().min(at + removed);
+        bytes.splice(at..end, inserted);
+        fs::write(&path, bytes).unwrap();
+        let loaded = ModelFolder::open(dir.path()).unwrap().load(&LoadOptions::default(), &mut |_| {});
+        if let Err(error) = loaded {
+            prop_assert!(!chain(&error).is_empty());
+        }
+    }
+}
+
+#[test]
+fn what_is_shared_between_threads_can_be() {
+    fn shared<T: Send + Sync + ?Sized>() {}
+    shared::<dyn lm_model::CausalLm>();
+    shared::<lm_model::Tokenizer>();
+    shared::<lm_model::LoadedModel>();
+    shared::<ModelFolder>();
+    shared::<Error>();
 }

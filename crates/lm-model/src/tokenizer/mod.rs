@@ -12,7 +12,7 @@ use tokenizers::{Model, NormalizedString, Normalizer, OffsetType, PreTokenizedSt
 
 use self::added_tokens::AddedTokens;
 pub use self::stream_decoder::StreamDecoder;
-use self::token_table::TokenTable;
+use self::token_table::{Spelling, TokenTable};
 use crate::{Error, Result};
 
 /// Number of a token in a model's vocabulary.
@@ -90,9 +90,11 @@ impl Tokenizer {
     /// [`Error::Json`] and [`Error::Tokenizer`] for a file that the tokenizer library does not accept,
     /// [`Error::UnsupportedTokenizer`] for a decoder whose exact bytes per token are not known, or ids too high.
     pub fn from_json(json: &[u8]) -> Result<Self> {
+        // Before the library reads it: a decoder that is not JSON makes the library panic.
+        let spelling = Spelling::from_json(json)?;
         let mut inner = tokenizers::Tokenizer::from_bytes(json).map_err(Error::Tokenizer)?;
         inner.with_truncation(None).map_err(Error::Tokenizer)?.with_padding(None);
-        let table = TokenTable::new(json, &inner)?;
+        let table = TokenTable::new(&spelling, &inner)?;
         let (mut written, mut normalized) = (AddedTokens::default(), AddedTokens::default());
         for (id, token) in inner.get_added_tokens_decoder() {
             match inner.get_normalizer().filter(|_| token.normalized) {

@@ -20,11 +20,8 @@ pub(super) struct TokenTable {
 }
 
 impl TokenTable {
-    /// Builds the table from `tokenizer.json` and the library's view of the vocabulary.
-    pub(super) fn new(json: &[u8], inner: &tokenizers::Tokenizer) -> Result<Self> {
-        let Head { decoder } = serde_json::from_slice(json)
-            .map_err(|source| Error::Json { file: "tokenizer.json".into(), source })?;
-        let spelling = Spelling::from_decoder(decoder)?;
+    /// Builds the table from the library's view of the vocabulary.
+    pub(super) fn new(spelling: &Spelling, inner: &tokenizers::Tokenizer) -> Result<Self> {
         let added = inner.get_added_tokens_decoder();
         let mut tokens: Vec<(TokenId, String)> =
             inner.get_vocab(false).into_iter().map(|(text, id)| (id, text)).collect();
@@ -121,7 +118,7 @@ enum Pattern {
 }
 
 /// How a token's text in the vocabulary spells its bytes.
-enum Spelling {
+pub(super) enum Spelling {
     /// Each character stands for one byte (GPT-2's table).
     ByteLevel(HashMap<char, u8>),
     /// Text with a mark in place of spaces, and `<0xNN>` for single bytes where the decoder falls back to them.
@@ -132,6 +129,13 @@ const KNOWN_DECODERS: &str = "ByteLevel, Metaspace, or Replace (of a string), By
      after Fuse) in a Sequence";
 
 impl Spelling {
+    /// Reads the decoder of a `tokenizer.json`.
+    pub(super) fn from_json(json: &[u8]) -> Result<Self> {
+        let Head { decoder } = serde_json::from_slice(json)
+            .map_err(|source| Error::Json { file: "tokenizer.json".into(), source })?;
+        Self::from_decoder(decoder)
+    }
+
     fn from_decoder(decoder: Option<serde_json::Value>) -> Result<Self> {
         let unsupported = |value: &serde_json::Value| Error::UnsupportedTokenizer {
             part: "decoder",
