@@ -1,2 +1,32 @@
-//! Under construction.
-fn main() {}
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod args;
+mod commands;
+mod events;
+mod failure;
+mod interrupt;
+mod lines;
+mod model;
+mod screen;
+mod tools;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = args::Cli::parse();
+    start_log();
+    match commands::run(cli.command) {
+        Ok(code) => code,
+        Err(error) => failure::report(&error),
+    }
+}
+
+/// Logs go to standard error, and only when `LM_LOG` asks for them (`LM_LOG=debug`, `LM_LOG=lm_session=trace`).
+fn start_log() {
+    if let Ok(filter) = tracing_subscriber::EnvFilter::try_from_env("LM_LOG") {
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    }
+}

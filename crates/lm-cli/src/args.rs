@@ -1,0 +1,214 @@
+//! The command line: the commands and the flags that several of them share.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+use lm_model::{Device, GenerationConfig, LoadOptions, TokenId, WeightFormat};
+use lm_session::{EngineSettings, SamplerParams, SessionConfig};
+
+use crate::commands::{bench, chat, convert, generate, inspect, tokenize};
+
+const EXAMPLES: &str = "\
+Examples:
+  lm chat --tools demo                         talk to the embedded model, with tools
+  echo 'How is the weather in Paris?' | lm chat --tools demo
+  lm generate 'Tell me a joke' --model ./Qwen3-0.6B --quantize q4
+  lm inspect ./Qwen3-0.6B
+  lm tokenize 'Hello, world'
+
+Without a model, the commands use the small one that is part of the program.
+Set LM_LOG=debug for a log on standard error.";
+
+/// Chat with a local language model that calls tools
+#[derive(Debug, Parser)]
+#[command(name = "lm", version, after_help = EXAMPLES)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Talk to a model, turn by turn
+    Chat(chat::Args),
+    /// Answer one prompt
+    Generate(generate::Args),
+    /// Show what a model folder holds, without loading its weights
+    Inspect(inspect::Args),
+    /// Show the token ids and pieces of a text
+    Tokenize(tokenize::Args),
+    /// Measure prefill and decode beside the memory's read rate
+    Bench(bench::Args),
+    /// Write a quantised copy of a model folder
+    Convert(convert::Args),
+}
+
+/// How a model runs.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Model")]
+pub struct RunArgs {
+    /// Where it runs: cpu, ndarray or gpu, as far as the program was built for them
+    #[arg(long, default_value_t, value_name = "DEVICE")]
+    pub device: Device,
+    /// Threads of the CPU devices; all cores without it
+    #[arg(long, value_name = "N")]
+    pub threads: Option<NonZeroUsize>,
+    /// Quantise the weights while loading: q8 or q4; as stored without it
+    #[arg(long, value_name = "FORMAT", value_parser = quantized_format)]
+    pub quantize: Option<WeightFormat>,
+    /// Most tokens of a conversation; the model's limit without it
+    #[arg(long, value_name = "TOKENS")]
+    pub context: Option<NonZeroUsize>,
+}
+
+impl RunArgs {
+    /// The load's options, after the thread pool has its size.
+    pub fn load_options(&self) -> Result<LoadOptions> {
+        if let Some(threads) = self.threads {
+            lm_kernels::Pool::set_global_threads(threads.get()).context("--threads")?;
+        }
+        Ok(LoadOptions { device: self.device, quantization: self.quantize, ..LoadOptions::default() })
+    }
+
+    pub fn engine_settings(&self) -> EngineSettings {
+        EngineSettings { max_context: self.context.map(NonZeroUsize::get), ..EngineSettings::default() }
+    }
+}
+
+/// The formats that `--quantize` takes, for parsing it.
+pub fn quantized_format(text: &str) -> Result<WeightFormat, String> {
+    match text.parse() {
+        Ok(format @ (WeightFormat::Q8 | WeightFormat::Q4)) => Ok(format),
+        _ => Err("known formats: q8, q4".to_owned()),
+    }
+}
+
+/// How the next token is chosen. What is not given comes from the model's `generation_config.json`.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Sampling")]
+pub struct SamplerArgs {
+    /// 0 takes the likeliest token every time; higher is more varied
+    #[arg(long, value_name = "T")]
+    temperature: Option<f32>,
+    /// Choose among the K likeliest tokens; 0 = all
+    #[arg(long, value_name = "K")]
+    top_k: Option<usize>,
+    /// Choose among the likeliest tokens that together hold probability P; 1 = all
+    #[arg(long, value_name = "P")]
+    top_p: Option<f32>,
+    /// Drop tokens less likely than P times the likeliest; 0 = none
+    #[arg(long, value_name = "P")]
+    min_p: Option<f32>,
+    /// Above 1: tokens of prompt and reply become less likely
+    #[arg(long, value_name = "X")]
+    repetition_penalty: Option<f32>,
+    /// Taken from the logits of tokens the reply holds
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    presence_penalty: Option<f32>,
+    /// Taken from the logits of tokens for each time the reply holds them
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    frequency_penalty: Option<f32>,
+    /// Add BIAS to the logit of a token; -inf forbids it. May be repeated
+    #[arg(long, value_name = "ID=BIAS", value_parser = logit_bias)]
+    logit_bias: Vec<(TokenId, f32)>,
+    /// Seed of the random choice
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Most tokens of one reply; until the context is full without it
+    #[arg(long, value_name = "TOKENS")]
+    max_tokens: Option<NonZeroUsize>,
+    /// End the reply before this text. May be repeated
+    #[arg(long, value_name = "TEXT")]
+    stop: Vec<String>,
+}
+
+impl SamplerArgs {
+    /// The session's configuration: the model's advice, and over it what was given.
+    pub fn session_config(&self, advice: &GenerationConfig) -> SessionConfig {
+        let advice = SamplerParams::from_generation_config(advice);
+        let sampler = SamplerParams {
+            temperature: self.temperature.unwrap_or(advice.temperature),
+            top_k: self.top_k.unwrap_or(advice.top_k),
+            top_p: self.top_p.unwrap_or(advice.top_p),
+            min_p: self.min_p.unwrap_or(advice.min_p),
+            repetition_penalty: self.repetition_penalty.unwrap_or(advice.repetition_penalty),
+            presence_penalty: self.presence_penalty.unwrap_or(advice.presence_penalty),
+            frequency_penalty: self.frequency_penalty.unwrap_or(advice.frequency_penalty),
+            logit_bias: self.logit_bias.clone(),
+            seed: self.seed,
+            ..advice
+        };
+        SessionConfig {
+            sampler,
+            stop: self.stop.clone(),
+            max_output_tokens: self.max_tokens.map(NonZeroUsize::get),
+            ..SessionConfig::default()
+        }
+    }
+}
+
+fn logit_bias(text: &str) -> Result<(TokenId, f32), String> {
+    let parsed = text.split_once('=').and_then(|(id, bias)| Some((id.parse().ok()?, bias.parse().ok()?)));
+    parsed.ok_or_else(|| "expected a token id, `=` and a number, as in 17=-2.5".to_owned())
+}
+
+/// A model given by position or by `--model`.
+#[derive(Debug, clap::Args)]
+pub struct ModelPath {
+    /// Folder with config.json, safetensors and tokenizer.json; the embedded model without it
+    #[arg(value_name = "MODEL")]
+    path: Option<PathBuf>,
+    /// The same, by name
+    #[arg(long = "model", short = 'm', value_name = "MODEL", conflicts_with = "path")]
+    named: Option<PathBuf>,
+}
+
+impl ModelPath {
+    pub fn get(&self) -> Option<&std::path::Path> {
+        self.path.as_deref().or(self.named.as_deref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_is_given_wins_over_the_models_advice() {
+        let cli =
+            Cli::parse_from(["lm", "chat", "--top-k", "5", "--logit-bias", "3=-inf", "--max-tokens", "9"]);
+        let Command::Chat(args) = cli.command else { panic!("not chat") };
+        let advice = GenerationConfig {
+            do_sample: Some(true),
+            temperature: Some(0.6),
+            top_k: Some(20),
+            ..GenerationConfig::default()
+        };
+        let config = args.sampler.session_config(&advice);
+        assert_eq!((config.sampler.temperature, config.sampler.top_k), (0.6, 5));
+        assert_eq!(config.sampler.logit_bias, [(3, f32::NEG_INFINITY)]);
+        assert_eq!(config.max_output_tokens, Some(9));
+    }
+
+    #[test]
+    fn values_out_of_place_are_refused_with_what_is_known() {
+        for (arguments, expected) in [
+            (["--quantize", "f16"], "known formats: q8, q4"),
+            (["--logit-bias", "x"], "expected a token id"),
+            (["--device", "tpu"], "cpu"),
+            (["--threads", "0"], "zero"),
+        ] {
+            let error =
+                Cli::try_parse_from(["lm", "chat"].into_iter().chain(arguments)).expect_err("is refused");
+            assert!(error.to_string().contains(expected), "{arguments:?}: {error}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! `lm chat`: a conversation, turn by turn.
+
+mod slash;
+mod turn;
+
+use std::io::Stdout;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Result;
+use lm_conversation::{Conversation, ConversationConfig};
+use lm_session::Engine;
+use lm_template::{Map, Message, Preface};
+use lm_tools::Toolset;
+
+use crate::args::{ModelPath, RunArgs, SamplerArgs};
+use crate::interrupt::Interrupt;
+use crate::lines::{Line, Lines};
+use crate::screen::Screen;
+use crate::tools::ToolSource;
+use crate::{failure, model};
+use slash::After;
+use turn::{Ended, Turns};
+
+const EXAMPLES: &str = "\
+Examples:
+  lm chat --tools demo
+  lm chat ./Qwen3-0.6B --quantize q4 --system 'Answer in one sentence.'
+  echo 'How is the weather in Paris?' | lm chat --tools demo
+
+Without a terminal each line of standard input is a turn.
+Tools declared in a file have no code: their calls are printed, and the next line
+(typed, or of standard input) is the result, as JSON or as text.
+Ctrl-C ends the reply; at the prompt, Ctrl-C twice or Ctrl-D leaves.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    pub model: ModelPath,
+    #[command(flatten)]
+    pub chat: ChatArgs,
+    /// How often in one turn the model may call tools
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub max_rounds: usize,
+    /// After each turn, show its tokens and speed
+    #[arg(long)]
+    pub stats: bool,
+    #[command(flatten)]
+    pub sampler: SamplerArgs,
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// What the model is told before the first turn.
+#[derive(Debug, clap::Args)]
+pub struct ChatArgs {
+    /// `demo`, or a file with a JSON array of tool declarations
+    #[arg(long, value_name = "demo|FILE")]
+    pub tools: Option<ToolSource>,
+    /// Instructions for the model
+    #[arg(long, value_name = "TEXT")]
+    pub system: Option<String>,
+    /// Ask for reasoning before the answer, or for none; the template decides without it
+    #[arg(long, value_name = "on|off", num_args = 0..=1, default_missing_value = "on", require_equals = true)]
+    pub thinking: Option<Switch>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, clap::ValueEnum)]
+pub enum Switch {
+    On,
+    Off,
+}
+
+impl ChatArgs {
+    /// Everything but the tools.
+    pub fn preface(&self) -> Preface {
+        let mut extra_context = Map::new();
+        if let Some(thinking) = self.thinking {
+            extra_context.insert("enable_thinking".to_owned(), (thinking == Switch::On).into());
+        }
+        let messages = self.system.as_deref().map(Message::system).into_iter().collect();
+        Preface { messages, extra_context, ..Preface::default() }
+    }
+}
+
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let interrupt = Interrupt::install()?;
+    let lines = Arc::new(Mutex::new(Lines::from_stdin()?));
+    let tools = match &args.chat.tools {
+        Some(source) => source.toolset(&lines, &interrupt)?,
+        None => Toolset::new(),
+    };
+    let engine = model::engine(args.model.get(), &args.run)?;
+    let mut preface = args.chat.preface();
+    preface.tools = tools.specs();
+    let session = args.sampler.session_config(engine.generation_config());
+    let config = ConversationConfig { preface, session, ..ConversationConfig::default() };
+    let conversation = Conversation::new(&engine, config)?;
+    let mut chat = Chat {
+        turns: Turns { conversation, tools, max_rounds: args.max_rounds, interrupt },
+        lines,
+        screen: Screen::stdout(),
+        stats: args.stats,
+    };
+    if chat.lock_lines().is_terminal() {
+        chat.screen.note(&banner(&engine))?;
+    }
+    chat.run()
+}
+
+fn banner(engine: &Engine) -> String {
+    let info = engine.model_info();
+    format!(
+        "{}: {}, {:.1} M parameters, {} on {}; /help shows the commands, Ctrl-D leaves",
+        engine.name(),
+        info.architecture,
+        info.parameters as f64 / 1e6,
+        info.format,
+        info.device
+    )
+}
+
+/// The loop over the user's lines.
+struct Chat {
+    turns: Turns,
+    lines: Arc<Mutex<Lines>>,
+    screen: Screen<Stdout>,
+    stats: bool,
+}
+
+impl Chat {
+    fn run(&mut self) -> Result<ExitCode> {
+        let mut code = ExitCode::SUCCESS;
+        let mut interrupted = false;
+        loop {
+            let line = self.lock_lines().read("> ")?;
+            let text = match line {
+                Line::End => return Ok(code),
+                Line::Interrupted if interrupted => return Ok(code),
+                Line::Interrupted => {
+                    interrupted = true;
+                    self.screen.note("Ctrl-C again, Ctrl-D or /quit leaves")?;
+                    continue;
+                }
+                Line::Text(text) => text,
+            };
+            interrupted = false;
+            match self.line(text.trim()) {
+                Ok(After::GoOn) => {}
+                Ok(After::Quit) => return Ok(code),
+                // A turn that failed has left the conversation as it was. Without a terminal the exit code tells.
+                Err(error) if error.is::<std::io::Error>() => return Err(error),
+                Err(error) => {
+                    self.screen.end_line()?;
+                    failure::print(&error);
+                    code = if self.lock_lines().is_terminal() { code } else { ExitCode::FAILURE };
+                }
+            }
+        }
+    }
+
+    fn line(&mut self, text: &str) -> Result<After> {
+        if text.is_empty() {
+            return Ok(After::GoOn);
+        }
+        if let Some(command) = text.strip_prefix('/').filter(|rest| !rest.starts_with('/')) {
+            return slash::run(command, &mut self.turns, &mut self.screen);
+        }
+        // `//` at the start is a slash that belongs to the message.
+        let text = if text.starts_with("//") { &text[1..] } else { text };
+        match self.turns.run(text, &mut self.screen)? {
+            Ended::Cancelled => self.screen.note("(cancelled; the turn is forgotten)")?,
+            Ended::Answered(finished) if self.stats => self.screen.note(&turn::stats(&finished))?,
+            Ended::Answered(_) => {}
+        }
+        Ok(After::GoOn)
+    }
+
+    fn lock_lines(&self) -> std::sync::MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

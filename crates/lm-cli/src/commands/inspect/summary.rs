@@ -1,0 +1,235 @@
+//! The facts about a model folder, and how they are shown.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use anyhow::{Context, Result};
+use lm_model::{ChatTemplateSource, GenerationConfig, ModelConfig, ModelFolder, TensorInfo, Tokenizer};
+use lm_template::{Capabilities, PromptTemplate};
+use serde_json::{Value, json};
+
+/// Everything `lm inspect` shows.
+pub struct Summary {
+    name: String,
+    config: ModelConfig,
+    parameters: u64,
+    tensors: Vec<TensorInfo>,
+    tokenizer: Tokenizer,
+    generation: GenerationConfig,
+    template: Option<Template>,
+}
+
+struct Template {
+    capabilities: Capabilities,
+    dialect: &'static str,
+    /// Further templates by name.
+    named: Vec<String>,
+}
+
+impl Template {
+    fn of(source: &ChatTemplateSource, model_name: &str) -> Result<Self> {
+        let special =
+            source.special_tokens.iter().map(|(key, text)| (key.clone(), Value::from(text.as_str())));
+        let template = PromptTemplate::new(&source.template).context("the chat template does not compile")?;
+        Ok(Self {
+            capabilities: Capabilities::of(&template.with_context(special.collect())),
+            dialect: lm_processors::detect(&source.template, model_name).name(),
+            named: source.named.iter().map(|(name, _)| name.clone()).collect(),
+        })
+    }
+
+    fn abilities(&self) -> [(&'static str, bool); 5] {
+        let Capabilities { system, tools, tool_calls, tool_results, thinking_switch } = self.capabilities;
+        [
+            ("system", system),
+            ("tools", tools),
+            ("tool_calls", tool_calls),
+            ("tool_results", tool_results),
+            ("thinking_switch", thinking_switch),
+        ]
+    }
+}
+
+/// Tensors alike but for the layer's number.
+#[derive(Default)]
+struct Group {
+    layers: usize,
+    bytes: usize,
+}
+
+impl Summary {
+    pub fn read(folder: &ModelFolder) -> Result<Self> {
+        let source = folder.chat_template()?;
+        Ok(Self {
+            name: folder.name().to_owned(),
+            config: folder.config()?,
+            parameters: folder.parameters()?,
+            tensors: folder.tensors()?,
+            tokenizer: folder.tokenizer()?,
+            generation: folder.generation_config()?,
+            template: source.map(|source| Template::of(&source, folder.name())).transpose()?,
+        })
+    }
+
+    fn bytes(&self) -> usize {
+        self.tensors.iter().map(|tensor| tensor.bytes).sum()
+    }
+
+    fn dtypes(&self) -> BTreeMap<&str, usize> {
+        let mut dtypes = BTreeMap::new();
+        for tensor in &self.tensors {
+            *dtypes.entry(tensor.dtype.as_str()).or_default() += tensor.bytes;
+        }
+        dtypes
+    }
+
+    /// Name with `*` for the layer, shape and type → how many there are.
+    fn groups(&self) -> BTreeMap<(String, &[usize], &str), Group> {
+        let mut groups: BTreeMap<_, Group> = BTreeMap::new();
+        for tensor in &self.tensors {
+            let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+            let parts: Vec<_> =
+                tensor.name.split('.').map(|part| if is_number(part) { "*" } else { part }).collect();
+            let group =
+                groups.entry((parts.join("."), tensor.shape.as_slice(), tensor.dtype.as_str())).or_default();
+            group.layers += 1;
+            group.bytes += tensor.bytes;
+        }
+        groups
+    }
+
+    pub fn to_json(&self) -> Value {
+        let config = &self.config;
+        let tensor = |tensor: &TensorInfo| json!({"name": tensor.name, "file": tensor.file, "dtype": tensor.dtype, "shape": tensor.shape, "bytes": tensor.bytes});
+        json!({
+            "name": self.name,
+            "architecture": config.model_type,
+            "parameters": self.parameters,
+            "weight_bytes": self.bytes(),
+            "dtypes": self.dtypes(),
+            "num_layers": config.num_hidden_layers,
+            "hidden_size": config.hidden_size,
+            "intermediate_size": config.intermediate_size,
+            "num_heads": config.num_attention_heads,
+            "num_kv_heads": config.num_key_value_heads.unwrap_or(config.num_attention_heads),
+            "head_dim": config.head_dim,
+            "context_len": config.max_position_embeddings,
+            "vocab_size": config.vocab_size,
+            "tokenizer": {"tokens": self.tokenizer.vocab_size(), "end_ids": self.tokenizer.end_ids()},
+            "generation": {
+                "do_sample": self.generation.do_sample,
+                "temperature": self.generation.temperature,
+                "top_k": self.generation.top_k,
+                "top_p": self.generation.top_p,
+                "min_p": self.generation.min_p,
+                "repetition_penalty": self.generation.repetition_penalty,
+            },
+            "template": self.template.as_ref().map(|template| json!({
+                "dialect": template.dialect,
+                "capabilities": BTreeMap::from(template.abilities()),
+                "named": template.named,
+            })),
+            "tensors": self.tensors.iter().map(tensor).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let config = &self.config;
+        let kv_heads = config.num_key_value_heads.unwrap_or(config.num_attention_heads);
+        writeln!(f, "{}", self.name)?;
+        writeln!(f, "  architecture  {}", config.model_type)?;
+        writeln!(
+            f,
+            "  shape         {} layers, hidden {}, intermediate {}, {} heads over {kv_heads} KV heads{}",
+            config.num_hidden_layers,
+            config.hidden_size,
+            config.intermediate_size,
+            config.num_attention_heads,
+            config.head_dim.map(|dim| format!(" of {dim}")).unwrap_or_default(),
+        )?;
+        writeln!(f, "  context       {} tokens", config.max_position_embeddings)?;
+        let dtypes: Vec<_> =
+            self.dtypes().iter().map(|(dtype, &bytes)| format!("{dtype} {}", size(bytes))).collect();
+        let parameters = self.parameters as f64 / 1e6;
+        writeln!(
+            f,
+            "  weights       {parameters:.1} M in {} tensors: {}",
+            self.tensors.len(),
+            dtypes.join(", ")
+        )?;
+        self.fmt_text_side(f)?;
+        writeln!(f, "  tensors")?;
+        for ((name, shape, dtype), group) in self.groups() {
+            let times = if group.layers > 1 { format!("{} x ", group.layers) } else { String::new() };
+            writeln!(f, "    {times:>6}{name}  {shape:?} {dtype}, {}", size(group.bytes))?;
+        }
+        Ok(())
+    }
+}
+
+impl Summary {
+    /// Tokenizer, sampling and template.
+    fn fmt_text_side(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ends: Vec<_> = self.tokenizer.end_ids().iter().map(|&id| self.shown_token(id)).collect();
+        writeln!(
+            f,
+            "  tokenizer     {} tokens, a reply ends with {}",
+            self.tokenizer.vocab_size(),
+            ends.join(" or ")
+        )?;
+        let sampling = match (self.generation.do_sample, self.generation.temperature) {
+            (Some(true), temperature) => format!("sampled, temperature {}", temperature.unwrap_or(1.0)),
+            _ => "greedy".to_owned(),
+        };
+        writeln!(f, "  generation    {sampling}")?;
+        let Some(template) = &self.template else {
+            return writeln!(f, "  template      none: `lm generate --raw` continues plain text");
+        };
+        let list = |wanted| {
+            let names =
+                template.abilities().into_iter().filter(|(_, has)| *has == wanted).map(|(name, _)| name);
+            let names: Vec<_> = names.collect();
+            if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
+        };
+        writeln!(f, "  template      writes {}", list(true))?;
+        if template.abilities().iter().any(|(_, has)| !has) {
+            writeln!(f, "                leaves out {}", list(false))?;
+        }
+        if !template.named.is_empty() {
+            writeln!(f, "                further templates: {}", template.named.join(", "))?;
+        }
+        writeln!(f, "  dialect       {}", template.dialect)
+    }
+
+    fn shown_token(&self, id: lm_model::TokenId) -> String {
+        format!("{} ({id})", self.tokenizer.token_bytes(id).escape_ascii())
+    }
+}
+
+/// Bytes in the unit that leaves one to three digits before the point.
+fn size(bytes: usize) -> String {
+    let (mut value, mut unit) = (bytes as f64, "B");
+    for larger in ["kB", "MB", "GB", "TB"] {
+        if value < 1000.0 {
+            break;
+        }
+        (value, unit) = (value / 1000.0, larger);
+    }
+    if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn sizes_have_at_most_three_digits_before_the_point() {
+        for (bytes, expected) in
+            [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (7_800_000, "7.8 MB"), (1 << 30, "1.1 GB")]
+        {
+            assert_eq!(size(bytes), expected);
+        }
+    }
+}

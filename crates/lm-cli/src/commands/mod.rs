@@ -1,0 +1,26 @@
+//! One file per command.
+
+pub mod bench;
+pub mod chat;
+pub mod convert;
+pub mod generate;
+pub mod inspect;
+pub mod tokenize;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::args::Command;
+
+pub fn run(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Chat(args) => return chat::run(&args),
+        Command::Generate(args) => generate::run(&args)?,
+        Command::Inspect(args) => inspect::run(&args)?,
+        Command::Tokenize(args) => tokenize::run(&args)?,
+        Command::Bench(args) => bench::run(&args)?,
+        Command::Convert(args) => convert::run(&args)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

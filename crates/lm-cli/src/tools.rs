@@ -1,0 +1,132 @@
+//! `--tools`: the demo tools, or declarations from a file whose results the user gives.
+
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result, bail};
+use lm_template::{Map, ToolSpec, Value};
+use lm_tools::{ToolError, Toolset};
+
+use crate::interrupt::Interrupt;
+use crate::lines::{Line, Lines};
+use crate::screen::json_line;
+
+/// The argument of `--tools`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ToolSource {
+    /// get_weather, get_stock_price, a calculator and the current time.
+    Demo,
+    /// A JSON array of declarations.
+    File(PathBuf),
+}
+
+impl FromStr for ToolSource {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(if text == "demo" { Self::Demo } else { Self::File(text.into()) })
+    }
+}
+
+impl ToolSource {
+    /// The declarations alone.
+    pub fn specs(&self) -> Result<Vec<ToolSpec>> {
+        match self {
+            Self::Demo => Ok(lm_tools::demo().specs()),
+            Self::File(path) => read_specs(path),
+        }
+    }
+
+    /// Tools to call: a declared tool asks the user what it returns.
+    pub fn toolset(&self, lines: &Arc<Mutex<Lines>>, interrupt: &Interrupt) -> Result<Toolset> {
+        let Self::File(path) = self else { return Ok(lm_tools::demo()) };
+        let mut tools = Toolset::new();
+        for spec in read_specs(path)? {
+            let (name, lines, interrupt) = (spec.name().to_owned(), Arc::clone(lines), interrupt.clone());
+            let ask = move |arguments: Map<String, Value>| ask(&name, &arguments, &lines, &interrupt);
+            tools = tools.with_fn(spec, ask).with_context(|| format!("`{}`", path.display()))?;
+        }
+        Ok(tools)
+    }
+}
+
+fn read_specs(path: &Path) -> Result<Vec<ToolSpec>> {
+    let shown = path.display();
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("the tools file `{shown}` cannot be read"))?;
+    let json: Value =
+        serde_json::from_str(&text).with_context(|| format!("the tools file `{shown}` is not JSON"))?;
+    let Value::Array(declarations) = json else {
+        bail!("the tools file `{shown}` must hold a JSON array of tool declarations");
+    };
+    let read = |(index, value)| {
+        ToolSpec::from_json(value).with_context(|| format!("`{shown}`: declaration {index} (from 0)"))
+    };
+    declarations.into_iter().enumerate().map(read).collect()
+}
+
+/// The user as a tool: one line, read as JSON where it is JSON and as text where not.
+fn ask(
+    name: &str,
+    arguments: &Map<String, Value>,
+    lines: &Mutex<Lines>,
+    interrupt: &Interrupt,
+) -> Result<Value, ToolError> {
+    let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
+    let prompt = format!("result of {name}({})> ", json_line(arguments));
+    match lines.read(&prompt) {
+        Ok(Line::Text(text)) => Ok(serde_json::from_str(&text).unwrap_or(Value::String(text))),
+        Ok(Line::Interrupted) => {
+            interrupt.cancel();
+            Err(ToolError::failed("cancelled"))
+        }
+        Ok(Line::End) => Err(ToolError::failed("no result was given")),
+        Err(error) => Err(ToolError::failed(format!("{error:#}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lm_template::ToolCall;
+    use std::io::Cursor;
+
+    const DECLARATION: &str =
+        r#"[{"name": "ping", "description": "Asks a host.", "parameters": {"type": "object"}}]"#;
+
+    fn result_for(input: &'static str) -> Value {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("tools.json");
+        std::fs::write(&path, DECLARATION).expect("the file can be written");
+        let lines = Arc::new(Mutex::new(Lines::Piped(Box::new(Cursor::new(input)))));
+        let tools = ToolSource::File(path).toolset(&lines, &Interrupt::default()).expect("the file is right");
+        tools.call(&ToolCall::new("ping", Map::new())).to_json()["content"].clone()
+    }
+
+    #[test]
+    fn the_users_line_is_the_result() {
+        assert_eq!(result_for("it is up\n"), "it is up");
+        assert_eq!(result_for("{\"up\": true}\n")["up"], true);
+        assert!(result_for("").to_string().contains("no result was given"));
+    }
+
+    #[test]
+    fn a_bad_tools_file_is_named_with_the_place() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("tools.json");
+        for (text, expected) in [
+            ("{", "is not JSON"),
+            ("{}", "must hold a JSON array"),
+            (r#"[{"description": "d"}]"#, "declaration 0"),
+        ] {
+            std::fs::write(&path, text).expect("the file can be written");
+            let error = ToolSource::File(path.clone()).specs().expect_err("is refused");
+            let message = format!("{error:#}");
+            assert!(message.contains(expected) && message.contains("tools.json"), "{message}");
+        }
+        let error = ToolSource::File("absent.json".into()).specs().expect_err("is refused");
+        assert!(format!("{error:#}").contains("absent.json"));
+    }
+}

@@ -1,0 +1,304 @@
+//! The `lm` program from outside: arguments and standard input in, output and exit code out. No terminal, no network.
+
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+
+struct Run {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+fn start(args: &[&str]) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_lm"))
+        .args(args)
+        .env_remove("LM_LOG")
+        .env_remove("COLUMNS")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts")
+}
+
+fn lm(args: &[&str], input: &str) -> Run {
+    let mut child = start(args);
+    let mut stdin = child.stdin.take().expect("is piped");
+    // A program that ends with an error need not read its input.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    let output = child.wait_with_output().expect("the program ends");
+    let text = |bytes| String::from_utf8(bytes).expect("output is text");
+    Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+/// Runs a command that must succeed and say nothing on standard error.
+fn ok(args: &[&str], input: &str) -> String {
+    let run = lm(args, input);
+    assert_eq!((run.code, run.err.as_str()), (Some(0), ""), "{args:?}: {}", run.out);
+    run.out
+}
+
+/// Runs a command that must fail with one `error: …` line, which is returned without the hint.
+fn error(args: &[&str], input: &str) -> String {
+    let run = lm(args, input);
+    assert_eq!(run.code, Some(1), "{args:?}: {}", run.err);
+    let mut lines = run.err.lines();
+    let first = lines.next().and_then(|line| line.strip_prefix("error: ")).expect("an error line");
+    assert!(lines.all(|line| line.starts_with("hint: ")), "{}", run.err);
+    first.to_owned()
+}
+
+fn parse(text: &str) -> Value {
+    serde_json::from_str(text).expect("a line of JSON")
+}
+
+/// The embedded model's files in a folder of their own.
+fn pocket_folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (name, bytes) in lm_pocket::FILES {
+        std::fs::write(folder.path().join(name), bytes).expect("the file can be written");
+    }
+    folder
+}
+
+fn shown(path: &Path) -> &str {
+    path.to_str().expect("a temporary path is text")
+}
+
+#[test]
+fn a_chat_calls_the_demo_tools_and_answers_from_their_results() {
+    let questions = "How is the weather in Paris?\n\nWhat is the stock price of Apple?\n";
+    let out = ok(&["chat", "--tools", "demo"], questions);
+    let lines: Vec<_> = out.lines().collect();
+    assert_eq!(lines.len(), 6, "{out}");
+    assert_eq!(lines[0], "→ get_weather({\"location\": \"Paris\"})");
+    let weather = parse(lines[1].strip_prefix("← ").expect("a result"));
+    assert!(lines[2].contains(&weather["temperature"].to_string()), "{out}");
+    assert!(lines[3].starts_with("→ get_stock_price("), "{out}");
+    let price = parse(lines[4].strip_prefix("← ").expect("a result"));
+    assert!(lines[5].contains(&price["price"].to_string()), "{out}");
+}
+
+#[test]
+fn declared_tools_are_answered_by_the_next_line() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("tools.json");
+    let declaration = json!([{
+        "name": "get_weather",
+        "description": "Returns the weather for a given location.",
+        "parameters": {
+            "type": "object",
+            "properties": {"location": {"type": "string", "description": "The location to get the weather for."}},
+            "required": ["location"],
+        },
+    }]);
+    std::fs::write(&file, declaration.to_string()).expect("the file can be written");
+    let result = "{\"location\": \"Paris\", \"temperature\": 31, \"unit\": \"C\", \"condition\": \"Rainy\"}";
+    let out = ok(&["chat", "--tools", shown(&file)], &format!("How is the weather in Paris?\n{result}\n"));
+    let lines: Vec<_> = out.lines().collect();
+    assert_eq!(lines[..2], ["→ get_weather({\"location\": \"Paris\"})", &format!("← {result}")]);
+    assert!(lines[2].contains("31"), "{out}");
+}
+
+#[test]
+fn the_commands_of_a_chat_work_without_a_terminal() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("chat.json");
+    let save = format!("/save {}\n", shown(&file));
+    let out = ok(
+        &["chat", "--system", "Be brief."],
+        &format!("Hello\n{save}/history\n/reset\n/history\n/quit\nHello\n"),
+    );
+    let reply = out.lines().next().expect("a reply");
+    let expected = format!(
+        "{reply}\n(saved to {})\nsystem: Be brief.\nuser: Hello\nassistant: {reply}\n(begun again)\nsystem: Be brief.\n",
+        file.display()
+    );
+    assert_eq!(out, expected);
+    let saved = parse(&std::fs::read_to_string(&file).expect("was saved"));
+    let roles: Vec<_> =
+        saved["messages"].as_array().expect("a list").iter().map(|message| &message["role"]).collect();
+    assert_eq!(roles, ["system", "user", "assistant"]);
+}
+
+#[test]
+fn a_turn_that_fails_leaves_the_others_and_the_exit_code_tells() {
+    let long = "word ".repeat(3000);
+    let run = lm(&["chat"], &format!("{long}\n/nothing\nHello\n"));
+    assert_eq!(run.code, Some(1));
+    let errors: Vec<_> = run.err.lines().collect();
+    assert_eq!(errors.len(), 2, "{}", run.err);
+    assert!(errors[0].starts_with("error: ") && errors[0].contains("2048"), "{}", run.err);
+    assert!(errors[1].contains("no command `/nothing`"), "{}", run.err);
+    assert_eq!(run.out.lines().count(), 1, "the last turn is answered: {}", run.out);
+}
+
+#[test]
+fn events_are_one_json_object_a_line() {
+    let out = ok(&["generate", "--json", "--tools", "demo", "How is the weather in Paris?"], "");
+    let events: Vec<_> = out.lines().map(parse).collect();
+    assert_eq!(events[0]["type"], "tool_call");
+    assert_eq!(events[0]["arguments"], json!({"location": "Paris"}));
+    let last = events.last().expect("an event");
+    assert_eq!((&last["type"], &last["finish_reason"]), (&json!("finished"), &json!("end_token")));
+    assert_eq!(last["message"]["tool_calls"][0]["function"]["name"], "get_weather");
+    assert!(last["usage"]["output_tokens"].as_u64() > Some(1));
+}
+
+#[test]
+fn streamed_text_is_the_message() {
+    let out = ok(&["generate", "--json"], "Hello");
+    let events: Vec<_> = out.lines().map(parse).collect();
+    let text: String = events.iter().filter_map(|event| event["text"].as_str()).collect();
+    assert_eq!(events.last().expect("an event")["message"]["content"], text);
+    assert_eq!(ok(&["generate", "Hello"], ""), format!("{text}\n"));
+}
+
+#[test]
+fn plain_text_is_continued_up_to_the_limit() {
+    let args =
+        ["generate", "--raw", "--json", "--max-tokens", "5", "--logit-bias", "2037=-inf", "--logit-bias"];
+    let out = ok(&[args.as_slice(), &["2039=-inf", "The weather"]].concat(), "");
+    let events: Vec<_> = out.lines().map(parse).collect();
+    assert_eq!(events.iter().filter(|event| event["type"] == "token").count(), 5);
+    assert_eq!(events[5]["finish_reason"], "max_output_tokens");
+}
+
+#[test]
+fn sampling_follows_its_seed() {
+    let reply =
+        |seed| ok(&["generate", "--temperature", "3", "--seed", seed, "--max-tokens", "30", "Hello"], "");
+    assert_eq!(reply("1"), reply("1"));
+    assert_ne!(reply("1"), reply("2"));
+}
+
+#[test]
+fn the_embedded_model_is_described() {
+    let out = ok(&["inspect"], "");
+    for expected in ["qwen3", "tools, tool_calls", "model.layers.*.self_attn.q_proj.weight", "<|im_end|>"] {
+        assert!(out.contains(expected), "no {expected} in {out}");
+    }
+    let summary = parse(&ok(&["inspect", "--json"], ""));
+    assert_eq!(summary["template"]["capabilities"]["tools"], true);
+    let bytes: u64 =
+        summary["tensors"].as_array().into_iter().flatten().filter_map(|t| t["bytes"].as_u64()).sum();
+    assert_eq!(summary["weight_bytes"], bytes);
+    assert_eq!(bytes, 2 * summary["parameters"].as_u64().expect("a count"), "bf16");
+}
+
+#[test]
+fn tokens_spell_the_text() {
+    let text = "Hello, wörld <|im_end|>";
+    let tokens = parse(&ok(&["tokenize", "--json"], text));
+    let kinds = |tokens: &Value| {
+        tokens["tokens"].as_array().expect("a list").iter().filter(|t| t["kind"] == "special").count()
+    };
+    assert_eq!(tokens["ids"].as_array().map(Vec::len), tokens["tokens"].as_array().map(Vec::len));
+    assert_eq!(kinds(&tokens), 1);
+    assert_eq!(kinds(&parse(&ok(&["tokenize", "--json", "--content", text], ""))), 0);
+    let lines = ok(&["tokenize", "Hello"], "");
+    assert!(lines.trim_end().ends_with("\"Hello\""), "{lines}");
+}
+
+#[test]
+fn a_converted_folder_answers_like_one_quantised_while_loading() {
+    let folder = pocket_folder();
+    let quantised = folder.path().join("q4");
+    ok(&["convert", shown(folder.path()), shown(&quantised), "--quantize", "q4"], "");
+    let prompt = "How is the weather in Paris?";
+    let converted = ok(&["generate", "-m", shown(&quantised), "--tools", "demo", prompt], "");
+    assert_eq!(converted, ok(&["generate", "--quantize", "q4", "--tools", "demo", prompt], ""));
+    assert!(ok(&["inspect", shown(&quantised)], "").contains("U8"));
+    assert!(error(&["convert", shown(folder.path()), shown(&quantised)], "").contains("cannot be written"));
+}
+
+#[test]
+fn figures_are_printed_as_json() {
+    let out = lm(&["bench", "--json", "--prompt", "8", "--output", "4", "--runs", "1"], "").out;
+    let report = parse(&out);
+    assert!(report["decode_tokens_per_second"].as_f64() > Some(0.0), "{out}");
+    assert!(report["bytes_per_token"].as_u64() > report["weight_bytes"].as_u64(), "{out}");
+}
+
+#[test]
+fn a_model_that_is_not_there_tells_what_would_be_one() {
+    let run = lm(&["chat", "nowhere"], "");
+    assert_eq!(run.code, Some(1));
+    insta::assert_snapshot!("missing_model", run.err);
+}
+
+#[test]
+fn a_broken_folder_is_named_with_the_file() {
+    let folder = pocket_folder();
+    let path = shown(folder.path());
+    let break_and_check = |file: &str, bytes: &[u8], expected: &[&str]| {
+        let whole = std::fs::read(folder.path().join(file)).expect("is there");
+        std::fs::write(folder.path().join(file), bytes).expect("can be written");
+        let message = error(&["generate", "-m", path, "Hello"], "");
+        for expected in expected {
+            assert!(message.contains(expected), "no {expected} in {message}");
+        }
+        std::fs::write(folder.path().join(file), whole).expect("can be written");
+    };
+    let weights = std::fs::read(folder.path().join("model.safetensors")).expect("is there");
+    break_and_check("model.safetensors", &weights[..weights.len() / 2], &["model.safetensors"]);
+    break_and_check("config.json", b"{\"model_type\": \"gpt2\"}", &["config.json", "gpt2", "qwen3"]);
+    break_and_check("chat_template.jinja", b"{% for %}", &["template", "line 1"]);
+    break_and_check("tokenizer.json", b"[", &["tokenizer"]);
+    std::fs::remove_file(folder.path().join("tokenizer.json")).expect("is there");
+    assert!(error(&["tokenize", "-m", path, "x"], "").contains("tokenizer.json"));
+}
+
+#[test]
+fn a_device_that_is_not_built_in_tells_how_to_get_it() {
+    let run = lm(&["generate", "--device", "gpu", "Hello"], "");
+    // Built with the feature, the device may be there.
+    if run.code != Some(0) {
+        assert!(run.err.contains("feature") || run.err.contains("adapter"), "{}", run.err);
+    }
+}
+
+#[test]
+fn usage_errors_end_with_two() {
+    for args in
+        [["chat", "--quantize", "q5"], ["generate", "--raw", "--tools=demo"], ["bench", "--runs", "0"]]
+    {
+        assert_eq!(lm(&args, "").code, Some(2), "{args:?}");
+    }
+    assert_eq!(lm(&[], "").code, Some(2));
+}
+
+#[test]
+fn help_is_as_documented() {
+    for command in ["bench", "chat", "convert", "generate", "inspect", "tokenize"] {
+        insta::assert_snapshot!(format!("help_{command}"), ok(&[command, "--help"], ""));
+    }
+    insta::assert_snapshot!("help", ok(&["--help"], ""));
+}
+
+/// Ctrl-C is the signal SIGINT: the turn ends, the program reads on.
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_the_turn_and_not_the_program() {
+    // Without its end tokens the model writes until the context is full.
+    let endless = ["chat", "--logit-bias", "2037=-inf", "--logit-bias", "2039=-inf"];
+    let mut child = start(&endless);
+    let mut stdin = child.stdin.take().expect("is piped");
+    stdin.write_all(b"Hello\n").expect("the program reads");
+    let mut stdout = child.stdout.take().expect("is piped");
+    let mut first = [0];
+    stdout.read_exact(&mut first).expect("the reply begins");
+    let kill = format!("kill -INT {}", child.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().expect("a shell").success());
+    stdin.write_all(b"/history\n/help\n").expect("the program reads on");
+    drop(stdin);
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).expect("output is text");
+    let (_, after) = rest.split_once("(cancelled; the turn is forgotten)\n").expect("the turn was cancelled");
+    assert!(after.starts_with("/help"), "the history is empty: {after}");
+    assert_eq!(child.wait().expect("the program ends").code(), Some(0));
+}
