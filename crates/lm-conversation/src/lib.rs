@@ -17,7 +17,8 @@ pub use event::{ConversationEvent, Reply};
 pub use into_messages::IntoMessages;
 pub use lm_processors::{ModelDataProcessor, OnMalformed};
 pub use lm_session::{
-    CancelHandle, Engine, FinishReason, Finished, SamplerParams, SessionConfig, Timing, TokenId, Usage,
+    CancelHandle, Device, Engine, EngineSettings, FinishReason, Finished, LoadOptions, LoadProgress,
+    ModelFolder, SamplerParams, SessionConfig, Timing, TokenId, Usage, WeightFormat,
 };
 pub use lm_template::{
     Content, GenerationPrompt, Map, Message, Part, Preface, PromptTemplate, Role, ToolCall, ToolSpec, Value,

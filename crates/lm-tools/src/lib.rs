@@ -12,6 +12,8 @@ mod bound;
 mod demo;
 mod error;
 mod invocation;
+#[cfg(doctest)]
+mod repository_readme;
 mod schema;
 mod tool;
 mod toolset;
@@ -23,8 +25,8 @@ pub use demo::demo;
 pub use error::{Error, Result, ToolError};
 pub use invocation::{Invocation, InvocationKind, invocations};
 pub use lm_conversation::{
-    CancelHandle, Conversation, ConversationConfig, ConversationEvent, Engine, Finished, IntoMessages, Reply,
-    TurnOptions,
+    CancelHandle, Conversation, ConversationConfig, ConversationEvent, Device, Engine, EngineSettings,
+    Finished, IntoMessages, LoadOptions, LoadProgress, ModelFolder, Reply, TurnOptions, WeightFormat,
 };
 pub use lm_template::{Map, Message, ToolCall, ToolSpec, Value};
 pub use lm_tools_macros::tool;
