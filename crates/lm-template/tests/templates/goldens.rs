@@ -1,6 +1,7 @@
 //! Every reference rendering: 109 published templates, 91 conversations each.
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use lm_template::{ContinueField, Error, GenerationPrompt, Prompt, PromptTemplate, RenderInput};
 use serde_json::{Map, Value};
@@ -24,14 +25,7 @@ enum Outcome {
     Wrong(String),
 }
 
-struct Case<'a> {
-    conversation: &'a Value,
-    variant: &'a Value,
-    expected: &'a Value,
-}
-
-fn render(template: &PromptTemplate, case: &Case<'_>) -> Result<Prompt, Error> {
-    let Case { conversation, variant, .. } = case;
+fn render(template: &PromptTemplate, conversation: &Value, variant: &Value) -> Result<Prompt, Error> {
     let mut extra_context = Map::from_iter([("documents".to_owned(), conversation["documents"].clone())]);
     extra_context.extend(variant["kwargs"].as_object().cloned().unwrap_or_default());
     let add = variant["add_generation_prompt"] == true;
@@ -78,6 +72,52 @@ fn spans_fit(prompt: &Prompt, expected: &Value) -> bool {
     got.eq(spans.iter().cloned())
 }
 
+/// How the cases of a template went.
+#[derive(Default)]
+struct Tally {
+    equal: usize,
+    lenient: usize,
+    wrong: Vec<String>,
+}
+
+fn check_case(
+    template: &Result<PromptTemplate, Error>,
+    conversations: &HashMap<String, Value>,
+    expected: &Value,
+) -> Outcome {
+    let conversation = &conversations[expected["scenario"].as_str().expect("a name")];
+    let variants = conversation["variants"].as_array().expect("a list of variants");
+    let variant =
+        variants.iter().find(|variant| variant["name"] == expected["variant"]).expect("a known variant");
+    let rendered =
+        template.as_ref().map_err(Clone::clone).and_then(|template| render(template, conversation, variant));
+    if rendered.as_ref().is_ok_and(|prompt| !spans_fit(prompt, expected)) {
+        return Outcome::Wrong("other spans of generated text".to_owned());
+    }
+    compare(rendered, expected)
+}
+
+fn check_template(folder: &Path, row: &Value, conversations: &HashMap<String, Value>) -> Tally {
+    let id = row_id(row);
+    let source = std::fs::read_to_string(folder.join(format!("templates/{id}.jinja"))).expect("a template");
+    let template = PromptTemplate::new(&source).map(|template| {
+        let context = row["context"].as_object().cloned().unwrap_or_default();
+        template.with_context(context).with_time("2025-03-14T15:09:26".parse().expect("a time"))
+    });
+    let golden = shared::json(folder.join(format!("expected/{id}.json")));
+    let mut tally = Tally::default();
+    for expected in golden["cases"].as_array().expect("a list of cases") {
+        match check_case(&template, conversations, expected) {
+            Outcome::Equal => tally.equal += 1,
+            Outcome::Lenient => tally.lenient += 1,
+            Outcome::Wrong(how) => {
+                tally.wrong.push(format!("{id} {}/{}: {how}", expected["scenario"], expected["variant"]));
+            }
+        }
+    }
+    tally
+}
+
 #[test]
 fn reference_renderings() {
     let Some(folder) = shared::path("goldens") else { return };
@@ -87,42 +127,26 @@ fn reference_renderings() {
         .map(|entry| shared::json(entry.unwrap().path()))
         .map(|conversation| (conversation["name"].as_str().unwrap().to_owned(), conversation))
         .collect();
-    let (mut equal, mut lenient, mut total) = (0, 0, 0);
-    let mut incomplete: Vec<String> = Vec::new();
-    for row in index["templates"].as_array().unwrap() {
-        let id = row["id"].as_str().unwrap();
-        let source = std::fs::read_to_string(folder.join(format!("templates/{id}.jinja"))).unwrap();
-        let template = PromptTemplate::new(&source).map(|template| {
-            template
-                .with_context(row["context"].as_object().cloned().unwrap_or_default())
-                .with_time("2025-03-14T15:09:26".parse().unwrap())
-        });
-        let golden = shared::json(folder.join(format!("expected/{id}.json")));
-        let mut wrong = Vec::new();
-        for expected in golden["cases"].as_array().unwrap() {
-            let conversation = &conversations[expected["scenario"].as_str().unwrap()];
-            let variants = conversation["variants"].as_array().unwrap();
-            let variant = variants.iter().find(|variant| variant["name"] == expected["variant"]).unwrap();
-            let case = Case { conversation, variant, expected };
-            let rendered =
-                template.as_ref().map_err(Clone::clone).and_then(|template| render(template, &case));
-            let spans = rendered.as_ref().is_ok_and(|prompt| !spans_fit(prompt, case.expected));
-            total += 1;
-            match compare(rendered, case.expected) {
-                Outcome::Equal if spans => wrong.push(format!("{id} {} spans", expected["scenario"])),
-                Outcome::Equal => equal += 1,
-                Outcome::Lenient => lenient += 1,
-                Outcome::Wrong(how) => {
-                    wrong.push(format!("{id} {}/{}: {how}", expected["scenario"], expected["variant"]))
-                }
-            }
-        }
-        if !wrong.is_empty() {
-            println!("{id}: {} wrong, first: {}", wrong.len(), wrong[0]);
-            incomplete.push(id.to_owned());
-        }
-    }
-    println!("{equal} of {total} renderings equal, {lenient} more lenient, not complete: {incomplete:?}");
+    let rows = index["templates"].as_array().unwrap();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let check = |row| (row_id(row), check_template(&folder, row, &conversations));
+    let check = &check;
+    let tallies: Vec<(&str, Tally)> = std::thread::scope(|scope| {
+        let parts = rows.chunks(rows.len().div_ceil(threads));
+        let parts: Vec<_> =
+            parts.map(|part| scope.spawn(move || part.iter().map(check).collect::<Vec<_>>())).collect();
+        parts.into_iter().flat_map(|part| part.join().unwrap()).collect()
+    });
+    let (equal, lenient) =
+        tallies.iter().fold((0, 0), |(e, l), (_, tally)| (e + tally.equal, l + tally.lenient));
+    let wrong: Vec<&String> = tallies.iter().flat_map(|(_, tally)| &tally.wrong).collect();
+    println!("{equal} renderings equal, {lenient} more lenient, {} wrong", wrong.len());
+    let mut incomplete: Vec<&str> =
+        tallies.iter().filter(|(_, t)| !t.wrong.is_empty()).map(|(id, _)| *id).collect();
     incomplete.sort_unstable();
-    assert_eq!(incomplete, KNOWN.iter().map(|(id, _)| *id).collect::<Vec<_>>());
+    assert_eq!(incomplete, KNOWN.iter().map(|(id, _)| *id).collect::<Vec<_>>(), "{wrong:#?}");
+}
+
+fn row_id(row: &Value) -> &str {
+    row["id"].as_str().expect("an id")
 }
