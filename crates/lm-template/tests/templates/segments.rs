@@ -24,7 +24,7 @@ fn tool_conversation(text: &str) -> Vec<Value> {
         json!({"role": "user", "content": "What is the weather?"}),
         json!({"role": "assistant", "content": "", "tool_calls": [{
             "id": "call00001", "type": "function",
-            "function": {"name": "get_weather", "arguments": {"city": text}},
+            "function": {"name": "get_weather", "arguments": {"city": text, text: 1}},
         }]}),
         json!({"role": "tool", "name": "get_weather", "tool_call_id": "call00001", "content": text}),
         json!({"role": "user", "content": text}),
