@@ -11,7 +11,7 @@ use super::pool::Pool;
 /// Bytes per second that the pool's threads read together from memory: the best of several passes over `data`, which should be
 /// many times larger than the caches.
 pub fn read_rate(pool: &Pool, data: &[u64]) -> f64 {
-    best_rate(5, size_of_val(data), || {
+    best_rate(10, size_of_val(data), || {
         let total = Mutex::new(0_u64);
         let len = data.len().div_ceil(8 * pool.threads()).max(1);
         pool.run(data.len().div_ceil(len), |part| {
@@ -27,7 +27,7 @@ pub fn read_rate(pool: &Pool, data: &[u64]) -> f64 {
 pub fn multiply_add_rate(pool: &Pool) -> f64 {
     const ROUNDS: usize = 1 << 20;
     let operations = pool.threads() * ROUNDS * CHAINS * 16 * 2;
-    best_rate(20, operations, || {
+    best_rate(100, operations, || {
         pool.run(pool.threads(), |_| {
             black_box(Isa::current().run(MultiplyAdds(black_box(0.5), ROUNDS)));
         });

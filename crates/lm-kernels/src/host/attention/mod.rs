@@ -135,7 +135,7 @@ impl Element for u16 {
     fn widen<'a, V: Lanes>(page: &'a [u16], scratch: &'a mut [f32]) -> &'a [f32] {
         // A page has 32 slots, so that its elements are a multiple of 16 whatever the size of a head.
         for (out, bits) in scratch.as_chunks_mut().0.iter_mut().zip(page.as_chunks().0) {
-            *out = V::load_f16(bits).to_array();
+            V::load_f16(bits).store(out);
         }
         scratch
     }

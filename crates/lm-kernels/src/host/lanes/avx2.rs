@@ -72,8 +72,8 @@ impl Lanes for Avx2 {
     }
 
     #[inline(always)]
-    fn to_array(self) -> [f32; LANES] {
-        bytemuck::cast(self.0)
+    fn store(self, out: &mut [f32; LANES]) {
+        *out = bytemuck::cast(self.0);
     }
 
     #[inline(always)]

@@ -40,11 +40,9 @@ impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    fn to_array(self) -> [f32; LANES] {
-        let mut out = [0.0; LANES];
+    fn store(self, out: &mut [f32; LANES]) {
         // SAFETY: AVX-512 is there; 16 floats are written to an array of 16.
-        unsafe { _mm512_storeu_ps(out.as_mut_ptr(), self.0) };
-        out
+        unsafe { _mm512_storeu_ps(out.as_mut_ptr(), self.0) }
     }
 
     #[inline(always)]

@@ -34,7 +34,7 @@ pub(super) trait Lanes: Copy {
     fn load_f16(bits: &[u16; LANES]) -> Self;
     /// Bfloat16, by their bits.
     fn load_bf16(bits: &[u16; LANES]) -> Self;
-    fn to_array(self) -> [f32; LANES];
+    fn store(self, out: &mut [f32; LANES]);
     fn mul(self, factor: Self) -> Self;
     /// `self * factor + addend`, rounded once.
     fn mul_add(self, factor: Self, addend: Self) -> Self;
@@ -116,7 +116,7 @@ fn add_columns<V: Lanes, const N: usize>(
         }
     }
     for (out, sum) in out.iter_mut().zip(sums) {
-        *out = sum.to_array();
+        sum.store(out);
     }
 }
 

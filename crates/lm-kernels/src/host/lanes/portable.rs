@@ -45,8 +45,8 @@ impl Lanes for F32x16 {
     }
 
     #[inline(always)]
-    fn to_array(self) -> [f32; LANES] {
-        self.0
+    fn store(self, out: &mut [f32; LANES]) {
+        *out = self.0;
     }
 
     #[inline(always)]

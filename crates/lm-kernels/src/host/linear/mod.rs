@@ -113,8 +113,14 @@ impl<W: Weights, const M: usize> Kernel for TileGroup<'_, W, M> {
                 let units = &self.units[tile * self.depth..(tile + 1) * self.depth];
                 let sums = multiply_tile::<V, W, M>(units, x);
                 for (row, sums) in (panel * M..self.m).zip(sums) {
-                    for (y, sum) in self.y.row(row)[tile * LANES..].iter_mut().zip(&sums.to_array()) {
-                        *y = *sum;
+                    let y = &mut self.y.row(row)[tile * LANES..];
+                    match y.first_chunk_mut() {
+                        Some(y) => sums.store(y),
+                        None => {
+                            let mut all = [0.0; LANES];
+                            sums.store(&mut all);
+                            y.copy_from_slice(&all[..y.len()]);
+                        }
                     }
                 }
             }
