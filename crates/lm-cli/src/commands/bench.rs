@@ -1,10 +1,9 @@
 //! `lm bench`: prefill and decode of one sequence, beside the rate at which this machine reads memory.
 
-mod read_rate;
-
 use std::io::Write;
 
 use anyhow::{Context, Result};
+use lm_kernels::{Pool, host};
 use lm_model::PAGE_LEN;
 use lm_session::{Engine, GenerateParams, SamplerParams, SessionConfig, SessionEvent, Timing, TokenId};
 use serde_json::json;
@@ -42,6 +41,9 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|&n| n > 0).ok_or_else(|| "expected a number of at least 1".to_owned())
 }
 
+/// What is read to measure the memory: far more than the last cache of common machines.
+const COLD_BYTES: usize = 512 << 20;
+
 /// What was measured; rates are medians.
 struct Report {
     prefill_tokens_per_second: f64,
@@ -70,18 +72,17 @@ pub fn run(args: &Args) -> Result<()> {
     let loaded = model::load(args.model.get(), &args.run)?;
     let cache_bytes_per_token = loaded.model.cache_bytes_per_page() / PAGE_LEN;
     let engine = Engine::new(loaded, args.run.engine_settings())?;
-    let threads = args.run.threads.map_or_else(std::thread::available_parallelism, Ok)?;
-    let before = read_rate::bytes_per_second(threads);
     let mut runs = Vec::with_capacity(args.runs);
     run_once(&engine, args).context("the warm-up run failed")?;
     for _ in 0..args.runs {
         runs.push(run_once(&engine, args)?);
     }
+    let cold = vec![1_u64; COLD_BYTES / size_of::<u64>()];
     let rate = |rate: fn(&Timing) -> Option<f64>| median(runs.iter().filter_map(rate).collect());
     let report = Report {
         prefill_tokens_per_second: rate(Timing::prefill_tokens_per_second),
         decode_tokens_per_second: rate(Timing::decode_tokens_per_second),
-        read_bytes_per_second: before.max(read_rate::bytes_per_second(threads)),
+        read_bytes_per_second: host::limits::read_rate(Pool::global(), &cold),
         weight_bytes: engine.model_info().weight_bytes,
         cache_bytes: (cache_bytes_per_token * (args.prompt + args.output / 2)) as u64,
     };
@@ -162,7 +163,7 @@ fn print(engine: &Engine, args: &Args, report: &Report) -> Result<()> {
     )?;
     writeln!(out, "memory read rate      {:>10.1} GB/s", report.read_bytes_per_second / 1e9)?;
     writeln!(out, "decode reads at       {:>10.1} % of it", report.percent_of_read_rate())?;
-    if report.bytes_per_token() < read_rate::BUFFER_BYTES as u64 / 8 {
+    if report.bytes_per_token() < COLD_BYTES as u64 / 8 {
         writeln!(out, "(a model this small stays in the CPU's caches: the memory is not what limits it)")?;
     }
     Ok(())
