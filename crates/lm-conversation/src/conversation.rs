@@ -15,7 +15,8 @@ use crate::error::{Error, Result};
 use crate::event::{ConversationEvent, Reply};
 use crate::into_messages::IntoMessages;
 use crate::rendered::{RenderedPrompt, encode};
-use crate::stream::{Stream, Turn};
+use crate::stream::Stream;
+use crate::turn::Turn;
 
 /// A conversation with a model: its history, and the turns that add to it.
 ///
@@ -50,6 +51,8 @@ pub struct Conversation {
     preface: Preface,
     tools: Arc<[ToolSpec]>,
     history: Vec<Message>,
+    /// The turn under way.
+    turn: Option<Turn>,
     cancel: CancelHandle,
     /// The last turn ended because of the handle, which stays set until the next one.
     was_cancelled: bool,
@@ -76,6 +79,7 @@ impl Conversation {
             tools: preface.tools.clone().into(),
             preface,
             history: Vec::new(),
+            turn: None,
             cancel: CancelHandle::new(),
             was_cancelled: false,
         })
@@ -109,6 +113,17 @@ impl Conversation {
     /// # Errors
     /// See [`Error`]. The conversation is then as before; so it is after an error that the stream gives.
     pub fn stream(&mut self, message: impl IntoMessages, turn: TurnOptions) -> Result<Stream<'_>> {
+        self.begin(message, turn)?;
+        Ok(Stream::new(self))
+    }
+
+    /// [`stream`](Self::stream) for those who keep the conversation while the reply is written: its events come from
+    /// [`next_event`](Self::next_event), and [`abort`](Self::abort) ends it early. A turn still under way is ended first.
+    ///
+    /// # Errors
+    /// See [`Error`]. The conversation is then as before.
+    pub fn begin(&mut self, message: impl IntoMessages, turn: TurnOptions) -> Result<()> {
+        self.abort();
         let messages = message.into_messages()?;
         if messages.is_empty() {
             return Err(Error::NoMessage);
@@ -129,15 +144,36 @@ impl Conversation {
             on_malformed: self.on_malformed,
         };
         let call_ids = CallIds::new(self.preface.messages.iter().chain(&self.history).chain(&messages));
-        let params = GenerateParams { sampler, max_output_tokens, stop, cancel: self.cancel.clone() };
-        Ok(Stream::new(Turn {
-            generation: self.session.generate(params),
-            parser: self.processor.parser(&options),
-            messages,
-            history: &mut self.history,
-            was_cancelled: &mut self.was_cancelled,
-            call_ids,
-        }))
+        let cancel = self.cancel.clone();
+        self.session.begin(GenerateParams { sampler, max_output_tokens, stop, cancel })?;
+        self.turn = Some(Turn::new(messages, self.processor.parser(&options), call_ids));
+        Ok(())
+    }
+
+    /// Waits for the next event of the turn under way; the last one is [`ConversationEvent::Finished`], with which the
+    /// turn enters the history, or an error, after which the conversation is as before the turn. None when there is no turn.
+    pub fn next_event(&mut self) -> Option<Result<ConversationEvent>> {
+        let mut turn = self.turn.take()?;
+        let event = turn.next(&mut self.session);
+        match &event {
+            Ok(ConversationEvent::Finished(reply)) => {
+                self.history.extend(turn.messages);
+                self.history.push(reply.message.clone());
+            }
+            Ok(_) => self.turn = Some(turn),
+            Err(error) => {
+                self.was_cancelled = matches!(error, Error::Cancelled);
+                self.session.abort();
+            }
+        }
+        Some(event)
+    }
+
+    /// Ends the turn under way, if there is one: the conversation is as before it.
+    pub fn abort(&mut self) {
+        if self.turn.take().is_some() {
+            self.session.abort();
+        }
     }
 
     /// Renders what a turn with these messages would give the model, without running it: text, ids and masks.

@@ -9,6 +9,7 @@ mod event;
 mod into_messages;
 mod rendered;
 mod stream;
+mod turn;
 
 pub use config::{ConversationConfig, TurnOptions};
 pub use conversation::Conversation;

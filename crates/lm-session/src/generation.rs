@@ -1,8 +1,5 @@
 //! Reading a generation.
 
-use std::sync::mpsc::Receiver;
-
-use crate::request::Reply;
 use crate::{Error, Finished, Result, Session, SessionEvent};
 
 /// The events of one [`Session::generate`], as they come.
@@ -13,20 +10,13 @@ use crate::{Error, Finished, Result, Session, SessionEvent};
 #[must_use = "a generation that is dropped is cancelled"]
 pub struct Generation<'a> {
     session: &'a mut Session,
-    state: State,
-}
-
-#[derive(Debug)]
-enum State {
-    Running(Receiver<Reply>),
-    NotStarted(Error),
-    Ended,
+    /// Why it did not begin.
+    failed: Option<Error>,
 }
 
 impl<'a> Generation<'a> {
-    pub(crate) fn new(session: &'a mut Session, replies: Result<Receiver<Reply>>) -> Self {
-        let state = replies.map_or_else(State::NotStarted, State::Running);
-        Self { session, state }
+    pub(crate) fn new(session: &'a mut Session, failed: Option<Error>) -> Self {
+        Self { session, failed }
     }
 
     /// Reads to the end and returns the whole text.
@@ -49,20 +39,7 @@ impl Iterator for Generation<'_> {
 
     /// Waits for the next event.
     fn next(&mut self) -> Option<Self::Item> {
-        match std::mem::replace(&mut self.state, State::Ended) {
-            State::Ended => None,
-            State::NotStarted(error) => Some(Err(error)),
-            State::Running(replies) => match replies.recv() {
-                Ok(Reply::Event(SessionEvent::Token { id, text })) => {
-                    self.session.push(id);
-                    self.state = State::Running(replies);
-                    Some(Ok(SessionEvent::Token { id, text }))
-                }
-                Ok(Reply::Event(finished)) => Some(Ok(finished)),
-                Ok(Reply::Failed { error, .. }) => Some(Err(error)),
-                Ok(Reply::Prefilled { .. }) | Err(_) => Some(Err(Error::EngineStopped)),
-            },
-        }
+        self.failed.take().map(Err).or_else(|| self.session.next_event())
     }
 }
 
@@ -70,8 +47,6 @@ impl std::iter::FusedIterator for Generation<'_> {}
 
 impl Drop for Generation<'_> {
     fn drop(&mut self) {
-        if matches!(self.state, State::Running(_)) {
-            self.session.rewind(usize::MAX);
-        }
+        self.session.abort();
     }
 }

@@ -11,7 +11,7 @@ use crate::sampling::Sampler;
 use crate::stop::StopMatcher;
 use crate::{
     CancelHandle, Engine, Error, GenerateParams, Generation, PrefillStats, Result, SamplerParams,
-    SessionConfig,
+    SessionConfig, SessionEvent,
 };
 
 /// One sequence of tokens that grows by prompts and by generations.
@@ -45,6 +45,8 @@ pub struct Session {
     tokens: Vec<TokenId>,
     /// The prefills since the last generation.
     prefilled: PrefillStats,
+    /// The events of the generation under way.
+    running: Option<mpsc::Receiver<Reply>>,
 }
 
 impl Session {
@@ -52,7 +54,8 @@ impl Session {
         config.sampler.validate(engine.model_info().logits_width)?;
         StopMatcher::new(config.stop.clone())?;
         let id = engine.next_session_id();
-        Ok(Self { engine, id, config, tokens: Vec::new(), prefilled: PrefillStats::default() })
+        let (tokens, prefilled) = (Vec::new(), PrefillStats::default());
+        Ok(Self { engine, id, config, tokens, prefilled, running: None })
     }
 
     /// The tokens of this session: everything prefilled and everything that generations have yielded, the end token
@@ -97,6 +100,7 @@ impl Session {
     /// Forgets the tokens from `len` on and gives their pages back; returns the number of tokens that are left, which
     /// is less than `len` when there were fewer.
     pub fn rewind(&mut self, len: usize) -> usize {
+        self.running = None;
         self.tokens.truncate(len);
         // An engine that has stopped holds no page; the next call tells.
         drop(self.engine.send(Command::Rewind { session: self.id, len: self.tokens.len() }));
@@ -113,21 +117,51 @@ impl Session {
         let id = engine.next_session_id();
         engine.send(Command::Fork { from: self.id, to: id })?;
         let (config, tokens) = (self.config.clone(), self.tokens.clone());
-        Ok(Self { engine, id, config, tokens, prefilled: PrefillStats::default() })
+        Ok(Self { engine, id, config, tokens, prefilled: PrefillStats::default(), running: None })
     }
 
     /// Starts to sample tokens after those of the session. Tokens that have not been run yet run first.
     ///
     /// The engine works whether or not the iterator is read; dropping it ends the generation, and the session then
-    /// holds the tokens that were read. Errors come as its only item: those of [`Engine::session`] for `params`,
-    /// [`Error::EmptyPrompt`], [`Error::EngineStopped`], and later what the model answers.
+    /// holds the tokens that were read. Errors come as its only item: those of [`Session::begin`], and later what the
+    /// model answers.
     pub fn generate(&mut self, params: GenerateParams) -> Generation<'_> {
-        let replies = self.start(params);
-        Generation::new(self, replies)
+        let failed = self.begin(params).err();
+        Generation::new(self, failed)
     }
 
-    pub(crate) fn push(&mut self, id: TokenId) {
-        self.tokens.push(id);
+    /// [`Session::generate`] for those who keep the session while it generates: the events come from
+    /// [`Session::next_event`]. Every other call that changes the tokens ends the generation.
+    ///
+    /// # Errors
+    /// Those of [`Engine::session`] for `params`, [`Error::EmptyPrompt`], [`Error::EngineStopped`].
+    pub fn begin(&mut self, params: GenerateParams) -> Result<()> {
+        self.abort();
+        self.running = Some(self.start(params)?);
+        Ok(())
+    }
+
+    /// Waits for the next event of the generation under way; the last one is [`SessionEvent::Finished`] or an error.
+    /// None when there is no generation.
+    pub fn next_event(&mut self) -> Option<Result<SessionEvent>> {
+        let replies = self.running.take()?;
+        Some(match replies.recv() {
+            Ok(Reply::Event(SessionEvent::Token { id, text })) => {
+                self.tokens.push(id);
+                self.running = Some(replies);
+                Ok(SessionEvent::Token { id, text })
+            }
+            Ok(Reply::Event(finished)) => Ok(finished),
+            Ok(Reply::Failed { error, .. }) => Err(error),
+            Ok(Reply::Prefilled { .. }) | Err(mpsc::RecvError) => Err(Error::EngineStopped),
+        })
+    }
+
+    /// Ends the generation under way, if there is one; the session keeps the tokens that were read.
+    pub fn abort(&mut self) {
+        if self.running.is_some() {
+            self.rewind(usize::MAX);
+        }
     }
 
     fn start(&mut self, params: GenerateParams) -> Result<mpsc::Receiver<Reply>> {
@@ -163,6 +197,7 @@ impl Session {
 
     fn append(&mut self, ids: &[TokenId], cancel: &CancelHandle) -> Result<PrefillStats> {
         let started = Instant::now();
+        self.running = None; // The engine ends it when the request comes.
         let before = self.tokens.len();
         self.tokens.extend_from_slice(ids);
         let reply = self.run(before, Task::Prefill, cancel.clone()).map(|replies| replies.recv());

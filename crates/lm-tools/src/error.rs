@@ -37,9 +37,6 @@ pub enum Error {
     /// The turn was cancelled. The conversation is as before the turn.
     #[error("the turn was cancelled")]
     Cancelled,
-    /// The thread of an earlier streamed turn ended by a panic, and took the conversation with it.
-    #[error("the conversation was lost when an earlier turn panicked")]
-    ConversationLost,
     /// The conversation, or a layer below it, failed. The conversation is as before the turn.
     #[error(transparent)]
     Conversation(lm_conversation::Error),

@@ -2,15 +2,12 @@
 
 mod event;
 mod stream;
-mod turn;
 
 pub use event::{AgentEvent, AgentReply, AgentStep};
 pub use stream::AgentStream;
 
 use crate::{Error, Result, Toolset};
 use lm_conversation::{CancelHandle, Conversation, ConversationConfig, Engine, IntoMessages, TurnOptions};
-use std::ops::ControlFlow;
-use turn::Turn;
 
 /// A conversation whose tool calls are run.
 ///
@@ -37,9 +34,7 @@ use turn::Turn;
 /// ```
 #[derive(Debug)]
 pub struct Agent {
-    /// None while a streamed turn has it.
-    conversation: Option<Conversation>,
-    cancel: CancelHandle,
+    conversation: Conversation,
     tools: Toolset,
     max_rounds: usize,
 }
@@ -74,9 +69,7 @@ impl AgentBuilder<'_> {
     pub fn build(self) -> Result<Agent> {
         let Self { engine, tools, mut config, max_rounds } = self;
         config.preface.tools = tools.specs();
-        let conversation = Conversation::new(engine, config)?;
-        let cancel = conversation.cancel_handle();
-        Ok(Agent { conversation: Some(conversation), cancel, tools, max_rounds })
+        Ok(Agent { conversation: Conversation::new(engine, config)?, tools, max_rounds })
     }
 }
 
@@ -100,11 +93,12 @@ impl Agent {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn run_with(&mut self, input: impl IntoMessages, options: TurnOptions) -> Result<AgentReply> {
-        let conversation = self.conversation.as_mut().ok_or(Error::ConversationLost)?;
-        let input = input.into_messages()?;
-        let mut ignore = |_| ControlFlow::Continue(());
-        Turn { conversation, tools: &self.tools, max_rounds: self.max_rounds, options, emit: &mut ignore }
-            .run(input)
+        for event in self.stream_with(input, options)? {
+            if let AgentEvent::Finished(reply) = event? {
+                return Ok(reply);
+            }
+        }
+        Err(Error::Cancelled)
     }
 
     /// Runs one turn and hands out what happens as it happens. Dropping the stream before its end cancels the turn.
@@ -125,7 +119,7 @@ impl Agent {
 
     /// Ends the turn that is running, from any thread: within one step of the engine, or after the tool that runs.
     pub fn cancel_handle(&self) -> CancelHandle {
-        self.cancel.clone()
+        self.conversation.cancel_handle()
     }
 
     /// The tools.
@@ -134,21 +128,12 @@ impl Agent {
     }
 
     /// The conversation, with the calls and results of all turns in its history.
-    ///
-    /// # Errors
-    /// [`Error::ConversationLost`] when an earlier turn panicked.
-    pub fn conversation(&self) -> Result<&Conversation> {
-        self.conversation.as_ref().ok_or(Error::ConversationLost)
+    pub fn conversation(&self) -> &Conversation {
+        &self.conversation
     }
 
     /// The conversation, to change its history or to begin again.
-    ///
-    /// # Errors
-    /// [`Error::ConversationLost`] when an earlier turn panicked.
-    pub fn conversation_mut(&mut self) -> Result<&mut Conversation> {
-        self.conversation.as_mut().ok_or(Error::ConversationLost)
+    pub fn conversation_mut(&mut self) -> &mut Conversation {
+        &mut self.conversation
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,58 +1,108 @@
-//! One turn of an agent, as a stream of events.
+//! One turn of an agent, event by event.
 
-use super::turn::{Turn, roll_back};
-use super::{Agent, AgentEvent};
+use super::{Agent, AgentEvent, AgentReply, AgentStep};
 use crate::{Error, Result};
-use lm_conversation::{Conversation, TurnOptions};
-use lm_template::Message;
+use lm_conversation::{ConversationEvent, Finished, TurnOptions};
+use lm_template::{Message, ToolCall};
+use std::collections::VecDeque;
 use std::iter::FusedIterator;
-use std::ops::ControlFlow;
-use std::sync::mpsc::{Receiver, sync_channel};
-use std::thread::JoinHandle;
-
-/// How many events the turn may be ahead of the one who reads them.
-const EVENTS_AHEAD: usize = 64;
 
 /// The events of one turn; the last one is [`AgentEvent::Finished`] or an error.
 ///
-/// The turn runs on a thread of its own, which has the conversation until the stream is dropped. Dropping it before
-/// its end cancels the turn, and waits for a tool that is running.
+/// Tools run inside `next`, on the caller's thread. Dropping the stream before its end cancels the turn.
 #[derive(Debug)]
 #[must_use = "a stream that is dropped is cancelled"]
 pub struct AgentStream<'a> {
     agent: &'a mut Agent,
+    /// None when the turn is over.
+    turn: Option<Turn>,
+}
+
+/// Where a turn stands.
+#[derive(Debug)]
+struct Turn {
     /// Length of the history before the turn.
     before: usize,
-    /// None after the last event.
-    events: Option<Receiver<Result<AgentEvent>>>,
-    thread: Option<JoinHandle<Conversation>>,
+    options: TurnOptions,
+    /// The calls of the model's last reply that have not run yet.
+    calls: VecDeque<ToolCall>,
+    /// The results of those that have.
+    results: Vec<Message>,
+    answer: Option<Message>,
+    steps: Vec<AgentStep>,
+    finished: Vec<Finished>,
 }
 
 impl<'a> AgentStream<'a> {
     pub(super) fn start(agent: &'a mut Agent, input: Vec<Message>, options: TurnOptions) -> Result<Self> {
-        let mut conversation = agent.conversation.take().ok_or(Error::ConversationLost)?;
-        let before = conversation.history().len();
-        let (tools, max_rounds) = (agent.tools.clone(), agent.max_rounds);
-        let (sender, events) = sync_channel(EVENTS_AHEAD);
-        let thread = std::thread::spawn(move || {
-            let mut emit = |event| match sender.send(Ok(event)) {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(_) => ControlFlow::Break(()),
-            };
-            let conversation_of_turn = &mut conversation;
-            let turn = Turn {
-                conversation: conversation_of_turn,
-                tools: &tools,
-                max_rounds,
-                options,
-                emit: &mut emit,
-            };
-            let last = turn.run(input).map(AgentEvent::Finished);
-            // Fails when the stream was dropped: then nobody waits for it.
-            drop(sender.send(last));
-            conversation
-        });
-        Ok(Self { agent, before, events: Some(events), thread: Some(thread) })
+        let turn = Turn {
+            before: agent.conversation.history().len(),
+            options: options.clone(),
+            calls: VecDeque::new(),
+            results: Vec::new(),
+            answer: None,
+            steps: Vec::new(),
+            finished: Vec::new(),
+        };
+        agent
+            .conversation
+            .begin(input, options)
+            .inspect_err(|_| agent.conversation.cancel_handle().reset())?;
+        Ok(Self { agent, turn: Some(turn) })
+    }
+}
+
+impl Turn {
+    /// What happens next: an event of the model, the result of a call, or the answer.
+    fn next(&mut self, agent: &mut Agent) -> Result<AgentEvent> {
+        if agent.conversation.cancel_handle().is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        if let Some(message) = self.answer.take() {
+            let (steps, finished) = (std::mem::take(&mut self.steps), std::mem::take(&mut self.finished));
+            return Ok(AgentEvent::Finished(AgentReply { message, steps, finished }));
+        }
+        if let Some(call) = self.calls.pop_front() {
+            return self.call(agent, call);
+        }
+        if !self.results.is_empty() {
+            agent.conversation.begin(std::mem::take(&mut self.results), self.options.clone())?;
+        }
+        let event = agent.conversation.next_event().ok_or(Error::Cancelled)??;
+        if let ConversationEvent::Finished(reply) = &event {
+            self.finished.push(reply.finish.clone());
+            self.calls = reply.message.tool_calls.clone().into();
+            if self.calls.is_empty() {
+                self.answer = Some(reply.message.clone());
+            }
+        }
+        Ok(AgentEvent::Conversation(event))
+    }
+
+    fn call(&mut self, agent: &Agent, call: ToolCall) -> Result<AgentEvent> {
+        if self.finished.len() > agent.max_rounds {
+            let steps = std::mem::take(&mut self.steps);
+            return Err(Error::RoundLimit { max_rounds: agent.max_rounds, steps });
+        }
+        let result = agent.tools.call(&call);
+        self.results.push(result.clone());
+        self.steps.push(AgentStep { call, result: result.clone() });
+        if agent.conversation.cancel_handle().is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        Ok(AgentEvent::ToolResult(result))
+    }
+
+    /// Leaves the conversation as it was before the turn.
+    fn undo(self, agent: &mut Agent) {
+        let conversation = &mut agent.conversation;
+        conversation.abort();
+        if conversation.history().len() > self.before {
+            let history = conversation.history()[..self.before].to_vec();
+            conversation.set_history(history);
+        }
+        // Served; it must not reach the next turn.
+        conversation.cancel_handle().reset();
     }
 }
 
@@ -61,10 +111,12 @@ impl Iterator for AgentStream<'_> {
 
     /// Waits for the next event.
     fn next(&mut self) -> Option<Self::Item> {
-        // A turn that ends without a last event has panicked.
-        let event = self.events.as_ref()?.recv().unwrap_or(Err(Error::ConversationLost));
-        if matches!(event, Ok(AgentEvent::Finished(_)) | Err(_)) {
-            self.events = None;
+        let mut turn = self.turn.take()?;
+        let event = turn.next(self.agent);
+        match &event {
+            Ok(AgentEvent::Finished(_)) => {}
+            Ok(_) => self.turn = Some(turn),
+            Err(_) => turn.undo(self.agent),
         }
         Some(event)
     }
@@ -74,17 +126,8 @@ impl FusedIterator for AgentStream<'_> {}
 
 impl Drop for AgentStream<'_> {
     fn drop(&mut self) {
-        let Some(thread) = self.thread.take() else { return };
-        let is_unfinished = self.events.take().is_some();
-        if is_unfinished {
-            self.agent.cancel.cancel();
+        if let Some(turn) = self.turn.take() {
+            turn.undo(self.agent);
         }
-        let mut conversation = thread.join().ok();
-        if is_unfinished {
-            // The turn may have come to its end ahead of its reader.
-            self.agent.cancel.reset();
-            conversation.iter_mut().for_each(|conversation| roll_back(conversation, self.before));
-        }
-        self.agent.conversation = conversation;
     }
 }

@@ -1,0 +1,91 @@
+//! The turn under way: from the session's tokens to events.
+
+use std::collections::VecDeque;
+
+use lm_processors::{MessageBuilder, OutputParser, ProcessorEvent};
+use lm_session::{FinishReason, Finished, Session, SessionEvent};
+use lm_template::Message;
+
+use crate::call_ids::CallIds;
+use crate::error::{Error, Result};
+use crate::event::{ConversationEvent, Reply};
+
+/// What a turn knows beside the session that generates its reply.
+pub(crate) struct Turn {
+    /// What was sent.
+    pub(crate) messages: Vec<Message>,
+    parser: Box<dyn OutputParser>,
+    call_ids: CallIds,
+    builder: MessageBuilder,
+    ready: VecDeque<ConversationEvent>,
+    /// What ended the turn, to be told after what is ready.
+    failed: Option<Error>,
+}
+
+impl Turn {
+    pub(crate) fn new(messages: Vec<Message>, parser: Box<dyn OutputParser>, call_ids: CallIds) -> Self {
+        let (builder, ready) = (MessageBuilder::default(), VecDeque::new());
+        Self { messages, parser, call_ids, builder, ready, failed: None }
+    }
+
+    /// Waits for the engine until there is an event or an error; the turn is over after `Finished` or an error.
+    pub(crate) fn next(&mut self, session: &mut Session) -> Result<ConversationEvent> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Ok(event);
+            }
+            if let Some(error) = self.failed.take() {
+                return Err(error);
+            }
+            self.failed = self.advance(session).err();
+        }
+    }
+
+    fn advance(&mut self, session: &mut Session) -> Result<()> {
+        match session.next_event().unwrap_or(Err(lm_session::Error::EngineStopped))? {
+            SessionEvent::Token { text, .. } => {
+                let events = self.parser.push(&text);
+                self.take(events)
+            }
+            SessionEvent::Finished(finished) => self.finish(finished),
+        }
+    }
+
+    fn take(&mut self, events: Vec<ProcessorEvent>) -> Result<()> {
+        for mut event in events {
+            if let ProcessorEvent::ToolCall { call, .. } = &mut event {
+                call.id.get_or_insert_with(|| self.call_ids.next());
+            }
+            self.ready.extend(conversation_event(&event));
+            self.builder.push(event)?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, finish: Finished) -> Result<()> {
+        if finish.reason == FinishReason::Cancelled {
+            return Err(Error::Cancelled);
+        }
+        let events = self.parser.finish();
+        self.take(events)?;
+        let message = std::mem::take(&mut self.builder).finish();
+        self.ready.push_back(ConversationEvent::Finished(Reply { message, finish }));
+        Ok(())
+    }
+}
+
+/// The event for the caller; a malformed call is an error instead.
+fn conversation_event(event: &ProcessorEvent) -> Option<ConversationEvent> {
+    match event.clone() {
+        ProcessorEvent::Text(text) => Some(ConversationEvent::Text(text)),
+        ProcessorEvent::Channel { text, .. } => Some(ConversationEvent::Reasoning(text)),
+        ProcessorEvent::ToolCallStarted { index, name } => {
+            Some(ConversationEvent::ToolCallStarted { index, name })
+        }
+        ProcessorEvent::ToolCallArguments { index, fragment } => {
+            Some(ConversationEvent::ToolCallArguments { index, fragment })
+        }
+        ProcessorEvent::ToolCall { call, .. } => Some(ConversationEvent::ToolCall(call)),
+        _ => None,
+    }
+}
