@@ -58,6 +58,9 @@ fn hint(error: &anyhow::Error) -> Option<String> {
                     .to_owned(),
             );
         }
+        if let Some(lm_tools::Error::RoundLimit { .. }) = cause.downcast_ref() {
+            return Some("--max-rounds allows more".to_owned());
+        }
         match cause.downcast_ref()? {
             lm_kernels::Error::DeviceNotCompiled { feature, .. } => {
                 Some(format!("build with `cargo build --release --features {feature}`"))

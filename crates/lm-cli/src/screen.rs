@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
+use lm_conversation::ConversationEvent;
 use lm_template::{Content, Message, ToolCall, Value};
 use serde::Serialize;
 
@@ -47,6 +48,16 @@ impl Screen<io::Stdout> {
 impl<W: Write> Screen<W> {
     pub fn new(out: W, style: Style) -> Self {
         Self { out, style, line: Open::Nothing }
+    }
+
+    /// What a reply brings, as far as it is shown.
+    pub fn event(&mut self, event: &ConversationEvent) -> io::Result<()> {
+        match event {
+            ConversationEvent::Text(text) => self.text(text),
+            ConversationEvent::Reasoning(text) => self.reasoning(text),
+            ConversationEvent::ToolCall(call) => self.tool_call(call),
+            _ => Ok(()),
+        }
     }
 
     /// A piece of the answer.

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use lm_conversation::{Conversation, ConversationConfig, ConversationEvent, TurnOptions};
+use lm_conversation::{Conversation, ConversationConfig, TurnOptions};
 use lm_session::{CancelHandle, Engine, FinishReason, Finished, GenerateParams, SessionConfig, SessionEvent};
 use serde_json::{Value, json};
 
@@ -75,13 +75,8 @@ fn reply(
         let event = event?;
         if args.json {
             events::of_conversation(&event).map_or(Ok(()), |event| print_line(&event))?;
-            continue;
-        }
-        match event {
-            ConversationEvent::Text(text) => screen.text(&text)?,
-            ConversationEvent::Reasoning(text) => screen.reasoning(&text)?,
-            ConversationEvent::ToolCall(call) => screen.tool_call(&call)?,
-            _ => {}
+        } else {
+            screen.event(&event)?;
         }
     }
     Ok(screen.end_line()?)

@@ -8,10 +8,10 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
-use lm_conversation::{Conversation, ConversationConfig};
+use lm_conversation::ConversationConfig;
 use lm_session::Engine;
 use lm_template::{Map, Message, Preface};
-use lm_tools::Toolset;
+use lm_tools::{Agent, Toolset};
 
 use crate::args::{ModelPath, RunArgs, SamplerArgs};
 use crate::interrupt::Interrupt;
@@ -92,17 +92,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         None => Toolset::new(),
     };
     let engine = model::engine(args.model.get(), &args.run)?;
-    let mut preface = args.chat.preface();
-    preface.tools = tools.specs();
     let session = args.sampler.session_config(engine.generation_config());
-    let config = ConversationConfig { preface, session, ..ConversationConfig::default() };
-    let conversation = Conversation::new(&engine, config)?;
-    let mut chat = Chat {
-        turns: Turns { conversation, tools, max_rounds: args.max_rounds, interrupt },
-        lines,
-        screen: Screen::stdout(),
-        stats: args.stats,
-    };
+    let config =
+        ConversationConfig { preface: args.chat.preface(), session, ..ConversationConfig::default() };
+    let agent = Agent::builder(&engine, tools).config(config).max_rounds(args.max_rounds).build()?;
+    let mut chat =
+        Chat { turns: Turns { agent, interrupt }, lines, screen: Screen::stdout(), stats: args.stats };
     if chat.lock_lines().is_terminal() {
         chat.screen.note(&banner(&engine))?;
     }

@@ -64,14 +64,14 @@ fn help<W: Write>(_: &str, _: &mut Turns, screen: &mut Screen<W>) -> Result<Afte
 }
 
 fn reset<W: Write>(_: &str, turns: &mut Turns, screen: &mut Screen<W>) -> Result<After> {
-    turns.conversation.reset();
+    turns.agent.conversation_mut().reset();
     screen.note("(begun again)")?;
     Ok(After::GoOn)
 }
 
 fn history<W: Write>(_: &str, turns: &mut Turns, screen: &mut Screen<W>) -> Result<After> {
-    let preface = turns.conversation.preface().messages.iter();
-    for message in preface.chain(turns.conversation.history()) {
+    let preface = turns.agent.conversation().preface().messages.iter();
+    for message in preface.chain(turns.agent.conversation().history()) {
         screen.note(&format!("{}: {}", message.role, summary(message)))?;
     }
     Ok(After::GoOn)
@@ -85,7 +85,7 @@ fn summary(message: &Message) -> String {
 }
 
 fn tools<W: Write>(_: &str, turns: &mut Turns, screen: &mut Screen<W>) -> Result<After> {
-    let specs = turns.tools.specs();
+    let specs = turns.agent.tools().specs();
     if specs.is_empty() {
         screen.note("(none; start with --tools demo or --tools FILE)")?;
     }
@@ -101,8 +101,8 @@ fn save<W: Write>(path: &str, turns: &mut Turns, screen: &mut Screen<W>) -> Resu
     if path.is_empty() {
         bail!("/save needs the name of a file to write");
     }
-    let preface = turns.conversation.preface();
-    let messages = preface.messages.iter().chain(turns.conversation.history());
+    let preface = turns.agent.conversation().preface();
+    let messages = preface.messages.iter().chain(turns.agent.conversation().history());
     let saved = json!({
         "tools": preface.tools.iter().map(|tool| tool.to_json()).collect::<Vec<_>>(),
         "messages": messages.map(Message::to_json).collect::<Vec<_>>(),

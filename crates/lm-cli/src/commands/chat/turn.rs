@@ -1,24 +1,17 @@
-//! One turn on the terminal's own thread: the model's replies, the calls between them, and a way back.
-//!
-//! `lm_tools::Agent` does the same with the conversation on another thread. Here tools may ask the user, on the same
-//! terminal that shows the reply, so everything stays in one order on one thread.
+//! One turn on the terminal: what the agent does, shown as it happens.
 
 use std::io::Write;
 
 use anyhow::{Result, bail};
-use lm_conversation::{Conversation, ConversationEvent, Reply, TurnOptions};
 use lm_session::Finished;
-use lm_template::Message;
-use lm_tools::Toolset;
+use lm_tools::{Agent, AgentEvent};
 
 use crate::interrupt::Interrupt;
 use crate::screen::Screen;
 
 /// What turns need.
 pub struct Turns {
-    pub conversation: Conversation,
-    pub tools: Toolset,
-    pub max_rounds: usize,
+    pub agent: Agent,
     pub interrupt: Interrupt,
 }
 
@@ -33,61 +26,30 @@ pub enum Ended {
 impl Turns {
     /// Runs a turn to its answer. When it fails or is cancelled, the conversation is as before.
     pub fn run<W: Write>(&mut self, text: &str, screen: &mut Screen<W>) -> Result<Ended> {
-        let cancel = self.conversation.cancel_handle();
+        let cancel = self.agent.cancel_handle();
         cancel.reset();
         let interrupt = self.interrupt.clone();
-        let _guard = interrupt.during(cancel.clone());
-        let before = self.conversation.history().len();
-        let result = self.rounds(vec![Message::user(text)], screen);
+        let _guard = interrupt.during(cancel);
+        let ended = self.show(text, screen);
         screen.end_line()?;
-        if let Ok(finished) = result {
-            return Ok(Ended::Answered(finished));
-        }
-        let history = self.conversation.history()[..before].to_vec();
-        self.conversation.set_history(history);
-        if cancel.is_cancelled() { Ok(Ended::Cancelled) } else { result.map(Ended::Answered) }
-    }
-
-    fn rounds<W: Write>(
-        &mut self,
-        mut messages: Vec<Message>,
-        screen: &mut Screen<W>,
-    ) -> Result<Vec<Finished>> {
-        let mut finished = Vec::new();
-        loop {
-            let reply = self.reply(messages, screen)?;
-            finished.push(reply.finish);
-            let calls = reply.message.tool_calls;
-            if calls.is_empty() {
-                return Ok(finished);
+        match ended {
+            Ok(finished) => Ok(Ended::Answered(finished)),
+            Err(error) if matches!(error.downcast_ref(), Some(lm_tools::Error::Cancelled)) => {
+                Ok(Ended::Cancelled)
             }
-            if finished.len() > self.max_rounds {
-                bail!("the model still calls tools after {} rounds (see --max-rounds)", self.max_rounds);
-            }
-            messages = Vec::with_capacity(calls.len());
-            for call in &calls {
-                let result = self.tools.call(call);
-                if self.conversation.cancel_handle().is_cancelled() {
-                    bail!("cancelled");
-                }
-                screen.tool_result(&result)?;
-                messages.push(result);
-            }
+            Err(error) => Err(error),
         }
     }
 
-    /// One reply of the model, shown as it comes.
-    fn reply<W: Write>(&mut self, messages: Vec<Message>, screen: &mut Screen<W>) -> Result<Reply> {
-        for event in self.conversation.stream(messages, TurnOptions::default())? {
+    fn show<W: Write>(&mut self, text: &str, screen: &mut Screen<W>) -> Result<Vec<Finished>> {
+        for event in self.agent.stream(text)? {
             match event? {
-                ConversationEvent::Text(text) => screen.text(&text)?,
-                ConversationEvent::Reasoning(text) => screen.reasoning(&text)?,
-                ConversationEvent::ToolCall(call) => screen.tool_call(&call)?,
-                ConversationEvent::Finished(reply) => return Ok(reply),
-                _ => {}
+                AgentEvent::Conversation(event) => screen.event(&event)?,
+                AgentEvent::ToolResult(message) => screen.tool_result(&message)?,
+                AgentEvent::Finished(reply) => return Ok(reply.finished),
             }
         }
-        bail!("the reply ended without its last event")
+        bail!("the turn ended without its last event")
     }
 }
 
