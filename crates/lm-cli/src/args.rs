@@ -66,6 +66,7 @@ pub struct RunArgs {
 impl RunArgs {
     /// The load's options, after the thread pool has its size.
     pub fn load_options(&self) -> Result<LoadOptions> {
+        lm_kernels::Isa::requested()?; // A misspelt LM_CPU is an error here, not a silent default.
         if let Some(threads) = self.threads {
             lm_kernels::Pool::set_global_threads(threads.get()).context("--threads")?;
         }
