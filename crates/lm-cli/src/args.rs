@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use lm_model::{Device, GenerationConfig, LoadOptions, TokenId, WeightFormat};
 use lm_session::{EngineSettings, SamplerParams, SessionConfig};
 
-use crate::commands::{bench, chat, convert, generate, inspect, tokenize};
+use crate::commands::{bench, chat, convert, evaluate, generate, inspect, tokenize};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,6 +43,8 @@ pub enum Command {
     Bench(bench::Args),
     /// Write a quantised copy of a model folder
     Convert(convert::Args),
+    /// Count the replies in recorded conversations that a model gives exactly
+    Evaluate(evaluate::Args),
 }
 
 /// How a model runs.

@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod chat;
 pub mod convert;
+pub mod evaluate;
 pub mod generate;
 pub mod inspect;
 pub mod tokenize;
@@ -21,6 +22,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Tokenize(args) => tokenize::run(&args)?,
         Command::Bench(args) => bench::run(&args)?,
         Command::Convert(args) => convert::run(&args)?,
+        Command::Evaluate(args) => evaluate::run(&args)?,
     }
     Ok(ExitCode::SUCCESS)
 }
