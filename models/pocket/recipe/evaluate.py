@@ -33,9 +33,12 @@ Case = dict[str, Any]
 
 
 def parse_calls(text: str) -> list[Any] | None:
-    """The calls in a reply, or None when one of them is not JSON."""
+    """The calls in a reply, or None when one of them is not JSON or does not end."""
+    found = CALL.findall(text)
+    if len(found) != text.count("<tool_call>"):
+        return None
     try:
-        return [json.loads(c) for c in CALL.findall(text)]
+        return [json.loads(c) for c in found]
     except json.JSONDecodeError:
         return None
 

@@ -134,11 +134,14 @@ struct Turn<'a> {
 
 impl Turn<'_> {
     fn to_json(&self) -> Value {
-        let (reply, error) = match &self.reply {
-            Ok(reply) => (reply.to_json(), Value::Null),
-            Err(error) => (Value::Null, error.to_string().into()),
+        let reply = match &self.reply {
+            Ok(reply) => reply.to_json(),
+            Err(lm_processors::Error::MalformedToolCall { text, reason }) => {
+                json!({"text": text, "error": reason})
+            }
+            Err(error) => json!({"error": error.to_string()}),
         };
-        json!({"skill": self.skill, "expected": self.expected.to_json(), "reply": reply, "error": error})
+        json!({"skill": self.skill, "expected": self.expected.to_json(), "reply": reply})
     }
 }
 
