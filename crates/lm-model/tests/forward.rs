@@ -3,22 +3,34 @@
 mod common;
 
 use common::{
-    Random, TinyModel, VOCAB, assert_close, for_each_device, forward, largest_difference, load, logits_of,
+    Random, TinyModel, VOCAB, assert_close, assert_same, for_each_device, forward, largest_difference,
+    load_with, logits_of,
 };
 use lm_model::{
-    AttentionKind, AttentionSpan, Batch, BatchProblem, CausalLm, Error, LogitRows, PAGE_LEN, PageId,
-    SequenceInput, TokenId,
+    AttentionKind, AttentionSpan, Batch, BatchProblem, CausalLm, Error, KvDtype, LoadOptions, LogitRows,
+    PAGE_LEN, PageId, SequenceInput, TokenId, WeightFormat,
 };
 
 /// Runs a body with each architecture on each device.
 fn for_each_model(test: impl Fn(&dyn CausalLm)) {
+    for_each_format(&[None], test);
+}
+
+/// Runs a body with each architecture on each device; quantised ones with a cache in f16.
+fn for_each_format(formats: &[Option<WeightFormat>], test: impl Fn(&dyn CausalLm)) {
     let folders = [TinyModel::qwen3(), TinyModel::llama()].map(|model| model.write());
     for_each_device(|device| {
-        for folder in &folders {
-            test(&*load(folder.path(), device).model);
+        for (folder, &quantization) in
+            folders.iter().flat_map(|folder| formats.iter().map(move |f| (folder, f)))
+        {
+            let kv_dtype = if quantization.is_some() { KvDtype::F16 } else { KvDtype::F32 };
+            let options = LoadOptions { device, quantization, kv_dtype };
+            test(&*load_with(folder.path(), &options).model);
         }
     });
 }
+
+const FORMATS: [Option<WeightFormat>; 3] = [None, Some(WeightFormat::Q8), Some(WeightFormat::Q4)];
 
 /// Pages for `slots` slots, drawn from the far end of the pool and out of order.
 fn pages(slots: usize, free: &mut Vec<PageId>) -> Vec<PageId> {
@@ -38,7 +50,7 @@ fn logits_spread_as_a_test_needs() {
 
 #[test]
 fn eight_sequences_in_one_batch_give_each_ones_own_logits() {
-    for_each_model(|model| {
+    for_each_format(&FORMATS, |model| {
         let mut random = Random(2);
         let mut free: Vec<PageId> = (0..40).collect();
         let mut cache = model.new_cache(40).unwrap();
@@ -61,7 +73,7 @@ fn eight_sequences_in_one_batch_give_each_ones_own_logits() {
         for i in 0..8 {
             let alone = logits_of(model, &prompts[i]);
             let what = format!("{} sequence {i}", model.info().architecture);
-            assert_close(&batched[i], &alone[cached(i)..], &what);
+            assert_same(model, &batched[i], &alone[cached(i)..], &what);
         }
     });
 }
@@ -83,14 +95,14 @@ fn embedding_rows_give_the_logits_of_their_ids() {
             input.logits = LogitRows::All;
         }
         let logits = forward(model, &mut cache, inputs);
-        assert_close(&logits[1], &logits[2], "embeddings against ids");
-        assert_close(&logits[0], &logits[2][..5], "the prefix");
+        assert_same(model, &logits[1], &logits[2], "embeddings against ids");
+        assert_same(model, &logits[0], &logits[2][..5], "the prefix");
     });
 }
 
 #[test]
 fn prefill_at_once_in_pieces_and_token_by_token_agree() {
-    for_each_model(|model| {
+    for_each_format(&FORMATS, |model| {
         let ids = Random(4).ids(75);
         let whole = logits_of(model, &ids);
         for pieces in [vec![75], vec![31, 1, 1, 42], vec![32, 43], vec![3, 64, 8], vec![1; 75]] {
@@ -103,7 +115,7 @@ fn prefill_at_once_in_pieces_and_token_by_token_agree() {
                 rows.extend(forward(model, &mut cache, vec![input]).remove(0));
                 cached += piece;
             }
-            assert_close(&rows, &whole, &format!("pieces {pieces:?}"));
+            assert_same(model, &rows, &whole, &format!("pieces {pieces:?}"));
         }
     });
 }
