@@ -112,9 +112,11 @@ CASES = [
             call("get_weather", {"location": "東京", "unit": "celsius", "days": 3}, id="call_1"),
         ),
         tool(RESULT, tool_call_id="call_0", name="get_weather"),
-        tool([{"day": 1, "text": "雨 \"heavy\" \\ 100 %"}, "x"], tool_call_id="call_1", name="get_weather"),
+        tool({"days": [1, "雨 \"heavy\" \\ 100 %"]}, tool_call_id="call_1", name="get_weather"),
         tools=[WEATHER, BARE],
     ),
+    # The template takes a list for parts; our processors give it the list's JSON text.
+    case("a list as a result", user("Roll."), assistant("", call("roll_dice", {})), tool([{"text": "4"}, "x"]), tools=[BARE]),
     case(
         "arguments as text",
         user("Roll."),

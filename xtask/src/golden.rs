@@ -18,6 +18,7 @@ struct Comparison {
 const COMPARISONS: &[Comparison] = &[
     Comparison { package: "lm-model", test: "goldens", on_devices: true },
     Comparison { package: "lm-template", test: "pocket", on_devices: false },
+    Comparison { package: "lm-conversation", test: "pocket", on_devices: true },
 ];
 
 /// What makes goldens: folder and command line, run with Python.
