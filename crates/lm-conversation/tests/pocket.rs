@@ -43,7 +43,7 @@ fn root() -> PathBuf {
 }
 
 fn engine() -> anyhow::Result<Engine> {
-    let folder = ModelFolder::open(&root().join("models/pocket/model"))?;
+    let folder = ModelFolder::open(root().join("models/pocket/model"))?;
     Ok(Engine::load(&folder, &LoadOptions::default(), EngineSettings::default(), &mut |_| {})?)
 }
 
