@@ -44,7 +44,7 @@ fn problems(package: &Package, tree: &Tree) -> Vec<String> {
     problems
 }
 
-/// What crates.io asks for (at most five keywords), and what we ask of a library.
+/// What the package registry asks for (at most five keywords), and what we ask of a library.
 fn registry_problems(package: &Package, tree: &Tree) -> Vec<String> {
     let mut problems = Vec::new();
     let keywords = package.field("keywords").and_then(toml::Value::as_array).map_or(0, Vec::len);
