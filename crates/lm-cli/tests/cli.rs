@@ -274,7 +274,7 @@ fn usage_errors_end_with_two() {
 
 #[test]
 fn help_is_as_documented() {
-    for command in ["bench", "chat", "convert", "generate", "inspect", "tokenize"] {
+    for command in ["bench", "chat", "convert", "evaluate", "generate", "inspect", "tokenize"] {
         insta::assert_snapshot!(format!("help_{command}"), ok(&[command, "--help"], ""));
     }
     insta::assert_snapshot!("help", ok(&["--help"], ""));
