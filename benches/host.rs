@@ -34,10 +34,10 @@ fn main() -> Result<(), lm_kernels::Error> {
         arithmetic.rate
     );
     for format in FORMATS {
-        for (rows, cols, m) in [(6144, 1024, 1), (1024, 3072, 1), (6144, 1024, 8), (6144, 1024, 256)] {
+        for (rows, cols, m) in [(6144, 1024, 1), (1024, 3072, 1), (6144, 1024, 4), (6144, 1024, 8), (6144, 1024, 512)] {
             let case = format!("linear {format} [{m}, {cols}] x [{rows}, {cols}]");
             if case.contains(&word) {
-                linear(pool, format, rows, cols, m, &case, if m == 1 { memory } else { arithmetic })?;
+                linear(pool, format, rows, cols, m, &case, if m <= 8 { memory } else { arithmetic })?;
             }
         }
     }
@@ -83,7 +83,7 @@ fn linear(
     let mut y = vec![0.0; m * rows];
     host::linear(pool, &packed, &x, m, &mut y);
     check_linear(&packed, &x, &y);
-    let copies = if m == 1 { COLD / packed.bytes() + 1 } else { 1 };
+    let copies = if m <= 8 { COLD / packed.bytes() + 1 } else { 1 };
     let copies = vec![packed; copies];
     let mut next = copies.iter().cycle();
     let time = median_time(BUDGET, || {
@@ -91,7 +91,7 @@ fn linear(
             host::linear(pool, w, &x, m, &mut y);
         }
     });
-    let amount = if m == 1 { copies[0].bytes() } else { 2 * m * rows * cols };
+    let amount = if m <= 8 { copies[0].bytes() } else { 2 * m * rows * cols };
     println!("{}", limit.line(case, amount as f64, time));
     Ok(())
 }
@@ -105,7 +105,7 @@ fn check_linear(w: &PackedMatrix, x: &[f32], y: &[f32]) {
             let exact: f64 = products.clone().sum();
             let magnitude: f64 = products.map(f64::abs).sum();
             let error = (f64::from(y[i * w.rows() + r]) - exact).abs();
-            assert!(error < 4e-3 * magnitude, "row {r} is off by {error}");
+            assert!(error < 1e-2 * magnitude, "row {r} is off by {error}");
         }
     }
 }

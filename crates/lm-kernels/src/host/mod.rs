@@ -21,11 +21,11 @@ mod split;
 #[cfg(test)]
 mod testing;
 
-pub use activation::swiglu;
+pub use activation::{Activation, swiglu};
 pub use attention::{AttentionSpec, attention};
 pub use cpu::Isa;
-pub use linear::linear;
-pub use norm::rms_norm;
+pub use linear::{Input, Output, gated, linear, linears};
+pub use norm::{Norm, rms_norm};
 pub use pack::{FloatDtype, PackedMatrix, Source, StoredBytes, StoredMatrix, WeightFormat};
 pub use pages::{KvDtype, PAGE_LEN, PageId, PagedLayer};
 pub use pool::Pool;

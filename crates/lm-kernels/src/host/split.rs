@@ -73,6 +73,44 @@ impl<T> Base<T> {
     }
 }
 
+/// A row-major matrix whose parts are written by several tasks.
+pub(super) struct SharedMatrix<'a, T> {
+    base: Base<T>,
+    rows: usize,
+    width: usize,
+    data: PhantomData<&'a mut [T]>,
+}
+
+impl<'a, T: Send> SharedMatrix<'a, T> {
+    /// Shares `data` in rows of `width`.
+    pub fn new(data: &'a mut [T], width: usize) -> Self {
+        let rows = data.len().checked_div(width).unwrap_or(0);
+        Self { base: Base(data.as_mut_ptr()), rows, width, data: PhantomData }
+    }
+
+    /// Some rows and columns, to be written.
+    ///
+    /// # Safety
+    /// While the block is there, no other one has any of its elements.
+    pub unsafe fn block(&self, rows: Range<usize>, columns: Range<usize>) -> Block<'_, T> {
+        assert!(rows.end <= self.rows && columns.end <= self.width, "{rows:?}, {columns:?} leave the matrix");
+        Block { base: self.base.get(), part: 0, rows, width: self.width, columns, data: PhantomData }
+    }
+
+    /// Whole rows, one after another.
+    ///
+    /// # Safety
+    /// As for [`SharedMatrix::block`].
+    #[allow(clippy::mut_from_ref, reason = "the caller keeps the parts apart")]
+    pub unsafe fn rows(&self, rows: Range<usize>) -> &mut [T] {
+        assert!(rows.start <= rows.end && rows.end <= self.rows, "{rows:?} leave the matrix");
+        // SAFETY: the rows are inside the slice, which is borrowed for as long as `self`; the caller keeps them apart.
+        unsafe {
+            std::slice::from_raw_parts_mut(self.base.get().add(rows.start * self.width), rows.len() * self.width)
+        }
+    }
+}
+
 /// Some rows and columns of a matrix, to be written by one task.
 pub(super) struct Block<'a, T> {
     base: *mut T,

@@ -59,7 +59,7 @@ impl ModelFolder {
         if let Some(stored) = config.stored_format()? {
             return Err(Error::AlreadyQuantized { stored, requested: format });
         }
-        if format.stored_block_bytes().is_none() {
+        if format.stored_row_bytes(1).is_none() {
             return Err(unsupported("quantization_config.format", format, "q8, q4"));
         }
         let spec = (architectures::find(&config.model_type)?.spec)(&config)?;

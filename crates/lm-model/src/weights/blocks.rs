@@ -1,8 +1,8 @@
 //! Matrices that a file holds quantised: how [`ModelFolder::convert`](crate::ModelFolder::convert) writes them and how
 //! they are read back.
 //!
-//! In place of a matrix `w` `[rows, cols]` there are `w` (U8 `[rows, bytes]`, the quants) and `w_scale` (F16
-//! `[rows, blocks]`), laid out as [`StoredMatrix`] says. `config.json` names the format under `quantization_config`.
+//! In place of a matrix `w` `[rows, cols]` there are `w` (U8 `[rows, bytes]`, the quants) and `w_scale` (U8
+//! `[rows, bytes]`), laid out as [`StoredMatrix`] says. `config.json` names the format under `quantization_config`.
 
 use lm_kernels::StoredMatrix;
 use safetensors::Dtype;
@@ -12,14 +12,14 @@ use super::Checkpoint;
 use crate::config::unsupported;
 use crate::{Result, WeightFormat};
 
-/// Columns that share a scale.
-const BLOCK_LEN: usize = 32;
+/// Version of the form.
+const VERSION: u32 = 2;
 const METHOD: &str = "lm";
 const KEY: &str = "quantization_config";
 
 /// The value of `quantization_config` for weights in this format.
 pub(crate) fn describe(format: WeightFormat) -> Value {
-    json!({"quant_method": METHOD, "format": format.to_string(), "block": BLOCK_LEN})
+    json!({"quant_method": METHOD, "format": format.to_string(), "version": VERSION})
 }
 
 /// The format that a `quantization_config` describes.
@@ -40,11 +40,10 @@ pub(crate) struct Blocks {
 impl Blocks {
     /// Those of the matrix `name`; `None` for a format that files hold as it is.
     pub(crate) fn of(name: &str, format: WeightFormat, rows: usize, cols: usize) -> Option<Self> {
-        let blocks = cols.div_ceil(BLOCK_LEN);
-        let bytes = blocks * format.stored_block_bytes()?;
+        let [quants, scales] = format.stored_row_bytes(cols)?;
         Some(Self {
-            quants: (name.to_owned(), Dtype::U8, [rows, bytes]),
-            scales: (format!("{name}_scale"), Dtype::F16, [rows, blocks]),
+            quants: (name.to_owned(), Dtype::U8, [rows, quants]),
+            scales: (format!("{name}_scale"), Dtype::U8, [rows, scales]),
         })
     }
 
@@ -84,7 +83,7 @@ mod tests {
         }
         for value in [
             json!({"quant_method": "gptq"}),
-            json!({"quant_method": "lm", "format": "q4", "block": 64}),
+            json!({"quant_method": "lm", "format": "q4", "version": 1}),
             json!(1),
         ] {
             let error = read_description(&value).unwrap_err().to_string();
@@ -95,7 +94,7 @@ mod tests {
     #[test]
     fn shapes_count_the_filling_of_the_last_block() {
         let blocks = Blocks::of("w", WeightFormat::Q4, 3, 33).unwrap();
-        assert_eq!((blocks.quants.2, blocks.scales.2), ([3, 32], [3, 2]));
+        assert_eq!((blocks.quants.2, blocks.scales.2), ([3, 32], [3, 10]));
         assert_eq!(blocks.scales.0, "w_scale");
         assert!(Blocks::of("w", WeightFormat::F16, 3, 33).is_none());
     }

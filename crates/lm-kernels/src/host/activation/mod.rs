@@ -11,6 +11,30 @@ use super::split::for_each_chunk;
 /// Elements in a task.
 const ELEMENTS: usize = 4096;
 
+/// What gates the other half of a gated MLP.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Activation {
+    /// `x / (1 + e^-x)`; SwiGLU.
+    Silu,
+    /// The approximation of GELU by a tangent: `x / 2 · (1 + tanh(√(2/π) (x + 0.044715 x³)))`; GeGLU.
+    GeluTanh,
+}
+
+impl Activation {
+    /// The activation of one value.
+    #[inline(always)]
+    pub(super) fn apply(self, x: f32) -> f32 {
+        match self {
+            Activation::Silu => x / (1.0 + exp(-x)),
+            // (1 + tanh z) / 2 is 1 / (1 + e^-2z).
+            Activation::GeluTanh => {
+                const TWICE_ROOT: f32 = 1.595_769_1; // 2 √(2/π)
+                x / (1.0 + exp(-TWICE_ROOT * (0.044_715 * x * x).mul_add(x, x)))
+            }
+        }
+    }
+}
+
 /// Multiplies `up` with the SiLU of `gate`: `y = gate / (1 + e^-gate) · up`.
 ///
 /// # Shapes
@@ -54,7 +78,7 @@ impl Kernel for SwiGlu<'_> {
     #[inline(always)]
     fn run<V: Lanes>(self) {
         for ((gate, up), y) in self.gate.iter().zip(self.up).zip(self.y) {
-            *y = gate / (1.0 + exp(-gate)) * up;
+            *y = Activation::Silu.apply(*gate) * up;
         }
     }
 }

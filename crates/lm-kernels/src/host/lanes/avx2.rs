@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{LANES, Lanes};
+use super::{LANES, Lanes, Line};
 
 /// Sixteen floats in two AVX registers, the first eight lanes first.
 #[derive(Clone, Copy)]
@@ -25,6 +25,9 @@ fn halves<T>(x: &[T; LANES]) -> [&[T; LANES / 2]; 2] {
 // All blocks below rely on one invariant: this type is named by `Isa::run` alone, after it has found AVX2, FMA and F16C.
 impl Lanes for Avx2 {
     type Ints = [__m256i; 2];
+    type Bytes = [__m256i; 2];
+    type Quad = __m256i;
+    type Factors = [__m256i; 2];
 
     #[inline(always)]
     fn splat(value: f32) -> Self {
@@ -101,25 +104,113 @@ impl Lanes for Avx2 {
     }
 
     #[inline(always)]
-    fn zeros() -> [__m256i; 2] {
+    fn splat_int(value: i32) -> [__m256i; 2] {
         // SAFETY: AVX is there.
-        [unsafe { _mm256_setzero_si256() }; 2]
+        [unsafe { _mm256_set1_epi32(value) }; 2]
     }
 
     #[inline(always)]
-    fn add_pairs(sums: [__m256i; 2], w: &[i16; 2 * LANES], x: [i16; 2]) -> [__m256i; 2] {
-        let (w, _) = w.as_chunks::<LANES>();
-        // SAFETY: AVX2 is there; 32 bytes each are read from arrays of 32.
-        let w =
-            unsafe { [_mm256_loadu_si256(w[0].as_ptr().cast()), _mm256_loadu_si256(w[1].as_ptr().cast())] };
-        // SAFETY: AVX2 is there.
+    fn load_bytes(line: &Line) -> [__m256i; 2] {
+        let (halves, _) = line.as_chunks::<32>();
+        // SAFETY: AVX is there; 32 bytes each are read from arrays of 32.
         unsafe {
-            let x = _mm256_set1_epi32(bytemuck::cast(x));
-            [
-                _mm256_add_epi32(sums[0], _mm256_madd_epi16(w[0], x)),
-                _mm256_add_epi32(sums[1], _mm256_madd_epi16(w[1], x)),
-            ]
+            [_mm256_loadu_si256(halves[0].as_ptr().cast()), _mm256_loadu_si256(halves[1].as_ptr().cast())]
         }
+    }
+
+    #[inline(always)]
+    fn load_nibbles(line: &Line) -> [[__m256i; 2]; 2] {
+        let bytes = Self::load_bytes(line);
+        // SAFETY: AVX2 is there.
+        let low = |x| unsafe { _mm256_and_si256(x, _mm256_set1_epi8(15)) };
+        // SAFETY: AVX2 is there.
+        let high = |x| unsafe { low(_mm256_srli_epi16::<4>(x)) };
+        [bytes.map(low), bytes.map(high)]
+    }
+
+    #[inline(always)]
+    fn quad(x: [i8; 4]) -> __m256i {
+        // SAFETY: AVX is there.
+        unsafe { _mm256_set1_epi32(bytemuck::cast(x)) }
+    }
+
+    /// Even and odd columns apart, in words: what multiplies bytes and adds pairs would cut the sums off at 16 bits.
+    #[inline(always)]
+    fn dot_bytes(sums: [__m256i; 2], w: [__m256i; 2], x: __m256i) -> [__m256i; 2] {
+        // SAFETY: AVX2 is there.
+        let add = |sums, w| unsafe {
+            let (even, odd) = (_mm256_and_si256(w, _mm256_set1_epi16(255)), _mm256_srli_epi16::<8>(w));
+            let (x_even, x_odd) =
+                (_mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(x)), _mm256_srai_epi16::<8>(x));
+            let products = _mm256_add_epi32(_mm256_madd_epi16(even, x_even), _mm256_madd_epi16(odd, x_odd));
+            _mm256_add_epi32(sums, products)
+        };
+        [add(sums[0], w[0]), add(sums[1], w[1])]
+    }
+
+    /// The sum of two products is at most 2 · 15 · 127, so that nothing is cut off.
+    #[inline(always)]
+    fn dot_nibbles(sums: [__m256i; 2], w: [__m256i; 2], x: __m256i) -> [__m256i; 2] {
+        // SAFETY: AVX2 is there.
+        let add = |sums, w| unsafe {
+            let pairs = _mm256_maddubs_epi16(w, x);
+            _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
+        };
+        [add(sums[0], w[0]), add(sums[1], w[1])]
+    }
+
+    /// The factors are in the low halves of the lanes; the high ones are zero.
+    #[inline(always)]
+    fn factors(magnitudes: &[u8; LANES], signs: [u16; 2]) -> [[__m256i; 2]; 2] {
+        let (magnitudes, _) = magnitudes.as_chunks::<8>();
+        // SAFETY: AVX2 is there; 8 bytes each are read from arrays of 8.
+        let wide =
+            [0, 1].map(|i| unsafe { _mm256_cvtepu8_epi32(_mm_loadl_epi64(magnitudes[i].as_ptr().cast())) });
+        // SAFETY: AVX2 is there.
+        let signed = |half, signs: u16| unsafe {
+            let bits = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+            let set = _mm256_and_si256(_mm256_set1_epi32(i32::from(signs)), bits);
+            let negative = _mm256_cmpeq_epi32(set, bits);
+            let negated = _mm256_sub_epi32(_mm256_xor_si256(half, negative), negative);
+            _mm256_and_si256(negated, _mm256_set1_epi32(0xffff))
+        };
+        // SAFETY: AVX2 is there.
+        let low = wide.map(|x| unsafe { _mm256_and_si256(x, _mm256_set1_epi32(15)) });
+        // SAFETY: AVX2 is there.
+        let high = wide.map(|x| unsafe { _mm256_srli_epi32::<4>(x) });
+        [
+            [signed(low[0], signs[0]), signed(low[1], signs[0] >> 8)],
+            [signed(high[0], signs[1]), signed(high[1], signs[1] >> 8)],
+        ]
+    }
+
+    #[inline(always)]
+    fn add_scaled(sums: [__m256i; 2], terms: [__m256i; 2], factors: [__m256i; 2]) -> [__m256i; 2] {
+        // The high half of a term, its sign, is multiplied with zero.
+        // SAFETY: AVX2 is there.
+        let add =
+            |sums, terms, factors| unsafe { _mm256_add_epi32(sums, _mm256_madd_epi16(terms, factors)) };
+        [add(sums[0], terms[0], factors[0]), add(sums[1], terms[1], factors[1])]
+    }
+
+    #[inline(always)]
+    fn scale_nibbles(w: [__m256i; 2], factors: [__m256i; 2]) -> [__m256i; 2] {
+        // SAFETY: AVX2 is there.
+        let scale = |w, factors| unsafe {
+            let pairs = _mm256_or_si256(factors, _mm256_slli_epi32::<16>(factors));
+            let offset = _mm256_sub_epi16(_mm256_set1_epi16(128), _mm256_slli_epi16::<3>(pairs));
+            let even = _mm256_and_si256(w, _mm256_set1_epi16(255));
+            let odd = _mm256_srli_epi16::<8>(w);
+            let even = _mm256_add_epi16(_mm256_mullo_epi16(even, pairs), offset);
+            let odd = _mm256_add_epi16(_mm256_mullo_epi16(odd, pairs), offset);
+            _mm256_or_si256(even, _mm256_slli_epi16::<8>(odd))
+        };
+        [scale(w[0], factors[0]), scale(w[1], factors[1])]
+    }
+
+    #[inline(always)]
+    fn store_bytes(w: [__m256i; 2], line: &mut Line) {
+        *line = bytemuck::cast(w);
     }
 
     #[inline(always)]

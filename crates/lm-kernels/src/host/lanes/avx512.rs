@@ -2,16 +2,19 @@
 
 use std::arch::x86_64::*;
 
-use super::{Avx2, LANES, Lanes};
+use super::{Avx2, LANES, Lanes, Line};
 
 /// Sixteen floats in an AVX-512 register.
 #[derive(Clone, Copy)]
 pub(in crate::host) struct Avx512(__m512);
 
-// All blocks below rely on one invariant: this type is named by `Isa::run` alone, after it has found AVX-512 F, BW and DQ, and
-// all that `Avx2` needs.
+// All blocks below rely on one invariant: this type is named by `Isa::run` alone, after it has found AVX-512 F, BW, DQ, VL and
+// VNNI, and all that `Avx2` needs.
 impl Lanes for Avx512 {
     type Ints = __m512i;
+    type Bytes = __m512i;
+    type Quad = __m512i;
+    type Factors = __m512i;
 
     #[inline(always)]
     fn splat(value: f32) -> Self {
@@ -67,17 +70,84 @@ impl Lanes for Avx512 {
     }
 
     #[inline(always)]
-    fn zeros() -> __m512i {
+    fn splat_int(value: i32) -> __m512i {
         // SAFETY: AVX-512 is there.
-        unsafe { _mm512_setzero_si512() }
+        unsafe { _mm512_set1_epi32(value) }
     }
 
     #[inline(always)]
-    fn add_pairs(sums: __m512i, w: &[i16; 2 * LANES], x: [i16; 2]) -> __m512i {
+    fn load_bytes(line: &Line) -> __m512i {
         // SAFETY: AVX-512 is there; 64 bytes are read from an array of 64.
-        let w = unsafe { _mm512_loadu_si512(w.as_ptr().cast()) };
+        unsafe { _mm512_loadu_si512(line.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn load_nibbles(line: &Line) -> [__m512i; 2] {
+        let bytes = Self::load_bytes(line);
         // SAFETY: AVX-512 is there, BW too.
-        unsafe { _mm512_add_epi32(sums, _mm512_madd_epi16(w, _mm512_set1_epi32(bytemuck::cast(x)))) }
+        unsafe {
+            let low = _mm512_set1_epi8(15);
+            [_mm512_and_si512(bytes, low), _mm512_and_si512(_mm512_srli_epi16::<4>(bytes), low)]
+        }
+    }
+
+    #[inline(always)]
+    fn quad(x: [i8; 4]) -> __m512i {
+        // SAFETY: AVX-512 is there.
+        unsafe { _mm512_set1_epi32(bytemuck::cast(x)) }
+    }
+
+    #[inline(always)]
+    fn dot_bytes(sums: __m512i, w: __m512i, x: __m512i) -> __m512i {
+        // SAFETY: AVX-512 VNNI is there.
+        unsafe { _mm512_dpbusd_epi32(sums, w, x) }
+    }
+
+    #[inline(always)]
+    fn dot_nibbles(sums: __m512i, w: __m512i, x: __m512i) -> __m512i {
+        Self::dot_bytes(sums, w, x)
+    }
+
+    /// The factors are in the low halves of the lanes; the high ones are zero.
+    #[inline(always)]
+    fn factors(magnitudes: &[u8; LANES], signs: [u16; 2]) -> [__m512i; 2] {
+        // SAFETY: AVX-512 is there, BW and VL too; 16 bytes are read from an array of 16.
+        unsafe {
+            let wide = _mm512_cvtepu8_epi32(_mm_loadu_si128(magnitudes.as_ptr().cast()));
+            let halves = [_mm512_and_si512(wide, _mm512_set1_epi32(15)), _mm512_srli_epi32::<4>(wide)];
+            let signed = |half, signs| {
+                let negative = _mm512_mask_sub_epi32(half, signs, _mm512_setzero_si512(), half);
+                _mm512_and_si512(negative, _mm512_set1_epi32(0xffff))
+            };
+            [signed(halves[0], signs[0]), signed(halves[1], signs[1])]
+        }
+    }
+
+    #[inline(always)]
+    fn add_scaled(sums: __m512i, terms: __m512i, factors: __m512i) -> __m512i {
+        // The high half of a term, its sign, is multiplied with zero.
+        // SAFETY: AVX-512 VNNI is there.
+        unsafe { _mm512_dpwssd_epi32(sums, terms, factors) }
+    }
+
+    #[inline(always)]
+    fn scale_nibbles(w: __m512i, factors: __m512i) -> __m512i {
+        // SAFETY: AVX-512 is there, BW too.
+        unsafe {
+            let pairs = _mm512_or_si512(factors, _mm512_slli_epi32::<16>(factors));
+            let offset = _mm512_sub_epi16(_mm512_set1_epi16(128), _mm512_slli_epi16::<3>(pairs));
+            let even = _mm512_and_si512(w, _mm512_set1_epi16(255));
+            let odd = _mm512_srli_epi16::<8>(w);
+            let even = _mm512_add_epi16(_mm512_mullo_epi16(even, pairs), offset);
+            let odd = _mm512_add_epi16(_mm512_mullo_epi16(odd, pairs), offset);
+            _mm512_or_si512(even, _mm512_slli_epi16::<8>(odd))
+        }
+    }
+
+    #[inline(always)]
+    fn store_bytes(w: __m512i, line: &mut Line) {
+        // SAFETY: AVX-512 is there; 64 bytes are written to an array of 64.
+        unsafe { _mm512_storeu_si512(line.as_mut_ptr().cast(), w) }
     }
 
     #[inline(always)]

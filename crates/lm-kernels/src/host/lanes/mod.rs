@@ -20,6 +20,9 @@ pub(super) use portable::F32x16;
 /// How many lanes there are.
 pub(super) const LANES: usize = 16;
 
+/// The bytes of a cache line: four for each lane.
+pub(super) type Line = [u8; 4 * LANES];
+
 /// Sixteen floats in the registers of one instruction set. All implementations give the same bits.
 ///
 /// Only [`Isa::run`](super::cpu::Isa::run) may choose an implementation: those other than [`F32x16`] run instructions that the
@@ -27,6 +30,12 @@ pub(super) const LANES: usize = 16;
 pub(super) trait Lanes: Copy {
     /// Sixteen integers of 32 bits.
     type Ints: Copy;
+    /// Four unsigned bytes in each lane.
+    type Bytes: Copy;
+    /// Four signed bytes, the same for all lanes.
+    type Quad: Copy;
+    /// A factor from -15 to 15 in each lane.
+    type Factors: Copy;
 
     fn splat(value: f32) -> Self;
     fn load(x: &[f32; LANES]) -> Self;
@@ -39,14 +48,41 @@ pub(super) trait Lanes: Copy {
     /// `self * factor + addend`, rounded once.
     fn mul_add(self, factor: Self, addend: Self) -> Self;
 
-    fn zeros() -> Self::Ints;
-    /// Adds to each lane the dot product of its pair of `w` (entries `2 lane` and `2 lane + 1`) with `x`.
-    fn add_pairs(sums: Self::Ints, w: &[i16; 2 * LANES], x: [i16; 2]) -> Self::Ints;
+    fn splat_int(value: i32) -> Self::Ints;
     /// The integers as floats; exact below 2^24.
     fn from_ints(ints: Self::Ints) -> Self;
 
+    fn load_bytes(line: &Line) -> Self::Bytes;
+    /// The low and the high halves of the bytes.
+    fn load_nibbles(line: &Line) -> [Self::Bytes; 2];
+    fn quad(x: [i8; 4]) -> Self::Quad;
+    /// Adds to each lane the dot product of its four bytes with `x`.
+    fn dot_bytes(sums: Self::Ints, w: Self::Bytes, x: Self::Quad) -> Self::Ints;
+    /// [`Lanes::dot_bytes`] for bytes of at most 15.
+    fn dot_nibbles(sums: Self::Ints, w: Self::Bytes, x: Self::Quad) -> Self::Ints;
+    /// Two factors for each lane: the low and the high half of its byte, negative where the lane's bit is set.
+    fn factors(magnitudes: &[u8; LANES], signs: [u16; 2]) -> [Self::Factors; 2];
+    /// `sums + terms * factors`; the terms must fit into 16 bits with their sign.
+    fn add_scaled(sums: Self::Ints, terms: Self::Ints, factors: Self::Factors) -> Self::Ints;
+    /// `128 + (byte - 8) * factor` for bytes of at most 15.
+    fn scale_nibbles(w: Self::Bytes, factors: Self::Factors) -> Self::Bytes;
+    fn store_bytes(w: Self::Bytes, line: &mut Line);
+
     /// The lanes' sum, always by halves: lane i and lane i + 8, then i and i + 4, and so on.
     fn sum(self) -> f32;
+}
+
+/// Asks for the cache line that lies `ahead` bytes behind `line`, if there is memory; otherwise nothing happens.
+#[inline(always)]
+pub(super) fn prefetch(line: &Line, ahead: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a hint, which reads nothing and faults nowhere; SSE belongs to x86-64.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().wrapping_add(ahead).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (line, ahead);
 }
 
 /// The dot product of two slices of one length: element `i` is added to lane `i % 16`.

@@ -1,6 +1,6 @@
 //! Sixteen floats for any processor.
 
-use super::{LANES, Lanes, bf16_to_f32, f16_to_f32};
+use super::{LANES, Lanes, Line, bf16_to_f32, f16_to_f32};
 
 /// Sixteen floats in an array; the reference.
 #[derive(Clone, Copy)]
@@ -23,6 +23,9 @@ impl F32x16 {
 
 impl Lanes for F32x16 {
     type Ints = [i32; LANES];
+    type Bytes = Line;
+    type Quad = [i8; 4];
+    type Factors = [i32; LANES];
 
     #[inline(always)]
     fn splat(value: f32) -> Self {
@@ -71,14 +74,65 @@ impl Lanes for F32x16 {
     }
 
     #[inline(always)]
-    fn zeros() -> [i32; LANES] {
-        [0; LANES]
+    fn splat_int(value: i32) -> [i32; LANES] {
+        [value; LANES]
     }
 
     #[inline(always)]
-    fn add_pairs(sums: [i32; LANES], w: &[i16; 2 * LANES], x: [i16; 2]) -> [i32; LANES] {
-        let [first, second] = x.map(i32::from);
-        each_lane(|lane| sums[lane] + i32::from(w[2 * lane]) * first + i32::from(w[2 * lane + 1]) * second)
+    fn load_bytes(line: &Line) -> Line {
+        *line
+    }
+
+    #[inline(always)]
+    fn load_nibbles(line: &Line) -> [Line; 2] {
+        [line.map(|byte| byte & 15), line.map(|byte| byte >> 4)]
+    }
+
+    #[inline(always)]
+    fn quad(x: [i8; 4]) -> [i8; 4] {
+        x
+    }
+
+    #[inline(always)]
+    fn dot_bytes(sums: [i32; LANES], w: Line, x: [i8; 4]) -> [i32; LANES] {
+        let product = |lane: usize, i: usize| i32::from(w[4 * lane + i]) * i32::from(x[i]);
+        each_lane(|lane| sums[lane] + (0..4).map(|i| product(lane, i)).sum::<i32>())
+    }
+
+    #[inline(always)]
+    fn dot_nibbles(sums: [i32; LANES], w: Line, x: [i8; 4]) -> [i32; LANES] {
+        Self::dot_bytes(sums, w, x)
+    }
+
+    #[inline(always)]
+    fn factors(magnitudes: &[u8; LANES], signs: [u16; 2]) -> [[i32; LANES]; 2] {
+        let signed = |magnitude: u8, signs: u16, lane: usize| {
+            let magnitude = i32::from(magnitude);
+            if signs >> lane & 1 == 1 { -magnitude } else { magnitude }
+        };
+        [
+            each_lane(|lane| signed(magnitudes[lane] & 15, signs[0], lane)),
+            each_lane(|lane| signed(magnitudes[lane] >> 4, signs[1], lane)),
+        ]
+    }
+
+    #[inline(always)]
+    fn add_scaled(sums: [i32; LANES], terms: [i32; LANES], factors: [i32; LANES]) -> [i32; LANES] {
+        each_lane(|lane| sums[lane] + terms[lane] * factors[lane])
+    }
+
+    #[inline(always)]
+    fn scale_nibbles(w: Line, factors: [i32; LANES]) -> Line {
+        let mut out = w;
+        for (i, byte) in out.iter_mut().enumerate() {
+            *byte = (128 + (i32::from(*byte) - 8) * factors[i / 4]) as u8;
+        }
+        out
+    }
+
+    #[inline(always)]
+    fn store_bytes(w: Line, line: &mut Line) {
+        *line = w;
     }
 
     #[inline(always)]

@@ -1,91 +1,191 @@
-//! Activations in the form that a weight format multiplies with.
+//! The rows of a linear layer in the form that a weight format multiplies with.
+
+use std::borrow::Cow;
+use std::ops::Range;
 
 use super::super::cpu::{Isa, Kernel};
 use super::super::lanes::Lanes;
-use super::super::pack::{BLOCK, round};
+use super::super::norm::{Norm, norm_row};
+use super::super::pack::{GROUP, IntegerLayout};
 use super::super::pool::Pool;
-use super::super::split::for_each_chunk;
+use super::super::split::{SharedMatrix, for_each_chunk};
+use super::Input;
 
-/// One or more neighbouring activations of a row.
-pub(super) trait Activation: Copy + Default + Send + Sync {
-    /// How many.
-    const COLUMNS: usize;
-    /// Converts up to [`Self::COLUMNS`] of them; missing ones are zeros.
-    fn new(x: &[f32]) -> Self;
+/// Rows in a task.
+const ROWS: usize = 4;
+
+/// Rows as 8-bit integers, `x = scale · value`, with one scale for each block of columns.
+pub(super) struct QuantizedRows {
+    /// `[rows, groups * 32]`, from -127 to 127; what fills up the last group is zero.
+    values: Vec<i8>,
+    /// `[rows, blocks]`. NaN or infinite when an activation is, so that results are too.
+    scales: Vec<f32>,
+    /// `[rows, groups]`: the sum of each group's values.
+    sums: Vec<i32>,
+    groups: usize,
+    blocks: usize,
 }
 
-impl Activation for f32 {
-    const COLUMNS: usize = 1;
+impl QuantizedRows {
+    /// Quantises rows for the weights of a layout.
+    pub fn new<F: IntegerLayout>(isa: Isa, pool: &Pool, input: &Input<'_>, cols: usize) -> Self {
+        let (groups, blocks) = (cols.div_ceil(GROUP), cols.div_ceil(F::BLOCK));
+        let rows = input.rows;
+        let mut quantized = Self {
+            values: vec![0; rows * groups * GROUP],
+            scales: vec![0.0; rows * blocks],
+            sums: vec![0; rows * groups],
+            groups,
+            blocks,
+        };
+        let values = SharedMatrix::new(&mut quantized.values, groups * GROUP);
+        let scales = SharedMatrix::new(&mut quantized.scales, blocks);
+        let sums = SharedMatrix::new(&mut quantized.sums, groups);
+        let tasks = if cols == 0 { 0 } else { rows.div_ceil(ROWS) };
+        pool.run(tasks, |task| {
+            let rows = task * ROWS..((task + 1) * ROWS).min(rows);
+            isa.run(QuantizeRows {
+                x: &input.x[rows.start * cols..rows.end * cols],
+                norm: input.norm,
+                cols,
+                block: F::BLOCK,
+                // SAFETY: tasks have rows of their own.
+                values: unsafe { values.rows(rows.clone()) },
+                // SAFETY: as above.
+                scales: unsafe { scales.rows(rows.clone()) },
+                // SAFETY: as above.
+                sums: unsafe { sums.rows(rows) },
+            });
+        });
+        quantized
+    }
 
+    /// Values of a row in groups of 32, four neighbouring columns each.
     #[inline(always)]
-    fn new(x: &[f32]) -> Self {
-        x[0]
+    pub fn quads(&self, row: usize, groups: Range<usize>) -> &[[i8; 4]] {
+        let start = row * self.groups;
+        let values = &self.values[(start + groups.start) * GROUP..(start + groups.end) * GROUP];
+        values.as_chunks().0
+    }
+
+    /// The scale of a row in a block.
+    #[inline(always)]
+    pub fn scale(&self, row: usize, block: usize) -> f32 {
+        self.scales[row * self.blocks + block]
+    }
+
+    /// The sums of a row's groups.
+    #[inline(always)]
+    pub fn sums(&self, row: usize, groups: Range<usize>) -> &[i32] {
+        &self.sums[row * self.groups + groups.start..row * self.groups + groups.end]
     }
 }
 
-/// 32 activations as `scale * integer`, the integers from -127 to 127.
-#[derive(Clone, Copy, Default)]
-#[repr(C, align(4))]
-pub(super) struct QuantizedBlock {
-    /// The integers, two columns together as in [`Block`](super::super::pack::Block).
-    pub pairs: [[i16; 2]; BLOCK / 2],
-    /// NaN or infinite when an activation is, so that results are too.
-    pub scale: f32,
-}
-
-impl Activation for QuantizedBlock {
-    const COLUMNS: usize = BLOCK;
-
-    #[inline(always)]
-    fn new(x: &[f32]) -> Self {
-        let mut padded = [0.0; BLOCK];
-        padded[..x.len()].copy_from_slice(x);
-        // Without their sign, floats are ordered like their bits, and NaN is the largest.
-        let largest = padded.iter().fold(0, |largest, x| largest.max(x.abs().to_bits()));
-        let scale = f32::from_bits(largest) / 127.0;
-        // A block this small is as good as zero; its inverse would be infinite.
-        let inverse = if scale < 1e-36 { 0.0 } else { 1.0 / scale };
-        let mut pairs = [[0; 2]; BLOCK / 2];
-        for (column, x) in padded.iter().enumerate() {
-            pairs[column / 2][column % 2] = round(x * inverse) as i16;
-        }
-        Self { pairs, scale }
-    }
-}
-
-/// The `m` rows of `x` in panels of `M`: for each panel and column (or block), the panel's rows side by side. The rows that the
-/// last panel lacks are zeros.
-pub(super) fn panels<A: Activation, const M: usize>(
-    isa: Isa,
-    pool: &Pool,
-    x: &[f32],
-    m: usize,
-    cols: usize,
-) -> Vec<[A; M]> {
-    let depth = cols.div_ceil(A::COLUMNS);
-    let mut out = vec![[A::default(); M]; m.div_ceil(M) * depth];
-    for_each_chunk(pool, &mut out, depth, |panel, out| {
-        let x = &x[panel * M * cols..((panel + 1) * M).min(m) * cols];
-        isa.run(FillPanel { x, cols, out });
-    });
-    out
-}
-
-struct FillPanel<'a, A, const M: usize> {
+/// Rows that are quantised by one task.
+struct QuantizeRows<'a> {
     x: &'a [f32],
+    norm: Option<Norm<'a>>,
     cols: usize,
-    out: &'a mut [[A; M]],
+    block: usize,
+    values: &'a mut [i8],
+    scales: &'a mut [f32],
+    sums: &'a mut [i32],
 }
 
-impl<A: Activation, const M: usize> Kernel for FillPanel<'_, A, M> {
+impl Kernel for QuantizeRows<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<V: Lanes>(self) {
-        for (member, row) in self.x.chunks_exact(self.cols).enumerate() {
-            for (out, x) in self.out.iter_mut().zip(row.chunks(A::COLUMNS)) {
-                out[member] = A::new(x);
+        let (groups, blocks) = (self.cols.div_ceil(GROUP), self.cols.div_ceil(self.block));
+        let mut padded = vec![0.0; groups * GROUP];
+        for (row, x) in self.x.chunks_exact(self.cols).enumerate() {
+            match &self.norm {
+                Some(norm) => norm_row::<V>(x, norm, &mut padded[..self.cols]),
+                None => padded[..self.cols].copy_from_slice(x),
             }
+            let values = &mut self.values[row * groups * GROUP..(row + 1) * groups * GROUP];
+            let scales = &mut self.scales[row * blocks..(row + 1) * blocks];
+            let pieces = padded.chunks(self.block).zip(values.chunks_mut(self.block)).zip(scales);
+            for ((x, values), scale) in pieces {
+                *scale = quantize_block(x.as_chunks().0, values.as_chunks_mut().0);
+            }
+            let sums = &mut self.sums[row * groups..(row + 1) * groups];
+            for (sum, values) in sums.iter_mut().zip(values.as_chunks::<GROUP>().0) {
+                *sum = values.iter().map(|&value| i32::from(value)).sum();
+            }
+        }
+    }
+}
+
+/// Rounds a block and returns its scale.
+#[inline(always)]
+fn quantize_block(x: &[[f32; GROUP]], values: &mut [[i8; GROUP]]) -> f32 {
+    // Without their sign, floats are ordered like their bits, and NaN is the largest.
+    let mut largest = [0; GROUP];
+    for x in x {
+        for (largest, x) in largest.iter_mut().zip(x) {
+            *largest = x.abs().to_bits().max(*largest);
+        }
+    }
+    let scale = f32::from_bits(largest.iter().fold(0, |a, &b| a.max(b))) / 127.0;
+    // A block this small is as good as zero; its inverse would be infinite.
+    let inverse = if scale < 1e-36 { 0.0 } else { 1.0 / scale };
+    for (values, x) in values.iter_mut().zip(x) {
+        for (value, x) in values.iter_mut().zip(x) {
+            *value = round_to_byte(x * inverse);
+        }
+    }
+    scale
+}
+
+/// The nearest integer, ties to even, of a number from -127 to 127; any for others.
+#[inline(always)]
+fn round_to_byte(x: f32) -> i8 {
+    // The integer is in the lowest bits of the sum.
+    const SHIFT: f32 = 12_582_912.0; // 1.5 * 2^23: one unit in the last place is 1
+    (x + SHIFT).to_bits() as i8
+}
+
+/// Rows as floats, normed where that was asked for.
+pub(super) fn float_rows<'a>(isa: Isa, pool: &Pool, input: &Input<'a>, cols: usize) -> Cow<'a, [f32]> {
+    let Some(norm) = input.norm else { return Cow::Borrowed(input.x) };
+    let mut normed = vec![0.0; input.x.len()];
+    for_each_chunk(pool, &mut normed, ROWS * cols, |index, y| {
+        let start = index * ROWS * cols;
+        isa.run(NormRows { x: &input.x[start..start + y.len()], norm, y });
+    });
+    Cow::Owned(normed)
+}
+
+struct NormRows<'a> {
+    x: &'a [f32],
+    norm: Norm<'a>,
+    y: &'a mut [f32],
+}
+
+impl Kernel for NormRows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Lanes>(self) {
+        let width = self.norm.weight.len();
+        for (x, y) in self.x.chunks_exact(width).zip(self.y.chunks_exact_mut(width)) {
+            norm_row::<V>(x, &self.norm, y);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::pack::round;
+    use super::*;
+
+    #[test]
+    fn bytes_are_rounded_like_floats() {
+        for i in -127_000..=127_000 {
+            let x = i as f32 * 1e-3;
+            assert_eq!(f32::from(round_to_byte(x)), round(x), "{x}");
         }
     }
 }

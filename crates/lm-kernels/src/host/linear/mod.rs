@@ -1,33 +1,66 @@
-//! Linear layers: `y = x · Wᵀ`.
+//! Linear layers: `y = x · Wᵀ`, several of them over the same rows, with what stands before and after them.
 //!
-//! One inner loop serves all formats ([`TileGroup`]); a format says how one unit of 16 rows is multiplied with the
-//! activations ([`Weights`]). Each output is one chain of multiply-adds over the columns (or blocks), in order: neither the
-//! number of activation rows nor the threads nor the vector width can change its bits.
+//! The unit of work is two tiles of 16 rows of weights times some rows of activations ([`Products`]), 32 columns of a result
+//! or, in a gated layer, 16 of each half. [`integer`] and [`float`] say how a format is multiplied. Neither the number of
+//! activation rows nor the threads nor the vector width can change a bit of a result.
 
 mod activations;
+mod float;
+mod integer;
 #[cfg(test)]
 mod tests;
-mod weights;
 
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::ops::Range;
+
+use super::activation::Activation;
 use super::cpu::{Isa, Kernel};
 use super::lanes::{LANES, Lanes};
-use super::pack::{PackedMatrix, Units};
+use super::norm::Norm;
+use super::pack::{PackedMatrix, Q4, Q8, WeightFormat};
 use super::pool::Pool;
-use super::split::{Block, for_each_column_block};
-use activations::panels;
-use weights::Weights;
+use super::split::{Block, SharedMatrix};
+use activations::{QuantizedRows, float_rows};
 
-/// Activation rows that share one pass over a tile of weights. Eight sums of 16 lanes hide the latency of the multiply-add.
-const PANEL: usize = 8;
+/// Activation rows of a task: their sums stay in the second-level cache, 64 KiB.
+const ROWS: usize = 512;
 
-/// Tiles of 16 weight rows in a task: enough to pay for handing it out.
-const TILES: usize = 4;
+/// Bytes of weights of a task: enough to pay for handing it out.
+const TASK_BYTES: usize = 48 << 10;
+
+/// Columns of a pair of tiles.
+const PAIR: usize = 2 * LANES;
+
+/// The rows that linear layers read.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// `[rows, cols]`.
+    pub x: &'a [f32],
+    /// How many rows there are.
+    pub rows: usize,
+    /// Norms each row before it is multiplied; the rows themselves stay as they are.
+    pub norm: Option<Norm<'a>>,
+}
+
+/// One of the linear layers over the same rows.
+#[derive(Debug)]
+pub struct Output<'a> {
+    /// The weight, `[out, cols]`.
+    pub w: &'a PackedMatrix,
+    /// Added to each row of products: `[out]`.
+    pub bias: Option<&'a [f32]>,
+    /// Whether the result is added to `y` instead of taking its place.
+    pub add: bool,
+    /// `[rows, out]`.
+    pub y: &'a mut [f32],
+}
 
 /// Multiplies `m` rows of activations with a packed weight: `y[i, r] = Σ x[i, c] · w[r, c]`.
 ///
 /// Float weights are multiplied as they are and summed in single precision, column by column. For Q8 and Q4 the activations
-/// are rounded to 8-bit integers with one scale for each 32 columns; a block's products are summed exactly, then scaled and
-/// added block by block. A row's result has the same bits for every `m`, number of threads and [`Isa`].
+/// are rounded to 8-bit integers with one scale for each 64 or 256 columns; a block's products are summed exactly, then
+/// scaled and added block by block. A row's result has the same bits for every `m`, number of threads and [`Isa`].
 ///
 /// # Shapes
 /// - `x`: `[m, cols]`
@@ -46,94 +79,288 @@ const TILES: usize = 4;
 /// # Ok::<(), lm_kernels::Error>(())
 /// ```
 pub fn linear(pool: &Pool, w: &PackedMatrix, x: &[f32], m: usize, y: &mut [f32]) {
-    linear_on(Isa::current(), pool, w, x, m, y);
+    linears(pool, Input { x, rows: m, norm: None }, &mut [Output { w, bias: None, add: false, y }]);
 }
 
-/// [`linear`] with the code for one instruction set.
-fn linear_on(isa: Isa, pool: &Pool, w: &PackedMatrix, x: &[f32], m: usize, y: &mut [f32]) {
-    assert_eq!(x.len(), m * w.cols(), "activations are [{m}, {}]", w.cols());
-    assert_eq!(y.len(), m * w.rows(), "results are [{m}, {}]", w.rows());
-    if y.is_empty() {
-        return;
-    }
-    let layer = Layer { isa, pool, cols: w.cols(), rows: w.rows(), x, m };
-    match w.units() {
-        Units::F32(units) => layer.run(units, y),
-        Units::F16(units) => layer.run(units, y),
-        Units::Bf16(units) => layer.run(units, y),
-        Units::Q8(units) => layer.run(units, y),
-        Units::Q4(units) => layer.run(units, y),
-    }
+/// [`linear`] for several weights over the same rows, which are normed and converted once.
+///
+/// Gives the bits of [`rms_norm`](super::rms_norm), [`linear`] and additions one after another: first the bias, then
+/// what `y` held.
+///
+/// # Panics
+/// When a length does not fit.
+pub fn linears(pool: &Pool, input: Input<'_>, outputs: &mut [Output<'_>]) {
+    linears_on(Isa::current(), pool, input, outputs);
 }
 
-/// One call, but for the format of the weights.
-struct Layer<'a> {
+/// [`linears`] with the code for one instruction set.
+fn linears_on(isa: Isa, pool: &Pool, input: Input<'_>, outputs: &mut [Output<'_>]) {
+    for output in &*outputs {
+        check(&input, output.w);
+        assert_eq!(output.y.len(), input.rows * output.w.rows(), "results are [{}, {}]", input.rows, output.w.rows());
+        assert!(output.bias.is_none_or(|bias| bias.len() == output.w.rows()), "a bias for each result");
+    }
+    let rows = Rows::of(isa, pool, &input, outputs.iter().map(|output| output.w));
+    let layers: Vec<_> = outputs
+        .iter_mut()
+        .map(|output| {
+            let y = SharedMatrix::new(output.y, output.w.rows());
+            Layer { tiles: [output.w; 2], step: 2, after: After::Store { bias: output.bias, add: output.add }, y }
+        })
+        .collect();
+    run(isa, pool, &rows, input.rows, &layers);
+}
+
+/// The first half of a gated MLP: `y = activation(x · Wᵀ of the gate) · (x · Wᵀ of up)`, value by value.
+///
+/// Gives the bits of [`linears`] and the activation one after another.
+///
+/// # Shapes
+/// - `y`: `[rows, out]`, overwritten; both weights are `[out, cols]`
+///
+/// # Panics
+/// When a length does not fit, or the weights differ in shape.
+///
+/// # Source
+/// GLU Variants Improve Transformer, arXiv 2002.05202.
+pub fn gated(
+    pool: &Pool,
+    input: Input<'_>,
+    gate: &PackedMatrix,
+    up: &PackedMatrix,
+    activation: Activation,
+    y: &mut [f32],
+) {
+    gated_on(Isa::current(), pool, input, [gate, up], activation, y);
+}
+
+/// [`gated`] with the code for one instruction set.
+fn gated_on(
     isa: Isa,
-    pool: &'a Pool,
-    cols: usize,
-    rows: usize,
-    x: &'a [f32],
-    m: usize,
+    pool: &Pool,
+    input: Input<'_>,
+    weights: [&PackedMatrix; 2],
+    activation: Activation,
+    y: &mut [f32],
+) {
+    weights.iter().for_each(|w| check(&input, w));
+    let out = weights[0].rows();
+    assert_eq!(out, weights[1].rows(), "gate and up give as many results");
+    assert_eq!(y.len(), input.rows * out, "results are [{}, {out}]", input.rows);
+    let rows = Rows::of(isa, pool, &input, weights.into_iter());
+    let layer =
+        Layer { tiles: weights, step: 1, after: After::Gate(activation), y: SharedMatrix::new(y, out) };
+    run(isa, pool, &rows, input.rows, &[layer]);
+}
+
+fn check(input: &Input<'_>, w: &PackedMatrix) {
+    assert_eq!(input.x.len(), input.rows * w.cols(), "activations are [{}, {}]", input.rows, w.cols());
+    assert!(input.norm.is_none_or(|norm| norm.weight.len() == w.cols()), "a norm's weight for each column");
+}
+
+/// The rows of one call in the forms that its weights ask for.
+#[derive(Default)]
+struct Rows<'a> {
+    float: Option<Cow<'a, [f32]>>,
+    q8: Option<QuantizedRows>,
+    q4: Option<QuantizedRows>,
+}
+
+impl<'a> Rows<'a> {
+    fn of<'w>(
+        isa: Isa,
+        pool: &Pool,
+        input: &Input<'a>,
+        weights: impl Iterator<Item = &'w PackedMatrix>,
+    ) -> Self {
+        let mut rows = Self::default();
+        for w in weights {
+            match w.format() {
+                WeightFormat::Q8 => {
+                    rows.q8.get_or_insert_with(|| QuantizedRows::new::<Q8>(isa, pool, input, w.cols()));
+                }
+                WeightFormat::Q4 => {
+                    rows.q4.get_or_insert_with(|| QuantizedRows::new::<Q4>(isa, pool, input, w.cols()));
+                }
+                WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => {
+                    rows.float.get_or_insert_with(|| float_rows(isa, pool, input, w.cols()));
+                }
+            }
+        }
+        rows
+    }
+
+    fn float(&self) -> &[f32] {
+        self.float.as_deref().expect("made for the weights of the call")
+    }
+}
+
+/// One result of a call.
+struct Layer<'a> {
+    /// Where the first and the second tile of a pair come from.
+    tiles: [&'a PackedMatrix; 2],
+    /// Tiles from one pair to the next: 2 where both come from one matrix, which they then share out.
+    step: usize,
+    after: After<'a>,
+    y: SharedMatrix<'a, f32>,
+}
+
+/// What is done with the products of a pair.
+#[derive(Clone, Copy)]
+enum After<'a> {
+    /// Both tiles are columns of `y`.
+    Store { bias: Option<&'a [f32]>, add: bool },
+    /// The first gates the second.
+    Gate(Activation),
 }
 
 impl Layer<'_> {
-    fn run<W: Weights>(&self, units: &[W], y: &mut [f32]) {
-        if self.m == 1 { self.run_panels::<W, 1>(units, y) } else { self.run_panels::<W, PANEL>(units, y) }
+    /// Tiles of its result.
+    fn num_tiles(&self) -> usize {
+        self.tiles[0].rows().div_ceil(LANES)
     }
 
-    fn run_panels<W: Weights, const M: usize>(&self, units: &[W], y: &mut [f32]) {
-        let depth = self.cols.div_ceil(W::COLUMNS);
-        let x = panels::<W::Activation, M>(self.isa, self.pool, self.x, self.m, self.cols);
-        for_each_column_block(self.pool, y, self.rows, TILES * LANES, |y| {
-            let first = y.columns().start / LANES * depth;
-            let units = &units[first..first + y.columns().len().div_ceil(LANES) * depth];
-            self.isa.run(TileGroup { units, depth, x: &x, m: self.m, y });
+    fn num_pairs(&self) -> usize {
+        self.num_tiles().div_ceil(self.step)
+    }
+
+    /// Pairs that make a task.
+    fn pairs_of_task(&self) -> usize {
+        let bytes: usize = self.tiles.iter().map(|w| w.bytes()).sum();
+        (TASK_BYTES * self.num_tiles() / bytes.max(1)).clamp(1, self.num_pairs().max(1))
+    }
+}
+
+/// Shares out the pairs of all layers, and the rows in pieces.
+fn run(isa: Isa, pool: &Pool, rows: &Rows<'_>, num_rows: usize, layers: &[Layer<'_>]) {
+    let mut tasks: Vec<(&Layer<'_>, Range<usize>)> = Vec::new();
+    for layer in layers {
+        let (pairs, step) = (layer.num_pairs(), layer.pairs_of_task());
+        tasks.extend((0..pairs).step_by(step).map(|pair| (layer, pair..(pair + step).min(pairs))));
+    }
+    let pieces = num_rows.div_ceil(ROWS);
+    pool.run(tasks.len() * pieces, |index| {
+        let (layer, pairs) = &tasks[index % tasks.len()];
+        let start = index / tasks.len() * ROWS;
+        let piece = start..(start + ROWS).min(num_rows);
+        SUMS.with_borrow_mut(|sums| {
+            sums.resize(piece.len().max(sums.len()), [[0.0; LANES]; 2]);
+            let out = &mut sums[..piece.len()];
+            isa.run(Task { layer, pairs: pairs.clone(), x: rows, rows: piece, out });
         });
-    }
+    });
 }
 
-/// A few tiles of weights times all activations.
-struct TileGroup<'a, W: Weights, const M: usize> {
-    units: &'a [W],
-    /// Units of a tile.
-    depth: usize,
-    x: &'a [[W::Activation; M]],
-    m: usize,
-    y: Block<'a, f32>,
+thread_local! {
+    /// Room for the products of a pair, `[rows, 2, 16]`.
+    static SUMS: RefCell<Vec<[[f32; LANES]; 2]>> = const { RefCell::new(Vec::new()) };
 }
 
-impl<W: Weights, const M: usize> Kernel for TileGroup<'_, W, M> {
+/// Some pairs of a layer times some rows.
+struct Task<'a> {
+    layer: &'a Layer<'a>,
+    pairs: Range<usize>,
+    x: &'a Rows<'a>,
+    rows: Range<usize>,
+    out: &'a mut [[[f32; LANES]; 2]],
+}
+
+impl Kernel for Task<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<V: Lanes>(mut self) {
-        for panel in 0..self.m.div_ceil(M) {
-            let x = &self.x[panel * self.depth..(panel + 1) * self.depth];
-            for tile in 0..self.y.columns().len().div_ceil(LANES) {
-                let units = &self.units[tile * self.depth..(tile + 1) * self.depth];
-                let sums = multiply_tile::<V, W, M>(units, x);
-                for (row, sums) in (panel * M..self.m).zip(sums) {
-                    let y = &mut self.y.row(row)[tile * LANES..];
-                    match y.first_chunk_mut() {
-                        Some(y) => sums.store(y),
-                        None => {
-                            let mut all = [0.0; LANES];
-                            sums.store(&mut all);
-                            y.copy_from_slice(&all[..y.len()]);
-                        }
-                    }
-                }
+    fn run<V: Lanes>(self) {
+        let Self { layer, pairs, x, rows, out } = self;
+        let width = layer.tiles[0].rows();
+        for pair in pairs {
+            let tiles = layer.pair(pair);
+            multiply::<V>(tiles, x, rows.clone(), out);
+            let columns = pair * layer.step * LANES..((pair + 1) * layer.step * LANES).min(width);
+            // SAFETY: each task has pairs, and so columns, or rows of its own.
+            let y = unsafe { layer.y.block(rows.clone(), columns) };
+            match layer.after {
+                After::Store { bias, add } => store(y, out, bias, add),
+                After::Gate(activation) => gate::<V>(y, out, activation),
             }
         }
     }
 }
 
-/// Sixteen rows of weights times `M` rows of activations.
-#[inline(always)]
-fn multiply_tile<V: Lanes, W: Weights, const M: usize>(units: &[W], x: &[[W::Activation; M]]) -> [V; M] {
-    let mut sums = [V::splat(0.0); M];
-    for (unit, x) in units.iter().zip(x) {
-        unit.multiply(x, &mut sums);
+impl<'a> Layer<'a> {
+    /// The tiles of a pair; a last one without its second takes the first twice.
+    #[inline(always)]
+    fn pair(&self, pair: usize) -> [(&'a PackedMatrix, usize); 2] {
+        let first = pair * self.step;
+        let second = if self.step == 1 { first } else { (first + 1).min(self.num_tiles() - 1) };
+        [(self.tiles[0], first), (self.tiles[1], second)]
     }
-    sums
+}
+
+/// Multiplies the rows with a pair of tiles.
+#[inline(always)]
+fn multiply<V: Lanes>(
+    tiles: [(&PackedMatrix, usize); 2],
+    x: &Rows<'_>,
+    rows: Range<usize>,
+    out: &mut [[[f32; LANES]; 2]],
+) {
+    let [(a, _), (b, _)] = tiles;
+    if a.format() != b.format() {
+        return multiply_unlike::<V>(tiles, x, rows, out);
+    }
+    match (a.format(), &x.q8, &x.q4) {
+        (WeightFormat::Q8, Some(x), _) => integer::multiply::<V, Q8>(&tiles.map(|(w, i)| w.tile(i)), x, rows, out),
+        (WeightFormat::Q4, _, Some(x)) => integer::multiply::<V, Q4>(&tiles.map(|(w, i)| w.tile(i)), x, rows, out),
+        (WeightFormat::F32, ..) => {
+            float::multiply::<V, [f32; LANES]>(&tiles.map(|(w, i)| w.columns(i)), x.float(), rows, out);
+        }
+        (WeightFormat::F16, ..) => {
+            float::multiply::<V, super::pack::F16Unit>(&tiles.map(|(w, i)| w.columns(i)), x.float(), rows, out);
+        }
+        (WeightFormat::Bf16, ..) => {
+            float::multiply::<V, super::pack::Bf16Unit>(&tiles.map(|(w, i)| w.columns(i)), x.float(), rows, out);
+        }
+        (WeightFormat::Q8 | WeightFormat::Q4, ..) => unreachable!("rows are made for the weights of the call"),
+    }
+}
+
+/// A gate and an up weight of unlike formats, one after the other.
+#[cold]
+fn multiply_unlike<V: Lanes>(
+    tiles: [(&PackedMatrix, usize); 2],
+    x: &Rows<'_>,
+    rows: Range<usize>,
+    out: &mut [[[f32; LANES]; 2]],
+) {
+    let mut second = vec![[[0.0; LANES]; 2]; out.len()];
+    multiply::<V>([tiles[0]; 2], x, rows.clone(), out);
+    multiply::<V>([tiles[1]; 2], x, rows, &mut second);
+    for (out, second) in out.iter_mut().zip(second) {
+        out[1] = second[1];
+    }
+}
+
+/// Writes the products of a pair to their columns of `y`.
+#[inline(always)]
+fn store(mut y: Block<'_, f32>, products: &[[[f32; LANES]; 2]], bias: Option<&[f32]>, add: bool) {
+    let columns = y.columns();
+    let bias = bias.map(|bias| &bias[columns]);
+    for (row, products) in products.iter().enumerate() {
+        let y = y.row(row);
+        let products: &[f32; PAIR] = bytemuck::cast_ref(products);
+        for (column, (y, product)) in y.iter_mut().zip(products).enumerate() {
+            let product = bias.map_or(*product, |bias| product + bias[column]);
+            *y = if add { *y + product } else { product };
+        }
+    }
+}
+
+/// Writes the gated products of a pair to their columns of `y`.
+#[inline(always)]
+fn gate<V: Lanes>(mut y: Block<'_, f32>, products: &[[[f32; LANES]; 2]], activation: Activation) {
+    for (row, [gate, up]) in products.iter().enumerate() {
+        for ((y, gate), up) in y.row(row).iter_mut().zip(gate).zip(up) {
+            *y = activation.apply(*gate) * up;
+        }
+    }
 }

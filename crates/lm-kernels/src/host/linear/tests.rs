@@ -8,7 +8,7 @@ const FORMATS: [WeightFormat; 5] =
     [WeightFormat::F32, WeightFormat::F16, WeightFormat::Bf16, WeightFormat::Q8, WeightFormat::Q4];
 
 /// rows, cols, m: whole tiles and blocks, and ends of every kind.
-const SHAPES: [(usize, usize, usize); 9] = [
+const SHAPES: [(usize, usize, usize); 13] = [
     (1, 1, 1),
     (16, 32, 1),
     (64, 64, 8),
@@ -18,6 +18,10 @@ const SHAPES: [(usize, usize, usize); 9] = [
     (5, 31, 2),
     (48, 200, 16),
     (65, 256, 1),
+    (33, 600, 5),
+    (40, 1100, 21),
+    (32, 512, 40),
+    (16, 800, 7),
 ];
 
 fn case(
@@ -34,7 +38,8 @@ fn case(
 
 fn run(isa: Isa, threads: usize, w: &PackedMatrix, x: &[f32], m: usize) -> Vec<f32> {
     let mut y = vec![f32::NAN; m * w.rows()];
-    linear_on(isa, &Pool::new(threads), w, x, m, &mut y);
+    let input = Input { x, rows: m, norm: None };
+    linears_on(isa, &Pool::new(threads), input, &mut [Output { w, bias: None, add: false, y: &mut y }]);
     y
 }
 
@@ -46,14 +51,18 @@ fn expected(w: &PackedMatrix, x: &[f32], row: usize) -> (f64, f64) {
     let sum = x.iter().zip(&weights).map(product).sum();
     let magnitude: f64 = x.iter().zip(&weights).map(product).map(f64::abs).sum();
     let rounding = magnitude * w.cols() as f64 * f64::from(f32::EPSILON);
-    let quantized = matches!(w.format(), WeightFormat::Q8 | WeightFormat::Q4);
+    let block = match w.format() {
+        WeightFormat::Q8 => 64,
+        WeightFormat::Q4 => 256,
+        _ => return (sum, 1.01 * rounding),
+    };
     let of_activations = |(x, w): (&[f32], &[f32])| {
         let largest = x.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
         let weights: f64 = w.iter().map(|w| f64::from(w.abs())).sum();
         weights * f64::from(largest) / 254.0
     };
-    let blocks = x.chunks(32).zip(weights.chunks(32));
-    (sum, 1.01 * rounding + 1.001 * blocks.map(of_activations).sum::<f64>() * f64::from(u8::from(quantized)))
+    let blocks = x.chunks(block).zip(weights.chunks(block));
+    (sum, 1.01 * rounding + 1.001 * blocks.map(of_activations).sum::<f64>())
 }
 
 #[test]
@@ -105,6 +114,52 @@ fn an_activation_that_is_no_number_shows_in_its_row_only() {
             let y = run(Isa::current(), 1, &w, &x, 3);
             assert!(y[20..40].iter().all(|y| !y.is_finite()), "{format}: {bad} is lost");
             assert!(y[..20].iter().chain(&y[40..]).all(|y| y.is_finite()), "{format}: {bad} spreads");
+        }
+    }
+}
+
+/// What the fused functions are made of, one after another.
+fn one_by_one(w: &PackedMatrix, x: &[f32], norm: Option<Norm<'_>>, bias: &[f32], before: &[f32]) -> Vec<f32> {
+    let (pool, mut normed) = (Pool::new(1), x.to_vec());
+    if let Some(Norm { weight, eps }) = norm {
+        crate::host::rms_norm(&pool, x, weight, eps, &mut normed);
+    }
+    let mut y = vec![0.0; before.len()];
+    linear(&pool, w, &normed, x.len() / w.cols(), &mut y);
+    let biased = y.iter().zip(bias.iter().cycle()).map(|(y, bias)| y + bias);
+    before.iter().zip(biased).map(|(before, y)| before + y).collect()
+}
+
+#[test]
+fn fused_layers_give_the_bits_of_their_parts() {
+    let mut random = Random(4);
+    for (m, cols) in [(1, 64), (5, 300), (19, 600)] {
+        let norm_weight = random.normal(cols);
+        let norm = Some(Norm { weight: &norm_weight, eps: 1e-6 });
+        for formats in [[WeightFormat::Q4, WeightFormat::Q8], [WeightFormat::Q4; 2], [WeightFormat::Bf16; 2]] {
+            let (w_a, x) = case(&mut random, formats[0], 50, cols, m);
+            let (w_b, _) = case(&mut random, formats[1], 50, cols, m);
+            let (bias, before) = (random.normal(50), random.normal(m * 50));
+            let input = Input { x: &x, rows: m, norm };
+            for &isa in Isa::supported() {
+                let (mut a, mut b) = (before.clone(), before.clone());
+                let mut outputs = [
+                    Output { w: &w_a, bias: Some(&bias), add: true, y: &mut a },
+                    Output { w: &w_b, bias: None, add: false, y: &mut b },
+                ];
+                linears_on(isa, &Pool::new(2), input, &mut outputs);
+                assert_eq!(bits(&a), bits(&one_by_one(&w_a, &x, norm, &bias, &before)), "{formats:?} with {isa}");
+                let zeros = vec![0.0; m * 50];
+                let plain = one_by_one(&w_b, &x, norm, &[0.0], &zeros);
+                assert_eq!(b, plain, "{formats:?} with {isa}");
+                let (gate, up) = (one_by_one(&w_a, &x, norm, &[0.0], &zeros), plain);
+                for activation in [Activation::Silu, Activation::GeluTanh] {
+                    let mut y = vec![f32::NAN; m * 50];
+                    gated_on(isa, &Pool::new(3), input, [&w_a, &w_b], activation, &mut y);
+                    let expected: Vec<f32> = gate.iter().zip(&up).map(|(g, u)| activation.apply(*g) * u).collect();
+                    assert_eq!(y, expected, "{formats:?} with {isa}");
+                }
+            }
         }
     }
 }

@@ -11,6 +11,15 @@ use super::split::for_each_chunk;
 /// Rows in a task.
 const ROWS: usize = 16;
 
+/// A root-mean-square norm, to be done in front of something else.
+#[derive(Clone, Copy, Debug)]
+pub struct Norm<'a> {
+    /// What each column is multiplied with; as long as a row.
+    pub weight: &'a [f32],
+    /// What is added to the mean of the squares.
+    pub eps: f32,
+}
+
 /// Divides each row by its root mean square and multiplies it with `weight`:
 /// `y = x / sqrt(mean(x²) + eps) · weight`.
 ///
@@ -41,14 +50,13 @@ fn rms_norm_on(isa: Isa, pool: &Pool, x: &[f32], weight: &[f32], eps: f32, y: &m
     assert_eq!(x.len(), y.len(), "as many results as inputs");
     for_each_chunk(pool, y, ROWS * width, |index, y| {
         let start = index * ROWS * width;
-        isa.run(Rows { x: &x[start..start + y.len()], weight, eps, y });
+        isa.run(Rows { x: &x[start..start + y.len()], norm: Norm { weight, eps }, y });
     });
 }
 
 struct Rows<'a> {
     x: &'a [f32],
-    weight: &'a [f32],
-    eps: f32,
+    norm: Norm<'a>,
     y: &'a mut [f32],
 }
 
@@ -57,12 +65,18 @@ impl Kernel for Rows<'_> {
 
     #[inline(always)]
     fn run<V: Lanes>(self) {
-        let width = self.weight.len();
+        let width = self.norm.weight.len();
         for (x, y) in self.x.chunks_exact(width).zip(self.y.chunks_exact_mut(width)) {
-            let scale = 1.0 / (dot::<V>(x, x) / width as f32 + self.eps).sqrt();
-            for ((x, weight), y) in x.iter().zip(self.weight).zip(y) {
-                *y = x * scale * weight;
-            }
+            norm_row::<V>(x, &self.norm, y);
         }
+    }
+}
+
+/// Norms one row.
+#[inline(always)]
+pub(super) fn norm_row<V: Lanes>(x: &[f32], norm: &Norm<'_>, y: &mut [f32]) {
+    let scale = 1.0 / (dot::<V>(x, x) / x.len() as f32 + norm.eps).sqrt();
+    for ((x, weight), y) in x.iter().zip(norm.weight).zip(y) {
+        *y = x * scale * weight;
     }
 }

@@ -1,7 +1,10 @@
 //! Weights in the one form that the CPU path reads.
 
-mod block;
 mod buffer;
+mod integer;
+mod q4;
+mod q8;
+mod quantize;
 mod source;
 mod stored;
 #[cfg(test)]
@@ -19,8 +22,14 @@ use super::pool::Pool;
 use super::split::for_each_chunk;
 use crate::{Error, Result};
 
-pub(super) use block::{BLOCK, Block, Q4Block, Q8Block, round};
 use buffer::Buffer;
+pub(super) use integer::{GROUP, IntegerLayout, Tile};
+use integer::{tile_bytes, tile_mut};
+pub(super) use q4::Q4;
+pub(super) use q8::Q8;
+use quantize::Quantize;
+#[cfg(test)]
+pub(super) use quantize::round;
 pub use source::{FloatDtype, Source};
 pub use stored::{StoredBytes, StoredMatrix};
 
@@ -33,22 +42,21 @@ pub enum WeightFormat {
     F16,
     /// The upper half of a single.
     Bf16,
-    /// 8-bit integers with an `f16` scale for each 32 columns of a row: 8.5 bits a weight.
+    /// 8-bit integers with an `f16` scale for each 64 columns of a row: 8.25 bits a weight.
     Q8,
-    /// 4-bit integers with an `f16` scale for each 32 columns of a row: 4.5 bits a weight.
+    /// 4-bit integers with an integer scale for each 32 columns of a row and an `f16` one for each 256: 4.22 bits a weight.
     Q4,
 }
 
 impl WeightFormat {
     /// Bytes of the packed columns of one tile of rows.
     fn tile_bytes(self, cols: usize) -> Option<usize> {
-        let (units, unit) = match self {
-            WeightFormat::F32 => (cols, size_of::<[f32; LANES]>()),
-            WeightFormat::F16 | WeightFormat::Bf16 => (cols, size_of::<[u16; LANES]>()),
-            WeightFormat::Q8 => (cols.div_ceil(BLOCK), size_of::<Q8Block>()),
-            WeightFormat::Q4 => (cols.div_ceil(BLOCK), size_of::<Q4Block>()),
-        };
-        units.checked_mul(unit)
+        match self {
+            WeightFormat::F32 => cols.checked_mul(size_of::<[f32; LANES]>()),
+            WeightFormat::F16 | WeightFormat::Bf16 => cols.checked_mul(size_of::<[u16; LANES]>()),
+            WeightFormat::Q8 => tile_bytes::<Q8>(cols),
+            WeightFormat::Q4 => tile_bytes::<Q4>(cols),
+        }
     }
 }
 
@@ -104,15 +112,6 @@ pub struct PackedMatrix {
     rows: usize,
     cols: usize,
     buffer: Buffer,
-}
-
-/// The tiles of a matrix, one after another, as units of 16 rows: a column each, or a block.
-pub(super) enum Units<'a> {
-    F32(&'a [[f32; LANES]]),
-    F16(&'a [F16Unit]),
-    Bf16(&'a [Bf16Unit]),
-    Q8(&'a [Q8Block]),
-    Q4(&'a [Q4Block]),
 }
 
 /// A column of halves, as bits.
@@ -197,14 +196,12 @@ impl PackedMatrix {
         assert!(row < self.rows, "row {row} of {}", self.rows);
         assert_eq!(out.len(), self.cols, "a row has {} columns", self.cols);
         let (tile, lane) = (row / LANES, row % LANES);
-        match self.units() {
-            Units::F32(units) => fill(out, tile_of(units, tile, self.cols), |unit| unit[lane]),
-            Units::F16(units) => fill(out, tile_of(units, tile, self.cols), |unit| f16_to_f32(unit.0[lane])),
-            Units::Bf16(units) => {
-                fill(out, tile_of(units, tile, self.cols), |unit| bf16_to_f32(unit.0[lane]))
-            }
-            Units::Q8(units) => fill_blocks(out, tile_of(units, tile, self.cols.div_ceil(BLOCK)), lane),
-            Units::Q4(units) => fill_blocks(out, tile_of(units, tile, self.cols.div_ceil(BLOCK)), lane),
+        match self.format {
+            WeightFormat::Q8 => self.tile::<Q8>(tile).read_row(lane, out),
+            WeightFormat::Q4 => self.tile::<Q4>(tile).read_row(lane, out),
+            WeightFormat::F32 => fill(out, self.columns(tile), |unit: &[f32; LANES]| unit[lane]),
+            WeightFormat::F16 => fill(out, self.columns(tile), |unit: &F16Unit| f16_to_f32(unit.0[lane])),
+            WeightFormat::Bf16 => fill(out, self.columns(tile), |unit: &Bf16Unit| bf16_to_f32(unit.0[lane])),
         }
     }
 
@@ -213,25 +210,26 @@ impl PackedMatrix {
     ///
     /// # Panics
     /// When the format is none of Q8 and Q4, or there is no such block.
-    pub(crate) fn block(&self, row: usize, block: usize) -> (f32, [i8; BLOCK]) {
+    #[cfg(feature = "burn")]
+    pub(crate) fn block(&self, row: usize, block: usize) -> (f32, [i8; GROUP]) {
         let (tile, lane) = (row / LANES, row % LANES);
-        let blocks = self.cols.div_ceil(BLOCK);
-        match self.units() {
-            Units::Q8(units) => read_block(&tile_of(units, tile, blocks)[block], lane),
-            Units::Q4(units) => read_block(&tile_of(units, tile, blocks)[block], lane),
-            Units::F32(_) | Units::F16(_) | Units::Bf16(_) => panic!("{} has no blocks", self.format),
+        match self.format {
+            WeightFormat::Q8 => self.tile::<Q8>(tile).group(lane, block),
+            WeightFormat::Q4 => self.tile::<Q4>(tile).group(lane, block),
+            WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => panic!("{} has no blocks", self.format),
         }
     }
 
-    pub(super) fn units(&self) -> Units<'_> {
-        let bytes = self.buffer.bytes();
-        match self.format {
-            WeightFormat::F32 => Units::F32(bytemuck::cast_slice(bytes)),
-            WeightFormat::F16 => Units::F16(bytemuck::cast_slice(bytes)),
-            WeightFormat::Bf16 => Units::Bf16(bytemuck::cast_slice(bytes)),
-            WeightFormat::Q8 => Units::Q8(bytemuck::cast_slice(bytes)),
-            WeightFormat::Q4 => Units::Q4(bytemuck::cast_slice(bytes)),
-        }
+    /// Sixteen rows of a matrix in an integer format, which must be `F`.
+    #[inline(always)]
+    pub(super) fn tile<F: IntegerLayout>(&self, index: usize) -> Tile<'_, F> {
+        Tile::of(self.buffer.bytes(), index, self.cols)
+    }
+
+    /// The columns of sixteen rows of a matrix in a float format, whose unit must be `U`.
+    #[inline(always)]
+    pub(super) fn columns<U: bytemuck::Pod>(&self, tile: usize) -> &[U] {
+        &bytemuck::cast_slice(self.buffer.bytes())[tile * self.cols..(tile + 1) * self.cols]
     }
 }
 
@@ -241,29 +239,29 @@ impl fmt::Debug for PackedMatrix {
     }
 }
 
-fn tile_of<U>(units: &[U], tile: usize, units_per_tile: usize) -> &[U] {
-    &units[tile * units_per_tile..(tile + 1) * units_per_tile]
-}
-
 fn fill<U>(out: &mut [f32], units: &[U], read: impl Fn(&U) -> f32) {
     for (out, unit) in out.iter_mut().zip(units) {
         *out = read(unit);
     }
 }
 
-fn fill_blocks<B: Block>(out: &mut [f32], blocks: &[B], lane: usize) {
-    for (out, block) in out.chunks_mut(BLOCK).zip(blocks) {
-        let (quants, scale) = (block.quants(), f16_to_f32(block.scales()[lane]));
-        for (column, out) in out.iter_mut().enumerate() {
-            *out = scale * f32::from(quants[column / 2][2 * lane + column % 2]);
+impl<F: IntegerLayout> Tile<'_, F> {
+    /// Scale and integers of a group of a row.
+    fn group(&self, lane: usize, group: usize) -> (f32, [i8; GROUP]) {
+        let scales = F::halves(&self.scales[group * GROUP / F::BLOCK]);
+        let scale = f16_to_f32(scales[lane]) * f32::from(F::group_scale(self, lane, group));
+        (scale, std::array::from_fn(|column| F::quant(self, lane, group, column)))
+    }
+
+    /// The row as floats.
+    fn read_row(&self, lane: usize, out: &mut [f32]) {
+        for (group, out) in out.chunks_mut(GROUP).enumerate() {
+            let (scale, quants) = self.group(lane, group);
+            for (out, quant) in out.iter_mut().zip(quants) {
+                *out = scale * f32::from(quant);
+            }
         }
     }
-}
-
-fn read_block<B: Block>(block: &B, lane: usize) -> (f32, [i8; BLOCK]) {
-    let quants = block.quants();
-    let quant = |column: usize| quants[column / 2][2 * lane + column % 2] as i8;
-    (f16_to_f32(block.scales()[lane]), std::array::from_fn(quant))
 }
 
 /// A value that the format cannot hold.
@@ -297,8 +295,8 @@ impl Kernel for PackTile<'_> {
                 |x, out: &mut [u16; LANES]| *out = x.0.map(|x| bf16::from_f32(x).to_bits()),
                 |x| bf16::from_f32(x).is_finite(),
             ),
-            WeightFormat::Q8 => self.blocks::<Q8Block>(),
-            WeightFormat::Q4 => self.blocks::<Q4Block>(),
+            WeightFormat::Q8 => self.blocks::<Q8>(),
+            WeightFormat::Q4 => self.blocks::<Q4>(),
         }
     }
 }
@@ -312,9 +310,9 @@ impl PackTile<'_> {
         fits: impl Fn(f32) -> bool,
     ) -> std::result::Result<(), Unfit> {
         let units: &mut [U] = bytemuck::cast_slice_mut(self.out);
-        for (index, units) in units.chunks_mut(BLOCK).enumerate() {
-            let columns = gather(self.source, self.rows, self.cols, self.first_row, index * BLOCK);
-            find_unfit(&columns, self.first_row, index * BLOCK, |x| !x.is_finite() || fits(x))?;
+        for (index, units) in units.chunks_mut(GROUP).enumerate() {
+            let columns = gather(self.source, self.rows, self.cols, self.first_row, index * GROUP);
+            find_unfit(&columns, self.first_row, index * GROUP, |x| !x.is_finite() || fits(x))?;
             for (column, unit) in columns.iter().zip(units) {
                 convert(column, unit);
             }
@@ -323,20 +321,27 @@ impl PackTile<'_> {
     }
 
     #[inline(always)]
-    fn blocks<B: Block>(self) -> std::result::Result<(), Unfit> {
-        let blocks: &mut [B] = bytemuck::cast_slice_mut(self.out);
-        for (index, block) in blocks.iter_mut().enumerate() {
-            let columns = gather(self.source, self.rows, self.cols, self.first_row, index * BLOCK);
-            find_unfit(&columns, self.first_row, index * BLOCK, f32::is_finite)?;
-            let (quants, scales) = B::quantize(&columns);
-            let infinite = scales.map(|scale| scale & 0x7c00 == 0x7c00);
-            if let Some(lane) = infinite.iter().position(|&infinite| infinite) {
-                let largest = |x: &F32x16, y: &F32x16| x.0[lane].abs().total_cmp(&y.0[lane].abs());
-                let (col, x) =
-                    (0..BLOCK).zip(&columns).max_by(|x, y| largest(x.1, y.1)).unwrap_or((0, &columns[0]));
-                return Err(Unfit { row: self.first_row + lane, col: index * BLOCK + col, value: x.0[lane] });
+    fn blocks<F: Quantize>(self) -> std::result::Result<(), Unfit> {
+        let groups = F::BLOCK / GROUP;
+        let (scales, lines) = tile_mut::<F>(self.out, self.cols);
+        let lines = lines.chunks_mut(groups * F::GROUP_LINES);
+        let mut columns = vec![F32x16::ZERO; F::BLOCK];
+        for (index, (scales, lines)) in scales.iter_mut().zip(lines).enumerate() {
+            let first = index * F::BLOCK;
+            let columns = &mut columns[..lines.len() / F::GROUP_LINES * GROUP];
+            for (group, columns) in columns.as_chunks_mut::<GROUP>().0.iter_mut().enumerate() {
+                *columns = gather(self.source, self.rows, self.cols, self.first_row, first + group * GROUP);
             }
-            *block = B::new(&quants, scales);
+            find_unfit(columns, self.first_row, first, f32::is_finite)?;
+            F::quantize(columns, scales, lines);
+            let infinite = F::halves(scales).map(|scale| scale & 0x7c00 == 0x7c00);
+            if let Some(lane) = infinite.iter().position(|&infinite| infinite) {
+                let largest = |x: &(usize, &F32x16), y: &(usize, &F32x16)| {
+                    x.1.0[lane].abs().total_cmp(&y.1.0[lane].abs())
+                };
+                let (col, x) = columns.iter().enumerate().max_by(largest).unwrap_or((0, &F32x16::ZERO));
+                return Err(Unfit { row: self.first_row + lane, col: first + col, value: x.0[lane] });
+            }
         }
         Ok(())
     }
@@ -350,11 +355,11 @@ fn gather(
     cols: usize,
     first_row: usize,
     first_col: usize,
-) -> [F32x16; BLOCK] {
-    let mut out = [F32x16::ZERO; BLOCK];
-    let width = BLOCK.min(cols - first_col);
+) -> [F32x16; GROUP] {
+    let mut out = [F32x16::ZERO; GROUP];
+    let width = GROUP.min(cols - first_col);
     for lane in 0..LANES.min(rows - first_row) {
-        let mut row = [0.0; BLOCK];
+        let mut row = [0.0; GROUP];
         source.read((first_row + lane) * cols + first_col, &mut row[..width]);
         for (column, value) in out.iter_mut().zip(row) {
             column.0[lane] = value;
@@ -366,7 +371,7 @@ fn gather(
 /// The first value, row by row, that does not pass.
 #[inline(always)]
 fn find_unfit(
-    columns: &[F32x16; BLOCK],
+    columns: &[F32x16],
     first_row: usize,
     first_col: usize,
     fits: impl Fn(f32) -> bool,

@@ -4,16 +4,18 @@ use std::sync::{Mutex, PoisonError};
 
 use half::f16;
 
-use super::block::Quants;
+use super::q4::MAX_SCALE;
 use super::{
-    BLOCK, Block, Buffer, LANES, PackedMatrix, Pool, Q4Block, Q8Block, Unfit, WeightFormat, for_each_chunk,
+    Buffer, GROUP, IntegerLayout, LANES, PackedMatrix, Pool, Q4, Q8, Tile, Unfit, WeightFormat, for_each_chunk,
+    tile_mut,
 };
+use crate::host::lanes::Line;
 use crate::{Error, Result};
 
 /// A quantised weight `[rows, cols]` in the form for files, borrowed from wherever it is.
 ///
-/// The rows follow one another, each cut in blocks of 32 columns; what the last block lacks is zero. A weight is its
-/// quant times its block's scale.
+/// The rows follow one another, each cut in groups of 32 columns and blocks of 64 (Q8) or 256 (Q4); what the last group
+/// lacks is zero. A weight is its quant times its block's scale, in Q4 times its group's factor as well.
 #[derive(Clone, Copy, Debug)]
 pub struct StoredMatrix<'a> {
     /// Q8 or Q4.
@@ -22,10 +24,11 @@ pub struct StoredMatrix<'a> {
     pub rows: usize,
     /// Inputs.
     pub cols: usize,
-    /// `[rows, blocks, block_bytes]`. Q8: 32 signed bytes, -127 to 127. Q4: 16 bytes, byte `j` with column `j` in its low and
+    /// `[rows, groups, bytes]`. Q8: 32 signed bytes, -127 to 127. Q4: 16 bytes, byte `j` with column `j` in its low and
     /// column `j + 16` in its high half, each plus 8.
     pub quants: &'a [u8],
-    /// `[rows, blocks]`, little-endian `f16`.
+    /// `[rows, blocks, bytes]`: a little-endian `f16`; in Q4 then 8 signed bytes, -15 to 15, the factors of the block's groups
+    /// (0 where it has fewer).
     pub scales: &'a [u8],
 }
 
@@ -38,12 +41,98 @@ pub struct StoredBytes {
     pub scales: Vec<u8>,
 }
 
+/// How a quantised format lies in a file.
+trait StoredLayout: IntegerLayout {
+    /// Bytes of a group's quants.
+    const GROUP_BYTES: usize;
+    /// Bytes of a block's scales.
+    const SCALE_BYTES: usize;
+    /// The quants of a group, by column.
+    fn decode(bytes: &[u8]) -> [i8; GROUP];
+    /// The inverse of `decode`.
+    fn encode(quants: [i8; GROUP], out: &mut Vec<u8>);
+    /// Sets the scale of a row in a block and the factors in `bytes`; a factor out of range is refused.
+    fn set_scales(scales: &mut Self::Scales, lane: usize, bytes: &[u8]) -> std::result::Result<(), i8>;
+    /// Writes the scale of a row in a block and its factors.
+    fn scale_bytes(tile: &Tile<'_, Self>, lane: usize, block: usize, out: &mut Vec<u8>);
+    /// Writes a column of one row to a group whose lines are zeros.
+    fn set_quant(lines: &mut [Line], lane: usize, column: usize, quant: i8);
+}
+
+impl StoredLayout for Q8 {
+    const GROUP_BYTES: usize = GROUP;
+    const SCALE_BYTES: usize = 2;
+
+    fn decode(bytes: &[u8]) -> [i8; GROUP] {
+        std::array::from_fn(|column| bytes[column] as i8)
+    }
+
+    fn encode(quants: [i8; GROUP], out: &mut Vec<u8>) {
+        out.extend(quants.map(|quant| quant as u8));
+    }
+
+    fn set_scales(scales: &mut [u16; LANES], lane: usize, bytes: &[u8]) -> std::result::Result<(), i8> {
+        scales[lane] = u16::from_le_bytes([bytes[0], bytes[1]]);
+        Ok(())
+    }
+
+    fn scale_bytes(tile: &Tile<'_, Self>, lane: usize, block: usize, out: &mut Vec<u8>) {
+        out.extend(tile.scales[block][lane].to_le_bytes());
+    }
+
+    fn set_quant(lines: &mut [Line], lane: usize, column: usize, quant: i8) {
+        lines[column / 4][4 * lane + column % 4] = quant as u8 ^ 0x80;
+    }
+}
+
+impl StoredLayout for Q4 {
+    const GROUP_BYTES: usize = GROUP / 2;
+    const SCALE_BYTES: usize = 2 + Self::BLOCK / GROUP;
+
+    fn decode(bytes: &[u8]) -> [i8; GROUP] {
+        let half = GROUP / 2;
+        let nibble = |column: usize| if column < half { bytes[column] & 15 } else { bytes[column - half] >> 4 };
+        std::array::from_fn(|column| nibble(column) as i8 - 8)
+    }
+
+    fn encode(quants: [i8; GROUP], out: &mut Vec<u8>) {
+        let nibble = |column: usize| (quants[column] + 8) as u8;
+        out.extend((0..GROUP / 2).map(|column| nibble(column) | nibble(column + GROUP / 2) << 4));
+    }
+
+    fn set_scales(scales: &mut Self::Scales, lane: usize, bytes: &[u8]) -> std::result::Result<(), i8> {
+        scales.halves[lane] = u16::from_le_bytes([bytes[0], bytes[1]]);
+        for (group, &factor) in bytes[2..].iter().enumerate() {
+            let factor = factor as i8;
+            if factor.unsigned_abs() > MAX_SCALE.unsigned_abs() {
+                return Err(factor);
+            }
+            scales.set_factor(lane, group, factor);
+        }
+        Ok(())
+    }
+
+    fn scale_bytes(tile: &Tile<'_, Self>, lane: usize, block: usize, out: &mut Vec<u8>) {
+        let scales = &tile.scales[block];
+        out.extend(scales.halves[lane].to_le_bytes());
+        out.extend((0..Self::BLOCK / GROUP).map(|group| scales.factor(lane, group) as u8));
+    }
+
+    fn set_quant(lines: &mut [Line], lane: usize, column: usize, quant: i8) {
+        let (half, column) = (column / (GROUP / 2), column % (GROUP / 2));
+        lines[column / 4][4 * lane + column % 4] |= ((quant + 8) as u8) << (4 * half);
+    }
+}
+
 impl WeightFormat {
-    /// Bytes of a block of 32 quants in a file: 32 for Q8, 16 for Q4; `None` for the float formats.
-    pub fn stored_block_bytes(self) -> Option<usize> {
+    /// Bytes of a row of `cols` columns in a file: of its quants and of its scales; `None` for the float formats.
+    pub fn stored_row_bytes(self, cols: usize) -> Option<[usize; 2]> {
+        fn row_bytes<F: StoredLayout>(cols: usize) -> [usize; 2] {
+            [cols.div_ceil(GROUP) * F::GROUP_BYTES, cols.div_ceil(F::BLOCK) * F::SCALE_BYTES]
+        }
         match self {
-            WeightFormat::Q8 => Some(BLOCK),
-            WeightFormat::Q4 => Some(BLOCK / 2),
+            WeightFormat::Q8 => Some(row_bytes::<Q8>(cols)),
+            WeightFormat::Q4 => Some(row_bytes::<Q4>(cols)),
             WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => None,
         }
     }
@@ -53,33 +142,30 @@ impl PackedMatrix {
     /// Packs a weight that was quantised before; the values are taken over bit by bit.
     ///
     /// # Errors
-    /// - [`Error::SourceLength`] when `quants` or `scales` have not as many elements as the shape asks for
-    /// - [`Error::NotRepresentable`] names the first scale that is not finite, or a quant of -128
+    /// - [`Error::SourceLength`] when `quants` or `scales` have not as many bytes as the shape asks for
+    /// - [`Error::NotRepresentable`] names the first scale that is not finite, factor beyond 15, or quant of -128
     /// - [`Error::ShapeOverflow`], [`Error::OutOfMemory`] when there is no room
     ///
     /// # Panics
     /// When the format is a float format.
     pub fn from_stored(stored: StoredMatrix<'_>) -> Result<Self> {
         let StoredMatrix { format, rows, cols, quants, scales } = stored;
-        let block_bytes = format.stored_block_bytes().expect("only Q8 and Q4 are stored in blocks");
         let overflow = || Error::ShapeOverflow { shape: vec![rows, cols] };
-        let blocks = rows.checked_mul(cols.div_ceil(BLOCK)).ok_or_else(overflow)?;
-        for (expected, got) in
-            [(blocks.checked_mul(block_bytes), quants.len()), (blocks.checked_mul(2), scales.len())]
-        {
-            let expected = expected.ok_or_else(overflow)?;
+        let tile_bytes = format.tile_bytes(cols).ok_or_else(overflow)?;
+        let row_bytes = format.stored_row_bytes(cols).expect("only Q8 and Q4 are stored in blocks");
+        for (row_bytes, got) in row_bytes.into_iter().zip([quants.len(), scales.len()]) {
+            let expected = rows.checked_mul(row_bytes).ok_or_else(overflow)?;
             if expected != got {
                 return Err(Error::SourceLength { rows, cols, expected, got });
             }
         }
-        let tile_bytes = format.tile_bytes(cols).ok_or_else(overflow)?;
         let bytes = tile_bytes.checked_mul(rows.div_ceil(LANES)).ok_or_else(overflow)?;
         let mut buffer = Buffer::zeroed(bytes)?;
         let first_bad: Mutex<Option<Unfit>> = Mutex::new(None);
         for_each_chunk(Pool::global(), buffer.bytes_mut(), tile_bytes, |tile, out| {
             let read = match format {
-                WeightFormat::Q8 => stored.read_tile::<Q8Block>(tile * LANES, out, signed_bytes),
-                _ => stored.read_tile::<Q4Block>(tile * LANES, out, nibbles),
+                WeightFormat::Q8 => stored.read_tile::<Q8>(tile * LANES, out),
+                _ => stored.read_tile::<Q4>(tile * LANES, out),
             };
             if let Err(bad) = read {
                 let mut first = first_bad.lock().unwrap_or_else(PoisonError::into_inner);
@@ -96,75 +182,65 @@ impl PackedMatrix {
 
     /// The weight in the form for files; `None` for the float formats, which files hold as they are.
     pub fn to_stored(&self) -> Option<StoredBytes> {
-        let block_bytes = self.format.stored_block_bytes()?;
-        let blocks = self.cols.div_ceil(BLOCK);
-        let mut quants = Vec::with_capacity(self.rows * blocks * block_bytes);
-        let mut scales = Vec::with_capacity(self.rows * blocks * 2);
+        match self.format {
+            WeightFormat::Q8 => Some(self.store::<Q8>()),
+            WeightFormat::Q4 => Some(self.store::<Q4>()),
+            WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => None,
+        }
+    }
+
+    fn store<F: StoredLayout>(&self) -> StoredBytes {
+        let mut stored = StoredBytes { quants: Vec::new(), scales: Vec::new() };
         for row in 0..self.rows {
-            for block in 0..blocks {
-                let (scale, values) = self.block(row, block);
-                scales.extend(f16::from_f32(scale).to_le_bytes());
-                match self.format {
-                    WeightFormat::Q8 => quants.extend(values.map(|value| value as u8)),
-                    _ => quants.extend(
-                        (0..BLOCK / 2).map(|j| nibble(values[j]) | nibble(values[j + BLOCK / 2]) << 4),
-                    ),
-                }
+            let (tile, lane) = (self.tile::<F>(row / LANES), row % LANES);
+            for block in 0..tile.scales.len() {
+                F::scale_bytes(&tile, lane, block, &mut stored.scales);
+            }
+            for group in 0..tile.groups() {
+                let quants = std::array::from_fn(|column| F::quant(&tile, lane, group, column));
+                F::encode(quants, &mut stored.quants);
             }
         }
-        Some(StoredBytes { quants, scales })
+        stored
     }
 }
 
 impl StoredMatrix<'_> {
     /// Lays out 16 rows for the kernels.
-    fn read_tile<B: Block>(
-        &self,
-        first_row: usize,
-        out: &mut [u8],
-        decode: fn(&[u8]) -> [i16; BLOCK],
-    ) -> std::result::Result<(), Unfit> {
-        let blocks = self.cols.div_ceil(BLOCK);
-        let block_bytes = self.format.stored_block_bytes().unwrap_or_default();
-        let out: &mut [B] = bytemuck::cast_slice_mut(out);
-        for (index, block) in out.iter_mut().enumerate() {
-            let mut quants: Quants = [[0; 2 * LANES]; BLOCK / 2];
-            let mut scales = [0; LANES];
-            for (lane, row) in (first_row..self.rows.min(first_row + LANES)).enumerate() {
-                let at = row * blocks + index;
-                let scale = f16::from_le_bytes([self.scales[2 * at], self.scales[2 * at + 1]]);
-                let col = index * BLOCK;
-                if !scale.is_finite() {
-                    return Err(Unfit { row, col, value: scale.to_f32() });
+    fn read_tile<F: StoredLayout>(&self, first_row: usize, out: &mut [u8]) -> std::result::Result<(), Unfit> {
+        let (tile_scales, tile_lines) = tile_mut::<F>(out, self.cols);
+        let (groups, blocks) = (self.cols.div_ceil(GROUP), self.cols.div_ceil(F::BLOCK));
+        for lane in 0..LANES {
+            let row = first_row + lane;
+            for (block, scales) in tile_scales.iter_mut().enumerate() {
+                let unfit = |value: f32| Unfit { row, col: block * F::BLOCK, value };
+                if row >= self.rows {
+                    break;
                 }
-                scales[lane] = scale.to_bits();
-                let width = BLOCK.min(self.cols - col);
-                let values = decode(&self.quants[at * block_bytes..][..block_bytes]);
-                for (column, &value) in values[..width].iter().enumerate() {
-                    if value == i16::from(i8::MIN) {
-                        return Err(Unfit { row, col: col + column, value: value.into() });
+                let bytes = &self.scales[(row * blocks + block) * F::SCALE_BYTES..][..F::SCALE_BYTES];
+                let scale = f16::from_le_bytes([bytes[0], bytes[1]]);
+                if !scale.is_finite() {
+                    return Err(unfit(scale.to_f32()));
+                }
+                F::set_scales(scales, lane, bytes).map_err(|factor| unfit(f32::from(factor)))?;
+            }
+            for (group, lines) in tile_lines.chunks_exact_mut(F::GROUP_LINES).enumerate() {
+                let quants = if row < self.rows {
+                    F::decode(&self.quants[(row * groups + group) * F::GROUP_BYTES..][..F::GROUP_BYTES])
+                } else {
+                    [0; GROUP]
+                };
+                let used = GROUP.min(self.cols - group * GROUP);
+                for (column, quant) in quants.into_iter().enumerate() {
+                    if quant == i8::MIN {
+                        return Err(Unfit { row, col: group * GROUP + column, value: quant.into() });
                     }
-                    quants[column / 2][2 * lane + column % 2] = value;
+                    F::set_quant(lines, lane, column, if column < used { quant } else { 0 });
                 }
             }
-            *block = B::new(&quants, scales);
         }
         Ok(())
     }
-}
-
-fn signed_bytes(bytes: &[u8]) -> [i16; BLOCK] {
-    std::array::from_fn(|column| i16::from(bytes[column] as i8))
-}
-
-fn nibbles(bytes: &[u8]) -> [i16; BLOCK] {
-    let half = BLOCK / 2;
-    let nibble = |column: usize| if column < half { bytes[column] & 15 } else { bytes[column - half] >> 4 };
-    std::array::from_fn(|column| i16::from(nibble(column)) - 8)
-}
-
-fn nibble(value: i8) -> u8 {
-    (value + 8) as u8 & 15
 }
 
 #[cfg(test)]
@@ -201,8 +277,9 @@ mod tests {
         let matrix =
             PackedMatrix::pack(WeightFormat::Q4, 1, 33, Source::F32(&values)).expect("finite values");
         let StoredBytes { quants, scales } = matrix.to_stored().expect("a quantised format");
-        assert_eq!((quants.len(), scales.len()), (32, 4));
+        assert_eq!((quants.len(), scales.len()), (32, 10));
         assert_eq!((quants[0] & 15, quants[1], quants[16] & 15), (0, 0x88, 0), "{quants:?}");
+        assert_eq!(scales[2..], [15, 15, 0, 0, 0, 0, 0, 0]);
     }
 
     #[test]
@@ -218,8 +295,8 @@ mod tests {
         check(|bytes| bytes.quants.truncate(100), "[3, 40]");
         check(|bytes| bytes.scales.push(0), "[3, 40]");
         check(
-            |bytes| bytes.scales[10..12].copy_from_slice(&f16::NAN.to_le_bytes()),
-            "row 2, column 32 is NaN",
+            |bytes| bytes.scales[4..6].copy_from_slice(&f16::NAN.to_le_bytes()),
+            "row 2, column 0 is NaN",
         );
         check(|bytes| bytes.quants[64 + 5] = 0x80, "row 1, column 5 is -128");
     }

@@ -62,7 +62,7 @@ proptest! {
     fn eight_bits_are_off_by_half_a_step((rows, cols, values) in matrix()) {
         let packed = unpacked(&pack(WeightFormat::Q8, rows, cols, &values)?);
         for (row, packed) in values.chunks(cols).zip(packed.chunks(cols)) {
-            for (block, packed) in row.chunks(32).zip(packed.chunks(32)) {
+            for (block, packed) in row.chunks(64).zip(packed.chunks(64)) {
                 let largest = block.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
                 // The scale is a half, not below largest / 127 and at most one half above it.
                 let step = (largest / 127.0) * 1.001 + 6e-8;
@@ -73,15 +73,19 @@ proptest! {
         }
     }
 
+    /// A group's scale has 15 steps up to that of its block's largest.
     #[test]
-    fn four_bits_are_no_worse_than_the_plain_way((rows, cols, values) in matrix()) {
+    fn four_bits_are_off_by_a_part_of_the_group_and_less_of_the_block((rows, cols, values) in matrix()) {
         let packed = unpacked(&pack(WeightFormat::Q4, rows, cols, &values)?);
+        let largest = |x: &[f32]| x.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
         for (row, packed) in values.chunks(cols).zip(packed.chunks(cols)) {
-            for (block, packed) in row.chunks(32).zip(packed.chunks(32)) {
-                let (ours, plain) = (squared_error(block, packed), squared_error(block, &plain_4_bit(block)));
-                // Scales are rounded to halves, which may cost a little and is all that may be lost.
-                let slack = block.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>() * 1e-5 + 1e-12;
-                prop_assert!(ours <= plain * 1.01 + slack, "{} instead of {}: {:?}", ours, plain, block);
+            for (block, packed) in row.chunks(256).zip(packed.chunks(256)) {
+                for (group, packed) in block.chunks(32).zip(packed.chunks(32)) {
+                    let bound = 0.15 * largest(group) + 0.04 * largest(block) + 1e-7;
+                    for (x, packed) in group.iter().zip(packed) {
+                        prop_assert!((x - packed).abs() <= bound, "{} became {} (bound {})", x, packed, bound);
+                    }
+                }
             }
         }
     }
@@ -94,16 +98,18 @@ fn four_bits_of_normal_weights_lose_less_than_the_plain_way() {
     let energy = squared_error(&values, &vec![0.0; values.len()]);
     let plain: Vec<f32> = values.chunks(32).flat_map(plain_4_bit).collect();
     let (ours, plain) = (squared_error(&values, &packed) / energy, squared_error(&values, &plain) / energy);
-    assert!(ours < 0.9 * plain && ours < 6.8e-3, "relative squared error {ours:.2e}, plain {plain:.2e}");
+    assert!(ours < 0.94 * plain && ours < 6.8e-3, "relative squared error {ours:.2e}, plain {plain:.2e}");
 }
 
 #[test]
 fn bytes_are_those_of_the_format() {
     let values = vec![0.5; 64 * 64];
     let bits = |format| pack(format, 64, 64, &values).unwrap().bytes() as f64 * 8.0 / (64.0 * 64.0);
-    assert_eq!(FORMATS.map(bits), [32.0, 16.0, 16.0, 8.5, 4.5]);
+    assert_eq!(FORMATS.map(bits), [32.0, 16.0, 16.0, 8.5, 5.0], "the scales of a tile fill whole lines");
+    let wide = pack(WeightFormat::Q4, 16, 1024, &vec![0.5; 16 * 1024]).unwrap();
+    assert_eq!(wide.bytes(), 8192 + 448);
     let odd = pack(WeightFormat::Q4, 17, 33, &values[..17 * 33]).unwrap();
-    assert_eq!(odd.bytes(), 2 * 2 * 288, "two tiles of two blocks");
+    assert_eq!(odd.bytes(), 2 * (128 + 2 * 256), "two tiles of two groups");
 }
 
 #[test]

@@ -1,0 +1,113 @@
+//! 4 bits: `weight = D · s · quant`, `D` a half for each 256 columns of a row, `s` an integer of at most 15 for each 32;
+//! 4.22 bits a weight.
+//!
+//! Byte `4 r + i` of line `j` of a group holds column `4 j + i` of row `r` in its low half and column `16 + 4 j + i` in its
+//! high half, plus 8 each. `s · quant` fits into a signed byte.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::super::lanes::{F32x16, LANES, Line, f16_to_f32};
+use super::integer::{GROUP, IntegerLayout, Tile};
+use super::quantize::{Quantize, inverse, least_squares_scale, round};
+
+/// The largest magnitude of an integer scale.
+pub(in crate::host) const MAX_SCALE: i8 = 15;
+
+/// Groups of a block.
+const GROUPS: usize = 8;
+
+/// The format's mark.
+pub(in crate::host) struct Q4;
+
+/// The scales of 16 rows of a block.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(in crate::host) struct Q4Scales {
+    /// `D` of each row, as the bits of a half.
+    pub halves: [u16; LANES],
+    /// Magnitudes of `s`, a byte for each row: of group `2 i` in the low halves of entry `i`, of `2 i + 1` in the high ones.
+    pub magnitudes: [[u8; LANES]; GROUPS / 2],
+    /// By group: bit `r` is set where `s` of row `r` is negative.
+    pub signs: [u16; GROUPS],
+}
+
+// SAFETY: arrays of integers, 32, 64 and 16 bytes long with an alignment of 2: no padding, any bytes will do.
+unsafe impl Zeroable for Q4Scales {}
+// SAFETY: as above; `Copy`, no niches, no references.
+unsafe impl Pod for Q4Scales {}
+
+impl Q4Scales {
+    /// `s` of a row in one of the block's groups.
+    pub(super) fn factor(&self, lane: usize, group: usize) -> i8 {
+        let magnitude = (self.magnitudes[group / 2][lane] >> (group % 2 * 4) & 15) as i8;
+        if self.signs[group] >> lane & 1 == 1 { -magnitude } else { magnitude }
+    }
+
+    /// Sets `s` of a row in one of the block's groups, which was zero.
+    #[inline(always)]
+    pub(super) fn set_factor(&mut self, lane: usize, group: usize, factor: i8) {
+        self.magnitudes[group / 2][lane] |= factor.unsigned_abs() << (group % 2 * 4);
+        self.signs[group] |= u16::from(factor < 0) << lane;
+    }
+}
+
+impl IntegerLayout for Q4 {
+    const BLOCK: usize = 256;
+    const GROUP_LINES: usize = 4;
+    type Scales = Q4Scales;
+
+    #[inline(always)]
+    fn halves(scales: &Q4Scales) -> &[u16; LANES] {
+        &scales.halves
+    }
+
+    fn quant(tile: &Tile<'_, Self>, lane: usize, group: usize, column: usize) -> i8 {
+        let (half, column) = (column / (GROUP / 2), column % (GROUP / 2));
+        let byte = tile.lines[group * Self::GROUP_LINES + column / 4][4 * lane + column % 4];
+        (byte >> (4 * half) & 15) as i8 - 8
+    }
+
+    fn group_scale(tile: &Tile<'_, Self>, lane: usize, group: usize) -> i8 {
+        tile.scales[group / GROUPS].factor(lane, group % GROUPS)
+    }
+}
+
+impl Q4 {
+    /// Writes the quants of one column of a group whose lines are zeros.
+    #[inline(always)]
+    pub(super) fn set(lines: &mut [Line], column: usize, quants: [i8; LANES]) {
+        let (half, column) = (column / (GROUP / 2), column % (GROUP / 2));
+        for (lane, quant) in quants.into_iter().enumerate() {
+            lines[column / 4][4 * lane + column % 4] |= ((quant + 8) as u8) << (4 * half);
+        }
+    }
+}
+
+impl Quantize for Q4 {
+    /// Each group gets the scale with the least squared error; the block's largest becomes 15 steps, the others the nearest.
+    #[inline(always)]
+    fn quantize(x: &[F32x16], scales: &mut Q4Scales, lines: &mut [Line]) {
+        let mut best = [F32x16::ZERO; GROUPS];
+        for (best, x) in best.iter_mut().zip(x.chunks(GROUP)) {
+            *best = least_squares_scale(x);
+        }
+        let largest = best.iter().fold(F32x16::ZERO, |a, b| a.zip(*b, |a, b| a.max(b.abs())));
+        let step = largest.map(|largest| largest / f32::from(MAX_SCALE));
+        scales.halves = step.0.map(|step| half::f16::from_f32(step).to_bits());
+        let step = F32x16(scales.halves.map(f16_to_f32));
+        let per_step = step.map(inverse);
+        for (group, x) in x.chunks(GROUP).enumerate() {
+            let limit = f32::from(MAX_SCALE);
+            let factors = best[group].zip(per_step, |best, per_step| round(best * per_step).clamp(-limit, limit));
+            for (lane, factor) in factors.0.into_iter().enumerate() {
+                scales.set_factor(lane, group, factor as i8);
+            }
+            let inverse = factors.zip(step, |factor, step| inverse(factor * step));
+            let lines = &mut lines[group * Self::GROUP_LINES..];
+            for (column, x) in x.iter().enumerate() {
+                let quants = x.zip(inverse, |x, inverse| round(x * inverse).clamp(-8.0, 7.0));
+                Self::set(lines, column, quants.0.map(|quant| quant as i8));
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! 8 bits: `weight = scale · quant`, a half for each 64 columns of a row; 8.25 bits a weight.
+//!
+//! Byte `4 r + i` of line `j` of a group is column `4 j + i` of row `r`, plus 128.
+
+use super::super::lanes::{F32x16, LANES, Line, f16_to_f32};
+use super::integer::{GROUP, IntegerLayout, Tile};
+use super::quantize::{Quantize, half_not_below, inverse, round};
+
+/// The format's mark.
+pub(in crate::host) struct Q8;
+
+impl IntegerLayout for Q8 {
+    const BLOCK: usize = 64;
+    const GROUP_LINES: usize = 8;
+    type Scales = [u16; LANES];
+
+    #[inline(always)]
+    fn halves(scales: &[u16; LANES]) -> &[u16; LANES] {
+        scales
+    }
+
+    fn quant(tile: &Tile<'_, Self>, lane: usize, group: usize, column: usize) -> i8 {
+        let line = &tile.lines[group * Self::GROUP_LINES + column / 4];
+        (line[4 * lane + column % 4] ^ 0x80) as i8
+    }
+
+    fn group_scale(_: &Tile<'_, Self>, _: usize, _: usize) -> i8 {
+        1
+    }
+}
+
+impl Q8 {
+    /// Writes the quants of one column of a group.
+    #[inline(always)]
+    pub(super) fn set(lines: &mut [Line], column: usize, quants: [i8; LANES]) {
+        for (lane, quant) in quants.into_iter().enumerate() {
+            lines[column / 4][4 * lane + column % 4] = quant as u8 ^ 0x80;
+        }
+    }
+}
+
+impl Quantize for Q8 {
+    /// The largest magnitude becomes 127; the scale is rounded up, so that nothing is cut off.
+    #[inline(always)]
+    fn quantize(x: &[F32x16], scales: &mut [u16; LANES], lines: &mut [Line]) {
+        let largest = x.iter().fold(F32x16::ZERO, |largest, x| largest.zip(*x, |a, b| a.max(b.abs())));
+        *scales = largest.map(|largest| largest / 127.0).0.map(half_not_below);
+        let inverse = F32x16(scales.map(f16_to_f32)).map(inverse);
+        for (index, x) in x.iter().enumerate() {
+            let quants = x.zip(inverse, |x, inverse| round(x * inverse).clamp(-127.0, 127.0));
+            let lines = &mut lines[index / GROUP * Self::GROUP_LINES..];
+            Self::set(lines, index % GROUP, quants.0.map(|quant| quant as i8));
+        }
+    }
+}
