@@ -34,7 +34,9 @@ fn main() -> Result<(), lm_kernels::Error> {
         arithmetic.rate
     );
     for format in FORMATS {
-        for (rows, cols, m) in [(6144, 1024, 1), (1024, 3072, 1), (6144, 1024, 4), (6144, 1024, 8), (6144, 1024, 512)] {
+        for (rows, cols, m) in
+            [(6144, 1024, 1), (1024, 3072, 1), (6144, 1024, 4), (6144, 1024, 8), (6144, 1024, 512)]
+        {
             let case = format!("linear {format} [{m}, {cols}] x [{rows}, {cols}]");
             if case.contains(&word) {
                 linear(pool, format, rows, cols, m, &case, if m <= 8 { memory } else { arithmetic })?;

@@ -106,7 +106,10 @@ impl<'a, T: Send> SharedMatrix<'a, T> {
         assert!(rows.start <= rows.end && rows.end <= self.rows, "{rows:?} leave the matrix");
         // SAFETY: the rows are inside the slice, which is borrowed for as long as `self`; the caller keeps them apart.
         unsafe {
-            std::slice::from_raw_parts_mut(self.base.get().add(rows.start * self.width), rows.len() * self.width)
+            std::slice::from_raw_parts_mut(
+                self.base.get().add(rows.start * self.width),
+                rows.len() * self.width,
+            )
         }
     }
 }

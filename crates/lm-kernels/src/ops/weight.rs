@@ -222,7 +222,9 @@ fn upload_packed(packed: &PackedMatrix, bits: u32, device: &BurnDevice) -> Matri
             }
         }
     }
-    let scale_dtype = if device.supports_dtype(DType::F16) { DType::F16 } else { DType::F32 };
+    // A block's half times a group's factor may need more digits than a half has.
+    let exact_in_half = packed.format() == WeightFormat::Q8 && device.supports_dtype(DType::F16);
+    let scale_dtype = if exact_in_half { DType::F16 } else { DType::F32 };
     let words = TensorData::new(words, [rows, blocks * BLOCK / per_word]);
     let scales = TensorData::new(scales, [rows, blocks]);
     Matrix::Packed {

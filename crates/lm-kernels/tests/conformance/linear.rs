@@ -8,7 +8,6 @@ use super::{Random, Target, assert_close};
 
 const FORMATS: [WeightFormat; 5] =
     [WeightFormat::F32, WeightFormat::F16, WeightFormat::Bf16, WeightFormat::Q8, WeightFormat::Q4];
-const BLOCK: usize = 32;
 
 /// A weight on the target and the values it stands for, `[rows, cols]`.
 fn weight(
@@ -62,15 +61,15 @@ pub fn check(target: &Target) {
     }
 }
 
-/// The row as the kernel multiplies it: on the host in the Q formats each block of 32 is rounded to s8, which other
+/// The row as the kernel multiplies it: on the host in the Q formats each block is rounded to s8, which other
 /// devices do not do.
 fn seen(target: &Target, format: WeightFormat, row: &[f32]) -> Vec<f64> {
     let on_host = matches!(target.device, Device::Cpu | Device::NdArray);
-    let quantised = matches!(format, WeightFormat::Q8 | WeightFormat::Q4);
-    if !(on_host && quantised) {
-        return row.iter().map(|&x| x.into()).collect();
+    match format {
+        WeightFormat::Q8 if on_host => row.chunks(64).flat_map(quantise).collect(),
+        WeightFormat::Q4 if on_host => row.chunks(256).flat_map(quantise).collect(),
+        _ => row.iter().map(|&x| x.into()).collect(),
     }
-    row.chunks(BLOCK).flat_map(quantise).collect()
 }
 
 fn quantise(block: &[f32]) -> Vec<f64> {

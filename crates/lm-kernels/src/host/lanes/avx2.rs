@@ -188,8 +188,7 @@ impl Lanes for Avx2 {
     fn add_scaled(sums: [__m256i; 2], terms: [__m256i; 2], factors: [__m256i; 2]) -> [__m256i; 2] {
         // The high half of a term, its sign, is multiplied with zero.
         // SAFETY: AVX2 is there.
-        let add =
-            |sums, terms, factors| unsafe { _mm256_add_epi32(sums, _mm256_madd_epi16(terms, factors)) };
+        let add = |sums, terms, factors| unsafe { _mm256_add_epi32(sums, _mm256_madd_epi16(terms, factors)) };
         [add(sums[0], terms[0], factors[0]), add(sums[1], terms[1], factors[1])]
     }
 

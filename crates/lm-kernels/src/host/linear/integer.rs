@@ -33,7 +33,11 @@ pub(super) trait IntegerWeights: IntegerLayout {
         row: usize,
     ) -> [[V::Ints; T]; M];
     /// The lines of some blocks as unsigned bytes, four columns a line; `panel` is room for them.
-    fn panel<'a, V: Lanes>(tile: &Tile<'a, Self>, blocks: std::ops::Range<usize>, panel: &'a mut [Line]) -> &'a [Line];
+    fn panel<'a, V: Lanes>(
+        tile: &Tile<'a, Self>,
+        blocks: std::ops::Range<usize>,
+        panel: &'a mut [Line],
+    ) -> &'a [Line];
 }
 
 impl IntegerWeights for Q8 {
@@ -48,7 +52,8 @@ impl IntegerWeights for Q8 {
     ) -> [[V::Ints; T]; M] {
         let groups = tiles[0].groups_of(block);
         let lines = tiles.each_ref().map(|tile| &tile.lines[groups.start * 8..groups.end * 8]);
-        let mut sums = std::array::from_fn(|m| offsets::<V, T>(Self::OFFSET, x.sums(row + m, groups.clone())));
+        let mut sums =
+            std::array::from_fn(|m| offsets::<V, T>(Self::OFFSET, x.sums(row + m, groups.clone())));
         let quads: [_; M] = std::array::from_fn(|m| x.quads(row + m, groups.clone()));
         for j in 0..lines[0].len() {
             for t in 0..T {
@@ -63,7 +68,11 @@ impl IntegerWeights for Q8 {
     }
 
     #[inline(always)]
-    fn panel<'a, V: Lanes>(tile: &Tile<'a, Self>, blocks: std::ops::Range<usize>, _: &'a mut [Line]) -> &'a [Line] {
+    fn panel<'a, V: Lanes>(
+        tile: &Tile<'a, Self>,
+        blocks: std::ops::Range<usize>,
+        _: &'a mut [Line],
+    ) -> &'a [Line] {
         &tile.lines[tile.groups_of(blocks.start).start * 8..tile.groups_of(blocks.end - 1).end * 8]
     }
 }
@@ -100,7 +109,11 @@ impl IntegerWeights for Q4 {
     }
 
     #[inline(always)]
-    fn panel<'a, V: Lanes>(tile: &Tile<'a, Self>, blocks: std::ops::Range<usize>, panel: &'a mut [Line]) -> &'a [Line] {
+    fn panel<'a, V: Lanes>(
+        tile: &Tile<'a, Self>,
+        blocks: std::ops::Range<usize>,
+        panel: &'a mut [Line],
+    ) -> &'a [Line] {
         let mut used = 0;
         for block in blocks {
             let (scales, groups) = (&tile.scales[block], tile.groups_of(block));
@@ -109,7 +122,8 @@ impl IntegerWeights for Q4 {
                 let factors = V::factors(&scales.magnitudes[pair], signs);
                 for (factor, group) in factors.into_iter().zip(first..groups.end) {
                     let (low, high) = panel[used..used + 8].split_at_mut(4);
-                    for ((line, low), high) in tile.lines[group * 4..group * 4 + 4].iter().zip(low).zip(high) {
+                    for ((line, low), high) in tile.lines[group * 4..group * 4 + 4].iter().zip(low).zip(high)
+                    {
                         let quants = V::load_nibbles(line);
                         V::store_bytes(V::scale_nibbles(quants[0], factor), low);
                         V::store_bytes(V::scale_nibbles(quants[1], factor), high);
@@ -230,8 +244,10 @@ fn multiply_panels<V: Lanes, F: IntegerWeights>(
     for first in (0..blocks).step_by(PANEL_COLUMNS / F::BLOCK) {
         let blocks = first..blocks.min(first + PANEL_COLUMNS / F::BLOCK);
         let [room_a, room_b] = &mut room;
-        let panels =
-            [F::panel::<V>(&tiles[0], blocks.clone(), room_a), F::panel::<V>(&tiles[1], blocks.clone(), room_b)];
+        let panels = [
+            F::panel::<V>(&tiles[0], blocks.clone(), room_a),
+            F::panel::<V>(&tiles[1], blocks.clone(), room_b),
+        ];
         for (out, row) in out.chunks_mut(PANEL_ROWS).zip(rows.clone().step_by(PANEL_ROWS)) {
             match out.len() {
                 1 => add_panel::<V, F, 1>(tiles, panels, blocks.clone(), x, row, out),

@@ -97,7 +97,13 @@ pub fn linears(pool: &Pool, input: Input<'_>, outputs: &mut [Output<'_>]) {
 fn linears_on(isa: Isa, pool: &Pool, input: Input<'_>, outputs: &mut [Output<'_>]) {
     for output in &*outputs {
         check(&input, output.w);
-        assert_eq!(output.y.len(), input.rows * output.w.rows(), "results are [{}, {}]", input.rows, output.w.rows());
+        assert_eq!(
+            output.y.len(),
+            input.rows * output.w.rows(),
+            "results are [{}, {}]",
+            input.rows,
+            output.w.rows()
+        );
         assert!(output.bias.is_none_or(|bias| bias.len() == output.w.rows()), "a bias for each result");
     }
     let rows = Rows::of(isa, pool, &input, outputs.iter().map(|output| output.w));
@@ -105,7 +111,12 @@ fn linears_on(isa: Isa, pool: &Pool, input: Input<'_>, outputs: &mut [Output<'_>
         .iter_mut()
         .map(|output| {
             let y = SharedMatrix::new(output.y, output.w.rows());
-            Layer { tiles: [output.w; 2], step: 2, after: After::Store { bias: output.bias, add: output.add }, y }
+            Layer {
+                tiles: [output.w; 2],
+                step: 2,
+                after: After::Store { bias: output.bias, add: output.add },
+                y,
+            }
         })
         .collect();
     run(isa, pool, &rows, input.rows, &layers);
@@ -309,18 +320,34 @@ fn multiply<V: Lanes>(
         return multiply_unlike::<V>(tiles, x, rows, out);
     }
     match (a.format(), &x.q8, &x.q4) {
-        (WeightFormat::Q8, Some(x), _) => integer::multiply::<V, Q8>(&tiles.map(|(w, i)| w.tile(i)), x, rows, out),
-        (WeightFormat::Q4, _, Some(x)) => integer::multiply::<V, Q4>(&tiles.map(|(w, i)| w.tile(i)), x, rows, out),
+        (WeightFormat::Q8, Some(x), _) => {
+            integer::multiply::<V, Q8>(&tiles.map(|(w, i)| w.tile(i)), x, rows, out)
+        }
+        (WeightFormat::Q4, _, Some(x)) => {
+            integer::multiply::<V, Q4>(&tiles.map(|(w, i)| w.tile(i)), x, rows, out)
+        }
         (WeightFormat::F32, ..) => {
             float::multiply::<V, [f32; LANES]>(&tiles.map(|(w, i)| w.columns(i)), x.float(), rows, out);
         }
         (WeightFormat::F16, ..) => {
-            float::multiply::<V, super::pack::F16Unit>(&tiles.map(|(w, i)| w.columns(i)), x.float(), rows, out);
+            float::multiply::<V, super::pack::F16Unit>(
+                &tiles.map(|(w, i)| w.columns(i)),
+                x.float(),
+                rows,
+                out,
+            );
         }
         (WeightFormat::Bf16, ..) => {
-            float::multiply::<V, super::pack::Bf16Unit>(&tiles.map(|(w, i)| w.columns(i)), x.float(), rows, out);
+            float::multiply::<V, super::pack::Bf16Unit>(
+                &tiles.map(|(w, i)| w.columns(i)),
+                x.float(),
+                rows,
+                out,
+            );
         }
-        (WeightFormat::Q8 | WeightFormat::Q4, ..) => unreachable!("rows are made for the weights of the call"),
+        (WeightFormat::Q8 | WeightFormat::Q4, ..) => {
+            unreachable!("rows are made for the weights of the call")
+        }
     }
 }
 

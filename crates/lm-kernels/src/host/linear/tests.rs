@@ -136,7 +136,8 @@ fn fused_layers_give_the_bits_of_their_parts() {
     for (m, cols) in [(1, 64), (5, 300), (19, 600)] {
         let norm_weight = random.normal(cols);
         let norm = Some(Norm { weight: &norm_weight, eps: 1e-6 });
-        for formats in [[WeightFormat::Q4, WeightFormat::Q8], [WeightFormat::Q4; 2], [WeightFormat::Bf16; 2]] {
+        for formats in [[WeightFormat::Q4, WeightFormat::Q8], [WeightFormat::Q4; 2], [WeightFormat::Bf16; 2]]
+        {
             let (w_a, x) = case(&mut random, formats[0], 50, cols, m);
             let (w_b, _) = case(&mut random, formats[1], 50, cols, m);
             let (bias, before) = (random.normal(50), random.normal(m * 50));
@@ -148,7 +149,11 @@ fn fused_layers_give_the_bits_of_their_parts() {
                     Output { w: &w_b, bias: None, add: false, y: &mut b },
                 ];
                 linears_on(isa, &Pool::new(2), input, &mut outputs);
-                assert_eq!(bits(&a), bits(&one_by_one(&w_a, &x, norm, &bias, &before)), "{formats:?} with {isa}");
+                assert_eq!(
+                    bits(&a),
+                    bits(&one_by_one(&w_a, &x, norm, &bias, &before)),
+                    "{formats:?} with {isa}"
+                );
                 let zeros = vec![0.0; m * 50];
                 let plain = one_by_one(&w_b, &x, norm, &[0.0], &zeros);
                 assert_eq!(b, plain, "{formats:?} with {isa}");
@@ -156,7 +161,8 @@ fn fused_layers_give_the_bits_of_their_parts() {
                 for activation in [Activation::Silu, Activation::GeluTanh] {
                     let mut y = vec![f32::NAN; m * 50];
                     gated_on(isa, &Pool::new(3), input, [&w_a, &w_b], activation, &mut y);
-                    let expected: Vec<f32> = gate.iter().zip(&up).map(|(g, u)| activation.apply(*g) * u).collect();
+                    let expected: Vec<f32> =
+                        gate.iter().zip(&up).map(|(g, u)| activation.apply(*g) * u).collect();
                     assert_eq!(y, expected, "{formats:?} with {isa}");
                 }
             }

@@ -216,7 +216,9 @@ impl PackedMatrix {
         match self.format {
             WeightFormat::Q8 => self.tile::<Q8>(tile).group(lane, block),
             WeightFormat::Q4 => self.tile::<Q4>(tile).group(lane, block),
-            WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => panic!("{} has no blocks", self.format),
+            WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => {
+                panic!("{} has no blocks", self.format)
+            }
         }
     }
 

@@ -98,7 +98,8 @@ impl Quantize for Q4 {
         let per_step = step.map(inverse);
         for (group, x) in x.chunks(GROUP).enumerate() {
             let limit = f32::from(MAX_SCALE);
-            let factors = best[group].zip(per_step, |best, per_step| round(best * per_step).clamp(-limit, limit));
+            let factors =
+                best[group].zip(per_step, |best, per_step| round(best * per_step).clamp(-limit, limit));
             for (lane, factor) in factors.0.into_iter().enumerate() {
                 scales.set_factor(lane, group, factor as i8);
             }

@@ -6,8 +6,8 @@ use half::f16;
 
 use super::q4::MAX_SCALE;
 use super::{
-    Buffer, GROUP, IntegerLayout, LANES, PackedMatrix, Pool, Q4, Q8, Tile, Unfit, WeightFormat, for_each_chunk,
-    tile_mut,
+    Buffer, GROUP, IntegerLayout, LANES, PackedMatrix, Pool, Q4, Q8, Tile, Unfit, WeightFormat,
+    for_each_chunk, tile_mut,
 };
 use crate::host::lanes::Line;
 use crate::{Error, Result};
@@ -91,7 +91,8 @@ impl StoredLayout for Q4 {
 
     fn decode(bytes: &[u8]) -> [i8; GROUP] {
         let half = GROUP / 2;
-        let nibble = |column: usize| if column < half { bytes[column] & 15 } else { bytes[column - half] >> 4 };
+        let nibble =
+            |column: usize| if column < half { bytes[column] & 15 } else { bytes[column - half] >> 4 };
         std::array::from_fn(|column| nibble(column) as i8 - 8)
     }
 
@@ -294,10 +295,7 @@ mod tests {
         };
         check(|bytes| bytes.quants.truncate(100), "[3, 40]");
         check(|bytes| bytes.scales.push(0), "[3, 40]");
-        check(
-            |bytes| bytes.scales[4..6].copy_from_slice(&f16::NAN.to_le_bytes()),
-            "row 2, column 0 is NaN",
-        );
+        check(|bytes| bytes.scales[4..6].copy_from_slice(&f16::NAN.to_le_bytes()), "row 2, column 0 is NaN");
         check(|bytes| bytes.quants[64 + 5] = 0x80, "row 1, column 5 is -128");
     }
 
