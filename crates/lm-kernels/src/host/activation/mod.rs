@@ -28,7 +28,7 @@ impl Activation {
             Activation::Silu => x / (1.0 + exp(-x)),
             // (1 + tanh z) / 2 is 1 / (1 + e^-2z).
             Activation::GeluTanh => {
-                const TWICE_ROOT: f32 = 1.595_769_1; // 2 √(2/π)
+                const TWICE_ROOT: f32 = 1.595_769; // 2 √(2/π)
                 x / (1.0 + exp(-TWICE_ROOT * (0.044_715 * x * x).mul_add(x, x)))
             }
         }

@@ -120,12 +120,16 @@ impl Lanes for Avx2 {
 
     #[inline(always)]
     fn load_nibbles(line: &Line) -> [[__m256i; 2]; 2] {
-        let bytes = Self::load_bytes(line);
+        let [a, b] = Self::load_bytes(line);
         // SAFETY: AVX2 is there.
-        let low = |x| unsafe { _mm256_and_si256(x, _mm256_set1_epi8(15)) };
-        // SAFETY: AVX2 is there.
-        let high = |x| unsafe { low(_mm256_srli_epi16::<4>(x)) };
-        [bytes.map(low), bytes.map(high)]
+        unsafe {
+            let low = _mm256_set1_epi8(15);
+            let (high_a, high_b) = (_mm256_srli_epi16::<4>(a), _mm256_srli_epi16::<4>(b));
+            [
+                [_mm256_and_si256(a, low), _mm256_and_si256(b, low)],
+                [_mm256_and_si256(high_a, low), _mm256_and_si256(high_b, low)],
+            ]
+        }
     }
 
     #[inline(always)]
@@ -134,53 +138,31 @@ impl Lanes for Avx2 {
         unsafe { _mm256_set1_epi32(bytemuck::cast(x)) }
     }
 
-    /// Even and odd columns apart, in words: what multiplies bytes and adds pairs would cut the sums off at 16 bits.
     #[inline(always)]
     fn dot_bytes(sums: [__m256i; 2], w: [__m256i; 2], x: __m256i) -> [__m256i; 2] {
-        // SAFETY: AVX2 is there.
-        let add = |sums, w| unsafe {
-            let (even, odd) = (_mm256_and_si256(w, _mm256_set1_epi16(255)), _mm256_srli_epi16::<8>(w));
-            let (x_even, x_odd) =
-                (_mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(x)), _mm256_srai_epi16::<8>(x));
-            let products = _mm256_add_epi32(_mm256_madd_epi16(even, x_even), _mm256_madd_epi16(odd, x_odd));
-            _mm256_add_epi32(sums, products)
-        };
-        [add(sums[0], w[0]), add(sums[1], w[1])]
+        [add_dot_bytes(sums[0], w[0], x), add_dot_bytes(sums[1], w[1], x)]
     }
 
-    /// The sum of two products is at most 2 · 15 · 127, so that nothing is cut off.
     #[inline(always)]
     fn dot_nibbles(sums: [__m256i; 2], w: [__m256i; 2], x: __m256i) -> [__m256i; 2] {
-        // SAFETY: AVX2 is there.
-        let add = |sums, w| unsafe {
-            let pairs = _mm256_maddubs_epi16(w, x);
-            _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
-        };
-        [add(sums[0], w[0]), add(sums[1], w[1])]
+        [add_dot_nibbles(sums[0], w[0], x), add_dot_nibbles(sums[1], w[1], x)]
     }
 
     /// The factors are in the low halves of the lanes; the high ones are zero.
     #[inline(always)]
     fn factors(magnitudes: &[u8; LANES], signs: [u16; 2]) -> [[__m256i; 2]; 2] {
         let (magnitudes, _) = magnitudes.as_chunks::<8>();
-        // SAFETY: AVX2 is there; 8 bytes each are read from arrays of 8.
-        let wide =
-            [0, 1].map(|i| unsafe { _mm256_cvtepu8_epi32(_mm_loadl_epi64(magnitudes[i].as_ptr().cast())) });
+        let (a, b) = (widen(&magnitudes[0]), widen(&magnitudes[1]));
         // SAFETY: AVX2 is there.
-        let signed = |half, signs: u16| unsafe {
-            let bits = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
-            let set = _mm256_and_si256(_mm256_set1_epi32(i32::from(signs)), bits);
-            let negative = _mm256_cmpeq_epi32(set, bits);
-            let negated = _mm256_sub_epi32(_mm256_xor_si256(half, negative), negative);
-            _mm256_and_si256(negated, _mm256_set1_epi32(0xffff))
+        let (low_a, low_b) = unsafe {
+            let low = _mm256_set1_epi32(15);
+            (_mm256_and_si256(a, low), _mm256_and_si256(b, low))
         };
         // SAFETY: AVX2 is there.
-        let low = wide.map(|x| unsafe { _mm256_and_si256(x, _mm256_set1_epi32(15)) });
-        // SAFETY: AVX2 is there.
-        let high = wide.map(|x| unsafe { _mm256_srli_epi32::<4>(x) });
+        let (high_a, high_b) = unsafe { (_mm256_srli_epi32::<4>(a), _mm256_srli_epi32::<4>(b)) };
         [
-            [signed(low[0], signs[0]), signed(low[1], signs[0] >> 8)],
-            [signed(high[0], signs[1]), signed(high[1], signs[1] >> 8)],
+            [negate(low_a, signs[0]), negate(low_b, signs[0] >> 8)],
+            [negate(high_a, signs[1]), negate(high_b, signs[1] >> 8)],
         ]
     }
 
@@ -188,22 +170,16 @@ impl Lanes for Avx2 {
     fn add_scaled(sums: [__m256i; 2], terms: [__m256i; 2], factors: [__m256i; 2]) -> [__m256i; 2] {
         // The high half of a term, its sign, is multiplied with zero.
         // SAFETY: AVX2 is there.
-        let add = |sums, terms, factors| unsafe { _mm256_add_epi32(sums, _mm256_madd_epi16(terms, factors)) };
-        [add(sums[0], terms[0], factors[0]), add(sums[1], terms[1], factors[1])]
+        unsafe {
+            [
+                _mm256_add_epi32(sums[0], _mm256_madd_epi16(terms[0], factors[0])),
+                _mm256_add_epi32(sums[1], _mm256_madd_epi16(terms[1], factors[1])),
+            ]
+        }
     }
 
     #[inline(always)]
     fn scale_nibbles(w: [__m256i; 2], factors: [__m256i; 2]) -> [__m256i; 2] {
-        // SAFETY: AVX2 is there.
-        let scale = |w, factors| unsafe {
-            let pairs = _mm256_or_si256(factors, _mm256_slli_epi32::<16>(factors));
-            let offset = _mm256_sub_epi16(_mm256_set1_epi16(128), _mm256_slli_epi16::<3>(pairs));
-            let even = _mm256_and_si256(w, _mm256_set1_epi16(255));
-            let odd = _mm256_srli_epi16::<8>(w);
-            let even = _mm256_add_epi16(_mm256_mullo_epi16(even, pairs), offset);
-            let odd = _mm256_add_epi16(_mm256_mullo_epi16(odd, pairs), offset);
-            _mm256_or_si256(even, _mm256_slli_epi16::<8>(odd))
-        };
         [scale(w[0], factors[0]), scale(w[1], factors[1])]
     }
 
@@ -216,5 +192,62 @@ impl Lanes for Avx2 {
     fn from_ints(ints: [__m256i; 2]) -> Self {
         // SAFETY: AVX2 is there.
         Self(unsafe { [_mm256_cvtepi32_ps(ints[0]), _mm256_cvtepi32_ps(ints[1])] })
+    }
+}
+
+// Functions, not closures: only what is inlined by force is compiled for the features of its caller.
+
+/// Even and odd columns apart, in words: what multiplies bytes and adds pairs would cut the sums off at 16 bits.
+#[inline(always)]
+fn add_dot_bytes(sums: __m256i, w: __m256i, x: __m256i) -> __m256i {
+    // SAFETY: AVX2 is there, as said above.
+    unsafe {
+        let (even, odd) = (_mm256_and_si256(w, _mm256_set1_epi16(255)), _mm256_srli_epi16::<8>(w));
+        let (x_even, x_odd) = (_mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(x)), _mm256_srai_epi16::<8>(x));
+        let products = _mm256_add_epi32(_mm256_madd_epi16(even, x_even), _mm256_madd_epi16(odd, x_odd));
+        _mm256_add_epi32(sums, products)
+    }
+}
+
+/// The sum of two products is at most 2 · 15 · 127, so that nothing is cut off.
+#[inline(always)]
+fn add_dot_nibbles(sums: __m256i, w: __m256i, x: __m256i) -> __m256i {
+    // SAFETY: AVX2 is there.
+    unsafe {
+        let pairs = _mm256_maddubs_epi16(w, x);
+        _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
+    }
+}
+
+/// Bytes as integers.
+#[inline(always)]
+fn widen(bytes: &[u8; 8]) -> __m256i {
+    // SAFETY: AVX2 is there; 8 bytes are read from an array of 8.
+    unsafe { _mm256_cvtepu8_epi32(_mm_loadl_epi64(bytes.as_ptr().cast())) }
+}
+
+/// The lanes whose bit is set negated, and only the low half of each lane.
+#[inline(always)]
+fn negate(x: __m256i, signs: u16) -> __m256i {
+    // SAFETY: AVX2 is there.
+    unsafe {
+        let bits = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+        let negative = _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(i32::from(signs)), bits), bits);
+        let negated = _mm256_sub_epi32(_mm256_xor_si256(x, negative), negative);
+        _mm256_and_si256(negated, _mm256_set1_epi32(0xffff))
+    }
+}
+
+/// `128 + (byte - 8) * factor`.
+#[inline(always)]
+fn scale(w: __m256i, factors: __m256i) -> __m256i {
+    // SAFETY: AVX2 is there.
+    unsafe {
+        let pairs = _mm256_or_si256(factors, _mm256_slli_epi32::<16>(factors));
+        let offset = _mm256_sub_epi16(_mm256_set1_epi16(128), _mm256_slli_epi16::<3>(pairs));
+        let (even, odd) = (_mm256_and_si256(w, _mm256_set1_epi16(255)), _mm256_srli_epi16::<8>(w));
+        let even = _mm256_add_epi16(_mm256_mullo_epi16(even, pairs), offset);
+        let odd = _mm256_add_epi16(_mm256_mullo_epi16(odd, pairs), offset);
+        _mm256_or_si256(even, _mm256_slli_epi16::<8>(odd))
     }
 }

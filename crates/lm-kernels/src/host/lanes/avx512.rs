@@ -114,12 +114,11 @@ impl Lanes for Avx512 {
         // SAFETY: AVX-512 is there, BW and VL too; 16 bytes are read from an array of 16.
         unsafe {
             let wide = _mm512_cvtepu8_epi32(_mm_loadu_si128(magnitudes.as_ptr().cast()));
-            let halves = [_mm512_and_si512(wide, _mm512_set1_epi32(15)), _mm512_srli_epi32::<4>(wide)];
-            let signed = |half, signs| {
-                let negative = _mm512_mask_sub_epi32(half, signs, _mm512_setzero_si512(), half);
-                _mm512_and_si512(negative, _mm512_set1_epi32(0xffff))
-            };
-            [signed(halves[0], signs[0]), signed(halves[1], signs[1])]
+            let (low, high) = (_mm512_and_si512(wide, _mm512_set1_epi32(15)), _mm512_srli_epi32::<4>(wide));
+            let low = _mm512_mask_sub_epi32(low, signs[0], _mm512_setzero_si512(), low);
+            let high = _mm512_mask_sub_epi32(high, signs[1], _mm512_setzero_si512(), high);
+            let half = _mm512_set1_epi32(0xffff);
+            [_mm512_and_si512(low, half), _mm512_and_si512(high, half)]
         }
     }
 

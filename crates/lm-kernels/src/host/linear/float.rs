@@ -59,7 +59,10 @@ pub(super) fn multiply<V: Lanes, U: Column>(
 #[inline(always)]
 fn few<V: Lanes, U: Column, const M: usize>(tiles: &[&[U]; 2], x: &[f32], out: &mut [[[f32; LANES]; 2]]) {
     let cols = tiles[0].len();
-    let rows: [&[f32]; M] = std::array::from_fn(|m| &x[m * cols..(m + 1) * cols]);
+    let mut rows: [&[f32]; M] = [&[]; M];
+    for m in 0..M {
+        rows[m] = &x[m * cols..(m + 1) * cols];
+    }
     let mut sums = [[V::splat(0.0); 2]; M];
     for (column, (a, b)) in tiles[0].iter().zip(tiles[1]).enumerate() {
         let (a, b) = (a.widen::<V>(), b.widen::<V>());

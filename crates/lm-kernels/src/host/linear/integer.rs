@@ -4,8 +4,14 @@
 //! in order: `sum = (scale of the weights · scale of the row) · dot + sum`, rounded after the product of the scales and at the
 //! end. The kernels for few rows and for many therefore give the same bits.
 
+// Loops over registers are plain loops with indices: closures are not compiled for the features of their caller unless the
+// compiler happens to inline them.
+#![allow(clippy::needless_range_loop)]
+
+use std::ops::Range;
+
 use super::super::lanes::{LANES, Lanes, Line, prefetch};
-use super::super::pack::{GROUP, IntegerLayout, Q4, Q8, Tile};
+use super::super::pack::{IntegerLayout, Q4, Q8, Tile};
 use super::activations::QuantizedRows;
 
 /// Rows up to which the quants are used as they are stored; more rows share a panel of expanded ones.
@@ -33,11 +39,7 @@ pub(super) trait IntegerWeights: IntegerLayout {
         row: usize,
     ) -> [[V::Ints; T]; M];
     /// The lines of some blocks as unsigned bytes, four columns a line; `panel` is room for them.
-    fn panel<'a, V: Lanes>(
-        tile: &Tile<'a, Self>,
-        blocks: std::ops::Range<usize>,
-        panel: &'a mut [Line],
-    ) -> &'a [Line];
+    fn panel<'a, V: Lanes>(tile: &Tile<'a, Self>, blocks: Range<usize>, panel: &'a mut [Line]) -> &'a [Line];
 }
 
 impl IntegerWeights for Q8 {
@@ -51,14 +53,13 @@ impl IntegerWeights for Q8 {
         row: usize,
     ) -> [[V::Ints; T]; M] {
         let groups = tiles[0].groups_of(block);
-        let lines = tiles.each_ref().map(|tile| &tile.lines[groups.start * 8..groups.end * 8]);
-        let mut sums =
-            std::array::from_fn(|m| offsets::<V, T>(Self::OFFSET, x.sums(row + m, groups.clone())));
-        let quads: [_; M] = std::array::from_fn(|m| x.quads(row + m, groups.clone()));
-        for j in 0..lines[0].len() {
+        let quads = quads::<M>(x, row, groups.clone());
+        let mut sums = offsets::<V, M, T>(Self::OFFSET, x, row, groups.clone());
+        for j in 0..(groups.end - groups.start) * Self::GROUP_LINES {
             for t in 0..T {
-                prefetch(&lines[t][j], AHEAD);
-                let w = V::load_bytes(&lines[t][j]);
+                let line = &tiles[t].lines[groups.start * Self::GROUP_LINES + j];
+                prefetch(line, AHEAD);
+                let w = V::load_bytes(line);
                 for m in 0..M {
                     sums[m][t] = V::dot_bytes(sums[m][t], w, V::quad(quads[m][j]));
                 }
@@ -68,12 +69,9 @@ impl IntegerWeights for Q8 {
     }
 
     #[inline(always)]
-    fn panel<'a, V: Lanes>(
-        tile: &Tile<'a, Self>,
-        blocks: std::ops::Range<usize>,
-        _: &'a mut [Line],
-    ) -> &'a [Line] {
-        &tile.lines[tile.groups_of(blocks.start).start * 8..tile.groups_of(blocks.end - 1).end * 8]
+    fn panel<'a, V: Lanes>(tile: &Tile<'a, Self>, blocks: Range<usize>, _: &'a mut [Line]) -> &'a [Line] {
+        let (start, end) = (tile.groups_of(blocks.start).start, tile.groups_of(blocks.end - 1).end);
+        &tile.lines[start * Self::GROUP_LINES..end * Self::GROUP_LINES]
     }
 }
 
@@ -91,16 +89,16 @@ impl IntegerWeights for Q4 {
     ) -> [[V::Ints; T]; M] {
         let groups = tiles[0].groups_of(block);
         let mut sums = [[V::splat_int(0); T]; M];
-        for (pair, first) in groups.clone().step_by(2).enumerate() {
-            let factors = tiles.each_ref().map(|tile| {
-                let scales = &tile.scales[block];
-                V::factors(&scales.magnitudes[pair], [scales.signs[2 * pair], scales.signs[2 * pair + 1]])
-            });
-            for (half, group) in (first..groups.end.min(first + 2)).enumerate() {
+        for first in groups.clone().step_by(2) {
+            let mut factors = [factors_of::<V>(&tiles[0], block, first - groups.start); T];
+            for t in 1..T {
+                factors[t] = factors_of::<V>(&tiles[t], block, first - groups.start);
+            }
+            for group in first..groups.end.min(first + 2) {
                 let products = group_dots::<V, M, T>(tiles, group, x, row);
                 for m in 0..M {
                     for t in 0..T {
-                        sums[m][t] = V::add_scaled(sums[m][t], products[m][t], factors[t][half]);
+                        sums[m][t] = V::add_scaled(sums[m][t], products[m][t], factors[t][group - first]);
                     }
                 }
             }
@@ -109,30 +107,36 @@ impl IntegerWeights for Q4 {
     }
 
     #[inline(always)]
-    fn panel<'a, V: Lanes>(
-        tile: &Tile<'a, Self>,
-        blocks: std::ops::Range<usize>,
-        panel: &'a mut [Line],
-    ) -> &'a [Line] {
+    fn panel<'a, V: Lanes>(tile: &Tile<'a, Self>, blocks: Range<usize>, panel: &'a mut [Line]) -> &'a [Line] {
         let mut used = 0;
         for block in blocks {
-            let (scales, groups) = (&tile.scales[block], tile.groups_of(block));
-            for (pair, first) in groups.clone().step_by(2).enumerate() {
-                let signs = [scales.signs[2 * pair], scales.signs[2 * pair + 1]];
-                let factors = V::factors(&scales.magnitudes[pair], signs);
-                for (factor, group) in factors.into_iter().zip(first..groups.end) {
-                    let (low, high) = panel[used..used + 8].split_at_mut(4);
-                    for ((line, low), high) in tile.lines[group * 4..group * 4 + 4].iter().zip(low).zip(high)
-                    {
-                        let quants = V::load_nibbles(line);
-                        V::store_bytes(V::scale_nibbles(quants[0], factor), low);
-                        V::store_bytes(V::scale_nibbles(quants[1], factor), high);
-                    }
+            let groups = tile.groups_of(block);
+            for first in groups.clone().step_by(2) {
+                let factors = factors_of::<V>(tile, block, first - groups.start);
+                for group in first..groups.end.min(first + 2) {
+                    expand_group::<V>(tile, group, factors[group - first], &mut panel[used..used + 8]);
                     used += 8;
                 }
             }
         }
         &panel[..used]
+    }
+}
+
+/// The factors of two groups of a block.
+#[inline(always)]
+fn factors_of<V: Lanes>(tile: &Tile<'_, Q4>, block: usize, group: usize) -> [V::Factors; 2] {
+    let scales = &tile.scales[block];
+    V::factors(&scales.magnitudes[group / 2], [scales.signs[group], scales.signs[group + 1]])
+}
+
+/// The products of a group's quants with their factor, plus 128.
+#[inline(always)]
+fn expand_group<V: Lanes>(tile: &Tile<'_, Q4>, group: usize, factors: V::Factors, panel: &mut [Line]) {
+    for j in 0..4 {
+        let [low, high] = V::load_nibbles(&tile.lines[group * 4 + j]);
+        V::store_bytes(V::scale_nibbles(low, factors), &mut panel[j]);
+        V::store_bytes(V::scale_nibbles(high, factors), &mut panel[4 + j]);
     }
 }
 
@@ -144,13 +148,13 @@ fn group_dots<V: Lanes, const M: usize, const T: usize>(
     x: &QuantizedRows,
     row: usize,
 ) -> [[V::Ints; T]; M] {
-    let lines = tiles.each_ref().map(|tile| &tile.lines[group * 4..group * 4 + 4]);
-    let mut sums = std::array::from_fn(|m| offsets::<V, T>(8, x.sums(row + m, group..group + 1)));
-    let quads: [_; M] = std::array::from_fn(|m| x.quads(row + m, group..group + 1));
+    let quads = quads::<M>(x, row, group..group + 1);
+    let mut sums = offsets::<V, M, T>(8, x, row, group..group + 1);
     for j in 0..4 {
         for t in 0..T {
-            prefetch(&lines[t][j], AHEAD);
-            let [low, high] = V::load_nibbles(&lines[t][j]);
+            let line = &tiles[t].lines[group * 4 + j];
+            prefetch(line, AHEAD);
+            let [low, high] = V::load_nibbles(line);
             for m in 0..M {
                 let sum = V::dot_nibbles(sums[m][t], low, V::quad(quads[m][j]));
                 sums[m][t] = V::dot_nibbles(sum, high, V::quad(quads[m][4 + j]));
@@ -160,10 +164,33 @@ fn group_dots<V: Lanes, const M: usize, const T: usize>(
     sums
 }
 
+/// The activations of `M` rows in some groups, four columns each.
+#[inline(always)]
+fn quads<const M: usize>(x: &QuantizedRows, row: usize, groups: Range<usize>) -> [&[[i8; 4]]; M] {
+    let mut quads: [&[[i8; 4]]; M] = [&[]; M];
+    for m in 0..M {
+        quads[m] = x.quads(row + m, groups.clone());
+    }
+    quads
+}
+
 /// What sums begin at so that the offset of the quants is taken off again.
 #[inline(always)]
-fn offsets<V: Lanes, const T: usize>(offset: i32, sums: &[i32]) -> [V::Ints; T] {
-    [V::splat_int(-offset * sums.iter().sum::<i32>()); T]
+fn offsets<V: Lanes, const M: usize, const T: usize>(
+    offset: i32,
+    x: &QuantizedRows,
+    row: usize,
+    groups: Range<usize>,
+) -> [[V::Ints; T]; M] {
+    let mut offsets = [[V::splat_int(0); T]; M];
+    for m in 0..M {
+        let mut sum = 0;
+        for group_sum in x.sums(row + m, groups.clone()) {
+            sum += group_sum;
+        }
+        offsets[m] = [V::splat_int(-offset * sum); T];
+    }
+    offsets
 }
 
 /// Products of the rows `rows` with two tiles; `out` is `[rows, 2, 16]`.
@@ -171,7 +198,7 @@ fn offsets<V: Lanes, const T: usize>(offset: i32, sums: &[i32]) -> [V::Ints; T] 
 pub(super) fn multiply<V: Lanes, F: IntegerWeights>(
     tiles: &[Tile<'_, F>; 2],
     x: &QuantizedRows,
-    rows: std::ops::Range<usize>,
+    rows: Range<usize>,
     out: &mut [[[f32; LANES]; 2]],
 ) {
     if rows.len() > FEW_ROWS {
@@ -219,13 +246,7 @@ fn sums<V: Lanes, F: IntegerWeights, const M: usize, const T: usize>(
     let mut sums = [[V::splat(0.0); T]; M];
     for block in 0..tiles[0].scales.len() {
         let dots = F::dots::<V, M, T>(tiles, block, x, row);
-        let scales = tiles.each_ref().map(|tile| V::load_f16(F::halves(&tile.scales[block])));
-        for m in 0..M {
-            let scale = V::splat(x.scale(row + m, block));
-            for t in 0..T {
-                sums[m][t] = V::from_ints(dots[m][t]).mul_add(scales[t].mul(scale), sums[m][t]);
-            }
-        }
+        add_block::<V, F, M, T>(tiles, block, x, row, &dots, &mut sums);
     }
     sums
 }
@@ -235,7 +256,7 @@ fn sums<V: Lanes, F: IntegerWeights, const M: usize, const T: usize>(
 fn multiply_panels<V: Lanes, F: IntegerWeights>(
     tiles: &[Tile<'_, F>; 2],
     x: &QuantizedRows,
-    rows: std::ops::Range<usize>,
+    rows: Range<usize>,
     out: &mut [[[f32; LANES]; 2]],
 ) {
     out.fill([[0.0; LANES]; 2]);
@@ -264,36 +285,52 @@ fn multiply_panels<V: Lanes, F: IntegerWeights>(
 fn add_panel<V: Lanes, F: IntegerWeights, const M: usize>(
     tiles: &[Tile<'_, F>; 2],
     panels: [&[Line]; 2],
-    blocks: std::ops::Range<usize>,
+    blocks: Range<usize>,
     x: &QuantizedRows,
     row: usize,
     out: &mut [[[f32; LANES]; 2]],
 ) {
-    let mut sums: [[V; 2]; M] = std::array::from_fn(|m| out[m].each_ref().map(V::load));
+    let mut sums = [[V::splat(0.0); 2]; M];
+    for m in 0..M {
+        sums[m] = [V::load(&out[m][0]), V::load(&out[m][1])];
+    }
     let start = tiles[0].groups_of(blocks.start).start;
     for block in blocks {
         let groups = tiles[0].groups_of(block);
-        let lines = panels.map(|panel| &panel[(groups.start - start) * 8..(groups.end - start) * 8]);
-        let quads: [&[[i8; 4]]; M] = std::array::from_fn(|m| x.quads(row + m, groups.clone()));
-        let mut dots: [[V::Ints; 2]; M] =
-            std::array::from_fn(|m| offsets::<V, 2>(F::OFFSET, x.sums(row + m, groups.clone())));
-        for j in 0..(groups.end - groups.start) * (GROUP / 4) {
-            let w = lines.map(|lines| V::load_bytes(&lines[j]));
+        let quads = quads::<M>(x, row, groups.clone());
+        let mut dots = offsets::<V, M, 2>(F::OFFSET, x, row, groups.clone());
+        let lines = (groups.start - start) * 8..(groups.end - start) * 8;
+        let (a, b) = (&panels[0][lines.clone()], &panels[1][lines]);
+        for j in 0..a.len() {
+            let w = [V::load_bytes(&a[j]), V::load_bytes(&b[j])];
             for m in 0..M {
                 let quad = V::quad(quads[m][j]);
                 dots[m] = [V::dot_bytes(dots[m][0], w[0], quad), V::dot_bytes(dots[m][1], w[1], quad)];
             }
         }
-        let scales = tiles.each_ref().map(|tile| V::load_f16(F::halves(&tile.scales[block])));
-        for m in 0..M {
-            let scale = V::splat(x.scale(row + m, block));
-            for t in 0..2 {
-                sums[m][t] = V::from_ints(dots[m][t]).mul_add(scales[t].mul(scale), sums[m][t]);
-            }
-        }
+        add_block::<V, F, M, 2>(tiles, block, x, row, &dots, &mut sums);
     }
     for (out, sums) in out.iter_mut().zip(sums) {
         sums[0].store(&mut out[0]);
         sums[1].store(&mut out[1]);
+    }
+}
+
+/// One step of the outputs' chains: the dot products of a block, times the scales of the weights and of the rows.
+#[inline(always)]
+fn add_block<V: Lanes, F: IntegerWeights, const M: usize, const T: usize>(
+    tiles: &[Tile<'_, F>; T],
+    block: usize,
+    x: &QuantizedRows,
+    row: usize,
+    dots: &[[V::Ints; T]; M],
+    sums: &mut [[V; T]; M],
+) {
+    for t in 0..T {
+        let scales = V::load_f16(F::halves(&tiles[t].scales[block]));
+        for m in 0..M {
+            let scale = scales.mul(V::splat(x.scale(row + m, block)));
+            sums[m][t] = V::from_ints(dots[m][t]).mul_add(scale, sums[m][t]);
+        }
     }
 }
