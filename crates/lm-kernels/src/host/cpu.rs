@@ -8,6 +8,8 @@ use std::sync::OnceLock;
 #[cfg(target_arch = "x86_64")]
 use super::lanes::{Avx2, Avx512};
 use super::lanes::{F32x16, Lanes};
+#[cfg(target_arch = "x86_64")]
+use super::matrix_unit::{Amx, MatrixUnit, NoMatrixUnit};
 use crate::{Error, Result};
 
 /// The environment variable that forces an [`Isa`].
@@ -25,10 +27,12 @@ pub enum Isa {
     Avx2,
     /// x86-64 with AVX-512 F, BW, DQ, VL and VNNI.
     Avx512,
+    /// The same with AMX tiles of 8-bit integers, for many rows of quantised weights.
+    Amx,
 }
 
 impl Isa {
-    /// The one in use: the widest this processor has, or the one that `LM_CPU` (`scalar`, `avx2`, `avx512`) forces.
+    /// The one in use: the widest this processor has, or the one that `LM_CPU` (`scalar`, `avx2`, `avx512`, `amx`) forces.
     ///
     /// Read once. A value of `LM_CPU` that cannot be followed is passed over here; [`Isa::requested`] reports it.
     pub fn current() -> Isa {
@@ -52,12 +56,18 @@ impl Isa {
 
     /// Those this processor can run, narrowest first.
     pub fn supported() -> &'static [Isa] {
-        let all = &[Isa::Scalar, Isa::Avx2, Isa::Avx512];
+        let all = &[Isa::Scalar, Isa::Avx2, Isa::Avx512, Isa::Amx];
         &all[..=Isa::best() as usize]
     }
 
-    #[cfg(target_arch = "x86_64")]
+    /// The widest this processor has, found out once.
     fn best() -> Isa {
+        static BEST: OnceLock<Isa> = OnceLock::new();
+        *BEST.get_or_init(Isa::detect)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn detect() -> Isa {
         let avx2 = is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("fma")
             && is_x86_feature_detected!("f16c");
@@ -67,6 +77,7 @@ impl Isa {
             && is_x86_feature_detected!("avx512vl")
             && is_x86_feature_detected!("avx512vnni");
         match (avx2, avx512) {
+            (true, true) if Amx::works() => Isa::Amx,
             (true, true) => Isa::Avx512,
             (true, false) => Isa::Avx2,
             (false, _) => Isa::Scalar,
@@ -74,7 +85,7 @@ impl Isa {
     }
 
     #[cfg(not(target_arch = "x86_64"))]
-    fn best() -> Isa {
+    fn detect() -> Isa {
         Isa::Scalar
     }
 
@@ -91,9 +102,12 @@ impl Isa {
             Isa::Avx2 => unsafe { run_avx2(kernel) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `best` has found the features, as asserted above.
-            Isa::Avx512 => unsafe { run_avx512(kernel) },
+            Isa::Avx512 => unsafe { run_avx512::<NoMatrixUnit, K>(kernel) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: `best` has found the features, as asserted above.
+            Isa::Amx => unsafe { run_avx512::<Amx, K>(kernel) },
             #[cfg(not(target_arch = "x86_64"))]
-            Isa::Avx2 | Isa::Avx512 => unreachable!("not supported, as asserted above"),
+            Isa::Avx2 | Isa::Avx512 | Isa::Amx => unreachable!("not supported, as asserted above"),
         }
     }
 }
@@ -118,8 +132,8 @@ fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c")]
-fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
-    kernel.run::<Avx512>()
+pub(super) fn run_avx512<U: MatrixUnit, K: Kernel>(kernel: K) -> K::Output {
+    kernel.run::<Avx512<U>>()
 }
 
 impl fmt::Display for Isa {
@@ -128,6 +142,7 @@ impl fmt::Display for Isa {
             Isa::Scalar => "scalar",
             Isa::Avx2 => "avx2",
             Isa::Avx512 => "avx512",
+            Isa::Amx => "amx",
         })
     }
 }
@@ -140,10 +155,11 @@ impl FromStr for Isa {
             "scalar" => Ok(Isa::Scalar),
             "avx2" => Ok(Isa::Avx2),
             "avx512" => Ok(Isa::Avx512),
+            "amx" => Ok(Isa::Amx),
             _ => Err(Error::UnknownName {
                 what: "instruction set",
                 name: name.to_owned(),
-                known: "scalar, avx2, avx512",
+                known: "scalar, avx2, avx512, amx",
             }),
         }
     }
@@ -155,7 +171,7 @@ mod tests {
 
     #[test]
     fn names_round_trip() {
-        for isa in [Isa::Scalar, Isa::Avx2, Isa::Avx512] {
+        for isa in [Isa::Scalar, Isa::Avx2, Isa::Avx512, Isa::Amx] {
             assert_eq!(isa.to_string().parse::<Isa>().unwrap(), isa);
         }
     }

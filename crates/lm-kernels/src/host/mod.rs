@@ -11,6 +11,7 @@ mod cpu;
 mod lanes;
 pub mod limits;
 mod linear;
+mod matrix_unit;
 mod norm;
 mod pack;
 mod pages;

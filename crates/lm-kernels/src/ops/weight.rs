@@ -222,14 +222,11 @@ fn upload_packed(packed: &PackedMatrix, bits: u32, device: &BurnDevice) -> Matri
             }
         }
     }
-    // A block's half times a group's factor may need more digits than a half has.
-    let exact_in_half = packed.format() == WeightFormat::Q8 && device.supports_dtype(DType::F16);
-    let scale_dtype = if exact_in_half { DType::F16 } else { DType::F32 };
     let words = TensorData::new(words, [rows, blocks * BLOCK / per_word]);
     let scales = TensorData::new(scales, [rows, blocks]);
     Matrix::Packed {
         words: Tensor::<2, Int>::from_data(words, (device, DType::U32)).into_dispatch(),
-        scales: Tensor::<2>::from_data(scales, (device, scale_dtype)).into_dispatch(),
+        scales: Tensor::<2>::from_data(scales, (device, DType::F32)).into_dispatch(),
         bits,
         cols: packed.cols(),
     }
@@ -251,7 +248,7 @@ fn unpack(words: Tensor<2, Int>, scales: Tensor<2>, bits: u32, cols: usize) -> T
         digit.float().reshape([rows, num_words, 1])
     });
     let quants = Tensor::cat(digits.collect(), 2) - (1u32 << (bits - 1)) as f32; // [rows, words, per word]
-    let scales = scales.cast(DType::F32).reshape([rows, blocks, 1]);
+    let scales = scales.reshape([rows, blocks, 1]);
     let values = quants.reshape([rows, blocks, BLOCK]) * scales;
     values.reshape([rows, blocks * BLOCK]).narrow(1, 0, cols)
 }

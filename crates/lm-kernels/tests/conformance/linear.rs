@@ -38,7 +38,7 @@ fn step(format: WeightFormat) -> f32 {
         WeightFormat::F32 => 0.0,
         WeightFormat::F16 => 2f32.powi(-12),
         WeightFormat::Bf16 => 2f32.powi(-9),
-        WeightFormat::Q8 => 0.502 / 127.0,
+        WeightFormat::Q8 => 0.506 / 127.0,
         WeightFormat::Q4 => 2.0 / 9.0,
     }
 }

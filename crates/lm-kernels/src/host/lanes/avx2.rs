@@ -2,6 +2,7 @@
 
 use std::arch::x86_64::*;
 
+use super::super::matrix_unit::NoMatrixUnit;
 use super::{LANES, Lanes, Line};
 
 /// Sixteen floats in two AVX registers, the first eight lanes first.
@@ -24,6 +25,7 @@ fn halves<T>(x: &[T; LANES]) -> [&[T; LANES / 2]; 2] {
 
 // All blocks below rely on one invariant: this type is named by `Isa::run` alone, after it has found AVX2, FMA and F16C.
 impl Lanes for Avx2 {
+    type Unit = NoMatrixUnit;
     type Ints = [__m256i; 2];
     type Bytes = [__m256i; 2];
     type Quad = __m256i;
@@ -186,6 +188,13 @@ impl Lanes for Avx2 {
     #[inline(always)]
     fn store_bytes(w: [__m256i; 2], line: &mut Line) {
         *line = bytemuck::cast(w);
+    }
+
+    #[inline(always)]
+    fn load_ints(x: &[i32; LANES]) -> [__m256i; 2] {
+        let [low, high] = halves(x);
+        // SAFETY: AVX is there; 8 integers each are read from arrays of 8.
+        unsafe { [_mm256_loadu_si256(low.as_ptr().cast()), _mm256_loadu_si256(high.as_ptr().cast())] }
     }
 
     #[inline(always)]

@@ -1,16 +1,34 @@
 //! Sixteen floats in one register.
 
 use std::arch::x86_64::*;
+use std::marker::PhantomData;
 
+use super::super::matrix_unit::MatrixUnit;
 use super::{Avx2, LANES, Lanes, Line};
 
-/// Sixteen floats in an AVX-512 register.
-#[derive(Clone, Copy)]
-pub(in crate::host) struct Avx512(__m512);
+/// Sixteen floats in an AVX-512 register, beside a matrix unit or none.
+pub(in crate::host) struct Avx512<U>(__m512, PhantomData<U>);
+
+impl<U> Clone for Avx512<U> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<U> Copy for Avx512<U> {}
+
+impl<U> From<__m512> for Avx512<U> {
+    #[inline(always)]
+    fn from(register: __m512) -> Self {
+        Self(register, PhantomData)
+    }
+}
 
 // All blocks below rely on one invariant: this type is named by `Isa::run` alone, after it has found AVX-512 F, BW, DQ, VL and
 // VNNI, and all that `Avx2` needs.
-impl Lanes for Avx512 {
+impl<U: MatrixUnit> Lanes for Avx512<U> {
+    type Unit = U;
     type Ints = __m512i;
     type Bytes = __m512i;
     type Quad = __m512i;
@@ -19,19 +37,19 @@ impl Lanes for Avx512 {
     #[inline(always)]
     fn splat(value: f32) -> Self {
         // SAFETY: AVX-512 is there, as said above.
-        Self(unsafe { _mm512_set1_ps(value) })
+        Self::from(unsafe { _mm512_set1_ps(value) })
     }
 
     #[inline(always)]
     fn load(x: &[f32; LANES]) -> Self {
         // SAFETY: AVX-512 is there; 16 floats are read from an array of 16.
-        Self(unsafe { _mm512_loadu_ps(x.as_ptr()) })
+        Self::from(unsafe { _mm512_loadu_ps(x.as_ptr()) })
     }
 
     #[inline(always)]
     fn load_f16(bits: &[u16; LANES]) -> Self {
         // SAFETY: AVX-512 is there; 32 bytes are read from an array of 32.
-        Self(unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(bits.as_ptr().cast())) })
+        Self::from(unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(bits.as_ptr().cast())) })
     }
 
     #[inline(always)]
@@ -39,7 +57,7 @@ impl Lanes for Avx512 {
         // SAFETY: AVX-512 is there; 32 bytes are read from an array of 32.
         let wide = unsafe { _mm512_cvtepu16_epi32(_mm256_loadu_si256(bits.as_ptr().cast())) };
         // SAFETY: AVX-512 is there.
-        Self(unsafe { _mm512_castsi512_ps(_mm512_slli_epi32::<16>(wide)) })
+        Self::from(unsafe { _mm512_castsi512_ps(_mm512_slli_epi32::<16>(wide)) })
     }
 
     #[inline(always)]
@@ -51,13 +69,13 @@ impl Lanes for Avx512 {
     #[inline(always)]
     fn mul(self, factor: Self) -> Self {
         // SAFETY: AVX-512 is there.
-        Self(unsafe { _mm512_mul_ps(self.0, factor.0) })
+        Self::from(unsafe { _mm512_mul_ps(self.0, factor.0) })
     }
 
     #[inline(always)]
     fn mul_add(self, factor: Self, addend: Self) -> Self {
         // SAFETY: AVX-512 is there.
-        Self(unsafe { _mm512_fmadd_ps(self.0, factor.0, addend.0) })
+        Self::from(unsafe { _mm512_fmadd_ps(self.0, factor.0, addend.0) })
     }
 
     #[inline(always)]
@@ -150,8 +168,14 @@ impl Lanes for Avx512 {
     }
 
     #[inline(always)]
+    fn load_ints(x: &[i32; LANES]) -> __m512i {
+        // SAFETY: AVX-512 is there; 16 integers are read from an array of 16.
+        unsafe { _mm512_loadu_si512(x.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
     fn from_ints(ints: __m512i) -> Self {
         // SAFETY: AVX-512 is there.
-        Self(unsafe { _mm512_cvtepi32_ps(ints) })
+        Self::from(unsafe { _mm512_cvtepi32_ps(ints) })
     }
 }

@@ -17,6 +17,8 @@ pub(super) use avx2::Avx2;
 pub(super) use avx512::Avx512;
 pub(super) use portable::F32x16;
 
+use super::matrix_unit::MatrixUnit;
+
 /// How many lanes there are.
 pub(super) const LANES: usize = 16;
 
@@ -28,6 +30,8 @@ pub(super) type Line = [u8; 4 * LANES];
 /// Only [`Isa::run`](super::cpu::Isa::run) may choose an implementation: those other than [`F32x16`] run instructions that the
 /// processor must have.
 pub(super) trait Lanes: Copy {
+    /// The matrix unit beside the registers.
+    type Unit: MatrixUnit;
     /// Sixteen integers of 32 bits.
     type Ints: Copy;
     /// Four unsigned bytes in each lane.
@@ -49,6 +53,7 @@ pub(super) trait Lanes: Copy {
     fn mul_add(self, factor: Self, addend: Self) -> Self;
 
     fn splat_int(value: i32) -> Self::Ints;
+    fn load_ints(x: &[i32; LANES]) -> Self::Ints;
     /// The integers as floats; exact below 2^24.
     fn from_ints(ints: Self::Ints) -> Self;
 

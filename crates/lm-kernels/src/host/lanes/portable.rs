@@ -1,5 +1,6 @@
 //! Sixteen floats for any processor.
 
+use super::super::matrix_unit::NoMatrixUnit;
 use super::{LANES, Lanes, Line, bf16_to_f32, f16_to_f32};
 
 /// Sixteen floats in an array; the reference.
@@ -22,6 +23,7 @@ impl F32x16 {
 }
 
 impl Lanes for F32x16 {
+    type Unit = NoMatrixUnit;
     type Ints = [i32; LANES];
     type Bytes = Line;
     type Quad = [i8; 4];
@@ -133,6 +135,11 @@ impl Lanes for F32x16 {
     #[inline(always)]
     fn store_bytes(w: Line, line: &mut Line) {
         *line = w;
+    }
+
+    #[inline(always)]
+    fn load_ints(x: &[i32; LANES]) -> [i32; LANES] {
+        *x
     }
 
     #[inline(always)]

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::super::cpu::{Isa, Kernel};
 use super::super::lanes::Lanes;
+use super::super::matrix_unit::{SIDE, STEP};
 use super::super::norm::{Norm, norm_row};
 use super::super::pack::{GROUP, IntegerLayout};
 use super::super::pool::Pool;
@@ -16,8 +17,10 @@ const ROWS: usize = 4;
 
 /// Rows as 8-bit integers, `x = scale · value`, with one scale for each block of columns.
 pub(super) struct QuantizedRows {
-    /// `[rows, groups * 32]`, from -127 to 127; what fills up the last group is zero.
+    /// `[rows, stride]`, from -127 to 127; what fills up columns and rows for whole tiles is zero.
     values: Vec<i8>,
+    /// Bytes from one row to the next: an odd number of cache lines, so that rows lie in different sets of a cache.
+    stride: usize,
     /// `[rows, blocks]`. NaN or infinite when an activation is, so that results are too.
     scales: Vec<f32>,
     /// `[rows, groups]`: the sum of each group's values.
@@ -31,14 +34,16 @@ impl QuantizedRows {
     pub fn new<F: IntegerLayout>(isa: Isa, pool: &Pool, input: &Input<'_>, cols: usize) -> Self {
         let (groups, blocks) = (cols.div_ceil(GROUP), cols.div_ceil(F::BLOCK));
         let rows = input.rows;
+        let stride = ((groups * GROUP).div_ceil(STEP) | 1) * STEP;
         let mut quantized = Self {
-            values: vec![0; rows * groups * GROUP],
+            values: vec![0; rows.next_multiple_of(SIDE) * stride],
+            stride,
             scales: vec![0.0; rows * blocks],
             sums: vec![0; rows * groups],
             groups,
             blocks,
         };
-        let values = SharedMatrix::new(&mut quantized.values, groups * GROUP);
+        let values = SharedMatrix::new(&mut quantized.values, stride);
         let scales = SharedMatrix::new(&mut quantized.scales, blocks);
         let sums = SharedMatrix::new(&mut quantized.sums, groups);
         let tasks = if cols == 0 { 0 } else { rows.div_ceil(ROWS) };
@@ -49,6 +54,7 @@ impl QuantizedRows {
                 norm: input.norm,
                 cols,
                 block: F::BLOCK,
+                stride,
                 // SAFETY: tasks have rows of their own.
                 values: unsafe { values.rows(rows.clone()) },
                 // SAFETY: as above.
@@ -63,9 +69,17 @@ impl QuantizedRows {
     /// Values of a row in groups of 32, four neighbouring columns each.
     #[inline(always)]
     pub fn quads(&self, row: usize, groups: Range<usize>) -> &[[i8; 4]] {
-        let start = row * self.groups;
-        let values = &self.values[(start + groups.start) * GROUP..(start + groups.end) * GROUP];
-        values.as_chunks().0
+        let start = row * self.stride;
+        self.values[start + groups.start * GROUP..start + groups.end * GROUP].as_chunks().0
+    }
+
+    /// Where [`SIDE`] rows from `row` on have a group, and the bytes from one row to the next.
+    ///
+    /// # Panics
+    /// When there are not as many rows, zeros at the end included.
+    #[inline(always)]
+    pub fn tile(&self, row: usize, group: usize) -> (*const i8, usize) {
+        (self.values[row * self.stride + group * GROUP..(row + SIDE) * self.stride].as_ptr(), self.stride)
     }
 
     /// The scale of a row in a block.
@@ -87,6 +101,7 @@ struct QuantizeRows<'a> {
     norm: Option<Norm<'a>>,
     cols: usize,
     block: usize,
+    stride: usize,
     values: &'a mut [i8],
     scales: &'a mut [f32],
     sums: &'a mut [i32],
@@ -104,7 +119,7 @@ impl Kernel for QuantizeRows<'_> {
                 Some(norm) => norm_row::<V>(x, norm, &mut padded[..self.cols]),
                 None => padded[..self.cols].copy_from_slice(x),
             }
-            let values = &mut self.values[row * groups * GROUP..(row + 1) * groups * GROUP];
+            let values = &mut self.values[row * self.stride..][..groups * GROUP];
             let scales = &mut self.scales[row * blocks..(row + 1) * blocks];
             let pieces = padded.chunks(self.block).zip(values.chunks_mut(self.block)).zip(scales);
             for ((x, values), scale) in pieces {

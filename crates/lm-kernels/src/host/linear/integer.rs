@@ -11,6 +11,7 @@
 use std::ops::Range;
 
 use super::super::lanes::{LANES, Lanes, Line, prefetch};
+use super::super::matrix_unit::{MatrixUnit, Products, SIDE};
 use super::super::pack::{IntegerLayout, Q4, Q8, Tile};
 use super::activations::QuantizedRows;
 
@@ -269,14 +270,93 @@ fn multiply_panels<V: Lanes, F: IntegerWeights>(
             F::panel::<V>(&tiles[0], blocks.clone(), room_a),
             F::panel::<V>(&tiles[1], blocks.clone(), room_b),
         ];
-        for (out, row) in out.chunks_mut(PANEL_ROWS).zip(rows.clone().step_by(PANEL_ROWS)) {
-            match out.len() {
-                1 => add_panel::<V, F, 1>(tiles, panels, blocks.clone(), x, row, out),
-                2 => add_panel::<V, F, 2>(tiles, panels, blocks.clone(), x, row, out),
-                3 => add_panel::<V, F, 3>(tiles, panels, blocks.clone(), x, row, out),
-                _ => add_panel::<V, F, 4>(tiles, panels, blocks.clone(), x, row, out),
-            }
+        if V::Unit::PRESENT {
+            add_panel_by_tiles::<V, F>(tiles, panels, blocks, x, rows.clone(), out);
+        } else {
+            add_panel_by_rows::<V, F>(tiles, panels, blocks, x, rows.clone(), out);
         }
+    }
+}
+
+/// Adds the products of the rows with the blocks of a panel, [`PANEL_ROWS`] rows at a time.
+#[inline(always)]
+fn add_panel_by_rows<V: Lanes, F: IntegerWeights>(
+    tiles: &[Tile<'_, F>; 2],
+    panels: [&[Line]; 2],
+    blocks: Range<usize>,
+    x: &QuantizedRows,
+    rows: Range<usize>,
+    out: &mut [[[f32; LANES]; 2]],
+) {
+    for (out, row) in out.chunks_mut(PANEL_ROWS).zip(rows.step_by(PANEL_ROWS)) {
+        match out.len() {
+            1 => add_panel::<V, F, 1>(tiles, panels, blocks.clone(), x, row, out),
+            2 => add_panel::<V, F, 2>(tiles, panels, blocks.clone(), x, row, out),
+            3 => add_panel::<V, F, 3>(tiles, panels, blocks.clone(), x, row, out),
+            _ => add_panel::<V, F, 4>(tiles, panels, blocks.clone(), x, row, out),
+        }
+    }
+}
+
+/// Adds the products of the rows with the blocks of a panel, by the matrix unit. A last block with an odd number of groups,
+/// which is no whole number of the unit's steps, goes by rows.
+#[inline(always)]
+fn add_panel_by_tiles<V: Lanes, F: IntegerWeights>(
+    tiles: &[Tile<'_, F>; 2],
+    panels: [&[Line]; 2],
+    blocks: Range<usize>,
+    x: &QuantizedRows,
+    rows: Range<usize>,
+    out: &mut [[[f32; LANES]; 2]],
+) {
+    let start = tiles[0].groups_of(blocks.start).start;
+    let mut products = [[0; SIDE]; SIDE];
+    V::Unit::configure();
+    for block in blocks {
+        let groups = tiles[0].groups_of(block);
+        let lines = (groups.start - start) * 8..(groups.end - start) * 8;
+        let panels = [&panels[0][lines.clone()], &panels[1][lines]];
+        if !groups.len().is_multiple_of(2) {
+            add_panel_by_rows::<V, F>(tiles, panels, block..block + 1, x, rows.clone(), out);
+            continue;
+        }
+        for (out, row) in out.chunks_mut(SIDE).zip(rows.clone().step_by(SIDE)) {
+            let (values, stride) = x.tile(row, groups.start);
+            let weights = [panels[0].as_ptr().cast(), panels[1].as_ptr().cast()];
+            // SAFETY: `tile` has checked that there are as many rows, and they have the columns of the block; each panel has
+            // 16 lines, 1,024 bytes, for two groups, which are the columns of a step.
+            unsafe { V::Unit::multiply(values, stride, weights, groups.len() / 2, &mut products) };
+            add_products::<V, F>(tiles, block, x, row, &mut products, out);
+        }
+    }
+    V::Unit::release();
+}
+
+/// One step of the outputs' chains by the products of a matrix unit.
+#[inline(always)]
+fn add_products<V: Lanes, F: IntegerWeights>(
+    tiles: &[Tile<'_, F>; 2],
+    block: usize,
+    x: &QuantizedRows,
+    row: usize,
+    products: &mut Products,
+    out: &mut [[[f32; LANES]; 2]],
+) {
+    let groups = tiles[0].groups_of(block);
+    for m in 0..out.len() {
+        let mut sum = 0;
+        for group_sum in x.sums(row + m, groups.clone()) {
+            sum += group_sum;
+        }
+        for product in &mut products[m] {
+            *product -= F::OFFSET * sum;
+        }
+        let (halves, _) = products[m].as_chunks();
+        let dots = [[V::load_ints(&halves[0]), V::load_ints(&halves[1])]];
+        let mut sums = [[V::load(&out[m][0]), V::load(&out[m][1])]];
+        add_block::<V, F, 1, 2>(tiles, block, x, row + m, &dots, &mut sums);
+        sums[0][0].store(&mut out[m][0]);
+        sums[0][1].store(&mut out[m][1]);
     }
 }
 
@@ -327,7 +407,7 @@ fn add_block<V: Lanes, F: IntegerWeights, const M: usize, const T: usize>(
     sums: &mut [[V; T]; M],
 ) {
     for t in 0..T {
-        let scales = V::load_f16(F::halves(&tiles[t].scales[block]));
+        let scales = V::load_bf16(F::steps(&tiles[t].scales[block]));
         for m in 0..M {
             let scale = scales.mul(V::splat(x.scale(row + m, block)));
             sums[m][t] = V::from_ints(dots[m][t]).mul_add(scale, sums[m][t]);

@@ -184,3 +184,47 @@ fn activations_of_another_width_are_refused() {
     let w = PackedMatrix::pack(WeightFormat::F32, 1, 4, Source::F32(&[1.0; 4])).unwrap();
     run(Isa::current(), 1, &w, &[1.0; 7], 2);
 }
+
+/// Rows times the first two tiles of a weight.
+#[cfg(target_arch = "x86_64")]
+struct Pair<'a> {
+    w: &'a PackedMatrix,
+    rows: &'a Rows<'a>,
+    out: &'a mut [[[f32; LANES]; 2]],
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Kernel for Pair<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Lanes>(self) {
+        let rows = 0..self.out.len();
+        multiply::<V>([(self.w, 0), (self.w, 1)], self.rows, rows, self.out);
+    }
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn tiles_of_a_matrix_unit_do_not_change_a_bit() {
+    use super::super::cpu::run_avx512;
+    use super::super::matrix_unit::tests::Interpreter;
+    if !Isa::supported().contains(&Isa::Avx512) {
+        println!("skipped: the interpreted matrix unit stands beside AVX-512, which this processor lacks");
+        return;
+    }
+    let mut random = Random(5);
+    for format in [WeightFormat::Q4, WeightFormat::Q8] {
+        for (cols, m) in [(256, 32), (64, 9), (600, 40), (1024, 70), (96, 33), (1300, 12)] {
+            let (w, x) = case(&mut random, format, 32, cols, m);
+            let input = Input { x: &x, rows: m, norm: None };
+            let rows = Rows::of(Isa::Scalar, &Pool::new(1), &input, [&w].into_iter());
+            let mut expected = vec![[[0.0; LANES]; 2]; m];
+            Isa::Scalar.run(Pair { w: &w, rows: &rows, out: &mut expected });
+            let mut out = vec![[[f32::NAN; LANES]; 2]; m];
+            // SAFETY: AVX-512 is there, as asked above.
+            unsafe { run_avx512::<Interpreter, _>(Pair { w: &w, rows: &rows, out: &mut out }) };
+            assert_eq!(out, expected, "{format} [{m}, {cols}]");
+        }
+    }
+}

@@ -19,8 +19,9 @@ pub(in crate::host) trait IntegerLayout: 'static {
     /// What a block of 16 rows has beside its quants.
     type Scales: Pod + Sync;
 
-    /// The floating-point scale of each row, as the bits of a half.
-    fn halves(scales: &Self::Scales) -> &[u16; LANES];
+    /// The floating-point scale of each row, as the bits of a bfloat16: it has the range that matrices of small weights need,
+    /// and its coarse steps cost nothing, since quants are rounded against the scale that is stored.
+    fn steps(scales: &Self::Scales) -> &[u16; LANES];
     /// The integer that the row `lane` has in a column of a group, with the group's integer scale of that row.
     fn quant(tile: &Tile<'_, Self>, lane: usize, group: usize, column: usize) -> i8;
     /// The integer scale of a group, 1 where the format has none.

@@ -42,9 +42,9 @@ pub enum WeightFormat {
     F16,
     /// The upper half of a single.
     Bf16,
-    /// 8-bit integers with an `f16` scale for each 64 columns of a row: 8.25 bits a weight.
+    /// 8-bit integers with a `bf16` scale for each 64 columns of a row: 8.25 bits a weight.
     Q8,
-    /// 4-bit integers with an integer scale for each 32 columns of a row and an `f16` one for each 256: 4.22 bits a weight.
+    /// 4-bit integers with an integer scale for each 32 columns of a row and a `bf16` one for each 256: 4.22 bits a weight.
     Q4,
 }
 
@@ -250,8 +250,8 @@ fn fill<U>(out: &mut [f32], units: &[U], read: impl Fn(&U) -> f32) {
 impl<F: IntegerLayout> Tile<'_, F> {
     /// Scale and integers of a group of a row.
     fn group(&self, lane: usize, group: usize) -> (f32, [i8; GROUP]) {
-        let scales = F::halves(&self.scales[group * GROUP / F::BLOCK]);
-        let scale = f16_to_f32(scales[lane]) * f32::from(F::group_scale(self, lane, group));
+        let scales = F::steps(&self.scales[group * GROUP / F::BLOCK]);
+        let scale = bf16_to_f32(scales[lane]) * f32::from(F::group_scale(self, lane, group));
         (scale, std::array::from_fn(|column| F::quant(self, lane, group, column)))
     }
 
@@ -336,7 +336,7 @@ impl PackTile<'_> {
             }
             find_unfit(columns, self.first_row, first, f32::is_finite)?;
             F::quantize(columns, scales, lines);
-            let infinite = F::halves(scales).map(|scale| scale & 0x7c00 == 0x7c00);
+            let infinite = F::steps(scales).map(|scale| scale & 0x7f80 == 0x7f80);
             if let Some(lane) = infinite.iter().position(|&infinite| infinite) {
                 let largest = |x: &(usize, &F32x16), y: &(usize, &F32x16)| {
                     x.1.0[lane].abs().total_cmp(&y.1.0[lane].abs())

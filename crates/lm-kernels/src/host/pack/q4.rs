@@ -1,4 +1,4 @@
-//! 4 bits: `weight = D · s · quant`, `D` a half for each 256 columns of a row, `s` an integer of at most 15 for each 32;
+//! 4 bits: `weight = D · s · quant`, `D` a bfloat16 for each 256 columns of a row, `s` an integer of at most 15 for each 32;
 //! 4.22 bits a weight.
 //!
 //! Byte `4 r + i` of line `j` of a group holds column `4 j + i` of row `r` in its low half and column `16 + 4 j + i` in its
@@ -6,7 +6,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::super::lanes::{F32x16, LANES, Line, f16_to_f32};
+use super::super::lanes::{F32x16, LANES, Line, bf16_to_f32};
 use super::integer::{GROUP, IntegerLayout, Tile};
 use super::quantize::{Quantize, inverse, least_squares_scale, round};
 
@@ -23,8 +23,8 @@ pub(in crate::host) struct Q4;
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(in crate::host) struct Q4Scales {
-    /// `D` of each row, as the bits of a half.
-    pub halves: [u16; LANES],
+    /// `D` of each row, as the bits of a bfloat16.
+    pub steps: [u16; LANES],
     /// Magnitudes of `s`, a byte for each row: of group `2 i` in the low halves of entry `i`, of `2 i + 1` in the high ones.
     pub magnitudes: [[u8; LANES]; GROUPS / 2],
     /// By group: bit `r` is set where `s` of row `r` is negative.
@@ -57,8 +57,8 @@ impl IntegerLayout for Q4 {
     type Scales = Q4Scales;
 
     #[inline(always)]
-    fn halves(scales: &Q4Scales) -> &[u16; LANES] {
-        &scales.halves
+    fn steps(scales: &Q4Scales) -> &[u16; LANES] {
+        &scales.steps
     }
 
     fn quant(tile: &Tile<'_, Self>, lane: usize, group: usize, column: usize) -> i8 {
@@ -93,8 +93,8 @@ impl Quantize for Q4 {
         }
         let largest = best.iter().fold(F32x16::ZERO, |a, b| a.zip(*b, |a, b| a.max(b.abs())));
         let step = largest.map(|largest| largest / f32::from(MAX_SCALE));
-        scales.halves = step.0.map(|step| half::f16::from_f32(step).to_bits());
-        let step = F32x16(scales.halves.map(f16_to_f32));
+        scales.steps = step.0.map(|step| half::bf16::from_f32(step).to_bits());
+        let step = F32x16(scales.steps.map(bf16_to_f32));
         let per_step = step.map(inverse);
         for (group, x) in x.chunks(GROUP).enumerate() {
             let limit = f32::from(MAX_SCALE);

@@ -1,10 +1,10 @@
-//! 8 bits: `weight = scale · quant`, a half for each 64 columns of a row; 8.25 bits a weight.
+//! 8 bits: `weight = scale · quant`, a bfloat16 for each 64 columns of a row; 8.25 bits a weight.
 //!
 //! Byte `4 r + i` of line `j` of a group is column `4 j + i` of row `r`, plus 128.
 
-use super::super::lanes::{F32x16, LANES, Line, f16_to_f32};
+use super::super::lanes::{F32x16, LANES, Line, bf16_to_f32};
 use super::integer::{GROUP, IntegerLayout, Tile};
-use super::quantize::{Quantize, half_not_below, inverse, round};
+use super::quantize::{Quantize, bfloat_not_below, inverse, round};
 
 /// The format's mark.
 pub(in crate::host) struct Q8;
@@ -15,7 +15,7 @@ impl IntegerLayout for Q8 {
     type Scales = [u16; LANES];
 
     #[inline(always)]
-    fn halves(scales: &[u16; LANES]) -> &[u16; LANES] {
+    fn steps(scales: &[u16; LANES]) -> &[u16; LANES] {
         scales
     }
 
@@ -44,8 +44,8 @@ impl Quantize for Q8 {
     #[inline(always)]
     fn quantize(x: &[F32x16], scales: &mut [u16; LANES], lines: &mut [Line]) {
         let largest = x.iter().fold(F32x16::ZERO, |largest, x| largest.zip(*x, |a, b| a.max(b.abs())));
-        *scales = largest.map(|largest| largest / 127.0).0.map(half_not_below);
-        let inverse = F32x16(scales.map(f16_to_f32)).map(inverse);
+        *scales = largest.map(|largest| largest / 127.0).0.map(bfloat_not_below);
+        let inverse = F32x16(scales.map(bf16_to_f32)).map(inverse);
         for (index, x) in x.iter().enumerate() {
             let quants = x.zip(inverse, |x, inverse| round(x * inverse).clamp(-127.0, 127.0));
             let lines = &mut lines[index / GROUP * Self::GROUP_LINES..];

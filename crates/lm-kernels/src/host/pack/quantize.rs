@@ -9,8 +9,8 @@ pub(in crate::host) trait Quantize: IntegerLayout {
     fn quantize(x: &[F32x16], scales: &mut Self::Scales, lines: &mut [Line]);
 }
 
-/// Groups whose largest magnitude is below this are zeros: a half could not hold their scale.
-const TINY: f32 = 1e-8;
+/// Groups whose largest magnitude is below this are zeros: the inverse of their scale would be infinite.
+const TINY: f32 = 1e-35;
 
 /// The scale with the least squared error for quants from -8 to 7, of a few that take the largest magnitude to about -8.
 ///
@@ -54,8 +54,8 @@ pub(in crate::host) fn round(x: f32) -> f32 {
     (x + SHIFT) - SHIFT
 }
 
-/// The bits of the smallest half that is not below a number without sign.
-pub(super) fn half_not_below(x: f32) -> u16 {
-    let half = half::f16::from_f32(x);
-    if half.to_f32() < x { half.to_bits() + 1 } else { half.to_bits() }
+/// The bits of the smallest bfloat16 that is not below a number without sign.
+pub(super) fn bfloat_not_below(x: f32) -> u16 {
+    let bfloat = half::bf16::from_f32(x);
+    if bfloat.to_f32() < x { bfloat.to_bits() + 1 } else { bfloat.to_bits() }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use half::f16;
+use half::bf16;
 
 use super::q4::MAX_SCALE;
 use super::{
@@ -27,7 +27,7 @@ pub struct StoredMatrix<'a> {
     /// `[rows, groups, bytes]`. Q8: 32 signed bytes, -127 to 127. Q4: 16 bytes, byte `j` with column `j` in its low and
     /// column `j + 16` in its high half, each plus 8.
     pub quants: &'a [u8],
-    /// `[rows, blocks, bytes]`: a little-endian `f16`; in Q4 then 8 signed bytes, -15 to 15, the factors of the block's groups
+    /// `[rows, blocks, bytes]`: a little-endian `bf16`; in Q4 then 8 signed bytes, -15 to 15, the factors of the block's groups
     /// (0 where it has fewer).
     pub scales: &'a [u8],
 }
@@ -102,7 +102,7 @@ impl StoredLayout for Q4 {
     }
 
     fn set_scales(scales: &mut Self::Scales, lane: usize, bytes: &[u8]) -> std::result::Result<(), i8> {
-        scales.halves[lane] = u16::from_le_bytes([bytes[0], bytes[1]]);
+        scales.steps[lane] = u16::from_le_bytes([bytes[0], bytes[1]]);
         for (group, &factor) in bytes[2..].iter().enumerate() {
             let factor = factor as i8;
             if factor.unsigned_abs() > MAX_SCALE.unsigned_abs() {
@@ -115,7 +115,7 @@ impl StoredLayout for Q4 {
 
     fn scale_bytes(tile: &Tile<'_, Self>, lane: usize, block: usize, out: &mut Vec<u8>) {
         let scales = &tile.scales[block];
-        out.extend(scales.halves[lane].to_le_bytes());
+        out.extend(scales.steps[lane].to_le_bytes());
         out.extend((0..Self::BLOCK / GROUP).map(|group| scales.factor(lane, group) as u8));
     }
 
@@ -219,7 +219,7 @@ impl StoredMatrix<'_> {
                     break;
                 }
                 let bytes = &self.scales[(row * blocks + block) * F::SCALE_BYTES..][..F::SCALE_BYTES];
-                let scale = f16::from_le_bytes([bytes[0], bytes[1]]);
+                let scale = bf16::from_le_bytes([bytes[0], bytes[1]]);
                 if !scale.is_finite() {
                     return Err(unfit(scale.to_f32()));
                 }
@@ -295,7 +295,7 @@ mod tests {
         };
         check(|bytes| bytes.quants.truncate(100), "[3, 40]");
         check(|bytes| bytes.scales.push(0), "[3, 40]");
-        check(|bytes| bytes.scales[4..6].copy_from_slice(&f16::NAN.to_le_bytes()), "row 2, column 0 is NaN");
+        check(|bytes| bytes.scales[4..6].copy_from_slice(&bf16::NAN.to_le_bytes()), "row 2, column 0 is NaN");
         check(|bytes| bytes.quants[64 + 5] = 0x80, "row 1, column 5 is -128");
     }
 

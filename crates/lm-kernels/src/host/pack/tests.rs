@@ -64,8 +64,8 @@ proptest! {
         for (row, packed) in values.chunks(cols).zip(packed.chunks(cols)) {
             for (block, packed) in row.chunks(64).zip(packed.chunks(64)) {
                 let largest = block.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
-                // The scale is a half, not below largest / 127 and at most one half above it.
-                let step = (largest / 127.0) * 1.001 + 6e-8;
+                // The scale is a bfloat16, not below largest / 127 and at most one above it.
+                let step = (largest / 127.0) * 1.008;
                 for (x, packed) in block.iter().zip(packed) {
                     prop_assert!((x - packed).abs() <= step * 0.5001, "{} became {} (step {})", x, packed, step);
                 }
@@ -81,7 +81,7 @@ proptest! {
         for (row, packed) in values.chunks(cols).zip(packed.chunks(cols)) {
             for (block, packed) in row.chunks(256).zip(packed.chunks(256)) {
                 for (group, packed) in block.chunks(32).zip(packed.chunks(32)) {
-                    let bound = 0.15 * largest(group) + 0.04 * largest(block) + 1e-7;
+                    let bound = 0.15 * largest(group) + 0.04 * largest(block);
                     for (x, packed) in group.iter().zip(packed) {
                         prop_assert!((x - packed).abs() <= bound, "{} became {} (bound {})", x, packed, bound);
                     }
@@ -156,9 +156,7 @@ fn what_a_format_cannot_hold_is_named_with_its_place() {
         (WeightFormat::F16, 1e6_f32),
         (WeightFormat::Bf16, f32::MAX),
         (WeightFormat::Q8, f32::NAN),
-        (WeightFormat::Q8, 1e9),
         (WeightFormat::Q4, f32::INFINITY),
-        (WeightFormat::Q4, -1e9),
     ];
     for (format, bad) in refused {
         match pack(format, 20, 70, &with(bad)) {
