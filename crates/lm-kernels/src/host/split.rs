@@ -96,22 +96,6 @@ impl<'a, T: Send> SharedMatrix<'a, T> {
         assert!(rows.end <= self.rows && columns.end <= self.width, "{rows:?}, {columns:?} leave the matrix");
         Block { base: self.base.get(), part: 0, rows, width: self.width, columns, data: PhantomData }
     }
-
-    /// Whole rows, one after another.
-    ///
-    /// # Safety
-    /// As for [`SharedMatrix::block`].
-    #[allow(clippy::mut_from_ref, reason = "the caller keeps the parts apart")]
-    pub unsafe fn rows(&self, rows: Range<usize>) -> &mut [T] {
-        assert!(rows.start <= rows.end && rows.end <= self.rows, "{rows:?} leave the matrix");
-        // SAFETY: the rows are inside the slice, which is borrowed for as long as `self`; the caller keeps them apart.
-        unsafe {
-            std::slice::from_raw_parts_mut(
-                self.base.get().add(rows.start * self.width),
-                rows.len() * self.width,
-            )
-        }
-    }
 }
 
 /// Some rows and columns of a matrix, to be written by one task.

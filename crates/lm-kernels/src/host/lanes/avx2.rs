@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::super::matrix_unit::NoMatrixUnit;
-use super::{LANES, Lanes, Line};
+use super::{LANES, Lanes, Line, NibbleOffset};
 
 /// Sixteen floats in two AVX registers, the first eight lanes first.
 #[derive(Clone, Copy)]
@@ -29,7 +29,12 @@ impl Lanes for Avx2 {
     type Ints = [__m256i; 2];
     type Bytes = [__m256i; 2];
     type Quad = __m256i;
+    /// Two sums of 16 bits in each lane, of two columns of four each.
+    type NibbleSums = [__m256i; 2];
+    /// Each lane's factor twice, in 16 bits.
     type Factors = [__m256i; 2];
+    const MANY_REGISTERS: bool = false;
+    const PANELS: bool = false;
 
     #[inline(always)]
     fn splat(value: f32) -> Self {
@@ -140,37 +145,48 @@ impl Lanes for Avx2 {
         unsafe { _mm256_set1_epi32(bytemuck::cast(x)) }
     }
 
+    /// The bytes' offset is taken off before they are multiplied.
+    #[inline(always)]
+    fn start_bytes(_: i32) -> [__m256i; 2] {
+        Self::splat_int(0)
+    }
+
     #[inline(always)]
     fn dot_bytes(sums: [__m256i; 2], w: [__m256i; 2], x: __m256i) -> [__m256i; 2] {
         [add_dot_bytes(sums[0], w[0], x), add_dot_bytes(sums[1], w[1], x)]
     }
 
+    /// At the end, each of a lane's two sums is that of 16 products with nibbles less 4 times the sum of 32 activations: at most
+    /// 16 · (15 - 4) · 127 + 16 · 4 · 127 = 30,480, which fits into 16 bits.
     #[inline(always)]
-    fn dot_nibbles(sums: [__m256i; 2], w: [__m256i; 2], x: __m256i) -> [__m256i; 2] {
-        [add_dot_nibbles(sums[0], w[0], x), add_dot_nibbles(sums[1], w[1], x)]
+    fn start_nibbles(offset: &NibbleOffset) -> [__m256i; 2] {
+        Self::splat_int(offset.halves)
     }
 
-    /// The factors are in the low halves of the lanes; the high ones are zero.
+    #[inline(always)]
+    fn dot_nibbles(sums: [__m256i; 2], w: [__m256i; 2], x: __m256i) -> [__m256i; 2] {
+        // The sum of two products is at most 2 · 15 · 127, so that nothing is cut off.
+        // SAFETY: AVX2 is there.
+        unsafe {
+            [
+                _mm256_add_epi16(sums[0], _mm256_maddubs_epi16(w[0], x)),
+                _mm256_add_epi16(sums[1], _mm256_maddubs_epi16(w[1], x)),
+            ]
+        }
+    }
+
     #[inline(always)]
     fn factors(magnitudes: &[u8; LANES], signs: [u16; 2]) -> [[__m256i; 2]; 2] {
-        let (magnitudes, _) = magnitudes.as_chunks::<8>();
-        let (a, b) = (widen(&magnitudes[0]), widen(&magnitudes[1]));
-        // SAFETY: AVX2 is there.
-        let (low_a, low_b) = unsafe {
-            let low = _mm256_set1_epi32(15);
-            (_mm256_and_si256(a, low), _mm256_and_si256(b, low))
+        // SAFETY: AVX2 is there; 16 bytes are read from an array of 16.
+        let (low, high) = unsafe {
+            let wide = _mm256_cvtepu8_epi16(_mm_loadu_si128(magnitudes.as_ptr().cast()));
+            (_mm256_and_si256(wide, _mm256_set1_epi16(15)), _mm256_srli_epi16::<4>(wide))
         };
-        // SAFETY: AVX2 is there.
-        let (high_a, high_b) = unsafe { (_mm256_srli_epi32::<4>(a), _mm256_srli_epi32::<4>(b)) };
-        [
-            [negate(low_a, signs[0]), negate(low_b, signs[0] >> 8)],
-            [negate(high_a, signs[1]), negate(high_b, signs[1] >> 8)],
-        ]
+        [twice(negate(low, signs[0])), twice(negate(high, signs[1]))]
     }
 
     #[inline(always)]
     fn add_scaled(sums: [__m256i; 2], terms: [__m256i; 2], factors: [__m256i; 2]) -> [__m256i; 2] {
-        // The high half of a term, its sign, is multiplied with zero.
         // SAFETY: AVX2 is there.
         unsafe {
             [
@@ -178,16 +194,6 @@ impl Lanes for Avx2 {
                 _mm256_add_epi32(sums[1], _mm256_madd_epi16(terms[1], factors[1])),
             ]
         }
-    }
-
-    #[inline(always)]
-    fn scale_nibbles(w: [__m256i; 2], factors: [__m256i; 2]) -> [__m256i; 2] {
-        [scale(w[0], factors[0]), scale(w[1], factors[1])]
-    }
-
-    #[inline(always)]
-    fn store_bytes(w: [__m256i; 2], line: &mut Line) {
-        *line = bytemuck::cast(w);
     }
 
     #[inline(always)]
@@ -206,57 +212,37 @@ impl Lanes for Avx2 {
 
 // Functions, not closures: only what is inlined by force is compiled for the features of its caller.
 
-/// Even and odd columns apart, in words: what multiplies bytes and adds pairs would cut the sums off at 16 bits.
+/// The weights' magnitudes times the activations with the weights' signs: two products are at most 2 · 127 · 127, so that nothing is
+/// cut off.
 #[inline(always)]
 fn add_dot_bytes(sums: __m256i, w: __m256i, x: __m256i) -> __m256i {
     // SAFETY: AVX2 is there, as said above.
     unsafe {
-        let (even, odd) = (_mm256_and_si256(w, _mm256_set1_epi16(255)), _mm256_srli_epi16::<8>(w));
-        let (x_even, x_odd) = (_mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(x)), _mm256_srai_epi16::<8>(x));
-        let products = _mm256_add_epi32(_mm256_madd_epi16(even, x_even), _mm256_madd_epi16(odd, x_odd));
-        _mm256_add_epi32(sums, products)
-    }
-}
-
-/// The sum of two products is at most 2 · 15 · 127, so that nothing is cut off.
-#[inline(always)]
-fn add_dot_nibbles(sums: __m256i, w: __m256i, x: __m256i) -> __m256i {
-    // SAFETY: AVX2 is there.
-    unsafe {
-        let pairs = _mm256_maddubs_epi16(w, x);
+        let w = _mm256_xor_si256(w, _mm256_set1_epi8(i8::MIN));
+        let pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
         _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
     }
 }
 
-/// Bytes as integers.
-#[inline(always)]
-fn widen(bytes: &[u8; 8]) -> __m256i {
-    // SAFETY: AVX2 is there; 8 bytes are read from an array of 8.
-    unsafe { _mm256_cvtepu8_epi32(_mm_loadl_epi64(bytes.as_ptr().cast())) }
-}
-
-/// The lanes whose bit is set negated, and only the low half of each lane.
+/// The words whose bit is set negated.
 #[inline(always)]
 fn negate(x: __m256i, signs: u16) -> __m256i {
-    // SAFETY: AVX2 is there.
+    const BITS: [u16; LANES] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768];
+    // SAFETY: AVX2 is there; 32 bytes are read from an array of 32.
     unsafe {
-        let bits = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
-        let negative = _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(i32::from(signs)), bits), bits);
-        let negated = _mm256_sub_epi32(_mm256_xor_si256(x, negative), negative);
-        _mm256_and_si256(negated, _mm256_set1_epi32(0xffff))
+        let bits = _mm256_loadu_si256(BITS.as_ptr().cast());
+        let negative = _mm256_cmpeq_epi16(_mm256_and_si256(_mm256_set1_epi16(signs as i16), bits), bits);
+        _mm256_sub_epi16(_mm256_xor_si256(x, negative), negative)
     }
 }
 
-/// `128 + (byte - 8) * factor`.
+/// Each word twice, the first eight words first.
 #[inline(always)]
-fn scale(w: __m256i, factors: __m256i) -> __m256i {
+fn twice(words: __m256i) -> [__m256i; 2] {
     // SAFETY: AVX2 is there.
     unsafe {
-        let pairs = _mm256_or_si256(factors, _mm256_slli_epi32::<16>(factors));
-        let offset = _mm256_sub_epi16(_mm256_set1_epi16(128), _mm256_slli_epi16::<3>(pairs));
-        let (even, odd) = (_mm256_and_si256(w, _mm256_set1_epi16(255)), _mm256_srli_epi16::<8>(w));
-        let even = _mm256_add_epi16(_mm256_mullo_epi16(even, pairs), offset);
-        let odd = _mm256_add_epi16(_mm256_mullo_epi16(odd, pairs), offset);
-        _mm256_or_si256(even, _mm256_slli_epi16::<8>(odd))
+        // What is interleaved next are the low and the high halves of both halves of the register.
+        let quarters = _mm256_permute4x64_epi64::<0b11_01_10_00>(words);
+        [_mm256_unpacklo_epi16(quarters, quarters), _mm256_unpackhi_epi16(quarters, quarters)]
     }
 }

@@ -4,7 +4,7 @@ use std::arch::x86_64::*;
 use std::marker::PhantomData;
 
 use super::super::matrix_unit::MatrixUnit;
-use super::{Avx2, LANES, Lanes, Line};
+use super::{Avx2, LANES, Lanes, Line, NibbleOffset};
 
 /// Sixteen floats in an AVX-512 register, beside a matrix unit or none.
 pub(in crate::host) struct Avx512<U>(__m512, PhantomData<U>);
@@ -32,7 +32,10 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
     type Ints = __m512i;
     type Bytes = __m512i;
     type Quad = __m512i;
+    type NibbleSums = __m512i;
     type Factors = __m512i;
+    const MANY_REGISTERS: bool = true;
+    const PANELS: bool = true;
 
     #[inline(always)]
     fn splat(value: f32) -> Self {
@@ -116,9 +119,19 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
     }
 
     #[inline(always)]
+    fn start_bytes(offset: i32) -> __m512i {
+        Self::splat_int(offset)
+    }
+
+    #[inline(always)]
     fn dot_bytes(sums: __m512i, w: __m512i, x: __m512i) -> __m512i {
         // SAFETY: AVX-512 VNNI is there.
         unsafe { _mm512_dpbusd_epi32(sums, w, x) }
+    }
+
+    #[inline(always)]
+    fn start_nibbles(offset: &NibbleOffset) -> __m512i {
+        Self::splat_int(offset.whole)
     }
 
     #[inline(always)]
@@ -142,29 +155,9 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
 
     #[inline(always)]
     fn add_scaled(sums: __m512i, terms: __m512i, factors: __m512i) -> __m512i {
-        // The high half of a term, its sign, is multiplied with zero.
+        // A term fits into 16 bits; the high half of its lane, its sign, is multiplied with zero.
         // SAFETY: AVX-512 VNNI is there.
         unsafe { _mm512_dpwssd_epi32(sums, terms, factors) }
-    }
-
-    #[inline(always)]
-    fn scale_nibbles(w: __m512i, factors: __m512i) -> __m512i {
-        // SAFETY: AVX-512 is there, BW too.
-        unsafe {
-            let pairs = _mm512_or_si512(factors, _mm512_slli_epi32::<16>(factors));
-            let offset = _mm512_sub_epi16(_mm512_set1_epi16(128), _mm512_slli_epi16::<3>(pairs));
-            let even = _mm512_and_si512(w, _mm512_set1_epi16(255));
-            let odd = _mm512_srli_epi16::<8>(w);
-            let even = _mm512_add_epi16(_mm512_mullo_epi16(even, pairs), offset);
-            let odd = _mm512_add_epi16(_mm512_mullo_epi16(odd, pairs), offset);
-            _mm512_or_si512(even, _mm512_slli_epi16::<8>(odd))
-        }
-    }
-
-    #[inline(always)]
-    fn store_bytes(w: __m512i, line: &mut Line) {
-        // SAFETY: AVX-512 is there; 64 bytes are written to an array of 64.
-        unsafe { _mm512_storeu_si512(line.as_mut_ptr().cast(), w) }
     }
 
     #[inline(always)]

@@ -1,7 +1,7 @@
-//! Sixteen floats side by side, and the few functions that kernels need of them.
+//! Sixteen lanes side by side, and the few functions that kernels need of them. Each CPU path is one file here.
 //!
-//! Sixteen floats are one AVX-512 register, two of AVX2, four of SSE or NEON. The lanes fix the order of every sum, so that
-//! wider registers cannot change a bit.
+//! Sixteen floats are one AVX-512 register, two of AVX2, four of SSE or NEON. The lanes fix the order of every sum of floats, so
+//! that wider registers cannot change a bit; sums of integers are exact, and each path takes them in its own way.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -25,6 +25,24 @@ pub(super) const LANES: usize = 16;
 /// The bytes of a cache line: four for each lane.
 pub(super) type Line = [u8; 4 * LANES];
 
+/// What takes off the 8 that nibbles of weights have too much: -8 times the sum of 32 activations.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(super) struct NibbleOffset {
+    /// For one sum in a lane.
+    pub whole: i32,
+    /// For two sums of 16 bits in a lane, half of it each.
+    pub halves: i32,
+}
+
+impl NibbleOffset {
+    /// Of activations with this sum.
+    #[inline(always)]
+    pub fn of(sum: i32) -> Self {
+        Self { whole: -8 * sum, halves: ((-4 * sum) & 0xffff).wrapping_mul(0x1_0001) }
+    }
+}
+
 /// Sixteen floats in the registers of one instruction set. All implementations give the same bits.
 ///
 /// Only [`Isa::run`](super::cpu::Isa::run) may choose an implementation: those other than [`F32x16`] run instructions that the
@@ -38,8 +56,14 @@ pub(super) trait Lanes: Copy {
     type Bytes: Copy;
     /// Four signed bytes, the same for all lanes.
     type Quad: Copy;
+    /// Sums of products of nibbles over a group of 32 columns: at most 32 · 8 · 127 in magnitude.
+    type NibbleSums: Copy;
     /// A factor from -15 to 15 in each lane.
     type Factors: Copy;
+    /// Whether there are 32 registers of sixteen lanes, so that many rows can share what is loaded of the weights.
+    const MANY_REGISTERS: bool;
+    /// Whether many rows are multiplied with weights that were expanded to bytes for them.
+    const PANELS: bool;
 
     fn splat(value: f32) -> Self;
     fn load(x: &[f32; LANES]) -> Self;
@@ -61,17 +85,20 @@ pub(super) trait Lanes: Copy {
     /// The low and the high halves of the bytes.
     fn load_nibbles(line: &Line) -> [Self::Bytes; 2];
     fn quad(x: [i8; 4]) -> Self::Quad;
-    /// Adds to each lane the dot product of its four bytes with `x`.
+
+    /// Where sums of [`Lanes::dot_bytes`] begin: -128 times the sum of the activations.
+    fn start_bytes(offset: i32) -> Self::Ints;
+    /// Adds to each lane the dot product of its four bytes, each 128 more than a weight from -127 to 127, with `x`, from -127 to 127.
     fn dot_bytes(sums: Self::Ints, w: Self::Bytes, x: Self::Quad) -> Self::Ints;
-    /// [`Lanes::dot_bytes`] for bytes of at most 15.
-    fn dot_nibbles(sums: Self::Ints, w: Self::Bytes, x: Self::Quad) -> Self::Ints;
+    /// Where sums of [`Lanes::dot_nibbles`] begin.
+    fn start_nibbles(offset: &NibbleOffset) -> Self::NibbleSums;
+    /// Adds to each lane the dot product of its four bytes, each 8 more than a weight from -8 to 7, with `x`, from -127 to 127; over at
+    /// most 32 columns.
+    fn dot_nibbles(sums: Self::NibbleSums, w: Self::Bytes, x: Self::Quad) -> Self::NibbleSums;
     /// Two factors for each lane: the low and the high half of its byte, negative where the lane's bit is set.
     fn factors(magnitudes: &[u8; LANES], signs: [u16; 2]) -> [Self::Factors; 2];
-    /// `sums + terms * factors`; the terms must fit into 16 bits with their sign.
-    fn add_scaled(sums: Self::Ints, terms: Self::Ints, factors: Self::Factors) -> Self::Ints;
-    /// `128 + (byte - 8) * factor` for bytes of at most 15.
-    fn scale_nibbles(w: Self::Bytes, factors: Self::Factors) -> Self::Bytes;
-    fn store_bytes(w: Self::Bytes, line: &mut Line);
+    /// `sums + terms * factors`.
+    fn add_scaled(sums: Self::Ints, terms: Self::NibbleSums, factors: Self::Factors) -> Self::Ints;
 
     /// The lanes' sum, always by halves: lane i and lane i + 8, then i and i + 4, and so on.
     fn sum(self) -> f32;

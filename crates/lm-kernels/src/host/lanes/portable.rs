@@ -1,7 +1,7 @@
 //! Sixteen floats for any processor.
 
 use super::super::matrix_unit::NoMatrixUnit;
-use super::{LANES, Lanes, Line, bf16_to_f32, f16_to_f32};
+use super::{LANES, Lanes, Line, NibbleOffset, bf16_to_f32, f16_to_f32};
 
 /// Sixteen floats in an array; the reference.
 #[derive(Clone, Copy)]
@@ -27,7 +27,10 @@ impl Lanes for F32x16 {
     type Ints = [i32; LANES];
     type Bytes = Line;
     type Quad = [i8; 4];
+    type NibbleSums = [i32; LANES];
     type Factors = [i32; LANES];
+    const MANY_REGISTERS: bool = false;
+    const PANELS: bool = false;
 
     #[inline(always)]
     fn splat(value: f32) -> Self {
@@ -96,9 +99,19 @@ impl Lanes for F32x16 {
     }
 
     #[inline(always)]
+    fn start_bytes(offset: i32) -> [i32; LANES] {
+        [offset; LANES]
+    }
+
+    #[inline(always)]
     fn dot_bytes(sums: [i32; LANES], w: Line, x: [i8; 4]) -> [i32; LANES] {
         let product = |lane: usize, i: usize| i32::from(w[4 * lane + i]) * i32::from(x[i]);
         each_lane(|lane| sums[lane] + (0..4).map(|i| product(lane, i)).sum::<i32>())
+    }
+
+    #[inline(always)]
+    fn start_nibbles(offset: &NibbleOffset) -> [i32; LANES] {
+        [offset.whole; LANES]
     }
 
     #[inline(always)]
@@ -121,20 +134,6 @@ impl Lanes for F32x16 {
     #[inline(always)]
     fn add_scaled(sums: [i32; LANES], terms: [i32; LANES], factors: [i32; LANES]) -> [i32; LANES] {
         each_lane(|lane| sums[lane] + terms[lane] * factors[lane])
-    }
-
-    #[inline(always)]
-    fn scale_nibbles(w: Line, factors: [i32; LANES]) -> Line {
-        let mut out = w;
-        for (i, byte) in out.iter_mut().enumerate() {
-            *byte = (128 + (i32::from(*byte) - 8) * factors[i / 4]) as u8;
-        }
-        out
-    }
-
-    #[inline(always)]
-    fn store_bytes(w: Line, line: &mut Line) {
-        *line = w;
     }
 
     #[inline(always)]

@@ -1,97 +1,67 @@
 //! The rows of a linear layer in the form that a weight format multiplies with.
 
 use std::borrow::Cow;
-use std::ops::Range;
+
+use bytemuck::Zeroable;
 
 use super::super::cpu::{Isa, Kernel};
-use super::super::lanes::Lanes;
-use super::super::matrix_unit::{SIDE, STEP};
+use super::super::lanes::{Lanes, NibbleOffset};
+use super::super::matrix_unit::SIDE;
 use super::super::norm::{Norm, norm_row};
 use super::super::pack::{GROUP, IntegerLayout};
 use super::super::pool::Pool;
-use super::super::split::{SharedMatrix, for_each_chunk};
+use super::super::split::{Block, for_each_chunk, for_each_column_block};
 use super::Input;
 
-/// Rows in a task.
-const ROWS: usize = 4;
+/// Rows in a task; as few are converted by the calling thread alone.
+const ROWS: usize = 8;
 
-/// Rows as 8-bit integers, `x = scale · value`, with one scale for each block of columns.
+/// Columns of a [`Span`].
+pub(super) const SPAN: usize = 256;
+
+/// Up to 256 columns of a row as `scale · value`; what the row lacks is zero.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct Span {
+    /// The values, from -127 to 127, four neighbouring columns together.
+    pub quads: [[i8; 4]; SPAN / 4],
+    /// Of each block of columns. NaN or infinite when an activation is, so that results are too.
+    pub scales: [f32; 4],
+    /// Of each block: what takes off the 128 that bytes of weights have too much, -128 times the sum of the values.
+    pub byte_offsets: [i32; 4],
+    /// Of each group of 32 columns: what takes off the 8 that nibbles have too much.
+    pub nibble_offsets: [NibbleOffset; SPAN / GROUP],
+}
+
+// SAFETY: arrays of numbers, for which all bits may be zero.
+unsafe impl Zeroable for Span {}
+
+/// Rows as 8-bit integers with one scale for each block of columns.
 pub(super) struct QuantizedRows {
-    /// `[rows, stride]`, from -127 to 127; what fills up columns and rows for whole tiles is zero.
-    values: Vec<i8>,
-    /// Bytes from one row to the next: an odd number of cache lines, so that rows lie in different sets of a cache.
-    stride: usize,
-    /// `[rows, blocks]`. NaN or infinite when an activation is, so that results are too.
-    scales: Vec<f32>,
-    /// `[rows, groups]`: the sum of each group's values.
-    sums: Vec<i32>,
-    groups: usize,
-    blocks: usize,
+    /// `[spans, room]`: the same columns of all rows lie side by side.
+    spans: Vec<Span>,
+    /// The rows, filled up with zeros to whole tiles of a matrix unit.
+    room: usize,
 }
 
 impl QuantizedRows {
     /// Quantises rows for the weights of a layout.
     pub fn new<F: IntegerLayout>(isa: Isa, pool: &Pool, input: &Input<'_>, cols: usize) -> Self {
-        let (groups, blocks) = (cols.div_ceil(GROUP), cols.div_ceil(F::BLOCK));
-        let rows = input.rows;
-        let stride = ((groups * GROUP).div_ceil(STEP) | 1) * STEP;
-        let mut quantized = Self {
-            values: vec![0; rows.next_multiple_of(SIDE) * stride],
-            stride,
-            scales: vec![0.0; rows * blocks],
-            sums: vec![0; rows * groups],
-            groups,
-            blocks,
-        };
-        let values = SharedMatrix::new(&mut quantized.values, stride);
-        let scales = SharedMatrix::new(&mut quantized.scales, blocks);
-        let sums = SharedMatrix::new(&mut quantized.sums, groups);
-        let tasks = if cols == 0 { 0 } else { rows.div_ceil(ROWS) };
-        pool.run(tasks, |task| {
-            let rows = task * ROWS..((task + 1) * ROWS).min(rows);
-            isa.run(QuantizeRows {
-                x: &input.x[rows.start * cols..rows.end * cols],
-                norm: input.norm,
-                cols,
-                block: F::BLOCK,
-                stride,
-                // SAFETY: tasks have rows of their own.
-                values: unsafe { values.rows(rows.clone()) },
-                // SAFETY: as above.
-                scales: unsafe { scales.rows(rows.clone()) },
-                // SAFETY: as above.
-                sums: unsafe { sums.rows(rows) },
-            });
+        let room = if input.rows <= ROWS { input.rows } else { input.rows.next_multiple_of(SIDE) };
+        let mut spans = bytemuck::zeroed_vec(room * cols.div_ceil(SPAN));
+        for_each_column_block(pool, &mut spans, room, ROWS, |out| {
+            let rows = out.columns();
+            let x = &input.x[rows.start.min(input.rows) * cols..rows.end.min(input.rows) * cols];
+            isa.run(QuantizeRows { x, norm: input.norm, cols, block: F::BLOCK, out });
         });
-        quantized
+        Self { spans, room }
     }
 
-    /// Values of a row in groups of 32, four neighbouring columns each.
+    /// The same columns of `M` rows, the first of which is `row`.
     #[inline(always)]
-    pub fn quads(&self, row: usize, groups: Range<usize>) -> &[[i8; 4]] {
-        let start = row * self.stride;
-        self.values[start + groups.start * GROUP..start + groups.end * GROUP].as_chunks().0
-    }
-
-    /// Where [`SIDE`] rows from `row` on have a group, and the bytes from one row to the next.
-    ///
-    /// # Panics
-    /// When there are not as many rows, zeros at the end included.
-    #[inline(always)]
-    pub fn tile(&self, row: usize, group: usize) -> (*const i8, usize) {
-        (self.values[row * self.stride + group * GROUP..(row + SIDE) * self.stride].as_ptr(), self.stride)
-    }
-
-    /// The scale of a row in a block.
-    #[inline(always)]
-    pub fn scale(&self, row: usize, block: usize) -> f32 {
-        self.scales[row * self.blocks + block]
-    }
-
-    /// The sums of a row's groups.
-    #[inline(always)]
-    pub fn sums(&self, row: usize, groups: Range<usize>) -> &[i32] {
-        &self.sums[row * self.groups + groups.start..row * self.groups + groups.end]
+    pub fn spans<const M: usize>(&self, span: usize, row: usize) -> &[Span; M] {
+        let spans = &self.spans[span * self.room..(span + 1) * self.room];
+        spans[row..].first_chunk().expect("the rows of a piece")
     }
 }
 
@@ -101,44 +71,59 @@ struct QuantizeRows<'a> {
     norm: Option<Norm<'a>>,
     cols: usize,
     block: usize,
-    stride: usize,
-    values: &'a mut [i8],
-    scales: &'a mut [f32],
-    sums: &'a mut [i32],
+    out: Block<'a, Span>,
 }
 
 impl Kernel for QuantizeRows<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<V: Lanes>(self) {
-        let (groups, blocks) = (self.cols.div_ceil(GROUP), self.cols.div_ceil(self.block));
-        let mut padded = vec![0.0; groups * GROUP];
+    fn run<V: Lanes>(mut self) {
+        let mut padded = vec![0.0; self.cols.next_multiple_of(SPAN)];
         for (row, x) in self.x.chunks_exact(self.cols).enumerate() {
             match &self.norm {
                 Some(norm) => norm_row::<V>(x, norm, &mut padded[..self.cols]),
                 None => padded[..self.cols].copy_from_slice(x),
             }
-            let values = &mut self.values[row * self.stride..][..groups * GROUP];
-            let scales = &mut self.scales[row * blocks..(row + 1) * blocks];
-            let pieces = padded.chunks(self.block).zip(values.chunks_mut(self.block)).zip(scales);
-            for ((x, values), scale) in pieces {
-                *scale = quantize_block(x.as_chunks().0, values.as_chunks_mut().0);
-            }
-            let sums = &mut self.sums[row * groups..(row + 1) * groups];
-            for (sum, values) in sums.iter_mut().zip(values.as_chunks::<GROUP>().0) {
-                *sum = values.iter().map(|&value| i32::from(value)).sum();
+            for (index, x) in padded.as_chunks::<SPAN>().0.iter().enumerate() {
+                let span = &mut self.out.row(index)[row];
+                if self.block == SPAN {
+                    quantize_span::<SPAN>(x, span);
+                } else {
+                    quantize_span::<64>(x, span);
+                }
             }
         }
     }
 }
 
+/// Rounds a span in blocks of `B` columns.
+#[inline(always)]
+fn quantize_span<const B: usize>(x: &[f32; SPAN], span: &mut Span) {
+    let values: &mut [i8] = span.quads.as_flattened_mut();
+    for (block, (x, values)) in
+        x.as_chunks::<B>().0.iter().zip(values.as_chunks_mut::<B>().0.iter_mut()).enumerate()
+    {
+        span.scales[block] = quantize_block(x, values);
+    }
+    let mut sums = [0; SPAN / GROUP];
+    for (sum, values) in sums.iter_mut().zip(values.as_chunks::<GROUP>().0) {
+        *sum = values.iter().map(|&value| i32::from(value)).sum();
+    }
+    for (offset, sums) in span.byte_offsets.iter_mut().zip(sums.chunks_exact(B / GROUP)) {
+        *offset = -128 * sums.iter().sum::<i32>();
+    }
+    for (offset, sum) in span.nibble_offsets.iter_mut().zip(sums) {
+        *offset = NibbleOffset::of(sum);
+    }
+}
+
 /// Rounds a block and returns its scale.
 #[inline(always)]
-fn quantize_block(x: &[[f32; GROUP]], values: &mut [[i8; GROUP]]) -> f32 {
+fn quantize_block<const B: usize>(x: &[f32; B], values: &mut [i8; B]) -> f32 {
     // Without their sign, floats are ordered like their bits, and NaN is the largest.
     let mut largest = [0; GROUP];
-    for x in x {
+    for x in x.as_chunks::<GROUP>().0 {
         for (largest, x) in largest.iter_mut().zip(x) {
             *largest = x.abs().to_bits().max(*largest);
         }
@@ -146,14 +131,11 @@ fn quantize_block(x: &[[f32; GROUP]], values: &mut [[i8; GROUP]]) -> f32 {
     let scale = f32::from_bits(largest.iter().fold(0, |a, &b| a.max(b))) / 127.0;
     // A block this small is as good as zero; its inverse would be infinite.
     let inverse = if scale < 1e-36 { 0.0 } else { 1.0 / scale };
-    for (values, x) in values.iter_mut().zip(x) {
-        for (value, x) in values.iter_mut().zip(x) {
-            *value = round_to_byte(x * inverse);
-        }
+    for (value, x) in values.iter_mut().zip(x) {
+        *value = round_to_byte(x * inverse);
     }
     scale
 }
-
 /// The nearest integer, ties to even, of a number from -127 to 127; any for others.
 #[inline(always)]
 fn round_to_byte(x: f32) -> i8 {

@@ -7,6 +7,9 @@
 mod activations;
 mod float;
 mod integer;
+mod panels;
+mod q4;
+mod q8;
 #[cfg(test)]
 mod tests;
 
@@ -27,7 +30,7 @@ use activations::{QuantizedRows, float_rows};
 const ROWS: usize = 512;
 
 /// Bytes of weights of a task: enough to pay for handing it out.
-const TASK_BYTES: usize = 48 << 10;
+const TASK_BYTES: usize = 16 << 10;
 
 /// Columns of a pair of tiles.
 const PAIR: usize = 2 * LANES;

@@ -25,7 +25,7 @@ use crate::{Error, Result};
 use buffer::Buffer;
 pub(super) use integer::{GROUP, IntegerLayout, Tile};
 use integer::{tile_bytes, tile_mut};
-pub(super) use q4::Q4;
+pub(super) use q4::{Q4, Q4Scales};
 pub(super) use q8::Q8;
 use quantize::Quantize;
 #[cfg(test)]
