@@ -46,19 +46,20 @@ pub struct KvPool {
     geometry: Vec<KvGeometry>,
     num_pages: usize,
     dtype: KvDtype,
+    on_host: bool,
 }
 
 impl KvPool {
     /// Allocates `num_pages` pages for each layer.
     ///
-    /// A GPU without f16 gets f32 pages: [`dtype`](Self::dtype) says which.
+    /// A GPU has no 8-bit pages and takes f16 in their place; one without f16 gets f32: [`dtype`](Self::dtype) says which.
     ///
     /// # Errors
     /// As [`Device::burn`] and [`PagedLayer::new`].
     pub fn new(device: Device, layers: &[KvGeometry], num_pages: usize, dtype: KvDtype) -> Result<Self> {
         let burn = device.burn()?;
         let on_host = matches!(device, Device::Cpu | Device::NdArray);
-        let dtype = if on_host || burn.supports_dtype(element(dtype)) { dtype } else { KvDtype::F32 };
+        let dtype = if on_host { dtype } else { on_device(dtype, &burn) };
         let new_layer = |layer: &KvGeometry| {
             if on_host {
                 let pages = PagedLayer::new(dtype, num_pages, layer.num_kv_heads, layer.head_dim)?;
@@ -67,12 +68,12 @@ impl KvPool {
             Ok(Some(KvLayer::on_device(num_pages, layer.num_kv_heads, layer.head_dim, dtype, &burn)))
         };
         let slots = layers.iter().map(new_layer).collect::<Result<_>>()?;
-        Ok(Self { layers: slots, geometry: layers.to_vec(), num_pages, dtype })
+        Ok(Self { layers: slots, geometry: layers.to_vec(), num_pages, dtype, on_host })
     }
 
     /// A pool of numbered pages without any layer, for models that keep nothing.
     pub fn empty(num_pages: usize) -> Self {
-        Self { layers: Vec::new(), geometry: Vec::new(), num_pages, dtype: KvDtype::default() }
+        Self { layers: Vec::new(), geometry: Vec::new(), num_pages, dtype: KvDtype::default(), on_host: true }
     }
 
     /// Number of pages; their ids are `0..num_pages`.
@@ -92,8 +93,11 @@ impl KvPool {
 
     /// Bytes of one page over all layers, keys and values.
     pub fn bytes_per_page(&self) -> usize {
-        let elements: usize = self.geometry.iter().map(|layer| layer.num_kv_heads * layer.head_dim).sum();
-        2 * PAGE_LEN * elements * self.dtype.bytes()
+        let of_layer = |layer: &KvGeometry| match self.on_host {
+            true => PagedLayer::page_bytes(self.dtype, layer.num_kv_heads, layer.head_dim),
+            false => 2 * PAGE_LEN * layer.num_kv_heads * layer.head_dim * self.dtype.bytes(),
+        };
+        self.geometry.iter().map(of_layer).sum()
     }
 
     /// Copies a page in every layer, so that a sequence may go on alone from a shared one.
@@ -113,7 +117,13 @@ impl KvPool {
     /// A pool around one given layer.
     #[cfg(test)]
     pub(super) fn of_layer(layer: KvLayer<Dispatch>, geometry: KvGeometry, num_pages: usize) -> Self {
-        Self { layers: vec![Some(layer)], geometry: vec![geometry], num_pages, dtype: KvDtype::F32 }
+        Self {
+            layers: vec![Some(layer)],
+            geometry: vec![geometry],
+            num_pages,
+            dtype: KvDtype::F32,
+            on_host: true,
+        }
     }
 
     pub(super) fn take(&mut self, layer: usize) -> KvLayer<Dispatch> {
@@ -160,10 +170,19 @@ impl<B: Bridge> KvLayer<B> {
     }
 }
 
-/// burn's name of the element type.
+/// What a device in whose memory pages are tensors keeps in place of `dtype`.
+fn on_device(dtype: KvDtype, device: &BurnDevice) -> KvDtype {
+    match dtype {
+        KvDtype::F16 | KvDtype::Q8 if device.supports_dtype(DType::F16) => KvDtype::F16,
+        KvDtype::F16 | KvDtype::Q8 | KvDtype::F32 => KvDtype::F32,
+    }
+}
+
+/// burn's name of the element type of tensors.
 fn element(dtype: KvDtype) -> DType {
     match dtype {
         KvDtype::F16 => DType::F16,
         KvDtype::F32 => DType::F32,
+        KvDtype::Q8 => unreachable!("`on_device` has put another in its place"),
     }
 }

@@ -143,7 +143,7 @@ fn packed_tensors_hold_no_dense_copy() {
 }
 
 fn spec() -> AttentionSpec {
-    AttentionSpec { num_heads: 4, num_kv_heads: 2, head_dim: 8, scale: 0.5, window: Some(20) }
+    AttentionSpec { num_heads: 4, num_kv_heads: 2, head_dim: 8, scale: 0.5, window: Some(20), soft_cap: None }
 }
 
 /// A prompt of 40 rows that crosses a page, one of 3, then single rows.

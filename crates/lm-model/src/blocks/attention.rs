@@ -54,6 +54,7 @@ impl Attention {
                 head_dim,
                 scale: (head_dim as f32).sqrt().recip(),
                 window: spec.layers[layer].slots(),
+                soft_cap: None,
             },
             layer,
         })

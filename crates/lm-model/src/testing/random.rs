@@ -36,8 +36,14 @@ impl Random {
         let device = Device::Cpu.burn()?;
         let values = from_host(values, [rows, 1, HEAD_DIM], &device);
         // Equal scores: attention is the mean.
-        let spec =
-            AttentionSpec { num_heads: 1, num_kv_heads: 1, head_dim: HEAD_DIM, scale: 1.0, window: None };
+        let spec = AttentionSpec {
+            num_heads: 1,
+            num_kv_heads: 1,
+            head_dim: HEAD_DIM,
+            scale: 1.0,
+            window: None,
+            soft_cap: None,
+        };
         let zeros = values.zeros_like();
         let means = attention(zeros.clone(), zeros, values, cache, 0, &Arc::new(layout(batch)), &spec);
         let means = to_host(means)?;

@@ -1,23 +1,31 @@
 //! Attention of new rows to the pages of their sequences.
 //!
-//! A task is a few rows of one sequence with the query heads of one KV head, so that a page is read once for all of them
-//! and never repeated. Pages are gone through in order with a running maximum (online softmax): a row's result depends on
-//! the slots it sees and on their places in their pages alone, and not on how the prompt was cut into calls.
+//! A unit of work is a few rows of one sequence with the query heads of one KV head, so that a page is read once for all of them
+//! and never repeated. Slots are taken in chunks that lie at fixed places ([`chunk`]): within one all scores are known before
+//! the first value is added, and chunks are merged in their order. A row's result depends on the slots it sees and their
+//! places alone, so that prompts may be cut anywhere, rows may share tiles, and the chunks of a long context may go to
+//! different threads.
 
+mod chunk;
 #[cfg(test)]
 mod tests;
 
+use std::cell::RefCell;
 use std::ops::Range;
 
 use super::cpu::{Isa, Kernel};
-use super::lanes::{Lanes, add_weighted, dot, exp};
-use super::pages::{PAGE_LEN, PagedLayer, Storage};
+use super::lanes::{Lanes, exp};
+use super::pages::{Element, PagedLayer, Pages, with_pages};
 use super::pool::Pool;
 use super::ragged::{RaggedLayout, SequenceLayout};
-use super::split::{Block, for_each_block};
+use super::split::{Block, SharedMatrix, for_each_chunk};
+use chunk::{CHUNK, Partial, Place, Queries, attend_chunk};
 
-/// Rows in a task, which share each page once it is widened to singles.
-const ROWS: usize = 16;
+/// Queries of a unit, which share each page: rows times the heads of a group.
+const QUERIES: usize = 48;
+
+/// Units a thread below which chunks are shared out as well.
+const FEW_UNITS: usize = 4;
 
 /// What a layer's attention looks like.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,6 +40,8 @@ pub struct AttentionSpec {
     pub scale: f32,
     /// How many slots a query sees, its own included; all up to its own when there is none.
     pub window: Option<usize>,
+    /// Bounds the scores: `cap · tanh(score / cap)`, after the factor.
+    pub soft_cap: Option<f32>,
 }
 
 /// Softmax attention of each row of `q` to the slots its sequence has in `pages`, those of the new rows included: they must
@@ -41,24 +51,28 @@ pub struct AttentionSpec {
 ///
 /// # Shapes
 /// - `q`, `out`: `[rows, num_heads, head_dim]`; `out` is overwritten
+/// - `sinks`: `[num_heads]`, scores that take their share of the softmax and have no value
 ///
 /// # Panics
 /// When a length does not fit, row ranges overlap, a block table is too short or names a page out of range.
 ///
 /// # Source
-/// Online softmax: arXiv 1805.02867; pages: PagedAttention, arXiv 2309.06180.
+/// Online softmax: arXiv 1805.02867; pages: PagedAttention, arXiv 2309.06180; chunks: Flash-Decoding (Dao et al., 2023); sinks:
+/// arXiv 2309.17453.
 pub fn attention(
     pool: &Pool,
     q: &[f32],
     pages: &PagedLayer,
     layout: &RaggedLayout,
     spec: &AttentionSpec,
+    sinks: Option<&[f32]>,
     out: &mut [f32],
 ) {
-    attention_on(Isa::current(), pool, q, pages, layout, spec, out);
+    attention_on(Isa::current(), pool, q, pages, layout, spec, sinks, out);
 }
 
 /// [`attention`] with the code for one instruction set.
+#[allow(clippy::too_many_arguments, reason = "those of `attention`, and the instruction set")]
 fn attention_on(
     isa: Isa,
     pool: &Pool,
@@ -66,6 +80,7 @@ fn attention_on(
     pages: &PagedLayer,
     layout: &RaggedLayout,
     spec: &AttentionSpec,
+    sinks: Option<&[f32]>,
     out: &mut [f32],
 ) {
     let width = spec.num_heads * spec.head_dim;
@@ -77,155 +92,219 @@ fn attention_on(
     );
     assert_eq!(q.len(), layout.rows() * width, "queries are [{}, {width}]", layout.rows());
     assert_eq!(q.len(), out.len(), "as many results as queries");
-    let parts: Vec<(&SequenceLayout, Range<usize>)> = layout.sequences.iter().flat_map(split_rows).collect();
-    let rows: Vec<Range<usize>> = parts.iter().map(|(_, rows)| rows.clone()).collect();
-    let group = spec.num_heads / spec.num_kv_heads * spec.head_dim;
-    for_each_block(pool, out, width, &rows, group, |out| {
-        let (sequence, rows) = &parts[out.part()];
-        let kv_head = out.columns().start / group;
-        let first = rows.start - sequence.rows.start;
-        let task = Task { q, sequence, first, kv_head, spec, out };
-        match &pages.storage {
-            Storage::F16 { k, v } => isa.run(Attend { task, pages, k, v }),
-            Storage::F32 { k, v } => isa.run(Attend { task, pages, k, v }),
-        }
+    assert!(
+        sinks.is_none_or(|sinks| sinks.len() == spec.num_heads),
+        "a sink for each of {} heads",
+        spec.num_heads
+    );
+    let end = layout.sequences.iter().fold(0, |end, sequence| {
+        assert!(end <= sequence.rows.start, "{:?} follows rows that end at {end}", sequence.rows);
+        sequence.rows.end
+    });
+    debug_assert_eq!(end, layout.rows());
+    let units: Vec<Unit<'_>> =
+        layout.sequences.iter().flat_map(|sequence| Unit::split(sequence, spec)).collect();
+    units.iter().for_each(|unit| unit.check(pages));
+    let out = SharedMatrix::new(out, width);
+    with_pages!(&pages.storage, pages => {
+        let call = Call { isa, pool, q, pages, spec, sinks, out };
+        if units.len() < FEW_UNITS * pool.threads() { call.split_chunks(&units) } else { call.whole_units(&units) }
     });
 }
 
-/// A sequence's rows in pieces for one task each.
-fn split_rows(sequence: &SequenceLayout) -> impl Iterator<Item = (&SequenceLayout, Range<usize>)> {
-    let end = sequence.rows.end;
-    sequence.rows.clone().step_by(ROWS).map(move |start| (sequence, start..(start + ROWS).min(end)))
-}
-
 /// Some rows of one sequence and the query heads of one KV head.
-struct Task<'a> {
-    q: &'a [f32],
+struct Unit<'a> {
     sequence: &'a SequenceLayout,
-    /// The first row, counted from the sequence's first.
-    first: usize,
+    /// Rows of the batch.
+    rows: Range<usize>,
     kv_head: usize,
-    spec: &'a AttentionSpec,
-    out: Block<'a, f32>,
+    /// The slots that any of its rows sees.
+    slots: Range<usize>,
 }
 
-/// A task on pages of one element type.
-struct Attend<'a, E> {
-    task: Task<'a>,
-    pages: &'a PagedLayer,
-    k: &'a [E],
-    v: &'a [E],
-}
-
-/// An element type of pages.
-trait Element: Copy {
-    /// The elements as singles, in `scratch` where they are not singles already.
-    fn widen<'a, V: Lanes>(page: &'a [Self], scratch: &'a mut [f32]) -> &'a [f32];
-}
-
-impl Element for f32 {
-    #[inline(always)]
-    fn widen<'a, V: Lanes>(page: &'a [f32], _: &'a mut [f32]) -> &'a [f32] {
-        page
+impl<'a> Unit<'a> {
+    /// The units of a sequence.
+    fn split(sequence: &'a SequenceLayout, spec: &AttentionSpec) -> impl Iterator<Item = Unit<'a>> {
+        let step = (QUERIES * spec.num_kv_heads / spec.num_heads).max(1);
+        let (end, window) = (sequence.rows.end, spec.window);
+        sequence.rows.clone().step_by(step).flat_map(move |start| {
+            let rows = start..(start + step).min(end);
+            let visible = rows.clone().map(move |row| sequence.visible(row - sequence.rows.start, window));
+            let slots = visible.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end)).unwrap_or(0..0);
+            (0..spec.num_kv_heads).map(move |kv_head| Unit {
+                sequence,
+                rows: rows.clone(),
+                kv_head,
+                slots: slots.clone(),
+            })
+        })
     }
-}
 
-impl Element for u16 {
-    #[inline(always)]
-    fn widen<'a, V: Lanes>(page: &'a [u16], scratch: &'a mut [f32]) -> &'a [f32] {
-        // A page has 32 slots, so that its elements are a multiple of 16 whatever the size of a head.
-        for (out, bits) in scratch.as_chunks_mut().0.iter_mut().zip(page.as_chunks().0) {
-            V::load_f16(bits).store(out);
+    /// # Panics
+    /// When the block table does not name a page for each slot.
+    fn check(&self, pages: &PagedLayer) {
+        if self.kv_head == 0 && !self.slots.is_empty() {
+            let (first, last) = (self.slots.start / super::PAGE_LEN, (self.slots.end - 1) / super::PAGE_LEN);
+            self.sequence.block_table[first..=last].iter().for_each(|&page| pages.check(page, 0, 0));
         }
-        scratch
+    }
+
+    /// Its slots, cut at the borders of chunks.
+    fn chunks(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let Range { start, end } = self.slots;
+        (start / CHUNK..end.div_ceil(CHUNK))
+            .map(move |chunk| start.max(chunk * CHUNK)..end.min((chunk + 1) * CHUNK))
+    }
+
+    fn queries<'q>(&self, q: &'q [f32], spec: &AttentionSpec) -> Queries<'q> {
+        let (group, dim) = (spec.num_heads / spec.num_kv_heads, spec.head_dim);
+        let mut queries = Queries { heads: Vec::new(), visible: Vec::new() };
+        for row in self.rows.clone() {
+            let first = row * spec.num_heads + self.kv_head * group;
+            queries.heads.extend(q[first * dim..(first + group) * dim].chunks_exact(dim));
+            let visible = self.sequence.visible(row - self.sequence.rows.start, spec.window);
+            queries.visible.extend(std::iter::repeat_n(visible, group));
+        }
+        queries
     }
 }
 
-/// The running softmax of one query.
-#[derive(Clone, Copy)]
-struct Running {
-    max: f32,
-    sum: f32,
+/// One call over pages of one element type.
+struct Call<'a, E> {
+    isa: Isa,
+    pool: &'a Pool,
+    q: &'a [f32],
+    pages: &'a Pages<E>,
+    spec: &'a AttentionSpec,
+    sinks: Option<&'a [f32]>,
+    out: SharedMatrix<'a, f32>,
 }
 
-impl<E: Element> Kernel for Attend<'_, E> {
+impl<E: Element> Call<'_, E> {
+    /// A unit is a task.
+    fn whole_units(&self, units: &[Unit<'_>]) {
+        self.pool.run(units.len(), |index| {
+            let unit = &units[index];
+            let chunks: Vec<Range<usize>> = unit.chunks().collect();
+            ROOM.with_borrow_mut(|[total, next]| {
+                total.reset(unit.rows.len() * self.group(), self.pages.width());
+                for slots in chunks {
+                    self.isa.run(AttendChunk { call: self, unit, slots, out: next });
+                    self.isa.run(Merge { total, next });
+                }
+                self.finish(unit, total);
+            });
+        });
+    }
+
+    /// A chunk of a unit is a task; what they find is merged afterwards.
+    fn split_chunks(&self, units: &[Unit<'_>]) {
+        let tasks: Vec<(&Unit<'_>, Range<usize>)> =
+            units.iter().flat_map(|unit| unit.chunks().map(move |slots| (unit, slots))).collect();
+        let mut partials = vec![Partial::default(); tasks.len()];
+        for_each_chunk(self.pool, &mut partials, 1, |index, out| {
+            let (unit, slots) = &tasks[index];
+            self.isa.run(AttendChunk { call: self, unit, slots: slots.clone(), out: &mut out[0] });
+        });
+        let mut partials = partials.iter();
+        for unit in units {
+            let mut total = Partial::default();
+            total.reset(unit.rows.len() * self.group(), self.pages.width());
+            for next in partials.by_ref().take(unit.chunks().count()) {
+                self.isa.run(Merge { total: &mut total, next });
+            }
+            self.finish(unit, &mut total);
+        }
+    }
+
+    /// Query heads that share a KV head.
+    fn group(&self) -> usize {
+        self.spec.num_heads / self.spec.num_kv_heads
+    }
+
+    /// Divides by the sums of the weights and writes the result.
+    fn finish(&self, unit: &Unit<'_>, total: &mut Partial) {
+        let (group, dim) = (self.group(), self.spec.head_dim);
+        let heads = unit.kv_head * group..(unit.kv_head + 1) * group;
+        // SAFETY: units have rows or heads of their own.
+        let out = unsafe { self.out.block(unit.rows.clone(), heads.start * dim..heads.end * dim) };
+        let sinks = self.sinks.map(|sinks| &sinks[heads]);
+        self.isa.run(Finish { total, sinks, dim, out });
+    }
+}
+
+thread_local! {
+    /// Room for a unit's softmax and for that of a chunk.
+    static ROOM: RefCell<[Partial; 2]> = const {
+        RefCell::new([const { Partial { max: Vec::new(), sum: Vec::new(), values: Vec::new() } }; 2])
+    };
+    /// Room for the scores of a chunk, by query.
+    static SCORES: RefCell<Vec<[f32; CHUNK]>> = const { RefCell::new(Vec::new()) };
+}
+
+struct AttendChunk<'a, 'c, E> {
+    call: &'a Call<'c, E>,
+    unit: &'a Unit<'a>,
+    slots: Range<usize>,
+    out: &'a mut Partial,
+}
+
+impl<E: Element> Kernel for AttendChunk<'_, '_, E> {
     type Output = ();
 
     #[inline(always)]
     fn run<V: Lanes>(self) {
-        let Attend { mut task, pages, k, v } = self;
-        let (head_dim, group) = (task.spec.head_dim, task.spec.num_heads / task.spec.num_kv_heads);
-        let visible: Vec<Range<usize>> = (0..task.out.rows())
-            .map(|row| task.sequence.visible(task.first + row, task.spec.window))
-            .collect();
-        let first_page = visible.iter().map(|slots| slots.start).min().unwrap_or(0) / PAGE_LEN;
-        let end_page = visible.iter().map(|slots| slots.end).max().unwrap_or(0).div_ceil(PAGE_LEN);
-        let page_len = PAGE_LEN * head_dim;
-        let (mut k_scratch, mut v_scratch) = (vec![0.0; page_len], vec![0.0; page_len]);
-        let mut running = vec![Running { max: f32::NEG_INFINITY, sum: 0.0 }; visible.len() * group];
-        (0..task.out.rows()).for_each(|row| task.out.row(row).fill(0.0));
-        for page in first_page..end_page {
-            let start = pages.slot(task.sequence.block_table[page], task.kv_head, 0);
-            let keys = E::widen::<V>(&k[start..start + page_len], &mut k_scratch);
-            let values = E::widen::<V>(&v[start..start + page_len], &mut v_scratch);
-            for (row, visible) in visible.iter().enumerate() {
-                let slots = visible.start.max(page * PAGE_LEN)..visible.end.min((page + 1) * PAGE_LEN);
-                if slots.is_empty() {
-                    continue;
-                }
-                let slots = slots.start - page * PAGE_LEN..slots.end - page * PAGE_LEN;
-                for head in 0..group {
-                    let query = task.query(row, head);
-                    let out = &mut task.out.row(row)[head * head_dim..(head + 1) * head_dim];
-                    let running = &mut running[row * group + head];
-                    running.add_page::<V>(query, task.spec.scale, keys, values, slots.clone(), out);
-                }
+        let Self { call, unit, slots, out } = self;
+        let queries = unit.queries(call.q, call.spec);
+        let mut scores = SCORES.take();
+        let place = Place { block_table: &unit.sequence.block_table, kv_head: unit.kv_head, slots };
+        attend_chunk::<V, E>(&queries, call.pages, place, call.spec, &mut scores, out);
+        SCORES.set(scores);
+    }
+}
+
+struct Merge<'a> {
+    total: &'a mut Partial,
+    next: &'a Partial,
+}
+
+impl Kernel for Merge<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Lanes>(self) {
+        self.total.merge::<V>(self.next);
+    }
+}
+
+struct Finish<'a> {
+    total: &'a mut Partial,
+    sinks: Option<&'a [f32]>,
+    dim: usize,
+    out: Block<'a, f32>,
+}
+
+impl Kernel for Finish<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Lanes>(mut self) {
+        let group = self.out.columns().len() / self.dim;
+        let width = self.total.values.len().checked_div(self.total.max.len()).unwrap_or(0);
+        for query in 0..self.total.max.len() {
+            let (row, head) = (query / group, query % group);
+            let (mut sum, mut factor) = (self.total.sum[query], 1.0);
+            if let Some(sinks) = self.sinks {
+                let max = self.total.max[query].max(sinks[head]);
+                factor = exp(self.total.max[query] - max);
+                sum = sum.mul_add(factor, exp(sinks[head] - max));
+            }
+            let values = &self.total.values[query * width..][..self.dim];
+            let out = &mut self.out.row(row)[head * self.dim..(head + 1) * self.dim];
+            for (out, value) in out.iter_mut().zip(values) {
+                // Zero is added so that it has one sign: slots that are not seen may or may not have been added to -0.
+                *out = value * factor / sum + 0.0;
             }
         }
-        for (index, running) in running.iter().enumerate() {
-            let (row, head) = (index / group, index % group);
-            let out = &mut task.out.row(row)[head * head_dim..(head + 1) * head_dim];
-            out.iter_mut().for_each(|out| *out /= running.sum);
-        }
-    }
-}
-
-impl<'a> Task<'a> {
-    #[inline(always)]
-    fn query(&self, row: usize, head: usize) -> &'a [f32] {
-        let row = self.sequence.rows.start + self.first + row;
-        let head = row * self.spec.num_heads + self.out.columns().start / self.spec.head_dim + head;
-        &self.q[head * self.spec.head_dim..(head + 1) * self.spec.head_dim]
-    }
-}
-
-impl Running {
-    /// Adds the slots of one page: `out` is the sum of values weighted by `exp(score - max)`, `self.sum` that of the weights.
-    #[inline(always)]
-    fn add_page<V: Lanes>(
-        &mut self,
-        query: &[f32],
-        scale: f32,
-        keys: &[f32],
-        values: &[f32],
-        slots: Range<usize>,
-        out: &mut [f32],
-    ) {
-        let rows = slots.start * query.len()..slots.end * query.len();
-        let mut scores = [f32::NEG_INFINITY; PAGE_LEN];
-        for (score, key) in scores[slots.clone()].iter_mut().zip(keys[rows.clone()].chunks_exact(query.len()))
-        {
-            *score = dot::<V>(query, key) * scale;
-        }
-        let max = scores.iter().fold(self.max, |max, &score| max.max(score));
-        let mut weights = [0.0; PAGE_LEN];
-        for (weight, score) in weights.iter_mut().zip(&scores) {
-            *weight = exp(score - max);
-        }
-        let correction = exp(self.max - max);
-        let sum = dot::<V>(&weights, &[1.0; PAGE_LEN]);
-        self.sum = self.sum.mul_add(correction, sum);
-        self.max = max;
-        add_weighted::<V>(out, correction, &weights[slots], &values[rows]);
     }
 }

@@ -12,6 +12,7 @@ struct Case {
     values: Vec<Vec<f32>>,
     queries: Vec<Vec<f32>>,
     bidirectional: Vec<Vec<Range<usize>>>,
+    sinks: Vec<f32>,
 }
 
 impl Case {
@@ -29,7 +30,12 @@ impl Case {
             values: rows(spec.num_kv_heads),
             queries: rows(spec.num_heads),
             bidirectional: vec![vec![]; lengths.len()],
+            sinks: Vec::new(),
         }
+    }
+
+    fn sinks(&self) -> Option<&[f32]> {
+        Some(self.sinks.as_slice()).filter(|sinks| !sinks.is_empty())
     }
 
     /// Runs all rows of every sequence, the prompt cut after each `step` rows, all sequences in one batch. Sequence `i` returns
@@ -62,7 +68,7 @@ impl Case {
             }
             layer.write(&layout, &k, &v);
             let mut y = vec![f32::NAN; q.len()];
-            attention_on(isa, &pool, &q, &layer, &layout, &self.spec, &mut y);
+            attention_on(isa, &pool, &q, &layer, &layout, &self.spec, self.sinks(), &mut y);
             let width = self.spec.num_heads * self.spec.head_dim;
             for (out, sequence) in out.iter_mut().zip(&layout.sequences) {
                 out.extend(&y[sequence.rows.start * width..sequence.rows.end * width]);
@@ -74,7 +80,7 @@ impl Case {
 
     /// One query's result in double precision, by the definition.
     fn expected(&self, sequence: usize, slot: usize, head: usize) -> Vec<f64> {
-        let AttentionSpec { num_heads, num_kv_heads, head_dim, scale, window } = self.spec;
+        let AttentionSpec { num_heads, num_kv_heads, head_dim, scale, window, soft_cap } = self.spec;
         let kv_head = head / (num_heads / num_kv_heads);
         let query = &self.queries[sequence][(slot * num_heads + head) * head_dim..][..head_dim];
         let row = |data: &[Vec<f32>], s: usize| -> Vec<f64> {
@@ -89,10 +95,12 @@ impl Case {
                     .iter()
                     .any(|range| range.contains(&s) && range.contains(&slot))
         };
-        let (mut total, mut out) = (0.0, vec![0.0; head_dim]);
+        let sink = self.sinks().map_or(0.0, |sinks| f64::from(sinks[head]).exp());
+        let (mut total, mut out) = (sink, vec![0.0; head_dim]);
         for s in (0..end).filter(|&s| sees(s)) {
             let dot: f64 = query.iter().zip(row(&self.keys, s)).map(|(q, k)| f64::from(*q) * k).sum();
-            let weight = (dot * f64::from(scale)).exp();
+            let score = dot * f64::from(scale);
+            let weight = soft_cap.map_or(score, |cap| f64::from(cap) * (score / f64::from(cap)).tanh()).exp();
             total += weight;
             out.iter_mut().zip(row(&self.values, s)).for_each(|(out, v)| *out += weight * v);
         }
@@ -120,7 +128,7 @@ fn spec(random: &mut Random, group: usize, window: Option<usize>) -> AttentionSp
     let num_kv_heads = random.between(1, 3);
     let head_dim = [8, 16, 20, 64][random.between(0, 3)];
     let scale = 1.5 / (head_dim as f32).sqrt();
-    AttentionSpec { num_heads: group * num_kv_heads, num_kv_heads, head_dim, scale, window }
+    AttentionSpec { num_heads: group * num_kv_heads, num_kv_heads, head_dim, scale, window, soft_cap: None }
 }
 
 #[test]
@@ -133,6 +141,7 @@ fn random_ragged_batches_of_every_ratio_and_window() {
             let case = Case::new(&mut random, spec, &lengths);
             case.check(KvDtype::F32, 2e-6);
             case.check(KvDtype::F16, 4e-3);
+            case.check(KvDtype::Q8, 8e-2);
         }
     }
 }
@@ -149,9 +158,40 @@ fn bidirectional_rows_see_each_other() {
 }
 
 #[test]
+fn caps_and_sinks_take_part() {
+    let mut random = Random(15);
+    for window in [None, Some(40)] {
+        let spec = AttentionSpec { soft_cap: Some(1.2), ..spec(&mut random, 2, window) };
+        let mut case = Case::new(&mut random, spec, &[(0, 300), (0, 20)]);
+        case.check(KvDtype::F32, 2e-6);
+        case.sinks = random.normal(spec.num_heads);
+        case.check(KvDtype::F32, 2e-6);
+    }
+}
+
+#[test]
+fn contexts_of_several_chunks() {
+    let mut random = Random(16);
+    for (window, length) in [(None, 700), (Some(300), 900)] {
+        let spec = spec(&mut random, 2, window);
+        let case = Case::new(&mut random, spec, &[(0, length), (0, 257)]);
+        case.check(KvDtype::F32, 2e-6);
+        for dtype in [KvDtype::F16, KvDtype::Q8] {
+            let whole: Vec<_> =
+                case.run(Isa::current(), 1, dtype, 10_000).iter().map(|out| bits(out)).collect();
+            for (threads, step) in [(2, 1), (3, 100), (2, 255)] {
+                let cut: Vec<_> =
+                    case.run(Isa::current(), threads, dtype, step).iter().map(|out| bits(out)).collect();
+                assert!(cut == whole, "{dtype}, {threads} threads, {step} rows at a time");
+            }
+        }
+    }
+}
+
+#[test]
 fn cuts_threads_company_and_instructions_do_not_change_a_bit() {
     let mut random = Random(13);
-    for (dtype, window) in [(KvDtype::F16, None), (KvDtype::F32, Some(37))] {
+    for (dtype, window) in [(KvDtype::F16, None), (KvDtype::F32, Some(37)), (KvDtype::Q8, None)] {
         let spec = spec(&mut random, 3, window);
         let case = Case::new(&mut random, spec, &[(0, 100), (0, 33), (0, 64)]);
         let whole = case.run(Isa::Scalar, 1, dtype, 1000);
@@ -168,7 +208,14 @@ fn cuts_threads_company_and_instructions_do_not_change_a_bit() {
 
 #[test]
 fn a_large_score_takes_all_without_overflow() {
-    let spec = AttentionSpec { num_heads: 1, num_kv_heads: 1, head_dim: 1, scale: 1.0, window: None };
+    let spec = AttentionSpec {
+        num_heads: 1,
+        num_kv_heads: 1,
+        head_dim: 1,
+        scale: 1.0,
+        window: None,
+        soft_cap: None,
+    };
     let mut case = Case::new(&mut Random(14), spec, &[(0, 40)]);
     case.queries[0] = vec![1000.0; 40];
     case.keys[0] = (0..40).map(|slot| slot as f32).collect();
@@ -179,9 +226,16 @@ fn a_large_score_takes_all_without_overflow() {
 #[test]
 #[should_panic(expected = "page 9 of 1")]
 fn a_page_out_of_range_is_refused() {
-    let spec = AttentionSpec { num_heads: 1, num_kv_heads: 1, head_dim: 1, scale: 1.0, window: None };
+    let spec = AttentionSpec {
+        num_heads: 1,
+        num_kv_heads: 1,
+        head_dim: 1,
+        scale: 1.0,
+        window: None,
+        soft_cap: None,
+    };
     let layer = PagedLayer::new(KvDtype::F32, 1, 1, 1).unwrap();
     let sequence = SequenceLayout { rows: 0..1, block_table: vec![9], ..Default::default() };
     let layout = RaggedLayout { sequences: vec![sequence] };
-    attention(&Pool::new(1), &[1.0], &layer, &layout, &spec, &mut [0.0]);
+    attention(&Pool::new(1), &[1.0], &layer, &layout, &spec, None, &mut [0.0]);
 }

@@ -71,6 +71,7 @@ pub(super) trait Lanes: Copy {
     fn load_f16(bits: &[u16; LANES]) -> Self;
     /// Bfloat16, by their bits.
     fn load_bf16(bits: &[u16; LANES]) -> Self;
+    fn load_i8(x: &[i8; LANES]) -> Self;
     fn store(self, out: &mut [f32; LANES]);
     fn mul(self, factor: Self) -> Self;
     /// `self * factor + addend`, rounded once.
@@ -102,6 +103,19 @@ pub(super) trait Lanes: Copy {
 
     /// The lanes' sum, always by halves: lane i and lane i + 8, then i and i + 4, and so on.
     fn sum(self) -> f32;
+}
+
+/// Asks for the cache line where `x` begins.
+#[inline(always)]
+pub(super) fn fetch<T>(x: &T) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a hint, which reads nothing and faults nowhere; SSE belongs to x86-64.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>((&raw const *x).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = x;
 }
 
 /// Asks for the cache line that lies `ahead` bytes behind `line`, if there is memory; otherwise nothing happens.
@@ -140,52 +154,6 @@ fn padded(x: &[f32]) -> [f32; LANES] {
         *out = *x;
     }
     out
-}
-
-/// `out = out * factor + Σ weight * row`, the rows of `x` being as wide as `out` and added in order.
-#[inline(always)]
-pub(super) fn add_weighted<V: Lanes>(out: &mut [f32], factor: f32, weights: &[f32], x: &[f32]) {
-    const WIDE: usize = 4;
-    let width = out.len();
-    let mut column = 0;
-    while column + WIDE * LANES <= width {
-        add_columns::<V, WIDE>(out, column, factor, weights, x);
-        column += WIDE * LANES;
-    }
-    while column + LANES <= width {
-        add_columns::<V, 1>(out, column, factor, weights, x);
-        column += LANES;
-    }
-    for column in column..width {
-        let rows = weights.iter().zip(x.chunks_exact(width));
-        out[column] = rows.fold(out[column] * factor, |sum, (weight, row)| weight.mul_add(row[column], sum));
-    }
-}
-
-/// [`add_weighted`] for `N` times 16 columns, whose sums stay in registers.
-#[inline(always)]
-fn add_columns<V: Lanes, const N: usize>(
-    out: &mut [f32],
-    column: usize,
-    factor: f32,
-    weights: &[f32],
-    x: &[f32],
-) {
-    let width = out.len();
-    let (out, _) = out[column..column + N * LANES].as_chunks_mut::<LANES>();
-    let mut sums = [V::splat(0.0); N];
-    for (sum, out) in sums.iter_mut().zip(&*out) {
-        *sum = V::load(out).mul(V::splat(factor));
-    }
-    for (weight, row) in weights.iter().zip(x.chunks_exact(width)) {
-        let (row, _) = row[column..column + N * LANES].as_chunks::<LANES>();
-        for (sum, x) in sums.iter_mut().zip(row) {
-            *sum = V::splat(*weight).mul_add(V::load(x), *sum);
-        }
-    }
-    for (out, sum) in out.iter_mut().zip(sums) {
-        sum.store(out);
-    }
 }
 
 /// e to the power of `x`, within 2 units in the last place; 0 below -87, so that no result is denormal, infinite above 88.72.
@@ -228,6 +196,12 @@ pub(super) fn f16_to_f32(bits: u16) -> f32 {
     f32::from_bits(scaled.to_bits() | infinite_or_nan | (u32::from(bits & 0x8000) << 16))
 }
 
+/// The bits of the smallest bfloat16 that is not below a number without sign.
+pub(super) fn bfloat_not_below(x: f32) -> u16 {
+    let bfloat = half::bf16::from_f32(x);
+    if bfloat.to_f32() < x { bfloat.to_bits() + 1 } else { bfloat.to_bits() }
+}
+
 /// The float with the bits of a bfloat16.
 #[inline(always)]
 pub(super) fn bf16_to_f32(bits: u16) -> f32 {
@@ -268,17 +242,6 @@ mod tests {
         assert_eq!(exp(-1e9), 0.0);
         assert_eq!(exp(1e9), f32::INFINITY);
         assert!(exp(f32::NAN).is_nan());
-    }
-
-    #[test]
-    fn weighted_rows_are_added_in_every_width() {
-        for width in [1, 16, 20, 64, 100] {
-            let x: Vec<f32> = (0..3 * width).map(|i| i as f32).collect();
-            let mut out = vec![10.0; width];
-            add_weighted::<F32x16>(&mut out, 0.5, &[1.0, 2.0, -1.0], &x);
-            let expected = |i: usize| 5.0 + (i + 2 * (width + i)) as f32 - (2 * width + i) as f32;
-            assert!(out.iter().enumerate().all(|(i, &out)| out == expected(i)), "{width}: {out:?}");
-        }
     }
 
     #[test]

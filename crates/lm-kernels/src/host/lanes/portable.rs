@@ -53,6 +53,11 @@ impl Lanes for F32x16 {
     }
 
     #[inline(always)]
+    fn load_i8(x: &[i8; LANES]) -> Self {
+        Self(each_lane(|lane| f32::from(x[lane])))
+    }
+
+    #[inline(always)]
     fn store(self, out: &mut [f32; LANES]) {
         *out = self.0;
     }

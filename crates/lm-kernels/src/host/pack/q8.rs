@@ -2,9 +2,9 @@
 //!
 //! Byte `4 r + i` of line `j` of a group is column `4 j + i` of row `r`, plus 128.
 
-use super::super::lanes::{F32x16, LANES, Line, bf16_to_f32};
+use super::super::lanes::{F32x16, LANES, Line, bf16_to_f32, bfloat_not_below};
 use super::integer::{GROUP, IntegerLayout, Tile};
-use super::quantize::{Quantize, bfloat_not_below, inverse, round};
+use super::quantize::{Quantize, inverse, round};
 
 /// The format's mark.
 pub(in crate::host) struct Q8;

@@ -53,9 +53,3 @@ pub(in crate::host) fn round(x: f32) -> f32 {
     const SHIFT: f32 = 12_582_912.0; // 1.5 * 2^23: one unit in the last place is 1
     (x + SHIFT) - SHIFT
 }
-
-/// The bits of the smallest bfloat16 that is not below a number without sign.
-pub(super) fn bfloat_not_below(x: f32) -> u16 {
-    let bfloat = half::bf16::from_f32(x);
-    if bfloat.to_f32() < x { bfloat.to_bits() + 1 } else { bfloat.to_bits() }
-}

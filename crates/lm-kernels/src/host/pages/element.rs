@@ -1,0 +1,80 @@
+//! The types that keys and values are kept in.
+
+use super::super::lanes::{LANES, Lanes, bf16_to_f32, bfloat_not_below, f16_to_f32, f32_to_f16};
+
+/// An element type of pages.
+pub(in crate::host) trait Element: bytemuck::Pod + Send + Sync {
+    /// Whether the elements of a head's vector share a scale.
+    const SCALED: bool;
+    /// Sixteen elements, without their scale.
+    fn load<V: Lanes>(x: &[Self; LANES]) -> V;
+    /// One element, without its scale.
+    fn widen(self) -> f32;
+    /// Rounds a head's vector; returns the bits of its scale, a bfloat16, or 0 where there is none.
+    fn round(x: &[f32], out: &mut [Self]) -> u16;
+}
+
+impl Element for f32 {
+    const SCALED: bool = false;
+
+    #[inline(always)]
+    fn load<V: Lanes>(x: &[f32; LANES]) -> V {
+        V::load(x)
+    }
+
+    fn widen(self) -> f32 {
+        self
+    }
+
+    fn round(x: &[f32], out: &mut [f32]) -> u16 {
+        out.copy_from_slice(x);
+        0
+    }
+}
+
+/// Halves, by their bits: those of zero come from the system as such.
+impl Element for u16 {
+    const SCALED: bool = false;
+
+    #[inline(always)]
+    fn load<V: Lanes>(x: &[u16; LANES]) -> V {
+        V::load_f16(x)
+    }
+
+    fn widen(self) -> f32 {
+        f16_to_f32(self)
+    }
+
+    fn round(x: &[f32], out: &mut [u16]) -> u16 {
+        f32_to_f16(x, out);
+        0
+    }
+}
+
+/// Integers from -127 to 127 with a scale.
+impl Element for i8 {
+    const SCALED: bool = true;
+
+    #[inline(always)]
+    fn load<V: Lanes>(x: &[i8; LANES]) -> V {
+        V::load_i8(x)
+    }
+
+    fn widen(self) -> f32 {
+        f32::from(self)
+    }
+
+    fn round(x: &[f32], out: &mut [i8]) -> u16 {
+        // Without their sign, floats are ordered like their bits, and NaN is the largest.
+        let largest = f32::from_bits(x.iter().fold(0, |largest, x| largest.max(x.abs().to_bits())));
+        let scale = bfloat_not_below(largest / 127.0);
+        let inverse = match bf16_to_f32(scale) {
+            0.0 => 0.0,
+            scale => 1.0 / scale,
+        };
+        for (out, x) in out.iter_mut().zip(x) {
+            *out = (x * inverse).round_ties_even().clamp(-127.0, 127.0) as i8;
+        }
+        scale
+    }
+}
