@@ -10,7 +10,7 @@ use super::super::matrix_unit::SIDE;
 use super::super::norm::{Norm, norm_row};
 use super::super::pack::{GROUP, IntegerLayout};
 use super::super::pool::Pool;
-use super::super::split::{Block, for_each_chunk, for_each_column_block};
+use super::super::split::{Block, SharedMatrix, for_each_chunk};
 use super::Input;
 
 /// Rows in a task; as few are converted by the calling thread alone.
@@ -49,9 +49,12 @@ impl QuantizedRows {
     pub fn new<F: IntegerLayout>(isa: Isa, pool: &Pool, input: &Input<'_>, cols: usize) -> Self {
         let room = if input.rows <= ROWS { input.rows } else { input.rows.next_multiple_of(SIDE) };
         let mut spans = bytemuck::zeroed_vec(room * cols.div_ceil(SPAN));
-        for_each_column_block(pool, &mut spans, room, ROWS, |out| {
-            let rows = out.columns();
-            let x = &input.x[rows.start.min(input.rows) * cols..rows.end.min(input.rows) * cols];
+        let shared = SharedMatrix::new(&mut spans, room);
+        pool.run(input.rows.div_ceil(ROWS), |task| {
+            let rows = task * ROWS..((task + 1) * ROWS).min(input.rows);
+            let x = &input.x[rows.start * cols..rows.end * cols];
+            // SAFETY: tasks have rows of their own, which are columns here.
+            let out = unsafe { shared.block(0..cols.div_ceil(SPAN), rows) };
             isa.run(QuantizeRows { x, norm: input.norm, cols, block: F::BLOCK, out });
         });
         Self { spans, room }
@@ -80,7 +83,7 @@ impl Kernel for QuantizeRows<'_> {
     #[inline(always)]
     fn run<V: Lanes>(mut self) {
         let mut padded = vec![0.0; self.cols.next_multiple_of(SPAN)];
-        for (row, x) in self.x.chunks_exact(self.cols).enumerate() {
+        for (row, x) in self.x.chunks_exact(self.cols.max(1)).enumerate() {
             match &self.norm {
                 Some(norm) => norm_row::<V>(x, norm, &mut padded[..self.cols]),
                 None => padded[..self.cols].copy_from_slice(x),
