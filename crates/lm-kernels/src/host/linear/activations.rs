@@ -1,6 +1,7 @@
 //! The rows of a linear layer in the form that a weight format multiplies with.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 
 use bytemuck::Zeroable;
 
@@ -38,9 +39,9 @@ unsafe impl Zeroable for Span {}
 
 /// Rows as 8-bit integers with one scale for each block of columns.
 pub(super) struct QuantizedRows {
-    /// `[spans, room]`: the same columns of all rows lie side by side.
+    /// `[spans, room]`, and perhaps more: the same columns of all rows lie side by side.
     spans: Vec<Span>,
-    /// The rows, filled up with zeros to whole tiles of a matrix unit.
+    /// The rows, filled up to whole tiles of a matrix unit.
     room: usize,
 }
 
@@ -48,13 +49,16 @@ impl QuantizedRows {
     /// Quantises rows for the weights of a layout.
     pub fn new<F: IntegerLayout>(isa: Isa, pool: &Pool, input: &Input<'_>, cols: usize) -> Self {
         let room = if input.rows <= ROWS { input.rows } else { input.rows.next_multiple_of(SIDE) };
-        let mut spans = bytemuck::zeroed_vec(room * cols.div_ceil(SPAN));
-        let shared = SharedMatrix::new(&mut spans, room);
-        pool.run(input.rows.div_ceil(ROWS), |task| {
+        let count = cols.div_ceil(SPAN);
+        let mut spans = SPARE.take();
+        spans.resize(spans.len().max(room * count), Span::zeroed());
+        let shared = SharedMatrix::new(&mut spans[..room * count], room);
+        let tasks = if cols == 0 { 0 } else { input.rows.div_ceil(ROWS) };
+        pool.run(tasks, |task| {
             let rows = task * ROWS..((task + 1) * ROWS).min(input.rows);
             let x = &input.x[rows.start * cols..rows.end * cols];
             // SAFETY: tasks have rows of their own, which are columns here.
-            let out = unsafe { shared.block(0..cols.div_ceil(SPAN), rows) };
+            let out = unsafe { shared.block(0..count, rows) };
             isa.run(QuantizeRows { x, norm: input.norm, cols, block: F::BLOCK, out });
         });
         Self { spans, room }
@@ -66,6 +70,18 @@ impl QuantizedRows {
         let spans = &self.spans[span * self.room..(span + 1) * self.room];
         spans[row..].first_chunk().expect("the rows of a piece")
     }
+}
+
+impl Drop for QuantizedRows {
+    fn drop(&mut self) {
+        SPARE.set(std::mem::take(&mut self.spans));
+    }
+}
+
+thread_local! {
+    /// The spans of the last call: a large allocation would be mapped and unmapped for each one. Its old contents do no harm, since
+    /// all that belongs to a row is written, and what fills up the rows is multiplied for nothing.
+    static SPARE: Cell<Vec<Span>> = const { Cell::new(Vec::new()) };
 }
 
 /// Rows that are quantised by one task.

@@ -30,7 +30,7 @@ use activations::{QuantizedRows, float_rows};
 const ROWS: usize = 512;
 
 /// Bytes of weights of a task: enough to pay for handing it out.
-const TASK_BYTES: usize = 16 << 10;
+const TASK_BYTES: usize = 64 << 10;
 
 /// Columns of a pair of tiles.
 const PAIR: usize = 2 * LANES;
@@ -287,8 +287,7 @@ impl Kernel for Task<'_> {
         let Self { layer, pairs, x, rows, out } = self;
         let width = layer.tiles[0].rows();
         for pair in pairs {
-            let tiles = layer.pair(pair);
-            multiply::<V>(tiles, x, rows.clone(), out);
+            multiply_pair::<V>(layer.pair(pair), x, rows.clone(), out);
             let columns = pair * layer.step * LANES..((pair + 1) * layer.step * LANES).min(width);
             // SAFETY: each task has pairs, and so columns, or rows of its own.
             let y = unsafe { layer.y.block(rows.clone(), columns) };
@@ -310,7 +309,28 @@ impl<'a> Layer<'a> {
     }
 }
 
-/// Multiplies the rows with a pair of tiles.
+/// Multiplies the rows with a pair of tiles. A gate and an up weight of unlike formats, which are rare, take two passes.
+#[inline(always)]
+fn multiply_pair<V: Lanes>(
+    tiles: [(&PackedMatrix, usize); 2],
+    x: &Rows<'_>,
+    rows: Range<usize>,
+    out: &mut [[[f32; LANES]; 2]],
+) {
+    let unlike = tiles[0].0.format() != tiles[1].0.format();
+    let mut firsts = Vec::new();
+    for pass in 0..=usize::from(unlike) {
+        multiply::<V>(if unlike { [tiles[pass]; 2] } else { tiles }, x, rows.clone(), out);
+        if unlike && pass == 0 {
+            firsts.extend(out.iter().map(|pair| pair[0]));
+        }
+    }
+    for (pair, first) in out.iter_mut().zip(firsts) {
+        pair[0] = first;
+    }
+}
+
+/// Multiplies the rows with a pair of tiles of one format.
 #[inline(always)]
 fn multiply<V: Lanes>(
     tiles: [(&PackedMatrix, usize); 2],
@@ -318,11 +338,7 @@ fn multiply<V: Lanes>(
     rows: Range<usize>,
     out: &mut [[[f32; LANES]; 2]],
 ) {
-    let [(a, _), (b, _)] = tiles;
-    if a.format() != b.format() {
-        return multiply_unlike::<V>(tiles, x, rows, out);
-    }
-    match (a.format(), &x.q8, &x.q4) {
+    match (tiles[0].0.format(), &x.q8, &x.q4) {
         (WeightFormat::Q8, Some(x), _) => {
             integer::multiply::<V, Q8>(&tiles.map(|(w, i)| w.tile(i)), x, rows, out)
         }
@@ -354,33 +370,24 @@ fn multiply<V: Lanes>(
     }
 }
 
-/// A gate and an up weight of unlike formats, one after the other.
-#[cold]
-fn multiply_unlike<V: Lanes>(
-    tiles: [(&PackedMatrix, usize); 2],
-    x: &Rows<'_>,
-    rows: Range<usize>,
-    out: &mut [[[f32; LANES]; 2]],
-) {
-    let mut second = vec![[[0.0; LANES]; 2]; out.len()];
-    multiply::<V>([tiles[0]; 2], x, rows.clone(), out);
-    multiply::<V>([tiles[1]; 2], x, rows, &mut second);
-    for (out, second) in out.iter_mut().zip(second) {
-        out[1] = second[1];
-    }
-}
-
 /// Writes the products of a pair to their columns of `y`.
 #[inline(always)]
 fn store(mut y: Block<'_, f32>, products: &[[[f32; LANES]; 2]], bias: Option<&[f32]>, add: bool) {
-    let columns = y.columns();
-    let bias = bias.map(|bias| &bias[columns]);
+    let bias = bias.map(|bias| &bias[y.columns()]);
     for (row, products) in products.iter().enumerate() {
         let y = y.row(row);
-        let products: &[f32; PAIR] = bytemuck::cast_ref(products);
-        for (column, (y, product)) in y.iter_mut().zip(products).enumerate() {
-            let product = bias.map_or(*product, |bias| product + bias[column]);
-            *y = if add { *y + product } else { product };
+        let mut products: [f32; PAIR] = bytemuck::cast(*products);
+        if let Some(bias) = bias {
+            products.iter_mut().zip(bias).for_each(|(product, bias)| *product += bias);
+        }
+        match y.as_mut_array::<PAIR>() {
+            Some(y) if add => y.iter_mut().zip(products).for_each(|(y, product)| *y += product),
+            Some(y) => *y = products,
+            None => {
+                for (y, product) in y.iter_mut().zip(products) {
+                    *y = if add { *y + product } else { product };
+                }
+            }
         }
     }
 }

@@ -93,7 +93,7 @@ fn add_span_by_tiles<V: Lanes, F: IntegerWeights>(
                 let (halves, _) = products[m].as_chunks();
                 let dots = [[V::load_ints(&halves[0]), V::load_ints(&halves[1])]];
                 let x = x[m..].first_chunk().expect("a row");
-                add_products::<V, F, 1>(&dots, scales, block, x, std::slice::from_mut(out));
+                add_products::<V, F, 1>(&dots, scales, block, x, std::array::from_mut(out));
             }
         }
     }
@@ -108,6 +108,7 @@ fn add_span<V: Lanes, F: IntegerWeights, const M: usize>(
     x: &[Span; M],
     out: &mut [[[f32; LANES]; 2]],
 ) -> usize {
+    let out: &mut [[[f32; LANES]; 2]; M] = out.first_chunk_mut().expect("as many as rows");
     let (a, b) = (panels[0].chunks(F::BLOCK_LINES), panels[1].chunks(F::BLOCK_LINES));
     for (block, (a, b)) in a.zip(b).enumerate().take(SPAN / F::BLOCK) {
         let dots = dots::<V, F, M>(a, b, block, x);
@@ -123,7 +124,7 @@ fn add_products<V: Lanes, F: IntegerWeights, const M: usize>(
     scales: [&[F::Scales]; 2],
     block: usize,
     x: &[Span; M],
-    out: &mut [[[f32; LANES]; 2]],
+    out: &mut [[[f32; LANES]; 2]; M],
 ) {
     let scales = [V::load_bf16(F::steps(&scales[0][block])), V::load_bf16(F::steps(&scales[1][block]))];
     for m in 0..M {

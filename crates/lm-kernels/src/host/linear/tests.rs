@@ -1,5 +1,7 @@
 //! `linear` against loops in double precision, and against itself cut up in every way.
 
+use proptest::prelude::*;
+
 use super::super::testing::{Random, bits};
 use super::super::{PackedMatrix, Pool, Source, WeightFormat};
 use super::*;
@@ -44,7 +46,7 @@ fn run(isa: Isa, threads: usize, w: &PackedMatrix, x: &[f32], m: usize) -> Vec<f
 }
 
 /// The exact product with the packed weight and the error that the arithmetic may make.
-fn expected(w: &PackedMatrix, x: &[f32], row: usize) -> (f64, f64) {
+fn expected_of(w: &PackedMatrix, x: &[f32], row: usize) -> (f64, f64) {
     let mut weights = vec![0.0; w.cols()];
     w.dequantize_row(row, &mut weights);
     let product = |(x, w): (&f32, &f32)| f64::from(*x) * f64::from(*w);
@@ -74,7 +76,7 @@ fn products_are_those_of_the_packed_weight() {
             let y = run(Isa::current(), 2, &w, &x, m);
             for (i, x) in x.chunks(cols).enumerate() {
                 for row in 0..rows {
-                    let (exact, tolerance) = expected(&w, x, row);
+                    let (exact, tolerance) = expected_of(&w, x, row);
                     let got = f64::from(y[i * rows + row]);
                     assert!(
                         (got - exact).abs() <= tolerance,
@@ -100,6 +102,73 @@ fn rows_threads_and_instructions_do_not_change_a_bit() {
                     assert_eq!(alone, all[i * rows..(i + 1) * rows], "{w:?} with {isa}, row {i} alone");
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn a_row_does_not_know_its_company() {
+    let mut random = Random(6);
+    for format in FORMATS {
+        let (rows, cols) = (50, 700);
+        let (w, x) = case(&mut random, format, rows, cols, 40);
+        let alone: Vec<_> = x.chunks(cols).map(|x| run(Isa::Scalar, 1, &w, x, 1)).collect();
+        for m in 1..=40 {
+            for &isa in Isa::supported() {
+                let all = run(isa, 2, &w, &x[..m * cols], m);
+                assert_eq!(bits(&all), bits(&alone[..m].concat()), "{w:?} with {isa}, {m} rows");
+            }
+        }
+    }
+}
+
+/// Rows and weights at the ends of their ranges, where sums of 16 bits come closest to their limits.
+#[test]
+fn sums_at_the_ends_of_their_ranges_are_exact() {
+    let signs = |seed: usize, i: usize| if (i * 7 + seed).is_multiple_of(3) { -1.0 } else { 1.0 };
+    let patterns: [fn(usize) -> f32; 4] = [
+        |_| 1.0,
+        |_| -1.0,
+        |i| if i.is_multiple_of(2) { 1.0 } else { -1.0 },
+        |i| if i % 4 < 2 { 1.0 } else { -1.0 },
+    ];
+    let (rows, cols) = (16, 512);
+    for format in [WeightFormat::Q4, WeightFormat::Q8] {
+        for weights in patterns {
+            let source: Vec<f32> =
+                (0..rows * cols).map(|i| weights(i) * signs(i / cols, i % cols / 32)).collect();
+            let w = PackedMatrix::pack(format, rows, cols, Source::F32(&source)).unwrap();
+            let x: Vec<f32> =
+                patterns.iter().flat_map(|x| (0..cols).map(x)).cycle().take(20 * cols).collect();
+            let expected = run(Isa::Scalar, 1, &w, &x, 20);
+            for (y, x) in expected.chunks(rows).zip(x.chunks(cols)) {
+                for (row, y) in y.iter().enumerate() {
+                    let (exact, tolerance) = expected_of(&w, x, row);
+                    assert!((f64::from(*y) - exact).abs() <= tolerance, "{w:?}: {y}, expected {exact}");
+                }
+            }
+            for &isa in Isa::supported() {
+                assert_eq!(run(isa, 1, &w, &x, 20), expected, "{w:?} with {isa}");
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn every_shape_has_the_bits_of_the_reference(
+        format in prop::sample::select(FORMATS.to_vec()),
+        (rows, cols, m) in (1..70_usize, 1..600_usize, 1..30_usize),
+        seed: u64,
+        sizes in prop::collection::vec(prop_oneof![Just(0.0_f32), Just(1e-30), Just(1.0), Just(1e4)], 1..5),
+    ) {
+        let (w, mut x) = case(&mut Random(seed), format, rows, cols, m);
+        x.iter_mut().enumerate().for_each(|(i, x)| *x *= sizes[i / 50 % sizes.len()]);
+        let expected = bits(&run(Isa::Scalar, 1, &w, &x, m));
+        for &isa in Isa::supported() {
+            prop_assert_eq!(bits(&run(isa, 2, &w, &x, m)), expected.clone(), "{:?} with {}", w, isa);
         }
     }
 }
