@@ -13,12 +13,12 @@ mod ops;
 pub use device::Device;
 pub use error::{Error, Result};
 pub use host::{
-    AttentionSpec, FloatDtype, Isa, KvDtype, PAGE_LEN, PackedMatrix, PageId, PagedLayer, Pool, RaggedLayout,
-    RopeTable, SequenceLayout, Source, StoredBytes, StoredMatrix, WeightFormat,
+    Activation, AttentionSpec, FloatDtype, Isa, KvDtype, PAGE_LEN, PackedMatrix, PageId, PagedLayer, Pool,
+    RaggedLayout, RopeAngles, RopeTable, SequenceLayout, Source, StoredBytes, StoredMatrix, WeightFormat,
 };
 pub use mapped_file::MappedFile;
 #[cfg(feature = "burn")]
 pub use ops::{
-    ALL as ALL_OPS, KvGeometry, KvPool, Op, Weight, attention, embedding, from_host, linear, rms_norm, rope,
-    swiglu, to_host,
+    ALL as ALL_OPS, KvGeometry, KvPool, Op, Weight, attention, embedding, from_host, gated, linear,
+    linear_add, qkv, rms_norm, rope, swiglu, to_host,
 };

@@ -21,7 +21,7 @@ pub(crate) struct Decoder {
     embedding: Embedding,
     layers: Vec<Layer>,
     norm: RmsNorm,
-    rope: Arc<RopeTable>,
+    rope: RopeTable,
     kv_layers: Vec<KvGeometry>,
     kv_dtype: KvDtype,
     bytes_per_page: usize,
@@ -70,7 +70,7 @@ impl Decoder {
         };
         // A device may store keys and values wider than asked for: a pool of one page knows.
         let bytes_per_page = KvPool::new(device, &kv_layers, 1, kv_dtype)?.bytes_per_page();
-        let rope = Arc::new(spec.rope.table(spec.head_dim));
+        let rope = spec.rope.table(spec.head_dim);
         Ok(Self { info, embedding, layers, norm, rope, kv_layers, kv_dtype, bytes_per_page })
     }
 
@@ -96,9 +96,9 @@ impl Decoder {
     }
 
     fn pass(&self, batch: &Batch) -> Pass {
-        let positions =
+        let positions: Vec<u32> =
             batch.sequences.iter().flat_map(|sequence| sequence.positions.iter().copied()).collect();
-        Pass { layout: Arc::new(layout(batch)), positions, rope: self.rope.clone() }
+        Pass { layout: Arc::new(layout(batch)), angles: Arc::new(self.rope.angles(&positions)) }
     }
 
     fn limits(&self, num_pages: usize) -> BatchLimits {
@@ -172,7 +172,7 @@ impl Layer {
 
     /// `[rows, hidden]` to the same.
     fn forward(&self, x: Tensor<2>, pass: &Pass, cache: &mut KvPool) -> Tensor<2> {
-        let x = x.clone() + self.attention.forward(self.attention_norm.forward(x), pass, cache);
-        x.clone() + self.mlp.forward(self.mlp_norm.forward(x))
+        let x = self.attention.add_to(x, &self.attention_norm, pass, cache);
+        self.mlp.add_to(x, &self.mlp_norm)
     }
 }

@@ -31,4 +31,4 @@ pub use pack::{FloatDtype, PackedMatrix, Source, StoredBytes, StoredMatrix, Weig
 pub use pages::{KvDtype, PAGE_LEN, PageId, PagedLayer};
 pub use pool::Pool;
 pub use ragged::{RaggedLayout, SequenceLayout};
-pub use rope::{RopeTable, rope};
+pub use rope::{RopeAngles, RopeTable, rope};

@@ -11,9 +11,10 @@ use burn::tensor::{Int, Tensor};
 
 use super::attention::{self, Attended};
 use super::kv_pool::KvLayer;
+use super::qkv::{self, Qkv};
 use super::weight::Matrix;
-use super::{linear, rms_norm, rope, swiglu};
-use crate::{AttentionSpec, RaggedLayout, RopeTable};
+use super::{gated, linear, linear_add, rms_norm, rope, swiglu};
+use crate::{Activation, AttentionSpec, RaggedLayout, RopeAngles};
 
 /// How a backend's own tensors enter burn's device-independent [`Tensor`] and come back, so that the default
 /// bodies of [`LmOps`] read like any other tensor code.
@@ -73,14 +74,47 @@ pub trait LmOps: Bridge {
         Self::lower(linear::portable(Self::lift(x), weight))
     }
 
+    /// See [`linear_add`](super::linear_add()).
+    fn linear_add(
+        x: FloatTensor<Self>,
+        #[extension_type] weight: Matrix<Self>,
+        residual: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        Self::lower(linear_add::portable(Self::lift(x), weight, Self::lift(residual)))
+    }
+
+    /// See [`qkv`](super::qkv()).
+    fn qkv(
+        x: FloatTensor<Self>,
+        norm: FloatTensor<Self>,
+        eps: f32,
+        #[extension_type] q: Matrix<Self>,
+        #[extension_type] k: Matrix<Self>,
+        #[extension_type] v: Matrix<Self>,
+    ) -> Qkv<Self> {
+        qkv::portable(Self::lift(x), Self::lift(norm), eps, [q, k, v])
+    }
+
+    /// See [`gated`](super::gated()).
+    fn gated(
+        x: FloatTensor<Self>,
+        norm: FloatTensor<Self>,
+        eps: f32,
+        #[extension_type] gate: Matrix<Self>,
+        #[extension_type] up: Matrix<Self>,
+        activation: Activation,
+    ) -> FloatTensor<Self> {
+        Self::lower(gated::portable(Self::lift(x), Self::lift(norm), eps, gate, up, activation))
+    }
+
     /// See [`rms_norm`](super::rms_norm()).
     fn rms_norm(x: FloatTensor<Self>, weight: FloatTensor<Self>, eps: f32) -> FloatTensor<Self> {
         Self::lower(rms_norm::portable(Self::lift(x), Self::lift(weight), eps))
     }
 
     /// See [`rope`](super::rope()).
-    fn rope(x: FloatTensor<Self>, positions: Arc<[u32]>, table: Arc<RopeTable>) -> FloatTensor<Self> {
-        Self::lower(rope::portable(Self::lift(x), &positions, &table))
+    fn rope(x: FloatTensor<Self>, angles: Arc<RopeAngles>) -> FloatTensor<Self> {
+        Self::lower(rope::portable(Self::lift(x), &angles))
     }
 
     /// See [`swiglu`](super::swiglu()).
@@ -115,12 +149,65 @@ macro_rules! host_ops {
                 }
             }
 
+            fn linear_add(
+                x: FloatTensor<Self>,
+                weight: Matrix<Self>,
+                residual: FloatTensor<Self>,
+            ) -> FloatTensor<Self> {
+                match weight {
+                    Matrix::Host(matrix) => linear_add::host::linear_add(x, &matrix, residual),
+                    on_device => {
+                        Self::lower(linear_add::portable(Self::lift(x), on_device, Self::lift(residual)))
+                    }
+                }
+            }
+
+            fn qkv(
+                x: FloatTensor<Self>,
+                norm: FloatTensor<Self>,
+                eps: f32,
+                q: Matrix<Self>,
+                k: Matrix<Self>,
+                v: Matrix<Self>,
+            ) -> Qkv<Self> {
+                match (&q, &k, &v) {
+                    (Matrix::Host(q), Matrix::Host(k), Matrix::Host(v)) => {
+                        let [q, k, v] = qkv::host::qkv(x, norm, eps, [q, k, v]);
+                        Qkv { q, k, v }
+                    }
+                    _ => qkv::portable(Self::lift(x), Self::lift(norm), eps, [q, k, v]),
+                }
+            }
+
+            fn gated(
+                x: FloatTensor<Self>,
+                norm: FloatTensor<Self>,
+                eps: f32,
+                gate: Matrix<Self>,
+                up: Matrix<Self>,
+                activation: Activation,
+            ) -> FloatTensor<Self> {
+                match (&gate, &up) {
+                    (Matrix::Host(gate), Matrix::Host(up)) => {
+                        gated::host::gated(x, norm, eps, gate, up, activation)
+                    }
+                    _ => Self::lower(gated::portable(
+                        Self::lift(x),
+                        Self::lift(norm),
+                        eps,
+                        gate,
+                        up,
+                        activation,
+                    )),
+                }
+            }
+
             fn rms_norm(x: FloatTensor<Self>, weight: FloatTensor<Self>, eps: f32) -> FloatTensor<Self> {
                 rms_norm::host::rms_norm(x, weight, eps)
             }
 
-            fn rope(x: FloatTensor<Self>, positions: Arc<[u32]>, table: Arc<RopeTable>) -> FloatTensor<Self> {
-                rope::host::rope(x, &positions, &table)
+            fn rope(x: FloatTensor<Self>, angles: Arc<RopeAngles>) -> FloatTensor<Self> {
+                rope::host::rope(x, &angles)
             }
 
             fn swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self> {

@@ -8,9 +8,12 @@ mod attention;
 mod backend;
 mod device;
 mod embedding;
+mod gated;
 mod host_tensor;
 mod kv_pool;
 mod linear;
+mod linear_add;
+mod qkv;
 mod rms_norm;
 mod rope;
 mod swiglu;
@@ -21,8 +24,11 @@ mod weight;
 
 pub use attention::attention;
 pub use embedding::embedding;
+pub use gated::gated;
 pub use kv_pool::{KvGeometry, KvPool};
 pub use linear::linear;
+pub use linear_add::linear_add;
+pub use qkv::qkv;
 pub use rms_norm::rms_norm;
 pub use rope::rope;
 pub use swiglu::swiglu;
@@ -39,4 +45,14 @@ pub struct Op {
 }
 
 /// Every operation, in alphabetical order. The conformance test has a check for each row.
-pub const ALL: &[&Op] = &[&attention::OP, &embedding::OP, &linear::OP, &rms_norm::OP, &rope::OP, &swiglu::OP];
+pub const ALL: &[&Op] = &[
+    &attention::OP,
+    &embedding::OP,
+    &gated::OP,
+    &linear::OP,
+    &linear_add::OP,
+    &qkv::OP,
+    &rms_norm::OP,
+    &rope::OP,
+    &swiglu::OP,
+];

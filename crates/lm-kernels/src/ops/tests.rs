@@ -52,10 +52,9 @@ fn row_operations_equal_their_default_bodies() {
         let up = || noise_tensor([5, 48], 3, &device);
         assert_close("swiglu", swiglu(x(), up()), swiglu::portable(x(), up()), 1e-6);
         let heads = || noise_tensor([5, 3, 16], 4, &device);
-        let positions: Arc<[u32]> = [0, 1, 7, 100, 40_000].into();
-        let table = Arc::new(RopeTable { inv_freq: vec![1.0, 0.3, 0.01, 1e-4, 1e-5], attention_factor: 1.1 });
-        let portable = rope::portable(heads(), &positions, &table);
-        assert_close("rope", rope(heads(), &positions, &table), portable, 1e-6);
+        let table = RopeTable { inv_freq: vec![1.0, 0.3, 0.01, 1e-4, 1e-5], attention_factor: 1.1 };
+        let angles = Arc::new(table.angles(&[0, 1, 7, 100, 40_000]));
+        assert_close("rope", rope(heads(), &angles), rope::portable(heads(), &angles), 1e-6);
     }
 }
 

@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod attention;
+mod fused;
 mod linear;
 mod random;
 mod rows;
@@ -27,7 +28,10 @@ type Check = (&'static str, fn(&Target));
 const CHECKS: &[Check] = &[
     ("attention", attention::check),
     ("embedding", linear::check_embedding),
+    ("gated", fused::check_gated),
     ("linear", linear::check),
+    ("linear_add", fused::check_linear_add),
+    ("qkv", fused::check_qkv),
     ("rms_norm", rows::check_rms_norm),
     ("rope", rows::check_rope),
     ("swiglu", rows::check_swiglu),

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use burn::tensor::Tensor;
-use lm_kernels::{AttentionSpec, KvPool, RaggedLayout, RopeTable};
+use lm_kernels::{AttentionSpec, KvPool, RaggedLayout, RopeAngles};
 
 use super::{Linear, RmsNorm};
 use crate::Result;
@@ -27,9 +27,8 @@ pub(crate) struct Attention {
 pub(crate) struct Pass {
     /// Which rows belong to which sequence.
     pub(crate) layout: Arc<RaggedLayout>,
-    /// Position of each row.
-    pub(crate) positions: Arc<[u32]>,
-    pub(crate) rope: Arc<RopeTable>,
+    /// How far each row's heads turn.
+    pub(crate) angles: Arc<RopeAngles>,
 }
 
 impl Attention {
@@ -60,19 +59,22 @@ impl Attention {
         })
     }
 
-    /// `[rows, hidden]` to the same; keys and values of the rows go to the cache.
-    pub(crate) fn forward(&self, x: Tensor<2>, pass: &Pass, cache: &mut KvPool) -> Tensor<2> {
+    /// `x`, `[rows, hidden]`, plus what attention makes of it once it is normed; keys and values of the rows go to the cache.
+    pub(crate) fn add_to(&self, x: Tensor<2>, norm: &RmsNorm, pass: &Pass, cache: &mut KvPool) -> Tensor<2> {
         let [rows, _] = x.dims();
         let AttentionSpec { num_heads, num_kv_heads, head_dim, .. } = self.spec;
-        let mut q = self.query.forward(x.clone()).reshape([rows, num_heads, head_dim]);
-        let mut k = self.key.forward(x.clone()).reshape([rows, num_kv_heads, head_dim]);
-        let v = self.value.forward(x).reshape([rows, num_kv_heads, head_dim]);
+        let projections = [&self.query, &self.key, &self.value];
+        let products =
+            lm_kernels::qkv(x.clone(), norm.weight(), norm.eps(), projections.map(|linear| linear.weight()));
+        let [q, k, v] = products;
+        let mut q = self.query.add_bias(q).reshape([rows, num_heads, head_dim]);
+        let mut k = self.key.add_bias(k).reshape([rows, num_kv_heads, head_dim]);
+        let v = self.value.add_bias(v).reshape([rows, num_kv_heads, head_dim]);
         if let Some([query_norm, key_norm]) = &self.head_norms {
             (q, k) = (query_norm.forward_heads(q), key_norm.forward_heads(k));
         }
-        let q = lm_kernels::rope(q, &pass.positions, &pass.rope);
-        let k = lm_kernels::rope(k, &pass.positions, &pass.rope);
-        let x = lm_kernels::attention(q, k, v, cache, self.layer, &pass.layout, &self.spec); // [rows, num_heads, head_dim]
-        self.output.forward(x.reshape([rows, num_heads * head_dim])) // [rows, hidden]
+        let (q, k) = (lm_kernels::rope(q, &pass.angles), lm_kernels::rope(k, &pass.angles));
+        let attended = lm_kernels::attention(q, k, v, cache, self.layer, &pass.layout, &self.spec); // [rows, num_heads, head_dim]
+        self.output.add_to(x, attended.reshape([rows, num_heads * head_dim]))
     }
 }

@@ -1,6 +1,7 @@
 use burn::tensor::Tensor;
+use lm_kernels::Activation;
 
-use super::Linear;
+use super::{Linear, RmsNorm};
 use crate::Result;
 use crate::spec::DecoderSpec;
 use crate::weights::{LayerParam, WeightLoader};
@@ -25,9 +26,19 @@ impl GatedMlp {
         })
     }
 
-    /// `[rows, hidden]` to the same.
-    pub(crate) fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        let inner = lm_kernels::swiglu(self.gate.forward(x.clone()), self.up.forward(x)); // [rows, inner]
-        self.down.forward(inner) // [rows, hidden]
+    /// `x`, `[rows, hidden]`, plus what the block makes of it once it is normed.
+    pub(crate) fn add_to(&self, x: Tensor<2>, norm: &RmsNorm) -> Tensor<2> {
+        let inner = self.inner(x.clone(), norm); // [rows, inner]
+        self.down.add_to(x, inner)
+    }
+
+    /// `silu(gate(x)) * up(x)` of the normed rows; biases stand between the products and the gate.
+    fn inner(&self, x: Tensor<2>, norm: &RmsNorm) -> Tensor<2> {
+        if self.gate.has_bias() || self.up.has_bias() {
+            let x = norm.forward(x);
+            return lm_kernels::swiglu(self.gate.forward(x.clone()), self.up.forward(x));
+        }
+        let (gate, up) = (self.gate.weight(), self.up.weight());
+        lm_kernels::gated(x, norm.weight(), norm.eps(), gate, up, Activation::Silu)
     }
 }

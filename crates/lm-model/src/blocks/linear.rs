@@ -28,12 +28,29 @@ impl Linear {
         Ok(Self { weight, bias })
     }
 
-    /// `[rows, inputs]` to `[rows, outputs]`.
-    pub(crate) fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        let y = lm_kernels::linear(x, &self.weight);
+    /// `residual`, `[rows, outputs]`, plus what `[rows, inputs]` becomes.
+    pub(crate) fn add_to(&self, residual: Tensor<2>, x: Tensor<2>) -> Tensor<2> {
+        self.add_bias(lm_kernels::linear_add(x, &self.weight, residual))
+    }
+
+    pub(crate) fn weight(&self) -> &Weight {
+        &self.weight
+    }
+
+    pub(crate) fn has_bias(&self) -> bool {
+        self.bias.is_some()
+    }
+
+    /// Adds the bias, if there is one, to products with the weight.
+    pub(crate) fn add_bias(&self, y: Tensor<2>) -> Tensor<2> {
         match &self.bias {
             None => y,
             Some(bias) => y + bias.clone().unsqueeze(),
         }
+    }
+
+    /// `[rows, inputs]` to `[rows, outputs]`.
+    pub(crate) fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        self.add_bias(lm_kernels::linear(x, &self.weight))
     }
 }

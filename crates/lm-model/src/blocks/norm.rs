@@ -17,6 +17,14 @@ impl RmsNorm {
         Ok(Self { weight: loader.vector(param, len)?, eps })
     }
 
+    pub(crate) fn weight(&self) -> Tensor<1> {
+        self.weight.clone()
+    }
+
+    pub(crate) fn eps(&self) -> f32 {
+        self.eps
+    }
+
     /// Norms each row of `[rows, len]`.
     pub(crate) fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         lm_kernels::rms_norm(x, self.weight.clone(), self.eps)

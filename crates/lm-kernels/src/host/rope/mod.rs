@@ -37,45 +37,88 @@ impl RopeTable {
     pub fn rotary_dim(&self) -> usize {
         2 * self.inv_freq.len()
     }
+
+    /// How far each row turns, for all layers of a forward pass.
+    ///
+    /// Angles are products in single precision, as in the reference code; their sine and cosine are taken in double
+    /// precision and rounded.
+    pub fn angles(&self, positions: &[u32]) -> RopeAngles {
+        let turns = positions.iter().flat_map(|&position| {
+            self.inv_freq.iter().map(move |inv_freq| f64::from(position as f32 * inv_freq).sin_cos())
+        });
+        let factor = self.attention_factor;
+        let (sin, cos) = turns.map(|(sin, cos)| (sin as f32 * factor, cos as f32 * factor)).unzip();
+        RopeAngles { rows: positions.len(), pairs: self.inv_freq.len(), sin, cos }
+    }
+}
+
+/// Sines and cosines of the rows of a call, made by [`RopeTable::angles`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RopeAngles {
+    rows: usize,
+    pairs: usize,
+    sin: Vec<f32>,
+    cos: Vec<f32>,
+}
+
+impl RopeAngles {
+    /// How many rows they are for.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// How many values at the start of each head are rotated.
+    pub fn rotary_dim(&self) -> usize {
+        2 * self.pairs
+    }
+
+    /// Sines, times the attention factor: `[rows, rotary_dim / 2]`.
+    pub fn sin(&self) -> &[f32] {
+        &self.sin
+    }
+
+    /// Cosines, times the attention factor: `[rows, rotary_dim / 2]`.
+    pub fn cos(&self) -> &[f32] {
+        &self.cos
+    }
 }
 
 /// Rotates `x` in place by absolute position (RoPE, half-split layout: value `i` turns with value `i + rotary_dim / 2`).
 ///
-/// Values of a head past `rotary_dim` stay as they are. Angles are products in single precision, as in the reference code;
-/// their sine and cosine are taken in double precision and rounded.
+/// Values of a head past `rotary_dim` stay as they are.
 ///
 /// # Shapes
 /// - `x`: `[rows, num_heads, head_dim]`
-/// - `positions`: `[rows]`, zero-based, cache included
+/// - `angles`: of `rows` positions, the cache's included
 ///
 /// # Panics
-/// When a length does not fit, or `head_dim` is less than the table's `rotary_dim`.
+/// When a length does not fit, or `head_dim` is less than the angles' `rotary_dim`.
 ///
 /// # Source
 /// RoFormer, arXiv 2104.09864; layout as in the Llama code of transformers.
-pub fn rope(pool: &Pool, x: &mut [f32], head_dim: usize, positions: &[u32], table: &RopeTable) {
-    rope_on(Isa::current(), pool, x, head_dim, positions, table);
+pub fn rope(pool: &Pool, x: &mut [f32], head_dim: usize, angles: &RopeAngles) {
+    rope_on(Isa::current(), pool, x, head_dim, angles);
 }
 
 /// [`rope`] with the code for one instruction set.
-fn rope_on(isa: Isa, pool: &Pool, x: &mut [f32], head_dim: usize, positions: &[u32], table: &RopeTable) {
-    if positions.is_empty() || table.inv_freq.is_empty() {
+fn rope_on(isa: Isa, pool: &Pool, x: &mut [f32], head_dim: usize, angles: &RopeAngles) {
+    if angles.rows == 0 || angles.pairs == 0 {
         return;
     }
-    assert!(x.len().is_multiple_of(positions.len() * head_dim), "[{}, heads, {head_dim}]", positions.len());
-    assert!(table.rotary_dim() <= head_dim, "{} of {head_dim} values", table.rotary_dim());
-    let width = x.len() / positions.len();
+    assert!(x.len().is_multiple_of(angles.rows * head_dim), "[{}, heads, {head_dim}]", angles.rows);
+    assert!(angles.rotary_dim() <= head_dim, "{} of {head_dim} values", angles.rotary_dim());
+    let width = x.len() / angles.rows;
     for_each_chunk(pool, x, ROWS * width, |index, x| {
-        let positions = &positions[index * ROWS..index * ROWS + x.len() / width];
-        isa.run(Rotate { x, head_dim, positions, table });
+        isa.run(Rotate { x, head_dim, width, first: index * ROWS, angles });
     });
 }
 
 struct Rotate<'a> {
     x: &'a mut [f32],
     head_dim: usize,
-    positions: &'a [u32],
-    table: &'a RopeTable,
+    width: usize,
+    first: usize,
+    angles: &'a RopeAngles,
 }
 
 impl Kernel for Rotate<'_> {
@@ -83,28 +126,16 @@ impl Kernel for Rotate<'_> {
 
     #[inline(always)]
     fn run<V: Lanes>(self) {
-        let width = self.x.len() / self.positions.len();
-        let pairs = self.table.inv_freq.len();
-        let (mut sin, mut cos) = (vec![0.0; pairs], vec![0.0; pairs]);
-        for (row, &position) in self.x.chunks_exact_mut(width).zip(self.positions) {
-            self.table.turn(position, &mut sin, &mut cos);
+        let pairs = self.angles.pairs;
+        for (index, row) in self.x.chunks_exact_mut(self.width).enumerate() {
+            let turns = (self.first + index) * pairs..(self.first + index + 1) * pairs;
+            let (sin, cos) = (&self.angles.sin[turns.clone()], &self.angles.cos[turns]);
             for head in row.chunks_exact_mut(self.head_dim) {
                 let (first, second) = head.split_at_mut(pairs);
-                for (((a, b), sin), cos) in first.iter_mut().zip(second).zip(&sin).zip(&cos) {
+                for (((a, b), sin), cos) in first.iter_mut().zip(second).zip(sin).zip(cos) {
                     (*a, *b) = (*a * cos - *b * sin, *b * cos + *a * sin);
                 }
             }
-        }
-    }
-}
-
-impl RopeTable {
-    /// Sine and cosine of each pair at a position, times the attention factor.
-    fn turn(&self, position: u32, sin: &mut [f32], cos: &mut [f32]) {
-        for ((inv_freq, sin), cos) in self.inv_freq.iter().zip(sin).zip(cos) {
-            let angle = f64::from(position as f32 * inv_freq);
-            *sin = angle.sin() as f32 * self.attention_factor;
-            *cos = angle.cos() as f32 * self.attention_factor;
         }
     }
 }

@@ -24,7 +24,7 @@ fn heads_turn_as_the_definition_says_on_every_instruction_set() {
         let positions: Vec<u32> = (0..21).map(|row| row * row * 3).collect();
         let x = random.normal(positions.len() * heads * head_dim);
         let mut reference = x.clone();
-        rope_on(Isa::Scalar, &Pool::new(1), &mut reference, head_dim, &positions, &table);
+        rope_on(Isa::Scalar, &Pool::new(1), &mut reference, head_dim, &table.angles(&positions));
         for (index, (x, y)) in x.chunks(head_dim).zip(reference.chunks(head_dim)).enumerate() {
             let position = positions[index / heads];
             for (y, exact) in y.iter().zip(expected(x, position, &table)) {
@@ -35,7 +35,7 @@ fn heads_turn_as_the_definition_says_on_every_instruction_set() {
         }
         for &isa in Isa::supported() {
             let mut y = x.clone();
-            rope_on(isa, &Pool::new(3), &mut y, head_dim, &positions, &table);
+            rope_on(isa, &Pool::new(3), &mut y, head_dim, &table.angles(&positions));
             assert_eq!(bits(&y), bits(&reference), "{isa}");
         }
     }
@@ -45,9 +45,9 @@ fn heads_turn_as_the_definition_says_on_every_instruction_set() {
 fn position_zero_and_an_empty_table_change_nothing() {
     let x = Random(52).normal(8);
     let mut y = x.clone();
-    rope(&Pool::new(1), &mut y, 4, &[0, 0], &RopeTable::new(10_000.0, 4));
+    rope(&Pool::new(1), &mut y, 4, &RopeTable::new(10_000.0, 4).angles(&[0, 0]));
     assert_eq!(y, x);
-    rope(&Pool::new(1), &mut y, 4, &[5, 6], &RopeTable::default());
+    rope(&Pool::new(1), &mut y, 4, &RopeTable::default().angles(&[5, 6]));
     assert_eq!(y, x);
 }
 

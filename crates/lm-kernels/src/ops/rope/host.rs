@@ -1,9 +1,9 @@
 //! Over slices of host memory; in place when nobody else holds the tensor.
 
 use super::super::host_tensor::HostTensor;
-use crate::{Pool, RopeTable, host};
+use crate::{Pool, RopeAngles, host};
 
-pub(in crate::ops) fn rope<T: HostTensor>(x: T, positions: &[u32], table: &RopeTable) -> T {
+pub(in crate::ops) fn rope<T: HostTensor>(x: T, angles: &RopeAngles) -> T {
     let head_dim = x.shape()[2];
-    x.update(|x| host::rope(Pool::global(), x, head_dim, positions, table))
+    x.update(|x| host::rope(Pool::global(), x, head_dim, angles))
 }

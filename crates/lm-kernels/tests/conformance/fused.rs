@@ -1,0 +1,97 @@
+//! Fused operations against those that they are made of.
+
+use burn::tensor::Tensor;
+use lm_kernels::{
+    Activation, Device, Source, Weight, WeightFormat, from_host, gated, linear, linear_add, qkv, rms_norm,
+    swiglu, to_host,
+};
+
+use super::{Random, Target, assert_close};
+
+const EPS: f32 = 1e-6;
+/// rows, columns, results
+const SHAPES: [(usize, usize, usize); 4] = [(1, 64, 32), (3, 300, 50), (9, 96, 33), (40, 256, 16)];
+
+struct Case<'a> {
+    target: &'a Target,
+    random: Random,
+    rows: usize,
+    cols: usize,
+    outputs: usize,
+    format: WeightFormat,
+}
+
+impl Case<'_> {
+    fn tensor<const D: usize>(&mut self, shape: [usize; D]) -> Tensor<D> {
+        from_host(self.random.values(shape.iter().product(), 1.0), shape, &self.target.burn)
+    }
+
+    fn weight(&mut self) -> Weight {
+        let values = self.random.values(self.outputs * self.cols, 0.2);
+        Weight::load(self.target.device, self.format, self.outputs, self.cols, Source::F32(&values)).unwrap()
+    }
+
+    /// The same bits on the host; elsewhere as near as single precision allows.
+    fn check<const D: usize>(&self, what: &str, got: Tensor<D>, parts: Tensor<D>) {
+        let Self { target, rows, cols, outputs, format, .. } = self;
+        let what = format!("{what} {format} [{rows}, {cols}] to {outputs} on {}", target.device);
+        let (got, parts) = (to_host(got).unwrap(), to_host(parts).unwrap());
+        let on_host = matches!(target.device, Device::Cpu | Device::NdArray);
+        let parts: Vec<f64> = parts.iter().map(|&x| x.into()).collect();
+        assert_close(&what, &got, &parts, |i| if on_host { 0.0 } else { 1e-5 * parts[i].abs().max(1.0) });
+    }
+}
+
+fn for_each_case(target: &Target, seed: u64, mut check: impl FnMut(&mut Case<'_>)) {
+    for format in [WeightFormat::F32, WeightFormat::Bf16, WeightFormat::Q8, WeightFormat::Q4] {
+        for (rows, cols, outputs) in SHAPES {
+            check(&mut Case { target, random: Random::new(seed), rows, cols, outputs, format });
+        }
+    }
+}
+
+pub fn check_qkv(target: &Target) {
+    for_each_case(target, 21, |case| {
+        let (x, norm) = (case.tensor([case.rows, case.cols]), case.tensor([case.cols]));
+        let weights = [case.weight(), case.weight(), case.weight()];
+        let got = qkv(x.clone(), norm.clone(), EPS, weights.each_ref());
+        let normed = rms_norm(x, norm, EPS);
+        for (got, weight) in got.into_iter().zip(&weights) {
+            case.check("qkv", got, linear(normed.clone(), weight));
+        }
+    });
+}
+
+pub fn check_linear_add(target: &Target) {
+    for_each_case(target, 22, |case| {
+        let (x, residual) = (case.tensor([case.rows, case.cols]), case.tensor([case.rows, case.outputs]));
+        let weight = case.weight();
+        let parts = residual.clone() + linear(x.clone(), &weight);
+        case.check("linear_add", linear_add(x, &weight, residual), parts);
+    });
+}
+
+pub fn check_gated(target: &Target) {
+    for_each_case(target, 23, |case| {
+        let (x, norm) = (case.tensor([case.rows, case.cols]), case.tensor([case.cols]));
+        let (gate, up) = (case.weight(), case.weight());
+        let normed = rms_norm(x.clone(), norm.clone(), EPS);
+        let (gates, ups) = (linear(normed.clone(), &gate), linear(normed, &up));
+        let parts = swiglu(gates.clone(), ups.clone());
+        let got = gated(x.clone(), norm.clone(), EPS, &gate, &up, Activation::Silu);
+        case.check("gated by SiLU", got, parts);
+        let got = to_host(gated(x, norm, EPS, &gate, &up, Activation::GeluTanh)).unwrap();
+        let gates = to_host(gates).unwrap();
+        let expected: Vec<f64> = gates
+            .iter()
+            .zip(to_host(ups).unwrap())
+            .map(|(&x, up)| gelu_tanh(x.into()) * f64::from(up))
+            .collect();
+        let what = format!("gated by GELU, {} on {}", case.format, case.target.device);
+        assert_close(&what, &got, &expected, |i| 1e-5 * expected[i].abs() + 1e-6);
+    });
+}
+
+fn gelu_tanh(x: f64) -> f64 {
+    0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
+}
