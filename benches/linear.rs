@@ -22,9 +22,8 @@ fn main() -> Result<(), lm_kernels::Error> {
     let rows: Vec<usize> = args.iter().skip(1).filter_map(|arg| arg.parse().ok()).collect();
     let rows = if rows.is_empty() { vec![1, 2, 4, 8, 32, 512] } else { rows };
     let pool = Pool::global();
-    let cold = vec![1_u64; 64 << 20];
-    let memory = || Limit { unit: "GB/s", rate: host::limits::read_rate(pool, &cold) / 1e9 };
-    let products = Limit { unit: "GOP/s", rate: 2.0 * host::limits::multiply_add_rate(pool) / 1e9 };
+    let memory = Limit { unit: "GB/s", rate: host::limits::read_rate(pool)? / 1e9 };
+    let products = Limit { unit: "GOP/s", rate: host::limits::byte_product_rate(pool) / 1e9 };
     println!("{} threads, {}, {format}", pool.threads(), Isa::current());
     let head = PackedMatrix::pack(format, LOGITS, HIDDEN, Source::F32(&noise(LOGITS * HIDDEN)))?;
     let heads = vec![head; 8];
@@ -33,7 +32,7 @@ fn main() -> Result<(), lm_kernels::Error> {
     for m in rows {
         let (x, mut y) = (noise(m * HIDDEN), vec![0.0; m * LOGITS]);
         let time = median_time(BUDGET, || heads.iter().for_each(|w| host::linear(pool, w, &x, m, &mut y)));
-        println!("{}", memory().line(&format!("Head of {m} rows"), (8 * heads[0].bytes()) as f64, time));
+        println!("{}", memory.line(&format!("Head of {m} rows"), (8 * heads[0].bytes()) as f64, time));
         for kind in [Kind::Qkv, Kind::Output, Kind::GateUp, Kind::Down, Kind::All] {
             let mut buffers = Buffers::new(m);
             let time = median_time(BUDGET, || {
@@ -43,7 +42,7 @@ fn main() -> Result<(), lm_kernels::Error> {
             let bytes: usize = weights.iter().map(|w| w.bytes()).sum();
             let ops: usize = weights.iter().map(|w| 2 * m * w.rows() * w.cols()).sum();
             let case = format!("{kind:?} of {m} rows");
-            println!("{}", memory().line(&case, (LAYERS * bytes) as f64, time));
+            println!("{}", memory.line(&case, (LAYERS * bytes) as f64, time));
             if m > 4 {
                 println!("{}", products.line(&case, (LAYERS * ops) as f64, time));
             }

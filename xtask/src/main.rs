@@ -32,7 +32,7 @@ enum Command {
     Check(check::Args),
     /// Compare the committed goldens with our output, or make them anew
     Golden(golden::Args),
-    /// Kernel benches, then prefill and decode of a model
+    /// A model of a public shape beside the limits of this machine, or the kernels alone
     Bench(bench::Args),
     /// Write a quantised copy of a Hugging Face folder
     Convert(convert::Args),

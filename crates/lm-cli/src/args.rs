@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
-use lm_model::{Device, GenerationConfig, LoadOptions, TokenId, WeightFormat};
+use lm_model::{Device, GenerationConfig, KvDtype, LoadOptions, TokenId, WeightFormat};
 use lm_session::{EngineSettings, SamplerParams, SessionConfig};
 
 use crate::commands::{bench, chat, convert, evaluate, generate, inspect, tokenize};
@@ -60,6 +60,9 @@ pub struct RunArgs {
     /// Quantise the weights while loading: q8 or q4; as stored without it
     #[arg(long, value_name = "FORMAT", value_parser = quantized_format)]
     pub quantize: Option<WeightFormat>,
+    /// How keys and values are kept: f16, f32 or q8 (half of f16's memory, at an error that shows)
+    #[arg(long, default_value_t, value_name = "FORMAT")]
+    pub kv: KvDtype,
     /// Most tokens of a conversation; the model's limit without it
     #[arg(long, value_name = "TOKENS")]
     pub context: Option<NonZeroUsize>,
@@ -72,7 +75,7 @@ impl RunArgs {
         if let Some(threads) = self.threads {
             lm_kernels::Pool::set_global_threads(threads.get()).context("--threads")?;
         }
-        Ok(LoadOptions { device: self.device, quantization: self.quantize, ..LoadOptions::default() })
+        Ok(LoadOptions { device: self.device, quantization: self.quantize, kv_dtype: self.kv })
     }
 
     pub fn engine_settings(&self) -> EngineSettings {

@@ -218,10 +218,19 @@ fn a_converted_folder_answers_like_one_quantised_while_loading() {
 
 #[test]
 fn figures_are_printed_as_json() {
-    let out = lm(&["bench", "--json", "--prompt", "8", "--output", "4", "--runs", "1"], "").out;
-    let report = parse(&out);
-    assert!(report["decode_tokens_per_second"].as_f64() > Some(0.0), "{out}");
-    assert!(report["bytes_per_token"].as_u64() > report["weight_bytes"].as_u64(), "{out}");
+    let lists = ["--prefill", "8,100000", "--decode", "0", "--sequences", "2", "--turn", "16", "--runs", "1"];
+    let run = lm(&[&["bench", "--json"], &lists[..]].concat(), "");
+    let figures: Vec<_> = run.out.lines().map(parse).collect();
+    let of = |metric: &str| figures.iter().find(|figure| figure["metric"] == metric).expect(metric);
+    for metric in ["load", "prefill", "decode", "second_turn", "dram_rate", "matrix_rate"] {
+        assert!(of(metric)["value"].as_f64() > Some(0.0), "{}", run.out);
+    }
+    assert_eq!(
+        (of("batch")["sequences"].as_u64(), of("batch")["unit"].as_str()),
+        (Some(2), Some("tokens/s"))
+    );
+    assert!(of("decode")["limit"].as_f64() > Some(0.0), "{}", run.out);
+    assert!(run.err.contains("skipped: prefill of 100000 tokens"), "{}", run.err);
 }
 
 #[test]

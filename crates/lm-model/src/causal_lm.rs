@@ -51,6 +51,10 @@ pub struct ModelInfo {
     pub parameters: u64,
     /// Bytes that the weights take in memory as loaded.
     pub weight_bytes: u64,
+    /// Those of them that lie in the decoder's layers: what each token of a prompt is multiplied with.
+    pub layer_parameters: u64,
+    /// Those bytes that a decode step reads: all but an embedding which is not the output head too.
+    pub decode_bytes: u64,
     /// Where it runs.
     pub device: Device,
     /// Format of the linear weights.

@@ -44,9 +44,11 @@ impl Decoder {
         mut loader: WeightLoader<'_>,
     ) -> Result<Self> {
         let embedding = Embedding::load(&mut loader, &spec)?;
+        let outside = loader.parameters;
         let layers = (0..spec.layers.len())
             .map(|layer| Layer::load(&mut loader, &spec, layer))
             .collect::<Result<_>>()?;
+        let layer_parameters = loader.parameters - outside;
         let norm = RmsNorm::load(&mut loader, Param::OutputNorm, spec.hidden_size, spec.norm_eps)?;
         let kv_layers: Vec<_> = spec
             .layers
@@ -65,6 +67,8 @@ impl Decoder {
             logits_width: spec.vocab_size,
             parameters: loader.parameters,
             weight_bytes: loader.weight_bytes,
+            layer_parameters,
+            decode_bytes: loader.weight_bytes - embedding.bytes_of_table_alone(),
             device,
             format: embedding.format(),
         };

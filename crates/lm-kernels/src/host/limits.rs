@@ -1,35 +1,68 @@
 //! What the machine can do at most, measured, so that a kernel's figure can stand next to it.
 
+#![allow(clippy::needless_range_loop, reason = "plain loops are compiled for the registers of the path")]
+
 use std::hint::black_box;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use super::cpu::{Isa, Kernel};
-use super::lanes::Lanes;
+use super::lanes::{LANES, Lanes, Line, prefetch};
+use super::matrix_unit::{MatrixUnit, SIDE, STEP};
+use super::pack::Buffer;
 use super::pool::Pool;
+use crate::Result;
 
-/// Bytes per second that the pool's threads read together from memory: the best of several passes over `data`, which should be
-/// many times larger than the caches.
-pub fn read_rate(pool: &Pool, data: &[u64]) -> f64 {
-    best_rate(10, size_of_val(data), || {
-        let total = Mutex::new(0_u64);
-        let len = data.len().div_ceil(8 * pool.threads()).max(1);
-        pool.run(data.len().div_ceil(len), |part| {
-            let part = &data[part * len..((part + 1) * len).min(data.len())];
-            let sum = Isa::current().run(Sum(part));
-            *total.lock().unwrap_or_else(std::sync::PoisonError::into_inner) ^= sum;
-        });
-        black_box(total.into_inner().ok());
-    })
+/// What [`read_rate`] reads: far more than the last caches of most machines.
+const READ_BYTES: usize = 1 << 30;
+
+/// Bytes per second that the pool's threads read together from memory.
+///
+/// The best pass over 1 GiB of the memory that weights are kept in: straight on, straight on with lines asked for ahead, and four
+/// streams at a time. A cache of that size would be measured in the memory's place.
+///
+/// # Errors
+/// [`crate::Error::OutOfMemory`].
+pub fn read_rate(pool: &Pool) -> Result<f64> {
+    let mut data = Buffer::zeroed(READ_BYTES)?;
+    data.bytes_mut().fill(1); // Memory that was never written is one page of zeros.
+    let lines: &[[u64; 8]] = bytemuck::cast_slice(data.bytes());
+    let rate = |read: fn(&[[u64; 8]]) -> u64| {
+        best_rate(4, READ_BYTES, || {
+            let total = AtomicU64::new(0);
+            let len = lines.len().div_ceil(8 * pool.threads());
+            pool.run(lines.len().div_ceil(len), |part| {
+                let lines = &lines[part * len..((part + 1) * len).min(lines.len())];
+                total.fetch_xor(read(lines), Ordering::Relaxed);
+            });
+            black_box(total.into_inner());
+        })
+    };
+    let plain = rate(|lines| Isa::current().run(Xor::<1, 0>(lines)));
+    let asked_ahead = rate(|lines| Isa::current().run(Xor::<1, 4096>(lines)));
+    let streams = rate(|lines| Isa::current().run(Xor::<4, 0>(lines)));
+    Ok(plain.max(asked_ahead).max(streams))
 }
 
 /// Floating-point operations per second that the pool's threads do together in fused multiply-adds on registers.
 pub fn multiply_add_rate(pool: &Pool) -> f64 {
     const ROUNDS: usize = 1 << 20;
-    let operations = pool.threads() * ROUNDS * CHAINS * 16 * 2;
-    best_rate(100, operations, || {
+    let operations = pool.threads() * ROUNDS * CHAINS * LANES * 2;
+    best_rate(50, operations, || {
         pool.run(pool.threads(), |_| {
             black_box(Isa::current().run(MultiplyAdds(black_box(0.5), ROUNDS)));
+        });
+    })
+}
+
+/// Operations per second (a multiplication and an addition are two) that the pool's threads do together on bytes: with the matrix
+/// unit where there is one, otherwise in registers; operands come from the first-level cache.
+pub fn byte_product_rate(pool: &Pool) -> f64 {
+    const ROUNDS: usize = 1 << 14;
+    let operations = Isa::current().run(ByteProducts(1));
+    best_rate(50, pool.threads() * ROUNDS * operations, || {
+        pool.run(pool.threads(), |_| {
+            black_box(Isa::current().run(ByteProducts(black_box(ROUNDS))));
         });
     })
 }
@@ -43,14 +76,28 @@ fn best_rate(times: usize, amount: usize, work: impl Fn()) -> f64 {
     amount as f64 / seconds.fold(f64::INFINITY, f64::min)
 }
 
-struct Sum<'a>(&'a [u64]);
+/// Reads lines in `STREAMS` places at a time, and asks for those that come `AHEAD` bytes later; 0 = does not.
+struct Xor<'a, const STREAMS: usize, const AHEAD: usize>(&'a [[u64; 8]]);
 
-impl Kernel for Sum<'_> {
+impl<const STREAMS: usize, const AHEAD: usize> Kernel for Xor<'_, STREAMS, AHEAD> {
     type Output = u64;
 
     #[inline(always)]
     fn run<V: Lanes>(self) -> u64 {
-        self.0.iter().fold(0, |sum, x| sum ^ x)
+        let len = self.0.len() / STREAMS;
+        let mut sums = [[0_u64; 8]; STREAMS];
+        for i in 0..len {
+            for stream in 0..STREAMS {
+                let line = &self.0[stream * len + i];
+                if AHEAD > 0 {
+                    prefetch(bytemuck::cast_ref(line), AHEAD);
+                }
+                for word in 0..8 {
+                    sums[stream][word] ^= line[word];
+                }
+            }
+        }
+        sums.as_flattened().iter().fold(0, |a, b| a ^ b)
     }
 }
 
@@ -73,4 +120,53 @@ impl Kernel for MultiplyAdds {
         }
         sums.iter().map(|sum| sum.sum()).sum()
     }
+}
+
+/// So many rounds of products of bytes; gives the operations of one round.
+struct ByteProducts(usize);
+
+impl Kernel for ByteProducts {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run<V: Lanes>(self) -> usize {
+        if V::Unit::PRESENT { tile_products::<V::Unit>(self.0) } else { register_products::<V>(self.0) }
+    }
+}
+
+fn tile_products<U: MatrixUnit>(rounds: usize) -> usize {
+    const STEPS: usize = 4;
+    let (rows, weights) = (vec![1_i8; SIDE * STEPS * STEP], vec![1_u8; 2 * STEPS * 1024]);
+    let mut products = [[0; SIDE]; SIDE];
+    U::configure();
+    for _ in 0..rounds {
+        let (a, b) = weights.split_at(STEPS * 1024);
+        // SAFETY: `SIDE` rows of `STEPS` steps, and as many tiles of 1,024 bytes in each half of the weights.
+        unsafe {
+            U::multiply(rows.as_ptr(), STEPS * STEP, [a.as_ptr(), b.as_ptr()], STEPS, &mut products);
+        }
+        black_box(&mut products);
+    }
+    U::release();
+    2 * SIDE * SIDE * STEPS * STEP
+}
+
+#[inline(always)]
+fn register_products<V: Lanes>(rounds: usize) -> usize {
+    const LINES: usize = 16;
+    let lines = black_box([[129_u8; size_of::<Line>()]; LINES]);
+    let quad = V::quad(black_box([1, -1, 1, -1]));
+    let mut sums = [V::start_bytes(0); CHAINS];
+    for _ in 0..rounds {
+        for line in &lines {
+            let bytes = V::load_bytes(line);
+            for chain in 0..CHAINS {
+                sums[chain] = V::dot_bytes(sums[chain], bytes, quad);
+            }
+        }
+    }
+    for sum in sums {
+        black_box(V::from_ints(sum).sum());
+    }
+    2 * size_of::<Line>() * LINES * CHAINS
 }

@@ -29,6 +29,11 @@ impl Embedding {
         self.table.format()
     }
 
+    /// Bytes of a table that is not the head too: 0 when it is.
+    pub(crate) fn bytes_of_table_alone(&self) -> u64 {
+        if self.head.is_some() { self.table.bytes() as u64 } else { 0 }
+    }
+
     /// The rows of `ids`: `[ids, hidden]`.
     pub(crate) fn lookup(&self, ids: &[TokenId]) -> Tensor<2> {
         lm_kernels::embedding(&self.table, ids, &self.device)

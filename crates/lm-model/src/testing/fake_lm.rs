@@ -85,6 +85,8 @@ impl FakeLm {
             logits_width,
             parameters: 0,
             weight_bytes: 0,
+            layer_parameters: 0,
+            decode_bytes: 0,
             device: Device::Cpu,
             format: WeightFormat::F32,
         };

@@ -1,4 +1,4 @@
-//! The one allocation of a packed matrix.
+//! The memory of a packed matrix.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -16,7 +16,7 @@ unsafe impl Pod for Line {}
 
 /// Bytes that begin at a cache line.
 #[derive(Clone)]
-pub(super) struct Buffer {
+pub(in crate::host) struct Buffer {
     lines: Vec<Line>,
     len: usize,
 }

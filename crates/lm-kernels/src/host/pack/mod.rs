@@ -22,7 +22,7 @@ use super::pool::Pool;
 use super::split::for_each_chunk;
 use crate::{Error, Result};
 
-use buffer::Buffer;
+pub(super) use buffer::Buffer;
 pub(super) use integer::{GROUP, IntegerLayout, Tile};
 use integer::{tile_bytes, tile_mut};
 pub(super) use q4::{Q4, Q4Scales};

@@ -1,0 +1,111 @@
+//! The runs that are timed, each through the engine as a user's would be, the sampler included.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use lm_session::{
+    CancelHandle, Engine, GenerateParams, SamplerParams, Session, SessionConfig, SessionEvent, Timing,
+    TokenId,
+};
+
+use super::figure::Samples;
+
+/// Tokens that a run decodes.
+pub const OUTPUT: usize = 64;
+/// Tokens of the prompts that run together.
+pub const PROMPT: usize = 64;
+/// Tokens of the reply before a second turn.
+pub const REPLY: usize = 16;
+/// New tokens of the second turn.
+pub const TURN: usize = 32;
+
+/// Tokens a second of a prompt; the first run, which warms up, is left out.
+pub fn prefill(engine: &Engine, tokens: usize, runs: usize) -> Result<Samples> {
+    samples(runs, || {
+        let stats = open(engine, 1)?.prefill(&prompt(engine, tokens))?;
+        Ok(tokens as f64 / stats.elapsed.as_secs_f64())
+    })
+}
+
+/// Tokens a second after a context.
+pub fn decode(engine: &Engine, context: usize, runs: usize) -> Result<Samples> {
+    let mut session = open(engine, OUTPUT + 1)?;
+    let tokens = prompt(engine, context.max(1));
+    session.prefill(&tokens)?;
+    samples(runs, || {
+        session.rewind(tokens.len());
+        generate(&mut session)?.decode_tokens_per_second().context("the model gave one token only")
+    })
+}
+
+/// Tokens a second that `n` sequences generate together, from the first one's start to the last one's end.
+pub fn batch(engine: &Engine, n: usize, runs: usize) -> Result<Samples> {
+    samples(runs, || {
+        let start = Barrier::new(n + 1);
+        thread::scope(|scope| {
+            let run_one = || -> Result<()> {
+                let (mut session, prompt) = (open(engine, OUTPUT)?, prompt(engine, PROMPT));
+                start.wait();
+                session.prefill(&prompt)?;
+                generate(&mut session).map(drop)
+            };
+            let running: Vec<_> = (0..n).map(|_| scope.spawn(run_one)).collect();
+            start.wait();
+            let started = Instant::now();
+            for one in running {
+                one.join().map_err(|_| anyhow::anyhow!("a sequence's thread panicked"))??;
+            }
+            Ok((n * OUTPUT) as f64 / started.elapsed().as_secs_f64())
+        })
+    })
+}
+
+/// Milliseconds to the first token of a second turn, given as the whole history and what is new.
+pub fn second_turn(engine: &Engine, context: usize, runs: usize) -> Result<Samples> {
+    let mut session = open(engine, REPLY)?;
+    session.prefill(&prompt(engine, context))?;
+    generate(&mut session)?;
+    let history = session.tokens().to_vec();
+    samples(runs, || {
+        let turn = [&history[..], &prompt(engine, TURN)].concat();
+        session.sync(&turn, &CancelHandle::new())?;
+        let timing = generate(&mut session)?;
+        Ok(timing.ttft.context("no token was sampled")?.as_secs_f64() * 1e3)
+    })
+}
+
+fn samples(runs: usize, mut run: impl FnMut() -> Result<f64>) -> Result<Samples> {
+    run().context("the warm-up run failed")?;
+    (0..runs).map(|_| run()).collect::<Result<Vec<_>>>().map(Samples::from)
+}
+
+/// A session that samples greedily and never ends before its limit.
+fn open(engine: &Engine, max_output_tokens: usize) -> Result<Session> {
+    let forbidden = engine.tokenizer().end_ids().iter().map(|&id| (id, f32::NEG_INFINITY)).collect();
+    Ok(engine.session(SessionConfig {
+        sampler: SamplerParams { logit_bias: forbidden, ..SamplerParams::default() },
+        max_output_tokens: Some(max_output_tokens),
+        ..SessionConfig::default()
+    })?)
+}
+
+fn generate(session: &mut Session) -> Result<Timing> {
+    for event in session.generate(GenerateParams::default()) {
+        if let SessionEvent::Finished(finished) = event? {
+            return Ok(finished.timing);
+        }
+    }
+    bail!("the generation ended without its last event")
+}
+
+/// Ids spread over the vocabulary, different ones each time, so that no prompt is found in a cache; which ones they are does not
+/// change the work.
+fn prompt(engine: &Engine, tokens: usize) -> Vec<TokenId> {
+    static PROMPTS: AtomicUsize = AtomicUsize::new(0);
+    let first = PROMPTS.fetch_add(1, Ordering::Relaxed) * 104_729;
+    let vocab_size = engine.tokenizer().vocab_size().max(1);
+    (0..tokens).map(|i| ((first + i * 7919) % vocab_size) as TokenId).collect()
+}

@@ -1,0 +1,121 @@
+//! `cargo xtask bench`: `lm bench` on checkpoints of public shapes, for several weight formats, CPU paths and cache types.
+
+mod shape;
+mod table;
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+use crate::process;
+use table::Figure;
+
+const EXAMPLES: &str = "\
+Examples:
+  cargo xtask bench --shape qwen3-0.6b
+  cargo xtask bench --shape qwen3-0.6b --weights q4 --cpu avx512,avx2 --json before.jsonl
+  cargo xtask bench --shape qwen3-0.6b --weights q4 --only decode --compare before.jsonl
+  cargo xtask bench --kernels";
+
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Shape of the model, whose weights are random: qwen3-0.6b, qwen3-1.7b, llama3.2-1b or tiny
+    #[arg(long, default_value = "qwen3-0.6b")]
+    shape: String,
+    /// A model folder in the shape's place
+    #[arg(long, conflicts_with = "shape")]
+    model: Option<PathBuf>,
+    /// Formats of the weights: q4, q8, bf16 (as stored)
+    #[arg(long, value_delimiter = ',', default_value = "q4,q8,bf16")]
+    weights: Vec<String>,
+    /// CPU paths: scalar, avx2, avx512, amx; the best one without it
+    #[arg(long, value_delimiter = ',')]
+    cpu: Vec<String>,
+    /// How keys and values are kept: f16, f32, q8; those after the first are measured where they matter, in decoding
+    #[arg(long, value_delimiter = ',', default_value = "f16,q8")]
+    kv: Vec<String>,
+    /// Measure these alone: load, prefill, decode, second_turn, resident, peak, dram_rate, matrix_rate
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Runs of each figure, of which the medians are shown
+    #[arg(long, default_value_t = 5)]
+    runs: usize,
+    /// Write the figures to a file, one JSON object a line
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Show ratios against the figures of an earlier run
+    #[arg(long, value_name = "FILE")]
+    compare: Option<PathBuf>,
+    /// The kernels' own benches instead
+    #[arg(long)]
+    kernels: bool,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    if args.kernels {
+        return process::run(&mut process::cargo(&["bench", "--package", "lm-benches"]));
+    }
+    let before = match &args.compare {
+        Some(path) => table::read(&fs::read_to_string(path).with_context(|| path.display().to_string())?)?,
+        None => Vec::new(),
+    };
+    let folder = match &args.model {
+        Some(folder) => std::env::current_dir()?.join(folder),
+        None => shape::checkpoint(&args.shape)?,
+    };
+    process::run(&mut process::cargo(&["build", "--release", "--package", "lm-cli"]))?;
+    let mut json = args.json.as_ref().map(fs::File::create).transpose()?;
+    let best = [String::new()];
+    for cpu in if args.cpu.is_empty() { &best } else { &args.cpu[..] } {
+        for weights in &args.weights {
+            for (i, kv) in args.kv.iter().enumerate() {
+                let mut lm = process::cargo(&[
+                    "run",
+                    "--quiet",
+                    "--release",
+                    "--package",
+                    "lm-cli",
+                    "--",
+                    "bench",
+                    "--json",
+                ]);
+                lm.arg(&folder).args(["--runs", &args.runs.to_string(), "--kv", kv]);
+                if weights != "bf16" {
+                    lm.args(["--quantize", weights]);
+                }
+                if !cpu.is_empty() {
+                    lm.env("LM_CPU", cpu);
+                }
+                let only =
+                    if i > 0 && args.only.is_empty() { "decode".to_owned() } else { args.only.join(",") };
+                if !only.is_empty() {
+                    lm.args(["--only", &only]);
+                }
+                let figures = table::read(&process::output(&mut lm)?)?;
+                show(&figures, &before);
+                if let Some(file) = &mut json {
+                    figures.iter().try_for_each(|figure| writeln!(file, "{}", figure.line))?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn show(figures: &[Figure], before: &[Figure]) {
+    if let Some(first) = figures.first() {
+        println!(
+            "\n{} weights, {}, keys and values in {}",
+            first.text("weights"),
+            first.text("cpu"),
+            first.text("kv")
+        );
+        println!("{}", table::heading(!before.is_empty()));
+    }
+    for figure in figures {
+        println!("{}", figure.row(before));
+    }
+}
