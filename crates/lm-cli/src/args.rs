@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use lm_model::{Device, GenerationConfig, KvDtype, LoadOptions, TokenId, WeightFormat};
 use lm_session::{EngineSettings, SamplerParams, SessionConfig};
 
-use crate::commands::{bench, chat, convert, evaluate, generate, inspect, tokenize};
+use crate::commands::{bench, chat, convert, eval, generate, inspect, score, tokenize};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,14 +43,16 @@ pub enum Command {
     Bench(bench::Args),
     /// Write a quantised copy of a model folder
     Convert(convert::Args),
+    /// Perplexity of a text, and how far a model is from another
+    Eval(eval::Args),
     /// Count the replies in recorded conversations that a model gives exactly
-    Evaluate(evaluate::Args),
+    Score(score::Args),
 }
 
-/// How a model runs.
+/// How a model is loaded.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Model")]
-pub struct RunArgs {
+pub struct LoadArgs {
     /// Where it runs: cpu, ndarray or gpu, as far as the program was built for them
     #[arg(long, default_value_t, value_name = "DEVICE")]
     pub device: Device,
@@ -63,21 +65,31 @@ pub struct RunArgs {
     /// How keys and values are kept: f16, f32 or q8 (half of f16's memory, at an error that shows)
     #[arg(long, default_value_t, value_name = "FORMAT")]
     pub kv: KvDtype,
-    /// Most tokens of a conversation; the model's limit without it
-    #[arg(long, value_name = "TOKENS")]
-    pub context: Option<NonZeroUsize>,
 }
 
-impl RunArgs {
+impl LoadArgs {
     /// The load's options, after the thread pool has its size.
-    pub fn load_options(&self) -> Result<LoadOptions> {
+    pub fn options(&self) -> Result<LoadOptions> {
         lm_kernels::Isa::requested()?; // A misspelt LM_CPU is an error here, not a silent default.
         if let Some(threads) = self.threads {
             lm_kernels::Pool::set_global_threads(threads.get()).context("--threads")?;
         }
         Ok(LoadOptions { device: self.device, quantization: self.quantize, kv_dtype: self.kv })
     }
+}
 
+/// How a model runs.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Model")]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub load: LoadArgs,
+    /// Most tokens of a conversation; the model's limit without it
+    #[arg(long, value_name = "TOKENS")]
+    pub context: Option<NonZeroUsize>,
+}
+
+impl RunArgs {
     pub fn engine_settings(&self) -> EngineSettings {
         EngineSettings { max_context: self.context.map(NonZeroUsize::get), ..EngineSettings::default() }
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use lm_model::{LoadProgress, LoadedModel, ModelFolder};
+use lm_model::{LoadOptions, LoadProgress, LoadedModel, ModelFolder};
 use lm_session::Engine;
 
 use crate::args::RunArgs;
@@ -24,16 +24,15 @@ pub fn folder(path: Option<&Path>) -> Result<ModelFolder> {
 
 /// An engine on the model at `path`, or on the embedded one.
 pub fn engine(path: Option<&Path>, run: &RunArgs) -> Result<Engine> {
-    Ok(Engine::new(load(path, run)?, run.engine_settings())?)
+    Ok(Engine::new(load(path, &run.load.options()?)?, run.engine_settings())?)
 }
 
 /// The model at `path`, or the embedded one, loaded.
-pub fn load(path: Option<&Path>, run: &RunArgs) -> Result<LoadedModel> {
+pub fn load(path: Option<&Path>, options: &LoadOptions) -> Result<LoadedModel> {
     let folder = folder(path)?;
-    let options = run.load_options()?;
     let bar = progress_bar("loading");
     let mut show = |progress: LoadProgress| show_progress(&bar, progress);
-    let loaded = folder.load(&options, &mut show);
+    let loaded = folder.load(options, &mut show);
     bar.finish_and_clear();
     loaded.context("the model cannot be loaded")
 }

@@ -233,6 +233,77 @@ fn figures_are_printed_as_json() {
     assert!(run.err.contains("skipped: prefill of 100000 tokens"), "{}", run.err);
 }
 
+/// A text in the embedded model's language, special tokens included, in a file of its own.
+fn text_file(text: &[u8]) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+    file.write_all(text).expect("the file can be written");
+    file
+}
+
+const TEXT: &str = "<|im_start|>user\nHow is the weather in Paris?<|im_end|>\n<|im_start|>assistant\n\
+                    I am sorry, none of my tools can help with that.<|im_end|>\n";
+
+#[test]
+fn a_model_is_as_far_from_itself_as_its_quantisation() {
+    let (folder, text) = (pocket_folder(), text_file(TEXT.repeat(5).as_bytes()));
+    let (model, text) = (shown(folder.path()), shown(text.path()));
+    let eval = |more: &[&str]| parse(&ok(&[&["eval", model, text, "--json"], more].concat(), ""));
+    let against = |more: &[&str]| eval(&[&["--against", model, "--context", "64"], more].concat());
+    let kl = |report: &Value| report["against"]["kl_divergence"].as_f64().expect("a number");
+    let itself = against(&["--quantize", "q4", "--against-quantize", "q4", "--kv", "f32"]);
+    assert_eq!((kl(&itself), &itself["against"]["same_top"]), (0.0, &json!(1.0)));
+    let [stored, q8, q4] =
+        [&[][..], &["--quantize", "q8"], &["--quantize", "q4"]].map(|more| kl(&against(more)));
+    assert!(stored < 1e-6 && stored < q8 && q8 < 0.01 * q4 && q4 < 0.2, "{stored} {q8} {q4}");
+    assert_eq!(eval(&[])["against"], Value::Null);
+}
+
+#[test]
+fn windows_and_prefixes_are_scored_as_documented() {
+    let (folder, text) = (pocket_folder(), text_file(TEXT.as_bytes()));
+    let (model, text) = (shown(folder.path()), shown(text.path()));
+    let eval = |more: &[&str]| parse(&ok(&[&["eval", model, text, "--json"], more].concat(), ""));
+    let tokens = parse(&ok(&["tokenize", "--json", TEXT], ""))["ids"].as_array().map(Vec::len);
+    let tokens = tokens.expect("a list") as u64;
+    for (more, windows, scored) in [
+        (&[][..], 1, tokens - 1),
+        (&["--context", "10"], tokens.div_ceil(10), tokens - tokens.div_ceil(10)),
+        (&["--prefix", "<|im_end|>"], 1, tokens),
+    ] {
+        let report = eval(more);
+        assert_eq!(
+            (&report["windows"], &report["scored_tokens"]),
+            (&json!(windows), &json!(scored)),
+            "{more:?}"
+        );
+        assert_eq!(report["tokens"], tokens);
+    }
+    let perplexity = |more: &[&str]| eval(more)["perplexity"].as_f64().expect("a number");
+    assert!(perplexity(&[]) < perplexity(&["--context", "2"]), "what came before helps");
+    let out = ok(&["eval", model, text, "--against", model], "");
+    let names: Vec<_> = out.lines().skip(2).map(|line| line.split("  ").next()).collect();
+    assert_eq!(names, ["perplexity", "against", "KL divergence", "same top token"].map(Some));
+}
+
+#[test]
+fn a_text_that_cannot_be_scored_is_named() {
+    let folder = pocket_folder();
+    let model = shown(folder.path());
+    let check = |text: &[u8], more: &[&str], expected: &str| {
+        let file = text_file(text);
+        let message = error(&[&["eval", model, shown(file.path())], more].concat(), "");
+        assert!(message.contains(expected), "no {expected} in {message}");
+    };
+    check(b"", &[], "it has 0");
+    check(b"\xff\xfe text", &[], "UTF-8");
+    check(b"some text", &["--context", "1"], "at least 2 tokens");
+    check(b"some text", &["--context", "5000"], "the model holds 2048");
+    check(b"some text", &["--against", "nowhere"], "--against: there is no model folder");
+    let nowhere = folder.path().join("nowhere.txt");
+    assert!(error(&["eval", model, shown(&nowhere)], "").contains("nowhere.txt"));
+    assert!(error(&["eval", model, model], "").contains(model), "a folder is no text");
+}
+
 #[test]
 fn a_model_that_is_not_there_tells_what_would_be_one() {
     let run = lm(&["chat", "nowhere"], "");
@@ -283,7 +354,7 @@ fn usage_errors_end_with_two() {
 
 #[test]
 fn help_is_as_documented() {
-    for command in ["bench", "chat", "convert", "evaluate", "generate", "inspect", "tokenize"] {
+    for command in ["bench", "chat", "convert", "eval", "generate", "inspect", "score", "tokenize"] {
         insta::assert_snapshot!(format!("help_{command}"), ok(&[command, "--help"], ""));
     }
     insta::assert_snapshot!("help", ok(&["--help"], ""));

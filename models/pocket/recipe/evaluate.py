@@ -3,7 +3,7 @@
     python evaluate.py                                  # the shipped model on the generated eval split
     python evaluate.py --documented                     # the flows of documented.json
     python evaluate.py --cases cases.jsonl              # written conversations
-    python evaluate.py --write ../eval                  # what `lm evaluate` reads, in place of scoring
+    python evaluate.py --write ../eval                  # what `lm score` reads, in place of scoring
     python evaluate.py --model runs/pocket/checkpoint   # another checkpoint
 
 A call counts when names and arguments equal the expected ones; an answer to a written case counts when it calls

@@ -3,9 +3,10 @@
 pub mod bench;
 pub mod chat;
 pub mod convert;
-pub mod evaluate;
+pub mod eval;
 pub mod generate;
 pub mod inspect;
+pub mod score;
 pub mod tokenize;
 
 use std::process::ExitCode;
@@ -22,7 +23,8 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Tokenize(args) => tokenize::run(&args)?,
         Command::Bench(args) => bench::run(&args)?,
         Command::Convert(args) => convert::run(&args)?,
-        Command::Evaluate(args) => evaluate::run(&args)?,
+        Command::Eval(args) => eval::run(&args)?,
+        Command::Score(args) => score::run(&args)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -92,7 +92,7 @@ impl<'a> Bench<'a> {
     fn start(args: &'a Args) -> Result<Self> {
         let file_read = limits::read_files(args.model.get())?;
         let started = Instant::now();
-        let loaded = model::load(args.model.get(), &args.run)?;
+        let loaded = model::load(args.model.get(), &args.run.load.options()?)?;
         let mut load = Samples::from(vec![started.elapsed().as_secs_f64()]);
         let cache_bytes_per_token = loaded.model.cache_bytes_per_page() / PAGE_LEN;
         let engine = Engine::new(loaded, args.run.engine_settings())?;
@@ -101,7 +101,7 @@ impl<'a> Bench<'a> {
         if args.wants(Metric::Load) {
             for _ in 1..args.runs {
                 let started = Instant::now();
-                drop(model::load(args.model.get(), &args.run)?);
+                drop(model::load(args.model.get(), &args.run.load.options()?)?);
                 load.push(started.elapsed().as_secs_f64());
             }
         }
@@ -170,7 +170,7 @@ impl<'a> Bench<'a> {
             cpu: Isa::current().to_string(),
             context,
             sequences,
-            kv: self.args.run.kv.to_string(),
+            kv: self.args.run.load.kv.to_string(),
             value: samples.median(),
             unit: metric.unit(),
             limit,
@@ -201,7 +201,7 @@ impl<'a> Bench<'a> {
             out,
             "{threads} threads, {} kernels, keys and values in {}, medians of {} runs",
             Isa::current(),
-            self.args.run.kv,
+            self.args.run.load.kv,
             self.args.runs
         )?;
         if self.limits.decode_bytes < 64e6 {

@@ -1,4 +1,4 @@
-//! `lm evaluate`: how many of the replies in recorded conversations a model gives exactly.
+//! `lm score`: how many of the replies in recorded conversations a model gives exactly.
 //!
 //! Every turn of the assistant is asked for on its own, with the recorded messages before it, greedily.
 
@@ -23,8 +23,8 @@ const MAX_OUTPUT_TOKENS: usize = 192;
 
 const EXAMPLES: &str = "\
 Examples:
-  lm evaluate models/pocket/eval/eval.jsonl models/pocket/eval/documented.jsonl
-  lm evaluate --quantize q4 --failures failures.jsonl models/pocket/eval/eval.jsonl";
+  lm score models/pocket/eval/eval.jsonl models/pocket/eval/documented.jsonl
+  lm score --quantize q4 --failures failures.jsonl models/pocket/eval/eval.jsonl";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

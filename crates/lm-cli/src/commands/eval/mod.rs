@@ -1,0 +1,207 @@
+//! `lm eval`: perplexity of a text, and how far the model's distributions are from another model's.
+
+mod measures;
+mod windows;
+
+use std::io::Write;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use indicatif::{ProgressBar, ProgressStyle};
+use lm_model::{KvDtype, LoadOptions, LoadedModel, TokenId, WeightFormat};
+use serde_json::json;
+
+use crate::args::{LoadArgs, quantized_format};
+use crate::model;
+
+use measures::Measures;
+use windows::{Reader, Windows};
+
+/// The longest text that is read.
+const MAX_TEXT_BYTES: u64 = 1 << 30;
+
+const EXAMPLES: &str = "\
+The text is cut into windows that do not overlap; each is read from an empty cache, so that its first tokens have \
+little before them. Special tokens spelled in the text are recognised. Nothing is put before a window: its first token \
+is not scored. A model that wants a token to begin with gets it by --prefix; then all tokens of the text are scored.
+
+KL divergences are means over the scored tokens, in nats, from the distribution of --against to the model's. The model \
+of --against keeps its keys and values in f32. Standard errors take tokens as independent.
+
+Examples:
+  lm eval ./Qwen3-0.6B notes.txt
+  lm eval ./Qwen3-0.6B notes.txt --quantize q4 --against ./Qwen3-0.6B
+  lm eval ./Llama-3.2-1B notes.txt --prefix '<|begin_of_text|>' --context 2048";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Model folder
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+    /// UTF-8 text
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Model folder to compare with, as stored unless --against-quantize is given; may be the same one
+    #[arg(long, value_name = "OTHER")]
+    against: Option<PathBuf>,
+    /// Quantise the other model's weights while loading: q8 or q4
+    #[arg(long, value_name = "FORMAT", value_parser = quantized_format, requires = "against")]
+    against_quantize: Option<WeightFormat>,
+    /// Tokens of a window
+    #[arg(long, value_name = "TOKENS", default_value = "512")]
+    context: NonZeroUsize,
+    /// Text whose tokens begin every window; they are not scored
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    prefix: String,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    load: LoadArgs,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let text = read_text(&args.file)?;
+    let options = args.load.options()?;
+    let tested = model::load(Some(&args.model), &options)?;
+    let base = match &args.against {
+        Some(path) => {
+            let quantization = args.against_quantize;
+            let options = LoadOptions { quantization, kv_dtype: KvDtype::F32, ..options };
+            Some(model::load(Some(path), &options).context("--against")?)
+        }
+        None => None,
+    };
+    let windows = windows(&tested, &text, args)?;
+    if let Some(base) = &base {
+        check_vocabulary(&tested, base, &text)?;
+    }
+    let measures = measure(&tested, base.as_ref(), &windows, args.context.get())?;
+    Report { tested: &tested, base: base.as_ref(), windows: &windows, measures: &measures, args }.print()
+}
+
+/// The whole file.
+fn read_text(path: &Path) -> Result<String> {
+    let name = || path.display().to_string();
+    let bytes = std::fs::metadata(path).with_context(name)?.len();
+    ensure!(bytes <= MAX_TEXT_BYTES, "{}: {bytes} bytes, at most {MAX_TEXT_BYTES} are read", name());
+    std::fs::read_to_string(path).with_context(name)
+}
+
+fn windows(tested: &LoadedModel, text: &str, args: &Args) -> Result<Windows> {
+    let prefix = tested.tokenizer.encode(&args.prefix).context("--prefix")?;
+    let text = tested.tokenizer.encode(text)?;
+    Windows::new(text, prefix, args.context.get()).with_context(|| args.file.display().to_string())
+}
+
+/// Distributions can be compared where the same ids are the same tokens.
+///
+/// # Errors
+/// When logits have not the same width, or the text becomes other tokens.
+fn check_vocabulary(tested: &LoadedModel, base: &LoadedModel, text: &str) -> Result<()> {
+    let widths = (tested.model.info().logits_width, base.model.info().logits_width);
+    ensure!(widths.0 == widths.1, "{} tokens cannot be compared with {} of --against", widths.0, widths.1);
+    let ids: Vec<TokenId> = tested.tokenizer.encode(text)?;
+    ensure!(ids == base.tokenizer.encode(text)?, "the tokenizer of --against gives other tokens");
+    Ok(())
+}
+
+/// Both models read the text window by window.
+fn measure(
+    tested: &LoadedModel,
+    base: Option<&LoadedModel>,
+    windows: &Windows,
+    context: usize,
+) -> Result<Measures> {
+    let mut tested = Reader::new(&*tested.model, context)?;
+    let mut base = base.map(|base| Reader::new(&*base.model, context)).transpose().context("--against")?;
+    let mut measures = Measures::default();
+    let bar = progress_bar(windows.scored());
+    for window in windows.iter() {
+        for piece in window.pieces() {
+            let logits = tested.read(&window, piece.clone())?;
+            let base = base.as_mut().map(|base| base.read(&window, piece.clone())).transpose()?;
+            for (row, index) in piece.enumerate() {
+                if index + 1 < window.first_scored {
+                    continue;
+                }
+                let base = base.as_ref().map(|base| base.sequence(0).row(row));
+                measures.add(window.ids[index + 1] as usize, logits.sequence(0).row(row), base)?;
+            }
+            bar.set_position(measures.loss.count() as u64);
+        }
+    }
+    bar.finish_and_clear();
+    Ok(measures)
+}
+
+fn progress_bar(tokens: usize) -> ProgressBar {
+    let bar = model::progress_bar("scoring");
+    bar.set_length(tokens as u64);
+    let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} tokens, {eta} left");
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+/// What is printed.
+struct Report<'a> {
+    tested: &'a LoadedModel,
+    base: Option<&'a LoadedModel>,
+    windows: &'a Windows,
+    measures: &'a Measures,
+    args: &'a Args,
+}
+
+impl Report<'_> {
+    fn print(&self) -> Result<()> {
+        let mut out = std::io::stdout().lock();
+        Ok(if self.args.json { self.write_json(&mut out) } else { self.write_text(&mut out) }?)
+    }
+
+    /// Part of the tokens at which both models find the same one likeliest.
+    fn same_top(&self) -> f64 {
+        self.measures.divergence.same_top as f64 / self.measures.loss.count().max(1) as f64
+    }
+
+    fn write_json(&self, out: &mut impl Write) -> std::io::Result<()> {
+        let kl = &self.measures.divergence.kl;
+        let against = self.base.map(|base| {
+            json!({
+                "model": base.name,
+                "format": base.model.info().format.to_string(),
+                "kl_divergence": kl.mean(),
+                "kl_standard_error": kl.standard_error(),
+                "same_top": self.same_top(),
+            })
+        });
+        let report = json!({
+            "model": self.tested.name,
+            "format": self.tested.model.info().format.to_string(),
+            "device": self.tested.model.info().device.to_string(),
+            "tokens": self.windows.tokens(),
+            "scored_tokens": self.measures.loss.count(),
+            "windows": self.windows.count(),
+            "context": self.args.context,
+            "perplexity": self.measures.perplexity(),
+            "perplexity_standard_error": self.measures.perplexity_error(),
+            "against": against,
+        });
+        writeln!(out, "{report}")
+    }
+
+    fn write_text(&self, out: &mut impl Write) -> std::io::Result<()> {
+        let Self { tested, windows, measures, .. } = self;
+        let info = tested.model.info();
+        let (scored, context) = (measures.loss.count(), self.args.context);
+        writeln!(out, "{}: {}, {} on {}", tested.name, info.architecture, info.format, info.device)?;
+        writeln!(out, "{scored} tokens of {} scored, in windows of {context}", windows.tokens())?;
+        let (perplexity, error) = (measures.perplexity(), measures.perplexity_error());
+        writeln!(out, "perplexity      {perplexity:.4} ± {error:.4}")?;
+        let Some(base) = self.base else { return Ok(()) };
+        let kl = &measures.divergence.kl;
+        writeln!(out, "against         {}, {}", base.name, base.model.info().format)?;
+        writeln!(out, "KL divergence   {:.4e} ± {:.1e}", kl.mean(), kl.standard_error())?;
+        writeln!(out, "same top token  {:.2} %", 100.0 * self.same_top())
+    }
+}
