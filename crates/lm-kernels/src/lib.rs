@@ -13,8 +13,9 @@ mod ops;
 pub use device::Device;
 pub use error::{Error, Result};
 pub use host::{
-    Activation, AttentionSpec, FloatDtype, Isa, KvDtype, PAGE_LEN, PackedMatrix, PageId, PagedLayer, Pool,
-    RaggedLayout, RopeAngles, RopeTable, SequenceLayout, Source, StoredBytes, StoredMatrix, WeightFormat,
+    Activation, Arena, AttentionSpec, FloatDtype, Isa, KvDtype, PAGE_LEN, PackedMatrix, Packing, PageId,
+    PagedLayer, Pool, RaggedLayout, RopeAngles, RopeTable, SequenceLayout, Source, StoredBytes, StoredMatrix,
+    WeightFormat,
 };
 pub use mapped_file::MappedFile;
 #[cfg(feature = "burn")]

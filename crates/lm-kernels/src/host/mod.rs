@@ -27,7 +27,7 @@ pub use attention::{AttentionSpec, attention};
 pub use cpu::Isa;
 pub use linear::{Input, Output, gated, linear, linears};
 pub use norm::{Norm, rms_norm};
-pub use pack::{FloatDtype, PackedMatrix, Source, StoredBytes, StoredMatrix, WeightFormat};
+pub use pack::{Arena, FloatDtype, PackedMatrix, Packing, Source, StoredBytes, StoredMatrix, WeightFormat};
 pub use pages::{KvDtype, PAGE_LEN, PageId, PagedLayer};
 pub use pool::Pool;
 pub use ragged::{RaggedLayout, SequenceLayout};

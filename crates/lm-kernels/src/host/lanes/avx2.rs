@@ -112,6 +112,24 @@ impl Lanes for Avx2 {
     }
 
     #[inline(always)]
+    fn transpose(lines: [&Line; LANES]) -> [[u32; LANES]; LANES] {
+        let mut out = [[0; LANES]; LANES];
+        // Four quarters of 8 lines and 8 words.
+        for first in [0, LANES / 2] {
+            for word in [0, LANES / 2] {
+                let mut part = [[0; LANES / 2]; LANES / 2];
+                for (part, line) in part.iter_mut().zip(&lines[first..]) {
+                    *part = bytemuck::pod_read_unaligned(&line[4 * word..][..size_of::<__m256i>()]);
+                }
+                for (out, part) in out[word..].iter_mut().zip(transpose_8(part)) {
+                    out[first..][..LANES / 2].copy_from_slice(&part);
+                }
+            }
+        }
+        out
+    }
+
+    #[inline(always)]
     fn sum(self) -> f32 {
         // SAFETY: AVX is there.
         unsafe {
@@ -223,6 +241,33 @@ impl Lanes for Avx2 {
 }
 
 // Functions, not closures: only what is inlined by force is compiled for the features of its caller.
+
+/// Row `i` of the result has word `i` of each row.
+#[inline(always)]
+fn transpose_8(rows: [[u32; LANES / 2]; LANES / 2]) -> [[u32; LANES / 2]; LANES / 2] {
+    let x: [__m256i; LANES / 2] = bytemuck::cast(rows);
+    let mut y = x;
+    // SAFETY: AVX2 is there, as said above.
+    unsafe {
+        let mut z = x;
+        for i in 0..4 {
+            y[2 * i] = _mm256_unpacklo_epi32(x[2 * i], x[2 * i + 1]);
+            y[2 * i + 1] = _mm256_unpackhi_epi32(x[2 * i], x[2 * i + 1]);
+        }
+        for i in 0..2 {
+            z[4 * i] = _mm256_unpacklo_epi64(y[4 * i], y[4 * i + 2]);
+            z[4 * i + 1] = _mm256_unpackhi_epi64(y[4 * i], y[4 * i + 2]);
+            z[4 * i + 2] = _mm256_unpacklo_epi64(y[4 * i + 1], y[4 * i + 3]);
+            z[4 * i + 3] = _mm256_unpackhi_epi64(y[4 * i + 1], y[4 * i + 3]);
+        }
+        // z[4 i + j]: half h has column 4 h + j of rows 4 i to 4 i + 3.
+        for j in 0..4 {
+            y[j] = _mm256_permute2x128_si256::<0x20>(z[j], z[4 + j]);
+            y[4 + j] = _mm256_permute2x128_si256::<0x31>(z[j], z[4 + j]);
+        }
+    }
+    bytemuck::cast(y)
+}
 
 /// The weights' magnitudes times the activations with the weights' signs: two products are at most 2 · 127 · 127, so that nothing is
 /// cut off.

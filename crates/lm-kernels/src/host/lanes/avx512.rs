@@ -88,6 +88,46 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
     }
 
     #[inline(always)]
+    fn transpose(lines: [&Line; LANES]) -> [[u32; LANES]; LANES] {
+        // SAFETY: AVX-512 is there; 64 bytes are read from arrays of 64 and written to arrays of 16 words. (As a loop over all 16 lines, not a closure for each:
+        // closures are compiled without the features.)
+        unsafe {
+            let mut x = [_mm512_setzero_si512(); LANES];
+            for (x, line) in x.iter_mut().zip(lines) {
+                *x = _mm512_loadu_si512(line.as_ptr().cast());
+            }
+            // Words of two lines side by side, then of four; each quarter of a register has its own columns.
+            let mut y = x;
+            for i in 0..LANES / 2 {
+                y[2 * i] = _mm512_unpacklo_epi32(x[2 * i], x[2 * i + 1]);
+                y[2 * i + 1] = _mm512_unpackhi_epi32(x[2 * i], x[2 * i + 1]);
+            }
+            for i in 0..LANES / 4 {
+                x[4 * i] = _mm512_unpacklo_epi64(y[4 * i], y[4 * i + 2]);
+                x[4 * i + 1] = _mm512_unpackhi_epi64(y[4 * i], y[4 * i + 2]);
+                x[4 * i + 2] = _mm512_unpacklo_epi64(y[4 * i + 1], y[4 * i + 3]);
+                x[4 * i + 3] = _mm512_unpackhi_epi64(y[4 * i + 1], y[4 * i + 3]);
+            }
+            // x[4 i + j]: quarter q has column 4 q + j of lines 4 i to 4 i + 3. Quarters of four registers change places.
+            for j in 0..4 {
+                let low = _mm512_shuffle_i32x4::<0x44>(x[j], x[4 + j]);
+                let high = _mm512_shuffle_i32x4::<0xee>(x[j], x[4 + j]);
+                let low_2 = _mm512_shuffle_i32x4::<0x44>(x[8 + j], x[12 + j]);
+                let high_2 = _mm512_shuffle_i32x4::<0xee>(x[8 + j], x[12 + j]);
+                y[j] = _mm512_shuffle_i32x4::<0x88>(low, low_2);
+                y[4 + j] = _mm512_shuffle_i32x4::<0xdd>(low, low_2);
+                y[8 + j] = _mm512_shuffle_i32x4::<0x88>(high, high_2);
+                y[12 + j] = _mm512_shuffle_i32x4::<0xdd>(high, high_2);
+            }
+            let mut out = [[0; LANES]; LANES];
+            for (out, y) in out.iter_mut().zip(y) {
+                _mm512_storeu_si512(out.as_mut_ptr().cast(), y);
+            }
+            out
+        }
+    }
+
+    #[inline(always)]
     fn sum(self) -> f32 {
         // SAFETY: AVX-512 is there, DQ too.
         Avx2::from([unsafe { _mm512_castps512_ps256(self.0) }, unsafe {

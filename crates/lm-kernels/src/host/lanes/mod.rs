@@ -101,6 +101,9 @@ pub(super) trait Lanes: Copy {
     /// `sums + terms * factors`.
     fn add_scaled(sums: Self::Ints, terms: Self::NibbleSums, factors: Self::Factors) -> Self::Ints;
 
+    /// The words of 16 lines, little-endian: row `i` of the result has word `i` of each line.
+    fn transpose(lines: [&Line; LANES]) -> [[u32; LANES]; LANES];
+
     /// The lanes' sum, always by halves: lane i and lane i + 8, then i and i + 4, and so on.
     fn sum(self) -> f32;
 }
@@ -215,6 +218,7 @@ pub(super) fn f32_to_f16(x: &[f32], out: &mut [u16]) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::cpu::{Isa, Kernel};
     use super::*;
 
     #[test]
@@ -242,6 +246,28 @@ mod tests {
         assert_eq!(exp(-1e9), 0.0);
         assert_eq!(exp(1e9), f32::INFINITY);
         assert!(exp(f32::NAN).is_nan());
+    }
+
+    #[test]
+    fn every_path_transposes() {
+        struct Transpose<'a>([&'a Line; LANES]);
+
+        impl Kernel for Transpose<'_> {
+            type Output = [[u32; LANES]; LANES];
+
+            fn run<V: Lanes>(self) -> Self::Output {
+                V::transpose(self.0)
+            }
+        }
+
+        let bytes: Vec<u8> = (0..LANES * size_of::<Line>()).map(|i| (i * 7 % 251) as u8).collect();
+        let lines: [&Line; LANES] = std::array::from_fn(|line| &bytes.as_chunks().0[line]);
+        let word = |line: usize, index: usize| u32::from_le_bytes(lines[line].as_chunks().0[index]);
+        let expected: [[u32; LANES]; LANES] =
+            std::array::from_fn(|index| std::array::from_fn(|line| word(line, index)));
+        for isa in Isa::supported() {
+            assert_eq!(isa.run(Transpose(lines)), expected, "{isa}");
+        }
     }
 
     #[test]

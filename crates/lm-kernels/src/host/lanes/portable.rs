@@ -73,6 +73,17 @@ impl Lanes for F32x16 {
     }
 
     #[inline(always)]
+    fn transpose(lines: [&Line; LANES]) -> [[u32; LANES]; LANES] {
+        let mut out = [[0; LANES]; LANES];
+        for (lane, line) in lines.into_iter().enumerate() {
+            for (out, word) in out.iter_mut().zip(line.as_chunks().0) {
+                out[lane] = u32::from_le_bytes(*word);
+            }
+        }
+        out
+    }
+
+    #[inline(always)]
     fn sum(self) -> f32 {
         let mut lanes = self.0;
         for half in [8, 4, 2, 1] {

@@ -2,6 +2,7 @@
 
 mod buffer;
 mod integer;
+mod packing;
 mod q4;
 mod q8;
 mod quantize;
@@ -12,22 +13,17 @@ mod tests;
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::{Mutex, PoisonError};
 
-use half::bf16;
-
-use super::cpu::{Isa, Kernel};
-use super::lanes::{F32x16, LANES, Lanes, bf16_to_f32, f16_to_f32, f32_to_f16};
-use super::pool::Pool;
-use super::split::for_each_chunk;
+use super::lanes::{LANES, bf16_to_f32, f16_to_f32};
 use crate::{Error, Result};
 
+pub use buffer::Arena;
 pub(super) use buffer::Buffer;
+use integer::tile_bytes;
 pub(super) use integer::{GROUP, IntegerLayout, Tile};
-use integer::{tile_bytes, tile_mut};
+pub use packing::Packing;
 pub(super) use q4::{Q4, Q4Scales};
 pub(super) use q8::Q8;
-use quantize::Quantize;
 #[cfg(test)]
 pub(super) use quantize::round;
 pub use source::{FloatDtype, Source};
@@ -93,7 +89,7 @@ impl FromStr for WeightFormat {
 
 /// A weight of a linear layer, `[rows, cols]` = `[out, in]`, packed for the kernels.
 ///
-/// It owns one buffer that begins at a cache line; nothing of the source is kept. The layout is private: tiles of 16 rows,
+/// It owns one range of memory that begins at a cache line; nothing of the source is kept. The layout is private: tiles of 16 rows,
 /// in each the columns one after another with the 16 rows side by side. Rows and columns may be any number; what is missing
 /// in the last tile or block is zero.
 ///
@@ -144,28 +140,9 @@ impl PackedMatrix {
     /// - [`Error::NotRepresentable`] names a value that is too large for the format or, in Q8 and Q4, not finite
     /// - [`Error::ShapeOverflow`], [`Error::OutOfMemory`] when there is no room
     pub fn pack(format: WeightFormat, rows: usize, cols: usize, source: Source<'_>) -> Result<Self> {
-        let overflow = || Error::ShapeOverflow { shape: vec![rows, cols] };
-        let expected = rows.checked_mul(cols).ok_or_else(overflow)?;
-        if source.len() != expected {
-            return Err(Error::SourceLength { rows, cols, expected, got: source.len() });
-        }
-        let tile_bytes = format.tile_bytes(cols).ok_or_else(overflow)?;
-        let bytes = tile_bytes.checked_mul(rows.div_ceil(LANES)).ok_or_else(overflow)?;
-        let mut buffer = Buffer::zeroed(bytes)?;
-        let first_bad: Mutex<Option<Unfit>> = Mutex::new(None);
-        for_each_chunk(Pool::global(), buffer.bytes_mut(), tile_bytes, |tile, out| {
-            let kernel = PackTile { format, source, rows, cols, first_row: tile * LANES, out };
-            if let Err(bad) = Isa::current().run(kernel) {
-                let mut first = first_bad.lock().unwrap_or_else(PoisonError::into_inner);
-                if first.as_ref().is_none_or(|first| (bad.row, bad.col) < (first.row, first.col)) {
-                    *first = Some(bad);
-                }
-            }
-        });
-        match first_bad.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some(Unfit { row, col, value }) => Err(Error::NotRepresentable { row, col, value, format }),
-            None => Ok(Self { format, rows, cols, buffer }),
-        }
+        let mut packing = Packing::alone(format, rows, cols)?;
+        packing.push(rows, source)?;
+        Ok(packing.finish())
     }
 
     /// How many outputs a linear layer with this weight has.
@@ -264,126 +241,4 @@ impl<F: IntegerLayout> Tile<'_, F> {
             }
         }
     }
-}
-
-/// A value that the format cannot hold.
-struct Unfit {
-    row: usize,
-    col: usize,
-    value: f32,
-}
-
-/// Packs 16 rows.
-struct PackTile<'a> {
-    format: WeightFormat,
-    source: Source<'a>,
-    rows: usize,
-    cols: usize,
-    first_row: usize,
-    out: &'a mut [u8],
-}
-
-impl Kernel for PackTile<'_> {
-    type Output = std::result::Result<(), Unfit>;
-
-    #[inline(always)]
-    fn run<V: Lanes>(self) -> Self::Output {
-        match self.format {
-            WeightFormat::F32 => self.floats(|x, out: &mut [f32; LANES]| *out = x.0, |_| true),
-            WeightFormat::F16 => {
-                self.floats(|x, out: &mut [u16; LANES]| f32_to_f16(&x.0, out), |x| x.abs() < 65_520.0)
-            }
-            WeightFormat::Bf16 => self.floats(
-                |x, out: &mut [u16; LANES]| *out = x.0.map(|x| bf16::from_f32(x).to_bits()),
-                |x| bf16::from_f32(x).is_finite(),
-            ),
-            WeightFormat::Q8 => self.blocks::<Q8>(),
-            WeightFormat::Q4 => self.blocks::<Q4>(),
-        }
-    }
-}
-
-impl PackTile<'_> {
-    /// Packs columns; what is not finite stays so, but nothing becomes so.
-    #[inline(always)]
-    fn floats<U: bytemuck::Pod>(
-        self,
-        convert: impl Fn(&F32x16, &mut U),
-        fits: impl Fn(f32) -> bool,
-    ) -> std::result::Result<(), Unfit> {
-        let units: &mut [U] = bytemuck::cast_slice_mut(self.out);
-        for (index, units) in units.chunks_mut(GROUP).enumerate() {
-            let columns = gather(self.source, self.rows, self.cols, self.first_row, index * GROUP);
-            find_unfit(&columns, self.first_row, index * GROUP, |x| !x.is_finite() || fits(x))?;
-            for (column, unit) in columns.iter().zip(units) {
-                convert(column, unit);
-            }
-        }
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn blocks<F: Quantize>(self) -> std::result::Result<(), Unfit> {
-        let groups = F::BLOCK / GROUP;
-        let (scales, lines) = tile_mut::<F>(self.out, self.cols);
-        let lines = lines.chunks_mut(groups * F::GROUP_LINES);
-        let mut columns = vec![F32x16::ZERO; F::BLOCK];
-        for (index, (scales, lines)) in scales.iter_mut().zip(lines).enumerate() {
-            let first = index * F::BLOCK;
-            let columns = &mut columns[..lines.len() / F::GROUP_LINES * GROUP];
-            for (group, columns) in columns.as_chunks_mut::<GROUP>().0.iter_mut().enumerate() {
-                *columns = gather(self.source, self.rows, self.cols, self.first_row, first + group * GROUP);
-            }
-            find_unfit(columns, self.first_row, first, f32::is_finite)?;
-            F::quantize(columns, scales, lines);
-            let infinite = F::steps(scales).map(|scale| scale & 0x7f80 == 0x7f80);
-            if let Some(lane) = infinite.iter().position(|&infinite| infinite) {
-                let largest = |x: &(usize, &F32x16), y: &(usize, &F32x16)| {
-                    x.1.0[lane].abs().total_cmp(&y.1.0[lane].abs())
-                };
-                let (col, x) = columns.iter().enumerate().max_by(largest).unwrap_or((0, &F32x16::ZERO));
-                return Err(Unfit { row: self.first_row + lane, col: first + col, value: x.0[lane] });
-            }
-        }
-        Ok(())
-    }
-}
-
-/// 32 columns of 16 rows, transposed; zeros outside the matrix.
-#[inline(always)]
-fn gather(
-    source: Source<'_>,
-    rows: usize,
-    cols: usize,
-    first_row: usize,
-    first_col: usize,
-) -> [F32x16; GROUP] {
-    let mut out = [F32x16::ZERO; GROUP];
-    let width = GROUP.min(cols - first_col);
-    for lane in 0..LANES.min(rows - first_row) {
-        let mut row = [0.0; GROUP];
-        source.read((first_row + lane) * cols + first_col, &mut row[..width]);
-        for (column, value) in out.iter_mut().zip(row) {
-            column.0[lane] = value;
-        }
-    }
-    out
-}
-
-/// The first value, row by row, that does not pass.
-#[inline(always)]
-fn find_unfit(
-    columns: &[F32x16],
-    first_row: usize,
-    first_col: usize,
-    fits: impl Fn(f32) -> bool,
-) -> std::result::Result<(), Unfit> {
-    for lane in 0..LANES {
-        for (col, column) in columns.iter().enumerate() {
-            if !fits(column.0[lane]) {
-                return Err(Unfit { row: first_row + lane, col: first_col + col, value: column.0[lane] });
-            }
-        }
-    }
-    Ok(())
 }

@@ -8,7 +8,7 @@ use bytemuck::{Pod, Zeroable};
 
 use super::super::lanes::{F32x16, LANES, Line, bf16_to_f32};
 use super::integer::{GROUP, IntegerLayout, Tile};
-use super::quantize::{Quantize, inverse, least_squares_scale, round};
+use super::quantize::{Quantize, inverse, least_squares_scale, low_bits, round};
 
 /// The largest magnitude of an integer scale.
 pub(in crate::host) const MAX_SCALE: i8 = 15;
@@ -73,12 +73,14 @@ impl IntegerLayout for Q4 {
 }
 
 impl Q4 {
-    /// Writes the quants of one column of a group whose lines are zeros.
+    /// Writes the quants of one column of a group whose lines are zeros; integers from -8 to 7.
     #[inline(always)]
-    pub(super) fn set(lines: &mut [Line], column: usize, quants: [i8; LANES]) {
+    pub(super) fn set(lines: &mut [Line], column: usize, quants: F32x16) {
         let (half, column) = (column / (GROUP / 2), column % (GROUP / 2));
-        for (lane, quant) in quants.into_iter().enumerate() {
-            lines[column / 4][4 * lane + column % 4] |= ((quant + 8) as u8) << (4 * half);
+        let shift = 8 * (column % 4) + 4 * half;
+        for (word, quant) in lines[column / 4].as_chunks_mut().0.iter_mut().zip(quants.0) {
+            let nibble = low_bits(quant + 8.0) << shift;
+            *word = (u32::from_le_bytes(*word) | nibble).to_le_bytes();
         }
     }
 }
@@ -107,7 +109,7 @@ impl Quantize for Q4 {
             let lines = &mut lines[group * Self::GROUP_LINES..];
             for (column, x) in x.iter().enumerate() {
                 let quants = x.zip(inverse, |x, inverse| round(x * inverse).clamp(-8.0, 7.0));
-                Self::set(lines, column, quants.0.map(|quant| quant as i8));
+                Self::set(lines, column, quants);
             }
         }
     }

@@ -4,7 +4,7 @@
 
 use super::super::lanes::{F32x16, LANES, Line, bf16_to_f32, bfloat_not_below};
 use super::integer::{GROUP, IntegerLayout, Tile};
-use super::quantize::{Quantize, inverse, round};
+use super::quantize::{Quantize, inverse, low_bits, round};
 
 /// The format's mark.
 pub(in crate::host) struct Q8;
@@ -30,11 +30,12 @@ impl IntegerLayout for Q8 {
 }
 
 impl Q8 {
-    /// Writes the quants of one column of a group.
+    /// Writes the quants of one column of a group whose lines are zeros; integers from -127 to 127.
     #[inline(always)]
-    pub(super) fn set(lines: &mut [Line], column: usize, quants: [i8; LANES]) {
-        for (lane, quant) in quants.into_iter().enumerate() {
-            lines[column / 4][4 * lane + column % 4] = quant as u8 ^ 0x80;
+    pub(super) fn set(lines: &mut [Line], column: usize, quants: F32x16) {
+        for (word, quant) in lines[column / 4].as_chunks_mut().0.iter_mut().zip(quants.0) {
+            let byte = low_bits(quant + 128.0) << (8 * (column % 4));
+            *word = (u32::from_le_bytes(*word) | byte).to_le_bytes();
         }
     }
 }
@@ -49,7 +50,7 @@ impl Quantize for Q8 {
         for (index, x) in x.iter().enumerate() {
             let quants = x.zip(inverse, |x, inverse| round(x * inverse).clamp(-127.0, 127.0));
             let lines = &mut lines[index / GROUP * Self::GROUP_LINES..];
-            Self::set(lines, index % GROUP, quants.0.map(|quant| quant as i8));
+            Self::set(lines, index % GROUP, quants);
         }
     }
 }

@@ -53,3 +53,9 @@ pub(in crate::host) fn round(x: f32) -> f32 {
     const SHIFT: f32 = 12_582_912.0; // 1.5 * 2^23: one unit in the last place is 1
     (x + SHIFT) - SHIFT
 }
+
+/// A small integer without sign from the float that it is.
+#[inline(always)]
+pub(super) fn low_bits(x: f32) -> u32 {
+    (x + 8_388_608.0).to_bits() & 0xff // 2^23: the integer stands in the lowest bits of the fraction
+}

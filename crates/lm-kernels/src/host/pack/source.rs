@@ -5,6 +5,8 @@ use std::fmt;
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
+use super::super::lanes::{F32x16, LANES, Lanes, Line, bf16_to_f32, f16_to_f32};
+use super::GROUP;
 use crate::{Error, Result};
 
 /// The float types that checkpoints are stored in.
@@ -122,6 +124,67 @@ impl<'a> Source<'a> {
                     FloatDtype::Bf16 => widen(bytes, out, |bytes| bf16::from_le_bytes(bytes).to_f32()),
                 }
             }
+        }
+    }
+
+    /// 32 columns of 16 rows of a matrix `[rows, cols]`, transposed; zeros outside of it.
+    #[inline(always)]
+    pub(super) fn gather<V: Lanes>(
+        &self,
+        rows: usize,
+        cols: usize,
+        first_row: usize,
+        first_col: usize,
+        out: &mut [F32x16; GROUP],
+    ) {
+        if first_row + LANES <= rows
+            && first_col + GROUP <= cols
+            && self.gather_words::<V>(cols, first_row * cols + first_col, out)
+        {
+            return;
+        }
+        *out = [F32x16::ZERO; GROUP];
+        let width = GROUP.min(cols - first_col);
+        for lane in 0..LANES.min(rows - first_row) {
+            let mut row = [0.0; GROUP];
+            self.read((first_row + lane) * cols + first_col, &mut row[..width]);
+            for (column, value) in out.iter_mut().zip(row) {
+                column.0[lane] = value;
+            }
+        }
+    }
+
+    /// The same from an element on, if the 16 rows are as wide and lie in a file; whether they do.
+    #[inline(always)]
+    fn gather_words<V: Lanes>(&self, cols: usize, start: usize, out: &mut [F32x16; GROUP]) -> bool {
+        let Source::LeBytes { dtype, bytes } = self else { return false };
+        let lines = |offset: usize| -> [&Line; LANES] {
+            std::array::from_fn(|lane| {
+                let line = &bytes[(start + lane * cols) * dtype.bytes() + offset..];
+                line.first_chunk().expect("a row has so many columns")
+            })
+        };
+        match dtype {
+            FloatDtype::F32 => {
+                let (left, right) = (V::transpose(lines(0)), V::transpose(lines(size_of::<Line>())));
+                for (out, words) in out.iter_mut().zip(left.iter().chain(&right)) {
+                    out.0 = words.map(f32::from_bits);
+                }
+            }
+            FloatDtype::F16 => pairs(&V::transpose(lines(0)), out, f16_to_f32),
+            FloatDtype::Bf16 => pairs(&V::transpose(lines(0)), out, bf16_to_f32),
+        }
+        true
+    }
+}
+
+/// Columns that stand two in a word.
+#[inline(always)]
+fn pairs(words: &[[u32; LANES]; LANES], out: &mut [F32x16; GROUP], widen: impl Fn(u16) -> f32) {
+    for (words, out) in words.iter().zip(out.as_chunks_mut::<2>().0) {
+        for (lane, word) in words.iter().enumerate() {
+            out[0].0[lane] = widen(*word as u16);
+            out[1].0[lane] = widen((*word >> 16) as u16);
         }
     }
 }

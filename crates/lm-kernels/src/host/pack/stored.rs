@@ -1,16 +1,14 @@
 //! Quantised weights as files hold them: row by row, apart from the layout that the kernels read.
 
-use std::sync::{Mutex, PoisonError};
-
 use half::bf16;
 
+use super::super::cpu::Kernel;
+use super::super::lanes::{LANES, Lanes, Line};
+use super::integer::tile_mut;
+use super::packing::{Packing, Unfit};
 use super::q4::MAX_SCALE;
-use super::{
-    Buffer, GROUP, IntegerLayout, LANES, PackedMatrix, Pool, Q4, Q8, Tile, Unfit, WeightFormat,
-    for_each_chunk, tile_mut,
-};
-use crate::host::lanes::Line;
-use crate::{Error, Result};
+use super::{GROUP, IntegerLayout, PackedMatrix, Q4, Q8, Tile, WeightFormat};
+use crate::Result;
 
 /// A quantised weight `[rows, cols]` in the form for files, borrowed from wherever it is.
 ///
@@ -42,35 +40,50 @@ pub struct StoredBytes {
 }
 
 /// How a quantised format lies in a file.
+///
+/// The quants of a row are words of four bytes, and so are those of a row in a line of a tile: word `i` of a row is its part of
+/// the tile's line `i`, but for some bits.
 trait StoredLayout: IntegerLayout {
-    /// Bytes of a group's quants.
-    const GROUP_BYTES: usize;
     /// Bytes of a block's scales.
     const SCALE_BYTES: usize;
-    /// The quants of a group, by column.
-    fn decode(bytes: &[u8]) -> [i8; GROUP];
-    /// The inverse of `decode`.
-    fn encode(quants: [i8; GROUP], out: &mut Vec<u8>);
+    /// The bits in which a word of a tile differs.
+    const FLIPPED: u32;
+    /// A word of a tile whose quants are zero.
+    const ZEROS: u32;
+
+    /// Whether the words of a file have values that the format does not.
+    fn is_bad(words: &[u32; LANES]) -> bool;
+    /// Sets the quants of a column to zero, in a group of a tile.
+    fn clear(lines: &mut [Line], column: usize);
     /// Sets the scale of a row in a block and the factors in `bytes`; a factor out of range is refused.
     fn set_scales(scales: &mut Self::Scales, lane: usize, bytes: &[u8]) -> std::result::Result<(), i8>;
     /// Writes the scale of a row in a block and its factors.
     fn scale_bytes(tile: &Tile<'_, Self>, lane: usize, block: usize, out: &mut Vec<u8>);
-    /// Writes a column of one row to a group whose lines are zeros.
-    fn set_quant(lines: &mut [Line], lane: usize, column: usize, quant: i8);
 }
 
 impl StoredLayout for Q8 {
-    const GROUP_BYTES: usize = GROUP;
     const SCALE_BYTES: usize = 2;
+    const FLIPPED: u32 = 0x8080_8080;
+    const ZEROS: u32 = 0x8080_8080;
 
-    fn decode(bytes: &[u8]) -> [i8; GROUP] {
-        std::array::from_fn(|column| bytes[column] as i8)
+    #[inline(always)]
+    fn is_bad(words: &[u32; LANES]) -> bool {
+        // A byte is zero where, without its highest bit, the addition does not reach it, nor was it set.
+        let mut bad = 0;
+        for word in words {
+            let word = word ^ Self::FLIPPED;
+            bad |= !(((word & 0x7f7f_7f7f) + 0x7f7f_7f7f) | word) & 0x8080_8080;
+        }
+        bad != 0
     }
 
-    fn encode(quants: [i8; GROUP], out: &mut Vec<u8>) {
-        out.extend(quants.map(|quant| quant as u8));
+    fn clear(lines: &mut [Line], column: usize) {
+        for lane in 0..LANES {
+            lines[column / 4][4 * lane + column % 4] = 0x80;
+        }
     }
 
+    #[inline(always)]
     fn set_scales(scales: &mut [u16; LANES], lane: usize, bytes: &[u8]) -> std::result::Result<(), i8> {
         scales[lane] = u16::from_le_bytes([bytes[0], bytes[1]]);
         Ok(())
@@ -79,28 +92,27 @@ impl StoredLayout for Q8 {
     fn scale_bytes(tile: &Tile<'_, Self>, lane: usize, block: usize, out: &mut Vec<u8>) {
         out.extend(tile.scales[block][lane].to_le_bytes());
     }
-
-    fn set_quant(lines: &mut [Line], lane: usize, column: usize, quant: i8) {
-        lines[column / 4][4 * lane + column % 4] = quant as u8 ^ 0x80;
-    }
 }
 
 impl StoredLayout for Q4 {
-    const GROUP_BYTES: usize = GROUP / 2;
     const SCALE_BYTES: usize = 2 + Self::BLOCK / GROUP;
+    const FLIPPED: u32 = 0;
+    const ZEROS: u32 = 0x8888_8888;
 
-    fn decode(bytes: &[u8]) -> [i8; GROUP] {
-        let half = GROUP / 2;
-        let nibble =
-            |column: usize| if column < half { bytes[column] & 15 } else { bytes[column - half] >> 4 };
-        std::array::from_fn(|column| nibble(column) as i8 - 8)
+    #[inline(always)]
+    fn is_bad(_: &[u32; LANES]) -> bool {
+        false
     }
 
-    fn encode(quants: [i8; GROUP], out: &mut Vec<u8>) {
-        let nibble = |column: usize| (quants[column] + 8) as u8;
-        out.extend((0..GROUP / 2).map(|column| nibble(column) | nibble(column + GROUP / 2) << 4));
+    fn clear(lines: &mut [Line], column: usize) {
+        let (half, column) = (column / (GROUP / 2), column % (GROUP / 2));
+        for lane in 0..LANES {
+            let byte = &mut lines[column / 4][4 * lane + column % 4];
+            *byte = *byte & !(15 << (4 * half)) | 8 << (4 * half);
+        }
     }
 
+    #[inline(always)]
     fn set_scales(scales: &mut Self::Scales, lane: usize, bytes: &[u8]) -> std::result::Result<(), i8> {
         scales.steps[lane] = u16::from_le_bytes([bytes[0], bytes[1]]);
         for (group, &factor) in bytes[2..].iter().enumerate() {
@@ -118,18 +130,16 @@ impl StoredLayout for Q4 {
         out.extend(scales.steps[lane].to_le_bytes());
         out.extend((0..Self::BLOCK / GROUP).map(|group| scales.factor(lane, group) as u8));
     }
-
-    fn set_quant(lines: &mut [Line], lane: usize, column: usize, quant: i8) {
-        let (half, column) = (column / (GROUP / 2), column % (GROUP / 2));
-        lines[column / 4][4 * lane + column % 4] |= ((quant + 8) as u8) << (4 * half);
-    }
 }
 
 impl WeightFormat {
     /// Bytes of a row of `cols` columns in a file: of its quants and of its scales; `None` for the float formats.
     pub fn stored_row_bytes(self, cols: usize) -> Option<[usize; 2]> {
         fn row_bytes<F: StoredLayout>(cols: usize) -> [usize; 2] {
-            [cols.div_ceil(GROUP) * F::GROUP_BYTES, cols.div_ceil(F::BLOCK) * F::SCALE_BYTES]
+            [
+                cols.div_ceil(GROUP) * F::GROUP_LINES * size_of::<u32>(),
+                cols.div_ceil(F::BLOCK) * F::SCALE_BYTES,
+            ]
         }
         match self {
             WeightFormat::Q8 => Some(row_bytes::<Q8>(cols)),
@@ -151,34 +161,9 @@ impl PackedMatrix {
     /// When the format is a float format.
     pub fn from_stored(stored: StoredMatrix<'_>) -> Result<Self> {
         let StoredMatrix { format, rows, cols, quants, scales } = stored;
-        let overflow = || Error::ShapeOverflow { shape: vec![rows, cols] };
-        let tile_bytes = format.tile_bytes(cols).ok_or_else(overflow)?;
-        let row_bytes = format.stored_row_bytes(cols).expect("only Q8 and Q4 are stored in blocks");
-        for (row_bytes, got) in row_bytes.into_iter().zip([quants.len(), scales.len()]) {
-            let expected = rows.checked_mul(row_bytes).ok_or_else(overflow)?;
-            if expected != got {
-                return Err(Error::SourceLength { rows, cols, expected, got });
-            }
-        }
-        let bytes = tile_bytes.checked_mul(rows.div_ceil(LANES)).ok_or_else(overflow)?;
-        let mut buffer = Buffer::zeroed(bytes)?;
-        let first_bad: Mutex<Option<Unfit>> = Mutex::new(None);
-        for_each_chunk(Pool::global(), buffer.bytes_mut(), tile_bytes, |tile, out| {
-            let read = match format {
-                WeightFormat::Q8 => stored.read_tile::<Q8>(tile * LANES, out),
-                _ => stored.read_tile::<Q4>(tile * LANES, out),
-            };
-            if let Err(bad) = read {
-                let mut first = first_bad.lock().unwrap_or_else(PoisonError::into_inner);
-                if first.as_ref().is_none_or(|first| (bad.row, bad.col) < (first.row, first.col)) {
-                    *first = Some(bad);
-                }
-            }
-        });
-        match first_bad.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some(Unfit { row, col, value }) => Err(Error::NotRepresentable { row, col, value, format }),
-            None => Ok(Self { format, rows, cols, buffer }),
-        }
+        let mut packing = Packing::alone(format, rows, cols)?;
+        packing.push_stored(rows, quants, scales)?;
+        Ok(packing.finish())
     }
 
     /// The weight in the form for files; `None` for the float formats, which files hold as they are.
@@ -197,51 +182,104 @@ impl PackedMatrix {
             for block in 0..tile.scales.len() {
                 F::scale_bytes(&tile, lane, block, &mut stored.scales);
             }
-            for group in 0..tile.groups() {
-                let quants = std::array::from_fn(|column| F::quant(&tile, lane, group, column));
-                F::encode(quants, &mut stored.quants);
+            for line in tile.lines {
+                let word = u32::from_le_bytes(line.as_chunks().0[lane]) ^ F::FLIPPED;
+                stored.quants.extend(word.to_le_bytes());
             }
         }
         stored
     }
 }
 
-impl StoredMatrix<'_> {
-    /// Lays out 16 rows for the kernels.
-    fn read_tile<F: StoredLayout>(&self, first_row: usize, out: &mut [u8]) -> std::result::Result<(), Unfit> {
-        let (tile_scales, tile_lines) = tile_mut::<F>(out, self.cols);
-        let (groups, blocks) = (self.cols.div_ceil(GROUP), self.cols.div_ceil(F::BLOCK));
-        for lane in 0..LANES {
-            let row = first_row + lane;
-            for (block, scales) in tile_scales.iter_mut().enumerate() {
+/// Lays out 16 rows for the kernels.
+pub(super) struct ReadTile<'a> {
+    pub format: WeightFormat,
+    pub quants: &'a [u8],
+    pub scales: &'a [u8],
+    pub rows: usize,
+    pub cols: usize,
+    pub first_row: usize,
+    pub out: &'a mut [u8],
+}
+
+impl Kernel for ReadTile<'_> {
+    type Output = std::result::Result<(), Unfit>;
+
+    #[inline(always)]
+    fn run<V: Lanes>(self) -> Self::Output {
+        match self.format {
+            WeightFormat::Q8 => self.read::<V, Q8>(),
+            _ => self.read::<V, Q4>(),
+        }
+    }
+}
+
+impl ReadTile<'_> {
+    #[inline(always)]
+    fn read<V: Lanes, F: StoredLayout>(self) -> std::result::Result<(), Unfit> {
+        let (scales, lines) = tile_mut::<F>(self.out, self.cols);
+        let lanes = LANES.min(self.rows - self.first_row);
+        let blocks = scales.len();
+        for lane in 0..lanes {
+            let row = self.first_row + lane;
+            let stored = &self.scales[row * blocks * F::SCALE_BYTES..][..blocks * F::SCALE_BYTES];
+            for (block, (scales, bytes)) in
+                scales.iter_mut().zip(stored.chunks_exact(F::SCALE_BYTES)).enumerate()
+            {
                 let unfit = |value: f32| Unfit { row, col: block * F::BLOCK, value };
-                if row >= self.rows {
-                    break;
-                }
-                let bytes = &self.scales[(row * blocks + block) * F::SCALE_BYTES..][..F::SCALE_BYTES];
                 let scale = bf16::from_le_bytes([bytes[0], bytes[1]]);
                 if !scale.is_finite() {
                     return Err(unfit(scale.to_f32()));
                 }
                 F::set_scales(scales, lane, bytes).map_err(|factor| unfit(f32::from(factor)))?;
             }
-            for (group, lines) in tile_lines.chunks_exact_mut(F::GROUP_LINES).enumerate() {
-                let quants = if row < self.rows {
-                    F::decode(&self.quants[(row * groups + group) * F::GROUP_BYTES..][..F::GROUP_BYTES])
-                } else {
-                    [0; GROUP]
-                };
-                let used = GROUP.min(self.cols - group * GROUP);
-                for (column, quant) in quants.into_iter().enumerate() {
-                    if quant == i8::MIN {
-                        return Err(Unfit { row, col: group * GROUP + column, value: quant.into() });
-                    }
-                    F::set_quant(lines, lane, column, if column < used { quant } else { 0 });
+        }
+        let row_bytes = lines.len() * size_of::<u32>();
+        let rows = &self.quants[self.first_row * row_bytes..][..lanes * row_bytes];
+        for (first, lines) in lines.chunks_mut(LANES).enumerate() {
+            let first = first * LANES;
+            let words = words_of::<V>(rows, row_bytes, first * size_of::<u32>(), F::ZEROS ^ F::FLIPPED);
+            for (index, (line, words)) in lines.iter_mut().zip(&words).enumerate() {
+                if F::is_bad(words) {
+                    return Err(self::unfit(words, self.first_row, (first + index) * size_of::<u32>()));
+                }
+                for (out, word) in line.as_chunks_mut().0.iter_mut().zip(words) {
+                    *out = (word ^ F::FLIPPED).to_le_bytes();
                 }
             }
         }
+        let used = self.cols % GROUP;
+        if used > 0 {
+            let last = lines.len() - F::GROUP_LINES;
+            (used..GROUP).for_each(|column| F::clear(&mut lines[last..], column));
+        }
         Ok(())
     }
+}
+
+/// Up to 16 words of each row from a byte on, transposed; `missing` for the rest of them and for rows that are not there.
+#[inline(always)]
+fn words_of<V: Lanes>(rows: &[u8], row_bytes: usize, start: usize, missing: u32) -> [[u32; LANES]; LANES] {
+    if rows.len() == LANES * row_bytes && start + size_of::<Line>() <= row_bytes {
+        return V::transpose(std::array::from_fn(|lane| {
+            rows[lane * row_bytes + start..].first_chunk().expect("the row has so many bytes")
+        }));
+    }
+    let mut words = [[missing; LANES]; LANES];
+    for (lane, row) in rows.chunks_exact(row_bytes).enumerate() {
+        for (words, word) in words.iter_mut().zip(row[start..].as_chunks().0) {
+            words[lane] = u32::from_le_bytes(*word);
+        }
+    }
+    words
+}
+
+/// The first quant of -128 in words that have one.
+#[cold]
+fn unfit(words: &[u32; LANES], first_row: usize, first_col: usize) -> Unfit {
+    let bytes = words.iter().flat_map(|word| word.to_le_bytes());
+    let place = bytes.map(|byte| byte as i8).position(|quant| quant == i8::MIN).unwrap_or(0);
+    Unfit { row: first_row + place / 4, col: first_col + place % 4, value: i8::MIN.into() }
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! What packing keeps of the values, and what it refuses.
 
-use half::f16;
+use half::{bf16, f16};
 use proptest::prelude::*;
 
+use super::super::cpu::Isa;
 use super::super::testing::{Random, bits};
+use super::packing::PackTile;
 use super::*;
 
 const FORMATS: [WeightFormat; 5] =

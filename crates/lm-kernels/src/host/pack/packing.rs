@@ -1,0 +1,246 @@
+//! Packing rows that come piece by piece.
+
+use std::sync::{Mutex, PoisonError};
+
+use half::bf16;
+
+use super::super::cpu::{Isa, Kernel};
+use super::super::lanes::{F32x16, LANES, Lanes, f32_to_f16};
+use super::super::pool::Pool;
+use super::super::split::for_each_chunk;
+use super::buffer::{Arena, Buffer};
+use super::integer::{GROUP, tile_mut};
+use super::quantize::Quantize;
+use super::stored::ReadTile;
+use super::{PackedMatrix, Q4, Q8, Source, WeightFormat};
+use crate::{Error, Result};
+
+/// A [`PackedMatrix`] in the making.
+///
+/// Its rows come in order, some at a time, so that what they were read from can be let go of before the next ones are read.
+/// What is packed does not depend on where the rows are cut.
+#[derive(Debug)]
+pub struct Packing {
+    format: WeightFormat,
+    rows: usize,
+    cols: usize,
+    /// Rows that are packed.
+    done: usize,
+    tile_bytes: usize,
+    buffer: Buffer,
+}
+
+impl Packing {
+    /// Rows that come together must be a multiple of this, but for the last ones.
+    pub const ROWS: usize = LANES;
+
+    /// A matrix `[rows, cols]` in memory of `arena`.
+    ///
+    /// # Errors
+    /// [`Error::ShapeOverflow`], [`Error::OutOfMemory`] when there is no room.
+    pub fn new(arena: &Arena, format: WeightFormat, rows: usize, cols: usize) -> Result<Self> {
+        Self::within(format, rows, cols, |bytes| arena.take(bytes))
+    }
+
+    /// A matrix in memory of its own.
+    pub(super) fn alone(format: WeightFormat, rows: usize, cols: usize) -> Result<Self> {
+        Self::within(format, rows, cols, Buffer::zeroed)
+    }
+
+    fn within(
+        format: WeightFormat,
+        rows: usize,
+        cols: usize,
+        take: impl FnOnce(usize) -> Result<Buffer>,
+    ) -> Result<Self> {
+        let overflow = || Error::ShapeOverflow { shape: vec![rows, cols] };
+        rows.checked_mul(cols).ok_or_else(overflow)?;
+        let tile_bytes = format.tile_bytes(cols).ok_or_else(overflow)?;
+        let bytes = tile_bytes.checked_mul(rows.div_ceil(LANES)).ok_or_else(overflow)?;
+        Ok(Self { format, rows, cols, done: 0, tile_bytes, buffer: take(bytes)? })
+    }
+
+    /// Packs the next rows from row-major elements, on the threads of the global pool; values as in [`PackedMatrix::pack`].
+    ///
+    /// # Errors
+    /// - [`Error::SourceLength`] when `source` has not `rows * cols` elements
+    /// - [`Error::NotRepresentable`] names the first value that is too large for the format or, in Q8 and Q4, not finite
+    ///
+    /// # Panics
+    /// When there are not so many rows left, or `rows` is no multiple of [`Packing::ROWS`] and more are to come.
+    pub fn push(&mut self, rows: usize, source: Source<'_>) -> Result<()> {
+        let (format, cols) = (self.format, self.cols);
+        check_len(rows, cols, cols, source.len())?;
+        self.tiles(rows, |first_row, out| {
+            Isa::current().run(PackTile { format, source, rows, cols, first_row, out })
+        })
+    }
+
+    /// Takes over the next rows of a matrix that was quantised before, bit by bit: `quants` and `scales` as in
+    /// [`StoredMatrix`](super::StoredMatrix).
+    ///
+    /// # Errors
+    /// - [`Error::SourceLength`] when `quants` or `scales` have not as many bytes as the rows ask for
+    /// - [`Error::NotRepresentable`] names the first scale that is not finite, factor beyond 15, or quant of -128
+    ///
+    /// # Panics
+    /// As [`Packing::push`], and when the format is a float format.
+    pub fn push_stored(&mut self, rows: usize, quants: &[u8], scales: &[u8]) -> Result<()> {
+        let (format, cols) = (self.format, self.cols);
+        let row_bytes = format.stored_row_bytes(cols).expect("only Q8 and Q4 are stored in blocks");
+        for (row_bytes, got) in row_bytes.into_iter().zip([quants.len(), scales.len()]) {
+            check_len(rows, cols, row_bytes, got)?;
+        }
+        self.tiles(rows, |first_row, out| {
+            Isa::current().run(ReadTile { format, quants, scales, rows, cols, first_row, out })
+        })
+    }
+
+    /// The matrix.
+    ///
+    /// # Panics
+    /// When rows are missing.
+    pub fn finish(self) -> PackedMatrix {
+        assert_eq!(self.done, self.rows, "rows are missing");
+        PackedMatrix { format: self.format, rows: self.rows, cols: self.cols, buffer: self.buffer }
+    }
+
+    /// Fills the tiles of the next rows: `task` gets the first row of a tile, counted from the first of these, and its bytes.
+    fn tiles(
+        &mut self,
+        rows: usize,
+        task: impl Fn(usize, &mut [u8]) -> std::result::Result<(), Unfit> + Sync,
+    ) -> Result<()> {
+        let left = self.rows - self.done;
+        assert!(rows <= left, "{rows} rows, {left} are left");
+        assert!(rows == left || rows.is_multiple_of(LANES), "{rows} rows and more to come");
+        let first_bad: Mutex<Option<Unfit>> = Mutex::new(None);
+        let start = self.done / LANES * self.tile_bytes;
+        let out = &mut self.buffer.bytes_mut()[start..][..rows.div_ceil(LANES) * self.tile_bytes];
+        for_each_chunk(Pool::global(), out, self.tile_bytes, |tile, out| {
+            if let Err(bad) = task(tile * LANES, out) {
+                let mut first = first_bad.lock().unwrap_or_else(PoisonError::into_inner);
+                if first.as_ref().is_none_or(|first| (bad.row, bad.col) < (first.row, first.col)) {
+                    *first = Some(bad);
+                }
+            }
+        });
+        if let Some(Unfit { row, col, value }) =
+            first_bad.into_inner().unwrap_or_else(PoisonError::into_inner)
+        {
+            return Err(Error::NotRepresentable { row: self.done + row, col, value, format: self.format });
+        }
+        self.done += rows;
+        Ok(())
+    }
+}
+
+fn check_len(rows: usize, cols: usize, row_len: usize, got: usize) -> Result<()> {
+    let expected =
+        rows.checked_mul(row_len).ok_or_else(|| Error::ShapeOverflow { shape: vec![rows, cols] })?;
+    if got == expected { Ok(()) } else { Err(Error::SourceLength { rows, cols, expected, got }) }
+}
+
+/// A value that the format cannot hold.
+pub(super) struct Unfit {
+    pub row: usize,
+    pub col: usize,
+    pub value: f32,
+}
+
+/// Packs 16 rows.
+pub(super) struct PackTile<'a> {
+    pub format: WeightFormat,
+    pub source: Source<'a>,
+    pub rows: usize,
+    pub cols: usize,
+    pub first_row: usize,
+    pub out: &'a mut [u8],
+}
+
+impl Kernel for PackTile<'_> {
+    type Output = std::result::Result<(), Unfit>;
+
+    #[inline(always)]
+    fn run<V: Lanes>(self) -> Self::Output {
+        match self.format {
+            WeightFormat::F32 => self.floats::<V, _>(|x, out: &mut [f32; LANES]| *out = x.0, |_| true),
+            WeightFormat::F16 => {
+                self.floats::<V, _>(|x, out: &mut [u16; LANES]| f32_to_f16(&x.0, out), |x| x.abs() < 65_520.0)
+            }
+            WeightFormat::Bf16 => self.floats::<V, _>(
+                |x, out: &mut [u16; LANES]| *out = x.0.map(|x| bf16::from_f32(x).to_bits()),
+                |x| bf16::from_f32(x).is_finite(),
+            ),
+            WeightFormat::Q8 => self.blocks::<V, Q8>(),
+            WeightFormat::Q4 => self.blocks::<V, Q4>(),
+        }
+    }
+}
+
+impl PackTile<'_> {
+    /// Packs columns; what is not finite stays so, but nothing becomes so.
+    #[inline(always)]
+    fn floats<V: Lanes, U: bytemuck::Pod>(
+        self,
+        convert: impl Fn(&F32x16, &mut U),
+        fits: impl Fn(f32) -> bool,
+    ) -> std::result::Result<(), Unfit> {
+        let units: &mut [U] = bytemuck::cast_slice_mut(self.out);
+        for (index, units) in units.chunks_mut(GROUP).enumerate() {
+            let mut columns = [F32x16::ZERO; GROUP];
+            self.source.gather::<V>(self.rows, self.cols, self.first_row, index * GROUP, &mut columns);
+            find_unfit(&columns, self.first_row, index * GROUP, |x| !x.is_finite() || fits(x))?;
+            for (column, unit) in columns.iter().zip(units) {
+                convert(column, unit);
+            }
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn blocks<V: Lanes, F: Quantize>(self) -> std::result::Result<(), Unfit> {
+        let groups = F::BLOCK / GROUP;
+        let (scales, lines) = tile_mut::<F>(self.out, self.cols);
+        let lines = lines.chunks_mut(groups * F::GROUP_LINES);
+        let mut columns = vec![F32x16::ZERO; F::BLOCK];
+        for (index, (scales, lines)) in scales.iter_mut().zip(lines).enumerate() {
+            let first = index * F::BLOCK;
+            let columns = &mut columns[..lines.len() / F::GROUP_LINES * GROUP];
+            for (group, columns) in columns.as_chunks_mut::<GROUP>().0.iter_mut().enumerate() {
+                self.source.gather::<V>(self.rows, self.cols, self.first_row, first + group * GROUP, columns);
+            }
+            find_unfit(columns, self.first_row, first, f32::is_finite)?;
+            F::quantize(columns, scales, lines);
+            let infinite = F::steps(scales).map(|scale| scale & 0x7f80 == 0x7f80);
+            if let Some(lane) = infinite.iter().position(|&infinite| infinite) {
+                let largest = |x: &(usize, &F32x16), y: &(usize, &F32x16)| {
+                    x.1.0[lane].abs().total_cmp(&y.1.0[lane].abs())
+                };
+                let (col, x) = columns.iter().enumerate().max_by(largest).unwrap_or((0, &F32x16::ZERO));
+                return Err(Unfit { row: self.first_row + lane, col: first + col, value: x.0[lane] });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The first value, row by row, that does not pass.
+#[inline(always)]
+fn find_unfit(
+    columns: &[F32x16],
+    first_row: usize,
+    first_col: usize,
+    fits: impl Fn(f32) -> bool,
+) -> std::result::Result<(), Unfit> {
+    // Nearly always there is none: lanes are looked at together first.
+    let mut unfit = [0_u32; LANES];
+    for column in columns {
+        for (unfit, x) in unfit.iter_mut().zip(column.0) {
+            *unfit |= u32::from(!fits(x));
+        }
+    }
+    let Some(lane) = unfit.iter().position(|&unfit| unfit != 0) else { return Ok(()) };
+    let col = columns.iter().position(|column| !fits(column.0[lane])).unwrap_or(0);
+    Err(Unfit { row: first_row + lane, col: first_col + col, value: columns[col].0[lane] })
+}
