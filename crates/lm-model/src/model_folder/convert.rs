@@ -4,14 +4,14 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use lm_kernels::PackedMatrix;
+use lm_kernels::Arena;
 use safetensors::Dtype;
 use serde_json::{Map, Value, json};
 
 use super::{LoadPhase, LoadProgress, ModelFolder, parse_json, read_required};
 use crate::architectures;
 use crate::config::{CONFIG_FILE, unsupported};
-use crate::weights::{Blocks, Checkpoint, describe, params};
+use crate::weights::{Blocks, Checkpoint, describe, pack_dense, params};
 use crate::{Error, Result, WeightFormat};
 
 /// What a copy holds besides the config and the weights, where the original has it.
@@ -121,8 +121,7 @@ fn write_weights(
         match parameter {
             Parameter::Copied(_) => out.write_all(checkpoint.bytes(name)?).map_err(failed)?,
             Parameter::Quantised { rows, cols, .. } => {
-                let packed = PackedMatrix::pack(format, *rows, *cols, checkpoint.source(name)?)
-                    .map_err(|source| Error::Weight { tensor: name.to_owned(), source })?;
+                let packed = pack_dense(checkpoint, name, (format, *rows, *cols), &Arena::default())?;
                 let stored = packed.to_stored().expect("the format was found to have a form for files");
                 out.write_all(&stored.quants).map_err(failed)?;
                 out.write_all(&stored.scales).map_err(failed)?;

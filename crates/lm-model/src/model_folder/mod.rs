@@ -5,8 +5,10 @@ mod convert;
 mod files;
 mod generation_config;
 
+use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
 
 pub use self::chat_template::ChatTemplateSource;
 pub use self::files::{FileBytes, ModelFiles};
@@ -98,7 +100,7 @@ impl ModelFolder {
         Ok(Checkpoint::open(&*self.files)?.infos().collect())
     }
 
-    /// Loads the model. Everything is checked before the first weight is packed.
+    /// Loads the model. All tensors are checked before the first one is packed; tokenizer and template are read meanwhile.
     ///
     /// Matrices (embedding and output head included) get the format that is asked for, packed from the file's bytes one by
     /// one; norms and biases are f32. `progress` is called at each phase and after each tensor.
@@ -108,12 +110,37 @@ impl ModelFolder {
     pub fn load(&self, options: &LoadOptions, progress: &mut dyn FnMut(LoadProgress)) -> Result<LoadedModel> {
         progress(LoadProgress { phase: LoadPhase::Opening, done_bytes: 0, total_bytes: 0 });
         let config = self.config()?;
-        let architecture = architectures::find(&config.model_type)?;
-        let spec = (architecture.spec)(&config)?;
+        thread::scope(|scope| {
+            let read = || self.texts();
+            let texts = thread::Builder::new().name("lm-tokenizer".into()).spawn_scoped(scope, read);
+            let model = self.load_weights(config, options, progress);
+            let texts = match texts {
+                Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                Err(_) => read(), // No thread is to be had.
+            };
+            let Texts { tokenizer, chat_template, generation_config } = texts?;
+            let (model, tokenizer) = (Arc::new(model?), Arc::new(tokenizer));
+            Ok(LoadedModel { model, tokenizer, chat_template, generation_config, name: self.name.clone() })
+        })
+    }
+
+    /// What of a model is not its weights.
+    fn texts(&self) -> Result<Texts> {
         let tokenizer = self.tokenizer()?;
         let chat_template = self.chat_template()?;
         let generation_config =
             GenerationConfig { eos_token_ids: tokenizer.end_ids().to_vec(), ..self.generation_config()? };
+        Ok(Texts { tokenizer, chat_template, generation_config })
+    }
+
+    fn load_weights(
+        &self,
+        config: ModelConfig,
+        options: &LoadOptions,
+        progress: &mut dyn FnMut(LoadProgress),
+    ) -> Result<Decoder> {
+        let architecture = architectures::find(&config.model_type)?;
+        let spec = (architecture.spec)(&config)?;
         let checkpoint = Checkpoint::open(&*self.files)?;
         let LoadOptions { device, quantization, kv_dtype } = *options;
         let storage = match (config.stored_format()?, quantization) {
@@ -133,8 +160,7 @@ impl ModelFolder {
             weight_bytes = model.info().weight_bytes,
             "model loaded"
         );
-        let (model, tokenizer) = (Arc::new(model), Arc::new(tokenizer));
-        Ok(LoadedModel { model, tokenizer, chat_template, generation_config, name: self.name.clone() })
+        Ok(model)
     }
 
     /// The ids that end a reply: those of the generation config, or else the tokenizer's `eos_token`.
@@ -146,6 +172,13 @@ impl ModelFolder {
         let special = chat_template::special_tokens(&*self.files)?;
         Ok(special.get("eos_token").and_then(|text| tokenizer.token_id(text)).into_iter().collect())
     }
+}
+
+/// What of a model is not its weights.
+struct Texts {
+    tokenizer: Tokenizer,
+    chat_template: Option<ChatTemplateSource>,
+    generation_config: GenerationConfig,
 }
 
 /// Where and how a model is loaded.

@@ -2,9 +2,8 @@
 //! they are read back.
 //!
 //! In place of a matrix `w` `[rows, cols]` there are `w` (U8 `[rows, bytes]`, the quants) and `w_scale` (U8
-//! `[rows, bytes]`), laid out as [`StoredMatrix`] says. `config.json` names the format under `quantization_config`.
+//! `[rows, bytes]`), laid out as [`StoredMatrix`](lm_kernels::StoredMatrix) says. `config.json` names the format under `quantization_config`.
 
-use lm_kernels::StoredMatrix;
 use safetensors::Dtype;
 use serde_json::{Value, json};
 
@@ -53,22 +52,6 @@ impl Blocks {
             checkpoint.check_stored(name, *dtype, shape)?;
         }
         Ok(())
-    }
-
-    /// The matrix, in the file's bytes.
-    pub(crate) fn read<'a>(
-        &self,
-        checkpoint: &'a Checkpoint,
-        format: WeightFormat,
-        cols: usize,
-    ) -> Result<StoredMatrix<'a>> {
-        Ok(StoredMatrix {
-            format,
-            rows: self.quants.2[0],
-            cols,
-            quants: checkpoint.bytes(&self.quants.0)?,
-            scales: checkpoint.bytes(&self.scales.0)?,
-        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! All tensors of a model folder, by name.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use serde::Deserialize;
 
@@ -17,6 +18,13 @@ pub(crate) struct Checkpoint {
     location: String,
     files: Vec<(String, FileBytes)>,
     tensors: BTreeMap<String, (usize, Entry)>,
+}
+
+/// The rows of one tensor, in its file.
+pub(crate) struct StoredTensor<'a> {
+    file: &'a FileBytes,
+    range: Range<usize>,
+    row_bytes: usize,
 }
 
 /// One tensor of a model folder, as its file describes it.
@@ -132,8 +140,21 @@ impl Checkpoint {
 
     /// The tensor's elements in its file.
     pub(crate) fn source(&self, name: &str) -> Result<Source<'_>> {
+        Ok(Source::from_le_bytes(self.float_dtype(name)?, self.bytes(name)?)?)
+    }
+
+    /// The float type that a tensor is stored in.
+    pub(crate) fn float_dtype(&self, name: &str) -> Result<FloatDtype> {
         let (file, entry) = self.entry(name)?;
-        Ok(Source::from_le_bytes(float_dtype(file, entry)?, self.bytes(name)?)?)
+        float_dtype(file, entry)
+    }
+
+    /// The rows of a tensor.
+    pub(crate) fn tensor(&self, name: &str) -> Result<StoredTensor<'_>> {
+        let (_, entry) = self.entry(name)?;
+        let rows = entry.shape.first().copied().unwrap_or(1);
+        let row_bytes = entry.range.len().checked_div(rows).unwrap_or(0);
+        Ok(StoredTensor { file: &self.files[self.tensors[name].0].1, range: entry.range.clone(), row_bytes })
     }
 
     /// Lets go of the memory that reading a tensor took; its bytes will not be read again soon.
@@ -157,6 +178,22 @@ impl Checkpoint {
             Some((file, entry)) => Ok((&self.files[*file].0, entry)),
             None => Err(Error::MissingTensor { location: self.location.clone(), tensor: name.into() }),
         }
+    }
+}
+
+impl<'a> StoredTensor<'a> {
+    /// The bytes of some rows.
+    pub(crate) fn rows(&self, rows: Range<usize>) -> &'a [u8] {
+        &self.file[self.place(rows)]
+    }
+
+    /// Lets go of the memory that reading some rows took; they will not be read again soon.
+    pub(crate) fn release(&self, rows: Range<usize>) {
+        self.file.release(self.place(rows));
+    }
+
+    fn place(&self, rows: Range<usize>) -> Range<usize> {
+        self.range.start + rows.start * self.row_bytes..self.range.start + rows.end * self.row_bytes
     }
 }
 

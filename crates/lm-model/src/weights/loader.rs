@@ -1,9 +1,10 @@
 //! Brings the tensors of a checkpoint to a device, one after another.
 
 use burn::tensor::{Device as BurnDevice, Tensor};
-use lm_kernels::{PackedMatrix, Weight, from_host};
+use lm_kernels::{Arena, PackedMatrix, Weight, from_host};
 
 use super::names::Param;
+use super::pack::{pack_dense, pack_stored};
 use super::{Blocks, Checkpoint, params};
 use crate::architectures::Architecture;
 use crate::model_folder::{LoadPhase, LoadProgress};
@@ -26,6 +27,8 @@ pub(crate) struct WeightLoader<'a> {
     device: Device,
     burn_device: BurnDevice,
     storage: Storage,
+    /// Where the matrices of CPU devices lie. Those of a GPU are there only until they are uploaded.
+    arena: Arena,
     progress: &'a mut dyn FnMut(LoadProgress),
     done_bytes: u64,
     total_bytes: u64,
@@ -75,6 +78,7 @@ impl<'a> WeightLoader<'a> {
             device,
             burn_device,
             storage,
+            arena: Arena::default(),
             progress,
             done_bytes,
             total_bytes,
@@ -91,32 +95,35 @@ impl<'a> WeightLoader<'a> {
     /// A matrix `[rows, cols]` in the format that was asked for, packed straight from the file's bytes.
     pub(crate) fn matrix(&mut self, param: Param, rows: usize, cols: usize) -> Result<Weight> {
         let name = (self.weight_name)(param);
-        let Storage::Dense(format) = self.storage else { return self.stored_matrix(&name, rows, cols) };
-        let source = self.checkpoint.source(&name)?;
-        let format = format.unwrap_or(match source.dtype() {
-            FloatDtype::F32 => WeightFormat::F32,
-            FloatDtype::F16 => WeightFormat::F16,
-            FloatDtype::Bf16 => WeightFormat::Bf16,
-        });
-        let weight = Weight::load(self.device, format, rows, cols, source)
+        let packed = match (self.storage, self.storage.blocks(&name, &[rows, cols])) {
+            (Storage::Blocks(format), Some(blocks)) => {
+                let packed = pack_stored(self.checkpoint, &blocks, (format, rows, cols), &self.arena)?;
+                self.account(&blocks.scales.0, 0, 0);
+                packed
+            }
+            (Storage::Dense(Some(format)) | Storage::Blocks(format), _) => {
+                self.dense(&name, format, rows, cols)?
+            }
+            (Storage::Dense(None), _) => {
+                let format = match self.checkpoint.float_dtype(&name)? {
+                    FloatDtype::F32 => WeightFormat::F32,
+                    FloatDtype::F16 => WeightFormat::F16,
+                    FloatDtype::Bf16 => WeightFormat::Bf16,
+                };
+                self.dense(&name, format, rows, cols)?
+            }
+        };
+        let weight = Weight::place(self.device, packed)
             .map_err(|source| Error::Weight { tensor: name.clone(), source })?;
+        if self.device == Device::Gpu {
+            self.arena = Arena::default();
+        }
         self.account(&name, rows * cols, weight.bytes());
         Ok(weight)
     }
 
-    /// A matrix that was quantised before it was written.
-    fn stored_matrix(&mut self, name: &str, rows: usize, cols: usize) -> Result<Weight> {
-        let (Storage::Blocks(format), Some(blocks)) =
-            (self.storage, self.storage.blocks(name, &[rows, cols]))
-        else {
-            unreachable!("only matrices stored in blocks come here");
-        };
-        let weight = PackedMatrix::from_stored(blocks.read(self.checkpoint, format, cols)?)
-            .and_then(|packed| Weight::place(self.device, packed))
-            .map_err(|source| Error::Weight { tensor: name.to_owned(), source })?;
-        self.account(&blocks.scales.0, 0, 0);
-        self.account(name, rows * cols, weight.bytes());
-        Ok(weight)
+    fn dense(&self, name: &str, format: WeightFormat, rows: usize, cols: usize) -> Result<PackedMatrix> {
+        pack_dense(self.checkpoint, name, (format, rows, cols), &self.arena)
     }
 
     /// A vector in f32: a norm's weight or a bias.

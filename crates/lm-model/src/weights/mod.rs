@@ -4,6 +4,7 @@ mod blocks;
 mod checkpoint;
 mod loader;
 mod names;
+mod pack;
 mod safetensors;
 
 pub(crate) use blocks::{Blocks, describe, read_description};
@@ -11,3 +12,4 @@ pub(crate) use checkpoint::Checkpoint;
 pub use checkpoint::TensorInfo;
 pub(crate) use loader::{Storage, WeightLoader};
 pub(crate) use names::{LayerParam, Param, Piece, hugging_face_name, params};
+pub(crate) use pack::pack_dense;
