@@ -3,6 +3,7 @@
 // Lists of row ranges are what batches are made of, in tests often of one.
 #![allow(clippy::single_range_in_vec_init)]
 
+mod cache_layout;
 mod device;
 mod error;
 pub mod host;
@@ -10,16 +11,17 @@ mod mapped_file;
 #[cfg(feature = "burn")]
 mod ops;
 
+pub use cache_layout::{CacheGroup, CacheLayout, Keeps, KvGeometry, LayerCache};
 pub use device::Device;
 pub use error::{Error, Result};
 pub use host::{
-    Activation, Arena, AttentionSpec, FloatDtype, Isa, KvDtype, PAGE_LEN, PackedMatrix, Packing, PageId,
-    PagedLayer, Pool, RaggedLayout, RopeAngles, RopeTable, SequenceLayout, Source, StoredBytes, StoredMatrix,
-    WeightFormat,
+    Activation, Arena, AttentionSpec, FloatDtype, Isa, KvDtype, NO_PAGE, PAGE_LEN, PackedMatrix, Packing,
+    PageId, PagedLayer, Pool, RaggedLayout, RopeAngles, RopeTable, SequenceLayout, Source, StatePages,
+    StoredBytes, StoredMatrix, WeightFormat,
 };
 pub use mapped_file::MappedFile;
 #[cfg(feature = "burn")]
 pub use ops::{
-    ALL as ALL_OPS, KvGeometry, KvPool, Op, Weight, attention, embedding, from_host, gated, linear,
+    ALL as ALL_OPS, KvPool, Op, Weight, attention, attention_shared, embedding, from_host, gated, linear,
     linear_add, qkv, rms_norm, rope, swiglu, to_host,
 };

@@ -20,8 +20,9 @@ pub struct SequenceInput {
     pub cached_len: usize,
     /// Absolute RoPE position of each new row, zero-based; usually `cached_len..`.
     pub positions: Vec<u32>,
-    /// The pages that hold slots `0..cached_len + rows`, in order.
-    pub block_table: Vec<PageId>,
+    /// For each group of the cache ([`crate::CacheLayout::groups`]) the pages that hold slots `0..cached_len + rows`, in
+    /// order. [`crate::NO_PAGE`] may stand where the group neither needs nor writes the page ([`crate::Keeps`]).
+    pub block_tables: Vec<Vec<PageId>>,
     /// Adapter to run with. None exist yet: `Some` is [`crate::BatchProblem::UnknownAdapter`].
     pub adapter: Option<AdapterId>,
     /// Row ranges with an attention kind of their own; rows in no span are causal.
@@ -31,7 +32,8 @@ pub struct SequenceInput {
 }
 
 impl SequenceInput {
-    /// A causal sequence of `ids` whose positions follow the cache and whose last row's logits are wanted.
+    /// A causal sequence of `ids` whose positions follow the cache and whose last row's logits are wanted, for a cache of one
+    /// group.
     pub fn ids(ids: impl Into<Vec<TokenId>>, cached_len: usize, block_table: impl Into<Vec<PageId>>) -> Self {
         Self::new(Input::Ids(ids.into()), cached_len, block_table.into())
     }
@@ -47,7 +49,7 @@ impl SequenceInput {
             input,
             cached_len,
             positions,
-            block_table,
+            block_tables: vec![block_table],
             adapter: None,
             spans: Vec::new(),
             logits: LogitRows::Last,

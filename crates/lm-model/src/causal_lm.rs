@@ -10,16 +10,18 @@ pub trait CausalLm: Send + Sync {
     /// What the model is.
     fn info(&self) -> &ModelInfo;
 
-    /// A pool of `num_pages` pages of [`crate::PAGE_LEN`] tokens, empty, on the model's device.
+    /// An empty pool on the model's device whose groups can hold `num_pages` pages of [`crate::PAGE_LEN`] tokens each;
+    /// [`KvPool::layout`] says how many groups there are and what each of them needs.
     ///
     /// # Errors
     /// When the device is not compiled in or cannot hold the pool.
     fn new_cache(&self, num_pages: usize) -> Result<KvPool>;
 
-    /// Bytes of one page over all layers.
+    /// Bytes of a page of tokens over all groups: [`KvPool::bytes_per_page`] of [`CausalLm::new_cache`].
     fn cache_bytes_per_page(&self) -> usize;
 
-    /// Runs every sequence's new rows, writes their keys and values to the cache and returns the wanted logits.
+    /// Runs every sequence's new rows, writes their keys, values and states to the pages that [`crate::Keeps::written`] names
+    /// and returns the wanted logits.
     ///
     /// A sequence's logits do not depend on the other sequences of the batch, nor on how its rows are split over calls.
     ///

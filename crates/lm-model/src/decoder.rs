@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use burn::tensor::{Int, Tensor};
-use lm_kernels::{KvGeometry, RopeTable};
+use lm_kernels::RopeTable;
 
 use crate::blocks::{Attention, Embedding, GatedMlp, Pass, RmsNorm};
-use crate::layout::{layout, wanted_rows};
+use crate::layout::{layouts, wanted_rows};
 use crate::spec::DecoderSpec;
 use crate::validate::{BatchLimits, check_batch};
 use crate::weights::{LayerParam, Param, WeightLoader};
 use crate::{
-    Batch, BatchProblem, CausalLm, Device, Embeddings, Error, Input, KvDtype, KvPool, Logits, ModelInfo,
-    Result, TokenId,
+    Batch, BatchProblem, CacheLayout, CausalLm, Device, Embeddings, Error, Input, KvDtype, KvGeometry,
+    KvPool, Logits, ModelInfo, Result, TokenId,
 };
 
 /// A pre-norm decoder on one device.
@@ -22,7 +22,7 @@ pub(crate) struct Decoder {
     layers: Vec<Layer>,
     norm: RmsNorm,
     rope: RopeTable,
-    kv_layers: Vec<KvGeometry>,
+    cache_layout: CacheLayout,
     kv_dtype: KvDtype,
     bytes_per_page: usize,
 }
@@ -50,15 +50,12 @@ impl Decoder {
             .collect::<Result<_>>()?;
         let layer_parameters = loader.parameters - outside;
         let norm = RmsNorm::load(&mut loader, Param::OutputNorm, spec.hidden_size, spec.norm_eps)?;
-        let kv_layers: Vec<_> = spec
-            .layers
-            .iter()
-            .map(|window| KvGeometry {
-                num_kv_heads: spec.num_kv_heads,
-                head_dim: spec.head_dim,
-                window: window.slots(),
-            })
-            .collect();
+        let cache_layout = CacheLayout::new(spec.layers.iter().map(|window| KvGeometry {
+            num_kv_heads: spec.num_kv_heads,
+            head_dim: spec.head_dim,
+            window: window.slots(),
+            shares: None,
+        }));
         let info = ModelInfo {
             architecture,
             context_len: spec.context_len,
@@ -73,9 +70,9 @@ impl Decoder {
             format: embedding.format(),
         };
         // A device may store keys and values wider than asked for: a pool of one page knows.
-        let bytes_per_page = KvPool::new(device, &kv_layers, 1, kv_dtype)?.bytes_per_page();
+        let bytes_per_page = KvPool::new(device, &cache_layout, 1, kv_dtype)?.bytes_per_page();
         let rope = spec.rope.table(spec.head_dim);
-        Ok(Self { info, embedding, layers, norm, rope, kv_layers, kv_dtype, bytes_per_page })
+        Ok(Self { info, embedding, layers, norm, rope, cache_layout, kv_dtype, bytes_per_page })
     }
 
     /// The new rows of all sequences, one sequence after another: `[rows, hidden]`.
@@ -102,12 +99,10 @@ impl Decoder {
     fn pass(&self, batch: &Batch) -> Pass {
         let positions: Vec<u32> =
             batch.sequences.iter().flat_map(|sequence| sequence.positions.iter().copied()).collect();
-        Pass { layout: Arc::new(layout(batch)), angles: Arc::new(self.rope.angles(&positions)) }
-    }
-
-    fn limits(&self, num_pages: usize) -> BatchLimits {
-        let ModelInfo { logits_width, hidden_size, context_len, .. } = self.info;
-        BatchLimits { vocab_rows: logits_width, hidden_size, context_len, num_pages }
+        Pass {
+            layouts: layouts(batch, self.cache_layout.groups().len()),
+            angles: Arc::new(self.rope.angles(&positions)),
+        }
     }
 }
 
@@ -117,7 +112,7 @@ impl CausalLm for Decoder {
     }
 
     fn new_cache(&self, num_pages: usize) -> Result<KvPool> {
-        Ok(KvPool::new(self.info.device, &self.kv_layers, num_pages, self.kv_dtype)?)
+        Ok(KvPool::new(self.info.device, &self.cache_layout, num_pages, self.kv_dtype)?)
     }
 
     fn cache_bytes_per_page(&self) -> usize {
@@ -125,10 +120,11 @@ impl CausalLm for Decoder {
     }
 
     fn forward(&self, batch: &Batch, cache: &mut KvPool) -> Result<Logits> {
-        check_batch(batch, &self.limits(cache.num_pages()))?;
-        if cache.geometry() != self.kv_layers {
-            return Err(Error::ForeignCache { expected: self.kv_layers.len(), got: cache.geometry().len() });
+        if *cache.layout() != self.cache_layout {
+            let [expected, got] = [&self.cache_layout, cache.layout()].map(|layout| layout.layers().len());
+            return Err(Error::ForeignCache { expected, got });
         }
+        check_batch(batch, &BatchLimits::new(&self.info, cache))?;
         let (wanted, counts) = wanted_rows(batch);
         let width = self.info.logits_width;
         if batch.sequences.is_empty() {

@@ -271,6 +271,20 @@ pub enum BatchProblem {
         /// Pages that cover them.
         expected: usize,
     },
+    /// Not one block table for each group of the cache.
+    #[error("{tables} block tables, the cache has {expected} groups")]
+    BlockTables {
+        /// Tables given.
+        tables: usize,
+        /// Groups of the cache.
+        expected: usize,
+    },
+    /// [`crate::NO_PAGE`] in place of a page that a group needs or writes to.
+    #[error("page {index} of the sequence is not there, and it is needed")]
+    MissingPage {
+        /// Index in the block table.
+        index: usize,
+    },
     /// A page outside the pool.
     #[error("page {page}, the pool has {num_pages}")]
     PageOutsidePool {

@@ -1,11 +1,17 @@
 //! A batch as the rows of one tensor: the sequences' new rows, one sequence after another.
 
+use std::sync::Arc;
+
 use lm_kernels::{RaggedLayout, SequenceLayout};
 
 use crate::{AttentionKind, Batch, SequenceInput};
 
-/// Which rows of the batch belong to which sequence, and where its slots are.
-pub(crate) fn layout(batch: &Batch) -> RaggedLayout {
+/// Which rows of the batch belong to which sequence, and where its slots are in the pages of each group.
+pub(crate) fn layouts(batch: &Batch, groups: usize) -> Vec<Arc<RaggedLayout>> {
+    (0..groups).map(|group| Arc::new(layout(batch, group))).collect()
+}
+
+fn layout(batch: &Batch, group: usize) -> RaggedLayout {
     let mut end = 0;
     let mut sequence_layout = |sequence: &SequenceInput| {
         let start = end;
@@ -13,7 +19,7 @@ pub(crate) fn layout(batch: &Batch) -> RaggedLayout {
         SequenceLayout {
             rows: start..end,
             cached_len: sequence.cached_len,
-            block_table: sequence.block_table.clone(),
+            block_table: sequence.block_tables[group].clone(),
             bidirectional: sequence
                 .spans
                 .iter()

@@ -25,7 +25,10 @@ pub use batch::{
 pub use causal_lm::{CausalLm, ModelInfo};
 pub use config::{ModelConfig, RopeParameters, TokenIds};
 pub use error::{BatchProblem, Error, Result};
-pub use lm_kernels::{Device, KvDtype, KvPool, MappedFile, PAGE_LEN, PageId, WeightFormat};
+pub use lm_kernels::{
+    CacheGroup, CacheLayout, Device, Keeps, KvDtype, KvGeometry, KvPool, LayerCache, MappedFile, NO_PAGE,
+    PAGE_LEN, PageId, WeightFormat,
+};
 pub use model_folder::{
     ChatTemplateSource, FileBytes, GenerationConfig, LoadOptions, LoadPhase, LoadProgress, LoadedModel,
     ModelFiles, ModelFolder,

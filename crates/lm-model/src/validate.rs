@@ -3,17 +3,27 @@
 use std::collections::HashMap;
 
 use crate::{
-    AttentionSpan, Batch, BatchProblem, Error, Input, LogitRows, PAGE_LEN, PageId, Result, SequenceInput,
+    AttentionSpan, Batch, BatchProblem, CacheGroup, Error, Input, KvPool, LogitRows, ModelInfo, NO_PAGE,
+    PAGE_LEN, PageId, Result, SequenceInput,
 };
 
 /// What a model and a pool can take.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct BatchLimits {
     /// Ids below this one have an embedding row.
     pub(crate) vocab_rows: usize,
     pub(crate) hidden_size: usize,
     pub(crate) context_len: usize,
-    pub(crate) num_pages: usize,
+    /// The groups of the cache and the number of pages in the space of each.
+    pub(crate) groups: Vec<(CacheGroup, usize)>,
+}
+
+impl BatchLimits {
+    pub(crate) fn new(info: &ModelInfo, cache: &KvPool) -> Self {
+        let groups = cache.layout().groups().iter().map(|&group| (group, cache.num_pages(group.space)));
+        let ModelInfo { logits_width, hidden_size, context_len, .. } = *info;
+        Self { vocab_rows: logits_width, hidden_size, context_len, groups: groups.collect() }
+    }
 }
 
 /// Fails on the first sequence that cannot run.
@@ -21,7 +31,7 @@ pub(crate) fn check_batch(batch: &Batch, limits: &BatchLimits) -> Result<()> {
     for (sequence, input) in batch.sequences.iter().enumerate() {
         check_sequence(input, limits).map_err(|problem| Error::Batch { sequence, problem })?;
     }
-    check_written_pages(batch)
+    check_written_pages(batch, limits)
 }
 
 fn check_sequence(input: &SequenceInput, limits: &BatchLimits) -> Result<(), BatchProblem> {
@@ -77,12 +87,33 @@ fn check_places(input: &SequenceInput, rows: usize, limits: &BatchLimits) -> Res
     if slots > context_len {
         return Err(BatchProblem::ContextFull { slots, context_len });
     }
-    let (pages, expected) = (input.block_table.len(), slots.div_ceil(PAGE_LEN));
+    let (tables, expected) = (input.block_tables.len(), limits.groups.len());
+    if tables != expected {
+        return Err(BatchProblem::BlockTables { tables, expected });
+    }
+    let mut tables = input.block_tables.iter().zip(&limits.groups);
+    tables.try_for_each(|(table, (group, num_pages))| check_table(table, input, group, *num_pages))
+}
+
+/// The pages that a group needs and those that it writes to.
+fn check_table(
+    table: &[PageId],
+    input: &SequenceInput,
+    group: &CacheGroup,
+    num_pages: usize,
+) -> Result<(), BatchProblem> {
+    let slots = input.cached_len + input.rows();
+    let (pages, expected) = (table.len(), slots.div_ceil(PAGE_LEN));
     if pages < expected {
         return Err(BatchProblem::BlockTable { pages, slots, expected });
     }
-    match input.block_table.iter().find(|&&page| page as usize >= limits.num_pages) {
-        Some(&page) => Err(BatchProblem::PageOutsidePool { page, num_pages: limits.num_pages }),
+    let needed = group.keeps.first_page(input.cached_len)..input.cached_len.div_ceil(PAGE_LEN);
+    let mut used = needed.chain(group.keeps.written(input.cached_len, input.rows()));
+    if let Some(index) = used.find(|&index| table[index] == NO_PAGE) {
+        return Err(BatchProblem::MissingPage { index });
+    }
+    match table.iter().find(|&&page| page != NO_PAGE && page as usize >= num_pages) {
+        Some(&page) => Err(BatchProblem::PageOutsidePool { page, num_pages }),
         None => Ok(()),
     }
 }
@@ -100,20 +131,23 @@ fn check_spans(spans: &[AttentionSpan], rows: usize) -> Result<(), BatchProblem>
     Ok(())
 }
 
-/// A page that gets new rows stands nowhere else in the batch: neither written nor read.
-fn check_written_pages(batch: &Batch) -> Result<()> {
-    let mut users: HashMap<PageId, (usize, bool)> = HashMap::new();
+/// A page that is written to stands nowhere else in the batch: neither written nor read.
+fn check_written_pages(batch: &Batch, limits: &BatchLimits) -> Result<()> {
+    let mut users: HashMap<(usize, PageId), (usize, bool)> = HashMap::new();
     for (sequence, input) in batch.sequences.iter().enumerate() {
-        let slots = input.cached_len + input.rows();
-        let written = input.cached_len / PAGE_LEN..slots.div_ceil(PAGE_LEN);
-        for (index, &page) in input.block_table[..written.end].iter().enumerate() {
-            let writes = written.contains(&index);
-            if let Some(&(other, other_writes)) = users.get(&page)
-                && (writes || other_writes)
-            {
-                return Err(Error::Batch { sequence, problem: BatchProblem::SharedPage { page, other } });
+        let end = (input.cached_len + input.rows()).div_ceil(PAGE_LEN);
+        for (table, (group, _)) in input.block_tables.iter().zip(&limits.groups) {
+            let written = group.keeps.written(input.cached_len, input.rows());
+            let pages = table[..end].iter().enumerate().filter(|&(_, &page)| page != NO_PAGE);
+            for (index, &page) in pages {
+                let writes = written.clone().any(|written| written == index);
+                if let Some(&(other, other_writes)) = users.get(&(group.space, page))
+                    && (writes || other_writes)
+                {
+                    return Err(Error::Batch { sequence, problem: BatchProblem::SharedPage { page, other } });
+                }
+                users.insert((group.space, page), (sequence, writes));
             }
-            users.insert(page, (sequence, writes));
         }
     }
     Ok(())
@@ -122,13 +156,24 @@ fn check_written_pages(batch: &Batch) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AdapterId, AttentionKind, Embeddings};
+    use crate::{AdapterId, AttentionKind, Embeddings, Keeps};
 
-    const LIMITS: BatchLimits =
-        BatchLimits { vocab_rows: 10, hidden_size: 4, context_len: 100, num_pages: 6 };
+    fn limits(keeps: &[Keeps]) -> BatchLimits {
+        let group = |&keeps| (CacheGroup { keeps, space: usize::from(keeps == Keeps::State) }, 6);
+        let groups = keeps.iter().map(group).collect();
+        BatchLimits { vocab_rows: 10, hidden_size: 4, context_len: 100, groups }
+    }
 
     fn check(sequences: Vec<SequenceInput>, expected: Option<(usize, BatchProblem)>) {
-        let got = match check_batch(&Batch { sequences }, &LIMITS) {
+        check_with(&limits(&[Keeps::All]), sequences, expected);
+    }
+
+    fn check_with(
+        limits: &BatchLimits,
+        sequences: Vec<SequenceInput>,
+        expected: Option<(usize, BatchProblem)>,
+    ) {
+        let got = match check_batch(&Batch { sequences }, limits) {
             Ok(()) => None,
             Err(Error::Batch { sequence, problem }) => Some((sequence, problem)),
             Err(error) => panic!("{error}"),
@@ -151,7 +196,7 @@ mod tests {
         check(vec![], None);
         check(vec![good(), SequenceInput::ids([9], 32, [0, 2])], None);
         let mut spare_page = good();
-        spare_page.block_table.push(4);
+        spare_page.block_tables[0].push(4);
         check(vec![spare_page], None);
         check(
             vec![SequenceInput::embeddings(Embeddings { values: vec![0.; 8], hidden_size: 4 }, 0, [3])],
@@ -178,9 +223,11 @@ mod tests {
         bad(|s| s.positions[2] = 100, BatchProblem::Position { row: 2, position: 100, context_len: 100 });
         bad(|s| s.cached_len = 98, BatchProblem::ContextFull { slots: 101, context_len: 100 });
         bad(|s| s.cached_len = usize::MAX, BatchProblem::ContextFull { slots: usize::MAX, context_len: 100 });
-        bad(|s| s.block_table = vec![0], BatchProblem::BlockTable { pages: 1, slots: 43, expected: 2 });
-        bad(|s| s.block_table[0] = 6, BatchProblem::PageOutsidePool { page: 6, num_pages: 6 });
-        bad(|s| s.block_table = vec![1, 1], BatchProblem::SharedPage { page: 1, other: 1 });
+        bad(|s| s.block_tables[0] = vec![0], BatchProblem::BlockTable { pages: 1, slots: 43, expected: 2 });
+        bad(|s| s.block_tables[0][0] = 6, BatchProblem::PageOutsidePool { page: 6, num_pages: 6 });
+        bad(|s| s.block_tables.push(vec![2, 3]), BatchProblem::BlockTables { tables: 2, expected: 1 });
+        bad(|s| s.block_tables[0][0] = NO_PAGE, BatchProblem::MissingPage { index: 0 });
+        bad(|s| s.block_tables[0] = vec![1, 1], BatchProblem::SharedPage { page: 1, other: 1 });
         bad(|s| s.logits = LogitRows::Rows(vec![0, 3]), BatchProblem::LogitRow { row: 3, rows: 3 });
         bad(|s| s.adapter = Some(AdapterId(7)), BatchProblem::UnknownAdapter { adapter: 7 });
     }
@@ -212,5 +259,28 @@ mod tests {
             vec![good(), SequenceInput::ids([1], 64, [0, 1, 2])],
             Some((1, BatchProblem::SharedPage { page: 1, other: 0 })),
         );
+    }
+
+    #[test]
+    fn pages_may_be_missing_where_nothing_needs_them() {
+        let limits = limits(&[Keeps::All, Keeps::Window(9), Keeps::State]);
+        let tables = |input, tables: [[PageId; 3]; 3]| SequenceInput {
+            block_tables: tables.map(|table| table.to_vec()).to_vec(),
+            ..input
+        };
+        let rows = || SequenceInput::ids([1; 30], 40, []); // Reads slots 32.. through the window, writes pages 1 and 2.
+        let full = [0, 1, 2];
+        check_with(&limits, vec![tables(rows(), [full, [NO_PAGE, 4, 5], [NO_PAGE, 1, 2]])], None);
+        for (window, state, index) in [
+            ([NO_PAGE, NO_PAGE, 5], [NO_PAGE, 1, 2], 1),
+            ([NO_PAGE, 4, 5], [0, NO_PAGE, 2], 1),
+            ([NO_PAGE, 4, 5], [0, 1, NO_PAGE], 2),
+        ] {
+            let missing = Some((0, BatchProblem::MissingPage { index }));
+            check_with(&limits, vec![tables(rows(), [full, window, state])], missing);
+        }
+        // Pages of one space may not meet, those of two spaces have nothing to do with each other.
+        let shared = Some((0, BatchProblem::SharedPage { page: 1, other: 0 }));
+        check_with(&limits, vec![tables(rows(), [full, [NO_PAGE, 1, 5], [NO_PAGE, 1, 2]])], shared);
     }
 }

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{
-    Random, TinyModel, VOCAB, assert_close, assert_same, for_each_device, forward, largest_difference,
-    load_with, logits_of,
+    Random, TinyModel, VOCAB, assert_close, assert_same, for_each_device, for_groups, forward,
+    largest_difference, load_with, logits_of,
 };
 use lm_model::{
     AttentionKind, AttentionSpan, Batch, BatchProblem, CausalLm, Device, Error, KvDtype, LoadOptions,
@@ -155,7 +155,8 @@ fn a_batch_that_cannot_run_leaves_the_cache_as_it_was() {
         // The first sequence would overwrite the cached slots; the second stops the batch.
         let good = SequenceInput::ids(Random(7).ids(39), 0, [0, 1]);
         let bad = SequenceInput::ids([VOCAB as TokenId], 0, [2]);
-        let error = model.forward(&Batch { sequences: vec![good, bad] }, &mut cache).unwrap_err();
+        let error =
+            model.forward(&Batch { sequences: for_groups(&cache, vec![good, bad]) }, &mut cache).unwrap_err();
         assert!(
             matches!(error, Error::Batch { sequence: 1, problem: BatchProblem::UnknownToken { row: 0, .. } }),
             "{error:?}"
@@ -172,7 +173,10 @@ fn a_copied_page_goes_on_by_itself() {
         let shared = random.ids(40);
         let mut cache = model.new_cache(4).unwrap();
         forward(model, &mut cache, vec![SequenceInput::ids(shared.as_slice(), 0, [3, 1])]);
-        cache.copy_page(1, 2);
+        for group in 0..cache.layout().groups().len() as PageId {
+            let groups = cache.layout().groups().len() as PageId;
+            cache.copy_page(0, groups + group, 2 * groups + group);
+        }
         let tails = [random.ids(3), random.ids(4)];
         let inputs = tails
             .iter()

@@ -2,24 +2,28 @@
 
 use std::collections::HashMap;
 
-use lm_model::{KvPool, PAGE_LEN, PageId};
+use lm_model::{KvPool, PAGE_LEN, PageId, TokenId};
 
-use crate::CacheStats;
-use crate::pages::{PageAllocator, PageTable};
+use crate::page_table::PageTable;
+use crate::pages::PageStore;
+use crate::prefix_tree::NodeId;
 use crate::request::SessionId;
+use crate::{CacheStats, PrefixCache};
 
 /// One pool of pages, shared by all sessions.
 pub(crate) struct KvCaches {
-    pool: KvPool,
-    allocator: PageAllocator,
+    store: PageStore,
     sessions: HashMap<SessionId, SessionCache>,
+    prefix_cache: PrefixCache,
+    /// Where the prefixes of all sessions start that may find each other's.
+    common_root: NodeId,
     /// Counts requests that ended: the clock of `resting_since`.
     ended: u64,
     evicted_pages: u64,
 }
 
 /// The cache of one session.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct SessionCache {
     table: PageTable,
     /// Logits of the last cached token, until another one follows it.
@@ -28,27 +32,31 @@ struct SessionCache {
     resting_since: Option<u64>,
 }
 
+/// Pages of one space: those that a step needs, and those that are free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shortage {
+    pub needed_pages: usize,
+    pub free_pages: usize,
+}
+
 impl KvCaches {
-    pub fn new(pool: KvPool, num_pages: usize) -> Self {
-        Self {
-            pool,
-            allocator: PageAllocator::new(num_pages),
-            sessions: HashMap::new(),
-            ended: 0,
-            evicted_pages: 0,
-        }
+    pub fn new(pool: KvPool, prefix_cache: PrefixCache) -> Self {
+        let mut store = PageStore::new(pool);
+        let common_root = store.tree.new_root();
+        Self { store, sessions: HashMap::new(), prefix_cache, common_root, ended: 0, evicted_pages: 0 }
     }
 
     pub fn stats(&self) -> CacheStats {
         CacheStats {
-            total_pages: self.allocator.total(),
-            free_pages: self.allocator.free(),
+            total_pages: self.store.total(),
+            free_pages: (0..self.store.num_spaces()).map(|space| self.store.free(space)).sum(),
+            findable_pages: self.store.findable(),
             evicted_pages: self.evicted_pages,
         }
     }
 
     pub fn pool(&mut self) -> &mut KvPool {
-        &mut self.pool
+        self.store.pool()
     }
 
     /// Tokens cached of `session`.
@@ -58,7 +66,13 @@ impl KvCaches {
 
     /// Marks `session` as having a request under way; its pages are then taken last.
     pub fn begin(&mut self, session: SessionId) {
-        self.sessions.entry(session).or_default().resting_since = None;
+        if !self.sessions.contains_key(&session) {
+            let table = self.new_table();
+            self.sessions.insert(session, SessionCache { table, logits: None, resting_since: None });
+        }
+        if let Some(cache) = self.sessions.get_mut(&session) {
+            cache.resting_since = None;
+        }
     }
 
     /// Marks `session` as resting from now on.
@@ -69,27 +83,37 @@ impl KvCaches {
         }
     }
 
-    /// Forgets the tokens of `session` from `len` on.
-    pub fn truncate(&mut self, session: SessionId, len: usize) {
+    /// Goes back to the last position up to `len` from which `session` can go on; returns it.
+    pub fn rewind(&mut self, session: SessionId, len: usize) -> usize {
+        let Some(cache) = self.sessions.get_mut(&session) else { return 0 };
+        if len < cache.table.len() {
+            cache.logits = None;
+        }
+        cache.table.rewind(len, &mut self.store);
+        cache.table.len()
+    }
+
+    /// Goes to the last position from which the first tokens of `ids` can be gone on with, of which `matching` are the first
+    /// that `session` has cached; what other sessions have left of the others is taken.
+    pub fn resume(&mut self, session: SessionId, ids: &[TokenId], matching: usize) {
         if let Some(cache) = self.sessions.get_mut(&session) {
-            if len < cache.table.len() {
-                cache.logits = None;
-            }
-            cache.table.truncate(len, &mut self.allocator);
+            cache.logits = None;
+            cache.table.resume(ids, matching, &mut self.store);
         }
     }
 
     /// Forgets `session`.
     pub fn close(&mut self, session: SessionId) {
-        self.truncate(session, 0);
-        self.sessions.remove(&session);
+        if let Some(cache) = self.sessions.remove(&session) {
+            cache.table.close(&mut self.store);
+        }
     }
 
     /// Gives `to`, a new session, the cache of `from`; the pages are shared.
     pub fn fork(&mut self, from: SessionId, to: SessionId) {
         if let Some(cache) = self.sessions.get(&from) {
             let fork = SessionCache {
-                table: cache.table.fork(&mut self.allocator),
+                table: cache.table.fork(&mut self.store),
                 logits: cache.logits.clone(),
                 resting_since: Some(self.ended),
             };
@@ -99,7 +123,9 @@ impl KvCaches {
 
     /// Keeps the logits of the last cached token of `session`.
     pub fn keep_logits(&mut self, session: SessionId, row: &[f32]) {
-        self.sessions.entry(session).or_default().logits = Some(row.to_vec());
+        if let Some(cache) = self.sessions.get_mut(&session) {
+            cache.logits = Some(row.to_vec());
+        }
     }
 
     /// The logits of the last cached token of `session`, when they were kept.
@@ -107,27 +133,33 @@ impl KvCaches {
         self.sessions.get_mut(&session)?.logits.take()
     }
 
-    /// Pages that are missing to run `rows` more tokens of `session`, and pages that are free.
-    pub fn missing(&self, session: SessionId, rows: usize) -> (usize, usize) {
-        let missing =
-            self.sessions.get(&session).map_or(0, |cache| cache.table.missing(rows, &self.allocator));
-        (missing, self.allocator.free())
+    /// What is missing to run `rows` more tokens of `session`, in the first space that lacks pages.
+    pub fn shortage(&self, session: SessionId, rows: usize) -> Option<Shortage> {
+        let needed = self.sessions.get(&session)?.table.missing(rows, &self.store);
+        let shortage = |(space, needed_pages)| Shortage { needed_pages, free_pages: self.store.free(space) };
+        needed.into_iter().enumerate().map(shortage).find(|space| space.needed_pages > space.free_pages)
     }
 
-    /// Takes the pages to run `rows` more tokens of `session`; returns the block table that covers them.
+    /// Takes the pages to run `rows` more tokens of `session`.
     ///
     /// # Panics
-    /// When more pages are [`KvCaches::missing`] than free.
-    pub fn reserve(&mut self, session: SessionId, rows: usize) -> &[PageId] {
-        let cache = self.sessions.entry(session).or_default();
-        cache.table.reserve(rows, &mut self.allocator, &mut self.pool);
-        cache.table.covering(rows)
+    /// When there is a [`KvCaches::shortage`].
+    pub fn reserve(&mut self, session: SessionId, rows: usize) {
+        if let Some(cache) = self.sessions.get_mut(&session) {
+            cache.table.reserve(rows, &mut self.store);
+        }
     }
 
-    /// Counts `rows` more tokens of `session` as cached. Its logits were taken when the request began.
-    pub fn advance(&mut self, session: SessionId, rows: usize) {
+    /// The block tables of `session` with `rows` more tokens, which have been reserved.
+    pub fn block_tables(&self, session: SessionId, rows: usize) -> Vec<Vec<PageId>> {
+        self.sessions.get(&session).map_or_else(Vec::new, |cache| cache.table.block_tables(rows))
+    }
+
+    /// Counts `rows` more tokens of `session` as cached, whose first tokens are `ids`. Its logits were taken when the request
+    /// began.
+    pub fn advance(&mut self, session: SessionId, ids: &[TokenId], rows: usize) {
         if let Some(cache) = self.sessions.get_mut(&session) {
-            cache.table.advance(rows);
+            cache.table.advance(ids, rows, &mut self.store);
         }
     }
 
@@ -138,12 +170,13 @@ impl KvCaches {
         oldest.is_some_and(|(_, session)| self.evict(SessionId(session)))
     }
 
-    /// Takes the last page of `session`; `false` when it has none.
+    /// Takes the last pages of `session`; `false` when it has none.
     pub fn evict(&mut self, session: SessionId) -> bool {
         let num_pages = self.sessions.get(&session).map_or(0, |cache| cache.table.num_pages());
         if num_pages > 0 {
-            self.truncate(session, (num_pages - 1) * PAGE_LEN);
-            self.evicted_pages += 1;
+            self.rewind(session, (num_pages - 1) * PAGE_LEN);
+            let left = self.sessions.get(&session).map_or(0, |cache| cache.table.num_pages());
+            self.evicted_pages += (num_pages - left) as u64;
         }
         num_pages > 0
     }
@@ -152,13 +185,34 @@ impl KvCaches {
     /// need not hold both.
     ///
     /// # Errors
-    /// Those of `make`; the pool is then one without layers.
-    pub fn reset(&mut self, make: impl FnOnce(usize) -> lm_model::Result<KvPool>) -> lm_model::Result<()> {
-        let sessions: Vec<SessionId> = self.sessions.keys().copied().collect();
-        sessions.into_iter().for_each(|session| self.truncate(session, 0));
-        let num_pages = self.allocator.total();
-        self.pool = KvPool::empty(num_pages);
-        self.pool = make(num_pages)?;
+    /// Those of `make`; the pool is then one without a page.
+    pub fn reset(&mut self, make: impl FnOnce() -> lm_model::Result<KvPool>) -> lm_model::Result<()> {
+        self.replace_pool(KvPool::empty(0));
+        self.replace_pool(make()?);
         Ok(())
+    }
+
+    fn replace_pool(&mut self, pool: KvPool) {
+        self.store = PageStore::new(pool);
+        self.common_root = self.store.tree.new_root();
+        let sessions: Vec<SessionId> = self.sessions.keys().copied().collect();
+        for session in sessions {
+            let table = self.new_table();
+            if let Some(cache) = self.sessions.get_mut(&session) {
+                (cache.table, cache.logits) = (table, None);
+            }
+        }
+    }
+
+    fn new_table(&mut self) -> PageTable {
+        match self.prefix_cache {
+            PrefixCache::Engine => PageTable::new(self.common_root, &mut self.store),
+            PrefixCache::Session => {
+                let root = self.store.tree.new_root();
+                let table = PageTable::new(root, &mut self.store);
+                self.store.tree.release(root); // The table holds it.
+                table
+            }
+        }
     }
 }

@@ -67,7 +67,7 @@ impl Engine {
                 "the KV pool shortens the context"
             );
         }
-        let scheduler = Scheduler::new(model, capacity.num_pages, settings.prefill_chunk)?;
+        let scheduler = Scheduler::new(model, capacity.num_pages, &settings)?;
         let (commands, received) = mpsc::channel();
         thread::Builder::new()
             .name("lm-engine".to_owned())

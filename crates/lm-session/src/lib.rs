@@ -10,8 +10,10 @@ mod event;
 mod generating;
 mod generation;
 mod metrics;
+mod page_table;
 mod pages;
 mod params;
+mod prefix_tree;
 mod request;
 mod sampling;
 mod scheduler;
@@ -32,6 +34,6 @@ pub use lm_model::{
     WeightFormat,
 };
 pub use metrics::{CacheStats, PrefillStats, Timing, Usage};
-pub use params::{EngineSettings, GenerateParams, SamplerParams, SessionConfig};
+pub use params::{EngineSettings, GenerateParams, PrefixCache, SamplerParams, SessionConfig};
 pub use sampling::{Chain, History, LogitsFilter, TokenLogits};
 pub use session::Session;

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// What a [`crate::Session::prefill`] or [`crate::Session::sync`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PrefillStats {
-    /// Tokens of the session that were in the KV cache already.
+    /// Tokens of the session that were in the KV cache already, those found in pages of other sessions included.
     pub cached_tokens: usize,
     /// Tokens that were run.
     pub prefilled_tokens: usize,
@@ -18,7 +18,8 @@ pub struct PrefillStats {
 pub struct Usage {
     /// Tokens that the session held when the generation began.
     pub prompt_tokens: usize,
-    /// Those of them that were not run for this generation, neither by it nor by the prefills since the previous one.
+    /// Those of them that were not run for this generation, neither by it nor by the prefills since the previous one: they
+    /// were reused, from the session itself or from what others have left in the cache ([`crate::PrefixCache`]).
     pub cached_tokens: usize,
     /// Tokens sampled, the end token included.
     pub output_tokens: usize,
@@ -59,10 +60,12 @@ fn rate(tokens: usize, elapsed: Duration) -> Option<f64> {
 /// State of the engine's KV pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStats {
-    /// Pages of the pool, [`crate::PAGE_LEN`] tokens each.
+    /// Pages of the pool. A page holds [`crate::PAGE_LEN`] tokens of a group of layers, or a state; most models have one group.
     pub total_pages: usize,
     /// Pages that no session holds.
     pub free_pages: usize,
+    /// Those of the free ones whose tokens can still be found and reused.
+    pub findable_pages: usize,
     /// Pages taken from a session since the engine started because another one needed them.
     pub evicted_pages: u64,
 }

@@ -1,202 +1,188 @@
-//! Who holds which page of the KV pool.
+//! Who holds which page, and which pages are worth finding again.
 
-use lm_model::{KvPool, PAGE_LEN, PageId};
+use std::collections::BTreeMap;
 
-/// Hands out the pages of a [`KvPool`] and counts their holders.
-#[derive(Debug)]
-pub(crate) struct PageAllocator {
-    /// Holders of each page; 0 = free.
-    holders: Vec<u32>,
-    free: Vec<PageId>,
+use lm_model::{CacheGroup, KvPool, NO_PAGE, PageId};
+
+use crate::prefix_tree::{NodeId, PrefixTree};
+
+/// What a full page holds: a group's part of a prefix. Such a page is never written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Name {
+    node: NodeId,
+    group: usize,
 }
 
-impl PageAllocator {
-    pub fn new(num_pages: usize) -> Self {
-        Self { holders: vec![0; num_pages], free: (0..num_pages as PageId).rev().collect() }
+/// The pages of one space.
+#[derive(Debug)]
+struct Space {
+    pages: Vec<Page>,
+    /// Pages that nobody holds and that have no name.
+    blank: Vec<PageId>,
+    /// Pages that nobody holds and that can still be found by their name, those released longest ago first.
+    findable: BTreeMap<u64, PageId>,
+    /// Counts releases: the clock of `released_at`.
+    releases: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Page {
+    holders: u32,
+    name: Option<Name>,
+    released_at: u64,
+}
+
+impl Space {
+    fn new(num_pages: usize) -> Self {
+        Self {
+            pages: vec![Page::default(); num_pages],
+            blank: (0..num_pages as PageId).rev().collect(),
+            findable: BTreeMap::new(),
+            releases: 0,
+        }
     }
 
-    pub fn total(&self) -> usize {
-        self.holders.len()
+    fn free(&self) -> usize {
+        self.blank.len() + self.findable.len()
     }
 
-    pub fn free(&self) -> usize {
-        self.free.len()
+    /// A page without a name, held once, and the name that it loses.
+    fn allocate(&mut self) -> (PageId, Option<Name>) {
+        let page = self.blank.pop().or_else(|| self.findable.pop_first().map(|(_, page)| page));
+        let page = page.expect("callers compare what is missing with what is free");
+        self.pages[page as usize].holders = 1;
+        (page, self.pages[page as usize].name.take())
     }
 
-    fn allocate(&mut self) -> PageId {
-        let page = self.free.pop().expect("callers compare PageTable::missing with free()");
-        self.holders[page as usize] = 1;
-        page
-    }
-
-    fn share(&mut self, page: PageId) {
-        self.holders[page as usize] += 1;
+    fn hold(&mut self, page: PageId) {
+        let Page { holders, released_at, .. } = &mut self.pages[page as usize];
+        if *holders == 0 {
+            self.findable.remove(released_at);
+        }
+        *holders += 1;
     }
 
     fn release(&mut self, page: PageId) {
-        let holders = &mut self.holders[page as usize];
+        let Page { holders, name, released_at } = &mut self.pages[page as usize];
         *holders -= 1;
-        if *holders == 0 {
-            self.free.push(page);
+        if *holders > 0 {
+        } else if name.is_none() {
+            self.blank.push(page);
+        } else {
+            self.releases += 1;
+            *released_at = self.releases;
+            self.findable.insert(self.releases, page);
         }
     }
-
-    fn is_shared(&self, page: PageId) -> bool {
-        self.holders[page as usize] > 1
-    }
 }
 
-/// The block table of one session: its pages in order, and how many of their slots are filled.
-///
-/// A table must be given back with [`PageTable::truncate`]`(0)`; dropping it keeps the pages taken.
-#[derive(Debug, Default)]
-pub(crate) struct PageTable {
-    pages: Vec<PageId>,
-    len: usize,
+/// The pages of a [`KvPool`], the counts of their holders, and the prefixes that full ones are found by.
+pub(crate) struct PageStore {
+    pool: KvPool,
+    groups: Vec<CacheGroup>,
+    spaces: Vec<Space>,
+    pub tree: PrefixTree,
 }
 
-impl PageTable {
-    /// Filled slots: tokens in the cache.
-    pub fn len(&self) -> usize {
-        self.len
+impl PageStore {
+    /// All pages of a new pool, free.
+    pub fn new(pool: KvPool) -> Self {
+        let groups = pool.layout().groups().to_vec();
+        let spaces = (0..pool.layout().num_spaces()).map(|space| Space::new(pool.num_pages(space))).collect();
+        Self { pool, tree: PrefixTree::new(groups.len()), groups, spaces }
     }
 
-    pub fn num_pages(&self) -> usize {
-        self.pages.len()
+    pub fn pool(&mut self) -> &mut KvPool {
+        &mut self.pool
     }
 
-    /// The pages that cover the filled slots and `rows` more.
+    /// The groups, in the order of the block tables.
+    pub fn groups(&self) -> &[CacheGroup] {
+        &self.groups
+    }
+
+    /// Number of spaces, whose pages are counted apart.
+    pub fn num_spaces(&self) -> usize {
+        self.spaces.len()
+    }
+
+    /// Pages of all spaces.
+    pub fn total(&self) -> usize {
+        self.spaces.iter().map(|space| space.pages.len()).sum()
+    }
+
+    /// Pages of a space that nobody holds.
+    pub fn free(&self, space: usize) -> usize {
+        self.spaces[space].free()
+    }
+
+    /// Pages that nobody holds and that can still be found.
+    pub fn findable(&self) -> usize {
+        self.spaces.iter().map(|space| space.findable.len()).sum()
+    }
+
+    /// Takes a free page; one that nobody can find if there is one, otherwise the one released longest ago.
     ///
     /// # Panics
-    /// When they were not reserved.
-    pub fn covering(&self, rows: usize) -> &[PageId] {
-        &self.pages[..(self.len + rows).div_ceil(PAGE_LEN)]
+    /// When none is free.
+    pub fn allocate(&mut self, group: usize) -> PageId {
+        let (page, lost) = self.space(group).allocate();
+        if let Some(Name { node, group }) = lost {
+            self.tree.clear_page(node, group);
+        }
+        page
     }
 
-    /// Pages that [`PageTable::reserve`] will take for `rows` more rows.
-    pub fn missing(&self, rows: usize, allocator: &PageAllocator) -> usize {
-        let growth = (self.len + rows).div_ceil(PAGE_LEN).saturating_sub(self.pages.len());
-        growth + usize::from(rows > 0 && self.shared_tail(allocator).is_some())
+    pub fn hold(&mut self, group: usize, page: PageId) {
+        self.space(group).hold(page);
     }
 
-    /// Makes the slots of the next `rows` rows this table's own: new pages, and a copy of a shared one that would be
-    /// written to.
+    pub fn release(&mut self, group: usize, page: PageId) {
+        self.space(group).release(page);
+    }
+
+    /// Whether others hold the page too.
+    pub fn is_shared(&self, group: usize, page: PageId) -> bool {
+        self.page(group, page).holders > 1
+    }
+
+    /// The page to write to in place of `page`, of which the caller is a holder: itself, no longer found by what it held, or a
+    /// copy where others hold it.
     ///
     /// # Panics
-    /// When fewer than [`PageTable::missing`] pages are free.
-    pub fn reserve(&mut self, rows: usize, allocator: &mut PageAllocator, pool: &mut KvPool) {
-        if rows == 0 {
-            return;
+    /// When a copy is needed and no page is free.
+    pub fn writable(&mut self, group: usize, page: PageId) -> PageId {
+        if self.is_shared(group, page) {
+            let copy = self.allocate(group);
+            self.pool.copy_page(self.groups[group].space, page, copy);
+            self.release(group, page);
+            return copy;
         }
-        if let Some(index) = self.shared_tail(allocator) {
-            let copy = allocator.allocate();
-            pool.copy_page(self.pages[index], copy);
-            allocator.release(std::mem::replace(&mut self.pages[index], copy));
+        if let Some(Name { node, group }) = self.space(group).pages[page as usize].name.take() {
+            self.tree.clear_page(node, group);
         }
-        while self.pages.len() * PAGE_LEN < self.len + rows {
-            self.pages.push(allocator.allocate());
-        }
+        page
     }
 
-    /// Counts `rows` reserved slots as filled.
-    pub fn advance(&mut self, rows: usize) {
-        self.len += rows;
-        debug_assert!(self.len <= self.pages.len() * PAGE_LEN);
-    }
-
-    /// Forgets the slots from `len` on and releases the pages that cover none of the rest.
-    pub fn truncate(&mut self, len: usize, allocator: &mut PageAllocator) {
-        self.len = self.len.min(len);
-        for page in self.pages.drain(self.len.div_ceil(PAGE_LEN)..) {
-            allocator.release(page);
+    /// Makes a full page findable by the prefix that it ends, unless another page is.
+    pub fn name(&mut self, group: usize, page: PageId, node: NodeId) {
+        if self.tree.page(node, group) == NO_PAGE {
+            self.tree.set_page(node, group, page);
+            self.space(group).pages[page as usize].name = Some(Name { node, group });
         }
     }
 
-    /// Another table over the same pages; no copy.
-    pub fn fork(&self, allocator: &mut PageAllocator) -> Self {
-        let pages = self.covering(0).to_vec();
-        pages.iter().for_each(|&page| allocator.share(page));
-        Self { pages, len: self.len }
+    fn space(&mut self, group: usize) -> &mut Space {
+        &mut self.spaces[self.groups[group].space]
     }
 
-    /// Index of the page that holds the next slot, when it is partly filled and others hold it too.
-    fn shared_tail(&self, allocator: &PageAllocator) -> Option<usize> {
-        let index = self.len / PAGE_LEN;
-        self.pages.get(index).filter(|&&page| allocator.is_shared(page)).map(|_| index)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// One random operation on one of a few tables.
-    #[derive(Clone, Debug)]
-    enum Operation {
-        Grow(usize, usize),
-        Truncate(usize, usize),
-        Fork(usize, usize),
+    fn page(&self, group: usize, page: PageId) -> &Page {
+        &self.spaces[self.groups[group].space].pages[page as usize]
     }
 
-    fn operation() -> impl Strategy<Value = Operation> {
-        prop_oneof![
-            (0..3usize, 0..80usize).prop_map(|(table, rows)| Operation::Grow(table, rows)),
-            (0..3usize, 0..120usize).prop_map(|(table, len)| Operation::Truncate(table, len)),
-            (0..3usize, 0..3usize).prop_map(|(from, to)| Operation::Fork(from, to)),
-        ]
-    }
-
-    #[test]
-    fn a_fork_copies_the_page_it_writes_to_and_no_other() {
-        let (mut allocator, mut pool) = (PageAllocator::new(8), KvPool::empty(8));
-        let mut table = PageTable::default();
-        table.reserve(PAGE_LEN + 5, &mut allocator, &mut pool);
-        table.advance(PAGE_LEN + 5);
-        let mut fork = table.fork(&mut allocator);
-        assert_eq!(allocator.free(), 6);
-        assert_eq!(fork.missing(1, &allocator), 1);
-        fork.reserve(1, &mut allocator, &mut pool);
-        assert_eq!(allocator.free(), 5);
-        assert_eq!(fork.covering(1)[0], table.covering(0)[0]);
-        assert_ne!(fork.covering(1)[1], table.covering(0)[1]);
-        // The last holder writes in place.
-        assert_eq!(table.missing(1, &allocator), 0);
-    }
-
-    proptest! {
-        #[test]
-        fn pages_are_held_once_per_table_and_all_come_back(
-            operations in prop::collection::vec(operation(), 0..40)
-        ) {
-            let (mut allocator, mut pool) = (PageAllocator::new(10), KvPool::empty(10));
-            let mut tables = [PageTable::default(), PageTable::default(), PageTable::default()];
-            for operation in operations {
-                match operation {
-                    Operation::Grow(table, rows) => {
-                        let missing = tables[table].missing(rows, &allocator);
-                        if missing <= allocator.free() {
-                            let free = allocator.free();
-                            tables[table].reserve(rows, &mut allocator, &mut pool);
-                            prop_assert_eq!(free - allocator.free(), missing);
-                            tables[table].advance(rows);
-                        }
-                    }
-                    Operation::Truncate(table, len) => tables[table].truncate(len, &mut allocator),
-                    Operation::Fork(from, to) => {
-                        let fork = tables[from].fork(&mut allocator);
-                        tables[to].truncate(0, &mut allocator);
-                        tables[to] = fork;
-                    }
-                }
-                let mut holders = vec![0; 10];
-                tables.iter().flat_map(|table| &table.pages).for_each(|&page| holders[page as usize] += 1);
-                prop_assert_eq!(&holders, &allocator.holders);
-                prop_assert_eq!(holders.iter().filter(|&&count| count == 0).count(), allocator.free());
-            }
-            tables.iter_mut().for_each(|table| table.truncate(0, &mut allocator));
-            prop_assert_eq!(allocator.free(), allocator.total());
-        }
+    /// Holders of each page of a space.
+    #[cfg(test)]
+    pub fn holders(&self, space: usize) -> Vec<u32> {
+        self.spaces[space].pages.iter().map(|page| page.holders).collect()
     }
 }

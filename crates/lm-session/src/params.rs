@@ -15,11 +15,32 @@ pub struct EngineSettings {
     /// Most prompt tokens run in one step, over all sessions. More prefill faster; fewer let the sessions that are
     /// decoding go on sooner. Default 512.
     pub prefill_chunk: usize,
+    /// Which sessions find what others have cached. Default [`PrefixCache::Engine`].
+    pub prefix_cache: PrefixCache,
+}
+
+/// Whose cached prefixes a session may start from.
+///
+/// Full pages of a prompt stay findable by their tokens while the pool has room for them. What is found has the bits that a
+/// prefill of one's own gives (on a GPU: the same within rounding), so that nothing of other sessions shows in the logits; but
+/// the time to the first token tells whether somebody has run the same prefix lately.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PrefixCache {
+    /// Those of all sessions of the engine: a new session with a known system prompt starts behind it.
+    #[default]
+    Engine,
+    /// Its own, and those it has in common with its forks: for sessions of users who must not learn about each other.
+    Session,
 }
 
 impl Default for EngineSettings {
     fn default() -> Self {
-        Self { max_context: None, kv_cache_tokens: None, prefill_chunk: 512 }
+        Self {
+            max_context: None,
+            kv_cache_tokens: None,
+            prefill_chunk: 512,
+            prefix_cache: PrefixCache::Engine,
+        }
     }
 }
 

@@ -16,8 +16,9 @@ pub(crate) struct SessionId(pub u64);
 pub(crate) enum Command {
     /// Brings the cache up to the request's tokens and does its task.
     Run(Request),
-    /// Ends what the session has running and forgets its cache from `len` on.
-    Rewind { session: SessionId, len: usize },
+    /// Ends what the session has running and goes back to the last position up to `len` from which it can go on, which is
+    /// the answer.
+    Rewind { session: SessionId, len: usize, reached: Sender<usize> },
     /// Gives session `to` the cache of session `from`; the pages are shared.
     Fork { from: SessionId, to: SessionId },
     /// Ends what the session has running and forgets its cache.

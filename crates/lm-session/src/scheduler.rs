@@ -13,14 +13,16 @@ use std::time::Instant;
 
 use lm_model::{Batch, CausalLm, LogitRows, Logits, SequenceInput};
 
-use crate::caches::KvCaches;
+use crate::caches::{KvCaches, Shortage};
 use crate::request::{Command, Reply, Request, SessionId, Task};
-use crate::{Error, FinishReason, PrefillStats, Result, SessionEvent};
+use crate::{EngineSettings, Error, FinishReason, PrefillStats, Result, SessionEvent};
 
 /// The worker's state: what is cached and the requests under way.
 pub(crate) struct Scheduler {
     model: Arc<dyn CausalLm>,
     caches: KvCaches,
+    /// Pages of tokens that the pool was made for.
+    num_pages: usize,
     /// In the order of arrival; one per session at most.
     active: Vec<Active>,
     prefill_chunk: usize,
@@ -58,10 +60,12 @@ struct Planned {
 }
 
 impl Scheduler {
-    /// A scheduler over a pool of `num_pages` that runs at most `prefill_chunk` prompt tokens in a step.
-    pub fn new(model: Arc<dyn CausalLm>, num_pages: usize, prefill_chunk: usize) -> Result<Self> {
-        let caches = KvCaches::new(model.new_cache(num_pages)?, num_pages);
-        Ok(Self { model, caches, active: Vec::new(), prefill_chunk, batching: Batching::Together })
+    /// A scheduler over a pool for `num_pages` pages of tokens.
+    pub fn new(model: Arc<dyn CausalLm>, num_pages: usize, settings: &EngineSettings) -> Result<Self> {
+        let &EngineSettings { prefill_chunk, prefix_cache, .. } = settings;
+        let caches = KvCaches::new(model.new_cache(num_pages)?, prefix_cache);
+        let (active, batching) = (Vec::new(), Batching::Together);
+        Ok(Self { model, caches, num_pages, active, prefill_chunk, batching })
     }
 
     /// Whether no request is under way.
@@ -73,10 +77,13 @@ impl Scheduler {
     pub fn handle(&mut self, command: Command) {
         match command {
             Command::Run(request) => self.admit(request),
-            Command::Rewind { session, len } => self.rewind(session, len),
+            Command::Rewind { session, len, reached } => {
+                self.stop(session);
+                let _ = reached.send(self.caches.rewind(session, len)); // Whoever asked may have gone.
+            }
             Command::Fork { from, to } => self.caches.fork(from, to),
             Command::Close { session } => {
-                self.rewind(session, 0);
+                self.stop(session);
                 self.caches.close(session);
             }
             Command::CacheStats(answer) => {
@@ -112,13 +119,14 @@ impl Scheduler {
 
     fn admit(&mut self, request: Request) {
         let session = request.session;
-        self.rewind(session, request.matching);
+        self.stop(session);
         self.caches.begin(session);
         let tokens = request.ids.len();
-        let row = self.caches.take_logits(session).filter(|_| self.caches.len(session) == tokens);
+        let all_cached = request.matching >= tokens && self.caches.len(session) == tokens;
+        let row = self.caches.take_logits(session).filter(|_| all_cached);
         if row.is_none() {
             // The last token runs again: its logits are wanted.
-            self.caches.truncate(session, tokens - 1);
+            self.caches.resume(session, &request.ids[..tokens - 1], request.matching);
         }
         let prefill = PrefillStats { cached_tokens: self.caches.len(session), ..PrefillStats::default() };
         self.active.push(Active { request, prefill, prompt_tokens: tokens, preempted: false });
@@ -132,12 +140,11 @@ impl Scheduler {
         }
     }
 
-    /// Ends what `session` has running and forgets its cache from `len` on.
-    fn rewind(&mut self, session: SessionId, len: usize) {
+    /// Ends what `session` has running.
+    fn stop(&mut self, session: SessionId) {
         if let Some(index) = self.active.iter().position(|active| active.request.session == session) {
             self.cancel(index);
         }
-        self.caches.truncate(session, len);
     }
 }
 
@@ -183,15 +190,13 @@ impl Scheduler {
 
     /// Sees to it that pages for `rows` more rows of a request are free.
     fn make_room(&mut self, index: usize, rows: usize) -> Result<()> {
-        loop {
-            let (needed_pages, free_pages) = self.caches.missing(self.active[index].request.session, rows);
-            if needed_pages <= free_pages {
-                return Ok(());
-            }
+        let session = self.active[index].request.session;
+        while let Some(Shortage { needed_pages, free_pages }) = self.caches.shortage(session, rows) {
             if !self.caches.evict_resting() && !self.preempt_youngest_after(index) {
                 return Err(Error::CacheFull { needed_pages, free_pages });
             }
         }
+        Ok(())
     }
 
     fn preempt_youngest_after(&mut self, index: usize) -> bool {
@@ -221,13 +226,13 @@ impl Scheduler {
             .map_err(Error::from)
     }
 
-    fn batch(&mut self, plan: &[Planned]) -> Batch {
+    fn batch(&self, plan: &[Planned]) -> Batch {
         let sequence = |planned: &Planned| {
             let request = &self.active[planned.active].request;
             let cached_len = self.caches.len(request.session);
             let end = cached_len + planned.rows;
-            let block_table = self.caches.reserve(request.session, planned.rows);
-            let mut input = SequenceInput::ids(&request.ids[cached_len..end], cached_len, block_table);
+            let mut input = SequenceInput::ids(&request.ids[cached_len..end], cached_len, []);
+            input.block_tables = self.caches.block_tables(request.session, planned.rows);
             if end < request.ids.len() {
                 input.logits = LogitRows::None;
             }
@@ -244,7 +249,7 @@ impl Scheduler {
             if active.request.ids.len() == active.prompt_tokens {
                 active.prefill.prefilled_tokens += planned.rows;
             }
-            self.caches.advance(session, planned.rows);
+            self.caches.advance(session, &active.request.ids, planned.rows);
             if self.caches.len(session) == active.request.ids.len() {
                 self.serve(planned.active, logits.sequence(sequence).row(0));
             }
@@ -263,7 +268,7 @@ impl Scheduler {
 
     fn reset_pool(&mut self) {
         let model = &self.model;
-        let make = |num_pages| model.new_cache(num_pages);
+        let make = || model.new_cache(self.num_pages);
         match catch_unwind(AssertUnwindSafe(|| self.caches.reset(make))) {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::error!(error = &error as &dyn std::error::Error, "no new KV pool"),

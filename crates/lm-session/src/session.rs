@@ -97,13 +97,18 @@ impl Session {
         self.append(&ids[common..], cancel)
     }
 
-    /// Forgets the tokens from `len` on and gives their pages back; returns the number of tokens that are left, which
-    /// is less than `len` when there were fewer.
+    /// Goes back to the last position up to `len` from which the cache can go on, and forgets the tokens after it; returns it.
+    ///
+    /// The caller prefills from there. It is `len` itself for a model that keeps all keys and values, unless the pool was too
+    /// small for them; a model with states, or with windows, goes back to where it has a snapshot, or the pages of the window.
+    /// With no fewer than all tokens nothing is forgotten. [`Session::sync`] does the same for those who have the whole prompt.
     pub fn rewind(&mut self, len: usize) -> usize {
-        self.running = None;
-        self.tokens.truncate(len);
-        // An engine that has stopped holds no page; the next call tells.
-        drop(self.engine.send(Command::Rewind { session: self.id, len: self.tokens.len() }));
+        let forgets = len < self.tokens.len();
+        let reached = self.stop(len);
+        if forgets {
+            // An engine that has stopped has nothing cached; the next call tells.
+            self.tokens.truncate(reached.recv().unwrap_or(0));
+        }
         self.tokens.len()
     }
 
@@ -160,8 +165,17 @@ impl Session {
     /// Ends the generation under way, if there is one; the session keeps the tokens that were read.
     pub fn abort(&mut self) {
         if self.running.is_some() {
-            self.rewind(usize::MAX);
+            self.stop(usize::MAX);
         }
+    }
+
+    /// Ends what is under way and rewinds the cache to `len` or to the end of the tokens; the position that it reached will come.
+    fn stop(&mut self, len: usize) -> mpsc::Receiver<usize> {
+        self.running = None;
+        let (reached, answer) = mpsc::channel();
+        let len = len.min(self.tokens.len());
+        drop(self.engine.send(Command::Rewind { session: self.id, len, reached }));
+        answer
     }
 
     fn start(&mut self, params: GenerateParams) -> Result<mpsc::Receiver<Reply>> {

@@ -29,7 +29,12 @@ fn goldens(folder: &Path) -> Vec<Golden> {
 fn engine(folder: &Path, device: Device) -> Engine {
     let options = LoadOptions { device, kv_dtype: KvDtype::F32, ..LoadOptions::default() };
     // Four pages hold one full context, the prompts and their continuations need eleven.
-    let settings = EngineSettings { max_context: Some(128), kv_cache_tokens: Some(128), prefill_chunk: 11 };
+    let settings = EngineSettings {
+        max_context: Some(128),
+        kv_cache_tokens: Some(128),
+        prefill_chunk: 11,
+        ..EngineSettings::default()
+    };
     Engine::load(&ModelFolder::open(folder).unwrap(), &options, settings, &mut |_| {}).unwrap()
 }
 

@@ -111,7 +111,8 @@ fn a_failure_in_decode_is_the_last_event() {
     let generation = session.generate(GenerateParams { sampler: Some(sampler), ..GenerateParams::default() });
     assert!(matches!(last_error(generation), Error::WorkerPanicked { .. }));
     assert_eq!(session.tokens(), [1, 2, 3, PANICS]);
-    session.rewind(3);
+    assert_eq!(session.rewind(3), 0, "nothing of the pool is used again");
+    session.prefill(&[1, 2, 3]).unwrap();
     assert_eq!(generate(&mut session, 5).unwrap(), alone(&[1, 2, 3], 5));
 }
 

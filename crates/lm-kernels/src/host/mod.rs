@@ -28,7 +28,7 @@ pub use cpu::Isa;
 pub use linear::{Input, Output, gated, linear, linears};
 pub use norm::{Norm, rms_norm};
 pub use pack::{Arena, FloatDtype, PackedMatrix, Packing, Source, StoredBytes, StoredMatrix, WeightFormat};
-pub use pages::{KvDtype, PAGE_LEN, PageId, PagedLayer};
+pub use pages::{KvDtype, NO_PAGE, PAGE_LEN, PageId, PagedLayer, StatePages};
 pub use pool::Pool;
 pub use ragged::{RaggedLayout, SequenceLayout};
 pub use rope::{RopeAngles, RopeTable, rope};

@@ -30,7 +30,8 @@ pub struct SequenceLayout {
     pub rows: Range<usize>,
     /// How many slots before them are in the cache.
     pub cached_len: usize,
-    /// The pages of its slots, in order; they cover `cached_len + rows.len()`.
+    /// The pages of its slots, in order; they cover `cached_len + rows.len()`. Pages that hold no slot that a row sees may be
+    /// [`NO_PAGE`](super::pages::NO_PAGE).
     pub block_table: Vec<PageId>,
     /// Ranges of its own rows, counted from its first, whose members all see each other (an image's). Apart from one another.
     pub bidirectional: Vec<Range<usize>>,
@@ -43,6 +44,11 @@ impl SequenceLayout {
     /// When the block table ends before it.
     pub fn place(&self, slot: usize) -> (PageId, usize) {
         (self.block_table[slot / PAGE_LEN], slot % PAGE_LEN)
+    }
+
+    /// The first slot that any of its rows sees: its first row's, whether or not that is in a bidirectional range.
+    pub fn first_visible(&self, window: Option<usize>) -> usize {
+        window.map_or(0, |window| (self.cached_len + 1).saturating_sub(window))
     }
 
     /// The slots that row `row` (counted from the sequence's first) attends to.

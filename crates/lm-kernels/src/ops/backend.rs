@@ -9,7 +9,7 @@ use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Backend, Dispatch, Flex, backend_extension};
 use burn::tensor::{Int, Tensor};
 
-use super::attention::{self, Attended};
+use super::attention::{self, Attended, NewKv};
 use super::kv_pool::KvLayer;
 use super::qkv::{self, Qkv};
 use super::weight::Matrix;
@@ -126,14 +126,12 @@ pub trait LmOps: Bridge {
     /// updated in place.
     fn attention(
         q: FloatTensor<Self>,
-        k: FloatTensor<Self>,
-        v: FloatTensor<Self>,
+        #[extension_type] new: NewKv<Self>,
         #[extension_type] cache: KvLayer<Self>,
         layout: Arc<RaggedLayout>,
         spec: AttentionSpec,
     ) -> Attended<Self> {
-        let (out, cache) =
-            attention::portable(Self::lift(q), Self::lift(k), Self::lift(v), cache, &layout, &spec);
+        let (out, cache) = attention::portable(Self::lift(q), new, cache, &layout, &spec);
         Attended { out: Self::lower(out), cache }
     }
 }
@@ -216,20 +214,22 @@ macro_rules! host_ops {
 
             fn attention(
                 q: FloatTensor<Self>,
-                k: FloatTensor<Self>,
-                v: FloatTensor<Self>,
+                new: NewKv<Self>,
                 cache: KvLayer<Self>,
                 layout: Arc<RaggedLayout>,
                 spec: AttentionSpec,
             ) -> Attended<Self> {
                 match cache {
                     KvLayer::Host(mut pages) => {
-                        let out = attention::host::attention(q, k, v, &mut pages, &layout, &spec);
+                        let new = match new {
+                            NewKv::Rows { k, v } => Some((k, v)),
+                            NewKv::Shared => None,
+                        };
+                        let out = attention::host::attention(q, new, &mut pages, &layout, &spec);
                         Attended { out, cache: KvLayer::Host(pages) }
                     }
                     on_device => {
-                        let (q, k, v) = (Self::lift(q), Self::lift(k), Self::lift(v));
-                        let (out, cache) = attention::portable(q, k, v, on_device, &layout, &spec);
+                        let (out, cache) = attention::portable(Self::lift(q), new, on_device, &layout, &spec);
                         Attended { out: Self::lower(out), cache }
                     }
                 }

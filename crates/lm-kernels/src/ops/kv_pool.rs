@@ -1,22 +1,13 @@
-//! The pages of the key and value cache of all layers, on one device.
+//! The pages of the caches of all layers, on one device.
 
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, Dispatch, ExtensionType};
 use burn::tensor::{DType, Device as BurnDevice, Tensor};
 
 use super::backend::Bridge;
-use crate::{Device, KvDtype, PAGE_LEN, PageId, PagedLayer, Result};
-
-/// Shape of one layer's cache.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct KvGeometry {
-    /// Key and value heads of the layer.
-    pub num_kv_heads: usize,
-    /// Elements of a head.
-    pub head_dim: usize,
-    /// Slots that a query sees, itself included; `None` is all. Pages outside are kept all the same.
-    pub window: Option<usize>,
-}
+use crate::{
+    CacheLayout, Device, KvDtype, KvGeometry, LayerCache, PAGE_LEN, PageId, PagedLayer, Result, StatePages,
+};
 
 /// One layer's pages: slices on the host, tensors of all slots elsewhere.
 #[derive(ExtensionType)]
@@ -29,109 +20,167 @@ pub enum KvLayer<B: Backend> {
 
 /// The pages of all layers on one device. A forward pass borrows it mutably and updates it in place.
 ///
-/// A page is the same number of slots in every layer; which pages belong to which sequence is the caller's
-/// business. New pages hold zeros.
+/// A page is the same number of slots in every layer of its group, or a state of each; which pages belong to which sequence is
+/// the caller's business. New pages hold zeros.
 ///
 /// ```
-/// use lm_kernels::{Device, KvDtype, KvGeometry, KvPool};
+/// use lm_kernels::{CacheLayout, Device, KvDtype, KvGeometry, KvPool};
 ///
-/// let layer = KvGeometry { num_kv_heads: 2, head_dim: 64, window: None };
-/// let pool = KvPool::new(Device::Cpu, &[layer; 4], 16, KvDtype::F16)?;
+/// let layer = KvGeometry { num_kv_heads: 2, head_dim: 64, window: None, shares: None };
+/// let pool = KvPool::new(Device::Cpu, &CacheLayout::new([layer; 4]), 16, KvDtype::F16)?;
 /// assert_eq!(pool.bytes_per_page(), 4 * 2 * 32 * 2 * 64 * 2); // layers · (k, v) · slots · heads · head_dim · bytes
 /// # Ok::<(), lm_kernels::Error>(())
 /// ```
 pub struct KvPool {
-    /// `None` while an operation holds the layer.
-    layers: Vec<Option<KvLayer<Dispatch>>>,
-    geometry: Vec<KvGeometry>,
-    num_pages: usize,
+    layout: CacheLayout,
+    spaces: Vec<Space>,
     dtype: KvDtype,
     on_host: bool,
 }
 
+/// Pages with numbers of their own, `0..num_pages`.
+struct Space {
+    num_pages: usize,
+    stores: Vec<Store>,
+}
+
+/// The pages of the layers that have one place in their groups.
+#[allow(clippy::large_enum_variant, reason = "a model has a few dozen")]
+enum Store {
+    /// `None` while an operation holds it.
+    Kv(Option<KvLayer<Dispatch>>),
+    /// In host memory on every device.
+    State(StatePages),
+}
+
 impl KvPool {
-    /// Allocates `num_pages` pages for each layer.
+    /// Allocates the pages with which every group of `layout` can hold `num_pages` pages of tokens; of states there are fewer
+    /// ([`CacheLayout::pages_of`]).
     ///
     /// A GPU has no 8-bit pages and takes f16 in their place; one without f16 gets f32: [`dtype`](Self::dtype) says which.
     ///
     /// # Errors
-    /// As [`Device::burn`] and [`PagedLayer::new`].
-    pub fn new(device: Device, layers: &[KvGeometry], num_pages: usize, dtype: KvDtype) -> Result<Self> {
+    /// As [`Device::burn`], [`PagedLayer::new`] and [`StatePages::new`].
+    pub fn new(device: Device, layout: &CacheLayout, num_pages: usize, dtype: KvDtype) -> Result<Self> {
         let burn = device.burn()?;
         let on_host = matches!(device, Device::Cpu | Device::NdArray);
         let dtype = if on_host { dtype } else { on_device(dtype, &burn) };
-        let new_layer = |layer: &KvGeometry| {
-            if on_host {
-                let pages = PagedLayer::new(dtype, num_pages, layer.num_kv_heads, layer.head_dim)?;
-                return Ok(Some(KvLayer::Host(Box::new(pages))));
-            }
-            Ok(Some(KvLayer::on_device(num_pages, layer.num_kv_heads, layer.head_dim, dtype, &burn)))
+        let new_store = |layer: &LayerCache, num_pages| {
+            Ok(match *layer {
+                LayerCache::State { len } => Store::State(StatePages::new(num_pages, len)?),
+                LayerCache::Kv(KvGeometry { num_kv_heads, head_dim, .. }) => Store::Kv(Some(match on_host {
+                    true => {
+                        KvLayer::Host(Box::new(PagedLayer::new(dtype, num_pages, num_kv_heads, head_dim)?))
+                    }
+                    false => KvLayer::on_device(num_pages, num_kv_heads, head_dim, dtype, &burn),
+                })),
+            })
         };
-        let slots = layers.iter().map(new_layer).collect::<Result<_>>()?;
-        Ok(Self { layers: slots, geometry: layers.to_vec(), num_pages, dtype, on_host })
+        let new_space = |space| {
+            let num_pages = layout.pages_of(space, num_pages);
+            let stores = layout.stores(space).iter().map(|layer| new_store(layer, num_pages));
+            Ok(Space { num_pages, stores: stores.collect::<Result<_>>()? })
+        };
+        let spaces = (0..layout.num_spaces()).map(new_space).collect::<Result<_>>()?;
+        Ok(Self { layout: layout.clone(), spaces, dtype, on_host })
     }
 
     /// A pool of numbered pages without any layer, for models that keep nothing.
     pub fn empty(num_pages: usize) -> Self {
-        Self { layers: Vec::new(), geometry: Vec::new(), num_pages, dtype: KvDtype::default(), on_host: true }
+        let spaces = vec![Space { num_pages, stores: Vec::new() }];
+        Self { layout: CacheLayout::empty(), spaces, dtype: KvDtype::default(), on_host: true }
     }
 
-    /// Number of pages; their ids are `0..num_pages`.
-    pub fn num_pages(&self) -> usize {
-        self.num_pages
+    /// The groups of the layers and the spaces of their pages.
+    pub fn layout(&self) -> &CacheLayout {
+        &self.layout
     }
 
-    /// The layers' shapes, as given.
-    pub fn geometry(&self) -> &[KvGeometry] {
-        &self.geometry
+    /// Number of pages of a space; their ids are `0..num_pages`.
+    ///
+    /// # Panics
+    /// When there is no such space.
+    pub fn num_pages(&self, space: usize) -> usize {
+        self.spaces[space].num_pages
     }
 
-    /// Element type of the pages as they are stored.
+    /// Element type of the pages of keys and values as they are stored.
     pub fn dtype(&self) -> KvDtype {
         self.dtype
     }
 
-    /// Bytes of one page over all layers, keys and values.
+    /// Bytes of [`PAGE_LEN`] tokens: a page of every group; of states the share that a pool has for so many tokens.
     pub fn bytes_per_page(&self) -> usize {
-        let of_layer = |layer: &KvGeometry| match self.on_host {
-            true => PagedLayer::page_bytes(self.dtype, layer.num_kv_heads, layer.head_dim),
-            false => 2 * PAGE_LEN * layer.num_kv_heads * layer.head_dim * self.dtype.bytes(),
+        // Enough pages for the states that every pool has not to count.
+        const PAGES: usize = 1 << 16;
+        let of_layer = |layer: &LayerCache| match *layer {
+            LayerCache::State { len } => len * size_of::<f32>(),
+            LayerCache::Kv(KvGeometry { num_kv_heads, head_dim, .. }) => match self.on_host {
+                true => PagedLayer::page_bytes(self.dtype, num_kv_heads, head_dim),
+                false => 2 * PAGE_LEN * num_kv_heads * head_dim * self.dtype.bytes(),
+            },
         };
-        self.geometry.iter().map(of_layer).sum()
+        let of_space = |space| {
+            let page: usize = self.layout.stores(space).iter().map(of_layer).sum();
+            page * self.layout.pages_of(space, PAGES) / PAGES
+        };
+        (0..self.layout.num_spaces()).map(of_space).sum()
     }
 
-    /// Copies a page in every layer, so that a sequence may go on alone from a shared one.
+    /// Copies a page of a space, so that a sequence may go on alone from a shared one.
     ///
     /// # Panics
-    /// When a page is not below [`num_pages`](Self::num_pages).
-    pub fn copy_page(&mut self, from: PageId, to: PageId) {
+    /// When there is no such space or page.
+    pub fn copy_page(&mut self, space: usize, from: PageId, to: PageId) {
+        let Space { num_pages, stores } = &mut self.spaces[space];
         for page in [from, to] {
-            assert!((page as usize) < self.num_pages, "page {page} of {}", self.num_pages);
+            assert!((page as usize) < *num_pages, "page {page} of {num_pages}");
         }
-        for layer in 0..self.layers.len() {
-            let copied = self.take(layer).copy_page(from, to);
-            self.put_back(layer, copied);
+        for store in stores {
+            match store {
+                Store::Kv(layer) => *layer = layer.take().map(|layer| layer.copy_page(from, to)),
+                Store::State(states) => states.copy_page(from, to),
+            }
+        }
+    }
+
+    /// The states of a layer.
+    ///
+    /// # Panics
+    /// When the layer keeps none.
+    pub fn states(&mut self, layer: usize) -> &mut StatePages {
+        match self.store(layer) {
+            Store::State(states) => states,
+            Store::Kv(_) => panic!("layer {layer} keeps keys and values, not a state"),
         }
     }
 
     /// A pool around one given layer.
     #[cfg(test)]
     pub(super) fn of_layer(layer: KvLayer<Dispatch>, geometry: KvGeometry, num_pages: usize) -> Self {
-        Self {
-            layers: vec![Some(layer)],
-            geometry: vec![geometry],
-            num_pages,
-            dtype: KvDtype::F32,
-            on_host: true,
-        }
+        let spaces = vec![Space { num_pages, stores: vec![Store::Kv(Some(layer))] }];
+        Self { layout: CacheLayout::new([geometry]), spaces, dtype: KvDtype::F32, on_host: true }
+    }
+
+    /// Number of pages in the space of a layer.
+    pub(super) fn num_pages_of(&self, layer: usize) -> usize {
+        self.num_pages(self.layout.place(layer).space)
     }
 
     pub(super) fn take(&mut self, layer: usize) -> KvLayer<Dispatch> {
-        self.layers[layer].take().expect("a layer is away only during an operation that panicked")
+        match self.store(layer) {
+            Store::Kv(cache) => cache.take().expect("a layer is away only during an operation that panicked"),
+            Store::State(_) => panic!("layer {layer} keeps a state, not keys and values"),
+        }
     }
 
     pub(super) fn put_back(&mut self, layer: usize, cache: KvLayer<Dispatch>) {
-        self.layers[layer] = Some(cache);
+        *self.store(layer) = Store::Kv(Some(cache));
+    }
+
+    fn store(&mut self, layer: usize) -> &mut Store {
+        let place = self.layout.place(layer);
+        &mut self.spaces[place.space].stores[place.store]
     }
 }
 

@@ -22,10 +22,10 @@ mod tests;
 mod transfer;
 mod weight;
 
-pub use attention::attention;
+pub use attention::{attention, attention_shared};
 pub use embedding::embedding;
 pub use gated::gated;
-pub use kv_pool::{KvGeometry, KvPool};
+pub use kv_pool::KvPool;
 pub use linear::linear;
 pub use linear_add::linear_add;
 pub use qkv::qkv;

@@ -11,8 +11,8 @@ use super::kv_pool::KvLayer;
 use super::weight::{Matrix, Weight};
 use super::*;
 use crate::{
-    AttentionSpec, Device, KvDtype, PackedMatrix, PagedLayer, RaggedLayout, RopeTable, SequenceLayout,
-    Source, WeightFormat,
+    AttentionSpec, CacheLayout, Device, KvDtype, KvGeometry, PackedMatrix, PagedLayer, RaggedLayout,
+    RopeTable, SequenceLayout, Source, WeightFormat,
 };
 
 /// The devices whose tensors are host memory.
@@ -165,6 +165,10 @@ fn qkv(layout: &RaggedLayout, device: &BurnDevice) -> [Tensor<3>; 3] {
     [tensor(spec.num_heads, 20), tensor(spec.num_kv_heads, 21), tensor(spec.num_kv_heads, 22)]
 }
 
+fn new_kv(k: Tensor<3>, v: Tensor<3>) -> attention::NewKv<Dispatch> {
+    attention::NewKv::Rows { k: k.into_dispatch(), v: v.into_dispatch() }
+}
+
 /// An empty layer of 4 pages in either form; the tensors are f32 where the device has no f16 ones.
 fn layers(dtype: KvDtype, device: &BurnDevice) -> [KvLayer<Dispatch>; 2] {
     let spec = spec();
@@ -176,10 +180,10 @@ fn layers(dtype: KvDtype, device: &BurnDevice) -> [KvLayer<Dispatch>; 2] {
 
 #[test]
 fn attention_equals_its_default_body_over_both_forms_of_the_cache() {
-    let geometry = KvGeometry { num_kv_heads: 2, head_dim: 8, window: None };
+    let geometry = KvGeometry { num_kv_heads: 2, head_dim: 8, window: None, shares: None };
     for (&device, burn) in Device::available().iter().zip(host_devices()) {
         for dtype in [KvDtype::F32, KvDtype::F16] {
-            let mut pool = KvPool::new(device, &[geometry], 4, dtype).unwrap();
+            let mut pool = KvPool::new(device, &CacheLayout::new([geometry]), 4, dtype).unwrap();
             let [mut host, mut on_device] = layers(dtype, &burn);
             let both = dtype == KvDtype::F32 || burn.supports_dtype(DType::F16);
             for layout in layouts() {
@@ -187,7 +191,7 @@ fn attention_equals_its_default_body_over_both_forms_of_the_cache() {
                 let out = attention(q, k, v, &mut pool, 0, &Arc::new(layout.clone()), &spec());
                 let portable = |cache: KvLayer<Dispatch>| {
                     let [q, k, v] = qkv(&layout, &burn);
-                    attention::portable(q, k, v, cache, &layout, &spec())
+                    attention::portable(q, new_kv(k, v), cache, &layout, &spec())
                 };
                 let expected;
                 (expected, host) = portable(host);
@@ -210,14 +214,17 @@ fn a_copied_page_goes_on_alone() {
         let [q, k, v] = qkv(&prompts, &burn);
         let (_, cache) = attention::portable(
             q,
-            k,
-            v,
+            new_kv(k, v),
             layers(KvDtype::F32, &burn).into_iter().nth(form).unwrap(),
             &prompts,
             &spec(),
         );
-        let mut pool = KvPool::of_layer(cache, KvGeometry { num_kv_heads: 2, head_dim: 8, window: None }, 4);
-        pool.copy_page(1, 2);
+        let mut pool = KvPool::of_layer(
+            cache,
+            KvGeometry { num_kv_heads: 2, head_dim: 8, window: None, shares: None },
+            4,
+        );
+        pool.copy_page(0, 1, 2);
         // The copy takes the step: the output is the same, and the page it came from keeps its slots.
         let mut moved = steps.clone();
         moved.sequences[0].block_table = vec![3, 2];
@@ -256,7 +263,7 @@ fn caches_are_updated_in_place_on_the_gpu() {
 }
 
 fn assert_stays(cache: KvLayer<Dispatch>, burn: &BurnDevice) {
-    let geometry = KvGeometry { num_kv_heads: 2, head_dim: 8, window: None };
+    let geometry = KvGeometry { num_kv_heads: 2, head_dim: 8, window: None, shares: None };
     let mut pool = KvPool::of_layer(cache, geometry, 4);
     let before = addresses(&mut pool);
     for layout in layouts() {
@@ -264,7 +271,7 @@ fn assert_stays(cache: KvLayer<Dispatch>, burn: &BurnDevice) {
         attention(q, k, v, &mut pool, 0, &Arc::new(layout), &spec());
         assert_eq!(addresses(&mut pool), before);
     }
-    pool.copy_page(0, 2);
+    pool.copy_page(0, 0, 2);
     assert_eq!(addresses(&mut pool), before);
 }
 
@@ -295,10 +302,47 @@ fn a_page_that_the_pool_lacks_is_refused() {
     let [_, mut steps] = layouts();
     steps.sequences[1].block_table = vec![4];
     let burn = Device::Cpu.burn().unwrap();
-    let geometry = KvGeometry { num_kv_heads: 2, head_dim: 8, window: None };
-    let mut pool = KvPool::new(Device::Cpu, &[geometry], 4, KvDtype::F32).unwrap();
+    let geometry = KvGeometry { num_kv_heads: 2, head_dim: 8, window: None, shares: None };
+    let mut pool = KvPool::new(Device::Cpu, &CacheLayout::new([geometry]), 4, KvDtype::F32).unwrap();
     let [q, k, v] = qkv(&steps, &burn);
     attention(q, k, v, &mut pool, 0, &Arc::new(steps), &spec());
+}
+
+#[test]
+fn a_layer_that_shares_reads_what_the_other_wrote() {
+    let geometry = KvGeometry { num_kv_heads: 2, head_dim: 8, window: Some(20), shares: None };
+    let layout = CacheLayout::new([geometry, KvGeometry { shares: Some(0), ..geometry }]);
+    for (&device, burn) in Device::available().iter().zip(host_devices()) {
+        let mut pool = KvPool::new(device, &layout, 4, KvDtype::F32).unwrap();
+        for layout in layouts() {
+            let [q, k, v] = qkv(&layout, &burn);
+            let layout = Arc::new(layout);
+            let written = attention(q.clone(), k, v, &mut pool, 0, &layout, &spec());
+            let shared = attention_shared(q, &mut pool, 1, &layout, &spec());
+            assert_close("a layer that shares", shared, written, 0.0);
+        }
+    }
+}
+
+#[test]
+fn pages_before_the_window_are_not_touched() {
+    let burn = Device::Cpu.burn().unwrap();
+    for cache in layers(KvDtype::F32, &burn) {
+        let geometry = KvGeometry { num_kv_heads: 2, head_dim: 8, window: Some(20), shares: None };
+        let mut pool = KvPool::of_layer(cache, geometry, 4);
+        let run = |pool: &mut KvPool, rows, cached_len, block_table: &[u32]| {
+            let sequence =
+                SequenceLayout { rows, cached_len, block_table: block_table.to_vec(), ..Default::default() };
+            let layout = RaggedLayout { sequences: vec![sequence] };
+            let [q, k, v] = qkv(&layout, &burn);
+            attention(q, k, v, pool, 0, &Arc::new(layout), &spec())
+        };
+        run(&mut pool, 0..60, 0, &[3, 1]);
+        // The row in slot 60 sees slots 41..=60.
+        let whole = run(&mut pool, 0..1, 60, &[3, 1]);
+        let freed = run(&mut pool, 0..1, 60, &[crate::NO_PAGE, 1]);
+        assert_close("without the page before the window", freed, whole, 0.0);
+    }
 }
 
 #[test]

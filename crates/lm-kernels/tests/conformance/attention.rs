@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use half::f16;
 use lm_kernels::{
-    AttentionSpec, KvDtype, KvGeometry, KvPool, PAGE_LEN, PageId, RaggedLayout, SequenceLayout, attention,
-    from_host, to_host,
+    AttentionSpec, CacheLayout, KvDtype, KvGeometry, KvPool, PAGE_LEN, PageId, RaggedLayout, SequenceLayout,
+    attention, from_host, to_host,
 };
 
 use super::{Random, Target, assert_close};
@@ -50,10 +50,14 @@ struct Reference {
 
 impl<'a> Run<'a> {
     fn new(target: &'a Target, spec: AttentionSpec, dtype: KvDtype) -> Self {
-        let geometry =
-            KvGeometry { num_kv_heads: spec.num_kv_heads, head_dim: spec.head_dim, window: spec.window };
+        let geometry = KvGeometry {
+            num_kv_heads: spec.num_kv_heads,
+            head_dim: spec.head_dim,
+            window: spec.window,
+            shares: None,
+        };
         // The layer in the middle is used: the others must not be touched.
-        let pool = KvPool::new(target.device, &[geometry; 3], NUM_PAGES, dtype).unwrap();
+        let pool = KvPool::new(target.device, &CacheLayout::new([geometry; 3]), NUM_PAGES, dtype).unwrap();
         if pool.dtype() != dtype {
             println!(
                 "skipped: {dtype} pages on {}: kept as {}, the device lacks it",

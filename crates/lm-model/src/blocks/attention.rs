@@ -25,8 +25,8 @@ pub(crate) struct Attention {
 
 /// What all layers of one forward pass share.
 pub(crate) struct Pass {
-    /// Which rows belong to which sequence.
-    pub(crate) layout: Arc<RaggedLayout>,
+    /// Which rows belong to which sequence, by group of the cache.
+    pub(crate) layouts: Vec<Arc<RaggedLayout>>,
     /// How far each row's heads turn.
     pub(crate) angles: Arc<RopeAngles>,
 }
@@ -74,7 +74,8 @@ impl Attention {
             (q, k) = (query_norm.forward_heads(q), key_norm.forward_heads(k));
         }
         let (q, k) = (lm_kernels::rope(q, &pass.angles), lm_kernels::rope(k, &pass.angles));
-        let attended = lm_kernels::attention(q, k, v, cache, self.layer, &pass.layout, &self.spec); // [rows, num_heads, head_dim]
+        let layout = &pass.layouts[cache.layout().group_of(self.layer)];
+        let attended = lm_kernels::attention(q, k, v, cache, self.layer, layout, &self.spec); // [rows, num_heads, head_dim]
         self.output.add_to(x, attended.reshape([rows, num_heads * head_dim]))
     }
 }

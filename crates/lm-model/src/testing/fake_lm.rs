@@ -1,13 +1,13 @@
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::random::Random;
+use super::random::{HEAD_DIM, Random};
 use super::script::{Reply, Script};
 use crate::layout::wanted_rows;
 use crate::validate::{BatchLimits, check_batch};
 use crate::{
-    Batch, CausalLm, Device, Embeddings, KvPool, Logits, ModelInfo, PAGE_LEN, Result, SequenceInput, TokenId,
-    Tokenizer, WeightFormat,
+    Batch, CacheLayout, CausalLm, Device, Embeddings, KvPool, LayerCache, Logits, ModelInfo, PAGE_LEN,
+    Result, SequenceInput, TokenId, Tokenizer, WeightFormat,
 };
 
 const HIDDEN_SIZE: usize = 4;
@@ -44,6 +44,9 @@ enum Behaviour {
 }
 
 impl FakeLm {
+    /// Elements of a key or value of a random model; its layers have one head.
+    pub const HEAD_DIM: usize = HEAD_DIM;
+
     /// A model whose greedy continuation of each prompt is the next of `replies`.
     ///
     /// A call that wants logits begins the next reply, unless it is one row with the id that a begun reply gave last,
@@ -61,7 +64,20 @@ impl FakeLm {
     ///
     /// What came before is read from the cache, so that a page that is not right gives other logits.
     pub fn random(seed: u64, logits_width: usize) -> Self {
-        Self::new(logits_width, Behaviour::Random(Random { seed }))
+        Self::new(logits_width, Behaviour::Random(Random::new(seed)))
+    }
+
+    /// A random model with these layers in place of one that sees everything. All of them show in the logits.
+    ///
+    /// # Panics
+    /// When the model is scripted, or a layer with keys and values has not one head of [`FakeLm::HEAD_DIM`].
+    #[must_use]
+    pub fn with_layers<L: Into<LayerCache>>(mut self, layers: impl IntoIterator<Item = L>) -> Self {
+        match &mut self.behaviour {
+            Behaviour::Random(random) => random.set_layers(CacheLayout::new(layers)),
+            Behaviour::Scripted(_) => panic!("a scripted model keeps nothing"),
+        }
+        self
     }
 
     /// The same model with another context length; the default is 4,096.
@@ -113,7 +129,7 @@ impl CausalLm for FakeLm {
     fn new_cache(&self, num_pages: usize) -> Result<KvPool> {
         match &self.behaviour {
             Behaviour::Scripted(_) => Ok(KvPool::empty(num_pages)),
-            Behaviour::Random(_) => Random::new_cache(num_pages),
+            Behaviour::Random(random) => random.new_cache(num_pages),
         }
     }
 
@@ -122,10 +138,8 @@ impl CausalLm for FakeLm {
     }
 
     fn forward(&self, batch: &Batch, cache: &mut KvPool) -> Result<Logits> {
-        let ModelInfo { logits_width, hidden_size, context_len, .. } = self.info;
-        let limits =
-            BatchLimits { vocab_rows: logits_width, hidden_size, context_len, num_pages: cache.num_pages() };
-        check_batch(batch, &limits)?;
+        let logits_width = self.info.logits_width;
+        check_batch(batch, &BatchLimits::new(&self.info, cache))?;
         let values = match &self.behaviour {
             Behaviour::Random(random) => random.logits(batch, cache, logits_width)?,
             Behaviour::Scripted(script) => {
@@ -213,7 +227,7 @@ mod tests {
             let prompt = SequenceInput::ids([1, 2, 3], 0, [0]);
             model.forward(&Batch { sequences: vec![prompt] }, &mut cache).unwrap();
             if copied {
-                cache.copy_page(0, 2);
+                cache.copy_page(0, 0, 2);
             }
             let next = SequenceInput::ids([4], 3, [2]);
             let logits = model.forward(&Batch { sequences: vec![next] }, &mut cache).unwrap();

@@ -1,69 +1,92 @@
 use std::sync::Arc;
 
-use lm_kernels::{AttentionSpec, KvGeometry, KvPool, attention, from_host, to_host};
+use lm_kernels::{AttentionSpec, RaggedLayout, attention, attention_shared, from_host, to_host};
 
-use crate::layout::{layout, wanted_rows};
-use crate::{Batch, Device, Input, KvDtype, Result};
+use crate::layout::{layouts, wanted_rows};
+use crate::{
+    Batch, CacheLayout, Device, Input, KvDtype, KvGeometry, KvPool, LayerCache, PAGE_LEN, Result,
+    SequenceInput,
+};
 
-const HEAD_DIM: usize = 16;
+pub(super) const HEAD_DIM: usize = 16;
 
-/// One attention layer without weights: each slot keeps a random vector of its id and position, and a row's logits are
-/// random projections of the mean over all slots up to it. It lives in the cache and nowhere else, so that a page that was
-/// not written, not copied or given to two sequences shows in the logits.
+/// Layers without weights, side by side: each slot has a random vector of its id and position, and a row's logits are random
+/// projections of what its layers make of the slots up to it. A layer with keys and values makes the mean over those it sees,
+/// one with a state a sum in which older slots weigh less. That lives in the cache and nowhere else, so that a page that was not
+/// written, not copied or given to two sequences shows in the logits.
 #[derive(Debug)]
 pub(super) struct Random {
-    pub(super) seed: u64,
+    seed: u64,
+    layout: CacheLayout,
 }
 
 impl Random {
-    pub(super) fn new_cache(num_pages: usize) -> Result<KvPool> {
-        let layer = KvGeometry { num_kv_heads: 1, head_dim: HEAD_DIM, window: None };
-        Ok(KvPool::new(Device::Cpu, &[layer], num_pages, KvDtype::F32)?)
+    pub(super) fn new(seed: u64) -> Self {
+        let layer = KvGeometry { num_kv_heads: 1, head_dim: HEAD_DIM, window: None, shares: None };
+        Self { seed, layout: CacheLayout::new([layer]) }
+    }
+
+    pub(super) fn set_layers(&mut self, layout: CacheLayout) {
+        for layer in layout.layers() {
+            if let LayerCache::Kv(KvGeometry { num_kv_heads, head_dim, .. }) = layer {
+                assert_eq!((*num_kv_heads, *head_dim), (1, HEAD_DIM), "heads of a fake layer");
+            }
+        }
+        self.layout = layout;
+    }
+
+    pub(super) fn new_cache(&self, num_pages: usize) -> Result<KvPool> {
+        Ok(KvPool::new(Device::Cpu, &self.layout, num_pages, KvDtype::F32)?)
     }
 
     /// The logits of the wanted rows, one after another.
     pub(super) fn logits(&self, batch: &Batch, cache: &mut KvPool, width: usize) -> Result<Vec<f32>> {
-        let values: Vec<f32> = batch
-            .sequences
-            .iter()
-            .flat_map(|sequence| row_numbers(&sequence.input).into_iter().zip(&sequence.positions))
-            .flat_map(|(number, &position)| self.vector(number << 32 | u64::from(position)))
-            .collect();
-        let rows = values.len() / HEAD_DIM;
-        if rows == 0 {
+        let rows: Vec<[f32; HEAD_DIM]> = batch.sequences.iter().flat_map(|s| self.vectors(s)).collect();
+        if rows.is_empty() {
             return Ok(Vec::new());
         }
-        let device = Device::Cpu.burn()?;
-        let values = from_host(values, [rows, 1, HEAD_DIM], &device);
-        // Equal scores: attention is the mean.
-        let spec = AttentionSpec {
-            num_heads: 1,
-            num_kv_heads: 1,
-            head_dim: HEAD_DIM,
-            scale: 1.0,
-            window: None,
-            soft_cap: None,
-        };
-        let zeros = values.zeros_like();
-        let means = attention(zeros.clone(), zeros, values, cache, 0, &Arc::new(layout(batch)), &spec);
-        let means = to_host(means)?;
-        let slots = batch.sequences.iter().flat_map(|s| s.cached_len + 1..=s.cached_len + s.rows());
-        let slots: Vec<usize> = slots.collect();
+        let layouts = layouts(batch, self.layout.groups().len());
+        let mut hidden = vec![[0.0; HEAD_DIM]; rows.len()];
+        for (layer, kind) in self.layout.layers().iter().enumerate() {
+            let made = match kind {
+                LayerCache::Kv(geometry) => {
+                    means(&rows, geometry, layer, &layouts[self.layout.group_of(layer)], cache)?
+                }
+                LayerCache::State { len } => {
+                    let group = self.layout.group_of(layer);
+                    let states = batch.sequences.iter().scan(0, |start, sequence| {
+                        *start += sequence.rows();
+                        Some(fold_states(
+                            &rows[*start - sequence.rows()..*start],
+                            *len,
+                            layer,
+                            group,
+                            sequence,
+                            cache,
+                        ))
+                    });
+                    states.flatten().collect()
+                }
+            };
+            let sums = hidden.iter_mut().flatten().zip(made.iter().flatten());
+            sums.for_each(|(sum, made)| *sum += made);
+        }
         let (wanted, _) = wanted_rows(batch);
-        let rows = wanted.into_iter().map(|row| row as usize);
-        Ok(rows
-            .flat_map(|row| self.project(&means[row * HEAD_DIM..][..HEAD_DIM], slots[row], width))
-            .collect())
+        Ok(wanted.into_iter().flat_map(|row| self.project(&hidden[row as usize], width)).collect())
     }
 
-    /// Logits with a spread that does not depend on the number of slots.
-    fn project(&self, mean: &[f32], slots: usize, width: usize) -> Vec<f32> {
-        let scale = (slots as f32).sqrt();
+    fn project(&self, hidden: &[f32; HEAD_DIM], width: usize) -> Vec<f32> {
         let logit = |id| {
             let direction = self.vector(u64::MAX - id);
-            scale * mean.iter().zip(direction).map(|(mean, direction)| mean * direction).sum::<f32>()
+            hidden.iter().zip(direction).map(|(hidden, direction)| hidden * direction).sum::<f32>()
         };
         (0..width as u64).map(logit).collect()
+    }
+
+    /// The random vectors of a sequence's new rows.
+    fn vectors(&self, sequence: &SequenceInput) -> Vec<[f32; HEAD_DIM]> {
+        let numbers = row_numbers(&sequence.input).into_iter().zip(&sequence.positions);
+        numbers.map(|(number, &position)| self.vector(number << 32 | u64::from(position))).collect()
     }
 
     /// A vector of numbers in -1..1 that belongs to `number`.
@@ -74,6 +97,69 @@ impl Random {
             (state >> 40) as f32 / (1_u64 << 23) as f32 - 1.0
         })
     }
+}
+
+/// Means over what each row sees, with a spread that does not depend on how much that is.
+fn means(
+    rows: &[[f32; HEAD_DIM]],
+    geometry: &KvGeometry,
+    layer: usize,
+    layout: &Arc<RaggedLayout>,
+    cache: &mut KvPool,
+) -> Result<Vec<[f32; HEAD_DIM]>> {
+    let values = from_host(rows.concat(), [rows.len(), 1, HEAD_DIM], &Device::Cpu.burn()?);
+    // Equal scores: attention is the mean.
+    let spec = AttentionSpec {
+        num_heads: 1,
+        num_kv_heads: 1,
+        head_dim: HEAD_DIM,
+        scale: 1.0,
+        window: geometry.window,
+        soft_cap: None,
+    };
+    let zeros = values.zeros_like();
+    let means = match geometry.shares {
+        None => attention(zeros.clone(), zeros, values, cache, layer, layout, &spec),
+        Some(_) => attention_shared(zeros, cache, layer, layout, &spec),
+    };
+    let mut means: Vec<[f32; HEAD_DIM]> = to_host(means)?.as_chunks().0.to_vec();
+    let seen = layout.sequences.iter().flat_map(|sequence| {
+        (0..sequence.rows.len()).map(|row| sequence.visible(row, geometry.window).len())
+    });
+    for (mean, seen) in means.iter_mut().zip(seen) {
+        mean.iter_mut().for_each(|mean| *mean *= (seen as f32).sqrt());
+    }
+    Ok(means)
+}
+
+/// The states after each of a sequence's rows; those that a later call may start from go to their pages.
+fn fold_states(
+    rows: &[[f32; HEAD_DIM]],
+    len: usize,
+    layer: usize,
+    group: usize,
+    sequence: &SequenceInput,
+    cache: &mut KvPool,
+) -> Vec<[f32; HEAD_DIM]> {
+    let (cached_len, table) = (sequence.cached_len, &sequence.block_tables[group]);
+    let keeps = cache.layout().groups()[group].keeps;
+    let states = cache.states(layer);
+    let mut state = match cached_len {
+        0 => vec![0.0; len],
+        _ => states.get(table[(cached_len - 1) / PAGE_LEN]).to_vec(),
+    };
+    let end = cached_len + rows.len();
+    let fold = |(row, vector): (usize, &[f32; HEAD_DIM])| {
+        state.iter_mut().zip(vector.iter().cycle()).for_each(|(state, x)| *state = 0.9 * *state + x);
+        let slots = cached_len + row + 1;
+        let page = (slots - 1) / PAGE_LEN;
+        if (slots % PAGE_LEN == 0 || slots == end) && keeps.written(cached_len, rows.len()).any(|w| w == page)
+        {
+            states.get_mut(table[page]).copy_from_slice(&state);
+        }
+        std::array::from_fn(|i| state[i % len])
+    };
+    rows.iter().enumerate().map(fold).collect()
 }
 
 /// A number for each row that says which id it holds; the rows of `embed` give that of their id.

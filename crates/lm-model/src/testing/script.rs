@@ -72,7 +72,7 @@ impl Script {
         let id = saying.ids.get(saying.next).copied().unwrap_or(self.end_id);
         saying.next += 1;
         saying.slot = input.cached_len + input.rows();
-        saying.block_table = input.block_table[..saying.slot.div_ceil(PAGE_LEN)].to_vec();
+        saying.block_table = input.block_tables[0][..saying.slot.div_ceil(PAGE_LEN)].to_vec();
         self.started.push(saying);
         id
     }
@@ -92,6 +92,6 @@ impl Saying {
         row.is_some()
             && row == given
             && input.cached_len == self.slot
-            && input.block_table.starts_with(&self.block_table)
+            && input.block_tables[0].starts_with(&self.block_table)
     }
 }

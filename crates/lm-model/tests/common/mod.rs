@@ -208,13 +208,25 @@ pub fn load_with(dir: &Path, options: &LoadOptions) -> LoadedModel {
     ModelFolder::open(dir).unwrap().load(options, &mut |_| {}).unwrap()
 }
 
-/// One forward pass; the logits of each sequence's wanted rows.
+/// The inputs, made for a cache of one group, with a table for each group of `cache`; page `p` becomes one page in each.
+pub fn for_groups(cache: &KvPool, mut sequences: Vec<SequenceInput>) -> Vec<SequenceInput> {
+    let groups = cache.layout().groups().len() as u32;
+    for sequence in &mut sequences {
+        let table = &sequence.block_tables[0];
+        let of_group = |group| table.iter().map(|page| page * groups + group).collect();
+        sequence.block_tables = (0..groups).map(of_group).collect();
+    }
+    sequences
+}
+
+/// One forward pass over inputs made for a cache of one group; the logits of each sequence's wanted rows.
 pub fn forward(
     model: &dyn CausalLm,
     cache: &mut KvPool,
     sequences: Vec<SequenceInput>,
 ) -> Vec<Vec<Vec<f32>>> {
     let count = sequences.len();
+    let sequences = for_groups(cache, sequences);
     let logits = model.forward(&Batch { sequences }, cache).unwrap();
     assert_eq!(logits.num_sequences(), count);
     (0..count).map(|i| logits.sequence(i).rows().map(<[f32]>::to_vec).collect()).collect()

@@ -24,13 +24,11 @@ impl<'a> Cache<'a> {
         for (sequence, input, logits) in rows {
             let cached_len = self.lengths[sequence];
             self.lengths[sequence] += input.rows();
-            let pages = self.pages(sequence);
-            batch.sequences.push(match input {
-                Input::Ids(ids) => SequenceInput { logits, ..SequenceInput::ids(ids, cached_len, pages) },
-                Input::Embeddings(rows) => {
-                    SequenceInput { logits, ..SequenceInput::embeddings(rows, cached_len, pages) }
-                }
-            });
+            let new = match input {
+                Input::Ids(ids) => SequenceInput::ids(ids, cached_len, []),
+                Input::Embeddings(rows) => SequenceInput::embeddings(rows, cached_len, []),
+            };
+            batch.sequences.push(SequenceInput { logits, block_tables: self.tables(sequence), ..new });
         }
         let logits = self.model.forward(&batch, &mut self.pool)?;
         let of_sequence = |index| logits.sequence(index).rows().map(<[f32]>::to_vec).collect();
@@ -42,10 +40,11 @@ impl<'a> Cache<'a> {
         Ok(self.forward(vec![(0, input, logits)])?.remove(0))
     }
 
-    /// Pages of the sequences take turns, so that no sequence has two neighbours.
-    fn pages(&self, sequence: usize) -> Vec<PageId> {
-        let count = self.lengths[sequence].div_ceil(PAGE_LEN);
-        (0..count).map(|page| (page * self.sequences + sequence) as PageId).collect()
+    /// Pages of the sequences and groups take turns, so that no sequence has two neighbours.
+    fn tables(&self, sequence: usize) -> Vec<Vec<PageId>> {
+        let (count, groups) = (self.lengths[sequence].div_ceil(PAGE_LEN), self.pool.layout().groups().len());
+        let page = |page: usize, group| ((page * self.sequences + sequence) * groups + group) as PageId;
+        (0..groups).map(|group| (0..count).map(|index| page(index, group)).collect()).collect()
     }
 }
 

@@ -19,7 +19,8 @@ struct Bench {
 impl Bench {
     fn new(num_pages: usize) -> Self {
         let model = Arc::new(FakeLm::random(1, tokenizer().logits_width()));
-        let scheduler = Scheduler::new(model.clone(), num_pages, CHUNK).unwrap();
+        let settings = EngineSettings { prefill_chunk: CHUNK, ..EngineSettings::default() };
+        let scheduler = Scheduler::new(model.clone(), num_pages, &settings).unwrap();
         Self { scheduler, model, cancel: CancelHandle::new() }
     }
 

@@ -147,6 +147,30 @@ fn random_ragged_batches_of_every_ratio_and_window() {
 }
 
 #[test]
+fn pages_before_the_window_may_be_gone() {
+    let mut random = Random(19);
+    for (window, cached) in [(1, 64), (33, 290), (45, 600), (300, 700)] {
+        let case = Case::new(&mut random, spec(&mut Random(5), 2, Some(window)), &[(cached, 3)]);
+        let (layout, pages) = random.layout(&case.lengths);
+        let mut layer =
+            PagedLayer::new(KvDtype::F32, pages, case.spec.num_kv_heads, case.spec.head_dim).unwrap();
+        let all = SequenceLayout { rows: 0..cached + 3, cached_len: 0, ..layout.sequences[0].clone() };
+        layer.write(&RaggedLayout { sequences: vec![all] }, &case.keys[0], &case.values[0]);
+        let run = |layout: &RaggedLayout| {
+            let width = case.spec.num_heads * case.spec.head_dim;
+            let (q, mut y) = (&case.queries[0][cached * width..], vec![f32::NAN; 3 * width]);
+            attention_on(Isa::current(), &Pool::new(2), q, &layer, layout, &case.spec, None, &mut y);
+            bits(&y)
+        };
+        let mut freed = layout.clone();
+        let gone = layout.sequences[0].first_visible(Some(window)) / super::super::PAGE_LEN;
+        assert!(gone > 0, "nothing is gone");
+        freed.sequences[0].block_table[..gone].fill(super::super::NO_PAGE);
+        assert_eq!(run(&freed), run(&layout), "window {window} after {cached}");
+    }
+}
+
+#[test]
 fn bidirectional_rows_see_each_other() {
     let mut random = Random(12);
     for window in [None, Some(5)] {

@@ -1,6 +1,7 @@
 //! Keys and values of one layer, in pages that sequences share out among themselves.
 
 mod element;
+mod state;
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,12 +12,16 @@ use super::split::SharedMatrix;
 use crate::{Error, Result};
 
 pub(super) use element::Element;
+pub use state::StatePages;
 
 /// How many slots (tokens) a page holds.
 pub const PAGE_LEN: usize = 32;
 
 /// The number of a page in its pool.
 pub type PageId = u32;
+
+/// Stands in a block table where a page was given back: nothing that is still seen was in it.
+pub const NO_PAGE: PageId = PageId::MAX;
 
 /// The element type that keys and values are kept in.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]

@@ -5,13 +5,14 @@ use crate::{AttentionSpec, PagedLayer, Pool, RaggedLayout, host};
 
 pub(in crate::ops) fn attention<T: HostTensor>(
     q: T,
-    k: T,
-    v: T,
+    new: Option<(T, T)>,
     pages: &mut PagedLayer,
     layout: &RaggedLayout,
     spec: &AttentionSpec,
 ) -> T {
-    pages.write(layout, &k.values(), &v.values());
+    if let Some((k, v)) = new {
+        pages.write(layout, &k.values(), &v.values());
+    }
     let mut out = vec![0.0; q.shape().num_elements()];
     host::attention(Pool::global(), &q.values(), pages, layout, spec, None, &mut out);
     T::from_values(out, q.shape())

@@ -26,6 +26,15 @@ pub struct Attended<B: Backend> {
     pub cache: KvLayer<B>,
 }
 
+/// Keys and values that an attention operation writes before it attends.
+#[derive(ExtensionType)]
+pub enum NewKv<B: Backend> {
+    /// `[rows, num_kv_heads, head_dim]` each.
+    Rows { k: FloatTensor<B>, v: FloatTensor<B> },
+    /// None: another layer has written to the cache that this one shares.
+    Shared,
+}
+
 /// Writes the keys and values of the new rows to their slots in `layer` of the pool, then lets each row attend to
 /// the slots of its own sequence: to those at or before it and inside the window, and to its bidirectional range.
 ///
@@ -46,37 +55,70 @@ pub fn attention(
     spec: &AttentionSpec,
 ) -> Tensor<3> {
     let [rows, ..] = q.dims();
-    assert_eq!(q.dims(), [rows, spec.num_heads, spec.head_dim], "attention: q against spec");
     assert_eq!(k.dims(), [rows, spec.num_kv_heads, spec.head_dim], "attention: k against spec");
     assert_eq!(v.dims(), k.dims(), "attention: v against k");
+    assert_eq!(pool.layout().kv(layer).shares, None, "attention: layer {layer} has no pages to write to");
+    let (k, v) = (k.into_dispatch(), v.into_dispatch());
+    attend_over(q, NewKv::Rows { k, v }, pool, layer, layout, spec)
+}
+
+/// [`attention`] of a layer that shares the cache of an earlier one, which has written the rows' keys and values in the same
+/// forward pass.
+///
+/// # Shapes
+/// - `q`: `[rows, num_heads, head_dim]`; returns the same shape
+///
+/// # Panics
+/// As [`attention`].
+pub fn attention_shared(
+    q: Tensor<3>,
+    pool: &mut KvPool,
+    layer: usize,
+    layout: &Arc<RaggedLayout>,
+    spec: &AttentionSpec,
+) -> Tensor<3> {
+    attend_over(q, NewKv::Shared, pool, layer, layout, spec)
+}
+
+fn attend_over(
+    q: Tensor<3>,
+    new: NewKv<Dispatch>,
+    pool: &mut KvPool,
+    layer: usize,
+    layout: &Arc<RaggedLayout>,
+    spec: &AttentionSpec,
+) -> Tensor<3> {
+    let [rows, ..] = q.dims();
+    assert_eq!(q.dims(), [rows, spec.num_heads, spec.head_dim], "attention: q against spec");
     assert_eq!(spec.num_heads % spec.num_kv_heads, 0, "attention: num_kv_heads must divide num_heads");
     assert_ne!(spec.window, Some(0), "attention: a window holds at least the query itself");
-    let geometry = pool.geometry()[layer];
+    let geometry = *pool.layout().kv(layer);
     assert_eq!(
         [geometry.num_kv_heads, geometry.head_dim],
         [spec.num_kv_heads, spec.head_dim],
         "attention: pool against spec"
     );
-    check_layout(layout, rows, pool.num_pages());
+    check_layout(layout, rows, pool.num_pages_of(layer), spec.window);
 
     let cache = pool.take(layer);
-    let (q, k, v) = (q.into_dispatch(), k.into_dispatch(), v.into_dispatch());
-    let attended = Dispatch::attention(q, k, v, cache, layout.clone(), *spec);
+    let attended = Dispatch::attention(q.into_dispatch(), new, cache, layout.clone(), *spec);
     pool.put_back(layer, attended.cache);
     Tensor::from_dispatch(attended.out)
 }
 
 pub(super) fn portable<B: Bridge>(
     q: Tensor<3>,
-    k: Tensor<3>,
-    v: Tensor<3>,
+    new: NewKv<B>,
     cache: KvLayer<B>,
     layout: &RaggedLayout,
     spec: &AttentionSpec,
 ) -> (Tensor<3>, KvLayer<B>) {
-    let cache = cache.write(k, v, layout);
+    let cache = match new {
+        NewKv::Rows { k, v } => cache.write(B::lift(k), B::lift(v), layout),
+        NewKv::Shared => cache,
+    };
     let attend = |sequence: &SequenceLayout| {
-        let (keys, values) = cache.read(sequence, &q.device());
+        let (keys, values) = cache.read(sequence, spec.window, &q.device());
         attend(rows_of(&q, &sequence.rows), keys, values, mask(sequence, spec.window, &q), spec)
     };
     let outputs: Vec<_> = layout.sequences.iter().filter(|s| !s.rows.is_empty()).map(attend).collect();
@@ -104,14 +146,15 @@ fn attend(
     out.reshape([rows, heads, dim])
 }
 
-/// 0 where a row sees a slot and a large negative number elsewhere; finite, because WGSL may assume that no
+/// 0 where a row sees a slot, of those from the first visible one on, and a large negative number elsewhere; finite, because WGSL may assume that no
 /// infinities occur.
 fn mask(sequence: &SequenceLayout, window: Option<usize>, like: &Tensor<3>) -> Tensor<2> {
-    let (rows, slots) = (sequence.rows.len(), total_len(sequence));
+    let (rows, first) = (sequence.rows.len(), sequence.first_visible(window));
+    let slots = total_len(sequence) - first;
     let mut bias = vec![-1e30; rows * slots];
     for row in 0..rows {
         for slot in sequence.visible(row, window) {
-            bias[row * slots + slot] = 0.0;
+            bias[row * slots + slot - first] = 0.0;
         }
     }
     from_host(bias, [rows, slots], &like.device())
@@ -137,23 +180,28 @@ impl<B: Bridge> KvLayer<B> {
         }
     }
 
-    /// Keys and values of all slots of a sequence: `[slots, num_kv_heads, head_dim]` each, f32.
-    fn read(&self, sequence: &SequenceLayout, device: &Device) -> (Tensor<3>, Tensor<3>) {
+    /// Keys and values of a sequence's slots from the first visible one on: `[slots, num_kv_heads, head_dim]` each, f32.
+    fn read(
+        &self,
+        sequence: &SequenceLayout,
+        window: Option<usize>,
+        device: &Device,
+    ) -> (Tensor<3>, Tensor<3>) {
+        let slots = sequence.first_visible(window)..total_len(sequence);
         match self {
             KvLayer::Host(pages) => {
                 let read = |vector: fn(&PagedLayer, PageId, usize, usize) -> Vec<f32>| {
-                    let slots = (0..total_len(sequence)).map(|slot| sequence.place(slot));
-                    let vectors = slots.flat_map(|(page, offset)| {
+                    let shape = [slots.len(), pages.num_kv_heads(), pages.head_dim()];
+                    let places = slots.clone().map(|slot| sequence.place(slot));
+                    let vectors = places.flat_map(|(page, offset)| {
                         (0..pages.num_kv_heads()).flat_map(move |head| vector(pages, page, head, offset))
                     });
-                    let shape = [total_len(sequence), pages.num_kv_heads(), pages.head_dim()];
                     from_host(vectors.collect(), shape, device)
                 };
                 (read(PagedLayer::key), read(PagedLayer::value))
             }
             KvLayer::Device { keys, values } => {
-                let slots = (0..total_len(sequence)).map(|slot| flat_slot(sequence, slot) as i32);
-                let slots: Vec<i32> = slots.collect();
+                let slots: Vec<i32> = slots.map(|slot| flat_slot(sequence, slot) as i32).collect();
                 let slots = Tensor::<1, Int>::from_data(slots.as_slice(), device);
                 let gather = |cache: &FloatTensor<B>| {
                     B::lift::<3>(cache.clone()).select(0, slots.clone()).cast(DType::F32)
@@ -192,7 +240,7 @@ fn write_slots(mut cache: Tensor<3>, rows: &Tensor<3>, layout: &RaggedLayout) ->
 }
 
 /// Asserts the contract between a layout, the rows of the batch and the pool.
-fn check_layout(layout: &RaggedLayout, rows: usize, num_pages: usize) {
+fn check_layout(layout: &RaggedLayout, rows: usize, num_pages: usize, window: Option<usize>) {
     let mut next = 0;
     for (index, sequence) in layout.sequences.iter().enumerate() {
         let SequenceLayout { rows, block_table, bidirectional, .. } = sequence;
@@ -201,7 +249,7 @@ fn check_layout(layout: &RaggedLayout, rows: usize, num_pages: usize) {
         next = rows.end;
         let (pages, slots) = (block_table.len(), total_len(sequence));
         assert!(pages * PAGE_LEN >= slots, "sequence {index}: {pages} pages cannot hold {slots} slots");
-        for &page in block_table {
+        for &page in &block_table[sequence.first_visible(window) / PAGE_LEN..] {
             assert!((page as usize) < num_pages, "sequence {index}: page {page} of {num_pages}");
         }
         for span in bidirectional {

@@ -1,0 +1,336 @@
+//! What each layer keeps of the tokens before it, and how that is cut into pages.
+
+use crate::PAGE_LEN;
+
+/// Keys and values that an attention layer keeps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KvGeometry {
+    /// Key and value heads of the layer.
+    pub num_kv_heads: usize,
+    /// Elements of a head.
+    pub head_dim: usize,
+    /// Slots that a query sees, itself included; `None` is all.
+    pub window: Option<usize>,
+    /// An earlier layer of the same shape and window whose keys and values this one reads; it has none of its own.
+    pub shares: Option<usize>,
+}
+
+/// What one layer keeps of the tokens before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LayerCache {
+    /// Keys and values of every token that a later one may see.
+    Kv(KvGeometry),
+    /// A state of fixed size that each token changes: of a convolution, of a recurrence.
+    State {
+        /// Its `f32` elements.
+        len: usize,
+    },
+}
+
+impl From<KvGeometry> for LayerCache {
+    fn from(geometry: KvGeometry) -> Self {
+        Self::Kv(geometry)
+    }
+}
+
+/// What a group of layers needs of a sequence's pages, which are counted from its first token.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Keeps {
+    /// All of them.
+    All,
+    /// Those with a slot that the next token sees: of this many slots, itself included.
+    Window(usize),
+    /// The one that holds the state after the last token. Earlier ones are snapshots: the state after a page's last token.
+    State,
+}
+
+impl Keeps {
+    /// The first page that a sequence of `len` tokens needs to go on; it needs all from there to the last token's.
+    pub fn first_page(self, len: usize) -> usize {
+        match self {
+            Self::All => 0,
+            Self::Window(slots) => (len + 1).saturating_sub(slots) / PAGE_LEN,
+            Self::State => len.saturating_sub(1) / PAGE_LEN,
+        }
+    }
+
+    /// The pages that a forward pass of `rows` rows after `len` tokens writes to, in order.
+    ///
+    /// A state is stored after the last row, and after the last full page before it if that ends within the rows.
+    pub fn written(self, len: usize, rows: usize) -> impl Iterator<Item = usize> + Clone {
+        let end = (len + rows).div_ceil(PAGE_LEN);
+        let first = match self {
+            Self::All | Self::Window(_) => len / PAGE_LEN,
+            Self::State => end.saturating_sub(if (end.saturating_sub(1)) * PAGE_LEN > len { 2 } else { 1 }),
+        };
+        first..if rows == 0 { first } else { end }
+    }
+}
+
+/// Layers that keep and lose the same pages of a sequence and so share its block table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CacheGroup {
+    /// What they need.
+    pub keeps: Keeps,
+    /// Where their pages come from: an index below [`CacheLayout::num_spaces`].
+    pub space: usize,
+}
+
+/// The layers' caches, sorted into groups with a block table each, whose pages come from spaces with page numbers of their own.
+///
+/// Layers whose pages have the same size share a space, whatever their window, so that what a window no longer needs serves
+/// the layers that see everything. For that, groups of a space are made equally large: of 22 layers with a window and 4 without
+/// come one group of 4 and six of at most 4, and a page is a page of 4 layers.
+///
+/// ```
+/// use lm_kernels::{CacheLayout, Keeps, KvGeometry};
+///
+/// let full = KvGeometry { num_kv_heads: 2, head_dim: 64, window: None, shares: None };
+/// let near = KvGeometry { window: Some(512), ..full };
+/// let layout = CacheLayout::new([near, near, full, near]);
+/// let keeps: Vec<Keeps> = layout.groups().iter().map(|group| group.keeps).collect();
+/// assert_eq!(keeps, [Keeps::Window(512), Keeps::Window(512), Keeps::Window(512), Keeps::All]);
+/// assert_eq!(layout.num_spaces(), 1);
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CacheLayout {
+    layers: Vec<LayerCache>,
+    places: Vec<Place>,
+    groups: Vec<CacheGroup>,
+    /// By space, what is stored for each page: the layers that have this place in their groups.
+    stores: Vec<Vec<LayerCache>>,
+}
+
+/// Where a layer's pages are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Place {
+    pub group: usize,
+    pub space: usize,
+    /// Index among the stores of the space.
+    pub store: usize,
+}
+
+/// Layers of one space that need the same.
+struct Class {
+    space: usize,
+    keeps: Keeps,
+    layers: Vec<usize>,
+}
+
+impl CacheLayout {
+    /// The groups and spaces of a model's layers.
+    ///
+    /// # Panics
+    /// When a layer shares with one that does not come before it, shares itself or differs from it; for a window of 0.
+    pub fn new<L: Into<LayerCache>>(layers: impl IntoIterator<Item = L>) -> Self {
+        let layers: Vec<LayerCache> = layers.into_iter().map(Into::into).collect();
+        let places = vec![Place::default(); layers.len()];
+        let mut layout = Self { layers, places, ..Self::default() };
+        let (spaces, classes) = layout.classes();
+        layout.stores = vec![Vec::new(); spaces];
+        for class in &classes {
+            let sizes =
+                classes.iter().filter(|other| other.space == class.space).map(|other| other.layers.len());
+            let size = sizes.min().expect("the class itself is one");
+            class.layers.chunks(size).for_each(|layers| layout.add_group(class, layers));
+        }
+        for layer in 0..layout.layers.len() {
+            layout.places[layer] = layout.places[layout.owner(layer)];
+        }
+        layout
+    }
+
+    /// The number of spaces, and the layers with pages of their own by space and need.
+    fn classes(&self) -> (usize, Vec<Class>) {
+        let (mut shapes, mut classes): (Vec<_>, Vec<Class>) = (Vec::new(), Vec::new());
+        for layer in (0..self.layers.len()).filter(|&layer| self.owner(layer) == layer) {
+            let (shape, keeps) = shape_and_keeps(&self.layers[layer]);
+            let space = position_or_push(&mut shapes, |other| *other == shape, || shape);
+            let like_it = |class: &Class| (class.space, class.keeps) == (space, keeps);
+            let class =
+                position_or_push(&mut classes, like_it, || Class { space, keeps, layers: Vec::new() });
+            classes[class].layers.push(layer);
+        }
+        (shapes.len(), classes)
+    }
+
+    fn add_group(&mut self, &Class { space, keeps, .. }: &Class, layers: &[usize]) {
+        let group = self.groups.len();
+        self.groups.push(CacheGroup { keeps, space });
+        for (store, &layer) in layers.iter().enumerate() {
+            self.places[layer] = Place { group, space, store };
+            if store == self.stores[space].len() {
+                self.stores[space].push(self.layers[layer]);
+            }
+        }
+    }
+
+    /// A layout of one group that keeps everything and stores nothing, for models that keep nothing.
+    pub fn empty() -> Self {
+        let groups = vec![CacheGroup { keeps: Keeps::All, space: 0 }];
+        Self { groups, stores: vec![Vec::new()], ..Self::default() }
+    }
+
+    /// What each layer keeps, as given.
+    pub fn layers(&self) -> &[LayerCache] {
+        &self.layers
+    }
+
+    /// The groups; a sequence has one block table for each of them.
+    pub fn groups(&self) -> &[CacheGroup] {
+        &self.groups
+    }
+
+    /// The group of a layer, which is that of the layer it shares with.
+    ///
+    /// # Panics
+    /// When there is no such layer.
+    pub fn group_of(&self, layer: usize) -> usize {
+        self.places[layer].group
+    }
+
+    /// Number of spaces.
+    pub fn num_spaces(&self) -> usize {
+        self.stores.len()
+    }
+
+    /// The geometry of an attention layer.
+    ///
+    /// # Panics
+    /// When there is no such layer, or it keeps a state.
+    pub fn kv(&self, layer: usize) -> &KvGeometry {
+        match &self.layers[layer] {
+            LayerCache::Kv(geometry) => geometry,
+            LayerCache::State { .. } => panic!("layer {layer} keeps a state, not keys and values"),
+        }
+    }
+
+    /// Where a layer's pages are.
+    pub(crate) fn place(&self, layer: usize) -> Place {
+        self.places[layer]
+    }
+
+    /// What is stored for each page of a space.
+    pub(crate) fn stores(&self, space: usize) -> &[LayerCache] {
+        &self.stores[space]
+    }
+
+    /// Pages of a space that let its groups hold `num_pages` pages of tokens each.
+    ///
+    /// States are larger than the keys and values of a page, and few of them are wanted: those of the sequences under way and a
+    /// snapshot now and then.
+    pub fn pages_of(&self, space: usize, num_pages: usize) -> usize {
+        let pages = |group: &CacheGroup| match group.keeps {
+            Keeps::All | Keeps::Window(_) => num_pages,
+            Keeps::State => num_pages.div_ceil(PAGES_PER_STATE) + LEAST_STATES,
+        };
+        self.groups.iter().filter(|group| group.space == space).map(pages).sum()
+    }
+
+    /// The layer in whose pages a layer's keys and values are.
+    fn owner(&self, layer: usize) -> usize {
+        let LayerCache::Kv(KvGeometry { shares: Some(owner), window, num_kv_heads, head_dim }) =
+            self.layers[layer]
+        else {
+            return layer;
+        };
+        let shared = LayerCache::Kv(KvGeometry { num_kv_heads, head_dim, window, shares: None });
+        assert!(
+            owner < layer && self.layers[owner] == shared,
+            "layer {layer} cannot share with {owner}: it is not an earlier one like it"
+        );
+        owner
+    }
+}
+
+/// Pages of tokens to a state, in the size of a pool.
+const PAGES_PER_STATE: usize = 16;
+
+/// States of the smallest pool.
+const LEAST_STATES: usize = 8;
+
+/// The heads and their length, none for states; and what is needed of the pages.
+fn shape_and_keeps(layer: &LayerCache) -> (Option<(usize, usize)>, Keeps) {
+    match *layer {
+        LayerCache::Kv(KvGeometry { num_kv_heads, head_dim, window, .. }) => {
+            assert_ne!(window, Some(0), "a window holds at least the query itself");
+            (Some((num_kv_heads, head_dim)), window.map_or(Keeps::All, Keeps::Window))
+        }
+        LayerCache::State { .. } => (None, Keeps::State),
+    }
+}
+
+fn position_or_push<T>(list: &mut Vec<T>, is_it: impl FnMut(&T) -> bool, make: impl FnOnce() -> T) -> usize {
+    list.iter().position(is_it).unwrap_or_else(|| {
+        list.push(make());
+        list.len() - 1
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FULL: KvGeometry = KvGeometry { num_kv_heads: 2, head_dim: 8, window: None, shares: None };
+    const NEAR: KvGeometry = KvGeometry { window: Some(40), ..FULL };
+
+    #[test]
+    fn groups_of_a_space_are_equally_large_and_share_their_pages() {
+        let layers = (0..26).map(|layer| if layer % 6 == 5 { FULL } else { NEAR });
+        let layout = CacheLayout::new(layers);
+        assert_eq!((layout.groups().len(), layout.num_spaces(), layout.stores(0).len()), (7, 1, 4));
+        let places: std::collections::HashSet<_> =
+            (0..26).map(|layer| (layout.place(layer).group, layout.place(layer).store)).collect();
+        assert_eq!(places.len(), 26, "no two layers have one place");
+        for layer in 0..26 {
+            let keeps = layout.groups()[layout.group_of(layer)].keeps;
+            assert_eq!(keeps, if layer % 6 == 5 { Keeps::All } else { Keeps::Window(40) });
+        }
+        assert_eq!(layout.pages_of(0, 10), 70);
+    }
+
+    #[test]
+    fn layers_of_another_shape_and_states_have_spaces_of_their_own() {
+        let wide = KvGeometry { head_dim: 16, ..FULL };
+        let state = |len| LayerCache::State { len };
+        let layout = CacheLayout::new([FULL.into(), state(7), wide.into(), state(9), LayerCache::Kv(FULL)]);
+        assert_eq!((layout.groups().len(), layout.num_spaces()), (3, 3));
+        assert_eq!(layout.stores(1), [state(7), state(9)]);
+        assert_eq!(layout.group_of(1), layout.group_of(3));
+        assert_eq!(layout.pages_of(1, 32), 10);
+    }
+
+    #[test]
+    fn a_layer_that_shares_has_the_place_of_the_other() {
+        let layout = CacheLayout::new([FULL, NEAR, KvGeometry { shares: Some(1), ..NEAR }]);
+        assert_eq!(layout.place(2), layout.place(1));
+        assert_eq!(layout.groups().len(), 2);
+    }
+
+    #[test]
+    #[should_panic(expected = "layer 1 cannot share with 0")]
+    fn a_layer_shares_with_one_like_it() {
+        CacheLayout::new([FULL, KvGeometry { shares: Some(0), ..NEAR }]);
+    }
+
+    #[test]
+    fn what_is_needed_and_written() {
+        let window = Keeps::Window(40);
+        assert_eq!([0, 39, 70, 71, 72, 103].map(|len| window.first_page(len)), [0, 0, 0, 1, 1, 2]);
+        assert_eq!([0, 1, 32, 33, 64].map(|len| Keeps::State.first_page(len)), [0, 0, 0, 1, 1]);
+        let written = |keeps: Keeps, len, rows| keeps.written(len, rows).collect::<Vec<_>>();
+        assert_eq!(written(Keeps::All, 20, 100), [0, 1, 2, 3]);
+        for (len, rows, pages) in [
+            (0, 0, vec![]),
+            (0, 1, vec![0]),
+            (0, 32, vec![0]),
+            (0, 33, vec![0, 1]),
+            (20, 100, vec![2, 3]),
+            (20, 108, vec![2, 3]),
+            (32, 1, vec![1]),
+            (33, 31, vec![1]),
+        ] {
+            assert_eq!(written(Keeps::State, len, rows), pages, "{rows} rows after {len}");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The pages of one session.
+
+use lm_model::{Keeps, NO_PAGE, PAGE_LEN, PageId, TokenId};
+
+use crate::pages::PageStore;
+use crate::prefix_tree::NodeId;
+
+/// The block tables of one session, one for each group of the cache, and how many tokens they hold.
+///
+/// A table must be given back with [`PageTable::close`]; dropping it keeps the pages taken.
+#[derive(Debug)]
+pub(crate) struct PageTable {
+    /// By group; [`NO_PAGE`] where a page is not needed.
+    pages: Vec<Vec<PageId>>,
+    len: usize,
+    root: NodeId,
+    /// The prefix of the full pages.
+    tip: NodeId,
+}
+
+/// What a table may go on from: its own first tokens, and prefixes that the store knows.
+struct Sources<'a> {
+    /// Tokens of the table itself that count.
+    own: usize,
+    /// The prefixes of one, two, ... pages.
+    path: &'a [NodeId],
+}
+
+impl PageTable {
+    /// An empty table whose prefixes start at `root`.
+    pub fn new(root: NodeId, store: &mut PageStore) -> Self {
+        store.tree.hold(root);
+        store.tree.hold(root);
+        Self { pages: vec![Vec::new(); store.groups().len()], len: 0, root, tip: root }
+    }
+
+    /// Tokens in the cache.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Pages from the first token to the last one that there is room for.
+    pub fn num_pages(&self) -> usize {
+        self.pages.iter().map(Vec::len).max().unwrap_or(0)
+    }
+
+    /// The block tables for the tokens held and `rows` more, which have been reserved.
+    pub fn block_tables(&self, rows: usize) -> Vec<Vec<PageId>> {
+        let end = (self.len + rows).div_ceil(PAGE_LEN);
+        self.pages.iter().map(|pages| pages[..end].to_vec()).collect()
+    }
+
+    /// Pages of each space that [`PageTable::reserve`] will take for `rows` more rows.
+    pub fn missing(&self, rows: usize, store: &PageStore) -> Vec<usize> {
+        let mut missing = vec![0; store.num_spaces()];
+        for (group, kind) in store.groups().iter().enumerate() {
+            let takes = |&index: &usize| {
+                let page = self.page(group, index);
+                page == NO_PAGE || store.is_shared(group, page)
+            };
+            missing[kind.space] += kind.keeps.written(self.len, rows).filter(takes).count();
+        }
+        missing
+    }
+
+    /// Makes the pages that the next `rows` rows write to this table's own: new ones, and copies of shared ones.
+    ///
+    /// # Panics
+    /// When pages are [`PageTable::missing`] that are not free.
+    pub fn reserve(&mut self, rows: usize, store: &mut PageStore) {
+        for group in 0..self.pages.len() {
+            for index in store.groups()[group].keeps.written(self.len, rows) {
+                let page = match self.page(group, index) {
+                    NO_PAGE => store.allocate(group),
+                    page => store.writable(group, page),
+                };
+                if index >= self.pages[group].len() {
+                    self.pages[group].resize(index + 1, NO_PAGE);
+                }
+                self.pages[group][index] = page;
+            }
+        }
+    }
+
+    /// Counts `rows` reserved rows as held, lets full pages be found by `ids` — all tokens of the session up to them — and gives
+    /// back what no later token needs.
+    pub fn advance(&mut self, ids: &[TokenId], rows: usize, store: &mut PageStore) {
+        let before = self.len;
+        self.len += rows;
+        let (full, _) = ids[..self.len].as_chunks::<PAGE_LEN>();
+        for (index, ids) in full.iter().enumerate().skip(before / PAGE_LEN) {
+            let node = store.tree.child(self.tip, ids);
+            self.move_tip(node, store);
+            for group in 0..self.pages.len() {
+                let mut written = store.groups()[group].keeps.written(before, rows);
+                if written.any(|written| written == index) {
+                    store.name(group, self.pages[group][index], node);
+                }
+            }
+        }
+        for (group, pages) in self.pages.iter_mut().enumerate() {
+            let keeps = store.groups()[group].keeps;
+            let unneeded = keeps.first_page(before)..keeps.first_page(self.len).min(pages.len());
+            for page in &mut pages[unneeded] {
+                if *page != NO_PAGE {
+                    store.release(group, std::mem::replace(page, NO_PAGE));
+                }
+            }
+        }
+    }
+
+    /// Goes to the last position from which the first tokens of `ids` can be gone on with, and at most to their end.
+    ///
+    /// `matching` of them are this table's own first tokens. What the store knows of the others is taken.
+    pub fn resume(&mut self, ids: &[TokenId], matching: usize, store: &mut PageStore) {
+        let path = store.tree.walk(self.root, ids);
+        self.go_to(ids.len(), &Sources { own: matching.min(self.len), path: &path }, store);
+    }
+
+    /// Goes back to the last position up to `len` from which can be gone on.
+    pub fn rewind(&mut self, len: usize, store: &mut PageStore) {
+        let path = store.tree.path(self.tip);
+        self.go_to(len, &Sources { own: self.len, path: &path }, store);
+    }
+
+    /// Another table over the same pages; no copy.
+    pub fn fork(&self, store: &mut PageStore) -> Self {
+        store.tree.hold(self.root);
+        store.tree.hold(self.tip);
+        let pages = self.block_tables(0);
+        hold_all(&pages, store);
+        Self { pages, ..*self }
+    }
+
+    /// Gives everything back.
+    pub fn close(mut self, store: &mut PageStore) {
+        let pages = std::mem::take(&mut self.pages);
+        release_all(&pages, store);
+        store.tree.release(self.tip);
+        store.tree.release(self.root);
+    }
+
+    fn go_to(&mut self, limit: usize, sources: &Sources<'_>, store: &mut PageStore) {
+        let own = sources.own.min(limit);
+        let known = sources.path.len().max(own / PAGE_LEN).min(limit / PAGE_LEN);
+        let mut positions: Vec<usize> = (0..=known).map(|pages| pages * PAGE_LEN).collect();
+        positions.push(own);
+        positions.sort_unstable();
+        let can_go_on = |&len: &usize| self.tables_at(len, sources, store).map(|tables| (len, tables));
+        let found = positions.iter().rev().find_map(can_go_on);
+        let (len, pages) = found.expect("nothing is needed at the beginning");
+        // Held before others are released, so that none of them is lost in between.
+        hold_all(&pages, store);
+        release_all(&std::mem::replace(&mut self.pages, pages), store);
+        self.len = len;
+        let tip = (len / PAGE_LEN).checked_sub(1).map_or(self.root, |last| sources.path[last]);
+        self.move_tip(tip, store);
+    }
+
+    /// The block tables with which can be gone on after `len` tokens, if all pages that this needs are there.
+    fn tables_at(&self, len: usize, sources: &Sources<'_>, store: &PageStore) -> Option<Vec<Vec<PageId>>> {
+        let table = |group: usize| {
+            let needed = store.groups()[group].keeps.first_page(len)..len.div_ceil(PAGE_LEN);
+            let mut table = vec![NO_PAGE; needed.start.min(needed.end)];
+            for index in needed {
+                table.push(self.page_at(group, index, len, sources, store)?);
+            }
+            Some(table)
+        };
+        (0..self.pages.len()).map(table).collect()
+    }
+
+    /// The page that a table of `len` tokens needs in one place: of this table's own or one that the store knows.
+    fn page_at(
+        &self,
+        group: usize,
+        index: usize,
+        len: usize,
+        sources: &Sources<'_>,
+        store: &PageStore,
+    ) -> Option<PageId> {
+        let end = (index + 1) * PAGE_LEN;
+        let own = match store.groups()[group].keeps {
+            // It is the state after the table's last token and after no other.
+            Keeps::State => len == self.len && len <= sources.own,
+            Keeps::All | Keeps::Window(_) => end.min(len) <= sources.own,
+        };
+        let own = if own { self.page(group, index) } else { NO_PAGE };
+        let known = || match sources.path.get(index) {
+            Some(&node) if end <= len => store.tree.page(node, group),
+            _ => NO_PAGE,
+        };
+        Some(if own == NO_PAGE { known() } else { own }).filter(|&page| page != NO_PAGE)
+    }
+
+    fn page(&self, group: usize, index: usize) -> PageId {
+        self.pages[group].get(index).copied().unwrap_or(NO_PAGE)
+    }
+
+    fn move_tip(&mut self, tip: NodeId, store: &mut PageStore) {
+        store.tree.hold(tip);
+        store.tree.release(std::mem::replace(&mut self.tip, tip));
+    }
+}
+
+fn hold_all(tables: &[Vec<PageId>], store: &mut PageStore) {
+    for (group, table) in tables.iter().enumerate() {
+        table.iter().filter(|&&page| page != NO_PAGE).for_each(|&page| store.hold(group, page));
+    }
+}
+
+/// Releases the last pages first: a prefix is of use without its continuation, not the other way round.
+fn release_all(tables: &[Vec<PageId>], store: &mut PageStore) {
+    for (group, table) in tables.iter().enumerate() {
+        table.iter().rev().filter(|&&page| page != NO_PAGE).for_each(|&page| store.release(group, page));
+    }
+}
+
+#[cfg(test)]
+mod tests;

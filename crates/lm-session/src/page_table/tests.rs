@@ -1,0 +1,209 @@
+use lm_model::testing::FakeLm;
+use lm_model::{CausalLm, KvGeometry, LayerCache};
+use proptest::prelude::*;
+
+use super::*;
+
+const FULL: KvGeometry =
+    KvGeometry { num_kv_heads: 1, head_dim: FakeLm::HEAD_DIM, window: None, shares: None };
+const NEAR: KvGeometry = KvGeometry { window: Some(40), ..FULL };
+const STATE: LayerCache = LayerCache::State { len: 3 };
+
+fn store<L: Into<LayerCache>>(layers: impl IntoIterator<Item = L>, num_pages: usize) -> PageStore {
+    PageStore::new(FakeLm::random(1, 4).with_layers(layers).new_cache(num_pages).unwrap())
+}
+
+/// Tokens that differ with `seed` from their second page on.
+fn ids(seed: u32, len: usize) -> Vec<TokenId> {
+    (0..len as u32).map(|i| if i < 40 { i } else { i + 1000 * seed }).collect()
+}
+
+fn free(store: &PageStore) -> usize {
+    (0..store.num_spaces()).map(|space| store.free(space)).sum()
+}
+
+fn grow(table: &mut PageTable, ids: &[TokenId], store: &mut PageStore) {
+    let rows = ids.len() - table.len();
+    table.reserve(rows, store);
+    table.advance(ids, rows, store);
+}
+
+#[test]
+fn a_fork_copies_the_page_it_writes_to_and_no_other() {
+    let mut store = store([FULL], 8);
+    let root = store.tree.new_root();
+    let mut table = PageTable::new(root, &mut store);
+    grow(&mut table, &ids(0, 37), &mut store);
+    let mut fork = table.fork(&mut store);
+    assert_eq!(store.free(0), 6);
+    assert_eq!(fork.missing(1, &store), [1]);
+    fork.reserve(1, &mut store);
+    assert_eq!(store.free(0), 5);
+    let [pages, forked] = [&table, &fork].map(|table| table.block_tables(0).remove(0));
+    assert_eq!(pages[0], forked[0]);
+    assert_ne!(pages[1], forked[1]);
+    // The last holder writes in place.
+    assert_eq!(table.missing(1, &store), [0]);
+}
+
+#[test]
+fn full_pages_are_found_by_their_tokens_until_others_need_the_room() {
+    let mut store = store([FULL], 4);
+    let root = store.tree.new_root();
+    let mut first = PageTable::new(root, &mut store);
+    grow(&mut first, &ids(1, 70), &mut store);
+    let pages = first.block_tables(0).remove(0);
+    first.close(&mut store);
+    assert_eq!((store.free(0), store.findable()), (4, 2));
+    let mut second = PageTable::new(root, &mut store);
+    second.resume(&ids(2, 70), 0, &mut store);
+    assert_eq!((second.len(), second.block_tables(0).remove(0)), (32, vec![pages[0]]));
+    // Three more pages: the blank ones first, then the page that is not found by these tokens.
+    grow(&mut second, &ids(2, 128), &mut store);
+    assert_eq!((store.free(0), store.findable()), (0, 0));
+    second.close(&mut store);
+    let mut third = PageTable::new(root, &mut store);
+    third.resume(&ids(1, 70), 0, &mut store);
+    assert_eq!(third.len(), 32, "its second page is gone");
+}
+
+#[test]
+fn a_page_that_is_written_again_is_no_longer_found() {
+    let mut store = store([FULL], 1);
+    let root = store.tree.new_root();
+    let mut table = PageTable::new(root, &mut store);
+    grow(&mut table, &ids(0, 32), &mut store);
+    table.rewind(20, &mut store);
+    assert_eq!((table.len(), table.missing(1, &store)), (20, vec![0]));
+    grow(&mut table, &[&ids(0, 20)[..], &[999]].concat(), &mut store);
+    let mut other = PageTable::new(root, &mut store);
+    other.resume(&ids(0, 32), 0, &mut store);
+    assert_eq!(other.len(), 0);
+}
+
+#[test]
+fn a_window_needs_few_pages_and_finds_old_ones_again() {
+    let mut store = store([FULL, NEAR], 16);
+    let root = store.tree.new_root();
+    let mut table = PageTable::new(root, &mut store);
+    for len in 1..=320 {
+        grow(&mut table, &ids(0, len), &mut store);
+        let held = table.block_tables(0)[1].iter().filter(|&&page| page != NO_PAGE).count();
+        assert!(held <= 3, "{held} pages for 40 slots after {len} tokens");
+    }
+    // The pages of both are in one space of 32: 10 are held for all tokens, 2 for the window.
+    assert_eq!(store.free(0), 20);
+    table.rewind(100, &mut store);
+    assert_eq!(table.len(), 96, "slots from 57 on are found again; the part of a page is not");
+    let window = table.block_tables(0).remove(1);
+    assert!(window[0] == NO_PAGE && window[1] != NO_PAGE && window[2] != NO_PAGE, "{window:?}");
+}
+
+#[test]
+fn a_state_goes_back_to_its_snapshots() {
+    let mut store = store([FULL.into(), STATE], 16);
+    let root = store.tree.new_root();
+    let mut table = PageTable::new(root, &mut store);
+    for len in [100, 110, 140] {
+        grow(&mut table, &ids(0, len), &mut store);
+    }
+    // Snapshots after 96 and 128 tokens: the last borders within the rows.
+    for (len, reached) in [(140, 140), (139, 128), (127, 96), (95, 0)] {
+        let mut fork = table.fork(&mut store);
+        fork.rewind(len, &mut store);
+        assert_eq!(fork.len(), reached, "back to {len}");
+        fork.close(&mut store);
+    }
+    let mut other = PageTable::new(root, &mut store);
+    other.resume(&ids(0, 130), 0, &mut store);
+    assert_eq!(other.len(), 128);
+}
+
+#[test]
+fn prefixes_of_another_root_are_not_found() {
+    let mut store = store([FULL], 8);
+    let roots = [store.tree.new_root(), store.tree.new_root()];
+    let [mut one, mut two] = roots.map(|root| PageTable::new(root, &mut store));
+    grow(&mut one, &ids(0, 64), &mut store);
+    two.resume(&ids(0, 64), 0, &mut store);
+    assert_eq!(two.len(), 0);
+}
+
+/// One random operation on one of a few tables.
+#[derive(Clone, Debug)]
+enum Operation {
+    Grow(usize, usize),
+    Rewind(usize, usize),
+    /// Takes the first tokens of one of two texts.
+    Resume(usize, u32, usize),
+    Fork(usize, usize),
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    let table = || 0..3usize;
+    prop_oneof![
+        (table(), 0..80usize).prop_map(|(table, rows)| Operation::Grow(table, rows)),
+        (table(), 0..120usize).prop_map(|(table, len)| Operation::Rewind(table, len)),
+        (table(), 1..3u32, 0..120usize).prop_map(|(table, text, len)| Operation::Resume(table, text, len)),
+        (table(), table()).prop_map(|(from, to)| Operation::Fork(from, to)),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn pages_are_held_once_per_table_and_all_come_back(
+        kinds in 0..3usize,
+        operations in prop::collection::vec(operation(), 0..40),
+    ) {
+        let layers = [vec![FULL.into()], vec![FULL.into(), NEAR.into()], vec![NEAR.into(), STATE]];
+        let mut store = store(layers[kinds].clone(), 10);
+        let root = store.tree.new_root();
+        let mut tables = [0; 3].map(|_| PageTable::new(root, &mut store));
+        let mut texts = [0; 3];
+        for operation in operations {
+            match operation {
+                Operation::Grow(table, rows) => {
+                    let missing = tables[table].missing(rows, &store);
+                    let free: Vec<usize> = (0..missing.len()).map(|space| store.free(space)).collect();
+                    if missing.iter().zip(&free).all(|(missing, free)| missing <= free) {
+                        tables[table].reserve(rows, &mut store);
+                        for space in 0..missing.len() {
+                            prop_assert_eq!(free[space] - store.free(space), missing[space]);
+                        }
+                        let ids = ids(texts[table], tables[table].len() + rows);
+                        tables[table].advance(&ids, rows, &mut store);
+                    }
+                }
+                Operation::Rewind(table, len) => {
+                    let before = tables[table].len();
+                    tables[table].rewind(len, &mut store);
+                    prop_assert!(tables[table].len() <= len.min(before));
+                }
+                Operation::Resume(table, text, len) => {
+                    let matching = if texts[table] == text { usize::MAX } else { 40 };
+                    texts[table] = text;
+                    tables[table].resume(&ids(text, len), matching, &mut store);
+                    prop_assert!(tables[table].len() <= len);
+                }
+                Operation::Fork(from, to) => {
+                    let fork = tables[from].fork(&mut store);
+                    std::mem::replace(&mut tables[to], fork).close(&mut store);
+                    texts[to] = texts[from];
+                }
+            }
+            let mut holders: Vec<Vec<u32>> = (0..store.num_spaces()).map(|s| vec![0; store.holders(s).len()]).collect();
+            for pages in tables.iter().flat_map(|table| table.pages.iter().zip(store.groups())) {
+                let held = pages.0.iter().filter(|&&page| page != NO_PAGE);
+                held.for_each(|&page| holders[pages.1.space][page as usize] += 1);
+            }
+            for (space, holders) in holders.iter().enumerate() {
+                prop_assert_eq!(holders, &store.holders(space));
+                prop_assert_eq!(holders.iter().filter(|&&count| count == 0).count(), store.free(space));
+            }
+        }
+        tables.into_iter().for_each(|table| table.close(&mut store));
+        prop_assert_eq!(free(&store), store.total());
+        // What is known is known by a page; a chain of prefixes leads to it.
+        prop_assert!(store.findable() > 0 || store.tree.len() == 1);
+    }
+}

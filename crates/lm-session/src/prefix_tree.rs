@@ -1,0 +1,191 @@
+//! Which pages hold which tokens: prefixes in whole pages, as a tree.
+
+use std::collections::HashMap;
+
+use lm_model::{NO_PAGE, PAGE_LEN, PageId, TokenId};
+
+/// A prefix of tokens that ends with a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct NodeId(usize);
+
+/// What names a prefix: the one before it and the tokens of its last page. Tokens are compared, not only their hashes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Edge {
+    parent: NodeId,
+    ids: [TokenId; PAGE_LEN],
+}
+
+#[derive(Debug)]
+struct Node {
+    /// None for a root, which is a prefix without tokens.
+    edge: Option<Edge>,
+    /// The page of each group, [`NO_PAGE`] where none is known.
+    pages: Vec<PageId>,
+    /// Prefixes that go on from this one, and holders.
+    uses: usize,
+}
+
+/// The prefixes that are held or of which a page is known, and those on the way to them.
+#[derive(Debug)]
+pub(crate) struct PrefixTree {
+    groups: usize,
+    nodes: Vec<Option<Node>>,
+    free: Vec<NodeId>,
+    by_edge: HashMap<Edge, NodeId>,
+}
+
+impl PrefixTree {
+    /// An empty tree over a cache with so many groups.
+    pub fn new(groups: usize) -> Self {
+        Self { groups, nodes: Vec::new(), free: Vec::new(), by_edge: HashMap::new() }
+    }
+
+    /// A root of its own, held once. Prefixes of different roots know nothing of each other.
+    pub fn new_root(&mut self) -> NodeId {
+        let root = self.insert(None);
+        self.hold(root);
+        root
+    }
+
+    /// The prefixes of `ids` in whole pages, up to the first that is unknown.
+    pub fn walk(&self, root: NodeId, ids: &[TokenId]) -> Vec<NodeId> {
+        let (pages, _) = ids.as_chunks::<PAGE_LEN>();
+        let go_on = |parent: &mut NodeId, ids: &[TokenId; PAGE_LEN]| {
+            *parent = *self.by_edge.get(&Edge { parent: *parent, ids: *ids })?;
+            Some(*parent)
+        };
+        pages.iter().scan(root, go_on).collect()
+    }
+
+    /// The prefixes on the way to `node`, itself included, without the root.
+    pub fn path(&self, node: NodeId) -> Vec<NodeId> {
+        let parent = |&node: &NodeId| self.node(node).edge.as_ref().map(|edge| edge.parent);
+        let mut path: Vec<NodeId> = std::iter::successors(Some(node), parent).collect();
+        path.pop();
+        path.reverse();
+        path
+    }
+
+    /// The prefix that goes on from `parent` with a page of `ids`. One that is new must be held or get a page.
+    pub fn child(&mut self, parent: NodeId, ids: &[TokenId; PAGE_LEN]) -> NodeId {
+        let edge = Edge { parent, ids: *ids };
+        if let Some(&child) = self.by_edge.get(&edge) {
+            return child;
+        }
+        self.hold(parent);
+        self.insert(Some(edge))
+    }
+
+    /// The page of a group that ends the prefix, or [`NO_PAGE`].
+    pub fn page(&self, node: NodeId, group: usize) -> PageId {
+        self.node(node).pages[group]
+    }
+
+    /// Notes the page of a group.
+    pub fn set_page(&mut self, node: NodeId, group: usize, page: PageId) {
+        self.node_mut(node).pages[group] = page;
+    }
+
+    /// Forgets the page of a group, and the prefix with it where nothing else is known of it.
+    pub fn clear_page(&mut self, node: NodeId, group: usize) {
+        self.set_page(node, group, NO_PAGE);
+        self.prune(node);
+    }
+
+    /// Keeps a prefix in the tree until it is released as often.
+    pub fn hold(&mut self, node: NodeId) {
+        self.node_mut(node).uses += 1;
+    }
+
+    /// Undoes one [`PrefixTree::hold`].
+    pub fn release(&mut self, node: NodeId) {
+        self.node_mut(node).uses -= 1;
+        self.prune(node);
+    }
+
+    fn insert(&mut self, edge: Option<Edge>) -> NodeId {
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.nodes.push(None);
+            NodeId(self.nodes.len() - 1)
+        });
+        if let Some(edge) = &edge {
+            self.by_edge.insert(edge.clone(), id);
+        }
+        self.nodes[id.0] = Some(Node { edge, pages: vec![NO_PAGE; self.groups], uses: 0 });
+        id
+    }
+
+    /// Removes `node`, and what only led to it, when it is of no use.
+    fn prune(&mut self, mut node: NodeId) {
+        loop {
+            let Node { pages, uses, .. } = self.node(node);
+            if *uses > 0 || pages.iter().any(|&page| page != NO_PAGE) {
+                return;
+            }
+            let removed = self.nodes[node.0].take();
+            self.free.push(node);
+            let Some(edge) = removed.and_then(|removed| removed.edge) else { return };
+            self.by_edge.remove(&edge);
+            node = edge.parent;
+            self.node_mut(node).uses -= 1;
+        }
+    }
+
+    fn node(&self, node: NodeId) -> &Node {
+        self.nodes[node.0].as_ref().expect("whoever knows a node holds it or has its page")
+    }
+
+    fn node_mut(&mut self, node: NodeId) -> &mut Node {
+        self.nodes[node.0].as_mut().expect("whoever knows a node holds it or has its page")
+    }
+
+    /// Number of prefixes, roots included.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.nodes.iter().flatten().count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(first: TokenId) -> [TokenId; PAGE_LEN] {
+        std::array::from_fn(|i| first + i as TokenId)
+    }
+
+    #[test]
+    fn a_prefix_is_found_by_all_of_its_tokens() {
+        let mut tree = PrefixTree::new(1);
+        let root = tree.new_root();
+        let one = tree.child(root, &page(0));
+        let two = tree.child(one, &page(100));
+        tree.set_page(two, 0, 7);
+        let ids = [page(0), page(100)].concat();
+        assert_eq!(tree.walk(root, &ids), [one, two]);
+        assert_eq!(tree.walk(root, &ids[..63]), [one]);
+        assert_eq!(tree.walk(root, &[page(0), page(101)].concat()), [one]);
+        assert_eq!(tree.walk(root, &ids[1..]), []);
+        assert_eq!(tree.path(two), [one, two]);
+        let other = tree.new_root();
+        assert_eq!(tree.walk(other, &ids), []);
+    }
+
+    #[test]
+    fn what_is_of_no_use_goes_and_takes_the_way_to_it_along() {
+        let mut tree = PrefixTree::new(2);
+        let root = tree.new_root();
+        let one = tree.child(root, &page(0));
+        let two = tree.child(one, &page(100));
+        tree.set_page(two, 0, 7);
+        tree.set_page(two, 1, 3);
+        tree.hold(one);
+        tree.clear_page(two, 0);
+        assert_eq!(tree.len(), 3);
+        tree.clear_page(two, 1);
+        assert_eq!(tree.len(), 2, "the first page's prefix is held");
+        tree.release(one);
+        assert_eq!(tree.len(), 1);
+        assert_eq!(tree.walk(root, &page(0)), []);
+    }
+}
