@@ -1,5 +1,6 @@
 //! The command line: the commands and the flags that several of them share.
 
+use std::env;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -65,6 +66,10 @@ pub struct LoadArgs {
     /// How keys and values are kept: f16, f32 or q8 (half of f16's memory, at an error that shows)
     #[arg(long, default_value_t, value_name = "FORMAT")]
     pub kv: KvDtype,
+    /// Keep the quantised weights in DIR for the next start; in the user's cache folder without DIR. They take as much of the
+    /// disk as of memory
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, requires = "quantize")]
+    pub pack_cache: Option<Option<PathBuf>>,
 }
 
 impl LoadArgs {
@@ -74,7 +79,39 @@ impl LoadArgs {
         if let Some(threads) = self.threads {
             lm_kernels::Pool::set_global_threads(threads.get()).context("--threads")?;
         }
-        Ok(LoadOptions { device: self.device, quantization: self.quantize, kv_dtype: self.kv })
+        Ok(LoadOptions {
+            device: self.device,
+            quantization: self.quantize,
+            kv_dtype: self.kv,
+            pack_cache: self.pack_cache()?,
+        })
+    }
+}
+
+impl LoadArgs {
+    /// The folder of the pack cache, if there is to be one.
+    fn pack_cache(&self) -> Result<Option<PathBuf>> {
+        match &self.pack_cache {
+            None => Ok(None),
+            Some(Some(folder)) => Ok(Some(folder.clone())),
+            Some(None) => {
+                let caches =
+                    user_cache_folder().context("--pack-cache: this user has no cache folder, name one")?;
+                Ok(Some(caches.join("lm").join("packed")))
+            }
+        }
+    }
+}
+
+/// Where the system wants a user's caches.
+fn user_cache_folder() -> Option<PathBuf> {
+    let folder = |variable: &str| env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+    if cfg!(windows) {
+        folder("LOCALAPPDATA")
+    } else if cfg!(target_os = "macos") {
+        folder("HOME").map(|home| home.join("Library/Caches"))
+    } else {
+        folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")))
     }
 }
 
@@ -214,6 +251,19 @@ mod tests {
         assert_eq!((config.sampler.temperature, config.sampler.top_k), (0.6, 5));
         assert_eq!(config.sampler.logit_bias, [(3, f32::NEG_INFINITY)]);
         assert_eq!(config.max_output_tokens, Some(9));
+    }
+
+    #[test]
+    fn the_pack_cache_is_off_named_or_the_users() {
+        let folder = |arguments: &[&str]| {
+            let cli = Cli::try_parse_from(["lm", "chat", "--quantize", "q4"].iter().chain(arguments));
+            let Command::Chat(args) = cli.expect("is taken").command else { panic!("not chat") };
+            args.run.load.pack_cache().expect("HOME is set where tests run")
+        };
+        assert_eq!(folder(&[]), None);
+        assert_eq!(folder(&["--pack-cache=here"]), Some(PathBuf::from("here")));
+        assert!(folder(&["--pack-cache"]).expect("there is one").ends_with("lm/packed"));
+        assert!(Cli::try_parse_from(["lm", "chat", "--pack-cache"]).is_err(), "nothing is packed to keep");
     }
 
     #[test]

@@ -26,7 +26,7 @@ fn for_each_format(formats: &[Option<WeightFormat>], test: impl Fn(&dyn CausalLm
             // On a GPU rounding may move a key over a border between two halves.
             let halves = quantization.is_some() && device != Device::Gpu;
             let kv_dtype = if halves { KvDtype::F16 } else { KvDtype::F32 };
-            let options = LoadOptions { device, quantization, kv_dtype };
+            let options = LoadOptions { device, quantization, kv_dtype, ..LoadOptions::default() };
             test(&*load_with(folder.path(), &options).model);
         }
     });

@@ -7,7 +7,7 @@ use lm_kernels::{PackedMatrix, Source};
 use lm_model::{Device, KvDtype, LoadOptions, ModelFolder, WeightFormat};
 
 fn options(device: Device, format: WeightFormat) -> LoadOptions {
-    LoadOptions { device, quantization: Some(format), kv_dtype: KvDtype::F32 }
+    LoadOptions { device, quantization: Some(format), kv_dtype: KvDtype::F32, ..LoadOptions::default() }
 }
 
 /// The model's tensors as they are after a quantisation, written as f32.

@@ -24,6 +24,11 @@ pub trait ModelFiles: fmt::Debug + Send + Sync {
 
     /// Where the files are, for messages.
     fn location(&self) -> String;
+
+    /// The folder on disk that holds them, if one does: what is made from them can then be kept and found again.
+    fn folder(&self) -> Option<&Path> {
+        None
+    }
 }
 
 /// The bytes of a file.
@@ -95,6 +100,10 @@ impl ModelFiles for Directory {
 
     fn location(&self) -> String {
         self.path.display().to_string()
+    }
+
+    fn folder(&self) -> Option<&Path> {
+        Some(&self.path)
     }
 }
 

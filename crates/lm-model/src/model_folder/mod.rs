@@ -1,12 +1,15 @@
 //! A model as a folder of files, on disk or embedded in the program.
 
 mod chat_template;
+mod checksum;
 mod convert;
 mod files;
 mod generation_config;
+mod pack_cache;
+mod quantized_file;
 
 use std::panic::resume_unwind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
@@ -14,6 +17,8 @@ pub use self::chat_template::ChatTemplateSource;
 pub use self::files::{FileBytes, ModelFiles};
 pub(crate) use self::files::{is_plain_name, parse_json, read_required};
 pub use self::generation_config::GenerationConfig;
+use self::pack_cache::PackCacheEntry;
+use self::quantized_file::QuantizedFile;
 use crate::architectures;
 use crate::config::{CONFIG_FILE, ModelConfig};
 use crate::decoder::Decoder;
@@ -141,15 +146,23 @@ impl ModelFolder {
     ) -> Result<Decoder> {
         let architecture = architectures::find(&config.model_type)?;
         let spec = (architecture.spec)(&config)?;
-        let checkpoint = Checkpoint::open(&*self.files)?;
-        let LoadOptions { device, quantization, kv_dtype } = *options;
-        let storage = match (config.stored_format()?, quantization) {
+        let mut checkpoint = Checkpoint::open(&*self.files)?;
+        let LoadOptions { device, quantization, kv_dtype, ref pack_cache } = *options;
+        let mut storage = match (config.stored_format()?, quantization) {
             (Some(stored), Some(requested)) if stored != requested => {
                 return Err(Error::AlreadyQuantized { stored, requested });
             }
             (Some(stored), _) => Storage::Blocks(stored),
             (None, format) => Storage::Dense(format),
         };
+        if let (Some(cache), Storage::Dense(Some(format @ (WeightFormat::Q8 | WeightFormat::Q4)))) =
+            (pack_cache, storage)
+        {
+            let plan = QuantizedFile::plan(&checkpoint, architecture, &spec, format)?;
+            if let Some(cached) = self.cached(cache, &plan, progress) {
+                (checkpoint, storage) = (cached, Storage::Blocks(format));
+            }
+        }
         let loader = WeightLoader::new(&checkpoint, architecture, &spec, device, storage, &mut *progress)?;
         let model = Decoder::load(config.model_type, spec, device, kv_dtype, loader)?;
         let bytes = checkpoint.infos().map(|tensor| tensor.bytes as u64).sum();
@@ -161,6 +174,25 @@ impl ModelFolder {
             "model loaded"
         );
         Ok(model)
+    }
+
+    /// The quantised weights from the cache, after they were put there where need be; none where that is not to be had.
+    fn cached(
+        &self,
+        cache: &Path,
+        plan: &QuantizedFile<'_>,
+        progress: &mut dyn FnMut(LoadProgress),
+    ) -> Option<Checkpoint> {
+        let folder = self.files.folder()?;
+        let entry = PackCacheEntry::new(cache, folder, plan);
+        match entry.and_then(|entry| entry.open_or_write(plan, progress)) {
+            Ok(checkpoint) => Some(checkpoint),
+            Err(error) => {
+                let reason = std::error::Error::source(&error).map(ToString::to_string);
+                tracing::warn!(%error, reason, "loading without the pack cache");
+                None
+            }
+        }
     }
 
     /// The ids that end a reply: those of the generation config, or else the tokenizer's `eos_token`.
@@ -190,6 +222,12 @@ pub struct LoadOptions {
     pub quantization: Option<WeightFormat>,
     /// Storage of keys and values. Default: f16.
     pub kv_dtype: KvDtype,
+    /// Folder that keeps quantised weights for the next load of the same files; created where it is not there. Default: none.
+    ///
+    /// It is used where `quantization` asks for Q8 or Q4 and the model is a folder of floats on disk. An entry is as large as
+    /// the quantised weights; one that is damaged, or made from files that have changed since, is replaced. Where the cache
+    /// cannot be used, the load does without it and logs a warning.
+    pub pack_cache: Option<PathBuf>,
 }
 
 /// How far a load is.

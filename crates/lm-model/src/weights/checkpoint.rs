@@ -74,6 +74,13 @@ impl Checkpoint {
         Ok(checkpoint)
     }
 
+    /// The tensors of one file.
+    pub(crate) fn of_file(file: &str, bytes: FileBytes) -> Result<Self> {
+        let mut checkpoint = Self { location: file.to_owned(), files: Vec::new(), tensors: BTreeMap::new() };
+        checkpoint.add_file(file, bytes)?;
+        Ok(checkpoint)
+    }
+
     fn add_file(&mut self, file: &str, bytes: FileBytes) -> Result<()> {
         let index = self.files.len();
         for entry in read_header(file, &bytes)? {
@@ -155,6 +162,11 @@ impl Checkpoint {
         let rows = entry.shape.first().copied().unwrap_or(1);
         let row_bytes = entry.range.len().checked_div(rows).unwrap_or(0);
         Ok(StoredTensor { file: &self.files[self.tensors[name].0].1, range: entry.range.clone(), row_bytes })
+    }
+
+    /// Names of the files that hold the tensors.
+    pub(crate) fn file_names(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().map(|(name, _)| name.as_str())
     }
 
     /// Lets go of the memory that reading a tensor took; its bytes will not be read again soon.

@@ -1,0 +1,166 @@
+//! Quantised weights that an earlier load left on disk.
+//!
+//! An entry is one safetensors file, the weights of a converted folder, with two more lines in its header: the *stamp* says
+//! what it was made from and how, the *checksum* is that of its tensors. An entry with another stamp or checksum is as good as
+//! none; it is replaced.
+//!
+//! Whoever writes an entry holds the lock of the file `….lock` beside it, writes to `….unfinished` and renames that: readers
+//! see a whole entry or none, whatever happens to the writer. Who does not get the lock goes without the cache.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use lm_kernels::{MappedFile, PackedMatrix, Source};
+use safetensors::SafeTensors;
+use serde_json::{Value, json};
+
+use super::checksum::checksum;
+use super::quantized_file::{QuantizedFile, io_error};
+use super::{FileBytes, LoadProgress};
+use crate::config::CONFIG_FILE;
+use crate::weights::{Checkpoint, describe};
+use crate::{Error, Result, WeightFormat};
+
+const STAMP: &str = "lm.stamp";
+const CHECKSUM: &str = "lm.checksum";
+/// What stands for a checksum until it is known: as long as one.
+const UNKNOWN: &str = "................";
+
+/// The entry of one folder in one format.
+pub(super) struct PackCacheEntry {
+    path: PathBuf,
+    /// What a good one says in its header.
+    stamp: String,
+}
+
+impl PackCacheEntry {
+    /// The place and the stamp of the entry for a checkpoint that lies in `folder`.
+    ///
+    /// # Errors
+    /// When the system does not tell sizes and times of the folder's files.
+    pub(super) fn new(cache: &Path, folder: &Path, plan: &QuantizedFile<'_>) -> Result<Self> {
+        let format = plan.format;
+        let failed = |source| Error::Io { file: folder.display().to_string(), source };
+        let folder = folder.canonicalize().map_err(failed)?;
+        let mut files = Vec::new();
+        for name in [CONFIG_FILE].into_iter().chain(plan.checkpoint.file_names()) {
+            files.push(file_stamp(&folder.join(name), name).map_err(failed)?);
+        }
+        let location = folder.to_string_lossy();
+        let stamp = json!({
+            "source": location,
+            "files": files,
+            "form": describe(format),
+            "quantizer": quantizer_mark(format)?,
+        });
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        let place = checksum(location.as_bytes(), |_| {});
+        let path = cache.join(format!("{name}-{place:016x}-{format}.safetensors"));
+        Ok(Self { path, stamp: stamp.to_string() })
+    }
+
+    /// The weights of the entry; written first where there is none that is good.
+    pub(super) fn open_or_write(
+        &self,
+        file: &QuantizedFile<'_>,
+        progress: &mut dyn FnMut(LoadProgress),
+    ) -> Result<Checkpoint> {
+        match self.open() {
+            Ok(checkpoint) => Ok(checkpoint),
+            Err(reason) => {
+                tracing::debug!(entry = %self.path.display(), %reason, "pack cache entry is written");
+                self.write(file, progress)?;
+                self.open()
+            }
+        }
+    }
+
+    fn open(&self) -> Result<Checkpoint> {
+        let location = self.path.display().to_string();
+        let broken = |reason: &str| Error::TensorFile { file: location.clone(), reason: reason.into() };
+        let bytes = FileBytes::Mapped(Arc::new(MappedFile::open(&self.path)?));
+        let checkpoint = Checkpoint::of_file(&location, bytes.clone())?;
+        let (_, header) = SafeTensors::read_metadata(&bytes).map_err(|error| broken(&error.to_string()))?;
+        let value = |key| header.metadata().as_ref().and_then(|metadata| metadata.get(key));
+        if value(STAMP) != Some(&self.stamp) {
+            return Err(broken("it was made from other files, or in another way"));
+        }
+        if value(CHECKSUM) != Some(&data_checksum(&bytes)) {
+            return Err(broken("its checksum is another"));
+        }
+        Ok(checkpoint)
+    }
+
+    fn write(&self, file: &QuantizedFile<'_>, progress: &mut dyn FnMut(LoadProgress)) -> Result<()> {
+        let failed = |source| io_error(&self.path, source);
+        if let Some(folder) = self.path.parent() {
+            fs::create_dir_all(folder).map_err(failed)?;
+        }
+        let lock = self.path.with_extension("lock");
+        let lock = OpenOptions::new().create(true).write(true).truncate(false).open(lock).map_err(failed)?;
+        lock.try_lock().map_err(|error| failed(error.into()))?;
+        if self.open().is_ok() {
+            return Ok(()); // Another has written it before the lock was ours.
+        }
+        let unfinished = self.path.with_extension("unfinished");
+        let written = self.write_to(&unfinished, file, progress);
+        if written.is_err() {
+            // What was written is of no use; if it cannot be removed, the next writer writes over it.
+            let _ = fs::remove_file(&unfinished);
+        }
+        written
+    }
+
+    /// Writes the entry under another name, then gives it its own.
+    fn write_to(
+        &self,
+        unfinished: &Path,
+        file: &QuantizedFile<'_>,
+        progress: &mut dyn FnMut(LoadProgress),
+    ) -> Result<()> {
+        let failed = |source| io_error(unfinished, source);
+        let mut out = OpenOptions::new()
+            .create(true)
+            .truncate(true)
+            .read(true)
+            .write(true)
+            .open(unfinished)
+            .map_err(failed)?;
+        file.write(&mut out, unfinished, &[(STAMP, &self.stamp), (CHECKSUM, UNKNOWN)], progress)?;
+        // Not written to while it is mapped.
+        let checksum = data_checksum(&FileBytes::Mapped(Arc::new(MappedFile::open(unfinished)?)));
+        file.write_header(&mut out, &[(STAMP, &self.stamp), (CHECKSUM, &checksum)]).map_err(failed)?;
+        out.sync_all().map_err(failed)?;
+        fs::rename(unfinished, &self.path).map_err(|source| io_error(&self.path, source))
+    }
+}
+
+/// Name, size and time of the last change.
+fn file_stamp(path: &Path, name: &str) -> io::Result<Value> {
+    let metadata = fs::metadata(path)?;
+    let changed = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ok(json!([name, metadata.len(), changed.as_secs(), changed.subsec_nanos()]))
+}
+
+/// What becomes of a few fixed weights: another quantiser leaves another mark.
+fn quantizer_mark(format: WeightFormat) -> Result<String> {
+    let (rows, cols) = (16, 256);
+    let values: Vec<f32> = (0..rows * cols).map(|i| ((i * i * 31 + i * 7) % 1009) as f32 - 504.0).collect();
+    let stored = PackedMatrix::pack(format, rows, cols, Source::F32(&values))?.to_stored();
+    let bytes = stored.map(|stored| [stored.quants, stored.scales].concat()).unwrap_or_default();
+    Ok(hexadecimal(checksum(&bytes, |_| {})))
+}
+
+/// The checksum of what follows the header.
+fn data_checksum(file: &FileBytes) -> String {
+    let length = file.first_chunk().map_or(0, |length| u64::from_le_bytes(*length));
+    let start = usize::try_from(length).unwrap_or(usize::MAX).saturating_add(8).min(file.len());
+    hexadecimal(checksum(&file[start..], |range| file.release(start + range.start..start + range.end)))
+}
+
+fn hexadecimal(sum: u64) -> String {
+    format!("{sum:016x}")
+}

@@ -1,0 +1,144 @@
+//! Writing the quantised weights of a checkpoint to one safetensors file.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use lm_kernels::Arena;
+use safetensors::Dtype;
+use serde_json::{Map, Value, json};
+
+use super::{LoadPhase, LoadProgress};
+use crate::architectures::Architecture;
+use crate::config::unsupported;
+use crate::spec::DecoderSpec;
+use crate::weights::{Blocks, Checkpoint, pack_dense, params};
+use crate::{Error, Result, WeightFormat};
+
+/// What is to be written of a checkpoint.
+pub(super) struct QuantizedFile<'a> {
+    pub(super) checkpoint: &'a Checkpoint,
+    pub(super) format: WeightFormat,
+    parameters: Vec<Parameter>,
+}
+
+/// One parameter, and the tensors that it becomes.
+enum Parameter {
+    /// As the original has it.
+    Copied { name: String, dtype: Dtype, shape: Vec<usize> },
+    /// Quants and scales.
+    Quantized { name: String, rows: usize, cols: usize, blocks: Blocks },
+}
+
+impl<'a> QuantizedFile<'a> {
+    /// The parameters of `spec` in a format that files can hold; all are checked to be there.
+    pub(super) fn plan(
+        checkpoint: &'a Checkpoint,
+        architecture: &Architecture,
+        spec: &DecoderSpec,
+        format: WeightFormat,
+    ) -> Result<Self> {
+        if format.stored_row_bytes(1).is_none() {
+            return Err(unsupported("quantization_config.format", format, "q8, q4"));
+        }
+        let mut parameters = Vec::new();
+        for (param, shape) in params(spec) {
+            let name = (architecture.weight_name)(param);
+            checkpoint.check(&name, &shape)?;
+            parameters.push(Parameter::plan(checkpoint, name, shape, format)?);
+        }
+        Ok(Self { checkpoint, format, parameters })
+    }
+
+    /// Writes the file, with `metadata` in its header. No more than one tensor is in memory; `progress` is called after each.
+    pub(super) fn write(
+        &self,
+        out: &mut File,
+        path: &Path,
+        metadata: &[(&str, &str)],
+        progress: &mut dyn FnMut(LoadProgress),
+    ) -> Result<()> {
+        let failed = |source| io_error(path, source);
+        self.write_header(out, metadata).map_err(failed)?;
+        let mut out = BufWriter::new(out);
+        let bytes = |parameter: &Parameter| self.checkpoint.tensor_bytes(parameter.name()) as u64;
+        let total_bytes = self.parameters.iter().map(bytes).sum();
+        let mut done_bytes = 0;
+        for parameter in &self.parameters {
+            match parameter {
+                Parameter::Copied { name, .. } => {
+                    out.write_all(self.checkpoint.bytes(name)?).map_err(failed)?;
+                }
+                Parameter::Quantized { name, rows, cols, .. } => {
+                    let shape = (self.format, *rows, *cols);
+                    let packed = pack_dense(self.checkpoint, name, shape, &Arena::default())?;
+                    let stored = packed.to_stored().expect("the format was found to have a form for files");
+                    out.write_all(&stored.quants).map_err(failed)?;
+                    out.write_all(&stored.scales).map_err(failed)?;
+                }
+            }
+            self.checkpoint.release(parameter.name());
+            done_bytes += bytes(parameter);
+            progress(LoadProgress { phase: LoadPhase::Weights, done_bytes, total_bytes });
+        }
+        out.flush().map_err(failed)
+    }
+
+    /// Writes the header to the file's beginning, where one with values of the same lengths may be already.
+    pub(super) fn write_header(&self, out: &mut File, metadata: &[(&str, &str)]) -> io::Result<()> {
+        let header = self.header(metadata).to_string();
+        out.seek(SeekFrom::Start(0))?;
+        out.write_all(&(header.len() as u64).to_le_bytes())?;
+        out.write_all(header.as_bytes())
+    }
+
+    /// The safetensors header: every tensor with its place after the header.
+    fn header(&self, metadata: &[(&str, &str)]) -> Value {
+        let mut header = Map::new();
+        if !metadata.is_empty() {
+            let metadata = metadata.iter().map(|(key, value)| ((*key).to_owned(), Value::from(*value)));
+            header.insert("__metadata__".to_owned(), metadata.collect::<Map<_, _>>().into());
+        }
+        let mut end = 0;
+        let mut add = |name: &str, dtype: Dtype, shape: &[usize]| {
+            let start = end;
+            end += shape.iter().product::<usize>() * dtype.bitsize() / 8;
+            let entry = json!({"dtype": dtype.to_string(), "shape": shape, "data_offsets": [start, end]});
+            header.insert(name.to_owned(), entry);
+        };
+        for parameter in &self.parameters {
+            match parameter {
+                Parameter::Copied { name, dtype, shape } => add(name, *dtype, shape),
+                Parameter::Quantized { blocks, .. } => {
+                    for (name, dtype, shape) in [&blocks.quants, &blocks.scales] {
+                        add(name, *dtype, shape);
+                    }
+                }
+            }
+        }
+        Value::Object(header)
+    }
+}
+
+impl Parameter {
+    fn plan(checkpoint: &Checkpoint, name: String, shape: Vec<usize>, format: WeightFormat) -> Result<Self> {
+        if let &[rows, cols] = shape.as_slice()
+            && let Some(blocks) = Blocks::of(&name, format, rows, cols)
+        {
+            return Ok(Self::Quantized { name, rows, cols, blocks });
+        }
+        let dtype = checkpoint.dtype(&name)?;
+        Ok(Self::Copied { name, dtype, shape })
+    }
+
+    /// Its name in the original.
+    fn name(&self) -> &str {
+        match self {
+            Self::Copied { name, .. } | Self::Quantized { name, .. } => name,
+        }
+    }
+}
+
+pub(super) fn io_error(path: &Path, source: io::Error) -> Error {
+    Error::Write { file: path.display().to_string(), source }
+}
