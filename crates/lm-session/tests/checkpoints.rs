@@ -5,12 +5,13 @@
 mod support;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lm_session::{
     Device, Engine, EngineSettings, GenerateParams, KvDtype, LoadOptions, ModelFolder, SessionConfig, TokenId,
 };
 use serde_json::Value;
+use support::last_logits;
 
 /// A prompt and its greedy continuation.
 struct Golden {
@@ -61,8 +62,7 @@ fn check(folder: &Path, device: Device) {
     assert_eq!(stats.free_pages, stats.total_pages);
 }
 
-#[test]
-fn greedy_tokens_are_those_of_transformers() {
+fn folders() -> Vec<PathBuf> {
     let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/models");
     let folders: Vec<_> = fs::read_dir(models)
         .unwrap()
@@ -70,7 +70,27 @@ fn greedy_tokens_are_those_of_transformers() {
         .filter(|path| path.join("golden.json").exists())
         .collect();
     assert!(folders.len() >= 4, "{folders:?}");
-    for folder in folders {
+    folders
+}
+
+#[test]
+fn greedy_tokens_are_those_of_transformers() {
+    for folder in folders() {
         check(&folder, Device::Cpu);
+    }
+}
+
+#[test]
+fn a_prefix_that_another_session_has_run_gives_the_bits_of_ones_own() {
+    for folder in folders() {
+        for kv_dtype in [KvDtype::F32, KvDtype::F16, KvDtype::Q8] {
+            let options = LoadOptions { kv_dtype, ..LoadOptions::default() };
+            let load = || ModelFolder::open(&folder).unwrap().load(&options, &mut |_| {}).unwrap();
+            let ids = |range: std::ops::Range<u32>| range.map(|i| i * 7 % 90).collect::<Vec<TokenId>>();
+            let (system, ask) = (ids(0..70), ids(0..100));
+            let (found, fresh) = (last_logits(load(), &[&system, &ask]), last_logits(load(), &[&ask]));
+            assert_eq!((found.0, fresh.0), (64, 0));
+            assert_eq!(found.1, fresh.1, "{} with a cache in {kv_dtype}", folder.display());
+        }
     }
 }

@@ -1,13 +1,13 @@
-//! Sessions against a plain list of tokens: whatever was cached, shared, evicted or rewound, the next tokens are those
-//! of the list.
+//! Sessions against a plain list of tokens: whatever was cached, shared, found, evicted or rewound, and of whatever kinds
+//! the cache is, the next tokens are those of the list.
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 mod support;
 
-use lm_model::{Batch, CausalLm, PAGE_LEN, SequenceInput};
+use lm_model::{Batch, CausalLm, KvPool, LayerCache, NO_PAGE, PAGE_LEN, PageId, SequenceInput};
 use lm_session::{CancelHandle, EngineSettings, GenerateParams, Session, SessionConfig};
 use proptest::prelude::*;
-use support::{prompt, random_engine, random_model};
+use support::{FULL, engine_of, kinds, pages_held, prompt, random_engine, random_model};
 
 const SESSIONS: usize = 3;
 const CONTEXT: usize = 160;
@@ -37,14 +37,26 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
+/// Block tables for a pass over everything.
+fn block_tables(cache: &KvPool, slots: usize) -> Vec<Vec<PageId>> {
+    let mut next = vec![0..; cache.layout().num_spaces()];
+    let table = |group: &lm_model::CacheGroup| {
+        let mut table = vec![NO_PAGE; slots.div_ceil(PAGE_LEN)];
+        group.keeps.written(0, slots).for_each(|index| table[index] = next[group.space].next().unwrap());
+        table
+    };
+    cache.layout().groups().iter().map(table).collect()
+}
+
 /// The greedy continuation of `ids`, each token by a pass over everything.
-fn continuation(mut ids: Vec<u32>, count: usize) -> Vec<u32> {
-    let model = random_model();
+fn continuation(layers: &[LayerCache], mut ids: Vec<u32>, count: usize) -> Vec<u32> {
+    let model = random_model().with_layers(layers.iter().copied());
     let start = ids.len();
     for _ in 0..count {
         let mut cache = model.new_cache(CONTEXT.div_ceil(PAGE_LEN)).unwrap();
-        let pages: Vec<u32> = (0..ids.len().div_ceil(PAGE_LEN) as u32).collect();
-        let batch = Batch { sequences: vec![SequenceInput::ids(ids.clone(), 0, pages)] };
+        let block_tables = block_tables(&cache, ids.len());
+        let input = SequenceInput { block_tables, ..SequenceInput::ids(ids.clone(), 0, []) };
+        let batch = Batch { sequences: vec![input] };
         let logits = model.forward(&batch, &mut cache).unwrap();
         let row = logits.sequence(0).row(0);
         let best = (0..row.len()).rev().max_by(|&a, &b| row[a].total_cmp(&row[b])).unwrap();
@@ -53,7 +65,7 @@ fn continuation(mut ids: Vec<u32>, count: usize) -> Vec<u32> {
     ids.split_off(start)
 }
 
-fn apply(sessions: &mut [Session], lists: &mut [Vec<u32>], operation: Operation) {
+fn apply(layers: &[LayerCache], sessions: &mut [Session], lists: &mut [Vec<u32>], operation: Operation) {
     match operation {
         Operation::Prefill(session, ids) => {
             let whole = [&lists[session][..], &ids].concat();
@@ -75,7 +87,7 @@ fn apply(sessions: &mut [Session], lists: &mut [Vec<u32>], operation: Operation)
                 return;
             }
             let max = max.min(CONTEXT - list.len());
-            let expected = continuation(list.clone(), max);
+            let expected = continuation(layers, list.clone(), max);
             // The model is random: make end tokens ordinary by not letting a generation reach one.
             let ends = sessions[session].engine().tokenizer().end_ids().to_vec();
             if expected.iter().any(|id| ends.contains(id)) {
@@ -107,10 +119,13 @@ fn check_prefill(result: lm_session::Result<lm_session::PrefillStats>, list: &mu
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn sessions_behave_as_lists_of_tokens(operations in prop::collection::vec(operation(), 1..25)) {
+    fn sessions_behave_as_lists_of_tokens(
+        layers in prop::sample::select(kinds()),
+        operations in prop::collection::vec(operation(), 1..25),
+    ) {
         // Six pages: one full context and one page, so three sessions take pages from each other.
         let settings = EngineSettings {
             max_context: Some(CONTEXT),
@@ -118,11 +133,11 @@ proptest! {
             prefill_chunk: 20,
             ..EngineSettings::default()
         };
-        let engine = random_engine(settings);
+        let engine = engine_of(&layers, settings);
         let mut sessions: Vec<_> = (0..SESSIONS).map(|_| engine.session(SessionConfig::default()).unwrap()).collect();
         let mut lists = vec![Vec::new(); SESSIONS];
         for operation in operations {
-            apply(&mut sessions, &mut lists, operation);
+            apply(&layers, &mut sessions, &mut lists, operation);
             for (session, list) in sessions.iter().zip(&lists) {
                 prop_assert_eq!(session.tokens(), list);
             }
@@ -136,7 +151,7 @@ proptest! {
 #[test]
 fn a_prompt_may_come_at_once_in_pieces_or_token_by_token() {
     let ids = prompt(3, 100);
-    let expected = continuation(ids.clone(), 6);
+    let expected = continuation(&[FULL], ids.clone(), 6);
     for piece in [1, 7, 32, 100] {
         let engine = random_engine(EngineSettings { prefill_chunk: 13, ..EngineSettings::default() });
         let mut session = engine.session(SessionConfig::default()).unwrap();
@@ -171,17 +186,13 @@ fn forks_share_pages_until_they_write() {
     let engine = random_engine(EngineSettings::default());
     let mut one = engine.session(SessionConfig::default()).unwrap();
     one.prefill(&prompt(1, PAGE_LEN * 2 + 5)).unwrap();
-    let taken = |engine: &lm_session::Engine| {
-        let stats = engine.cache_stats().unwrap();
-        stats.total_pages - stats.free_pages
-    };
-    assert_eq!(taken(&engine), 3);
+    assert_eq!(pages_held(&engine), 3);
     let mut two = one.fork().unwrap();
-    assert_eq!(taken(&engine), 3);
+    assert_eq!(pages_held(&engine), 3);
     let stats = two.prefill(&[7]).unwrap();
-    assert_eq!((stats.cached_tokens, taken(&engine)), (PAGE_LEN * 2 + 5, 4));
+    assert_eq!((stats.cached_tokens, pages_held(&engine)), (PAGE_LEN * 2 + 5, 4));
     one.prefill(&[8]).unwrap();
-    let expected = |last| continuation([prompt(1, PAGE_LEN * 2 + 5), vec![last]].concat(), 3);
+    let expected = |last| continuation(&[FULL], [prompt(1, PAGE_LEN * 2 + 5), vec![last]].concat(), 3);
     assert_eq!(support::generate(&mut one, 3).unwrap(), expected(8));
     assert_eq!(support::generate(&mut two, 3).unwrap(), expected(7));
 }

@@ -120,6 +120,19 @@ fn a_state_goes_back_to_its_snapshots() {
 }
 
 #[test]
+fn a_state_in_the_middle_of_a_page_is_no_snapshot() {
+    let mut store = store([STATE], 16);
+    let root = store.tree.new_root();
+    let mut table = PageTable::new(root, &mut store);
+    for len in [20, 140] {
+        grow(&mut table, &ids(0, len), &mut store);
+    }
+    // The first page has kept the state after 20 tokens, not after 32.
+    table.rewind(50, &mut store);
+    assert_eq!(table.len(), 0);
+}
+
+#[test]
 fn prefixes_of_another_root_are_not_found() {
     let mut store = store([FULL], 8);
     let roots = [store.tree.new_root(), store.tree.new_root()];

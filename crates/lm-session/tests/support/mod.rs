@@ -2,13 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use lm_model::{Batch, Embeddings, Input, KvPool, Logits};
+use lm_model::{Batch, Embeddings, Input, KvGeometry, KvPool, LayerCache, Logits};
 use lm_session::testing::{FakeLm, loaded, tokenizer};
 use lm_session::{
-    CausalLm, Engine, EngineSettings, Error, GenerateParams, ModelInfo, Result, Session, SessionEvent,
-    TokenId,
+    CausalLm, Engine, EngineSettings, Error, GenerateParams, LoadedModel, ModelInfo, Result, Session,
+    SessionConfig, SessionEvent, TokenId,
 };
 
 /// A model that calls `before` ahead of every forward pass: to fail, to panic or to wait.
@@ -40,9 +40,89 @@ impl<F: Fn(&Batch) -> lm_model::Result<()> + Send + Sync> CausalLm for Hooked<F>
     }
 }
 
+/// Keeps the bits of the logits of every call.
+struct Recorder {
+    inner: Arc<dyn CausalLm>,
+    logits: Arc<Mutex<Vec<Vec<u32>>>>,
+}
+
+impl CausalLm for Recorder {
+    fn info(&self) -> &ModelInfo {
+        self.inner.info()
+    }
+
+    fn new_cache(&self, num_pages: usize) -> lm_model::Result<KvPool> {
+        self.inner.new_cache(num_pages)
+    }
+
+    fn cache_bytes_per_page(&self) -> usize {
+        self.inner.cache_bytes_per_page()
+    }
+
+    fn forward(&self, batch: &Batch, cache: &mut KvPool) -> lm_model::Result<Logits> {
+        let logits = self.inner.forward(batch, cache)?;
+        let rows = (0..logits.num_sequences()).flat_map(|sequence| logits.sequence(sequence).rows());
+        self.logits.lock().unwrap().extend(rows.map(|row| row.iter().map(|x| x.to_bits()).collect()));
+        Ok(logits)
+    }
+
+    fn embed(&self, ids: &[TokenId]) -> lm_model::Result<Embeddings> {
+        self.inner.embed(ids)
+    }
+}
+
+/// The tokens that were found in the cache when the last of `prompts` was prefilled, each in a session of its own on one
+/// engine, and the bits of the logits of its last token.
+pub fn last_logits(loaded: LoadedModel, prompts: &[&[TokenId]]) -> (usize, Vec<u32>) {
+    let logits = Arc::new(Mutex::new(Vec::new()));
+    let model = Arc::new(Recorder { inner: loaded.model, logits: logits.clone() });
+    let engine = Engine::new(LoadedModel { model, ..loaded }, EngineSettings::default()).unwrap();
+    let prefill = |ids: &&[TokenId]| {
+        let mut session = engine.session(SessionConfig::default()).unwrap();
+        session.prefill(ids).unwrap().cached_tokens
+    };
+    let cached = prompts.iter().map(prefill).last().expect("there is a prompt");
+    let bits = logits.lock().unwrap().pop().expect("a prefill gives logits");
+    (cached, bits)
+}
+
 /// A model whose logits depend on every token before, so that a wrong cache shows.
 pub fn random_model() -> FakeLm {
     FakeLm::random(11, tokenizer().logits_width())
+}
+
+/// A layer that sees everything.
+pub const FULL: LayerCache = LayerCache::Kv(KV);
+/// A layer with a window.
+pub const NEAR: LayerCache = LayerCache::Kv(KvGeometry { window: Some(40), ..KV });
+/// A layer with a state.
+pub const STATE: LayerCache = LayerCache::State { len: 5 };
+const KV: KvGeometry = KvGeometry { num_kv_heads: 1, head_dim: FakeLm::HEAD_DIM, window: None, shares: None };
+
+/// The kinds of caches that a model may be made of.
+pub fn kinds() -> Vec<Vec<LayerCache>> {
+    let shared = |layer: LayerCache, owner| match layer {
+        LayerCache::Kv(geometry) => LayerCache::Kv(KvGeometry { shares: Some(owner), ..geometry }),
+        LayerCache::State { .. } => layer,
+    };
+    vec![
+        vec![FULL],
+        vec![NEAR, FULL, NEAR, shared(FULL, 1), shared(NEAR, 2)],
+        vec![FULL, STATE],
+        vec![STATE, NEAR, STATE],
+        vec![STATE],
+    ]
+}
+
+/// An engine over [`random_model`] with these layers.
+pub fn engine_of(layers: &[LayerCache], settings: EngineSettings) -> Engine {
+    Engine::new(loaded(random_model().with_layers(layers.iter().copied())), settings).unwrap()
+}
+
+/// Pages that sessions hold.
+pub fn pages_held(engine: &Engine) -> usize {
+    let stats = engine.cache_stats().unwrap();
+    stats.total_pages - stats.free_pages
 }
 
 /// An engine over [`random_model`].

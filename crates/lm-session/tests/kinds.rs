@@ -1,0 +1,136 @@
+//! What each kind of cache promises: windows that give pages back, states with snapshots, prefixes that others find.
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+mod support;
+
+use lm_model::{LayerCache, PAGE_LEN};
+use lm_session::testing::{loaded, tokenizer};
+use lm_session::{
+    CancelHandle, Engine, EngineSettings, GenerateParams, PrefixCache, SamplerParams, Session, SessionConfig,
+    TokenId,
+};
+use support::{FULL, NEAR, STATE, engine_of, generate, kinds, last_logits, pages_held, prompt, random_model};
+
+/// A session whose generations do not end by themselves.
+fn endless(engine: &Engine) -> Session {
+    let forbid_end = tokenizer().end_ids().iter().map(|&id| (id, f32::NEG_INFINITY)).collect();
+    let sampler = SamplerParams { logit_bias: forbid_end, ..SamplerParams::default() };
+    engine.session(SessionConfig { sampler, ..SessionConfig::default() }).unwrap()
+}
+
+/// What an engine that has seen nothing else goes on with.
+fn alone(layers: &[LayerCache], ids: &[TokenId], count: usize) -> Vec<TokenId> {
+    let engine = engine_of(layers, EngineSettings::default());
+    let mut session = endless(&engine);
+    session.prefill(ids).unwrap();
+    generate(&mut session, count).unwrap()
+}
+
+#[test]
+fn a_new_session_starts_behind_the_prefix_that_others_have_run() {
+    let (system, ask) = (prompt(1, 100), [prompt(1, 100), prompt(2, 40)].concat());
+    for layers in kinds() {
+        let engine = engine_of(&layers, EngineSettings::default());
+        let mut first = endless(&engine);
+        assert_eq!(first.prefill(&system).unwrap().cached_tokens, 0);
+        drop(first);
+        assert_eq!(pages_held(&engine), 0);
+        assert!(engine.cache_stats().unwrap().findable_pages > 0);
+
+        let mut second = endless(&engine);
+        let stats = second.prefill(&ask).unwrap();
+        assert_eq!((stats.cached_tokens, stats.prefilled_tokens), (96, 44), "{layers:?}");
+        let params = GenerateParams { max_output_tokens: Some(5), ..GenerateParams::default() };
+        let (_, finished) = second.generate(params).into_text().unwrap();
+        assert_eq!(finished.usage.cached_tokens, 96);
+        assert_eq!(second.tokens()[ask.len()..], alone(&layers, &ask, 5));
+    }
+}
+
+#[test]
+fn a_session_of_its_own_finds_only_what_it_has_run_itself() {
+    let settings = EngineSettings { prefix_cache: PrefixCache::Session, ..EngineSettings::default() };
+    for layers in kinds() {
+        let engine = engine_of(&layers, settings.clone());
+        let mut first = endless(&engine);
+        first.prefill(&prompt(1, 100)).unwrap();
+        let mut fork = first.fork().unwrap();
+        assert_eq!(endless(&engine).prefill(&prompt(1, 100)).unwrap().cached_tokens, 0);
+        assert_eq!(first.rewind(98) / PAGE_LEN, 3);
+        assert!(
+            fork.sync(&[prompt(1, 97), vec![7]].concat(), &CancelHandle::new()).unwrap().cached_tokens >= 96
+        );
+        drop((first, fork));
+        assert_eq!(pages_held(&engine), 0);
+    }
+}
+
+#[test]
+fn a_rewind_goes_back_to_where_every_kind_can_go_on() {
+    let ids = prompt(3, 150);
+    // Into the middle of a page: all keys and values are there, of windows the page before, of states the last snapshot.
+    for (layers, reached) in [
+        (vec![FULL], 140),
+        (vec![FULL, NEAR], 140),
+        (vec![FULL, STATE], 128),
+        (vec![STATE, NEAR, STATE], 128),
+    ] {
+        let engine = engine_of(&layers, EngineSettings::default());
+        let mut session = endless(&engine);
+        session.prefill(&ids).unwrap();
+        assert_eq!(session.rewind(140), reached, "{layers:?}");
+        assert_eq!(session.tokens(), &ids[..reached]);
+        let rest = [&ids[reached..145], &[9]].concat();
+        assert_eq!(session.prefill(&rest).unwrap().cached_tokens, reached);
+        assert_eq!(generate(&mut session, 5).unwrap(), alone(&layers, &[&ids[..145], &[9]].concat(), 5));
+        assert_eq!(session.rewind(usize::MAX), 151, "nothing to go back to");
+    }
+}
+
+#[test]
+fn windows_give_back_what_they_no_longer_see() {
+    // Pages of a sequence that needs 40 slots and writes one, and pages of all of its tokens.
+    for (layers, most) in [(vec![NEAR], 3), (vec![NEAR, NEAR, NEAR, FULL], 3 * 3 + 32), (vec![STATE], 2)] {
+        let engine = engine_of(&layers, EngineSettings { prefill_chunk: 16, ..EngineSettings::default() });
+        let mut session = endless(&engine);
+        session.prefill(&prompt(4, 100)).unwrap();
+        let params = GenerateParams { max_output_tokens: Some(900), ..GenerateParams::default() };
+        let mut held = 0;
+        for event in session.generate(params) {
+            event.unwrap();
+            held = held.max(pages_held(&engine));
+        }
+        assert!((1..=most).contains(&held), "{held} pages held, at most {most} are needed: {layers:?}");
+        drop(session);
+        assert_eq!(pages_held(&engine), 0);
+    }
+}
+
+#[test]
+fn forks_of_every_kind_go_on_apart() {
+    let ids = prompt(5, PAGE_LEN * 2 + 5);
+    for layers in kinds() {
+        let engine = engine_of(&layers, EngineSettings::default());
+        let mut one = endless(&engine);
+        one.prefill(&ids).unwrap();
+        let before = pages_held(&engine);
+        let mut two = one.fork().unwrap();
+        assert_eq!(pages_held(&engine), before, "a fork takes no page");
+        two.prefill(&[7]).unwrap();
+        one.prefill(&[8]).unwrap();
+        let expected = |last| alone(&layers, &[&ids[..], &[last]].concat(), 3);
+        assert_eq!(generate(&mut one, 3).unwrap(), expected(8));
+        assert_eq!(generate(&mut two, 3).unwrap(), expected(7));
+    }
+}
+
+#[test]
+fn what_is_found_gives_the_bits_of_a_prefill_of_ones_own() {
+    let (system, ask) = (prompt(1, 100), [prompt(1, 100), prompt(2, 40)].concat());
+    for layers in kinds() {
+        let loaded = || loaded(random_model().with_layers(layers.iter().copied()));
+        let (found, fresh) = (last_logits(loaded(), &[&system, &ask]), last_logits(loaded(), &[&ask]));
+        assert_eq!((found.0, fresh.0), (96, 0), "{layers:?}");
+        assert_eq!(found.1, fresh.1, "{layers:?}");
+    }
+}
