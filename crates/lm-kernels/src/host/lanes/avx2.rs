@@ -112,6 +112,20 @@ impl Lanes for Avx2 {
     }
 
     #[inline(always)]
+    fn min(self, other: Self) -> Self {
+        let ([a, b], [other_a, other_b]) = (self.0, other.0);
+        // SAFETY: AVX is there.
+        Self(unsafe { [_mm256_min_ps(a, other_a), _mm256_min_ps(b, other_b)] })
+    }
+
+    #[inline(always)]
+    fn max(self, other: Self) -> Self {
+        let ([a, b], [other_a, other_b]) = (self.0, other.0);
+        // SAFETY: AVX is there.
+        Self(unsafe { [_mm256_max_ps(a, other_a), _mm256_max_ps(b, other_b)] })
+    }
+
+    #[inline(always)]
     fn transpose(lines: [&Line; LANES]) -> [[u32; LANES]; LANES] {
         let mut out = [[0; LANES]; LANES];
         // Four quarters of 8 lines and 8 words.

@@ -88,6 +88,18 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
     }
 
     #[inline(always)]
+    fn min(self, other: Self) -> Self {
+        // SAFETY: AVX-512 is there.
+        Self::from(unsafe { _mm512_min_ps(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    fn max(self, other: Self) -> Self {
+        // SAFETY: AVX-512 is there.
+        Self::from(unsafe { _mm512_max_ps(self.0, other.0) })
+    }
+
+    #[inline(always)]
     fn transpose(lines: [&Line; LANES]) -> [[u32; LANES]; LANES] {
         // SAFETY: AVX-512 is there; 64 bytes are read from arrays of 64 and written to arrays of 16 words. (As a loop over all 16 lines, not a closure for each:
         // closures are compiled without the features.)

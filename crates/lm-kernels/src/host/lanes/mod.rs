@@ -76,6 +76,10 @@ pub(super) trait Lanes: Copy {
     fn mul(self, factor: Self) -> Self;
     /// `self * factor + addend`, rounded once.
     fn mul_add(self, factor: Self, addend: Self) -> Self;
+    /// The lesser in each lane, of lanes that are no NaN.
+    fn min(self, other: Self) -> Self;
+    /// The greater in each lane, of lanes that are no NaN.
+    fn max(self, other: Self) -> Self;
 
     fn splat_int(value: i32) -> Self::Ints;
     fn load_ints(x: &[i32; LANES]) -> Self::Ints;

@@ -73,6 +73,16 @@ impl Lanes for F32x16 {
     }
 
     #[inline(always)]
+    fn min(self, other: Self) -> Self {
+        self.zip(other, |a, b| if a < b { a } else { b })
+    }
+
+    #[inline(always)]
+    fn max(self, other: Self) -> Self {
+        self.zip(other, |a, b| if a > b { a } else { b })
+    }
+
+    #[inline(always)]
     fn transpose(lines: [&Line; LANES]) -> [[u32; LANES]; LANES] {
         let mut out = [[0; LANES]; LANES];
         for (lane, line) in lines.into_iter().enumerate() {

@@ -6,6 +6,7 @@ mod packing;
 mod q4;
 mod q8;
 mod quantize;
+mod scale_search;
 mod source;
 mod stored;
 #[cfg(test)]

@@ -211,7 +211,7 @@ impl PackTile<'_> {
                 self.source.gather::<V>(self.rows, self.cols, self.first_row, first + group * GROUP, columns);
             }
             find_unfit(columns, self.first_row, first, f32::is_finite)?;
-            F::quantize(columns, scales, lines);
+            F::quantize::<V>(columns, scales, lines);
             let infinite = F::steps(scales).map(|scale| scale & 0x7f80 == 0x7f80);
             if let Some(lane) = infinite.iter().position(|&infinite| infinite) {
                 let largest = |x: &(usize, &F32x16), y: &(usize, &F32x16)| {

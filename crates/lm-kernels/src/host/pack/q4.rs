@@ -6,9 +6,10 @@
 
 use bytemuck::{Pod, Zeroable};
 
-use super::super::lanes::{F32x16, LANES, Line, bf16_to_f32};
+use super::super::lanes::{F32x16, LANES, Lanes, Line, bf16_to_f32};
 use super::integer::{GROUP, IntegerLayout, Tile};
-use super::quantize::{Quantize, inverse, least_squares_scale, low_bits, round};
+use super::quantize::{Quantize, low_bits};
+use super::scale_search::Group;
 
 /// The largest magnitude of an integer scale.
 pub(in crate::host) const MAX_SCALE: i8 = 15;
@@ -86,31 +87,29 @@ impl Q4 {
 }
 
 impl Quantize for Q4 {
-    /// Each group gets the scale with the least squared error; the block's largest becomes 15 steps, the others the nearest.
+    /// Each group finds its best scale; the block's largest becomes 15 steps, and the others what is best of the steps around them.
     #[inline(always)]
-    fn quantize(x: &[F32x16], scales: &mut Q4Scales, lines: &mut [Line]) {
+    fn quantize<V: Lanes>(x: &[F32x16], scales: &mut Q4Scales, lines: &mut [Line]) {
+        let mut groups = [Group::EMPTY; GROUPS];
         let mut best = [F32x16::ZERO; GROUPS];
-        for (best, x) in best.iter_mut().zip(x.chunks(GROUP)) {
-            *best = least_squares_scale(x);
+        let x = x.as_chunks::<GROUP>().0;
+        for ((group, best), x) in groups.iter_mut().zip(&mut best).zip(x) {
+            *group = Group::new::<V>(x);
+            *best = group.best_scale::<V>();
         }
         let largest = best.iter().fold(F32x16::ZERO, |a, b| a.zip(*b, |a, b| a.max(b.abs())));
         let step = largest.map(|largest| largest / f32::from(MAX_SCALE));
         scales.steps = step.0.map(|step| half::bf16::from_f32(step).to_bits());
         let step = F32x16(scales.steps.map(bf16_to_f32));
-        let per_step = step.map(inverse);
-        for (group, x) in x.chunks(GROUP).enumerate() {
-            let limit = f32::from(MAX_SCALE);
-            let factors =
-                best[group].zip(per_step, |best, per_step| round(best * per_step).clamp(-limit, limit));
+        for (index, lines) in lines.chunks_mut(Self::GROUP_LINES).enumerate() {
+            let group = &groups[index];
+            let factors = group.best_factor::<V>(&best[index], &step);
             for (lane, factor) in factors.0.into_iter().enumerate() {
-                scales.set_factor(lane, group, factor as i8);
+                scales.set_factor(lane, index, factor as i8);
             }
-            let inverse = factors.zip(step, |factor, step| inverse(factor * step));
-            let lines = &mut lines[group * Self::GROUP_LINES..];
-            for (column, x) in x.iter().enumerate() {
-                let quants = x.zip(inverse, |x, inverse| round(x * inverse).clamp(-8.0, 7.0));
+            group.quants::<V>(&factors.zip(step, |factor, step| factor * step), |column, quants| {
                 Self::set(lines, column, quants);
-            }
+            });
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Byte `4 r + i` of line `j` of a group is column `4 j + i` of row `r`, plus 128.
 
-use super::super::lanes::{F32x16, LANES, Line, bf16_to_f32, bfloat_not_below};
+use super::super::lanes::{F32x16, LANES, Lanes, Line, bf16_to_f32, bfloat_not_below};
 use super::integer::{GROUP, IntegerLayout, Tile};
 use super::quantize::{Quantize, inverse, low_bits, round};
 
@@ -43,7 +43,7 @@ impl Q8 {
 impl Quantize for Q8 {
     /// The largest magnitude becomes 127; the scale is rounded up, so that nothing is cut off.
     #[inline(always)]
-    fn quantize(x: &[F32x16], scales: &mut [u16; LANES], lines: &mut [Line]) {
+    fn quantize<V: Lanes>(x: &[F32x16], scales: &mut [u16; LANES], lines: &mut [Line]) {
         let largest = x.iter().fold(F32x16::ZERO, |largest, x| largest.zip(*x, |a, b| a.max(b.abs())));
         *scales = largest.map(|largest| largest / 127.0).0.map(bfloat_not_below);
         let inverse = F32x16(scales.map(bf16_to_f32)).map(inverse);

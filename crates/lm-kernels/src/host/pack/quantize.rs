@@ -6,39 +6,7 @@ use super::integer::IntegerLayout;
 /// A format that floats can be quantised to.
 pub(in crate::host) trait Quantize: IntegerLayout {
     /// Finds scales and quants for a block of 16 rows, column by column, whole groups of them. The lines are zeros before.
-    fn quantize(x: &[F32x16], scales: &mut Self::Scales, lines: &mut [Line]);
-}
-
-/// Groups whose largest magnitude is below this are zeros: the inverse of their scale would be infinite.
-const TINY: f32 = 1e-35;
-
-/// The scale with the least squared error for quants from -8 to 7, of a few that take the largest magnitude to about -8.
-///
-/// For given integers the best scale is Σxq / Σq², and it lowers the error by (Σxq)² / Σq².
-#[inline(always)]
-pub(super) fn least_squares_scale(x: &[F32x16]) -> F32x16 {
-    let largest = x
-        .iter()
-        .fold(F32x16::ZERO, |largest, x| largest.zip(*x, |a, b| if b.abs() > a.abs() { b } else { a }));
-    let mut best_gain = F32x16::ZERO;
-    let mut best_scale = F32x16::ZERO;
-    for target in [8.0_f32, 7.7, 7.4, 7.1, 6.8, 6.4, 6.0, 8.3, 8.6, 9.0] {
-        let inverse = largest.map(|largest| if largest.abs() > TINY { -target / largest } else { 0.0 });
-        let (mut xq, mut qq) = (F32x16::ZERO, F32x16::ZERO);
-        for x in x {
-            let q = x.zip(inverse, |x, inverse| round(x * inverse).clamp(-8.0, 7.0));
-            xq = x.mul_add(q, xq);
-            qq = q.mul_add(q, qq);
-        }
-        for lane in 0..xq.0.len() {
-            let gain = xq.0[lane] * (xq.0[lane] / qq.0[lane]); // NaN without any quant: never the best
-            if gain > best_gain.0[lane] {
-                best_gain.0[lane] = gain;
-                best_scale.0[lane] = xq.0[lane] / qq.0[lane];
-            }
-        }
-    }
-    best_scale
+    fn quantize<V: Lanes>(x: &[F32x16], scales: &mut Self::Scales, lines: &mut [Line]);
 }
 
 /// `1 / x`, and 0 for 0.

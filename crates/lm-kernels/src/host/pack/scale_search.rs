@@ -1,0 +1,150 @@
+//! Scales for groups of 4-bit integers: the one that leaves the least error, of some that are tried.
+//!
+//! The error of each value is weighed by its magnitude and the group's root mean square, taken together: what is large is mostly
+//! also what matters (docs/decisions/0010-accuracy.md).
+
+use super::super::lanes::{F32x16, LANES, Lanes};
+use super::integer::GROUP;
+use super::q4::MAX_SCALE;
+use super::quantize::{inverse, round};
+
+/// Groups whose largest magnitude is below this are zeros: its inverse would be infinite.
+const TINY: f32 = 1e-35;
+
+/// Where the scales that are tried first take the largest magnitude, in quants.
+const TARGETS: [f32; 10] = [8.0, 7.7, 7.4, 7.1, 6.8, 6.4, 6.0, 8.3, 8.6, 9.0];
+
+/// A group of 16 rows, made ready for trying scales.
+#[derive(Clone, Copy)]
+pub(super) struct Group {
+    /// The value of largest magnitude of each row, with its sign.
+    largest: F32x16,
+    /// The values as parts of it: from -1 to 1, whatever the size of the weights.
+    values: [F32x16; GROUP],
+    /// What their squared errors count.
+    weights: [F32x16; GROUP],
+}
+
+/// What is known of the integers that some scale gives, in sums over the group with the weights.
+struct Sums {
+    /// Of values times integers.
+    xq: F32x16,
+    /// Of squared integers.
+    qq: F32x16,
+}
+
+impl Group {
+    /// No group, for the places of those that a short block lacks.
+    pub const EMPTY: Self =
+        Self { largest: F32x16::ZERO, values: [F32x16::ZERO; GROUP], weights: [F32x16::ZERO; GROUP] };
+
+    /// The columns `x`, which are finite.
+    #[inline(always)]
+    pub fn new<V: Lanes>(x: &[F32x16; GROUP]) -> Self {
+        let (mut high, mut low) = (V::splat(0.0), V::splat(0.0));
+        for x in x {
+            let x = V::load(&x.0);
+            (high, low) = (high.max(x), low.min(x));
+        }
+        let largest = stored(high).zip(stored(low), |high, low| if -low > high { low } else { high });
+        let per_largest = largest.map(|x| if x.abs() > TINY { 1.0 / x } else { 0.0 });
+        let factor = V::load(&per_largest.0);
+        let mut group = Self { largest, ..Self::EMPTY };
+        let mut squares = V::splat(0.0);
+        for (value, x) in group.values.iter_mut().zip(x) {
+            let x = V::load(&x.0).mul(factor);
+            x.store(&mut value.0);
+            squares = x.mul_add(x, squares);
+        }
+        let root = stored(squares).map(|squares| (squares / GROUP as f32).sqrt());
+        let (root, minus) = (V::load(&root.0), V::splat(-1.0));
+        for (weight, x) in group.weights.iter_mut().zip(&group.values) {
+            let x = V::load(&x.0);
+            x.max(x.mul(minus)).mul_add(V::splat(1.0), root).store(&mut weight.0);
+        }
+        group
+    }
+
+    /// The scale with the least error of those that take the largest magnitude to about -8; 0 for a group of zeros.
+    ///
+    /// For given integers the best scale is Σxq / Σq², and it lowers the error by (Σxq)² / Σq².
+    #[inline(always)]
+    pub fn best_scale<V: Lanes>(&self) -> F32x16 {
+        let mut best = Sums { xq: F32x16::ZERO, qq: F32x16([1.0; LANES]) };
+        for target in TARGETS {
+            let tried = self.sums::<V>(V::splat(-target));
+            for lane in 0..LANES {
+                let (xq, qq) = (tried.xq.0[lane], tried.qq.0[lane]);
+                if xq * xq * best.qq.0[lane] > best.xq.0[lane] * best.xq.0[lane] * qq {
+                    (best.xq.0[lane], best.qq.0[lane]) = (xq, qq);
+                }
+            }
+        }
+        best.xq.zip(best.qq, |xq, qq| xq / qq).zip(self.largest, |scale, largest| scale * largest)
+    }
+
+    /// How many steps the scale has: the number around `best` that leaves the least error, 0 where none lowers it.
+    #[inline(always)]
+    pub fn best_factor<V: Lanes>(&self, best: &F32x16, step: &F32x16) -> F32x16 {
+        let nearest = best.zip(*step, |best, step| round(best * inverse(step)));
+        let mut factor = F32x16::ZERO;
+        let mut best_gain = F32x16::ZERO;
+        for offset in [0.0, 1.0, -1.0] {
+            let limit = f32::from(MAX_SCALE);
+            let tried = nearest.map(|nearest| (nearest + offset).clamp(-limit, limit));
+            let scale = self.relative(&tried.zip(*step, |factor, step| factor * step));
+            let sums = self.sums::<V>(V::load(&scale.map(inverse).0));
+            for lane in 0..LANES {
+                let scale = scale.0[lane];
+                let gain = scale * (2.0 * sums.xq.0[lane] - scale * sums.qq.0[lane]);
+                if gain > best_gain.0[lane] {
+                    (best_gain.0[lane], factor.0[lane]) = (gain, tried.0[lane]);
+                }
+            }
+        }
+        factor
+    }
+
+    /// The integers of each column, for a scale.
+    #[inline(always)]
+    pub fn quants<V: Lanes>(&self, scale: &F32x16, mut write: impl FnMut(usize, F32x16)) {
+        let inverse = V::load(&self.relative(scale).map(inverse).0);
+        for (column, x) in self.values.iter().enumerate() {
+            write(column, stored(quants(V::load(&x.0), inverse)));
+        }
+    }
+
+    #[inline(always)]
+    fn sums<V: Lanes>(&self, inverse: V) -> Sums {
+        let (mut xq, mut qq) = (V::splat(0.0), V::splat(0.0));
+        for (x, weight) in self.values.iter().zip(&self.weights) {
+            let x = V::load(&x.0);
+            let q = quants(x, inverse);
+            let weighed = q.mul(V::load(&weight.0));
+            xq = x.mul_add(weighed, xq);
+            qq = q.mul_add(weighed, qq);
+        }
+        Sums { xq: stored(xq), qq: stored(qq) }
+    }
+
+    /// A scale for [`Group::values`].
+    #[inline(always)]
+    fn relative(&self, scale: &F32x16) -> F32x16 {
+        scale.zip(self.largest, |scale, largest| if largest.abs() > TINY { scale / largest } else { 0.0 })
+    }
+}
+
+/// The nearest integers from -8 to 7, ties to even, of `x * inverse`.
+#[inline(always)]
+fn quants<V: Lanes>(x: V, inverse: V) -> V {
+    let shift = 12_582_912.0; // 1.5 * 2^23: one unit in the last place is 1
+    let rounded = x.mul_add(inverse, V::splat(shift)).mul_add(V::splat(1.0), V::splat(-shift));
+    rounded.max(V::splat(-8.0)).min(V::splat(7.0))
+}
+
+#[inline(always)]
+fn stored<V: Lanes>(x: V) -> F32x16 {
+    let mut out = F32x16::ZERO;
+    x.store(&mut out.0);
+    out
+}
