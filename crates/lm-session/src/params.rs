@@ -9,7 +9,7 @@ use crate::{CancelHandle, Error, Result};
 pub struct EngineSettings {
     /// Most tokens of one session. `None`: the model's context, as far as the KV pool holds it.
     pub max_context: Option<usize>,
-    /// Tokens that the KV pool holds for all sessions together, rounded up to whole pages. `None`: four full contexts,
+    /// Tokens that the KV pool holds for all sessions together, rounded up to whole pages; more where layers have windows. `None`: four full contexts,
     /// within 2 GiB or one full `max_context`, whichever is more.
     pub kv_cache_tokens: Option<usize>,
     /// Most prompt tokens run in one step, over all sessions. More prefill faster; fewer let the sessions that are

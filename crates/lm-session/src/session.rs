@@ -99,7 +99,7 @@ impl Session {
 
     /// Goes back to the last position up to `len` from which the cache can go on, and forgets the tokens after it; returns it.
     ///
-    /// The caller prefills from there. It is `len` itself for a model that keeps all keys and values, unless the pool was too
+    /// The caller prefills from there; the call waits for the engine's step under way. The position is `len` itself for a model that keeps all keys and values, unless the pool was too
     /// small for them; a model with states, or with windows, goes back to where it has a snapshot, or the pages of the window.
     /// With no fewer than all tokens nothing is forgotten. [`Session::sync`] does the same for those who have the whole prompt.
     pub fn rewind(&mut self, len: usize) -> usize {

@@ -37,7 +37,7 @@ fn the_weather_in_paris() -> anyhow::Result<()> {
         ],
     }))?;
     let config = ConversationConfig::from_engine(&engine).with_preface(preface);
-    let mut conversation = Conversation::new(&engine, config)?;
+    let mut conversation = Conversation::new(&engine, config.clone())?;
     let reply = conversation.send("How is the weather in Paris?")?;
     assert_eq!(reply.tool_calls().len(), 1, "{:?}", reply.message);
     let call = &reply.tool_calls()[0];
@@ -48,5 +48,11 @@ fn the_weather_in_paris() -> anyhow::Result<()> {
     // The second turn ran only what the first one had not.
     let usage = answer.finish.usage;
     assert!(usage.cached_tokens * 2 > usage.prompt_tokens, "{usage:?}");
+    // Another conversation starts behind the system prompt and the tools that the first one has run.
+    drop(conversation);
+    let reply = Conversation::new(&engine, config)?.send("How is the weather in Rome?")?;
+    let usage = reply.finish.usage;
+    assert!(usage.cached_tokens * 2 > usage.prompt_tokens, "{usage:?}");
+    assert_eq!(reply.tool_calls()[0].arguments["location"], "Rome");
     Ok(())
 }

@@ -77,11 +77,11 @@ pub fn last_logits(loaded: LoadedModel, prompts: &[&[TokenId]]) -> (usize, Vec<u
     let logits = Arc::new(Mutex::new(Vec::new()));
     let model = Arc::new(Recorder { inner: loaded.model, logits: logits.clone() });
     let engine = Engine::new(LoadedModel { model, ..loaded }, EngineSettings::default()).unwrap();
-    let prefill = |ids: &&[TokenId]| {
+    let mut cached = 0;
+    for ids in prompts {
         let mut session = engine.session(SessionConfig::default()).unwrap();
-        session.prefill(ids).unwrap().cached_tokens
-    };
-    let cached = prompts.iter().map(prefill).last().expect("there is a prompt");
+        cached = session.prefill(ids).unwrap().cached_tokens;
+    }
     let bits = logits.lock().unwrap().pop().expect("a prefill gives logits");
     (cached, bits)
 }
