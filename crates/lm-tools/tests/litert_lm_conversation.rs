@@ -5,7 +5,7 @@ mod common;
 
 use common::{conversation, engine, litert_tools};
 use lm_conversation::{Conversation, ConversationConfig, ConversationEvent, GenerationPrompt, TurnOptions};
-use lm_session::{FinishReason, SessionConfig};
+use lm_session::{Device, FinishReason, SessionConfig};
 use lm_template::{Message, Part, Preface, PromptTemplate, Role};
 use serde_json::{Value, json};
 
@@ -188,7 +188,8 @@ fn a_preface_gives_instructions_tools_and_extra_context() {
 
 #[test]
 fn only_what_is_new_is_prefilled() {
-    let mut conversation = conversation(preface());
+    // On an engine that has seen no other conversation with this beginning.
+    let mut conversation = common::conversation_on(&common::engine_on(Device::Cpu), preface());
     let first = conversation.send("How is the weather in Paris?").expect("a call").finish.usage;
     assert_eq!(first.cached_tokens, 0);
     let second =
