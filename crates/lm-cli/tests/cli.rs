@@ -283,6 +283,23 @@ fn windows_and_prefixes_are_scored_as_documented() {
     assert_eq!(names, ["perplexity", "against", "KL divergence", "same top token"].map(Some));
 }
 
+/// What transformers finds for the same text (testdata/models/accuracy.py): layers with windows, and without.
+#[test]
+fn perplexities_are_those_of_transformers() {
+    let text = text_file(TEXT.as_bytes());
+    for (model, expected) in [
+        ("models/pocket/model", 9.5453),
+        ("testdata/models/llama-tiny-bias", 14_527.691_8),
+        ("testdata/models/qwen3-tiny-window", 20_445.924_2),
+    ] {
+        let model = format!("{}/../../{model}", env!("CARGO_MANIFEST_DIR"));
+        let report =
+            parse(&ok(&["eval", &model, shown(text.path()), "--context", "64", "--kv", "f32", "--json"], ""));
+        let perplexity = report["perplexity"].as_f64().expect("a number");
+        assert!((perplexity / expected - 1.0).abs() < 1e-4, "{model}: {perplexity} is not {expected}");
+    }
+}
+
 #[test]
 fn a_text_that_cannot_be_scored_is_named() {
     let folder = pocket_folder();
