@@ -12,7 +12,7 @@ use super::buffer::{Arena, Buffer};
 use super::integer::{GROUP, tile_mut};
 use super::quantize::Quantize;
 use super::stored::ReadTile;
-use super::{PackedMatrix, Q4, Q8, Source, WeightFormat};
+use super::{FloatDtype, PackedMatrix, Q4, Q8, Source, WeightFormat};
 use crate::{Error, Result};
 
 /// A [`PackedMatrix`] in the making.
@@ -118,6 +118,8 @@ impl Packing {
         let start = self.done / LANES * self.tile_bytes;
         let out = &mut self.buffer.bytes_mut()[start..][..rows.div_ceil(LANES) * self.tile_bytes];
         for_each_chunk(Pool::global(), out, self.tile_bytes, |tile, out| {
+            // A page that is read before it is written to is mapped twice.
+            out.fill(0);
             if let Err(bad) = task(tile * LANES, out) {
                 let mut first = first_bad.lock().unwrap_or_else(PoisonError::into_inner);
                 if first.as_ref().is_none_or(|first| (bad.row, bad.col) < (first.row, first.col)) {
@@ -165,6 +167,8 @@ impl Kernel for PackTile<'_> {
     fn run<V: Lanes>(self) -> Self::Output {
         match self.format {
             WeightFormat::F32 => self.floats::<V, _>(|x, out: &mut [f32; LANES]| *out = x.0, |_| true),
+            WeightFormat::F16 if self.is_whole(FloatDtype::F16) => self.copy::<V>(),
+            WeightFormat::Bf16 if self.is_whole(FloatDtype::Bf16) => self.copy::<V>(),
             WeightFormat::F16 => {
                 self.floats::<V, _>(|x, out: &mut [u16; LANES]| f32_to_f16(&x.0, out), |x| x.abs() < 65_520.0)
             }
@@ -179,6 +183,23 @@ impl Kernel for PackTile<'_> {
 }
 
 impl PackTile<'_> {
+    /// Whether all 16 rows are there, in whole groups of this type in a file.
+    fn is_whole(&self, dtype: FloatDtype) -> bool {
+        matches!(self.source, Source::LeBytes { dtype: got, .. } if got == dtype)
+            && self.first_row + LANES <= self.rows
+            && self.cols.is_multiple_of(GROUP)
+    }
+
+    /// Packs columns of the format's own type.
+    #[inline(always)]
+    fn copy<V: Lanes>(self) -> std::result::Result<(), Unfit> {
+        let units: &mut [[u16; LANES]] = bytemuck::cast_slice_mut(self.out);
+        for (index, units) in units.as_chunks_mut::<GROUP>().0.iter_mut().enumerate() {
+            self.source.gather_bits::<V>(self.cols, self.first_row * self.cols + index * GROUP, units);
+        }
+        Ok(())
+    }
+
     /// Packs columns; what is not finite stays so, but nothing becomes so.
     #[inline(always)]
     fn floats<V: Lanes, U: bytemuck::Pod>(

@@ -158,24 +158,51 @@ impl<'a> Source<'a> {
     #[inline(always)]
     fn gather_words<V: Lanes>(&self, cols: usize, start: usize, out: &mut [F32x16; GROUP]) -> bool {
         let Source::LeBytes { dtype, bytes } = self else { return false };
-        let lines = |offset: usize| -> [&Line; LANES] {
-            std::array::from_fn(|lane| {
-                let line = &bytes[(start + lane * cols) * dtype.bytes() + offset..];
-                line.first_chunk().expect("a row has so many columns")
-            })
-        };
+        let (start, stride) = (start * dtype.bytes(), cols * dtype.bytes());
         match dtype {
             FloatDtype::F32 => {
-                let (left, right) = (V::transpose(lines(0)), V::transpose(lines(size_of::<Line>())));
-                for (out, words) in out.iter_mut().zip(left.iter().chain(&right)) {
-                    out.0 = words.map(f32::from_bits);
+                for (half, out) in out.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+                    let words = V::transpose(lines(bytes, start + half * size_of::<Line>(), stride));
+                    for (words, out) in words.iter().zip(out) {
+                        for (word, out) in words.iter().zip(&mut out.0) {
+                            *out = f32::from_bits(*word);
+                        }
+                    }
                 }
             }
-            FloatDtype::F16 => pairs(&V::transpose(lines(0)), out, f16_to_f32),
-            FloatDtype::Bf16 => pairs(&V::transpose(lines(0)), out, bf16_to_f32),
+            FloatDtype::F16 => pairs(&V::transpose(lines(bytes, start, stride)), out, f16_to_f32),
+            FloatDtype::Bf16 => pairs(&V::transpose(lines(bytes, start, stride)), out, bf16_to_f32),
         }
         true
     }
+
+    /// The bits of 32 columns of 16 rows, transposed: of a matrix of `cols` columns in a file, from an element on.
+    ///
+    /// # Panics
+    /// When the elements have no 16 bits or lie in no file.
+    #[inline(always)]
+    pub(super) fn gather_bits<V: Lanes>(&self, cols: usize, start: usize, out: &mut [[u16; LANES]; GROUP]) {
+        let Source::LeBytes { dtype: FloatDtype::F16 | FloatDtype::Bf16, bytes } = self else {
+            panic!("{:?} elements in memory have no bits to be copied", self.dtype())
+        };
+        let words = V::transpose(lines(bytes, start * size_of::<u16>(), cols * size_of::<u16>()));
+        for (words, out) in words.iter().zip(out.as_chunks_mut::<2>().0) {
+            for (lane, word) in words.iter().enumerate() {
+                out[0][lane] = *word as u16;
+                out[1][lane] = (*word >> 16) as u16;
+            }
+        }
+    }
+}
+
+/// Sixteen lines, one every `stride` bytes. (A loop: what is not inlined here is compiled without the wide registers.)
+#[inline(always)]
+pub(super) fn lines(bytes: &[u8], start: usize, stride: usize) -> [&Line; LANES] {
+    let mut lines = [&[0; size_of::<Line>()]; LANES];
+    for (row, line) in lines.iter_mut().enumerate() {
+        *line = bytes[start + row * stride..].first_chunk().expect("a row is as long");
+    }
+    lines
 }
 
 /// Columns that stand two in a word.

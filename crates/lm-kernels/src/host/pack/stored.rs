@@ -7,6 +7,7 @@ use super::super::lanes::{LANES, Lanes, Line};
 use super::integer::tile_mut;
 use super::packing::{Packing, Unfit};
 use super::q4::MAX_SCALE;
+use super::source::lines;
 use super::{GROUP, IntegerLayout, PackedMatrix, Q4, Q8, Tile, WeightFormat};
 use crate::Result;
 
@@ -261,9 +262,7 @@ impl ReadTile<'_> {
 #[inline(always)]
 fn words_of<V: Lanes>(rows: &[u8], row_bytes: usize, start: usize, missing: u32) -> [[u32; LANES]; LANES] {
     if rows.len() == LANES * row_bytes && start + size_of::<Line>() <= row_bytes {
-        return V::transpose(std::array::from_fn(|lane| {
-            rows[lane * row_bytes + start..].first_chunk().expect("the row has so many bytes")
-        }));
+        return V::transpose(lines(rows, start, row_bytes));
     }
     let mut words = [[missing; LANES]; LANES];
     for (lane, row) in rows.chunks_exact(row_bytes).enumerate() {

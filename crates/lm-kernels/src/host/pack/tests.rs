@@ -187,3 +187,27 @@ fn names_of_formats_round_trip() {
     }
     assert!("q5".parse::<WeightFormat>().is_err());
 }
+
+#[test]
+fn elements_of_the_format_s_own_type_keep_their_bits() {
+    // Whole groups and tiles, and parts of both: NaN, infinities and denormals among them.
+    for (rows, cols) in [(32, 64), (35, 64), (32, 70)] {
+        let bits: Vec<u16> = (0..rows * cols).map(|i| (i * 40_503 % 65_536) as u16).collect();
+        let bytes: Vec<u8> = bits.iter().flat_map(|bits| bits.to_le_bytes()).collect();
+        for (format, dtype) in [(WeightFormat::F16, FloatDtype::F16), (WeightFormat::Bf16, FloatDtype::Bf16)]
+        {
+            let source = Source::from_le_bytes(dtype, &bytes).unwrap();
+            let packed = PackedMatrix::pack(format, rows, cols, source).unwrap();
+            for (row, bits) in bits.chunks(cols).enumerate() {
+                for (col, bits) in bits.iter().enumerate() {
+                    let got = packed.columns::<[u16; LANES]>(row / LANES)[col][row % LANES];
+                    let is_nan = match dtype {
+                        FloatDtype::F16 => f16::from_bits(*bits).is_nan(),
+                        _ => bf16::from_bits(*bits).is_nan(),
+                    };
+                    assert!(got == *bits || is_nan, "{format} [{row}, {col}]: {bits:#x} became {got:#x}");
+                }
+            }
+        }
+    }
+}
