@@ -3,6 +3,7 @@
 // Lists of row ranges are what batches are made of, in tests often of one.
 #![allow(clippy::single_range_in_vec_init)]
 
+#[cfg(feature = "burn")]
 mod cache_layout;
 mod device;
 mod error;
@@ -11,6 +12,7 @@ mod mapped_file;
 #[cfg(feature = "burn")]
 mod ops;
 
+#[cfg(feature = "burn")]
 pub use cache_layout::{CacheGroup, CacheLayout, Keeps, KvGeometry, LayerCache};
 pub use device::Device;
 pub use error::{Error, Result};

@@ -154,9 +154,9 @@ impl PackedMatrix {
     /// Packs a weight that was quantised before; the values are taken over bit by bit.
     ///
     /// # Errors
-    /// - [`Error::SourceLength`] when `quants` or `scales` have not as many bytes as the shape asks for
-    /// - [`Error::NotRepresentable`] names the first scale that is not finite, factor beyond 15, or quant of -128
-    /// - [`Error::ShapeOverflow`], [`Error::OutOfMemory`] when there is no room
+    /// - [`Error::SourceLength`](crate::Error::SourceLength) when `quants` or `scales` have not as many bytes as the shape asks for
+    /// - [`Error::NotRepresentable`](crate::Error::NotRepresentable) names the first scale that is not finite, factor beyond 15, or quant of -128
+    /// - [`Error::ShapeOverflow`](crate::Error::ShapeOverflow), [`Error::OutOfMemory`](crate::Error::OutOfMemory) when there is no room
     ///
     /// # Panics
     /// When the format is a float format.
