@@ -134,7 +134,7 @@ impl PackedMatrix {
     /// Packs the row-major elements of `source`, on the threads of the global pool.
     ///
     /// Float formats take the nearest value; 8 bit takes the largest magnitude of each block to 127; 4 bit searches the scale
-    /// with the least squared error. The result depends on the values alone.
+    /// with the least error, large values counting more. The result depends on the values alone.
     ///
     /// # Errors
     /// - [`Error::SourceLength`] when `source` has not `rows * cols` elements

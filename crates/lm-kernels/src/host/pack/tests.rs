@@ -103,6 +103,39 @@ fn four_bits_of_normal_weights_lose_less_than_the_plain_way() {
     assert!(ours < 0.94 * plain && ours < 6.8e-3, "relative squared error {ours:.2e}, plain {plain:.2e}");
 }
 
+/// Models differ in the size of their weights by many powers of two; what is found must not depend on it.
+#[test]
+fn weights_of_any_size_are_quantised_alike() {
+    let values = Random(24).normal(20 * 300);
+    for format in [WeightFormat::Q8, WeightFormat::Q4] {
+        let expected = unpacked(&pack(format, 20, 300, &values).unwrap());
+        for power in [-90, -30, 30, 90] {
+            let scaled = |x: &[f32]| -> Vec<f32> { x.iter().map(|x| x * 2.0_f32.powi(power)).collect() };
+            let packed = unpacked(&pack(format, 20, 300, &scaled(&values)).unwrap());
+            assert_eq!(bits(&packed), bits(&scaled(&expected)), "{format}, 2^{power}");
+        }
+    }
+}
+
+/// The errors that count: those of large values more than those of small ones.
+#[test]
+fn four_bits_keep_large_weights_best() {
+    let values = Random(25).normal(64 * 1024);
+    let packed = unpacked(&pack(WeightFormat::Q4, 64, 1024, &values).unwrap());
+    let plain: Vec<f32> = values.chunks(32).flat_map(plain_4_bit).collect();
+    let weighed = |found: &[f32]| -> f64 {
+        let groups = values.chunks(32).zip(found.chunks(32));
+        groups
+            .map(|(x, y)| {
+                let mean = (x.iter().map(|x| x * x).sum::<f32>() / 32.0).sqrt();
+                x.iter().zip(y).map(|(x, y)| f64::from((x.abs() + mean) * (x - y).powi(2))).sum::<f64>()
+            })
+            .sum()
+    };
+    let (ours, plain) = (weighed(&packed), weighed(&plain));
+    assert!(ours < 0.94 * plain, "{ours:.3} against {plain:.3} in the plain way");
+}
+
 #[test]
 fn bytes_are_those_of_the_format() {
     let values = vec![0.5; 64 * 64];
