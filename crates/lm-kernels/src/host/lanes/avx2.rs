@@ -144,6 +144,19 @@ impl Lanes for Avx2 {
     }
 
     #[inline(always)]
+    fn halves(words: &[u32; LANES]) -> [[u16; LANES]; 2] {
+        let [a, b]: [__m256i; 2] = bytemuck::cast(*words);
+        // SAFETY: AVX2 is there. Packing goes by halves of the registers: the middle quarters change places after it.
+        let halves = unsafe {
+            let mask = _mm256_set1_epi32(0xffff);
+            let low = _mm256_packus_epi32(_mm256_and_si256(a, mask), _mm256_and_si256(b, mask));
+            let high = _mm256_packus_epi32(_mm256_srli_epi32::<16>(a), _mm256_srli_epi32::<16>(b));
+            [_mm256_permute4x64_epi64::<0xd8>(low), _mm256_permute4x64_epi64::<0xd8>(high)]
+        };
+        bytemuck::cast(halves)
+    }
+
+    #[inline(always)]
     fn sum(self) -> f32 {
         // SAFETY: AVX is there.
         unsafe {

@@ -140,6 +140,16 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
     }
 
     #[inline(always)]
+    fn halves(words: &[u32; LANES]) -> [[u16; LANES]; 2] {
+        // SAFETY: AVX-512 is there; 64 bytes are read from an array of 64.
+        let halves = unsafe {
+            let words = _mm512_loadu_si512(words.as_ptr().cast());
+            [_mm512_cvtepi32_epi16(words), _mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(words))]
+        };
+        bytemuck::cast(halves)
+    }
+
+    #[inline(always)]
     fn sum(self) -> f32 {
         // SAFETY: AVX-512 is there, DQ too.
         Avx2::from([unsafe { _mm512_castps512_ps256(self.0) }, unsafe {

@@ -108,6 +108,9 @@ pub(super) trait Lanes: Copy {
     /// The words of 16 lines, little-endian: row `i` of the result has word `i` of each line.
     fn transpose(lines: [&Line; LANES]) -> [[u32; LANES]; LANES];
 
+    /// The low and the high halves of words.
+    fn halves(words: &[u32; LANES]) -> [[u16; LANES]; 2];
+
     /// The lanes' sum, always by halves: lane i and lane i + 8, then i and i + 4, and so on.
     fn sum(self) -> f32;
 }
@@ -253,7 +256,17 @@ mod tests {
     }
 
     #[test]
-    fn every_path_transposes() {
+    fn every_path_transposes_and_halves() {
+        struct Halves([u32; LANES]);
+
+        impl Kernel for Halves {
+            type Output = [[u16; LANES]; 2];
+
+            fn run<V: Lanes>(self) -> Self::Output {
+                V::halves(&self.0)
+            }
+        }
+
         struct Transpose<'a>([&'a Line; LANES]);
 
         impl Kernel for Transpose<'_> {
@@ -271,6 +284,11 @@ mod tests {
             std::array::from_fn(|index| std::array::from_fn(|line| word(line, index)));
         for isa in Isa::supported() {
             assert_eq!(isa.run(Transpose(lines)), expected, "{isa}");
+            let words = expected[1].map(|word| word.wrapping_mul(0x9e37_79b9));
+            let [low, high] = isa.run(Halves(words));
+            let joined: Vec<u32> =
+                low.iter().zip(high).map(|(low, high)| u32::from(*low) | u32::from(high) << 16).collect();
+            assert_eq!(joined, words, "{isa}");
         }
     }
 

@@ -94,6 +94,11 @@ impl Lanes for F32x16 {
     }
 
     #[inline(always)]
+    fn halves(words: &[u32; LANES]) -> [[u16; LANES]; 2] {
+        [each_lane(|lane| words[lane] as u16), each_lane(|lane| (words[lane] >> 16) as u16)]
+    }
+
+    #[inline(always)]
     fn sum(self) -> f32 {
         let mut lanes = self.0;
         for half in [8, 4, 2, 1] {

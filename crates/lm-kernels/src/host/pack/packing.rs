@@ -231,7 +231,9 @@ impl PackTile<'_> {
             for (group, columns) in columns.as_chunks_mut::<GROUP>().0.iter_mut().enumerate() {
                 self.source.gather::<V>(self.rows, self.cols, self.first_row, first + group * GROUP, columns);
             }
-            find_unfit(columns, self.first_row, first, f32::is_finite)?;
+            if !all_finite::<V>(columns) {
+                find_unfit(columns, self.first_row, first, f32::is_finite)?;
+            }
             F::quantize::<V>(columns, scales, lines);
             let infinite = F::steps(scales).map(|scale| scale & 0x7f80 == 0x7f80);
             if let Some(lane) = infinite.iter().position(|&infinite| infinite) {
@@ -254,14 +256,25 @@ fn find_unfit(
     first_col: usize,
     fits: impl Fn(f32) -> bool,
 ) -> std::result::Result<(), Unfit> {
-    // Nearly always there is none: lanes are looked at together first.
-    let mut unfit = [0_u32; LANES];
-    for column in columns {
-        for (unfit, x) in unfit.iter_mut().zip(column.0) {
-            *unfit |= u32::from(!fits(x));
+    for lane in 0..LANES {
+        for (col, column) in columns.iter().enumerate() {
+            if !fits(column.0[lane]) {
+                return Err(Unfit { row: first_row + lane, col: first_col + col, value: column.0[lane] });
+            }
         }
     }
-    let Some(lane) = unfit.iter().position(|&unfit| unfit != 0) else { return Ok(()) };
-    let col = columns.iter().position(|column| !fits(column.0[lane])).unwrap_or(0);
-    Err(Unfit { row: first_row + lane, col: first_col + col, value: columns[col].0[lane] })
+    Ok(())
+}
+
+/// Whether all are finite: 0 times anything else is NaN, and so is each sum with it.
+#[inline(always)]
+fn all_finite<V: Lanes>(columns: &[F32x16]) -> bool {
+    let zero = V::splat(0.0);
+    let mut sums = [zero; 4]; // Four, so that none waits for its own last addition.
+    for columns in columns.as_chunks::<4>().0 {
+        for (sum, column) in sums.iter_mut().zip(columns) {
+            *sum = V::load(&column.0).mul_add(zero, *sum);
+        }
+    }
+    sums.into_iter().all(|sum| sum.sum() == 0.0)
 }

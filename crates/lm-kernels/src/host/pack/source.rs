@@ -5,7 +5,7 @@ use std::fmt;
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
-use super::super::lanes::{F32x16, LANES, Lanes, Line, bf16_to_f32, f16_to_f32};
+use super::super::lanes::{F32x16, LANES, Lanes, Line};
 use super::GROUP;
 use crate::{Error, Result};
 
@@ -170,8 +170,8 @@ impl<'a> Source<'a> {
                     }
                 }
             }
-            FloatDtype::F16 => pairs(&V::transpose(lines(bytes, start, stride)), out, f16_to_f32),
-            FloatDtype::Bf16 => pairs(&V::transpose(lines(bytes, start, stride)), out, bf16_to_f32),
+            FloatDtype::F16 => pairs::<V>(lines(bytes, start, stride), out, V::load_f16),
+            FloatDtype::Bf16 => pairs::<V>(lines(bytes, start, stride), out, V::load_bf16),
         }
         true
     }
@@ -187,10 +187,7 @@ impl<'a> Source<'a> {
         };
         let words = V::transpose(lines(bytes, start * size_of::<u16>(), cols * size_of::<u16>()));
         for (words, out) in words.iter().zip(out.as_chunks_mut::<2>().0) {
-            for (lane, word) in words.iter().enumerate() {
-                out[0][lane] = *word as u16;
-                out[1][lane] = (*word >> 16) as u16;
-            }
+            *out = V::halves(words);
         }
     }
 }
@@ -207,12 +204,11 @@ pub(super) fn lines(bytes: &[u8], start: usize, stride: usize) -> [&Line; LANES]
 
 /// Columns that stand two in a word.
 #[inline(always)]
-fn pairs(words: &[[u32; LANES]; LANES], out: &mut [F32x16; GROUP], widen: impl Fn(u16) -> f32) {
-    for (words, out) in words.iter().zip(out.as_chunks_mut::<2>().0) {
-        for (lane, word) in words.iter().enumerate() {
-            out[0].0[lane] = widen(*word as u16);
-            out[1].0[lane] = widen((*word >> 16) as u16);
-        }
+fn pairs<V: Lanes>(lines: [&Line; LANES], out: &mut [F32x16; GROUP], load: impl Fn(&[u16; LANES]) -> V) {
+    for (words, out) in V::transpose(lines).iter().zip(out.as_chunks_mut::<2>().0) {
+        let [low, high] = V::halves(words);
+        load(&low).store(&mut out[0].0);
+        load(&high).store(&mut out[1].0);
     }
 }
 
