@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use lm_benches::{Limit, median_time};
-use lm_kernels::{Isa, PackedMatrix, Pool, Source, WeightFormat, host};
+use lm_kernels::{Arena, Isa, PackedMatrix, Packing, Pool, Source, WeightFormat, host};
 
 /// More than a model has, so that one kind of product alone does not fit into a cache either.
 const LAYERS: usize = 64;
@@ -22,13 +22,14 @@ fn main() -> Result<(), lm_kernels::Error> {
     let rows: Vec<usize> = args.iter().skip(1).filter_map(|arg| arg.parse().ok()).collect();
     let rows = if rows.is_empty() { vec![1, 2, 4, 8, 32, 512] } else { rows };
     let pool = Pool::global();
-    let memory = Limit { unit: "GB/s", rate: host::limits::read_rate(pool)? / 1e9 };
+    let memory = Limit { unit: "GB/s", rate: host::limits::ColdMemory::new()?.read_rate(pool) / 1e9 };
     let products = Limit { unit: "GOP/s", rate: host::limits::byte_product_rate(pool) / 1e9 };
     println!("{} threads, {}, {format}", pool.threads(), Isa::current());
-    let head = PackedMatrix::pack(format, LOGITS, HIDDEN, Source::F32(&noise(LOGITS * HIDDEN)))?;
-    let heads = vec![head; 8];
-    let layer = Layer::new(format)?;
-    let layers: Vec<Layer> = (0..LAYERS).map(|_| layer.clone()).collect();
+    let arena = Arena::default();
+    let head = noise(LOGITS * HIDDEN);
+    let heads = (0..8).map(|_| pack(&arena, format, LOGITS, HIDDEN, &head)).collect::<Result<Vec<_>, _>>()?;
+    let layers =
+        (0..LAYERS).map(|_| Layer::new(&arena, format)).collect::<Result<Vec<_>, lm_kernels::Error>>()?;
     for m in rows {
         let (x, mut y) = (noise(m * HIDDEN), vec![0.0; m * LOGITS]);
         let time = median_time(BUDGET, || heads.iter().for_each(|w| host::linear(pool, w, &x, m, &mut y)));
@@ -38,7 +39,7 @@ fn main() -> Result<(), lm_kernels::Error> {
             let time = median_time(BUDGET, || {
                 layers.iter().for_each(|layer| kind.run(pool, layer, m, &mut buffers))
             });
-            let weights: Vec<&PackedMatrix> = kind.weights(&layer);
+            let weights: Vec<&PackedMatrix> = kind.weights(&layers[0]);
             let bytes: usize = weights.iter().map(|w| w.bytes()).sum();
             let ops: usize = weights.iter().map(|w| 2 * m * w.rows() * w.cols()).sum();
             let case = format!("{kind:?} of {m} rows");
@@ -52,7 +53,6 @@ fn main() -> Result<(), lm_kernels::Error> {
 }
 
 /// The weights of one layer.
-#[derive(Clone)]
 struct Layer {
     q: PackedMatrix,
     k: PackedMatrix,
@@ -67,8 +67,9 @@ struct Layer {
 const LOGITS: usize = 151_936 / 8;
 
 impl Layer {
-    fn new(format: WeightFormat) -> Result<Self, lm_kernels::Error> {
-        let pack = |rows, cols| PackedMatrix::pack(format, rows, cols, Source::F32(&noise(rows * cols)));
+    fn new(arena: &Arena, format: WeightFormat) -> Result<Self, lm_kernels::Error> {
+        let values = noise(HIDDEN * INTERMEDIATE);
+        let pack = |rows, cols| pack(arena, format, rows, cols, &values[..rows * cols]);
         Ok(Self {
             q: pack(HEADS, HIDDEN)?,
             k: pack(KV_HEADS, HIDDEN)?,
@@ -79,6 +80,19 @@ impl Layer {
             down: pack(HIDDEN, INTERMEDIATE)?,
         })
     }
+}
+
+/// A matrix beside the others of its model, in huge pages where there are any.
+fn pack(
+    arena: &Arena,
+    format: WeightFormat,
+    rows: usize,
+    cols: usize,
+    values: &[f32],
+) -> Result<PackedMatrix, lm_kernels::Error> {
+    let mut packing = Packing::new(arena, format, rows, cols)?;
+    packing.push(rows, Source::F32(values))?;
+    Ok(packing.finish())
 }
 
 /// Which of a layer's products are timed.

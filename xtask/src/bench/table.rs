@@ -44,12 +44,8 @@ impl Figure {
     pub fn row(&self, before: &[Figure]) -> String {
         let value = self.number("value").unwrap_or(f64::NAN);
         let digits = if value < 10.0 { 2 } else { 1 };
-        let (mut limit, mut share) = (String::new(), String::new());
-        if let Some(bound) = self.number("limit") {
-            let of_it = if self.is_cost() { bound / value } else { value / bound };
-            limit = format!("{bound:.digits$}");
-            share = format!("{:.0} %", of_it * 100.0);
-        }
+        let limit = self.number("limit").map(|limit| format!("{limit:.digits$}")).unwrap_or_default();
+        let share = self.number("share").map(|share| format!("{:.0} %", share * 100.0)).unwrap_or_default();
         let swing = self.number("swing").unwrap_or(0.0);
         let mark = if swing > 0.1 { "!" } else { " " };
         let same = |other: &&Figure| KEY.iter().all(|&key| other.fields[key] == self.fields[key]);
@@ -64,18 +60,13 @@ impl Figure {
             ratio.map(|ratio| format!(" | {ratio:.2} x")).unwrap_or_default()
         )
     }
-
-    /// Whether less is better.
-    fn is_cost(&self) -> bool {
-        ["s", "ms", "MB"].contains(&self.text("unit"))
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const LINE: &str = r#"{"metric":"decode","weights":"q4","cpu":"avx2","context":0,"sequences":1,"kv":"f16","value":50.0,"unit":"tokens/s","limit":100.0,"swing":0.2}"#;
+    const LINE: &str = r#"{"metric":"decode","weights":"q4","cpu":"avx2","context":0,"sequences":1,"kv":"f16","value":50.0,"unit":"tokens/s","limit":100.0,"share":0.5,"swing":0.2}"#;
 
     #[test]
     fn a_figure_stands_beside_its_limit_and_its_like() {

@@ -13,42 +13,59 @@ use super::pack::Buffer;
 use super::pool::Pool;
 use crate::Result;
 
-/// What [`read_rate`] reads: far more than the last caches of most machines.
+/// What is read to measure the memory: far more than the last caches of most machines.
 const READ_BYTES: usize = 1 << 30;
 
-/// Bytes per second that the pool's threads read together from memory.
+/// 1 GiB of the memory that weights are kept in, to measure how fast it can be read.
 ///
-/// The best pass over 1 GiB of the memory that weights are kept in: straight on, straight on with lines asked for ahead, and four
-/// streams at a time. A cache of that size would be measured in the memory's place.
-///
-/// # Errors
-/// [`crate::Error::OutOfMemory`].
-pub fn read_rate(pool: &Pool) -> Result<f64> {
-    let mut data = Buffer::zeroed(READ_BYTES)?;
-    data.bytes_mut().fill(1); // Memory that was never written is one page of zeros.
-    let lines: &[[u64; 8]] = bytemuck::cast_slice(data.bytes());
-    let rate = |read: fn(&[[u64; 8]]) -> u64| {
-        best_rate(4, READ_BYTES, || {
-            let total = AtomicU64::new(0);
-            let len = lines.len().div_ceil(8 * pool.threads());
-            pool.run(lines.len().div_ceil(len), |part| {
-                let lines = &lines[part * len..((part + 1) * len).min(lines.len())];
-                total.fetch_xor(read(lines), Ordering::Relaxed);
-            });
-            black_box(total.into_inner());
-        })
-    };
-    let plain = rate(|lines| Isa::current().run(Xor::<1, 0>(lines)));
-    let asked_ahead = rate(|lines| Isa::current().run(Xor::<1, 4096>(lines)));
-    let streams = rate(|lines| Isa::current().run(Xor::<4, 0>(lines)));
-    Ok(plain.max(asked_ahead).max(streams))
+/// # Examples
+/// ```no_run
+/// use lm_kernels::{Pool, host::limits::ColdMemory};
+/// let memory = ColdMemory::new()?;
+/// println!("{:.1} GB/s", memory.read_rate(Pool::global()) / 1e9);
+/// # Ok::<(), lm_kernels::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct ColdMemory(Buffer);
+
+impl ColdMemory {
+    /// Takes the memory.
+    ///
+    /// # Errors
+    /// [`crate::Error::OutOfMemory`].
+    pub fn new() -> Result<Self> {
+        let mut buffer = Buffer::zeroed(READ_BYTES)?;
+        buffer.bytes_mut().fill(1); // Memory that was never written is one page of zeros.
+        Ok(Self(buffer))
+    }
+
+    /// Bytes per second that the pool's threads read together: the best pass of straight on, straight on with lines asked for
+    /// ahead, and four streams at a time. A cache of this size would be measured in the memory's place.
+    pub fn read_rate(&self, pool: &Pool) -> f64 {
+        let lines: &[[u64; 8]] = bytemuck::cast_slice(self.0.bytes());
+        let rate = |read: fn(&[[u64; 8]]) -> u64| {
+            best_rate(2, READ_BYTES, || {
+                let total = AtomicU64::new(0);
+                let len = lines.len().div_ceil(8 * pool.threads());
+                pool.run(lines.len().div_ceil(len), |part| {
+                    let lines = &lines[part * len..((part + 1) * len).min(lines.len())];
+                    total.fetch_xor(read(lines), Ordering::Relaxed);
+                });
+                black_box(total.into_inner());
+            })
+        };
+        let plain = rate(|lines| Isa::current().run(Xor::<1, 0>(lines)));
+        let asked_ahead = rate(|lines| Isa::current().run(Xor::<1, 4096>(lines)));
+        let streams = rate(|lines| Isa::current().run(Xor::<4, 0>(lines)));
+        plain.max(asked_ahead).max(streams)
+    }
 }
 
 /// Floating-point operations per second that the pool's threads do together in fused multiply-adds on registers.
 pub fn multiply_add_rate(pool: &Pool) -> f64 {
     const ROUNDS: usize = 1 << 20;
     let operations = pool.threads() * ROUNDS * CHAINS * LANES * 2;
-    best_rate(50, operations, || {
+    best_rate(20, operations, || {
         pool.run(pool.threads(), |_| {
             black_box(Isa::current().run(MultiplyAdds(black_box(0.5), ROUNDS)));
         });
@@ -60,7 +77,7 @@ pub fn multiply_add_rate(pool: &Pool) -> f64 {
 pub fn byte_product_rate(pool: &Pool) -> f64 {
     const ROUNDS: usize = 1 << 14;
     let operations = Isa::current().run(ByteProducts(1));
-    best_rate(50, pool.threads() * ROUNDS * operations, || {
+    best_rate(20, pool.threads() * ROUNDS * operations, || {
         pool.run(pool.threads(), |_| {
             black_box(Isa::current().run(ByteProducts(black_box(ROUNDS))));
         });

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::cell::UnsafeCell;
 use std::fmt;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -86,11 +87,13 @@ impl Pool {
     /// thread alone instead of waiting.
     ///
     /// # Panics
-    /// With the first panic of a task, once no thread is in a task any more. Tasks not begun then may be left out.
+    /// With the first panic of a task, once no thread is in a task any more. Tasks not begun then may be left out. With 2^32 tasks
+    /// or more.
     pub fn run(&self, tasks: usize, task: impl Fn(usize) + Sync) {
         if tasks <= 1 || self.workers.is_empty() || self.busy.swap(true, Ordering::Acquire) {
             return (0..tasks).for_each(task);
         }
+        assert!(u32::try_from(tasks).is_ok(), "{tasks} tasks are too many");
         let panic = self.shared.share_out(tasks, self.threads(), &task);
         self.busy.store(false, Ordering::Release);
         if let Some(panic) = panic {
@@ -123,8 +126,8 @@ type Panic = Box<dyn Any + Send>;
 struct Shared {
     /// Round number in the upper half; then whether the round is open; then how many workers are in it.
     gate: AtomicU64,
-    /// The loop body of the round. Written by the caller while the gate is shut and nobody is inside.
-    task: UnsafeCell<Option<*const Task<'static>>>,
+    /// The loop body of the round, as long as it lasts. Written by the caller while the gate is shut and nobody is inside.
+    task: UnsafeCell<Option<&'static Task<'static>>>,
     /// What is left of each thread's part.
     parts: Box<[Part]>,
     panic: Mutex<Option<Panic>>,
@@ -137,20 +140,14 @@ struct Shared {
 const OPEN: u64 = 1 << 31;
 const ROUND: u64 = 1 << 32;
 
-/// The tasks of one thread, on a cache line of its own.
+/// The tasks of one thread, on a cache line of its own: the first that is left in the upper half, the end in the lower.
 #[derive(Default)]
 #[repr(align(128))]
-struct Part {
-    next: AtomicUsize,
-    end: AtomicUsize,
-}
+struct Part(AtomicU64);
 
 // SAFETY: all fields but `task` are `Sync`; `task` is written only by the one caller of `share_out` (`Pool::busy`) while
 // the gate is shut and empty, and read only by those who have entered through the gate since.
 unsafe impl Sync for Shared {}
-// SAFETY: as above; the pointer is to a `Sync` closure that outlives the round.
-unsafe impl Send for Shared {}
-
 impl Shared {
     fn new(threads: usize) -> Self {
         Self {
@@ -168,13 +165,13 @@ impl Shared {
     /// The caller's side of one round. Returns the first panic of a task.
     fn share_out(&self, tasks: usize, threads: usize, task: &Task<'_>) -> Option<Panic> {
         for (thread, part) in self.parts[..threads].iter().enumerate() {
-            part.next.store(tasks * thread / threads, Ordering::Relaxed);
-            part.end.store(tasks * (thread + 1) / threads, Ordering::Relaxed);
+            part.fill(tasks * thread / threads..tasks * (thread + 1) / threads);
         }
-        // SAFETY: only the lifetime is changed; the gate is shut and empty again before this function returns.
-        let erased = unsafe { std::mem::transmute::<*const Task<'_>, *const Task<'static>>(task) };
+        // SAFETY: only the lifetime is changed; the gate is shut and empty again before this function returns, and nobody looks at
+        // the task outside of it.
+        let lasting = unsafe { std::mem::transmute::<&Task<'_>, &'static Task<'static>>(task) };
         // SAFETY: the gate is shut and empty and `Pool::busy` keeps other callers out, so nobody else looks at it.
-        unsafe { *self.task.get() = Some(erased) };
+        unsafe { *self.task.get() = Some(lasting) };
         self.gate.fetch_add(ROUND | OPEN, Ordering::SeqCst);
         self.wake();
         self.work(0, task);
@@ -194,10 +191,9 @@ impl Shared {
         while let Some(current) = self.next_round(round) {
             round = current;
             if self.enter(round) {
-                // SAFETY: inside an open round the pointer is the caller's closure, which lives until all have left.
+                // SAFETY: inside an open round it is the caller's, which lives until all have left.
                 if let Some(task) = unsafe { *self.task.get() } {
-                    // SAFETY: as above.
-                    self.work(worker, unsafe { &*task });
+                    self.work(worker, task);
                 }
                 self.gate.fetch_sub(1, Ordering::Release);
             }
@@ -248,9 +244,12 @@ impl Shared {
     /// Does one's own part, then what is left of the others'. Panics of tasks are kept, not let through.
     fn work(&self, thread: usize, task: &Task<'_>) {
         let result = catch_unwind(AssertUnwindSafe(|| {
+            while let Some(index) = self.parts[thread].take_first() {
+                task(index);
+            }
             let (before, from) = self.parts.split_at(thread);
             for part in from.iter().chain(before) {
-                while let Some(index) = part.take() {
+                while let Some(index) = part.take_last() {
                     task(index);
                 }
             }
@@ -263,17 +262,32 @@ impl Shared {
 }
 
 impl Part {
-    fn take(&self) -> Option<usize> {
-        let end = self.end.load(Ordering::Relaxed);
-        if self.next.load(Ordering::Relaxed) >= end {
-            return None;
-        }
-        let index = self.next.fetch_add(1, Ordering::Relaxed);
-        (index < end).then_some(index)
+    fn fill(&self, tasks: Range<usize>) {
+        self.0.store((tasks.start as u64) << 32 | tasks.end as u64, Ordering::Relaxed);
+    }
+
+    /// For the thread whose part it is: in order, as its memory lies.
+    fn take_first(&self) -> Option<usize> {
+        self.take(|Range { start, end }| (start, start + 1..end))
+    }
+
+    /// For the others: far from where the first is.
+    fn take_last(&self) -> Option<usize> {
+        self.take(|Range { start, end }| (end - 1, start..end - 1))
+    }
+
+    fn take(&self, split: impl Fn(Range<u64>) -> (u64, Range<u64>)) -> Option<usize> {
+        let tasks = |part: u64| part >> 32..part & u64::from(u32::MAX);
+        let rest = |part| {
+            let tasks = tasks(part);
+            (!tasks.is_empty()).then(|| split(tasks).1).map(|rest| rest.start << 32 | rest.end)
+        };
+        let before = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest).ok()?;
+        Some(split(tasks(before)).0 as usize)
     }
 
     fn cancel(&self) {
-        self.next.store(usize::MAX / 2, Ordering::Relaxed);
+        self.fill(0..0);
     }
 }
 

@@ -39,9 +39,11 @@ impl Metric {
         }
     }
 
-    /// Whether less is better.
-    fn is_cost(self) -> bool {
-        matches!(self, Metric::Load | Metric::SecondTurn | Metric::Resident | Metric::Peak)
+    /// How near its limit a value is: 1 is there.
+    pub fn share(self, sample: &Sample) -> Option<f64> {
+        let limit = sample.limit?;
+        let is_cost = matches!(self, Metric::Load | Metric::SecondTurn | Metric::Resident | Metric::Peak);
+        Some(if is_cost { limit / sample.value } else { sample.value / limit })
     }
 }
 
@@ -71,8 +73,10 @@ pub struct Figure {
     pub kv: String,
     pub value: f64,
     pub unit: &'static str,
-    /// What the value could be at best.
+    /// What the value could be at best: the median over the runs, each with the rates that the machine gave around it.
     pub limit: Option<f64>,
+    /// How near its limit a run was: 1 is there. The median over the runs, which on an unsteady machine says more than the value.
+    pub share: Option<f64>,
     /// The distance between the largest and the smallest run, as a part of the median.
     pub swing: f64,
 }
@@ -87,12 +91,6 @@ impl Figure {
             "", "context", "sequences", "", "", "limit", "", "swing"
         )
     }
-
-    /// How near the limit the value is: 1 is there.
-    fn share_of_limit(&self) -> Option<f64> {
-        let limit = self.limit?;
-        Some(if self.metric.is_cost() { limit / self.value } else { self.value / limit })
-    }
 }
 
 impl fmt::Display for Figure {
@@ -100,7 +98,7 @@ impl fmt::Display for Figure {
         let Self { metric, context, sequences, value, unit, .. } = self;
         let digits = if *value < 10.0 { 3 } else { 1 };
         write!(f, "{metric:<12} {context:>7} {sequences:>9} {value:>12.digits$} {unit:<8} ")?;
-        match (self.limit, self.share_of_limit()) {
+        match (self.limit, self.share) {
             (Some(limit), Some(share)) => write!(f, "{limit:>10.digits$} {:>4.0} %", share * 100.0)?,
             _ => write!(f, "{:>17}", "")?,
         }
@@ -109,34 +107,32 @@ impl fmt::Display for Figure {
     }
 }
 
-/// What repeated runs gave.
-#[derive(Debug, Default)]
-pub struct Samples(Vec<f64>);
+/// What a run gave, and what the machine allowed at that time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    pub value: f64,
+    pub limit: Option<f64>,
+}
 
-impl From<Vec<f64>> for Samples {
-    fn from(samples: Vec<f64>) -> Self {
-        Self(samples)
+impl Sample {
+    pub fn unlimited(value: f64) -> Self {
+        Self { value, limit: None }
     }
 }
 
-impl Samples {
-    pub fn push(&mut self, sample: f64) {
-        self.0.push(sample);
-    }
+/// The middle value; of an even number the upper one. NaN of none.
+pub fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+}
 
-    /// The middle value; of an even number the upper one. NaN of none.
-    pub fn median(&self) -> f64 {
-        let mut sorted = self.0.clone();
-        sorted.sort_by(f64::total_cmp);
-        sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
-    }
-
-    /// The distance between the largest and the smallest, as a part of the median.
-    pub fn swing(&self) -> f64 {
-        let largest = self.0.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let smallest = self.0.iter().copied().fold(f64::INFINITY, f64::min);
-        (largest - smallest) / self.median()
-    }
+/// The distance between the largest and the smallest, as a part of the median.
+pub fn swing(samples: &[Sample]) -> f64 {
+    let values = || samples.iter().map(|sample| sample.value);
+    let (largest, smallest) =
+        (values().fold(f64::NEG_INFINITY, f64::max), values().fold(f64::INFINITY, f64::min));
+    (largest - smallest) / median(values())
 }
 
 #[cfg(test)]
@@ -145,28 +141,17 @@ mod tests {
 
     #[test]
     fn the_median_is_the_middle_value_and_the_swing_all_of_the_range() {
-        let samples = Samples::from(vec![3.0, 1.0, 2.0]);
-        assert_eq!((samples.median(), samples.swing()), (2.0, 1.0));
-        assert_eq!(Samples::from(vec![4.0, 1.0]).median(), 4.0);
-        assert!(Samples::default().median().is_nan());
+        let samples = [3.0, 1.0, 2.0].map(Sample::unlimited);
+        assert_eq!((median([3.0, 1.0, 2.0].into_iter()), swing(&samples)), (2.0, 1.0));
+        assert_eq!(median([4.0, 1.0].into_iter()), 4.0);
+        assert!(median(std::iter::empty()).is_nan());
     }
 
     #[test]
     fn costs_are_near_their_limit_when_they_are_small() {
-        let figure = |metric: Metric, value| Figure {
-            metric,
-            weights: "q4".into(),
-            cpu: "avx2".into(),
-            context: 0,
-            sequences: 1,
-            kv: "f16".into(),
-            value,
-            unit: metric.unit(),
-            limit: Some(100.0),
-            swing: 0.2,
-        };
-        assert_eq!(figure(Metric::Decode, 50.0).share_of_limit(), Some(0.5));
-        assert_eq!(figure(Metric::SecondTurn, 200.0).share_of_limit(), Some(0.5));
-        assert!(figure(Metric::Decode, 50.0).to_string().ends_with("50 %   20 % unsteady"));
+        let sample = |value| Sample { value, limit: Some(100.0) };
+        assert_eq!(Metric::Decode.share(&sample(50.0)), Some(0.5));
+        assert_eq!(Metric::SecondTurn.share(&sample(200.0)), Some(0.5));
+        assert_eq!(Metric::Decode.share(&Sample::unlimited(50.0)), None);
     }
 }

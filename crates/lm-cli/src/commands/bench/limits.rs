@@ -6,71 +6,97 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use lm_kernels::{Pool, WeightFormat, host};
+use lm_kernels::host::limits::{self, ColdMemory};
+use lm_kernels::{Pool, WeightFormat};
 use lm_model::ModelInfo;
 
 use super::runs;
 
-/// Rates of the machine and sizes of the model, in bytes, operations and seconds.
+/// Rates of the machine, in bytes and operations a second.
+#[derive(Clone, Copy, Debug)]
+pub struct Rates {
+    pub read: f64,
+    /// Of the products that the weights' format needs.
+    pub product: f64,
+}
+
+impl Rates {
+    /// What is better of the two: a machine is no slower than it was seen.
+    pub fn best(self, other: Self) -> Self {
+        Self { read: self.read.max(other.read), product: self.product.max(other.product) }
+    }
+}
+
+/// The machine, to be measured again and again: others may be at work on it.
 #[derive(Debug)]
-pub struct Limits {
-    pub read_rate: f64,
-    pub product_rate: f64,
+pub struct Machine {
+    memory: ColdMemory,
+    product_rate: fn(&Pool) -> f64,
+}
+
+impl Machine {
+    /// For weights of a format.
+    pub fn new(format: WeightFormat) -> Result<Self> {
+        let product_rate = match format {
+            WeightFormat::Q4 | WeightFormat::Q8 => limits::byte_product_rate,
+            WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => limits::multiply_add_rate,
+        };
+        Ok(Self { memory: ColdMemory::new()?, product_rate })
+    }
+
+    /// What it gives now.
+    pub fn rates(&self) -> Rates {
+        let pool = Pool::global();
+        Rates { read: self.memory.read_rate(pool), product: (self.product_rate)(pool) }
+    }
+}
+
+/// What a model costs, in bytes and operations.
+#[derive(Debug)]
+pub struct Costs {
     pub weight_bytes: f64,
     pub decode_bytes: f64,
-    /// Seconds to read the model's files.
-    pub file_read: Option<f64>,
     cache_bytes_per_token: f64,
     operations_per_token: f64,
 }
 
-impl Limits {
-    pub fn measure(info: &ModelInfo, cache_bytes_per_token: usize, file_read: Option<f64>) -> Result<Self> {
-        let pool = Pool::global();
-        let product_rate = match info.format {
-            WeightFormat::Q4 | WeightFormat::Q8 => host::limits::byte_product_rate(pool),
-            WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => {
-                host::limits::multiply_add_rate(pool)
-            }
-        };
-        Ok(Self {
-            read_rate: host::limits::read_rate(pool)?,
-            product_rate,
+impl Costs {
+    pub fn of(info: &ModelInfo, cache_bytes_per_token: usize) -> Self {
+        Self {
             weight_bytes: info.weight_bytes as f64,
             decode_bytes: info.decode_bytes as f64,
-            file_read,
             cache_bytes_per_token: cache_bytes_per_token as f64,
             operations_per_token: 2.0 * info.layer_parameters as f64,
-        })
+        }
     }
 
     /// Tokens a second of a prompt, without what its attention takes.
-    pub fn prefill(&self, tokens: usize) -> f64 {
-        tokens as f64 / self.step(tokens, 0.0)
+    pub fn prefill(&self, rates: Rates, tokens: usize) -> f64 {
+        tokens as f64 / self.step(rates, tokens, 0.0)
     }
 
     /// Tokens a second in the middle of a decode that begins at a context.
-    pub fn decode(&self, context: usize) -> f64 {
-        1.0 / self.step(1, (context + runs::OUTPUT / 2) as f64)
+    pub fn decode(&self, rates: Rates, context: usize) -> f64 {
+        1.0 / self.step(rates, 1, (context + runs::OUTPUT / 2) as f64)
     }
 
     /// Tokens a second of several sequences together.
-    pub fn batch(&self, sequences: usize) -> f64 {
-        let prompts = self.step(sequences * runs::PROMPT, 0.0);
+    pub fn batch(&self, rates: Rates, sequences: usize) -> f64 {
+        let prompts = self.step(rates, sequences * runs::PROMPT, 0.0);
         let cached = sequences * (runs::PROMPT + runs::OUTPUT / 2);
-        let replies = runs::OUTPUT as f64 * self.step(sequences, cached as f64);
+        let replies = runs::OUTPUT as f64 * self.step(rates, sequences, cached as f64);
         (sequences * runs::OUTPUT) as f64 / (prompts + replies)
     }
 
     /// Milliseconds of a second turn.
-    pub fn second_turn(&self, context: usize) -> f64 {
-        self.step(runs::TURN, context as f64) * 1e3
+    pub fn second_turn(&self, rates: Rates, context: usize) -> f64 {
+        self.step(rates, runs::TURN, context as f64) * 1e3
     }
 
     /// Seconds of a step: what must be read, or what must be multiplied.
-    fn step(&self, rows: usize, cached: f64) -> f64 {
+    fn step(&self, rates: Rates, rows: usize, cached: f64) -> f64 {
         let bytes = self.decode_bytes + cached * self.cache_bytes_per_token;
-        (bytes / self.read_rate).max(rows as f64 * self.operations_per_token / self.product_rate)
+        (bytes / rates.read).max(rows as f64 * self.operations_per_token / rates.product)
     }
 }
 
@@ -100,17 +126,15 @@ mod tests {
 
     #[test]
     fn a_step_is_as_long_as_its_reads_or_its_products() {
-        let limits = Limits {
-            read_rate: 1000.0,
-            product_rate: 100.0,
+        let rates = Rates { read: 1000.0, product: 100.0 };
+        let costs = Costs {
             weight_bytes: 90.0,
             decode_bytes: 90.0,
-            file_read: None,
             cache_bytes_per_token: 1.0,
             operations_per_token: 2.0,
         };
-        assert_eq!(limits.step(1, 10.0), 0.1);
-        assert_eq!(limits.step(100, 10.0), 2.0);
-        assert_eq!(limits.prefill(100), 50.0);
+        assert_eq!(costs.step(rates, 1, 10.0), 0.1);
+        assert_eq!(costs.step(rates, 100, 10.0), 2.0);
+        assert_eq!(costs.prefill(rates, 100), 50.0);
     }
 }

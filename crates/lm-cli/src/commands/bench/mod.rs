@@ -6,17 +6,18 @@ mod memory;
 mod runs;
 
 use std::io::{IsTerminal, Write};
+use std::iter;
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use lm_kernels::Isa;
-use lm_model::PAGE_LEN;
+use lm_model::{LoadedModel, PAGE_LEN};
 use lm_session::Engine;
 
 use crate::args::{ModelPath, RunArgs};
 use crate::model;
-use figure::{Figure, Metric, Samples};
-use limits::Limits;
+use figure::{Figure, Metric, Sample, median, swing};
+use limits::{Costs, Machine, Rates};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,7 +26,7 @@ Examples:
   lm bench ./Qwen3-0.6B --quantize q4 --only decode --decode 0,4096 --kv q8 --json
 
 Every figure stands beside its limit: what it would be if the bytes that must be read came at the rate of a plain read of the memory,
-or if all operations ran at the rate of the processor's products, both measured in the same run.";
+or if all operations ran at the rate of the processor's products, both measured before and after each run.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -71,77 +72,111 @@ pub fn run(args: &Args) -> Result<()> {
     if cfg!(debug_assertions) {
         eprintln!("warning: this is a debug build; its figures say nothing (`cargo run --release -- bench`)");
     }
-    let bench = Bench::start(args)?;
+    let file_read = limits::read_files(args.model.get())?;
+    let (loaded, seconds) = load(args)?;
+    let cache_bytes_per_token = loaded.model.cache_bytes_per_page() / PAGE_LEN;
+    let engine = Engine::new(loaded, args.run.engine_settings())?;
+    runs::decode(&mut runs::context(&engine, 0)?)?;
+    let resident = memory::resident(); // Before the memory that is read for the limits is there.
+    let machine = Machine::new(engine.model_info().format)?;
+    let costs = Costs::of(engine.model_info(), cache_bytes_per_token);
+    let bench = Bench { args, engine, machine, costs };
     if !args.json {
         bench.print_model()?;
     }
+    bench.start(seconds, file_read, resident)?;
     bench.run()
+}
+
+/// The model and the seconds it took.
+fn load(args: &Args) -> Result<(LoadedModel, f64)> {
+    let started = Instant::now();
+    let loaded = model::load(args.model.get(), &args.run.load.options()?)?;
+    Ok((loaded, started.elapsed().as_secs_f64()))
 }
 
 /// A loaded model, and what is known of it and the machine.
 struct Bench<'a> {
     args: &'a Args,
     engine: Engine,
-    limits: Limits,
-    load: Samples,
-    resident: Option<memory::Resident>,
+    machine: Machine,
+    costs: Costs,
 }
 
-impl<'a> Bench<'a> {
-    /// Loads the model, and looks at the memory before anything else is done.
-    fn start(args: &'a Args) -> Result<Self> {
-        let file_read = limits::read_files(args.model.get())?;
-        let started = Instant::now();
-        let loaded = model::load(args.model.get(), &args.run.load.options()?)?;
-        let mut load = Samples::from(vec![started.elapsed().as_secs_f64()]);
-        let cache_bytes_per_token = loaded.model.cache_bytes_per_page() / PAGE_LEN;
-        let engine = Engine::new(loaded, args.run.engine_settings())?;
-        runs::decode(&engine, 0, 1)?;
-        let resident = memory::resident();
-        if args.wants(Metric::Load) {
-            for _ in 1..args.runs {
-                let started = Instant::now();
-                drop(model::load(args.model.get(), &args.run.load.options()?)?);
-                load.push(started.elapsed().as_secs_f64());
-            }
+/// What a figure is about, besides the model: context and sequences.
+type Case = (usize, usize);
+
+impl Bench<'_> {
+    /// What is known once the model is loaded.
+    fn start(&self, seconds: f64, file_read: Option<f64>, resident: Option<memory::Resident>) -> Result<()> {
+        let rates = self.machine.rates().best(self.machine.rates());
+        self.show(Metric::DramRate, (0, 1), &[Sample::unlimited(rates.read / 1e9)])?;
+        self.show(Metric::MatrixRate, (0, 1), &[Sample::unlimited(rates.product / 1e12)])?;
+        if self.args.wants(Metric::Load) {
+            let again = (1..self.args.runs).map(|_| load(self.args).map(|(_, seconds)| seconds));
+            let seconds: Vec<f64> = iter::once(Ok(seconds)).chain(again).collect::<Result<_>>()?;
+            let samples: Vec<_> = seconds.iter().map(|&value| Sample { value, limit: file_read }).collect();
+            self.show(Metric::Load, (0, 1), &samples)?;
         }
-        let limits = Limits::measure(engine.model_info(), cache_bytes_per_token, file_read)?;
-        Ok(Self { args, engine, limits, load, resident })
+        if let Some(resident) = resident {
+            let sample = |bytes: f64, allowance: f64| Sample {
+                value: bytes / 1e6,
+                limit: Some(self.costs.weight_bytes / 1e6 + allowance),
+            };
+            self.show(Metric::Resident, (0, 1), &[sample(resident.now, 150.0)])?;
+            self.show(Metric::Peak, (0, 1), &[sample(resident.peak, 300.0)])?;
+        }
+        Ok(())
     }
 
     fn run(&self) -> Result<()> {
-        let Args { prefill, decode, sequences, turn, runs, .. } = self.args;
-        self.show(Metric::DramRate, 0, 1, &Samples::from(vec![self.limits.read_rate / 1e9]), None)?;
-        self.show(Metric::MatrixRate, 0, 1, &Samples::from(vec![self.limits.product_rate / 1e12]), None)?;
-        self.show(Metric::Load, 0, 1, &self.load, self.limits.file_read)?;
-        if let Some(resident) = &self.resident {
-            let limit = |allowance: f64| Some(self.limits.weight_bytes / 1e6 + allowance);
-            self.show(Metric::Resident, 0, 1, &Samples::from(vec![resident.now / 1e6]), limit(150.0))?;
-            self.show(Metric::Peak, 0, 1, &Samples::from(vec![resident.peak / 1e6]), limit(300.0))?;
-        }
+        let Args { prefill, decode, sequences, turn, .. } = self.args;
+        let (engine, costs) = (&self.engine, &self.costs);
         for &tokens in prefill {
             if self.fits(Metric::Prefill, tokens) {
-                let samples = runs::prefill(&self.engine, tokens, *runs)?;
-                self.show(Metric::Prefill, tokens, 1, &samples, Some(self.limits.prefill(tokens)))?;
+                let limit = |rates| costs.prefill(rates, tokens);
+                self.measure(Metric::Prefill, (tokens, 1), limit, || runs::prefill(engine, tokens))?;
             }
         }
         for &context in decode {
             if self.fits(Metric::Decode, context + runs::OUTPUT) {
-                let samples = runs::decode(&self.engine, context, *runs)?;
-                self.show(Metric::Decode, context, 1, &samples, Some(self.limits.decode(context)))?;
+                let mut session = runs::context(engine, context)?;
+                let limit = |rates| costs.decode(rates, context);
+                self.measure(Metric::Decode, (context, 1), limit, || runs::decode(&mut session))?;
             }
         }
         for &n in sequences {
             if self.fits(Metric::Decode, n * (runs::PROMPT + runs::OUTPUT)) {
-                let samples = runs::batch(&self.engine, n, *runs)?;
-                self.show(Metric::Decode, runs::PROMPT, n, &samples, Some(self.limits.batch(n)))?;
+                let limit = |rates| costs.batch(rates, n);
+                self.measure(Metric::Decode, (runs::PROMPT, n), limit, || runs::batch(engine, n))?;
             }
         }
         if self.fits(Metric::SecondTurn, turn + runs::REPLY + runs::TURN) {
-            let samples = runs::second_turn(&self.engine, *turn, *runs)?;
-            self.show(Metric::SecondTurn, *turn, 1, &samples, Some(self.limits.second_turn(*turn)))?;
+            let mut session = runs::first_turn(engine, *turn)?;
+            let limit = |rates| costs.second_turn(rates, *turn);
+            self.measure(Metric::SecondTurn, (*turn, 1), limit, || runs::second_turn(&mut session))?;
         }
         Ok(())
+    }
+
+    /// Runs once to warm up, then as often as asked for, with a look at the machine before and after each run.
+    fn measure(
+        &self,
+        metric: Metric,
+        case: Case,
+        limit: impl Fn(Rates) -> f64,
+        mut run: impl FnMut() -> Result<f64>,
+    ) -> Result<()> {
+        run().context("the warm-up run failed")?;
+        let mut before = self.machine.rates();
+        let mut samples = Vec::with_capacity(self.args.runs);
+        for _ in 0..self.args.runs {
+            let value = run()?;
+            let after = self.machine.rates();
+            samples.push(Sample { value, limit: Some(limit(before.best(after))) });
+            before = after;
+        }
+        self.show(metric, case, &samples)
     }
 
     /// Whether a metric was asked for and its tokens have room; says so when they have not.
@@ -153,17 +188,14 @@ impl<'a> Bench<'a> {
         self.args.wants(metric) && tokens <= room
     }
 
-    fn show(
-        &self,
-        metric: Metric,
-        context: usize,
-        sequences: usize,
-        samples: &Samples,
-        limit: Option<f64>,
-    ) -> Result<()> {
+    fn show(&self, metric: Metric, (context, sequences): Case, samples: &[Sample]) -> Result<()> {
         if !self.args.wants(metric) {
             return Ok(());
         }
+        let of_all = |of_one: fn(Metric, &Sample) -> Option<f64>| {
+            let values: Option<Vec<f64>> = samples.iter().map(|sample| of_one(metric, sample)).collect();
+            values.map(|values| median(values.into_iter()))
+        };
         let figure = Figure {
             metric,
             weights: self.engine.model_info().format.to_string(),
@@ -171,10 +203,11 @@ impl<'a> Bench<'a> {
             context,
             sequences,
             kv: self.args.run.load.kv.to_string(),
-            value: samples.median(),
+            value: median(samples.iter().map(|sample| sample.value)),
             unit: metric.unit(),
-            limit,
-            swing: samples.swing(),
+            limit: of_all(|_, sample| sample.limit),
+            share: of_all(Metric::share),
+            swing: swing(samples),
         };
         let mut out = std::io::stdout().lock();
         if self.args.json {
@@ -204,7 +237,7 @@ impl<'a> Bench<'a> {
             self.args.run.load.kv,
             self.args.runs
         )?;
-        if self.limits.decode_bytes < 64e6 {
+        if self.costs.decode_bytes < 64e6 {
             writeln!(
                 out,
                 "a model this small stays in the processor's caches: the memory is not what limits it"

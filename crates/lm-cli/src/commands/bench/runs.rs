@@ -11,8 +11,6 @@ use lm_session::{
     TokenId,
 };
 
-use super::figure::Samples;
-
 /// Tokens that a run decodes.
 pub const OUTPUT: usize = 64;
 /// Tokens of the prompts that run together.
@@ -22,64 +20,64 @@ pub const REPLY: usize = 16;
 /// New tokens of the second turn.
 pub const TURN: usize = 32;
 
-/// Tokens a second of a prompt; the first run, which warms up, is left out.
-pub fn prefill(engine: &Engine, tokens: usize, runs: usize) -> Result<Samples> {
-    samples(runs, || {
-        let stats = open(engine, 1)?.prefill(&prompt(engine, tokens))?;
-        Ok(tokens as f64 / stats.elapsed.as_secs_f64())
-    })
+/// Tokens a second of a prompt.
+pub fn prefill(engine: &Engine, tokens: usize) -> Result<f64> {
+    let stats = open(engine, 1)?.prefill(&prompt(engine, tokens))?;
+    Ok(tokens as f64 / stats.elapsed.as_secs_f64())
 }
 
-/// Tokens a second after a context.
-pub fn decode(engine: &Engine, context: usize, runs: usize) -> Result<Samples> {
+/// A session with a context to decode after.
+pub fn context(engine: &Engine, tokens: usize) -> Result<Session> {
     let mut session = open(engine, OUTPUT + 1)?;
-    let tokens = prompt(engine, context.max(1));
-    session.prefill(&tokens)?;
-    samples(runs, || {
-        session.rewind(tokens.len());
-        generate(&mut session)?.decode_tokens_per_second().context("the model gave one token only")
-    })
+    session.prefill(&prompt(engine, tokens.max(1)))?;
+    Ok(session)
+}
+
+/// Tokens a second after a context, which the session holds again afterwards.
+pub fn decode(session: &mut Session) -> Result<f64> {
+    let len = session.tokens().len();
+    let timing = generate(session)?;
+    session.rewind(len);
+    timing.decode_tokens_per_second().context("the model gave one token only")
 }
 
 /// Tokens a second that `n` sequences generate together, from the first one's start to the last one's end.
-pub fn batch(engine: &Engine, n: usize, runs: usize) -> Result<Samples> {
-    samples(runs, || {
-        let start = Barrier::new(n + 1);
-        thread::scope(|scope| {
-            let run_one = || -> Result<()> {
-                let (mut session, prompt) = (open(engine, OUTPUT)?, prompt(engine, PROMPT));
-                start.wait();
-                session.prefill(&prompt)?;
-                generate(&mut session).map(drop)
-            };
-            let running: Vec<_> = (0..n).map(|_| scope.spawn(run_one)).collect();
+pub fn batch(engine: &Engine, n: usize) -> Result<f64> {
+    let start = Barrier::new(n + 1);
+    thread::scope(|scope| {
+        let run_one = || -> Result<()> {
+            let (session, prompt) = (open(engine, OUTPUT), prompt(engine, PROMPT));
             start.wait();
-            let started = Instant::now();
-            for one in running {
-                one.join().map_err(|_| anyhow::anyhow!("a sequence's thread panicked"))??;
-            }
-            Ok((n * OUTPUT) as f64 / started.elapsed().as_secs_f64())
-        })
+            let mut session = session?;
+            session.prefill(&prompt)?;
+            generate(&mut session).map(drop)
+        };
+        let running: Vec<_> = (0..n).map(|_| scope.spawn(run_one)).collect();
+        start.wait();
+        let started = Instant::now();
+        for one in running {
+            one.join().map_err(|_| anyhow::anyhow!("a sequence's thread panicked"))??;
+        }
+        Ok((n * OUTPUT) as f64 / started.elapsed().as_secs_f64())
     })
 }
 
-/// Milliseconds to the first token of a second turn, given as the whole history and what is new.
-pub fn second_turn(engine: &Engine, context: usize, runs: usize) -> Result<Samples> {
+/// A session after a first turn of so many tokens and its reply.
+pub fn first_turn(engine: &Engine, tokens: usize) -> Result<Session> {
     let mut session = open(engine, REPLY)?;
-    session.prefill(&prompt(engine, context))?;
+    session.prefill(&prompt(engine, tokens))?;
     generate(&mut session)?;
-    let history = session.tokens().to_vec();
-    samples(runs, || {
-        let turn = [&history[..], &prompt(engine, TURN)].concat();
-        session.sync(&turn, &CancelHandle::new())?;
-        let timing = generate(&mut session)?;
-        Ok(timing.ttft.context("no token was sampled")?.as_secs_f64() * 1e3)
-    })
+    Ok(session)
 }
 
-fn samples(runs: usize, mut run: impl FnMut() -> Result<f64>) -> Result<Samples> {
-    run().context("the warm-up run failed")?;
-    (0..runs).map(|_| run()).collect::<Result<Vec<_>>>().map(Samples::from)
+/// Milliseconds to the first token of a second turn, given as the whole history and what is new. The session is then as it was.
+pub fn second_turn(session: &mut Session) -> Result<f64> {
+    let history = session.tokens().to_vec();
+    let turn = [&history[..], &prompt(session.engine(), TURN)].concat();
+    session.sync(&turn, &CancelHandle::new())?;
+    let timing = generate(session)?;
+    session.rewind(history.len());
+    Ok(timing.ttft.context("no token was sampled")?.as_secs_f64() * 1e3)
 }
 
 /// A session that samples greedily and never ends before its limit.
