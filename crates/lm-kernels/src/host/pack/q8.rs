@@ -4,7 +4,7 @@
 
 use super::super::lanes::{F32x16, LANES, Lanes, Line, bf16_to_f32, bfloat_not_below};
 use super::integer::{GROUP, IntegerLayout, Tile};
-use super::quantize::{Quantize, inverse, low_bits, round};
+use super::quantize::{Quantize, SHIFT, inverse, low_bits};
 
 /// The format's mark.
 pub(in crate::host) struct Q8;
@@ -44,11 +44,24 @@ impl Quantize for Q8 {
     /// The largest magnitude becomes 127; the scale is rounded up, so that nothing is cut off.
     #[inline(always)]
     fn quantize<V: Lanes>(x: &[F32x16], scales: &mut [u16; LANES], lines: &mut [Line]) {
-        let largest = x.iter().fold(F32x16::ZERO, |largest, x| largest.zip(*x, |a, b| a.max(b.abs())));
-        *scales = largest.map(|largest| largest / 127.0).0.map(bfloat_not_below);
-        let inverse = F32x16(scales.map(bf16_to_f32)).map(inverse);
+        // In registers throughout: loops over lanes were compiled to scattered reads.
+        let (one, minus) = (V::splat(1.0), V::splat(-1.0));
+        let mut greatest = V::splat(0.0);
+        for x in x {
+            let x = V::load(&x.0);
+            greatest = greatest.max(x).max(x.mul(minus));
+        }
+        let mut largest = F32x16::ZERO;
+        greatest.store(&mut largest.0);
+        // The magnitude: of zeros it may be -0.
+        *scales = largest.map(|largest| largest.abs() / 127.0).0.map(bfloat_not_below);
+        let inverse = V::load(&F32x16(scales.map(bf16_to_f32)).map(inverse).0);
         for (index, x) in x.iter().enumerate() {
-            let quants = x.zip(inverse, |x, inverse| round(x * inverse).clamp(-127.0, 127.0));
+            // As `round` does it.
+            let rounded =
+                V::load(&x.0).mul(inverse).mul_add(one, V::splat(SHIFT)).mul_add(one, V::splat(-SHIFT));
+            let mut quants = F32x16::ZERO;
+            rounded.max(V::splat(-127.0)).min(V::splat(127.0)).store(&mut quants.0);
             let lines = &mut lines[index / GROUP * Self::GROUP_LINES..];
             Self::set(lines, index % GROUP, quants);
         }

@@ -15,10 +15,12 @@ pub(super) fn inverse(x: f32) -> f32 {
     if x == 0.0 { 0.0 } else { 1.0 / x }
 }
 
+/// 1.5 · 2^23: added to a small number, it leaves no room for a fraction.
+pub(super) const SHIFT: f32 = 12_582_912.0;
+
 /// The nearest integer, ties to even, of a number below 2^22.
 #[inline(always)]
 pub(in crate::host) fn round(x: f32) -> f32 {
-    const SHIFT: f32 = 12_582_912.0; // 1.5 * 2^23: one unit in the last place is 1
     (x + SHIFT) - SHIFT
 }
 
