@@ -100,7 +100,7 @@ fn four_bits_of_normal_weights_lose_less_than_the_plain_way() {
     let energy = squared_error(&values, &vec![0.0; values.len()]);
     let plain: Vec<f32> = values.chunks(32).flat_map(plain_4_bit).collect();
     let (ours, plain) = (squared_error(&values, &packed) / energy, squared_error(&values, &plain) / energy);
-    assert!(ours < 0.94 * plain && ours < 6.8e-3, "relative squared error {ours:.2e}, plain {plain:.2e}");
+    assert!(ours < 0.95 * plain && ours < 6.8e-3, "relative squared error {ours:.2e}, plain {plain:.2e}");
 }
 
 /// Models differ in the size of their weights by many powers of two; what is found must not depend on it.
