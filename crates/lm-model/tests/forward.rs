@@ -4,35 +4,66 @@ mod common;
 
 use common::{
     Random, TinyModel, VOCAB, assert_close, assert_same, for_each_device, for_groups, forward,
-    largest_difference, load_with, logits_of,
+    largest_difference, load, load_with, logits_of,
 };
 use lm_model::{
     AttentionKind, AttentionSpan, Batch, BatchProblem, CausalLm, Device, Error, KvDtype, LoadOptions,
     LogitRows, PAGE_LEN, PageId, SequenceInput, TokenId, WeightFormat,
 };
+use safetensors::tensor::Dtype;
 
-/// Runs a body with each architecture on each device.
+/// Runs a body with each architecture on each device, weights as stored and the cache in f32.
 fn for_each_model(test: impl Fn(&dyn CausalLm)) {
-    for_each_format(&[None], test);
-}
-
-/// Runs a body with each architecture on each device; quantised ones with a cache in f16 on CPU devices.
-fn for_each_format(formats: &[Option<WeightFormat>], test: impl Fn(&dyn CausalLm)) {
     let folders = [TinyModel::qwen3(), TinyModel::llama()].map(|model| model.write());
-    for_each_device(|device| {
-        for (folder, &quantization) in
-            folders.iter().flat_map(|folder| formats.iter().map(move |f| (folder, f)))
-        {
-            // On a GPU rounding may move a key over a border between two halves.
-            let halves = quantization.is_some() && device != Device::Gpu;
-            let kv_dtype = if halves { KvDtype::F16 } else { KvDtype::F32 };
-            let options = LoadOptions { device, quantization, kv_dtype, ..LoadOptions::default() };
-            test(&*load_with(folder.path(), &options).model);
-        }
-    });
+    for_each_device(|device| folders.iter().for_each(|folder| test(&*load(folder.path(), device).model)));
 }
 
-const FORMATS: [Option<WeightFormat>; 3] = [None, Some(WeightFormat::Q8), Some(WeightFormat::Q4)];
+/// Runs a body with each architecture, each form of its weights and each of its cache on each device; the form has a name.
+fn for_each_form(test: impl Fn(&dyn CausalLm, &str)) {
+    for mut model in [TinyModel::qwen3(), TinyModel::llama()] {
+        // Room for more than one chunk of attention.
+        model.config["max_position_embeddings"] = 1024.into();
+        let folders = [Dtype::F32, Dtype::BF16].map(|dtype| TinyModel { dtype, ..model.clone() }.write());
+        for_each_device(|device| {
+            for (folder, quantization) in
+                [(0, None), (1, None), (1, Some(WeightFormat::Q8)), (1, Some(WeightFormat::Q4))]
+            {
+                for kv_dtype in [KvDtype::F32, KvDtype::F16, KvDtype::Q8] {
+                    // On a GPU rounding may move a key over a border between two halves.
+                    if device == Device::Gpu && kv_dtype != KvDtype::F32 {
+                        continue;
+                    }
+                    let options = LoadOptions { device, quantization, kv_dtype, ..LoadOptions::default() };
+                    let model = load_with(folders[folder].path(), &options).model;
+                    let info = model.info();
+                    let form = format!("{} {} on {device}, cache {kv_dtype}", info.architecture, info.format);
+                    test(&*model, &form);
+                }
+            }
+        });
+    }
+}
+
+/// More than the 256 slots that attention takes at once, where the device can run so many in a test.
+fn long(model: &dyn CausalLm) -> usize {
+    if model.info().device == Device::Gpu { 75 } else { 300 }
+}
+
+/// Runs `ids` cut into pieces, in pages out of order; the logits of every row.
+fn in_pieces(model: &dyn CausalLm, ids: &[TokenId], pieces: &[usize]) -> Vec<Vec<f32>> {
+    assert_eq!(pieces.iter().sum::<usize>(), ids.len());
+    let mut free: Vec<PageId> = (0..20).collect();
+    let table = pages(ids.len(), &mut free);
+    let mut cache = model.new_cache(20).expect("twenty pages");
+    let mut rows = Vec::new();
+    for piece in pieces {
+        let cached = rows.len();
+        let mut input = SequenceInput::ids(&ids[cached..cached + piece], cached, table.clone());
+        input.logits = LogitRows::All;
+        rows.extend(forward(model, &mut cache, vec![input]).remove(0));
+    }
+    rows
+}
 
 /// Pages for `slots` slots, drawn from the far end of the pool and out of order.
 fn pages(slots: usize, free: &mut Vec<PageId>) -> Vec<PageId> {
@@ -50,32 +81,29 @@ fn logits_spread_as_a_test_needs() {
     });
 }
 
+/// Prompts, continuations, a single decoded token and a draft of four, each with its own length.
 #[test]
 fn eight_sequences_in_one_batch_give_each_ones_own_logits() {
-    for_each_format(&FORMATS, |model| {
+    for_each_form(|model, form| {
         let mut random = Random(2);
         let mut free: Vec<PageId> = (0..40).collect();
         let mut cache = model.new_cache(40).unwrap();
-        let prompts: Vec<Vec<TokenId>> =
-            [1, 70, 33, 2, 32, 45, 64, 9].iter().map(|&len| random.ids(len + 5)).collect();
+        let (most, cached) = (long(model), [0, 37, 0, 38, 0, 25, 0, long(model) - 1]);
+        let prompts = [1, 75, 38, 42, 37, 50, 69, most].map(|len| random.ids(len));
         let tables: Vec<_> = prompts.iter().map(|prompt| pages(prompt.len(), &mut free)).collect();
-        // Half of them already hold a part, so that one batch has prompts and continuations.
-        let cached = |i: usize| if i.is_multiple_of(2) { 0 } else { prompts[i].len() / 2 };
         let begun = (0..8)
-            .filter(|i| i % 2 == 1)
-            .map(|i| SequenceInput::ids(&prompts[i][..cached(i)], 0, tables[i].clone()))
-            .collect();
-        forward(model, &mut cache, begun);
+            .filter(|&i| cached[i] > 0)
+            .map(|i| SequenceInput::ids(&prompts[i][..cached[i]], 0, tables[i].clone()));
+        forward(model, &mut cache, begun.collect());
         let rest = (0..8).map(|i| {
-            let mut input = SequenceInput::ids(&prompts[i][cached(i)..], cached(i), tables[i].clone());
+            let mut input = SequenceInput::ids(&prompts[i][cached[i]..], cached[i], tables[i].clone());
             input.logits = LogitRows::All;
             input
         });
         let batched = forward(model, &mut cache, rest.collect());
         for i in 0..8 {
             let alone = logits_of(model, &prompts[i]);
-            let what = format!("{} sequence {i}", model.info().architecture);
-            assert_same(model, &batched[i], &alone[cached(i)..], &what);
+            assert_same(model, &batched[i], &alone[cached[i]..], &format!("{form}: sequence {i}"));
         }
     });
 }
@@ -103,22 +131,53 @@ fn embedding_rows_give_the_logits_of_their_ids() {
 }
 
 #[test]
-fn prefill_at_once_in_pieces_and_token_by_token_agree() {
-    for_each_format(&FORMATS, |model| {
-        let ids = Random(4).ids(75);
+fn a_prefill_cut_anywhere_gives_the_logits_of_one_piece() {
+    for_each_form(|model, form| {
+        let mut random = Random(4);
+        let ids = random.ids(long(model));
         let whole = logits_of(model, &ids);
-        for pieces in [vec![75], vec![31, 1, 1, 42], vec![32, 43], vec![3, 64, 8], vec![1; 75]] {
-            let mut cache = model.new_cache(5).unwrap();
-            let mut rows = Vec::new();
-            let mut cached = 0;
-            for piece in &pieces {
-                let mut input = SequenceInput::ids(&ids[cached..cached + piece], cached, [4, 0, 2]);
-                input.logits = LogitRows::All;
-                rows.extend(forward(model, &mut cache, vec![input]).remove(0));
-                cached += piece;
+        for _ in 0..4 {
+            let mut pieces = Vec::new();
+            let mut left = ids.len();
+            while left > 0 {
+                // Small pieces as often as large ones.
+                let most = [1, 8, 40, left][random.below(4)].min(left);
+                pieces.push(1 + random.below(most));
+                left -= pieces[pieces.len() - 1];
             }
-            assert_same(model, &rows, &whole, &format!("pieces {pieces:?}"));
+            let rows = in_pieces(model, &ids, &pieces);
+            assert_same(model, &rows, &whole, &format!("{form}: pieces {pieces:?}"));
         }
+    });
+}
+
+#[test]
+fn decoded_token_by_token_logits_are_those_of_a_prefill() {
+    for_each_form(|model, form| {
+        let ids = Random(11).ids(long(model));
+        let decoded = in_pieces(model, &ids, &vec![1; ids.len()]);
+        assert_same(model, &decoded, &logits_of(model, &ids), form);
+    });
+}
+
+/// No pass moves the pages: prompts, a decoded token, and both in one batch.
+#[test]
+fn a_forward_pass_copies_no_pages() {
+    for_each_form(|model, form| {
+        let ids = Random(12).ids(40);
+        let mut cache = model.new_cache(8).unwrap();
+        let before = cache.addresses();
+        assert!(!before.is_empty());
+        let mut copied = 0;
+        for inputs in [
+            vec![SequenceInput::ids(&ids[..39], 0, [0, 1])],
+            vec![SequenceInput::ids(&ids[39..], 39, [0, 1])],
+            vec![SequenceInput::ids(&ids[..1], 40, [0, 1]), SequenceInput::ids(&ids[..7], 0, [2])],
+        ] {
+            forward(model, &mut cache, inputs);
+            copied += cache.addresses().iter().zip(&before).filter(|(now, before)| now != before).count();
+        }
+        assert_eq!(copied, 0, "{form}: arrays of pages that moved");
     });
 }
 

@@ -1,7 +1,7 @@
 //! The pages of the caches of all layers, on one device.
 
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Backend, Dispatch, ExtensionType};
+use burn::backend::{Backend, Dispatch, ExtensionType, Flex};
 use burn::tensor::{DType, Device as BurnDevice, Tensor};
 
 use super::backend::Bridge;
@@ -155,6 +155,18 @@ impl KvPool {
         }
     }
 
+    /// Where keys and values lie: a pair for each place in the groups, whose pages the groups of a space share out; none for states.
+    ///
+    /// They stay where they are as long as every operation writes to the pages that it was given. A number that changes says
+    /// that one has copied them all: a test counts those.
+    pub fn addresses(&self) -> Vec<[usize; 2]> {
+        let stores = self.spaces.iter().flat_map(|space| &space.stores);
+        stores
+            .filter_map(|store| if let Store::Kv(layer) = store { layer.as_ref() } else { None })
+            .map(KvLayer::addresses)
+            .collect()
+    }
+
     /// A pool around one given layer.
     #[cfg(test)]
     pub(super) fn of_layer(layer: KvLayer<Dispatch>, geometry: KvGeometry, num_pages: usize) -> Self {
@@ -197,6 +209,15 @@ impl KvLayer<Dispatch> {
         let zeros = || Tensor::<3>::zeros(shape, (device, element(dtype))).into_dispatch();
         KvLayer::Device { keys: zeros(), values: zeros() }
     }
+
+    fn addresses(&self) -> [usize; 2] {
+        match self {
+            KvLayer::Host(pages) => pages.addresses(),
+            KvLayer::Device { keys, values } => {
+                [keys, values].map(|tensor| address(Dispatch::lift(tensor.clone())))
+            }
+        }
+    }
 }
 
 impl<B: Bridge> KvLayer<B> {
@@ -217,6 +238,17 @@ impl<B: Bridge> KvLayer<B> {
             KvLayer::Device { keys, values } => KvLayer::Device { keys: copy(keys), values: copy(values) },
         }
     }
+}
+
+/// What tells the memory of a tensor from any other.
+fn address(tensor: Tensor<3>) -> usize {
+    #[cfg(feature = "wgpu")]
+    if let Ok(tensor) = tensor.clone().try_into_primitive::<burn_wgpu::CubeBackend>() {
+        return std::ptr::from_ref(tensor.handle.memory.descriptor()).addr();
+    }
+    let tensor =
+        tensor.try_into_primitive::<Flex>().expect("pages are tensors on a GPU, and in tests on Flex");
+    tensor.bytes().as_ptr().addr()
 }
 
 /// What a device in whose memory pages are tensors keeps in place of `dtype`.

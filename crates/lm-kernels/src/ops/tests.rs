@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use burn::backend::{Dispatch, Flex};
+use burn::backend::Dispatch;
 use burn::tensor::{DType, Device as BurnDevice, Tensor};
 
 use super::backend::Bridge;
@@ -145,6 +145,10 @@ fn spec() -> AttentionSpec {
     AttentionSpec { num_heads: 4, num_kv_heads: 2, head_dim: 8, scale: 0.5, window: Some(20), soft_cap: None }
 }
 
+fn geometry() -> KvGeometry {
+    KvGeometry { num_kv_heads: 2, head_dim: 8, window: None, shares: None }
+}
+
 /// A prompt of 40 rows that crosses a page, one of 3, then single rows.
 fn layouts() -> [RaggedLayout; 2] {
     let sequence = |rows: std::ops::Range<usize>, cached_len, block_table: &[u32]| SequenceLayout {
@@ -180,7 +184,7 @@ fn layers(dtype: KvDtype, device: &BurnDevice) -> [KvLayer<Dispatch>; 2] {
 
 #[test]
 fn attention_equals_its_default_body_over_both_forms_of_the_cache() {
-    let geometry = KvGeometry { num_kv_heads: 2, head_dim: 8, window: None, shares: None };
+    let geometry = geometry();
     for (&device, burn) in Device::available().iter().zip(host_devices()) {
         for dtype in [KvDtype::F32, KvDtype::F16] {
             let mut pool = KvPool::new(device, &CacheLayout::new([geometry]), 4, dtype).unwrap();
@@ -219,11 +223,7 @@ fn a_copied_page_goes_on_alone() {
             &prompts,
             &spec(),
         );
-        let mut pool = KvPool::of_layer(
-            cache,
-            KvGeometry { num_kv_heads: 2, head_dim: 8, window: None, shares: None },
-            4,
-        );
+        let mut pool = KvPool::of_layer(cache, geometry(), 4);
         pool.copy_page(0, 1, 2);
         // The copy takes the step: the output is the same, and the page it came from keeps its slots.
         let mut moved = steps.clone();
@@ -238,62 +238,53 @@ fn a_copied_page_goes_on_alone() {
     }
 }
 
-/// Where the cache's elements lie must not change: nothing is copied but the new rows.
+/// Nothing of a pool is copied but the new rows: on every device in the form that it has there, and as tensors of host memory.
 #[test]
 fn caches_are_updated_in_place() {
-    let burn = Device::Cpu.burn().unwrap();
-    for dtype in [KvDtype::F32, KvDtype::F16] {
-        for cache in layers(dtype, &burn) {
-            assert_stays(cache, &burn);
+    for &device in Device::available() {
+        let burn = match device.burn() {
+            Ok(burn) => burn,
+            Err(error) => {
+                println!("skipped: caches in place on {device}: {error}");
+                continue;
+            }
+        };
+        for dtype in [KvDtype::F32, KvDtype::F16, KvDtype::Q8] {
+            assert_stays(KvPool::new(device, &CacheLayout::new([geometry()]), 4, dtype).unwrap(), &burn);
         }
     }
-}
-
-#[cfg(feature = "wgpu")]
-#[test]
-fn caches_are_updated_in_place_on_the_gpu() {
-    let burn = match Device::Gpu.burn() {
-        Ok(burn) => burn,
-        Err(error) => return println!("skipped: caches in place on the gpu: {error}"),
-    };
+    let burn = Device::Cpu.burn().unwrap();
     for dtype in [KvDtype::F32, KvDtype::F16] {
-        let [_, on_device] = layers(dtype, &burn);
-        assert_stays(on_device, &burn);
+        let [_, tensors] = layers(dtype, &burn);
+        assert_stays(KvPool::of_layer(tensors, geometry(), 4), &burn);
     }
 }
 
-fn assert_stays(cache: KvLayer<Dispatch>, burn: &BurnDevice) {
-    let geometry = KvGeometry { num_kv_heads: 2, head_dim: 8, window: None, shares: None };
-    let mut pool = KvPool::of_layer(cache, geometry, 4);
-    let before = addresses(&mut pool);
+fn assert_stays(mut pool: KvPool, burn: &BurnDevice) {
+    let before = pool.addresses();
+    assert_eq!(before.len(), 1);
     for layout in layouts() {
         let [q, k, v] = qkv(&layout, burn);
         attention(q, k, v, &mut pool, 0, &Arc::new(layout), &spec());
-        assert_eq!(addresses(&mut pool), before);
+        assert_eq!(pool.addresses(), before);
     }
     pool.copy_page(0, 0, 2);
-    assert_eq!(addresses(&mut pool), before);
+    assert_eq!(pool.addresses(), before);
 }
 
-/// What tells the memory of the keys and of the values from any other.
-fn addresses(pool: &mut KvPool) -> [usize; 2] {
-    let layer = pool.take(0);
-    let addresses = match &layer {
-        KvLayer::Host(pages) => pages.addresses(),
-        KvLayer::Device { keys, values } => {
-            [keys, values].map(|tensor| address(Dispatch::lift(tensor.clone())))
-        }
-    };
-    pool.put_back(0, layer);
-    addresses
-}
-
-fn address(tensor: Tensor<3>) -> usize {
-    #[cfg(feature = "wgpu")]
-    if let Ok(tensor) = tensor.clone().try_into_primitive::<burn_wgpu::CubeBackend>() {
-        return std::ptr::from_ref(tensor.handle.memory.descriptor()) as usize;
-    }
-    tensor.try_into_primitive::<Flex>().unwrap().bytes().as_ptr() as usize
+/// A copy shows in the addresses: without this the test above could not fail.
+#[test]
+fn a_pool_that_somebody_else_holds_moves() {
+    let burn = Device::Cpu.burn().unwrap();
+    let [_, tensors] = layers(KvDtype::F32, &burn);
+    let KvLayer::Device { keys, values } = &tensors else { panic!("the second form is tensors") };
+    let _held = (keys.clone(), values.clone());
+    let mut pool = KvPool::of_layer(tensors, geometry(), 4);
+    let before = pool.addresses();
+    let [prompts, _] = layouts();
+    let [q, k, v] = qkv(&prompts, &burn);
+    attention(q, k, v, &mut pool, 0, &Arc::new(prompts), &spec());
+    assert_ne!(pool.addresses(), before);
 }
 
 #[test]
@@ -302,7 +293,7 @@ fn a_page_that_the_pool_lacks_is_refused() {
     let [_, mut steps] = layouts();
     steps.sequences[1].block_table = vec![4];
     let burn = Device::Cpu.burn().unwrap();
-    let geometry = KvGeometry { num_kv_heads: 2, head_dim: 8, window: None, shares: None };
+    let geometry = geometry();
     let mut pool = KvPool::new(Device::Cpu, &CacheLayout::new([geometry]), 4, KvDtype::F32).unwrap();
     let [q, k, v] = qkv(&steps, &burn);
     attention(q, k, v, &mut pool, 0, &Arc::new(steps), &spec());

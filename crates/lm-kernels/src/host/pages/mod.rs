@@ -236,7 +236,7 @@ impl PagedLayer {
     }
 
     /// Where the first key and the first value lie in memory, to see that they stay there.
-    #[cfg(all(test, feature = "burn"))]
+    #[cfg(feature = "burn")]
     pub(crate) fn addresses(&self) -> [usize; 2] {
         with_pages!(&self.storage, pages => [pages.keys.as_ptr().addr(), pages.values.as_ptr().addr()])
     }
