@@ -7,9 +7,11 @@
 mod bench;
 mod check;
 mod convert;
+mod cpu_paths;
 mod golden;
 mod process;
 mod rust_source;
+mod sanitize;
 mod tidy;
 mod tree;
 
@@ -28,8 +30,10 @@ struct Cli {
 enum Command {
     /// What a machine can check of the house rules: layers, registries, sizes, links
     Tidy(tidy::Args),
-    /// Format, lints, docs, feature sets, licences, packages
+    /// Format, lints, docs, feature sets, CPU paths, licences, packages
     Check(check::Args),
+    /// The tests of the kernels under AddressSanitizer and Valgrind, on each CPU path
+    Sanitize(sanitize::Args),
     /// Compare the committed goldens with our output, or make them anew
     Golden(golden::Args),
     /// A model of a public shape beside the limits of this machine, or the kernels alone
@@ -42,6 +46,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Tidy(args) => tidy::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Sanitize(args) => sanitize::run(&args),
         Command::Golden(args) => golden::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Convert(args) => convert::run(&args),

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
+use crate::cpu_paths;
 use crate::process::{self, cargo};
 
 const ALL: &[Step] = &[
@@ -15,6 +16,7 @@ const ALL: &[Step] = &[
     Step { name: "clippy", run: clippy },
     Step { name: "docs", run: docs },
     Step { name: "features", run: features },
+    Step { name: "cpu-paths", run: cpu_paths },
     Step { name: "licences", run: licences::run },
     Step { name: "deny", run: deny },
     Step { name: "packages", run: packages::run },
@@ -106,6 +108,18 @@ fn features() -> Result<Outcome> {
         // clippy and not check: its warnings are errors without flags that would have all dependencies built anew.
         process::run(cargo(&["clippy", "--quiet"]).args(*set).args(["--", "-D", "warnings"]))?;
     }
+    Ok(Outcome::Passed)
+}
+
+/// What the kernels promise, and the goldens through them, on each CPU path of this machine.
+fn cpu_paths() -> Result<Outcome> {
+    let tests = || cargo(&["test", "--quiet", "--package", "lm-kernels", "--package", "lm-model", "--lib"]);
+    let more = ["--test", "conformance", "--test", "forward", "--test", "goldens"];
+    cpu_paths::run("tests", tests, || {
+        let mut tests = tests();
+        tests.args(more);
+        tests
+    })?;
     Ok(Outcome::Passed)
 }
 

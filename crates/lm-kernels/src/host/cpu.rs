@@ -188,6 +188,14 @@ mod tests {
         );
     }
 
+    /// Fails where `LM_CPU` asks for what this processor lacks: `cargo xtask` finds out by it on which paths tests can run.
+    #[test]
+    fn the_environment_is_followed() {
+        if let Some(isa) = Isa::requested().expect("LM_CPU names a path of this processor") {
+            assert_eq!(isa, Isa::current());
+        }
+    }
+
     #[test]
     fn the_narrowest_is_always_there_and_the_current_one_is_supported() {
         assert_eq!(Isa::supported().first(), Some(&Isa::Scalar));

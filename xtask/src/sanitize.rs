@@ -1,0 +1,128 @@
+//! `cargo xtask sanitize`: the tests of the kernels under tools that watch what memory they touch, on each CPU path.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Result, bail};
+
+use crate::cpu_paths;
+use crate::process::{self, cargo};
+
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+const ALL: &[&Tool] = &[&ADDRESS, &VALGRIND];
+
+struct Tool {
+    name: &'static str,
+    /// Why it cannot run here, where it cannot.
+    absence: fn() -> Result<Option<String>>,
+    /// Variables of `cargo test` under it.
+    environment: &'static [(&'static str, &'static str)],
+    /// Arguments of `cargo test`, for a build beside the usual one.
+    arguments: &'static [&'static str],
+    /// Tests that are left out, with the reason.
+    left_out: &'static [(&'static str, &'static str)],
+}
+
+/// All tests. The standard library is not built for it: what goes wrong inside of it is not seen.
+const ADDRESS: Tool = Tool {
+    name: "address",
+    absence: no_runtime,
+    environment: &[
+        // The pinned compiler has the sanitizer; only the flag is kept for nightly ones.
+        ("RUSTC_BOOTSTRAP", "1"),
+        ("RUSTFLAGS", "-Zsanitizer=address"),
+        // A test asks for more than there is and wants the answer of an allocator that has none.
+        ("ASAN_OPTIONS", "allocator_may_return_null=1"),
+    ],
+    arguments: &["--target", TARGET, "--target-dir", "target/sanitize"],
+    left_out: &[],
+};
+
+/// What is read before it is written, too. Its processor ends at AVX2, and tests that go through all paths end there with it.
+const VALGRIND: Tool = Tool {
+    name: "valgrind",
+    absence: no_valgrind,
+    environment: &[(
+        "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER",
+        "valgrind --quiet --error-exitcode=1 --fair-sched=yes",
+    )],
+    arguments: &[],
+    left_out: &[
+        ("contexts_of_several_chunks", "it takes minutes"),
+        ("random_ragged_batches_of_every_ratio_and_window", "it takes half a minute"),
+        ("a_row_does_not_know_its_company", "it takes half a minute"),
+    ],
+};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Only these tools (address, valgrind); all without a name
+    names: Vec<String>,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    if let Some(unknown) = args.names.iter().find(|name| !ALL.iter().any(|tool| tool.name == **name)) {
+        let known: Vec<_> = ALL.iter().map(|tool| tool.name).collect();
+        bail!("no tool is named `{unknown}`; known: {}", known.join(", "));
+    }
+    for tool in ALL.iter().filter(|tool| args.names.is_empty() || args.names.iter().any(|n| n == tool.name)) {
+        match (tool.absence)()? {
+            Some(reason) => println!("skipped: {}: {reason}", tool.name),
+            None => tool.run()?,
+        }
+    }
+    Ok(())
+}
+
+impl Tool {
+    fn run(&self) -> Result<()> {
+        for (test, reason) in self.left_out {
+            println!("skipped: {}, {test}: {reason}", self.name);
+        }
+        cpu_paths::run(
+            self.name,
+            || self.library(),
+            || {
+                let mut tests = self.library();
+                tests.arg("--");
+                self.left_out.iter().for_each(|(test, _)| _ = tests.args(["--skip", test]));
+                tests
+            },
+        )
+    }
+
+    /// The tests of lm-kernels that need no burn: all that is `unsafe`.
+    fn library(&self) -> Command {
+        let mut command =
+            cargo(&["test", "--quiet", "--package", "lm-kernels", "--no-default-features", "--lib"]);
+        command.args(self.arguments).envs(self.environment.iter().copied());
+        command
+    }
+}
+
+fn no_runtime() -> Result<Option<String>> {
+    if let Some(reason) = other_target() {
+        return Ok(Some(reason));
+    }
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let mut folder = Command::new(rustc);
+    folder.args(["--print", "target-libdir", "--target", TARGET]).current_dir(process::root());
+    let folder = process::output(&mut folder)?;
+    let files = std::fs::read_dir(Path::new(folder.trim()))?;
+    let names = files.filter_map(|file| Some(file.ok()?.file_name().to_string_lossy().into_owned()));
+    let found = names.into_iter().any(|name| name.ends_with("rt.asan.a"));
+    Ok((!found).then(|| "this compiler comes without the run time of AddressSanitizer".to_owned()))
+}
+
+fn no_valgrind() -> Result<Option<String>> {
+    let mut version = Command::new("valgrind");
+    let started =
+        version.arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success());
+    Ok(other_target().or_else(|| (!started).then(|| "it is not installed".to_owned())))
+}
+
+fn other_target() -> Option<String> {
+    let here = cfg!(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"));
+    (!here).then(|| format!("it is set up for {TARGET}"))
+}
