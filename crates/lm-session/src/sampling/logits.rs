@@ -1,5 +1,6 @@
 //! The logits of one step as the filters see them.
 
+use super::argmax::TOGETHER;
 use crate::{Error, Result, TokenId};
 
 /// The tokens that can still be sampled, in ascending order of id, each with its logit.
@@ -26,8 +27,11 @@ impl TokenLogits {
     /// [`TokenLogits::new`] into the memory that is there.
     pub(crate) fn load(&mut self, row: &[f32]) -> Result<()> {
         check(row)?;
-        self.ids.clear();
-        self.ids.extend(0..row.len() as TokenId);
+        // As many ids as tokens are all ids: they can only become fewer.
+        if self.ids.len() != row.len() {
+            self.ids.clear();
+            self.ids.extend(0..row.len() as TokenId);
+        }
         self.values.clear();
         self.values.extend_from_slice(row);
         Ok(())
@@ -79,8 +83,15 @@ impl TokenLogits {
 
 /// The first value that is neither finite nor -infinity, as an error.
 pub(super) fn check(row: &[f32]) -> Result<()> {
-    match row.iter().position(|value| value.is_nan() || *value == f32::INFINITY) {
-        Some(token) => Err(Error::InvalidLogit { token: token as TokenId, value: row[token] }),
+    let bad = |value: &f32| value.is_nan() || *value == f32::INFINITY;
+    // No way out of the inner loop: it is one over registers.
+    let group =
+        row.chunks(TOGETHER).position(|values| values.iter().fold(false, |any, value| any | bad(value)));
+    let first = group.map_or(row.len(), |group| group * TOGETHER);
+    match row[first..].iter().position(bad) {
+        Some(token) => {
+            Err(Error::InvalidLogit { token: (first + token) as TokenId, value: row[first + token] })
+        }
         None => Ok(()),
     }
 }
@@ -102,6 +113,10 @@ mod tests {
         for bad in [f32::NAN, f32::INFINITY] {
             let error = TokenLogits::new(&[0.0, MASKED, bad]).unwrap_err();
             assert!(matches!(error, Error::InvalidLogit { token: 2, .. }), "{error}");
+            let mut many = vec![0.0; 200];
+            many[133] = bad;
+            let error = TokenLogits::new(&many).unwrap_err();
+            assert!(matches!(error, Error::InvalidLogit { token: 133, .. }), "{error}");
         }
         assert_eq!(TokenLogits::new(&[MASKED, MASKED]).unwrap().max(), None);
     }
