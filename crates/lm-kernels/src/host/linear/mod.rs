@@ -30,7 +30,7 @@ use activations::{QuantizedRows, float_rows};
 const ROWS: usize = 512;
 
 /// Bytes of weights of a task: enough to pay for handing it out.
-const TASK_BYTES: usize = 32 << 10;
+const TASK_BYTES: usize = 64 << 10;
 
 /// Columns of a pair of tiles.
 const PAIR: usize = 2 * LANES;
