@@ -12,7 +12,7 @@ const LINES: usize = Q4::GROUP_LINES;
 /// Groups of a block.
 const GROUPS: usize = Q4::BLOCK / GROUP;
 /// How far ahead of their use quants are asked for, in bytes.
-const AHEAD: usize = 4096;
+const AHEAD: usize = 7 << 10;
 
 impl IntegerWeights for Q4 {
     #[inline(always)]

@@ -12,7 +12,7 @@ const BLOCKS: usize = SPAN / Q8::BLOCK;
 /// Lines of a block.
 const LINES: usize = Q8::BLOCK / 4;
 /// How far ahead of their use quants are asked for, in bytes.
-const AHEAD: usize = 4096;
+const AHEAD: usize = 6 << 10;
 
 impl IntegerWeights for Q8 {
     #[inline(always)]
