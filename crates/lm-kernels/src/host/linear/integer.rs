@@ -1,4 +1,4 @@
-//! Products with weights in the integer formats.
+//! Few rows times weights in the integer formats.
 //!
 //! All between two scales is a sum of integers, exact in any order. The float work of an output is one chain over the blocks,
 //! in order: `sum = (scale of the weights · scale of the row) · dot + sum`, rounded after the product of the scales and at the
@@ -13,10 +13,6 @@ use std::ops::Range;
 use super::super::lanes::{LANES, Lanes, Line};
 use super::super::pack::{IntegerLayout, Tile};
 use super::activations::{QuantizedRows, Span};
-use super::panels;
-
-/// Rows up to which the quants are used as they are stored, where a path has a kernel for more.
-const FEW_ROWS: usize = 16;
 
 /// What the kernels need of an integer format.
 pub(super) trait IntegerWeights: IntegerLayout {
@@ -34,7 +30,7 @@ pub(super) trait IntegerWeights: IntegerLayout {
 /// Lines of the unsigned bytes of 256 columns.
 pub(super) const SPAN_LINES: usize = super::activations::SPAN / 4;
 
-/// Products of the rows `rows` with two tiles; `out` is `[rows, 2, 16]`.
+/// Products of the rows `rows` with two tiles, whose quants are used as they are stored; `out` is `[rows, 2, 16]`.
 #[inline(always)]
 pub(super) fn multiply<V: Lanes, F: IntegerWeights>(
     tiles: &[Tile<'_, F>; 2],
@@ -42,9 +38,6 @@ pub(super) fn multiply<V: Lanes, F: IntegerWeights>(
     rows: Range<usize>,
     out: &mut [[[f32; LANES]; 2]],
 ) {
-    if V::PANELS && rows.len() > FEW_ROWS {
-        return panels::multiply::<V, F>(tiles, x, rows, out);
-    }
     for (t, tile) in tiles.iter().enumerate() {
         let mut done = 0;
         while done < out.len() {

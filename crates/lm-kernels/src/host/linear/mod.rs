@@ -7,6 +7,7 @@
 mod activations;
 mod float;
 mod integer;
+mod multiply;
 mod panels;
 mod q4;
 mod q8;
@@ -25,6 +26,7 @@ use super::pack::{PackedMatrix, Q4, Q8, WeightFormat};
 use super::pool::Pool;
 use super::split::{Block, SharedMatrix};
 use activations::{QuantizedRows, float_rows};
+use multiply::multiply_pair;
 
 /// Activation rows of a task: their sums stay in the second-level cache, 64 KiB.
 const ROWS: usize = 512;
@@ -306,67 +308,6 @@ impl<'a> Layer<'a> {
         let first = pair * self.step;
         let second = if self.step == 1 { first } else { (first + 1).min(self.num_tiles() - 1) };
         [(self.tiles[0], first), (self.tiles[1], second)]
-    }
-}
-
-/// Multiplies the rows with a pair of tiles. A gate and an up weight of unlike formats, which are rare, take two passes.
-#[inline(always)]
-fn multiply_pair<V: Lanes>(
-    tiles: [(&PackedMatrix, usize); 2],
-    x: &Rows<'_>,
-    rows: Range<usize>,
-    out: &mut [[[f32; LANES]; 2]],
-) {
-    let unlike = tiles[0].0.format() != tiles[1].0.format();
-    let mut firsts = Vec::new();
-    for pass in 0..=usize::from(unlike) {
-        multiply::<V>(if unlike { [tiles[pass]; 2] } else { tiles }, x, rows.clone(), out);
-        if unlike && pass == 0 {
-            firsts.extend(out.iter().map(|pair| pair[0]));
-        }
-    }
-    for (pair, first) in out.iter_mut().zip(firsts) {
-        pair[0] = first;
-    }
-}
-
-/// Multiplies the rows with a pair of tiles of one format.
-#[inline(always)]
-fn multiply<V: Lanes>(
-    tiles: [(&PackedMatrix, usize); 2],
-    x: &Rows<'_>,
-    rows: Range<usize>,
-    out: &mut [[[f32; LANES]; 2]],
-) {
-    match (tiles[0].0.format(), &x.q8, &x.q4) {
-        (WeightFormat::Q8, Some(x), _) => {
-            integer::multiply::<V, Q8>(&tiles.map(|(w, i)| w.tile(i)), x, rows, out)
-        }
-        (WeightFormat::Q4, _, Some(x)) => {
-            integer::multiply::<V, Q4>(&tiles.map(|(w, i)| w.tile(i)), x, rows, out)
-        }
-        (WeightFormat::F32, ..) => {
-            float::multiply::<V, [f32; LANES]>(&tiles.map(|(w, i)| w.columns(i)), x.float(), rows, out);
-        }
-        (WeightFormat::F16, ..) => {
-            float::multiply::<V, super::pack::F16Unit>(
-                &tiles.map(|(w, i)| w.columns(i)),
-                x.float(),
-                rows,
-                out,
-            );
-        }
-        (WeightFormat::Bf16, ..) => {
-            float::multiply::<V, super::pack::Bf16Unit>(
-                &tiles.map(|(w, i)| w.columns(i)),
-                x.float(),
-                rows,
-                out,
-            );
-        }
-        (WeightFormat::Q8 | WeightFormat::Q4, ..) => {
-            unreachable!("rows are made for the weights of the call")
-        }
     }
 }
 

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::super::testing::{Random, bits};
 use super::super::{PackedMatrix, Pool, Source, WeightFormat};
+use super::multiply::multiply;
 use super::*;
 
 const FORMATS: [WeightFormat; 5] =
