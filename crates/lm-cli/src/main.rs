@@ -6,6 +6,7 @@ mod commands;
 mod events;
 mod failure;
 mod interrupt;
+mod json_lines;
 mod lines;
 mod model;
 mod screen;

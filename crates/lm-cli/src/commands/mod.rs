@@ -7,6 +7,7 @@ pub mod eval;
 pub mod generate;
 pub mod inspect;
 pub mod score;
+pub mod template;
 pub mod tokenize;
 
 use std::process::ExitCode;
@@ -21,6 +22,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Generate(args) => generate::run(&args)?,
         Command::Inspect(args) => inspect::run(&args)?,
         Command::Tokenize(args) => tokenize::run(&args)?,
+        Command::Template(args) => template::run(&args)?,
         Command::Bench(args) => bench::run(&args)?,
         Command::Convert(args) => convert::run(&args)?,
         Command::Eval(args) => eval::run(&args)?,

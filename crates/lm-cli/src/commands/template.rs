@@ -1,0 +1,213 @@
+//! `lm template`: conversations → prompts, over JSON Lines.
+
+use std::path::Path;
+
+use anyhow::Result;
+use lm_template::{
+    ContinueField, DateTime, Error, GenerationPrompt, Map, Prompt, PromptTemplate, RenderInput, SegmentKind,
+    Value,
+};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::json_lines::{answer_each, bad_line, error};
+use crate::model;
+
+const EXAMPLES: &str = "\
+A line of standard input is an object:
+  template               the template's text, or
+  model                  a folder that holds one
+  messages               the conversation
+  tools, documents       lists, or null
+  add_generation_prompt  true: the prompt ends with the header of the model's message
+  continue_final_message true, or the name of the field that the model goes on with
+  context, kwargs        variables of the template, such as bos_token; kwargs win
+  now                    the time that strftime_now gives, as 2025-03-14T15:09:26
+  spans                  true: as --spans
+
+The answer is {\"text\": …} or {\"error\": {\"kind\", \"message\"}}. Kinds: raised (the template refused), runtime,
+syntax, limit, empty_conversation, continue_final_message, model, bad_line.
+
+Examples:
+  echo '{\"model\": \"./Qwen3-0.6B\", \"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]}' | lm template
+  lm template --spans < conversations.jsonl";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Render the messages exactly as they are, without the steps of apply_chat_template around the template
+    #[arg(long)]
+    engine_only: bool,
+    /// Add `spans`: the characters of the text, [from, to), that the template marks with {% generation %}
+    #[arg(long)]
+    spans: bool,
+    /// Add `segments`: the text in pieces of the template and of the conversation
+    #[arg(long)]
+    segments: bool,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let mut templates = LastTemplate::default();
+    Ok(answer_each(|line| answer(args, &mut templates, line))?)
+}
+
+/// A line, under the names that transformers has for what is in it.
+#[derive(Deserialize)]
+struct Line {
+    template: Option<String>,
+    model: Option<String>,
+    messages: Vec<Value>,
+    #[serde(default)]
+    tools: Value,
+    #[serde(default)]
+    documents: Value,
+    #[serde(default)]
+    add_generation_prompt: bool,
+    #[serde(default)]
+    continue_final_message: Continue,
+    #[serde(default)]
+    context: Map<String, Value>,
+    #[serde(default)]
+    kwargs: Map<String, Value>,
+    now: Option<String>,
+    #[serde(default, alias = "assistant_spans")]
+    spans: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Continue {
+    Content(bool),
+    Field(String),
+}
+
+impl Default for Continue {
+    fn default() -> Self {
+        Self::Content(false)
+    }
+}
+
+impl Continue {
+    fn field(&self) -> Option<ContinueField<'_>> {
+        match self {
+            Self::Content(wanted) => wanted.then_some(ContinueField::Content),
+            Self::Field(name) => Some(ContinueField::Named(name)),
+        }
+    }
+}
+
+/// The template of the last line, compiled: lines in a row have mostly the same.
+#[derive(Default)]
+struct LastTemplate(Option<(String, PromptTemplate)>);
+
+impl LastTemplate {
+    fn get(&mut self, source: String) -> Result<&PromptTemplate, Error> {
+        let template = match self.0.take() {
+            Some((last, template)) if last == source => template,
+            _ => PromptTemplate::new(&source)?,
+        };
+        Ok(&self.0.insert((source, template)).1)
+    }
+}
+
+fn answer(args: &Args, templates: &mut LastTemplate, line: Map<String, Value>) -> Value {
+    let line: Line = match serde_json::from_value(Value::Object(line)) {
+        Ok(line) => line,
+        Err(error) => return bad_line(error),
+    };
+    let mut context = Map::new();
+    let source = match (&line.template, &line.model) {
+        (Some(source), None) => source.clone(),
+        (None, Some(folder)) => match of_model(folder, &line.tools, &mut context) {
+            Ok(source) => source,
+            Err(cause) => return error("model", format!("{cause:#}")),
+        },
+        _ => return bad_line("expected one of `template` and `model`"),
+    };
+    context.extend(line.context.clone());
+    let now = match line.now.as_deref().map(str::parse).transpose() {
+        Ok(now) => now,
+        Err(error) => return bad_line(format!("`now`: {error}")),
+    };
+    if args.engine_only && line.continue_final_message.field().is_some() {
+        return bad_line("`continue_final_message` is no step of the bare template");
+    }
+    match render(args, templates, (source, context, now), &line) {
+        Ok(prompt) => shown(args, &line, &prompt),
+        Err(cause) => error(kind(&cause), message(&cause)),
+    }
+}
+
+/// The template of a folder, and its own variables.
+fn of_model(folder: &str, tools: &Value, context: &mut Map<String, Value>) -> Result<String> {
+    let source = model::folder(Some(Path::new(folder)))?.chat_template()?;
+    let Some(source) = source else { anyhow::bail!("`{folder}` has no chat template") };
+    context.extend(source.special_tokens.into_iter().map(|(name, text)| (name, Value::from(text))));
+    let for_tools = source.named.into_iter().find(|(name, _)| !tools.is_null() && name == "tool_use");
+    Ok(for_tools.map_or(source.template, |(_, template)| template))
+}
+
+fn render(
+    args: &Args,
+    templates: &mut LastTemplate,
+    (source, context, now): (String, Map<String, Value>, Option<DateTime>),
+    line: &Line,
+) -> Result<Prompt, Error> {
+    let mut template = templates.get(source)?.clone().with_context(context);
+    if let Some(now) = now {
+        template = template.with_time(now);
+    }
+    let mut extra_context = Map::new();
+    extra_context.insert("documents".to_owned(), line.documents.clone());
+    extra_context.extend(line.kwargs.clone());
+    let generation_prompt =
+        if line.add_generation_prompt { GenerationPrompt::Add } else { GenerationPrompt::Omit };
+    let (messages, tools) = (&line.messages, &line.tools);
+    let input = RenderInput { messages, tools, generation_prompt, extra_context: &extra_context };
+    match line.continue_final_message.field() {
+        _ if args.engine_only => template.render_as_is(&input),
+        Some(field) => template.render_to_continue(&input, field),
+        None => template.render(&input),
+    }
+}
+
+fn shown(args: &Args, line: &Line, prompt: &Prompt) -> Value {
+    let text = prompt.text();
+    let mut answer = json!({"text": text});
+    if args.spans || line.spans {
+        let characters = |byte: usize| text[..byte].chars().count();
+        let spans = prompt.generation.iter().map(|range| [characters(range.start), characters(range.end)]);
+        answer["spans"] = json!(spans.collect::<Vec<_>>());
+    }
+    if args.segments {
+        let segments = prompt.segments.iter().map(|segment| {
+            let kind = match segment.kind {
+                SegmentKind::Template => "template",
+                SegmentKind::Content => "content",
+            };
+            json!({"kind": kind, "text": segment.text})
+        });
+        answer["segments"] = segments.collect();
+    }
+    answer
+}
+
+/// The kinds that the reference data tells apart.
+fn kind(error: &Error) -> &'static str {
+    match error {
+        Error::TemplateRaised { .. } => "raised",
+        Error::TemplateSyntax { .. } => "syntax",
+        Error::TemplateLimit { .. } => "limit",
+        Error::EmptyConversation => "empty_conversation",
+        Error::ContinueFinalMessage { .. } => "continue_final_message",
+        _ => "runtime",
+    }
+}
+
+/// What a template says when it refuses is told as it stands.
+fn message(error: &Error) -> String {
+    match error {
+        Error::TemplateRaised { message } => message.clone(),
+        error => error.to_string(),
+    }
+}

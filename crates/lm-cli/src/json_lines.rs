@@ -1,0 +1,93 @@
+//! Commands that answer JSON Lines: an object a line on standard input, an object a line on standard output, in order.
+
+use std::io::{self, BufRead, Read, Write};
+
+use serde_json::{Map, Value, json};
+
+/// The longest line that is read, in bytes.
+const MAX_LINE_BYTES: u64 = 16 << 20;
+
+/// Answers each line of standard input with `answer`, and flushes after each. Blank lines are passed over.
+///
+/// A line that is no JSON object, or too long, is answered with an error of kind `bad_line`, and the next goes on.
+pub fn answer_each(answer: impl FnMut(Map<String, Value>) -> Value) -> io::Result<()> {
+    answer_lines(io::stdin().lock(), io::stdout().lock(), answer)
+}
+
+/// The answer to a line that cannot be answered.
+pub fn error(kind: &str, message: impl std::fmt::Display) -> Value {
+    json!({"error": {"kind": kind, "message": message.to_string()}})
+}
+
+/// The answer to a line that cannot be read.
+pub fn bad_line(message: impl std::fmt::Display) -> Value {
+    error("bad_line", message)
+}
+
+fn answer_lines(
+    mut input: impl BufRead,
+    mut out: impl Write,
+    mut answer: impl FnMut(Map<String, Value>) -> Value,
+) -> io::Result<()> {
+    while let Some(line) = next_line(&mut input)? {
+        let answered = match line {
+            Line::TooLong => bad_line(format!("the line has more than {MAX_LINE_BYTES} bytes")),
+            Line::Whole(bytes) if bytes.trim_ascii().is_empty() => continue,
+            Line::Whole(bytes) => match serde_json::from_slice(&bytes) {
+                Ok(Value::Object(object)) => answer(object),
+                Ok(_) => bad_line("expected a JSON object"),
+                Err(error) => bad_line(error),
+            },
+        };
+        writeln!(out, "{answered}")?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+enum Line {
+    Whole(Vec<u8>),
+    /// Its end has been read, its bytes are gone.
+    TooLong,
+}
+
+fn next_line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
+    let mut bytes = Vec::new();
+    if input.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes)? == 0 {
+        return Ok(None);
+    }
+    if bytes.ends_with(b"\n") || (bytes.len() as u64) < MAX_LINE_BYTES {
+        return Ok(Some(Line::Whole(bytes)));
+    }
+    input.skip_until(b'\n')?;
+    Ok(Some(Line::TooLong))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answers(input: &[u8]) -> Vec<Value> {
+        let mut out = Vec::new();
+        answer_lines(input, &mut out, |object| json!({"keys": object.len()})).expect("memory does not fail");
+        let lines = out.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        lines.map(|line| serde_json::from_slice(line).expect("an answer is JSON")).collect()
+    }
+
+    #[test]
+    fn a_bad_line_is_answered_and_the_next_goes_on() {
+        let answers = answers(b"{\"a\": 1}\n\n{\"a\": \n[1]\n\xFF\n{}");
+        let kinds: Vec<_> = answers.iter().map(|answer| answer["error"]["kind"].as_str()).collect();
+        assert_eq!(kinds, [None, Some("bad_line"), Some("bad_line"), Some("bad_line"), None]);
+        assert_eq!((&answers[0], &answers[4]), (&json!({"keys": 1}), &json!({"keys": 0})));
+    }
+
+    #[test]
+    fn a_line_without_end_is_not_kept() {
+        let mut input = vec![b'x'; MAX_LINE_BYTES as usize + 3];
+        input.extend_from_slice(b"\n{}\n");
+        let answers = answers(&input);
+        assert_eq!((answers.len(), answers[0]["error"]["kind"].as_str()), (2, Some("bad_line")));
+        assert_eq!(answers[1], json!({"keys": 0}));
+    }
+}

@@ -1,0 +1,151 @@
+//! `lm template` fed with the reference cases, and with lines that are wrong.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::{Map, Value, json};
+
+/// The answers to these lines, in order.
+fn template(args: &[&str], lines: &str) -> Vec<Value> {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_lm"))
+        .arg("template")
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut stdin = child.stdin.take().expect("is piped");
+    let output = std::thread::scope(|scope| {
+        scope.spawn(move || stdin.write_all(lines.as_bytes()).expect("the program reads"));
+        child.wait_with_output().expect("the program ends")
+    });
+    assert!(output.status.success());
+    let answers = String::from_utf8(output.stdout).expect("answers are text");
+    answers.lines().map(|line| serde_json::from_str(line).expect("an answer is JSON")).collect()
+}
+
+fn goldens() -> Option<PathBuf> {
+    let beside = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared"));
+    let path = std::env::var_os("LM_SHARED").map_or_else(beside, PathBuf::from).join("goldens");
+    if !path.exists() {
+        println!("skipped: {} not found", path.display());
+        return None;
+    }
+    Some(path)
+}
+
+fn read(path: PathBuf) -> Value {
+    let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+    serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("{path:?}: {error}"))
+}
+
+/// The case's line: the fields of conversation and variant as they are in the files, and what the case must give.
+fn line(template: &str, golden: &Value, case: &Value, conversation: &Value) -> Value {
+    let name = &case["variant"];
+    let variants = conversation["variants"].as_array().expect("a list of variants");
+    let variant = variants.iter().find(|variant| variant["name"] == *name).expect("a known variant");
+    let mut line: Map<String, Value> = Map::new();
+    for part in [conversation, variant] {
+        line.extend(part.as_object().expect("an object").clone());
+    }
+    line.insert("template".to_owned(), template.into());
+    line.insert("context".to_owned(), golden["context"].clone());
+    line.insert("now".to_owned(), golden["generator"]["now"].clone());
+    line.into()
+}
+
+/// What differs between an answer and what the case must give; none for a case that Jinja2 cannot render and we can.
+fn fault(case: &Value, answer: &Value) -> Option<String> {
+    let error = &case["error"];
+    let fits = match error["kind"].as_str() {
+        None => {
+            answer["text"] == case["expected"]
+                && case.get("assistant_spans").is_none_or(|spans| answer["spans"] == *spans)
+        }
+        Some("raised") => answer["error"] == *error,
+        Some("runtime") => true,
+        Some(_) => answer["error"]["kind"] == error["kind"],
+    };
+    (!fits).then(|| format!("{}/{}: {answer}", case["scenario"], case["variant"]))
+}
+
+#[test]
+fn reference_cases_are_answered_as_they_are() {
+    let Some(folder) = goldens() else { return };
+    let conversations: HashMap<String, Value> = std::fs::read_dir(folder.join("conversations"))
+        .expect("a folder")
+        .map(|entry| read(entry.expect("can be listed").path()))
+        .map(|conversation| (conversation["name"].as_str().expect("a name").to_owned(), conversation))
+        .collect();
+    let (mut whole, mut alone) = (0, 0);
+    for id in ["LFM2.5-8B-A1B", "openai-gpt-oss-120b"] {
+        let source = folder.join(format!("templates/{id}.jinja"));
+        let source = std::fs::read_to_string(&source).unwrap_or_else(|error| panic!("{source:?}: {error}"));
+        let golden = read(folder.join(format!("expected/{id}.json")));
+        let cases = golden["cases"].as_array().expect("a list of cases");
+        let conversation = |case: &Value| &conversations[case["scenario"].as_str().expect("a name")];
+        let lines: String = cases
+            .iter()
+            .map(|case| format!("{}\n", line(&source, &golden, case, conversation(case))))
+            .collect();
+        let answers = template(&[], &lines);
+        assert_eq!(answers.len(), cases.len());
+        let faults: Vec<String> =
+            cases.iter().zip(&answers).filter_map(|(case, answer)| fault(case, answer)).collect();
+        assert!(faults.is_empty(), "{id}: {faults:#?}");
+
+        let bare: Vec<&Value> = cases.iter().filter(|case| case.get("engine").is_some()).collect();
+        let lines: String = bare
+            .iter()
+            .map(|case| format!("{}\n", line(&source, &golden, case, conversation(case))))
+            .collect();
+        let answers = template(&["--engine-only"], &lines);
+        for (case, answer) in bare.iter().zip(&answers) {
+            let mut expected = case["engine"].clone();
+            expected["scenario"] = case["scenario"].clone();
+            assert_eq!(fault(&expected, answer), None, "{id}");
+        }
+        (whole, alone) = (whole + cases.len(), alone + bare.len());
+    }
+    println!(
+        "{whole} reference cases through the command, {alone} of them through the bare template as well"
+    );
+    assert!(whole > 150 && alone > 10);
+}
+
+#[test]
+fn wrong_lines_have_a_kind_and_do_not_end_the_program() {
+    let user = json!([{"role": "user", "content": "Hi"}]);
+    let cases = [
+        (json!({"template": "{{ messages[0].content }}", "messages": user}), None),
+        (json!({"template": "{% if %}", "messages": user}), Some("syntax")),
+        (json!({"template": "{{ raise_exception('no') }}", "messages": user}), Some("raised")),
+        (json!({"template": "{{ messages.a.b }}", "messages": user}), Some("runtime")),
+        (
+            json!({"template": "{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}", "messages": user}),
+            Some("limit"),
+        ),
+        (json!({"template": "x", "messages": []}), Some("empty_conversation")),
+        (
+            json!({"template": "x", "messages": user, "continue_final_message": true}),
+            Some("continue_final_message"),
+        ),
+        (json!({"template": "x"}), Some("bad_line")),
+        (json!({"messages": user}), Some("bad_line")),
+        (json!({"template": "x", "messages": user, "now": "noon"}), Some("bad_line")),
+        (json!({"model": "/nowhere", "messages": user}), Some("model")),
+        (
+            json!({"template": "{{ strftime_now('%Y') }}", "messages": user, "now": "2025-03-14T15:09:26"}),
+            None,
+        ),
+    ];
+    let lines: String = cases.iter().map(|(line, _)| format!("{line}\n")).collect();
+    let answers = template(&["--segments"], &lines);
+    let kinds: Vec<_> = answers.iter().map(|answer| answer["error"]["kind"].as_str()).collect();
+    assert_eq!(kinds, cases.iter().map(|(_, kind)| *kind).collect::<Vec<_>>(), "{answers:#?}");
+    assert_eq!(answers[0], json!({"text": "Hi", "segments": [{"kind": "content", "text": "Hi"}]}));
+    assert_eq!(answers[2]["error"]["message"], "no");
+    assert_eq!(answers[11]["text"], "2025");
+}
