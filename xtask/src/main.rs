@@ -8,6 +8,7 @@ mod bench;
 mod check;
 mod convert;
 mod cpu_paths;
+mod fuzz;
 mod golden;
 mod process;
 mod rust_source;
@@ -36,6 +37,8 @@ enum Command {
     Sanitize(sanitize::Args),
     /// Compare the committed goldens with our output, or make them anew
     Golden(golden::Args),
+    /// Every fuzz target for a while
+    Fuzz(fuzz::Args),
     /// A model of a public shape beside the limits of this machine, or the kernels alone
     Bench(bench::Args),
     /// Write a quantised copy of a Hugging Face folder
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Sanitize(args) => sanitize::run(&args),
         Command::Golden(args) => golden::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Convert(args) => convert::run(&args),
     };

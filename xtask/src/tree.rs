@@ -67,11 +67,13 @@ impl Tree {
         self.files.keys().filter_map(move |path| path.strip_prefix(&prefix))
     }
 
-    /// The packages of the workspace; a manifest that is not TOML is left to cargo.
+    /// The packages of the workspace; a manifest that is not TOML is left to cargo, and one that is a workspace of its
+    /// own is not of ours.
     pub fn packages(&self) -> Vec<Package> {
         self.texts("/Cargo.toml")
             .filter_map(|(path, text)| {
-                let manifest: toml::Table = text.parse().ok()?;
+                let manifest: toml::Table =
+                    text.parse().ok().filter(|table: &toml::Table| !table.contains_key("workspace"))?;
                 let name = manifest.get("package")?.get("name")?.as_str()?.to_owned();
                 Some(Package { name, folder: path.strip_suffix("/Cargo.toml")?.to_owned(), manifest })
             })

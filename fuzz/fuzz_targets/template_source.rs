@@ -1,0 +1,38 @@
+//! A template from a stranger over a harmless conversation: it ends, within its limits, and whatever it does to the
+//! messages, their text never comes out as the template's.
+
+#![no_main]
+
+use libfuzzer_sys::{Corpus, fuzz_target};
+use lm_template::{GenerationPrompt, PromptTemplate, RenderInput, SegmentKind};
+use serde_json::json;
+
+/// A character that only the messages hold.
+const CONTENT: char = '\u{E000}';
+
+fuzz_target!(|source: &str| -> Corpus {
+    let Ok(template) = PromptTemplate::new(source) else { return Corpus::Keep };
+    let template = template.with_time("2025-03-14T15:09:26".parse().expect("a time"));
+    let messages = [
+        json!({"role": "system", "content": "a\u{E000} \u{E000}b"}),
+        json!({"role": "user", "content": [{"type": "text", "text": "\u{E000}X\u{E000}\n 1"}], "k\u{E000}": 1.5}),
+        json!({"role": "assistant", "content": null, "tool_calls": [
+            {"id": "\u{E000}", "function": {"name": "f\u{E000}", "arguments": {"a\u{E000}": ["\u{E000}", 12, null]}}},
+        ]}),
+        json!({"role": "tool", "content": "{\"\u{E000}\": true}"}),
+    ];
+    let prompt = template.render(&RenderInput {
+        messages: &messages,
+        tools: &json!([{"type": "function", "function": {"name": "g\u{E000}", "parameters": {"type": "object"}}}]),
+        generation_prompt: GenerationPrompt::Add,
+        extra_context: &Default::default(),
+    });
+    // The template may write the character itself, as such or by a number.
+    let may_write = source.contains(CONTENT) || source.contains('\\') || source.contains('%');
+    if let (Ok(prompt), false) = (prompt, may_write) {
+        for segment in prompt.segments.iter().filter(|segment| segment.kind == SegmentKind::Template) {
+            assert!(!segment.text.contains(CONTENT), "content as template text: {segment:?}");
+        }
+    }
+    Corpus::Keep
+});
