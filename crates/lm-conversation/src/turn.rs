@@ -79,7 +79,7 @@ fn conversation_event(event: &ProcessorEvent) -> Option<ConversationEvent> {
     match event.clone() {
         ProcessorEvent::Text(text) => Some(ConversationEvent::Text(text)),
         ProcessorEvent::Channel { text, .. } => Some(ConversationEvent::Reasoning(text)),
-        ProcessorEvent::ToolCallStarted { index, name } => {
+        ProcessorEvent::ToolCallStarted { index, name, .. } => {
             Some(ConversationEvent::ToolCallStarted { index, name })
         }
         ProcessorEvent::ToolCallArguments { index, fragment } => {

@@ -28,6 +28,8 @@ pub enum ProcessorEvent {
         index: usize,
         /// The tool, when the model names it before the arguments.
         name: Option<String>,
+        /// The call's id, when the model writes one before the arguments.
+        id: Option<String>,
     },
     /// More of a call's arguments.
     ToolCallArguments {

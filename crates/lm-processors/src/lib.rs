@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod dialect;
 mod error;
 mod event;
 mod families;
@@ -10,6 +11,11 @@ mod parser;
 mod parsers;
 mod processor;
 
+pub use dialect::{
+    AfterCalls, AnswerSyntax, BeforeCalls, BraceCall, CallBody, CallSyntax, CallsInside, Channel,
+    ChannelSyntax, Count, Dialect, JsonCall, JsonKey, JsonObject, NamedCall, NamedId, Opening, ParameterCall,
+    PythonCall, PythonList, StrayEnd, Tags, Trim, TypeAttribute, Undeclared,
+};
 pub use error::{Error, Result};
 pub use event::{ProcessorEvent, REASONING};
 pub use families::{ALL, Family, detect};

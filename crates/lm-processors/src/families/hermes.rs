@@ -2,18 +2,22 @@
 //! Source: the published chat template of NousResearch/Hermes-2-Pro-Llama-3-8B.
 
 use super::Family;
-use super::tagged::Tagged;
-use crate::parsers::LineBreakBeforeCall;
-use crate::parsers::{TagDialect, Tags};
+use super::channels::THINK;
+use super::dialect_processor::{DialectProcessor, Input};
+use crate::dialect::{CallBody, CallSyntax, Dialect, JsonCall, Tags};
 
 pub(super) const FAMILY: Family = Family {
-    processor: &Tagged { name: "hermes", dialect: &DIALECT },
+    processor: &DialectProcessor { dialect: &DIALECT, input: Input::Text },
     markers: &["<tool_call>", "<function-name>"],
     model_names: &["hermes", "granite-4"],
 };
 
-const DIALECT: TagDialect = TagDialect {
-    reasoning: Tags { open: "<think>", close: "</think>" },
-    call: Tags { open: "<tool_call>", close: "</tool_call>" },
-    line_break_before_call: LineBreakBeforeCall::Keep,
+pub(super) const DIALECT: Dialect = Dialect {
+    name: "hermes",
+    channels: &[THINK],
+    calls: &[CallSyntax {
+        separator: "\n",
+        ..CallSyntax::new(Tags::lines("<tool_call>", "</tool_call>"), CallBody::Json(JsonCall::ONE))
+    }],
+    ..Dialect::PLAIN
 };

@@ -2,10 +2,11 @@
 
 use crate::processor::ModelDataProcessor;
 
+mod channels;
+mod dialect_processor;
 mod generic;
 mod hermes;
 mod qwen;
-mod tagged;
 
 /// A row of the registry: a family, and how it is told from the others.
 pub struct Family {

@@ -2,18 +2,18 @@
 //! Source: the published chat template of Qwen/Qwen3-0.6B, which writes the line break before a call itself.
 
 use super::Family;
-use super::tagged::Tagged;
-use crate::parsers::LineBreakBeforeCall;
-use crate::parsers::{TagDialect, Tags};
+use super::dialect_processor::{DialectProcessor, Input};
+use super::hermes;
+use crate::dialect::{AnswerSyntax, BeforeCalls, Dialect};
 
 pub(super) const FAMILY: Family = Family {
-    processor: &Tagged { name: "qwen", dialect: &DIALECT },
+    processor: &DialectProcessor { dialect: &DIALECT, input: Input::Text },
     markers: &[r#"<tool_call>\n{"name""#, "<tool_response>", "<|im_start|>"],
     model_names: &["qwen", "qwq"],
 };
 
-const DIALECT: TagDialect = TagDialect {
-    reasoning: Tags { open: "<think>", close: "</think>" },
-    call: Tags { open: "<tool_call>", close: "</tool_call>" },
-    line_break_before_call: LineBreakBeforeCall::Drop,
+const DIALECT: Dialect = Dialect {
+    name: "qwen",
+    answer: AnswerSyntax { before_calls: BeforeCalls::Layout("\n"), ..AnswerSyntax::PLAIN },
+    ..hermes::DIALECT
 };

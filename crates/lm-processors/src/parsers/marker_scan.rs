@@ -9,27 +9,29 @@ pub(crate) enum Scan {
     Clear { until: usize },
 }
 
-/// Finds the first of `markers` in `text`; of two at one place, the first in the list.
+/// Finds the first of `markers` in `text`, the longest of those at one place.
 ///
-/// Any piecewise feeding finds the same markers as long as no marker is a part of another.
-pub(crate) fn scan(text: &str, markers: &[&str]) -> Scan {
-    let first =
-        markers.iter().enumerate().filter_map(|(marker, m)| text.find(m).map(|start| (start, marker))).min();
-    match first {
-        Some((start, marker)) => Scan::Found { start, marker },
-        None => Scan::Clear { until: text.len() - longest_partial(text, markers) },
+/// `ended` tells that no more text comes. One pass over the text. Any piecewise feeding finds the same markers as long as none stands inside another.
+/// Empty markers are never found.
+pub(crate) fn scan<M: AsRef<str>>(text: &str, markers: &[M], ended: bool) -> Scan {
+    let mut first_bytes = [false; 256];
+    for marker in markers {
+        if let Some(&byte) = marker.as_ref().as_bytes().first() {
+            first_bytes[usize::from(byte)] = true;
+        }
     }
-}
-
-/// The length of the longest end of `text` that a marker begins with.
-fn longest_partial(text: &str, markers: &[&str]) -> usize {
-    let partial = |marker: &&str| {
-        let longest = (marker.len() - 1).min(text.len());
-        (1..=longest).rev().find(|&len| {
-            text.is_char_boundary(text.len() - len) && marker.starts_with(&text[text.len() - len..])
-        })
-    };
-    markers.iter().filter_map(partial).max().unwrap_or(0)
+    for (start, _) in text.bytes().enumerate().filter(|(_, byte)| first_bytes[usize::from(*byte)]) {
+        let rest = &text.as_bytes()[start..];
+        let markers = || markers.iter().map(|marker| marker.as_ref().as_bytes()).enumerate();
+        if !ended && markers().any(|(_, marker)| marker.len() > rest.len() && marker.starts_with(rest)) {
+            return Scan::Clear { until: start };
+        }
+        let found = markers().filter(|(_, marker)| !marker.is_empty() && rest.starts_with(marker));
+        if let Some((marker, _)) = found.max_by_key(|(number, marker)| (marker.len(), usize::MAX - number)) {
+            return Scan::Found { start, marker };
+        }
+    }
+    Scan::Clear { until: text.len() }
 }
 
 #[cfg(test)]
@@ -45,9 +47,17 @@ mod tests {
             ("ä</t", Scan::Clear { until: 5 }),
             ("a <tool>b<think>", Scan::Found { start: 2, marker: 1 }),
             ("<think><tool>", Scan::Found { start: 0, marker: 0 }),
+            ("<tool>s", Scan::Found { start: 0, marker: 1 }),
+            ("<tool>se", Scan::Clear { until: 0 }),
+            ("<tool>sets", Scan::Found { start: 0, marker: 2 }),
         ];
         for (text, expected) in cases {
-            assert_eq!(scan(text, &["<think>", "<tool>"]), *expected, "{text}");
+            let markers = if text.contains("se") { 3 } else { 2 };
+            assert_eq!(
+                scan(text, &["<think>", "<tool>", "<tool>set"][..markers], false),
+                *expected,
+                "{text}"
+            );
         }
     }
 }

@@ -1,13 +1,12 @@
 //! The parser cores that families are declared over.
 
-mod json_call;
-mod marked_json;
+mod body;
+mod channel_flow;
+mod json_body;
+mod json_scan;
 mod marker_scan;
-mod plain_text;
-mod reasoning_flow;
-mod tagged_output;
+mod reply;
+mod text_buffer;
 mod text_flow;
 
-pub(crate) use plain_text::PlainText;
-pub(crate) use tagged_output::{TagDialect, TaggedOutput, Tags};
-pub(crate) use text_flow::LineBreakBeforeCall;
+pub(crate) use reply::ReplyParser;

@@ -1,75 +1,118 @@
 //! The whitespace of an answer: what belongs to the text, and what only sets the markers apart.
 
+use crate::dialect::{AfterCalls, AnswerSyntax, BeforeCalls, Trim};
 use crate::event::ProcessorEvent;
 
-/// Whether a line break right before a call marker belongs to the text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LineBreakBeforeCall {
-    /// It is text.
-    Keep,
-    /// The template puts it there itself, so one is taken off.
-    Drop,
+impl Trim {
+    fn takes(self, c: char) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::LineBreaks => c == '\n' || c == '\r',
+            Self::Whitespace => c.is_whitespace(),
+        }
+    }
+
+    pub(crate) fn start(self, text: &str) -> &str {
+        text.trim_start_matches(|c| self.takes(c))
+    }
+
+    /// Where the text ends without what is taken off its end.
+    pub(crate) fn end_of(self, text: &str) -> usize {
+        text.trim_end_matches(|c| self.takes(c)).len()
+    }
 }
 
 /// Passes text on and holds back the whitespace whose meaning shows only later.
 ///
-/// Text between two markers, or between a marker and either end, that is whitespace only is layout; so are the line
-/// breaks right after the reasoning.
+/// Text between two markers, or between a marker and either end, that is whitespace only is layout.
 #[derive(Debug)]
 pub(crate) struct TextFlow {
-    line_break: LineBreakBeforeCall,
+    syntax: &'static AnswerSyntax,
+    /// Whitespace whose meaning is open.
     held: String,
     at_border: bool,
-    after_reasoning: bool,
+    /// What the text that comes next loses at its beginning.
+    trim: Trim,
+    after_call: bool,
 }
 
 impl TextFlow {
-    pub(crate) fn new(line_break: LineBreakBeforeCall) -> Self {
-        Self { line_break, held: String::new(), at_border: true, after_reasoning: false }
+    pub(crate) fn new(syntax: &'static AnswerSyntax) -> Self {
+        Self { syntax, held: String::new(), at_border: true, trim: syntax.trim, after_call: false }
     }
 
     /// Takes text of the answer.
     pub(crate) fn push(&mut self, text: &str, events: &mut Vec<ProcessorEvent>) {
-        self.held.push_str(text);
-        if self.at_border {
-            if self.held.trim_start().is_empty() {
-                return;
-            }
-            self.at_border = false;
-            if std::mem::take(&mut self.after_reasoning) {
-                self.held = self.held.trim_start_matches('\n').to_owned();
-            }
+        if !(self.after_call && self.syntax.after_calls == AfterCalls::Dropped) {
+            self.push_all(text, events);
         }
-        let ends_in_break = self.line_break == LineBreakBeforeCall::Drop && self.held.ends_with('\n');
-        let kept = self.held.split_off(self.held.len() - usize::from(ends_in_break));
+    }
+
+    /// Takes text that is part of the answer wherever it stands.
+    pub(crate) fn push_all(&mut self, text: &str, events: &mut Vec<ProcessorEvent>) {
+        if (self.at_border || self.holds_all()) && text.trim_start().is_empty() {
+            self.held.push_str(text);
+            return;
+        }
+        self.held.push_str(text);
+        if std::mem::take(&mut self.at_border) {
+            self.held = self.trim.start(&self.held).to_owned();
+        }
+        let kept = self.held.split_off(self.certain());
         let text = std::mem::replace(&mut self.held, kept);
         if !text.is_empty() {
             events.push(ProcessorEvent::Text(text));
         }
     }
 
-    /// A marker begins: what is held back is layout.
-    pub(crate) fn border(&mut self) {
+    fn holds_all(&self) -> bool {
+        self.syntax.before_calls == BeforeCalls::Dropped || self.syntax.trim == Trim::Whitespace
+    }
+
+    /// Up to where the text is text, whatever follows.
+    fn certain(&self) -> usize {
+        let layout = match self.syntax.before_calls {
+            _ if self.holds_all() => return self.held.trim_end().len(),
+            BeforeCalls::Layout(layout) => layout,
+            BeforeCalls::Text | BeforeCalls::Dropped => "",
+        };
+        let end = self.held.char_indices().rev().take(layout.len()).take_while(|(_, c)| layout.contains(*c));
+        end.last().map_or(self.held.len(), |(start, _)| start)
+    }
+
+    /// Whether nothing but layout has come since the reply began or the last marker.
+    pub(crate) fn at_border(&self) -> bool {
+        self.at_border
+    }
+
+    /// A call was here: what is held back is layout.
+    pub(crate) fn call_ended(&mut self) {
+        self.border(match self.syntax.after_calls {
+            AfterCalls::Text(trim) => trim,
+            AfterCalls::Dropped => Trim::Nothing,
+        });
+        self.after_call = true;
+    }
+
+    /// What was here is no text: what is held back is layout.
+    pub(crate) fn border(&mut self, trim: Trim) {
         self.held.clear();
-        self.at_border = true;
+        (self.at_border, self.trim) = (true, trim);
     }
 
-    /// The reasoning begins: what was text until now stays text.
-    pub(crate) fn reasoning_begins(&mut self, events: &mut Vec<ProcessorEvent>) {
-        self.end(events);
-        self.border();
-    }
-
-    /// The reasoning has ended.
-    pub(crate) fn reasoning_ended(&mut self) {
-        self.border();
-        self.after_reasoning = true;
+    /// A channel begins: what was text until now stays text.
+    pub(crate) fn channel_begins(&mut self, events: &mut Vec<ProcessorEvent>) {
+        if !self.at_border && !self.held.is_empty() {
+            events.push(ProcessorEvent::Text(std::mem::take(&mut self.held)));
+        }
+        self.border(Trim::Nothing);
     }
 
     /// The reply has ended.
     pub(crate) fn end(&mut self, events: &mut Vec<ProcessorEvent>) {
-        if !self.at_border && !self.held.is_empty() {
-            events.push(ProcessorEvent::Text(std::mem::take(&mut self.held)));
+        if self.syntax.trim == Trim::Whitespace {
+            self.held.clear();
         }
+        self.channel_begins(events);
     }
 }

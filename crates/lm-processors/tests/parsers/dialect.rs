@@ -41,7 +41,7 @@ fn malformed_calls_are_errors_or_text() {
     let cases = [
         ("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\"", "it is unfinished"),
         ("<tool_call>nonsense</tool_call>", "it does not begin as a JSON object"),
-        ("<tool_call>{\"name\": \"f\"} and more</tool_call>", "text follows the JSON"),
+        ("<tool_call>{\"name\": \"f\"} and more</tool_call>", "text follows the call"),
         ("<tool_call>{\"arguments\": {}}</tool_call>", "tool_call: missing key `name`"),
         ("<tool_call>[]</tool_call>", "the list of calls is empty"),
         ("<tool_call>{\"name\": \"f\n</tool_call>", "a control character stands inside a string"),
@@ -78,7 +78,7 @@ fn events_of_a_call_in_order() {
         events,
         [
             ProcessorEvent::Text("Hi".to_owned()),
-            ProcessorEvent::ToolCallStarted { index: 0, name: Some("f".to_owned()) },
+            ProcessorEvent::ToolCallStarted { index: 0, name: Some("f".to_owned()), id: None },
             ProcessorEvent::ToolCallArguments { index: 0, fragment: "{\"x\": 1}".to_owned() },
             ProcessorEvent::ToolCall { index: 0, call: lm_processors::ToolCall::new("f", arguments) },
         ]

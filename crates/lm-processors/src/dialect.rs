@@ -1,0 +1,393 @@
+//! What a family's text looks like, as data. The parser reads by it and the grammar is written from it, so that the two
+//! cannot disagree.
+//!
+//! Two kinds of text stand in a dialect. *Markers* (`open`, `close`, …) tell the parser where something begins or ends;
+//! they must come as they are. *Layout* (`after_open`, `before_close`, `separator`, …) is the whitespace the family
+//! writes between them: a grammar writes it, the parser takes any whitespace in its place.
+
+use std::borrow::Cow;
+
+/// One family's text.
+#[derive(Debug)]
+pub struct Dialect {
+    /// The family's name.
+    pub name: &'static str,
+    /// Channels beside the answer; the first is the one that thinking switches and budgets mean.
+    pub channels: &'static [ChannelSyntax],
+    /// The answer itself.
+    pub answer: AnswerSyntax,
+    /// The syntaxes of calls: the first is the one the family writes, the others are understood too.
+    pub calls: &'static [CallSyntax],
+}
+
+impl Dialect {
+    /// Plain text; the base that dialects are written over.
+    pub const PLAIN: Self = Self { name: "plain", channels: &[], answer: AnswerSyntax::PLAIN, calls: &[] };
+}
+
+/// Two markers around something, and the layout inside them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tags {
+    /// The marker before; may be empty.
+    pub open: &'static str,
+    /// The marker after; may be empty.
+    pub close: &'static str,
+    /// The layout after `open`.
+    pub after_open: &'static str,
+    /// The layout before `close`.
+    pub before_close: &'static str,
+}
+
+impl Tags {
+    /// No markers.
+    pub const NONE: Self = Self::new("", "");
+
+    /// Markers that stand right beside what they enclose.
+    pub const fn new(open: &'static str, close: &'static str) -> Self {
+        Self { open, close, after_open: "", before_close: "" }
+    }
+
+    /// Markers on lines of their own.
+    pub const fn lines(open: &'static str, close: &'static str) -> Self {
+        Self { open, close, after_open: "\n", before_close: "\n" }
+    }
+}
+
+/// A channel of a reply beside its answer: its name and the texts around it.
+///
+/// Families declare theirs; a caller may name others (see `DialectProcessor::with_channels`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Channel {
+    /// The name the channel's text is reported under, such as [`REASONING`](crate::REASONING).
+    pub name: Cow<'static, str>,
+    /// The text that opens it.
+    pub start: Cow<'static, str>,
+    /// The text that ends it.
+    pub end: Cow<'static, str>,
+}
+
+impl Channel {
+    /// A channel of fixed texts.
+    pub const fn new(name: &'static str, start: &'static str, end: &'static str) -> Self {
+        Self { name: Cow::Borrowed(name), start: Cow::Borrowed(start), end: Cow::Borrowed(end) }
+    }
+}
+
+/// A channel, and what its family does around it.
+#[derive(Debug, Clone)]
+pub struct ChannelSyntax {
+    /// Its name and texts.
+    pub channel: Channel,
+    /// A label that may stand right after the start and is no text: `thought\n` in Gemma 4.
+    pub label: &'static str,
+    /// Where a reply begins whose prompt is not known.
+    pub opening: Opening,
+    /// What a call's marker means before the channel has ended.
+    pub calls_inside: CallsInside,
+    /// An end marker that ends nothing.
+    pub stray_end: StrayEnd,
+    /// The layout of the channel's text: what the family writes after the start and before the end.
+    pub inside: &'static str,
+    /// What is taken off both ends of the channel's text.
+    pub trim: Trim,
+    /// What is taken off the beginning of the answer after it.
+    pub trim_after: Trim,
+}
+
+impl ChannelSyntax {
+    /// The most frequent behaviour: opened by its marker, line breaks at the borders are layout.
+    pub const fn new(channel: Channel) -> Self {
+        Self {
+            channel,
+            label: "",
+            opening: Opening::Marked,
+            calls_inside: CallsInside::Text,
+            stray_end: StrayEnd::Text,
+            inside: "\n",
+            trim: Trim::LineBreaks,
+            trim_after: Trim::LineBreaks,
+        }
+    }
+}
+
+/// Where a reply begins whose prompt is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opening {
+    /// In the answer; the channel begins with its marker.
+    Marked,
+    /// In the channel: the family's templates open it.
+    Implied,
+}
+
+/// What a call's marker means before the channel has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallsInside {
+    /// It is text of the channel.
+    Text,
+    /// At the very start of the channel it begins a call: the model skipped the channel. Later it is text.
+    AtStart,
+    /// It ends the channel and begins a call.
+    End,
+}
+
+/// What an end marker means that ends nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StrayEnd {
+    /// It is text.
+    Text,
+    /// At the start of the reply it is dropped, later it is text.
+    DroppedAtStart,
+    /// It is dropped.
+    Dropped,
+}
+
+/// What is taken off the ends of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trim {
+    /// Nothing.
+    Nothing,
+    /// Line breaks.
+    LineBreaks,
+    /// All whitespace.
+    Whitespace,
+}
+
+/// The answer's own markers and layout.
+#[derive(Debug)]
+pub struct AnswerSyntax {
+    /// Markers the family writes around the answer; the parser drops them wherever they stand.
+    pub tags: Tags,
+    /// Other texts that are dropped: each from its `open` to its `close`, or just the `open` where that is empty.
+    pub dropped: &'static [Tags],
+    /// What the parser takes off both ends of the answer.
+    pub trim: Trim,
+    /// The whitespace between the answer and the calls after it.
+    pub before_calls: BeforeCalls,
+    /// Text after a call.
+    pub after_calls: AfterCalls,
+}
+
+impl AnswerSyntax {
+    /// Text as it comes.
+    pub const PLAIN: Self = Self {
+        tags: Tags::NONE,
+        dropped: &[],
+        trim: Trim::Nothing,
+        before_calls: BeforeCalls::Text,
+        after_calls: AfterCalls::Text(Trim::Nothing),
+    };
+}
+
+/// What the whitespace between the answer and the first call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BeforeCalls {
+    /// Text of the answer.
+    Text,
+    /// This text is layout: the family's template writes it itself. Whitespace before it is text.
+    Layout(&'static str),
+    /// All of it is layout.
+    Dropped,
+}
+
+/// What text after a call is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterCalls {
+    /// Text of the answer; this is taken off its beginning.
+    Text(Trim),
+    /// Noise of a model that should have ended its turn: it is dropped. Further calls are still read.
+    Dropped,
+}
+
+/// One way to write calls: `section.open (call.open BODY call.close) separator … section.close`.
+#[derive(Debug, Clone, Copy)]
+pub struct CallSyntax {
+    /// Markers around all calls of a reply; both may be empty.
+    pub section: Tags,
+    /// Between two calls: layout, or a text such as `; ` whose whitespace is layout.
+    pub separator: &'static str,
+    /// Markers around each call. When these and the section's are empty, the body's first character is the marker.
+    pub call: Tags,
+    /// What stands between them.
+    pub body: CallBody,
+    /// What becomes of a call of a tool that was not declared, unless the caller says otherwise.
+    pub undeclared: Undeclared,
+}
+
+impl CallSyntax {
+    /// Calls between these markers, without a section around them.
+    pub const fn new(call: Tags, body: CallBody) -> Self {
+        Self { section: Tags::NONE, separator: "", call, body, undeclared: Undeclared::Call }
+    }
+}
+
+/// What becomes of a call of a tool that was not declared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Undeclared {
+    /// It is a call like any other; whoever runs tools answers that there is no such tool.
+    Call,
+    /// It is malformed.
+    Malformed,
+}
+
+/// How a call says which tool and which arguments.
+#[derive(Debug, Clone, Copy)]
+pub enum CallBody {
+    /// One JSON value: `{"name": …, "arguments": {…}}`, or a list of such.
+    Json(JsonCall),
+    /// The name as text, then the arguments as a JSON object.
+    Named(NamedCall),
+    /// The name as text, then each argument as a key and a value in markup.
+    Parameters(ParameterCall),
+    /// Python: `f(a=1, b='x')`, or a list of such.
+    Python(PythonCall),
+    /// `call:f{a:1,b:<escape>x<escape>}`.
+    Braces(BraceCall),
+}
+
+/// A call as a JSON value.
+#[derive(Debug, Clone, Copy)]
+pub struct JsonCall {
+    /// One object per block, or a list.
+    pub count: Count,
+    /// How an object says what it says.
+    pub object: JsonObject,
+    /// Between a key and its value, as the family writes it: `: ` or `:`.
+    pub colon: &'static str,
+    /// Between two members, as the family writes it: `, ` or `,`.
+    pub comma: &'static str,
+}
+
+impl JsonCall {
+    /// `{"name": …, "arguments": {…}}`, with blanks as Python writes them.
+    pub const ONE: Self = Self { count: Count::One, object: JsonObject::NAMED, colon: ": ", comma: ", " };
+    /// A list of such.
+    pub const LIST: Self = Self { count: Count::List, ..Self::ONE };
+}
+
+/// How many calls stand in one block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Count {
+    /// One.
+    One,
+    /// A list. A parser takes a single call in its place.
+    List,
+}
+
+/// The keys of a call's JSON object.
+#[derive(Debug, Clone, Copy)]
+pub enum JsonObject {
+    /// A key for each part. The parser takes them in any order and ignores other keys.
+    Keys {
+        /// The parts in the order the family writes them.
+        written: &'static [(JsonKey, &'static str)],
+        /// Further names under which a part is understood.
+        understood: &'static [(JsonKey, &'static str)],
+    },
+    /// The tool's name is the only key, the arguments are its value.
+    NameIsKey,
+}
+
+impl JsonObject {
+    /// `name`, then `arguments`; also understood: `parameters` and `args`.
+    pub const NAMED: Self = Self::Keys {
+        written: &[(JsonKey::Name, "name"), (JsonKey::Arguments, "arguments")],
+        understood: &[(JsonKey::Arguments, "parameters"), (JsonKey::Arguments, "args"), (JsonKey::Id, "id")],
+    };
+}
+
+/// A part of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JsonKey {
+    /// The tool's name.
+    Name,
+    /// The arguments: an object.
+    Arguments,
+    /// The call's id.
+    Id,
+}
+
+/// `before_name` NAME `after_name` {…} `after_arguments`.
+#[derive(Debug, Clone, Copy)]
+pub struct NamedCall {
+    /// Texts that stand before the name; the parser takes replies without it too when it is not a marker of its own.
+    pub before_name: &'static str,
+    /// The text that ends the name; without it the `{` of the arguments does.
+    pub after_name: &'static str,
+    /// Whether `after_name` must come, or the arguments may follow the name directly.
+    pub after_name_required: bool,
+    /// How the call's id is written.
+    pub id: NamedId,
+    /// A text after the arguments, before the call's closing marker; the parser takes replies without it.
+    pub after_arguments: &'static str,
+    /// The name that means text of the answer instead of a call: `all` in functionary v3.2.
+    pub answer_name: Option<&'static str>,
+}
+
+/// Where the id of a call stands that begins with its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamedId {
+    /// Nowhere.
+    None,
+    /// After this marker, which follows the name; may be absent.
+    After(&'static str),
+    /// `before_name`, the name and `:INDEX` together are the id.
+    NameAndIndex,
+}
+
+/// `name.open` NAME `name.close`, then for each argument `key.open` KEY `key.close` `value.open` VALUE `value.close`,
+/// then `end`.
+#[derive(Debug, Clone, Copy)]
+pub struct ParameterCall {
+    /// Around the tool's name.
+    pub name: Tags,
+    /// Around a key.
+    pub key: Tags,
+    /// Between key and value: an attribute that tells the value's type.
+    pub type_attribute: Option<TypeAttribute>,
+    /// Around a value, layout included: the parser takes one of each layout off.
+    pub value: Tags,
+    /// Layout after the name, and between and after the parameters.
+    pub between: &'static str,
+    /// After the last parameter; may be empty.
+    pub end: &'static str,
+}
+
+/// An attribute between key and value: `open` WORD `close`.
+#[derive(Debug, Clone, Copy)]
+pub struct TypeAttribute {
+    /// The text before the word.
+    pub open: &'static str,
+    /// The text after it.
+    pub close: &'static str,
+    /// The word for text, which is taken as it is; any other value is JSON.
+    pub text: &'static str,
+    /// The words for other types by JSON type name; `("", word)` stands for all others.
+    pub others: &'static [(&'static str, &'static str)],
+}
+
+/// `f(a=1, b='x')`.
+#[derive(Debug, Clone, Copy)]
+pub struct PythonCall {
+    /// Several calls in brackets, or each on its own line without brackets.
+    pub list: PythonList,
+    /// The quote the family writes.
+    pub quote: char,
+}
+
+/// How several Python calls stand together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PythonList {
+    /// `[f(), g()]`
+    Brackets,
+    /// One per line.
+    Lines,
+}
+
+/// `open` NAME `{k:v,…}`.
+#[derive(Debug, Clone, Copy)]
+pub struct BraceCall {
+    /// The text before the name: `call:`.
+    pub before_name: &'static str,
+    /// The text on both sides of a string: `<escape>`.
+    pub quote: &'static str,
+}

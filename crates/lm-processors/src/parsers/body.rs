@@ -1,0 +1,149 @@
+//! What the driver of a reply and the readers of call bodies say to each other.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use lm_template::{ToolCall, ToolSpec};
+
+use super::json_body::JsonBody;
+use crate::dialect::{CallBody, CallSyntax, Undeclared};
+use crate::event::ProcessorEvent;
+
+/// Reads what stands between the opening and the closing marker of a call, while it arrives.
+///
+/// A reader is made for one block and dropped with it. It decides on certain text only: whatever it reports for a text
+/// it also reports when that text comes in other pieces.
+pub(crate) trait BodyReader: Debug + Send {
+    /// Reads on in `text`, all of the block so far: it begins right after the opening marker (with the body's first
+    /// character, where there is no marker) and only grows from one call to the next. The reader remembers how far it
+    /// has read, so that the work stays linear.
+    ///
+    /// # Errors
+    /// When this is not a call.
+    fn follow(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Progress, Fault>;
+
+    /// The reply has ended with `text`, and the last `follow` said [`Progress::Open`]: completes what is complete but
+    /// for its last marker.
+    ///
+    /// # Errors
+    /// [`Fault::unfinished`], when that is no whole call.
+    fn finish(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<(), Fault>;
+
+    /// How many bytes it has read.
+    fn position(&self) -> usize;
+}
+
+/// How far a block is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// More must come.
+    Open,
+    /// The body ended before this byte. Whitespace and the closing marker, which the driver reads, may follow.
+    Complete(usize),
+}
+
+/// Why a text is not a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) reason: String,
+}
+
+impl Fault {
+    pub(crate) fn malformed(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into() }
+    }
+
+    pub(crate) fn unfinished() -> Self {
+        Self::malformed("it is unfinished")
+    }
+
+    pub(crate) fn undeclared(name: &str) -> Self {
+        Self::malformed(format!("there is no tool `{name}`"))
+    }
+}
+
+/// A new reader for a block of this syntax. Readers that type values by a schema find it in `tools`.
+pub(crate) fn reader(syntax: &'static CallSyntax, tools: &Arc<[ToolSpec]>) -> Box<dyn BodyReader> {
+    let _ = tools;
+    match syntax.body {
+        CallBody::Json(json) => Box::new(JsonBody::new(json)),
+        CallBody::Named(_) | CallBody::Parameters(_) | CallBody::Python(_) | CallBody::Braces(_) => {
+            unimplemented!("no family is declared over these yet")
+        }
+    }
+}
+
+/// The calls of a reply, as far as they were reported.
+#[derive(Debug)]
+pub(crate) struct CallState {
+    tools: Arc<[ToolSpec]>,
+    undeclared: Undeclared,
+    /// The number of the next call to begin, or of the one that has begun.
+    index: usize,
+    begun: bool,
+    declared: bool,
+}
+
+impl CallState {
+    pub(crate) fn new(tools: Arc<[ToolSpec]>, undeclared: Undeclared) -> Self {
+        Self { tools, undeclared, index: 0, begun: false, declared: false }
+    }
+
+    /// Whether a call has begun whose tool was declared.
+    pub(crate) fn certain(&self) -> bool {
+        self.begun && self.declared
+    }
+
+    /// What has begun ends without becoming a call.
+    pub(crate) fn give_up(&mut self) {
+        self.index += usize::from(std::mem::take(&mut self.begun));
+    }
+}
+
+/// Where a reader reports calls: it numbers them, and checks their names.
+#[derive(Debug)]
+pub(crate) struct CallSink<'a> {
+    pub(crate) state: &'a mut CallState,
+    pub(crate) events: &'a mut Vec<ProcessorEvent>,
+}
+
+impl CallSink<'_> {
+    /// A call has begun. Its name and its id are given when they are known before the arguments.
+    pub(crate) fn begin(&mut self, name: Option<&str>, id: Option<&str>) -> Result<(), Fault> {
+        let state = &mut *self.state;
+        state.declared = name.is_some_and(|name| state.tools.iter().any(|tool| tool.name() == name));
+        if let Some(name) = name {
+            self.check(name)?;
+        }
+        let (name, id) = (name.map(str::to_owned), id.map(str::to_owned));
+        self.events.push(ProcessorEvent::ToolCallStarted { index: self.state.index, name, id });
+        self.state.begun = true;
+        Ok(())
+    }
+
+    /// More of the arguments of the call that has begun: JSON text, as the model wrote it where it writes JSON.
+    pub(crate) fn arguments(&mut self, fragment: &str) {
+        if !fragment.is_empty() {
+            let (index, fragment) = (self.state.index, fragment.to_owned());
+            self.events.push(ProcessorEvent::ToolCallArguments { index, fragment });
+        }
+    }
+
+    /// A call is complete; it is begun here when it was not.
+    pub(crate) fn complete(&mut self, call: ToolCall) -> Result<(), Fault> {
+        self.check(&call.name)?;
+        if !self.state.begun {
+            self.begin(Some(&call.name), call.id.as_deref())?;
+        }
+        self.events.push(ProcessorEvent::ToolCall { index: self.state.index, call });
+        self.state.index += 1;
+        self.state.begun = false;
+        Ok(())
+    }
+
+    fn check(&self, name: &str) -> Result<(), Fault> {
+        let CallState { tools, undeclared, .. } = &*self.state;
+        let known = tools.is_empty() || tools.iter().any(|tool| tool.name() == name);
+        if known || *undeclared == Undeclared::Call { Ok(()) } else { Err(Fault::undeclared(name)) }
+    }
+}

@@ -1,0 +1,83 @@
+//! The structure of JSON text, followed byte by byte.
+
+/// The deepest nesting; the JSON reader that judges a complete value knows the same limit.
+pub(crate) const MAX_DEPTH: usize = 127;
+
+/// What a byte means for the structure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Nothing of interest: whitespace, or a part of a string, a number or a word.
+    Inside,
+    /// `{` or `[`: the depth is one more now.
+    Open,
+    /// `}` or `]`: the depth is one less now.
+    Close,
+    /// The first quote of a string.
+    StringStart,
+    /// The last quote of a string.
+    StringEnd,
+    /// `:`
+    Colon,
+    /// `,`
+    Comma,
+    /// This cannot stand in JSON.
+    Invalid(&'static str),
+}
+
+/// Follows nesting and strings. Whether the text is correct JSON is judged when it is complete.
+#[derive(Debug, Default)]
+pub(crate) struct JsonScan {
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+}
+
+impl JsonScan {
+    /// How many brackets are open.
+    pub(crate) fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// Takes the next byte.
+    pub(crate) fn step(&mut self, byte: u8) -> Step {
+        if self.in_string {
+            return self.in_string(byte);
+        }
+        match byte {
+            b'{' | b'[' if self.depth == MAX_DEPTH => Step::Invalid("it is nested too deeply"),
+            b'{' | b'[' => {
+                self.depth += 1;
+                Step::Open
+            }
+            b' ' | b'\t' | b'\n' | b'\r' => Step::Inside,
+            _ if self.depth == 0 => Step::Invalid("it does not begin as a JSON object"),
+            b'}' | b']' => {
+                self.depth -= 1;
+                Step::Close
+            }
+            b'"' => {
+                self.in_string = true;
+                Step::StringStart
+            }
+            b':' => Step::Colon,
+            b',' => Step::Comma,
+            b'+' | b'-' | b'.' => Step::Inside,
+            byte if byte.is_ascii_alphanumeric() => Step::Inside,
+            _ => Step::Invalid("a character that is no JSON stands outside the strings"),
+        }
+    }
+
+    fn in_string(&mut self, byte: u8) -> Step {
+        match byte {
+            _ if self.escaped => self.escaped = false,
+            b'\\' => self.escaped = true,
+            b'"' => {
+                self.in_string = false;
+                return Step::StringEnd;
+            }
+            0..b' ' => return Step::Invalid("a control character stands inside a string"),
+            _ => {}
+        }
+        Step::Inside
+    }
+}
