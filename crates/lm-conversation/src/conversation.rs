@@ -145,7 +145,8 @@ impl Conversation {
         };
         let call_ids = CallIds::new(self.preface.messages.iter().chain(&self.history).chain(&messages));
         let cancel = self.cancel.clone();
-        self.session.begin(GenerateParams { sampler, max_output_tokens, stop, cancel })?;
+        let constraint = None;
+        self.session.begin(GenerateParams { sampler, max_output_tokens, stop, constraint, cancel })?;
         self.turn = Some(Turn::new(messages, self.processor.parser(&options), call_ids));
         Ok(())
     }

@@ -1,9 +1,9 @@
 //! The engine: a handle to the worker thread that owns model and cache.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use lm_model::{
@@ -14,7 +14,10 @@ use lm_model::{
 use crate::capacity::Capacity;
 use crate::request::{Command, SessionId};
 use crate::scheduler::Scheduler;
-use crate::{CacheStats, EngineSettings, Error, Result, Session, SessionConfig, worker};
+use crate::{
+    CacheStats, CompiledConstraint, ConstraintSpec, EngineSettings, Error, GrammarCompiler, Result, Session,
+    SessionConfig, worker,
+};
 
 /// A loaded model that serves any number of sessions.
 ///
@@ -48,6 +51,8 @@ struct Shared {
     generation_config: GenerationConfig,
     name: String,
     context_tokens: usize,
+    /// Made when the first grammar is compiled.
+    compiler: Mutex<Option<GrammarCompiler>>,
 }
 
 impl Engine {
@@ -82,6 +87,7 @@ impl Engine {
             generation_config,
             name,
             context_tokens: capacity.context_tokens,
+            compiler: Mutex::default(),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -105,6 +111,42 @@ impl Engine {
     /// [`Error::InvalidSampler`] and [`Error::EmptyStopString`] for a config that no generation could use.
     pub fn session(&self, config: SessionConfig) -> Result<Session> {
         Session::new(self.clone(), config)
+    }
+
+    /// Compiles a grammar for this model's tokenizer, or finds it among the last ones; see [`GrammarCompiler::compile`]. The
+    /// sessions that generate meanwhile go on. The first call builds the tables of the vocabulary, which takes about half a second
+    /// for one of 150,000 entries.
+    ///
+    /// ```
+    /// use lm_session::{ConstraintSpec, GenerateParams, SessionConfig, testing};
+    ///
+    /// let engine = testing::scripted_engine(["I think it is 42, or so."]);
+    /// let number = engine.compile(&ConstraintSpec::JsonSchema(serde_json::json!({"type": "integer", "minimum": 10})))?;
+    /// let mut session = engine.session(SessionConfig::default())?;
+    /// session.prefill(&engine.tokenizer().encode("How many?")?)?;
+    /// let constraint = Some(number.start());
+    /// let params = GenerateParams { constraint, max_output_tokens: Some(4), ..GenerateParams::default() };
+    /// let (text, _) = session.generate(params).into_text()?;
+    /// assert!(text.parse::<u64>()? >= 10);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`GrammarCompiler::new`] and [`GrammarCompiler::compile`].
+    pub fn compile(&self, spec: &ConstraintSpec) -> Result<CompiledConstraint> {
+        self.grammar_compiler()?.compile(spec)
+    }
+
+    /// What [`Engine::compile`] compiles with.
+    ///
+    /// # Errors
+    /// Those of [`GrammarCompiler::new`].
+    pub fn grammar_compiler(&self) -> Result<GrammarCompiler> {
+        let mut compiler = self.shared.compiler.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(compiler) = &*compiler {
+            return Ok(compiler.clone());
+        }
+        Ok(compiler.insert(GrammarCompiler::new(self.tokenizer())?).clone())
     }
 
     /// The model's tokenizer.

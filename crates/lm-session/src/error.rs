@@ -69,6 +69,34 @@ pub enum Error {
         /// Width of the logits.
         tokens: usize,
     },
+    /// A grammar cannot be compiled.
+    #[error("{kind}: {message}")]
+    Grammar {
+        /// What kind of thing is wrong.
+        kind: GrammarErrorKind,
+        /// JSON pointer of the innermost part of a schema that is at fault.
+        path: Option<String>,
+        /// Keyword of the schema that is at fault, where it is one.
+        keyword: Option<String>,
+        /// What the compiler says.
+        message: String,
+    },
+    /// A constraint cannot go on: the grammar's state has become too large, or it was given what it does not allow.
+    #[error("the constraint failed: {message}")]
+    ConstraintFailed {
+        /// What happened.
+        message: String,
+    },
+    /// Not even the shortest text that the constraint accepts would fit.
+    #[error(
+        "the shortest text that the constraint accepts has {needed_tokens} tokens, {available_tokens} may be generated"
+    )]
+    BudgetTooSmall {
+        /// Tokens of the shortest text found, the forced ones included.
+        needed_tokens: usize,
+        /// The smaller one of the token limit and the room in the context.
+        available_tokens: usize,
+    },
     /// A prefill was cancelled. What it ran stays cached: see [`crate::Session::tokens`].
     #[error("cancelled")]
     Cancelled,
@@ -84,4 +112,29 @@ pub enum Error {
     /// The worker thread is gone.
     #[error("the engine has stopped")]
     EngineStopped,
+}
+
+/// Why a grammar cannot be compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum GrammarErrorKind {
+    /// The schema uses a keyword, or a value of it, that there is no grammar for.
+    UnsupportedKeyword,
+    /// The schema is wrong, or nothing fits it.
+    InvalidSchema,
+    /// The Lark text or the regular expression is wrong.
+    InvalidGrammar,
+    /// It exceeds a bound on size, depth, states or time.
+    TooLarge,
+}
+
+impl std::fmt::Display for GrammarErrorKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::UnsupportedKeyword => "unsupported keyword",
+            Self::InvalidSchema => "invalid schema",
+            Self::InvalidGrammar => "invalid grammar",
+            Self::TooLarge => "grammar too large",
+        })
+    }
 }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use lm_model::{StreamDecoder, TokenId};
 
+use crate::guide::Guide;
 use crate::sampling::Sampler;
 use crate::stop::{Matched, StopMatcher};
 use crate::{FinishReason, Finished, History, PrefillStats, Result, Timing, Usage};
@@ -12,33 +13,72 @@ use crate::{FinishReason, Finished, History, PrefillStats, Result, Timing, Usage
 #[derive(Debug)]
 pub(crate) struct Generating {
     pub sampler: Sampler,
+    pub guide: Option<Guide>,
     pub decoder: StreamDecoder,
     pub stop: StopMatcher,
     pub stop_ids: Vec<TokenId>,
     pub max_output_tokens: Option<usize>,
     pub context_tokens: usize,
     pub prompt_tokens: usize,
+    /// Tokens that were not sampled: the constraint allowed nothing else.
+    pub forced_tokens: usize,
     pub clock: Clock,
 }
 
-/// A sampled token and what it led to.
+/// A token of the output and what it led to.
 #[derive(Debug)]
-pub(crate) struct Sampled {
+pub(crate) struct Generated {
     pub id: TokenId,
     pub text: String,
     pub finish: Option<FinishReason>,
 }
 
 impl Generating {
-    /// Samples the token after `ids` from its row of logits and appends it.
-    pub fn advance(&mut self, ids: &mut Vec<TokenId>, row: &[f32]) -> Result<Sampled> {
+    /// The tokens that a constraint forces before anything is sampled, appended to `ids`.
+    pub fn begin(&mut self, ids: &mut Vec<TokenId>) -> Result<Vec<Generated>> {
+        let mut generated = Vec::new();
+        self.take_forced(ids, &mut generated)?;
+        Ok(generated)
+    }
+
+    /// Samples the token after `ids` from its row of logits and appends it, and those that it forces.
+    pub fn advance(&mut self, ids: &mut Vec<TokenId>, row: &[f32]) -> Result<Vec<Generated>> {
         self.clock.logits();
+        let mask = self.guide.as_mut().map(Guide::mask).transpose()?;
         let (prompt, generated) = ids.split_at(self.prompt_tokens);
-        let id = self.sampler.sample(row, &History { prompt, generated })?;
+        let id = self.sampler.sample(row, mask, &History { prompt, generated })?;
+        let mut generated = vec![self.take(ids, id)?];
+        self.take_forced(ids, &mut generated)?;
+        Ok(generated)
+    }
+
+    fn take_forced(&mut self, ids: &mut Vec<TokenId>, generated: &mut Vec<Generated>) -> Result<()> {
+        let Some(guide) = &mut self.guide else { return Ok(()) };
+        if generated.last().is_some_and(|last| last.finish.is_some()) {
+            return Ok(());
+        }
+        for id in guide.forced()? {
+            generated.push(self.take(ids, id)?);
+            self.forced_tokens += 1;
+            if generated.last().is_some_and(|last| last.finish.is_some()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends token `id`.
+    fn take(&mut self, ids: &mut Vec<TokenId>, id: TokenId) -> Result<Generated> {
         self.clock.token();
         ids.push(id);
-        let (text, finish) = self.text(id, ids.len());
-        Ok(Sampled { id, text, finish })
+        let ends = self.stop_ids.contains(&id);
+        let mut complete = false;
+        if let Some(guide) = self.guide.as_mut().filter(|_| !ends) {
+            guide.commit(id)?;
+            complete = guide.is_complete()?;
+        }
+        let (text, finish) = self.text(id, ids.len(), complete);
+        Ok(Generated { id, text, finish })
     }
 
     /// Whether a session of `len` tokens may not grow, and why.
@@ -58,13 +98,15 @@ impl Generating {
             prompt_tokens: self.prompt_tokens,
             cached_tokens: prefill.cached_tokens.saturating_sub(self.clock.earlier.prefilled_tokens),
             output_tokens: len - self.prompt_tokens,
+            forced_tokens: self.forced_tokens,
         };
         let timing = self.clock.timing(prefill.prefilled_tokens, usage.output_tokens);
         Finished { reason, usage, timing }
     }
 
-    /// The text that token `id` makes certain, and whether the generation ends with it.
-    fn text(&mut self, id: TokenId, len: usize) -> (String, Option<FinishReason>) {
+    /// The text that token `id` makes certain, and whether the generation ends with it. `complete`: the constraint allows
+    /// nothing more, so that only an end token is missing.
+    fn text(&mut self, id: TokenId, len: usize, complete: bool) -> (String, Option<FinishReason>) {
         if self.stop_ids.contains(&id) {
             return self.last_text(String::new(), FinishReason::EndToken);
         }
@@ -74,6 +116,8 @@ impl Generating {
             return (text, Some(FinishReason::StopString(stop)));
         }
         match self.limit(len) {
+            _ if complete && self.stop_ids.is_empty() => self.last_text(text, FinishReason::EndToken),
+            Some(_) if complete => self.last_text(text, FinishReason::EndToken),
             Some(reason) => self.last_text(text, reason),
             None => (text, None),
         }

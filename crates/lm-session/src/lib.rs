@@ -4,11 +4,13 @@
 mod caches;
 mod cancel;
 mod capacity;
+mod constraint;
 mod engine;
 mod error;
 mod event;
 mod generating;
 mod generation;
+mod guide;
 mod metrics;
 mod page_table;
 mod pages;
@@ -24,8 +26,12 @@ pub mod testing;
 mod worker;
 
 pub use cancel::CancelHandle;
+pub use constraint::{
+    Acceptance, CompiledConstraint, Constraint, ConstraintSpec, Ending, GrammarCompiler, GrammarConstraint,
+    TokenMask,
+};
 pub use engine::Engine;
-pub use error::{Error, Result};
+pub use error::{Error, GrammarErrorKind, Result};
 pub use event::{FinishReason, Finished, SessionEvent};
 pub use generation::Generation;
 pub use lm_model::{

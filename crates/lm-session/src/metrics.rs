@@ -21,8 +21,10 @@ pub struct Usage {
     /// Those of them that were not run for this generation, neither by it nor by the prefills since the previous one: they
     /// were reused, from the session itself or from what others have left in the cache ([`crate::PrefixCache`]).
     pub cached_tokens: usize,
-    /// Tokens sampled, the end token included.
+    /// Tokens generated, the end token included.
     pub output_tokens: usize,
+    /// Those of them that were not sampled, because the constraint left no choice.
+    pub forced_tokens: usize,
 }
 
 /// Durations of one generation. Waiting for other sessions is included: it is what a caller sees.

@@ -2,7 +2,7 @@
 
 use lm_model::{GenerationConfig, TokenId};
 
-use crate::{CancelHandle, Error, Result};
+use crate::{CancelHandle, Constraint, Error, Result};
 
 /// Sizes of an [`crate::Engine`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +66,8 @@ pub struct GenerateParams {
     pub max_output_tokens: Option<usize>,
     /// Stop strings besides the session's.
     pub stop: Vec<String>,
+    /// What the generated text must be, from its first token on: [`crate::CompiledConstraint::start`], or one's own.
+    pub constraint: Option<Box<dyn Constraint>>,
     /// Ends the generation within one step when it is set.
     pub cancel: CancelHandle,
 }

@@ -14,6 +14,7 @@ use std::time::Instant;
 use lm_model::{Batch, CausalLm, LogitRows, Logits, SequenceInput};
 
 use crate::caches::{KvCaches, Shortage};
+use crate::generating::Generated;
 use crate::request::{Command, Reply, Request, SessionId, Task};
 use crate::{EngineSettings, Error, FinishReason, PrefillStats, Result, SessionEvent};
 
@@ -47,6 +48,8 @@ struct Active {
     prefill: PrefillStats,
     /// Tokens when it came.
     prompt_tokens: usize,
+    /// No logits have come for it yet.
+    prefilling: bool,
     /// Lost pages to an older request, and waits until one ends.
     preempted: bool,
 }
@@ -129,14 +132,37 @@ impl Scheduler {
             self.caches.resume(session, &request.ids[..tokens - 1], request.matching);
         }
         let prefill = PrefillStats { cached_tokens: self.caches.len(session), ..PrefillStats::default() };
-        self.active.push(Active { request, prefill, prompt_tokens: tokens, preempted: false });
+        self.active.push(Active {
+            request,
+            prefill,
+            prompt_tokens: tokens,
+            prefilling: true,
+            preempted: false,
+        });
         let index = self.active.len() - 1;
         if self.active[index].request.cancel.is_cancelled() {
             self.cancel(index);
         } else if let Some(reason) = self.active[index].limit() {
             self.finish(index, reason);
-        } else if let Some(row) = row {
+        } else if !self.begin(index)
+            && let Some(row) = row
+        {
             self.serve(index, &row);
+        }
+    }
+
+    /// Takes the tokens that a constraint forces from the start; whether there were any, or the request has failed.
+    fn begin(&mut self, index: usize) -> bool {
+        let Active { request, .. } = &mut self.active[index];
+        match &mut request.task {
+            Task::Prefill => false,
+            Task::Generate(generating) => match generating.begin(&mut request.ids) {
+                Ok(forced) if forced.is_empty() => false,
+                forced => {
+                    self.pass_on(index, forced);
+                    true
+                }
+            },
         }
     }
 
@@ -158,9 +184,11 @@ impl Scheduler {
         let mut prompt_rows = self.prefill_chunk;
         let mut plan = Vec::new();
         for active in self.whose_turn() {
-            let Active { request, preempted: false, .. } = &self.active[active] else { continue };
+            let Active { request, prefilling, preempted: false, .. } = &self.active[active] else { continue };
             let (session, pending) = (request.session, request.ids.len() - self.caches.len(request.session));
-            let rows = if pending == 1 { 1 } else { pending.min(prompt_rows) };
+            // Who decodes gets a row in every step, whatever the prompts of others take.
+            let least = if *prefilling && pending > 1 { 0 } else { 1 };
+            let rows = pending.min(prompt_rows.max(least));
             if rows == 0 {
                 continue;
             }
@@ -168,7 +196,7 @@ impl Scheduler {
                 Ok(()) => {
                     self.caches.reserve(session, rows);
                     plan.push(Planned { active, rows });
-                    prompt_rows -= if pending == 1 { 0 } else { rows };
+                    prompt_rows = prompt_rows.saturating_sub(if pending == 1 { 0 } else { rows });
                 }
                 Err(full) if active == 0 => return Err(full),
                 Err(_) => {} // It waits for an older one.
@@ -246,8 +274,9 @@ impl Scheduler {
         for (sequence, planned) in plan.iter().enumerate().rev() {
             let active = &mut self.active[planned.active];
             let session = active.request.session;
-            if active.request.ids.len() == active.prompt_tokens {
-                active.prefill.prefilled_tokens += planned.rows;
+            if active.prefilling {
+                let left = active.prompt_tokens.saturating_sub(self.caches.len(session));
+                active.prefill.prefilled_tokens += planned.rows.min(left);
             }
             self.caches.advance(session, &active.request.ids, planned.rows);
             if self.caches.len(session) == active.request.ids.len() {
@@ -281,25 +310,38 @@ impl Scheduler {
 impl Scheduler {
     /// Uses the logits of a request's last token.
     fn serve(&mut self, index: usize, row: &[f32]) {
-        let Active { request, prefill, .. } = &mut self.active[index];
+        let Active { request, prefill, prefilling, .. } = &mut self.active[index];
+        *prefilling = false;
         match &mut request.task {
             Task::Prefill => {
                 let PrefillStats { cached_tokens, prefilled_tokens, .. } = *prefill;
                 self.caches.keep_logits(request.session, row);
                 self.end(index, Reply::Prefilled { cached_tokens, prefilled_tokens });
             }
-            Task::Generate(generating) => match generating.advance(&mut request.ids, row) {
-                Ok(sampled) => {
-                    tracing::trace!(session = request.session.0, token = sampled.id, "sampled");
-                    let event = SessionEvent::Token { id: sampled.id, text: sampled.text };
-                    // A reader that has gone sends a rewind, which ends the request.
-                    let _ = request.replies.send(Reply::Event(event));
-                    if let Some(reason) = sampled.finish {
-                        self.finish(index, reason);
-                    }
-                }
-                Err(error) => self.fail(index, error),
-            },
+            Task::Generate(generating) => {
+                let generated = generating.advance(&mut request.ids, row);
+                self.pass_on(index, generated);
+            }
+        }
+    }
+
+    /// Sends the tokens that a generation has gained, and ends it when one of them does.
+    fn pass_on(&mut self, index: usize, generated: Result<Vec<Generated>>) {
+        let request = &self.active[index].request;
+        let generated = match generated {
+            Ok(generated) => generated,
+            Err(error) => return self.fail(index, error),
+        };
+        let mut finish = None;
+        for token in generated {
+            tracing::trace!(session = request.session.0, token = token.id, "generated");
+            let event = SessionEvent::Token { id: token.id, text: token.text };
+            // A reader that has gone sends a rewind, which ends the request.
+            let _ = request.replies.send(Reply::Event(event));
+            finish = token.finish;
+        }
+        if let Some(reason) = finish {
+            self.finish(index, reason);
         }
     }
 

@@ -6,6 +6,7 @@ use std::time::Instant;
 use lm_model::TokenId;
 
 use crate::generating::{Clock, Generating};
+use crate::guide::Guide;
 use crate::request::{Command, Reply, Request, SessionId, Task};
 use crate::sampling::Sampler;
 use crate::stop::StopMatcher;
@@ -180,15 +181,19 @@ impl Session {
 
     fn start(&mut self, params: GenerateParams) -> Result<mpsc::Receiver<Reply>> {
         self.check_len(self.tokens.len())?;
-        let GenerateParams { sampler, max_output_tokens, stop, cancel } = params;
+        let GenerateParams { sampler, max_output_tokens, stop, constraint, cancel } = params;
+        let stop_ids = self.stop_ids();
+        let width = self.engine.model_info().logits_width;
         let generating = Generating {
             sampler: self.sampler(sampler.as_ref())?,
+            guide: constraint.map(|constraint| Guide::new(constraint, stop_ids.clone(), width)),
             decoder: self.engine.tokenizer().stream_decoder(),
             stop: StopMatcher::new(self.config.stop.iter().cloned().chain(stop).collect())?,
-            stop_ids: self.config.stop_ids.iter().copied().chain(self.engine.end_ids()).collect(),
+            stop_ids,
             max_output_tokens: max_output_tokens.or(self.config.max_output_tokens),
             context_tokens: self.engine.context_tokens(),
             prompt_tokens: self.tokens.len(),
+            forced_tokens: 0,
             clock: Clock::start(std::mem::take(&mut self.prefilled)),
         };
         self.run(self.tokens.len(), Task::Generate(Box::new(generating)), cancel)
@@ -198,6 +203,15 @@ impl Session {
         let params = params.unwrap_or(&self.config.sampler);
         params.validate(self.engine.model_info().logits_width)?;
         Ok(Sampler::new(params))
+    }
+
+    /// Every token that ends a generation, once.
+    fn stop_ids(&self) -> Vec<TokenId> {
+        let mut ids: Vec<TokenId> =
+            self.config.stop_ids.iter().copied().chain(self.engine.end_ids()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
     }
 
     fn check_len(&self, prompt_tokens: usize) -> Result<()> {

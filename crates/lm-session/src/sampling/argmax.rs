@@ -1,5 +1,10 @@
 //! Greedy choice.
 
+use crate::TokenMask;
+
+/// Tokens of a word of a mask.
+const WORD: usize = u32::BITS as usize;
+
 /// Values looked at together: a vocabulary is read once a token, so the loops over them must be loops over registers.
 pub(super) const TOGETHER: usize = 64;
 
@@ -18,6 +23,36 @@ pub(super) fn argmax(values: &[f32]) -> Option<usize> {
         return None;
     }
     Some(group + values[group..].iter().position(|&value| value == highest)?)
+}
+
+/// [`argmax`] among the tokens that `mask` allows.
+pub(super) fn masked_argmax(values: &[f32], mask: &TokenMask) -> Option<usize> {
+    let (mut highest, mut group) = (f32::NEG_INFINITY, 0);
+    for (index, (values, &word)) in values.chunks(WORD).zip(mask.words()).enumerate() {
+        if word == 0 {
+            continue;
+        }
+        let value = highest_of(values, word);
+        if value > highest {
+            (highest, group) = (value, index);
+        }
+    }
+    if highest == f32::NEG_INFINITY {
+        return None;
+    }
+    let allowed = |place: &usize| mask.words()[group] >> place & 1 == 1;
+    let values = &values[group * WORD..];
+    Some(
+        group * WORD
+            + (0..WORD.min(values.len())).find(|place| allowed(place) && values[*place] == highest)?,
+    )
+}
+
+/// Highest of up to 32 values whose bit is set.
+fn highest_of(values: &[f32], word: u32) -> f32 {
+    let allowed = |place: usize, value: f32| if word & 1 << place != 0 { value } else { f32::NEG_INFINITY };
+    let values = values.iter().enumerate().map(|(place, &value)| allowed(place, value));
+    values.fold(f32::NEG_INFINITY, |a, b| if b > a { b } else { a })
 }
 
 #[cfg(test)]

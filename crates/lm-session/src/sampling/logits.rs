@@ -1,7 +1,7 @@
 //! The logits of one step as the filters see them.
 
 use super::argmax::TOGETHER;
-use crate::{Error, Result, TokenId};
+use crate::{Error, Result, TokenId, TokenMask};
 
 /// The tokens that can still be sampled, in ascending order of id, each with its logit.
 ///
@@ -27,13 +27,23 @@ impl TokenLogits {
     /// [`TokenLogits::new`] into the memory that is there.
     pub(crate) fn load(&mut self, row: &[f32]) -> Result<()> {
         check(row)?;
-        // As many ids as tokens are all ids: they can only become fewer.
+        // As many ids as tokens are all ids: each occurs once.
         if self.ids.len() != row.len() {
             self.ids.clear();
             self.ids.extend(0..row.len() as TokenId);
         }
         self.values.clear();
         self.values.extend_from_slice(row);
+        Ok(())
+    }
+
+    /// [`TokenLogits::load`] of the tokens that `mask` allows.
+    pub(crate) fn load_allowed(&mut self, row: &[f32], mask: &TokenMask) -> Result<()> {
+        check(row)?;
+        self.ids.clear();
+        self.ids.extend(mask.ids().take_while(|&id| (id as usize) < row.len()));
+        self.values.clear();
+        self.values.extend(self.ids.iter().map(|&id| row[id as usize]));
         Ok(())
     }
 

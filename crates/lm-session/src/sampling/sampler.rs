@@ -3,11 +3,11 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-use super::argmax::argmax;
+use super::argmax::{argmax, masked_argmax};
 use super::logits::check;
 use super::multinomial::multinomial;
 use super::{Chain, History, TokenLogits};
-use crate::{Error, Result, SamplerParams, TokenId};
+use crate::{Error, Result, SamplerParams, TokenId, TokenMask};
 
 /// Filters and random numbers of one generation. Each has its own: what other requests do changes nothing.
 #[derive(Debug)]
@@ -33,14 +33,24 @@ impl Sampler {
         Self { chain: Chain::new(params), choice, logits: TokenLogits::default() }
     }
 
-    /// The token that follows `history`, given its row of logits. Takes one random number, or none when greedy.
-    pub fn sample(&mut self, row: &[f32], history: &History<'_>) -> Result<TokenId> {
+    /// The token that follows `history`, given its row of logits and what a constraint allows. Takes one random number, or
+    /// none when greedy.
+    pub fn sample(
+        &mut self,
+        row: &[f32],
+        mask: Option<&TokenMask>,
+        history: &History<'_>,
+    ) -> Result<TokenId> {
         let no_candidate = || Error::NoCandidate { tokens: row.len() };
         if self.chain.is_empty() && matches!(self.choice, Choice::Greedy) {
             check(row)?;
-            return argmax(row).map(|index| index as TokenId).ok_or_else(no_candidate);
+            let best = mask.map_or_else(|| argmax(row), |mask| masked_argmax(row, mask));
+            return best.map(|index| index as TokenId).ok_or_else(no_candidate);
         }
-        self.logits.load(row)?;
+        match mask {
+            Some(mask) => self.logits.load_allowed(row, mask)?,
+            None => self.logits.load(row)?,
+        }
         self.chain.apply(&mut self.logits, history);
         let token = match &mut self.choice {
             Choice::Greedy => argmax(self.logits.values()).map(|index| self.logits.ids()[index]),
@@ -61,7 +71,7 @@ mod tests {
 
     fn draw(params: &SamplerParams, row: &[f32], count: usize) -> Vec<TokenId> {
         let mut sampler = Sampler::new(params);
-        (0..count).map(|_| sampler.sample(row, &History::default()).unwrap()).collect()
+        (0..count).map(|_| sampler.sample(row, None, &History::default()).unwrap()).collect()
     }
 
     #[test]
@@ -96,13 +106,37 @@ mod tests {
     }
 
     #[test]
+    fn a_mask_leaves_what_it_allows_greedily_and_at_random() {
+        let row: Vec<f32> = (0..200).map(|id| (id * 37 % 101) as f32 / 50.0).collect();
+        for allowed in [vec![3], vec![0, 64, 65, 199], (10..190).collect()] {
+            let mut mask = TokenMask::new(row.len());
+            allowed.iter().for_each(|&id| mask.allow(id));
+            let best =
+                allowed.iter().copied().reduce(|a, b| if row[b as usize] > row[a as usize] { b } else { a });
+            for (temperature, presence_penalty) in [(0.0, 0.0), (0.0, 0.5), (1.0, 0.0)] {
+                let mut sampler =
+                    Sampler::new(&SamplerParams { temperature, presence_penalty, ..Default::default() });
+                let id = sampler.sample(&row, Some(&mask), &History::default()).unwrap();
+                assert!(mask.allows(id), "{id} of {allowed:?}");
+                assert!(temperature > 0.0 || Some(id) == best, "{id}, expected {best:?}");
+            }
+        }
+        let none = Sampler::new(&SamplerParams::default()).sample(
+            &row,
+            Some(&TokenMask::new(200)),
+            &History::default(),
+        );
+        assert!(matches!(none, Err(Error::NoCandidate { tokens: 200 })));
+    }
+
+    #[test]
     fn bad_logits_are_typed_errors() {
         for temperature in [0.0, 1.0] {
             let mut sampler = Sampler::new(&SamplerParams { temperature, ..Default::default() });
             let history = History::default();
-            let nan = sampler.sample(&[0.0, f32::NAN], &history).unwrap_err();
+            let nan = sampler.sample(&[0.0, f32::NAN], None, &history).unwrap_err();
             assert!(matches!(nan, Error::InvalidLogit { token: 1, .. }), "{nan}");
-            let masked = sampler.sample(&[f32::NEG_INFINITY; 3], &history).unwrap_err();
+            let masked = sampler.sample(&[f32::NEG_INFINITY; 3], None, &history).unwrap_err();
             assert!(matches!(masked, Error::NoCandidate { tokens: 3 }), "{masked}");
         }
     }

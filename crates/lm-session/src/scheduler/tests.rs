@@ -38,6 +38,8 @@ impl Bench {
     fn generate(&mut self, session: u64, len: usize, max_output_tokens: usize) -> Receiver<Reply> {
         let generating = Generating {
             sampler: Sampler::new(&SamplerParams::default()),
+            guide: None,
+            forced_tokens: 0,
             decoder: tokenizer().stream_decoder(),
             stop: StopMatcher::new(Vec::new()).unwrap(),
             stop_ids: Vec::new(),

@@ -1,0 +1,101 @@
+//! How large a grammar may be and how long its compilation may take.
+
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::ConstraintSpec;
+use crate::{Error, GrammarErrorKind, Result};
+
+/// Longest text of a grammar, in bytes.
+const MAX_BYTES: usize = 4 << 20;
+/// Deepest nesting of a schema, or of brackets in a grammar's text.
+const MAX_DEPTH: usize = 128;
+/// Time after which a compilation is given up. Real ones take milliseconds.
+const MAX_TIME: Duration = Duration::from_secs(20);
+/// Stack of the thread that compiles: room for the recursion that [`MAX_DEPTH`] leaves.
+const STACK_BYTES: usize = 32 << 20;
+
+/// The whole content of `spec` as text: the key under which it is cached.
+///
+/// # Errors
+/// [`GrammarErrorKind::TooLarge`].
+pub(super) fn checked_text(spec: &ConstraintSpec) -> Result<String> {
+    let (text, depth) = match spec {
+        // Deep values are not written at all: writing recurses.
+        ConstraintSpec::JsonSchema(schema) => match depth_of(schema) {
+            depth if depth > MAX_DEPTH => (String::new(), depth),
+            depth => (format!("schema {schema}"), depth),
+        },
+        ConstraintSpec::Regex(regex) => (format!("regex {regex}"), brackets(regex)),
+        ConstraintSpec::Choice(texts) => (format!("choice {}", Value::from(texts.clone())), 0),
+        ConstraintSpec::Lark { text, markers } => {
+            (format!("lark {} {text}", Value::from(markers.clone())), brackets(text))
+        }
+    };
+    if depth > MAX_DEPTH {
+        return Err(too_large(format!("nested more than {MAX_DEPTH} deep")));
+    }
+    if text.len() > MAX_BYTES {
+        return Err(too_large(format!("{} bytes, at most {MAX_BYTES} are compiled", text.len())));
+    }
+    Ok(text)
+}
+
+/// Runs `compile` on a thread of its own and waits for at most [`MAX_TIME`].
+///
+/// # Errors
+/// [`GrammarErrorKind::TooLarge`] when it takes longer; the thread then goes on until the library's own bounds stop it.
+pub(super) fn within_time<T: Send + 'static>(compile: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    let (done, result) = mpsc::channel();
+    let work = move || {
+        let _ = done.send(compile()); // Nobody may be waiting any more.
+    };
+    let thread = thread::Builder::new().name("lm-grammar".to_owned()).stack_size(STACK_BYTES);
+    thread.spawn(work).map_err(|error| Error::ConstraintFailed { message: error.to_string() })?;
+    result.recv_timeout(MAX_TIME).map_err(|error| match error {
+        RecvTimeoutError::Timeout => too_large(format!("not compiled within {} s", MAX_TIME.as_secs())),
+        RecvTimeoutError::Disconnected => {
+            Error::ConstraintFailed { message: "the compilation panicked".to_owned() }
+        }
+    })
+}
+
+fn too_large(message: String) -> Error {
+    Error::Grammar { kind: GrammarErrorKind::TooLarge, path: None, keyword: None, message }
+}
+
+/// Levels of arrays and objects, without recursion.
+fn depth_of(value: &Value) -> usize {
+    let (mut level, mut depth) = (vec![value], 0);
+    while !level.is_empty() {
+        level = level.into_iter().flat_map(children).collect();
+        depth += 1;
+    }
+    depth
+}
+
+fn children(value: &Value) -> Vec<&Value> {
+    match value {
+        Value::Array(items) => items.iter().collect(),
+        Value::Object(fields) => fields.values().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// An upper bound for the depth to which brackets nest, whatever they mean where they stand.
+fn brackets(text: &str) -> usize {
+    let (mut open, mut deepest) = (0usize, 0);
+    for byte in text.bytes() {
+        match byte {
+            b'(' | b'[' | b'{' => open += 1,
+            b')' | b']' | b'}' => open = open.saturating_sub(1),
+            b'\n' => open = open.min(MAX_DEPTH / 2),
+            _ => {}
+        }
+        deepest = deepest.max(open);
+    }
+    deepest
+}

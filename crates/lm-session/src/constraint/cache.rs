@@ -1,0 +1,36 @@
+//! Grammars that were compiled lately.
+
+use super::CompiledConstraint;
+
+/// Most grammars that are kept.
+const MAX_GRAMMARS: usize = 64;
+/// Most bytes of grammar text that are kept; what is compiled from it is some times larger.
+const MAX_BYTES: usize = 8 << 20;
+
+/// Compiled grammars by their whole text, the one used last at the end.
+#[derive(Default)]
+pub(super) struct GrammarCache {
+    grammars: Vec<(String, CompiledConstraint)>,
+}
+
+impl GrammarCache {
+    pub(super) fn get(&mut self, text: &str) -> Option<CompiledConstraint> {
+        let found = self.grammars.iter().position(|(key, _)| key == text)?;
+        let entry = self.grammars.remove(found);
+        let grammar = entry.1.clone();
+        self.grammars.push(entry);
+        Some(grammar)
+    }
+
+    pub(super) fn insert(&mut self, text: String, grammar: CompiledConstraint) {
+        self.grammars.retain(|(key, _)| *key != text); // Two threads may have compiled the same.
+        self.grammars.push((text, grammar));
+        while self.grammars.len() > MAX_GRAMMARS || self.bytes() > MAX_BYTES {
+            self.grammars.remove(0);
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.grammars.iter().map(|(text, _)| text.len()).sum()
+    }
+}

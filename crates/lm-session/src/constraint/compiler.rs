@@ -1,0 +1,188 @@
+//! From a grammar's text to a constraint: once for each text, bounded in time and size.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use llguidance::api::{ParserLimits, TopLevelGrammar};
+use llguidance::earley::SlicedBiasComputer;
+use llguidance::toktrie::InferenceCapabilities;
+use llguidance::{Matcher, ParserFactory, TokenParser};
+use lm_model::{TokenKind, Tokenizer};
+
+use super::cache::GrammarCache;
+use super::vocabulary::Vocabulary;
+use super::{Acceptance, Constraint, ConstraintSpec, GrammarConstraint, bounds, literals, refusal};
+use crate::scheduler::panic_message;
+use crate::{Error, Result};
+
+/// Compiles grammars for one tokenizer; no model is needed. Clones share the vocabulary's tables and the cache.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use lm_session::{Acceptance, ConstraintSpec, GrammarCompiler, testing};
+///
+/// let compiler = GrammarCompiler::new(&Arc::new(testing::tokenizer()))?;
+/// let digits = compiler.compile(&ConstraintSpec::Regex("[0-9]{2,3}".to_owned()))?;
+/// assert_eq!(digits.check("42")?, Acceptance::Accepted);
+/// assert_eq!(digits.check("4")?, Acceptance::Incomplete);
+/// assert_eq!(digits.check("4x")?, Acceptance::Rejected { at: 1 });
+/// # Ok::<(), lm_session::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct GrammarCompiler {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    tokenizer: Arc<Tokenizer>,
+    factory: ParserFactory,
+    cache: Mutex<GrammarCache>,
+}
+
+/// A grammar for one tokenizer. Any number of generations can use it, at the same time too; clones are cheap.
+#[derive(Clone)]
+pub struct CompiledConstraint {
+    grammar: Arc<Compiled>,
+}
+
+struct Compiled {
+    tokenizer: Arc<Tokenizer>,
+    /// At the start of the text; generations work on copies.
+    start: Mutex<Matcher>,
+    closers: Arc<[String]>,
+}
+
+impl GrammarCompiler {
+    /// Builds the tables of a vocabulary. Takes about half a second for one of 150,000 entries.
+    ///
+    /// # Errors
+    /// [`Error::ConstraintFailed`] for a vocabulary that the grammar library cannot take.
+    pub fn new(tokenizer: &Arc<Tokenizer>) -> Result<Self> {
+        let failed = |message| Error::ConstraintFailed { message };
+        let factory = catch_unwind(AssertUnwindSafe(|| factory(tokenizer)))
+            .map_err(|panic| failed(panic_message(&*panic)))?
+            .map_err(failed)?;
+        let shared = Shared { tokenizer: tokenizer.clone(), factory, cache: Mutex::default() };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// The tokenizer that grammars are compiled for.
+    pub fn tokenizer(&self) -> &Arc<Tokenizer> {
+        &self.shared.tokenizer
+    }
+
+    /// Compiles a grammar, or finds it among the last ones. The work is done on a thread of its own, which is left alone when
+    /// it takes too long.
+    ///
+    /// # Errors
+    /// [`Error::Grammar`] says what is wrong with it.
+    pub fn compile(&self, spec: &ConstraintSpec) -> Result<CompiledConstraint> {
+        let key = bounds::checked_text(spec)?;
+        let cache = || self.shared.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = cache().get(&key) {
+            return Ok(found);
+        }
+        let started = Instant::now();
+        let (shared, owned_spec) = (self.shared.clone(), spec.clone());
+        let parser = bounds::within_time(move || shared.parser(&owned_spec))??;
+        let elapsed_ms = started.elapsed().as_secs_f64() * 1e3;
+        tracing::debug!(bytes = key.len(), elapsed_ms, "grammar compiled");
+        let compiled = self.compiled(parser, literals::of(spec));
+        cache().insert(key, compiled.clone());
+        Ok(compiled)
+    }
+
+    fn compiled(&self, parser: TokenParser, closers: Arc<[String]>) -> CompiledConstraint {
+        let start = Mutex::new(Matcher::new(Ok(parser)));
+        let tokenizer = self.shared.tokenizer.clone();
+        CompiledConstraint { grammar: Arc::new(Compiled { tokenizer, start, closers }) }
+    }
+}
+
+impl Shared {
+    fn parser(&self, spec: &ConstraintSpec) -> Result<TokenParser> {
+        let create = |grammar| self.factory.create_parser(grammar).map_err(|error| format!("{error:#}"));
+        create(self.grammar(spec)).map_err(|message| match spec {
+            ConstraintSpec::JsonSchema(schema) => {
+                let try_schema = |schema| create(TopLevelGrammar::from_json_schema(schema)).err();
+                refusal::of_schema(schema, message, &try_schema)
+            }
+            _ => refusal::of_grammar(message),
+        })
+    }
+
+    fn grammar(&self, spec: &ConstraintSpec) -> TopLevelGrammar {
+        match spec {
+            ConstraintSpec::JsonSchema(schema) => TopLevelGrammar::from_json_schema(schema.clone()),
+            ConstraintSpec::Regex(regex) => TopLevelGrammar::from_regex(regex),
+            ConstraintSpec::Choice(texts) => {
+                let texts: Vec<String> = texts.iter().map(|text| regex_syntax::escape(text)).collect();
+                TopLevelGrammar::from_regex(&texts.join("|"))
+            }
+            ConstraintSpec::Lark { text, markers } => {
+                let rules = markers.iter().enumerate().map(|(index, marker)| self.marker_rule(index, marker));
+                TopLevelGrammar::from_lark(text.clone() + "\n" + &rules.collect::<String>())
+            }
+        }
+    }
+
+    fn marker_rule(&self, index: usize, text: &str) -> String {
+        let added = |&id: &_| self.tokenizer.token_kind(id) != TokenKind::Text;
+        match self.tokenizer.token_id(text).filter(added) {
+            Some(id) => format!("marker_{index}: <[{id}]>\n"),
+            None => format!("marker_{index}: {}\n", serde_json::Value::from(text)),
+        }
+    }
+}
+
+impl CompiledConstraint {
+    /// The constraint at the start of a text, for [`crate::GenerateParams::constraint`].
+    pub fn start(&self) -> Box<dyn Constraint> {
+        Box::new(self.start_grammar())
+    }
+
+    /// What the grammar says about `text`, in which added tokens are recognised.
+    ///
+    /// # Errors
+    /// [`Error::Model`] when the text cannot be encoded, [`Error::ConstraintFailed`].
+    pub fn check(&self, text: &str) -> Result<Acceptance> {
+        let tokenizer = &self.grammar.tokenizer;
+        self.start_grammar().check(tokenizer, &tokenizer.encode(text)?)
+    }
+
+    fn start_grammar(&self) -> GrammarConstraint {
+        let start = self.grammar.start.lock().unwrap_or_else(PoisonError::into_inner);
+        GrammarConstraint::new(start.deep_clone(), self.grammar.closers.clone())
+    }
+}
+
+impl fmt::Debug for GrammarCompiler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GrammarCompiler").field("tokenizer", &self.shared.tokenizer).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for CompiledConstraint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CompiledConstraint").finish_non_exhaustive()
+    }
+}
+
+fn factory(tokenizer: &Arc<Tokenizer>) -> std::result::Result<ParserFactory, String> {
+    let env = Vocabulary::env(tokenizer);
+    let capabilities = InferenceCapabilities { ff_tokens: true, ..InferenceCapabilities::default() };
+    let slices = SlicedBiasComputer::general_slices();
+    let mut factory =
+        ParserFactory::new(&env, capabilities, &slices).map_err(|error| format!("{error:#}"))?;
+    factory.quiet();
+    *factory.limits_mut() = limits();
+    Ok(factory)
+}
+
+/// What the library may spend. A generation's lexer states take 1 to 2 kB each: 100 MB at most.
+fn limits() -> ParserLimits {
+    ParserLimits { max_lexer_states: 50_000, verbose_errors: false, ..ParserLimits::default() }
+}
