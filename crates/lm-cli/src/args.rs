@@ -9,7 +9,7 @@ use clap::{Parser, Subcommand};
 use lm_model::{Device, GenerationConfig, KvDtype, LoadOptions, TokenId, WeightFormat};
 use lm_session::{EngineSettings, SamplerParams, SessionConfig};
 
-use crate::commands::{bench, chat, convert, eval, generate, inspect, score, template, tokenize};
+use crate::commands::{batch, bench, chat, convert, eval, generate, inspect, score, template, tokenize};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -42,6 +42,8 @@ pub enum Command {
     Tokenize(tokenize::Args),
     /// Render conversations to prompts, one JSON object a line
     Template(template::Args),
+    /// Answer chat completions over JSON Lines, many at a time
+    Batch(batch::Args),
     /// Measure prefill and decode beside the memory's read rate
     Bench(bench::Args),
     /// Write a quantised copy of a model folder

@@ -25,24 +25,37 @@ pub fn bad_line(message: impl std::fmt::Display) -> Value {
 }
 
 fn answer_lines(
-    mut input: impl BufRead,
+    input: impl BufRead,
     mut out: impl Write,
     mut answer: impl FnMut(Map<String, Value>) -> Value,
 ) -> io::Result<()> {
-    while let Some(line) = next_line(&mut input)? {
-        let answered = match line {
-            Line::TooLong => bad_line(format!("the line has more than {MAX_LINE_BYTES} bytes")),
-            Line::Whole(bytes) if bytes.trim_ascii().is_empty() => continue,
-            Line::Whole(bytes) => match serde_json::from_slice(&bytes) {
-                Ok(Value::Object(object)) => answer(object),
-                Ok(_) => bad_line("expected a JSON object"),
-                Err(error) => bad_line(error),
-            },
-        };
+    for line in lines(input) {
+        let answered = line?.map_or_else(bad_line, &mut answer);
         writeln!(out, "{answered}")?;
         out.flush()?;
     }
     Ok(())
+}
+
+/// The lines that are not blank: objects, and for lines that hold none, what is wrong with them.
+pub fn lines(
+    mut input: impl BufRead,
+) -> impl Iterator<Item = io::Result<Result<Map<String, Value>, String>>> {
+    std::iter::from_fn(move || next_line(&mut input).transpose()).filter_map(|line| match line {
+        Ok(Line::Whole(bytes)) if bytes.trim_ascii().is_empty() => None,
+        line => Some(line.map(object)),
+    })
+}
+
+fn object(line: Line) -> Result<Map<String, Value>, String> {
+    match line {
+        Line::TooLong => Err(format!("the line has more than {MAX_LINE_BYTES} bytes")),
+        Line::Whole(bytes) => match serde_json::from_slice(&bytes) {
+            Ok(Value::Object(object)) => Ok(object),
+            Ok(_) => Err("expected a JSON object".to_owned()),
+            Err(error) => Err(error.to_string()),
+        },
+    }
 }
 
 enum Line {

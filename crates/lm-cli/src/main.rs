@@ -2,9 +2,11 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod chat_completion;
 mod commands;
 mod events;
 mod failure;
+mod in_order;
 mod interrupt;
 mod json_lines;
 mod lines;

@@ -370,7 +370,7 @@ fn usage_errors_end_with_two() {
 #[test]
 fn help_is_as_documented() {
     for command in
-        ["bench", "chat", "convert", "eval", "generate", "inspect", "score", "template", "tokenize"]
+        ["batch", "bench", "chat", "convert", "eval", "generate", "inspect", "score", "template", "tokenize"]
     {
         insta::assert_snapshot!(format!("help_{command}"), ok(&[command, "--help"], ""));
     }

@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub mod batch;
 pub mod bench;
 pub mod chat;
 pub mod convert;
@@ -23,6 +24,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Inspect(args) => inspect::run(&args)?,
         Command::Tokenize(args) => tokenize::run(&args)?,
         Command::Template(args) => template::run(&args)?,
+        Command::Batch(args) => batch::run(&args)?,
         Command::Bench(args) => bench::run(&args)?,
         Command::Convert(args) => convert::run(&args)?,
         Command::Eval(args) => eval::run(&args)?,

@@ -1,0 +1,130 @@
+//! The body of a request.
+
+use lm_conversation::{ConversationConfig, TurnOptions};
+use lm_session::{Engine, TokenId};
+use lm_template::{Message, Preface, ToolSpec};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::Refusal;
+
+type Result<T> = std::result::Result<T, Refusal>;
+
+/// A request, ready to run: the conversation before its last message, that message, and the turn's options.
+#[derive(Debug)]
+pub struct Request {
+    /// The name to answer with: the request's own, else the engine's.
+    pub model: String,
+    pub config: ConversationConfig,
+    pub last: Message,
+    pub turn: TurnOptions,
+}
+
+impl Request {
+    /// Reads the body of a chat completion. What it leaves open is as the model's authors advise.
+    pub fn read(body: Map<String, Value>, engine: &Engine) -> Result<Self> {
+        let mut fields = Fields(body);
+        fields.refuse_what_is_missing_here()?;
+        let mut messages: Vec<Message> = fields.required("messages")?;
+        let Some(last) = messages.pop() else {
+            return Err(Refusal::field("messages", "`messages` is empty, expected at least one message"));
+        };
+        let preface = Preface {
+            messages,
+            tools: fields.get::<Vec<ToolSpec>>("tools")?.unwrap_or_default(),
+            extra_context: fields.get("chat_template_kwargs")?.unwrap_or_default(),
+        };
+        let mut config = ConversationConfig::from_engine(engine).with_preface(preface);
+        fields.sampler(&mut config)?;
+        config.session.max_output_tokens = fields.max_tokens()?;
+        config.session.stop = fields.get::<OneOrMany>("stop")?.map(OneOrMany::into_vec).unwrap_or_default();
+        let model = fields.get("model")?.unwrap_or_else(|| engine.name().to_owned());
+        Ok(Self { model, config, last, turn: TurnOptions::default() })
+    }
+}
+
+/// The fields of a body, by name.
+struct Fields(Map<String, Value>);
+
+impl Fields {
+    /// A field, if it is there and not null.
+    fn get<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>> {
+        let value = self.0.remove(name).filter(|value| !value.is_null());
+        let read = |value| serde_json::from_value(value);
+        value.map(read).transpose().map_err(|error| Refusal::field(name, format!("`{name}`: {error}")))
+    }
+
+    fn required<T: DeserializeOwned>(&mut self, name: &str) -> Result<T> {
+        let missing = || Refusal::field(name, format!("`{name}` is missing"));
+        self.get(name)?.ok_or_else(missing)
+    }
+
+    fn sampler(&mut self, config: &mut ConversationConfig) -> Result<()> {
+        let sampler = &mut config.session.sampler;
+        for (name, field) in [
+            ("temperature", &mut sampler.temperature),
+            ("top_p", &mut sampler.top_p),
+            ("min_p", &mut sampler.min_p),
+            ("repetition_penalty", &mut sampler.repetition_penalty),
+            ("presence_penalty", &mut sampler.presence_penalty),
+            ("frequency_penalty", &mut sampler.frequency_penalty),
+        ] {
+            *field = self.get(name)?.unwrap_or(*field);
+        }
+        sampler.top_k = self.get("top_k")?.unwrap_or(sampler.top_k);
+        sampler.seed = self.get::<i64>("seed")?.map_or(sampler.seed, i64::cast_unsigned);
+        for (token, bias) in self.get::<Map<String, Value>>("logit_bias")?.unwrap_or_default() {
+            let pair = token.parse::<TokenId>().ok().zip(bias.as_f64());
+            let (token, bias) = pair.ok_or_else(|| {
+                Refusal::field(
+                    "logit_bias",
+                    format!("`logit_bias`: `{token}`: {bias} is no token id and a number"),
+                )
+            })?;
+            sampler.logit_bias.push((token, bias as f32));
+        }
+        Ok(())
+    }
+
+    /// The limit under its new name, else under its old one.
+    fn max_tokens(&mut self) -> Result<Option<usize>> {
+        let (new, old) = (self.get("max_completion_tokens")?, self.get("max_tokens")?);
+        match new.or(old) {
+            Some(0) => Err(Refusal::field("max_tokens", "`max_tokens` is 0, expected at least 1")),
+            limit => Ok(limit),
+        }
+    }
+
+    /// Refuses what asks for more than one answer object can say; ignoring it would be a wrong answer.
+    fn refuse_what_is_missing_here(&mut self) -> Result<()> {
+        let refuse = |name: &str, only: &str| {
+            Err(Refusal::field(name, format!("`{name}` is not supported here; only {only} is")))
+        };
+        if self.get::<u64>("n")?.is_some_and(|n| n != 1) {
+            return refuse("n", "1");
+        }
+        for name in ["stream", "logprobs"] {
+            if self.get::<bool>(name)? == Some(true) {
+                return refuse(name, "false");
+            }
+        }
+        Ok(())
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl OneOrMany {
+    fn into_vec(self) -> Vec<String> {
+        match self {
+            Self::One(text) => vec![text],
+            Self::Many(texts) => texts,
+        }
+    }
+}
