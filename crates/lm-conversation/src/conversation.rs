@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use lm_processors::{ModelDataProcessor, OnMalformed, ParserOptions, detect};
-use lm_session::{CancelHandle, ChatTemplateSource, Engine, GenerateParams, Session};
+use lm_session::{CancelHandle, Engine, GenerateParams, Session};
 use lm_template::{
-    GenerationPrompt, Map, Message, Preface, Prompt, PromptTemplate, RenderInput, SegmentKind, ToolSpec,
-    Value,
+    ChatTemplates, GenerationPrompt, Map, Message, Preface, Prompt, PromptTemplate, RenderInput, SegmentKind,
+    TemplateChoice, ToolSpec, Value,
 };
 
 use crate::call_ids::CallIds;
@@ -65,10 +65,9 @@ impl Conversation {
     /// Without a chat template, with one that does not compile, or with a session config that cannot be used.
     pub fn new(engine: &Engine, config: ConversationConfig) -> Result<Self> {
         let ConversationConfig { preface, session, template, processor, on_malformed } = config;
-        let template = match (template, engine.chat_template()) {
-            (Some(template), _) => template,
-            (None, Some(source)) => model_template(source, !preface.tools.is_empty())?,
-            (None, None) => return Err(Error::NoChatTemplate { model: engine.name().to_owned() }),
+        let template = match template {
+            Some(template) => template,
+            None => model_template(engine, &preface)?,
         };
         let processor = processor.unwrap_or_else(|| detect(template.source(), engine.name()));
         Ok(Self {
@@ -254,12 +253,15 @@ impl Conversation {
     }
 }
 
-/// A model's template: the one it names for tools when there are some, else its default one.
-fn model_template(source: &ChatTemplateSource, tools: bool) -> Result<PromptTemplate> {
-    let for_tools = source.named.iter().find(|(name, _)| tools && name == "tool_use");
-    let template = for_tools.map_or(&source.template, |(_, template)| template);
-    let tokens = source.special_tokens.iter().map(|(name, text)| (name.clone(), text.as_str().into()));
-    Ok(PromptTemplate::new(template)?.with_context(tokens.collect()))
+/// The model's own template: the one it has for tools when there are some.
+fn model_template(engine: &Engine, preface: &Preface) -> Result<PromptTemplate> {
+    let templates =
+        ChatTemplates::from_files(engine.chat_template().into_iter().flat_map(|files| files.iter()))?;
+    if templates.names().next().is_none() {
+        return Err(Error::NoChatTemplate { model: engine.name().to_owned() });
+    }
+    let choice = if preface.tools.is_empty() { TemplateChoice::Default } else { TemplateChoice::Tools };
+    Ok(templates.get(choice)?)
 }
 
 impl std::fmt::Debug for Conversation {

@@ -35,12 +35,6 @@ pub enum Error {
         #[source]
         source: serde_json::Error,
     },
-    /// A file that holds text is not UTF-8.
-    #[error("{file} is not UTF-8 text")]
-    NotText {
-        /// The file.
-        file: String,
-    },
     /// A text file that is too large to be what it should be.
     #[error("{file} has {bytes} bytes, at most {limit} are read")]
     FileTooLarge {

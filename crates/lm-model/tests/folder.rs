@@ -142,27 +142,21 @@ fn end_ids_come_from_the_first_file_that_has_them() {
 }
 
 #[test]
-fn the_chat_template_file_goes_before_the_tokenizer_config() {
+fn the_files_of_the_chat_template_travel_with_the_model() {
     let dir = TinyModel::qwen3().write();
-    let template = || ModelFolder::open(dir.path()).unwrap().chat_template().unwrap();
-    assert_eq!(template(), None);
-
-    let config = json!({
-        "chat_template": [{"name": "tool_use", "template": "T"}, {"name": "default", "template": "D"}],
-        "bos_token": "<s>", "eos_token": {"content": "</s>", "special": true}, "pad_token": null,
-        "model_max_length": 5, "additional_special_tokens": ["<x>"],
-    });
-    fs::write(dir.path().join("tokenizer_config.json"), config.to_string()).unwrap();
-    let source = template().unwrap();
-    assert_eq!(source.template, "D");
-    assert_eq!(source.named, [("tool_use".to_owned(), "T".to_owned())]);
-    let special: Vec<_> = source.special_tokens.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
-    assert_eq!(special, [("bos_token", "<s>"), ("eos_token", "</s>")]);
-
-    fs::write(dir.path().join("chat_template.jinja"), "{{ messages }}\n").unwrap();
-    let source = template().unwrap();
-    assert_eq!((source.template.as_str(), source.named.len()), ("{{ messages }}\n", 0));
-    assert_eq!(source.special_tokens["eos_token"], "</s>");
+    let names = || {
+        let source = ModelFolder::open(dir.path()).unwrap().chat_template().unwrap();
+        source.map(|source| source.files.into_iter().map(|(name, _)| name).collect::<Vec<_>>())
+    };
+    assert_eq!(names(), None);
+    let more = dir.path().join("additional_chat_templates");
+    fs::create_dir(&more).unwrap();
+    fs::write(more.join("rag.jinja"), "{{ documents }}").unwrap();
+    fs::write(more.join("README.md"), "").unwrap();
+    fs::write(dir.path().join("tokenizer_config.json"), "{}").unwrap();
+    fs::write(dir.path().join("chat_template.jinja"), "{{ messages }}").unwrap();
+    let expected = ["chat_template.jinja", "tokenizer_config.json", "additional_chat_templates/rag.jinja"];
+    assert_eq!(names().unwrap(), expected);
 }
 
 #[test]

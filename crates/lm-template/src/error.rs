@@ -3,7 +3,7 @@
 /// The result of this crate's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A message that cannot be read, or a template that cannot be compiled or rendered.
+/// A message that cannot be read, or a template that cannot be read, compiled or rendered.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -78,6 +78,38 @@ pub enum Error {
         what: &'static str,
         /// The limit.
         limit: u64,
+    },
+    /// A file with a chat template cannot be read.
+    #[error("`{file}` cannot be read: {reason}")]
+    FileUnreadable {
+        /// The path.
+        file: String,
+        /// What the system says.
+        reason: String,
+    },
+    /// A file with a chat template is larger than any real one.
+    #[error("`{file}` has more than {limit} bytes")]
+    FileTooLarge {
+        /// The path.
+        file: String,
+        /// The most bytes that are read.
+        limit: u64,
+    },
+    /// A file with a chat template does not hold what it should.
+    #[error("`{file}`: {reason}")]
+    FileInvalid {
+        /// The file's name.
+        file: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A model has no chat template of this name.
+    #[error("the model has no chat template `{name}`; it has {known:?}")]
+    UnknownTemplate {
+        /// The name that was asked for.
+        name: String,
+        /// The names that the model's templates have.
+        known: Vec<String>,
     },
     /// There is no message to render.
     #[error("a conversation to render has at least one message")]

@@ -3,6 +3,7 @@
 
 mod capabilities;
 mod chat;
+mod chat_templates;
 mod content;
 mod error;
 mod jinja;
@@ -20,6 +21,7 @@ mod tool_spec;
 
 pub use capabilities::Capabilities;
 pub use chat::ContinueField;
+pub use chat_templates::{ChatTemplates, TemplateChoice};
 pub use content::{Content, Part};
 pub use error::{Error, Result};
 pub use jiff::civil::DateTime;

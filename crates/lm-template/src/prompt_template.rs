@@ -1,11 +1,13 @@
 //! A chat template, compiled.
 
 use std::error::Error as _;
+use std::path::Path;
 
 use minijinja::{Environment, ErrorKind};
 use serde_json::{Map, Value};
 
 use crate::chat::{self, ContinueField};
+use crate::chat_templates::{ChatTemplates, TemplateChoice};
 use crate::error::{Error, Result};
 use crate::jinja::{self, Clock, MAX_INSTRUCTIONS, Raised, TEMPLATE};
 use crate::prompt::Prompt;
@@ -77,6 +79,15 @@ impl PromptTemplate {
             message: message(&error),
         })?;
         Ok(Self { environment, source: source.to_owned(), context: Map::new() })
+    }
+
+    /// The default template of a Hugging Face folder, with the model's special tokens as its variables. A folder may hold
+    /// several: see [`ChatTemplates`].
+    ///
+    /// # Errors
+    /// Those of [`ChatTemplates::from_folder`] and [`ChatTemplates::get`].
+    pub fn from_folder(folder: impl AsRef<Path>) -> Result<Self> {
+        ChatTemplates::from_folder(folder)?.get(TemplateChoice::Default)
     }
 
     /// The same template with variables of its own, such as `bos_token`; they are template text.

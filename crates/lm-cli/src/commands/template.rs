@@ -1,17 +1,14 @@
 //! `lm template`: conversations → prompts, over JSON Lines.
 
-use std::path::Path;
-
 use anyhow::Result;
 use lm_template::{
-    ContinueField, DateTime, Error, GenerationPrompt, Map, Prompt, PromptTemplate, RenderInput, SegmentKind,
-    Value,
+    ChatTemplates, ContinueField, DateTime, Error, GenerationPrompt, Map, Prompt, PromptTemplate,
+    RenderInput, SegmentKind, TemplateChoice, Value,
 };
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::json_lines::{answer_each, bad_line, error};
-use crate::model;
 
 const EXAMPLES: &str = "\
 A line of standard input is an object:
@@ -120,7 +117,7 @@ fn answer(args: &Args, templates: &mut LastTemplate, line: Map<String, Value>) -
         (Some(source), None) => source.clone(),
         (None, Some(folder)) => match of_model(folder, &line.tools, &mut context) {
             Ok(source) => source,
-            Err(cause) => return error("model", format!("{cause:#}")),
+            Err(cause) => return error("model", cause),
         },
         _ => return bad_line("expected one of `template` and `model`"),
     };
@@ -139,12 +136,11 @@ fn answer(args: &Args, templates: &mut LastTemplate, line: Map<String, Value>) -
 }
 
 /// The template of a folder, and its own variables.
-fn of_model(folder: &str, tools: &Value, context: &mut Map<String, Value>) -> Result<String> {
-    let source = model::folder(Some(Path::new(folder)))?.chat_template()?;
-    let Some(source) = source else { anyhow::bail!("`{folder}` has no chat template") };
-    context.extend(source.special_tokens.into_iter().map(|(name, text)| (name, Value::from(text))));
-    let for_tools = source.named.into_iter().find(|(name, _)| !tools.is_null() && name == "tool_use");
-    Ok(for_tools.map_or(source.template, |(_, template)| template))
+fn of_model(folder: &str, tools: &Value, context: &mut Map<String, Value>) -> Result<String, Error> {
+    let templates = ChatTemplates::from_folder(folder)?;
+    context.extend(templates.special_tokens().clone());
+    let choice = if tools.is_null() { TemplateChoice::Default } else { TemplateChoice::Tools };
+    templates.source(choice).map(str::to_owned)
 }
 
 fn render(

@@ -7,20 +7,14 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::quantized_file::{QuantizedFile, io_error};
-use super::{LoadProgress, ModelFolder, parse_json, read_required};
+use super::{ChatTemplateSource, LoadProgress, ModelFolder, parse_json, read_required};
 use crate::architectures;
 use crate::config::CONFIG_FILE;
 use crate::weights::{Checkpoint, describe};
 use crate::{Error, Result, WeightFormat};
 
-/// What a copy holds besides the config and the weights, where the original has it.
-const COPIED: &[&str] = &[
-    "chat_template.jinja",
-    "generation_config.json",
-    "special_tokens_map.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
-];
+/// What a copy holds besides the config, the weights and the chat template, where the original has it.
+const COPIED: [&str; 2] = ["generation_config.json", "tokenizer.json"];
 const WEIGHTS_FILE: &str = "model.safetensors";
 
 impl ModelFolder {
@@ -63,6 +57,9 @@ impl ModelFolder {
                 write_file(&folder.join(name), &bytes)?;
             }
         }
+        for (name, bytes) in ChatTemplateSource::read(&*self.files)?.iter() {
+            write_file(&folder.join(name), bytes)?;
+        }
         let mut config: Map<String, Value> =
             parse_json(CONFIG_FILE, &read_required(&*self.files, CONFIG_FILE)?)?;
         config.insert("quantization_config".to_owned(), describe(format));
@@ -101,5 +98,6 @@ impl Drop for Unfinished {
 }
 
 fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
-    fs::write(path, bytes).map_err(|source| io_error(path, source))
+    let written = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(path, bytes));
+    written.map_err(|source| io_error(path, source))
 }

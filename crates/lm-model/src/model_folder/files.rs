@@ -13,6 +13,8 @@ use crate::{Error, Result};
 
 /// Largest JSON or template file that is parsed; the largest real tokenizers have about 40 MB.
 const MAX_TEXT_BYTES: usize = 256 << 20;
+/// Most files of a folder inside the model that are listed.
+const MAX_LISTED: usize = 1024;
 
 /// The files of a model, by name.
 pub trait ModelFiles: fmt::Debug + Send + Sync {
@@ -21,6 +23,12 @@ pub trait ModelFiles: fmt::Debug + Send + Sync {
     /// # Errors
     /// When the file is there and cannot be read.
     fn read(&self, name: &str) -> Result<Option<FileBytes>>;
+
+    /// Names of the files inside a folder of the model, sorted; none when there is no such folder.
+    ///
+    /// # Errors
+    /// When the folder is there and cannot be read.
+    fn list(&self, folder: &str) -> Result<Vec<String>>;
 
     /// Where the files are, for messages.
     fn location(&self) -> String;
@@ -98,6 +106,24 @@ impl ModelFiles for Directory {
         }
     }
 
+    fn list(&self, folder: &str) -> Result<Vec<String>> {
+        let path = self.path.join(folder);
+        let failed = |source| Error::Io { file: path.display().to_string(), source };
+        let entries = match path.read_dir() {
+            Ok(entries) => entries,
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return Ok(Vec::new());
+            }
+            Err(error) => return Err(failed(error)),
+        };
+        let mut names = Vec::new();
+        for entry in entries.take(MAX_LISTED) {
+            names.extend(entry.map_err(failed)?.file_name().into_string());
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
     fn location(&self) -> String {
         self.path.display().to_string()
     }
@@ -117,6 +143,13 @@ pub(super) struct Embedded {
 impl ModelFiles for Embedded {
     fn read(&self, name: &str) -> Result<Option<FileBytes>> {
         Ok(self.files.iter().find(|(file, _)| *file == name).map(|(_, bytes)| FileBytes::Embedded(bytes)))
+    }
+
+    fn list(&self, folder: &str) -> Result<Vec<String>> {
+        let inside = |(file, _): &(&str, _)| Some(file.strip_prefix(folder)?.strip_prefix('/')?.to_owned());
+        let mut names: Vec<String> = self.files.iter().filter_map(inside).collect();
+        names.sort_unstable();
+        Ok(names)
     }
 
     fn location(&self) -> String {
@@ -148,13 +181,7 @@ pub(super) fn parse_optional<T: DeserializeOwned>(files: &dyn ModelFiles, name: 
     files.read(name)?.map(|bytes| parse_json(name, &bytes)).transpose()
 }
 
-/// The text of a file of bounded size.
-pub(super) fn parse_text(name: &str, bytes: &[u8]) -> Result<String> {
-    check_text_size(name, bytes)?;
-    String::from_utf8(bytes.to_vec()).map_err(|_| Error::NotText { file: name.into() })
-}
-
-fn check_text_size(name: &str, bytes: &[u8]) -> Result<()> {
+pub(super) fn check_text_size(name: &str, bytes: &[u8]) -> Result<()> {
     if bytes.len() > MAX_TEXT_BYTES {
         return Err(Error::FileTooLarge { file: name.into(), bytes: bytes.len(), limit: MAX_TEXT_BYTES });
     }

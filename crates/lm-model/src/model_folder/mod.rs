@@ -70,12 +70,13 @@ impl ModelFolder {
         Ok(tokenizer.with_end_ids(end_ids).with_logits_width(self.config()?.vocab_size))
     }
 
-    /// Reads the chat template: `chat_template.jinja`, or else what `tokenizer_config.json` holds.
+    /// Reads the files that say what the chat template is, without looking into them; none when there are none.
     ///
     /// # Errors
-    /// When a file is not valid, or several named templates have no `default`.
+    /// When a file cannot be read.
     pub fn chat_template(&self) -> Result<Option<ChatTemplateSource>> {
-        ChatTemplateSource::read(&*self.files)
+        let source = ChatTemplateSource::read(&*self.files)?;
+        Ok(Some(source).filter(|source| !source.files.is_empty()))
     }
 
     /// Reads `generation_config.json`; ids that it leaves out come from `config.json`. Absent files are no error.
@@ -201,8 +202,8 @@ impl ModelFolder {
         if !ids.is_empty() {
             return Ok(ids);
         }
-        let special = chat_template::special_tokens(&*self.files)?;
-        Ok(special.get("eos_token").and_then(|text| tokenizer.token_id(text)).into_iter().collect())
+        let token = chat_template::eos_token(&*self.files)?;
+        Ok(token.and_then(|text| tokenizer.token_id(&text)).into_iter().collect())
     }
 }
 
@@ -259,7 +260,7 @@ pub struct LoadedModel {
     pub model: Arc<dyn CausalLm>,
     /// Its tokenizer, with end ids and logits width set.
     pub tokenizer: Arc<Tokenizer>,
-    /// Its chat template, where the folder has one.
+    /// The files of its chat template, where the folder has any.
     pub chat_template: Option<ChatTemplateSource>,
     /// Its advice for generation.
     pub generation_config: GenerationConfig,

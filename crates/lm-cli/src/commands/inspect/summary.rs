@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use lm_model::{ChatTemplateSource, GenerationConfig, ModelConfig, ModelFolder, TensorInfo, Tokenizer};
-use lm_template::{Capabilities, PromptTemplate};
+use lm_template::{Capabilities, ChatTemplates, TemplateChoice};
 use serde_json::{Value, json};
 
 /// Everything `lm inspect` shows.
@@ -27,15 +27,18 @@ struct Template {
 }
 
 impl Template {
-    fn of(source: &ChatTemplateSource, model_name: &str) -> Result<Self> {
-        let special =
-            source.special_tokens.iter().map(|(key, text)| (key.clone(), Value::from(text.as_str())));
-        let template = PromptTemplate::new(&source.template).context("the chat template does not compile")?;
-        Ok(Self {
-            capabilities: Capabilities::of(&template.with_context(special.collect())),
-            dialect: lm_processors::detect(&source.template, model_name).name(),
-            named: source.named.iter().map(|(name, _)| name.clone()).collect(),
-        })
+    /// What the folder's template can do; none where the folder has no template.
+    fn of(source: &ChatTemplateSource, model_name: &str) -> Result<Option<Self>> {
+        let templates = ChatTemplates::from_files(source.iter())?;
+        if templates.names().next().is_none() {
+            return Ok(None);
+        }
+        let template = templates.get(TemplateChoice::Default)?;
+        Ok(Some(Self {
+            capabilities: Capabilities::of(&template),
+            dialect: lm_processors::detect(template.source(), model_name).name(),
+            named: templates.names().filter(|name| *name != "default").map(str::to_owned).collect(),
+        }))
     }
 
     fn abilities(&self) -> [(&'static str, bool); 5] {
@@ -67,7 +70,7 @@ impl Summary {
             tensors: folder.tensors()?,
             tokenizer: folder.tokenizer()?,
             generation: folder.generation_config()?,
-            template: source.map(|source| Template::of(&source, folder.name())).transpose()?,
+            template: source.map_or(Ok(None), |source| Template::of(&source, folder.name()))?,
         })
     }
 
