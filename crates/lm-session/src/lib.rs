@@ -27,8 +27,8 @@ mod worker;
 
 pub use cancel::CancelHandle;
 pub use constraint::{
-    Acceptance, CompiledConstraint, Constraint, ConstraintSpec, Ending, GrammarCompiler, GrammarConstraint,
-    TokenMask,
+    Acceptance, ChannelBudget, CompiledConstraint, Constraint, ConstraintSpec, Ending, GrammarCompiler,
+    GrammarConstraint, TokenMask,
 };
 pub use engine::Engine;
 pub use error::{Error, GrammarErrorKind, Result};

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod cache;
+mod channel_budget;
 mod compiler;
 mod grammar;
 mod literals;
@@ -12,6 +13,7 @@ mod vocabulary;
 
 use std::fmt;
 
+pub use channel_budget::ChannelBudget;
 pub use compiler::{CompiledConstraint, GrammarCompiler};
 pub use grammar::GrammarConstraint;
 pub use spec::{Acceptance, ConstraintSpec};

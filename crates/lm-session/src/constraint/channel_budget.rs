@@ -1,0 +1,321 @@
+//! A limit on the tokens of a channel, such as reasoning.
+
+use std::sync::Arc;
+
+use super::{Constraint, Ending, TokenMask};
+use crate::{Result, TokenId, Tokenizer};
+
+/// Ends a channel after so many tokens: its end is then forced, and the reply goes on after it.
+///
+/// Each text between the start and the end of the channel counts, also when there are several in a reply. Another
+/// constraint can hold for the reply as a whole; it has to let the channel's end in, and where it does not do so at once
+/// (in the middle of a character, say) the end comes at the first token where it does.
+///
+/// ```
+/// use lm_session::{ChannelBudget, Constraint, TokenMask, testing};
+///
+/// let tokenizer = std::sync::Arc::new(testing::tokenizer());
+/// let mut budget = ChannelBudget::new(&tokenizer, "<think>", "\n", "</think>", 1)?.opened();
+/// let mut mask = TokenMask::new(tokenizer.logits_width());
+/// budget.mask(&mut mask)?;
+/// assert_eq!(mask.count(), tokenizer.logits_width(), "one token of reasoning is free");
+/// budget.commit(tokenizer.encode("x")?[0])?;
+/// assert_eq!(budget.forced()?, tokenizer.encode("\n</think>")?);
+/// # Ok::<(), lm_session::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct ChannelBudget {
+    channel: Arc<Channel>,
+    inner: Option<Box<dyn Constraint>>,
+    at: At,
+    /// Where it stood before each committed token.
+    before: Vec<At>,
+}
+
+#[derive(Debug)]
+struct Channel {
+    tokenizer: Arc<Tokenizer>,
+    start: String,
+    end: String,
+    /// The tokens that end the channel from within.
+    closing: Vec<TokenId>,
+    budget: usize,
+}
+
+/// Where in a reply the next token stands. `matched` bytes of the marker that is looked for have just been written.
+#[derive(Clone, Copy, Debug)]
+enum At {
+    Outside {
+        spent: usize,
+        matched: usize,
+    },
+    Inside {
+        spent: usize,
+        matched: usize,
+    },
+    /// So many of the closing tokens are written.
+    Closing {
+        spent: usize,
+        written: usize,
+    },
+}
+
+impl ChannelBudget {
+    /// A budget of `tokens` for the channel between `start` and `end`; `layout` is written before `end` when the channel is
+    /// ended here.
+    ///
+    /// # Errors
+    /// [`crate::Error::Model`] when the tokenizer cannot encode the end.
+    pub fn new(
+        tokenizer: &Arc<Tokenizer>,
+        start: &str,
+        layout: &str,
+        end: &str,
+        tokens: usize,
+    ) -> Result<Self> {
+        let closing = tokenizer.encode(&format!("{layout}{end}"))?;
+        let (tokenizer, start, end) = (Arc::clone(tokenizer), start.to_owned(), end.to_owned());
+        let channel = Arc::new(Channel { tokenizer, start, end, closing, budget: tokens });
+        Ok(Self { channel, inner: None, at: At::Outside { spent: 0, matched: 0 }, before: Vec::new() })
+    }
+
+    /// For a reply that begins inside the channel.
+    pub fn opened(mut self) -> Self {
+        self.at = At::Inside { spent: 0, matched: 0 };
+        self
+    }
+
+    /// With a constraint that holds for the whole reply.
+    pub fn with(mut self, inner: Option<Box<dyn Constraint>>) -> Self {
+        self.inner = inner;
+        self
+    }
+
+    /// The tokens that are still to be written to end the channel, when it has to end now.
+    fn closing(&self) -> Option<&[TokenId]> {
+        match self.at {
+            At::Inside { spent, .. } if spent >= self.channel.budget => Some(&self.channel.closing),
+            At::Closing { written, .. } => Some(&self.channel.closing[written..]),
+            _ => None,
+        }
+    }
+}
+
+impl Constraint for ChannelBudget {
+    fn mask(&mut self, mask: &mut TokenMask) -> Result<()> {
+        match &mut self.inner {
+            Some(inner) => inner.mask(mask)?,
+            None => mask.allow_all(),
+        }
+        if let Some(&[next, ..]) = self.closing()
+            && mask.allows(next)
+        {
+            mask.clear();
+            mask.allow(next);
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self, id: TokenId) -> Result<()> {
+        if let Some(inner) = &mut self.inner {
+            inner.commit(id)?;
+        }
+        let closes = self.closing().is_some_and(|closing| closing.first() == Some(&id));
+        self.before.push(self.at);
+        self.at = self.channel.after(self.at, id, closes);
+        Ok(())
+    }
+
+    fn rollback(&mut self, tokens: usize) -> Result<()> {
+        if let Some(inner) = &mut self.inner {
+            inner.rollback(tokens)?;
+        }
+        let len = self.before.len().saturating_sub(tokens);
+        self.at = self.before.get(len).copied().unwrap_or(self.at);
+        self.before.truncate(len);
+        Ok(())
+    }
+
+    fn ending(&mut self) -> Result<Ending> {
+        let has_to_close = self.closing().is_some();
+        match &mut self.inner {
+            Some(inner) => inner.ending(),
+            None if has_to_close => Ok(Ending::Forbidden),
+            None => Ok(Ending::Allowed),
+        }
+    }
+
+    fn fork(&self) -> Box<dyn Constraint> {
+        Box::new(self.clone())
+    }
+
+    fn forced(&mut self) -> Result<Vec<TokenId>> {
+        let closing = self.closing().unwrap_or_default().to_vec();
+        match &mut self.inner {
+            None => Ok(closing),
+            Some(inner) if closing.is_empty() => inner.forced(),
+            Some(inner) => {
+                let let_in = inner.valid_prefix(&closing)?;
+                Ok(closing[..let_in].to_vec())
+            }
+        }
+    }
+
+    fn closers(&self) -> &[String] {
+        self.inner.as_ref().map_or(&[], |inner| inner.closers())
+    }
+}
+
+impl Channel {
+    /// Where a reply stands after token `id`, which `closes` the channel or is any other.
+    fn after(&self, at: At, id: TokenId, closes: bool) -> At {
+        if closes {
+            let (spent, written) = match at {
+                At::Closing { spent, written } => (spent, written + 1),
+                At::Outside { spent, .. } | At::Inside { spent, .. } => (spent, 1),
+            };
+            let done = written == self.closing.len();
+            return if done { At::Outside { spent, matched: 0 } } else { At::Closing { spent, written } };
+        }
+        let at = match at {
+            At::Inside { spent, matched } => At::Inside { spent: spent + 1, matched },
+            // The constraint of the reply has let something else in: the channel ends a little later.
+            At::Closing { spent, .. } => At::Inside { spent, matched: 0 },
+            outside @ At::Outside { .. } => outside,
+        };
+        self.tokenizer.token_bytes(id).iter().fold(at, |at, byte| self.after_byte(at, *byte))
+    }
+
+    fn after_byte(&self, at: At, byte: u8) -> At {
+        match at {
+            At::Outside { spent, matched } => match advance(self.start.as_bytes(), matched, byte) {
+                None => At::Inside { spent, matched: 0 },
+                Some(matched) => At::Outside { spent, matched },
+            },
+            At::Inside { spent, matched } => match advance(self.end.as_bytes(), matched, byte) {
+                None => At::Outside { spent, matched: 0 },
+                Some(matched) => At::Inside { spent, matched },
+            },
+            closing @ At::Closing { .. } => closing,
+        }
+    }
+}
+
+/// How many bytes of `marker` a text ends with after `byte`, when before it that were `matched`; none when it ends with
+/// the whole marker. A marker without a byte is never found.
+fn advance(marker: &[u8], matched: usize, byte: u8) -> Option<usize> {
+    let written = [&marker[..matched], &[byte]].concat();
+    let longest = (0..=written.len()).rev().find(|&len| marker.starts_with(&written[written.len() - len..]));
+    longest.filter(|&len| len < marker.len() || marker.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::tokenizer;
+
+    fn budget(tokens: usize) -> (ChannelBudget, Arc<Tokenizer>) {
+        let tokenizer = Arc::new(tokenizer());
+        let budget = ChannelBudget::new(&tokenizer, "<think>", "\n", "</think>", tokens).expect("it encodes");
+        (budget, tokenizer)
+    }
+
+    fn write(budget: &mut ChannelBudget, tokenizer: &Tokenizer, text: &str) -> usize {
+        let ids = tokenizer.encode(text).expect("it encodes");
+        ids.iter().for_each(|&id| budget.commit(id).expect("all is let in"));
+        ids.len()
+    }
+
+    #[test]
+    fn an_unfinished_marker_is_followed_back_to_its_longest_beginning() {
+        let text = |marker: &str, text: &str| {
+            text.bytes().try_fold(0, |matched, byte| advance(marker.as_bytes(), matched, byte))
+        };
+        assert_eq!(text("aab", "xaaa"), Some(2));
+        assert_eq!(text("aab", "xaaab"), None);
+        assert_eq!(text("<a>", "<<a"), Some(2));
+        assert_eq!(text("", "abc"), Some(0));
+    }
+
+    #[test]
+    fn only_the_channel_counts_and_all_of_its_parts_together() {
+        let (mut budget, tokenizer) = budget(8);
+        write(&mut budget, &tokenizer, "An answer that is longer than the budget.");
+        assert!(budget.forced().expect("no inner one").is_empty());
+        write(&mut budget, &tokenizer, "<think>");
+        let first = write(&mut budget, &tokenizer, "abc");
+        let end = write(&mut budget, &tokenizer, "</think>");
+        write(&mut budget, &tokenizer, "More of the answer.<think>");
+        assert!(budget.forced().expect("no inner one").is_empty());
+        for _ in first + end..8 {
+            assert_eq!(budget.ending().expect("no inner one"), Ending::Allowed);
+            write(&mut budget, &tokenizer, "a");
+        }
+        let closing = tokenizer.encode("\n</think>").expect("it encodes");
+        assert_eq!(budget.forced().expect("no inner one"), closing);
+        assert_eq!(budget.ending().expect("no inner one"), Ending::Forbidden);
+    }
+
+    #[test]
+    fn the_end_is_forced_once_and_taken_back_by_a_rollback() {
+        let (budget, tokenizer) = budget(2);
+        let mut budget = budget.opened();
+        write(&mut budget, &tokenizer, "a");
+        write(&mut budget, &tokenizer, "b");
+        let closing = budget.forced().expect("no inner one");
+        let mut mask = TokenMask::new(tokenizer.logits_width());
+        for &id in &closing {
+            mask.clear();
+            budget.mask(&mut mask).expect("no inner one");
+            assert_eq!(mask.ids().collect::<Vec<_>>(), [id]);
+            budget.commit(id).expect("all is let in");
+        }
+        assert!(budget.forced().expect("no inner one").is_empty());
+        budget.rollback(closing.len()).expect("as many were committed");
+        assert_eq!(budget.forced().expect("no inner one"), closing);
+        budget.rollback(1).expect("one was committed");
+        assert!(budget.forced().expect("no inner one").is_empty());
+    }
+
+    #[test]
+    fn what_holds_for_the_reply_decides_when_the_end_can_come() {
+        /// Wants "ab" before anything else.
+        #[derive(Clone, Debug)]
+        struct AbFirst(Vec<TokenId>, usize);
+        impl Constraint for AbFirst {
+            fn mask(&mut self, mask: &mut TokenMask) -> Result<()> {
+                match self.0.get(self.1) {
+                    Some(&id) => mask.allow(id),
+                    None => mask.allow_all(),
+                }
+                Ok(())
+            }
+            fn commit(&mut self, _: TokenId) -> Result<()> {
+                self.1 += 1;
+                Ok(())
+            }
+            fn rollback(&mut self, tokens: usize) -> Result<()> {
+                self.1 -= tokens;
+                Ok(())
+            }
+            fn ending(&mut self) -> Result<Ending> {
+                Ok(Ending::Allowed)
+            }
+            fn fork(&self) -> Box<dyn Constraint> {
+                Box::new(self.clone())
+            }
+        }
+        let (budget, tokenizer) = budget(0);
+        let [a, b] = ["a", "b"].map(|text| tokenizer.encode(text).expect("it encodes")[0]);
+        let mut budget = budget.opened().with(Some(Box::new(AbFirst(vec![a, b], 0))));
+        let mut mask = TokenMask::new(tokenizer.logits_width());
+        for id in [a, b] {
+            assert!(budget.forced().expect("both agree").is_empty());
+            mask.clear();
+            budget.mask(&mut mask).expect("both agree");
+            assert_eq!(mask.ids().collect::<Vec<_>>(), [id]);
+            budget.commit(id).expect("it is let in");
+        }
+        assert_eq!(budget.forced().expect("both agree"), tokenizer.encode("\n</think>").expect("it encodes"));
+    }
+}
