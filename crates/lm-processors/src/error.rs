@@ -1,5 +1,7 @@
 //! What a processor refuses.
 
+use crate::grammar::SchemaError;
+
 /// The result of this crate's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -24,5 +26,23 @@ pub enum Error {
         text: String,
         /// What is wrong with it.
         reason: String,
+    },
+    /// A tool's parameters or a response format give no grammar.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+    /// The tool that must be called is not among the declared ones.
+    #[error("the tool `{name}` must be called, but is not declared")]
+    UnknownTool {
+        /// Its name.
+        name: String,
+    },
+    /// A call is required, but no tool is declared.
+    #[error("a tool call is required, but no tool is declared")]
+    NoTools,
+    /// A call is required of a family that has no syntax for calls.
+    #[error("a tool call is required, but {processor} models have no syntax for calls")]
+    NoCallSyntax {
+        /// The processor's name.
+        processor: &'static str,
     },
 }

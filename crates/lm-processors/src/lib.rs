@@ -5,6 +5,7 @@ mod dialect;
 mod error;
 mod event;
 mod families;
+mod grammar;
 mod json_text;
 mod message_builder;
 mod parser;
@@ -19,6 +20,10 @@ pub use dialect::{
 pub use error::{Error, Result};
 pub use event::{ProcessorEvent, REASONING};
 pub use families::{ALL, Family, detect};
+pub use grammar::{
+    Calls, Grammar, GrammarRequest, Layout, Reading, Relaxed, ReplyGrammar, ResponseFormat, SchemaError,
+    SchemaFault, Thinking, ToolChoice, relax,
+};
 pub use lm_template::{Message, ToolCall, ToolSpec, Value};
 pub use message_builder::MessageBuilder;
 pub use parser::{OnMalformed, OutputParser, ParserOptions};

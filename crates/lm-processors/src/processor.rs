@@ -3,6 +3,7 @@
 use lm_template::{Content, Message, Part, ToolSpec, Value};
 
 use crate::error::{Error, Result};
+use crate::grammar::{GrammarRequest, ReplyGrammar};
 use crate::message_builder::MessageBuilder;
 use crate::parser::{OutputParser, ParserOptions};
 
@@ -29,6 +30,13 @@ pub trait ModelDataProcessor: Send + Sync {
         let _ = tail;
         false
     }
+
+    /// The grammar of a reply; none when the request leaves everything open.
+    ///
+    /// # Errors
+    /// [`Error::Schema`] for a schema without a grammar; [`Error::NoTools`], [`Error::UnknownTool`] and
+    /// [`Error::NoCallSyntax`] when the request asks for a call that cannot be.
+    fn grammar(&self, request: &GrammarRequest<'_>) -> Result<Option<ReplyGrammar>>;
 
     /// A parser for one reply.
     fn parser(&self, options: &ParserOptions) -> Box<dyn OutputParser>;

@@ -4,6 +4,7 @@ use lm_template::{Content, Message, ToolSpec, Value};
 
 use crate::dialect::Dialect;
 use crate::error::Result;
+use crate::grammar::{GrammarRequest, ReplyGrammar, reply_grammar};
 use crate::json_text::json_text;
 use crate::parser::{OutputParser, ParserOptions};
 use crate::parsers::ReplyParser;
@@ -49,6 +50,10 @@ impl ModelDataProcessor for DialectProcessor {
             let open = tail.rfind(&*syntax.channel.start);
             open.is_some_and(|open| tail.rfind(&*syntax.channel.end).is_none_or(|close| close < open))
         })
+    }
+
+    fn grammar(&self, request: &GrammarRequest<'_>) -> Result<Option<ReplyGrammar>> {
+        reply_grammar(self.dialect, request)
     }
 
     fn parser(&self, options: &ParserOptions) -> Box<dyn OutputParser> {

@@ -1,0 +1,395 @@
+//! Calls: from a family's syntax and the tools' parameters to rules.
+
+use std::collections::BTreeSet;
+
+use lm_template::{ToolSpec, Value};
+use serde_json::{Map, json};
+
+use super::error::SchemaError;
+use super::lark::{Lark, literal, one_of, sequence};
+use super::parameters::parameters;
+use super::schema::{Reading, Relaxed, relax};
+use super::values::{Member, Spelling, Values, loose};
+use super::{Calls, Layout};
+use crate::dialect::{
+    BraceCall, CallBody, CallSyntax, Count, JsonCall, JsonKey, JsonObject, NamedCall, NamedId, PythonCall,
+    PythonList,
+};
+
+/// A tool and its parameters, as `relax` has left them: of type `object`.
+struct Tool<'a> {
+    name: &'a str,
+    parameters: Value,
+}
+
+/// Writes the calls of some tools in one syntax.
+pub(super) struct CallWriter<'a> {
+    lark: &'a mut Lark,
+    syntax: &'a CallSyntax,
+    layout: Layout,
+    tools: Vec<Tool<'a>>,
+    relaxed: BTreeSet<Relaxed>,
+}
+
+/// The text that begins the calls, and an expression for what follows it.
+pub(super) struct CallRules {
+    /// Empty when the calls have no marker.
+    pub(super) opener: &'static str,
+    /// The calls after it.
+    pub(super) rest: String,
+    /// Keywords that the rules do not enforce.
+    pub(super) relaxed: BTreeSet<Relaxed>,
+}
+
+/// The calls of `tools` in `syntax`.
+pub(super) fn calls(
+    lark: &mut Lark,
+    syntax: &CallSyntax,
+    tools: &[&ToolSpec],
+    number: Calls,
+    layout: Layout,
+) -> Result<CallRules, SchemaError> {
+    let mut relaxed = BTreeSet::new();
+    let mut read = Vec::new();
+    for tool in tools {
+        let name = tool.name();
+        let (parameters, found) =
+            relax(&parameters_of(tool), Reading::ToolParameters).map_err(|error| error.of_tool(name))?;
+        relaxed.extend(found.into_iter().map(|found| Relaxed { tool: Some(name.to_owned()), ..found }));
+        read.push(Tool { name, parameters });
+    }
+    let mut writer = CallWriter { lark, syntax, layout, tools: read, relaxed };
+    let rest = writer.rest(number)?;
+    Ok(CallRules { opener: opener(syntax), rest, relaxed: writer.relaxed })
+}
+
+/// The marker that begins the calls in `syntax`; empty when they have none.
+pub(super) fn opener(syntax: &CallSyntax) -> &'static str {
+    if syntax.section.open.is_empty() { syntax.call.open } else { syntax.section.open }
+}
+
+/// A tool's parameters as a schema of an object. Tools without parameters declare none, null or an empty object.
+fn parameters_of(tool: &ToolSpec) -> Value {
+    match tool.parameters() {
+        Value::Object(schema) if !schema.is_empty() => {
+            let mut schema = schema.clone();
+            let combines = ["$ref", "allOf", "anyOf", "oneOf"].iter().any(|key| schema.contains_key(*key));
+            if !combines && !schema.contains_key("type") {
+                schema.insert("type".to_owned(), "object".into());
+            }
+            Value::Object(schema)
+        }
+        Value::Null | Value::Object(_) => json!({"type": "object", "properties": {}}),
+        other => other.clone(),
+    }
+}
+
+impl CallWriter<'_> {
+    /// The calls after their opener.
+    fn rest(&mut self, number: Calls) -> Result<String, SchemaError> {
+        let CallSyntax { section, call, separator, .. } = *self.syntax;
+        let body = self.body(number)?;
+        let inner = sequence([
+            &*self.space(call.after_open),
+            &body,
+            &self.space(call.before_close),
+            &self.lark.marker(call.close),
+        ]);
+        let inner = self.lark.rule(inner);
+        let again = sequence([&*self.separator(separator), &self.lark.marker(call.open), &inner]);
+        let more = if self.repeats(number) { format!("({again})*") } else { String::new() };
+        if section.open.is_empty() {
+            return Ok(self.lark.rule(sequence([&*inner, &more])));
+        }
+        let rest = sequence([
+            &*self.space(section.after_open),
+            &self.lark.marker(call.open),
+            &inner,
+            &more,
+            &self.space(section.before_close),
+            &self.lark.marker(section.close),
+        ]);
+        Ok(self.lark.rule(rest))
+    }
+
+    /// Whether several calls are several blocks; in a list they are one block.
+    fn repeats(&self, number: Calls) -> bool {
+        let list = matches!(
+            self.syntax.body,
+            CallBody::Json(JsonCall { count: Count::List, .. })
+                | CallBody::Python(PythonCall { list: PythonList::Brackets, .. })
+        );
+        number == Calls::Several && !list
+    }
+
+    fn body(&mut self, number: Calls) -> Result<String, SchemaError> {
+        let several = number == Calls::Several;
+        Ok(match self.syntax.body {
+            CallBody::Json(json) => self.json(&json, several)?,
+            CallBody::Named(named) => self.named(&named)?,
+            CallBody::Python(python) => self.python(&python, several)?,
+            CallBody::Braces(braces) => self.braces(&braces)?,
+            CallBody::Parameters(call) => {
+                let mut options = Vec::new();
+                for at in 0..self.tools.len() {
+                    let tool = std::mem::replace(&mut self.tools[at].parameters, Value::Null);
+                    let mut values = Values::new(self.lark, Spelling::JSON, self.layout, &tool);
+                    let option = parameters(&mut values, &call, self.tools[at].name, &tool);
+                    let found = std::mem::take(&mut values.relaxed);
+                    self.keep(found, at);
+                    options.push(option.ok_or_else(|| self.impossible(at))?);
+                }
+                self.lark.rule(options.join(" | "))
+            }
+        })
+    }
+
+    /// Alternatives, one for each tool: what `write` makes of its name and an expression for its arguments.
+    fn for_each_tool(
+        &mut self,
+        spelling: Spelling,
+        arguments: impl Fn(&mut Values<'_>, &Value) -> Option<String>,
+        write: impl Fn(&mut Lark, &str, &str) -> String,
+    ) -> Result<String, SchemaError> {
+        let mut options = Vec::new();
+        for at in 0..self.tools.len() {
+            let parameters = std::mem::replace(&mut self.tools[at].parameters, Value::Null);
+            let mut values = Values::new(self.lark, spelling, self.layout, &parameters);
+            let expression = arguments(&mut values, &parameters);
+            let found = std::mem::take(&mut values.relaxed);
+            self.keep(found, at);
+            let expression = expression.ok_or_else(|| self.impossible(at))?;
+            options.push(write(self.lark, self.tools[at].name, &expression));
+        }
+        Ok(self.lark.rule(options.join(" | ")))
+    }
+
+    fn keep(&mut self, found: BTreeSet<Relaxed>, at: usize) {
+        let tool = Some(self.tools[at].name.to_owned());
+        self.relaxed.extend(found.into_iter().map(|found| Relaxed { tool: tool.clone(), ..found }));
+    }
+
+    fn impossible(&self, at: usize) -> SchemaError {
+        SchemaError::bad("#", "", "no arguments fit it").of_tool(self.tools[at].name)
+    }
+
+    fn json(&mut self, call: &JsonCall, several: bool) -> Result<String, SchemaError> {
+        let spelling = Spelling { colon: call.colon, comma: call.comma, ..Spelling::JSON };
+        let layout = self.layout;
+        let object = self.for_each_tool(
+            spelling,
+            |values, parameters| values.value(parameters, "#"),
+            |lark, name, arguments| json_object(lark, &call.object, &spelling, layout, name, arguments),
+        )?;
+        if call.count == Count::One {
+            return Ok(object);
+        }
+        let mark = |text: &str| spelling.mark(text, layout);
+        let more = if several { format!("({} {object})*", mark(call.comma)) } else { String::new() };
+        Ok(self.lark.rule(sequence([&*mark("["), &object, &more, &mark("]")])))
+    }
+
+    fn named(&mut self, call: &NamedCall) -> Result<String, SchemaError> {
+        let layout = self.layout;
+        let space = |lark: &mut Lark, text: &str| text_or_marker(lark, text, layout);
+        self.for_each_tool(
+            Spelling::JSON,
+            |values, parameters| values.value(parameters, "#"),
+            |lark, name, arguments| {
+                let id = match (call.id, layout) {
+                    (NamedId::NameAndIndex, _) => "\":\" /[0-9]{1,4}/".to_owned(),
+                    (NamedId::After(marker), Layout::Any) => {
+                        let marker = lark.marker(marker);
+                        format!("({marker} /[A-Za-z0-9_-]{{1,64}}/)?")
+                    }
+                    _ => String::new(),
+                };
+                let (before, after) = (space(lark, call.before_name), space(lark, call.after_name));
+                let end = space(lark, call.after_arguments);
+                sequence([&*before, &literal(name), &id, &after, arguments, &end])
+            },
+        )
+    }
+
+    fn python(&mut self, call: &PythonCall, several: bool) -> Result<String, SchemaError> {
+        let (spelling, layout) = (Spelling::python(call.quote), self.layout);
+        let call_of = self.for_each_tool(
+            spelling,
+            |values, parameters| values.arguments(parameters, "=", ", "),
+            |_, name, arguments| {
+                format!("{} {arguments} {}", literal(&format!("{name}(")), spelling.mark(")", layout))
+            },
+        )?;
+        match call.list {
+            PythonList::Brackets => {
+                let mark = |text: &str| spelling.mark(text, layout);
+                let more = if several { format!("({} {call_of})*", mark(", ")) } else { String::new() };
+                Ok(self.lark.rule(sequence([&*mark("["), &call_of, &more, &mark("]")])))
+            }
+            PythonList::Lines => Ok(call_of),
+        }
+    }
+
+    fn braces(&mut self, call: &BraceCall) -> Result<String, SchemaError> {
+        let (spelling, layout) = (Spelling::braces(call.quote), self.layout);
+        self.for_each_tool(
+            spelling,
+            |values, parameters| values.arguments(parameters, ":", ","),
+            |lark, name, arguments| {
+                let before = lark.marker(call.before_name);
+                let open = spelling.mark("{", layout);
+                format!("{before} {} {open} {arguments} {}", literal(name), spelling.mark("}", layout))
+            },
+        )
+    }
+
+    fn space(&mut self, layout: &str) -> String {
+        space(self.lark, layout, self.layout)
+    }
+
+    fn separator(&mut self, separator: &str) -> String {
+        match self.layout {
+            Layout::Any if !separator.trim().is_empty() => loose(separator),
+            _ => self.space(separator),
+        }
+    }
+}
+
+impl Values<'_> {
+    /// The arguments of a call without the brackets around them: `a=1, b=2`.
+    fn arguments(&mut self, parameters: &Value, colon: &str, comma: &str) -> Option<String> {
+        let mut options = Vec::new();
+        for schema in self.objects(parameters) {
+            let mut members = Vec::new();
+            for (name, schema, required) in super::values::named_properties(&schema) {
+                match self.value(&schema, &format!("#/properties/{name}")) {
+                    Some(value) => {
+                        let key = format!("{name}{colon}");
+                        let key = if self.layout == Layout::Any { loose(&key) } else { literal(&key) };
+                        members.push(Member { body: self.lark.rule(format!("{key} {value}")), required });
+                    }
+                    None if required => return None,
+                    None => {}
+                }
+            }
+            let comma = self.spelling.mark(comma, self.layout);
+            let further = self.further_argument(&schema, colon);
+            options.push(self.member_list(&members, further.as_deref(), &comma));
+        }
+        (!options.is_empty()).then(|| one_of(&options))
+    }
+
+    /// An argument that the tool does not name, where it allows such.
+    fn further_argument(&mut self, schema: &Map<String, Value>, colon: &str) -> Option<String> {
+        let further = match schema.get("additionalProperties") {
+            None if schema.contains_key("properties") => return None,
+            None => Value::Bool(true),
+            Some(further) => further.clone(),
+        };
+        let value = self.value(&further, "#/additionalProperties")?;
+        let names = super::values::named_properties(schema);
+        let taken: Vec<&str> = names.iter().map(|(name, _, _)| name.as_str()).collect();
+        let key = self.bare_key(&taken);
+        Some(self.lark.rule(format!("{key} {} {value}", literal(colon))))
+    }
+}
+
+/// `{"name": "f", "arguments": ARGUMENTS}`, in the order and with the keys of the family, or in every way it is read.
+fn json_object(
+    lark: &mut Lark,
+    object: &JsonObject,
+    spelling: &Spelling,
+    layout: Layout,
+    name: &str,
+    arguments: &str,
+) -> String {
+    let JsonObject::Keys { written, understood } = object else {
+        let (open, colon) = (spelling.mark("{", layout), spelling.mark(spelling.colon, layout));
+        return sequence([
+            &*open,
+            &literal(&spelling.write_key(name)),
+            &colon,
+            arguments,
+            &spelling.mark("}", layout),
+        ]);
+    };
+    let name = literal(&Value::from(name).to_string());
+    let id = "/\\x22[A-Za-z0-9_-]{1,64}\\x22/";
+    let mut orders: Vec<Vec<(JsonKey, Vec<&str>)>> =
+        vec![written.iter().map(|(key, text)| (*key, vec![*text])).collect()];
+    if layout == Layout::Any {
+        let all = |key: JsonKey| {
+            written.iter().chain(*understood).filter(move |(own, _)| *own == key).map(|(_, text)| *text)
+        };
+        let mut parts = vec![
+            (JsonKey::Name, all(JsonKey::Name).collect()),
+            (JsonKey::Arguments, all(JsonKey::Arguments).collect()),
+        ];
+        orders = permutations(&parts);
+        let ids: Vec<&str> = all(JsonKey::Id).collect();
+        if !ids.is_empty() {
+            parts.push((JsonKey::Id, ids));
+            orders.extend(permutations(&parts));
+        }
+    }
+    let options: Vec<String> = orders
+        .iter()
+        .map(|order| {
+            let mut parts = vec![spelling.mark("{", layout)];
+            for (at, (key, names)) in order.iter().enumerate() {
+                if at > 0 {
+                    parts.push(spelling.mark(spelling.comma, layout));
+                }
+                let names: Vec<String> =
+                    names.iter().map(|text| literal(&spelling.write_key(text))).collect();
+                parts.push(one_of(&names));
+                parts.push(spelling.mark(spelling.colon, layout));
+                parts.push(match key {
+                    JsonKey::Name => name.clone(),
+                    JsonKey::Arguments => arguments.to_owned(),
+                    JsonKey::Id => id.to_owned(),
+                });
+            }
+            parts.push(spelling.mark("}", layout));
+            parts.join(" ")
+        })
+        .collect();
+    lark.rule(options.join(" | "))
+}
+
+fn permutations<T: Clone>(items: &[T]) -> Vec<Vec<T>> {
+    if items.is_empty() {
+        return vec![vec![]];
+    }
+    let mut found = Vec::new();
+    for at in 0..items.len() {
+        let mut rest = items.to_vec();
+        let first = rest.remove(at);
+        found.extend(permutations(&rest).into_iter().map(|mut order| {
+            order.insert(0, first.clone());
+            order
+        }));
+    }
+    found
+}
+
+/// Whitespace of the family's layout: as it writes it, or any.
+pub(super) fn space(lark: &mut Lark, text: &str, layout: Layout) -> String {
+    match layout {
+        Layout::Exact => literal(text),
+        Layout::Any => lark.terminal("/[ \\t\\r\\n]*/"),
+    }
+}
+
+/// A text that the family writes around a name or arguments: markers, words and line breaks.
+fn text_or_marker(lark: &mut Lark, text: &str, layout: Layout) -> String {
+    let inner = text.trim_matches('\n');
+    let (start, end) = match text.find(inner) {
+        Some(at) => (&text[..at], &text[at + inner.len()..]),
+        None => ("", ""),
+    };
+    if text.is_empty() {
+        return String::new();
+    }
+    sequence([&*space(lark, start, layout), &lark.marker(inner), &space(lark, end, layout)])
+}

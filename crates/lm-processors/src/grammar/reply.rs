@@ -1,0 +1,169 @@
+//! A whole reply: reasoning, text, calls, the end.
+
+use std::collections::BTreeSet;
+
+use lm_template::ToolSpec;
+
+use super::calls::{CallRules, calls, opener, space};
+use super::lark::{Lark, one_of, sequence, text_without};
+use super::schema::Relaxed;
+use super::values::{Spelling, Values};
+use super::{GrammarRequest, Layout, ReplyGrammar, ResponseFormat, Thinking, ToolChoice};
+use crate::dialect::{CallSyntax, CallsInside, ChannelSyntax, Dialect};
+use crate::error::{Error, Result};
+use crate::grammar::schema::{Reading, relax};
+
+/// The grammar of a reply in `dialect`; none when the request leaves everything open.
+pub(crate) fn reply_grammar(dialect: &Dialect, request: &GrammarRequest<'_>) -> Result<Option<ReplyGrammar>> {
+    let tools = offered(dialect, request)?;
+    if tools.is_empty() && request.response_format.is_none() && request.tools.is_empty() {
+        return Ok(None);
+    }
+    let mut writer = ReplyWriter { lark: Lark::default(), dialect, request, relaxed: BTreeSet::new() };
+    let start = writer.start(&tools)?;
+    Ok(Some(ReplyGrammar {
+        grammar: writer.lark.finish(&start),
+        relaxed: writer.relaxed.into_iter().collect(),
+    }))
+}
+
+/// The tools that may be called.
+fn offered<'a>(dialect: &Dialect, request: &GrammarRequest<'a>) -> Result<Vec<&'a ToolSpec>> {
+    let tools: Vec<&ToolSpec> = match &request.choice {
+        ToolChoice::None => vec![],
+        ToolChoice::Auto | ToolChoice::Required => request.tools.iter().collect(),
+        ToolChoice::Named(name) => {
+            let found = request.tools.iter().find(|tool| tool.name() == name);
+            vec![found.ok_or_else(|| Error::UnknownTool { name: name.clone() })?]
+        }
+    };
+    let must_call = matches!(request.choice, ToolChoice::Required | ToolChoice::Named(_));
+    if must_call && tools.is_empty() {
+        return Err(Error::NoTools);
+    }
+    if must_call && dialect.calls.is_empty() {
+        return Err(Error::NoCallSyntax { processor: dialect.name });
+    }
+    Ok(if dialect.calls.is_empty() { vec![] } else { tools })
+}
+
+struct ReplyWriter<'a, 'b> {
+    lark: Lark,
+    dialect: &'a Dialect,
+    request: &'a GrammarRequest<'b>,
+    relaxed: BTreeSet<Relaxed>,
+}
+
+impl ReplyWriter<'_, '_> {
+    fn start(&mut self, tools: &[&ToolSpec]) -> Result<String> {
+        let answer = self.answer(tools)?;
+        let spans = self.channel_spans();
+        let first = match (self.request.thinking, self.dialect.channels.first()) {
+            (Thinking::Open, Some(channel)) => self.channel_rest(channel),
+            _ => String::new(),
+        };
+        Ok(sequence([&*first, &spans, &answer]))
+    }
+
+    /// Any number of channels, each from its start to its end, with whitespace before and after.
+    fn channel_spans(&mut self) -> String {
+        if self.request.thinking == Thinking::Forbidden || self.dialect.channels.is_empty() {
+            return String::new();
+        }
+        let mut options = Vec::new();
+        for channel in self.dialect.channels {
+            let start = self.lark.marker(&channel.channel.start);
+            let rest = self.channel_rest(channel);
+            options.push(self.lark.rule(sequence([&*start, &rest])));
+        }
+        format!("{}*", one_of(&options))
+    }
+
+    /// The text of an open channel, its end, and the layout after it.
+    fn channel_rest(&mut self, channel: &ChannelSyntax) -> String {
+        let end = &*channel.channel.end;
+        let mut excluded: Vec<&str> = vec![end];
+        if channel.calls_inside != CallsInside::Text {
+            excluded.extend(openers(self.dialect));
+        }
+        let text = self.lark.up_to(&text_without(&excluded), "", end);
+        let after = self.lark.terminal("/[ \\t\\r\\n]{0,4}/");
+        self.lark.rule(sequence([&*text, &after]))
+    }
+
+    fn answer(&mut self, tools: &[&ToolSpec]) -> Result<String> {
+        let required = matches!(self.request.choice, ToolChoice::Required | ToolChoice::Named(_));
+        let mut options = Vec::new();
+        if !required {
+            options.push(self.text_answer()?);
+        }
+        for syntax in self.syntaxes(tools) {
+            let rules = calls(&mut self.lark, syntax, tools, self.request.calls, self.request.layout)?;
+            self.relaxed.extend(rules.relaxed.iter().cloned());
+            options.push(self.calls_answer(&rules, required));
+        }
+        Ok(one_of(&options))
+    }
+
+    /// The syntaxes in which calls may be written: the family's own, or all that it reads.
+    fn syntaxes(&self, tools: &[&ToolSpec]) -> &'static [CallSyntax] {
+        let known = self.dialect.calls;
+        match self.request.layout {
+            _ if tools.is_empty() => &[],
+            Layout::Exact => &known[..1],
+            Layout::Any => known,
+        }
+    }
+
+    /// Calls and nothing after them; before them text of the answer where calls are not required.
+    fn calls_answer(&mut self, calls: &CallRules, required: bool) -> String {
+        let end = match self.request.layout {
+            Layout::Exact => String::new(),
+            Layout::Any => space(&mut self.lark, "", Layout::Any),
+        };
+        if calls.opener.is_empty() {
+            return sequence([&*calls.rest, &end]);
+        }
+        let marker = self.lark.marker(calls.opener);
+        let before = match (required, self.request.response_format.is_some()) {
+            (false, false) => self.lark.up_to(&self.free_text(), "", calls.opener),
+            _ => marker,
+        };
+        sequence([&*before, &calls.rest, &end])
+    }
+
+    /// The answer as text: free, or in the response format.
+    fn text_answer(&mut self) -> Result<String> {
+        let Some(format) = &self.request.response_format else {
+            let text = self.free_text();
+            return Ok(self.lark.terminal(text));
+        };
+        let schema = match format {
+            ResponseFormat::JsonObject => serde_json::json!({"type": "object"}),
+            ResponseFormat::JsonSchema(schema) => schema.clone(),
+        };
+        let (schema, relaxed) = relax(&schema, Reading::Open)?;
+        self.relaxed.extend(relaxed);
+        let mut values = Values::new(&mut self.lark, Spelling::JSON, Layout::Any, &schema);
+        let value = values.value(&schema, "#");
+        let found = std::mem::take(&mut values.relaxed);
+        self.relaxed.extend(found);
+        value.ok_or_else(|| super::SchemaError::bad("#", "", "no value fits it").into())
+    }
+
+    /// A terminal expression for text of the answer: no call and no channel begins in it.
+    fn free_text(&self) -> String {
+        let starts = self.dialect.channels.iter().map(|channel| &*channel.channel.start);
+        let mut excluded: Vec<&str> = openers(self.dialect).chain(starts).collect();
+        excluded.sort_unstable();
+        excluded.dedup();
+        let text = text_without(&excluded);
+        let bare = self.dialect.calls.first().is_some_and(|syntax| opener(syntax).is_empty());
+        if bare { format!("{text} & /([ \\t\\r\\n]*[^\\[\\{{ \\t\\r\\n](?s:.*))?/") } else { text }
+    }
+}
+
+/// The markers that begin calls, in every syntax that the family reads.
+fn openers(dialect: &Dialect) -> impl Iterator<Item = &str> {
+    dialect.calls.iter().map(|syntax| opener(syntax)).filter(|opener| !opener.is_empty())
+}

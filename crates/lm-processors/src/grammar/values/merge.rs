@@ -1,0 +1,207 @@
+//! Combinations (`allOf`, `anyOf`) as a plain list of alternatives.
+
+use lm_template::Value;
+use serde_json::{Map, json};
+
+type Object = Map<String, Value>;
+
+/// How many references are followed in place.
+const MAX_DEPTH: usize = 12;
+/// How many alternatives a combination may come to.
+const MAX_BRANCHES: usize = 256;
+
+/// The alternatives of `schema`, none of which is a combination; none when they cannot be said as plain schemas.
+pub(super) fn merged(schema: &Object, definitions: &Object) -> Option<Vec<Object>> {
+    expand(schema, definitions, 0)
+}
+
+fn expand(schema: &Object, definitions: &Object, depth: usize) -> Option<Vec<Object>> {
+    if depth > MAX_DEPTH {
+        return None;
+    }
+    if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
+        let target = definitions.get(reference.strip_prefix("#/$defs/")?)?;
+        return branches_of(target, definitions, depth + 1);
+    }
+    let mut plain = schema.clone();
+    let all = plain.shift_remove("allOf");
+    let any = plain.shift_remove("anyOf");
+    let mut alternatives = vec![plain];
+    for part in all.as_ref().and_then(Value::as_array).into_iter().flatten() {
+        alternatives = product(&alternatives, &branches_of(part, definitions, depth + 1)?)?;
+    }
+    if let Some(options) = any.as_ref().and_then(Value::as_array) {
+        alternatives = any_of(&alternatives, options, definitions, depth)?;
+    }
+    Some(alternatives)
+}
+
+/// Where nothing stands beside `anyOf`, an alternative that is a reference stays one: it may be recursive.
+fn any_of(beside: &[Object], options: &[Value], definitions: &Object, depth: usize) -> Option<Vec<Object>> {
+    let alone = matches!(beside, [one] if one.is_empty());
+    let mut found = Vec::new();
+    for option in options {
+        match option {
+            Value::Object(option) if alone && option.contains_key("$ref") => found.push(option.clone()),
+            option => found.extend(product(beside, &branches_of(option, definitions, depth + 1)?)?),
+        }
+    }
+    (found.len() <= MAX_BRANCHES).then_some(found)
+}
+
+fn branches_of(schema: &Value, definitions: &Object, depth: usize) -> Option<Vec<Object>> {
+    match schema {
+        Value::Bool(true) => Some(vec![Object::new()]),
+        Value::Object(schema) => expand(schema, definitions, depth),
+        _ => Some(vec![]),
+    }
+}
+
+fn product(these: &[Object], those: &[Object]) -> Option<Vec<Object>> {
+    if these.len().saturating_mul(those.len()) > MAX_BRANCHES {
+        return None;
+    }
+    let mut found = Vec::new();
+    for one in these {
+        for other in those {
+            match both(one, other)? {
+                Value::Object(schema) => found.push(schema),
+                Value::Bool(true) => found.push(Object::new()),
+                _ => {}
+            }
+        }
+    }
+    Some(found)
+}
+
+/// The schema of values that fit both; false when none does, and none when no plain schema says it.
+fn both(one: &Object, other: &Object) -> Option<Value> {
+    let mut out = one.clone();
+    if !merge_properties(&mut out, other)? {
+        return Some(Value::Bool(false));
+    }
+    for (keyword, value) in other {
+        let Some(own) = out.get(keyword) else {
+            out.insert(keyword.clone(), value.clone());
+            continue;
+        };
+        if own == value || matches!(keyword.as_str(), "properties" | "additionalProperties") {
+            continue;
+        }
+        let merged = match keyword.as_str() {
+            "type" => match common_types(own, value) {
+                Some(types) => types,
+                None => return Some(Value::Bool(false)),
+            },
+            "required" => union(own, value),
+            "minimum" | "exclusiveMinimum" | "minLength" | "minItems" | "minProperties" => {
+                larger(own, value)?
+            }
+            "maximum" | "exclusiveMaximum" | "maxLength" | "maxItems" | "maxProperties" => {
+                smaller(own, value)?
+            }
+            "enum" => common_values(own, value),
+            "items" => both_values(own, value)?,
+            _ => return None,
+        };
+        out.insert(keyword.clone(), merged);
+    }
+    Some(Value::Object(out))
+}
+
+fn both_values(one: &Value, other: &Value) -> Option<Value> {
+    match (one, other) {
+        (Value::Bool(true), schema) | (schema, Value::Bool(true)) => Some(schema.clone()),
+        (Value::Bool(false), _) | (_, Value::Bool(false)) => Some(Value::Bool(false)),
+        (one, other) if one == other => Some(one.clone()),
+        (Value::Object(one), Value::Object(other)) => {
+            let combines =
+                |schema: &Object| ["$ref", "allOf", "anyOf"].iter().any(|key| schema.contains_key(*key));
+            if combines(one) || combines(other) {
+                return Some(json!({"allOf": [one, other]}));
+            }
+            both(one, other)
+        }
+        _ => None,
+    }
+}
+
+/// Merges the properties of `other` into `out`, each side's `additionalProperties` deciding over what only the other names.
+/// False when a property that must be there cannot.
+fn merge_properties(out: &mut Object, other: &Object) -> Option<bool> {
+    if out.contains_key("patternProperties") || other.contains_key("patternProperties") {
+        return None;
+    }
+    const ANY: Value = Value::Bool(true);
+    let properties = |schema: &Object| schema.get("properties").and_then(Value::as_object).cloned();
+    let further = |schema: &Object| schema.get("additionalProperties").cloned().unwrap_or(ANY);
+    let (own, theirs) = (properties(out), properties(other));
+    let (own_further, their_further) = (further(out), further(other));
+    if own.is_none() && theirs.is_none() && own_further == ANY && their_further == ANY {
+        return Some(true);
+    }
+    let (own, theirs) = (own.unwrap_or_default(), theirs.unwrap_or_default());
+    let mut merged = Object::new();
+    for (name, schema) in &own {
+        merged.insert(name.clone(), both_values(schema, theirs.get(name).unwrap_or(&their_further))?);
+    }
+    for (name, schema) in theirs.iter().filter(|(name, _)| !own.contains_key(*name)) {
+        merged.insert(name.clone(), both_values(&own_further, schema)?);
+    }
+    let further = both_values(&own_further, &their_further)?;
+    merged.retain(|_, schema| *schema != Value::Bool(false) || further != Value::Bool(false));
+    out.insert("properties".to_owned(), Value::Object(merged));
+    if further != ANY {
+        out.insert("additionalProperties".to_owned(), further);
+    }
+    Some(true)
+}
+
+fn common_types(one: &Value, other: &Value) -> Option<Value> {
+    let names = |types: &Value| -> Vec<String> {
+        match types {
+            Value::Array(names) => names.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            name => name.as_str().map(str::to_owned).into_iter().collect(),
+        }
+    };
+    let (one, other) = (names(one), names(other));
+    let has = |types: &[String], name: &str| types.iter().any(|own| own == name);
+    let mut common: Vec<String> = one.iter().filter(|name| has(&other, name)).cloned().collect();
+    for (these, those) in [(&one, &other), (&other, &one)] {
+        if has(these, "integer")
+            && has(those, "number")
+            && !has(&common, "integer")
+            && !has(&common, "number")
+        {
+            common.push("integer".to_owned());
+        }
+    }
+    match common.as_slice() {
+        [] => None,
+        [one] => Some(Value::from(one.as_str())),
+        _ => Some(Value::from(common)),
+    }
+}
+
+fn union(one: &Value, other: &Value) -> Value {
+    let mut names = one.as_array().cloned().unwrap_or_default();
+    for name in other.as_array().into_iter().flatten() {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    Value::Array(names)
+}
+
+fn common_values(one: &Value, other: &Value) -> Value {
+    let other = other.as_array().cloned().unwrap_or_default();
+    one.as_array().into_iter().flatten().filter(|value| other.contains(value)).cloned().collect()
+}
+
+fn larger(one: &Value, other: &Value) -> Option<Value> {
+    Some(if one.as_f64()? >= other.as_f64()? { one.clone() } else { other.clone() })
+}
+
+fn smaller(one: &Value, other: &Value) -> Option<Value> {
+    Some(if one.as_f64()? <= other.as_f64()? { one.clone() } else { other.clone() })
+}

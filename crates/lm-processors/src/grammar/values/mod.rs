@@ -1,0 +1,416 @@
+//! From a schema to the rules for its values, in any syntax: one translator over a table of spellings.
+
+mod merge;
+mod objects;
+mod spelling;
+mod strings;
+
+use std::collections::{BTreeSet, HashMap};
+
+use lm_template::Value;
+use serde_json::{Map, json};
+
+use super::Layout;
+use super::lark::{Lark, literal, one_of};
+use super::schema::Relaxed;
+use merge::merged;
+pub(super) use objects::{Member, named_properties};
+pub(super) use spelling::{Keys, Spelling, Strings, loose};
+use strings::TextRules;
+
+/// How deep a value may be nested of which the schema says nothing. (Readers of JSON end at 127.)
+const FREE_DEPTH: usize = 6;
+/// The most digits of a whole number: JavaScript's limit, and no reader's overflow.
+const INTEGER: &str = "/-?(0|[1-9][0-9]{0,14})/";
+/// Numbers that no reader overflows.
+const NUMBER: &str = r"/-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,2})?/";
+/// Bounds of numbers that have only one.
+const LARGEST: f64 = 999_999_999_999_999.0;
+/// The longest list that is counted.
+const MAX_COUNTED: u64 = 1_000;
+
+type Object = Map<String, Value>;
+
+/// Translates the values of one document of schemas, as `relax` has left it.
+pub(super) struct Values<'a> {
+    pub(super) lark: &'a mut Lark,
+    pub(super) spelling: Spelling,
+    pub(super) layout: Layout,
+    /// `$defs` of the document.
+    definitions: Object,
+    /// Keywords that this translator leaves out, beyond those that `relax` does.
+    pub(super) relaxed: BTreeSet<Relaxed>,
+    references: HashMap<String, String>,
+    free: Vec<String>,
+}
+
+impl<'a> Values<'a> {
+    pub(super) fn new(lark: &'a mut Lark, spelling: Spelling, layout: Layout, root: &Value) -> Self {
+        let definitions = root.get("$defs").and_then(Value::as_object).cloned().unwrap_or_default();
+        Self {
+            lark,
+            spelling,
+            layout,
+            definitions,
+            relaxed: BTreeSet::new(),
+            references: HashMap::new(),
+            free: Vec::new(),
+        }
+    }
+
+    /// An expression for the values that fit `schema`, which stands at `path`; none when no value does.
+    pub(super) fn value(&mut self, schema: &Value, path: &str) -> Option<String> {
+        match schema {
+            Value::Bool(false) => None,
+            Value::Object(map) if !map.is_empty() => self.of_object(map, path),
+            _ => Some(self.free_value(FREE_DEPTH)),
+        }
+    }
+
+    fn of_object(&mut self, schema: &Object, path: &str) -> Option<String> {
+        if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
+            return self.reference(reference);
+        }
+        if let Some(values) = listed(schema) {
+            return self.constants(&values);
+        }
+        if schema.contains_key("allOf") || schema.contains_key("anyOf") {
+            return self.combination(schema, path);
+        }
+        let options: Vec<String> =
+            types_of(schema).into_iter().filter_map(|name| self.of_type(name, schema, path)).collect();
+        (!options.is_empty()).then(|| one_of(&options))
+    }
+
+    fn reference(&mut self, reference: &str) -> Option<String> {
+        if let Some(known) = self.references.get(reference) {
+            return Some(known.clone());
+        }
+        let name = self.lark.reserve("r");
+        self.references.insert(reference.to_owned(), name.clone());
+        let schema = self.resolved(reference).cloned().unwrap_or(Value::Bool(true));
+        // A definition without any value still needs a body: an empty class of characters.
+        let body = self.value(&schema, reference).unwrap_or_else(|| "/[^\\x00-\\u{10ffff}]/".to_owned());
+        self.lark.define_reserved(&name, &body);
+        Some(name)
+    }
+
+    pub(super) fn resolved(&self, reference: &str) -> Option<&Value> {
+        self.definitions.get(reference.strip_prefix("#/$defs/")?)
+    }
+
+    fn constants(&mut self, values: &[Value]) -> Option<String> {
+        let options: Vec<String> = values.iter().map(|value| self.constant(value)).collect();
+        (!options.is_empty()).then(|| one_of(&options))
+    }
+
+    /// One value, as the syntax writes it. Texts between added tokens must not become one string.
+    fn constant(&mut self, value: &Value) -> String {
+        match (value, self.spelling.strings) {
+            (Value::String(text), Strings::Fenced(fence)) => {
+                let fence = self.lark.marker(fence);
+                format!("{fence} {} {fence}", literal(text))
+            }
+            (Value::Array(_) | Value::Object(_), Strings::Fenced(_)) => self.free_value(FREE_DEPTH),
+            _ => literal(&self.spelling.write(value)),
+        }
+    }
+
+    fn combination(&mut self, schema: &Object, path: &str) -> Option<String> {
+        if let Some(branches) = merged(schema, &self.definitions) {
+            let options: Vec<String> = branches
+                .iter()
+                .filter_map(|branch| self.value(&Value::Object(branch.clone()), path))
+                .collect();
+            return (!options.is_empty()).then(|| one_of(&options));
+        }
+        if self.spelling.is_json() {
+            return Some(self.delegated(schema));
+        }
+        // A superset: what stands beside the combination.
+        let mut rest = schema.clone();
+        for keyword in ["allOf", "anyOf"] {
+            if rest.shift_remove(keyword).is_some() {
+                self.relax(path, keyword);
+            }
+        }
+        self.value(&Value::Object(rest), path)
+    }
+
+    fn of_type(&mut self, name: &str, schema: &Object, path: &str) -> Option<String> {
+        match name {
+            "null" => Some(literal(self.spelling.constants[0])),
+            "boolean" => Some(format!(
+                "({} | {})",
+                literal(self.spelling.constants[1]),
+                literal(self.spelling.constants[2])
+            )),
+            "integer" | "number" => Some(self.number(name, schema)),
+            "string" => Some(self.text(schema, path)),
+            "array" => self.array(schema, path),
+            "object" => self.object(schema, path),
+            _ => None,
+        }
+    }
+
+    fn number(&mut self, name: &str, schema: &Object) -> String {
+        const BOUNDS: [&str; 5] =
+            ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
+        let mut bounds: Object =
+            BOUNDS.iter().filter_map(|key| Some(((*key).to_owned(), schema.get(*key)?.clone()))).collect();
+        if bounds.is_empty() {
+            return if name == "integer" { INTEGER } else { NUMBER }.to_owned();
+        }
+        for (bound, exclusive, largest) in
+            [("minimum", "exclusiveMinimum", -LARGEST), ("maximum", "exclusiveMaximum", LARGEST)]
+        {
+            for key in [bound, exclusive] {
+                if bounds.get(key).and_then(Value::as_f64).is_some_and(|value| value.abs() > LARGEST) {
+                    bounds.shift_remove(key);
+                }
+            }
+            if !bounds.contains_key(bound) && !bounds.contains_key(exclusive) {
+                bounds.insert(bound.to_owned(), Value::from(largest as i64));
+            }
+        }
+        bounds.insert("type".to_owned(), name.into());
+        format!("%json {}", Value::Object(bounds))
+    }
+
+    fn text(&mut self, schema: &Object, path: &str) -> String {
+        let rules = self.text_rules(schema, path);
+        match self.spelling.strings {
+            Strings::Json => {
+                self.lark.terminal(rules.quoted('"', self.spelling.strings.escapes(self.layout)))
+            }
+            Strings::Python(_) => {
+                let escapes = self.spelling.strings.escapes(self.layout);
+                let options = [rules.quoted('\'', escapes), rules.quoted('"', escapes)];
+                self.lark.terminal(options.join(" | "))
+            }
+            Strings::Fenced(fence) => {
+                let content = rules.raw(&[fence]);
+                let open = self.lark.marker(fence);
+                let rest = self.lark.up_to(&content, "", fence);
+                format!("{open} {rest}")
+            }
+        }
+    }
+
+    pub(in crate::grammar) fn text_rules(&mut self, schema: &Object, path: &str) -> TextRules {
+        let (rules, relaxed) = TextRules::of(schema);
+        relaxed.into_iter().for_each(|keyword| self.relax(path, keyword));
+        rules
+    }
+
+    fn array(&mut self, schema: &Object, path: &str) -> Option<String> {
+        let count = |key: &str| schema.get(key).and_then(Value::as_u64);
+        let (mut min, mut max) = (count("minItems").unwrap_or(0), count("maxItems"));
+        if min > MAX_COUNTED {
+            self.relax(path, "minItems");
+            min = 0;
+        }
+        if max.is_some_and(|max| max > MAX_COUNTED) {
+            self.relax(path, "maxItems");
+            max = None;
+        }
+        if max.is_some_and(|max| max < min) {
+            return None;
+        }
+        let prefix = schema.get("prefixItems").and_then(Value::as_array).cloned().unwrap_or_default();
+        let items = schema.get("items").cloned().unwrap_or(Value::Bool(true));
+        let item = self.value(&items, &format!("{path}/items"));
+        let (open, comma, close) = (self.mark("["), self.mark(self.spelling.comma), self.mark("]"));
+        let mut heads = Vec::new();
+        for (at, schema) in prefix.iter().take(max.unwrap_or(u64::MAX).min(MAX_COUNTED) as usize).enumerate()
+        {
+            match self.value(schema, &format!("{path}/prefixItems/{at}")) {
+                Some(head) => heads.push(head),
+                None => break,
+            }
+        }
+        let item = if heads.len() < prefix.len() { None } else { item };
+        let members = self.members(&heads, item, &comma, min, max)?;
+        Some(self.lark.rule(format!("{open} {members} {close}")))
+    }
+
+    /// What stands between the brackets of a list: `heads` in their places, then any number of `item`.
+    fn members(
+        &mut self,
+        heads: &[String],
+        item: Option<String>,
+        comma: &str,
+        min: u64,
+        max: Option<u64>,
+    ) -> Option<String> {
+        let done = heads.len() as u64;
+        let more = match (item, max) {
+            (_, Some(max)) if max <= done => String::new(),
+            (None, _) => String::new(),
+            (Some(item), max) => {
+                let item = self.lark.rule(item);
+                let (least, most) = (min.saturating_sub(done), max.map(|max| max - done));
+                return Some(self.repeated(heads, &item, comma, min, least, most));
+            }
+        };
+        if min > done {
+            return None;
+        }
+        Some(self.nested_heads(heads, comma, min, more))
+    }
+
+    fn repeated(
+        &mut self,
+        heads: &[String],
+        item: &str,
+        comma: &str,
+        min: u64,
+        least: u64,
+        most: Option<u64>,
+    ) -> String {
+        if heads.is_empty() {
+            if most == Some(0) {
+                return "\"\"".to_owned();
+            }
+            let rest = match most.map(|most| most - 1) {
+                Some(0) => String::new(),
+                Some(most) => format!("({comma} {item}){{{},{most}}}", least.saturating_sub(1)),
+                None if least > 1 => format!("({comma} {item}){{{},}}", least - 1),
+                None => format!("({comma} {item})*"),
+            };
+            let rule = self.lark.rule(format!("{item} {rest}"));
+            return if least == 0 { format!("{rule}?") } else { rule };
+        }
+        let more = match most {
+            Some(0) => String::new(),
+            Some(most) => format!("({comma} {item}){{{least},{most}}}"),
+            None if least > 0 => format!("({comma} {item}){{{least},}}"),
+            None => format!("({comma} {item})*"),
+        };
+        self.nested_heads(heads, comma, min, more)
+    }
+
+    /// `a (, b (, c more)?)?`: from the `min`th on, each may be the last.
+    fn nested_heads(&mut self, heads: &[String], comma: &str, min: u64, more: String) -> String {
+        let mut rest = more;
+        for (at, head) in heads.iter().enumerate().rev() {
+            let before = if at == 0 { "" } else { comma };
+            let body = self.lark.rule(format!("{before} {head} {rest}"));
+            rest = if (at as u64) < min { body } else { format!("{body}?") };
+        }
+        if rest.is_empty() { "\"\"".to_owned() } else { rest }
+    }
+
+    /// A value of which the schema says nothing, nested at most `depth` deep.
+    pub(super) fn free_value(&mut self, depth: usize) -> String {
+        while self.free.len() <= depth {
+            let rule = self.free_rule();
+            self.free.push(rule);
+        }
+        self.free[depth].clone()
+    }
+
+    fn free_rule(&mut self) -> String {
+        let scalars = ["null", "boolean", "number", "string"];
+        let mut options: Vec<String> =
+            scalars.iter().filter_map(|name| self.of_type(name, &Object::new(), "")).collect();
+        if let Some(inner) = self.free.last().cloned() {
+            let (comma, colon) = (self.mark(self.spelling.comma), self.mark(self.spelling.colon));
+            let member = |marks: (String, String), inner: &str| {
+                format!("{} ({inner} ({comma} {inner})*)? {}", marks.0, marks.1)
+            };
+            options.push(member((self.mark("["), self.mark("]")), &inner));
+            let key = self.free_key(&[]);
+            let pair = self.lark.rule(format!("{key} {colon} {inner}"));
+            options.push(member((self.mark("{"), self.mark("}")), &pair));
+        }
+        self.lark.rule(options.join(" | "))
+    }
+
+    /// The rest of a schema that only the grammar library's own translator can say. It writes JSON.
+    fn delegated(&mut self, schema: &Object) -> String {
+        let mut schema = schema.clone();
+        if !self.definitions.is_empty() {
+            schema.insert("$defs".to_owned(), Value::Object(self.definitions.clone()));
+        }
+        let flexible = self.layout == Layout::Any;
+        let (comma, colon) = if flexible { (",", ":") } else { (self.spelling.comma, self.spelling.colon) };
+        let options =
+            json!({"item_separator": comma, "key_separator": colon, "whitespace_flexible": flexible});
+        schema.insert("x-guidance".to_owned(), options);
+        let rule = format!("%json {}", Value::Object(schema));
+        self.lark.rule(rule)
+    }
+
+    pub(super) fn mark(&self, text: &str) -> String {
+        self.spelling.mark(text, self.layout)
+    }
+
+    pub(super) fn relax(&mut self, path: &str, keyword: &str) {
+        self.relaxed.insert(Relaxed { tool: None, path: path.to_owned(), keyword: keyword.to_owned() });
+    }
+}
+
+/// The values that a schema lists, those of other types left out.
+pub(super) fn listed(schema: &Object) -> Option<Vec<Value>> {
+    let listed = match (schema.get("const"), schema.get("enum")) {
+        (Some(value), Some(Value::Array(values))) if !values.contains(value) => vec![],
+        (Some(value), _) => vec![value.clone()],
+        (None, Some(Value::Array(values))) => values.clone(),
+        _ => return None,
+    };
+    let types = types_of(schema);
+    Some(listed.into_iter().filter(|value| types.iter().any(|name| is_of(name, value))).collect())
+}
+
+fn is_of(name: &str, value: &Value) -> bool {
+    match value {
+        Value::Null => name == "null",
+        Value::Bool(_) => name == "boolean",
+        Value::Number(number) => {
+            name == "number"
+                || (name == "integer" && number.as_f64().is_some_and(|number| number.fract() == 0.0))
+        }
+        Value::String(_) => name == "string",
+        Value::Array(_) => name == "array",
+        Value::Object(_) => name == "object",
+    }
+}
+
+/// The types that a schema allows.
+pub(super) fn types_of(schema: &Object) -> Vec<&str> {
+    match schema.get("type") {
+        Some(Value::String(name)) => vec![name],
+        Some(Value::Array(names)) => {
+            let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
+            let wider = names.contains(&"number");
+            names.into_iter().filter(|name| !(wider && *name == "integer")).collect()
+        }
+        _ => vec!["null", "boolean", "number", "string", "array", "object"],
+    }
+}
+
+impl Values<'_> {
+    /// The alternatives of a schema, none of which is a reference or a combination; a superset where it cannot be said so.
+    pub(super) fn plain(&mut self, schema: &Value) -> Vec<Object> {
+        let Value::Object(map) = schema else {
+            return if *schema == Value::Bool(false) { vec![] } else { vec![Object::new()] };
+        };
+        if let Some(branches) = merged(map, &self.definitions) {
+            let nested = branches.into_iter().flat_map(|branch| match branch.contains_key("$ref") {
+                true => merged(&branch, &self.definitions).unwrap_or_else(|| vec![Object::new()]),
+                false => vec![branch],
+            });
+            return nested.collect();
+        }
+        self.relax("#", "anyOf");
+        vec![Object::new()]
+    }
+
+    /// The alternatives of a schema that are objects.
+    pub(super) fn objects(&mut self, schema: &Value) -> Vec<Object> {
+        let mut found = self.plain(schema);
+        found.retain(|schema| types_of(schema).contains(&"object"));
+        found
+    }
+}

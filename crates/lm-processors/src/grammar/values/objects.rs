@@ -1,0 +1,167 @@
+//! Objects: their properties in declared order, the optional ones left out at will.
+
+use std::collections::BTreeSet;
+
+use lm_template::Value;
+
+use super::super::lark::{literal, one_of};
+use super::{Keys, Object, Strings, Values};
+
+/// How many properties an object may list.
+const MAX_PROPERTIES: usize = 1_000;
+
+/// A member of an object, or an argument of a call.
+#[derive(Debug, Clone)]
+pub(in crate::grammar) struct Member {
+    /// An expression for it.
+    pub(in crate::grammar) body: String,
+    /// Whether it must stand there.
+    pub(in crate::grammar) required: bool,
+}
+
+impl Values<'_> {
+    pub(super) fn object(&mut self, schema: &Object, path: &str) -> Option<String> {
+        let counts = schema.contains_key("minProperties") || schema.contains_key("maxProperties");
+        if self.spelling.is_json() && (counts || schema.contains_key("patternProperties")) {
+            let mut schema = schema.clone();
+            schema.insert("type".to_owned(), "object".into());
+            return Some(self.delegated(&schema));
+        }
+        for keyword in ["minProperties", "maxProperties", "patternProperties"] {
+            if schema.contains_key(keyword) {
+                self.relax(path, keyword);
+            }
+        }
+        let colon = self.mark(self.spelling.colon);
+        let mut members = Vec::new();
+        let properties = named_properties(schema);
+        for (name, schema, required) in properties.iter().take(MAX_PROPERTIES) {
+            let at = format!("{path}/properties/{name}");
+            match self.value(schema, &at) {
+                Some(value) => {
+                    let key = self.key(name);
+                    members.push(Member {
+                        body: self.lark.rule(format!("{key} {colon} {value}")),
+                        required: *required,
+                    });
+                }
+                None if *required => return None,
+                None => {}
+            }
+        }
+        let further = self.further(schema, &properties, path);
+        let comma = self.mark(self.spelling.comma);
+        let body = self.member_list(&members, further.as_deref(), &comma);
+        let (open, close) = (self.mark("{"), self.mark("}"));
+        Some(self.lark.rule(format!("{open} {body} {close}")))
+    }
+
+    /// A member that the schema does not name, if it may have some.
+    fn further(
+        &mut self,
+        schema: &Object,
+        properties: &[(String, Value, bool)],
+        path: &str,
+    ) -> Option<String> {
+        let further = match schema.get("additionalProperties") {
+            Some(Value::Bool(false)) if !schema.contains_key("patternProperties") => return None,
+            Some(Value::Bool(_)) | None => Value::Bool(true),
+            Some(schema) => schema.clone(),
+        };
+        let value = self.value(&further, &format!("{path}/additionalProperties"))?;
+        let taken: Vec<&str> = properties.iter().map(|(name, _, _)| name.as_str()).collect();
+        let key = self.free_key(&taken);
+        let colon = self.mark(self.spelling.colon);
+        Some(self.lark.rule(format!("{key} {colon} {value}")))
+    }
+
+    fn key(&mut self, name: &str) -> String {
+        match (self.spelling.keys, self.spelling.strings) {
+            (Keys::Quoted, Strings::Python(_)) => {
+                let options: Vec<String> =
+                    ['\'', '"'].map(|quote| literal(&super::Spelling::python(quote).write_key(name))).into();
+                one_of(&options)
+            }
+            _ => literal(&self.spelling.write_key(name)),
+        }
+    }
+
+    /// A key that is none of `taken`, without escapes.
+    pub(super) fn free_key(&mut self, taken: &[&str]) -> String {
+        if self.spelling.keys == Keys::Bare {
+            return self.bare_key(taken);
+        }
+        let free = without(r"/[^\x00-\x1f\x7f\x22\x27\\]{0,64}/", taken);
+        let body = match self.spelling.strings {
+            Strings::Python(_) => {
+                let free = self.lark.terminal(free);
+                format!("/'/ {free} /'/ | /\\x22/ {free} /\\x22/")
+            }
+            _ => format!("/\\x22/ ({free}) /\\x22/"),
+        };
+        self.lark.terminal(body)
+    }
+
+    /// A name as a key that is none of `taken`.
+    pub(in crate::grammar) fn bare_key(&mut self, taken: &[&str]) -> String {
+        self.lark.terminal(without("/[A-Za-z_][A-Za-z0-9_]{0,63}/", taken))
+    }
+
+    /// Members in their order with `comma` between them, then any number of `further`. The empty list has no body of its own:
+    /// it matches the empty text.
+    pub(in crate::grammar) fn member_list(
+        &mut self,
+        members: &[Member],
+        further: Option<&str>,
+        comma: &str,
+    ) -> String {
+        // From the last to the first: what may stand at and after a place, when nothing or something stands before it.
+        let (mut alone, mut after) = match further {
+            Some(further) => {
+                let more = self.lark.rule(format!("({comma} {further})*"));
+                (self.lark.rule(format!("({further} {more})?")), more)
+            }
+            None => ("\"\"".to_owned(), String::new()),
+        };
+        for Member { body, required } in members.iter().rev() {
+            let with = format!("{body} {after}");
+            let (first, later) = match required {
+                true => (with, format!("{comma} {body} {after}")),
+                false => (format!("{with} | {alone}"), format!("({comma} {body})? {after}")),
+            };
+            (alone, after) = (self.lark.rule(first), self.lark.rule(later));
+        }
+        alone
+    }
+}
+
+/// The properties of an object in declared order, then the required ones that it does not declare: name, schema, whether it
+/// must be there.
+pub(in crate::grammar) fn named_properties(schema: &Object) -> Vec<(String, Value, bool)> {
+    let required: Vec<&str> = schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    let is_required: BTreeSet<&str> = required.iter().copied().collect();
+    let declared = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+    let further = schema.get("additionalProperties").cloned().unwrap_or(Value::Bool(true));
+    let undeclared: Vec<_> = required
+        .iter()
+        .filter(|name| !declared.contains_key(**name))
+        .map(|name| (*name).to_owned())
+        .collect();
+    let declared = declared.into_iter().map(|(name, schema)| {
+        let required = is_required.contains(name.as_str());
+        (name, schema, required)
+    });
+    declared.chain(undeclared.into_iter().map(|name| (name, further.clone(), true))).collect()
+}
+
+/// A terminal expression: what `plain` matches and is none of `taken`.
+fn without(plain: &str, taken: &[&str]) -> String {
+    let taken: Vec<String> = taken.iter().map(|name| literal(name)).filter(|name| !name.is_empty()).collect();
+    if taken.is_empty() { plain.to_owned() } else { format!("{plain} & ~({})", taken.join(" | ")) }
+}

@@ -1,0 +1,134 @@
+//! How a syntax writes values: one table.
+
+use lm_template::Value;
+
+use super::super::Layout;
+use super::super::lark::{literal, text_regex};
+
+/// How a syntax writes JSON values.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::grammar) struct Spelling {
+    /// `null`, `true`, `false`.
+    pub(in crate::grammar) constants: [&'static str; 3],
+    /// Texts.
+    pub(in crate::grammar) strings: Strings,
+    /// Keys of objects.
+    pub(in crate::grammar) keys: Keys,
+    /// Between a key and its value.
+    pub(in crate::grammar) colon: &'static str,
+    /// Between two members.
+    pub(in crate::grammar) comma: &'static str,
+}
+
+/// How texts are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::grammar) enum Strings {
+    /// In double quotes, with JSON's escapes.
+    Json,
+    /// In this quote or the other one, with Python's escapes.
+    Python(char),
+    /// As they are, between two of this marker.
+    Fenced(&'static str),
+}
+
+/// How keys are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::grammar) enum Keys {
+    /// As texts are.
+    Quoted,
+    /// As they are.
+    Bare,
+}
+
+impl Spelling {
+    /// JSON as Python writes it.
+    pub(in crate::grammar) const JSON: Self = Self {
+        constants: ["null", "true", "false"],
+        strings: Strings::Json,
+        keys: Keys::Quoted,
+        colon: ": ",
+        comma: ", ",
+    };
+
+    /// Python's literals.
+    pub(in crate::grammar) const fn python(quote: char) -> Self {
+        Self { constants: ["None", "True", "False"], strings: Strings::Python(quote), ..Self::JSON }
+    }
+
+    /// Values in braces: bare keys, texts between two of `quote`, no blanks.
+    pub(in crate::grammar) const fn braces(quote: &'static str) -> Self {
+        Self { strings: Strings::Fenced(quote), keys: Keys::Bare, colon: ":", comma: ",", ..Self::JSON }
+    }
+
+    pub(in crate::grammar) fn is_json(&self) -> bool {
+        self.strings == Strings::Json
+    }
+
+    /// `value` as the syntax writes it.
+    pub(in crate::grammar) fn write(&self, value: &Value) -> String {
+        let list =
+            |items: Vec<String>, open: &str, close: &str| format!("{open}{}{close}", items.join(self.comma));
+        match value {
+            Value::Null => self.constants[0].to_owned(),
+            Value::Bool(true) => self.constants[1].to_owned(),
+            Value::Bool(false) => self.constants[2].to_owned(),
+            Value::Number(number) => number.to_string(),
+            Value::String(text) => self.write_text(text),
+            Value::Array(items) => list(items.iter().map(|item| self.write(item)).collect(), "[", "]"),
+            Value::Object(map) => {
+                let member = |(key, value): (&String, &Value)| {
+                    format!("{}{}{}", self.write_key(key), self.colon, self.write(value))
+                };
+                list(map.iter().map(member).collect(), "{", "}")
+            }
+        }
+    }
+
+    fn write_text(&self, text: &str) -> String {
+        match self.strings {
+            Strings::Json => Value::from(text).to_string(),
+            Strings::Python(quote) => python_text(text, quote),
+            Strings::Fenced(marker) => format!("{marker}{text}{marker}"),
+        }
+    }
+
+    pub(in crate::grammar) fn write_key(&self, key: &str) -> String {
+        if self.keys == Keys::Bare { key.to_owned() } else { self.write_text(key) }
+    }
+
+    /// A separator or bracket: as the syntax writes it, or with any whitespace around it.
+    pub(in crate::grammar) fn mark(&self, text: &str, layout: Layout) -> String {
+        match layout {
+            Layout::Exact => literal(text),
+            Layout::Any => loose(text),
+        }
+    }
+}
+
+/// A terminal expression: `text` with any whitespace around it.
+pub(in crate::grammar) fn loose(text: &str) -> String {
+    let inner = text.trim();
+    if inner.is_empty() {
+        return "/[ \\t\\r\\n]*/".to_owned();
+    }
+    let regex = text_regex(inner);
+    format!("/[ \\t\\r\\n]*{}[ \\t\\r\\n]*/", &regex[1..regex.len() - 1])
+}
+
+/// A text as a Python literal.
+fn python_text(text: &str, quote: char) -> String {
+    let mut out = String::from(quote);
+    for c in text.chars() {
+        match c {
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if c == quote => out.extend(['\\', c]),
+            c if c < ' ' || c == '\x7f' => out.push_str(&format!("\\x{:02x}", c as u32)),
+            c => out.push(c),
+        }
+    }
+    out.push(quote);
+    out
+}

@@ -1,0 +1,132 @@
+//! Texts: their terminals, with bounds of length and patterns.
+
+use serde_json::Map;
+
+use lm_template::Value;
+
+use super::super::Layout;
+use super::super::lark::text_without;
+use super::super::schema::full_match;
+use super::spelling::Strings;
+
+/// The longest bound of length that is counted.
+const MAX_COUNTED: u64 = 65_536;
+
+/// What a schema asks of a text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in crate::grammar) struct TextRules {
+    min: u64,
+    max: Option<u64>,
+    /// Regular expressions that match the whole text.
+    regexes: Vec<String>,
+}
+
+impl TextRules {
+    /// The rules in `schema`, with the keywords that are left out.
+    pub(super) fn of(schema: &Map<String, Value>) -> (Self, Vec<&'static str>) {
+        let count = |key: &str| schema.get(key).and_then(Value::as_u64);
+        let text = |key: &str| schema.get(key).and_then(Value::as_str);
+        let mut relaxed = Vec::new();
+        let min = count("minLength").unwrap_or(0);
+        if min > MAX_COUNTED {
+            relaxed.push("minLength");
+        }
+        let max = count("maxLength");
+        if max.is_some_and(|max| max > MAX_COUNTED) {
+            relaxed.push("maxLength");
+        }
+        let pattern = text("pattern").and_then(full_match);
+        let format = text("format").and_then(format_regex).map(str::to_owned);
+        let regexes = pattern.into_iter().chain(format).collect();
+        let rules = Self {
+            min: if min > MAX_COUNTED { 0 } else { min },
+            max: max.filter(|max| *max <= MAX_COUNTED),
+            regexes,
+        };
+        (rules, relaxed)
+    }
+
+    /// A terminal expression for texts that are written as they are, without `excluded` anywhere.
+    pub(in crate::grammar) fn raw(&self, excluded: &[&str]) -> String {
+        let mut all = vec![text_without(excluded)];
+        if self.min > 0 || self.max.is_some() {
+            all.push(format!("/(?s:.){}/", self.count()));
+        }
+        all.extend(self.regexes.iter().map(|regex| format!("/{regex}/")));
+        format!("({})", all.join(" & "))
+    }
+
+    /// A terminal expression for texts in `quote`. A text that must match a regular expression is written without escapes.
+    pub(super) fn quoted(&self, quote: char, escapes: &str) -> String {
+        let plain = format!("[^{}\\\\\\x00-\\x1f\\x7f]", if quote == '"' { "\\x22" } else { "'" });
+        let hex = if quote == '"' { "\\x22" } else { "'" };
+        if self.regexes.is_empty() {
+            let count = if self.min == 0 && self.max.is_none() { "*".to_owned() } else { self.count() };
+            return format!("/{hex}({plain}|{escapes}){count}{hex}/");
+        }
+        let mut all = vec![format!("/{plain}*/")];
+        if self.min > 0 || self.max.is_some() {
+            all.push(format!("/(?s:.){}/", self.count()));
+        }
+        all.extend(self.regexes.iter().map(|regex| format!("/{regex}/")));
+        format!("/{hex}/ ({}) /{hex}/", all.join(" & "))
+    }
+
+    fn count(&self) -> String {
+        self.max.map_or(format!("{{{},}}", self.min), |max| format!("{{{},{max}}}", self.min))
+    }
+}
+
+impl Strings {
+    /// The escapes in quoted texts, as a regular expression.
+    pub(super) fn escapes(self, layout: Layout) -> &'static str {
+        match (self, layout) {
+            (Self::Json, Layout::Exact) => r"\\[\x22\\bfnrt]|\\u00[01][0-9a-f]",
+            // A surrogate is half a character: it comes with its other half.
+            (Self::Json, Layout::Any) => {
+                r"\\[\x22\\\/bfnrt]|\\u([0-9a-ce-fA-CE-F][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+            }
+            _ => r"\\[\\'\x22nrt]",
+        }
+    }
+}
+
+macro_rules! date {
+    () => {
+        r"[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|[12][0-9]))"
+    };
+}
+
+macro_rules! time {
+    () => {
+        r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+    };
+}
+
+/// The formats of strings that have a grammar, as regular expressions that allow no more than the RFCs do, but for the 29th
+/// of February.
+fn format_regex(format: &str) -> Option<&'static str> {
+    Some(match format {
+        "date" => date!(),
+        "time" => time!(),
+        "date-time" => concat!(date!(), "T", time!()),
+        "duration" => {
+            r"P([0-9]{1,6}W|[0-9]{1,6}Y([0-9]{1,6}M([0-9]{1,6}D)?)?|[0-9]{1,6}M([0-9]{1,6}D)?|[0-9]{1,6}D|([0-9]{1,6}D)?T([0-9]{1,6}H([0-9]{1,6}M([0-9]{1,6}S)?)?|[0-9]{1,6}M([0-9]{1,6}S)?|[0-9]{1,6}S))"
+        }
+        "email" => {
+            r"[A-Za-z0-9_+-]{1,32}(\.[A-Za-z0-9_+-]{1,31})?@[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?){1,3}"
+        }
+        "hostname" => {
+            r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?){0,2}"
+        }
+        "ipv4" => {
+            r"((25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])\.){3}(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
+        }
+        "ipv6" => r"([0-9a-f]{1,4}:){7}[0-9a-f]{1,4}|::([0-9a-f]{1,4}:){0,5}[0-9a-f]{1,4}|::",
+        "uri" => {
+            r"[a-z][a-z0-9+.-]{0,15}:(\/\/[A-Za-z0-9._~-]+(:[0-9]{1,5})?)?[A-Za-z0-9._~\/+,;=:@&$!()*-]*(\?[A-Za-z0-9._~+,;=:@&$!()*\/?-]*)?(#[A-Za-z0-9._~+,;=:@&$!()*\/?-]*)?"
+        }
+        "uuid" => r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}",
+        _ => return None,
+    })
+}

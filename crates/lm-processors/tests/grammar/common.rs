@@ -1,0 +1,72 @@
+//! A grammar's verdict on a text, byte by byte: no tokenizer takes part.
+
+use std::path::{Path, PathBuf};
+
+use llguidance::api::TopLevelGrammar;
+use llguidance::toktrie::{ApproximateTokEnv, InferenceCapabilities};
+use llguidance::{Matcher, ParserFactory};
+use lm_processors::{Grammar, GrammarRequest, ReplyGrammar, Value};
+
+/// What a grammar says about a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    Accepted,
+    Incomplete,
+    Rejected { at: usize },
+}
+
+/// Compiles grammars for a vocabulary of single bytes.
+pub struct Compiler(ParserFactory);
+
+impl Compiler {
+    pub fn new() -> Self {
+        let env = ApproximateTokEnv::single_byte_env();
+        let mut factory =
+            ParserFactory::new(&env, InferenceCapabilities::default(), &[]).expect("a small vocabulary");
+        factory.quiet().limits_mut().verbose_errors = false;
+        Self(factory)
+    }
+
+    /// A grammar whose markers are ordinary text.
+    pub fn compile_grammar(&self, grammar: &Grammar) -> Result<Matcher, String> {
+        let rule = |(at, text): (usize, &String)| format!("marker_{at}: {}\n", Value::from(text.as_str()));
+        let markers: String = grammar.markers.iter().enumerate().map(rule).collect();
+        self.compile(TopLevelGrammar::from_lark(format!("{}{markers}", grammar.lark)))
+    }
+
+    pub fn compile(&self, grammar: TopLevelGrammar) -> Result<Matcher, String> {
+        let matcher = Matcher::new(self.0.create_parser(grammar));
+        matcher.get_error().map_or(Ok(matcher), Err)
+    }
+}
+
+/// The grammar of a family's reply, when there is one.
+pub fn grammar_of(family: &str, request: &GrammarRequest<'_>) -> lm_processors::Result<ReplyGrammar> {
+    let family =
+        lm_processors::ALL.iter().find(|known| known.processor.name() == family).expect("a known family");
+    Ok(family.processor.grammar(request)?.expect("the request restricts the reply"))
+}
+
+pub fn verdict(matcher: &Matcher, text: &str) -> Verdict {
+    let mut matcher = matcher.deep_clone();
+    let tokens: Vec<u32> = text.bytes().map(u32::from).collect();
+    match matcher.try_consume_tokens(&tokens) {
+        Ok(taken) if taken < tokens.len() => Verdict::Rejected { at: taken },
+        Ok(_) if matcher.is_stopped() && matcher.stop_reason().is_ok() => Verdict::Accepted,
+        Ok(_) if matcher.is_accepting().unwrap_or(false) => Verdict::Accepted,
+        Ok(_) => Verdict::Incomplete,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// The folder of third-party data; none, with a line that says so, where it is absent.
+pub fn shared(folder: &str) -> Option<PathBuf> {
+    let root = std::env::var_os("LM_SHARED").map(PathBuf::from);
+    let root = root.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"));
+    let path = root.join(folder);
+    if path.is_dir() {
+        return Some(path);
+    }
+    println!("skipped: {} not found", path.display());
+    None
+}

@@ -1,0 +1,5 @@
+//! Grammars: they compile, take what is right and stop what is wrong.
+
+mod common;
+mod replies;
+mod schemas;
