@@ -11,6 +11,7 @@ mod message_builder;
 mod parser;
 mod parsers;
 mod processor;
+mod values;
 
 pub use dialect::{
     AfterCalls, AnswerSyntax, BeforeCalls, BraceCall, CallBody, CallSyntax, CallsInside, Channel,

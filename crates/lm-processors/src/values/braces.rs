@@ -1,0 +1,365 @@
+//! The brace syntax of function-call models, turned into JSON text while it arrives:
+//! `{text:<mark>as it is<mark>,n:1,o:{k:true},l:[1,2]}`, the mark being a token of the model.
+
+use super::schema::Schema;
+use super::typed::{Untyped, typed_value};
+use super::{MAX_DEPTH, partial, push_json_chars, push_json_string};
+use crate::json_text::json_text;
+
+/// Names of arguments are shorter; a search for a key's end must not go on through the reply.
+const MAX_KEY_BYTES: usize = 1 << 10;
+
+/// Reads arguments in braces, the outer ones included.
+///
+/// A value without marks is a constant, a number, or text that the tool's schema types; it ends at a comma or a closing
+/// bracket. Keys may stand between marks too, and both may be JSON strings.
+#[derive(Debug)]
+pub(crate) struct BraceArguments {
+    mark: &'static str,
+    out: String,
+    stack: Vec<Frame>,
+    state: State,
+    /// The argument that is being read.
+    argument: String,
+    /// How much of the text is read.
+    at: usize,
+}
+
+#[derive(Debug)]
+struct Frame {
+    object: bool,
+    filled: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Before the outer brace.
+    Start,
+    /// Before a key, or the end of an object.
+    Key,
+    /// Between a key and its value.
+    Colon,
+    /// Before a value, or the end of a list.
+    Value,
+    /// Inside a value between marks.
+    Marked,
+    /// Inside a JSON string, which began at this byte.
+    Quoted { start: usize, escaped: bool },
+    /// Inside a value without marks, which began at this byte.
+    Bare { start: usize },
+    /// After a value.
+    After,
+}
+
+/// Whether there is more to read in the text at hand.
+enum Need {
+    MoreText,
+    AnotherLook,
+}
+
+impl BraceArguments {
+    /// Arguments whose strings stand between two of `mark`.
+    pub(crate) fn new(mark: &'static str) -> Self {
+        let (out, argument, state) = (String::new(), String::new(), State::Start);
+        Self { mark, out, stack: Vec::new(), state, argument, at: 0 }
+    }
+
+    /// The JSON text that is certain.
+    pub(crate) fn certain(&self) -> &str {
+        &self.out
+    }
+
+    /// Reads on in `text`, which begins with the text of the calls before; `schema` is that of the arguments. Gives the byte
+    /// they end before, once they have.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub(crate) fn follow(&mut self, text: &str, schema: Option<Schema<'_>>) -> Result<Option<usize>, String> {
+        loop {
+            match self.step(text, schema) {
+                Err(reason) => return Err(reason),
+                Ok(Need::MoreText) => return Ok(None),
+                Ok(Need::AnotherLook) if self.stack.is_empty() => return Ok(Some(self.at)),
+                Ok(Need::AnotherLook) => {}
+            }
+        }
+    }
+
+    fn step(&mut self, text: &str, schema: Option<Schema<'_>>) -> Result<Need, String> {
+        match self.state {
+            State::Marked => return Ok(self.marked(text)),
+            State::Quoted { start, escaped } => return self.quoted(text, start, escaped),
+            State::Bare { start } => return Ok(self.bare(text, start, schema)),
+            _ => {}
+        }
+        let rest = text[self.at..].trim_start();
+        self.at = text.len() - rest.len();
+        let Some(c) = rest.chars().next() else { return Ok(Need::MoreText) };
+        match (self.state, c) {
+            (State::Start, '{') | (State::Value, '{' | '[') => self.open(c)?,
+            (State::Colon, ':') => self.state = State::Value,
+            (State::After, ',') => self.state = self.element(),
+            (State::After | State::Key | State::Value, '}' | ']') => self.close(c)?,
+            (State::Key, _) => return self.key(rest),
+            (State::Value, '"') => {
+                self.begin_element();
+                self.state = State::Quoted { start: self.at, escaped: false };
+            }
+            (State::Value, _) if rest.starts_with(self.mark) => {
+                self.begin_element();
+                self.out.push('"');
+                self.at += self.mark.len();
+                self.state = State::Marked;
+                return Ok(Need::AnotherLook);
+            }
+            (State::Value, _) if self.mark.starts_with(rest) => return Ok(Need::MoreText),
+            (State::Value, _) if c != ',' && c != ':' => self.state = State::Bare { start: self.at },
+            _ => return Err(format!("`{c}` stands in the wrong place")),
+        }
+        self.at += c.len_utf8();
+        Ok(Need::AnotherLook)
+    }
+
+    /// What comes first in the innermost bracket.
+    fn element(&self) -> State {
+        if self.stack.last().is_some_and(|frame| frame.object) { State::Key } else { State::Value }
+    }
+
+    fn open(&mut self, c: char) -> Result<(), String> {
+        if self.stack.len() == MAX_DEPTH {
+            return Err(format!("it is nested deeper than {MAX_DEPTH}"));
+        }
+        self.begin_element();
+        self.out.push(c);
+        self.stack.push(Frame { object: c == '{', filled: false });
+        self.state = self.element();
+        Ok(())
+    }
+
+    /// Writes the comma before an element of a list; before a pair the key has it.
+    fn begin_element(&mut self) {
+        if self.stack.last().is_some_and(|frame| !frame.object && frame.filled) {
+            self.out.push_str(", ");
+        }
+    }
+
+    fn close(&mut self, c: char) -> Result<(), String> {
+        let frame = self.stack.pop().filter(|frame| frame.object == (c == '}'));
+        if frame.is_none_or(|frame| frame.object && self.state == State::Value) {
+            return Err(format!("`{c}` stands in the wrong place"));
+        }
+        self.out.push(c);
+        self.value_ends();
+        Ok(())
+    }
+
+    fn value_ends(&mut self) {
+        if let Some(frame) = self.stack.last_mut() {
+            frame.filled = true;
+        }
+        self.state = State::After;
+    }
+
+    /// A key, which `rest` begins with.
+    fn key(&mut self, rest: &str) -> Result<Need, String> {
+        if rest.len() < self.mark.len() && self.mark.starts_with(rest) {
+            return Ok(Need::MoreText);
+        }
+        let (found, key) = if let Some(marked) = rest.strip_prefix(self.mark) {
+            (marked.find(self.mark).map(|end| end + 2 * self.mark.len()), &marked[..])
+        } else if rest.starts_with('"') {
+            (json_string_end(rest), rest)
+        } else {
+            (rest.find([':', ',', '{', '}', '[', ']']), rest)
+        };
+        let Some(end) = found else {
+            return if rest.len() > MAX_KEY_BYTES {
+                Err("a key has no end".to_owned())
+            } else {
+                Ok(Need::MoreText)
+            };
+        };
+        let key = match key.len() == rest.len() {
+            true if rest.starts_with('"') => {
+                serde_json::from_str(&rest[..end]).map_err(|error| error.to_string())?
+            }
+            true => rest[..end].trim_end().to_owned(),
+            false => key[..end - 2 * self.mark.len()].to_owned(),
+        };
+        self.at += end;
+        self.write_key(key)?;
+        Ok(Need::AnotherLook)
+    }
+
+    fn write_key(&mut self, key: String) -> Result<(), String> {
+        if key.is_empty() {
+            return Err("a key is empty".to_owned());
+        }
+        if self.stack.last().is_some_and(|frame| frame.filled) {
+            self.out.push_str(", ");
+        }
+        push_json_string(&mut self.out, &key);
+        self.out.push_str(": ");
+        if self.stack.len() == 1 {
+            self.argument = key;
+        }
+        self.state = State::Colon;
+        Ok(())
+    }
+
+    fn marked(&mut self, text: &str) -> Need {
+        let rest = &text[self.at..];
+        let end = rest.find(self.mark);
+        let certain = end.unwrap_or(rest.len() - partial(rest, self.mark));
+        push_json_chars(&mut self.out, &rest[..certain]);
+        self.at += certain;
+        if end.is_none() {
+            return Need::MoreText;
+        }
+        self.at += self.mark.len();
+        self.out.push('"');
+        self.value_ends();
+        Need::AnotherLook
+    }
+
+    fn quoted(&mut self, text: &str, start: usize, mut escaped: bool) -> Result<Need, String> {
+        for (offset, byte) in text[self.at..].bytes().enumerate() {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' => escaped = true,
+                b'"' => {
+                    self.at += offset + 1;
+                    let string: String =
+                        serde_json::from_str(&text[start..self.at]).map_err(|error| error.to_string())?;
+                    push_json_string(&mut self.out, &string);
+                    self.value_ends();
+                    return Ok(Need::AnotherLook);
+                }
+                _ => {}
+            }
+        }
+        self.at = text.len();
+        self.state = State::Quoted { start, escaped };
+        Ok(Need::MoreText)
+    }
+
+    fn bare(&mut self, text: &str, start: usize, schema: Option<Schema<'_>>) -> Need {
+        let close = if self.element() == State::Key { '}' } else { ']' };
+        let Some(end) = text[self.at..].find([',', close]) else {
+            self.at = text.len();
+            return Need::MoreText;
+        };
+        self.at += end;
+        let argument = || schema.and_then(|schema| schema.property(&self.argument));
+        let schema = match (self.stack.len(), close) {
+            (1, _) => argument(),
+            (2, ']') => argument().and_then(Schema::items),
+            _ => None,
+        };
+        let value = typed_value(text[start..self.at].trim_end(), schema, Untyped::Json);
+        self.begin_element();
+        self.out.push_str(&json_text(&value));
+        self.value_ends();
+        Need::AnotherLook
+    }
+}
+
+/// Where the JSON string ends that a text begins with.
+fn json_string_end(text: &str) -> Option<usize> {
+    let mut escaped = false;
+    let end = text.bytes().enumerate().skip(1).find(|(_, byte)| match byte {
+        _ if escaped => {
+            escaped = false;
+            false
+        }
+        b'\\' => {
+            escaped = true;
+            false
+        }
+        byte => *byte == b'"',
+    });
+    end.map(|(at, _)| at + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// The JSON text of arguments, fed whole and by character; both must agree, and what is certain must only grow.
+    fn read(text: &str) -> Result<Value, String> {
+        let schema = json!({"properties": {
+            "place": {"type": "string"}, "n": {"type": "integer"}, "tags": {"items": {"type": "string"}}
+        }});
+        let result = |arguments: &BraceArguments, progress| match progress {
+            Ok(Some(end)) if end == text.len() => Ok(serde_json::from_str(arguments.certain()).unwrap()),
+            Ok(Some(end)) => Err(format!("ends at {end}")),
+            Ok(None) => Err("open".to_owned()),
+            Err(reason) => Err(reason),
+        };
+        let mut whole = BraceArguments::new("<|\"|>");
+        let progress = whole.follow(text, Some(Schema::new(&schema)));
+        let expected = result(&whole, progress);
+        let (mut pieces, mut progress, mut certain) =
+            (BraceArguments::new("<|\"|>"), Ok(None), String::new());
+        for (at, c) in text.char_indices() {
+            progress = pieces.follow(&text[..at + c.len_utf8()], Some(Schema::new(&schema)));
+            assert!(pieces.certain().starts_with(&certain), "{text}");
+            certain = pieces.certain().to_owned();
+            if progress != Ok(None) {
+                break;
+            }
+        }
+        assert_eq!(result(&pieces, progress), expected, "{text}");
+        expected
+    }
+
+    #[test]
+    fn arguments_become_json() {
+        let cases = [
+            ("{}", json!({})),
+            (r#"{place:<|"|>Zürich "HB", {1}<|"|>,n:-7}"#, json!({"place": "Zürich \"HB\", {1}", "n": -7})),
+            (
+                r#"{ o : { k : true , l : [ 1 , [ ] , null ] } }"#,
+                json!({"o": {"k": true, "l": [1, [], null]}}),
+            ),
+            (r#"{<|"|>a:b<|"|>:1,"c\"d":"e\n\"f"}"#, json!({"a:b": 1, "c\"d": "e\n\"f"})),
+            (r#"{x:1.5e10,y:<|"|><|"|>}"#, json!({"x": 1.5e10, "y": ""})),
+            (
+                "{place:42,n:42,m:42,free:red tea}",
+                json!({"place": "42", "n": 42, "m": 42, "free": "red tea"}),
+            ),
+            ("{tags:[1,two],rest:[1,two]}", json!({"tags": ["1", "two"], "rest": [1, "two"]})),
+            (r#"{url:<|"|>a<|b<|"|>,}"#, json!({"url": "a<|b"})),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(read(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_arguments_is_refused() {
+        let long = format!("{{{}", "k".repeat(2000));
+        let deep = format!("{{a:{}", "[".repeat(200));
+        for text in [
+            "",
+            "[",
+            "{",
+            "{a",
+            "{a}",
+            "{a:}",
+            "{a:,}",
+            "{:1}",
+            "{a:1]",
+            "{a:[1}",
+            "{a:1 {",
+            "{a:\"\\q\"}",
+            "{}}",
+            &long,
+            &deep,
+        ] {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Values that are not written as JSON: what their text means, and the JSON text it becomes.
+
+mod braces;
+mod number;
+mod python;
+mod python_string;
+mod schema;
+mod typed;
+
+pub(crate) use braces::BraceArguments;
+pub(crate) use python::PythonArguments;
+pub(crate) use schema::{Schema, Types};
+pub(crate) use typed::{Untyped, typed_value};
+
+/// How deep values may be nested: below what `serde_json` reads, and no danger to any stack.
+pub(crate) const MAX_DEPTH: usize = 100;
+
+/// Appends one character of a string to JSON text.
+pub(crate) fn push_json_char(out: &mut String, c: char) {
+    match c {
+        '"' => out.push_str("\\\""),
+        '\\' => out.push_str("\\\\"),
+        '\n' => out.push_str("\\n"),
+        '\r' => out.push_str("\\r"),
+        '\t' => out.push_str("\\t"),
+        c if c < ' ' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+        c => out.push(c),
+    }
+}
+
+/// Appends a piece of a string to JSON text.
+pub(crate) fn push_json_chars(out: &mut String, text: &str) {
+    text.chars().for_each(|c| push_json_char(out, c));
+}
+
+/// Appends a whole string, quotes included, to JSON text.
+pub(crate) fn push_json_string(out: &mut String, text: &str) {
+    out.push('"');
+    push_json_chars(out, text);
+    out.push('"');
+}
+
+/// The length of the longest end of `text` that `marker` begins with and does not end with.
+pub(crate) fn partial(text: &str, marker: &str) -> usize {
+    let longest = marker.len().saturating_sub(1).min(text.len());
+    let begins = |len: &usize| {
+        text.is_char_boundary(text.len() - len) && marker.starts_with(&text[text.len() - len..])
+    };
+    (1..=longest).rev().find(begins).unwrap_or(0)
+}

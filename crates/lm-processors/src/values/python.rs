@@ -1,0 +1,495 @@
+//! Python literals and keyword arguments, turned into JSON text while they arrive.
+
+use serde_json::Value;
+
+use super::number::number_text;
+use super::python_string::{PythonString, Taken};
+use super::{MAX_DEPTH, push_json_string};
+
+/// Reads the arguments of a call in Python, from after its opening bracket to its closing one.
+///
+/// Lists and tuples become arrays, and so do sets. Constants are known by their names in Python and in JSON. Positional
+/// arguments take the names of the declared properties in their order; without any they are refused.
+#[derive(Debug)]
+pub(crate) struct PythonArguments {
+    out: String,
+    stack: Vec<Frame>,
+    state: State,
+    positional_names: std::vec::IntoIter<String>,
+    /// How much of the text is read.
+    at: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// The arguments of the call.
+    Arguments,
+    List,
+    /// `(`: a tuple, or brackets around one value. The comma tells.
+    Round {
+        comma: bool,
+    },
+    /// `{`: a dictionary or a set. The colon tells.
+    Curly,
+    Dict,
+    Set,
+}
+
+#[derive(Debug)]
+struct Frame {
+    kind: Kind,
+    /// Where its bracket stands in the JSON text.
+    start: usize,
+    /// Where the element that is being read begins in the JSON text.
+    element: usize,
+    /// Whether an element is complete.
+    filled: bool,
+    /// Whether the key of the next value has been written.
+    keyed: bool,
+}
+
+#[derive(Debug, Clone)]
+enum State {
+    /// Before a value or a closing bracket.
+    Value,
+    /// Inside a number, a constant, a keyword or a string's prefix; `ended` by whitespace.
+    Word {
+        word: String,
+        ended: bool,
+    },
+    String(PythonString),
+    /// After a value.
+    After,
+}
+
+type Step = Result<(), String>;
+
+impl PythonArguments {
+    /// Arguments of a tool with these properties.
+    pub(crate) fn new(property_names: Vec<String>) -> Self {
+        Self::within(Kind::Arguments, '{', property_names)
+    }
+
+    fn within(kind: Kind, bracket: char, property_names: Vec<String>) -> Self {
+        let mut arguments = Self {
+            out: String::new(),
+            stack: Vec::new(),
+            state: State::Value,
+            positional_names: property_names.into_iter(),
+            at: 0,
+        };
+        arguments.push_frame(kind, bracket);
+        arguments
+    }
+
+    /// The JSON text that is certain: what can no longer change.
+    pub(crate) fn certain(&self) -> &str {
+        let open = |frame: &&Frame| matches!(frame.kind, Kind::Curly | Kind::Round { .. });
+        &self.out[..self.stack.iter().find(open).map_or(self.out.len(), |frame| frame.start)]
+    }
+
+    /// Reads on in `text`, which begins with the text of the calls before: the byte it ends before, once it has.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn follow(&mut self, text: &str) -> Result<Option<usize>, String> {
+        let begin = self.at;
+        for (offset, c) in text[begin..].char_indices() {
+            if let Err(reason) = self.push(c) {
+                return Err(reason);
+            }
+            self.at = begin + offset + c.len_utf8();
+            if self.stack.is_empty() {
+                return Ok(Some(self.at));
+            }
+        }
+        Ok(None)
+    }
+
+    fn push(&mut self, c: char) -> Step {
+        match &mut self.state {
+            State::Value => self.value(c),
+            State::Word { word, ended } => {
+                if !*ended && is_word(c) {
+                    word.push(c);
+                    return Ok(());
+                }
+                *ended = true;
+                if c.is_whitespace() {
+                    return Ok(());
+                }
+                let word = std::mem::take(word);
+                self.word(&word, c)
+            }
+            State::String(string) => {
+                let taken = string.push(c, &mut self.out);
+                if taken == Taken::Inside {
+                    return Ok(());
+                }
+                self.out.push('"');
+                self.value_ends();
+                if taken == Taken::Before { self.push(c) } else { Ok(()) }
+            }
+            State::After => self.after(c),
+        }
+    }
+
+    /// The bracket that is open innermost; the caller's has none left only when the arguments have ended.
+    fn top(&mut self) -> Result<&mut Frame, String> {
+        self.stack.last_mut().ok_or_else(|| "text follows the arguments".to_owned())
+    }
+
+    fn value(&mut self, c: char) -> Step {
+        match c {
+            c if c.is_whitespace() => Ok(()),
+            '"' | '\'' => self.string(c, false),
+            '[' => self.open(Kind::List, '['),
+            '(' => self.open(Kind::Round { comma: false }, '['),
+            '{' => self.open(Kind::Curly, '{'),
+            ')' | ']' | '}' => self.close(c),
+            c if is_word(c) || c == '+' => {
+                self.state = State::Word { word: c.to_string(), ended: false };
+                Ok(())
+            }
+            c => Err(format!("a value cannot begin with `{c}`")),
+        }
+    }
+
+    /// A word is complete before `c`.
+    fn word(&mut self, word: &str, c: char) -> Step {
+        let frame = self.top()?;
+        if c == '=' && frame.kind == Kind::Arguments && !frame.keyed {
+            return self.keyword(word);
+        }
+        // The sign of an exponent goes on with the number.
+        if matches!(c, '+' | '-')
+            && word.starts_with(|c: char| c.is_ascii_digit() || c == '.' || c == '-')
+            && word.ends_with(['e', 'E'])
+        {
+            self.state = State::Word { word: format!("{word}{c}"), ended: false };
+            return Ok(());
+        }
+        if matches!(c, '"' | '\'') && is_string_prefix(word) {
+            return self.string(c, word.contains(['r', 'R']));
+        }
+        let text = match word {
+            "True" | "true" => "true".to_owned(),
+            "False" | "false" => "false".to_owned(),
+            "None" | "null" => "null".to_owned(),
+            word => number_text(word).ok_or_else(|| format!("`{word}` is no value"))?,
+        };
+        self.begin_element()?;
+        self.out.push_str(&text);
+        self.value_ends();
+        self.push(c)
+    }
+
+    fn keyword(&mut self, word: &str) -> Step {
+        let frame = self.top()?;
+        let separator = if frame.filled { ", " } else { "" };
+        frame.keyed = true;
+        self.out.push_str(separator);
+        push_json_string(&mut self.out, word);
+        self.out.push_str(": ");
+        self.state = State::Value;
+        Ok(())
+    }
+
+    fn string(&mut self, quote: char, raw: bool) -> Step {
+        self.begin_element()?;
+        self.out.push('"');
+        self.state = State::String(PythonString::new(quote, raw));
+        Ok(())
+    }
+
+    fn open(&mut self, kind: Kind, bracket: char) -> Step {
+        if self.stack.len() == MAX_DEPTH {
+            return Err(format!("it is nested deeper than {MAX_DEPTH}"));
+        }
+        self.begin_element()?;
+        self.push_frame(kind, bracket);
+        Ok(())
+    }
+
+    fn push_frame(&mut self, kind: Kind, bracket: char) {
+        let start = self.out.len();
+        self.out.push(bracket);
+        self.stack.push(Frame { kind, start, element: start + 1, filled: false, keyed: false });
+        self.state = State::Value;
+    }
+
+    /// Writes what stands before an element: the comma, and a positional argument's name.
+    fn begin_element(&mut self) -> Step {
+        let end = self.out.len();
+        let frame = self.top()?;
+        if frame.keyed {
+            return Ok(());
+        }
+        if frame.kind == Kind::Arguments {
+            let name = self.positional_names.next().ok_or("an argument has no name")?;
+            return self.keyword(&name);
+        }
+        let comma = frame.filled;
+        frame.element = end + if comma { 2 } else { 0 };
+        if comma {
+            self.out.push_str(", ");
+        }
+        Ok(())
+    }
+
+    fn value_ends(&mut self) {
+        self.state = State::After;
+    }
+
+    fn after(&mut self, c: char) -> Step {
+        match c {
+            c if c.is_whitespace() => Ok(()),
+            ',' => {
+                self.element_ends()?;
+                let frame = self.top()?;
+                match &mut frame.kind {
+                    Kind::Round { comma } => *comma = true,
+                    Kind::Curly => self.becomes_set(),
+                    _ => {}
+                }
+                self.state = State::Value;
+                Ok(())
+            }
+            ':' => self.key_ends(),
+            ')' | ']' | '}' => {
+                self.element_ends()?;
+                self.close(c)
+            }
+            c => Err(format!("`{c}` stands after a value")),
+        }
+    }
+
+    fn element_ends(&mut self) -> Step {
+        let frame = self.top()?;
+        if frame.kind == Kind::Dict && !frame.keyed {
+            return Err("a key has no value".to_owned());
+        }
+        frame.keyed = false;
+        frame.filled = true;
+        Ok(())
+    }
+
+    /// The bracket was one of a set.
+    fn becomes_set(&mut self) {
+        if let Some(frame) = self.stack.last_mut() {
+            frame.kind = Kind::Set;
+            self.out.replace_range(frame.start..=frame.start, "[");
+        }
+    }
+
+    /// What was read is the key of a dictionary; JSON has only strings there.
+    fn key_ends(&mut self) -> Step {
+        let frame = self.top()?;
+        if !matches!(frame.kind, Kind::Curly | Kind::Dict) || frame.keyed {
+            return Err("`:` stands after a value".to_owned());
+        }
+        frame.kind = Kind::Dict;
+        frame.keyed = true;
+        let element = frame.element;
+        match self.out.as_bytes().get(element) {
+            Some(b'"') => {}
+            Some(b'[' | b'{' | b' ') => return Err("a key is no string".to_owned()),
+            _ => {
+                self.out.insert(element, '"');
+                self.out.push('"');
+            }
+        }
+        self.out.push_str(": ");
+        self.state = State::Value;
+        Ok(())
+    }
+
+    fn close(&mut self, c: char) -> Step {
+        let frame = self.top()?;
+        if frame.keyed {
+            return Err("a key has no value".to_owned());
+        }
+        let (start, empty_set) = (frame.start, frame.kind == Kind::Curly && frame.filled);
+        let bracket = match (frame.kind, c) {
+            (Kind::Arguments, ')') => "}",
+            (Kind::List, ']') | (Kind::Set, '}') => "]",
+            // Brackets around one value are no tuple: a blank takes their place.
+            (Kind::Round { comma: false }, ')') if frame.filled => {
+                self.out.replace_range(start..=start, " ");
+                ""
+            }
+            (Kind::Round { .. }, ')') => "]",
+            (Kind::Curly, '}') if empty_set => {
+                self.becomes_set();
+                "]"
+            }
+            (Kind::Curly | Kind::Dict, '}') => "}",
+            _ => return Err(format!("`{c}` closes nothing")),
+        };
+        self.out.push_str(bracket);
+        self.stack.pop();
+        self.value_ends();
+        Ok(())
+    }
+}
+
+/// Characters of numbers, constants and names; a name may have dots and dashes, as those of tools do.
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | '$')
+}
+
+fn is_string_prefix(word: &str) -> bool {
+    word.len() <= 2 && word.chars().all(|c| "rRbBuUfF".contains(c))
+}
+
+/// The value that a text is as a Python literal.
+pub(crate) fn python_literal(text: &str) -> Option<Value> {
+    let mut list = PythonArguments::within(Kind::List, '[', Vec::new());
+    let open = list.follow(text) == Ok(None);
+    list.at = 0;
+    if !open || list.follow("]") != Ok(Some(1)) {
+        return None;
+    }
+    let values: [Value; 1] = serde_json::from_str::<Vec<Value>>(&list.out).ok()?.try_into().ok()?;
+    let [value] = values;
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The JSON text of arguments, fed whole and by character; both must agree, and what is certain must only grow.
+    fn read(text: &str, names: &[&str]) -> Result<String, String> {
+        let new = || PythonArguments::new(names.iter().map(|name| (*name).to_owned()).collect());
+        let result = |arguments: &PythonArguments, progress| match progress {
+            Ok(Some(end)) if end == text.len() => Ok(arguments.certain().to_owned()),
+            Ok(Some(end)) => Err(format!("ends at {end}")),
+            Ok(None) => Err("open".to_owned()),
+            Err(reason) => Err(reason),
+        };
+        let mut whole = new();
+        let progress = whole.follow(text);
+        let expected = result(&whole, progress);
+        let (mut pieces, mut progress, mut certain) = (new(), Ok(None), String::new());
+        for (at, c) in text.char_indices() {
+            progress = pieces.follow(&text[..at + c.len_utf8()]);
+            assert!(pieces.certain().starts_with(&certain), "{text}: {certain} became {}", pieces.certain());
+            certain = pieces.certain().to_owned();
+            if progress != Ok(None) {
+                break;
+            }
+        }
+        assert_eq!(result(&pieces, progress), expected, "{text}");
+        expected
+    }
+
+    #[test]
+    fn arguments_become_json() {
+        let cases = [
+            (")", "{}"),
+            ("a=1)", r#"{"a": 1}"#),
+            (" a = 1 , b = 'x' , )", r#"{"a": 1, "b": "x"}"#),
+            ("a=True, b=false, c=None, d=null)", r#"{"a": true, "b": false, "c": null, "d": null}"#),
+            (
+                "a=07, b=-1_000, c=0xff, d=.5, e=1e-3, f=-2E+4)",
+                r#"{"a": 7, "b": -1000, "c": 255, "d": 0.5, "e": 1e-3, "f": -2e+4}"#,
+            ),
+            ("a=[1, [2, 'x'], []])", r#"{"a": [1, [2, "x"], []]}"#),
+            (
+                "a={'k': {\"n\": 1}, 2: 'two', None: [],}, b={})",
+                r#"{"a": {"k": {"n": 1}, "2": "two", "null": []}, "b": {}}"#,
+            ),
+            (
+                "a=(1, 2), b=(1,), c=(1), d=(), e=((1, 2)))",
+                r#"{"a": [1, 2], "b": [1], "c":  1, "d": [], "e":  [1, 2]}"#,
+            ),
+            ("a={1}, b={'x', 'y'})", r#"{"a": [1], "b": ["x", "y"]}"#),
+            ("a-b.c=1)", r#"{"a-b.c": 1}"#),
+        ];
+        for (text, json) in cases {
+            assert_eq!(read(text, &[]).as_deref(), Ok(json), "{text}");
+            serde_json::from_str::<Value>(json).unwrap();
+        }
+    }
+
+    #[test]
+    fn strings_are_decoded() {
+        let cases = [
+            (r#"a='')"#, r#"{"a": ""}"#),
+            (r#"a='it\'s', b="a \"b\"")"#, r#"{"a": "it's", "b": "a \"b\""}"#),
+            (r#"a='\n\t\\ \q \/')"#, r#"{"a": "\n\t\\ \\q /"}"#),
+            (r#"a='\x41\u00e9\U0001F642\101\0')"#, r#"{"a": "Aé🙂A\u0000"}"#),
+            (r#"a='\ud83d\ude42 \ud83d \ude42')"#, r#"{"a": "🙂 � �"}"#),
+            (r#"a='\x4 \u12 \N{DASH}')"#, r#"{"a": "\\x4 \\u12 \\N{DASH}"}"#),
+            (r#"a=r'\d+\'', b=b"x", c=f'{y}')"#, r#"{"a": "\\d+\\'", "b": "x", "c": "{y}"}"#),
+            ("a='''it's\n\"so\"''', b=\"\"\"\"\"\")", r#"{"a": "it's\n\"so\"", "b": ""}"#),
+            ("a='two\\\nlines\nhere')", r#"{"a": "twolines\nhere"}"#),
+            ("a='sed -n '1,5p' f')", r#"{"a": "sed -n '1,5p' f"}"#),
+            ("a='grep 'x' 'y' f' , b=1)", r#"{"a": "grep 'x' 'y' f", "b": 1}"#),
+        ];
+        for (text, json) in cases {
+            assert_eq!(read(text, &[]).as_deref(), Ok(json), "{text}");
+            serde_json::from_str::<Value>(json).unwrap();
+        }
+    }
+
+    #[test]
+    fn positional_arguments_take_the_declared_names() {
+        assert_eq!(read("1, 'x')", &["n", "s"]).as_deref(), Ok(r#"{"n": 1, "s": "x"}"#));
+        assert_eq!(read("[1], s=True)", &["n", "s"]).as_deref(), Ok(r#"{"n": [1], "s": true}"#));
+        assert_eq!(read("1, 2)", &["n"]).unwrap_err(), "an argument has no name");
+        assert_eq!(read("1)", &[]).unwrap_err(), "an argument has no name");
+    }
+
+    #[test]
+    fn what_is_no_literal_is_refused() {
+        let deep = format!("a={}", "[".repeat(200));
+        let texts = [
+            "a=",
+            "a=)",
+            "a=,",
+            "a=x)",
+            "a=inf)",
+            "a=1 2)",
+            "a=1]",
+            "a=[1}",
+            "a={'k'})x",
+            "a={'k': })",
+            "a={'k': 1, 'j'})",
+            "a={[1]: 2})",
+            "a={1, 2: 3})",
+            "a=1:2)",
+            "a=f(1))",
+            "a=@)",
+            "a==1)",
+            "a=b=1)",
+            "A=\t)",
+            &deep,
+        ];
+        for text in texts {
+            assert!(read(text, &["a"]).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_certain_comes_early() {
+        let mut arguments = PythonArguments::new(Vec::new());
+        let mut certain = |text: &str| {
+            arguments.follow(text);
+            arguments.certain().to_owned()
+        };
+        assert_eq!(certain("a="), r#"{"a": "#);
+        assert_eq!(certain("a='some te"), r#"{"a": "some te"#);
+        assert_eq!(certain("a='some te', b={'k'"), r#"{"a": "some te", "b": "#);
+        assert_eq!(certain("a='some te', b={'k': [1"), r#"{"a": "some te", "b": {"k": ["#);
+    }
+
+    #[test]
+    fn literals() {
+        assert_eq!(python_literal("{'a': (1, None)}"), Some(serde_json::json!({"a": [1, null]})));
+        for text in ["", "1, 2", "]", "[", "1]", "x"] {
+            assert_eq!(python_literal(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! What a tool's schema says of the types of its values.
+
+use serde_json::Value;
+
+/// A set of JSON types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Types(u8);
+
+impl Types {
+    pub(crate) const NONE: Self = Self(0);
+    pub(crate) const NULL: Self = Self(1);
+    pub(crate) const BOOLEAN: Self = Self(2);
+    pub(crate) const INTEGER: Self = Self(4);
+    pub(crate) const NUMBER: Self = Self(8 | 4);
+    pub(crate) const STRING: Self = Self(16);
+    pub(crate) const ARRAY: Self = Self(32);
+    pub(crate) const OBJECT: Self = Self(64);
+    pub(crate) const ANY: Self = Self(127);
+
+    /// Whether every type of `other` is in the set.
+    pub(crate) fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// The type of a value.
+    pub(crate) fn of(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::NULL,
+            Value::Bool(_) => Self::BOOLEAN,
+            Value::Number(number) if number.is_f64() => Self(8),
+            Value::Number(_) => Self::INTEGER,
+            Value::String(_) => Self::STRING,
+            Value::Array(_) => Self::ARRAY,
+            Value::Object(_) => Self::OBJECT,
+        }
+    }
+
+    /// A type by its name: those of JSON schema, and those of Python and Java that tool declarations are found with.
+    /// An unknown name says nothing.
+    fn named(name: &str) -> Self {
+        match name.to_ascii_lowercase().as_str() {
+            "null" | "none" => Self::NULL,
+            "boolean" | "bool" => Self::BOOLEAN,
+            "integer" | "int" | "long" => Self::INTEGER,
+            "number" | "float" | "double" => Self::NUMBER,
+            "string" | "str" | "char" => Self::STRING,
+            "array" | "list" | "tuple" | "set" | "arraylist" => Self::ARRAY,
+            "object" | "dict" | "map" | "hashmap" => Self::OBJECT,
+            _ => Self::ANY,
+        }
+    }
+}
+
+/// How many references and combinations are followed before a schema is taken to say nothing.
+const MAX_STEPS: usize = 24;
+
+/// A schema within the document that its references point into.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Schema<'a> {
+    root: &'a Value,
+    here: &'a Value,
+}
+
+impl<'a> Schema<'a> {
+    /// The schema of a tool's arguments.
+    pub(crate) fn new(root: &'a Value) -> Self {
+        Self { root, here: root }
+    }
+
+    fn at(self, here: &'a Value) -> Self {
+        Self { here, ..self }
+    }
+
+    /// The schema of a property, when the schema says anything about it.
+    pub(crate) fn property(self, key: &str) -> Option<Self> {
+        self.find(MAX_STEPS, &|schema| {
+            let declared = schema.get("properties").and_then(|properties| properties.get(key));
+            declared.or_else(|| schema.get("additionalProperties").filter(|schema| schema.is_object()))
+        })
+    }
+
+    /// The schema of an array's elements.
+    pub(crate) fn items(self) -> Option<Self> {
+        self.find(MAX_STEPS, &|schema| schema.get("items").filter(|schema| schema.is_object()))
+    }
+
+    /// The names of the declared properties, in order.
+    pub(crate) fn property_names(self) -> Vec<String> {
+        let properties = self.find(MAX_STEPS, &|schema| schema.get("properties"));
+        let properties = properties.and_then(|properties| properties.here.as_object());
+        properties.map(|properties| properties.keys().cloned().collect()).unwrap_or_default()
+    }
+
+    /// The first answer of the schema, of what it refers to, or of one of its alternatives.
+    fn find(self, steps: usize, ask: &dyn Fn(&'a Value) -> Option<&'a Value>) -> Option<Self> {
+        let steps = steps.checked_sub(1)?;
+        if let Some(found) = ask(self.here) {
+            return Some(self.at(found));
+        }
+        if let Some(target) = self.reference() {
+            return target.find(steps, ask);
+        }
+        let alternatives =
+            ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|key| self.here.get(key)?.as_array());
+        alternatives.flatten().find_map(|schema| self.at(schema).find(steps / 2, ask))
+    }
+
+    fn reference(self) -> Option<Self> {
+        let pointer = self.here.get("$ref")?.as_str()?.strip_prefix('#')?;
+        self.root.pointer(pointer).map(|target| self.at(target))
+    }
+
+    /// The types that the schema admits; all of them when it does not say.
+    pub(crate) fn types(self) -> Types {
+        self.types_within(MAX_STEPS)
+    }
+
+    fn types_within(self, steps: usize) -> Types {
+        let Some(steps) = steps.checked_sub(1) else { return Types::ANY };
+        let mut types = self.own_types();
+        if let Some(target) = self.reference() {
+            types = types.and(target.types_within(steps));
+        }
+        for key in ["anyOf", "oneOf"] {
+            if let Some(schemas) = self.here.get(key).and_then(Value::as_array) {
+                let each = schemas.iter().map(|schema| self.at(schema).types_within(steps / 2));
+                types = types.and(each.fold(Types::NONE, Types::or));
+            }
+        }
+        for schema in self.here.get("allOf").and_then(Value::as_array).into_iter().flatten() {
+            types = types.and(self.at(schema).types_within(steps / 2));
+        }
+        let nullable = self.here.get("nullable") == Some(&Value::Bool(true));
+        let types = if types == Types::NONE { Types::ANY } else { types };
+        if nullable { types.or(Types::NULL) } else { types }
+    }
+
+    /// What `type`, `enum` and `const` say, else what the keywords of one type suggest.
+    fn own_types(self) -> Types {
+        let get = |key| self.here.get(key);
+        let values = get("enum").and_then(Value::as_array).map(|values| values.iter().map(Types::of));
+        let by_value = match (get("const"), values) {
+            (Some(value), _) => Types::of(value),
+            (None, Some(types)) => types.fold(Types::NONE, Types::or),
+            (None, None) => Types::ANY,
+        };
+        let by_name = match get("type") {
+            Some(Value::String(name)) => Types::named(name),
+            Some(Value::Array(names)) => {
+                names.iter().filter_map(Value::as_str).map(Types::named).fold(Types::NONE, Types::or)
+            }
+            _ if by_value != Types::ANY => Types::ANY,
+            _ if get("properties").is_some() => Types::OBJECT,
+            _ if get("items").is_some() => Types::ARRAY,
+            _ => Types::ANY,
+        };
+        by_name.and(by_value)
+    }
+
+    /// The value of `enum` or `const` that is written as this text, if any.
+    pub(crate) fn listed(self, text: &str) -> Option<&'a Value> {
+        let values = self.here.get("enum").and_then(Value::as_array).into_iter().flatten();
+        values.chain(self.here.get("const")).find(|value| match value {
+            Value::String(listed) => listed == text,
+            value => value.to_string() == text,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn types(schema: &Value) -> Types {
+        Schema::new(schema).types()
+    }
+
+    #[test]
+    fn types_of_schemas() {
+        let string_or_null = Types::STRING.or(Types::NULL);
+        let cases = [
+            (json!({"type": "string"}), Types::STRING),
+            (json!({"type": ["null", "string"]}), string_or_null),
+            (json!({"type": "string", "nullable": true}), string_or_null),
+            (json!({"anyOf": [{"type": "string"}, {"type": "null"}]}), string_or_null),
+            (json!({"oneOf": [{"type": "string"}, {"enum": [null]}]}), string_or_null),
+            (
+                json!({"allOf": [{"type": ["string", "integer"]}, {"type": ["string", "null"]}]}),
+                Types::STRING,
+            ),
+            (json!({"enum": ["a", "b"]}), Types::STRING),
+            (json!({"const": 3}), Types::INTEGER),
+            (json!({"enum": [1, 2.5]}), Types::NUMBER),
+            (json!({"properties": {}}), Types::OBJECT),
+            (json!({"items": {}}), Types::ARRAY),
+            (json!({"type": "dict"}), Types::OBJECT),
+            (json!({"type": "any"}), Types::ANY),
+            (json!({}), Types::ANY),
+            (json!(true), Types::ANY),
+            (json!({"$ref": "#/$defs/n", "$defs": {"n": {"type": "number"}}}), Types::NUMBER),
+            (json!({"$ref": "#"}), Types::ANY),
+            (json!({"$ref": "elsewhere"}), Types::ANY),
+        ];
+        for (schema, expected) in cases {
+            assert_eq!(types(&schema), expected, "{schema}");
+        }
+    }
+
+    #[test]
+    fn properties_are_found_through_references_and_alternatives() {
+        let schema = json!({
+            "properties": {"a": {"$ref": "#/$defs/point"}, "b": {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/point"}]}},
+            "additionalProperties": {"type": "boolean"},
+            "$defs": {"point": {"properties": {"x": {"type": "number"}}}},
+        });
+        let schema = Schema::new(&schema);
+        let type_of = |path: &[&str]| {
+            path.iter().try_fold(schema, |schema, key| schema.property(key)).map(Schema::types)
+        };
+        assert_eq!(type_of(&["a", "x"]), Some(Types::NUMBER));
+        assert_eq!(type_of(&["b", "x"]), Some(Types::NUMBER));
+        assert_eq!(type_of(&["a", "y"]), None);
+        assert_eq!(type_of(&["c"]), Some(Types::BOOLEAN));
+        assert_eq!(schema.property_names(), ["a", "b"]);
+    }
+}

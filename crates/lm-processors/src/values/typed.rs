@@ -1,0 +1,138 @@
+//! Values written as bare text, whose type only the tool's schema tells.
+
+use serde_json::Value;
+
+use super::number::number;
+use super::python::python_literal;
+use super::schema::{Schema, Types};
+
+/// What a text means about which no schema says anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Untyped {
+    /// The JSON value that it is, other than a string; else the text.
+    Json,
+    /// Always the text.
+    Text,
+}
+
+/// The value that `text` stands for.
+///
+/// A string is the text as it is. Another type takes the text without whitespace around it: `null` and `None`, booleans of
+/// any case, numbers, arrays and objects as JSON, else as Python literals. Of several types a string is the last
+/// resort. A text that fits no declared type stays text: the caller's validation tells the model what is wrong with it.
+pub(crate) fn typed_value(text: &str, schema: Option<Schema<'_>>, untyped: Untyped) -> Value {
+    let types = schema.map_or(Types::ANY, Schema::types);
+    if let Some(listed) = schema.and_then(|schema| schema.listed(text)) {
+        return listed.clone();
+    }
+    if types == Types::STRING || (types == Types::ANY && untyped == Untyped::Text) {
+        return Value::String(text.to_owned());
+    }
+    of_other_type(text.trim(), types).unwrap_or_else(|| Value::String(text.to_owned()))
+}
+
+fn of_other_type(text: &str, types: Types) -> Option<Value> {
+    if let Some(constant) = constant(text, types) {
+        return Some(constant);
+    }
+    if types.contains(Types::INTEGER)
+        && let Some(value) = number(text)
+    {
+        return as_declared(value, types);
+    }
+    let structure = text.starts_with(['{', '[', '(']);
+    let value =
+        if structure { serde_json::from_str(text).ok().or_else(|| python_literal(text)) } else { None };
+    value.filter(|value| types.contains(Types::of(value)))
+}
+
+/// `null` and the booleans: as JSON and Python write them where the text could also be a string, else in any case.
+fn constant(text: &str, types: Types) -> Option<Value> {
+    let is = |spellings: [&str; 2]| match types.contains(Types::STRING) {
+        true => spellings.contains(&text),
+        false => spellings.iter().any(|spelling| text.eq_ignore_ascii_case(spelling)),
+    };
+    let digit_for_boolean = !types.contains(Types::INTEGER) && !types.contains(Types::STRING);
+    if types.contains(Types::NULL) && is(["null", "None"]) {
+        return Some(Value::Null);
+    }
+    if !types.contains(Types::BOOLEAN) {
+        return None;
+    }
+    match text {
+        "1" if digit_for_boolean => Some(Value::Bool(true)),
+        "0" if digit_for_boolean => Some(Value::Bool(false)),
+        _ if is(["true", "True"]) => Some(Value::Bool(true)),
+        _ if is(["false", "False"]) => Some(Value::Bool(false)),
+        _ => None,
+    }
+}
+
+/// A number of the declared kind: `5.0` is an integer too, `5.5` is none.
+fn as_declared(value: serde_json::Number, types: Types) -> Option<Value> {
+    if types.contains(Types::of(&Value::Number(value.clone()))) {
+        return Some(Value::Number(value));
+    }
+    let float = value.as_f64()?;
+    // Up to 2^53 every whole number is exact.
+    (float.fract() == 0.0 && float.abs() <= 9_007_199_254_740_992.0).then(|| Value::from(float as i64))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn texts_are_typed_by_their_schema() {
+        let string_or = |other: &str| json!({"type": ["string", other]});
+        let cases = [
+            (" 12 ", json!({"type": "string"}), json!(" 12 ")),
+            ("null", json!({"type": "string"}), json!("null")),
+            ("null", string_or("null"), json!(null)),
+            ("nothing", string_or("null"), json!("nothing")),
+            ("42", string_or("integer"), json!(42)),
+            ("42 Main St", string_or("integer"), json!("42 Main St")),
+            ("{broken", string_or("object"), json!("{broken")),
+            ("{\"a\": 1}", string_or("object"), json!({"a": 1})),
+            ("[1]", string_or("object"), json!("[1]")),
+            ("\n7\n", json!({"type": "integer"}), json!(7)),
+            ("7.0", json!({"type": "integer"}), json!(7)),
+            ("7.5", json!({"type": "integer"}), json!("7.5")),
+            ("1e3", json!({"type": "integer"}), json!(1000)),
+            ("42", json!({"type": "number"}), json!(42)),
+            ("5.0", json!({"type": "number"}), json!(5.0)),
+            ("TRUE", json!({"type": "boolean"}), json!(true)),
+            ("0", json!({"type": "boolean"}), json!(false)),
+            ("1", json!({"type": ["boolean", "integer"]}), json!(1)),
+            ("maybe", json!({"type": "boolean"}), json!("maybe")),
+            ("None", json!({"anyOf": [{"type": "integer"}, {"type": "null"}]}), json!(null)),
+            ("[1,\n2]", json!({"type": "array"}), json!([1, 2])),
+            ("{'a': True}", json!({"type": "object"}), json!({"a": true})),
+            ("celsius", json!({"enum": ["celsius", 1]}), json!("celsius")),
+            ("1", json!({"enum": ["celsius", 1]}), json!(1)),
+            ("1", json!({"enum": ["1", "2"]}), json!("1")),
+        ];
+        for (text, schema, expected) in cases {
+            let schema = Schema::new(&schema);
+            assert_eq!(typed_value(text, Some(schema), Untyped::Json), expected, "{text}: {schema:?}");
+        }
+    }
+
+    #[test]
+    fn texts_without_a_schema() {
+        let cases = [
+            ("7", json!(7)),
+            ("true", json!(true)),
+            ("{\"a\": []}", json!({"a": []})),
+            ("x", json!("x")),
+            ("TRUE", json!("TRUE")),
+            ("\"x\"", json!("\"x\"")),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(typed_value(text, None, Untyped::Json), expected);
+            assert_eq!(typed_value(text, None, Untyped::Text), json!(text));
+        }
+    }
+}
