@@ -4,9 +4,17 @@ use crate::processor::ModelDataProcessor;
 
 mod channels;
 mod dialect_processor;
+mod dots;
+mod functiongemma;
 mod generic;
 mod hermes;
+mod llama4_pythonic;
+mod minicpm5_xml;
+mod pythonic;
 mod qwen;
+mod seed_oss_xml;
+mod step3;
+mod tool_code;
 
 /// A row of the registry: a family, and how it is told from the others.
 pub struct Family {
@@ -19,7 +27,19 @@ pub struct Family {
 }
 
 /// All families, in alphabetical order.
-pub const ALL: &[&Family] = &[&generic::FAMILY, &hermes::FAMILY, &qwen::FAMILY];
+pub const ALL: &[&Family] = &[
+    &dots::FAMILY,
+    &functiongemma::FAMILY,
+    &generic::FAMILY,
+    &hermes::FAMILY,
+    &llama4_pythonic::FAMILY,
+    &minicpm5_xml::FAMILY,
+    &pythonic::FAMILY,
+    &qwen::FAMILY,
+    &seed_oss_xml::FAMILY,
+    &step3::FAMILY,
+    &tool_code::FAMILY,
+];
 
 /// The family of a model: by the markers in its chat template first, by its name last, else the generic one.
 pub fn detect(template: &str, model_name: &str) -> &'static dyn ModelDataProcessor {

@@ -5,9 +5,15 @@ use std::sync::Arc;
 
 use lm_template::{ToolCall, ToolSpec};
 
+use super::brace_body::BraceBody;
 use super::json_body::JsonBody;
+use super::parameter_body::ParameterBody;
+use super::python_body::PythonBody;
 use crate::dialect::{CallBody, CallSyntax, Undeclared};
 use crate::event::ProcessorEvent;
+
+/// The longest text of a block; a reader of endless text must end.
+pub(super) const MAX_BLOCK_BYTES: usize = 1 << 20;
 
 /// Reads what stands between the opening and the closing marker of a call, while it arrives.
 ///
@@ -64,10 +70,12 @@ impl Fault {
 
 /// A new reader for a block of this syntax. Readers that type values by a schema find it in `tools`.
 pub(crate) fn reader(syntax: &'static CallSyntax, tools: &Arc<[ToolSpec]>) -> Box<dyn BodyReader> {
-    let _ = tools;
     match syntax.body {
         CallBody::Json(json) => Box::new(JsonBody::new(json)),
-        CallBody::Named(_) | CallBody::Parameters(_) | CallBody::Python(_) | CallBody::Braces(_) => {
+        CallBody::Parameters(call) => Box::new(ParameterBody::new(call, syntax.call.close, tools.clone())),
+        CallBody::Python(call) => Box::new(PythonBody::new(call, syntax.call.close, tools.clone())),
+        CallBody::Braces(call) => Box::new(BraceBody::new(call, syntax.call.close, tools.clone())),
+        CallBody::Named(_) => {
             unimplemented!("no family is declared over these yet")
         }
     }

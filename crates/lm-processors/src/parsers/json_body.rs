@@ -4,12 +4,9 @@ use std::ops::Range;
 
 use lm_template::{ToolCall, Value};
 
-use super::body::{BodyReader, CallSink, Fault, Progress};
+use super::body::{BodyReader, CallSink, Fault, MAX_BLOCK_BYTES, Progress};
 use super::json_scan::{JsonScan, Step};
 use crate::dialect::{JsonCall, JsonKey, JsonObject};
-
-/// The longest text of a block; a reader of endless text must end.
-const MAX_BLOCK_BYTES: usize = 1 << 20;
 
 /// Reads [`CallBody::Json`](crate::dialect::CallBody::Json).
 #[derive(Debug)]

@@ -1,10 +1,15 @@
 //! The parser cores that families are declared over.
 
+mod argument_text;
 mod body;
+mod brace_body;
 mod channel_flow;
+mod elements;
 mod json_body;
 mod json_scan;
 mod marker_scan;
+mod parameter_body;
+mod python_body;
 mod reply;
 mod text_buffer;
 mod text_flow;

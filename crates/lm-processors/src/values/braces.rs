@@ -2,8 +2,9 @@
 //! `{text:<mark>as it is<mark>,n:1,o:{k:true},l:[1,2]}`, the mark being a token of the model.
 
 use super::schema::Schema;
-use super::typed::{Untyped, typed_value};
+use super::typed::typed_value;
 use super::{MAX_DEPTH, partial, push_json_chars, push_json_string};
+use crate::dialect::Untyped;
 use crate::json_text::json_text;
 
 /// Names of arguments are shorter; a search for a key's end must not go on through the reply.
@@ -165,26 +166,17 @@ impl BraceArguments {
         if rest.len() < self.mark.len() && self.mark.starts_with(rest) {
             return Ok(Need::MoreText);
         }
-        let (found, key) = if let Some(marked) = rest.strip_prefix(self.mark) {
-            (marked.find(self.mark).map(|end| end + 2 * self.mark.len()), &marked[..])
+        let found = if let Some(marked) = rest.strip_prefix(self.mark) {
+            marked.find(self.mark).map(|len| (marked[..len].to_owned(), len + 2 * self.mark.len()))
         } else if rest.starts_with('"') {
-            (json_string_end(rest), rest)
+            json_string_end(rest).map(|end| json_string(&rest[..end]).map(|key| (key, end))).transpose()?
         } else {
-            (rest.find([':', ',', '{', '}', '[', ']']), rest)
+            rest.find([':', ',', '{', '}', '[', ']']).map(|end| (rest[..end].trim_end().to_owned(), end))
         };
-        let Some(end) = found else {
-            return if rest.len() > MAX_KEY_BYTES {
-                Err("a key has no end".to_owned())
-            } else {
-                Ok(Need::MoreText)
-            };
-        };
-        let key = match key.len() == rest.len() {
-            true if rest.starts_with('"') => {
-                serde_json::from_str(&rest[..end]).map_err(|error| error.to_string())?
-            }
-            true => rest[..end].trim_end().to_owned(),
-            false => key[..end - 2 * self.mark.len()].to_owned(),
+        let (key, end) = match found {
+            Some(found) => found,
+            None if rest.len() > MAX_KEY_BYTES => return Err("a key has no end".to_owned()),
+            None => return Ok(Need::MoreText),
         };
         self.at += end;
         self.write_key(key)?;
@@ -229,8 +221,7 @@ impl BraceArguments {
                 b'\\' => escaped = true,
                 b'"' => {
                     self.at += offset + 1;
-                    let string: String =
-                        serde_json::from_str(&text[start..self.at]).map_err(|error| error.to_string())?;
+                    let string = json_string(&text[start..self.at])?;
                     push_json_string(&mut self.out, &string);
                     self.value_ends();
                     return Ok(Need::AnotherLook);
@@ -262,6 +253,10 @@ impl BraceArguments {
         self.value_ends();
         Need::AnotherLook
     }
+}
+
+fn json_string(text: &str) -> Result<String, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
 /// Where the JSON string ends that a text begins with.

@@ -10,7 +10,7 @@ mod typed;
 pub(crate) use braces::BraceArguments;
 pub(crate) use python::PythonArguments;
 pub(crate) use schema::{Schema, Types};
-pub(crate) use typed::{Untyped, typed_value};
+pub(crate) use typed::typed_value;
 
 /// How deep values may be nested: below what `serde_json` reads, and no danger to any stack.
 pub(crate) const MAX_DEPTH: usize = 100;

@@ -95,9 +95,7 @@ impl PythonArguments {
     pub(crate) fn follow(&mut self, text: &str) -> Result<Option<usize>, String> {
         let begin = self.at;
         for (offset, c) in text[begin..].char_indices() {
-            if let Err(reason) = self.push(c) {
-                return Err(reason);
-            }
+            self.push(c)?;
             self.at = begin + offset + c.len_utf8();
             if self.stack.is_empty() {
                 return Ok(Some(self.at));
@@ -476,7 +474,7 @@ mod tests {
     fn what_is_certain_comes_early() {
         let mut arguments = PythonArguments::new(Vec::new());
         let mut certain = |text: &str| {
-            arguments.follow(text);
+            arguments.follow(text).unwrap();
             arguments.certain().to_owned()
         };
         assert_eq!(certain("a="), r#"{"a": "#);

@@ -99,6 +99,12 @@ impl<'a> Schema<'a> {
         properties.map(|properties| properties.keys().cloned().collect()).unwrap_or_default()
     }
 
+    /// A required property that is not among these.
+    pub(crate) fn missing(self, keys: &[String]) -> Option<&'a str> {
+        let required = self.here.get("required").and_then(Value::as_array).into_iter().flatten();
+        required.filter_map(Value::as_str).find(|name| !keys.iter().any(|key| key == name))
+    }
+
     /// The first answer of the schema, of what it refers to, or of one of its alternatives.
     fn find(self, steps: usize, ask: &dyn Fn(&'a Value) -> Option<&'a Value>) -> Option<Self> {
         let steps = steps.checked_sub(1)?;
@@ -170,7 +176,7 @@ impl<'a> Schema<'a> {
         let values = self.here.get("enum").and_then(Value::as_array).into_iter().flatten();
         values.chain(self.here.get("const")).find(|value| match value {
             Value::String(listed) => listed == text,
-            value => value.to_string() == text,
+            value => text == value.to_string().as_str(),
         })
     }
 }

@@ -5,15 +5,7 @@ use serde_json::Value;
 use super::number::number;
 use super::python::python_literal;
 use super::schema::{Schema, Types};
-
-/// What a text means about which no schema says anything.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Untyped {
-    /// The JSON value that it is, other than a string; else the text.
-    Json,
-    /// Always the text.
-    Text,
-}
+use crate::dialect::Untyped;
 
 /// The value that `text` stands for.
 ///

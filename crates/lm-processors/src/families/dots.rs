@@ -1,0 +1,27 @@
+//! dots: `invoke` elements in a section.
+//! Source: the call format of rednote-hilab's published chat template.
+
+use super::Family;
+use super::channels::THINK;
+use super::dialect_processor::{DialectProcessor, Input};
+use crate::dialect::{CallBody, CallSyntax, Dialect, ParameterCall, Tags, Undeclared};
+
+pub(super) const FAMILY: Family = Family {
+    processor: &DialectProcessor { dialect: &DIALECT, input: Input::Text },
+    markers: &["<dots_function_call>"],
+    model_names: &["dots.llm2", "dots2"],
+};
+
+const DIALECT: Dialect = Dialect {
+    name: "dots",
+    channels: &[THINK],
+    calls: &[CallSyntax {
+        section: Tags::new("<dots_function_call>", "</dots_function_call>"),
+        undeclared: Undeclared::Malformed,
+        ..CallSyntax::new(
+            Tags::new("<invoke", "</invoke>"),
+            CallBody::Parameters(&ParameterCall { between: "", ..ParameterCall::INVOKE }),
+        )
+    }],
+    ..Dialect::PLAIN
+};

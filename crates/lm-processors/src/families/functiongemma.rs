@@ -1,0 +1,21 @@
+//! FunctionGemma: arguments in braces, strings between marks.
+//! Source: the published chat template of google/functiongemma-270m-it.
+
+use super::Family;
+use super::dialect_processor::{DialectProcessor, Input};
+use crate::dialect::{BraceCall, CallBody, CallSyntax, Dialect, Tags};
+
+pub(super) const FAMILY: Family = Family {
+    processor: &DialectProcessor { dialect: &DIALECT, input: Input::Text },
+    markers: &["<start_function_call>"],
+    model_names: &["functiongemma"],
+};
+
+const DIALECT: Dialect = Dialect {
+    name: "functiongemma",
+    calls: &[CallSyntax::new(
+        Tags::new("<start_function_call>", "<end_function_call>"),
+        CallBody::Braces(BraceCall { before_name: "call:", quote: "<escape>" }),
+    )],
+    ..Dialect::PLAIN
+};

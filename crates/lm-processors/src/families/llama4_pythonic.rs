@@ -1,0 +1,22 @@
+//! Llama 4: a list of Python calls, between markers or not.
+//! Source: the chat templates for Llama 4 that vLLM and axolotl publish.
+
+use super::Family;
+use super::dialect_processor::{DialectProcessor, Input};
+use crate::dialect::{AnswerSyntax, CallBody, CallSyntax, Dialect, PythonCall, Tags};
+
+pub(super) const FAMILY: Family = Family {
+    processor: &DialectProcessor { dialect: &DIALECT, input: Input::Text },
+    markers: &["[func_name1(", "<|header_start|>"],
+    model_names: &["llama-4", "llama4"],
+};
+
+const DIALECT: Dialect = Dialect {
+    name: "llama4_pythonic",
+    answer: AnswerSyntax { dropped: &[Tags::new("<|python_end|>", "")], ..AnswerSyntax::PLAIN },
+    calls: &[
+        CallSyntax::new(Tags::NONE, CallBody::Python(PythonCall::LIST)),
+        CallSyntax::new(Tags::new("<|python_start|>", ""), CallBody::Python(PythonCall::LIST)),
+    ],
+    ..Dialect::PLAIN
+};

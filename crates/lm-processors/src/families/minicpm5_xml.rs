@@ -1,0 +1,36 @@
+//! MiniCPM5: `function` and `param` elements; a value may be protected as CDATA.
+//! Source: the published chat template of openbmb/MiniCPM5-1B.
+
+use super::Family;
+use super::channels::THINK;
+use super::dialect_processor::{DialectProcessor, Input};
+use crate::dialect::{
+    CallBody, CallSyntax, Dialect, ParameterCall, Tags, Undeclared, UnknownParameters, ValueText,
+};
+
+pub(super) const FAMILY: Family = Family {
+    processor: &DialectProcessor { dialect: &DIALECT, input: Input::Text },
+    markers: &["<function name=", "<param name="],
+    model_names: &["minicpm5"],
+};
+
+const DIALECT: Dialect = Dialect {
+    name: "minicpm5_xml",
+    channels: &[THINK],
+    calls: &[CallSyntax {
+        separator: "\n",
+        undeclared: Undeclared::Malformed,
+        ..CallSyntax::new(
+            Tags::new("<function", "</function>"),
+            CallBody::Parameters(&ParameterCall {
+                key: Tags::new("<param name=\"", "\">"),
+                value: Tags::new("", "</param>"),
+                written: ValueText::OrCdata,
+                unknown: UnknownParameters::Dropped,
+                between: "",
+                ..ParameterCall::INVOKE
+            }),
+        )
+    }],
+    ..Dialect::PLAIN
+};

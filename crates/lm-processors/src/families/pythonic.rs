@@ -1,0 +1,18 @@
+//! Llama 3.2 and others by prompt: a list of Python calls and nothing else.
+//! Source: the chat template for Llama 3.2 that vLLM publishes.
+
+use super::Family;
+use super::dialect_processor::{DialectProcessor, Input};
+use crate::dialect::{CallBody, CallSyntax, Dialect, PythonCall, Tags};
+
+pub(super) const FAMILY: Family = Family {
+    processor: &DialectProcessor { dialect: &DIALECT, input: Input::Text },
+    markers: &["[func_name1("],
+    model_names: &["toolace"],
+};
+
+const DIALECT: Dialect = Dialect {
+    name: "pythonic",
+    calls: &[CallSyntax::new(Tags::NONE, CallBody::Python(PythonCall::LIST))],
+    ..Dialect::PLAIN
+};

@@ -1,0 +1,31 @@
+//! Seed-OSS: calls as in Qwen3-Coder, in tags of their own, values without line breaks around them.
+//! Source: the published chat template of ByteDance-Seed/Seed-OSS-36B-Instruct.
+
+use super::Family;
+use super::dialect_processor::{DialectProcessor, Input};
+use crate::dialect::{
+    AnswerSyntax, BeforeCalls, CallBody, CallSyntax, Channel, ChannelSyntax, Dialect, ParameterCall, Tags,
+};
+use crate::event::REASONING;
+
+pub(super) const FAMILY: Family = Family {
+    processor: &DialectProcessor { dialect: &DIALECT, input: Input::Text },
+    markers: &["<seed:tool_call>"],
+    model_names: &["seed-oss"],
+};
+
+const DIALECT: Dialect = Dialect {
+    name: "seed_oss_xml",
+    channels: &[ChannelSyntax::new(Channel::new(REASONING, "<seed:think>", "</seed:think>"))],
+    answer: AnswerSyntax { before_calls: BeforeCalls::Layout("\n"), ..AnswerSyntax::PLAIN },
+    calls: &[CallSyntax {
+        separator: "\n",
+        ..CallSyntax::new(
+            Tags::lines("<seed:tool_call>", "</seed:tool_call>"),
+            CallBody::Parameters(&ParameterCall {
+                value: Tags::new("", "</parameter>"),
+                ..ParameterCall::FUNCTION
+            }),
+        )
+    }],
+};

@@ -1,0 +1,33 @@
+//! Step-3: `steptml` elements between DeepSeek's markers.
+//! Source: the published chat template of stepfun-ai/step3.
+
+use super::Family;
+use super::channels::THINK;
+use super::dialect_processor::{DialectProcessor, Input};
+use crate::dialect::{CallBody, CallSyntax, Dialect, ParameterCall, Tags};
+
+pub(super) const FAMILY: Family = Family {
+    processor: &DialectProcessor { dialect: &DIALECT, input: Input::Text },
+    markers: &["<steptml:invoke"],
+    model_names: &["step3", "step-3"],
+};
+
+const DIALECT: Dialect = Dialect {
+    name: "step3",
+    channels: &[THINK],
+    calls: &[CallSyntax {
+        section: Tags::new("<｜tool_calls_begin｜>", "<｜tool_calls_end｜>"),
+        ..CallSyntax::new(
+            Tags::new("<｜tool_call_begin｜>function<｜tool_sep｜>", "<｜tool_call_end｜>"),
+            CallBody::Parameters(&ParameterCall {
+                name: Tags::new("<steptml:invoke name=\"", "\">"),
+                key: Tags::new("<steptml:parameter name=\"", "\">"),
+                value: Tags::new("", "</steptml:parameter>"),
+                between: "",
+                end: "</steptml:invoke>",
+                ..ParameterCall::INVOKE
+            }),
+        )
+    }],
+    ..Dialect::PLAIN
+};

@@ -1,0 +1,18 @@
+//! Gemma 3 and 3n with the templates of LiteRT-LM: Python calls in a block of code.
+//! Source: the chat template for google/gemma-3n-e2b-it that LiteRT-LM publishes.
+
+use super::Family;
+use super::dialect_processor::{DialectProcessor, Input};
+use crate::dialect::{CallBody, CallSyntax, Dialect, PythonCall, Tags};
+
+pub(super) const FAMILY: Family = Family {
+    processor: &DialectProcessor { dialect: &DIALECT, input: Input::Text },
+    markers: &["```tool_code"],
+    model_names: &["gemma-3"],
+};
+
+const DIALECT: Dialect = Dialect {
+    name: "tool_code",
+    calls: &[CallSyntax::new(Tags::lines("```tool_code", "```"), CallBody::Python(PythonCall::LINES))],
+    ..Dialect::PLAIN
+};

@@ -1,0 +1,40 @@
+//! The JSON text of a call's arguments that are not written as JSON.
+
+use lm_template::{Map, ToolCall, ToolSpec, Value};
+
+use super::body::{CallSink, Fault};
+use crate::values::Schema;
+
+/// How much of the arguments' text has been passed on. What is passed on is what the final arguments are read from.
+#[derive(Debug, Default)]
+pub(crate) struct ArgumentText {
+    passed_on: usize,
+}
+
+impl ArgumentText {
+    /// Passes on what is new in `certain`, the text that can no longer change.
+    pub(crate) fn pass_on(&mut self, certain: &str, calls: &mut CallSink<'_>) {
+        if let Some(fragment) = certain.get(self.passed_on..) {
+            calls.arguments(fragment);
+            self.passed_on = certain.len();
+        }
+    }
+
+    /// Completes a call whose arguments are this text.
+    pub(crate) fn complete(mut self, name: &str, text: &str, calls: &mut CallSink<'_>) -> Result<(), Fault> {
+        let arguments: Map<String, Value> =
+            serde_json::from_str(text).map_err(|error| Fault::malformed(error.to_string()))?;
+        self.pass_on(text, calls);
+        calls.complete(ToolCall::new(name, arguments))
+    }
+}
+
+/// The schema of the arguments of the tool with this name.
+pub(crate) fn schema<'a>(tools: &'a [ToolSpec], name: &str) -> Option<Schema<'a>> {
+    tools.iter().find(|tool| tool.name() == name).map(|tool| Schema::new(tool.parameters()))
+}
+
+/// Whether a text can be a tool's name: not empty, and without whitespace, quotes and brackets.
+pub(crate) fn is_name(text: &str) -> bool {
+    !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || "\"'<>{}()[]".contains(c))
+}

@@ -1,0 +1,92 @@
+//! Calls with their arguments in braces: `call:f{a:1}`.
+
+use std::sync::Arc;
+
+use lm_template::ToolSpec;
+
+use super::argument_text::{ArgumentText, is_name, schema};
+use super::body::{BodyReader, CallSink, Fault, MAX_BLOCK_BYTES, Progress};
+use crate::dialect::BraceCall;
+use crate::values::BraceArguments;
+
+/// Names are shorter; text that goes on for longer is no call.
+const MAX_NAME_BYTES: usize = 1 << 10;
+
+/// Reads [`CallBody::Braces`](crate::dialect::CallBody::Braces). A call without braces has no arguments.
+#[derive(Debug)]
+pub(crate) struct BraceBody {
+    syntax: BraceCall,
+    close: &'static str,
+    tools: Arc<[ToolSpec]>,
+    name: Option<String>,
+    /// Where the arguments begin, once the name is known.
+    start: usize,
+    braces: BraceArguments,
+    arguments: ArgumentText,
+}
+
+impl BraceBody {
+    pub(crate) fn new(syntax: BraceCall, close: &'static str, tools: Arc<[ToolSpec]>) -> Self {
+        let (braces, arguments) = (BraceArguments::new(syntax.quote), ArgumentText::default());
+        Self { syntax, close, tools, name: None, start: 0, braces, arguments }
+    }
+
+    /// Reads the name, once it is certain.
+    fn find_name(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<bool, Fault> {
+        let rest = text.trim_start();
+        let prefix = self.syntax.before_name;
+        let Some(name) = rest.strip_prefix(prefix) else {
+            return if prefix.starts_with(rest) {
+                Ok(false)
+            } else {
+                Err(Fault::malformed(format!("`{prefix}` is missing")))
+            };
+        };
+        let close = if self.close.is_empty() { None } else { name.find(self.close) };
+        let Some(end) = name.find('{').into_iter().chain(close).min() else {
+            return if name.len() > MAX_NAME_BYTES {
+                Err(Fault::malformed("its name has no end"))
+            } else {
+                Ok(false)
+            };
+        };
+        let found = name[..end].trim();
+        if !is_name(found) {
+            return Err(Fault::malformed(format!("`{found}` is no name")));
+        }
+        self.start = text.len() - name.len() + end;
+        calls.begin(Some(found), None)?;
+        self.name = Some(found.to_owned());
+        Ok(true)
+    }
+}
+
+impl BodyReader for BraceBody {
+    fn follow(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Progress, Fault> {
+        if text.len() > MAX_BLOCK_BYTES {
+            return Err(Fault::malformed("it is too long"));
+        }
+        if self.name.is_none() && !self.find_name(text, calls)? {
+            return Ok(Progress::Open);
+        }
+        let Some(name) = &self.name else { return Ok(Progress::Open) };
+        let rest = &text[self.start..];
+        if !rest.starts_with('{') {
+            std::mem::take(&mut self.arguments).complete(name, "{}", calls)?;
+            return Ok(Progress::Complete(self.start));
+        }
+        let ended = self.braces.follow(rest, schema(&self.tools, name)).map_err(Fault::malformed)?;
+        self.arguments.pass_on(self.braces.certain(), calls);
+        let Some(end) = ended else { return Ok(Progress::Open) };
+        std::mem::take(&mut self.arguments).complete(name, self.braces.certain(), calls)?;
+        Ok(Progress::Complete(self.start + end))
+    }
+
+    fn finish(&mut self, _: &str, _: &mut CallSink<'_>) -> Result<(), Fault> {
+        Err(Fault::unfinished())
+    }
+
+    fn position(&self) -> usize {
+        self.start
+    }
+}

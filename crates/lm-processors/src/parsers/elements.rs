@@ -1,0 +1,159 @@
+//! Values written as elements: members of objects by their names, elements of lists as `item`.
+
+use lm_template::{Map, Value};
+
+use super::body::Fault;
+use super::marker_scan::{Scan, scan};
+use crate::dialect::ParameterCall;
+use crate::values::{MAX_DEPTH, Schema, Types, typed_value};
+
+/// The name of a list's element.
+const ITEM: &str = "item";
+/// The key of text that stands beside elements.
+const TEXT: &str = "$text";
+
+/// Looks for the end of the element that `rest` is inside of; `depth` elements are open within it. Gives how far it is
+/// certain, and whether the closing marker stands there.
+///
+/// # Errors
+/// When elements are nested too deep.
+pub(super) fn elements_end(
+    rest: &str,
+    syntax: &ParameterCall,
+    depth: &mut usize,
+) -> Result<(usize, bool), Fault> {
+    let (open, close) = (syntax.key.open, syntax.value.close);
+    let mut at = 0;
+    loop {
+        match scan(&rest[at..], &[open, close], false) {
+            Scan::Clear { until } => return Ok((at + until, false)),
+            Scan::Found { start, marker: 1 } if *depth == 0 => return Ok((at + start, true)),
+            Scan::Found { start, marker } => {
+                at += start + if marker == 1 { close.len() } else { open.len() };
+                *depth = if marker == 1 { *depth - 1 } else { *depth + 1 };
+                if *depth > MAX_DEPTH {
+                    return Err(Fault::malformed(format!("it is nested deeper than {MAX_DEPTH}")));
+                }
+            }
+        }
+    }
+}
+
+/// An element that is open.
+struct Element<'a> {
+    name: &'a str,
+    schema: Option<Schema<'a>>,
+    start: usize,
+    text: String,
+    children: Vec<(&'a str, Value)>,
+}
+
+impl<'a> Element<'a> {
+    fn new(name: &'a str, schema: Option<Schema<'a>>, start: usize) -> Self {
+        Self { name, schema, start, text: String::new(), children: Vec::new() }
+    }
+
+    fn types(&self) -> Types {
+        self.schema.map_or(Types::ANY, Schema::types)
+    }
+
+    fn is_list(&self, only_items: bool) -> bool {
+        let types = self.types();
+        types.contains(Types::ARRAY) && (only_items || !types.contains(Types::OBJECT))
+    }
+
+    fn child_schema(&self, name: &str) -> Option<Schema<'a>> {
+        let schema = self.schema?;
+        if self.is_list(name == ITEM) { schema.items() } else { schema.property(name) }
+    }
+
+    /// The value of the element, whose text between its markers is `inside`.
+    fn value(self, inside: &str, syntax: &ParameterCall) -> Value {
+        let types = self.types();
+        if self.children.is_empty() || types != Types::ANY && types.contains(Types::STRING) {
+            return typed_value(inside, self.schema, syntax.untyped);
+        }
+        if self.is_list(self.children.iter().all(|(name, _)| *name == ITEM)) {
+            return self.children.into_iter().map(|(_, value)| value).collect();
+        }
+        let mut members: Map<String, Value> = Map::new();
+        for (name, value) in self.children {
+            match members.entry(name).or_insert_with(|| Value::Array(Vec::new())) {
+                Value::Array(values) => values.push(value),
+                _ => unreachable!("only lists are put in"),
+            }
+        }
+        members.values_mut().for_each(unwrap_single);
+        if !self.text.trim().is_empty() {
+            let mut key = TEXT.to_owned();
+            while members.contains_key(&key) {
+                key.insert(0, '$');
+            }
+            members.insert(key, self.text.into());
+        }
+        Value::Object(members)
+    }
+}
+
+/// A name that stood once is no list.
+fn unwrap_single(value: &mut Value) {
+    if let Value::Array(values) = value
+        && values.len() == 1
+        && let Some(single) = values.pop()
+    {
+        *value = single;
+    }
+}
+
+/// The value of an argument whose text is `text`.
+///
+/// # Errors
+/// When its elements do not fit into each other.
+pub(super) fn element_value(
+    text: &str,
+    syntax: &ParameterCall,
+    schema: Option<Schema<'_>>,
+) -> Result<Value, Fault> {
+    let markers = [syntax.key.open, syntax.value.close];
+    let mut open = vec![Element::new("", schema, 0)];
+    let mut at = 0;
+    loop {
+        let Some(top) = open.last_mut() else { return Err(Fault::malformed("its elements do not fit")) };
+        let Scan::Found { start, marker } = scan(&text[at..], &markers, true) else {
+            top.text.push_str(&text[at..]);
+            break;
+        };
+        top.text.push_str(&text[at..at + start]);
+        let name_start = at + start + markers[marker].len();
+        let name = text[name_start..].find(syntax.key.close).map(|len| &text[name_start..name_start + len]);
+        let name = name.ok_or_else(|| Fault::malformed("an element's name has no end"))?;
+        let end = at + start;
+        at = name_start + name.len() + syntax.key.close.len();
+        if marker == 0 {
+            let schema = top.child_schema(name);
+            open.push(Element::new(name, schema, at));
+        } else {
+            let element = open.pop().filter(|element| element.name == name && !open.is_empty());
+            let element =
+                element.ok_or_else(|| Fault::malformed(format!("`{name}` is closed and not open")))?;
+            let value = element_inside(element, text, end, syntax);
+            if let Some(parent) = open.last_mut() {
+                parent.children.push(value);
+            }
+        }
+    }
+    match (open.pop(), open.is_empty()) {
+        (Some(root), true) => Ok(root.value(text, syntax)),
+        _ => Err(Fault::malformed("an element is not closed")),
+    }
+}
+
+fn element_inside<'a>(
+    element: Element<'a>,
+    text: &str,
+    end: usize,
+    syntax: &ParameterCall,
+) -> (&'a str, Value) {
+    let (name, inside) = (element.name, &text[element.start..end]);
+    (name, element.value(inside, syntax))
+}

@@ -1,0 +1,176 @@
+//! Calls written in Python.
+
+use std::sync::Arc;
+
+use lm_template::ToolSpec;
+
+use super::argument_text::{ArgumentText, schema};
+use super::body::{BodyReader, CallSink, Fault, MAX_BLOCK_BYTES, Progress};
+use crate::dialect::{PythonCall, PythonList};
+use crate::values::{PythonArguments, Schema};
+
+/// Names are shorter; text that goes on for longer is no call.
+const MAX_NAME_BYTES: usize = 1 << 10;
+
+/// Reads [`CallBody::Python`](crate::dialect::CallBody::Python): calls in brackets, or several in a row, on lines of
+/// their own or not. `print(…)` around a call, and `default_api.` before its name, are not part of it.
+#[derive(Debug)]
+pub(crate) struct PythonBody {
+    list: PythonList,
+    close: &'static str,
+    tools: Arc<[ToolSpec]>,
+    state: State,
+    /// Whether the calls stand in brackets.
+    bracketed: bool,
+    printed: bool,
+    calls: usize,
+    at: usize,
+    name: String,
+    arguments: ArgumentText,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Before the first call.
+    Start,
+    /// Before a call's name.
+    Name,
+    Arguments(PythonArguments),
+    /// After a call.
+    After,
+}
+
+enum Need {
+    MoreText,
+    AnotherLook,
+    /// The body ended before this byte.
+    Nothing(usize),
+}
+
+impl PythonBody {
+    pub(crate) fn new(syntax: PythonCall, close: &'static str, tools: Arc<[ToolSpec]>) -> Self {
+        Self {
+            list: syntax.list,
+            close,
+            tools,
+            state: State::Start,
+            bracketed: false,
+            printed: false,
+            calls: 0,
+            at: 0,
+            name: String::new(),
+            arguments: ArgumentText::default(),
+        }
+    }
+
+    fn step(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Need, Fault> {
+        if let State::Arguments(_) = self.state {
+            return self.follow_arguments(text, calls);
+        }
+        let rest = text[self.at..].trim_start();
+        self.at = text.len() - rest.len();
+        match (&self.state, rest.chars().next()) {
+            (_, None) => Ok(Need::MoreText),
+            (State::Start, Some('[')) => {
+                (self.bracketed, self.state) = (true, State::Name);
+                self.at += 1;
+                Ok(Need::AnotherLook)
+            }
+            (State::Start, Some(_)) => {
+                self.state = State::Name;
+                Ok(Need::AnotherLook)
+            }
+            (State::After, Some(c)) => self.after_call(rest, c),
+            (_, Some(c)) => self.call_name(rest, c, calls),
+        }
+    }
+
+    /// What may stand after a call: the bracket that `print` opened, another call, the end.
+    fn after_call(&mut self, rest: &str, c: char) -> Result<Need, Fault> {
+        match c {
+            ')' if std::mem::take(&mut self.printed) => {}
+            _ if self.printed => return Err(Fault::malformed("`print` is not closed")),
+            ']' if self.bracketed => return Ok(Need::Nothing(self.at + 1)),
+            ',' => self.state = State::Name,
+            _ if self.bracketed => return Err(Fault::malformed(format!("`{c}` stands between the calls"))),
+            _ if !self.close.is_empty() && rest.starts_with(self.close) => return Ok(Need::Nothing(self.at)),
+            _ if self.close.starts_with(rest) => return Ok(Need::MoreText),
+            _ => {
+                self.state = State::Name;
+                return Ok(Need::AnotherLook);
+            }
+        }
+        self.at += 1;
+        Ok(Need::AnotherLook)
+    }
+
+    fn call_name(&mut self, rest: &str, c: char, calls: &mut CallSink<'_>) -> Result<Need, Fault> {
+        if self.calls > 0 && self.bracketed && c == ']' {
+            return Ok(Need::Nothing(self.at + 1));
+        }
+        if !c.is_alphabetic() && c != '_' {
+            return Err(Fault::malformed(format!("a call cannot begin with `{c}`")));
+        }
+        let end =
+            rest.find(|c: char| !c.is_alphanumeric() && !matches!(c, '_' | '.' | '-')).unwrap_or(rest.len());
+        let after = rest[end..].trim_start();
+        if end > MAX_NAME_BYTES {
+            return Err(Fault::malformed("its name has no end"));
+        }
+        if after.is_empty() {
+            return Ok(Need::MoreText);
+        }
+        if !after.starts_with('(') {
+            return Err(Fault::malformed(format!("`{}` is no call", &rest[..end])));
+        }
+        self.at += rest.len() - after.len() + 1;
+        if &rest[..end] == "print" && self.list == PythonList::Lines && !self.printed {
+            self.printed = true;
+            return Ok(Need::AnotherLook);
+        }
+        let name = &rest[..end];
+        self.name = name.strip_prefix("default_api.").unwrap_or(name).to_owned();
+        calls.begin(Some(&self.name), None)?;
+        let names = schema(&self.tools, &self.name).map(Schema::property_names).unwrap_or_default();
+        self.state = State::Arguments(PythonArguments::new(names));
+        Ok(Need::AnotherLook)
+    }
+
+    fn follow_arguments(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Need, Fault> {
+        let State::Arguments(arguments) = &mut self.state else { return Ok(Need::AnotherLook) };
+        let ended = arguments.follow(&text[self.at..]).map_err(Fault::malformed)?;
+        self.arguments.pass_on(arguments.certain(), calls);
+        let Some(end) = ended else { return Ok(Need::MoreText) };
+        std::mem::take(&mut self.arguments).complete(&self.name, arguments.certain(), calls)?;
+        self.at += end;
+        self.calls += 1;
+        self.state = State::After;
+        Ok(Need::AnotherLook)
+    }
+}
+
+impl BodyReader for PythonBody {
+    fn follow(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Progress, Fault> {
+        if text.len() > MAX_BLOCK_BYTES {
+            return Err(Fault::malformed("it is too long"));
+        }
+        loop {
+            match self.step(text, calls)? {
+                Need::AnotherLook => {}
+                Need::MoreText => return Ok(Progress::Open),
+                Need::Nothing(end) => return Ok(Progress::Complete(end)),
+            }
+        }
+    }
+
+    /// Calls without brackets are complete with the last of them.
+    fn finish(&mut self, text: &str, _: &mut CallSink<'_>) -> Result<(), Fault> {
+        let complete = matches!(self.state, State::After) && !self.bracketed && !self.printed;
+        let rest = text[self.at..].trim();
+        if complete && self.close.starts_with(rest) { Ok(()) } else { Err(Fault::unfinished()) }
+    }
+
+    fn position(&self) -> usize {
+        self.at
+    }
+}
