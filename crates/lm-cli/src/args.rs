@@ -9,7 +9,9 @@ use clap::{Parser, Subcommand};
 use lm_model::{Device, GenerationConfig, KvDtype, LoadOptions, TokenId, WeightFormat};
 use lm_session::{EngineSettings, SamplerParams, SessionConfig};
 
-use crate::commands::{batch, bench, chat, convert, eval, generate, inspect, score, template, tokenize};
+use crate::commands::{
+    batch, bench, chat, convert, eval, generate, grammar, inspect, score, template, tokenize,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -42,6 +44,8 @@ pub enum Command {
     Tokenize(tokenize::Args),
     /// Render conversations to prompts, one JSON object a line
     Template(template::Args),
+    /// Say which texts a grammar takes: of a family's calls, a schema, a pattern; one JSON object a line
+    Grammar(grammar::Args),
     /// Answer chat completions over JSON Lines, many at a time
     Batch(batch::Args),
     /// Measure prefill and decode beside the memory's read rate

@@ -6,6 +6,7 @@ pub mod chat;
 pub mod convert;
 pub mod eval;
 pub mod generate;
+pub mod grammar;
 pub mod inspect;
 pub mod score;
 pub mod template;
@@ -24,6 +25,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Inspect(args) => inspect::run(&args)?,
         Command::Tokenize(args) => tokenize::run(&args)?,
         Command::Template(args) => template::run(&args)?,
+        Command::Grammar(args) => grammar::run(&args)?,
         Command::Batch(args) => batch::run(&args)?,
         Command::Bench(args) => bench::run(&args)?,
         Command::Convert(args) => convert::run(&args)?,

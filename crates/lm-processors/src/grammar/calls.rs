@@ -134,7 +134,7 @@ impl CallWriter<'_> {
                 for at in 0..self.tools.len() {
                     let tool = std::mem::replace(&mut self.tools[at].parameters, Value::Null);
                     let mut values = Values::new(self.lark, Spelling::JSON, self.layout, &tool);
-                    let option = parameters(&mut values, &call, self.tools[at].name, &tool);
+                    let option = parameters(&mut values, call, self.tools[at].name, &tool);
                     let found = std::mem::take(&mut values.relaxed);
                     self.keep(found, at);
                     options.push(option.ok_or_else(|| self.impossible(at))?);

@@ -3,3 +3,4 @@
 mod common;
 mod replies;
 mod schemas;
+mod vectors;

@@ -1,0 +1,347 @@
+//! `lm grammar`: which texts a grammar takes, over JSON Lines.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use lm_model::Tokenizer;
+use lm_processors::{
+    Calls, GrammarRequest, Layout, ModelDataProcessor, ParserOptions, ProcessorEvent, Reading, Relaxed,
+    ReplyGrammar, ResponseFormat, SchemaError, SchemaFault, Thinking, ToolChoice, ToolSpec, relax,
+};
+use lm_session::{Acceptance, CompiledConstraint, ConstraintSpec, GrammarCompiler, GrammarErrorKind};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::json_lines::{answer_each, bad_line, error};
+use crate::model;
+
+const EXAMPLES: &str = "\
+A line of standard input is an object:
+  format                 a family, such as hermes, or
+  template               a chat template, which tells the family, with
+  tools                  the declared tools, or null
+  tool_choice            auto, required, none, a tool's name, or {\"type\": \"function\", \"function\": {\"name\": …}}
+  parallel_tool_calls    false: at most one call
+  response_format        {\"type\": \"json_schema\", \"json_schema\": {\"schema\": …}} or {\"type\": \"json_object\"}
+  prompt_suffix          the end of the prompt, which may have opened the reasoning
+  layout                 any: the whitespace that the family's parser reads (the default); exact: what decoding allows
+  or one of
+  schema                 a JSON schema, for JSON text
+  regex, choice, lark    a regular expression, a list of texts, a grammar in llguidance's Lark dialect
+  and
+  texts                  the texts to judge
+
+The answer is {\"results\": [{\"accepted\": true} or {\"accepted\": false, \"at\": BYTE}, …]}: BYTE is where a text stops being
+acceptable; its length, when it ends too early or when a finished value does not fit its schema. \"relaxed\" lists keywords that
+the grammar does not enforce; there the finished values are validated. An error is {\"error\": {\"kind\", \"message\"}}, with
+\"tool\", \"path\" and \"keyword\" where a schema is at fault. Kinds: bad_schema, unsupported_keyword, too_large, bad_grammar,
+bad_request, bad_line.
+
+Examples:
+  echo '{\"schema\": {\"type\": \"integer\"}, \"texts\": [\"12\", \"1.5\"]}' | lm grammar
+  lm grammar --tokenizer tokenizer.json < cases.jsonl";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The vocabulary to compile for: a tokenizer.json; the embedded model's without it
+    #[arg(long, value_name = "FILE")]
+    tokenizer: Option<PathBuf>,
+    /// Add `grammar`: its Lark text and markers
+    #[arg(long)]
+    show: bool,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let tokenizer = match &args.tokenizer {
+        Some(path) => {
+            let json = std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()))?;
+            Tokenizer::from_json(&json)?
+        }
+        None => model::folder(None)?.tokenizer()?,
+    };
+    let compiler = GrammarCompiler::new(&Arc::new(tokenizer))?;
+    Ok(answer_each(|line| answer(args, &compiler, line).unwrap_or_else(|error| error))?)
+}
+
+/// A line, under the names that chat completions have for what is in it.
+#[derive(Deserialize)]
+struct Line {
+    format: Option<String>,
+    template: Option<String>,
+    #[serde(default)]
+    tools: Option<Vec<Value>>,
+    #[serde(default)]
+    tool_choice: Value,
+    parallel_tool_calls: Option<bool>,
+    response_format: Option<Value>,
+    #[serde(default)]
+    prompt_suffix: String,
+    #[serde(default)]
+    layout: LayoutName,
+    schema: Option<Value>,
+    regex: Option<String>,
+    choice: Option<Vec<String>>,
+    lark: Option<String>,
+    #[serde(default)]
+    markers: Vec<String>,
+    texts: Vec<String>,
+}
+
+#[derive(Deserialize, Default, Clone, Copy)]
+#[serde(rename_all = "lowercase")]
+enum LayoutName {
+    #[default]
+    Any,
+    Exact,
+}
+
+/// What texts are judged by.
+struct Judge {
+    constraint: Option<CompiledConstraint>,
+    relaxed: Vec<Relaxed>,
+    finished: Finished,
+}
+
+/// What a finished text is validated as, where the grammar leaves something out.
+enum Finished {
+    Nothing,
+    Json(Value),
+    Reply { processor: &'static dyn ModelDataProcessor, options: ParserOptions, format: Option<Value> },
+}
+
+fn answer(args: &Args, compiler: &GrammarCompiler, line: Map<String, Value>) -> Result<Value, Value> {
+    let line: Line = serde_json::from_value(Value::Object(line)).map_err(bad_line)?;
+    let mut answer = Map::new();
+    let judge = match (&line.schema, spec_of(&line)) {
+        (Some(schema), None) => of_schema(compiler, schema)?,
+        (None, Some(spec)) => Judge {
+            constraint: Some(compile(compiler, &spec)?),
+            relaxed: vec![],
+            finished: Finished::Nothing,
+        },
+        (None, None) => {
+            let (grammar, finished) = of_reply(&line)?;
+            if let (Some(grammar), true) = (&grammar, args.show) {
+                let shown = json!({"lark": grammar.grammar.lark, "markers": grammar.grammar.markers});
+                answer.insert("grammar".to_owned(), shown);
+            }
+            match grammar {
+                Some(ReplyGrammar { grammar, relaxed, .. }) => {
+                    let spec = ConstraintSpec::Lark { text: grammar.lark, markers: grammar.markers };
+                    Judge { constraint: Some(compile(compiler, &spec)?), relaxed, finished }
+                }
+                None => Judge { constraint: None, relaxed: vec![], finished },
+            }
+        }
+        _ => {
+            return Err(bad_line(
+                "expected one of `format` or `template`, `schema`, `regex`, `choice`, `lark`",
+            ));
+        }
+    };
+    let results = line.texts.iter().map(|text| judge.result(text)).collect::<Result<Vec<_>, _>>()?;
+    answer.insert("results".to_owned(), results.into());
+    if !judge.relaxed.is_empty() {
+        answer.insert("relaxed".to_owned(), judge.relaxed.iter().map(shown).collect());
+    }
+    Ok(Value::Object(answer))
+}
+
+fn spec_of(line: &Line) -> Option<ConstraintSpec> {
+    match (&line.regex, &line.choice, &line.lark) {
+        (Some(regex), None, None) => Some(ConstraintSpec::Regex(regex.clone())),
+        (None, Some(choice), None) => Some(ConstraintSpec::Choice(choice.clone())),
+        (None, None, Some(text)) => {
+            Some(ConstraintSpec::Lark { text: text.clone(), markers: line.markers.clone() })
+        }
+        _ => None,
+    }
+}
+
+fn of_schema(compiler: &GrammarCompiler, schema: &Value) -> Result<Judge, Value> {
+    let (plain, relaxed) = relax(schema, Reading::Open).map_err(|error| schema_error(&error))?;
+    let constraint = compile(compiler, &ConstraintSpec::JsonSchema(plain))?;
+    let finished = if relaxed.is_empty() { Finished::Nothing } else { Finished::Json(schema.clone()) };
+    Ok(Judge { constraint: Some(constraint), relaxed, finished })
+}
+
+fn of_reply(line: &Line) -> Result<(Option<ReplyGrammar>, Finished), Value> {
+    let processor = processor(line)?;
+    let tools = line.tools.iter().flatten().cloned().map(ToolSpec::from_json);
+    let tools: Arc<[ToolSpec]> = tools.collect::<Result<_, _>>().map_err(bad_line)?;
+    let response_format = line.response_format.as_ref().map(response_format).transpose()?.flatten();
+    let request = GrammarRequest {
+        tools: &tools,
+        choice: tool_choice(&line.tool_choice)?,
+        calls: if line.parallel_tool_calls == Some(false) { Calls::One } else { Calls::Several },
+        thinking: if processor.opens_reasoning(&line.prompt_suffix) {
+            Thinking::Open
+        } else {
+            Thinking::Allowed
+        },
+        response_format,
+        layout: match line.layout {
+            LayoutName::Any => Layout::Any,
+            LayoutName::Exact => Layout::Exact,
+        },
+    };
+    let grammar = processor.grammar(&request).map_err(|cause| match cause {
+        lm_processors::Error::Schema(cause) => schema_error(&cause),
+        cause => error("bad_request", cause),
+    })?;
+    let finished = match &grammar {
+        Some(grammar) if !grammar.relaxed.is_empty() => {
+            let format = request.response_format.map(|format| match format {
+                ResponseFormat::JsonSchema(schema) => schema,
+                ResponseFormat::JsonObject => json!({"type": "object"}),
+            });
+            let in_reasoning = request.thinking == Thinking::Open;
+            let options = ParserOptions { tools: tools.clone(), in_reasoning, ..ParserOptions::default() };
+            Finished::Reply { processor, options, format }
+        }
+        _ => Finished::Nothing,
+    };
+    Ok((grammar, finished))
+}
+
+fn processor(line: &Line) -> Result<&'static dyn ModelDataProcessor, Value> {
+    match (&line.format, &line.template) {
+        (Some(format), None) => {
+            let found = lm_processors::ALL.iter().find(|family| family.processor.name() == format);
+            let known = || {
+                lm_processors::ALL.iter().map(|family| family.processor.name()).collect::<Vec<_>>().join(", ")
+            };
+            found
+                .map(|family| family.processor)
+                .ok_or_else(|| error("bad_request", format!("no format `{format}`; known: {}", known())))
+        }
+        (None, Some(template)) => Ok(lm_processors::detect(template, "")),
+        _ => Err(bad_line("expected one of `format` or `template`, `schema`, `regex`, `choice`, `lark`")),
+    }
+}
+
+fn tool_choice(choice: &Value) -> Result<ToolChoice, Value> {
+    match choice {
+        Value::Null => Ok(ToolChoice::Auto),
+        Value::String(name) => Ok(match name.as_str() {
+            "auto" => ToolChoice::Auto,
+            "required" => ToolChoice::Required,
+            "none" => ToolChoice::None,
+            name => ToolChoice::Named(name.to_owned()),
+        }),
+        choice => {
+            let name =
+                choice.pointer("/function/name").or_else(|| choice.get("name")).and_then(Value::as_str);
+            name.map(|name| ToolChoice::Named(name.to_owned()))
+                .ok_or_else(|| bad_line("`tool_choice` names no tool"))
+        }
+    }
+}
+
+fn response_format(format: &Value) -> Result<Option<ResponseFormat>, Value> {
+    match format.get("type").and_then(Value::as_str) {
+        Some("text") => Ok(None),
+        Some("json_object") => Ok(Some(ResponseFormat::JsonObject)),
+        Some("json_schema") => {
+            let schema = format.pointer("/json_schema/schema").or_else(|| format.get("schema"));
+            let schema = schema.ok_or_else(|| bad_line("`response_format` has no schema"))?;
+            Ok(Some(ResponseFormat::JsonSchema(schema.clone())))
+        }
+        _ => Err(bad_line("`response_format` is none of text, json_object, json_schema")),
+    }
+}
+
+fn compile(compiler: &GrammarCompiler, spec: &ConstraintSpec) -> Result<CompiledConstraint, Value> {
+    compiler.compile(spec).map_err(|cause| {
+        let lm_session::Error::Grammar { kind, path, keyword, message } = cause else {
+            return error("bad_grammar", cause);
+        };
+        let kind = match kind {
+            GrammarErrorKind::UnsupportedKeyword => "unsupported_keyword",
+            GrammarErrorKind::InvalidSchema => "bad_schema",
+            GrammarErrorKind::TooLarge => "too_large",
+            _ => "bad_grammar",
+        };
+        json!({"error": {"kind": kind, "message": message, "path": path, "keyword": keyword}})
+    })
+}
+
+fn schema_error(cause: &SchemaError) -> Value {
+    let kind = match cause.fault {
+        SchemaFault::Unsupported => "unsupported_keyword",
+        SchemaFault::TooLarge(_) => "too_large",
+        _ => "bad_schema",
+    };
+    let keyword = Some(&cause.keyword).filter(|keyword| !keyword.is_empty());
+    let SchemaError { tool, path, .. } = cause;
+    json!({"error": {"kind": kind, "message": cause.to_string(), "tool": tool, "path": path, "keyword": keyword}})
+}
+
+fn shown(relaxed: &Relaxed) -> Value {
+    json!({"tool": relaxed.tool, "path": relaxed.path, "keyword": relaxed.keyword})
+}
+
+impl Judge {
+    fn result(&self, text: &str) -> Result<Value, Value> {
+        let acceptance = match &self.constraint {
+            Some(constraint) => constraint.check(text).map_err(|cause| error("bad_grammar", cause))?,
+            None => Acceptance::Accepted,
+        };
+        Ok(match acceptance {
+            Acceptance::Accepted if self.finished.fits(text) => json!({"accepted": true}),
+            Acceptance::Accepted | Acceptance::Incomplete => json!({"accepted": false, "at": text.len()}),
+            Acceptance::Rejected { at } => json!({"accepted": false, "at": at}),
+        })
+    }
+}
+
+impl Finished {
+    fn fits(&self, text: &str) -> bool {
+        match self {
+            Self::Nothing => true,
+            Self::Json(schema) => serde_json::from_str(text).is_ok_and(|value| is_valid(schema, &value)),
+            Self::Reply { processor, options, format } => {
+                reply_fits(*processor, options, format.as_ref(), text)
+            }
+        }
+    }
+}
+
+/// Whether each call of a reply fits its tool, and a reply without calls its format.
+fn reply_fits(
+    processor: &dyn ModelDataProcessor,
+    options: &ParserOptions,
+    format: Option<&Value>,
+    text: &str,
+) -> bool {
+    let mut parser = processor.parser(options);
+    let events = [parser.push(text), parser.finish()].concat();
+    let schemas: HashMap<&str, &Value> =
+        options.tools.iter().map(|tool| (tool.name(), tool.parameters())).collect();
+    let (mut answer, mut called) = (String::new(), false);
+    for event in events {
+        match event {
+            ProcessorEvent::ToolCall { call, .. } => {
+                called = true;
+                let arguments = Value::Object(call.arguments);
+                let fits = |schema: &&Value| schema.is_null() || is_valid(schema, &arguments);
+                if !schemas.get(call.name.as_str()).is_some_and(fits) {
+                    return false;
+                }
+            }
+            ProcessorEvent::Text(text) => answer += &text,
+            _ => {}
+        }
+    }
+    let fits_format =
+        |schema: &Value| serde_json::from_str(&answer).is_ok_and(|value| is_valid(schema, &value));
+    called || format.is_none_or(fits_format)
+}
+
+/// A schema that the validator refuses has been refused before.
+fn is_valid(schema: &Value, value: &Value) -> bool {
+    jsonschema::options().offline().build(schema).is_ok_and(|validator| validator.is_valid(value))
+}
