@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
 use lm_model::{
@@ -12,8 +12,10 @@ use lm_model::{
 };
 
 use crate::capacity::Capacity;
+use crate::guide::GuideVocabulary;
 use crate::request::{Command, SessionId};
 use crate::scheduler::Scheduler;
+use crate::steering::ClosingTokens;
 use crate::{
     CacheStats, CompiledConstraint, ConstraintSpec, EngineSettings, Error, GrammarCompiler, Result, Session,
     SessionConfig, worker,
@@ -53,6 +55,8 @@ struct Shared {
     context_tokens: usize,
     /// Made when the first grammar is compiled.
     compiler: Mutex<Option<GrammarCompiler>>,
+    /// Made for the first constraint.
+    closing: OnceLock<Arc<ClosingTokens>>,
 }
 
 impl Engine {
@@ -88,6 +92,7 @@ impl Engine {
             name,
             context_tokens: capacity.context_tokens,
             compiler: Mutex::default(),
+            closing: OnceLock::new(),
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -195,6 +200,15 @@ impl Engine {
 
     pub(crate) fn next_session_id(&self) -> SessionId {
         SessionId(self.shared.sessions_opened.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// What the guide of a generation that `end_ids` end knows of the model's tokens.
+    pub(crate) fn guide_vocabulary(&self, end_ids: Vec<TokenId>) -> GuideVocabulary {
+        let tokenizer = self.tokenizer().clone();
+        let logits_width = self.shared.info.logits_width;
+        let closing = || Arc::new(ClosingTokens::new(&tokenizer, logits_width));
+        let closing = self.shared.closing.get_or_init(closing).clone();
+        GuideVocabulary { tokenizer, closing, end_ids, logits_width }
     }
 
     /// The ids that end a reply of this model.

@@ -26,16 +26,32 @@ pub struct Finished {
     pub usage: Usage,
     /// Durations.
     pub timing: Timing,
+    /// Whether a constrained text was brought to its end because its tokens ran out; `None` when the model ended it itself, or
+    /// nobody did.
+    pub steered: Option<Steered>,
+}
+
+/// How a constrained text was brought to its end within its tokens.
+///
+/// A sampled token after which no end is known that fits is not taken: in its place stands the next token of the end that was known
+/// before it, or another sampled one where the text may end anyway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Steered {
+    /// Output tokens before the first one that stands in the place of a sampled one.
+    pub from: usize,
+    /// How many stand in the place of sampled ones.
+    pub tokens: usize,
 }
 
 /// Why a generation ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FinishReason {
-    /// The model sampled one of its end tokens or a token of [`crate::SessionConfig::stop_ids`].
+    /// The model sampled one of its end tokens or a token of [`crate::SessionConfig::stop_ids`]; or its constraint allowed nothing
+    /// more.
     EndToken,
     /// The text came to hold this stop string. It and what follows it are not emitted.
     StopString(String),
-    /// As many tokens were sampled as were allowed.
+    /// As many tokens were generated as were allowed.
     MaxOutputTokens,
     /// The session holds [`crate::Engine::context_tokens`] tokens.
     ContextFull,

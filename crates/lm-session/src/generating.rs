@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use lm_model::{StreamDecoder, TokenId};
 
-use crate::guide::Guide;
+use crate::guide::{Guide, Step};
 use crate::sampling::Sampler;
 use crate::stop::{Matched, StopMatcher};
 use crate::{FinishReason, Finished, History, PrefillStats, Result, Timing, Usage};
@@ -35,50 +35,56 @@ pub(crate) struct Generated {
 
 impl Generating {
     /// The tokens that a constraint forces before anything is sampled, appended to `ids`.
-    pub fn begin(&mut self, ids: &mut Vec<TokenId>) -> Result<Vec<Generated>> {
-        let mut generated = Vec::new();
-        self.take_forced(ids, &mut generated)?;
-        Ok(generated)
+    pub fn begin(&mut self, ids: &mut Vec<TokenId>) -> Vec<Generated> {
+        let first = self.guide.as_mut().map(Guide::begin).unwrap_or_default();
+        self.forced_tokens += first.len();
+        self.take(ids, &first)
     }
 
     /// Samples the token after `ids` from its row of logits and appends it, and those that it forces.
     pub fn advance(&mut self, ids: &mut Vec<TokenId>, row: &[f32]) -> Result<Vec<Generated>> {
         self.clock.logits();
-        let mask = self.guide.as_mut().map(Guide::mask).transpose()?;
-        let (prompt, generated) = ids.split_at(self.prompt_tokens);
-        let id = self.sampler.sample(row, mask, &History { prompt, generated })?;
-        let mut generated = vec![self.take(ids, id)?];
-        self.take_forced(ids, &mut generated)?;
-        Ok(generated)
+        let next = self.next(ids, row)?;
+        self.forced_tokens += next.len() - 1;
+        Ok(self.take(ids, &next))
     }
 
-    fn take_forced(&mut self, ids: &mut Vec<TokenId>, generated: &mut Vec<Generated>) -> Result<()> {
-        let Some(guide) = &mut self.guide else { return Ok(()) };
-        if generated.last().is_some_and(|last| last.finish.is_some()) {
-            return Ok(());
+    fn next(&mut self, ids: &[TokenId], row: &[f32]) -> Result<Vec<TokenId>> {
+        let (prompt, generated) = ids.split_at(self.prompt_tokens);
+        let history = History { prompt, generated };
+        let room = self.room(ids.len());
+        let Some(guide) = &mut self.guide else {
+            return Ok(vec![self.sampler.sample(row, None, &history)?]);
+        };
+        loop {
+            let sampled = self.sampler.sample(row, Some(guide.mask()?), &history)?;
+            if let Step::Tokens(next) = guide.step(sampled, room)? {
+                return Ok(next);
+            }
         }
-        for id in guide.forced()? {
-            generated.push(self.take(ids, id)?);
-            self.forced_tokens += 1;
-            if generated.last().is_some_and(|last| last.finish.is_some()) {
+    }
+
+    /// Appends `next`, up to the token that ends the generation.
+    fn take(&mut self, ids: &mut Vec<TokenId>, next: &[TokenId]) -> Vec<Generated> {
+        let mut generated: Vec<Generated> = Vec::with_capacity(next.len());
+        for (index, &id) in next.iter().enumerate() {
+            self.clock.token();
+            ids.push(id);
+            let complete = index + 1 == next.len() && self.guide.as_mut().is_some_and(Guide::is_complete);
+            let (text, finish) = self.text(id, ids.len(), complete);
+            let ends = finish.is_some();
+            generated.push(Generated { id, text, finish });
+            if ends {
                 break;
             }
         }
-        Ok(())
+        generated
     }
 
-    /// Appends token `id`.
-    fn take(&mut self, ids: &mut Vec<TokenId>, id: TokenId) -> Result<Generated> {
-        self.clock.token();
-        ids.push(id);
-        let ends = self.stop_ids.contains(&id);
-        let mut complete = false;
-        if let Some(guide) = self.guide.as_mut().filter(|_| !ends) {
-            guide.commit(id)?;
-            complete = guide.is_complete()?;
-        }
-        let (text, finish) = self.text(id, ids.len(), complete);
-        Ok(Generated { id, text, finish })
+    /// Tokens that may still come after `len` of the session.
+    fn room(&self, len: usize) -> usize {
+        let output = self.max_output_tokens.map(|max| max.saturating_sub(len - self.prompt_tokens));
+        output.unwrap_or(usize::MAX).min(self.context_tokens.saturating_sub(len))
     }
 
     /// Whether a session of `len` tokens may not grow, and why.
@@ -101,7 +107,8 @@ impl Generating {
             forced_tokens: self.forced_tokens,
         };
         let timing = self.clock.timing(prefill.prefilled_tokens, usage.output_tokens);
-        Finished { reason, usage, timing }
+        let steered = self.guide.as_ref().and_then(Guide::steered);
+        Finished { reason, usage, timing, steered }
     }
 
     /// The text that token `id` makes certain, and whether the generation ends with it. `complete`: the constraint allows
@@ -116,8 +123,9 @@ impl Generating {
             return (text, Some(FinishReason::StopString(stop)));
         }
         match self.limit(len) {
-            _ if complete && self.stop_ids.is_empty() => self.last_text(text, FinishReason::EndToken),
-            Some(_) if complete => self.last_text(text, FinishReason::EndToken),
+            reason if complete && (reason.is_some() || self.stop_ids.is_empty()) => {
+                self.last_text(text, FinishReason::EndToken)
+            }
             Some(reason) => self.last_text(text, reason),
             None => (text, None),
         }

@@ -1,21 +1,103 @@
 //! A constraint at work in one generation.
 
-use crate::{Constraint, Ending, Result, TokenId, TokenMask};
+use std::sync::Arc;
 
-/// The constraint of a generation, its mask for the next token and the tokens that may end it.
+use lm_model::Tokenizer;
+
+use crate::steering::{ClosingTokens, Place, Search};
+use crate::{Constraint, Ending, Error, Result, Steered, TokenId, TokenMask};
+
+/// Bytes of the text's end that the search for completions looks at.
+const TAIL_BYTES: usize = 64;
+/// With this many tokens left, a text goes on although no completion was found for it.
+const PLENTY: usize = 1024;
+/// Tokens after which one is looked for again.
+const RETRY: usize = 32;
+/// Tokens that are refused in one place before the text is ended there.
+const MAX_REFUSED: usize = 16;
+
+/// The constraint of a generation, its mask for the next token, and how the text could end.
 #[derive(Debug)]
 pub(crate) struct Guide {
     constraint: Box<dyn Constraint>,
-    end_ids: Vec<TokenId>,
+    vocabulary: GuideVocabulary,
     mask: TokenMask,
     /// Whether `mask` is that of the next token.
     ready: bool,
+    search: Search,
+    /// Tokens with which the text may end; `None` when none are known.
+    completion: Option<Vec<TokenId>>,
+    /// Tokens of the text when a completion is looked for again.
+    retry_at: usize,
+    /// The last bytes of the text.
+    tail: Vec<u8>,
+    /// Tokens of the text.
+    len: usize,
+    /// What is forced before anything is sampled, until it is asked for.
+    first: Vec<TokenId>,
+    /// Tokens refused for the place where the text is.
+    refused: usize,
+    steered: Option<Steered>,
+}
+
+/// What a guide knows of the model's tokens.
+#[derive(Clone, Debug)]
+pub(crate) struct GuideVocabulary {
+    pub tokenizer: Arc<Tokenizer>,
+    pub closing: Arc<ClosingTokens>,
+    /// What ends a generation.
+    pub end_ids: Vec<TokenId>,
+    pub logits_width: usize,
+}
+
+/// What follows a sampled token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The sampled token, or another one in its place, and those that are forced after it.
+    Tokens(Vec<TokenId>),
+    /// Another one is to be sampled: this one begins what cannot be ended in time, and the mask forbids it now.
+    Refused,
 }
 
 impl Guide {
-    /// `end_ids` are what ends the generation; the mask has `width` tokens.
-    pub fn new(constraint: Box<dyn Constraint>, end_ids: Vec<TokenId>, width: usize) -> Self {
-        Self { constraint, end_ids, mask: TokenMask::new(width), ready: false }
+    /// A guide for a text of up to `room` tokens.
+    ///
+    /// # Errors
+    /// [`Error::BudgetTooSmall`] when a completion is known, but none that fits.
+    pub fn new(constraint: Box<dyn Constraint>, vocabulary: GuideVocabulary, room: usize) -> Result<Self> {
+        let width = vocabulary.logits_width;
+        let search = Search::new(constraint.closers(), width);
+        let mut guide = Self {
+            constraint,
+            vocabulary,
+            mask: TokenMask::new(width),
+            ready: false,
+            search,
+            completion: None,
+            retry_at: 0,
+            tail: Vec::new(),
+            len: 0,
+            first: Vec::new(),
+            refused: 0,
+            steered: None,
+        };
+        let mut first = guide.commit_forced()?;
+        guide.completion = guide.find_completion(&first, room.saturating_sub(first.len()))?;
+        if guide.completion.is_none()
+            && let Some(shortest) = guide.find_completion(&first, usize::MAX)?
+        {
+            let needed_tokens = first.len() + shortest.len();
+            return Err(Error::BudgetTooSmall { needed_tokens, available_tokens: room });
+        }
+        guide.end_if_complete(&mut first, room);
+        guide.took(&first);
+        guide.first = first;
+        Ok(guide)
+    }
+
+    /// What is forced at the start of the text; nothing when asked again.
+    pub fn begin(&mut self) -> Vec<TokenId> {
+        std::mem::take(&mut self.first)
     }
 
     /// What may come next, the end tokens included where the text may end.
@@ -24,32 +106,172 @@ impl Guide {
             self.mask.clear();
             self.constraint.mask(&mut self.mask)?;
             if self.constraint.ending()? != Ending::Forbidden {
-                self.end_ids.iter().for_each(|&id| self.mask.allow(id));
+                self.vocabulary.end_ids.iter().for_each(|&id| self.mask.allow(id));
             }
             self.ready = true;
         }
         Ok(&self.mask)
     }
 
-    /// Takes a token of the text; end tokens are none.
-    pub fn commit(&mut self, id: TokenId) -> Result<()> {
-        self.ready = false;
-        self.constraint.commit(id)
-    }
-
-    /// Whether nothing more may come but an end token.
-    pub fn is_complete(&mut self) -> Result<bool> {
-        Ok(self.constraint.ending()? == Ending::Required)
-    }
-
-    /// What must come next, an end token included when there is but one.
-    pub fn forced(&mut self) -> Result<Vec<TokenId>> {
-        match self.constraint.ending()? {
-            Ending::Required => {
-                Ok(self.end_ids.get(..1).filter(|_| self.end_ids.len() == 1).unwrap_or_default().to_vec())
-            }
-            Ending::Allowed => Ok(Vec::new()),
-            Ending::Forbidden => self.constraint.forced(),
+    /// Goes on with `sampled`, or with what brings the text to its end within `room` tokens.
+    pub fn step(&mut self, sampled: TokenId, room: usize) -> Result<Step> {
+        let mut ids = vec![sampled];
+        if self.is_end(sampled) {
+            return Ok(Step::Tokens(ids));
         }
+        self.constraint.commit(sampled)?;
+        ids.extend(self.commit_forced()?);
+        if !self.fits(&ids, room)? {
+            let committed = ids.iter().filter(|&&id| !self.is_end(id)).count();
+            self.constraint.rollback(committed)?;
+            if self.completion.as_ref().is_none_or(Vec::is_empty) {
+                return self.refuse(sampled);
+            }
+            ids = self.follow_completion(room)?;
+        }
+        self.end_if_complete(&mut ids, room);
+        self.took(&ids);
+        Ok(Step::Tokens(ids))
+    }
+
+    /// Whether nothing more may come but an end token; a constraint that has failed says so with the next mask.
+    pub fn is_complete(&mut self) -> bool {
+        matches!(self.constraint.ending(), Ok(Ending::Required))
+    }
+
+    /// How the text was brought to its end, if it was.
+    pub fn steered(&self) -> Option<Steered> {
+        self.steered
+    }
+
+    /// Commits what must come next and returns it: up to an end token, which is the last one and not committed.
+    fn commit_forced(&mut self) -> Result<Vec<TokenId>> {
+        let mut forced = match self.constraint.ending()? {
+            Ending::Forbidden => self.constraint.forced()?,
+            Ending::Allowed | Ending::Required => Vec::new(),
+        };
+        if let Some(end) = forced.iter().position(|&id| self.is_end(id)) {
+            forced.truncate(end + 1);
+        }
+        for &id in forced.iter().filter(|&&id| !self.vocabulary.end_ids.contains(&id)) {
+            self.constraint.commit(id)?;
+        }
+        Ok(forced)
+    }
+
+    /// Whether a completion that fits is known after `ids`, which are committed: it is the known one then.
+    fn fits(&mut self, ids: &[TokenId], room: usize) -> Result<bool> {
+        let Some(left) = room.checked_sub(ids.len()) else { return Ok(false) };
+        let waits = self.completion.is_none() && self.len < self.retry_at;
+        let found = if waits { None } else { self.find_completion(ids, left)? };
+        let goes_on = found.is_some() || self.completion.is_none() || left >= PLENTY;
+        if goes_on {
+            if found.is_none() && !waits {
+                self.retry_at = self.len + RETRY;
+            }
+            self.completion = found;
+        }
+        Ok(goes_on)
+    }
+
+    /// A completion of up to `limit` tokens after `ids`, which are committed.
+    fn find_completion(&mut self, ids: &[TokenId], limit: usize) -> Result<Option<Vec<TokenId>>> {
+        let ended = ids.last().is_some_and(|&id| self.is_end(id));
+        if ended || self.constraint.ending()? != Ending::Forbidden {
+            return Ok(Some(Vec::new()));
+        }
+        if let Some(known) = &self.completion {
+            if let Some(rest) = known.strip_prefix(ids) {
+                return Ok(Some(rest.to_vec()));
+            }
+            let known = known.clone();
+            if known.len() <= limit && self.completes(&known)? {
+                return Ok(Some(known));
+            }
+        }
+        let Self { constraint, vocabulary, search, .. } = self;
+        let mut tail = self.tail.clone();
+        ids.iter().for_each(|&id| tail.extend_from_slice(vocabulary.tokenizer.token_bytes(id)));
+        let GuideVocabulary { tokenizer, closing, end_ids, .. } = &*vocabulary;
+        let mut place =
+            Place { constraint: &mut **constraint, tokenizer, tokens: closing, end_ids, tail: &tail };
+        search.completion(&mut place, limit)
+    }
+
+    /// Whether the text may end after `ids`.
+    fn completes(&mut self, ids: &[TokenId]) -> Result<bool> {
+        if self.constraint.valid_prefix(ids)? < ids.len() {
+            return Ok(false);
+        }
+        let Some((&last, before)) = ids.split_last() else { return Ok(true) };
+        if self.is_end(last) {
+            return Ok(true);
+        }
+        before.iter().chain([&last]).try_for_each(|&id| self.constraint.commit(id))?;
+        let ends = self.constraint.ending()? != Ending::Forbidden;
+        self.constraint.rollback(ids.len())?;
+        Ok(ends)
+    }
+
+    /// Takes the first token of the known completion, or all of it when it takes all the room there is.
+    fn follow_completion(&mut self, room: usize) -> Result<Vec<TokenId>> {
+        let mut next = self.completion.take().unwrap_or_default();
+        let rest = if next.len() < room { next.split_off(next.len().min(1)) } else { Vec::new() };
+        for &id in next.iter().filter(|&&id| !self.vocabulary.end_ids.contains(&id)) {
+            self.constraint.commit(id)?;
+        }
+        self.completion = Some(rest);
+        self.note_steered(next.len());
+        Ok(next)
+    }
+
+    /// Has another token sampled where the text may end: it need not begin anything. A model that insists is ended, or let
+    /// go where there is no end token.
+    fn refuse(&mut self, sampled: TokenId) -> Result<Step> {
+        self.refused += 1;
+        self.note_steered(usize::from(self.refused == 1));
+        if self.refused <= MAX_REFUSED {
+            self.mask.forbid(sampled);
+            return Ok(Step::Refused);
+        }
+        let next = match self.vocabulary.end_ids.first() {
+            Some(&end) => end,
+            None => {
+                self.constraint.commit(sampled)?;
+                self.completion = None;
+                sampled
+            }
+        };
+        self.took(&[next]);
+        Ok(Step::Tokens(vec![next]))
+    }
+
+    fn note_steered(&mut self, tokens: usize) {
+        let Steered { from, tokens: before } = self.steered.unwrap_or(Steered { from: self.len, tokens: 0 });
+        self.steered = Some(Steered { from, tokens: before + tokens });
+    }
+
+    /// Appends the end token to `ids` when nothing else may come and there is but one; it is not committed.
+    fn end_if_complete(&mut self, ids: &mut Vec<TokenId>, room: usize) {
+        let ended = ids.last().is_some_and(|&id| self.is_end(id));
+        if let [end] = self.vocabulary.end_ids[..]
+            && !ended
+            && ids.len() < room
+            && self.is_complete()
+        {
+            ids.push(end);
+        }
+    }
+
+    fn took(&mut self, ids: &[TokenId]) {
+        let tokenizer = &self.vocabulary.tokenizer;
+        ids.iter().for_each(|&id| self.tail.extend_from_slice(tokenizer.token_bytes(id)));
+        self.tail.drain(..self.tail.len().saturating_sub(TAIL_BYTES));
+        self.len += ids.len();
+        (self.ready, self.refused) = (false, 0);
+    }
+
+    fn is_end(&self, id: TokenId) -> bool {
+        self.vocabulary.end_ids.contains(&id)
     }
 }

@@ -20,6 +20,7 @@ mod request;
 mod sampling;
 mod scheduler;
 mod session;
+mod steering;
 mod stop;
 #[cfg(any(test, feature = "test-util"))]
 pub mod testing;
@@ -32,7 +33,7 @@ pub use constraint::{
 };
 pub use engine::Engine;
 pub use error::{Error, GrammarErrorKind, Result};
-pub use event::{FinishReason, Finished, SessionEvent};
+pub use event::{FinishReason, Finished, SessionEvent, Steered};
 pub use generation::Generation;
 pub use lm_model::{
     CausalLm, ChatTemplateSource, Device, GenerationConfig, KvDtype, LoadOptions, LoadPhase, LoadProgress,

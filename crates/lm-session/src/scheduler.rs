@@ -151,18 +151,17 @@ impl Scheduler {
         }
     }
 
-    /// Takes the tokens that a constraint forces from the start; whether there were any, or the request has failed.
+    /// Takes the tokens that a constraint forces from the start; whether there were any.
     fn begin(&mut self, index: usize) -> bool {
         let Active { request, .. } = &mut self.active[index];
         match &mut request.task {
             Task::Prefill => false,
-            Task::Generate(generating) => match generating.begin(&mut request.ids) {
-                Ok(forced) if forced.is_empty() => false,
-                forced => {
-                    self.pass_on(index, forced);
-                    true
-                }
-            },
+            Task::Generate(generating) => {
+                let forced = generating.begin(&mut request.ids);
+                let any = !forced.is_empty();
+                self.pass_on(index, Ok(forced));
+                any
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use crate::request::{Command, Reply, Request, SessionId, Task};
 use crate::sampling::Sampler;
 use crate::stop::StopMatcher;
 use crate::{
-    CancelHandle, Engine, Error, GenerateParams, Generation, PrefillStats, Result, SamplerParams,
+    CancelHandle, Constraint, Engine, Error, GenerateParams, Generation, PrefillStats, Result, SamplerParams,
     SessionConfig, SessionEvent,
 };
 
@@ -140,7 +140,8 @@ impl Session {
     /// [`Session::next_event`]. Every other call that changes the tokens ends the generation.
     ///
     /// # Errors
-    /// Those of [`Engine::session`] for `params`, [`Error::EmptyPrompt`], [`Error::EngineStopped`].
+    /// Those of [`Engine::session`] for `params`, [`Error::EmptyPrompt`], [`Error::BudgetTooSmall`] and
+    /// [`Error::ConstraintFailed`] for a constraint, [`Error::EngineStopped`].
     pub fn begin(&mut self, params: GenerateParams) -> Result<()> {
         self.abort();
         self.running = Some(self.start(params)?);
@@ -183,14 +184,16 @@ impl Session {
         self.check_len(self.tokens.len())?;
         let GenerateParams { sampler, max_output_tokens, stop, constraint, cancel } = params;
         let stop_ids = self.stop_ids();
-        let width = self.engine.model_info().logits_width;
+        let max_output_tokens = max_output_tokens.or(self.config.max_output_tokens);
+        let guide =
+            constraint.map(|constraint| self.guide(constraint, &stop_ids, max_output_tokens)).transpose()?;
         let generating = Generating {
             sampler: self.sampler(sampler.as_ref())?,
-            guide: constraint.map(|constraint| Guide::new(constraint, stop_ids.clone(), width)),
+            guide,
             decoder: self.engine.tokenizer().stream_decoder(),
             stop: StopMatcher::new(self.config.stop.iter().cloned().chain(stop).collect())?,
             stop_ids,
-            max_output_tokens: max_output_tokens.or(self.config.max_output_tokens),
+            max_output_tokens,
             context_tokens: self.engine.context_tokens(),
             prompt_tokens: self.tokens.len(),
             forced_tokens: 0,
@@ -203,6 +206,17 @@ impl Session {
         let params = params.unwrap_or(&self.config.sampler);
         params.validate(self.engine.model_info().logits_width)?;
         Ok(Sampler::new(params))
+    }
+
+    fn guide(
+        &self,
+        constraint: Box<dyn Constraint>,
+        stop_ids: &[TokenId],
+        max_output_tokens: Option<usize>,
+    ) -> Result<Guide> {
+        let room = self.engine.context_tokens() - self.tokens.len();
+        let vocabulary = self.engine.guide_vocabulary(stop_ids.to_vec());
+        Guide::new(constraint, vocabulary, max_output_tokens.map_or(room, |max| max.min(room)))
     }
 
     /// Every token that ends a generation, once.

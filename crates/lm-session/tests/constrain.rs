@@ -79,3 +79,74 @@ fn random_text_fits_its_grammar() {
         assert_eq!(accepted, lm_session::Acceptance::Accepted, "{text}");
     }
 }
+
+/// One tool with a required array of objects, as a call between markers.
+fn call() -> ConstraintSpec {
+    let schema = serde_json::json!({
+        "type": "object",
+        "properties": {
+            "city": {"type": "string", "minLength": 3},
+            "days": {"type": "array", "minItems": 2, "items": {
+                "type": "object", "properties": {"day": {"type": "integer"}, "note": {"type": ["string", "null"]}},
+                "required": ["day"],
+            }},
+            "unit": {"enum": ["celsius", "fahrenheit"]},
+        },
+        "required": ["city", "days", "unit"],
+        "additionalProperties": false,
+    });
+    let rule = format!("start: marker_0 \"\\n\" %json {schema} \"\\n\" marker_1");
+    lark(&rule, &["<tool_call>", "</tool_call>"])
+}
+
+#[test]
+fn what_has_begun_ends_within_its_tokens() {
+    let engine = random_engine(EngineSettings::default());
+    let compiled = engine.compile(&call()).unwrap();
+    let mut steered = 0;
+    for seed in 0..20 {
+        let (ids, text, finished) = generate(&engine, &call(), random(seed), 128);
+        assert!(ids.len() <= 128);
+        assert_eq!(compiled.check(&text).unwrap(), lm_session::Acceptance::Accepted, "{seed}: {text}");
+        steered += usize::from(finished.steered.is_some());
+    }
+    assert!(steered > 0, "random text ends in time by itself: nothing was tested");
+}
+
+#[test]
+fn a_budget_below_the_shortest_text_is_an_error_that_says_what_suffices() {
+    let engine = random_engine(EngineSettings::default());
+    let constraint = || Some(engine.compile(&call()).unwrap().start());
+    let mut session = engine.session(SessionConfig::default()).unwrap();
+    session.prefill(&support::prompt(1, 5)).unwrap();
+    let mut begin = |max| {
+        session.begin(GenerateParams {
+            constraint: constraint(),
+            max_output_tokens: Some(max),
+            ..GenerateParams::default()
+        })
+    };
+    let needed = match begin(20) {
+        Err(lm_session::Error::BudgetTooSmall { needed_tokens, available_tokens: 20 }) => needed_tokens,
+        other => panic!("{other:?}"),
+    };
+    assert!((50..100).contains(&needed), "{needed}");
+    assert!(begin(needed).is_ok());
+    let (_, text, finished) = generate(&engine, &call(), random(3), needed);
+    assert_eq!(finished.reason, FinishReason::EndToken, "{text}");
+    assert!(finished.steered.is_some());
+}
+
+#[test]
+fn a_call_that_cannot_be_ended_is_not_begun() {
+    let engine = random_engine(EngineSettings::default());
+    let spec = lark(
+        "start: TEXT (marker_0 \"a long way to the end of it\" marker_1)?\nTEXT: /[a-z ]*/",
+        &["<tool_call>", "</tool_call>"],
+    );
+    for seed in 0..20 {
+        let (ids, text, finished) = generate(&engine, &spec, random(seed), 12);
+        assert!(!text.contains("<tool_call>"), "{seed}: {text}");
+        assert!(ids.len() == 12 || finished.reason == FinishReason::EndToken);
+    }
+}

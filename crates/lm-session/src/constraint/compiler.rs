@@ -8,7 +8,7 @@ use std::time::Instant;
 use llguidance::api::{ParserLimits, TopLevelGrammar};
 use llguidance::earley::SlicedBiasComputer;
 use llguidance::toktrie::InferenceCapabilities;
-use llguidance::{Matcher, ParserFactory, TokenParser};
+use llguidance::{ParserFactory, TokenParser};
 use lm_model::{TokenKind, Tokenizer};
 
 use super::cache::GrammarCache;
@@ -51,7 +51,7 @@ pub struct CompiledConstraint {
 struct Compiled {
     tokenizer: Arc<Tokenizer>,
     /// At the start of the text; generations work on copies.
-    start: Mutex<Matcher>,
+    start: Mutex<TokenParser>,
     closers: Arc<[String]>,
 }
 
@@ -96,7 +96,7 @@ impl GrammarCompiler {
     }
 
     fn compiled(&self, parser: TokenParser, closers: Arc<[String]>) -> CompiledConstraint {
-        let start = Mutex::new(Matcher::new(Ok(parser)));
+        let start = Mutex::new(parser);
         let tokenizer = self.shared.tokenizer.clone();
         CompiledConstraint { grammar: Arc::new(Compiled { tokenizer, start, closers }) }
     }

@@ -1,34 +1,42 @@
-//! A grammar as a constraint, over llguidance's matcher.
+//! A grammar as a constraint, over llguidance's parser.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use llguidance::Matcher;
+use llguidance::TokenParser;
+use llguidance::api::StopReason;
 use lm_model::Tokenizer;
 
 use super::{Acceptance, Constraint, Ending, TokenMask};
+use crate::scheduler::panic_message;
 use crate::{Error, Result, TokenId};
 
 /// The state of a text under a grammar: [`crate::CompiledConstraint::start`].
 pub struct GrammarConstraint {
-    matcher: Matcher,
+    parser: TokenParser,
     closers: Arc<[String]>,
+    /// Why it cannot go on: the parser is not asked again.
+    failed: Option<String>,
 }
 
 impl GrammarConstraint {
-    pub(super) fn new(matcher: Matcher, closers: Arc<[String]>) -> Self {
-        Self { matcher, closers }
+    /// `parser` is at the start of the text.
+    pub(super) fn new(mut parser: TokenParser, closers: Arc<[String]>) -> Self {
+        if parser.is_fresh() {
+            parser.start_without_prompt();
+        }
+        Self { parser, closers, failed: None }
     }
 
     /// What the grammar says about a text of `ids`, which may be cut into tokens in any way.
     pub(super) fn check(&mut self, tokenizer: &Tokenizer, ids: &[TokenId]) -> Result<Acceptance> {
         let valid = self.valid_prefix(ids)?;
-        self.matcher.consume_tokens(&ids[..valid]).map_err(failed)?;
-        let spelled = |ids: &[TokenId]| ids.iter().map(|&id| tokenizer.token_bytes(id).len()).sum::<usize>();
+        ids[..valid].iter().try_for_each(|&id| self.commit(id))?;
+        let spelled: usize = ids[..valid].iter().map(|&id| tokenizer.token_bytes(id).len()).sum();
         match ids.get(valid) {
             Some(&id) => {
-                let at = spelled(&ids[..valid]) + self.valid_bytes(tokenizer, tokenizer.token_bytes(id))?;
-                Ok(Acceptance::Rejected { at })
+                Ok(Acceptance::Rejected { at: spelled + self.valid_bytes(tokenizer.token_bytes(id))? })
             }
             None if self.ending()? == Ending::Forbidden => Ok(Acceptance::Incomplete),
             None => Ok(Acceptance::Accepted),
@@ -36,55 +44,81 @@ impl GrammarConstraint {
     }
 
     /// How many of `bytes`, those of a token that may not come next, may come next.
-    fn valid_bytes(&mut self, tokenizer: &Tokenizer, bytes: &[u8]) -> Result<usize> {
-        let env = self.matcher.tok_env().map_err(failed)?;
-        let single = |byte: &u8| env.tok_trie().token_id(std::slice::from_ref(byte));
-        let ids: Option<Vec<TokenId>> = bytes.iter().map(single).collect();
-        let ids = ids.filter(|_| bytes.len() > 1).unwrap_or_default();
-        debug_assert!(ids.iter().all(|&id| tokenizer.token_bytes(id).len() == 1));
-        self.valid_prefix(&ids)
+    fn valid_bytes(&mut self, bytes: &[u8]) -> Result<usize> {
+        let trie = self.parser.token_env.tok_trie();
+        let ids: Option<Vec<TokenId>> = bytes.iter().map(|&byte| trie.token_id_at_bytes(&[byte])).collect();
+        self.valid_prefix(&ids.filter(|_| bytes.len() > 1).unwrap_or_default())
+    }
+
+    /// What the parser says; its errors and panics are final.
+    fn ask<T, E: fmt::Display>(
+        &mut self,
+        question: impl FnOnce(&mut TokenParser) -> std::result::Result<T, E>,
+    ) -> Result<T> {
+        if let Some(message) = self.failed.clone() {
+            return Err(Error::ConstraintFailed { message });
+        }
+        let answer = match catch_unwind(AssertUnwindSafe(|| question(&mut self.parser))) {
+            Ok(answer) => answer.map_err(|error| error.to_string()),
+            Err(panic) => Err(panic_message(&*panic)),
+        };
+        answer.map_err(|message| {
+            self.failed = Some(message.clone());
+            Error::ConstraintFailed { message }
+        })
+    }
+
+    /// The same for questions that have an answer in every state.
+    fn look<T>(&mut self, question: impl FnOnce(&mut TokenParser) -> T) -> Result<T> {
+        self.ask(|parser| Ok::<_, std::convert::Infallible>(question(parser)))
     }
 }
 
 impl Constraint for GrammarConstraint {
     fn mask(&mut self, mask: &mut TokenMask) -> Result<()> {
-        if !self.matcher.is_stopped() {
-            mask.copy_from(self.matcher.compute_mask().map_err(failed)?.as_slice());
+        let allowed = self.ask(|parser| match parser.stopped() {
+            true => Ok(None),
+            false => parser.compute_mask().map(Some).or_else(|error| match parser.stop_reason() {
+                StopReason::NoExtensionBias => Ok(None), // No token of this vocabulary goes on.
+                _ => Err(error),
+            }),
+        })?;
+        if let Some(allowed) = allowed {
+            mask.copy_from(allowed.as_slice());
         }
-        self.alive()
+        Ok(())
     }
 
     fn commit(&mut self, id: TokenId) -> Result<()> {
-        self.matcher.consume_token(id).map_err(failed)
+        self.ask(|parser| parser.consume_token(id).and_then(|_| parser.check_stop()))?;
+        Ok(())
     }
 
     fn rollback(&mut self, tokens: usize) -> Result<()> {
-        self.matcher.rollback(tokens).map_err(failed)
+        // The library's cache of the last mask knows a state by its place only: another text may have come to the same place.
+        self.ask(|parser| parser.rollback(tokens).map(|()| parser.invalidate_bias_cache()))
     }
 
     fn ending(&mut self) -> Result<Ending> {
-        self.alive()?;
-        if self.matcher.is_stopped() {
-            return Ok(Ending::Required);
-        }
-        let accepting = self.matcher.is_accepting().map_err(failed)?;
-        Ok(if accepting { Ending::Allowed } else { Ending::Forbidden })
+        self.look(|parser| match parser.stop_reason() {
+            StopReason::NoExtensionBias => Ending::Forbidden,
+            _ if parser.stopped() => Ending::Required,
+            _ if parser.is_accepting() => Ending::Allowed,
+            _ => Ending::Forbidden,
+        })
     }
 
     fn fork(&self) -> Box<dyn Constraint> {
-        Box::new(Self { matcher: self.matcher.deep_clone(), closers: self.closers.clone() })
+        let (parser, closers, failed) = (self.parser.deep_clone(), self.closers.clone(), self.failed.clone());
+        Box::new(Self { parser, closers, failed })
     }
 
     fn forced(&mut self) -> Result<Vec<TokenId>> {
-        if self.matcher.is_stopped() {
-            return self.alive().map(|()| Vec::new());
-        }
-        let forced = self.matcher.compute_ff_tokens();
-        self.alive().map(|()| forced)
+        self.look(|parser| if parser.stopped() { Vec::new() } else { parser.compute_ff_tokens() })
     }
 
     fn valid_prefix(&mut self, ids: &[TokenId]) -> Result<usize> {
-        self.matcher.validate_tokens(ids).map_err(failed)
+        self.ask(|parser| parser.validate_tokens_raw(ids))
     }
 
     fn closers(&self) -> &[String] {
@@ -92,20 +126,8 @@ impl Constraint for GrammarConstraint {
     }
 }
 
-impl GrammarConstraint {
-    /// A matcher that has failed says so in every answer.
-    fn alive(&self) -> Result<()> {
-        self.matcher.get_error().map_or(Ok(()), |message| Err(Error::ConstraintFailed { message }))
-    }
-}
-
 impl fmt::Debug for GrammarConstraint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GrammarConstraint").finish_non_exhaustive()
     }
-}
-
-/// The library's errors are texts; they hold neither the grammar nor the text so far.
-fn failed(error: impl fmt::Display) -> Error {
-    Error::ConstraintFailed { message: error.to_string() }
 }

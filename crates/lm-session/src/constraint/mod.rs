@@ -4,6 +4,7 @@ mod bounds;
 mod cache;
 mod channel_budget;
 mod compiler;
+pub(crate) mod continuation;
 mod grammar;
 mod literals;
 mod refusal;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use llguidance::toktrie::{TokEnv, TokRxInfo, TokTrie, TokenizerEnv};
-use lm_model::{TextSegment, TokenKind, Tokenizer};
+use lm_model::{TokenKind, Tokenizer};
 
+use super::continuation;
 use crate::TokenId;
 
 /// The trie of all tokens, and the real tokenizer for text that a grammar forces.
@@ -24,34 +25,6 @@ impl Vocabulary {
         let trie = TokTrie::from(&TokRxInfo::new(width + 1, width), &words);
         Arc::new(Self { tokenizer: tokenizer.clone(), trie })
     }
-
-    /// Ids of text that goes on after other text; `None` where the tokenizer's ids spell something else, as after
-    /// normalisation.
-    fn continued(&self, text: &str) -> Option<Vec<TokenId>> {
-        let plain = self.encode(text)?;
-        if self.spells(&plain, text.as_bytes()) {
-            return Some(plain);
-        }
-        // SentencePiece puts a space before a text: a line break takes it, and is cut off with it.
-        let after_break = self.encode(&format!("\n{text}"))?;
-        let first = (1..=after_break.len()).find(|&at| self.spells(&after_break[..at], b" \n"))?;
-        let rest = after_break[first..].to_vec();
-        self.spells(&rest, text.as_bytes()).then_some(rest)
-    }
-
-    fn encode(&self, text: &str) -> Option<Vec<TokenId>> {
-        self.tokenizer.encode_segments(&[TextSegment::Content(text)]).ok()
-    }
-
-    fn spells(&self, ids: &[TokenId], bytes: &[u8]) -> bool {
-        let mut rest = bytes;
-        let spelled = ids.iter().all(|&id| {
-            let after = rest.strip_prefix(self.tokenizer.token_bytes(id));
-            rest = after.unwrap_or(rest);
-            after.is_some()
-        });
-        spelled && rest.is_empty()
-    }
 }
 
 impl TokenizerEnv for Vocabulary {
@@ -61,7 +34,8 @@ impl TokenizerEnv for Vocabulary {
 
     fn tokenize_bytes(&self, bytes: &[u8]) -> Vec<TokenId> {
         let text = std::str::from_utf8(bytes).ok();
-        text.and_then(|text| self.continued(text)).unwrap_or_else(|| self.trie.greedy_tokenize(bytes))
+        text.and_then(|text| continuation::encode(&self.tokenizer, text))
+            .unwrap_or_else(|| self.trie.greedy_tokenize(bytes))
     }
 }
 
@@ -69,6 +43,7 @@ impl TokenizerEnv for Vocabulary {
 fn word(tokenizer: &Tokenizer, id: TokenId) -> Vec<u8> {
     let bytes = tokenizer.token_bytes(id);
     match tokenizer.token_kind(id) {
+        _ if bytes.is_empty() => Vec::new(),
         TokenKind::Added | TokenKind::Special => [&[TokTrie::SPECIAL_TOKEN_MARKER], bytes].concat(),
         // No text holds the byte of the marker; a token that begins with it would pass for a special one.
         TokenKind::Text if bytes.first() == Some(&TokTrie::SPECIAL_TOKEN_MARKER) => Vec::new(),

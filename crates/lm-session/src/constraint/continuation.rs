@@ -1,0 +1,30 @@
+//! Ids of a text that goes on after another.
+
+use lm_model::{TextSegment, Tokenizer};
+
+use crate::TokenId;
+
+/// Ids that spell exactly `text` wherever it stands; `None` where the tokenizer's ids spell something else, as after
+/// normalisation. Added tokens are not recognised.
+pub(crate) fn encode(tokenizer: &Tokenizer, text: &str) -> Option<Vec<TokenId>> {
+    let encode = |text: &str| tokenizer.encode_segments(&[TextSegment::Content(text)]).ok();
+    let plain = encode(text)?;
+    if spells(tokenizer, &plain, text.as_bytes()) {
+        return Some(plain);
+    }
+    // SentencePiece puts a space before a text: a line break takes it, and is cut off with it.
+    let after_break = encode(&format!("\n{text}"))?;
+    let first = (1..=after_break.len()).find(|&at| spells(tokenizer, &after_break[..at], b" \n"))?;
+    let rest = &after_break[first..];
+    spells(tokenizer, rest, text.as_bytes()).then(|| rest.to_vec())
+}
+
+fn spells(tokenizer: &Tokenizer, ids: &[TokenId], bytes: &[u8]) -> bool {
+    let after = |rest: &mut &[u8], id: &TokenId| {
+        let after = rest.strip_prefix(tokenizer.token_bytes(*id));
+        *rest = after.unwrap_or(rest);
+        after.is_some()
+    };
+    let mut rest = bytes;
+    ids.iter().all(|id| after(&mut rest, id)) && rest.is_empty()
+}

@@ -1,0 +1,244 @@
+//! The search for tokens with which a text may end.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use lm_model::Tokenizer;
+
+use super::ClosingTokens;
+use crate::constraint::continuation;
+use crate::{Constraint, Ending, Result, TokenId, TokenMask};
+
+/// States that are looked at before the search is given up, and those that are looked at for a shorter completion.
+const MAX_STATES: usize = 400;
+const MORE_STATES: usize = 24;
+/// States in a row in which nothing closes anything, before another way is tried.
+const MAX_FILLERS: usize = 40;
+/// Part of the vocabulary above which a mask is taken for one of free text, where nearly everything may stand.
+const FREE_TEXT: usize = 8;
+/// Closers tried in a state, and tokens of each kind.
+const MAX_CLOSERS: usize = 24;
+const MAX_TOKENS: usize = 4;
+/// Bytes of text in which the beginning of a closer is looked for.
+const TAIL_BYTES: usize = 64;
+
+/// Looks for completions of one constraint's texts.
+///
+/// In each state there is a list of steps, the most promising first: what is forced; added tokens; what is left of a closer that
+/// the text ends with the beginning of; tokens of closing characters; whole closers; punctuation; and last, a few tokens of any kind.
+/// The search follows the first ones to an end, and then tries others in the order of how many times, and how far, they depart from
+/// the first, those that depart early before the late ones. It is bounded in states, so that it need not find the shortest completion, nor any.
+#[derive(Debug)]
+pub(crate) struct Search {
+    /// Those that do not begin with a letter or digit, and are not blank: names do not close anything.
+    closers: Vec<Vec<u8>>,
+    /// Ids of closers and of their ends, as far as they were needed.
+    encoded: HashMap<Vec<u8>, Vec<TokenId>>,
+    /// Of the state that is looked at.
+    mask: TokenMask,
+    /// Of the state after a closer, to see whether it has led anywhere.
+    next_mask: TokenMask,
+    /// Of free text that no closer leads out of.
+    barren: TokenMask,
+}
+
+/// Where a search happens.
+pub(crate) struct Place<'a> {
+    pub constraint: &'a mut dyn Constraint,
+    pub tokenizer: &'a Tokenizer,
+    pub tokens: &'a ClosingTokens,
+    pub end_ids: &'a [TokenId],
+    /// The end of the text so far.
+    pub tail: &'a [u8],
+}
+
+/// A way that waits to be tried: how much it departs from the first steps, how many it has, and its tokens.
+type Waiting = Reverse<(usize, usize, Vec<TokenId>)>;
+
+/// The steps from a state, and whether any of them may close something.
+struct Steps {
+    steps: Vec<Vec<TokenId>>,
+    only_fill: bool,
+}
+
+impl Search {
+    pub fn new(closers: &[String], width: usize) -> Self {
+        let closers = closers.iter().map(|text| text.clone().into_bytes());
+        let closes = |text: &Vec<u8>| {
+            text.first().is_some_and(|byte| !byte.is_ascii_alphanumeric())
+                && !text.iter().all(u8::is_ascii_whitespace)
+        };
+        let closers = closers.filter(closes).collect();
+        let (mask, encoded) = (TokenMask::new(width), HashMap::new());
+        Self { closers, encoded, next_mask: mask.clone(), barren: mask.clone(), mask }
+    }
+
+    /// Up to `limit` tokens after which the text may end; the constraint is left as it was.
+    pub fn completion(&mut self, place: &mut Place<'_>, limit: usize) -> Result<Option<Vec<TokenId>>> {
+        let mut waiting: BinaryHeap<Waiting> = BinaryHeap::from([Reverse((0, 0, Vec::new()))]);
+        let (mut at, mut best) = (Vec::new(), None::<Vec<TokenId>>);
+        let mut states = MAX_STATES;
+        while let Some(Reverse((departed, depth, path))) = waiting.pop().filter(|_| states > 0) {
+            let limit = best.as_ref().map_or(limit, |best| best.len().saturating_sub(1));
+            go_to(place.constraint, &mut at, &path)?;
+            if let Some(end) =
+                self.follow(place, &mut at, (departed, depth), limit, &mut waiting, &mut states)?
+            {
+                best = Some([&at[..], &end].concat());
+                states = states.min(MORE_STATES);
+            }
+        }
+        go_to(place.constraint, &mut at, &[])?;
+        Ok(best)
+    }
+
+    /// Follows the first steps from the state after `at`, and puts the others among those that wait. Returns what ends the text after
+    /// `at`, when an end is reached within `limit` tokens.
+    fn follow(
+        &mut self,
+        place: &mut Place<'_>,
+        at: &mut Vec<TokenId>,
+        (departed, mut depth): (usize, usize),
+        limit: usize,
+        waiting: &mut BinaryHeap<Waiting>,
+        states: &mut usize,
+    ) -> Result<Option<Vec<TokenId>>> {
+        let mut fillers = 0;
+        while at.len() <= limit && *states > 0 && fillers < MAX_FILLERS {
+            *states -= 1;
+            if let Some(end) = self.end(place)? {
+                return Ok((at.len() + end.len() <= limit).then_some(end));
+            }
+            let Steps { steps, only_fill } = self.steps(place, at)?;
+            depth += 1;
+            fillers = if only_fill { fillers + 1 } else { 0 };
+            let others = steps.iter().enumerate().skip(1);
+            waiting.extend(
+                others.map(|(rank, step)| Reverse((departed + rank, depth, [&at[..], step].concat()))),
+            );
+            let Some(first) = steps.first() else { return Ok(None) };
+            let next = [&at[..], first].concat();
+            go_to(place.constraint, at, &next)?;
+        }
+        Ok(None)
+    }
+
+    /// Whether the text may end here: with nothing, or with an end token that the constraint itself asks for. Leaves the mask.
+    fn end(&mut self, place: &mut Place<'_>) -> Result<Option<Vec<TokenId>>> {
+        if place.constraint.ending()? != Ending::Forbidden {
+            return Ok(Some(Vec::new()));
+        }
+        self.mask.clear();
+        place.constraint.mask(&mut self.mask)?;
+        Ok(place.end_ids.iter().find(|&&id| self.mask.allows(id)).map(|&id| vec![id]))
+    }
+
+    /// What to try in the state after `path`, whose mask is `self.mask`.
+    fn steps(&mut self, place: &mut Place<'_>, path: &[TokenId]) -> Result<Steps> {
+        let forced = place.constraint.forced()?;
+        if !forced.is_empty() {
+            return Ok(Steps { steps: vec![forced], only_fill: false });
+        }
+        let free = is_free(&self.mask);
+        let mut steps: Vec<Vec<TokenId>> = one_by_one(place.tokens.added(&self.mask));
+        if !free || self.mask != self.barren {
+            self.closing_steps(place, path, free, &mut steps)?;
+        }
+        if free && steps.is_empty() {
+            self.barren.clone_from(&self.mask);
+        }
+        let only_fill = steps.is_empty();
+        if !free {
+            steps.extend(one_by_one(place.tokens.joining(&self.mask)));
+        }
+        steps.extend(one_by_one(place.tokens.fillers(&self.mask)));
+        let blank = |id: &TokenId| place.tokenizer.token_bytes(*id).iter().all(u8::is_ascii_whitespace);
+        steps.extend(one_by_one(self.mask.ids().filter(|id| !blank(id))));
+        if steps.is_empty() {
+            steps.extend(one_by_one(self.mask.ids()));
+        }
+        Ok(Steps { steps, only_fill })
+    }
+
+    /// Adds what is left of closers that have begun, closing tokens, and whole closers.
+    fn closing_steps(
+        &mut self,
+        place: &mut Place<'_>,
+        path: &[TokenId],
+        free: bool,
+        steps: &mut Vec<Vec<TokenId>>,
+    ) -> Result<()> {
+        let tail = tail_of(place, path);
+        let begun: Vec<_> = self.closers.iter().flat_map(|closer| begun_ends(closer, &tail)).collect();
+        let begun: Vec<_> = begun.into_iter().map(|end| self.encode(place.tokenizer, end)).collect();
+        let closing = one_by_one(place.tokens.closing(&self.mask));
+        let whole: Vec<_> = self.closers.clone();
+        let whole: Vec<_> = whole.into_iter().map(|closer| self.encode(place.tokenizer, closer)).collect();
+        let mut tried = 0;
+        for ids in begun.into_iter().chain(closing).chain(whole) {
+            let first = ids.first().is_some_and(|&id| self.mask.allows(id));
+            if first && tried < MAX_CLOSERS && place.constraint.valid_prefix(&ids)? == ids.len() {
+                tried += 1;
+                if !free || self.leads_on(place, &ids)? {
+                    steps.push(ids);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether `ids` lead out of free text.
+    fn leads_on(&mut self, place: &mut Place<'_>, ids: &[TokenId]) -> Result<bool> {
+        for &id in ids {
+            place.constraint.commit(id)?;
+        }
+        let ends = place.constraint.ending()? != Ending::Forbidden;
+        self.next_mask.clear();
+        if !ends {
+            place.constraint.mask(&mut self.next_mask)?;
+        }
+        place.constraint.rollback(ids.len())?;
+        Ok(ends || !is_free(&self.next_mask))
+    }
+
+    fn encode(&mut self, tokenizer: &Tokenizer, bytes: Vec<u8>) -> Vec<TokenId> {
+        let encode = |bytes: &[u8]| continuation::encode(tokenizer, std::str::from_utf8(bytes).ok()?);
+        self.encoded.entry(bytes).or_insert_with_key(|bytes| encode(bytes).unwrap_or_default()).clone()
+    }
+}
+
+fn is_free(mask: &TokenMask) -> bool {
+    mask.count() > mask.width() / FREE_TEXT
+}
+
+/// Steps of one token each.
+fn one_by_one(ids: impl Iterator<Item = TokenId>) -> Vec<Vec<TokenId>> {
+    ids.take(MAX_TOKENS).map(|id| vec![id]).collect()
+}
+
+/// Takes the constraint from the state after `at` to the one after `path`.
+fn go_to(constraint: &mut dyn Constraint, at: &mut Vec<TokenId>, path: &[TokenId]) -> Result<()> {
+    let common = at.iter().zip(path).take_while(|(a, b)| a == b).count();
+    constraint.rollback(at.len() - common)?;
+    at.truncate(common);
+    for &id in &path[common..] {
+        constraint.commit(id)?;
+        at.push(id);
+    }
+    Ok(())
+}
+
+/// The end of the text after `path`.
+fn tail_of(place: &Place<'_>, path: &[TokenId]) -> Vec<u8> {
+    let recent = &path[path.len().saturating_sub(TAIL_BYTES)..];
+    let mut tail = place.tail.to_vec();
+    recent.iter().for_each(|&id| tail.extend_from_slice(place.tokenizer.token_bytes(id)));
+    tail.drain(..tail.len().saturating_sub(TAIL_BYTES));
+    tail
+}
+
+/// What is missing of `closer` where `tail` ends with its beginning, the longest beginning first.
+fn begun_ends(closer: &[u8], tail: &[u8]) -> Vec<Vec<u8>> {
+    let begun = (1..closer.len()).rev().filter(|&len| tail.ends_with(&closer[..len]));
+    begun.map(|len| closer[len..].to_vec()).collect()
+}

@@ -1,0 +1,75 @@
+//! Tokens with which texts are closed.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use lm_model::{TokenKind, Tokenizer};
+
+use crate::{TokenId, TokenMask};
+
+/// What texts, values and calls end with in the syntaxes of JSON, Python and XML.
+const CLOSING: &[u8] = b"\"')]}>";
+/// What stands between their parts.
+const JOINING: &[u8] = b"\"'()[]{}<>:,=";
+/// Longest token, in bytes, that is tried where anything may stand.
+const MAX_FILLER: usize = 16;
+
+/// Tokens of a vocabulary that are worth trying where a text must come to its end.
+#[derive(Debug)]
+pub(crate) struct ClosingTokens {
+    /// Made of closing characters only, the longest first.
+    closing: Vec<TokenId>,
+    /// Made of punctuation that stands between parts, the longest first.
+    joining: Vec<TokenId>,
+    /// Added tokens: where a grammar allows one, it means it.
+    added: Vec<TokenId>,
+    /// Letters or digits to fill a value with: for each length one token of each, the longest first.
+    fillers: Vec<TokenId>,
+}
+
+impl ClosingTokens {
+    pub fn new(tokenizer: &Tokenizer, width: usize) -> Self {
+        let (mut closing, mut joining, mut added) = (Vec::new(), Vec::new(), Vec::new());
+        let mut fillers = HashMap::new();
+        for id in 0..tokenizer.vocab_size().min(width) as TokenId {
+            let bytes = tokenizer.token_bytes(id);
+            let all = |class: fn(&u8) -> bool| bytes.iter().all(class);
+            if bytes.is_empty() {
+            } else if tokenizer.token_kind(id) != TokenKind::Text {
+                added.push(id);
+            } else if all(|byte| CLOSING.contains(byte)) {
+                closing.push(id);
+            } else if all(|byte| JOINING.contains(byte)) {
+                joining.push(id);
+            } else if bytes.len() <= MAX_FILLER && (all(u8::is_ascii_lowercase) || all(u8::is_ascii_digit)) {
+                fillers.entry((Reverse(bytes.len()), bytes[0].is_ascii_digit())).or_insert(id);
+            }
+        }
+        let longest_first = |&id: &TokenId| Reverse(tokenizer.token_bytes(id).len());
+        closing.sort_by_key(longest_first);
+        joining.sort_by_key(longest_first);
+        let mut fillers: Vec<_> = fillers.into_iter().collect();
+        fillers.sort_unstable();
+        Self { closing, joining, added, fillers: fillers.into_iter().map(|(_, id)| id).collect() }
+    }
+
+    /// Those made of closing characters that `mask` allows.
+    pub fn closing<'a>(&'a self, mask: &'a TokenMask) -> impl Iterator<Item = TokenId> + 'a {
+        self.closing.iter().copied().filter(|&id| mask.allows(id))
+    }
+
+    /// Those made of joining characters that `mask` allows.
+    pub fn joining<'a>(&'a self, mask: &'a TokenMask) -> impl Iterator<Item = TokenId> + 'a {
+        self.joining.iter().copied().filter(|&id| mask.allows(id))
+    }
+
+    /// The added tokens that `mask` allows.
+    pub fn added<'a>(&'a self, mask: &'a TokenMask) -> impl Iterator<Item = TokenId> + 'a {
+        self.added.iter().copied().filter(|&id| mask.allows(id))
+    }
+
+    /// The fillers that `mask` allows.
+    pub fn fillers<'a>(&'a self, mask: &'a TokenMask) -> impl Iterator<Item = TokenId> + 'a {
+        self.fillers.iter().copied().filter(|&id| mask.allows(id))
+    }
+}
