@@ -194,10 +194,10 @@ fn of_reply(line: &Line) -> Result<(Option<ReplyGrammar>, Finished), Value> {
     })?;
     let finished = match &grammar {
         Some(grammar) if !grammar.relaxed.is_empty() => {
-            let format = request.response_format.map(|format| match format {
-                ResponseFormat::JsonSchema(schema) => schema,
-                ResponseFormat::JsonObject => json!({"type": "object"}),
-            });
+            let format = match request.response_format {
+                Some(ResponseFormat::JsonSchema(schema)) => Some(schema),
+                _ => None,
+            };
             let in_reasoning = request.thinking == Thinking::Open;
             let options = ParserOptions { tools: tools.clone(), in_reasoning, ..ParserOptions::default() };
             Finished::Reply { processor, options, format }

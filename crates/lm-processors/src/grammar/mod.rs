@@ -60,6 +60,12 @@ pub enum ResponseFormat {
     JsonObject,
     /// JSON that fits this schema.
     JsonSchema(Value),
+    /// A text that matches this regular expression as a whole (syntax of the crate `regex`, without look-around).
+    Regex(String),
+    /// One of these texts.
+    Choice(Vec<String>),
+    /// A text of this grammar: llguidance's Lark dialect, with the start rule `start`.
+    Lark(String),
 }
 
 /// Whether the reply may hold reasoning.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use lm_template::ToolSpec;
+use lm_template::{ToolSpec, Value};
 
 use super::calls::{CallRules, calls, opener, space};
-use super::lark::{Lark, one_of, sequence, text_without};
+use super::lark::{Lark, literal, one_of, sequence, text_without};
 use super::schema::Relaxed;
 use super::values::{Spelling, Values};
 use super::{GrammarRequest, Layout, ReplyGrammar, ResponseFormat, Thinking, ToolChoice};
@@ -134,15 +134,26 @@ impl ReplyWriter<'_, '_> {
 
     /// The answer as text: free, or in the response format.
     fn text_answer(&mut self) -> Result<String> {
-        let Some(format) = &self.request.response_format else {
-            let text = self.free_text();
-            return Ok(self.lark.terminal(text));
+        let body = match &self.request.response_format {
+            None => {
+                let text = self.free_text();
+                return Ok(self.lark.terminal(text));
+            }
+            Some(ResponseFormat::JsonObject) => {
+                return self.json_answer(&serde_json::json!({"type": "object"}));
+            }
+            Some(ResponseFormat::JsonSchema(schema)) => return self.json_answer(schema),
+            Some(ResponseFormat::Regex(regex)) => return Ok(self.lark.terminal(slashed(regex))),
+            Some(ResponseFormat::Choice(texts)) => {
+                texts.iter().map(|text| literal(text)).collect::<Vec<_>>().join(" | ")
+            }
+            Some(ResponseFormat::Lark(rules)) => format!("%lark {{\n{rules}\n}}"),
         };
-        let schema = match format {
-            ResponseFormat::JsonObject => serde_json::json!({"type": "object"}),
-            ResponseFormat::JsonSchema(schema) => schema.clone(),
-        };
-        let (schema, relaxed) = relax(&schema, Reading::Open)?;
+        Ok(self.lark.rule(body))
+    }
+
+    fn json_answer(&mut self, schema: &Value) -> Result<String> {
+        let (schema, relaxed) = relax(schema, Reading::Open)?;
         self.relaxed.extend(relaxed);
         let mut values = Values::new(&mut self.lark, Spelling::JSON, Layout::Any, &schema);
         let value = values.value(&schema, "#");
@@ -161,6 +172,21 @@ impl ReplyWriter<'_, '_> {
         let bare = self.dialect.calls.first().is_some_and(|syntax| opener(syntax).is_empty());
         if bare { format!("{text} & /([ \\t\\r\\n]*[^\\[\\{{ \\t\\r\\n](?s:.*))?/") } else { text }
     }
+}
+
+/// A regular expression between slashes.
+fn slashed(regex: &str) -> String {
+    let mut out = String::from("/");
+    let mut escaped = false;
+    for c in regex.chars() {
+        match c {
+            '/' if !escaped => out.push_str("\\/"),
+            '\n' => out.push_str("\\n"),
+            c => out.push(c),
+        }
+        escaped = c == '\\' && !escaped;
+    }
+    out + "/"
 }
 
 /// The markers that begin calls, in every syntax that the family reads.

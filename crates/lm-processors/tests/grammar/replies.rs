@@ -83,6 +83,21 @@ fn a_response_format_stands_in_the_text_s_place() {
 }
 
 #[test]
+fn other_formats_stand_there_too() {
+    let tools = tools();
+    let cases = [
+        (ResponseFormat::Regex("[0-9]+/[0-9]+".into()), "1/12", "1-2"),
+        (ResponseFormat::Choice(vec!["yes".into(), "no \"maybe\"".into()]), "no \"maybe\"", "perhaps"),
+        (ResponseFormat::Lark("start: a+ \"}\"\na: \"{\" | /x/".into()), "{x{}", "}"),
+        (ResponseFormat::JsonObject, "{\"a\": [1, {\"b\": null}]}", "[]"),
+    ];
+    for (format, right, wrong) in cases {
+        let request = GrammarRequest { tools: &tools, response_format: Some(format), ..Default::default() };
+        check(&request, &[right, PARIS, &format!("<think>a</think>{right}")], &[wrong, ""]);
+    }
+}
+
+#[test]
 fn open_reasoning_ends_before_the_answer() {
     let tools = tools();
     let request = GrammarRequest {
