@@ -6,6 +6,8 @@ use lm_processors::{ModelDataProcessor, OnMalformed};
 use lm_session::{Engine, SamplerParams, SessionConfig};
 use lm_template::{Map, Preface, PromptTemplate, Value};
 
+use crate::rendered::ContentTokens;
+
 /// What a conversation starts from. The default is greedy, with the model's own template and dialect.
 #[derive(Clone, Default)]
 pub struct ConversationConfig {
@@ -19,6 +21,8 @@ pub struct ConversationConfig {
     pub processor: Option<&'static dyn ModelDataProcessor>,
     /// What becomes of a malformed tool call: the turn fails (the default), or it is text.
     pub on_malformed: OnMalformed,
+    /// Whether what messages and tools say can spell the tokenizer's added tokens; it cannot by default.
+    pub content_tokens: ContentTokens,
 }
 
 impl ConversationConfig {
@@ -44,6 +48,7 @@ impl fmt::Debug for ConversationConfig {
             .field("template", &self.template.as_ref().map(PromptTemplate::source))
             .field("processor", &self.processor.map(|processor| processor.name()))
             .field("on_malformed", &self.on_malformed)
+            .field("content_tokens", &self.content_tokens)
             .finish()
     }
 }

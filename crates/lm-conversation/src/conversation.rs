@@ -14,7 +14,7 @@ use crate::config::{ConversationConfig, TurnOptions};
 use crate::error::{Error, Result};
 use crate::event::{ConversationEvent, Reply};
 use crate::into_messages::IntoMessages;
-use crate::rendered::{RenderedPrompt, encode};
+use crate::rendered::{ContentTokens, RenderedPrompt, encode};
 use crate::stream::Stream;
 use crate::turn::Turn;
 
@@ -48,6 +48,7 @@ pub struct Conversation {
     template: PromptTemplate,
     processor: &'static dyn ModelDataProcessor,
     on_malformed: OnMalformed,
+    content_tokens: ContentTokens,
     preface: Preface,
     tools: Arc<[ToolSpec]>,
     history: Vec<Message>,
@@ -64,7 +65,8 @@ impl Conversation {
     /// # Errors
     /// Without a chat template, with one that does not compile, or with a session config that cannot be used.
     pub fn new(engine: &Engine, config: ConversationConfig) -> Result<Self> {
-        let ConversationConfig { preface, session, template, processor, on_malformed } = config;
+        let ConversationConfig { preface, session, template, processor, on_malformed, content_tokens } =
+            config;
         let template = match template {
             Some(template) => template,
             None => model_template(engine, &preface)?,
@@ -75,6 +77,7 @@ impl Conversation {
             template,
             processor,
             on_malformed,
+            content_tokens,
             tools: preface.tools.clone().into(),
             preface,
             history: Vec::new(),
@@ -132,7 +135,7 @@ impl Conversation {
         }
         let TurnOptions { sampler, max_output_tokens, stop, extra_context } = turn;
         let prompt = self.prompt(&messages, GenerationPrompt::Add, &extra_context)?;
-        let ids = encode(&prompt, self.session.engine().tokenizer())?;
+        let ids = encode(&prompt, self.session.engine().tokenizer(), self.content_tokens)?;
         if let Err(error) = self.session.sync(&ids, &self.cancel) {
             self.was_cancelled = matches!(error, lm_session::Error::Cancelled);
             return Err(if self.was_cancelled { Error::Cancelled } else { error.into() });
@@ -186,7 +189,7 @@ impl Conversation {
         generation: GenerationPrompt,
     ) -> Result<RenderedPrompt> {
         let prompt = self.prompt(&messages.into_messages()?, generation, &Map::new())?;
-        RenderedPrompt::new(&prompt, self.session.engine().tokenizer())
+        RenderedPrompt::new(&prompt, self.session.engine().tokenizer(), self.content_tokens)
     }
 
     /// The messages sent and received, without those of the preface.

@@ -24,5 +24,5 @@ pub use lm_session::{
 pub use lm_template::{
     Content, GenerationPrompt, Map, Message, Part, Preface, PromptTemplate, Role, ToolCall, ToolSpec, Value,
 };
-pub use rendered::RenderedPrompt;
+pub use rendered::{ContentTokens, RenderedPrompt};
 pub use stream::Stream;

@@ -7,6 +7,16 @@ use lm_template::{Prompt, SegmentKind};
 
 use crate::error::Result;
 
+/// Whether what a message, a tool or a document says can spell the tokenizer's added tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ContentTokens {
+    /// It cannot: `<|im_end|>` in a message is the letters it is made of.
+    #[default]
+    Plain,
+    /// It can, as in transformers: for content that is the application's own, never for what others wrote.
+    Recognized,
+}
+
 /// A prompt as the model would get it.
 ///
 /// The masks have one entry per id. They are exact where the tokenizer spells a text byte for byte, as byte-level ones
@@ -15,7 +25,7 @@ use crate::error::Result;
 pub struct RenderedPrompt {
     /// The text.
     pub text: String,
-    /// Its ids. Special tokens stand for the template's text only, never for a message's.
+    /// Its ids. Added tokens stand for the template's text only, unless [`ContentTokens`] says otherwise.
     pub ids: Vec<TokenId>,
     /// 1 where an id spells content (messages, tools, documents), 0 where it spells the template.
     pub mask: Vec<u8>,
@@ -24,8 +34,12 @@ pub struct RenderedPrompt {
 }
 
 impl RenderedPrompt {
-    pub(crate) fn new(prompt: &Prompt, tokenizer: &Tokenizer) -> Result<Self> {
-        let ids = encode(prompt, tokenizer)?;
+    /// The ids of a prompt, and what they spell.
+    ///
+    /// # Errors
+    /// When the tokenizer fails on the text.
+    pub fn new(prompt: &Prompt, tokenizer: &Tokenizer, content: ContentTokens) -> Result<Self> {
+        let ids = encode(prompt, tokenizer, content)?;
         let mut at = 0;
         let mut content = Vec::new();
         for segment in &prompt.segments {
@@ -53,11 +67,11 @@ impl RenderedPrompt {
     }
 }
 
-/// The ids of a prompt, in which only the template's text spells special tokens.
-pub(crate) fn encode(prompt: &Prompt, tokenizer: &Tokenizer) -> Result<Vec<TokenId>> {
-    let segments = prompt.segments.iter().map(|segment| match segment.kind {
-        SegmentKind::Template => TextSegment::Template(&segment.text),
-        SegmentKind::Content => TextSegment::Content(&segment.text),
+/// The ids of a prompt.
+pub(crate) fn encode(prompt: &Prompt, tokenizer: &Tokenizer, content: ContentTokens) -> Result<Vec<TokenId>> {
+    let segments = prompt.segments.iter().map(|segment| match (segment.kind, content) {
+        (SegmentKind::Content, ContentTokens::Plain) => TextSegment::Content(&segment.text),
+        _ => TextSegment::Template(&segment.text),
     });
     Ok(tokenizer.encode_segments(&segments.collect::<Vec<_>>())?)
 }

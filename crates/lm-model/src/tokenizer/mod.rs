@@ -1,14 +1,14 @@
 //! Text to ids and ids to exact bytes.
 
 mod added_tokens;
+mod encoding;
 mod stream_decoder;
 pub(crate) mod token_table;
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use tokenizers::normalizer::Range as Span;
-use tokenizers::{Model, NormalizedString, Normalizer, OffsetType, PreTokenizedString, PreTokenizer, Token};
+use tokenizers::{NormalizedString, Normalizer};
 
 use self::added_tokens::AddedTokens;
 pub use self::stream_decoder::StreamDecoder;
@@ -150,36 +150,6 @@ impl Tokenizer {
         self.encode_where(text, in_template).map_err(Error::Tokenizer)
     }
 
-    /// The library's pipeline, with added tokens only where `allowed` accepts their bytes of `text`.
-    fn encode_where(
-        &self,
-        text: String,
-        allowed: impl Fn(Range<usize>) -> bool,
-    ) -> tokenizers::Result<Vec<TokenId>> {
-        let mut pieces = PreTokenizedString::from(text);
-        pieces.split(|_, piece| {
-            let found = self.written.find(piece.get(), &allowed);
-            split_at(&piece, found)
-        })?;
-        pieces.split(|_, mut piece| {
-            if let Some(normalizer) = self.inner.get_normalizer() {
-                normalizer.normalize(&mut piece)?;
-            }
-            let found = self.normalized.find(piece.get(), |range| {
-                piece.slice(Span::Normalized(range)).is_some_and(|token| {
-                    let (start, end) = token.offsets_original();
-                    allowed(start..end)
-                })
-            });
-            split_at(&piece, found)
-        })?;
-        if let Some(pre_tokenizer) = self.inner.get_pre_tokenizer() {
-            pre_tokenizer.pre_tokenize(&mut pieces)?;
-        }
-        self.inner.get_model().tokenize_in_pretokenized(&mut pieces, None)?;
-        Ok(pieces.into_encoding(None, 0, OffsetType::None)?.get_ids().to_vec())
-    }
-
     /// Text of `ids`. Bytes that are no UTF-8 become U+FFFD; ids without text are silent.
     ///
     /// A SentencePiece tokenizer's space at the start of a text is dropped, as its decoder asks for.
@@ -254,29 +224,4 @@ fn template_ranges(segments: &[TextSegment<'_>]) -> Vec<Range<usize>> {
         }
     }
     ranges
-}
-
-/// Cuts `piece` at the found tokens: tokens with their id, the text between them without.
-fn split_at(
-    piece: &NormalizedString,
-    found: Vec<added_tokens::Match>,
-) -> tokenizers::Result<Vec<(NormalizedString, Option<Vec<Token>>)>> {
-    let slice =
-        |range| piece.slice(Span::Normalized(range)).ok_or("an added token does not lie on characters");
-    let mut parts = Vec::with_capacity(found.len() * 2 + 1);
-    let mut at = 0;
-    for token in found {
-        if at < token.range.start {
-            parts.push((slice(at..token.range.start)?, None));
-        }
-        at = token.range.end;
-        let part = slice(token.range)?;
-        let text = part.get().to_owned();
-        let offsets = (0, text.len());
-        parts.push((part, Some(vec![Token::new(token.id, text, offsets)])));
-    }
-    if at < piece.get().len() {
-        parts.push((slice(at..piece.get().len())?, None));
-    }
-    Ok(parts)
 }
