@@ -49,8 +49,8 @@ impl FakeLm {
 
     /// A model whose greedy continuation of each prompt is the next of `replies`.
     ///
-    /// A call that wants logits begins the next reply, unless it is one row with the id that a begun reply gave last,
-    /// in the slot after it: then that reply goes on. A finished reply, and a prompt after the last reply, give the end id.
+    /// A call that wants logits begins the next reply, unless its rows are the id that a begun reply gave last, in the slot
+    /// after it, and maybe the ids that the reply would have given next: then that reply goes on. A finished reply, and a prompt after the last reply, give the end id.
     /// Only the last row of a call is answered; the others get zeros.
     ///
     /// # Panics

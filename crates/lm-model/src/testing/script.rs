@@ -66,7 +66,7 @@ impl Script {
     pub(super) fn next_id(&mut self, input: &SequenceInput) -> TokenId {
         let begun = self.started.iter().position(|saying| saying.goes_on_with(input));
         let mut saying = match begun {
-            Some(index) => self.started.swap_remove(index),
+            Some(index) => self.started.swap_remove(index).past_forced(input.rows() - 1),
             None => Saying::new(self.waiting.next().unwrap_or_default()),
         };
         let id = saying.ids.get(saying.next).copied().unwrap_or(self.end_id);
@@ -83,15 +83,21 @@ impl Saying {
         Self { ids, next: 0, slot: 0, block_table: Vec::new() }
     }
 
+    /// Whether the rows are the id that was given last and those of the script after it, which may have been forced.
     fn goes_on_with(&self, input: &SequenceInput) -> bool {
-        let given = self.next.checked_sub(1).and_then(|last| self.ids.get(last));
-        let row = match &input.input {
-            Input::Ids(ids) if ids.len() == 1 => ids.first(),
-            Input::Ids(_) | Input::Embeddings(_) => None,
+        let given = self.next.checked_sub(1).and_then(|last| self.ids.get(last..));
+        let row_ids = match &input.input {
+            Input::Ids(ids) if !ids.is_empty() => ids,
+            Input::Ids(_) | Input::Embeddings(_) => return false,
         };
-        row.is_some()
-            && row == given
+        given.is_some_and(|given| given.starts_with(row_ids))
             && input.cached_len == self.slot
             && input.block_tables[0].starts_with(&self.block_table)
+    }
+
+    /// The same after `ids` of it that were not asked for.
+    fn past_forced(mut self, ids: usize) -> Self {
+        self.next += ids;
+        self
     }
 }
