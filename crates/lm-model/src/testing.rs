@@ -1,6 +1,7 @@
 //! Fakes for the tests of the layers above (feature `test-util`).
 
 mod fake_lm;
+mod noise;
 mod random;
 mod script;
 mod tokenizer;

@@ -1,6 +1,7 @@
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::noise::Noise;
 use super::random::{HEAD_DIM, Random};
 use super::script::{Reply, Script};
 use crate::layout::wanted_rows;
@@ -41,6 +42,7 @@ pub struct FakeLm {
 enum Behaviour {
     Scripted(Mutex<Script>),
     Random(Random),
+    Noise(Noise),
 }
 
 impl FakeLm {
@@ -67,15 +69,21 @@ impl FakeLm {
         Self::new(logits_width, Behaviour::Random(Random::new(seed)))
     }
 
+    /// A model of `logits_width` ids whose logits are normally distributed numbers of variance 1 that depend on `seed` and on the last id
+    /// and its position only. It keeps nothing, and a row costs no more than a copy: for tests with vocabularies of real size.
+    pub fn noise(seed: u64, logits_width: usize) -> Self {
+        Self::new(logits_width, Behaviour::Noise(Noise::new(seed, logits_width)))
+    }
+
     /// A random model with these layers in place of one that sees everything. All of them show in the logits.
     ///
     /// # Panics
-    /// When the model is scripted, or a layer with keys and values has not one head of [`FakeLm::HEAD_DIM`].
+    /// When the model is not a random one, or a layer with keys and values has not one head of [`FakeLm::HEAD_DIM`].
     #[must_use]
     pub fn with_layers<L: Into<LayerCache>>(mut self, layers: impl IntoIterator<Item = L>) -> Self {
         match &mut self.behaviour {
             Behaviour::Random(random) => random.set_layers(CacheLayout::new(layers)),
-            Behaviour::Scripted(_) => panic!("a scripted model keeps nothing"),
+            Behaviour::Scripted(_) | Behaviour::Noise(_) => panic!("this model keeps nothing"),
         }
         self
     }
@@ -128,7 +136,7 @@ impl CausalLm for FakeLm {
 
     fn new_cache(&self, num_pages: usize) -> Result<KvPool> {
         match &self.behaviour {
-            Behaviour::Scripted(_) => Ok(KvPool::empty(num_pages)),
+            Behaviour::Scripted(_) | Behaviour::Noise(_) => Ok(KvPool::empty(num_pages)),
             Behaviour::Random(random) => random.new_cache(num_pages),
         }
     }
@@ -142,6 +150,9 @@ impl CausalLm for FakeLm {
         check_batch(batch, &BatchLimits::new(&self.info, cache))?;
         let values = match &self.behaviour {
             Behaviour::Random(random) => random.logits(batch, cache, logits_width)?,
+            Behaviour::Noise(noise) => {
+                batch.sequences.iter().flat_map(|input| noise_rows(noise, input)).collect()
+            }
             Behaviour::Scripted(script) => {
                 let mut script = lock(script);
                 batch.sequences.iter().flat_map(|input| self.scripted_rows(&mut script, input)).collect()
@@ -156,6 +167,12 @@ impl CausalLm for FakeLm {
         let values = ids.iter().flat_map(|&id| [f32::from_bits(id), 0.0, 0.0, 0.0]).collect();
         Ok(Embeddings { values, hidden_size: HIDDEN_SIZE })
     }
+}
+
+/// The wanted rows of a model of noise.
+fn noise_rows(noise: &Noise, input: &SequenceInput) -> Vec<f32> {
+    let wanted = input.logits.indices(input.rows());
+    wanted.into_iter().flat_map(|row| noise.row(input, row)).copied().collect()
 }
 
 /// A failed test on another thread must not hide behind a poisoned lock here.
@@ -217,6 +234,22 @@ mod tests {
             other[place] += 1;
             assert_ne!(first, reply(&model, &mut cache, &other, 20), "{place}");
         }
+    }
+
+    #[test]
+    fn noise_depends_on_the_last_id_and_its_place_and_has_variance_1() {
+        let model = FakeLm::noise(1, 3000);
+        let mut cache = model.new_cache(1).unwrap();
+        let mut row = |ids: &[TokenId]| {
+            let prompt = SequenceInput::ids(ids, 0, [0]);
+            let logits = model.forward(&Batch { sequences: vec![prompt] }, &mut cache).unwrap();
+            logits.sequence(0).row(0).to_vec()
+        };
+        assert_eq!(row(&[1, 2]), row(&[7, 2]));
+        assert_ne!(row(&[1, 2]), row(&[1, 3]));
+        assert_ne!(row(&[1, 2]), row(&[2]));
+        let variance = row(&[1]).iter().map(|x| x * x).sum::<f32>() / 3000.0;
+        assert!((0.9..1.1).contains(&variance), "{variance}");
     }
 
     #[test]

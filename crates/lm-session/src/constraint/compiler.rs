@@ -49,7 +49,6 @@ pub struct CompiledConstraint {
 }
 
 struct Compiled {
-    tokenizer: Arc<Tokenizer>,
     /// At the start of the text; generations work on copies.
     start: Mutex<TokenParser>,
     closers: Arc<[String]>,
@@ -97,8 +96,7 @@ impl GrammarCompiler {
 
     fn compiled(&self, parser: TokenParser, closers: Arc<[String]>) -> CompiledConstraint {
         let start = Mutex::new(parser);
-        let tokenizer = self.shared.tokenizer.clone();
-        CompiledConstraint { grammar: Arc::new(Compiled { tokenizer, start, closers }) }
+        CompiledConstraint { grammar: Arc::new(Compiled { start, closers }) }
     }
 }
 
@@ -144,13 +142,13 @@ impl CompiledConstraint {
         Box::new(self.start_grammar())
     }
 
-    /// What the grammar says about `text`, in which added tokens are recognised.
+    /// What the grammar says about `text`, however it is cut into tokens; where the grammar asks for an added token, its spelling
+    /// is it.
     ///
     /// # Errors
-    /// [`Error::Model`] when the text cannot be encoded, [`Error::ConstraintFailed`].
+    /// [`Error::ConstraintFailed`].
     pub fn check(&self, text: &str) -> Result<Acceptance> {
-        let tokenizer = &self.grammar.tokenizer;
-        self.start_grammar().check(tokenizer, &tokenizer.encode(text)?)
+        self.start_grammar().check(text)
     }
 
     fn start_grammar(&self) -> GrammarConstraint {

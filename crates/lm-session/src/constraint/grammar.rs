@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use llguidance::TokenParser;
 use llguidance::api::StopReason;
-use lm_model::Tokenizer;
+use llguidance::toktrie::TokTrie;
 
 use super::{Acceptance, Constraint, Ending, TokenMask};
 use crate::scheduler::panic_message;
@@ -29,25 +29,24 @@ impl GrammarConstraint {
         Self { parser, closers, failed: None }
     }
 
-    /// What the grammar says about a text of `ids`, which may be cut into tokens in any way.
-    pub(super) fn check(&mut self, tokenizer: &Tokenizer, ids: &[TokenId]) -> Result<Acceptance> {
-        let valid = self.valid_prefix(ids)?;
-        ids[..valid].iter().try_for_each(|&id| self.commit(id))?;
-        let spelled: usize = ids[..valid].iter().map(|&id| tokenizer.token_bytes(id).len()).sum();
-        match ids.get(valid) {
-            Some(&id) => {
-                Ok(Acceptance::Rejected { at: spelled + self.valid_bytes(tokenizer.token_bytes(id))? })
+    /// What the grammar says about `text`, byte by byte; added tokens stand where the grammar asks for them.
+    pub(super) fn check(&mut self, text: &str) -> Result<Acceptance> {
+        let env = self.parser.token_env.clone();
+        let trie = env.tok_trie();
+        let (mut at, text) = (0, text.as_bytes());
+        while at < text.len() {
+            let byte = trie.token_id_at_bytes(&text[at..=at]).map(|id| (id, 1));
+            let mut next = None;
+            for (id, len) in [special_token(trie, &text[at..]), byte].into_iter().flatten() {
+                if next.is_none() && self.valid_prefix(&[id])? == 1 {
+                    next = Some((id, len));
+                }
             }
-            None if self.ending()? == Ending::Forbidden => Ok(Acceptance::Incomplete),
-            None => Ok(Acceptance::Accepted),
+            let Some((id, len)) = next else { return Ok(Acceptance::Rejected { at }) };
+            self.commit(id)?;
+            at += len;
         }
-    }
-
-    /// How many of `bytes`, those of a token that may not come next, may come next.
-    fn valid_bytes(&mut self, bytes: &[u8]) -> Result<usize> {
-        let trie = self.parser.token_env.tok_trie();
-        let ids: Option<Vec<TokenId>> = bytes.iter().map(|&byte| trie.token_id_at_bytes(&[byte])).collect();
-        self.valid_prefix(&ids.filter(|_| bytes.len() > 1).unwrap_or_default())
+        Ok(if self.ending()? == Ending::Forbidden { Acceptance::Incomplete } else { Acceptance::Accepted })
     }
 
     /// What the parser says; its errors and panics are final.
@@ -130,4 +129,16 @@ impl fmt::Debug for GrammarConstraint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GrammarConstraint").finish_non_exhaustive()
     }
+}
+
+/// The longest added token that `text` begins with, and its length.
+fn special_token(trie: &TokTrie, text: &[u8]) -> Option<(TokenId, usize)> {
+    let mut node = trie.child_at_byte(trie.root(), TokTrie::SPECIAL_TOKEN_MARKER)?;
+    let mut longest = None;
+    for (index, &byte) in text.iter().enumerate() {
+        let Some(child) = trie.child_at_byte(node, byte) else { break };
+        node = child;
+        longest = node.token_id().map(|id| (id, index + 1)).or(longest);
+    }
+    longest
 }

@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, HashMap};
 
 use lm_model::Tokenizer;
 
-use super::ClosingTokens;
+use super::tokens::{CLOSING, ClosingTokens};
 use crate::constraint::continuation;
 use crate::{Constraint, Ending, Result, TokenId, TokenMask};
 
@@ -170,19 +170,41 @@ impl Search {
     ) -> Result<()> {
         let tail = tail_of(place, path);
         let begun: Vec<_> = self.closers.iter().flat_map(|closer| begun_ends(closer, &tail)).collect();
-        let begun: Vec<_> = begun.into_iter().map(|end| self.encode(place.tokenizer, end)).collect();
-        let closing = one_by_one(place.tokens.closing(&self.mask));
-        let whole: Vec<_> = self.closers.clone();
-        let whole: Vec<_> = whole.into_iter().map(|closer| self.encode(place.tokenizer, closer)).collect();
         let mut tried = 0;
-        for ids in begun.into_iter().chain(closing).chain(whole) {
-            let first = ids.first().is_some_and(|&id| self.mask.allows(id));
-            if first && tried < MAX_CLOSERS && place.constraint.valid_prefix(&ids)? == ids.len() {
-                tried += 1;
-                if !free || self.leads_on(place, &ids)? {
-                    steps.push(ids);
-                }
+        for closer in begun {
+            self.closer(place, closer, free, &mut tried, steps)?;
+        }
+        for byte in CLOSING {
+            let tokens: Vec<_> = place.tokens.closing(*byte, &self.mask).collect();
+            let Some(&shortest) = tokens.last() else { continue };
+            if !free || self.leads_on(place, &[shortest])? {
+                let longest = tokens.iter().copied().take(MAX_TOKENS - 1).filter(|&id| id != shortest);
+                steps.extend(one_by_one(longest.chain([shortest])));
             }
+        }
+        for closer in self.closers.clone() {
+            self.closer(place, closer, free, &mut tried, steps)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the rest of a closer, if it may come next and closes something.
+    fn closer(
+        &mut self,
+        place: &mut Place<'_>,
+        rest: Vec<u8>,
+        free: bool,
+        tried: &mut usize,
+        steps: &mut Vec<Vec<TokenId>>,
+    ) -> Result<()> {
+        let ids = self.encode(place.tokenizer, rest);
+        let first = ids.first().is_some_and(|&id| self.mask.allows(id));
+        if !first || *tried == MAX_CLOSERS || place.constraint.valid_prefix(&ids)? < ids.len() {
+            return Ok(());
+        }
+        *tried += 1;
+        if !free || self.leads_on(place, &ids)? {
+            steps.push(ids);
         }
         Ok(())
     }

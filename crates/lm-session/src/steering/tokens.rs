@@ -8,7 +8,7 @@ use lm_model::{TokenKind, Tokenizer};
 use crate::{TokenId, TokenMask};
 
 /// What texts, values and calls end with in the syntaxes of JSON, Python and XML.
-const CLOSING: &[u8] = b"\"')]}>";
+pub(super) const CLOSING: &[u8] = b"\"')]}>";
 /// What stands between their parts.
 const JOINING: &[u8] = b"\"'()[]{}<>:,=";
 /// Longest token, in bytes, that is tried where anything may stand.
@@ -17,8 +17,8 @@ const MAX_FILLER: usize = 16;
 /// Tokens of a vocabulary that are worth trying where a text must come to its end.
 #[derive(Debug)]
 pub(crate) struct ClosingTokens {
-    /// Made of closing characters only, the longest first.
-    closing: Vec<TokenId>,
+    /// Made of closing characters only, the longest first, each with its first one.
+    closing: Vec<(u8, TokenId)>,
     /// Made of punctuation that stands between parts, the longest first.
     joining: Vec<TokenId>,
     /// Added tokens: where a grammar allows one, it means it.
@@ -38,24 +38,25 @@ impl ClosingTokens {
             } else if tokenizer.token_kind(id) != TokenKind::Text {
                 added.push(id);
             } else if all(|byte| CLOSING.contains(byte)) {
-                closing.push(id);
+                closing.push((bytes[0], id));
             } else if all(|byte| JOINING.contains(byte)) {
                 joining.push(id);
             } else if bytes.len() <= MAX_FILLER && (all(u8::is_ascii_lowercase) || all(u8::is_ascii_digit)) {
                 fillers.entry((Reverse(bytes.len()), bytes[0].is_ascii_digit())).or_insert(id);
             }
         }
-        let longest_first = |&id: &TokenId| Reverse(tokenizer.token_bytes(id).len());
-        closing.sort_by_key(longest_first);
-        joining.sort_by_key(longest_first);
+        let longest_first = |id: TokenId| Reverse(tokenizer.token_bytes(id).len());
+        closing.sort_by_key(|&(_, id)| longest_first(id));
+        joining.sort_by_key(|&id| longest_first(id));
         let mut fillers: Vec<_> = fillers.into_iter().collect();
         fillers.sort_unstable();
         Self { closing, joining, added, fillers: fillers.into_iter().map(|(_, id)| id).collect() }
     }
 
-    /// Those made of closing characters that `mask` allows.
-    pub fn closing<'a>(&'a self, mask: &'a TokenMask) -> impl Iterator<Item = TokenId> + 'a {
-        self.closing.iter().copied().filter(|&id| mask.allows(id))
+    /// Those made of closing characters, `first` before all, that `mask` allows, the longest first.
+    pub fn closing<'a>(&'a self, first: u8, mask: &'a TokenMask) -> impl Iterator<Item = TokenId> + 'a {
+        let all = self.closing.iter().filter(move |(byte, _)| *byte == first);
+        all.map(|&(_, id)| id).filter(|&id| mask.allows(id))
     }
 
     /// Those made of joining characters that `mask` allows.

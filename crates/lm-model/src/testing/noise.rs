@@ -1,0 +1,37 @@
+use super::random::mix;
+use crate::{Input, SequenceInput};
+
+/// Numbers more than a row has: rows begin at different places among them.
+const SPREAD: usize = 1 << 16;
+
+/// Rows of random logits, cut out of one stretch of normally distributed numbers at a place that the row's last id and its position
+/// say. A row costs a copy, whatever its width.
+#[derive(Debug)]
+pub(super) struct Noise {
+    seed: u64,
+    numbers: Vec<f32>,
+}
+
+impl Noise {
+    pub(super) fn new(seed: u64, width: usize) -> Self {
+        let numbers = (0..(width + SPREAD) as u64).map(|index| normal(mix(seed ^ mix(index)))).collect();
+        Self { seed, numbers }
+    }
+
+    /// The logits of row `row` of a sequence.
+    pub(super) fn row(&self, input: &SequenceInput, row: usize) -> &[f32] {
+        let id = match &input.input {
+            Input::Ids(ids) => u64::from(ids[row]),
+            Input::Embeddings(rows) => u64::from(rows.values[row * rows.hidden_size].to_bits()),
+        };
+        let position = (input.cached_len + row) as u64;
+        let first = mix(self.seed ^ mix(id << 32 | position)) as usize % SPREAD;
+        &self.numbers[first..first + self.numbers.len() - SPREAD]
+    }
+}
+
+/// A number of mean 0 and variance 1, nearly normal: a sum of four even ones of 16 bits each.
+fn normal(bits: u64) -> f32 {
+    let sum: f32 = (0..4).map(|part| (bits >> (16 * part) & 0xFFFF) as f32 / 65536.0 - 0.5).sum();
+    sum * 3f32.sqrt()
+}

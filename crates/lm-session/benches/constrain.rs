@@ -1,0 +1,234 @@
+//! What constraints cost: `cargo bench -p lm-session --bench constrain [TOKENIZER.json]`.
+//!
+//! No model is needed. The grammars are the schemas of `jsonschemabench` and tools of `bfcl` in the shared folder (`LM_SHARED`, by default
+//! `../shared` beside the checkout), the texts are the valid instances and calls made of the right answers. Each token of a text costs one mask,
+//! one commit and the question what is forced after it, as in a generation.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lm_session::{CompiledConstraint, ConstraintSpec, GrammarCompiler, TokenId, TokenMask, Tokenizer};
+use serde_json::{Value, json};
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> Result<()> {
+    let shared = std::env::var_os("LM_SHARED")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
+    let given = std::env::args().skip(1).find(|arg| !arg.starts_with('-')).map(PathBuf::from);
+    let file = given.unwrap_or_else(|| shared.join("tokenizers/qwen2-tokenizer.json"));
+    let Ok(json) = std::fs::read(&file) else {
+        println!("skipped: {} not found", file.display());
+        return Ok(());
+    };
+    let tokenizer = Arc::new(Tokenizer::from_json(&json)?);
+    let started = Instant::now();
+    let compiler = GrammarCompiler::new(&tokenizer)?;
+    println!(
+        "vocabulary of {}: tables in {:.2} s",
+        tokenizer.logits_width(),
+        started.elapsed().as_secs_f64()
+    );
+    let schemas = walk_schemas(&compiler, &shared.join("jsonschemabench"))?;
+    schemas.print("jsonschemabench, valid instances");
+    for (name, walk) in [
+        ("calls, required", walk_calls(&compiler, &shared, false)?),
+        ("text, then calls", walk_calls(&compiler, &shared, true)?),
+    ] {
+        walk.print(name);
+    }
+    Ok(())
+}
+
+/// What was measured over many texts.
+#[derive(Default)]
+struct Walk {
+    grammars: usize,
+    refused: usize,
+    compile: Vec<Duration>,
+    start: Vec<Duration>,
+    masks: Vec<Duration>,
+    commits: Vec<Duration>,
+    forced: usize,
+    tokens: usize,
+    accepted: usize,
+    texts: usize,
+}
+
+impl Walk {
+    fn compile(&mut self, compiler: &GrammarCompiler, spec: &ConstraintSpec) -> Option<CompiledConstraint> {
+        self.grammars += 1;
+        let started = Instant::now();
+        let compiled = compiler.compile(spec).ok();
+        self.compile.push(started.elapsed());
+        self.refused += usize::from(compiled.is_none());
+        compiled
+    }
+
+    fn text(&mut self, compiled: &CompiledConstraint, ids: &[TokenId], width: usize) -> Result<()> {
+        let started = Instant::now();
+        let mut constraint = compiled.start();
+        self.start.push(started.elapsed());
+        self.texts += 1;
+        let (mut mask, mut at) = (TokenMask::new(width), 0);
+        while at < ids.len() {
+            let started = Instant::now();
+            let forced = constraint.forced()?;
+            let took = started.elapsed();
+            let right = forced.iter().zip(&ids[at..]).take_while(|(a, b)| a == b).count();
+            if right > 0 {
+                self.forced += right;
+                self.tokens += right;
+                self.commits.push(took);
+                for id in &ids[at..at + right] {
+                    constraint.commit(*id)?;
+                }
+                at += right;
+                continue;
+            }
+            let started = Instant::now();
+            mask.clear();
+            constraint.mask(&mut mask)?;
+            self.masks.push(took + started.elapsed());
+            if !mask.allows(ids[at]) && constraint.valid_prefix(&ids[at..=at])? == 0 {
+                return Ok(());
+            }
+            let started = Instant::now();
+            constraint.commit(ids[at])?;
+            self.commits.push(started.elapsed());
+            self.tokens += 1;
+            at += 1;
+        }
+        self.accepted += usize::from(constraint.ending()? != lm_session::Ending::Forbidden);
+        Ok(())
+    }
+
+    fn print(mut self, name: &str) {
+        println!(
+            "\n{name}: {} of {} grammars compiled, {} of {} texts accepted",
+            self.grammars - self.refused,
+            self.grammars,
+            self.accepted,
+            self.texts
+        );
+        println!(
+            "  {} tokens, {:.1} % forced",
+            self.tokens,
+            100.0 * self.forced as f64 / self.tokens.max(1) as f64
+        );
+        for (what, times) in [
+            ("compile", &mut self.compile),
+            ("start", &mut self.start),
+            ("mask", &mut self.masks),
+            ("commit", &mut self.commits),
+        ] {
+            times.sort_unstable();
+            let at = |share: f64| {
+                times
+                    .get(((times.len() as f64 * share) as usize).min(times.len().saturating_sub(1)))
+                    .map_or(0.0, |t| t.as_secs_f64() * 1e6)
+            };
+            let mean = times.iter().sum::<Duration>().as_secs_f64() * 1e6 / times.len().max(1) as f64;
+            println!(
+                "  {what:8} mean {mean:8.1} µs  p50 {:8.1}  p90 {:8.1}  p99 {:8.1}  max {:8.1}  ({} times)",
+                at(0.5),
+                at(0.9),
+                at(0.99),
+                at(1.0),
+                times.len()
+            );
+        }
+    }
+}
+
+fn lines(path: &Path) -> Result<Vec<Value>> {
+    Ok(std::fs::read_to_string(path)?
+        .lines()
+        .map(serde_json::from_str)
+        .collect::<std::result::Result<_, _>>()?)
+}
+
+fn walk_schemas(compiler: &GrammarCompiler, folder: &Path) -> Result<Walk> {
+    let mut walk = Walk::default();
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(folder)?.filter_map(|file| Some(file.ok()?.path())).collect();
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "jsonl"));
+    files.sort();
+    for record in files.iter().map(|file| lines(file)).collect::<Result<Vec<_>>>()?.concat() {
+        let Some(compiled) = walk.compile(compiler, &ConstraintSpec::JsonSchema(record["schema"].clone()))
+        else {
+            continue;
+        };
+        let tests = record["tests"].as_array().into_iter().flatten();
+        for test in tests.filter(|test| test["valid"] == json!(true)) {
+            let ids = compiler.tokenizer().encode(&test["data"].to_string())?;
+            walk.text(&compiled, &ids, compiler.tokenizer().logits_width())?;
+        }
+    }
+    Ok(walk)
+}
+
+/// Calls in the JSON form between markers, one of the tools offered; with `text`, a sentence may come first.
+fn walk_calls(compiler: &GrammarCompiler, shared: &Path, text: bool) -> Result<Walk> {
+    const MARKERS: [&str; 2] = ["<tool_call>", "</tool_call>"];
+    const SENTENCE: &str = "To answer that I have to look a few things up first: the weather in three cities (1 < 2), and what people there say about it today.\n";
+    let mut walk = Walk::default();
+    for file in ["simple_python", "multiple", "live_multiple"] {
+        for record in lines(&shared.join(format!("bfcl/{file}.jsonl")))? {
+            let tools: Vec<&Value> =
+                record["tools"].as_array().into_iter().flatten().map(|tool| &tool["function"]).collect();
+            let calls: Vec<Value> = tools
+                .iter()
+                .map(|tool| {
+                    json!({
+                        "type": "object",
+                        "properties": {"name": {"const": tool["name"]}, "arguments": tool["parameters"]},
+                        "required": ["name", "arguments"], "additionalProperties": false,
+                    })
+                })
+                .collect();
+            let schema = json!({"x-guidance": {"whitespace_flexible": false, "item_separator": ", ", "key_separator": ": "}, "anyOf": calls});
+            let before = if text { "TEXT " } else { "" };
+            let lark = format!(
+                "start: {before}marker_0 \"\\n\" %json {schema} \"\\n\" marker_1\nTEXT: /(?s:.*)/ & ~/(?s:.*)<tool_call>(?s:.*)/\n"
+            );
+            let spec = ConstraintSpec::Lark { text: lark, markers: MARKERS.map(String::from).into() };
+            let Some(compiled) = walk.compile(compiler, &spec) else { continue };
+            let Some((name, arguments)) =
+                record["expected"][0].as_object().and_then(|call| call.iter().next())
+            else {
+                continue;
+            };
+            let arguments: String = arguments
+                .as_object()
+                .into_iter()
+                .flatten()
+                .filter(|(_, right)| right[0] != json!(""))
+                .map(|(key, right)| format!("{}: {}", json!(key), spaced(&right[0])))
+                .collect::<Vec<_>>()
+                .join(", ");
+            let sentence = if text { SENTENCE } else { "" };
+            let reply = format!(
+                "{sentence}<tool_call>\n{{\"name\": {}, \"arguments\": {{{arguments}}}}}\n</tool_call>",
+                json!(name)
+            );
+            let ids = compiler.tokenizer().encode(&reply)?;
+            walk.text(&compiled, &ids, compiler.tokenizer().logits_width())?;
+        }
+    }
+    Ok(walk)
+}
+
+/// JSON with a space after each colon and comma, as models write it.
+fn spaced(value: &Value) -> String {
+    let join = |parts: Vec<String>| parts.join(", ");
+    match value {
+        Value::Array(items) => format!("[{}]", join(items.iter().map(spaced).collect())),
+        Value::Object(fields) => format!(
+            "{{{}}}",
+            join(fields.iter().map(|(key, value)| format!("{}: {}", json!(key), spaced(value))).collect())
+        ),
+        other => other.to_string(),
+    }
+}
