@@ -5,13 +5,16 @@
 //! they must come as they are. *Layout* (`after_open`, `before_close`, `separator`, …) is the whitespace the family
 //! writes between them: a grammar writes it, the parser takes any whitespace in its place.
 
-use std::borrow::Cow;
+use crate::event::REASONING;
 
 /// One family's text.
 #[derive(Debug)]
 pub struct Dialect {
     /// The family's name.
     pub name: &'static str,
+    /// Texts that are erased from a reply before anything else: each from its `open` to its `close`, or just the `open`
+    /// where that is empty.
+    pub erased: &'static [Tags],
     /// Channels beside the answer; the first is the one that thinking switches and budgets mean.
     pub channels: &'static [ChannelSyntax],
     /// The answer itself.
@@ -22,7 +25,8 @@ pub struct Dialect {
 
 impl Dialect {
     /// Plain text; the base that dialects are written over.
-    pub const PLAIN: Self = Self { name: "plain", channels: &[], answer: AnswerSyntax::PLAIN, calls: &[] };
+    pub const PLAIN: Self =
+        Self { name: "plain", erased: &[], channels: &[], answer: AnswerSyntax::PLAIN, calls: &[] };
 }
 
 /// Two markers around something, and the layout inside them.
@@ -53,88 +57,95 @@ impl Tags {
     }
 }
 
-/// A channel of a reply beside its answer: its name and the texts around it.
-///
-/// Families declare theirs; a caller may name others (see `DialectProcessor::with_channels`).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Channel {
-    /// The name the channel's text is reported under, such as [`REASONING`](crate::REASONING).
-    pub name: Cow<'static, str>,
-    /// The text that opens it.
-    pub start: Cow<'static, str>,
-    /// The text that ends it.
-    pub end: Cow<'static, str>,
-}
-
-impl Channel {
-    /// A channel of fixed texts.
-    pub const fn new(name: &'static str, start: &'static str, end: &'static str) -> Self {
-        Self { name: Cow::Borrowed(name), start: Cow::Borrowed(start), end: Cow::Borrowed(end) }
-    }
-}
-
-/// A channel, and what its family does around it.
-#[derive(Debug, Clone)]
+/// A channel of a reply beside its answer, and what its family does around it.
+#[derive(Debug, Clone, Copy)]
 pub struct ChannelSyntax {
-    /// Its name and texts.
-    pub channel: Channel,
+    /// The name its text is reported under, such as [`REASONING`](crate::REASONING).
+    pub name: &'static str,
+    /// The markers around it, and the layout the family writes inside them.
+    pub tags: Tags,
+    /// Whether the start is text of the channel too: the beginning of a sentence that the prompt wrote.
+    pub start_is_text: bool,
+    /// Where its text goes, unless the caller wants all text in the answer.
+    pub place: Place,
     /// A label that may stand right after the start and is no text: `thought\n` in Gemma 4.
     pub label: &'static str,
-    /// Where a reply begins whose prompt is not known.
-    pub opening: Opening,
-    /// What a call's marker means before the channel has ended.
+    /// What a reply without any marker is, when its prompt is not known.
+    pub unmarked: Unmarked,
+    /// What a call's marker, or the answer's own, means before the channel has ended.
     pub calls_inside: CallsInside,
-    /// An end marker that ends nothing.
+    /// What an end marker means in the answer.
     pub stray_end: StrayEnd,
-    /// The layout of the channel's text: what the family writes after the start and before the end.
-    pub inside: &'static str,
-    /// What is taken off both ends of the channel's text.
-    pub trim: Trim,
+    /// What is taken off the beginning of the channel's text.
+    pub trim_start: Trim,
+    /// What is taken off its end.
+    pub trim_end: Trim,
     /// What is taken off the beginning of the answer after it.
     pub trim_after: Trim,
 }
 
 impl ChannelSyntax {
-    /// The most frequent behaviour: opened by its marker, line breaks at the borders are layout.
-    pub const fn new(channel: Channel) -> Self {
+    /// Reasoning of the most frequent behaviour: opened by its marker or by the prompt, line breaks at the borders are layout.
+    pub const fn new(tags: Tags) -> Self {
         Self {
-            channel,
+            name: REASONING,
+            tags,
+            start_is_text: false,
+            place: Place::Apart,
             label: "",
-            opening: Opening::Marked,
+            unmarked: Unmarked::Answer,
             calls_inside: CallsInside::Text,
-            stray_end: StrayEnd::Text,
-            inside: "\n",
-            trim: Trim::LineBreaks,
+            stray_end: StrayEnd::EndsChannel,
+            trim_start: Trim::LineBreaks,
+            trim_end: Trim::LineBreaks,
             trim_after: Trim::LineBreaks,
         }
     }
+
+    /// Reasoning that is kept to the letter, and so is the answer after it.
+    pub const fn untrimmed(tags: Tags) -> Self {
+        let (trim_start, trim_end, trim_after) = (Trim::Nothing, Trim::Nothing, Trim::Nothing);
+        Self { trim_start, trim_end, trim_after, ..Self::new(tags) }
+    }
 }
 
-/// Where a reply begins whose prompt is not known.
+/// Where the text of a channel goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Opening {
-    /// In the answer; the channel begins with its marker.
-    Marked,
-    /// In the channel: the family's templates open it.
-    Implied,
+pub enum Place {
+    /// Apart from the answer.
+    Apart,
+    /// Into the answer, markers included.
+    InAnswer,
 }
 
-/// What a call's marker means before the channel has ended.
+/// What a reply without any marker is, when its prompt is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unmarked {
+    /// The answer.
+    Answer,
+    /// Text of the channel: all templates of the family open it.
+    Channel,
+}
+
+/// What a call's marker, or the answer's own, means before the channel has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallsInside {
     /// It is text of the channel.
     Text,
-    /// At the very start of the channel it begins a call: the model skipped the channel. Later it is text.
+    /// At the very start of a channel that the prompt opened it ends the channel: the model skipped it. Later it is text.
     AtStart,
-    /// It ends the channel and begins a call.
+    /// It ends the channel.
     End,
 }
 
-/// What an end marker means that ends nothing.
+/// What an end marker means in the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StrayEnd {
     /// It is text.
     Text,
+    /// It is text. But where the prompt is not known it tells, as the first marker of a reply, that the prompt opened
+    /// the channel: the reply is held back until its first marker comes.
+    EndsChannel,
     /// At the start of the reply it is dropped, later it is text.
     DroppedAtStart,
     /// It is dropped.
@@ -183,6 +194,8 @@ impl AnswerSyntax {
 pub enum BeforeCalls {
     /// Text of the answer.
     Text,
+    /// A line break is layout when another one follows the marker, which so has a line of its own.
+    OwnLine,
     /// This text is layout: the family's template writes it itself. Whitespace before it is text.
     Layout(&'static str),
     /// All of it is layout.
@@ -260,8 +273,16 @@ pub struct JsonCall {
 impl JsonCall {
     /// `{"name": …, "arguments": {…}}`, with blanks as Python writes them.
     pub const ONE: Self = Self { count: Count::One, object: JsonObject::NAMED, colon: ": ", comma: ", " };
-    /// A list of such.
-    pub const LIST: Self = Self { count: Count::List, ..Self::ONE };
+    /// The same with `parameters` in place of `arguments`.
+    pub const ONE_WITH_PARAMETERS: Self = Self { object: JsonObject::NAMED_WITH_PARAMETERS, ..Self::ONE };
+    /// A list in one line.
+    pub const LIST: Self =
+        Self { count: Count::List { after_open: "", comma: ", ", before_close: "" }, ..Self::ONE };
+    /// A list with a line for each call.
+    pub const LINES: Self = Self {
+        count: Count::List { after_open: "\n    ", comma: ",\n    ", before_close: "\n" },
+        ..Self::ONE
+    };
 }
 
 /// How many calls stand in one block.
@@ -270,7 +291,14 @@ pub enum Count {
     /// One.
     One,
     /// A list. A parser takes a single call in its place.
-    List,
+    List {
+        /// The layout after `[`.
+        after_open: &'static str,
+        /// Between two calls.
+        comma: &'static str,
+        /// The layout before `]`.
+        before_close: &'static str,
+    },
 }
 
 /// The keys of a call's JSON object.
@@ -293,6 +321,12 @@ impl JsonObject {
         written: &[(JsonKey::Name, "name"), (JsonKey::Arguments, "arguments")],
         understood: &[(JsonKey::Arguments, "parameters"), (JsonKey::Arguments, "args"), (JsonKey::Id, "id")],
     };
+
+    /// `name`, then `parameters`; also understood: `arguments` and `args`.
+    pub const NAMED_WITH_PARAMETERS: Self = Self::Keys {
+        written: &[(JsonKey::Name, "name"), (JsonKey::Arguments, "parameters")],
+        understood: &[(JsonKey::Arguments, "arguments"), (JsonKey::Arguments, "args"), (JsonKey::Id, "id")],
+    };
 }
 
 /// A part of a call.
@@ -306,21 +340,44 @@ pub enum JsonKey {
     Id,
 }
 
-/// `before_name` NAME `after_name` {…} `after_arguments`.
+/// `before_name` NAME `id`… `after_name` {…} `after_arguments`.
 #[derive(Debug, Clone, Copy)]
 pub struct NamedCall {
-    /// Texts that stand before the name; the parser takes replies without it too when it is not a marker of its own.
+    /// A text before the name; the parser takes calls without it.
     pub before_name: &'static str,
-    /// The text that ends the name; without it the `{` of the arguments does.
+    /// The text that ends the name; the parser also takes the `{` of the arguments for its end.
     pub after_name: &'static str,
-    /// Whether `after_name` must come, or the arguments may follow the name directly.
-    pub after_name_required: bool,
     /// How the call's id is written.
     pub id: NamedId,
-    /// A text after the arguments, before the call's closing marker; the parser takes replies without it.
+    /// A text after the arguments, before the call's closing marker; the parser takes calls without it.
     pub after_arguments: &'static str,
+    /// What a call without a name is.
+    pub nameless: Nameless,
     /// The name that means text of the answer instead of a call: `all` in functionary v3.2.
     pub answer_name: Option<&'static str>,
+}
+
+impl NamedCall {
+    /// NAME `after_name` {…}, without an id.
+    pub const fn new(after_name: &'static str) -> Self {
+        Self {
+            before_name: "",
+            after_name,
+            id: NamedId::None,
+            after_arguments: "",
+            nameless: Nameless::Malformed,
+            answer_name: None,
+        }
+    }
+}
+
+/// What a call without a name is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nameless {
+    /// It is malformed.
+    Malformed,
+    /// A call of a tool whose name is empty: whoever runs tools answers that there is no such tool.
+    Call,
 }
 
 /// Where the id of a call stands that begins with its name.
@@ -328,7 +385,7 @@ pub struct NamedCall {
 pub enum NamedId {
     /// Nowhere.
     None,
-    /// After this marker, which follows the name; may be absent.
+    /// After this marker, which follows the name; the parser takes calls without it.
     After(&'static str),
     /// `before_name`, the name and `:INDEX` together are the id.
     NameAndIndex,

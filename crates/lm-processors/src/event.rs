@@ -8,8 +8,8 @@ pub const REASONING: &str = "reasoning";
 /// A piece of a model's output, with its meaning.
 ///
 /// A call is [`ToolCallStarted`](Self::ToolCallStarted), then fragments whose concatenation is the text of its
-/// arguments, then [`ToolCall`](Self::ToolCall); or, when it turns out not to be one,
-/// [`Malformed`](Self::Malformed) (or [`Text`](Self::Text), as the options say) in the last one's place.
+/// arguments, then [`ToolCall`](Self::ToolCall); or, when it turns out not to be one, [`Malformed`](Self::Malformed) in
+/// the last one's place.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ProcessorEvent {
@@ -47,9 +47,25 @@ pub enum ProcessorEvent {
     },
     /// What began as a call is not one.
     Malformed {
+        /// The number of the call, when its beginning was reported.
+        index: Option<usize>,
+        /// What is wrong, by kind.
+        fault: CallFault,
         /// The model's text, markers included.
         text: String,
-        /// What is wrong with it.
-        error: String,
+        /// What is wrong, in words.
+        reason: String,
     },
+}
+
+/// Why what began as a call is not one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CallFault {
+    /// It is not written as the family writes calls.
+    Malformed,
+    /// The reply ended before it did.
+    Unfinished,
+    /// No tool of its name was declared, and the options or the family want such calls refused.
+    Undeclared,
 }

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod channel;
 mod dialect;
 mod error;
 mod event;
@@ -13,19 +14,20 @@ mod parsers;
 mod processor;
 mod values;
 
+pub use channel::Channel;
 pub use dialect::{
-    AfterCalls, AnswerSyntax, BeforeCalls, BraceCall, CallBody, CallSyntax, CallsInside, Channel,
-    ChannelSyntax, Count, Dialect, JsonCall, JsonKey, JsonObject, NamedCall, NamedId, Opening, ParameterCall,
-    PythonCall, PythonList, StrayEnd, Tags, Trim, TypeAttribute, Undeclared,
+    AfterCalls, AnswerSyntax, BeforeCalls, BraceCall, CallBody, CallSyntax, CallsInside, ChannelSyntax,
+    Count, Dialect, JsonCall, JsonKey, JsonObject, NamedCall, NamedId, Nameless, ParameterCall, Place,
+    PythonCall, PythonList, StrayEnd, Tags, Trim, TypeAttribute, Undeclared, Unmarked,
 };
 pub use error::{Error, Result};
-pub use event::{ProcessorEvent, REASONING};
-pub use families::{ALL, Family, detect};
+pub use event::{CallFault, ProcessorEvent, REASONING};
+pub use families::{ALL, DialectProcessor, Family, by_name, detect};
 pub use grammar::{
     Calls, Grammar, GrammarRequest, Layout, Reading, Relaxed, ReplyGrammar, ResponseFormat, SchemaError,
     SchemaFault, Thinking, ToolChoice, relax,
 };
 pub use lm_template::{Message, ToolCall, ToolSpec, Value};
 pub use message_builder::MessageBuilder;
-pub use parser::{OnMalformed, OutputParser, ParserOptions};
+pub use parser::{OnMalformed, OutputParser, ParserOptions, ReadCalls, ReasoningText};
 pub use processor::ModelDataProcessor;

@@ -3,7 +3,8 @@
 use lm_template::{Content, Message};
 
 use crate::error::{Error, Result};
-use crate::event::ProcessorEvent;
+use crate::event::{CallFault, ProcessorEvent};
+use crate::parser::{OnMalformed, ParserOptions};
 
 /// Puts the events of one reply together to the assistant's message.
 #[derive(Debug, Clone, Default)]
@@ -11,20 +12,33 @@ pub struct MessageBuilder {
     text: String,
     reasoning: String,
     calls: Vec<lm_template::ToolCall>,
+    on_malformed: OnMalformed,
+    on_unfinished: OnMalformed,
 }
 
 impl MessageBuilder {
+    /// A builder that treats malformed calls as the parser with these options does.
+    pub fn new(options: &ParserOptions) -> Self {
+        let ParserOptions { on_malformed, on_unfinished, .. } = *options;
+        Self { on_malformed, on_unfinished, ..Self::default() }
+    }
+
     /// Takes the next event.
     ///
     /// # Errors
-    /// [`Error::MalformedToolCall`] for an event that reports one.
+    /// [`Error::MalformedToolCall`] for an event that reports one, unless the options want it as text.
     pub fn push(&mut self, event: ProcessorEvent) -> Result<()> {
         match event {
             ProcessorEvent::Text(text) => self.text.push_str(&text),
             ProcessorEvent::Channel { text, .. } => self.reasoning.push_str(&text),
             ProcessorEvent::ToolCall { call, .. } => self.calls.push(call),
-            ProcessorEvent::Malformed { text, error } => {
-                return Err(Error::MalformedToolCall { text, reason: error });
+            ProcessorEvent::Malformed { fault, text, reason, .. } => {
+                let wanted =
+                    if fault == CallFault::Unfinished { self.on_unfinished } else { self.on_malformed };
+                match wanted {
+                    OnMalformed::Error => return Err(Error::MalformedToolCall { text, reason }),
+                    OnMalformed::Text => self.text.push_str(&text),
+                }
             }
             ProcessorEvent::ToolCallStarted { .. } | ProcessorEvent::ToolCallArguments { .. } => {}
         }

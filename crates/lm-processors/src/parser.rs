@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use lm_template::ToolSpec;
 
+use crate::channel::Channel;
+use crate::dialect::Undeclared;
 use crate::event::ProcessorEvent;
 
 /// What becomes of text that began as a tool call and is not one.
@@ -12,19 +14,54 @@ pub enum OnMalformed {
     /// It is reported as [`ProcessorEvent::Malformed`].
     #[default]
     Error,
-    /// It is passed on as text of the answer, markers included.
+    /// It is passed on as text of the answer, markers included. A call whose beginning was reported cannot be taken
+    /// back: it ends with [`ProcessorEvent::Malformed`] even so, and a message put together of the events has its text.
     Text,
+}
+
+/// When markers of calls are read as calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReadCalls {
+    /// When tools were declared; else they are plain text.
+    #[default]
+    WhenDeclared,
+    /// Always: the tools may be known elsewhere.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Where the text of channels goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReasoningText {
+    /// Into events of their own.
+    #[default]
+    Split,
+    /// It stays in the answer, markers included, also that with which the prompt opened a channel.
+    Inline,
 }
 
 /// How a parser is to read one reply.
 #[derive(Debug, Clone, Default)]
 pub struct ParserOptions {
-    /// The tools the model was given. Without any, nothing is a call: markers are plain text.
+    /// The tools the model was given; the formats that write values without types are typed by their schemas.
     pub tools: Arc<[ToolSpec]>,
-    /// Whether the prompt ended inside the reasoning channel, so that the reply begins there.
-    pub in_reasoning: bool,
-    /// What becomes of malformed calls.
+    /// When there are calls.
+    pub calls: ReadCalls,
+    /// The template's own text at the end of the prompt, which may have opened a channel or a call; empty when the
+    /// prompt is known to end otherwise. None when the prompt is not known: then text may be held back until the
+    /// reply tells where it began.
+    pub prompt_tail: Option<Arc<str>>,
+    /// The channels of the reply in place of the family's; none leaves them to the family.
+    pub channels: Option<Arc<[Channel]>>,
+    /// Where the text of channels goes.
+    pub reasoning: ReasoningText,
+    /// What becomes of malformed calls, and of undeclared ones that are refused.
     pub on_malformed: OnMalformed,
+    /// What becomes of a call that the reply did not end.
+    pub on_unfinished: OnMalformed,
+    /// What becomes of calls of tools that were not declared, when some were; none leaves it to the family.
+    pub undeclared: Option<Undeclared>,
 }
 
 /// Reads one reply of a model, piece by piece.

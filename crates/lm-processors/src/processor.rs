@@ -2,6 +2,8 @@
 
 use lm_template::{Content, Message, Part, ToolSpec, Value};
 
+use crate::channel::Channel;
+use crate::dialect::Dialect;
 use crate::error::{Error, Result};
 use crate::grammar::{GrammarRequest, ReplyGrammar};
 use crate::message_builder::MessageBuilder;
@@ -11,6 +13,16 @@ use crate::parser::{OutputParser, ParserOptions};
 pub trait ModelDataProcessor: Send + Sync {
     /// The family's name.
     fn name(&self) -> &'static str;
+
+    /// The family's text as data; none for a processor that parses in a way of its own.
+    fn dialect(&self) -> Option<&'static Dialect> {
+        None
+    }
+
+    /// The channels of its replies beside the answer; the first is the one that thinking switches and budgets mean.
+    fn channels(&self) -> Vec<Channel> {
+        Vec::new()
+    }
 
     /// The declared tools as the template's `tools`; null when there are none.
     fn format_tools(&self, tools: &[ToolSpec]) -> Value {
@@ -47,7 +59,7 @@ pub trait ModelDataProcessor: Send + Sync {
     /// [`Error::MalformedToolCall`], unless the options ask for text.
     fn to_message(&self, text: &str, options: &ParserOptions) -> Result<Message> {
         let mut parser = self.parser(options);
-        let mut builder = MessageBuilder::default();
+        let mut builder = MessageBuilder::new(options);
         parser.push(text).into_iter().try_for_each(|event| builder.push(event))?;
         parser.finish().into_iter().try_for_each(|event| builder.push(event))?;
         Ok(builder.finish())

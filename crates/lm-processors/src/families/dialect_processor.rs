@@ -2,21 +2,24 @@
 
 use lm_template::{Content, Message, ToolSpec, Value};
 
+use crate::channel::Channel;
 use crate::dialect::Dialect;
 use crate::error::Result;
 use crate::grammar::{GrammarRequest, ReplyGrammar, reply_grammar};
 use crate::json_text::json_text;
 use crate::parser::{OutputParser, ParserOptions};
-use crate::parsers::ReplyParser;
+use crate::parsers::{ReplyParser, open_channel};
 use crate::processor::{ModelDataProcessor, text_only};
 
-/// A family that is told by its dialect.
-pub(super) struct DialectProcessor {
+/// The processor of a family that is told by its [`Dialect`].
+#[derive(Debug, Clone, Copy)]
+pub struct DialectProcessor {
     pub(super) dialect: &'static Dialect,
     pub(super) input: Input,
 }
 
 /// What a family's templates expect of tools and their results.
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Input {
     /// Tools wrapped as functions, results as JSON text: the templates print what they get.
     Text,
@@ -24,9 +27,28 @@ pub(super) enum Input {
     AsGiven,
 }
 
+impl DialectProcessor {
+    /// The processor of a dialect.
+    pub const fn new(dialect: &'static Dialect) -> Self {
+        Self { dialect, input: Input::Text }
+    }
+
+    pub(super) const fn as_given(dialect: &'static Dialect) -> Self {
+        Self { dialect, input: Input::AsGiven }
+    }
+}
+
 impl ModelDataProcessor for DialectProcessor {
     fn name(&self) -> &'static str {
         self.dialect.name
+    }
+
+    fn dialect(&self) -> Option<&'static Dialect> {
+        Some(self.dialect)
+    }
+
+    fn channels(&self) -> Vec<Channel> {
+        self.dialect.channels.iter().map(Channel::from).collect()
     }
 
     fn format_tools(&self, tools: &[ToolSpec]) -> Value {
@@ -46,10 +68,7 @@ impl ModelDataProcessor for DialectProcessor {
     }
 
     fn opens_reasoning(&self, tail: &str) -> bool {
-        self.dialect.channels.iter().any(|syntax| {
-            let open = tail.rfind(&*syntax.channel.start);
-            open.is_some_and(|open| tail.rfind(&*syntax.channel.end).is_none_or(|close| close < open))
-        })
+        open_channel(&self.channels(), tail).is_some()
     }
 
     fn grammar(&self, request: &GrammarRequest<'_>) -> Result<Option<ReplyGrammar>> {
@@ -57,6 +76,6 @@ impl ModelDataProcessor for DialectProcessor {
     }
 
     fn parser(&self, options: &ParserOptions) -> Box<dyn OutputParser> {
-        Box::new(ReplyParser::new(self.dialect, self.dialect.channels.to_vec(), options))
+        Box::new(ReplyParser::new(self.dialect, options))
     }
 }

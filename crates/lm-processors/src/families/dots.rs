@@ -2,14 +2,14 @@
 //! Source: the call format of rednote-hilab's published chat template.
 
 use super::Family;
-use super::channels::THINK;
-use super::dialect_processor::{DialectProcessor, Input};
+use super::dialect_processor::DialectProcessor;
+use super::think::THINK;
 use crate::dialect::{CallBody, CallSyntax, Dialect, ParameterCall, Tags, Undeclared};
 
 pub(super) const FAMILY: Family = Family {
-    processor: &DialectProcessor { dialect: &DIALECT, input: Input::Text },
-    markers: &["<dots_function_call>"],
+    markers: &[&["<dots_function_call>"]],
     model_names: &["dots.llm2", "dots2"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
 };
 
 const DIALECT: Dialect = Dialect {

@@ -2,13 +2,13 @@
 //! Source: the published chat template of google/functiongemma-270m-it.
 
 use super::Family;
-use super::dialect_processor::{DialectProcessor, Input};
+use super::dialect_processor::DialectProcessor;
 use crate::dialect::{BraceCall, CallBody, CallSyntax, Dialect, Tags};
 
 pub(super) const FAMILY: Family = Family {
-    processor: &DialectProcessor { dialect: &DIALECT, input: Input::Text },
-    markers: &["<start_function_call>"],
+    markers: &[&["<start_function_call>"]],
     model_names: &["functiongemma"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
 };
 
 const DIALECT: Dialect = Dialect {

@@ -1,13 +1,9 @@
 //! A model without a known dialect: its text is its answer.
 
 use super::Family;
-use super::dialect_processor::{DialectProcessor, Input};
+use super::dialect_processor::DialectProcessor;
 use crate::dialect::Dialect;
 
-pub(super) const FAMILY: Family = Family {
-    processor: &DialectProcessor { dialect: &DIALECT, input: Input::AsGiven },
-    markers: &[],
-    model_names: &[],
-};
+pub(super) const FAMILY: Family = Family::of(&DialectProcessor::as_given(&DIALECT));
 
 const DIALECT: Dialect = Dialect { name: "generic", ..Dialect::PLAIN };

@@ -1,23 +1,27 @@
-//! Hermes 2/3, Granite 4 and others: calls as JSON in `<tool_call>` tags, reasoning in `<think>` tags.
+//! Hermes 2/3, Granite 4, SmolLM3, MiMo and others: calls as JSON in `<tool_call>` tags.
 //! Source: the published chat template of NousResearch/Hermes-2-Pro-Llama-3-8B.
 
 use super::Family;
-use super::channels::THINK;
-use super::dialect_processor::{DialectProcessor, Input};
-use crate::dialect::{CallBody, CallSyntax, Dialect, JsonCall, Tags};
+use super::dialect_processor::DialectProcessor;
+use super::think::THINK;
+use crate::dialect::{AnswerSyntax, BeforeCalls, CallBody, CallSyntax, Dialect, JsonCall, Tags};
 
 pub(super) const FAMILY: Family = Family {
-    processor: &DialectProcessor { dialect: &DIALECT, input: Input::Text },
-    markers: &["<tool_call>", "<function-name>"],
-    model_names: &["hermes", "granite-4"],
+    markers: &[&["<tool_call>", "<function-name>"]],
+    model_names: &["hermes", "granite-4", "smollm3", "mimo"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
 };
 
 pub(super) const DIALECT: Dialect = Dialect {
     name: "hermes",
     channels: &[THINK],
-    calls: &[CallSyntax {
-        separator: "\n",
-        ..CallSyntax::new(Tags::lines("<tool_call>", "</tool_call>"), CallBody::Json(JsonCall::ONE))
-    }],
+    answer: AnswerSyntax { before_calls: BeforeCalls::OwnLine, ..AnswerSyntax::PLAIN },
+    calls: &[CALLS],
     ..Dialect::PLAIN
+};
+
+/// `<tool_call>\n{"name": …, "arguments": …}\n</tool_call>`, one per line.
+pub(super) const CALLS: CallSyntax = CallSyntax {
+    separator: "\n",
+    ..CallSyntax::new(Tags::lines("<tool_call>", "</tool_call>"), CallBody::Json(JsonCall::ONE))
 };

@@ -2,13 +2,13 @@
 //! Source: the chat templates for Llama 4 that vLLM and axolotl publish.
 
 use super::Family;
-use super::dialect_processor::{DialectProcessor, Input};
+use super::dialect_processor::DialectProcessor;
 use crate::dialect::{AnswerSyntax, CallBody, CallSyntax, Dialect, PythonCall, Tags};
 
 pub(super) const FAMILY: Family = Family {
-    processor: &DialectProcessor { dialect: &DIALECT, input: Input::Text },
-    markers: &["[func_name1(", "<|header_start|>"],
+    markers: &[&["[func_name1(", "<|header_start|>"]],
     model_names: &["llama-4", "llama4"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
 };
 
 const DIALECT: Dialect = Dialect {

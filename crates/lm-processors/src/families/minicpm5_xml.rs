@@ -2,16 +2,16 @@
 //! Source: the published chat template of openbmb/MiniCPM5-1B.
 
 use super::Family;
-use super::channels::THINK;
-use super::dialect_processor::{DialectProcessor, Input};
+use super::dialect_processor::DialectProcessor;
+use super::think::THINK;
 use crate::dialect::{
     CallBody, CallSyntax, Dialect, ParameterCall, Tags, Undeclared, UnknownParameters, ValueText,
 };
 
 pub(super) const FAMILY: Family = Family {
-    processor: &DialectProcessor { dialect: &DIALECT, input: Input::Text },
-    markers: &["<function name=", "<param name="],
+    markers: &[&["<function name=", "<param name="]],
     model_names: &["minicpm5"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
 };
 
 const DIALECT: Dialect = Dialect {

@@ -2,52 +2,160 @@
 
 use crate::processor::ModelDataProcessor;
 
-mod channels;
+mod apertus;
+mod apriel;
+mod base_thinking;
+mod cohere_action;
+mod command_r_action;
+mod deepseek_v3;
+mod deepseek_v31;
 mod dialect_processor;
 mod dots;
+mod ernie45;
+mod firefunction;
+mod functionary_v31;
+mod functionary_v32;
 mod functiongemma;
 mod generic;
+mod generic_json;
+mod gigachat3;
+mod granite_20b_fc;
+mod granite_json;
+mod granite_prose;
 mod hermes;
+mod hunyuan_a13b;
+mod inkling;
+mod internlm2;
+mod jamba;
+mod kimi_k2;
+mod llama3_json;
 mod llama4_pythonic;
+mod longcat;
+mod medgemma;
 mod minicpm5_xml;
+mod minimax_m2_append;
+mod mistral_args;
+mod mistral_json;
+mod nemotron_toolcall;
+mod phi4_mini;
 mod pythonic;
 mod qwen;
+mod reka;
 mod seed_oss_xml;
 mod step3;
+mod step3p5;
+mod think;
+mod think_opened;
 mod tool_code;
+mod xlam_json;
+
+pub use dialect_processor::DialectProcessor;
 
 /// A row of the registry: a family, and how it is told from the others.
 pub struct Family {
     /// The processor.
     pub processor: &'static dyn ModelDataProcessor,
-    /// Texts that all stand in the chat templates of the family; without any, it is never found by its template.
-    pub markers: &'static [&'static str],
+    /// Further names of its format.
+    pub names: &'static [&'static str],
+    /// Sets of texts: a chat template that has all of one set is of the family, unless it has all of a larger set of
+    /// another. Without any, the family is never found by its template.
+    pub markers: &'static [&'static [&'static str]],
     /// Lower-case parts of model names, for templates that say nothing.
     pub model_names: &'static [&'static str],
 }
 
+impl Family {
+    const fn of(processor: &'static dyn ModelDataProcessor) -> Self {
+        Self { processor, names: &[], markers: &[], model_names: &[] }
+    }
+
+    fn shows_calls(&self) -> bool {
+        self.processor.dialect().is_none_or(|dialect| !dialect.calls.is_empty())
+    }
+
+    /// How many texts the largest set has that stands in the template.
+    fn markers_in(&self, template: &str) -> Option<usize> {
+        let stand = |set: &&&[&str]| set.iter().all(|marker| template.contains(marker));
+        self.markers.iter().filter(stand).map(|set| set.len()).max()
+    }
+
+    /// How long the longest part is that stands in the model's name.
+    fn name_in(&self, model_name: &str) -> Option<usize> {
+        self.model_names.iter().filter(|part| model_name.contains(**part)).map(|part| part.len()).max()
+    }
+
+    fn is_called(&self, name: &str) -> bool {
+        self.processor.name() == name || self.names.contains(&name)
+    }
+}
+
 /// All families, in alphabetical order.
 pub const ALL: &[&Family] = &[
+    &apertus::FAMILY,
+    &apriel::FAMILY,
+    &base_thinking::FAMILY,
+    &cohere_action::FAMILY,
+    &command_r_action::FAMILY,
+    &deepseek_v3::FAMILY,
+    &deepseek_v31::FAMILY,
     &dots::FAMILY,
+    &ernie45::FAMILY,
+    &firefunction::FAMILY,
+    &functionary_v31::FAMILY,
+    &functionary_v32::FAMILY,
     &functiongemma::FAMILY,
     &generic::FAMILY,
+    &generic_json::FAMILY,
+    &gigachat3::FAMILY,
+    &granite_20b_fc::FAMILY,
+    &granite_json::FAMILY,
+    &granite_prose::FAMILY,
     &hermes::FAMILY,
+    &hunyuan_a13b::FAMILY,
+    &inkling::FAMILY,
+    &internlm2::FAMILY,
+    &jamba::FAMILY,
+    &kimi_k2::FAMILY,
+    &llama3_json::FAMILY,
     &llama4_pythonic::FAMILY,
+    &longcat::FAMILY,
+    &medgemma::FAMILY,
     &minicpm5_xml::FAMILY,
+    &minimax_m2_append::FAMILY,
+    &mistral_args::FAMILY,
+    &mistral_json::FAMILY,
+    &nemotron_toolcall::FAMILY,
+    &phi4_mini::FAMILY,
     &pythonic::FAMILY,
     &qwen::FAMILY,
+    &reka::FAMILY,
     &seed_oss_xml::FAMILY,
     &step3::FAMILY,
+    &step3p5::FAMILY,
+    &think::FAMILY,
+    &think_opened::FAMILY,
     &tool_code::FAMILY,
+    &xlam_json::FAMILY,
 ];
 
-/// The family of a model: by the markers in its chat template first, by its name last, else the generic one.
+/// The family of a model: by the markers in its chat template first, by its name last, else the generic one. A template
+/// that shows no calls, only reasoning, counts for less than the name.
 pub fn detect(template: &str, model_name: &str) -> &'static dyn ModelDataProcessor {
-    let by_template = |family: &&&Family| {
-        !family.markers.is_empty() && family.markers.iter().all(|marker| template.contains(marker))
-    };
     let model_name = model_name.to_lowercase();
-    let by_name = |family: &&&Family| family.model_names.iter().any(|name| model_name.contains(name));
-    let found = ALL.iter().filter(by_template).max_by_key(|family| family.markers.len());
-    found.or_else(|| ALL.iter().find(by_name)).map_or(generic::FAMILY.processor, |family| family.processor)
+    let by_template = |calls: bool| {
+        let shown = |family: &&&Family| family.shows_calls() == calls;
+        best(ALL.iter().filter(shown).filter_map(|family| Some((family.markers_in(template)?, *family))))
+    };
+    let by_name = || best(ALL.iter().filter_map(|family| Some((family.name_in(&model_name)?, *family))));
+    by_template(true).or_else(by_name).or_else(|| by_template(false)).unwrap_or(&generic::FAMILY).processor
+}
+
+/// The family with the most evidence.
+fn best<'a>(found: impl Iterator<Item = (usize, &'a Family)>) -> Option<&'a Family> {
+    found.max_by_key(|(evidence, _)| *evidence).map(|(_, family)| family)
+}
+
+/// A family by its name, or by a further name of its format.
+pub fn by_name(name: &str) -> Option<&'static dyn ModelDataProcessor> {
+    ALL.iter().find(|family| family.is_called(name)).map(|family| family.processor)
 }

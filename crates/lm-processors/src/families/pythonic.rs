@@ -2,13 +2,13 @@
 //! Source: the chat template for Llama 3.2 that vLLM publishes.
 
 use super::Family;
-use super::dialect_processor::{DialectProcessor, Input};
+use super::dialect_processor::DialectProcessor;
 use crate::dialect::{CallBody, CallSyntax, Dialect, PythonCall, Tags};
 
 pub(super) const FAMILY: Family = Family {
-    processor: &DialectProcessor { dialect: &DIALECT, input: Input::Text },
-    markers: &["[func_name1("],
+    markers: &[&["[func_name1("]],
     model_names: &["toolace"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
 };
 
 const DIALECT: Dialect = Dialect {

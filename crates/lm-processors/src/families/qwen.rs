@@ -2,18 +2,15 @@
 //! Source: the published chat template of Qwen/Qwen3-0.6B, which writes the line break before a call itself.
 
 use super::Family;
-use super::dialect_processor::{DialectProcessor, Input};
+use super::dialect_processor::DialectProcessor;
 use super::hermes;
-use crate::dialect::{AnswerSyntax, BeforeCalls, Dialect};
+use crate::dialect::Dialect;
 
 pub(super) const FAMILY: Family = Family {
-    processor: &DialectProcessor { dialect: &DIALECT, input: Input::Text },
-    markers: &[r#"<tool_call>\n{"name""#, "<tool_response>", "<|im_start|>"],
+    names: &["qwen3"],
+    markers: &[&[r#"<tool_call>\n{"name""#, "<tool_response>", "<|im_start|>"]],
     model_names: &["qwen", "qwq"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
 };
 
-const DIALECT: Dialect = Dialect {
-    name: "qwen",
-    answer: AnswerSyntax { before_calls: BeforeCalls::Layout("\n"), ..AnswerSyntax::PLAIN },
-    ..hermes::DIALECT
-};
+const DIALECT: Dialect = Dialect { name: "qwen", ..hermes::DIALECT };

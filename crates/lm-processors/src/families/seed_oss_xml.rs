@@ -2,21 +2,20 @@
 //! Source: the published chat template of ByteDance-Seed/Seed-OSS-36B-Instruct.
 
 use super::Family;
-use super::dialect_processor::{DialectProcessor, Input};
+use super::dialect_processor::DialectProcessor;
 use crate::dialect::{
-    AnswerSyntax, BeforeCalls, CallBody, CallSyntax, Channel, ChannelSyntax, Dialect, ParameterCall, Tags,
+    AnswerSyntax, BeforeCalls, CallBody, CallSyntax, ChannelSyntax, Dialect, ParameterCall, Tags,
 };
-use crate::event::REASONING;
 
 pub(super) const FAMILY: Family = Family {
-    processor: &DialectProcessor { dialect: &DIALECT, input: Input::Text },
-    markers: &["<seed:tool_call>"],
+    markers: &[&["<seed:tool_call>"]],
     model_names: &["seed-oss"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
 };
 
 const DIALECT: Dialect = Dialect {
     name: "seed_oss_xml",
-    channels: &[ChannelSyntax::new(Channel::new(REASONING, "<seed:think>", "</seed:think>"))],
+    channels: &[ChannelSyntax::new(Tags::new("<seed:think>", "</seed:think>"))],
     answer: AnswerSyntax { before_calls: BeforeCalls::Layout("\n"), ..AnswerSyntax::PLAIN },
     calls: &[CallSyntax {
         separator: "\n",
@@ -28,4 +27,5 @@ const DIALECT: Dialect = Dialect {
             }),
         )
     }],
+    ..Dialect::PLAIN
 };

@@ -2,14 +2,14 @@
 //! Source: the published chat template of stepfun-ai/step3.
 
 use super::Family;
-use super::channels::THINK;
-use super::dialect_processor::{DialectProcessor, Input};
+use super::dialect_processor::DialectProcessor;
+use super::think::THINK;
 use crate::dialect::{CallBody, CallSyntax, Dialect, ParameterCall, Tags};
 
 pub(super) const FAMILY: Family = Family {
-    processor: &DialectProcessor { dialect: &DIALECT, input: Input::Text },
-    markers: &["<steptml:invoke"],
+    markers: &[&["<steptml:invoke"]],
     model_names: &["step3", "step-3"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
 };
 
 const DIALECT: Dialect = Dialect {

@@ -2,13 +2,13 @@
 //! Source: the chat template for google/gemma-3n-e2b-it that LiteRT-LM publishes.
 
 use super::Family;
-use super::dialect_processor::{DialectProcessor, Input};
+use super::dialect_processor::DialectProcessor;
 use crate::dialect::{CallBody, CallSyntax, Dialect, PythonCall, Tags};
 
 pub(super) const FAMILY: Family = Family {
-    processor: &DialectProcessor { dialect: &DIALECT, input: Input::Text },
-    markers: &["```tool_code"],
+    markers: &[&["```tool_code"]],
     model_names: &["gemma-3"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
 };
 
 const DIALECT: Dialect = Dialect {

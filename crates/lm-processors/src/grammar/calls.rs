@@ -116,7 +116,7 @@ impl CallWriter<'_> {
     fn repeats(&self, number: Calls) -> bool {
         let list = matches!(
             self.syntax.body,
-            CallBody::Json(JsonCall { count: Count::List, .. })
+            CallBody::Json(JsonCall { count: Count::List { .. }, .. })
                 | CallBody::Python(PythonCall { list: PythonList::Brackets, .. })
         );
         number == Calls::Several && !list
@@ -181,12 +181,11 @@ impl CallWriter<'_> {
             |values, parameters| values.value(parameters, "#"),
             |lark, name, arguments| json_object(lark, &call.object, &spelling, layout, name, arguments),
         )?;
-        if call.count == Count::One {
-            return Ok(object);
-        }
+        let Count::List { after_open, comma, before_close } = call.count else { return Ok(object) };
         let mark = |text: &str| spelling.mark(text, layout);
-        let more = if several { format!("({} {object})*", mark(call.comma)) } else { String::new() };
-        Ok(self.lark.rule(sequence([&*mark("["), &object, &more, &mark("]")])))
+        let more = if several { format!("({} {object})*", mark(comma)) } else { String::new() };
+        let (open, close) = (mark(&format!("[{after_open}")), mark(&format!("{before_close}]")));
+        Ok(self.lark.rule(sequence([&*open, &object, &more, &close])))
     }
 
     fn named(&mut self, call: &NamedCall) -> Result<String, SchemaError> {

@@ -72,7 +72,7 @@ impl ReplyWriter<'_, '_> {
         }
         let mut options = Vec::new();
         for channel in self.dialect.channels {
-            let start = self.lark.marker(&channel.channel.start);
+            let start = self.lark.marker(channel.tags.open);
             let rest = self.channel_rest(channel);
             options.push(self.lark.rule(sequence([&*start, &rest])));
         }
@@ -81,7 +81,7 @@ impl ReplyWriter<'_, '_> {
 
     /// The text of an open channel, its end, and the layout after it.
     fn channel_rest(&mut self, channel: &ChannelSyntax) -> String {
-        let end = &*channel.channel.end;
+        let end = channel.tags.close;
         let mut excluded: Vec<&str> = vec![end];
         if channel.calls_inside != CallsInside::Text {
             excluded.extend(openers(self.dialect));
@@ -164,7 +164,7 @@ impl ReplyWriter<'_, '_> {
 
     /// A terminal expression for text of the answer: no call and no channel begins in it.
     fn free_text(&self) -> String {
-        let starts = self.dialect.channels.iter().map(|channel| &*channel.channel.start);
+        let starts = self.dialect.channels.iter().map(|channel| channel.tags.open);
         let mut excluded: Vec<&str> = openers(self.dialect).chain(starts).collect();
         excluded.sort_unstable();
         excluded.dedup();

@@ -7,13 +7,14 @@ use lm_template::{ToolCall, ToolSpec};
 
 use super::brace_body::BraceBody;
 use super::json_body::JsonBody;
+use super::named_body::NamedBody;
 use super::parameter_body::ParameterBody;
 use super::python_body::PythonBody;
 use crate::dialect::{CallBody, CallSyntax, Undeclared};
-use crate::event::ProcessorEvent;
+use crate::event::{CallFault, ProcessorEvent};
 
 /// The longest text of a block; a reader of endless text must end.
-pub(super) const MAX_BLOCK_BYTES: usize = 1 << 20;
+pub(crate) const MAX_BLOCK_BYTES: usize = 1 << 20;
 
 /// Reads what stands between the opening and the closing marker of a call, while it arrives.
 ///
@@ -46,25 +47,28 @@ pub(crate) enum Progress {
     Open,
     /// The body ended before this byte. Whitespace and the closing marker, which the driver reads, may follow.
     Complete(usize),
+    /// This is no call but the answer, which goes on at this byte.
+    Answer(usize),
 }
 
 /// Why a text is not a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
+    pub(crate) kind: CallFault,
     pub(crate) reason: String,
 }
 
 impl Fault {
     pub(crate) fn malformed(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into() }
+        Self { kind: CallFault::Malformed, reason: reason.into() }
     }
 
     pub(crate) fn unfinished() -> Self {
-        Self::malformed("it is unfinished")
+        Self { kind: CallFault::Unfinished, reason: "it is unfinished".to_owned() }
     }
 
     pub(crate) fn undeclared(name: &str) -> Self {
-        Self::malformed(format!("there is no tool `{name}`"))
+        Self { kind: CallFault::Undeclared, reason: format!("there is no tool `{name}`") }
     }
 }
 
@@ -72,12 +76,10 @@ impl Fault {
 pub(crate) fn reader(syntax: &'static CallSyntax, tools: &Arc<[ToolSpec]>) -> Box<dyn BodyReader> {
     match syntax.body {
         CallBody::Json(json) => Box::new(JsonBody::new(json)),
+        CallBody::Named(named) => Box::new(NamedBody::new(named)),
         CallBody::Parameters(call) => Box::new(ParameterBody::new(call, syntax.call.close, tools.clone())),
         CallBody::Python(call) => Box::new(PythonBody::new(call, syntax.call.close, tools.clone())),
         CallBody::Braces(call) => Box::new(BraceBody::new(call, syntax.call.close, tools.clone())),
-        CallBody::Named(_) => {
-            unimplemented!("no family is declared over these yet")
-        }
     }
 }
 
@@ -102,9 +104,11 @@ impl CallState {
         self.begun && self.declared
     }
 
-    /// What has begun ends without becoming a call.
-    pub(crate) fn give_up(&mut self) {
-        self.index += usize::from(std::mem::take(&mut self.begun));
+    /// What has begun ends without becoming a call; gives its number.
+    pub(crate) fn give_up(&mut self) -> Option<usize> {
+        let index = std::mem::take(&mut self.begun).then_some(self.index);
+        self.index += usize::from(index.is_some());
+        index
     }
 }
 

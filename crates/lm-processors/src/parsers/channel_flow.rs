@@ -2,45 +2,99 @@
 
 use std::borrow::Cow;
 
+use super::text_flow::TextFlow;
+use crate::channel::ReplyChannel;
 use crate::dialect::{ChannelSyntax, Trim};
 use crate::event::ProcessorEvent;
 
 /// Passes the text of one span of a channel on.
 #[derive(Debug)]
-pub(crate) struct ChannelFlow {
+pub(crate) enum ChannelFlow {
+    /// As text of its channel.
+    Split(Split),
+    /// As text of the answer, markers included; `opening` is the start marker until text follows it.
+    Inline { opening: String },
+}
+
+#[derive(Debug)]
+pub(crate) struct Split {
     name: Cow<'static, str>,
     label: &'static str,
-    trim: Trim,
+    trim_start: Trim,
+    trim_end: Trim,
     held: String,
     begun: bool,
 }
 
 impl ChannelFlow {
-    pub(crate) fn new(syntax: &ChannelSyntax) -> Self {
-        let ChannelSyntax { channel, label, trim, .. } = syntax;
-        Self { name: channel.name.clone(), label, trim: *trim, held: String::new(), begun: false }
+    pub(crate) fn new(ReplyChannel { channel, syntax }: &ReplyChannel) -> Self {
+        let ChannelSyntax { label, trim_start, trim_end, start_is_text, .. } = *syntax;
+        Self::Split(Split {
+            name: channel.name.clone(),
+            label,
+            trim_start,
+            trim_end,
+            held: if start_is_text { channel.start.clone().into_owned() } else { String::new() },
+            begun: false,
+        })
     }
 
-    pub(crate) fn push(&mut self, text: &str, events: &mut Vec<ProcessorEvent>) {
+    pub(crate) fn inline(opening: &str) -> Self {
+        Self::Inline { opening: opening.to_owned() }
+    }
+
+    pub(crate) fn push(&mut self, text: &str, answer: &mut TextFlow, events: &mut Vec<ProcessorEvent>) {
+        match self {
+            _ if text.is_empty() => {}
+            Self::Split(split) => split.push(text, events),
+            Self::Inline { opening } => {
+                answer.push_all(&std::mem::take(opening), events);
+                answer.push_all(text, events);
+            }
+        }
+    }
+
+    /// The channel ends with its end marker, or with an empty one where something else ends it.
+    pub(crate) fn end(&mut self, marker: &str, answer: &mut TextFlow, events: &mut Vec<ProcessorEvent>) {
+        match self {
+            Self::Split(split) => split.end(events),
+            Self::Inline { .. } => self.push(marker, answer, events),
+        }
+    }
+
+    /// The reply ends inside the channel.
+    pub(crate) fn finish(&mut self, answer: &mut TextFlow, events: &mut Vec<ProcessorEvent>) {
+        match self {
+            Self::Split(split) => split.end(events),
+            Self::Inline { opening } => answer.push_all(&std::mem::take(opening), events),
+        }
+    }
+}
+
+impl Split {
+    fn push(&mut self, text: &str, events: &mut Vec<ProcessorEvent>) {
+        let only_layout = self.begun && self.trim_end.end_of(text) == 0;
         self.held.push_str(text);
+        if only_layout {
+            return;
+        }
         if !self.begun {
             if self.label.len() > self.held.len() && self.label.starts_with(&self.held) {
                 return;
             }
-            if let Some(rest) = self.held.strip_prefix(self.label) {
-                self.held = rest.to_owned();
-                self.label = "";
-            }
-            self.held = self.trim.start(&self.held).to_owned();
+            self.held = self.held.strip_prefix(self.label).unwrap_or(&self.held).to_owned();
+            self.label = "";
+            self.held = self.trim_start.start(&self.held).to_owned();
             self.begun = !self.held.is_empty();
         }
-        self.pass_on(self.trim.end_of(&self.held), events);
+        self.pass_on(self.trim_end.end_of(&self.held), events);
     }
 
-    /// The channel ends without its marker: nothing but layout is lost.
-    pub(crate) fn end(&mut self, events: &mut Vec<ProcessorEvent>) {
-        if !self.begun && self.label.starts_with(&self.held) {
-            self.pass_on(self.held.len(), events);
+    /// What looked like the label and is none is text.
+    fn end(&mut self, events: &mut Vec<ProcessorEvent>) {
+        if !self.begun && !self.held.is_empty() && self.trim_start.start(&self.held).len() == self.held.len()
+        {
+            self.pass_on(self.trim_end.end_of(&self.held), events);
         }
     }
 

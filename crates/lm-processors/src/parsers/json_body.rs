@@ -3,8 +3,10 @@
 use std::ops::Range;
 
 use lm_template::{ToolCall, Value};
+use serde_json::Map;
 
-use super::body::{BodyReader, CallSink, Fault, MAX_BLOCK_BYTES, Progress};
+use super::body::MAX_BLOCK_BYTES;
+use super::body::{BodyReader, CallSink, Fault, Progress};
 use super::json_scan::{JsonScan, Step};
 use crate::dialect::{JsonCall, JsonKey, JsonObject};
 
@@ -17,6 +19,8 @@ pub(crate) struct JsonBody {
     in_list: bool,
     complete: usize,
     element: Element,
+    /// What is wrong with the element before; the rest of the value is read as its text.
+    fault: Option<Fault>,
 }
 
 /// The object of one call.
@@ -39,9 +43,10 @@ enum Arguments {
     /// They have not begun, or are no object.
     #[default]
     None,
-    /// They are passed on up to this byte.
-    Open(usize),
-    Ended,
+    /// They began at `start` and are passed on up to `passed_on`.
+    Open { start: usize, passed_on: usize },
+    /// They stood here.
+    Ended(Range<usize>),
 }
 
 impl JsonBody {
@@ -53,6 +58,7 @@ impl JsonBody {
             in_list: false,
             complete: 0,
             element: Element::default(),
+            fault: None,
         }
     }
 
@@ -61,27 +67,48 @@ impl JsonBody {
         1 + usize::from(self.in_list)
     }
 
+    /// Takes the next byte; gives the end of the value when that is it.
     fn take(&mut self, text: &str, byte: u8, calls: &mut CallSink<'_>) -> Result<Option<usize>, Fault> {
-        let step = self.scan.step(byte);
-        self.at += 1;
-        let depth = self.scan.depth();
-        match step {
-            Step::Inside => {}
-            Step::Invalid(reason) => {
-                self.at -= 1;
-                return Err(Fault::malformed(reason));
-            }
-            Step::Open => self.opened(text, byte, depth, calls)?,
-            Step::StringStart => self.element.string_start = self.at,
-            Step::StringEnd if depth == self.inside() => self.string_ended(text, calls)?,
-            Step::Colon if depth == self.inside() => self.element.after_colon = true,
-            Step::Comma if depth == self.inside() => {
-                (self.element.after_colon, self.element.key) = (false, 0..0);
-            }
-            Step::Close => return self.closed(text, depth, calls),
-            Step::StringEnd | Step::Colon | Step::Comma => {}
+        if self.at == MAX_BLOCK_BYTES {
+            return Err(Fault::malformed("it is too long"));
         }
-        Ok(None)
+        let step = self.scan.step(byte);
+        if let Step::Invalid(reason) = step {
+            return Err(Fault::malformed(reason));
+        }
+        self.at += 1;
+        if self.fault.is_none() {
+            self.fault = self.understand(step, byte, text, calls).err();
+        }
+        if step != Step::Close || self.scan.depth() > 0 {
+            return Ok(None);
+        }
+        match self.fault.take() {
+            Some(fault) => Err(fault),
+            None if self.complete == 0 => Err(Fault::malformed("the list of calls is empty")),
+            None => Ok(Some(self.at)),
+        }
+    }
+
+    fn understand(
+        &mut self,
+        step: Step,
+        byte: u8,
+        text: &str,
+        calls: &mut CallSink<'_>,
+    ) -> Result<(), Fault> {
+        let (depth, inside) = (self.scan.depth(), self.inside());
+        match step {
+            Step::Open => return self.opened(text, byte, depth, calls),
+            Step::Close if depth == inside => self.arguments_closed(text, calls),
+            Step::Close if depth + 1 == inside => return self.end_element(text, calls),
+            Step::StringStart => self.element.string_start = self.at,
+            Step::StringEnd if depth == inside => return self.string_ended(text, calls),
+            Step::Colon if depth == inside => self.element.after_colon = true,
+            Step::Comma if depth == inside => (self.element.after_colon, self.element.key) = (false, 0..0),
+            _ => {}
+        }
+        Ok(())
     }
 
     fn opened(&mut self, text: &str, byte: u8, depth: usize, calls: &mut CallSink<'_>) -> Result<(), Fault> {
@@ -92,23 +119,31 @@ impl JsonBody {
                 return Err(Fault::malformed("a list stands where an object must"));
             }
             self.element = Element { start: self.at - 1, ..Element::default() };
-        } else if depth == self.inside() + 1 && byte == b'{' && self.is_value_of(text, JsonKey::Arguments) {
-            self.element.arguments = Arguments::Open(self.at - 1);
-            self.begin(calls)?;
+        } else if depth == self.inside() + 1
+            && byte == b'{'
+            && self.element.arguments == Arguments::None
+            && self.is_value_of(text, JsonKey::Arguments)
+        {
+            self.element.arguments = Arguments::Open { start: self.at - 1, passed_on: self.at - 1 };
+            return self.begin(calls);
         }
         Ok(())
     }
 
     fn string_ended(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<(), Fault> {
         let string = self.element.string_start..self.at - 1;
-        let name_is_key = matches!(self.syntax.object, JsonObject::NameIsKey);
         if !self.element.after_colon {
             self.element.key = string.clone();
         }
-        if name_is_key != self.element.after_colon && (name_is_key || self.is_value_of(text, JsonKey::Name)) {
+        let is_name = match self.syntax.object {
+            JsonObject::NameIsKey => !self.element.after_colon,
+            JsonObject::Keys { .. } => self.is_value_of(text, JsonKey::Name),
+        };
+        if is_name && self.element.name.is_none() {
             self.element.name = unquoted(text, &string);
-            self.begin(calls)?;
-        } else if !name_is_key && self.is_value_of(text, JsonKey::Id) {
+            return self.begin(calls);
+        }
+        if self.is_value_of(text, JsonKey::Id) {
             self.element.id = unquoted(text, &string);
         }
         Ok(())
@@ -137,51 +172,45 @@ impl JsonBody {
         }
     }
 
-    fn closed(&mut self, text: &str, depth: usize, calls: &mut CallSink<'_>) -> Result<Option<usize>, Fault> {
-        if depth == self.inside() && matches!(self.element.arguments, Arguments::Open(_)) {
-            self.pass_on(text, calls);
-            self.element.arguments = Arguments::Ended;
-        } else if depth + 1 == self.inside() {
-            self.end_element(text, calls)?;
+    fn arguments_closed(&mut self, text: &str, calls: &mut CallSink<'_>) {
+        self.pass_on(text, calls);
+        if let Arguments::Open { start, .. } = self.element.arguments {
+            self.element.arguments = Arguments::Ended(start..self.at);
         }
-        if depth > 0 {
-            return Ok(None);
-        }
-        if self.complete == 0 {
-            return Err(Fault::malformed("the list of calls is empty"));
-        }
-        Ok(Some(self.at))
     }
 
     /// Passes on what is known of the arguments.
     fn pass_on(&mut self, text: &str, calls: &mut CallSink<'_>) {
-        if let Arguments::Open(passed_on) = &mut self.element.arguments {
+        if let Arguments::Open { passed_on, .. } = &mut self.element.arguments {
             calls.arguments(&text[*passed_on..self.at]);
             *passed_on = self.at;
         }
     }
 
     fn end_element(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<(), Fault> {
-        let element = &self.element;
-        let value: Value = serde_json::from_str(&text[element.start..self.at])
-            .map_err(|error| Fault::malformed(error.to_string()))?;
-        let call = self.call(value)?;
-        if !element.begun {
-            calls.begin(Some(&call.name), call.id.as_deref())?;
+        let object = parsed(&text[self.element.start..self.at])?;
+        let element = std::mem::take(&mut self.element);
+        let mut call = self.call(object)?;
+        if element.name.as_ref().is_some_and(|name| *name != call.name) {
+            return Err(Fault::malformed("it has two names"));
         }
-        if element.arguments == Arguments::None && !call.arguments.is_empty() {
-            calls.arguments(&Value::Object(call.arguments.clone()).to_string());
+        match &element.arguments {
+            Arguments::Ended(range) => call.arguments = parsed(&text[range.clone()])?,
+            _ if call.arguments.is_empty() => {}
+            _ => {
+                if !element.begun {
+                    calls.begin(Some(&call.name), call.id.as_deref())?;
+                }
+                calls.arguments(&Value::Object(call.arguments.clone()).to_string());
+            }
         }
-        calls.complete(call)?;
         self.complete += 1;
-        self.element = Element::default();
-        Ok(())
+        calls.complete(call)
     }
 
     /// The call an object says.
-    fn call(&self, value: Value) -> Result<ToolCall, Fault> {
-        let mut call = serde_json::Map::new();
-        let Value::Object(object) = value else { return Err(Fault::malformed("it is no JSON object")) };
+    fn call(&self, object: Map<String, Value>) -> Result<ToolCall, Fault> {
+        let mut call = Map::new();
         if matches!(self.syntax.object, JsonObject::NameIsKey) {
             let mut members = object.into_iter();
             let (Some((name, arguments)), None) = (members.next(), members.next()) else {
@@ -203,6 +232,10 @@ impl JsonBody {
     }
 }
 
+fn parsed(text: &str) -> Result<Map<String, Value>, Fault> {
+    serde_json::from_str(text).map_err(|error| Fault::malformed(error.to_string()))
+}
+
 fn unquoted(text: &str, string: &Range<usize>) -> Option<String> {
     serde_json::from_str(&text[string.start - 1..string.end + 1]).ok()
 }
@@ -220,15 +253,22 @@ impl BodyReader for JsonBody {
             }
         }
         self.pass_on(text, calls);
-        if text.len() > MAX_BLOCK_BYTES {
-            Err(Fault::malformed("it is too long"))
-        } else {
-            Ok(Progress::Open)
-        }
+        Ok(Progress::Open)
     }
 
-    fn finish(&mut self, _: &str, _: &mut CallSink<'_>) -> Result<(), Fault> {
-        Err(Fault::unfinished())
+    /// Calls of a list that are complete stand, also where its brackets lack.
+    fn finish(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<(), Fault> {
+        if let Some(fault) = self.fault.take() {
+            return Err(fault);
+        }
+        let element = &mut self.element;
+        if let (JsonObject::NameIsKey, Arguments::Ended(range), Some(name)) =
+            (self.syntax.object, &element.arguments, element.name.take())
+        {
+            calls.complete(ToolCall::new(name, parsed(&text[range.clone()])?))?;
+            return Ok(());
+        }
+        if self.complete > 0 && !element.begun { Ok(()) } else { Err(Fault::unfinished()) }
     }
 
     fn position(&self) -> usize {

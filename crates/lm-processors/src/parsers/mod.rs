@@ -5,13 +5,15 @@ mod body;
 mod brace_body;
 mod channel_flow;
 mod elements;
+mod eraser;
 mod json_body;
 mod json_scan;
 mod marker_scan;
+mod named_body;
 mod parameter_body;
 mod python_body;
 mod reply;
 mod text_buffer;
 mod text_flow;
 
-pub(crate) use reply::ReplyParser;
+pub(crate) use reply::{ReplyParser, open_channel};

@@ -58,7 +58,11 @@ impl TextFlow {
         if std::mem::take(&mut self.at_border) {
             self.held = self.trim.start(&self.held).to_owned();
         }
-        let kept = self.held.split_off(self.certain());
+        self.pass_on(self.certain(), events);
+    }
+
+    fn pass_on(&mut self, to: usize, events: &mut Vec<ProcessorEvent>) {
+        let kept = self.held.split_off(to);
         let text = std::mem::replace(&mut self.held, kept);
         if !text.is_empty() {
             events.push(ProcessorEvent::Text(text));
@@ -74,6 +78,7 @@ impl TextFlow {
         let layout = match self.syntax.before_calls {
             _ if self.holds_all() => return self.held.trim_end().len(),
             BeforeCalls::Layout(layout) => layout,
+            BeforeCalls::OwnLine => "\n",
             BeforeCalls::Text | BeforeCalls::Dropped => "",
         };
         let end = self.held.char_indices().rev().take(layout.len()).take_while(|(_, c)| layout.contains(*c));
@@ -83,6 +88,14 @@ impl TextFlow {
     /// Whether nothing but layout has come since the reply began or the last marker.
     pub(crate) fn at_border(&self) -> bool {
         self.at_border
+    }
+
+    /// The marker of a call has come, and this text follows it.
+    pub(crate) fn call_begins(&mut self, following: &str, events: &mut Vec<ProcessorEvent>) {
+        let own_line = following.starts_with(['\n', '\r']);
+        if self.syntax.before_calls == BeforeCalls::OwnLine && !own_line && !self.at_border {
+            self.pass_on(self.held.len(), events);
+        }
     }
 
     /// A call was here: what is held back is layout.
@@ -100,10 +113,10 @@ impl TextFlow {
         (self.at_border, self.trim) = (true, trim);
     }
 
-    /// A channel begins: what was text until now stays text.
-    pub(crate) fn channel_begins(&mut self, events: &mut Vec<ProcessorEvent>) {
-        if !self.at_border && !self.held.is_empty() {
-            events.push(ProcessorEvent::Text(std::mem::take(&mut self.held)));
+    /// Something else begins: what was text stays text.
+    pub(crate) fn stays(&mut self, events: &mut Vec<ProcessorEvent>) {
+        if !self.at_border {
+            self.pass_on(self.held.len(), events);
         }
         self.border(Trim::Nothing);
     }
@@ -113,6 +126,6 @@ impl TextFlow {
         if self.syntax.trim == Trim::Whitespace {
             self.held.clear();
         }
-        self.channel_begins(events);
+        self.stays(events);
     }
 }

@@ -24,9 +24,15 @@ pub fn family(name: &str) -> &'static dyn ModelDataProcessor {
 }
 
 /// Options with one tool declared.
-pub fn with_a_tool(on_malformed: OnMalformed, in_reasoning: bool) -> ParserOptions {
+pub fn with_a_tool(on_malformed: OnMalformed, prompt_tail: &str) -> ParserOptions {
     let tool = ToolSpec::new("get_weather", "The weather.", json!({"type": "object"}));
-    ParserOptions { tools: Arc::new([tool]), in_reasoning, on_malformed }
+    ParserOptions {
+        tools: Arc::new([tool]),
+        prompt_tail: Some(prompt_tail.into()),
+        on_malformed,
+        on_unfinished: on_malformed,
+        ..ParserOptions::default()
+    }
 }
 
 /// All events of a reply that comes in these pieces.
@@ -63,27 +69,46 @@ fn coalesce(events: Vec<ProcessorEvent>) -> Vec<ProcessorEvent> {
     joined
 }
 
-/// The text of an answer, its reasoning, the calls and the text of each call's arguments.
+/// The text of an answer, its reasoning, and its calls: name, id, and arguments, or the text of arguments that are not
+/// complete JSON.
 #[derive(Debug, Default, PartialEq)]
 pub struct Sum {
     pub text: String,
     pub reasoning: String,
     pub calls: Vec<Value>,
-    pub arguments_text: Vec<String>,
     pub malformed: Vec<String>,
 }
 
 /// Adds events up.
 pub fn sum(events: Vec<ProcessorEvent>) -> Sum {
     let mut sum = Sum::default();
+    let mut begun = json!({});
     for event in events {
         match event {
             ProcessorEvent::Text(text) => sum.text += &text,
             ProcessorEvent::Channel { text, .. } => sum.reasoning += &text,
-            ProcessorEvent::ToolCallStarted { .. } => sum.arguments_text.push(String::new()),
-            ProcessorEvent::ToolCallArguments { index, fragment } => sum.arguments_text[index] += &fragment,
-            ProcessorEvent::ToolCall { call, .. } => sum.calls.push(call.to_json()["function"].clone()),
-            ProcessorEvent::Malformed { error, .. } => sum.malformed.push(error),
+            ProcessorEvent::ToolCallStarted { name, id, .. } => {
+                begun = json!({"name": name, "id": id, "arguments_text": ""});
+            }
+            ProcessorEvent::ToolCallArguments { fragment, .. } => {
+                let text = begun["arguments_text"].as_str().unwrap().to_owned() + &fragment;
+                begun["arguments_text"] = text.into();
+            }
+            ProcessorEvent::ToolCall { call, .. } => {
+                let mut complete = json!({"name": call.name, "arguments": call.arguments});
+                if let Some(id) = call.id {
+                    complete["id"] = id.into();
+                }
+                sum.calls.push(complete);
+            }
+            ProcessorEvent::Malformed { index, reason, .. } => {
+                sum.malformed.push(reason);
+                let incomplete =
+                    |text: &Value| serde_json::from_str::<Value>(text.as_str().unwrap()).is_err();
+                if index.is_some() && incomplete(&begun["arguments_text"]) {
+                    sum.calls.push(begun.take());
+                }
+            }
             other => panic!("unknown event {other:?}"),
         }
     }

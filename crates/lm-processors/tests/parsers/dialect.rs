@@ -6,15 +6,16 @@ use serde_json::json;
 
 const CALL: &str = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n</tool_call>";
 
-fn read(name: &str, reply: &str, on_malformed: OnMalformed) -> Sum {
-    sum(parse(family(name), &with_a_tool(on_malformed, false), [reply]))
+fn read(name: &str, reply: &str) -> Sum {
+    sum(parse(family(name), &with_a_tool(OnMalformed::Error, ""), [reply]))
 }
 
 #[test]
 fn text_around_calls() {
     let cases: &[(&str, &str, &str, usize)] = &[
         ("qwen", "Let me see.\n{CALL}", "Let me see.", 1),
-        ("hermes", "Let me see.\n{CALL}", "Let me see.\n", 1),
+        ("hermes", "Let me see.\n{CALL}", "Let me see.", 1),
+        ("hermes", "Let me see.\n<tool_call>{\"name\": \"f\"}</tool_call>", "Let me see.\n", 1),
         ("qwen", "{CALL}\n{CALL}\n", "", 2),
         ("qwen", "\n\n{CALL}", "", 1),
         ("qwen", "{CALL}\nDone.", "\nDone.", 1),
@@ -24,7 +25,7 @@ fn text_around_calls() {
         ("generic", "{CALL}", CALL, 0),
     ];
     for (name, reply, text, calls) in cases {
-        let got = read(name, &reply.replace("{CALL}", CALL), OnMalformed::Error);
+        let got = read(name, &reply.replace("{CALL}", CALL));
         assert_eq!((got.text.as_str(), got.calls.len()), (*text, *calls), "{name}: {reply}");
         assert!(got.malformed.is_empty(), "{name}: {reply}");
     }
@@ -48,31 +49,32 @@ fn malformed_calls_are_errors_or_text() {
     ];
     for (reply, reason) in cases {
         let reply = format!("a\n{reply}");
-        let got = read("qwen", &reply, OnMalformed::Error);
-        assert_eq!((got.text.as_str(), got.malformed), ("a", vec![reason.to_owned()]), "{reply}");
-        assert_eq!(read("qwen", &reply, OnMalformed::Text).text, reply);
-        let error = family("qwen").to_message(&reply, &with_a_tool(OnMalformed::Error, false)).unwrap_err();
+        let got = read("qwen", &reply);
+        assert_eq!((got.text.trim_end(), got.malformed), ("a", vec![reason.to_owned()]), "{reply}");
+        let options = with_a_tool(OnMalformed::Text, "");
+        assert_eq!(family("qwen").to_message(&reply, &options).unwrap().content.text(), reply);
+        let error = family("qwen").to_message(&reply, &with_a_tool(OnMalformed::Error, "")).unwrap_err();
         assert!(matches!(error, Error::MalformedToolCall { .. }), "{reply}: {error}");
     }
 }
 
 #[test]
 fn a_whole_call_without_its_closing_tag_is_a_call() {
-    let got = read("qwen", "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool", OnMalformed::Error);
+    let got = read("qwen", "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool");
     assert_eq!(got.calls, [json!({"name": "f", "arguments": {}})]);
 }
 
 #[test]
 fn after_a_malformed_call_the_next_one_counts_on() {
     let reply = format!("<tool_call>{{\"name\": \"f\", \"arguments\": {{}} x</tool_call>{CALL}");
-    let events = parse(family("qwen"), &with_a_tool(OnMalformed::Error, false), [reply.as_str()]);
+    let events = parse(family("qwen"), &with_a_tool(OnMalformed::Error, ""), [reply.as_str()]);
     let last = events.last().unwrap();
     assert!(matches!(last, ProcessorEvent::ToolCall { index: 1, .. }), "{events:?}");
 }
 
 #[test]
 fn events_of_a_call_in_order() {
-    let events = parse(family("qwen"), &with_a_tool(OnMalformed::Error, false), ["Hi\n", CALL]);
+    let events = parse(family("qwen"), &with_a_tool(OnMalformed::Error, ""), ["Hi\n", CALL]);
     let arguments = json!({"x": 1}).as_object().unwrap().clone();
     assert_eq!(
         events,
@@ -91,7 +93,7 @@ fn the_prompt_may_have_opened_the_reasoning() {
     assert!(qwen.opens_reasoning("<|im_start|>assistant\n<think>\n"));
     assert!(!qwen.opens_reasoning("<|im_start|>assistant\n<think>\n\n</think>\n\n"));
     assert!(!qwen.opens_reasoning("<|im_start|>assistant\n"));
-    let got = sum(parse(qwen, &with_a_tool(OnMalformed::Error, true), ["Hm.\n</think>\n\nYes."]));
+    let got = sum(parse(qwen, &with_a_tool(OnMalformed::Error, "<think>\n"), ["Hm.\n</think>\n\nYes."]));
     assert_eq!((got.reasoning.as_str(), got.text.as_str()), ("Hm.", "Yes."));
 }
 

@@ -58,7 +58,7 @@ proptest! {
         as_text: bool,
     ) {
         let on_malformed = if as_text { OnMalformed::Text } else { OnMalformed::Error };
-        let options = with_a_tool(on_malformed, in_reasoning);
+        let options = with_a_tool(on_malformed, if in_reasoning { "<think>\n" } else { "" });
         let whole = parse(family(name), &options, [reply.as_str()]);
         prop_assert_eq!(&parse(family(name), &options, cut(&reply, &cuts)), &whole);
         prop_assert_eq!(&parse(family(name), &options, reply.split_inclusive(|_| true)), &whole);

@@ -1,0 +1,19 @@
+//! Apriel 1.5 and 1.6: a JSON list in `<tool_calls>` tags; the prompt begins the reasoning with a sentence.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use super::hunyuan_a13b;
+use crate::dialect::{ChannelSyntax, Dialect, Tags};
+
+pub(super) const FAMILY: Family =
+    Family { model_names: &["apriel"], ..Family::of(&DialectProcessor::new(&DIALECT)) };
+
+const DIALECT: Dialect = Dialect {
+    name: "apriel",
+    channels: &[ChannelSyntax {
+        start_is_text: true,
+        ..ChannelSyntax::new(Tags::new("Here are my reasoning steps:\n", "[BEGIN FINAL RESPONSE]"))
+    }],
+    calls: &[hunyuan_a13b::CALLS],
+    ..Dialect::PLAIN
+};

@@ -1,0 +1,16 @@
+//! Reasoning in `<test:think>` tags, opened by the prompt: the tags that test suites use.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use crate::dialect::{ChannelSyntax, Dialect, Tags, Unmarked};
+
+pub(super) const FAMILY: Family = Family::of(&DialectProcessor::new(&DIALECT));
+
+const DIALECT: Dialect = Dialect {
+    name: "base_thinking",
+    channels: &[ChannelSyntax {
+        unmarked: Unmarked::Channel,
+        ..ChannelSyntax::new(Tags::new("<test:think>", "</test:think>"))
+    }],
+    ..Dialect::PLAIN
+};

@@ -1,0 +1,42 @@
+//! Command R7B, Command A and Cohere 2 MoE: thinking, action and response each in tokens of their own.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use crate::dialect::{
+    AnswerSyntax, CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, JsonCall, JsonKey, JsonObject,
+    Tags,
+};
+
+pub(super) const FAMILY: Family = Family {
+    markers: &[&["<|START_ACTION|>"]],
+    model_names: &["command-r7b", "command-a"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
+};
+
+const DIALECT: Dialect = Dialect {
+    name: "cohere_action",
+    erased: &[Tags::new("<co>", ""), Tags::new("</co:", ">")],
+    channels: &[ChannelSyntax {
+        calls_inside: CallsInside::AtStart,
+        ..ChannelSyntax::new(Tags::new("<|START_THINKING|>", "<|END_THINKING|>"))
+    }],
+    answer: AnswerSyntax {
+        tags: Tags::new("<|START_RESPONSE|>", "<|END_RESPONSE|>"),
+        dropped: &[Tags::new("<|START_TEXT|>", ""), Tags::new("<|END_TEXT|>", "")],
+        ..AnswerSyntax::PLAIN
+    },
+    calls: &[CallSyntax::new(Tags::new("<|START_ACTION|>", "<|END_ACTION|>"), CallBody::Json(ACTIONS))],
+    ..Dialect::PLAIN
+};
+
+const ACTIONS: JsonCall = JsonCall {
+    object: JsonObject::Keys {
+        written: &[
+            (JsonKey::Id, "tool_call_id"),
+            (JsonKey::Name, "tool_name"),
+            (JsonKey::Arguments, "parameters"),
+        ],
+        understood: &[],
+    },
+    ..JsonCall::LINES
+};

@@ -1,0 +1,32 @@
+//! Command R and R+: an action is a fenced JSON list.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use crate::dialect::{AnswerSyntax, CallBody, CallSyntax, Dialect, JsonCall, JsonKey, JsonObject, Tags};
+
+pub(super) const FAMILY: Family = Family {
+    markers: &[&["Action:", "```json", "tool_name"]],
+    model_names: &["command-r"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
+};
+
+const DIALECT: Dialect = Dialect {
+    name: "command_r_action",
+    answer: AnswerSyntax {
+        dropped: &[Tags::new("<|CHATBOT_TOKEN|>", ""), Tags::new("<|END_OF_TURN_TOKEN|>", "")],
+        ..AnswerSyntax::PLAIN
+    },
+    calls: &[
+        CallSyntax::new(Tags::lines("Action: ```json", "```"), CallBody::Json(ACTIONS)),
+        CallSyntax::new(Tags::lines("Action:```json", "```"), CallBody::Json(ACTIONS)),
+    ],
+    ..Dialect::PLAIN
+};
+
+const ACTIONS: JsonCall = JsonCall {
+    object: JsonObject::Keys {
+        written: &[(JsonKey::Name, "tool_name"), (JsonKey::Arguments, "parameters")],
+        understood: &[],
+    },
+    ..JsonCall::LINES
+};

@@ -1,0 +1,36 @@
+//! DeepSeek V3 and R1: calls in sections, the arguments fenced.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use super::think::THINK;
+use crate::dialect::{CallBody, CallSyntax, Dialect, NamedCall, Tags};
+
+pub(super) const FAMILY: Family = Family {
+    markers: &[&["<｜tool▁call▁begin｜>", "<｜tool▁sep｜>", "```json"]],
+    model_names: &["deepseek-r1", "deepseek-v3"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
+};
+
+const DIALECT: Dialect = Dialect {
+    name: "deepseek_v3",
+    channels: &[THINK],
+    calls: &[CallSyntax {
+        separator: "\n",
+        body: CallBody::Named(NamedCall {
+            before_name: "function<｜tool▁sep｜>",
+            after_arguments: "\n```",
+            ..NamedCall::new("\n```json\n")
+        }),
+        ..CALLS
+    }],
+    ..Dialect::PLAIN
+};
+
+/// The markers of DeepSeek's calls, and the body of V3.1.
+pub(super) const CALLS: CallSyntax = CallSyntax {
+    section: Tags::new("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"),
+    ..CallSyntax::new(
+        Tags::new("<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>"),
+        CallBody::Named(NamedCall::new("<｜tool▁sep｜>")),
+    )
+};

@@ -1,0 +1,21 @@
+//! DeepSeek V3.1: as V3, with the arguments right after the name.
+
+use super::Family;
+use super::deepseek_v3;
+use super::dialect_processor::DialectProcessor;
+use super::think::THINK;
+use crate::dialect::{AfterCalls, AnswerSyntax, Dialect};
+
+pub(super) const FAMILY: Family = Family {
+    markers: &[&["<｜tool▁call▁begin｜>", "<｜tool▁sep｜>"]],
+    model_names: &["deepseek-v3.1"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
+};
+
+const DIALECT: Dialect = Dialect {
+    name: "deepseek_v31",
+    channels: &[THINK],
+    answer: AnswerSyntax { after_calls: AfterCalls::Dropped, ..AnswerSyntax::PLAIN },
+    calls: &[deepseek_v3::CALLS],
+    ..Dialect::PLAIN
+};

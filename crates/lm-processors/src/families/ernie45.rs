@@ -1,0 +1,18 @@
+//! ERNIE 4.5: the Hermes tags; an answer after reasoning stands in `<response>` tags.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use super::hermes;
+use crate::dialect::{AnswerSyntax, Dialect, Tags};
+
+pub(super) const FAMILY: Family =
+    Family { model_names: &["ernie-4.5"], ..Family::of(&DialectProcessor::new(&DIALECT)) };
+
+const DIALECT: Dialect = Dialect {
+    name: "ernie45",
+    answer: AnswerSyntax {
+        dropped: &[Tags::new("<response>", ""), Tags::new("</response>", "")],
+        ..AnswerSyntax::PLAIN
+    },
+    ..hermes::DIALECT
+};

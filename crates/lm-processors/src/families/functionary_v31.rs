@@ -1,0 +1,17 @@
+//! Functionary v3.1: the name in the opening tag.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use crate::dialect::{CallBody, CallSyntax, Dialect, NamedCall, Tags};
+
+pub(super) const FAMILY: Family = Family {
+    markers: &[&["<function=", "</function>", "<|start_header_id|>"]],
+    model_names: &["functionary-medium-v3.1", "functionary-small-v3.1"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
+};
+
+const DIALECT: Dialect = Dialect {
+    name: "functionary_v31",
+    calls: &[CallSyntax::new(Tags::new("<function=", "</function>"), CallBody::Named(NamedCall::new(">")))],
+    ..Dialect::PLAIN
+};

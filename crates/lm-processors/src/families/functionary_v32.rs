@@ -1,0 +1,20 @@
+//! Functionary v3.2: every part of a reply begins with `>>>` and a name; the answer's name is `all`.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use crate::dialect::{CallBody, CallSyntax, Dialect, NamedCall, Tags};
+
+pub(super) const FAMILY: Family = Family {
+    markers: &[&[">>>all"]],
+    model_names: &["functionary"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
+};
+
+const DIALECT: Dialect = Dialect {
+    name: "functionary_v32",
+    calls: &[CallSyntax::new(
+        Tags::new(">>>", ""),
+        CallBody::Named(NamedCall { answer_name: Some("all"), ..NamedCall::new("\n") }),
+    )],
+    ..Dialect::PLAIN
+};

@@ -1,0 +1,24 @@
+//! GigaChat 3 and 3.1: a call is a message of the role `function call`, or follows a token of its own.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use crate::dialect::{AnswerSyntax, CallBody, CallSyntax, Dialect, JsonCall, Tags};
+
+pub(super) const FAMILY: Family = Family {
+    markers: &[&["function call<|role_sep|>"]],
+    model_names: &["gigachat"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
+};
+
+const DIALECT: Dialect = Dialect {
+    name: "gigachat3",
+    answer: AnswerSyntax { dropped: &[Tags::new("</s>", "")], ..AnswerSyntax::PLAIN },
+    calls: &[
+        CallSyntax::new(
+            Tags { after_open: "\n", ..Tags::new("<|message_sep|>\n\nfunction call<|role_sep|>", "") },
+            CallBody::Json(JsonCall::ONE),
+        ),
+        CallSyntax::new(Tags::new("<|function_call|>", ""), CallBody::Json(JsonCall::ONE)),
+    ],
+    ..Dialect::PLAIN
+};

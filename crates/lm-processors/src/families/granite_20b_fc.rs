@@ -1,0 +1,20 @@
+//! Granite 20B function calling: each call after a token.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use crate::dialect::{CallBody, CallSyntax, Dialect, JsonCall, Tags};
+
+pub(super) const FAMILY: Family = Family {
+    markers: &[&["<function_call>"]],
+    model_names: &["granite-20b-functioncalling"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
+};
+
+const DIALECT: Dialect = Dialect {
+    name: "granite_20b_fc",
+    calls: &[CallSyntax::new(
+        Tags { after_open: " ", ..Tags::new("<function_call>", "") },
+        CallBody::Json(JsonCall::ONE),
+    )],
+    ..Dialect::PLAIN
+};

@@ -1,0 +1,20 @@
+//! Granite 3.2, which reasons and answers under headings.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use crate::dialect::{ChannelSyntax, Dialect, StrayEnd, Tags};
+
+pub(super) const FAMILY: Family = Family {
+    names: &["granite"],
+    model_names: &["granite-3.2"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
+};
+
+const DIALECT: Dialect = Dialect {
+    name: "granite_prose",
+    channels: &[ChannelSyntax {
+        stray_end: StrayEnd::Text,
+        ..ChannelSyntax::new(Tags::new("Here is my thought process:", "Here is my response:"))
+    }],
+    ..Dialect::PLAIN
+};

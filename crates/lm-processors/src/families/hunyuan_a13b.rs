@@ -1,0 +1,32 @@
+//! Hunyuan A13B: calls as a JSON list in `<tool_calls>` tags, an answer after reasoning in `<answer>` tags.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use super::think::THINK;
+use crate::dialect::{AnswerSyntax, CallBody, CallSyntax, Dialect, JsonCall, Tags};
+
+pub(super) const FAMILY: Family = Family {
+    names: &["hunyuan"],
+    model_names: &["hunyuan-a13b"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
+};
+
+/// `<tool_calls>[{"name": …, "arguments": …}]</tool_calls>`.
+pub(super) const CALLS: CallSyntax =
+    CallSyntax::new(Tags::new("<tool_calls>", "</tool_calls>"), CallBody::Json(JsonCall::LIST));
+
+const DIALECT: Dialect = Dialect {
+    name: "hunyuan_a13b",
+    channels: &[THINK],
+    answer: AnswerSyntax {
+        dropped: &[
+            Tags::new("<answer>\n", ""),
+            Tags::new("\n</answer>", ""),
+            Tags::new("<answer>", ""),
+            Tags::new("</answer>", ""),
+        ],
+        ..AnswerSyntax::PLAIN
+    },
+    calls: &[CALLS],
+    ..Dialect::PLAIN
+};

@@ -1,0 +1,47 @@
+//! Inkling: a reply is a row of messages, each of the kind its first token says.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use crate::dialect::{
+    AnswerSyntax, CallBody, CallSyntax, ChannelSyntax, Dialect, JsonCall, JsonKey, JsonObject, StrayEnd, Tags,
+};
+
+pub(super) const FAMILY: Family = Family {
+    markers: &[&["<|content_invoke_tool_json|>"]],
+    model_names: &["inkling"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
+};
+
+const DIALECT: Dialect = Dialect {
+    name: "inkling",
+    channels: &[ChannelSyntax {
+        stray_end: StrayEnd::Dropped,
+        ..ChannelSyntax::untrimmed(Tags::new("<|content_thinking|>", "<|end_message|>"))
+    }],
+    answer: AnswerSyntax {
+        tags: Tags::new("<|content_text|>", "<|end_message|>"),
+        dropped: &[
+            Tags::new("<|message_model|>", ""),
+            Tags::new("<|content_model_end_sampling|>", ""),
+            Tags::new("<|content_invoke_tool_text|>", ""),
+            Tags::new("<|content_tool_error|>", ""),
+        ],
+        ..AnswerSyntax::PLAIN
+    },
+    calls: &[CallSyntax {
+        separator: "<|message_model|>",
+        ..CallSyntax::new(
+            Tags::new("<|content_invoke_tool_json|>", "<|end_message|>"),
+            CallBody::Json(JsonCall {
+                object: JsonObject::Keys {
+                    written: &[(JsonKey::Name, "name"), (JsonKey::Arguments, "args")],
+                    understood: &[(JsonKey::Arguments, "arguments")],
+                },
+                colon: ":",
+                comma: ",",
+                ..JsonCall::ONE
+            }),
+        )
+    }],
+    ..Dialect::PLAIN
+};

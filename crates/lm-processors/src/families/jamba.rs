@@ -1,0 +1,15 @@
+//! Jamba: a JSON list in `<tool_calls>` tags, each call on a line of its own.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use super::hunyuan_a13b;
+use crate::dialect::{CallBody, CallSyntax, Dialect, JsonCall};
+
+pub(super) const FAMILY: Family =
+    Family { model_names: &["jamba"], ..Family::of(&DialectProcessor::new(&DIALECT)) };
+
+const DIALECT: Dialect = Dialect {
+    name: "jamba",
+    calls: &[CallSyntax { body: CallBody::Json(JsonCall::LINES), ..hunyuan_a13b::CALLS }],
+    ..Dialect::PLAIN
+};

@@ -1,0 +1,22 @@
+//! Llama 3.1, 3.2 and 3.3: a call is a JSON object anywhere in the reply.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use crate::dialect::{CallBody, CallSyntax, Dialect, JsonCall, Tags};
+
+pub(super) const FAMILY: Family = Family {
+    markers: &[&[r#"{"name": function name, "parameters""#]],
+    model_names: &["llama-3.1", "llama-3.2", "llama-3.3"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
+};
+
+const DIALECT: Dialect = Dialect {
+    name: "llama3_json",
+    calls: &[
+        CallSyntax { separator: "; ", ..CallSyntax::new(Tags::NONE, BODY) },
+        CallSyntax { separator: "; ", ..CallSyntax::new(Tags::new("<|python_tag|>", ""), BODY) },
+    ],
+    ..Dialect::PLAIN
+};
+
+const BODY: CallBody = CallBody::Json(JsonCall::ONE_WITH_PARAMETERS);

@@ -1,0 +1,16 @@
+//! LongCat: the Hermes form in tags of its own.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use super::hermes;
+use crate::dialect::{CallSyntax, ChannelSyntax, Dialect, Tags};
+
+pub(super) const FAMILY: Family =
+    Family { model_names: &["longcat"], ..Family::of(&DialectProcessor::new(&DIALECT)) };
+
+const DIALECT: Dialect = Dialect {
+    name: "longcat",
+    channels: &[ChannelSyntax::new(Tags::new("<longcat_think>", "</longcat_think>"))],
+    calls: &[CallSyntax { call: Tags::new("<longcat_tool_call>", "</longcat_tool_call>"), ..hermes::CALLS }],
+    ..Dialect::PLAIN
+};

@@ -1,0 +1,21 @@
+//! MedGemma and other Gemma 3 models that think between two unused tokens.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use crate::dialect::{ChannelSyntax, Dialect, StrayEnd, Tags};
+
+pub(super) const FAMILY: Family = Family {
+    names: &["gemma_thought_unused_tokens"],
+    model_names: &["medgemma"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
+};
+
+const DIALECT: Dialect = Dialect {
+    name: "medgemma",
+    channels: &[ChannelSyntax {
+        label: "thought\n",
+        stray_end: StrayEnd::Dropped,
+        ..ChannelSyntax::new(Tags::new("<unused94>", "<unused95>"))
+    }],
+    ..Dialect::PLAIN
+};

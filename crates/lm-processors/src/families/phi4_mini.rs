@@ -1,0 +1,15 @@
+//! Phi-4-mini: tools in `<|tool|>` tokens, calls as FireFunction writes them.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use super::firefunction;
+use crate::dialect::Dialect;
+
+pub(super) const FAMILY: Family = Family {
+    names: &["phi4_mini_json"],
+    markers: &[&["<|tool|>", "<|/tool|>"], &["functools[", "<|end|>"]],
+    model_names: &["phi-4-mini"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
+};
+
+const DIALECT: Dialect = Dialect { name: "phi4_mini", calls: &[firefunction::CALLS], ..Dialect::PLAIN };

@@ -1,0 +1,15 @@
+//! Reka Edge: the Hermes tags without a line break before the closing one.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use super::hermes;
+use crate::dialect::{CallSyntax, Dialect, Tags};
+
+pub(super) const FAMILY: Family =
+    Family { model_names: &["reka"], ..Family::of(&DialectProcessor::new(&DIALECT)) };
+
+const DIALECT: Dialect = Dialect {
+    name: "reka",
+    calls: &[CallSyntax { call: Tags { before_close: "", ..hermes::CALLS.call }, ..hermes::CALLS }],
+    ..hermes::DIALECT
+};

@@ -1,0 +1,17 @@
+//! Models whose templates always open the reasoning, so that a reply without any marker is all reasoning.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use super::think::THINK;
+use crate::dialect::{ChannelSyntax, Dialect, Unmarked};
+
+pub(super) const FAMILY: Family = Family {
+    names: &["deepseekr1", "granite_thinking", "nemotron_v3"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
+};
+
+const DIALECT: Dialect = Dialect {
+    name: "think_opened",
+    channels: &[ChannelSyntax { unmarked: Unmarked::Channel, ..THINK }],
+    ..Dialect::PLAIN
+};

@@ -1,0 +1,23 @@
+//! xLAM: a JSON list, bare or in one of several wrappings.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use super::think::THINK;
+use crate::dialect::{CallBody, CallSyntax, Dialect, JsonCall, Tags};
+
+pub(super) const FAMILY: Family =
+    Family { model_names: &["xlam"], ..Family::of(&DialectProcessor::new(&DIALECT)) };
+
+const DIALECT: Dialect = Dialect {
+    name: "xlam_json",
+    channels: &[THINK],
+    calls: &[
+        CallSyntax::new(Tags::NONE, LIST),
+        CallSyntax::new(Tags::new("<tool_call>", "</tool_call>"), LIST),
+        CallSyntax::new(Tags::new("[TOOL_CALLS]", ""), LIST),
+        CallSyntax::new(Tags::lines("```json", "```"), LIST),
+    ],
+    ..Dialect::PLAIN
+};
+
+const LIST: CallBody = CallBody::Json(JsonCall::LIST);

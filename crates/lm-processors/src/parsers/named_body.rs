@@ -1,0 +1,206 @@
+//! Calls that begin with their name: NAME, then the arguments as a JSON object.
+
+use lm_template::ToolCall;
+use serde_json::{Map, Value};
+
+use super::body::{BodyReader, CallSink, Fault, MAX_BLOCK_BYTES, Progress};
+use super::json_scan::{JsonScan, Step};
+use super::marker_scan::{Scan, scan};
+use crate::dialect::{NamedCall, NamedId, Nameless};
+
+/// The longest name or id.
+const MAX_NAME_BYTES: usize = 256;
+
+/// Characters that stand in no name.
+const ODD: &str = "[]{}<>()\"'`";
+
+/// Reads [`CallBody::Named`](crate::dialect::CallBody::Named).
+#[derive(Debug)]
+pub(crate) struct NamedBody {
+    syntax: NamedCall,
+    at: usize,
+    name: String,
+    id: Option<String>,
+    part: Part,
+}
+
+/// What is being read.
+#[derive(Debug)]
+enum Part {
+    /// From this byte on.
+    Name(usize),
+    Id(usize),
+    BeforeArguments,
+    Arguments {
+        start: usize,
+        scan: JsonScan,
+    },
+    AfterArguments,
+}
+
+impl NamedBody {
+    pub(crate) fn new(syntax: NamedCall) -> Self {
+        Self { syntax, at: 0, name: String::new(), id: None, part: Part::Name(0) }
+    }
+
+    /// Reads the name or the id, which begins at `start`, up to what ends it.
+    fn word(
+        &mut self,
+        text: &str,
+        start: usize,
+        calls: &mut CallSink<'_>,
+    ) -> Result<Option<Progress>, Fault> {
+        let NamedCall { after_name, id, .. } = self.syntax;
+        let id_marker = match id {
+            NamedId::After(marker) if matches!(self.part, Part::Name(_)) => marker,
+            _ => "",
+        };
+        if self.at == start && !self.pass_prefix(text) {
+            return Ok(Some(Progress::Open));
+        }
+        let (found, end) = match scan(&text[self.at..], &[after_name, id_marker, "{"], false) {
+            Scan::Clear { until } => (None, self.at + until),
+            Scan::Found { start, marker } => (Some(marker), self.at + start),
+        };
+        if end - start > MAX_NAME_BYTES {
+            return Err(Fault::malformed("its name is too long"));
+        }
+        if let Some(odd) =
+            text[self.at..end].find(|c: char| c.is_control() && !c.is_whitespace() || ODD.contains(c))
+        {
+            self.at += odd;
+            return Err(Fault::malformed("a character stands in its name that cannot"));
+        }
+        self.at = end;
+        let Some(marker) = found else { return Ok(Some(Progress::Open)) };
+        let word = text[start..end].trim();
+        match self.part {
+            Part::Name(_) => self.named(word)?,
+            _ => self.id = Some(word.to_owned()),
+        }
+        self.at += [after_name, id_marker, ""][marker].len();
+        if marker == 1 {
+            self.part = Part::Id(self.at);
+            return Ok(None);
+        }
+        if self.syntax.answer_name == Some(&self.name) {
+            return Ok(Some(Progress::Answer(self.at)));
+        }
+        calls.begin(Some(&self.name), self.id.as_deref())?;
+        self.part = Part::BeforeArguments;
+        Ok(None)
+    }
+
+    /// Passes over what stands before the name; false when more text must tell whether it does.
+    fn pass_prefix(&mut self, text: &str) -> bool {
+        let prefix = if matches!(self.part, Part::Name(_)) { self.syntax.before_name } else { "" };
+        let rest = text[self.at..].trim_start();
+        if rest.starts_with(prefix) {
+            self.at = text.len() - rest.len() + prefix.len();
+        }
+        rest.starts_with(prefix) || !prefix.starts_with(rest)
+    }
+
+    fn named(&mut self, word: &str) -> Result<(), Fault> {
+        let NamedCall { before_name, id, nameless, .. } = self.syntax;
+        let mut name = word.strip_prefix(before_name).unwrap_or(word);
+        if id == NamedId::NameAndIndex {
+            let split = name.rsplit_once(':').filter(|(_, index)| index.bytes().all(|b| b.is_ascii_digit()));
+            let (bare, _) =
+                split.ok_or_else(|| Fault::malformed(format!("`{word}` is no name and index")))?;
+            (name, self.id) = (bare, Some(word.to_owned()));
+        }
+        if name.contains(char::is_whitespace) {
+            return Err(Fault::malformed(format!("`{name}` is no name")));
+        }
+        if name.is_empty() && nameless == Nameless::Malformed {
+            return Err(Fault::malformed("it has no name"));
+        }
+        self.name = name.to_owned();
+        Ok(())
+    }
+
+    fn before_arguments(&mut self, text: &str) -> Result<Option<Progress>, Fault> {
+        let rest = text[self.at..].trim_start();
+        self.at = text.len() - rest.len();
+        match rest.bytes().next() {
+            None => return Ok(Some(Progress::Open)),
+            Some(b'{') => self.part = Part::Arguments { start: self.at, scan: JsonScan::default() },
+            Some(_) => return Err(Fault::malformed("its arguments are no JSON object")),
+        }
+        Ok(None)
+    }
+
+    fn arguments(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Option<Progress>, Fault> {
+        let Part::Arguments { start, scan } = &mut self.part else { return Ok(None) };
+        let from = self.at;
+        for &byte in &text.as_bytes()[from..] {
+            let step = if self.at - *start == MAX_BLOCK_BYTES {
+                Step::Invalid("it is too long")
+            } else {
+                scan.step(byte)
+            };
+            if let Step::Invalid(reason) = step {
+                calls.arguments(&text[from..self.at]);
+                return Err(Fault::malformed(reason));
+            }
+            self.at += 1;
+            if step == Step::Close && scan.depth() == 0 {
+                calls.arguments(&text[from..self.at]);
+                let arguments: Map<String, Value> = serde_json::from_str(&text[*start..self.at])
+                    .map_err(|error| Fault::malformed(error.to_string()))?;
+                let mut call = ToolCall::new(std::mem::take(&mut self.name), arguments);
+                call.id = self.id.take();
+                calls.complete(call)?;
+                self.part = Part::AfterArguments;
+                return Ok(None);
+            }
+        }
+        calls.arguments(&text[from..self.at]);
+        Ok(Some(Progress::Open))
+    }
+
+    fn after_arguments(&mut self, text: &str) -> Progress {
+        let after = self.syntax.after_arguments.trim();
+        if after.is_empty() {
+            return Progress::Complete(self.at);
+        }
+        let rest = text[self.at..].trim_start();
+        let at = text.len() - rest.len();
+        if rest.starts_with(after) {
+            return Progress::Complete(at + after.len());
+        }
+        if !after.starts_with(rest) {
+            return Progress::Complete(self.at);
+        }
+        self.at = at;
+        Progress::Open
+    }
+}
+
+impl BodyReader for NamedBody {
+    fn follow(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Progress, Fault> {
+        loop {
+            let progress = match self.part {
+                Part::Name(start) | Part::Id(start) => self.word(text, start, calls)?,
+                Part::BeforeArguments => self.before_arguments(text)?,
+                Part::Arguments { .. } => self.arguments(text, calls)?,
+                Part::AfterArguments => Some(self.after_arguments(text)),
+            };
+            if let Some(progress) = progress {
+                return Ok(progress);
+            }
+        }
+    }
+
+    fn finish(&mut self, _: &str, _: &mut CallSink<'_>) -> Result<(), Fault> {
+        match self.part {
+            Part::AfterArguments => Ok(()),
+            _ => Err(Fault::unfinished()),
+        }
+    }
+
+    fn position(&self) -> usize {
+        self.at
+    }
+}

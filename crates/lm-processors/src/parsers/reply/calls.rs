@@ -1,0 +1,265 @@
+//! Inside the markers of calls.
+
+use super::markers::{first_marker, is_bare, may_begin};
+use super::{Need, ReplyParser, State};
+use crate::dialect::{CallSyntax, Tags, Trim};
+use crate::event::{CallFault, ProcessorEvent};
+use crate::parser::OnMalformed;
+use crate::parsers::body::{BodyReader, CallSink, Fault, Progress, reader};
+use crate::parsers::marker_scan::{Scan, scan};
+
+/// How much text may stand between two calls that are not in a section.
+const MAX_LAYOUT_BYTES: usize = 256;
+
+/// The block of a call that is being read.
+#[derive(Debug)]
+pub(super) struct Block {
+    syntax: usize,
+    reader: Box<dyn BodyReader>,
+    /// Up to where the body is read, and whitespace after it, once the body is complete.
+    ended: Option<usize>,
+    /// Events of a call without a marker, which may still turn out to be text.
+    held: Vec<ProcessorEvent>,
+}
+
+/// A call that is none. Its end is still looked for.
+#[derive(Debug)]
+pub(super) struct Broken {
+    syntax: usize,
+    fault: Fault,
+    /// The number of the call, if it was announced.
+    index: Option<usize>,
+    /// How many bytes of it were read as a call.
+    read: usize,
+    /// How many bytes were searched for its end without success.
+    searched: usize,
+}
+
+impl ReplyParser {
+    /// The marker of calls, of this length, stands at the front of the buffer; this syntax is the first of those that
+    /// begin with it.
+    pub(super) fn enter_calls(&mut self, syntax: usize, len: usize) {
+        if !is_bare(&self.syntaxes[syntax]) {
+            self.pending = self.buffer.take(len).to_owned();
+        }
+        self.state = State::Choosing(syntax);
+    }
+
+    /// Enters the calls whose marker the prompt ends with, if it does.
+    pub(super) fn enter_open_calls(&mut self, tail: &str) {
+        let open = |syntax: &CallSyntax| !is_bare(syntax) && tail.ends_with(first_marker(syntax));
+        if let Some(syntax) = self.syntaxes.iter().position(open) {
+            self.state = State::Choosing(syntax);
+        }
+    }
+
+    pub(super) fn advance_choosing(&mut self, first: usize, events: &mut Vec<ProcessorEvent>) -> Need {
+        let text = self.buffer.rest();
+        let Some(chosen) = self.choose(first, text) else { return Need::MoreText };
+        self.answer.call_begins(text, events);
+        if self.syntaxes[chosen].section.open.is_empty() {
+            self.enter_body(chosen);
+        } else {
+            self.state = State::Section(chosen);
+        }
+        Need::AnotherLook
+    }
+
+    /// Which of the syntaxes with the same marker as this one goes on with `text`; none when more text must tell.
+    fn choose(&self, first: usize, text: &str) -> Option<usize> {
+        let marker = first_marker(&self.syntaxes[first]);
+        for (number, syntax) in self.syntaxes.iter().enumerate().skip(first) {
+            let rival = first_marker(syntax) == marker;
+            match may_begin(&syntax.body, text) {
+                Some(true) if rival && !text.is_empty() => return Some(number),
+                None if rival && !self.ended => return None,
+                _ => {}
+            }
+        }
+        (self.ended || !text.is_empty()).then_some(first)
+    }
+
+    fn enter_body(&mut self, syntax: usize) {
+        let reader = reader(&self.syntaxes[syntax], &self.options.tools);
+        self.state = State::Body(Box::new(Block { syntax, reader, ended: None, held: Vec::new() }));
+    }
+
+    pub(super) fn advance_section(&mut self, number: usize) -> Need {
+        let CallSyntax { section, separator, call, .. } = self.syntaxes[number];
+        self.take_layout();
+        let separator = separator.trim();
+        if !separator.is_empty() && self.buffer.rest().starts_with(separator) {
+            self.pending.push_str(self.buffer.take(separator.len()));
+            self.take_layout();
+        }
+        let rest = self.buffer.rest();
+        let may_come = |marker: &str| marker.len() > rest.len() && marker.starts_with(rest);
+        if !section.close.is_empty() && rest.starts_with(section.close) {
+            self.buffer.take(section.close.len());
+            self.pending.clear();
+            self.answer.call_ended();
+            self.state = State::Answer;
+        } else if !rest.is_empty() && rest.starts_with(call.open) {
+            self.pending.push_str(self.buffer.take(call.open.len()));
+            self.enter_body(number);
+        } else if !self.ended && (rest.is_empty() || may_come(section.close) || may_come(call.open)) {
+            return Need::MoreText;
+        } else if rest.is_empty() && self.pending.trim().is_empty() {
+            // A section all of whose text is reported lacks its closing marker only.
+            self.pending.clear();
+            self.state = State::Answer;
+        } else {
+            let reason = "text stands where a call must";
+            let fault = if rest.is_empty() { Fault::unfinished() } else { Fault::malformed(reason) };
+            self.state = State::Broken(Broken { syntax: number, fault, index: None, read: 0, searched: 0 });
+        }
+        Need::AnotherLook
+    }
+
+    /// Between two calls that are not in a section: takes the text that separates them, if another one follows it.
+    pub(super) fn advance_between(&mut self, separator: &'static str) -> Need {
+        let rest = self.buffer.rest();
+        let text = rest.trim_start();
+        let next = text.strip_prefix(separator).map(str::trim_start);
+        let layout = rest.len() - next.unwrap_or(text).len();
+        let open = match next {
+            None => separator.starts_with(text),
+            Some(next) => self.syntaxes.iter().any(|syntax| {
+                let marker = first_marker(syntax);
+                marker.len() > next.len() && marker.starts_with(next)
+            }),
+        };
+        if open && !self.ended && layout <= MAX_LAYOUT_BYTES {
+            return Need::MoreText;
+        }
+        let follows = |syntax: &CallSyntax| next.is_some_and(|next| next.starts_with(first_marker(syntax)));
+        if layout <= MAX_LAYOUT_BYTES && self.syntaxes.iter().any(follows) {
+            self.buffer.take(layout);
+        }
+        self.state = State::Answer;
+        Need::AnotherLook
+    }
+
+    fn take_layout(&mut self) {
+        let rest = self.buffer.rest();
+        let layout = rest.len() - rest.trim_start().len();
+        self.pending.push_str(self.buffer.take(layout));
+    }
+
+    pub(super) fn advance_body(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
+        let State::Body(block) = &mut self.state else { return Need::AnotherLook };
+        if block.ended.is_some() {
+            return self.close_call(events);
+        }
+        let bare = is_bare(&self.syntaxes[block.syntax]);
+        let text = self.buffer.rest();
+        let mut sink =
+            CallSink { state: &mut self.calls, events: if bare { &mut block.held } else { &mut *events } };
+        let result = match block.reader.follow(text, &mut sink) {
+            Ok(Progress::Open) if self.ended => {
+                block.reader.finish(text, &mut sink).map(|()| Progress::Complete(text.len()))
+            }
+            result => result,
+        };
+        if self.calls.certain() || matches!(result, Ok(Progress::Complete(_))) {
+            events.append(&mut block.held);
+        }
+        match result {
+            Ok(Progress::Open) => return Need::MoreText,
+            Ok(Progress::Complete(end)) => block.ended = Some(end),
+            Ok(Progress::Answer(end)) => {
+                self.buffer.take(end);
+                self.pending.clear();
+                self.answer.border(Trim::Nothing);
+                self.state = State::Answer;
+            }
+            Err(fault) => self.break_call(fault, events),
+        }
+        Need::AnotherLook
+    }
+
+    /// The body is complete: its closing marker follows, or, at the end of the reply, is forgiven.
+    fn close_call(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
+        let State::Body(block) = &mut self.state else { return Need::AnotherLook };
+        let CallSyntax { call: Tags { close, .. }, section, separator, .. } = self.syntaxes[block.syntax];
+        let end = block.ended.unwrap_or_default();
+        let rest = self.buffer.rest()[end..].trim_start();
+        let end = if close.is_empty() { end } else { self.buffer.rest().len() - rest.len() };
+        let closed = match () {
+            () if rest.starts_with(close) => close.len(),
+            () if !close.starts_with(rest) => {
+                self.break_call(Fault::malformed("text follows the call"), events);
+                return Need::AnotherLook;
+            }
+            () if self.ended => rest.len(),
+            () => {
+                block.ended = Some(end);
+                return Need::MoreText;
+            }
+        };
+        self.state = match () {
+            () if !section.open.is_empty() => State::Section(block.syntax),
+            () if !separator.trim().is_empty() => State::Between(separator.trim()),
+            () => State::Answer,
+        };
+        self.buffer.take(end + closed);
+        self.pending.clear();
+        self.answer.call_ended();
+        Need::AnotherLook
+    }
+
+    fn break_call(&mut self, fault: Fault, events: &mut Vec<ProcessorEvent>) {
+        let State::Body(block) = &self.state else { return };
+        let (syntax, read) = (block.syntax, block.reader.position().max(1));
+        let was_said = !is_bare(&self.syntaxes[syntax]) || self.calls.certain();
+        let index = self.calls.give_up();
+        if was_said {
+            self.state = State::Broken(Broken { syntax, fault, index, read, searched: 0 });
+        } else {
+            let read = self.buffer.rest().floor_char_boundary(read);
+            self.answer.push_all(self.buffer.take(read), events);
+            self.state = State::Answer;
+        }
+    }
+
+    pub(super) fn advance_broken(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
+        let State::Broken(broken) = &mut self.state else { return Need::AnotherLook };
+        let CallSyntax { call, section, .. } = self.syntaxes[broken.syntax];
+        let (ends, rest) = ([call.close, section.close], self.buffer.rest());
+        let (end, next) = match scan(&rest[broken.searched..], &ends, self.ended) {
+            _ if ends == ["", ""] => (rest.floor_char_boundary(broken.read), State::Answer),
+            Scan::Found { start, marker } => {
+                let in_section = marker == 0 && !section.open.is_empty();
+                let next = if in_section { State::Section(broken.syntax) } else { State::Answer };
+                (broken.searched + start + ends[marker].len(), next)
+            }
+            Scan::Clear { .. } if self.ended => (rest.len(), State::Answer),
+            Scan::Clear { until } => {
+                broken.searched += until;
+                return Need::MoreText;
+            }
+        };
+        let State::Broken(broken) = std::mem::replace(&mut self.state, next) else {
+            return Need::AnotherLook;
+        };
+        self.report_broken(broken, end, events);
+        Need::AnotherLook
+    }
+
+    /// The text up to byte `end` is what became of the call.
+    fn report_broken(&mut self, broken: Broken, end: usize, events: &mut Vec<ProcessorEvent>) {
+        let Broken { fault: Fault { kind, reason }, index, .. } = broken;
+        let mut text = std::mem::take(&mut self.pending);
+        text.push_str(self.buffer.take(end));
+        let wanted = match kind {
+            CallFault::Unfinished => self.options.on_unfinished,
+            CallFault::Malformed | CallFault::Undeclared => self.options.on_malformed,
+        };
+        match (wanted, index) {
+            (OnMalformed::Text, None) => return self.answer.push_all(&text, events),
+            (OnMalformed::Text, Some(_)) => self.answer.stays(events),
+            (OnMalformed::Error, _) => self.answer.border(Trim::Nothing),
+        }
+        events.push(ProcessorEvent::Malformed { index, fault: kind, text, reason });
+    }
+}

@@ -1,0 +1,105 @@
+//! The markers of a dialect, and what each means in the answer.
+
+use std::borrow::Cow;
+
+use crate::channel::ReplyChannel;
+use crate::dialect::{CallBody, CallSyntax, Count, Dialect, StrayEnd, Tags};
+
+/// What a marker in the answer means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meaning {
+    ChannelStart(usize),
+    /// The end of a channel that is not open.
+    StrayEnd(usize),
+    /// Calls begin, in one of the syntaxes that begin so; this is the first of them.
+    Calls(usize),
+    /// What stands in these tags is dropped.
+    Dropped(Tags),
+}
+
+/// The markers that are looked for in an answer.
+#[derive(Debug)]
+pub(super) struct Markers {
+    pub(super) texts: Vec<Cow<'static, str>>,
+    pub(super) meanings: Vec<Meaning>,
+    /// Those that may end a channel without its end marker: of calls, and the answer's own.
+    pub(super) after_channel: Vec<&'static str>,
+}
+
+impl Markers {
+    pub(super) fn new(dialect: &Dialect, channels: &[ReplyChannel], syntaxes: &'static [CallSyntax]) -> Self {
+        let (texts, meanings) =
+            table(dialect, channels, syntaxes).into_iter().filter(|(text, _)| !text.is_empty()).unzip();
+        let answer = dialect.answer.tags.open;
+        let calls = dialect.calls.iter().filter(|syntax| !is_bare(syntax)).map(first_marker);
+        let after_channel = calls.chain((!answer.is_empty()).then_some(answer)).collect();
+        Self { texts, meanings, after_channel }
+    }
+}
+
+fn table(
+    dialect: &Dialect,
+    channels: &[ReplyChannel],
+    syntaxes: &'static [CallSyntax],
+) -> Vec<(Cow<'static, str>, Meaning)> {
+    let mut table = Vec::new();
+    for (number, ReplyChannel { channel, syntax }) in channels.iter().enumerate() {
+        table.push((channel.start.clone(), Meaning::ChannelStart(number)));
+        if matches!(syntax.stray_end, StrayEnd::DroppedAtStart | StrayEnd::Dropped) {
+            table.push((channel.end.clone(), Meaning::StrayEnd(number)));
+        }
+    }
+    for (number, syntax) in syntaxes.iter().enumerate() {
+        let marker = first_marker(syntax);
+        if syntaxes[..number].iter().all(|earlier| first_marker(earlier) != marker) {
+            table.push((marker.into(), Meaning::Calls(number)));
+        }
+    }
+    let Tags { open, close, .. } = dialect.answer.tags;
+    let own = [Tags::new(open, ""), Tags::new(close, "")];
+    for tags in own.iter().chain(dialect.answer.dropped) {
+        table.push((tags.open.into(), Meaning::Dropped(*tags)));
+    }
+    table
+}
+
+/// Whether the calls of a syntax begin without a marker.
+pub(super) fn is_bare(syntax: &CallSyntax) -> bool {
+    syntax.section.open.is_empty() && syntax.call.open.is_empty()
+}
+
+/// The text that tells that calls begin.
+pub(super) fn first_marker(syntax: &CallSyntax) -> &'static str {
+    match (syntax.section.open, syntax.call.open) {
+        ("", "") => bare_start(&syntax.body),
+        ("", call) => call,
+        (section, _) => section,
+    }
+}
+
+/// The text that a call without a marker begins with.
+fn bare_start(body: &CallBody) -> &'static str {
+    match body {
+        CallBody::Json(json) if json.count == Count::One => "{",
+        CallBody::Json(_) | CallBody::Python(_) => "[",
+        CallBody::Named(named) => named.before_name,
+        CallBody::Parameters(parameters) => parameters.name.open,
+        CallBody::Braces(braces) => braces.before_name,
+    }
+}
+
+/// Whether a body may begin with `text`; none when more text must tell.
+pub(super) fn may_begin(body: &CallBody, text: &str) -> Option<bool> {
+    let text = text.trim_start();
+    match body {
+        CallBody::Json(_) => Some(text.bytes().next()? == b'{' || begins_as_list(text)?),
+        CallBody::Named(_) => begins_as_list(text).map(|list| !list),
+        CallBody::Parameters(_) | CallBody::Python(_) | CallBody::Braces(_) => Some(true),
+    }
+}
+
+/// Whether `text` begins as a JSON list of objects.
+fn begins_as_list(text: &str) -> Option<bool> {
+    let Some(rest) = text.strip_prefix('[') else { return (!text.is_empty()).then_some(false) };
+    rest.trim_start().bytes().next().map(|byte| byte == b'{' || byte == b']')
+}

@@ -1,0 +1,171 @@
+//! The parser of every dialect: one state machine over its table of markers.
+
+mod answer;
+mod calls;
+mod channel;
+mod markers;
+
+use self::calls::{Block, Broken};
+use self::markers::Markers;
+use super::body::CallState;
+use super::channel_flow::ChannelFlow;
+use super::eraser::Eraser;
+use super::text_buffer::TextBuffer;
+use super::text_flow::TextFlow;
+use crate::channel::{Channel, ReplyChannel};
+use crate::dialect::{CallSyntax, Dialect, StrayEnd, Undeclared, Unmarked};
+use crate::event::ProcessorEvent;
+use crate::parser::{OutputParser, ParserOptions, ReadCalls};
+
+#[derive(Debug)]
+enum State {
+    Answer,
+    /// The prompt is not known: text is held back until a marker tells whether it is the answer's or a channel's.
+    Undecided {
+        searched: usize,
+    },
+    /// In text that is dropped up to this marker.
+    Dropping(&'static str),
+    /// `at_start`: nothing but whitespace has come, so a start marker that repeats the prompt's is still possible.
+    Channel {
+        number: usize,
+        at_start: bool,
+        flow: ChannelFlow,
+    },
+    /// The marker of these calls has come; what follows tells which of the syntaxes with that marker it is.
+    Choosing(usize),
+    /// In a section, before or between its calls.
+    Section(usize),
+    /// After a call that is in no section; this may separate it from the next.
+    Between(&'static str),
+    Body(Box<Block>),
+    Broken(Broken),
+}
+
+/// Whether the state machine can go on with the text it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Need {
+    MoreText,
+    AnotherLook,
+}
+
+/// Reads a reply in a [`Dialect`].
+#[derive(Debug)]
+pub(crate) struct ReplyParser {
+    syntaxes: &'static [CallSyntax],
+    channels: Vec<ReplyChannel>,
+    markers: Markers,
+    options: ParserOptions,
+    state: State,
+    eraser: Eraser,
+    buffer: TextBuffer,
+    ended: bool,
+    answer: TextFlow,
+    calls: CallState,
+    /// The markers of calls that were taken from the buffer and belong to what may become text.
+    pending: String,
+}
+
+impl ReplyParser {
+    pub(crate) fn new(dialect: &'static Dialect, options: &ParserOptions) -> Self {
+        let channels = ReplyChannel::all(dialect.channels, options.channels.as_deref());
+        let reads_calls = match options.calls {
+            ReadCalls::WhenDeclared => !options.tools.is_empty(),
+            ReadCalls::Always => true,
+            ReadCalls::Never => false,
+        };
+        let syntaxes = if reads_calls { dialect.calls } else { &[] };
+        let family = syntaxes.first().map_or(Undeclared::Call, |first| first.undeclared);
+        let undeclared = options.undeclared.unwrap_or(family);
+        let mut parser = Self {
+            syntaxes,
+            markers: Markers::new(dialect, &channels, syntaxes),
+            channels,
+            options: options.clone(),
+            state: State::Answer,
+            eraser: Eraser::new(dialect.erased),
+            buffer: TextBuffer::default(),
+            ended: false,
+            answer: TextFlow::new(&dialect.answer),
+            calls: CallState::new(options.tools.clone(), undeclared),
+            pending: String::new(),
+        };
+        parser.begin();
+        parser
+    }
+
+    /// Goes where the prompt left the model.
+    fn begin(&mut self) {
+        match self.options.prompt_tail.clone() {
+            Some(tail) => {
+                if let Some((number, start)) =
+                    open_channel(self.channels.iter().map(|channel| &channel.channel), &tail)
+                {
+                    self.enter_channel(number, Some(&tail[start..]));
+                } else {
+                    self.enter_open_calls(&tail);
+                }
+            }
+            None => {
+                match self.channels.first().map(|first| (first.syntax.unmarked, first.syntax.stray_end)) {
+                    Some((Unmarked::Channel, _)) => {
+                        let start = self.channels[0].channel.start.clone();
+                        self.enter_channel(0, Some(&start));
+                    }
+                    Some((Unmarked::Answer, StrayEnd::EndsChannel)) => {
+                        self.state = State::Undecided { searched: 0 }
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn advance(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
+        match &self.state {
+            State::Answer => self.advance_answer(events),
+            State::Undecided { .. } => self.advance_undecided(),
+            State::Dropping(until) => self.advance_dropping(until),
+            State::Channel { .. } => self.advance_channel(events),
+            State::Choosing(first) => self.advance_choosing(*first, events),
+            State::Section(syntax) => self.advance_section(*syntax),
+            State::Between(separator) => self.advance_between(separator),
+            State::Body(_) => self.advance_body(events),
+            State::Broken { .. } => self.advance_broken(events),
+        }
+    }
+
+    fn advance_all(&mut self) -> Vec<ProcessorEvent> {
+        let mut events = Vec::new();
+        while self.advance(&mut events) == Need::AnotherLook {}
+        events
+    }
+}
+
+/// The channel that a prompt which ends with `tail` leaves open, and where it begins there.
+pub(crate) fn open_channel<'a>(
+    channels: impl IntoIterator<Item = &'a Channel>,
+    tail: &str,
+) -> Option<(usize, usize)> {
+    let open = |(number, channel): (usize, &Channel)| {
+        let start = tail.rfind(&*channel.start)?;
+        let after = start + channel.start.len();
+        (!tail[after..].contains(&*channel.end)).then_some((number, start))
+    };
+    channels.into_iter().enumerate().filter_map(open).max_by_key(|(_, start)| *start)
+}
+
+impl OutputParser for ReplyParser {
+    fn push(&mut self, delta: &str) -> Vec<ProcessorEvent> {
+        self.eraser.push(delta, false, &mut self.buffer);
+        self.advance_all()
+    }
+
+    fn finish(&mut self) -> Vec<ProcessorEvent> {
+        self.ended = true;
+        self.eraser.push("", true, &mut self.buffer);
+        let mut events = self.advance_all();
+        self.answer.end(&mut events);
+        events
+    }
+}
