@@ -142,14 +142,16 @@ impl Conversation {
         }
         let options = ParserOptions {
             tools: Arc::clone(&self.tools),
-            in_reasoning: self.opens_reasoning(&prompt),
+            prompt_tail: Some(template_tail(&prompt).into()),
             on_malformed: self.on_malformed,
+            on_unfinished: self.on_malformed,
+            ..ParserOptions::default()
         };
         let call_ids = CallIds::new(self.preface.messages.iter().chain(&self.history).chain(&messages));
         let cancel = self.cancel.clone();
         let constraint = None;
         self.session.begin(GenerateParams { sampler, max_output_tokens, stop, constraint, cancel })?;
-        self.turn = Some(Turn::new(messages, self.processor.parser(&options), call_ids));
+        self.turn = Some(Turn::new(messages, self.processor, &options, call_ids));
         Ok(())
     }
 
@@ -248,12 +250,12 @@ impl Conversation {
             RenderInput { messages: &messages, tools: &tools, generation_prompt, extra_context: &variables };
         Ok(self.template.render(&input)?)
     }
+}
 
-    /// Whether the template's own text at the end of the prompt opens the reasoning.
-    fn opens_reasoning(&self, prompt: &Prompt) -> bool {
-        let last = prompt.segments.last().filter(|segment| segment.kind == SegmentKind::Template);
-        last.is_some_and(|segment| self.processor.opens_reasoning(&segment.text))
-    }
+/// The template's own text at the end of a prompt.
+fn template_tail(prompt: &Prompt) -> &str {
+    let last = prompt.segments.last().filter(|segment| segment.kind == SegmentKind::Template);
+    last.map_or("", |segment| &segment.text)
 }
 
 /// The model's own template: the one it has for tools when there are some.

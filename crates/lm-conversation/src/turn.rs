@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use lm_processors::{MessageBuilder, OutputParser, ProcessorEvent};
+use lm_processors::{MessageBuilder, ModelDataProcessor, OutputParser, ParserOptions, ProcessorEvent};
 use lm_session::{FinishReason, Finished, Session, SessionEvent};
 use lm_template::Message;
 
@@ -23,8 +23,14 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    pub(crate) fn new(messages: Vec<Message>, parser: Box<dyn OutputParser>, call_ids: CallIds) -> Self {
-        let (builder, ready) = (MessageBuilder::default(), VecDeque::new());
+    pub(crate) fn new(
+        messages: Vec<Message>,
+        processor: &dyn ModelDataProcessor,
+        options: &ParserOptions,
+        call_ids: CallIds,
+    ) -> Self {
+        let (parser, builder) = (processor.parser(options), MessageBuilder::new(options));
+        let ready = VecDeque::new();
         Self { messages, parser, call_ids, builder, ready, failed: None }
     }
 
@@ -56,8 +62,9 @@ impl Turn {
             if let ProcessorEvent::ToolCall { call, .. } = &mut event {
                 call.id.get_or_insert_with(|| self.call_ids.next());
             }
-            self.ready.extend(conversation_event(&event));
+            let told = conversation_event(&event);
             self.builder.push(event)?;
+            self.ready.extend(told);
         }
         Ok(())
     }
@@ -74,7 +81,7 @@ impl Turn {
     }
 }
 
-/// The event for the caller; a malformed call is an error instead.
+/// The event for the caller. A malformed call is an error before it gets here, unless it is wanted as text.
 fn conversation_event(event: &ProcessorEvent) -> Option<ConversationEvent> {
     match event.clone() {
         ProcessorEvent::Text(text) => Some(ConversationEvent::Text(text)),
@@ -85,6 +92,7 @@ fn conversation_event(event: &ProcessorEvent) -> Option<ConversationEvent> {
         ProcessorEvent::ToolCallArguments { index, fragment } => {
             Some(ConversationEvent::ToolCallArguments { index, fragment })
         }
+        ProcessorEvent::Malformed { text, .. } => Some(ConversationEvent::Text(text)),
         ProcessorEvent::ToolCall { call, .. } => Some(ConversationEvent::ToolCall(call)),
         _ => None,
     }

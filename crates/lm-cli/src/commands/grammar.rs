@@ -198,8 +198,8 @@ fn of_reply(line: &Line) -> Result<(Option<ReplyGrammar>, Finished), Value> {
                 Some(ResponseFormat::JsonSchema(schema)) => Some(schema),
                 _ => None,
             };
-            let in_reasoning = request.thinking == Thinking::Open;
-            let options = ParserOptions { tools: tools.clone(), in_reasoning, ..ParserOptions::default() };
+            let prompt_tail = Some(line.prompt_suffix.as_str().into());
+            let options = ParserOptions { tools: tools.clone(), prompt_tail, ..ParserOptions::default() };
             Finished::Reply { processor, options, format }
         }
         _ => Finished::Nothing,

@@ -26,7 +26,6 @@ const DIALECT: Dialect = Dialect {
         ..AnswerSyntax::PLAIN
     },
     calls: &[CallSyntax::new(Tags::new("<|START_ACTION|>", "<|END_ACTION|>"), CallBody::Json(ACTIONS))],
-    ..Dialect::PLAIN
 };
 
 const ACTIONS: JsonCall = JsonCall {
