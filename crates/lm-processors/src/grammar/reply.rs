@@ -155,7 +155,7 @@ impl ReplyWriter<'_, '_> {
     fn json_answer(&mut self, schema: &Value) -> Result<String> {
         let (schema, relaxed) = relax(schema, Reading::Open)?;
         self.relaxed.extend(relaxed);
-        let mut values = Values::new(&mut self.lark, Spelling::JSON, Layout::Any, &schema);
+        let mut values = Values::new(&mut self.lark, Spelling::ANSWER, self.request.layout, &schema);
         let value = values.value(&schema, "#");
         let found = std::mem::take(&mut values.relaxed);
         self.relaxed.extend(found);

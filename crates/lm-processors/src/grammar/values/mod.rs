@@ -333,10 +333,14 @@ impl<'a> Values<'a> {
         if !self.definitions.is_empty() {
             schema.insert("$defs".to_owned(), Value::Object(self.definitions.clone()));
         }
-        let flexible = self.layout == Layout::Any;
-        let (comma, colon) = if flexible { (",", ":") } else { (self.spelling.comma, self.spelling.colon) };
-        let options =
-            json!({"item_separator": comma, "key_separator": colon, "whitespace_flexible": flexible});
+        let options = match self.layout {
+            Layout::Any => json!({"whitespace_flexible": true}),
+            Layout::Exact => {
+                let separators =
+                    [self.spelling.comma, self.spelling.colon].map(|text| self.spelling.separator(text));
+                json!({"item_separator": separators[0], "key_separator": separators[1], "whitespace_flexible": false})
+            }
+        };
         schema.insert("x-guidance".to_owned(), options);
         let rule = format!("%json {}", Value::Object(schema));
         self.lark.rule(rule)

@@ -4,6 +4,7 @@ use lm_template::Value;
 
 use super::super::Layout;
 use super::super::lark::{literal, text_regex};
+use super::super::schema::escaped_regex;
 
 /// How a syntax writes JSON values.
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +19,17 @@ pub(in crate::grammar) struct Spelling {
     pub(in crate::grammar) colon: &'static str,
     /// Between two members.
     pub(in crate::grammar) comma: &'static str,
+    /// Whether the blanks in `colon` and `comma` must come.
+    pub(in crate::grammar) blanks: Blanks,
+}
+
+/// Whether blanks must come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::grammar) enum Blanks {
+    /// As they are written.
+    Written,
+    /// They may be left out.
+    Optional,
 }
 
 /// How texts are written.
@@ -48,7 +60,11 @@ impl Spelling {
         keys: Keys::Quoted,
         colon: ": ",
         comma: ", ",
+        blanks: Blanks::Written,
     };
+
+    /// JSON with or without blanks: no family says which a model writes as its answer.
+    pub(in crate::grammar) const ANSWER: Self = Self { blanks: Blanks::Optional, ..Self::JSON };
 
     /// Python's literals.
     pub(in crate::grammar) const fn python(quote: char) -> Self {
@@ -99,9 +115,18 @@ impl Spelling {
     /// A separator or bracket: as the syntax writes it, or with any whitespace around it.
     pub(in crate::grammar) fn mark(&self, text: &str, layout: Layout) -> String {
         match layout {
+            Layout::Exact if self.blanks == Blanks::Optional && text.ends_with(' ') => {
+                format!("/{}?/", escaped_regex(text))
+            }
             Layout::Exact => literal(text),
             Layout::Any => loose(text),
         }
+    }
+
+    /// A separator as a regular expression.
+    pub(in crate::grammar) fn separator(&self, text: &str) -> String {
+        let optional = self.blanks == Blanks::Optional && text.ends_with(' ');
+        format!("{text}{}", if optional { "?" } else { "" })
     }
 }
 

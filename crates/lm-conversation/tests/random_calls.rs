@@ -1,0 +1,202 @@
+//! Calls of a model that knows nothing: with random logits every call that is written parses and fits its tool.
+//!
+//! The cases are those of the shared `bfcl`, under `required`, at temperature 1, with a vocabulary of 152k and 256 tokens
+//! at most. One case of each syntax runs by default; `LM_BFCL=all` runs all, `LM_FAMILY=name` one family, and
+//! `LM_TOKENIZER=file` takes another vocabulary.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lm_model::testing::FakeLm;
+use lm_model::{LoadedModel, Tokenizer};
+use lm_processors::{
+    Family, GrammarRequest, Message, ParserOptions, ReplyGrammar, Thinking, ToolChoice, ToolSpec, Value,
+};
+use lm_session::{
+    ConstraintSpec, Engine, EngineSettings, Error, GenerateParams, GenerationConfig, SamplerParams,
+    SessionConfig, SessionEvent, Usage,
+};
+
+const MAX_TOKENS: usize = 256;
+
+/// What became of the cases of one syntax.
+#[derive(Default)]
+struct Counts {
+    cases: usize,
+    /// Cases whose reply has a complete call.
+    complete: usize,
+    /// Cases refused before the first token: not even the shortest call fits.
+    refused: usize,
+    calls: usize,
+    /// Replies that hold something that is no call.
+    malformed: usize,
+    /// Calls that do not fit their tool.
+    unfit: usize,
+    tokens: usize,
+    forced: usize,
+    steered: usize,
+}
+
+#[test]
+fn random_calls_parse_and_fit_their_tools() {
+    let (Some(cases), Some(tokenizers)) = (shared("bfcl"), shared("tokenizers")) else { return };
+    let cases = cases_of(&cases);
+    let all = std::env::var("LM_BFCL").is_ok_and(|value| value == "all");
+    let only = std::env::var("LM_FAMILY").ok();
+    let step = if all { 1 } else { cases.len() };
+    let tokenizer = std::env::var("LM_TOKENIZER").unwrap_or_else(|_| "qwen2-tokenizer.json".to_owned());
+    let engine = engine(&tokenizers.join(tokenizer));
+    println!("syntax | cases | complete | refused | calls | malformed | unfit | tokens | forced % | steered");
+    let mut wrong = Vec::new();
+    for family in lm_processors::ALL {
+        let name = family.processor.name();
+        if only.as_ref().is_some_and(|only| only != name) {
+            continue;
+        }
+        let mut counts = Counts::default();
+        for (seed, tools) in cases.iter().enumerate().step_by(step) {
+            if run(&engine, family, tools, seed as u64, &mut counts).is_none() {
+                break;
+            }
+        }
+        if counts.cases == 0 {
+            continue;
+        }
+        let Counts { cases, complete, refused, calls, malformed, unfit, tokens, forced, steered } = counts;
+        let share = 100 * forced / tokens.max(1);
+        println!(
+            "{name} | {cases} | {complete} | {refused} | {calls} | {malformed} | {unfit} | {tokens} | {share} | {steered}"
+        );
+        if complete * 100 < cases * 99 || malformed + unfit > 0 {
+            wrong.push(name);
+        }
+    }
+    assert!(wrong.is_empty(), "not every call is right: {wrong:?}");
+}
+
+fn shared(folder: &str) -> Option<PathBuf> {
+    let root = std::env::var_os("LM_SHARED").map(PathBuf::from);
+    let path =
+        root.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared")).join(folder);
+    if path.is_dir() {
+        return Some(path);
+    }
+    println!("skipped: {} not found", path.display());
+    None
+}
+
+/// The tools of each case.
+fn cases_of(folder: &Path) -> Vec<Arc<[ToolSpec]>> {
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
+    files.sort();
+    let texts = files.iter().map(|path| std::fs::read_to_string(path).expect("text"));
+    let case = |line: &str| -> Arc<[ToolSpec]> {
+        let case: Value = serde_json::from_str(line).expect("JSON");
+        case["tools"]
+            .as_array()
+            .expect("tools")
+            .iter()
+            .map(|tool| ToolSpec::from_json(tool.clone()).expect("a tool"))
+            .collect()
+    };
+    texts.flat_map(|text| text.lines().map(case).collect::<Vec<_>>()).collect()
+}
+
+/// An engine whose logits are random, with a real vocabulary.
+fn engine(tokenizer: &Path) -> Engine {
+    let tokenizer = Tokenizer::from_json(&std::fs::read(tokenizer).expect("a file")).expect("a tokenizer");
+    let width = tokenizer.logits_width() + 293;
+    let end = ["<|im_end|>", "<|eot_id|>", "<|end|>"].iter().find_map(|text| tokenizer.token_id(text));
+    let end = end.expect("an end token");
+    let tokenizer = tokenizer.with_end_ids([end]).with_logits_width(width);
+    let loaded = LoadedModel {
+        model: Arc::new(FakeLm::random(7, width)),
+        tokenizer: Arc::new(tokenizer),
+        chat_template: None,
+        generation_config: GenerationConfig::default(),
+        name: "random".to_owned(),
+    };
+    Engine::new(loaded, EngineSettings::default()).expect("an engine")
+}
+
+/// One reply; none when the family has no calls.
+fn run(
+    engine: &Engine,
+    family: &Family,
+    tools: &Arc<[ToolSpec]>,
+    seed: u64,
+    counts: &mut Counts,
+) -> Option<()> {
+    let request = GrammarRequest {
+        tools,
+        choice: ToolChoice::Required,
+        thinking: Thinking::Forbidden,
+        ..GrammarRequest::default()
+    };
+    let grammar = match family.processor.grammar(&request) {
+        Err(lm_processors::Error::NoCallSyntax { .. }) => return None,
+        grammar => grammar.expect("the schemas are right").expect("a call is required"),
+    };
+    counts.cases += 1;
+    match generate(engine, grammar, seed) {
+        Err(Error::BudgetTooSmall { .. }) => counts.refused += 1,
+        Err(error) => panic!("{}: {error}", family.processor.name()),
+        Ok((text, usage, steered)) => {
+            counts.tokens += usage.output_tokens;
+            counts.forced += usage.forced_tokens;
+            counts.steered += usize::from(steered);
+            judge(family, tools, &text, counts);
+        }
+    }
+    Some(())
+}
+
+fn generate(engine: &Engine, grammar: ReplyGrammar, seed: u64) -> Result<(String, Usage, bool), Error> {
+    let spec = ConstraintSpec::Lark { text: grammar.grammar.lark, markers: grammar.grammar.markers };
+    let mut session = engine.session(SessionConfig::default())?;
+    session.prefill(&[seed as u32 % 1000, 17, 4])?;
+    let params = GenerateParams {
+        sampler: Some(SamplerParams { temperature: 1.0, seed, ..SamplerParams::default() }),
+        constraint: Some(engine.compile(&spec)?.start()),
+        max_output_tokens: Some(MAX_TOKENS),
+        ..GenerateParams::default()
+    };
+    let mut whole = String::new();
+    for event in session.generate(params) {
+        match event? {
+            SessionEvent::Token { text, .. } => whole += &text,
+            SessionEvent::Finished(finished) => {
+                return Ok((whole, finished.usage, finished.steered.is_some()));
+            }
+        }
+    }
+    panic!("a generation has a last event");
+}
+
+fn judge(family: &Family, tools: &Arc<[ToolSpec]>, text: &str, counts: &mut Counts) {
+    let options = ParserOptions { tools: tools.clone(), ..ParserOptions::default() };
+    let reply: Message = match family.processor.to_message(text, &options) {
+        Ok(reply) => reply,
+        Err(error) => {
+            println!("{}: {error}: {text:?}", family.processor.name());
+            counts.malformed += 1;
+            return;
+        }
+    };
+    counts.complete += usize::from(!reply.tool_calls.is_empty());
+    counts.calls += reply.tool_calls.len();
+    if reply.tool_calls.is_empty() {
+        println!("{}: no call in {text:?}", family.processor.name());
+    }
+    for call in &reply.tool_calls {
+        let tool = tools.iter().find(|tool| tool.name() == call.name);
+        let fits =
+            |tool: &ToolSpec| jsonschema::is_valid(tool.parameters(), &Value::Object(call.arguments.clone()));
+        if !tool.is_some_and(fits) {
+            println!("{}: {call:?} does not fit; in {text:?}", family.processor.name());
+            counts.unfit += 1;
+        }
+    }
+}
