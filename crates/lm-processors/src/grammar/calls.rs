@@ -246,10 +246,17 @@ impl CallWriter<'_> {
         space(self.lark, layout, self.layout)
     }
 
+    /// What stands between two calls: layout, or a text that must come.
     fn separator(&mut self, separator: &str) -> String {
+        if separator.trim().is_empty() {
+            return self.space(separator);
+        }
         match self.layout {
-            Layout::Any if !separator.trim().is_empty() => loose(separator),
-            _ => self.space(separator),
+            Layout::Exact => self.lark.marker(separator),
+            Layout::Any => {
+                let space = self.space("");
+                sequence([&*space, &self.lark.marker(separator.trim()), &space])
+            }
         }
     }
 }
@@ -381,14 +388,12 @@ pub(super) fn space(lark: &mut Lark, text: &str, layout: Layout) -> String {
 }
 
 /// A text that the family writes around a name or arguments: markers, words and line breaks.
-fn text_or_marker(lark: &mut Lark, text: &str, layout: Layout) -> String {
+pub(super) fn text_or_marker(lark: &mut Lark, text: &str, layout: Layout) -> String {
     let inner = text.trim_matches('\n');
-    let (start, end) = match text.find(inner) {
-        Some(at) => (&text[..at], &text[at + inner.len()..]),
-        None => ("", ""),
-    };
-    if text.is_empty() {
-        return String::new();
+    if inner.is_empty() {
+        return if text.is_empty() { String::new() } else { space(lark, text, layout) };
     }
-    sequence([&*space(lark, start, layout), &lark.marker(inner), &space(lark, end, layout)])
+    let start = text.len() - text.trim_start_matches('\n').len();
+    let (before, after) = (&text[..start], &text[start + inner.len()..]);
+    sequence([&*space(lark, before, layout), &lark.marker(inner), &space(lark, after, layout)])
 }

@@ -7,7 +7,7 @@ use super::Layout;
 use super::calls::space;
 use super::lark::{literal, one_of, sequence};
 use super::values::{Member, Values, listed, named_properties, types_of};
-use crate::dialect::{ParameterCall, TypeAttribute};
+use crate::dialect::{ParameterCall, Tags, TypeAttribute, UnknownParameters, ValueText};
 
 /// A call of `name` whose parameters are markup; none when no arguments fit the schema.
 pub(super) fn parameters(
@@ -25,35 +25,90 @@ pub(super) fn parameters(
     }
     let between = space(values.lark, call.between, values.layout);
     let (open, close) = (values.lark.marker(call.name.open), values.lark.marker(call.name.close));
+    let number = call.number.map_or(String::new(), |tags| {
+        let (open, close) = (values.lark.marker(tags.open), values.lark.marker(tags.close));
+        format!("{open} /[1-9][0-9]{{0,2}}/ {close}")
+    });
     let end = values.lark.marker(call.end);
-    Some(sequence([&*open, &literal(name), &close, &between, &one_of(&options), &end]))
+    Some(sequence([&*open, &literal(name), &close, &number, &between, &one_of(&options), &end]))
 }
 
 fn arguments(values: &mut Values<'_>, call: &ParameterCall, schema: &Map<String, Value>) -> Option<String> {
-    let between = space(values.lark, call.between, values.layout);
+    let named = named_properties(schema);
     let mut members = Vec::new();
-    for (name, schema, required) in named_properties(schema) {
-        match value(values, call, &schema, &format!("#/properties/{name}")) {
-            Some(value) => {
-                let (open, close) = (values.lark.marker(call.key.open), values.lark.marker(call.key.close));
-                let body = sequence([&*open, &literal(&name), &close, &value, &between]);
-                members.push(Member { body: values.lark.rule(body), required });
-            }
-            None if required => return None,
+    for (name, schema, required) in &named {
+        let tags = ValueTags::of(call, name);
+        match value(values, &tags, schema, &format!("#/properties/{name}")) {
+            Some(value) => members
+                .push(Member { body: member(values, call, &literal(name), &value), required: *required }),
+            None if *required => return None,
             None => {}
         }
     }
-    Some(values.member_list(&members, None, ""))
+    let further = further(values, call, schema, &named);
+    Some(values.member_list(&members, further.as_deref(), ""))
+}
+
+/// A parameter that the tool does not name, where it allows such and the parser keeps them.
+fn further(
+    values: &mut Values<'_>,
+    call: &ParameterCall,
+    schema: &Map<String, Value>,
+    named: &[(String, Value, bool)],
+) -> Option<String> {
+    // An element's name stands at both its ends, which no rule can say of a free name.
+    if call.unknown == UnknownParameters::Dropped || call.written == ValueText::Elements {
+        return None;
+    }
+    let further = match schema.get("additionalProperties") {
+        None if schema.contains_key("properties") => return None,
+        None => Value::Bool(true),
+        Some(further) => further.clone(),
+    };
+    let value = value(values, &ValueTags::of(call, ""), &further, "#/additionalProperties")?;
+    let taken: Vec<&str> = named.iter().map(|(name, _, _)| name.as_str()).collect();
+    let key = values.bare_key(&taken);
+    Some(member(values, call, &key, &value))
+}
+
+fn member(values: &mut Values<'_>, call: &ParameterCall, key: &str, value: &str) -> String {
+    let (open, close) = (values.lark.marker(call.key.open), values.lark.marker(call.key.close));
+    // A value whose end is the line's end has written it.
+    let between = if call.value.close == call.between { "" } else { call.between };
+    let between = space(values.lark, between, values.layout);
+    values.lark.rule(sequence([&*open, key, &close, value, &between]))
+}
+
+/// What stands around one value.
+struct ValueTags<'a> {
+    call: &'a ParameterCall,
+    open: &'static str,
+    after_open: &'static str,
+    before_close: &'static str,
+    close: String,
+}
+
+impl<'a> ValueTags<'a> {
+    /// Around the value of `key`, which an element's end repeats.
+    fn of(call: &'a ParameterCall, key: &str) -> Self {
+        let Tags { open, close, after_open, before_close } = call.value;
+        let close = match call.written {
+            ValueText::Elements => format!("{close}{key}{}", call.key.close),
+            _ => close.to_owned(),
+        };
+        Self { call, open, after_open, before_close, close }
+    }
 }
 
 /// What stands between a key and the next one: the type, the value, the markers around it.
-fn value(values: &mut Values<'_>, call: &ParameterCall, schema: &Value, path: &str) -> Option<String> {
+fn value(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Value, path: &str) -> Option<String> {
     let mut options = Vec::new();
     for schema in values.plain(schema) {
-        for (name, body) in of_types(values, call, &schema, path) {
-            let attribute = call.type_attribute.as_ref().map(|attribute| attribute_text(attribute, name));
+        for (name, body) in of_types(values, tags, &schema, path) {
+            let attribute =
+                tags.call.type_attribute.as_ref().map(|attribute| attribute_text(attribute, name));
             let attribute = attribute.map_or(String::new(), |text| values.lark.marker(&text));
-            let open = values.lark.marker(call.value.open);
+            let open = values.lark.marker(tags.open);
             options.push(values.lark.rule(sequence([&*attribute, &open, &body])));
         }
     }
@@ -63,25 +118,28 @@ fn value(values: &mut Values<'_>, call: &ParameterCall, schema: &Value, path: &s
 /// The bodies of values, closing marker included, by their type.
 fn of_types(
     values: &mut Values<'_>,
-    call: &ParameterCall,
+    tags: &ValueTags<'_>,
     schema: &Map<String, Value>,
     path: &str,
 ) -> Vec<(&'static str, String)> {
     if let Some(listed) = listed(schema) {
-        return listed.iter().map(|value| (type_name(value), constant(values, call, value))).collect();
+        return listed.iter().map(|value| (type_name(value), constant(values, tags, value))).collect();
     }
     let mut bodies = Vec::new();
     for name in types_of(schema) {
-        if name == "string" {
-            bodies.push(("string", text(values, call, schema, path)));
-            continue;
-        }
-        let mut one = schema.clone();
-        one.insert("type".to_owned(), name.into());
-        if let Some(body) = values.value(&Value::Object(one), path) {
-            let body = enclosed(values, call, &body);
-            bodies.extend(TYPE_NAMES.iter().find(|known| **known == name).map(|name| (*name, body)));
-        }
+        let Some(name) = TYPE_NAMES.into_iter().find(|known| *known == name) else { continue };
+        let body = match name {
+            "string" => Some(text(values, tags, schema, path)),
+            "array" | "object" if tags.call.written == ValueText::Elements => {
+                elements(values, tags, name, schema, path)
+            }
+            _ => {
+                let mut one = schema.clone();
+                one.insert("type".to_owned(), name.into());
+                values.value(&Value::Object(one), path).map(|body| enclosed(values, tags, &body))
+            }
+        };
+        bodies.extend(body.map(|body| (name, body)));
     }
     bodies
 }
@@ -100,29 +158,66 @@ fn type_name(value: &Value) -> &'static str {
 }
 
 /// A listed value: a text as it is, another one as JSON.
-fn constant(values: &mut Values<'_>, call: &ParameterCall, value: &Value) -> String {
+fn constant(values: &mut Values<'_>, tags: &ValueTags<'_>, value: &Value) -> String {
     let text = match value {
         Value::String(text) => text.clone(),
         other => values.spelling.write(other),
     };
-    enclosed(values, call, &literal(&text))
+    enclosed(values, tags, &literal(&text))
 }
 
-fn enclosed(values: &mut Values<'_>, call: &ParameterCall, body: &str) -> String {
+fn enclosed(values: &mut Values<'_>, tags: &ValueTags<'_>, body: &str) -> String {
     let layout = values.layout;
-    let after = space(values.lark, call.value.after_open, layout);
-    let before = space(values.lark, call.value.before_close, layout);
-    sequence([&*after, body, &before, &values.lark.marker(call.value.close)])
+    let after = space(values.lark, tags.after_open, layout);
+    let before = space(values.lark, tags.before_close, layout);
+    sequence([&*after, body, &before, &values.lark.marker(&tags.close)])
 }
 
 /// A text as it is. Any layout around it reads as a part of it, or is taken off.
-fn text(values: &mut Values<'_>, call: &ParameterCall, schema: &Map<String, Value>, path: &str) -> String {
-    let content = values.text_rules(schema, path).raw(&[call.value.close]);
+fn text(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Map<String, Value>, path: &str) -> String {
+    // Where values are elements, the beginning of any end would be taken for one.
+    let excluded = if tags.call.written == ValueText::Elements { tags.call.value.close } else { &tags.close };
+    let content = values.text_rules(schema, path).raw(&[excluded]);
     let exact = values.layout == Layout::Exact;
-    let (after, before) = if exact { (call.value.after_open, call.value.before_close) } else { ("", "") };
-    let rest = values.lark.up_to(&content, before, call.value.close);
+    let (after, before) = if exact { (tags.after_open, tags.before_close) } else { ("", "") };
+    let rest = values.lark.up_to(&content, before, &tags.close);
     sequence([&*literal(after), &rest])
 }
+
+/// An object or a list whose members are elements themselves.
+fn elements(
+    values: &mut Values<'_>,
+    tags: &ValueTags<'_>,
+    name: &str,
+    schema: &Map<String, Value>,
+    path: &str,
+) -> Option<String> {
+    let body = match name {
+        "object" => arguments(values, tags.call, schema)?,
+        _ => {
+            let items = schema.get("items").cloned().unwrap_or(Value::Bool(true));
+            // Elements of which nothing is known are texts: lists of lists of lists would have no end.
+            let items = if items.is_object() {
+                items
+            } else {
+                Value::Object(Map::from_iter([("type".into(), "string".into())]))
+            };
+            let item = value(values, &ValueTags::of(tags.call, ITEM), &items, &format!("{path}/items"))?;
+            let item = member(values, tags.call, &literal(ITEM), &item);
+            let count = |key: &str| schema.get(key).and_then(Value::as_u64).filter(|count| *count <= 1_000);
+            let (min, max) = (count("minItems").unwrap_or(0), count("maxItems"));
+            match max {
+                Some(0) => String::new(),
+                Some(max) => format!("{item}{{{min},{max}}}"),
+                None => format!("{item}{{{min},}}"),
+            }
+        }
+    };
+    Some(enclosed(values, tags, &body))
+}
+
+/// The name of a list's elements.
+const ITEM: &str = "item";
 
 fn attribute_text(attribute: &TypeAttribute, name: &str) -> String {
     let others = || attribute.others.iter().find(|(own, _)| own.is_empty()).map_or("", |(_, word)| word);

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use lm_template::{ToolSpec, Value};
 
-use super::calls::{CallRules, calls, opener, space};
+use super::calls::{CallRules, calls, opener, space, text_or_marker};
 use super::lark::{Lark, literal, one_of, sequence, text_without};
 use super::schema::Relaxed;
 use super::values::{Spelling, Values};
 use super::{GrammarRequest, Layout, ReplyGrammar, ResponseFormat, Thinking, ToolChoice};
-use crate::dialect::{CallSyntax, CallsInside, ChannelSyntax, Dialect};
+use crate::dialect::{CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, NamedCall, Tags, Trim};
 use crate::error::{Error, Result};
 use crate::grammar::schema::{Reading, relax};
 
@@ -71,12 +71,12 @@ impl ReplyWriter<'_, '_> {
             return String::new();
         }
         let mut options = Vec::new();
-        for channel in self.dialect.channels {
+        for channel in self.dialect.channels.iter().filter(|channel| !channel.tags.open.is_empty()) {
             let start = self.lark.marker(channel.tags.open);
             let rest = self.channel_rest(channel);
             options.push(self.lark.rule(sequence([&*start, &rest])));
         }
-        format!("{}*", one_of(&options))
+        if options.is_empty() { String::new() } else { format!("{}*", one_of(&options)) }
     }
 
     /// The text of an open channel, its end, and the layout after it.
@@ -87,7 +87,11 @@ impl ReplyWriter<'_, '_> {
             excluded.extend(openers(self.dialect));
         }
         let text = self.lark.up_to(&text_without(&excluded), "", end);
-        let after = self.lark.terminal("/[ \\t\\r\\n]{0,4}/");
+        let after = match (self.request.layout, channel.trim_after) {
+            (Layout::Exact, Trim::Nothing) => String::new(),
+            (Layout::Exact, Trim::LineBreaks) => self.lark.terminal("/\\n{0,2}/"),
+            _ => self.lark.terminal("/[ \\t\\r\\n]{0,4}/"),
+        };
         self.lark.rule(sequence([&*text, &after]))
     }
 
@@ -117,27 +121,70 @@ impl ReplyWriter<'_, '_> {
 
     /// Calls and nothing after them; before them text of the answer where calls are not required.
     fn calls_answer(&mut self, calls: &CallRules, required: bool) -> String {
-        let end = match self.request.layout {
-            Layout::Exact => String::new(),
-            Layout::Any => space(&mut self.lark, "", Layout::Any),
-        };
+        let end = self.end();
         if calls.opener.is_empty() {
             return sequence([&*calls.rest, &end]);
         }
         let marker = self.lark.marker(calls.opener);
-        let before = match (required, self.request.response_format.is_some()) {
-            (false, false) => self.lark.up_to(&self.free_text(), "", calls.opener),
-            _ => marker,
+        let before = if required || self.request.response_format.is_some() {
+            marker
+        } else {
+            let mut options = vec![self.lark.up_to(&self.free_text(), "", calls.opener)];
+            if let Some(tagged) = self.tagged_text() {
+                let space = self.lark.terminal("/[ \\t\\r\\n]{0,4}/");
+                options.push(format!("{tagged} {space} {marker}"));
+            }
+            one_of(&options)
         };
         sequence([&*before, &calls.rest, &end])
+    }
+
+    /// What may stand at the end of a reply: a text that the parser drops.
+    fn end(&mut self) -> String {
+        let dropped = self.dialect.answer.dropped.iter().filter(|tags| tags.close.is_empty());
+        let dropped: Vec<String> = dropped.map(|tags| self.lark.marker(tags.open)).collect();
+        let (space, times) = match self.request.layout {
+            Layout::Exact => (String::new(), "?"),
+            Layout::Any => (space(&mut self.lark, "", Layout::Any), "*"),
+        };
+        let dropped =
+            if dropped.is_empty() { String::new() } else { format!("({}){times}", dropped.join(" | ")) };
+        sequence([&*space, &dropped, &space])
+    }
+
+    /// Text between the answer's own markers, in the families that have some.
+    fn tagged_text(&mut self) -> Option<String> {
+        let Tags { open, close, .. } = self.dialect.answer.tags;
+        if open.is_empty() {
+            return None;
+        }
+        let (text, open) = (self.free_text(), self.lark.marker(open));
+        let rest =
+            if close.is_empty() { self.lark.terminal(text) } else { self.lark.up_to(&text, "", close) };
+        Some(self.lark.rule(format!("{open} {rest}")))
+    }
+
+    /// Text of the answer under the name that means it, in the families that name it as they name tools.
+    fn named_text(&mut self) -> Option<String> {
+        let syntax = self.dialect.calls.first()?;
+        let CallBody::Named(NamedCall { answer_name: Some(name), after_name, .. }) = syntax.body else {
+            return None;
+        };
+        let (text, open) = (self.free_text(), self.lark.marker(opener(syntax)));
+        let (after, text) =
+            (text_or_marker(&mut self.lark, after_name, self.request.layout), self.lark.terminal(text));
+        Some(self.lark.rule(sequence([&*open, &literal(name), &after, &text])))
     }
 
     /// The answer as text: free, or in the response format.
     fn text_answer(&mut self) -> Result<String> {
         let body = match &self.request.response_format {
             None => {
-                let text = self.free_text();
-                return Ok(self.lark.terminal(text));
+                let (text, end) = (self.free_text(), self.end());
+                let mut options = vec![self.lark.terminal(text)];
+                options.extend(self.tagged_text());
+                options.extend(self.named_text());
+                return Ok(sequence([&*one_of(&options), &end]));
             }
             Some(ResponseFormat::JsonObject) => {
                 return self.json_answer(&serde_json::json!({"type": "object"}));
@@ -165,7 +212,9 @@ impl ReplyWriter<'_, '_> {
     /// A terminal expression for text of the answer: no call and no channel begins in it.
     fn free_text(&self) -> String {
         let starts = self.dialect.channels.iter().map(|channel| channel.tags.open);
-        let mut excluded: Vec<&str> = openers(self.dialect).chain(starts).collect();
+        let Tags { open, close, .. } = self.dialect.answer.tags;
+        let mut excluded: Vec<&str> = openers(self.dialect).chain(starts).chain([open, close]).collect();
+        excluded.retain(|text| !text.is_empty());
         excluded.sort_unstable();
         excluded.dedup();
         let text = text_without(&excluded);

@@ -20,8 +20,8 @@ use strings::TextRules;
 
 /// How deep a value may be nested of which the schema says nothing. (Readers of JSON end at 127.)
 const FREE_DEPTH: usize = 6;
-/// The most digits of a whole number: JavaScript's limit, and no reader's overflow.
-const INTEGER: &str = "/-?(0|[1-9][0-9]{0,14})/";
+/// Whole numbers of at most 15 digits: every reader keeps them. (`-0` would be read as a float.)
+const INTEGER: &str = "/0|-?[1-9][0-9]{0,14}/";
 /// Numbers that no reader overflows.
 const NUMBER: &str = r"/-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,2})?/";
 /// Bounds of numbers that have only one.

@@ -58,7 +58,7 @@ impl TextRules {
 
     /// A terminal expression for texts in `quote`. A text that must match a regular expression is written without escapes.
     pub(super) fn quoted(&self, quote: char, escapes: &str) -> String {
-        let plain = format!("[^{}\\\\\\x00-\\x1f\\x7f]", if quote == '"' { "\\x22" } else { "'" });
+        let plain = format!("[^{}\\\\\\x00-\\x1f]", if quote == '"' { "\\x22" } else { "'" });
         let hex = if quote == '"' { "\\x22" } else { "'" };
         if self.regexes.is_empty() {
             let count = if self.min == 0 && self.max.is_none() { "*".to_owned() } else { self.count() };
