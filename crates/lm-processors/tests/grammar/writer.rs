@@ -1,0 +1,209 @@
+//! Replies written by a dialect's data, to the byte as its family writes them.
+
+use lm_processors::{
+    BraceCall, CallBody, CallSyntax, Count, Dialect, JsonCall, JsonKey, JsonObject, NamedCall, NamedId,
+    ParameterCall, PythonCall, PythonList, Tags, ToolCall, ToolSpec, Value, ValueText,
+};
+
+/// The calls in the first syntax of `dialect`; none when it cannot say some of their texts.
+pub fn reply(dialect: &Dialect, calls: &[ToolCall], tools: &[ToolSpec]) -> Option<String> {
+    let syntax = dialect.calls.first()?;
+    let bodies: Vec<String> = match &syntax.body {
+        CallBody::Json(JsonCall { count: Count::List { after_open, comma, before_close }, .. }) => {
+            let items: Vec<String> =
+                calls.iter().map(|call| body(syntax, call, tools, 0)).collect::<Option<_>>()?;
+            vec![format!("[{after_open}{}{before_close}]", items.join(comma))]
+        }
+        CallBody::Python(PythonCall { list: PythonList::Brackets, .. }) => {
+            let items: Vec<String> =
+                calls.iter().map(|call| body(syntax, call, tools, 0)).collect::<Option<_>>()?;
+            vec![format!("[{}]", items.join(", "))]
+        }
+        _ => {
+            let numbered = calls.iter().enumerate();
+            numbered.map(|(at, call)| body(syntax, call, tools, at + 1)).collect::<Option<_>>()?
+        }
+    };
+    let blocks: Vec<String> = bodies.iter().map(|body| enclosed(&syntax.call, body)).collect();
+    Some(enclosed(&syntax.section, &blocks.join(syntax.separator)))
+}
+
+fn enclosed(tags: &Tags, inner: &str) -> String {
+    [tags.open, tags.after_open, inner, tags.before_close, tags.close].concat()
+}
+
+fn body(syntax: &CallSyntax, call: &ToolCall, tools: &[ToolSpec], number: usize) -> Option<String> {
+    let arguments = Value::Object(call.arguments.clone());
+    Some(match &syntax.body {
+        CallBody::Json(json) => json_call(json, &call.name, &arguments),
+        CallBody::Named(named) => named_call(named, &call.name, &arguments, number),
+        CallBody::Python(PythonCall { quote, .. }) => {
+            let pairs = call.arguments.iter().map(|(key, value)| format!("{key}={}", python(value, *quote)));
+            format!("{}({})", call.name, pairs.collect::<Vec<_>>().join(", "))
+        }
+        CallBody::Braces(BraceCall { before_name, quote }) => {
+            format!("{before_name}{}{}", call.name, braces(&arguments, quote)?)
+        }
+        CallBody::Parameters(parameters) => {
+            let schema = tools.iter().find(|tool| tool.name() == call.name)?.parameters();
+            parameter_call(parameters, call, schema, number)?
+        }
+    })
+}
+
+fn json(value: &Value, colon: &str, comma: &str) -> String {
+    match value {
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(|item| json(item, colon, comma)).collect();
+            format!("[{}]", items.join(comma))
+        }
+        Value::Object(map) => {
+            let member = |(key, value): (&String, &Value)| {
+                format!("{}{colon}{}", Value::from(key.as_str()), json(value, colon, comma))
+            };
+            format!("{{{}}}", map.iter().map(member).collect::<Vec<_>>().join(comma))
+        }
+        other => other.to_string(),
+    }
+}
+
+fn json_call(call: &JsonCall, name: &str, arguments: &Value) -> String {
+    let JsonCall { colon, comma, .. } = call;
+    let arguments = json(arguments, colon, comma);
+    let JsonObject::Keys { written, .. } = call.object else {
+        return format!("{{\"{name}\"{colon}{arguments}}}");
+    };
+    let member = |(key, text): &(JsonKey, &str)| {
+        let value = match key {
+            JsonKey::Name => format!("\"{name}\""),
+            JsonKey::Arguments => arguments.clone(),
+            JsonKey::Id => "\"a1B2c3D4e\"".to_owned(),
+        };
+        format!("\"{text}\"{colon}{value}")
+    };
+    format!("{{{}}}", written.iter().map(member).collect::<Vec<_>>().join(comma))
+}
+
+fn named_call(call: &NamedCall, name: &str, arguments: &Value, number: usize) -> String {
+    let id = match call.id {
+        NamedId::NameAndIndex => format!(":{}", number - 1),
+        _ => String::new(),
+    };
+    [call.before_name, name, &id, call.after_name, &json(arguments, ": ", ", "), call.after_arguments]
+        .concat()
+}
+
+fn python(value: &Value, quote: char) -> String {
+    match value {
+        Value::Null => "None".to_owned(),
+        Value::Bool(true) => "True".to_owned(),
+        Value::Bool(false) => "False".to_owned(),
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => {
+            let text = text.replace('\\', "\\\\").replace('\n', "\\n").replace(quote, &format!("\\{quote}"));
+            format!("{quote}{text}{quote}")
+        }
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(|item| python(item, quote)).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(map) => {
+            let pairs =
+                map.iter().map(|(key, value)| format!("{quote}{key}{quote}: {}", python(value, quote)));
+            format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+fn braces(value: &Value, quote: &str) -> Option<String> {
+    Some(match value {
+        Value::String(text) if text.contains(quote) => return None,
+        Value::String(text) => format!("{quote}{text}{quote}"),
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(|item| braces(item, quote)).collect::<Option<_>>()?;
+            format!("[{}]", items.join(","))
+        }
+        Value::Object(map) => {
+            let pair = |(key, value): (&String, &Value)| Some(format!("{key}:{}", braces(value, quote)?));
+            format!("{{{}}}", map.iter().map(pair).collect::<Option<Vec<_>>>()?.join(","))
+        }
+        other => other.to_string(),
+    })
+}
+
+fn parameter_call(
+    call: &ParameterCall,
+    tool_call: &ToolCall,
+    schema: &Value,
+    number: usize,
+) -> Option<String> {
+    let number = call.number.map_or(String::new(), |tags| format!("{}{number}{}", tags.open, tags.close));
+    let mut out = [call.name.open, &tool_call.name, call.name.close, &number, call.between].concat();
+    for (key, value) in &tool_call.arguments {
+        out += &parameter(call, key, value, &schema["properties"][key])?;
+    }
+    Some(out + call.end)
+}
+
+fn parameter(call: &ParameterCall, key: &str, value: &Value, schema: &Value) -> Option<String> {
+    let elements = call.written == ValueText::Elements;
+    let close = if elements {
+        format!("{}{key}{}", call.value.close, call.key.close)
+    } else {
+        call.value.close.to_owned()
+    };
+    let inner = match value {
+        Value::String(text) if text.contains(call.value.close) => return None,
+        Value::String(text) => text.clone(),
+        Value::Object(map) if elements => map
+            .iter()
+            .map(|(key, value)| parameter(call, key, value, &schema["properties"][key]))
+            .collect::<Option<Vec<_>>>()?
+            .concat(),
+        Value::Array(items) if elements => items
+            .iter()
+            .map(|item| parameter(call, "item", item, &schema["items"]))
+            .collect::<Option<Vec<_>>>()?
+            .concat(),
+        other => json(other, ": ", ", "),
+    };
+    let attribute = call.type_attribute.as_ref().map_or(String::new(), |attribute| {
+        let others = || attribute.others.iter().find(|(own, _)| own.is_empty()).map_or("", |(_, word)| word);
+        let word = match value {
+            Value::String(_) => attribute.text,
+            value => attribute
+                .others
+                .iter()
+                .find(|(own, _)| *own == type_of(value))
+                .map_or_else(others, |(_, word)| word),
+        };
+        [attribute.open, word, attribute.close].concat()
+    });
+    let between = if call.value.close == call.between { "" } else { call.between };
+    let Tags { open, after_open, before_close, .. } = call.value;
+    Some(
+        [
+            call.key.open,
+            key,
+            call.key.close,
+            &attribute,
+            open,
+            after_open,
+            &inner,
+            before_close,
+            &close,
+            between,
+        ]
+        .concat(),
+    )
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
