@@ -369,9 +369,10 @@ fn usage_errors_end_with_two() {
 
 #[test]
 fn help_is_as_documented() {
-    for command in
-        ["batch", "bench", "chat", "convert", "eval", "generate", "inspect", "score", "template", "tokenize"]
-    {
+    for command in [
+        "batch", "bench", "chat", "convert", "eval", "generate", "inspect", "parse", "score", "template",
+        "tokenize",
+    ] {
         insta::assert_snapshot!(format!("help_{command}"), ok(&[command, "--help"], ""));
     }
     insta::assert_snapshot!("help", ok(&["--help"], ""));

@@ -69,3 +69,14 @@ pub enum CallFault {
     /// No tool of its name was declared, and the options or the family want such calls refused.
     Undeclared,
 }
+
+impl CallFault {
+    /// Its name: `malformed`, `unfinished` or `undeclared`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed",
+            Self::Unfinished => "unfinished",
+            Self::Undeclared => "undeclared",
+        }
+    }
+}

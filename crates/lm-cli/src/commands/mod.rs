@@ -8,6 +8,7 @@ pub mod eval;
 pub mod generate;
 pub mod grammar;
 pub mod inspect;
+pub mod parse;
 pub mod score;
 pub mod template;
 pub mod tokenize;
@@ -25,6 +26,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Inspect(args) => inspect::run(&args)?,
         Command::Tokenize(args) => tokenize::run(&args)?,
         Command::Template(args) => template::run(&args)?,
+        Command::Parse(args) => parse::run(&args)?,
         Command::Grammar(args) => grammar::run(&args)?,
         Command::Batch(args) => batch::run(&args)?,
         Command::Bench(args) => bench::run(&args)?,

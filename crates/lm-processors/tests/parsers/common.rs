@@ -79,21 +79,29 @@ pub struct Sum {
     pub malformed: Vec<String>,
 }
 
+/// What becomes of a call that began and broke.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Broken {
+    /// It is an error.
+    Error,
+    /// Its text is text of the answer.
+    Text,
+    /// It is listed with the text of its arguments, when that is no whole JSON; else its text is text of the answer.
+    Listed,
+}
+
 /// Adds events up.
-pub fn sum(events: Vec<ProcessorEvent>) -> Sum {
+pub fn sum(events: Vec<ProcessorEvent>, broken: Broken) -> Sum {
     let mut sum = Sum::default();
-    let mut begun = json!({});
+    let (mut begun, mut arguments) = (json!({}), String::new());
     for event in events {
         match event {
             ProcessorEvent::Text(text) => sum.text += &text,
             ProcessorEvent::Channel { text, .. } => sum.reasoning += &text,
             ProcessorEvent::ToolCallStarted { name, id, .. } => {
-                begun = json!({"name": name, "id": id, "arguments_text": ""});
+                (begun, arguments) = (json!({"name": name, "id": id}), String::new());
             }
-            ProcessorEvent::ToolCallArguments { fragment, .. } => {
-                let text = begun["arguments_text"].as_str().unwrap().to_owned() + &fragment;
-                begun["arguments_text"] = text.into();
-            }
+            ProcessorEvent::ToolCallArguments { fragment, .. } => arguments += &fragment,
             ProcessorEvent::ToolCall { call, .. } => {
                 let mut complete = json!({"name": call.name, "arguments": call.arguments});
                 if let Some(id) = call.id {
@@ -101,12 +109,14 @@ pub fn sum(events: Vec<ProcessorEvent>) -> Sum {
                 }
                 sum.calls.push(complete);
             }
-            ProcessorEvent::Malformed { index, reason, .. } => {
+            ProcessorEvent::Malformed { index, reason, text, .. } => {
                 sum.malformed.push(reason);
-                let incomplete =
-                    |text: &Value| serde_json::from_str::<Value>(text.as_str().unwrap()).is_err();
-                if index.is_some() && incomplete(&begun["arguments_text"]) {
+                let whole = serde_json::from_str::<Value>(&arguments).is_ok();
+                if broken == Broken::Listed && index.is_some() && !whole {
+                    begun["arguments_text"] = std::mem::take(&mut arguments).into();
                     sum.calls.push(begun.take());
+                } else if broken != Broken::Error {
+                    sum.text += &text;
                 }
             }
             other => panic!("unknown event {other:?}"),

@@ -1,13 +1,13 @@
 //! What the tag dialect makes of whole replies: one row per rule.
 
-use crate::common::{Sum, family, parse, sum, with_a_tool};
+use crate::common::{Broken, Sum, family, parse, sum, with_a_tool};
 use lm_processors::{Error, OnMalformed, ParserOptions, ProcessorEvent};
 use serde_json::json;
 
 const CALL: &str = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n</tool_call>";
 
 fn read(name: &str, reply: &str) -> Sum {
-    sum(parse(family(name), &with_a_tool(OnMalformed::Error, ""), [reply]))
+    sum(parse(family(name), &with_a_tool(OnMalformed::Error, ""), [reply]), Broken::Error)
 }
 
 #[test]
@@ -93,7 +93,10 @@ fn the_prompt_may_have_opened_the_reasoning() {
     assert!(qwen.opens_reasoning("<|im_start|>assistant\n<think>\n"));
     assert!(!qwen.opens_reasoning("<|im_start|>assistant\n<think>\n\n</think>\n\n"));
     assert!(!qwen.opens_reasoning("<|im_start|>assistant\n"));
-    let got = sum(parse(qwen, &with_a_tool(OnMalformed::Error, "<think>\n"), ["Hm.\n</think>\n\nYes."]));
+    let got = sum(
+        parse(qwen, &with_a_tool(OnMalformed::Error, "<think>\n"), ["Hm.\n</think>\n\nYes."]),
+        Broken::Error,
+    );
     assert_eq!((got.reasoning.as_str(), got.text.as_str()), ("Hm.", "Yes."));
 }
 

@@ -84,7 +84,7 @@ impl ReplyParser {
         self.state = State::Body(Box::new(Block { syntax, reader, ended: None, held: Vec::new() }));
     }
 
-    pub(super) fn advance_section(&mut self, number: usize) -> Need {
+    pub(super) fn advance_section(&mut self, number: usize, events: &mut Vec<ProcessorEvent>) -> Need {
         let CallSyntax { section, separator, call, .. } = self.syntaxes[number];
         self.take_layout();
         let separator = separator.trim();
@@ -95,9 +95,13 @@ impl ReplyParser {
         let rest = self.buffer.rest();
         let may_come = |marker: &str| marker.len() > rest.len() && marker.starts_with(rest);
         if !section.close.is_empty() && rest.starts_with(section.close) {
-            self.buffer.take(section.close.len());
-            self.pending.clear();
-            self.answer.call_ended();
+            self.pending.push_str(self.buffer.take(section.close.len()));
+            let close = std::mem::take(&mut self.pending);
+            if std::mem::take(&mut self.section_is_text) {
+                self.answer.push_all(&close, events);
+            } else {
+                self.answer.call_ended();
+            }
             self.state = State::Answer;
         } else if !rest.is_empty() && rest.starts_with(call.open) {
             self.pending.push_str(self.buffer.take(call.open.len()));
@@ -204,6 +208,7 @@ impl ReplyParser {
         };
         self.buffer.take(end + closed);
         self.pending.clear();
+        self.section_is_text = false;
         self.answer.call_ended();
         Need::AnotherLook
     }
@@ -248,7 +253,8 @@ impl ReplyParser {
 
     /// The text up to byte `end` is what became of the call.
     fn report_broken(&mut self, broken: Broken, end: usize, events: &mut Vec<ProcessorEvent>) {
-        let Broken { fault: Fault { kind, reason }, index, .. } = broken;
+        let Broken { syntax, fault: Fault { kind, reason }, index, .. } = broken;
+        let in_section = matches!(self.state, State::Section(_));
         let mut text = std::mem::take(&mut self.pending);
         text.push_str(self.buffer.take(end));
         let wanted = match kind {
@@ -256,7 +262,11 @@ impl ReplyParser {
             CallFault::Malformed | CallFault::Undeclared => self.options.on_malformed,
         };
         match (wanted, index) {
-            (OnMalformed::Text, None) => return self.answer.push_all(&text, events),
+            (OnMalformed::Text, None) => {
+                let opening = self.syntaxes[syntax].section.open;
+                self.section_is_text |= in_section && text.starts_with(opening);
+                return self.answer.push_all(&text, events);
+            }
             (OnMalformed::Text, Some(_)) => self.answer.stays(events),
             (OnMalformed::Error, _) => self.answer.border(Trim::Nothing),
         }

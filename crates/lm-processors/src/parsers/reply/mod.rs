@@ -64,6 +64,8 @@ pub(crate) struct ReplyParser {
     calls: CallState,
     /// The markers of calls that were taken from the buffer and belong to what may become text.
     pending: String,
+    /// Whether the opening marker of the section under way became text; then its closing one does too.
+    section_is_text: bool,
 }
 
 impl ReplyParser {
@@ -89,6 +91,7 @@ impl ReplyParser {
             answer: TextFlow::new(&dialect.answer),
             calls: CallState::new(options.tools.clone(), undeclared),
             pending: String::new(),
+            section_is_text: false,
         };
         parser.begin();
         parser
@@ -128,7 +131,7 @@ impl ReplyParser {
             State::Dropping(until) => self.advance_dropping(until),
             State::Channel { .. } => self.advance_channel(events),
             State::Choosing(first) => self.advance_choosing(*first, events),
-            State::Section(syntax) => self.advance_section(*syntax),
+            State::Section(syntax) => self.advance_section(*syntax, events),
             State::Between(separator) => self.advance_between(separator),
             State::Body(_) => self.advance_body(events),
             State::Broken { .. } => self.advance_broken(events),

@@ -1,0 +1,206 @@
+//! `lm parse`: a model's text → content, reasoning and tool calls, over JSON Lines.
+
+use anyhow::Result;
+use lm_processors::{
+    CallBody, ModelDataProcessor, OnMalformed, ParserOptions, ProcessorEvent, ReadCalls, ReasoningText,
+    ToolCall, ToolSpec, by_name, detect,
+};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::json_lines::{answer_each, bad_line, error};
+
+const EXAMPLES: &str = "\
+A line of standard input is an object:
+  format                 the format's name, such as hermes, or
+  template               a chat template, which tells the format, or
+  model                  a model's name, which tells it too (together with a template: where the template does not)
+  output                 the model's text
+  chunks                 the pieces in which it comes, instead of at once
+  tools                  the declared tools, which type the arguments of some formats
+  prompt_suffix          the end of the prompt, which may have opened the reasoning; empty: not known
+  options                {\"reasoning\": \"none\"}: leave reasoning in the content; {\"enable_thinking\": false}: the prompt
+                         did not open it; {\"tool_choice\": \"none\"}: nothing is a call; {\"partial\": true}: the output is cut
+                         off, and the call in it is told as far as it goes
+  kind                   reasoning: nothing is a call
+
+The answer is {\"content\", \"reasoning\", \"tool_calls\"} or {\"error\": {\"kind\", \"message\"}}. A call is {\"name\", \"arguments\"},
+with \"id\" where the model gives one; where its arguments are no whole JSON, \"arguments_text\" is their text. Text that only
+looked like a call stays in the content; \"malformed\" lists every call that was none, and why. Kinds of errors: bad_format,
+bad_line.
+
+Examples:
+  echo '{\"format\": \"hermes\", \"output\": \"<tool_call>{\\\"name\\\": \\\"now\\\", \\\"arguments\\\": {}}</tool_call>\"}' | lm parse
+  lm parse --events < replies.jsonl";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Add `events`: what the streaming parser said, in order
+    #[arg(long)]
+    events: bool,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    Ok(answer_each(|line| answer(args, line))?)
+}
+
+/// A line, under the names that sets of parser vectors have for what is in it.
+#[derive(Deserialize)]
+struct Line {
+    format: Option<String>,
+    template: Option<String>,
+    model: Option<String>,
+    #[serde(default)]
+    kind: String,
+    output: String,
+    chunks: Option<Vec<String>>,
+    #[serde(default)]
+    tools: Option<Vec<Value>>,
+    #[serde(default)]
+    prompt_suffix: String,
+    #[serde(default)]
+    options: Options,
+}
+
+#[derive(Deserialize, Default)]
+struct Options {
+    reasoning: Option<String>,
+    #[serde(alias = "thinking")]
+    enable_thinking: Option<bool>,
+    tool_choice: Option<Value>,
+    #[serde(default)]
+    partial: bool,
+}
+
+fn answer(args: &Args, line: Map<String, Value>) -> Value {
+    let line: Line = match serde_json::from_value(Value::Object(line)) {
+        Ok(line) => line,
+        Err(error) => return bad_line(error),
+    };
+    let processor = match (&line.format, &line.template, &line.model) {
+        (Some(format), None, None) => match by_name(format) {
+            Some(processor) => processor,
+            None => return error("bad_format", format!("there is no format `{format}`")),
+        },
+        (None, None, None) | (Some(_), ..) => {
+            return bad_line("expected `format`, or one or both of `template` and `model`");
+        }
+        (None, template, model) => {
+            detect(template.as_deref().unwrap_or_default(), model.as_deref().unwrap_or_default())
+        }
+    };
+    match parser_options(&line) {
+        Ok(options) => read(args, processor, &options, &line),
+        Err(error) => bad_line(format!("`tools`: {error}")),
+    }
+}
+
+fn parser_options(line: &Line) -> Result<ParserOptions, lm_template::Error> {
+    let tools = line.tools.iter().flatten().cloned().map(ToolSpec::from_json);
+    let never = line.kind == "reasoning" || line.options.tool_choice == Some("none".into());
+    let known = !line.prompt_suffix.is_empty() || line.options.enable_thinking == Some(false);
+    let inline = line.options.reasoning.as_deref() == Some("none");
+    Ok(ParserOptions {
+        tools: tools.collect::<Result<_, _>>()?,
+        calls: if never { ReadCalls::Never } else { ReadCalls::Always },
+        prompt_tail: known.then(|| line.prompt_suffix.as_str().into()),
+        reasoning: if inline { ReasoningText::Inline } else { ReasoningText::Split },
+        on_malformed: OnMalformed::Text,
+        on_unfinished: OnMalformed::Text,
+        ..ParserOptions::default()
+    })
+}
+
+fn read(args: &Args, processor: &dyn ModelDataProcessor, options: &ParserOptions, line: &Line) -> Value {
+    let pieces = line.chunks.as_deref().unwrap_or(std::slice::from_ref(&line.output));
+    let mut parser = processor.parser(options);
+    let mut events: Vec<ProcessorEvent> = pieces.iter().flat_map(|piece| parser.push(piece)).collect();
+    events.extend(parser.finish());
+    let mut sum = Sum { parts: line.options.partial || writes_json(processor), ..Sum::default() };
+    events.iter().for_each(|event| sum.add(event));
+    let mut answer = json!({"content": sum.content, "reasoning": sum.reasoning, "tool_calls": sum.calls});
+    if !sum.malformed.is_empty() {
+        answer["malformed"] = sum.malformed.into();
+    }
+    if args.events {
+        answer["events"] = events.iter().map(shown).collect();
+    }
+    answer
+}
+
+/// Whether the text of a call's arguments is what the model wrote; in other formats it is made up of it.
+fn writes_json(processor: &dyn ModelDataProcessor) -> bool {
+    let calls = processor.dialect().map_or(&[][..], |dialect| dialect.calls);
+    matches!(calls.first().map(|syntax| syntax.body), Some(CallBody::Json(_) | CallBody::Named(_)))
+}
+
+/// What the events say together.
+#[derive(Default)]
+struct Sum {
+    content: String,
+    reasoning: String,
+    calls: Vec<Value>,
+    malformed: Vec<Value>,
+    /// Whether calls are listed that only began.
+    parts: bool,
+    begun: Value,
+    begun_text: String,
+}
+
+impl Sum {
+    fn add(&mut self, event: &ProcessorEvent) {
+        match event {
+            ProcessorEvent::Text(text) => self.content += text,
+            ProcessorEvent::Channel { text, .. } => self.reasoning += text,
+            ProcessorEvent::ToolCallStarted { name, id, .. } => {
+                self.begun = json!({"name": name});
+                self.begun_text.clear();
+                if let Some(id) = id {
+                    self.begun["id"] = id.as_str().into();
+                }
+            }
+            ProcessorEvent::ToolCallArguments { fragment, .. } => self.begun_text += fragment,
+            ProcessorEvent::ToolCall { call, .. } => self.calls.push(call_json(call)),
+            ProcessorEvent::Malformed { index, text, .. } => {
+                self.malformed.push(shown(event));
+                let whole = serde_json::from_str::<Value>(&self.begun_text).is_ok();
+                if self.parts && index.is_some() && !whole {
+                    self.begun["arguments_text"] = self.begun_text.as_str().into();
+                    self.calls.push(self.begun.take());
+                } else {
+                    self.content += text;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn call_json(call: &ToolCall) -> Value {
+    let mut json = json!({"name": call.name, "arguments": call.arguments});
+    if let Some(id) = &call.id {
+        json["id"] = id.as_str().into();
+    }
+    json
+}
+
+fn shown(event: &ProcessorEvent) -> Value {
+    match event {
+        ProcessorEvent::Text(text) => json!({"type": "text", "text": text}),
+        ProcessorEvent::Channel { name, text } => json!({"type": "channel", "name": name, "text": text}),
+        ProcessorEvent::ToolCallStarted { index, name, id } => {
+            json!({"type": "tool_call_started", "index": index, "name": name, "id": id})
+        }
+        ProcessorEvent::ToolCallArguments { index, fragment } => {
+            json!({"type": "tool_call_arguments", "index": index, "fragment": fragment})
+        }
+        ProcessorEvent::ToolCall { index, call } => {
+            json!({"type": "tool_call", "index": index, "call": call_json(call)})
+        }
+        ProcessorEvent::Malformed { index, fault, text, reason } => {
+            json!({"type": "malformed", "index": index, "fault": fault.name(), "text": text, "reason": reason})
+        }
+        _ => Value::Null,
+    }
+}
