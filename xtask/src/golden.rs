@@ -21,6 +21,10 @@ const COMPARISONS: &[Comparison] = &[
     Comparison { package: "lm-conversation", test: "pocket", on_devices: true },
 ];
 
+/// The templates of the shared reference data (`LM_SHARED`), which are not in the repository.
+const TEMPLATES: &[Comparison] =
+    &[Comparison { package: "lm-template", test: "templates", on_devices: false }];
+
 /// What makes goldens: folder and command line, run with Python.
 const SCRIPTS: &[(&str, &[&str])] = &[
     ("testdata/models", &["generate.py"]),
@@ -29,26 +33,32 @@ const SCRIPTS: &[(&str, &[&str])] = &[
 ];
 
 #[derive(clap::Args)]
-#[group(required = true, multiple = false)]
 pub struct Args {
     /// Compare the committed goldens with our output (in Rust, without Python)
-    #[arg(long)]
+    #[arg(long, required_unless_present = "regenerate")]
     check: bool,
     /// Make the goldens anew with transformers (models/pocket/recipe/requirements.txt; `PYTHON` names the interpreter)
-    #[arg(long)]
+    #[arg(long, conflicts_with = "check")]
     regenerate: bool,
+    /// Compare the renderings of the shared reference templates instead, and print a table
+    #[arg(long, requires = "check", conflicts_with = "regenerate")]
+    templates: bool,
     /// Features of the crates under test, such as `ndarray,wgpu`, for more devices
     #[arg(long, default_value = "", requires = "check", conflicts_with = "regenerate")]
     features: String,
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    if args.regenerate { regenerate() } else { check(&args.features) }
+    match args {
+        Args { regenerate: true, .. } => regenerate(),
+        Args { templates: true, .. } => check(TEMPLATES, ""),
+        Args { features, .. } => check(COMPARISONS, features),
+    }
 }
 
 /// Runs every comparison; one that was skipped for lack of a file or a device is a failure.
-fn check(features: &str) -> Result<()> {
-    for Comparison { package, test, on_devices } in COMPARISONS {
+fn check(comparisons: &[Comparison], features: &str) -> Result<()> {
+    for Comparison { package, test, on_devices } in comparisons {
         let features = if *on_devices { features } else { "" };
         let arguments = ["test", "-p", package, "--test", test, "--features", features, "--", "--nocapture"];
         let output = process::cargo(&arguments).stderr(Stdio::inherit()).output()?;

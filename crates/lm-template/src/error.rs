@@ -74,7 +74,7 @@ pub enum Error {
     /// Rendering went past a limit that protects against hostile templates.
     #[error("chat template exceeds the limit of {limit} {what}")]
     TemplateLimit {
-        /// What ran out: `instructions` or `bytes of output`.
+        /// What ran out: `steps`, `bytes of text`, `bytes of values` or `nested calls`.
         what: &'static str,
         /// The limit.
         limit: u64,

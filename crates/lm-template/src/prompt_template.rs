@@ -1,20 +1,15 @@
 //! A chat template, compiled.
 
-use std::error::Error as _;
 use std::path::Path;
 
-use minijinja::{Environment, ErrorKind};
 use serde_json::{Map, Value};
 
 use crate::chat::{self, ContinueField};
 use crate::chat_templates::{ChatTemplates, TemplateChoice};
 use crate::error::{Error, Result};
-use crate::jinja::{self, Clock, MAX_INSTRUCTIONS, Raised, TEMPLATE};
+use crate::jinja::{self, Clock, Failure, Limits};
 use crate::prompt::Prompt;
-use crate::provenance::Provenance;
-
-/// The longest text a template may render, in bytes.
-const MAX_OUTPUT_BYTES: u64 = 64 << 20;
+use crate::provenance;
 
 /// Whether a rendering ends with the header of the model's next message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,7 +38,8 @@ pub struct RenderInput<'a> {
 /// A chat template, compiled.
 ///
 /// It renders as transformers does: the same Jinja environment, and the same steps before and after. A rendering ends
-/// after 20 million instructions or 64 MiB, whatever the template says.
+/// after 20 million steps, 64 MiB of text or 512 MiB of values altogether, whatever the template says; it reads no
+/// files and knows no other template.
 ///
 /// ```
 /// use lm_template::{GenerationPrompt, PromptTemplate, RenderInput, SegmentKind, Value};
@@ -63,7 +59,8 @@ pub struct RenderInput<'a> {
 /// ```
 #[derive(Debug, Clone)]
 pub struct PromptTemplate {
-    environment: Environment<'static>,
+    template: jinja::Template,
+    clock: Clock,
     source: String,
     context: Map<String, Value>,
 }
@@ -74,11 +71,8 @@ impl PromptTemplate {
     /// # Errors
     /// [`Error::TemplateSyntax`] with the line, when it does not compile.
     pub fn new(source: &str) -> Result<Self> {
-        let environment = jinja::environment(source).map_err(|error| Error::TemplateSyntax {
-            line: error.line().unwrap_or(0),
-            message: message(&error),
-        })?;
-        Ok(Self { environment, source: source.to_owned(), context: Map::new() })
+        let template = jinja::Template::new(source).map_err(engine_error)?;
+        Ok(Self { template, clock: Clock::System, source: source.to_owned(), context: Map::new() })
     }
 
     /// The default template of a Hugging Face folder, with the model's special tokens as its variables. A folder may hold
@@ -98,7 +92,7 @@ impl PromptTemplate {
 
     /// The same template with a clock that stands still behind `strftime_now`; without it, the machine's local time.
     pub fn with_time(mut self, now: jiff::civil::DateTime) -> Self {
-        jinja::set_clock(&mut self.environment, Clock::Fixed(now));
+        self.clock = Clock::Fixed(now);
         self
     }
 
@@ -153,62 +147,29 @@ impl PromptTemplate {
         context
             .insert("add_generation_prompt".to_owned(), (generation_prompt == GenerationPrompt::Add).into());
         context.extend(input.extra_context.clone());
-        let provenance = Provenance::new(&context, &self.source);
-        provenance.prompt(|variables| self.render_text(variables))
+        self.render_variables(&context)
     }
 
-    fn render_text(&self, variables: minijinja::Value) -> Result<String> {
-        let template = self.environment.get_template(TEMPLATE).map_err(|error| runtime(&error))?;
-        let mut output = Output::default();
-        let rendered = template.render_captured_to(variables, &mut output);
-        if output.full {
-            return Err(Error::TemplateLimit { what: "bytes of output", limit: MAX_OUTPUT_BYTES });
-        }
-        rendered.map_err(|error| runtime(&error))?;
-        Ok(String::from_utf8_lossy(&output.bytes).into_owned())
+    /// Renders with these variables and no others: the engine alone, for a template that is not of a conversation.
+    /// Texts in `messages`, `tools` and `documents` are content.
+    ///
+    /// # Errors
+    /// When the template refuses, fails, or exceeds a limit.
+    pub fn render_variables(&self, variables: &Map<String, Value>) -> Result<Prompt> {
+        let limits = Limits::new();
+        let variables = provenance::variables(variables, &limits).map_err(engine_error)?;
+        let (text, generation) =
+            self.template.render(variables, self.clock, &limits).map_err(engine_error)?;
+        Ok(provenance::prompt(&text, generation))
     }
 }
 
-/// Output that ends at a limit.
-#[derive(Default)]
-struct Output {
-    bytes: Vec<u8>,
-    full: bool,
-}
-
-impl std::io::Write for Output {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.full |= (self.bytes.len() + bytes.len()) as u64 > MAX_OUTPUT_BYTES;
-        if self.full {
-            return Err(std::io::ErrorKind::WriteZero.into());
-        }
-        self.bytes.extend_from_slice(bytes);
-        Ok(bytes.len())
+fn engine_error(error: jinja::Error) -> Error {
+    let line = error.line();
+    match error.into_failure() {
+        Failure::Syntax(message) => Error::TemplateSyntax { line, message },
+        Failure::Raised(message) => Error::TemplateRaised { message },
+        Failure::Runtime(message) => Error::TemplateRuntime { line, message },
+        Failure::Limit { what, limit } => Error::TemplateLimit { what, limit },
     }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-/// What the engine says, without the place, which is a field of its own.
-fn message(error: &minijinja::Error) -> String {
-    match error.detail() {
-        Some(detail) => format!("{}: {detail}", error.kind()),
-        None => error.kind().to_string(),
-    }
-}
-
-fn runtime(error: &minijinja::Error) -> Error {
-    let mut cause = error.source();
-    while let Some(source) = cause {
-        if let Some(Raised(message)) = source.downcast_ref() {
-            return Error::TemplateRaised { message: message.clone() };
-        }
-        cause = source.source();
-    }
-    if error.kind() == ErrorKind::OutOfFuel {
-        return Error::TemplateLimit { what: "instructions", limit: MAX_INSTRUCTIONS };
-    }
-    Error::TemplateRuntime { line: error.line().unwrap_or(0), message: message(error) }
 }

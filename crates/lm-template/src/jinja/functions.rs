@@ -1,14 +1,18 @@
-//! The functions transformers gives to chat templates.
+//! The functions that chat templates find.
 
 use jiff::civil::DateTime;
-use minijinja::{Environment, Error, ErrorKind, Value};
 
-use super::marked::unmark;
+use super::args::{Args, required};
+use super::dict::Dict;
+use super::error::{Error, Failure, Result};
+use super::machine::{Machine, Object};
+use super::python_text;
+use super::text::Text;
+use super::value::{Range, Value};
+use crate::prompt::SegmentKind;
 
-/// What a template said when it called `raise_exception`; the source of the engine's error.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct Raised(pub(crate) String);
+/// Items a range may have: the limit of Jinja2's sandbox.
+const MAX_RANGE: usize = 100_000;
 
 /// The time behind `strftime_now`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -20,17 +24,158 @@ pub(crate) enum Clock {
     Fixed(DateTime),
 }
 
-pub(super) fn add(environment: &mut Environment<'static>, clock: Clock) {
-    environment.add_function("raise_exception", |message: Value| -> Result<Value, Error> {
-        let message = unmark(&message.to_string());
-        Err(Error::new(ErrorKind::InvalidOperation, message.clone()).with_source(Raised(message)))
-    });
-    environment.add_function("strftime_now", move |format: &str| -> Result<String, Error> {
-        let now = match clock {
-            Clock::System => jiff::Zoned::now().datetime(),
-            Clock::Fixed(now) => now,
-        };
-        jiff::fmt::strtime::format(format, now)
-            .map_err(|error| Error::new(ErrorKind::InvalidOperation, format!("strftime_now: {error}")))
-    });
+/// A function.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Function {
+    Cycler,
+    Dict,
+    DictFromKeys,
+    Joiner,
+    Namespace,
+    RaiseException,
+    Range,
+    /// `self`, of which nothing is used but that it is there.
+    SelfReference,
+    StrftimeNow,
+}
+
+/// The functions by their names.
+const GLOBALS: &[(&str, Function)] = &[
+    ("cycler", Function::Cycler),
+    ("dict", Function::Dict),
+    ("joiner", Function::Joiner),
+    ("namespace", Function::Namespace),
+    ("raise_exception", Function::RaiseException),
+    ("range", Function::Range),
+    ("self", Function::SelfReference),
+    ("strftime_now", Function::StrftimeNow),
+];
+
+impl Function {
+    /// The function of a name.
+    pub(crate) fn global(name: &str) -> Option<Self> {
+        GLOBALS.iter().find(|(found, _)| *found == name).map(|(_, function)| *function)
+    }
+
+    /// Calls it.
+    pub(crate) fn call(self, machine: &mut Machine<'_>, args: Args) -> Result<Value> {
+        match self {
+            Function::Cycler => cycler(machine, args),
+            Function::Dict => Ok(Value::Dict(dict(machine, args)?.into())),
+            Function::DictFromKeys => from_keys(machine, args),
+            Function::Joiner => joiner(machine, args),
+            Function::Namespace => namespace(machine, args),
+            Function::RaiseException => raise_exception(machine, args),
+            Function::Range => range(args),
+            Function::SelfReference => Err(Error::runtime("'TemplateReference' object is not callable")),
+            Function::StrftimeNow => strftime_now(machine, args),
+        }
+    }
+}
+
+fn cycler(machine: &mut Machine<'_>, args: Args) -> Result<Value> {
+    if args.positional.is_empty() || !args.named.is_empty() {
+        return Err(Error::runtime("at least one item has to be provided"));
+    }
+    machine.add_object(Object::Cycler { items: args.positional, at: 0 }).map(Value::Object)
+}
+
+fn joiner(machine: &mut Machine<'_>, args: Args) -> Result<Value> {
+    let [separator] = args.bind(["sep"])?;
+    let separator = match separator {
+        Some(separator) => python_text::str(machine, &separator)?,
+        None => Text::template(", "),
+    };
+    machine.add_object(Object::Joiner { separator, used: false }).map(Value::Object)
+}
+
+fn namespace(machine: &mut Machine<'_>, args: Args) -> Result<Value> {
+    let attributes = dict(machine, args)?;
+    let hidden = |key: &Value| matches!(key, Value::Text(name) if name.as_str().starts_with('_'));
+    if attributes.entries().iter().any(|(key, _)| hidden(key)) {
+        return Err(Error::runtime("attributes of a namespace do not begin with an underscore"));
+    }
+    machine.add_object(Object::Namespace(attributes)).map(Value::Object)
+}
+
+/// Python's `dict(mapping or pairs, **named)`.
+fn dict(machine: &mut Machine<'_>, args: Args) -> Result<Dict> {
+    let limits = machine.limits;
+    let mut dict = Dict::default();
+    if args.positional.len() > 1 {
+        return Err(Error::runtime("dict expected at most 1 argument"));
+    }
+    match args.positional.first() {
+        Some(Value::Dict(other)) => {
+            for (key, value) in other.entries() {
+                dict.insert(key.clone(), value.clone(), limits)?;
+            }
+        }
+        Some(pairs) => {
+            for pair in machine.collect(pairs)? {
+                let Ok([key, value]) = <[Value; 2]>::try_from(machine.collect(&pair)?) else {
+                    return Err(Error::runtime("dict expects pairs"));
+                };
+                dict.insert(key, value, limits)?;
+            }
+        }
+        None => {}
+    }
+    for (name, value) in args.named {
+        dict.insert(Value::Text(name), value, limits)?;
+    }
+    Ok(dict)
+}
+
+fn from_keys(machine: &mut Machine<'_>, args: Args) -> Result<Value> {
+    let [keys, value] = args.bind_positional()?;
+    let value = value.unwrap_or(Value::None);
+    let mut dict = Dict::default();
+    for key in machine.collect(&required(keys, "iterable")?)? {
+        dict.insert(key, value.clone(), machine.limits)?;
+    }
+    Ok(Value::Dict(dict.into()))
+}
+
+fn raise_exception(machine: &mut Machine<'_>, args: Args) -> Result<Value> {
+    let [message] = args.bind(["message"])?;
+    let message = python_text::str(machine, &required(message, "message")?)?;
+    Err(Error::new(Failure::Raised(message.as_str().to_owned())))
+}
+
+fn range(args: Args) -> Result<Value> {
+    let [first, second, step] = args.bind_positional()?;
+    let number = |value: &Value| -> Result<i64> {
+        i64::try_from(value.expect_int()?).map_err(|_| Error::runtime("range: the number is too large"))
+    };
+    let (start, stop) = match (&first, &second) {
+        (Some(start), Some(stop)) => (number(start)?, number(stop)?),
+        (Some(stop), None) => (0, number(stop)?),
+        (None, _) => return Err(Error::runtime("range expected at least 1 argument, got 0")),
+    };
+    let step = step.as_ref().map_or(Ok(1), number)?;
+    if step == 0 {
+        return Err(Error::runtime("range() arg 3 must not be zero"));
+    }
+    let range = Range { start, stop, step };
+    if range.len() > MAX_RANGE {
+        return Err(Error::runtime(format!("range too big: the limit is {MAX_RANGE}")));
+    }
+    Ok(Value::Range(range.into()))
+}
+
+fn strftime_now(machine: &mut Machine<'_>, args: Args) -> Result<Value> {
+    let [format] = args.bind(["format"])?;
+    let format = required(format, "format")?;
+    let format = format.expect_text()?;
+    let now = match machine.clock {
+        Clock::System => jiff::Zoned::now().datetime(),
+        Clock::Fixed(now) => now,
+    };
+    machine.limits.text(format.len(), format.len())?;
+    let text = jiff::fmt::strtime::format(format.as_str(), now)
+        .map_err(|error| Error::runtime(format!("strftime_now: {error}")))?;
+    let kind = if format.has_content() { SegmentKind::Content } else { SegmentKind::Template };
+    machine.limits.text(text.len(), text.len())?;
+    Ok(Value::Text(Text::new(text, kind)))
 }

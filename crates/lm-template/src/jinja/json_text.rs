@@ -1,162 +1,166 @@
 //! `tojson` as transformers defines it: Python's `json.dumps` without ASCII escapes.
 
-use minijinja::value::{Kwargs, ValueKind, from_args};
-use minijinja::{Error, ErrorKind, Value};
-
-use super::marked::MARKS;
-use super::python_text::{MAX_DEPTH, number, too_deep};
+use super::args::{Args, flag};
+use super::error::{Error, Result};
+use super::machine::Machine;
+use super::operators::sort;
+use super::python_text;
+use super::text::{Text, TextWriter};
+use super::value::Value;
 
 /// The options of `json.dumps` that the filter passes on.
 struct Dump {
     ascii: bool,
-    indent: Option<String>,
-    item_separator: String,
-    key_separator: String,
+    indent: Option<Text>,
+    item_separator: Text,
+    key_separator: Text,
     sort_keys: bool,
 }
 
 /// The filter: `value | tojson(ensure_ascii=false, indent=none, separators=none, sort_keys=false)`.
-pub(super) fn tojson(value: &Value, args: &[Value]) -> Result<Value, Error> {
-    let dump = Dump::from_args(args)?;
-    let mut text = String::new();
-    dump.write(&mut text, value, 0)?;
-    Ok(Value::from(text))
+pub(super) fn tojson(machine: &mut Machine<'_>, value: Value, args: Args) -> Result<Value> {
+    let dump = Dump::from_args(machine, args)?;
+    let mut out = TextWriter::new(machine.limits);
+    dump.write(&mut out, &value, 0)?;
+    Ok(Value::Text(out.finish()))
 }
 
 impl Dump {
-    fn from_args(args: &[Value]) -> Result<Self, Error> {
-        let (positional, named) = from_args::<(&[Value], Kwargs)>(args)?;
-        let option = |place: usize, name: &str| -> Result<Value, Error> {
-            let named: Option<Value> = named.get(name)?;
-            Ok(positional.get(place).cloned().or(named).unwrap_or(Value::from(())))
+    fn from_args(machine: &mut Machine<'_>, args: Args) -> Result<Self> {
+        let [ascii, indent, separators, sort_keys] =
+            args.bind(["ensure_ascii", "indent", "separators", "sort_keys"])?;
+        let indent = match indent.and_then(Value::some) {
+            None => None,
+            Some(Value::Text(indent)) => Some(indent),
+            Some(width) => {
+                let width = usize::try_from(width.expect_int()?.max(0)).unwrap_or(usize::MAX);
+                let mut indent = TextWriter::new(machine.limits);
+                indent.repeat(&Text::template(" "), width)?;
+                Some(indent.finish())
+            }
         };
-        let ascii = option(0, "ensure_ascii")?.is_true();
-        let indent = option(1, "indent")?;
-        let indent = match indent.as_usize() {
-            Some(width) if width > 64 => return Err(invalid("tojson: an indent of more than 64 blanks")),
-            Some(width) => Some(" ".repeat(width)),
-            None => indent.as_str().map(str::to_owned),
+        let [item_separator, key_separator] = match separators.and_then(Value::some) {
+            None => [Text::template(if indent.is_some() { "," } else { ", " }), Text::template(": ")],
+            Some(separators) => {
+                let separators = machine.collect(&separators)?;
+                let [item, key] = separators.as_slice() else {
+                    return Err(Error::runtime("separators are two texts"));
+                };
+                [item.expect_text()?.clone(), key.expect_text()?.clone()]
+            }
         };
-        let separators = option(2, "separators")?;
-        let (item_separator, key_separator) = if separators.is_none() {
-            (if indent.is_some() { "," } else { ", " }.to_owned(), ": ".to_owned())
-        } else {
-            (separators.get_item_by_index(0)?.to_string(), separators.get_item_by_index(1)?.to_string())
-        };
-        let sort_keys = option(3, "sort_keys")?.is_true();
-        named.assert_all_used()?;
-        Ok(Self { ascii, indent, item_separator, key_separator, sort_keys })
+        Ok(Self { ascii: flag(ascii), indent, item_separator, key_separator, sort_keys: flag(sort_keys) })
     }
 
-    fn write(&self, out: &mut String, value: &Value, depth: usize) -> Result<(), Error> {
-        if depth > MAX_DEPTH {
-            return Err(too_deep());
-        }
-        match value.kind() {
-            ValueKind::None => out.push_str("null"),
-            ValueKind::Bool => out.push_str(if value.is_true() { "true" } else { "false" }),
-            ValueKind::Number => out.push_str(&json_number(value)),
-            ValueKind::String => self.write_string(out, value.as_str().unwrap_or_default()),
-            ValueKind::Seq | ValueKind::Iterable => {
-                let items = value.try_iter()?;
-                self.write_items(out, ['[', ']'], items, depth, |out, item| {
-                    self.write(out, &item, depth + 1)
-                })?;
+    fn write(&self, out: &mut TextWriter<'_>, value: &Value, depth: usize) -> Result<()> {
+        out.limits().step()?;
+        match value {
+            Value::None => out.template("null"),
+            Value::Bool(value) => out.template(if *value { "true" } else { "false" }),
+            Value::Int(value) => out.template(&value.to_string()),
+            Value::Float(value) => out.template(&float(*value)),
+            Value::Text(text) => self.write_text(out, text),
+            Value::List(items) | Value::Tuple(items) => {
+                self.write_items(out, ["[", "]"], &items.values, depth, |out, item| {
+                    self.write(out, item, depth + 1)
+                })
             }
-            ValueKind::Map => {
-                let mut keys: Vec<Value> = value.try_iter()?.collect();
-                if self.sort_keys {
-                    keys.sort();
-                }
-                self.write_items(out, ['{', '}'], keys, depth, |out, key| {
-                    self.write_key(out, &key)?;
-                    out.push_str(&self.key_separator);
-                    self.write(out, &value.get_item(&key)?, depth + 1)
-                })?;
+            Value::Dict(dict) if self.sort_keys => {
+                let sorted = sort(out.limits(), dict.entries().to_vec())?;
+                self.write_entries(out, &sorted, depth)
             }
-            kind => return Err(invalid(&format!("tojson: {kind} is not JSON serializable"))),
+            Value::Dict(dict) => self.write_entries(out, dict.entries(), depth),
+            other => {
+                Err(Error::runtime(format!("Object of type {} is not JSON serializable", other.type_name())))
+            }
         }
-        Ok(())
     }
 
-    fn write_items(
+    fn write_entries(
         &self,
-        out: &mut String,
-        [open, close]: [char; 2],
-        items: impl IntoIterator<Item = Value>,
+        out: &mut TextWriter<'_>,
+        entries: &[(Value, Value)],
         depth: usize,
-        mut write: impl FnMut(&mut String, Value) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let new_line = |out: &mut String, depth: usize| {
-            if let Some(indent) = &self.indent {
-                out.push('\n');
-                (0..depth).for_each(|_| out.push_str(indent));
+    ) -> Result<()> {
+        self.write_items(out, ["{", "}"], entries, depth, |out, (key, value)| {
+            self.write_key(out, key)?;
+            out.text(&self.key_separator)?;
+            self.write(out, value, depth + 1)
+        })
+    }
+
+    fn write_items<T>(
+        &self,
+        out: &mut TextWriter<'_>,
+        [open, close]: [&str; 2],
+        items: &[T],
+        depth: usize,
+        mut write: impl FnMut(&mut TextWriter<'_>, &T) -> Result<()>,
+    ) -> Result<()> {
+        out.template(open)?;
+        for (place, item) in items.iter().enumerate() {
+            if place > 0 {
+                out.text(&self.item_separator)?;
             }
-        };
-        out.push(open);
-        let mut empty = true;
-        for item in items {
-            if !empty {
-                out.push_str(&self.item_separator);
-            }
-            empty = false;
-            new_line(out, depth + 1);
+            self.new_line(out, depth + 1)?;
             write(out, item)?;
         }
-        if !empty {
-            new_line(out, depth);
+        if !items.is_empty() {
+            self.new_line(out, depth)?;
         }
-        out.push(close);
-        Ok(())
+        out.template(close)
     }
 
-    fn write_key(&self, out: &mut String, key: &Value) -> Result<(), Error> {
-        match key.kind() {
-            ValueKind::String => self.write_string(out, key.as_str().unwrap_or_default()),
-            ValueKind::Number | ValueKind::Bool | ValueKind::None => {
-                out.push('"');
+    fn new_line(&self, out: &mut TextWriter<'_>, depth: usize) -> Result<()> {
+        let Some(indent) = &self.indent else { return Ok(()) };
+        out.template("\n")?;
+        out.repeat(indent, depth)
+    }
+
+    fn write_key(&self, out: &mut TextWriter<'_>, key: &Value) -> Result<()> {
+        match key {
+            Value::Text(text) => self.write_text(out, text),
+            Value::None | Value::Bool(_) | Value::Int(_) | Value::Float(_) => {
+                out.template("\"")?;
                 self.write(out, key, 0)?;
-                out.push('"');
+                out.template("\"")
             }
-            kind => return Err(invalid(&format!("tojson: {kind} is not a key"))),
+            other => {
+                let kind = other.type_name();
+                Err(Error::runtime(format!("keys must be str, int, float, bool or None, not {kind}")))
+            }
         }
-        Ok(())
     }
 
-    fn write_string(&self, out: &mut String, text: &str) {
-        out.push('"');
-        for c in text.chars() {
-            match c {
-                '"' => out.push_str("\\\""),
-                '\\' => out.push_str("\\\\"),
-                '\n' => out.push_str("\\n"),
-                '\r' => out.push_str("\\r"),
-                '\t' => out.push_str("\\t"),
-                '\u{8}' => out.push_str("\\b"),
-                '\u{c}' => out.push_str("\\f"),
-                c if c < ' ' || (self.ascii && !c.is_ascii() && !MARKS.contains(&c)) => {
-                    let mut units = [0; 2];
-                    c.encode_utf16(&mut units)
-                        .iter()
-                        .for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
+    fn write_text(&self, out: &mut TextWriter<'_>, text: &Text) -> Result<()> {
+        out.template("\"")?;
+        let escaped = text.map(out.limits(), |c, out| match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            c if c < ' ' || (self.ascii && (!c.is_ascii() || c == '\u{7f}')) => {
+                let mut units = [0; 2];
+                for unit in c.encode_utf16(&mut units) {
+                    out.push_str(&format!("\\u{unit:04x}"));
                 }
-                c => out.push(c),
             }
-        }
-        out.push('"');
+            c => out.push(c),
+        })?;
+        out.text(&escaped)?;
+        out.template("\"")
     }
 }
 
 /// Python writes floats the same in JSON but for the three that JSON has no word for.
-fn json_number(value: &Value) -> String {
-    match number(value).as_str() {
+fn float(float: f64) -> String {
+    match python_text::float(float).as_str() {
         "nan" => "NaN".to_owned(),
         "inf" => "Infinity".to_owned(),
         "-inf" => "-Infinity".to_owned(),
         number => number.to_owned(),
     }
-}
-
-fn invalid(message: &str) -> Error {
-    Error::new(ErrorKind::InvalidOperation, message.to_owned())
 }

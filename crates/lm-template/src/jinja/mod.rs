@@ -1,48 +1,63 @@
-//! The Jinja environment that chat templates expect: Jinja2 as transformers sets it up.
+//! The Jinja that chat templates are written in: Jinja2 3.1.6 as transformers 5.23 sets it up (immutable sandbox,
+//! `trim_blocks`, `lstrip_blocks`, no escaping, loop controls, `{% generation %}`), with texts that know where they
+//! came from and limits on everything. Source: Jinja2's documentation and its behaviour.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | `syntax` | source to syntax tree |
+//! | `machine` | runs the tree: statements, expressions, scopes, loops, macros, attributes, calls |
+//! | `value`, `dict`, `generator`, `text` | Python's values |
+//! | `operators`, `formatting`, `python_text`, `json_text` | what Python does with them |
+//! | `filters`, `tests`, `methods`, `functions` | what templates call |
+//! | `limits` | what a rendering may take |
 
+mod args;
 mod dict;
+mod error;
 mod filters;
+mod formatting;
 mod functions;
+mod generator;
 mod json_text;
-mod marked;
+mod limits;
+mod machine;
 mod methods;
+mod operators;
 mod python_text;
-mod source;
+mod syntax;
 mod tests;
+mod text;
+mod value;
 
-use minijinja::syntax::SyntaxConfig;
-use minijinja::{AutoEscape, Environment, Error};
+use std::ops::Range;
+use std::sync::Arc;
+
+use syntax::ast::Body;
 
 pub(crate) use dict::Dict;
-pub(crate) use functions::{Clock, Raised};
-pub(crate) use marked::{CLOSE, GENERATION_CLOSE, GENERATION_OPEN, MARKS, OPEN};
+pub(crate) use error::{Error, Failure, Result};
+pub(crate) use functions::Clock;
+pub(crate) use limits::Limits;
+pub(crate) use text::Text;
+pub(crate) use value::{Value, check_depth};
 
-/// Instructions a rendering may take. The longest of the reference conversations takes a few thousand.
-pub(crate) const MAX_INSTRUCTIONS: u64 = 20_000_000;
+/// A compiled template.
+#[derive(Debug, Clone)]
+pub(crate) struct Template(Arc<Body>);
 
-/// The name of the one template of an environment.
-pub(crate) const TEMPLATE: &str = "chat_template";
+impl Template {
+    /// Compiles a source.
+    pub(crate) fn new(source: &str) -> Result<Self> {
+        syntax::parse(source).map(|body| Self(Arc::new(body)))
+    }
 
-/// An environment with this template compiled in it.
-pub(crate) fn environment(template: &str) -> Result<Environment<'static>, Error> {
-    let mut environment = Environment::new();
-    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?;
-    environment.set_syntax(syntax);
-    environment.set_auto_escape_callback(|_| AutoEscape::None);
-    environment.set_fuel(Some(MAX_INSTRUCTIONS));
-    environment.set_formatter(|out, _, value| {
-        let text = python_text::str(value)?;
-        out.write_str(&text).map_err(Error::from)
-    });
-    environment.set_unknown_method_callback(|_, value, method, args| methods::call(value, method, args));
-    filters::add(&mut environment);
-    tests::add(&mut environment);
-    functions::add(&mut environment, Clock::System);
-    environment.add_template_owned(TEMPLATE, source::prepare(template))?;
-    Ok(environment)
-}
-
-/// The same environment with another clock behind `strftime_now`.
-pub(crate) fn set_clock(environment: &mut Environment<'static>, clock: Clock) {
-    functions::add(environment, clock);
+    /// Renders it: the text, and the byte ranges that `{% generation %}` blocks have in it.
+    pub(crate) fn render(
+        &self,
+        variables: Vec<(String, Value)>,
+        clock: Clock,
+        limits: &Limits,
+    ) -> Result<(Text, Vec<Range<usize>>)> {
+        machine::render(&self.0, variables, clock, limits)
+    }
 }

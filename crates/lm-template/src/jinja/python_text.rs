@@ -1,77 +1,122 @@
 //! Values as Python prints them: `str` and `repr`.
 
-use std::fmt::Write;
-
-use minijinja::value::ValueKind;
-use minijinja::{Error, ErrorKind, Value};
-
-use super::marked::MARKS;
-
-/// How deeply values may be nested where this crate walks them.
-pub(super) const MAX_DEPTH: usize = 200;
+use super::error::{Error, Result};
+use super::limits::MAX_VALUE_DEPTH;
+use super::machine::{Machine, Object, ObjectId};
+use super::text::{Text, TextWriter};
+use super::value::{Items, Value};
 
 /// `str(value)`, as `{{ value }}` prints it; undefined is nothing.
-pub(super) fn str(value: &Value) -> Result<String, Error> {
-    match value.kind() {
-        ValueKind::Undefined => Ok(String::new()),
-        ValueKind::String => Ok(value.as_str().unwrap_or_default().to_owned()),
-        _ => {
-            let mut text = String::new();
-            write_repr(&mut text, value, 0)?;
-            Ok(text)
+pub(super) fn str(machine: &Machine<'_>, value: &Value) -> Result<Text> {
+    match value {
+        Value::Text(text) => Ok(text.clone().with_markup(false)),
+        Value::Undefined(_) => Ok(Text::default()),
+        _ => repr(machine, value),
+    }
+}
+
+/// `repr(value)`.
+pub(super) fn repr(machine: &Machine<'_>, value: &Value) -> Result<Text> {
+    let mut writer = TextWriter::new(machine.limits);
+    write_repr(machine, &mut writer, value, 0)?;
+    Ok(writer.finish())
+}
+
+fn write_repr(machine: &Machine<'_>, out: &mut TextWriter<'_>, value: &Value, depth: usize) -> Result<()> {
+    machine.limits.step()?;
+    // A namespace may hold itself, so the depth of values is not enough.
+    if depth > MAX_VALUE_DEPTH {
+        return Err(Error::runtime(format!("a value is nested deeper than {MAX_VALUE_DEPTH} levels")));
+    }
+    match value {
+        Value::Undefined(_) => out.template("Undefined"),
+        Value::None => out.template("None"),
+        Value::Bool(value) => out.template(if *value { "True" } else { "False" }),
+        Value::Int(value) => out.template(&value.to_string()),
+        Value::Float(value) => out.template(&float(*value)),
+        Value::Text(text) if text.is_markup() => {
+            out.template("Markup(")?;
+            write_text(out, text)?;
+            out.template(")")
+        }
+        Value::Text(text) => write_text(out, text),
+        Value::List(items) => write_items(machine, out, items, ["[", "]"], depth),
+        Value::Tuple(items) => {
+            let close = if items.values.len() == 1 { ",)" } else { ")" };
+            write_items(machine, out, items, ["(", close], depth)
+        }
+        Value::View(view) => {
+            out.template(view.name)?;
+            write_items(machine, out, &view.items, ["([", "])"], depth)
+        }
+        Value::Dict(dict) => write_entries(machine, out, dict.entries(), depth),
+        Value::Range(range) if range.step == 1 => {
+            out.template(&format!("range({}, {})", range.start, range.stop))
+        }
+        Value::Range(range) => {
+            out.template(&format!("range({}, {}, {})", range.start, range.stop, range.step))
+        }
+        Value::Object(id) => write_object(machine, out, *id, depth),
+        // Python adds an address, which is different each time.
+        Value::Generator(_) => out.template("<generator object>"),
+        Value::Function(function) => out.template(&format!("<function {function:?}>")),
+        Value::Macro(definition) => match definition.name() {
+            Some(name) => out.template(&format!("<Macro '{name}'>")),
+            None => out.template("<Macro anonymous>"),
+        },
+        Value::Method(method) => {
+            let receiver = method.receiver.type_name();
+            out.template(&format!("<built-in method {} of {receiver} object>", method.name))
         }
     }
 }
 
-fn write_repr(out: &mut String, value: &Value, depth: usize) -> Result<(), Error> {
-    if depth > MAX_DEPTH {
-        return Err(too_deep());
+fn write_items(
+    machine: &Machine<'_>,
+    out: &mut TextWriter<'_>,
+    items: &Items,
+    [open, close]: [&str; 2],
+    depth: usize,
+) -> Result<()> {
+    out.template(open)?;
+    for (i, item) in items.values.iter().enumerate() {
+        out.template(if i > 0 { ", " } else { "" })?;
+        write_repr(machine, out, item, depth + 1)?;
     }
-    match value.kind() {
-        ValueKind::Undefined => out.push_str("Undefined"),
-        ValueKind::None => out.push_str("None"),
-        ValueKind::Bool => out.push_str(if value.is_true() { "True" } else { "False" }),
-        ValueKind::Number => out.push_str(&number(value)),
-        ValueKind::String => write_string_repr(out, value.as_str().unwrap_or_default()),
-        ValueKind::Seq => {
-            let (open, close) = if value.is_tuple() { ('(', ')') } else { ('[', ']') };
-            out.push(open);
-            for (i, item) in value.try_iter()?.enumerate() {
-                out.push_str(if i > 0 { ", " } else { "" });
-                write_repr(out, &item, depth + 1)?;
-            }
-            out.push_str(if value.is_tuple() && value.len() == Some(1) { "," } else { "" });
-            out.push(close);
-        }
-        ValueKind::Map => {
-            out.push('{');
-            for (i, key) in value.try_iter()?.enumerate() {
-                out.push_str(if i > 0 { ", " } else { "" });
-                write_repr(out, &key, depth + 1)?;
-                out.push_str(": ");
-                write_repr(out, &value.get_item(&key)?, depth + 1)?;
-            }
-            out.push('}');
-        }
-        _ => write!(out, "{value}").map_err(Error::from)?,
-    }
-    Ok(())
+    out.template(close)
 }
 
-pub(super) fn too_deep() -> Error {
-    Error::new(ErrorKind::InvalidOperation, format!("a value is nested deeper than {MAX_DEPTH} levels"))
+fn write_entries(
+    machine: &Machine<'_>,
+    out: &mut TextWriter<'_>,
+    entries: &[(Value, Value)],
+    depth: usize,
+) -> Result<()> {
+    out.template("{")?;
+    for (i, (key, value)) in entries.iter().enumerate() {
+        out.template(if i > 0 { ", " } else { "" })?;
+        write_repr(machine, out, key, depth + 1)?;
+        out.template(": ")?;
+        write_repr(machine, out, value, depth + 1)?;
+    }
+    out.template("}")
 }
 
-/// A number as Python prints it.
-pub(super) fn number(value: &Value) -> String {
-    match f64::try_from(value.clone()) {
-        Ok(float) if !value.is_integer() => float_repr(float),
-        _ => value.to_string(),
+fn write_object(machine: &Machine<'_>, out: &mut TextWriter<'_>, id: ObjectId, depth: usize) -> Result<()> {
+    match machine.object(id) {
+        Object::Namespace(attributes) => {
+            out.template("<Namespace ")?;
+            write_entries(machine, out, attributes.entries(), depth + 1)?;
+            out.template(">")
+        }
+        Object::Cycler { .. } => out.template("<Cycler>"),
+        Object::Joiner { .. } => out.template("<Joiner>"),
+        Object::Loop(_) => out.template("<LoopContext>"),
     }
 }
 
 /// `repr(float)`: the shortest digits that read back the same, with an exponent below 1e-4 and from 1e16 on.
-fn float_repr(float: f64) -> String {
+pub(super) fn float(float: f64) -> String {
     if float.is_nan() {
         return "nan".to_owned();
     }
@@ -90,21 +135,21 @@ fn float_repr(float: f64) -> String {
 }
 
 /// `repr(str)`: in single quotes, unless only those are inside.
-fn write_string_repr(out: &mut String, text: &str) {
-    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
-    out.push(quote);
-    for c in text.chars() {
-        match c {
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\\' => out.push_str("\\\\"),
-            c if c == quote => out.extend(['\\', c]),
-            c if is_printable(c) => out.push(c),
-            c => out.push_str(&escape(c as u32)),
-        }
-    }
-    out.push(quote);
+fn write_text(out: &mut TextWriter<'_>, text: &Text) -> Result<()> {
+    let quote = if text.as_str().contains('\'') && !text.as_str().contains('"') { '"' } else { '\'' };
+    let quoted = text.map(out.limits(), |c, out| match c {
+        '\n' => out.push_str("\\n"),
+        '\r' => out.push_str("\\r"),
+        '\t' => out.push_str("\\t"),
+        '\\' => out.push_str("\\\\"),
+        c if c == quote => out.extend(['\\', c]),
+        c if is_printable(c) => out.push(c),
+        c => out.push_str(&escape(c as u32)),
+    })?;
+    let quote = quote.to_string();
+    out.template(&quote)?;
+    out.text(&quoted)?;
+    out.template(&quote)
 }
 
 fn escape(code: u32) -> String {
@@ -115,11 +160,15 @@ fn escape(code: u32) -> String {
     }
 }
 
-/// Python's `str.isprintable`, for what text holds: no control, format or separator characters but the blank.
-fn is_printable(c: char) -> bool {
+/// Python's `str.isprintable`, for what text holds: no control, format or separator characters but the blank, nothing
+/// for private use, nothing that is not assigned for ever.
+pub(super) fn is_printable(c: char) -> bool {
     let invisible = c.is_control() || (c.is_whitespace() && c != ' ');
-    let format = matches!(c as u32,
-        0xAD | 0x600..=0x605 | 0x61C | 0x6DD | 0x70F | 0x180E | 0x200B..=0x200F | 0x202A..=0x202E
-        | 0x2060..=0x206F | 0xE000..=0xF8FF | 0xFEFF | 0xFFF0..=0xFFFB | 0xE0001..=0xE007F);
-    !invisible && !format || MARKS.contains(&c)
+    let code = c as u32;
+    let format = matches!(code,
+        0xAD | 0x600..=0x605 | 0x61C | 0x6DD | 0x70F | 0x890..=0x891 | 0x8E2 | 0x180E | 0x200B..=0x200F
+        | 0x202A..=0x202E | 0x2060..=0x206F | 0xE000..=0xF8FF | 0xFDD0..=0xFDEF | 0xFEFF | 0xFFF0..=0xFFFB
+        | 0x110BD | 0x110CD | 0x13430..=0x1343F | 0x1BCA0..=0x1BCA3 | 0x1D173..=0x1D17A | 0xE0001..=0xE007F
+        | 0xF0000..);
+    !invisible && !format && code & 0xFFFE != 0xFFFE
 }

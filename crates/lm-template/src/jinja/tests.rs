@@ -1,32 +1,117 @@
-//! Jinja2's tests where the engine's differ.
+//! Jinja2's tests.
 
-use minijinja::value::ValueKind;
-use minijinja::{Environment, Value};
+use super::args::{Args, required};
+use super::error::Result;
+use super::filters;
+use super::machine::{Machine, Object};
+use super::methods::question;
+use super::operators::{arithmetic, compare, same};
+use super::python_text;
+use super::syntax::ast::{Arithmetic, Comparison};
+use super::value::Value;
 
-use super::marked::unmark;
+/// A test: what is tested, and its arguments.
+pub(crate) type Test = fn(&mut Machine<'_>, &Value, Args) -> Result<bool>;
 
-pub(super) fn add(environment: &mut Environment<'static>) {
-    environment
-        .add_test("iterable", |value: &Value| !value.is_none() && value.try_iter().is_ok() || is_text(value));
-    environment.add_test("sequence", |value: &Value| {
-        matches!(value.kind(), ValueKind::Seq | ValueKind::String | ValueKind::Map | ValueKind::Undefined)
-    });
-    for name in ["eq", "equalto", "=="] {
-        environment.add_test(name, |a: &Value, b: &Value| equal(a, b));
-    }
-    for name in ["ne", "!="] {
-        environment.add_test(name, |a: &Value, b: &Value| !equal(a, b));
+/// The tests by their names.
+const ALL: &[(&str, Test)] = &[
+    ("!=", |m, v, a| compared(m, v, a, Comparison::NotEqual)),
+    ("<", |m, v, a| compared(m, v, a, Comparison::Less)),
+    ("<=", |m, v, a| compared(m, v, a, Comparison::LessOrEqual)),
+    ("==", |m, v, a| compared(m, v, a, Comparison::Equal)),
+    (">", |m, v, a| compared(m, v, a, Comparison::Greater)),
+    (">=", |m, v, a| compared(m, v, a, Comparison::GreaterOrEqual)),
+    ("boolean", |_, v, a| plain(a, matches!(v, Value::Bool(_)))),
+    ("callable", |m, v, a| plain(a, is_callable(m, v))),
+    ("defined", |_, v, a| plain(a, !v.is_undefined())),
+    ("divisibleby", |m, v, a| {
+        let [divisor] = a.bind(["num"])?;
+        has_rest(m, v, &required(divisor, "num")?, 0)
+    }),
+    ("eq", |m, v, a| compared(m, v, a, Comparison::Equal)),
+    ("equalto", |m, v, a| compared(m, v, a, Comparison::Equal)),
+    ("escaped", |_, v, a| plain(a, matches!(v, Value::Text(text) if text.is_markup()))),
+    ("even", |m, v, a| plain(a, has_rest(m, v, &Value::Int(2), 0)?)),
+    ("false", |_, v, a| plain(a, matches!(v, Value::Bool(false)))),
+    ("filter", |_, v, a| plain(a, matches!(v, Value::Text(name) if filters::find(name.as_str()).is_some()))),
+    ("float", |_, v, a| plain(a, matches!(v, Value::Float(_)))),
+    ("ge", |m, v, a| compared(m, v, a, Comparison::GreaterOrEqual)),
+    ("greaterthan", |m, v, a| compared(m, v, a, Comparison::Greater)),
+    ("gt", |m, v, a| compared(m, v, a, Comparison::Greater)),
+    ("in", |m, v, a| compared(m, v, a, Comparison::In)),
+    ("integer", |_, v, a| plain(a, matches!(v, Value::Int(_)))),
+    ("iterable", |m, v, a| plain(a, m.iterate(v).is_ok())),
+    ("le", |m, v, a| compared(m, v, a, Comparison::LessOrEqual)),
+    ("lessthan", |m, v, a| compared(m, v, a, Comparison::Less)),
+    ("lower", |m, v, a| plain(a, question(python_text::str(m, v)?.as_str(), "islower"))),
+    ("lt", |m, v, a| compared(m, v, a, Comparison::Less)),
+    ("mapping", |_, v, a| plain(a, matches!(v, Value::Dict(_)))),
+    ("ne", |m, v, a| compared(m, v, a, Comparison::NotEqual)),
+    ("none", |_, v, a| plain(a, v.is_none())),
+    ("number", |_, v, a| plain(a, v.as_float().is_some())),
+    ("odd", |m, v, a| plain(a, has_rest(m, v, &Value::Int(2), 1)?)),
+    ("sameas", |m, v, a| {
+        let [other] = a.bind(["other"])?;
+        is_same(m, v, &required(other, "other")?)
+    }),
+    ("sequence", |_, v, a| plain(a, is_sequence(v))),
+    ("string", |_, v, a| plain(a, matches!(v, Value::Text(_)))),
+    ("test", |_, v, a| plain(a, matches!(v, Value::Text(name) if find(name.as_str()).is_some()))),
+    ("true", |_, v, a| plain(a, matches!(v, Value::Bool(true)))),
+    ("undefined", |_, v, a| plain(a, v.is_undefined())),
+    ("upper", |m, v, a| plain(a, question(python_text::str(m, v)?.as_str(), "isupper"))),
+];
+
+/// The test of a name.
+pub(crate) fn find(name: &str) -> Option<Test> {
+    ALL.iter().find(|(found, _)| *found == name).map(|(_, test)| *test)
+}
+
+/// The answer of a test that takes no arguments.
+fn plain(args: Args, answer: bool) -> Result<bool> {
+    args.bind_positional::<0>().map(|_| answer)
+}
+
+fn compared(machine: &mut Machine<'_>, value: &Value, args: Args, comparison: Comparison) -> Result<bool> {
+    let [other] = args.bind_positional()?;
+    compare(machine, comparison, value, &required(other, "other")?)
+}
+
+fn has_rest(machine: &mut Machine<'_>, value: &Value, divisor: &Value, rest: i128) -> Result<bool> {
+    let found = arithmetic(machine, Arithmetic::Modulo, value, divisor)?;
+    compare(machine, Comparison::Equal, &found, &Value::Int(rest))
+}
+
+fn is_callable(machine: &Machine<'_>, value: &Value) -> bool {
+    match value {
+        // Python's undefined has a `__call__`, which raises.
+        Value::Undefined(_) | Value::Macro(_) | Value::Function(_) | Value::Method(_) => true,
+        Value::Object(id) => matches!(machine.object(*id), Object::Joiner { .. } | Object::Loop(_)),
+        _ => false,
     }
 }
 
-fn is_text(value: &Value) -> bool {
-    value.kind() == ValueKind::String
+/// What has a length and items. Python asks for `__getitem__`, which dicts have and views do not.
+fn is_sequence(value: &Value) -> bool {
+    value.len().is_some() && !matches!(value, Value::View(_))
 }
 
-/// Equality that does not see marks.
-fn equal(a: &Value, b: &Value) -> bool {
-    match (a.as_str(), b.as_str()) {
-        (Some(a), Some(b)) => unmark(a) == unmark(b),
-        _ => a == b,
+/// `is`: small values are the same when they are equal and of one type, others when they are one object.
+fn is_same(machine: &mut Machine<'_>, value: &Value, other: &Value) -> Result<bool> {
+    let scalar =
+        matches!(value, Value::None | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_));
+    if scalar {
+        return Ok(
+            value.type_name() == other.type_name() && compare(machine, Comparison::Equal, value, other)?
+        );
+    }
+    Ok(same(value, other))
+}
+
+#[cfg(test)]
+mod unit_tests {
+    #[test]
+    fn tests_are_in_order() {
+        assert!(super::ALL.is_sorted_by(|a, b| a.0 < b.0));
     }
 }

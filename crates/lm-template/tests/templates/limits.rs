@@ -30,14 +30,39 @@ fn errors_name_the_line() {
 
 #[test]
 fn endless_templates_end() {
-    let loops =
-        "{% for a in range(10000) %}{% for b in range(10000) %}{% set x = a %}{% endfor %}{% endfor %}";
-    assert!(matches!(render(loops), Err(Error::TemplateLimit { what: "instructions", .. })));
     let output = "{% for a in range(100) %}{{ 'x' * 1000000 }}{% endfor %}";
-    assert!(matches!(render(output), Err(Error::TemplateLimit { what: "bytes of output", .. })));
+    assert!(matches!(render(output), Err(Error::TemplateLimit { what: "bytes of text", .. })));
     let recursion = "{% macro again(n) %}{{ again(n + 1) }}{% endmacro %}{{ again(0) }}";
-    assert!(matches!(render(recursion), Err(Error::TemplateRuntime { .. })));
-    assert!(matches!(render("{{ 'x'.ljust(10000000000) }}"), Err(Error::TemplateRuntime { .. })));
+    assert!(matches!(render(recursion), Err(Error::TemplateLimit { what: "nested calls", .. })));
+    let caller = "{% macro m() %}{% call m() %}{{ caller() }}{% endcall %}{% endmacro %}{{ m() }}";
+    assert!(matches!(render(caller), Err(Error::TemplateLimit { what: "nested calls", .. })));
+    let looping = "{% for x in [[1]] recursive %}{{ loop([x]) }}{% endfor %}";
+    assert!(matches!(render(looping), Err(Error::TemplateLimit { what: "nested calls", .. })));
+}
+
+/// What is nested too deeply to be walked through, or let go, on the stack.
+#[test]
+fn deep_templates_end() {
+    let nested =
+        "{% set ns = namespace(x=[]) %}{% for i in range(5000) %}{% set ns.x = [ns.x] %}{% endfor %}";
+    assert!(matches!(render(nested), Err(Error::TemplateRuntime { .. })));
+    let itself = "{% set ns = namespace(x=1) %}{% set ns.x = {'ns': ns} %}{{ ns }}";
+    assert!(matches!(render(itself), Err(Error::TemplateRuntime { .. })));
+    let lazy = "{% set ns = namespace(x=[1]) %}{% for i in range(5000) %}{% set ns.x = ns.x | map('abs') %}{% endfor %}";
+    assert!(matches!(render(lazy), Err(Error::TemplateRuntime { .. })));
+    for (open, close) in
+        [("(", ")"), ("[", "]"), ("{1:", "}"), ("-", ""), ("not ", ""), ("x[", "]"), ("x(", ")")]
+    {
+        let source = format!("{{{{ {}1{} }}}}", open.repeat(50_000), close.repeat(50_000));
+        assert!(matches!(PromptTemplate::new(&source), Err(Error::TemplateSyntax { .. })), "{open}");
+    }
+    for link in ["+1", "~1", ".x", "|abs", " if 1 else 1", " and 1", "**1"] {
+        let source = format!("{{{{ 1{} }}}}", link.repeat(50_000));
+        let fails = PromptTemplate::new(&source).is_err();
+        assert_eq!(fails, link != "~1", "{link}");
+    }
+    let blocks = "{% if 1 %}".repeat(50_000) + &"{% endif %}".repeat(50_000);
+    assert!(matches!(PromptTemplate::new(&blocks), Err(Error::TemplateSyntax { .. })));
 }
 
 #[test]

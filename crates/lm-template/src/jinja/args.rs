@@ -1,0 +1,77 @@
+//! Arguments of calls.
+
+use super::error::{Error, Result};
+use super::text::Text;
+use super::value::Value;
+
+/// What a call was given.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Args {
+    pub(crate) positional: Vec<Value>,
+    /// By name; a name that came out of a message's keys keeps its origin.
+    pub(crate) named: Vec<(Text, Value)>,
+}
+
+impl Args {
+    /// Positional arguments only.
+    pub(crate) fn of(positional: Vec<Value>) -> Self {
+        Self { positional, named: Vec::new() }
+    }
+
+    /// The arguments by the parameters they are for.
+    ///
+    /// # Errors
+    /// When there are too many, or one that has another name or is given twice.
+    pub(crate) fn bind<const N: usize>(self, parameters: [&str; N]) -> Result<[Option<Value>; N]> {
+        if self.positional.len() > N {
+            return Err(Error::runtime(format!(
+                "takes at most {N} arguments, got {}",
+                self.positional.len()
+            )));
+        }
+        let mut bound = [const { None }; N];
+        for (place, value) in bound.iter_mut().zip(self.positional) {
+            *place = Some(value);
+        }
+        for (name, value) in self.named {
+            let place = parameters.iter().position(|parameter| *parameter == name.as_str());
+            let place = place
+                .ok_or_else(|| Error::runtime(format!("unexpected keyword argument '{}'", name.as_str())))?;
+            if bound[place].replace(value).is_some() {
+                return Err(Error::runtime(format!("multiple values for argument '{}'", name.as_str())));
+            }
+        }
+        Ok(bound)
+    }
+
+    /// As [`bind`](Self::bind), for methods that take no names.
+    pub(crate) fn bind_positional<const N: usize>(self) -> Result<[Option<Value>; N]> {
+        self.bind([""; N])
+    }
+
+    /// How deeply the arguments are nested.
+    pub(crate) fn depth(&self) -> usize {
+        self.positional
+            .iter()
+            .chain(self.named.iter().map(|(_, value)| value))
+            .map(Value::depth)
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// Takes an argument that is given by name.
+    pub(crate) fn take(&mut self, name: &str) -> Option<Value> {
+        let place = self.named.iter().position(|(found, _)| found.as_str() == name)?;
+        Some(self.named.remove(place).1)
+    }
+}
+
+/// An argument that must be there.
+pub(crate) fn required(argument: Option<Value>, name: &str) -> Result<Value> {
+    argument.ok_or_else(|| Error::runtime(format!("missing argument '{name}'")))
+}
+
+/// Whether a flag is set.
+pub(crate) fn flag(argument: Option<Value>) -> bool {
+    argument.is_some_and(|value| value.is_true())
+}

@@ -1,0 +1,66 @@
+//! Attributes by their names: `a.b.0`.
+
+use crate::jinja::args::{Args, required};
+use crate::jinja::error::Result;
+use crate::jinja::machine::Machine;
+use crate::jinja::python_text;
+use crate::jinja::text::Text;
+use crate::jinja::value::Value;
+
+/// The way from an item to a value in it.
+#[derive(Debug, Clone)]
+pub(crate) struct Path(Vec<Value>);
+
+impl Path {
+    /// The path that an argument names: text with points between names, a number, or none for the item itself.
+    pub(in crate::jinja) fn new(attribute: &Value) -> Self {
+        match attribute {
+            Value::None => Self(Vec::new()),
+            Value::Text(path) => Self::parse(path.as_str()),
+            other => Self(vec![other.clone()]),
+        }
+    }
+
+    fn parse(path: &str) -> Self {
+        let step = |step: &str| match step.parse::<i128>() {
+            Ok(index) if step.bytes().all(|byte| byte.is_ascii_digit()) => Value::Int(index),
+            _ => Value::text(step),
+        };
+        Self(path.split('.').map(step).collect())
+    }
+
+    /// The paths of an argument that may name several with commas between them.
+    pub(in crate::jinja) fn several(attribute: &Value) -> Vec<Self> {
+        match attribute {
+            Value::Text(paths) => paths.as_str().split(',').map(Self::parse).collect(),
+            other => vec![Self::new(other)],
+        }
+    }
+
+    /// The value there; `default` stands for one that is missing on the way.
+    pub(in crate::jinja) fn follow(
+        &self,
+        machine: &mut Machine<'_>,
+        item: &Value,
+        default: Option<&Value>,
+    ) -> Result<Value> {
+        let mut value = item.clone();
+        for step in &self.0 {
+            value = machine.item(&value, step)?;
+            if let (true, Some(default)) = (value.is_undefined(), default) {
+                value = default.clone();
+            }
+        }
+        Ok(value)
+    }
+}
+
+/// `value | attr(name)`: an attribute only, never an item.
+pub(super) fn attr(machine: &mut Machine<'_>, value: Value, args: Args) -> Result<Value> {
+    let [name] = args.bind(["name"])?;
+    let name: Text = python_text::str(machine, &required(name, "name")?)?;
+    let found = machine.attribute_only(&value, &name)?;
+    Ok(found.unwrap_or_else(|| {
+        Value::missing(format!("'{} object' has no attribute '{}'", value.type_name(), name.as_str()))
+    }))
+}

@@ -1,0 +1,56 @@
+//! Python's two ways to fill in a text: `'%s' % value` and `'{}'.format(value)`.
+
+mod braces;
+mod numbers;
+mod percent;
+
+use super::error::{Error, Result};
+use super::text::{Text, TextWriter};
+
+pub(super) use braces::format;
+pub(super) use percent::percent;
+
+/// The widest field and the most digits.
+const MAX_WIDTH: usize = 1 << 16;
+
+/// Where text stands in a wider field.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Align {
+    Left,
+    Right,
+    Center,
+    /// Right, with the filling after the sign.
+    AfterSign,
+}
+
+/// Writes text in a field that is at least `width` characters wide.
+fn pad(out: &mut TextWriter<'_>, text: &Text, fill: &Text, align: Align, width: usize) -> Result<()> {
+    let missing = width.saturating_sub(text.count());
+    let sign = match align {
+        Align::AfterSign => usize::from(text.as_str().starts_with(['+', '-', ' '])),
+        _ => 0,
+    };
+    let left = match align {
+        Align::Left => 0,
+        Align::Right | Align::AfterSign => missing,
+        Align::Center => missing / 2,
+    };
+    out.slice(text, 0..sign)?;
+    out.repeat(fill, left)?;
+    out.slice(text, sign..text.len())?;
+    out.repeat(fill, missing - left)
+}
+
+/// A width or number of digits at the beginning of a text, and what follows it.
+fn leading_number(text: &str) -> Result<(Option<usize>, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number = match &text[..end] {
+        "" => None,
+        digits => Some(digits.parse().ok().filter(|number| *number <= MAX_WIDTH).ok_or_else(too_wide)?),
+    };
+    Ok((number, &text[end..]))
+}
+
+fn too_wide() -> Error {
+    Error::runtime(format!("a formatted field has at most {MAX_WIDTH} characters"))
+}

@@ -1,0 +1,244 @@
+//! `format % values`.
+
+use super::numbers::{FloatStyle, float, integer};
+use super::{Align, leading_number, pad, too_wide};
+use crate::jinja::error::{Error, Result};
+use crate::jinja::machine::Machine;
+use crate::jinja::operators::escape;
+use crate::jinja::python_text;
+use crate::jinja::text::{Text, TextWriter};
+use crate::jinja::value::Value;
+use crate::prompt::SegmentKind;
+
+/// One `%…` of a format.
+#[derive(Default)]
+struct Field<'f> {
+    key: Option<&'f str>,
+    left: bool,
+    zero: bool,
+    plus: bool,
+    blank: bool,
+    alternate: bool,
+    width: Option<usize>,
+    precision: Option<usize>,
+}
+
+/// The values that are left to fill in.
+struct Values<'v> {
+    all: &'v Value,
+    place: usize,
+}
+
+/// `format % values`, where several values are a tuple and named ones a dict.
+pub(in crate::jinja) fn percent(machine: &mut Machine<'_>, format: &Text, values: &Value) -> Result<Text> {
+    let mut out = TextWriter::new(machine.limits);
+    let mut values = Values { all: values, place: 0 };
+    let text = format.as_str();
+    let mut at = 0;
+    while let Some(found) = text[at..].find('%') {
+        out.slice(format, at..at + found)?;
+        let field = &text[at + found + 1..];
+        if field.starts_with('%') {
+            out.slice(format, at + found..at + found + 1)?;
+            at += found + 2;
+            continue;
+        }
+        let rest = fill(machine, &mut out, field, &mut values, format.is_markup())?;
+        at = text.len() - rest.len();
+    }
+    out.slice(format, at..text.len())?;
+    if values.are_left() {
+        return Err(Error::runtime("not all arguments converted during string formatting"));
+    }
+    Ok(out.finish().with_markup(format.is_markup()))
+}
+
+impl Values<'_> {
+    fn next(&mut self) -> Result<Value> {
+        self.place += 1;
+        let value = match self.all {
+            Value::Tuple(items) => items.values.get(self.place - 1),
+            single => Some(single).filter(|_| self.place == 1),
+        };
+        value.cloned().ok_or_else(|| Error::runtime("not enough arguments for format string"))
+    }
+
+    fn width(&mut self) -> Result<i128> {
+        let width = self.next()?.expect_int()?;
+        if width.unsigned_abs() > super::MAX_WIDTH as u128 { Err(too_wide()) } else { Ok(width) }
+    }
+
+    fn are_left(&self) -> bool {
+        match self.all {
+            Value::Tuple(items) => self.place < items.values.len(),
+            Value::Dict(_) | Value::List(_) | Value::View(_) => false,
+            _ => self.place == 0,
+        }
+    }
+}
+
+/// Writes one field, and gives what follows it.
+fn fill<'f>(
+    machine: &mut Machine<'_>,
+    out: &mut TextWriter<'_>,
+    text: &'f str,
+    values: &mut Values<'_>,
+    markup: bool,
+) -> Result<&'f str> {
+    let (field, rest) = Field::parse(text, values)?;
+    let kind = rest.chars().next().ok_or_else(|| Error::runtime("incomplete format"))?;
+    let rest = &rest[kind.len_utf8()..];
+    if kind == '%' {
+        out.template("%")?;
+        return Ok(rest);
+    }
+    let value = match (field.key, values.all) {
+        (Some(key), Value::Dict(dict)) => {
+            values.place = 1;
+            let found = dict.get(&Value::text(key), machine.limits)?;
+            found.cloned().ok_or_else(|| Error::runtime(format!("no key '{key}'")))?
+        }
+        (Some(_), _) => return Err(Error::runtime("format requires a mapping")),
+        (None, _) => values.next()?,
+    };
+    let shown = field.shown(machine, kind, &value)?;
+    let shown = if markup && !matches!(value, Value::Int(_) | Value::Float(_)) {
+        escape(machine.limits, &shown)?
+    } else {
+        shown
+    };
+    let is_number = matches!(kind, 'd' | 'i' | 'u' | 'x' | 'X' | 'o' | 'e' | 'E' | 'f' | 'F' | 'g' | 'G');
+    let align = match (field.left, field.zero && is_number) {
+        (true, _) => Align::Left,
+        (false, true) => Align::AfterSign,
+        (false, false) => Align::Right,
+    };
+    let fill = Text::template(if align == Align::AfterSign { "0" } else { " " });
+    pad(out, &shown, &fill, align, field.width.unwrap_or(0))?;
+    Ok(rest)
+}
+
+impl<'f> Field<'f> {
+    fn parse(mut text: &'f str, values: &mut Values<'_>) -> Result<(Self, &'f str)> {
+        let mut field = Field::default();
+        if let Some(named) = text.strip_prefix('(') {
+            let end = key_end(named).ok_or_else(|| Error::runtime("incomplete format key"))?;
+            field.key = Some(&named[..end]);
+            text = &named[end + 1..];
+        }
+        while let Some(flag) = text.chars().next().filter(|c| "-+ 0#".contains(*c)) {
+            match flag {
+                '-' => field.left = true,
+                '+' => field.plus = true,
+                ' ' => field.blank = true,
+                '0' => field.zero = true,
+                _ => field.alternate = true,
+            }
+            text = &text[1..];
+        }
+        if let Some(rest) = text.strip_prefix('*') {
+            let width = values.width()?;
+            field.left |= width < 0;
+            field.width = usize::try_from(width.unsigned_abs()).ok();
+            text = rest;
+        } else {
+            (field.width, text) = leading_number(text)?;
+        }
+        if let Some(rest) = text.strip_prefix('.') {
+            if let Some(rest) = rest.strip_prefix('*') {
+                field.precision = Some(usize::try_from(values.width()?).unwrap_or(0));
+                text = rest;
+            } else {
+                let (precision, rest) = leading_number(rest)?;
+                field.precision = Some(precision.unwrap_or(0));
+                text = rest;
+            }
+        }
+        Ok((field, text.strip_prefix(['h', 'l', 'L']).unwrap_or(text)))
+    }
+
+    fn shown(&self, machine: &mut Machine<'_>, kind: char, value: &Value) -> Result<Text> {
+        match kind {
+            's' => python_text::str(machine, value).and_then(|text| self.cut(machine, text)),
+            'r' | 'a' => python_text::repr(machine, value).and_then(|text| self.cut(machine, text)),
+            'c' => character(machine, value),
+            'd' | 'i' | 'u' => {
+                let number = match value {
+                    Value::Float(float) if float.is_finite() => *float as i128,
+                    other => other.as_int().ok_or_else(|| wants_number(kind, other))?,
+                };
+                Ok(self.signed(number < 0, integer(number, 'd'), ""))
+            }
+            'x' | 'X' | 'o' => {
+                let number = value.as_int().ok_or_else(|| wants_number(kind, value))?;
+                let prefix = match kind {
+                    _ if !self.alternate => "",
+                    'x' => "0x",
+                    'X' => "0X",
+                    _ => "0o",
+                };
+                Ok(self.signed(number < 0, integer(number, kind), prefix))
+            }
+            'e' | 'E' | 'f' | 'F' | 'g' | 'G' => {
+                let number = value.as_float().ok_or_else(|| wants_number(kind, value))?;
+                let style = match kind.to_ascii_lowercase() {
+                    'e' => FloatStyle::Exponent,
+                    'f' => FloatStyle::Fixed,
+                    _ => FloatStyle::General,
+                };
+                let digits = float(number, style, self.precision.unwrap_or(6), self.alternate);
+                let digits = if kind.is_ascii_uppercase() { digits.to_uppercase() } else { digits };
+                Ok(self.signed(number.is_sign_negative() && !number.is_nan(), digits, ""))
+            }
+            kind => Err(Error::runtime(format!("unsupported format character '{kind}'"))),
+        }
+    }
+
+    fn signed(&self, negative: bool, digits: String, prefix: &str) -> Text {
+        let sign = match (negative, self.plus, self.blank) {
+            (true, _, _) => "-",
+            (false, true, _) => "+",
+            (false, false, true) => " ",
+            _ => "",
+        };
+        let zeros = self.precision.filter(|_| !digits.contains(['.', 'e', 'n', 'E', 'N']));
+        let zeros = "0".repeat(zeros.unwrap_or(0).saturating_sub(digits.len()));
+        Text::template(format!("{sign}{prefix}{zeros}{digits}"))
+    }
+
+    /// The first characters of a text, as many as the precision says.
+    fn cut(&self, machine: &Machine<'_>, text: Text) -> Result<Text> {
+        let Some(precision) = self.precision else { return Ok(text) };
+        let end = text.as_str().char_indices().nth(precision).map_or(text.len(), |(at, _)| at);
+        text.slice(0..end, machine.limits)
+    }
+}
+
+/// Where the key in parentheses ends; parentheses inside it are in pairs.
+fn key_end(text: &str) -> Option<usize> {
+    let mut depth = 1;
+    text.char_indices().find_map(|(at, c)| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        (depth == 0).then_some(at)
+    })
+}
+
+/// `%c`: a character, or the one of a code. What a number spells counts as content, as nobody knows whose number it is.
+fn character(machine: &Machine<'_>, value: &Value) -> Result<Text> {
+    if let Value::Text(text) = value
+        && text.count() == 1
+    {
+        return python_text::str(machine, value);
+    }
+    let code = value.as_int().and_then(|code| u32::try_from(code).ok()).and_then(char::from_u32);
+    let code = code.ok_or_else(|| Error::runtime("%c requires int or char"))?;
+    Ok(Text::new(code, SegmentKind::Content))
+}
+
+fn wants_number(kind: char, value: &Value) -> Error {
+    Error::runtime(format!("%{kind} format: a number is required, not {}", value.type_name()))
+}

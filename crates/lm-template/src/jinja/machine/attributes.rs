@@ -1,0 +1,147 @@
+//! Attributes and items, found as Jinja2's immutable sandbox finds them.
+
+use super::Machine;
+use super::objects::{Object, ObjectId};
+use crate::jinja::error::Result;
+use crate::jinja::functions::Function;
+use crate::jinja::methods;
+use crate::jinja::text::Text;
+use crate::jinja::value::{Items, Value};
+
+impl Machine<'_> {
+    /// `value.name`: an attribute in Python's sense, else an item.
+    pub(crate) fn attribute(&mut self, value: &Value, name: &Text) -> Result<Value> {
+        if let Value::Undefined(missing) = value {
+            return Err(missing.error());
+        }
+        if let Some(found) = self.python_attribute(value, name)? {
+            return Ok(found);
+        }
+        let key = Value::Text(name.clone());
+        Ok(self.python_item(value, &key)?.unwrap_or_else(|| missing(value, &key)))
+    }
+
+    /// `value[key]`: an item, else an attribute in Python's sense.
+    pub(crate) fn item(&mut self, value: &Value, key: &Value) -> Result<Value> {
+        if let Value::Undefined(missing) = value {
+            return Err(missing.error());
+        }
+        if let Some(found) = self.python_item(value, key)? {
+            return Ok(found);
+        }
+        if let Value::Text(name) = key
+            && let Some(found) = self.python_attribute(value, name)?
+        {
+            return Ok(found);
+        }
+        Ok(missing(value, key))
+    }
+
+    /// An attribute in Python's sense; undefined has none.
+    pub(crate) fn attribute_only(&mut self, value: &Value, name: &Text) -> Result<Option<Value>> {
+        match value {
+            Value::Undefined(missing) => Err(missing.error()),
+            value => self.python_attribute(value, name),
+        }
+    }
+
+    fn python_attribute(&mut self, value: &Value, name: &Text) -> Result<Option<Value>> {
+        let text = name.as_str();
+        if text.starts_with("__") && text.ends_with("__") && text.len() > 4 {
+            return Ok(Some(unsafe_attribute(value, text)));
+        }
+        let is_method = !matches!(value, Value::Object(id) if !methods::object_has(self.object(*id), text));
+        if let Some(method) = methods::find(value, text).filter(|_| is_method) {
+            let method = if method.changes {
+                unsafe_attribute(value, text)
+            } else {
+                Value::method(value.clone(), method.name)?
+            };
+            return Ok(Some(method));
+        }
+        match value {
+            Value::Object(id) => self.object_attribute(*id, name),
+            Value::Tuple(items) => Ok(field(items, text)),
+            Value::Range(range) => Ok(match text {
+                "start" => Some(Value::Int(range.start.into())),
+                "stop" => Some(Value::Int(range.stop.into())),
+                "step" => Some(Value::Int(range.step.into())),
+                _ => None,
+            }),
+            Value::Function(Function::Dict) if text == "fromkeys" => {
+                Ok(Some(Value::Function(Function::DictFromKeys)))
+            }
+            Value::Macro(definition) => Ok(definition.attribute(text)),
+            _ => Ok(None),
+        }
+    }
+
+    fn object_attribute(&mut self, id: ObjectId, name: &Text) -> Result<Option<Value>> {
+        match self.object(id) {
+            Object::Namespace(attributes) => {
+                Ok(attributes.get(&Value::Text(name.clone()), self.limits)?.cloned())
+            }
+            Object::Cycler { items, at } if name.as_str() == "current" => Ok(Some(items[*at].clone())),
+            Object::Loop(_) => self.loop_attribute(id, name.as_str()),
+            _ => Ok(None),
+        }
+    }
+
+    fn python_item(&mut self, value: &Value, key: &Value) -> Result<Option<Value>> {
+        Ok(match (value, key.as_int()) {
+            (Value::Dict(dict), _) if is_hashable(key) => dict.get(key, self.limits)?.cloned(),
+            (Value::List(items) | Value::Tuple(items), Some(index)) => {
+                place(index, items.values.len()).map(|place| items.values[place].clone())
+            }
+            (Value::Range(range), Some(index)) => {
+                place(index, range.len()).map(|place| Value::Int(range.get(place)))
+            }
+            (Value::Text(text), Some(index)) => self.character(text, index)?,
+            _ => None,
+        })
+    }
+
+    fn character(&self, text: &Text, index: i128) -> Result<Option<Value>> {
+        self.limits.read(text.len())?;
+        let Some(place) = place(index, text.count()) else { return Ok(None) };
+        let Some((start, c)) = text.as_str().char_indices().nth(place) else { return Ok(None) };
+        Ok(Some(Value::Text(text.slice(start..start + c.len_utf8(), self.limits)?)))
+    }
+}
+
+/// An item of a tuple by its name.
+fn field(items: &Items, name: &str) -> Option<Value> {
+    let place = items.fields.iter().position(|field| *field == name)?;
+    items.values.get(place).cloned()
+}
+
+/// Where an index points, negative ones from the end.
+fn place(index: i128, len: usize) -> Option<usize> {
+    let index = if index < 0 { index.checked_add(len as i128)? } else { index };
+    usize::try_from(index).ok().filter(|index| *index < len)
+}
+
+fn is_hashable(key: &Value) -> bool {
+    match key {
+        Value::Tuple(items) => items.values.iter().all(is_hashable),
+        Value::Undefined(_)
+        | Value::None
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Float(_)
+        | Value::Text(_) => true,
+        _ => false,
+    }
+}
+
+fn missing(value: &Value, key: &Value) -> Value {
+    let kind = value.type_name();
+    Value::missing(match key {
+        Value::Text(name) => format!("'{kind} object' has no attribute '{}'", name.as_str()),
+        _ => format!("{kind} object has no such element"),
+    })
+}
+
+fn unsafe_attribute(value: &Value, name: &str) -> Value {
+    Value::missing(format!("access to attribute '{name}' of '{}' object is unsafe.", value.type_name()))
+}

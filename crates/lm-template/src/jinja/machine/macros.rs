@@ -1,0 +1,105 @@
+//! Macros, and the blocks of calls, which are macros too.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::Machine;
+use super::scopes::ScopeId;
+use crate::jinja::args::Args;
+use crate::jinja::dict::Dict;
+use crate::jinja::error::{Error, Result};
+use crate::jinja::syntax::ast::MacroDefinition;
+use crate::jinja::value::Value;
+
+/// A macro and the variables around it.
+#[derive(Debug)]
+pub(crate) struct Macro {
+    definition: Arc<MacroDefinition>,
+    scope: ScopeId,
+}
+
+impl Macro {
+    /// Its name, for printing.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.definition.name.as_deref()
+    }
+
+    pub(super) fn attribute(&self, name: &str) -> Option<Value> {
+        Some(match name {
+            "name" => self.name().map_or(Value::None, Value::text),
+            "caller" => Value::Bool(self.definition.reads_caller),
+            "catch_kwargs" => Value::Bool(self.definition.reads_kwargs),
+            "catch_varargs" => Value::Bool(self.definition.reads_varargs),
+            _ => return None,
+        })
+    }
+}
+
+impl Machine<'_> {
+    pub(super) fn define(&mut self, definition: &Arc<MacroDefinition>) -> Result<()> {
+        let value = self.macro_value(definition)?;
+        if let Some(name) = &definition.name {
+            self.scopes.set(name, value);
+        }
+        Ok(())
+    }
+
+    pub(super) fn macro_value(&mut self, definition: &Arc<MacroDefinition>) -> Result<Value> {
+        let scope = self.scopes.keep(self.limits)?;
+        Ok(Value::Macro(Rc::new(Macro { definition: definition.clone(), scope })))
+    }
+
+    pub(super) fn call_macro(&mut self, called: &Macro, args: Args) -> Result<Value> {
+        let caller = self.scopes.switch(called.scope);
+        let text = self.capture(|machine, out| {
+            machine.scoped(|machine| {
+                machine.bind(&called.definition, args)?;
+                machine.run(&called.definition.body, out)
+            })
+        });
+        self.scopes.switch(caller);
+        Ok(Value::Text(text?.0))
+    }
+
+    /// Gives the parameters their values, and the rest to `varargs`, `kwargs` and `caller` where the body reads them.
+    fn bind(&mut self, definition: &MacroDefinition, mut args: Args) -> Result<()> {
+        let given = args.positional.len().min(definition.parameters.len());
+        let more = args.positional.split_off(given);
+        let mut positional = args.positional.drain(..).collect::<Vec<_>>().into_iter();
+        for (name, default) in &definition.parameters {
+            let value = match (positional.next().or_else(|| args.take(name)), default) {
+                (Some(value), _) => value,
+                (None, Some(default)) => self.value(default)?,
+                (None, None) => Value::missing(format!("parameter '{name}' was not provided")),
+            };
+            self.scopes.set(name, value);
+        }
+        if definition.reads_caller {
+            let caller = args.take("caller").unwrap_or_else(|| Value::missing("No caller defined"));
+            self.scopes.set(&"caller".into(), caller);
+        }
+        self.bind_rest(definition, more, args)
+    }
+
+    fn bind_rest(&mut self, definition: &MacroDefinition, more: Vec<Value>, args: Args) -> Result<()> {
+        let name = definition.name.as_deref().unwrap_or("caller");
+        if definition.reads_kwargs {
+            let mut named = Dict::default();
+            for (name, value) in args.named {
+                named.insert(Value::Text(name), value, self.limits)?;
+            }
+            self.scopes.set(&"kwargs".into(), Value::Dict(named.into()));
+        } else if let Some((argument, _)) = args.named.first() {
+            let argument = argument.as_str();
+            return Err(Error::runtime(format!("macro '{name}' takes no keyword argument '{argument}'")));
+        }
+        if definition.reads_varargs {
+            let more = Value::tuple(more, self.limits)?;
+            self.scopes.set(&"varargs".into(), more);
+        } else if !more.is_empty() {
+            let count = definition.parameters.len();
+            return Err(Error::runtime(format!("macro '{name}' takes not more than {count} argument(s)")));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,88 @@
+//! Upper and lower case.
+
+use crate::jinja::error::Result;
+use crate::jinja::limits::Limits;
+use crate::jinja::text::{Text, TextWriter};
+
+/// The method of this name.
+pub(super) fn change(limits: &Limits, text: &Text, name: &str) -> Result<Text> {
+    match name {
+        "upper" => upper(limits, text),
+        "title" => title(limits, text),
+        "capitalize" => capitalize(limits, text),
+        "swapcase" => text.map(limits, |c, out| {
+            if c.is_uppercase() { out.extend(c.to_lowercase()) } else { out.extend(c.to_uppercase()) }
+        }),
+        // Python's casefold does a little more, for `ß` and its like.
+        "casefold" => text.map(limits, |c, out| match c {
+            'ß' | 'ẞ' => out.push_str("ss"),
+            'ς' => out.push('σ'),
+            c => out.extend(c.to_lowercase()),
+        }),
+        _ => lower(limits, text),
+    }
+}
+
+/// `str.lower`.
+pub(in crate::jinja) fn lower(limits: &Limits, text: &Text) -> Result<Text> {
+    by_piece(limits, text, str::to_lowercase)
+}
+
+/// `str.upper`.
+pub(in crate::jinja) fn upper(limits: &Limits, text: &Text) -> Result<Text> {
+    by_piece(limits, text, str::to_uppercase)
+}
+
+fn by_piece(limits: &Limits, text: &Text, change: fn(&str) -> String) -> Result<Text> {
+    let mut out = TextWriter::new(limits);
+    for (kind, piece) in text.all_pieces() {
+        out.push(&change(piece), kind)?;
+    }
+    Ok(out.finish().with_markup(text.is_markup()))
+}
+
+/// `str.capitalize`.
+pub(in crate::jinja) fn capitalize(limits: &Limits, text: &Text) -> Result<Text> {
+    let mut first = true;
+    text.map(limits, |c, out| {
+        if std::mem::replace(&mut first, false) { to_title(c, out) } else { out.extend(c.to_lowercase()) }
+    })
+}
+
+/// `str.title`: capitals after what is no letter.
+fn title(limits: &Limits, text: &Text) -> Result<Text> {
+    let mut in_word = false;
+    text.map(limits, |c, out| {
+        if in_word {
+            out.extend(c.to_lowercase())
+        } else {
+            to_title(c, out)
+        }
+        in_word = c.is_lowercase() || c.is_uppercase();
+    })
+}
+
+/// The filter `title`: capitals after what [`is_boundary`] says.
+pub(in crate::jinja) fn title_word(limits: &Limits, text: &Text) -> Result<Text> {
+    let mut in_word = false;
+    text.map(limits, |c, out| {
+        if in_word {
+            out.extend(c.to_lowercase())
+        } else {
+            out.extend(c.to_uppercase())
+        }
+        in_word = !is_boundary(c);
+    })
+}
+
+/// Where the filter `title` sees words begin.
+fn is_boundary(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '-' | '(' | '{' | '[' | '<')
+}
+
+fn to_title(c: char, out: &mut String) {
+    match c {
+        'ß' => out.push_str("Ss"),
+        c => out.extend(c.to_uppercase()),
+    }
+}

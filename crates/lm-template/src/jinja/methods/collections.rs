@@ -1,0 +1,98 @@
+//! The methods of dicts and lists.
+
+use crate::jinja::args::{Args, required};
+use crate::jinja::dict::Dict;
+use crate::jinja::error::{Error, Result};
+use crate::jinja::formatting;
+use crate::jinja::functions::Function;
+use crate::jinja::machine::Machine;
+use crate::jinja::operators::equal;
+use crate::jinja::text::Text;
+use crate::jinja::value::Value;
+
+pub(super) fn dict_method(machine: &mut Machine<'_>, dict: &Dict, name: &str, args: Args) -> Result<Value> {
+    let limits = machine.limits;
+    match name {
+        "get" => {
+            let [key, default] = args.bind_positional()?;
+            let found = dict.get(&required(key, "key")?, limits)?;
+            return Ok(found.cloned().or(default).unwrap_or(Value::None));
+        }
+        "fromkeys" => return Function::DictFromKeys.call(machine, args),
+        _ => {
+            args.bind_positional::<0>()?;
+        }
+    }
+    limits.build(dict.len() * size_of::<Value>())?;
+    let keys = || dict.entries().iter().map(|(key, _)| key.clone()).collect();
+    let values = || dict.entries().iter().map(|(_, value)| value.clone()).collect();
+    match name {
+        "keys" => Value::view("dict_keys", keys(), limits),
+        "values" => Value::view("dict_values", values(), limits),
+        "items" => Value::view("dict_items", items(machine, dict)?, limits),
+        _ => {
+            let mut copy = Dict::default();
+            for (key, value) in dict.entries() {
+                copy.insert(key.clone(), value.clone(), limits)?;
+            }
+            Ok(Value::Dict(copy.into()))
+        }
+    }
+}
+
+/// The entries of a dict as pairs.
+pub(in crate::jinja) fn items(machine: &Machine<'_>, dict: &Dict) -> Result<Vec<Value>> {
+    let pair = |(key, value): &(Value, Value)| Value::tuple(vec![key.clone(), value.clone()], machine.limits);
+    dict.entries().iter().map(pair).collect()
+}
+
+/// The methods of lists, and those of them that tuples and ranges have.
+pub(super) fn list_method(
+    machine: &mut Machine<'_>,
+    list: &Value,
+    items: &[Value],
+    name: &str,
+    args: Args,
+) -> Result<Value> {
+    let limits = machine.limits;
+    if name == "copy" {
+        args.bind_positional::<0>()?;
+        return Value::list(items.to_vec(), limits);
+    }
+    let [wanted, start, stop] = args.bind_positional()?;
+    let wanted = required(wanted, "value")?;
+    let bound = |bound: Option<Value>, default: usize| -> Result<usize> {
+        let Some(bound) = bound else { return Ok(default) };
+        let bound = bound.expect_int()?;
+        let bound = if bound < 0 { (bound.saturating_add(items.len() as i128)).max(0) } else { bound };
+        Ok(usize::try_from(bound).unwrap_or(usize::MAX).min(items.len()))
+    };
+    let (start, stop) = (bound(start, 0)?, bound(stop, items.len())?);
+    let mut count = 0;
+    for (place, item) in items.iter().enumerate().take(stop).skip(start) {
+        if equal(limits, item, &wanted)? {
+            if name == "index" {
+                return Ok(Value::Int(place as i128));
+            }
+            count += 1;
+        }
+    }
+    if name == "count" {
+        return Ok(Value::Int(count));
+    }
+    Err(Error::runtime(format!("the value is not in the {}", list.type_name())))
+}
+
+/// `text.format_map(dict)`.
+pub(super) fn format_map(machine: &mut Machine<'_>, text: &Text, args: Args) -> Result<Value> {
+    let [mapping] = args.bind_positional()?;
+    let Value::Dict(mapping) = required(mapping, "mapping")? else {
+        return Err(Error::runtime("format_map expects a mapping"));
+    };
+    let named = mapping.entries().iter().filter_map(|(key, value)| match key {
+        Value::Text(name) => Some((name.clone(), value.clone())),
+        _ => None,
+    });
+    let args = Args { positional: Vec::new(), named: named.collect() };
+    formatting::format(machine, text, &args).map(Value::Text)
+}

@@ -1,0 +1,162 @@
+//! The methods of Python's values that templates may call.
+
+mod case;
+mod collections;
+mod pieces;
+mod questions;
+mod search;
+mod strip;
+mod width;
+
+use super::args::Args;
+use super::error::{Error, Result};
+use super::formatting;
+use super::machine::{Machine, Object};
+use super::text::Text;
+use super::value::Value;
+
+pub(super) use case::{capitalize, lower, title_word, upper};
+pub(super) use collections::items;
+pub(super) use pieces::{lines, replace};
+pub(super) use questions::question;
+pub(super) use strip::strip;
+pub(super) use width::center;
+
+/// A method's name.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MethodName {
+    pub(super) name: &'static str,
+    /// Whether it changes its value, which the sandbox refuses.
+    pub(super) changes: bool,
+}
+
+const TEXT: &[&str] = &[
+    "capitalize",
+    "casefold",
+    "center",
+    "count",
+    "endswith",
+    "expandtabs",
+    "find",
+    "format",
+    "format_map",
+    "index",
+    "isalnum",
+    "isalpha",
+    "isascii",
+    "isdecimal",
+    "isdigit",
+    "isidentifier",
+    "islower",
+    "isnumeric",
+    "isprintable",
+    "isspace",
+    "istitle",
+    "isupper",
+    "join",
+    "ljust",
+    "lower",
+    "lstrip",
+    "partition",
+    "removeprefix",
+    "removesuffix",
+    "replace",
+    "rfind",
+    "rindex",
+    "rjust",
+    "rpartition",
+    "rsplit",
+    "rstrip",
+    "split",
+    "splitlines",
+    "startswith",
+    "strip",
+    "swapcase",
+    "title",
+    "upper",
+    "zfill",
+];
+const DICT: &[&str] = &["copy", "fromkeys", "get", "items", "keys", "values"];
+const DICT_CHANGING: &[&str] = &["clear", "pop", "popitem", "setdefault", "update"];
+const LIST: &[&str] = &["copy", "count", "index"];
+const LIST_CHANGING: &[&str] = &["append", "clear", "extend", "insert", "pop", "remove", "reverse", "sort"];
+const TUPLE: &[&str] = &["count", "index"];
+const FLOAT: &[&str] = &["is_integer"];
+const MARKUP: &[&str] = &["striptags", "unescape"];
+/// Methods of loops and cyclers.
+const OBJECT: &[&str] = &["changed", "cycle", "next", "reset"];
+
+/// The method of a value that has this name.
+pub(super) fn find(value: &Value, name: &str) -> Option<MethodName> {
+    let (fixed, changing): (&[&'static str], &[&'static str]) = match value {
+        Value::Text(text) if text.is_markup() && MARKUP.contains(&name) => (MARKUP, &[]),
+        Value::Text(_) => (TEXT, &[]),
+        Value::Dict(_) => (DICT, DICT_CHANGING),
+        Value::List(_) => (LIST, LIST_CHANGING),
+        Value::Tuple(_) | Value::Range(_) => (TUPLE, &[]),
+        Value::Float(_) => (FLOAT, &[]),
+        Value::Object(_) => (OBJECT, &[]),
+        _ => return None,
+    };
+    let found = |names: &[&'static str]| names.iter().find(|found| **found == name).copied();
+    match found(fixed) {
+        Some(name) => Some(MethodName { name, changes: false }),
+        None => found(changing).map(|name| MethodName { name, changes: true }),
+    }
+}
+
+/// Calls a method that [`find`] has found.
+pub(super) fn call(machine: &mut Machine<'_>, receiver: &Value, name: &str, args: Args) -> Result<Value> {
+    match receiver {
+        Value::Text(text) => text_method(machine, text, name, args),
+        Value::Dict(dict) => collections::dict_method(machine, dict, name, args),
+        Value::List(items) | Value::Tuple(items) => {
+            collections::list_method(machine, receiver, &items.values, name, args)
+        }
+        Value::Range(_) => {
+            let items = machine.collect(receiver)?;
+            collections::list_method(machine, receiver, &items, name, args)
+        }
+        Value::Float(float) => Ok(Value::Bool(float.fract() == 0.0)),
+        Value::Object(id) => machine.call_object_method(*id, name, args),
+        other => Err(Error::runtime(format!("'{}' object has no method '{name}'", other.type_name()))),
+    }
+}
+
+/// Whether an object of the machine has a method of this name.
+pub(super) fn object_has(object: &Object, name: &str) -> bool {
+    match object {
+        Object::Loop(_) => matches!(name, "changed" | "cycle"),
+        Object::Cycler { .. } => matches!(name, "next" | "reset"),
+        _ => false,
+    }
+}
+
+fn text_method(machine: &mut Machine<'_>, text: &Text, name: &str, args: Args) -> Result<Value> {
+    let limits = machine.limits;
+    limits.read(text.len())?;
+    match name {
+        "strip" | "lstrip" | "rstrip" => strip(limits, text, name, args),
+        "removeprefix" | "removesuffix" => strip::remove_affix(limits, text, name, args),
+        "split" | "rsplit" => pieces::split(limits, text, name, args),
+        "splitlines" => pieces::splitlines(limits, text, args),
+        "partition" | "rpartition" => pieces::partition(limits, text, name, args),
+        "replace" => pieces::replace_method(limits, text, args),
+        "join" => pieces::join(machine, text, args),
+        "startswith" | "endswith" => search::affix(machine, text, name, args),
+        "find" | "rfind" | "index" | "rindex" | "count" => search::find(text, name, args),
+        "lower" | "casefold" | "upper" | "title" | "capitalize" | "swapcase" => {
+            args.bind_positional::<0>()?;
+            case::change(limits, text, name).map(Value::Text)
+        }
+        "ljust" | "rjust" | "center" | "zfill" => width::pad(limits, text, name, args),
+        "expandtabs" => width::expand_tabs(limits, text, args),
+        "format" => formatting::format(machine, text, &args).map(Value::Text),
+        "format_map" => collections::format_map(machine, text, args),
+        "striptags" | "unescape" => super::filters::markup_method(machine, text, name),
+        _ => {
+            args.bind_positional::<0>()?;
+            Ok(Value::Bool(questions::question(text.as_str(), name)))
+        }
+    }
+}

@@ -1,0 +1,443 @@
+//! Expressions.
+
+use std::sync::Arc;
+
+use super::ast::{Arguments, Arithmetic, Comparison, Expr, FilterCall, TestCall};
+use super::parser::Parser;
+use super::tokens::Kind;
+use crate::jinja::error::{Error, Result};
+use crate::jinja::text::Text;
+use crate::jinja::{filters, tests};
+
+/// Operators of two sides in the order of their strength, the loosest first; each level groups to the left.
+const LEVELS: &[&[(&str, Arithmetic)]] = &[
+    &[("+", Arithmetic::Add), ("-", Arithmetic::Subtract)],
+    &[
+        ("*", Arithmetic::Multiply),
+        ("/", Arithmetic::Divide),
+        ("//", Arithmetic::FloorDivide),
+        ("%", Arithmetic::Modulo),
+    ],
+    &[("**", Arithmetic::Power)],
+];
+
+impl Parser {
+    /// An expression without a bare comma.
+    pub(super) fn expression(&mut self) -> Result<Expr> {
+        self.nested(Self::conditional)
+    }
+
+    /// Expressions with commas between them, which are a tuple; `conditional`: whether `a if b` may stand here.
+    pub(super) fn tuple(&mut self, conditional: bool) -> Result<Expr> {
+        self.tuple_or_empty(conditional)?.ok_or_else(|| self.unexpected("an expression"))
+    }
+
+    fn tuple_or_empty(&mut self, conditional: bool) -> Result<Option<Expr>> {
+        let mut items = Vec::new();
+        let mut is_tuple = false;
+        while !self.ends_tuple() {
+            items.push(if conditional { self.expression()? } else { self.nested(Self::or)? });
+            if !self.skip(",") {
+                break;
+            }
+            is_tuple = true;
+        }
+        if is_tuple { Ok(Some(Expr::Tuple(items))) } else { Ok(items.pop()) }
+    }
+
+    fn ends_tuple(&self) -> bool {
+        matches!(self.peek(), Kind::VariableEnd | Kind::BlockEnd | Kind::End)
+            || self.peek().is(")")
+            || self.peek().is_name("recursive")
+    }
+
+    fn conditional(&mut self) -> Result<Expr> {
+        let known = self.unknown.len();
+        let mut value = self.or()?;
+        let mut links = 0;
+        while self.skip_name("if") {
+            self.link()?;
+            links += 1;
+            let test = self.or()?;
+            let otherwise =
+                if self.skip_name("else") { Some(Box::new(self.nested(Self::conditional)?)) } else { None };
+            value = Expr::Conditional(Box::new(test), Box::new(value), otherwise);
+            self.unknown.truncate(known);
+        }
+        self.unlink(links);
+        Ok(value)
+    }
+
+    fn or(&mut self) -> Result<Expr> {
+        self.chain(
+            Self::and,
+            |parser| parser.skip_name("or").then_some(()),
+            |left, (), right| Expr::Or(Box::new(left), Box::new(right)),
+        )
+    }
+
+    fn and(&mut self) -> Result<Expr> {
+        self.chain(
+            Self::not,
+            |parser| parser.skip_name("and").then_some(()),
+            |left, (), right| Expr::And(Box::new(left), Box::new(right)),
+        )
+    }
+
+    /// Operands with operators between them, grouped to the left.
+    fn chain<O>(
+        &mut self,
+        operand: fn(&mut Self) -> Result<Expr>,
+        operator: impl Fn(&mut Self) -> Option<O>,
+        join: impl Fn(Expr, O, Expr) -> Expr,
+    ) -> Result<Expr> {
+        let mut left = operand(self)?;
+        let mut links = 0;
+        while let Some(operator) = operator(self) {
+            self.link()?;
+            links += 1;
+            left = join(left, operator, operand(self)?);
+        }
+        self.unlink(links);
+        Ok(left)
+    }
+
+    fn not(&mut self) -> Result<Expr> {
+        if self.skip_name("not") {
+            return Ok(Expr::Not(Box::new(self.nested(Self::not)?)));
+        }
+        self.compare()
+    }
+
+    fn compare(&mut self) -> Result<Expr> {
+        let first = self.sum()?;
+        let mut others = Vec::new();
+        while let Some(comparison) = self.comparison() {
+            others.push((comparison, self.sum()?));
+        }
+        Ok(if others.is_empty() { first } else { Expr::Compare(Box::new(first), others) })
+    }
+
+    fn comparison(&mut self) -> Option<Comparison> {
+        let comparison = match self.peek() {
+            Kind::Operator("==") => Comparison::Equal,
+            Kind::Operator("!=") => Comparison::NotEqual,
+            Kind::Operator("<") => Comparison::Less,
+            Kind::Operator("<=") => Comparison::LessOrEqual,
+            Kind::Operator(">") => Comparison::Greater,
+            Kind::Operator(">=") => Comparison::GreaterOrEqual,
+            kind if kind.is_name("in") => Comparison::In,
+            kind if kind.is_name("not") && self.peek_at(1).is_name("in") => {
+                self.next();
+                Comparison::NotIn
+            }
+            _ => return None,
+        };
+        self.next();
+        Some(comparison)
+    }
+
+    fn sum(&mut self) -> Result<Expr> {
+        self.arithmetic(0, Self::concat)
+    }
+
+    /// `~`, which stands between sums and products.
+    fn concat(&mut self) -> Result<Expr> {
+        let first = self.product()?;
+        let mut parts = vec![first];
+        while self.skip("~") {
+            parts.push(self.product()?);
+        }
+        match parts.pop() {
+            Some(only) if parts.is_empty() => Ok(only),
+            last => {
+                parts.extend(last);
+                Ok(Expr::Concat(parts))
+            }
+        }
+    }
+
+    fn product(&mut self) -> Result<Expr> {
+        self.arithmetic(1, Self::power)
+    }
+
+    fn power(&mut self) -> Result<Expr> {
+        self.arithmetic(2, |parser| parser.unary(true))
+    }
+
+    fn arithmetic(&mut self, level: usize, operand: fn(&mut Self) -> Result<Expr>) -> Result<Expr> {
+        let operator = |parser: &mut Self| {
+            let found = LEVELS[level].iter().find(|(text, _)| parser.peek().is(text))?;
+            parser.next();
+            Some(found.1)
+        };
+        self.chain(operand, operator, |left, operator, right| {
+            Expr::Arithmetic(operator, Box::new(left), Box::new(right))
+        })
+    }
+
+    fn unary(&mut self, with_filters: bool) -> Result<Expr> {
+        let value = if self.skip("-") {
+            Expr::Negative(Box::new(self.nested(|parser| parser.unary(false))?))
+        } else if self.skip("+") {
+            Expr::Positive(Box::new(self.nested(|parser| parser.unary(false))?))
+        } else {
+            self.primary()?
+        };
+        let mut links = 0;
+        let value = self.postfix(value, &mut links)?;
+        let value = if with_filters { self.filtered(value, &mut links)? } else { value };
+        self.unlink(links);
+        Ok(value)
+    }
+
+    fn primary(&mut self) -> Result<Expr> {
+        Ok(match self.peek() {
+            Kind::Name(_) => match self.expect_name()?.as_str() {
+                "true" | "True" => Expr::Bool(true),
+                "false" | "False" => Expr::Bool(false),
+                "none" | "None" => Expr::None,
+                name => Expr::Name(name.into()),
+            },
+            Kind::Text(_) => {
+                let mut text = String::new();
+                while let Kind::Text(_) = self.peek() {
+                    if let Kind::Text(part) = self.next() {
+                        text.push_str(&part);
+                    }
+                }
+                Expr::Text(Text::template(text))
+            }
+            Kind::Int(number) => {
+                let number = *number;
+                self.next();
+                Expr::Int(number)
+            }
+            Kind::Float(number) => {
+                let number = *number;
+                self.next();
+                Expr::Float(number)
+            }
+            Kind::Operator("(") => {
+                self.next();
+                let tuple = self.tuple_or_empty(true)?;
+                self.expect(")")?;
+                tuple.unwrap_or(Expr::Tuple(Vec::new()))
+            }
+            Kind::Operator("[") => Expr::List(self.bracketed("[", "]", Self::expression)?),
+            Kind::Operator("{") => Expr::Dict(self.bracketed("{", "}", Self::pair)?),
+            _ => return Err(self.unexpected("an expression")),
+        })
+    }
+
+    fn pair(&mut self) -> Result<(Expr, Expr)> {
+        let key = self.expression()?;
+        self.expect(":")?;
+        Ok((key, self.expression()?))
+    }
+
+    /// Items between brackets, with a comma after the last one or not.
+    fn bracketed<T>(&mut self, open: &str, close: &str, item: fn(&mut Self) -> Result<T>) -> Result<Vec<T>> {
+        self.expect(open)?;
+        let mut items = Vec::new();
+        while !self.skip(close) {
+            if !items.is_empty() {
+                self.expect(",")?;
+                if self.skip(close) {
+                    break;
+                }
+            }
+            items.push(item(self)?);
+        }
+        Ok(items)
+    }
+
+    /// Attributes, items and calls after a value.
+    fn postfix(&mut self, mut value: Expr, links: &mut usize) -> Result<Expr> {
+        loop {
+            value = match self.peek() {
+                Kind::Operator(".") => self.attribute(value)?,
+                Kind::Operator("[") => self.subscript(value)?,
+                Kind::Operator("(") => Expr::Call(Box::new(value), self.arguments()?),
+                _ => return Ok(value),
+            };
+            self.link()?;
+            *links += 1;
+        }
+    }
+
+    fn attribute(&mut self, value: Expr) -> Result<Expr> {
+        self.expect(".")?;
+        if let Kind::Int(index) = *self.peek() {
+            self.next();
+            return Ok(Expr::Item(Box::new(value), Box::new(Expr::Int(index))));
+        }
+        Ok(Expr::Attribute(Box::new(value), Text::template(self.expect_name()?)))
+    }
+
+    fn subscript(&mut self, value: Expr) -> Result<Expr> {
+        let mut keys = self.bracketed("[", "]", Self::key)?;
+        match keys.pop() {
+            Some(Subscript::Slice(bounds)) if keys.is_empty() => Ok(Expr::Slice(Box::new(value), bounds)),
+            Some(Subscript::Key(key)) if keys.is_empty() => Ok(Expr::Item(Box::new(value), Box::new(key))),
+            Some(last) => {
+                keys.push(last);
+                let keys = keys.into_iter().map(|key| match key {
+                    Subscript::Key(key) => Ok(key),
+                    Subscript::Slice(_) => Err(self.error("a slice among several keys is not offered")),
+                });
+                Ok(Expr::Item(Box::new(value), Box::new(Expr::Tuple(keys.collect::<Result<_>>()?))))
+            }
+            None => Ok(Expr::Item(Box::new(value), Box::new(Expr::Tuple(Vec::new())))),
+        }
+    }
+
+    /// A key, or the up to three bounds of a slice.
+    fn key(&mut self) -> Result<Subscript> {
+        let mut bounds = [None, None, None];
+        for place in 0..3 {
+            if !self.peek().is(":") && !self.peek().is("]") && !self.peek().is(",") {
+                bounds[place] = Some(self.expression()?);
+            }
+            let goes_on = place < 2 && self.skip(":");
+            if place == 0 && !goes_on {
+                let key = bounds[0].take().ok_or_else(|| self.unexpected("an expression"))?;
+                return Ok(Subscript::Key(key));
+            }
+            if !goes_on {
+                break;
+            }
+        }
+        Ok(Subscript::Slice(Box::new(bounds)))
+    }
+
+    pub(super) fn arguments(&mut self) -> Result<Arguments> {
+        self.expect("(")?;
+        let mut arguments = Arguments::default();
+        let mut first = true;
+        while !self.skip(")") {
+            if !first {
+                self.expect(",")?;
+                if self.skip(")") {
+                    break;
+                }
+            }
+            first = false;
+            self.argument(&mut arguments)?;
+        }
+        Ok(arguments)
+    }
+
+    fn argument(&mut self, arguments: &mut Arguments) -> Result<()> {
+        let out_of_order = Err(self.error("invalid syntax for function call expression"));
+        let no_more = arguments.more_named.is_some();
+        if self.skip("*") {
+            if no_more || arguments.more_positional.is_some() {
+                return out_of_order;
+            }
+            arguments.more_positional = Some(Box::new(self.expression()?));
+        } else if self.skip("**") {
+            if no_more {
+                return out_of_order;
+            }
+            arguments.more_named = Some(Box::new(self.expression()?));
+        } else if self.peek_at(1).is("=") && matches!(self.peek(), Kind::Name(_)) {
+            if no_more {
+                return out_of_order;
+            }
+            let name = Text::template(self.expect_name()?);
+            self.expect("=")?;
+            arguments.named.push((name, self.expression()?));
+        } else {
+            if no_more || arguments.more_positional.is_some() || !arguments.named.is_empty() {
+                return out_of_order;
+            }
+            arguments.positional.push(self.expression()?);
+        }
+        Ok(())
+    }
+
+    /// Filters and tests after a value.
+    fn filtered(&mut self, mut value: Expr, links: &mut usize) -> Result<Expr> {
+        loop {
+            value = match self.peek() {
+                Kind::Operator("|") => {
+                    self.next();
+                    Expr::Filter(Box::new(value), self.filter()?)
+                }
+                Kind::Operator("(") => Expr::Call(Box::new(value), self.arguments()?),
+                kind if kind.is_name("is") => self.test(value)?,
+                _ => return Ok(value),
+            };
+            self.link()?;
+            *links += 1;
+        }
+    }
+
+    /// The filters of a block: `a | b`; `start`: the first one has no bar before it.
+    pub(super) fn filters(&mut self, start: bool) -> Result<Vec<FilterCall>> {
+        let mut filters = Vec::new();
+        while (start && filters.is_empty()) || self.skip("|") {
+            filters.push(self.filter()?);
+        }
+        Ok(filters)
+    }
+
+    fn filter(&mut self) -> Result<FilterCall> {
+        let name = self.dotted_name()?;
+        let filter = filters::find(&name);
+        if filter.is_none() {
+            self.unknown.push(Error::syntax(format!("No filter named '{name}'."), self.line()));
+        }
+        let arguments = if self.peek().is("(") { self.arguments()? } else { Arguments::default() };
+        Ok(FilterCall { name: name.into(), filter, arguments })
+    }
+
+    fn dotted_name(&mut self) -> Result<String> {
+        let mut name = self.expect_name()?;
+        while self.skip(".") {
+            name = name + "." + &self.expect_name()?;
+        }
+        Ok(name)
+    }
+
+    fn test(&mut self, value: Expr) -> Result<Expr> {
+        self.next();
+        let negated = self.skip_name("not");
+        let name: Arc<str> = self.dotted_name()?.into();
+        let test = tests::find(&name);
+        if test.is_none() {
+            self.unknown.push(Error::syntax(format!("No test named '{name}'."), self.line()));
+        }
+        let arguments = if self.peek().is("(") { self.arguments()? } else { self.bare_argument()? };
+        let test = Expr::Test(Box::new(value), TestCall { name, test, arguments });
+        Ok(if negated { Expr::Not(Box::new(test)) } else { test })
+    }
+
+    /// The one argument that a test may have without parentheses: `x is divisibleby 3`.
+    fn bare_argument(&mut self) -> Result<Arguments> {
+        let begins = match self.peek() {
+            Kind::Name(name) => !matches!(name.as_str(), "else" | "or" | "and"),
+            Kind::Text(_) | Kind::Int(_) | Kind::Float(_) => true,
+            kind => kind.is("[") || kind.is("{"),
+        };
+        if !begins {
+            return Ok(Arguments::default());
+        }
+        if self.peek().is_name("is") {
+            return Err(self.error("tests cannot be chained with is"));
+        }
+        let mut links = 0;
+        let argument = self.nested(|parser| {
+            let argument = parser.primary()?;
+            parser.postfix(argument, &mut links)
+        })?;
+        self.unlink(links);
+        Ok(Arguments { positional: vec![argument], ..Arguments::default() })
+    }
+}
+
+enum Subscript {
+    Key(Expr),
+    Slice(Box<[Option<Expr>; 3]>),
+}

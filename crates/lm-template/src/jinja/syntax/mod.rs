@@ -1,0 +1,11 @@
+//! From a template's source to its syntax tree. Source: Jinja2 3.1.6, `lexer.py` and `parser.py`.
+
+pub(super) mod ast;
+mod escapes;
+mod expressions;
+mod lexer;
+mod parser;
+mod statements;
+mod tokens;
+
+pub(super) use parser::parse;

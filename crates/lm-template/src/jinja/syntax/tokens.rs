@@ -1,0 +1,56 @@
+//! Tokens.
+
+/// A token and the line it begins in.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Token {
+    pub(super) kind: Kind,
+    pub(super) line: usize,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Kind {
+    /// Text outside of tags.
+    Data(String),
+    VariableBegin,
+    VariableEnd,
+    BlockBegin,
+    BlockEnd,
+    Name(String),
+    Text(String),
+    Int(i128),
+    Float(f64),
+    Operator(&'static str),
+    End,
+}
+
+/// The operators, longer ones before those they begin with.
+pub(super) const OPERATORS: &[&str] = &[
+    "//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{", "}", ">", "<",
+    "=", ".", ":", "|", ",", ";",
+];
+
+impl Kind {
+    pub(super) fn is_name(&self, name: &str) -> bool {
+        matches!(self, Kind::Name(found) if found == name)
+    }
+
+    pub(super) fn is(&self, operator: &str) -> bool {
+        matches!(self, Kind::Operator(found) if *found == operator)
+    }
+
+    /// How a message names it.
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Kind::Data(_) => "text".to_owned(),
+            Kind::VariableBegin => "{{".to_owned(),
+            Kind::VariableEnd => "}}".to_owned(),
+            Kind::BlockBegin => "{%".to_owned(),
+            Kind::BlockEnd => "%}".to_owned(),
+            Kind::Name(name) => name.clone(),
+            Kind::Text(_) => "a string".to_owned(),
+            Kind::Int(_) | Kind::Float(_) => "a number".to_owned(),
+            Kind::Operator(operator) => (*operator).to_owned(),
+            Kind::End => "the end of the template".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Text that knows where each of its characters came from.
+//!
+//! Every string of a template is a [`Text`], and every operation on strings builds its result with a [`TextWriter`],
+//! from pieces of texts. So what came from a message stays content wherever the template puts it.
+
+mod writer;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::error::Result;
+use super::limits::Limits;
+use crate::prompt::SegmentKind;
+
+pub(crate) use writer::TextWriter;
+
+/// A text, its origins, and whether it counts as HTML already (Python's `Markup`).
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Text {
+    data: Arc<Data>,
+    markup: bool,
+}
+
+#[derive(Debug, Default)]
+struct Data {
+    string: String,
+    /// The byte ranges that are content: sorted, apart from each other, none empty.
+    content: Vec<Range<usize>>,
+}
+
+impl Text {
+    /// Text of one origin. Its length is not counted: it is as long as something that exists already.
+    pub(crate) fn new(string: impl Into<String>, kind: SegmentKind) -> Self {
+        let string = string.into();
+        let content = match kind {
+            SegmentKind::Content if !string.is_empty() => std::iter::once(0..string.len()).collect(),
+            _ => Vec::new(),
+        };
+        Self { data: Arc::new(Data { string, content }), markup: false }
+    }
+
+    /// Text of the template.
+    pub(crate) fn template(string: impl Into<String>) -> Self {
+        Self::new(string, SegmentKind::Template)
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.data.string
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.data.string.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether it counts as HTML, so that joining it with other text escapes that.
+    pub(crate) fn is_markup(&self) -> bool {
+        self.markup
+    }
+
+    /// The same text as HTML, or not.
+    pub(crate) fn with_markup(mut self, markup: bool) -> Self {
+        self.markup = markup;
+        self
+    }
+
+    /// Whether any of it is content.
+    pub(crate) fn has_content(&self) -> bool {
+        !self.data.content.is_empty()
+    }
+
+    /// The pieces of a byte range, each of one origin.
+    pub(crate) fn pieces(&self, range: Range<usize>) -> impl Iterator<Item = (SegmentKind, &str)> {
+        let Data { string, content } = &*self.data;
+        let mut at = range.start;
+        let mut next = content.partition_point(|piece| piece.end <= at);
+        std::iter::from_fn(move || {
+            if at >= range.end {
+                return None;
+            }
+            let piece = content.get(next).filter(|piece| piece.start < range.end);
+            let (kind, end) = match piece {
+                Some(piece) if piece.start <= at => {
+                    next += 1;
+                    (SegmentKind::Content, piece.end.min(range.end))
+                }
+                Some(piece) => (SegmentKind::Template, piece.start),
+                None => (SegmentKind::Template, range.end),
+            };
+            let start = std::mem::replace(&mut at, end);
+            Some((kind, &string[start..end]))
+        })
+    }
+
+    /// The pieces of the whole text.
+    pub(crate) fn all_pieces(&self) -> impl Iterator<Item = (SegmentKind, &str)> {
+        self.pieces(0..self.len())
+    }
+
+    /// A byte range of the text; HTML stays HTML.
+    pub(crate) fn slice(&self, range: Range<usize>, limits: &Limits) -> Result<Text> {
+        if range == (0..self.len()) {
+            return Ok(self.clone());
+        }
+        let mut writer = TextWriter::new(limits);
+        writer.slice(self, range)?;
+        Ok(writer.finish().with_markup(self.markup))
+    }
+
+    /// The text with each character replaced by what `change` writes for it.
+    pub(crate) fn map(&self, limits: &Limits, mut change: impl FnMut(char, &mut String)) -> Result<Text> {
+        let mut writer = TextWriter::new(limits);
+        for (kind, piece) in self.all_pieces() {
+            limits.read(piece.len())?;
+            let mut changed = String::with_capacity(piece.len());
+            piece.chars().for_each(|c| change(c, &mut changed));
+            writer.push(&changed, kind)?;
+        }
+        Ok(writer.finish().with_markup(self.markup))
+    }
+
+    /// How many characters it has.
+    pub(crate) fn count(&self) -> usize {
+        self.data.string.chars().count()
+    }
+}
+
+impl PartialEq for Text {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}

@@ -1,0 +1,85 @@
+//! How texts are built.
+
+use std::ops::Range;
+
+use super::{Data, Text};
+use crate::jinja::error::Result;
+use crate::jinja::limits::Limits;
+use crate::prompt::SegmentKind;
+
+/// A text being written. Each piece is counted before it is copied.
+#[derive(Debug)]
+pub(crate) struct TextWriter<'a> {
+    limits: &'a Limits,
+    data: Data,
+}
+
+impl<'a> TextWriter<'a> {
+    pub(crate) fn new(limits: &'a Limits) -> Self {
+        Self { limits, data: Data::default() }
+    }
+
+    pub(crate) fn limits(&self) -> &'a Limits {
+        self.limits
+    }
+
+    /// Bytes written so far.
+    pub(crate) fn len(&self) -> usize {
+        self.data.string.len()
+    }
+
+    /// Writes text of one origin.
+    pub(crate) fn push(&mut self, text: &str, kind: SegmentKind) -> Result<()> {
+        self.limits.text(text.len(), self.len() + text.len())?;
+        self.copy(text, kind);
+        Ok(())
+    }
+
+    /// Writes text that is counted already.
+    fn copy(&mut self, text: &str, kind: SegmentKind) {
+        let start = self.len();
+        let end = start + text.len();
+        self.data.string.push_str(text);
+        if kind == SegmentKind::Content && start < end {
+            match self.data.content.last_mut() {
+                Some(last) if last.end == start => last.end = end,
+                _ => self.data.content.push(start..end),
+            }
+        }
+    }
+
+    /// Writes text of the template.
+    pub(crate) fn template(&mut self, text: &str) -> Result<()> {
+        self.push(text, SegmentKind::Template)
+    }
+
+    /// Writes a text with its origins.
+    pub(crate) fn text(&mut self, text: &Text) -> Result<()> {
+        self.slice(text, 0..text.len())
+    }
+
+    /// Writes a byte range of a text with its origins.
+    pub(crate) fn slice(&mut self, text: &Text, range: Range<usize>) -> Result<()> {
+        text.pieces(range).try_for_each(|(kind, piece)| self.push(piece, kind))
+    }
+
+    /// Writes a text so many times.
+    pub(crate) fn repeat(&mut self, text: &Text, count: usize) -> Result<()> {
+        let mut pieces = text.all_pieces();
+        match (pieces.next(), pieces.next()) {
+            (None, _) => Ok(()),
+            (Some((kind, piece)), None) => {
+                let added = piece.len().saturating_mul(count);
+                self.limits.text(added, self.len().saturating_add(added))?;
+                self.copy(&piece.repeat(count), kind);
+                Ok(())
+            }
+            _ => (0..count).try_for_each(|_| self.limits.step().and_then(|()| self.text(text))),
+        }
+    }
+
+    /// The text written.
+    pub(crate) fn finish(self) -> Text {
+        Text { data: std::sync::Arc::new(self.data), markup: false }
+    }
+}
