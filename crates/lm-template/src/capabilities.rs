@@ -1,12 +1,12 @@
 //! What a chat template does with the things it may be given.
 
-use serde_json::{Map, Value, json};
-
-use crate::{GenerationPrompt, PromptTemplate, RenderInput};
+use crate::probe::Probe;
+use crate::prompt_template::PromptTemplate;
 
 /// What a chat template writes into the prompt, found by rendering small conversations with it.
 ///
-/// A template that refuses a conversation (`raise_exception`) does not have the capability.
+/// A template that refuses a conversation (`raise_exception`), fails on it or writes a thing as Python shows it
+/// (`{'a': 1}`) does not have the capability.
 ///
 /// ```
 /// use lm_template::{Capabilities, PromptTemplate};
@@ -16,69 +16,99 @@ use crate::{GenerationPrompt, PromptTemplate, RenderInput};
 /// assert!(capabilities.system && !capabilities.tools);
 /// # Ok::<(), lm_template::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// A system message reaches the prompt.
     pub system: bool,
+    /// Content that is text reaches the prompt.
+    pub text_content: bool,
+    /// Content that is a list of parts reaches the prompt with the text of its text parts, in a user's message.
+    pub typed_content: bool,
+    /// So does the system's.
+    pub typed_system: bool,
+    /// The role that the template knows the model by: `assistant`, or `model` where it leaves that out.
+    pub model_role: &'static str,
     /// Declared tools reach the prompt.
     pub tools: bool,
+    /// They do so only when the conversation has a system message.
+    pub tools_need_system: bool,
+    /// The variable that the template reads tools from in place of `tools`.
+    pub tools_variable: Option<&'static str>,
     /// The assistant's calls in the history reach the prompt.
     pub tool_calls: bool,
+    /// So do several calls of one message.
+    pub parallel_tool_calls: bool,
+    /// A call's arguments reach the prompt when they are an object.
+    pub object_arguments: bool,
+    /// A call's arguments reach the prompt as they are when they are JSON text.
+    pub text_arguments: bool,
+    /// What the template asks of the ids of calls.
+    pub call_ids: CallIds,
     /// Results of tools reach the prompt.
     pub tool_results: bool,
-    /// `enable_thinking` changes the prompt.
-    pub thinking_switch: bool,
+    /// So do results that are an object.
+    pub object_results: bool,
+    /// The variable that switches thinking on and off.
+    pub thinking: Option<ThinkingSwitch>,
+    /// The template renders a conversation part by part (LiteRT-LM's "multi-prefill"); see
+    /// [`SingleTurnPrompt`](crate::SingleTurnPrompt).
+    pub single_turn: bool,
 }
 
-/// A word that no template holds.
-const PROBE: &str = "probe7f3a";
+/// What a chat template asks of the ids of calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CallIds {
+    /// They do not reach the prompt.
+    #[default]
+    Omitted,
+    /// They reach the prompt, whatever they are.
+    Written,
+    /// They reach the prompt and must be nine letters and digits, as Mistral's.
+    NineCharacters,
+}
+
+/// A variable of a template that switches thinking on and off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThinkingSwitch {
+    /// The variable: set to true or false in the template's context.
+    pub variable: &'static str,
+    /// Whether the model thinks when the variable is not set.
+    pub default: bool,
+}
 
 impl Capabilities {
-    /// Renders the small conversations.
+    /// Renders the small conversations, a few dozen.
     pub fn of(template: &PromptTemplate) -> Self {
-        let user = || json!({"role": "user", "content": "Hello"});
-        let function =
-            |name: &str| json!({"type": "function", "function": {"name": name, "arguments": {"a": 1}}});
-        let calls = |name| json!({"role": "assistant", "content": "", "tool_calls": [function(name)]});
-        let result = json!({"role": "tool", "name": "f", "tool_call_id": "call_0", "content": PROBE});
-        let tool = json!([{"type": "function", "function": {
-            "name": PROBE,
-            "description": "Does it.",
-            "parameters": {"type": "object", "properties": {"a": {"type": "integer", "description": "A number."}}},
-        }}]);
-        let probe = Probe { template };
-        let none = Value::Null;
-        let thinking = |on: bool| probe.render(&[user()], &none, json!({"enable_thinking": on}));
-        Self {
-            system: probe.shows(&[json!({"role": "system", "content": PROBE}), user()], &none),
-            tools: probe.shows(&[user()], &tool),
-            tool_calls: probe.shows(&[user(), calls(PROBE), user()], &none),
-            tool_results: probe.shows(&[user(), calls("f"), result], &none),
-            thinking_switch: thinking(true) != thinking(false),
-        }
-    }
-}
-
-struct Probe<'a> {
-    template: &'a PromptTemplate,
-}
-
-impl Probe<'_> {
-    fn shows(&self, messages: &[Value], tools: &Value) -> bool {
-        self.render(messages, tools, json!({})).is_some_and(|text| text.contains(PROBE))
-    }
-
-    fn render(&self, messages: &[Value], tools: &Value, context: Value) -> Option<String> {
-        let extra_context: Map<String, Value> = serde_json::from_value(context).ok()?;
-        let generation_prompt = GenerationPrompt::Add;
-        let input = RenderInput { messages, tools, generation_prompt, extra_context: &extra_context };
-        Some(self.template.render(&input).ok()?.text())
+        Probe::new(template).capabilities()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const ECHO: &str = "{% for m in messages %}{{ m.content }}{% endfor %}";
+
+    /// Those of a template that writes nothing of what it is given.
+    const NONE: Capabilities = Capabilities {
+        system: false,
+        text_content: false,
+        typed_content: false,
+        typed_system: false,
+        model_role: "assistant",
+        tools: false,
+        tools_need_system: false,
+        tools_variable: None,
+        tool_calls: false,
+        parallel_tool_calls: false,
+        object_arguments: false,
+        text_arguments: false,
+        call_ids: CallIds::Omitted,
+        tool_results: false,
+        object_results: false,
+        thinking: None,
+        single_turn: false,
+    };
 
     fn check(source: &str, expected: Capabilities) {
         let template = PromptTemplate::new(source).expect("the template compiles");
@@ -87,26 +117,53 @@ mod tests {
 
     #[test]
     fn a_template_is_asked_and_not_read() {
-        let none = Capabilities::default();
+        let none = NONE;
         check("{# system tools enable_thinking #}{{ messages[-1].role }}", none);
-        check(
-            "{% for m in messages %}{{ m.content }}{% endfor %}",
-            Capabilities { system: true, tool_results: true, ..none },
-        );
+        let echo = Capabilities { system: true, text_content: true, tool_results: true, ..none };
+        check(ECHO, echo);
         check(
             "{% for t in tools or [] %}{{ t.function.name }}{% endfor %}",
             Capabilities { tools: true, ..none },
         );
+        let names = "{% for m in messages %}{% for c in m.tool_calls or [] %}{{ c.function.name }}{% endfor %}{% endfor %}";
+        check(names, Capabilities { tool_calls: true, parallel_tool_calls: true, ..none });
+        let switch = |variable, default| Some(ThinkingSwitch { variable, default });
+        let on = "{% if enable_thinking %}x{% endif %}";
+        check(on, Capabilities { thinking: switch("enable_thinking", false), ..none });
+        let off = "{% if thinking is defined and not thinking %}x{% endif %}";
+        check(off, Capabilities { thinking: switch("thinking", true), ..none });
         check(
-            "{% for m in messages %}{% for c in m.tool_calls or [] %}{{ c.function.name }}{% endfor %}{% endfor %}",
-            Capabilities { tool_calls: true, ..none },
+            "{% if is_appending_to_prefill %}{{ message.content }}{% endif %}",
+            Capabilities { single_turn: true, ..none },
         );
-        check("{% if enable_thinking %}x{% endif %}", Capabilities { thinking_switch: true, ..none });
     }
 
     #[test]
     fn a_template_that_refuses_lacks_the_capability() {
         let refuses = "{% if messages[0].role == 'system' %}{{ raise_exception('no') }}{% endif %}{{ messages[0].content }}";
-        check(refuses, Capabilities::default());
+        check(refuses, Capabilities { text_content: true, ..NONE });
+    }
+
+    #[test]
+    fn arguments_content_and_ids_have_their_forms() {
+        let of = |calls: &str| {
+            let source = format!(
+                "{{% for m in messages %}}{{{{ m.content }}}}{{% for c in m.tool_calls or [] %}}{{{{ c.function.name }}}}{calls}{{% endfor %}}{{% endfor %}}"
+            );
+            Capabilities::of(&PromptTemplate::new(&source).expect("the template compiles"))
+        };
+        let forms = |calls| (of(calls).object_arguments, of(calls).text_arguments);
+        assert_eq!(forms("{{ c.function.arguments | tojson }}"), (true, false));
+        assert_eq!(forms("{{ c.function.arguments }}"), (false, true));
+        let either =
+            "{{ c.function.arguments if c.function.arguments is string else c.function.arguments | tojson }}";
+        assert_eq!(forms(either), (true, true));
+        assert_eq!(of("{{ c.id }}").call_ids, CallIds::Written);
+        let nine = "{% if c.id | length != 9 %}{{ raise_exception('no') }}{% endif %}{{ c.id }}";
+        assert_eq!(of(nine).call_ids, CallIds::NineCharacters);
+
+        let typed = "{% for m in messages %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endfor %}";
+        let typed = Capabilities::of(&PromptTemplate::new(typed).expect("the template compiles"));
+        assert_eq!((typed.text_content, typed.typed_content, typed.system), (false, true, true));
     }
 }

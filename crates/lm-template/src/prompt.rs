@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::polyfills::Polyfill;
+
 /// Where a piece of a prompt came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SegmentKind {
@@ -27,6 +29,9 @@ pub struct Prompt {
     pub segments: Vec<Segment>,
     /// What the template marks with `{% generation %}`: byte ranges of the text. Empty for most templates.
     pub generation: Vec<Range<usize>>,
+    /// What was changed in the conversation because the template lacks it, in the order of the changes. Empty for what
+    /// [`PromptTemplate`](crate::PromptTemplate) renders itself.
+    pub polyfills: Vec<Polyfill>,
 }
 
 impl Prompt {
@@ -42,6 +47,13 @@ impl Prompt {
             Some(last) if last.kind == kind => last.text.push_str(text),
             _ => self.segments.push(Segment { kind, text: text.to_owned() }),
         }
+    }
+
+    /// Appends another prompt.
+    pub(crate) fn extend(&mut self, more: &Prompt) {
+        let length: usize = self.segments.iter().map(|segment| segment.text.len()).sum();
+        more.segments.iter().for_each(|segment| self.push(segment.kind, &segment.text));
+        self.generation.extend(more.generation.iter().map(|range| length + range.start..length + range.end));
     }
 
     /// Cuts the text off at byte `end`.

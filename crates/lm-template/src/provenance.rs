@@ -8,7 +8,7 @@ use crate::jinja::{self, Dict, Limits, Text, Value as TemplateValue};
 use crate::prompt::{Prompt, SegmentKind};
 
 /// Variables whose texts come from outside.
-const CONTENT_VARIABLES: [&str; 3] = ["documents", "messages", "tools"];
+const CONTENT_VARIABLES: [&str; 5] = ["documents", "message", "messages", "tools", "xml_tools"];
 
 /// The variables of a rendering as the template gets them.
 pub(crate) fn variables(

@@ -41,14 +41,15 @@ impl Template {
         }))
     }
 
-    fn abilities(&self) -> [(&'static str, bool); 5] {
-        let Capabilities { system, tools, tool_calls, tool_results, thinking_switch } = self.capabilities;
+    fn abilities(&self) -> [(&'static str, bool); 6] {
+        let can = &self.capabilities;
         [
-            ("system", system),
-            ("tools", tools),
-            ("tool_calls", tool_calls),
-            ("tool_results", tool_results),
-            ("thinking_switch", thinking_switch),
+            ("system", can.system),
+            ("tools", can.tools || can.tools_variable.is_some()),
+            ("tool_calls", can.tool_calls),
+            ("parallel_tool_calls", can.parallel_tool_calls),
+            ("tool_results", can.tool_results),
+            ("thinking_switch", can.thinking.is_some()),
         ]
     }
 }

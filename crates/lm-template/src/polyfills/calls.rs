@@ -1,0 +1,160 @@
+//! The forms of calls.
+
+use std::collections::{HashMap, VecDeque};
+
+use serde_json::{Map, Value, json};
+
+use super::draft::{Draft, append, role};
+use super::json_text;
+use crate::capabilities::{CallIds, Capabilities};
+
+/// A call's arguments, which stand in `function` or beside the name.
+fn arguments_of(call: &mut Value) -> Option<&mut Value> {
+    let function = if call.get("function").is_some() { call.get_mut("function")? } else { call };
+    function.get_mut("arguments")
+}
+
+pub(super) fn arguments_as_object(draft: &mut Draft, can: &Capabilities) -> bool {
+    can.object_arguments
+        && !can.text_arguments
+        && draft.each_call(|call| {
+            let Some(arguments) = arguments_of(call) else { return false };
+            let object =
+                arguments.as_str().and_then(|text| serde_json::from_str::<Map<String, Value>>(text).ok());
+            let Some(object) = object else { return false };
+            *arguments = Value::Object(object);
+            true
+        })
+}
+
+pub(super) fn arguments_as_text(draft: &mut Draft, can: &Capabilities) -> bool {
+    can.text_arguments
+        && !can.object_arguments
+        && draft.each_call(|call| {
+            let Some(arguments) = arguments_of(call).filter(|arguments| arguments.is_object()) else {
+                return false;
+            };
+            *arguments = json_text(arguments).into();
+            true
+        })
+}
+
+/// Gives each id a short one, the same wherever it stands; a result without an id answers the first call that is open.
+pub(super) fn shorten_ids(draft: &mut Draft, can: &Capabilities) -> bool {
+    if can.call_ids != CallIds::NineCharacters {
+        return false;
+    }
+    let mut ids = Ids::default();
+    draft.each(|message| {
+        let mut changed = false;
+        for call in message.get_mut("tool_calls").and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(call) = call.as_object_mut() {
+                changed |= ids.set(call, "id", None);
+                ids.open.extend(call["id"].as_str().map(str::to_owned));
+            }
+        }
+        if role(message) == "tool" {
+            let open = ids.open.pop_front();
+            changed |= ids.set(message, "tool_call_id", open);
+        }
+        changed
+    })
+}
+
+#[derive(Default)]
+struct Ids {
+    /// Short ids by the ids they stand for.
+    short: HashMap<String, String>,
+    /// Short ids of the calls without a result so far.
+    open: VecDeque<String>,
+    made: usize,
+}
+
+impl Ids {
+    fn set(&mut self, object: &mut Map<String, Value>, key: &str, default: Option<String>) -> bool {
+        let old = object.get(key).and_then(Value::as_str).map(str::to_owned);
+        if old
+            .as_deref()
+            .is_some_and(|id| id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+        {
+            return false;
+        }
+        let id = match old {
+            Some(old) => match self.short.get(&old) {
+                Some(id) => id.clone(),
+                None => {
+                    let id = self.make();
+                    self.short.insert(old, id.clone());
+                    id
+                }
+            },
+            None => default.unwrap_or_else(|| self.make()),
+        };
+        object.insert(key.to_owned(), id.into());
+        true
+    }
+
+    fn make(&mut self) -> String {
+        self.made += 1;
+        format!("call{:05}", self.made % 100_000)
+    }
+}
+
+/// `[a, b] → result of a → result of b` becomes `a → result of a → b → result of b`.
+pub(super) fn calls_apart(draft: &mut Draft, can: &Capabilities) -> bool {
+    if !can.tool_calls || can.parallel_tool_calls {
+        return false;
+    }
+    let mut changed = false;
+    let mut left: VecDeque<Value> = draft.messages.drain(..).collect();
+    while let Some(mut message) = left.pop_front() {
+        let calls = message.get_mut("tool_calls").and_then(Value::as_array_mut);
+        let Some(calls) = calls.filter(|calls| calls.len() > 1).map(std::mem::take) else {
+            draft.messages.push(message);
+            continue;
+        };
+        changed = true;
+        let mut results = Vec::new();
+        while left.front().is_some_and(|next| next["role"] == "tool") {
+            results.extend(left.pop_front());
+        }
+        let last = calls.len() - 1;
+        for (number, call) in calls.into_iter().enumerate() {
+            let answers = |result: &Value| match (result["tool_call_id"].as_str(), call["id"].as_str()) {
+                (Some(answered), Some(id)) => answered == id,
+                _ => true,
+            };
+            let place = results.iter().position(answers);
+            message["tool_calls"] = json!([call]);
+            draft.messages.push(message.clone());
+            draft.messages.extend(place.map(|place| results.remove(place)));
+            if number == last {
+                draft.messages.append(&mut results);
+            }
+            message["content"] = "".into();
+        }
+    }
+    changed
+}
+
+pub(super) fn calls_as_text(draft: &mut Draft, can: &Capabilities) -> bool {
+    !can.tool_calls
+        && draft.each(|message| {
+            let Some(Value::Array(calls)) = message.shift_remove("tool_calls") else { return false };
+            let written = |call: &Value| {
+                let function = call.get("function").unwrap_or(call);
+                let arguments = match &function["arguments"] {
+                    Value::String(text) => {
+                        serde_json::from_str(text).unwrap_or_else(|_| text.as_str().into())
+                    }
+                    Value::Null => json!({}),
+                    arguments => arguments.clone(),
+                };
+                let call = json!({"name": function["name"], "arguments": arguments});
+                format!("<tool_call>\n{}\n</tool_call>", json_text(&call))
+            };
+            let text: Vec<String> = calls.iter().map(written).collect();
+            append(message, text.join("\n"), "\n");
+            true
+        })
+}

@@ -1,0 +1,62 @@
+//! The forms of content.
+
+use serde_json::{Value, json};
+
+use super::draft::{Draft, role, text};
+use super::json_text;
+use crate::capabilities::Capabilities;
+
+/// Whether content is a list of nothing but texts.
+fn is_text_parts(content: &Value) -> bool {
+    let is_text = |part: &Value| part.is_string() || (part["type"] == "text" && part["text"].is_string());
+    content.as_array().is_some_and(|parts| !parts.is_empty() && parts.iter().all(is_text))
+}
+
+/// A list with an image stays: what becomes of it is for the template to say.
+pub(super) fn parts_as_text(draft: &mut Draft, can: &Capabilities) -> bool {
+    can.text_content
+        && draft.each(|message| {
+            let reads_parts = if role(message) == "system" { can.typed_system } else { can.typed_content };
+            if reads_parts {
+                return false;
+            }
+            // A tool's list of strings is a result, not a list of parts.
+            let parts = message.get("content").filter(|content| {
+                is_text_parts(content) && (role(message) != "tool" || content[0].is_object())
+            });
+            let Some(joined) = parts.map(|_| text(message)) else { return false };
+            message.insert("content".to_owned(), joined.into());
+            true
+        })
+}
+
+pub(super) fn text_as_parts(draft: &mut Draft, can: &Capabilities) -> bool {
+    can.typed_content
+        && !can.text_content
+        && draft.each(|message| {
+            let Some(Value::String(text)) = message.get("content") else { return false };
+            let parts = if text.is_empty() { json!([]) } else { json!([{"type": "text", "text": text}]) };
+            message.insert("content".to_owned(), parts);
+            true
+        })
+}
+
+pub(super) fn result_as_json_text(draft: &mut Draft, can: &Capabilities) -> bool {
+    !can.object_results
+        && draft.each(|message| {
+            let result = message.get("content").filter(|content| {
+                let other = !content.is_string() && !content.is_null();
+                role(message) == "tool" && other && !is_media_or_text(content)
+            });
+            let Some(text) = result.map(json_text) else { return false };
+            message.insert("content".to_owned(), text.into());
+            true
+        })
+}
+
+/// Whether a tool answered with parts of a message: every item says its type.
+fn is_media_or_text(content: &Value) -> bool {
+    const TYPES: [&str; 6] = ["text", "image", "image_url", "audio", "input_audio", "tool_response"];
+    let is_part = |part: &Value| part["type"].as_str().is_some_and(|kind| TYPES.contains(&kind));
+    content.as_array().is_some_and(|parts| !parts.is_empty() && parts.iter().all(is_part))
+}

@@ -1,0 +1,218 @@
+//! What is done to a conversation whose template lacks a thing.
+
+mod calls;
+mod content;
+mod draft;
+mod roles;
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use self::draft::Draft;
+use crate::capabilities::Capabilities;
+use crate::error::Result;
+use crate::prompt::Prompt;
+use crate::prompt_template::{PromptTemplate, RenderInput};
+
+/// A change to a conversation whose template lacks a thing.
+///
+/// The text forms of calls and results are those of Hermes models, which the processor `hermes` reads:
+/// `<tool_call>{"name": …, "arguments": …}</tool_call>` and `<tool_response>{…}</tool_response>`, each on lines of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Polyfill {
+    /// The assistant's messages are the model's: `model` in place of `assistant`.
+    AssistantAsModel,
+    /// Bare declarations `{name, …}` are written `{"type": "function", "function": {name, …}}`.
+    ToolsWrapped,
+    /// Tools go into the variable that the template reads instead of `tools`, such as `xml_tools`.
+    ToolsRenamed,
+    /// An empty system message is added, because the template declares tools only beside one.
+    SystemAdded,
+    /// Arguments that are JSON text become the object they spell.
+    ArgumentsAsObject,
+    /// Arguments that are an object become JSON text.
+    ArgumentsAsText,
+    /// Ids of calls become nine letters and digits, and calls without an id get one.
+    CallIdsShortened,
+    /// Calls of one message become messages of their own, each followed by its results.
+    CallsApart,
+    /// Content that is a list of text parts becomes text.
+    PartsAsText,
+    /// A tool's result that is an object or a list becomes JSON text.
+    ResultAsJsonText,
+    /// The assistant's calls become text of its message.
+    CallsAsText,
+    /// Results of tools become text of the user.
+    ResultsAsUserText,
+    /// Tools are declared in the system message.
+    ToolsInSystemText,
+    /// A system message becomes the beginning of the user's next one.
+    SystemInUserText,
+    /// Content that is text becomes a list of one part.
+    TextAsParts,
+}
+
+/// What a polyfill does; true when there was something to do.
+type Step = fn(&mut Draft, &Capabilities) -> bool;
+
+/// Every polyfill, in the order they act.
+const STEPS: [(Polyfill, Step); 15] = [
+    (Polyfill::AssistantAsModel, roles::assistant_as_model),
+    (Polyfill::ToolsWrapped, roles::wrap_tools),
+    (Polyfill::ToolsRenamed, roles::rename_tools),
+    (Polyfill::SystemAdded, roles::add_system),
+    (Polyfill::ArgumentsAsObject, calls::arguments_as_object),
+    (Polyfill::ArgumentsAsText, calls::arguments_as_text),
+    (Polyfill::CallIdsShortened, calls::shorten_ids),
+    (Polyfill::CallsApart, calls::calls_apart),
+    (Polyfill::PartsAsText, content::parts_as_text),
+    (Polyfill::ResultAsJsonText, content::result_as_json_text),
+    (Polyfill::CallsAsText, calls::calls_as_text),
+    (Polyfill::ResultsAsUserText, roles::results_as_user_text),
+    (Polyfill::ToolsInSystemText, roles::tools_in_system_text),
+    (Polyfill::SystemInUserText, roles::system_in_user_text),
+    (Polyfill::TextAsParts, content::text_as_parts),
+];
+
+/// The polyfills that may act; all of them by default.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Polyfills(BTreeSet<Polyfill>);
+
+impl Default for Polyfills {
+    fn default() -> Self {
+        Self(STEPS.iter().map(|(polyfill, _)| *polyfill).collect())
+    }
+}
+
+impl Polyfills {
+    /// None: what a template lacks is left out, or refused by the template.
+    pub fn none() -> Self {
+        Self(BTreeSet::new())
+    }
+
+    /// The same set without one.
+    pub fn without(mut self, polyfill: Polyfill) -> Self {
+        self.0.remove(&polyfill);
+        self
+    }
+
+    /// The same set with one more.
+    pub fn with(mut self, polyfill: Polyfill) -> Self {
+        self.0.insert(polyfill);
+        self
+    }
+
+    /// Whether it may act.
+    pub fn contains(&self, polyfill: Polyfill) -> bool {
+        self.0.contains(&polyfill)
+    }
+}
+
+/// A chat template that is given every conversation in a form it can render.
+///
+/// What the template cannot do is found by [`Capabilities::of`], once; what is changed for it is named in
+/// [`Prompt::polyfills`]. A conversation that the template can render as it is gives what
+/// [`PromptTemplate::render`] gives.
+///
+/// ```
+/// use lm_template::{GenerationPrompt, Polyfill, PolyfilledTemplate, Polyfills, PromptTemplate, RenderInput, Value};
+/// use serde_json::json;
+///
+/// // No system role here: the template refuses it.
+/// let source = "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system role') }}{% endif %}\
+///               <{{ m.role }}>{{ m.content }}{% endfor %}";
+/// let template = PolyfilledTemplate::new(PromptTemplate::new(source)?, Polyfills::default());
+/// let prompt = template.render(&RenderInput {
+///     messages: &[json!({"role": "system", "content": "Be terse."}), json!({"role": "user", "content": "Hi."})],
+///     tools: &Value::Null,
+///     generation_prompt: GenerationPrompt::Omit,
+///     extra_context: &Default::default(),
+/// })?;
+/// assert_eq!(prompt.text(), "<user>Be terse.\n\nHi.");
+/// assert_eq!(prompt.polyfills, [Polyfill::SystemInUserText]);
+/// # Ok::<(), lm_template::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct PolyfilledTemplate {
+    template: PromptTemplate,
+    capabilities: Capabilities,
+    polyfills: Polyfills,
+}
+
+impl PolyfilledTemplate {
+    /// Finds out what the template can do; that takes a few dozen small renderings.
+    pub fn new(template: PromptTemplate, polyfills: Polyfills) -> Self {
+        let capabilities = Capabilities::of(&template);
+        Self { template, capabilities, polyfills }
+    }
+
+    /// The template itself.
+    pub fn template(&self) -> &PromptTemplate {
+        &self.template
+    }
+
+    /// What the template can do.
+    pub fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    /// Renders a conversation, changed where the template lacks a thing.
+    ///
+    /// # Errors
+    /// As [`PromptTemplate::render`].
+    pub fn render(&self, input: &RenderInput<'_>) -> Result<Prompt> {
+        let (draft, acted) = self.polyfill(input);
+        let mut prompt = self.template.render(&RenderInput {
+            messages: &draft.messages,
+            tools: &draft.tools,
+            generation_prompt: input.generation_prompt,
+            extra_context: &draft.extra_context,
+        })?;
+        prompt.polyfills = acted;
+        Ok(prompt)
+    }
+
+    fn polyfill(&self, input: &RenderInput<'_>) -> (Draft, Vec<Polyfill>) {
+        let mut draft = Draft {
+            messages: input.messages.to_vec(),
+            tools: input.tools.clone(),
+            extra_context: input.extra_context.clone(),
+        };
+        let may = STEPS.iter().filter(|(polyfill, _)| self.polyfills.contains(*polyfill));
+        let acted = may.filter(|(_, act)| act(&mut draft, &self.capabilities)).map(|(polyfill, _)| *polyfill);
+        let acted = acted.collect();
+        (draft, acted)
+    }
+}
+
+/// The value as Python's `json.dumps` separates it, which is how templates write JSON.
+fn json_text(value: &Value) -> String {
+    struct Spaced;
+    impl serde_json::ser::Formatter for Spaced {
+        fn begin_array_value<W: ?Sized + std::io::Write>(
+            &mut self,
+            out: &mut W,
+            first: bool,
+        ) -> std::io::Result<()> {
+            if first { Ok(()) } else { out.write_all(b", ") }
+        }
+
+        fn begin_object_key<W: ?Sized + std::io::Write>(
+            &mut self,
+            out: &mut W,
+            first: bool,
+        ) -> std::io::Result<()> {
+            if first { Ok(()) } else { out.write_all(b", ") }
+        }
+
+        fn begin_object_value<W: ?Sized + std::io::Write>(&mut self, out: &mut W) -> std::io::Result<()> {
+            out.write_all(b": ")
+        }
+    }
+    let mut bytes = Vec::new();
+    let written =
+        serde::Serialize::serialize(value, &mut serde_json::Serializer::with_formatter(&mut bytes, Spaced));
+    written.map_or_else(|_| value.to_string(), |()| String::from_utf8_lossy(&bytes).into_owned())
+}

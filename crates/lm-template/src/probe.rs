@@ -1,0 +1,221 @@
+//! The small conversations that show what a template can do.
+
+use serde_json::{Map, Value, json};
+
+use crate::capabilities::{CallIds, Capabilities, ThinkingSwitch};
+use crate::prompt_template::{GenerationPrompt, PromptTemplate, RenderInput};
+
+/// The variables by which published templates switch thinking. (`reasoning_effort` and `thinking_budget` say how much.)
+const THINKING_VARIABLES: [&str; 2] = ["enable_thinking", "thinking"];
+
+/// The variables that published templates read tools from beside `tools`.
+const TOOL_VARIABLES: [&str; 1] = ["xml_tools"];
+
+/// Words that no template holds, by which a thing is found in a rendering.
+const WORD: &str = "probe7f3a";
+const OTHER: &str = "other2e1d";
+const KEY: &str = "keyed5c9e";
+const VALUE: &str = "value8d2b";
+const RESULT_KEY: &str = "reply3a7c";
+const KEYS: [&str; 2] = [KEY, RESULT_KEY];
+/// An id such as calls without one are given, and one that every template takes.
+const IDS: [&str; 2] = ["call_0", STRICT_ID];
+const STRICT_ID: &str = "ident4b6f";
+
+#[derive(Clone, Copy)]
+enum Arguments {
+    Object,
+    Text,
+}
+
+/// How a call in a conversation is written.
+#[derive(Clone, Copy)]
+struct CallStyle {
+    arguments: Arguments,
+    id: &'static str,
+}
+
+pub(crate) struct Probe<'a> {
+    template: &'a PromptTemplate,
+    text_content: bool,
+    typed_content: bool,
+    typed_system: bool,
+    model_role: &'static str,
+}
+
+impl<'a> Probe<'a> {
+    pub(crate) fn new(template: &'a PromptTemplate) -> Self {
+        let mut probe = Self {
+            template,
+            text_content: true,
+            typed_content: false,
+            typed_system: false,
+            model_role: "assistant",
+        };
+        let parts = json!([{"type": "text", "text": WORD}]);
+        probe.typed_content = probe.shows_content(&[json!({"role": "user", "content": parts})]);
+        probe.text_content = probe.shows(&[probe.message("user", WORD)], &[WORD]);
+        let system = [json!({"role": "system", "content": parts}), probe.message("user", "Hello")];
+        probe.typed_system = probe.shows_content(&system);
+        let answered = |role| {
+            [probe.message("user", "Hello"), probe.message(role, WORD), probe.message("user", "Hello")]
+        };
+        let says = |role| probe.shows(&answered(role), &[WORD]);
+        probe.model_role = if !says("assistant") && says("model") { "model" } else { "assistant" };
+        probe
+    }
+
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        let answered = json!("");
+        let tool_calls = self.any_style(|style| self.shows_calls(style, &[WORD], &answered, &[WORD]));
+        let shows_arguments = |arguments: Arguments| {
+            let styles = IDS.map(|id| CallStyle { arguments, id });
+            tool_calls
+                && styles.iter().any(|style| self.shows_calls(*style, &["f"], &answered, &[KEY, VALUE]))
+        };
+        let result = json!({RESULT_KEY: OTHER});
+        let alone = self.shows_tools("tools", &[]);
+        let beside_system = self.shows_tools("tools", &[self.message("system", "Hello")]);
+        Capabilities {
+            system: self.shows(&[self.message("system", WORD), self.message("user", "Hello")], &[WORD]),
+            text_content: self.text_content,
+            typed_content: self.typed_content,
+            typed_system: self.typed_system,
+            model_role: self.model_role,
+            tools: alone || beside_system,
+            tools_need_system: !alone && beside_system,
+            tools_variable: TOOL_VARIABLES.into_iter().find(|variable| self.shows_tools(variable, &[])),
+            tool_calls,
+            parallel_tool_calls: self
+                .any_style(|style| self.shows_calls(style, &[WORD, OTHER], &answered, &[WORD, OTHER])),
+            object_arguments: shows_arguments(Arguments::Object),
+            text_arguments: shows_arguments(Arguments::Text),
+            call_ids: self.call_ids(),
+            tool_results: self.any_style(|style| self.shows_calls(style, &["f"], &json!(WORD), &[WORD])),
+            object_results: self
+                .any_style(|style| self.shows_calls(style, &["f"], &result, &[RESULT_KEY, OTHER])),
+            thinking: THINKING_VARIABLES.into_iter().find_map(|variable| self.thinking(variable)),
+            single_turn: self.single_turn(),
+        }
+    }
+
+    /// Whether the word of a conversation's content is in the prompt, and not as Python shows the part it stands in.
+    fn shows_content(&self, messages: &[Value]) -> bool {
+        let shown =
+            |text: String| text.contains(WORD) && !text.contains("'text'") && !text.contains("\"text\"");
+        self.render(messages, &Value::Null, json!({})).is_some_and(shown)
+    }
+
+    fn any_style(&self, shows: impl Fn(CallStyle) -> bool) -> bool {
+        let styles = IDS
+            .into_iter()
+            .flat_map(|id| [Arguments::Object, Arguments::Text].map(|arguments| CallStyle { arguments, id }));
+        styles.into_iter().any(shows)
+    }
+
+    /// Whether a declared tool is shown to a user who speaks after these messages.
+    fn shows_tools(&self, variable: &str, before: &[Value]) -> bool {
+        let tools = json!({variable: [tool(WORD)]});
+        let messages = [before, &[self.message("user", "Hello")]].concat();
+        self.render(&messages, &Value::Null, tools).is_some_and(|text| text.contains(WORD))
+    }
+
+    fn call_ids(&self) -> CallIds {
+        let written = |id: &'static str| {
+            self.any_style(|style| style.id == id && self.shows_calls(style, &["f"], &json!(""), &[id]))
+        };
+        match IDS.map(written) {
+            [true, _] => CallIds::Written,
+            [false, true] => CallIds::NineCharacters,
+            [false, false] => CallIds::Omitted,
+        }
+    }
+
+    fn thinking(&self, variable: &'static str) -> Option<ThinkingSwitch> {
+        let render = |context| self.render(&[self.message("user", "Hello")], &Value::Null, context);
+        let (on, off) = (render(json!({variable: true})), render(json!({variable: false})));
+        (on != off).then(|| ThinkingSwitch { variable, default: render(json!({})) == on })
+    }
+
+    fn single_turn(&self) -> bool {
+        let part = json!({
+            "message": self.message("user", WORD),
+            "is_appending_to_prefill": true,
+            "is_first_part": true,
+            "is_last_part": true,
+        });
+        self.render(&[], &Value::Null, part).is_some_and(|text| text.contains(WORD))
+    }
+
+    fn message(&self, role: &str, text: &str) -> Value {
+        match self.text_content || !self.typed_content {
+            true => json!({"role": role, "content": text}),
+            false => json!({"role": role, "content": [{"type": "text", "text": text}]}),
+        }
+    }
+
+    /// Whether calls of these tools in one message, each answered with `result`, put all these words into the prompt.
+    fn shows_calls(&self, style: CallStyle, tools: &[&str], result: &Value, words: &[&str]) -> bool {
+        let ids: Vec<String> = (0..tools.len()).map(|number| style.nth_id(number)).collect();
+        let calls: Vec<Value> = tools.iter().zip(&ids).map(|(name, id)| style.call(name, id)).collect();
+        let mut messages = vec![
+            self.message("user", "Hello"),
+            json!({"role": self.model_role, "content": "", "tool_calls": calls}),
+        ];
+        messages.extend(
+            tools.iter().zip(&ids).map(
+                |(name, id)| json!({"role": "tool", "name": name, "tool_call_id": id, "content": result}),
+            ),
+        );
+        self.shows(&messages, words)
+    }
+
+    /// Whether the conversation puts these words into the prompt, with no tool declared or else with one.
+    fn shows(&self, messages: &[Value], words: &[&str]) -> bool {
+        let declared = || self.render(messages, &json!([tool("lookup")]), json!({}));
+        let Some(text) = self.render(messages, &Value::Null, json!({})).or_else(declared) else {
+            return false;
+        };
+        words.iter().all(|word| text.contains(word)) && !KEYS.into_iter().any(|key| is_foreign(&text, key))
+    }
+
+    fn render(&self, messages: &[Value], tools: &Value, context: Value) -> Option<String> {
+        let extra_context: Map<String, Value> = serde_json::from_value(context).ok()?;
+        let generation_prompt = GenerationPrompt::Add;
+        let input = RenderInput { messages, tools, generation_prompt, extra_context: &extra_context };
+        Some(self.template.render_as_is(&input).ok()?.text())
+    }
+}
+
+/// Whether an object with this key stands in the text as Python shows it, as JSON inside a JSON text, or in braces of the
+/// template's own.
+fn is_foreign(text: &str, key: &str) -> bool {
+    let nested = text.split(&format!("{{\"{key}\"")).next().filter(|before| before.len() < text.len());
+    text.contains(&format!("'{key}'"))
+        || text.contains(&format!("\\\"{key}"))
+        || nested.is_some_and(|before| before.trim_end().ends_with('{'))
+}
+
+impl CallStyle {
+    /// Different ids for the calls of a message, the first as it is.
+    fn nth_id(self, number: usize) -> String {
+        let (stem, _) = self.id.split_at(self.id.len() - 1);
+        if number == 0 { self.id.to_owned() } else { format!("{stem}{number}") }
+    }
+
+    fn call(self, name: &str, id: &str) -> Value {
+        let arguments = match self.arguments {
+            Arguments::Object => json!({KEY: VALUE}),
+            Arguments::Text => format!("{{\"{KEY}\": \"{VALUE}\"}}").into(),
+        };
+        json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
+    }
+}
+
+fn tool(name: &str) -> Value {
+    json!({"type": "function", "function": {
+        "name": name,
+        "description": "Does it.",
+        "parameters": {"type": "object", "properties": {"a": {"type": "integer", "description": "A number."}}},
+    }})
+}

@@ -1,0 +1,110 @@
+//! Conversations rendered part by part, with templates made for that.
+//! Source: LiteRT-LM, `runtime/conversation/prompt_utils.cc` ("multi-prefill").
+
+use serde_json::{Map, Value, json};
+
+use crate::error::{Error, Result, json_type};
+use crate::prompt::Prompt;
+use crate::prompt_template::{GenerationPrompt, PromptTemplate, RenderInput};
+
+/// What comes after a part of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterPart {
+    /// More of the same message, or a message of another role, which ends this one.
+    More,
+    /// Another message: this one ends here.
+    Message,
+    /// The model's message: this one ends here, and the header of the model's is written.
+    Reply,
+}
+
+/// A conversation that is rendered part by part: each piece of prompt is what a new part adds to those before.
+///
+/// The template sees one part as `message`, with `is_appending_to_prefill` true, and `is_first_part` and `is_last_part` for
+/// where in its message it stands. [`Capabilities::single_turn`](crate::Capabilities::single_turn) tells templates that
+/// read them.
+///
+/// ```
+/// use lm_template::{AfterPart, PromptTemplate, SingleTurnPrompt};
+/// use serde_json::json;
+///
+/// let source = "{% if is_first_part %}<{{ message.role }}>{% endif %}{{ message.content }}\
+///               {% if is_last_part %}</>{% endif %}{% if add_generation_prompt %}<model>{% endif %}";
+/// let template = PromptTemplate::new(source)?;
+/// let mut prompt = SingleTurnPrompt::new(&template, Default::default());
+/// let user = |text| json!({"role": "user", "content": text});
+/// assert_eq!(prompt.push(&user("What is "), AfterPart::More)?.text(), "<user>What is ");
+/// assert_eq!(prompt.push(&user("this?"), AfterPart::Reply)?.text(), "this?</><model>");
+/// # Ok::<(), lm_template::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct SingleTurnPrompt<'a> {
+    template: &'a PromptTemplate,
+    extra_context: Map<String, Value>,
+    /// The role of the message that has begun and not ended.
+    open: Option<String>,
+}
+
+impl<'a> SingleTurnPrompt<'a> {
+    /// Begins; `extra_context` are variables of the template for every part.
+    pub fn new(template: &'a PromptTemplate, extra_context: Map<String, Value>) -> Self {
+        Self { template, extra_context, open: None }
+    }
+
+    /// Renders what comes before the parts: first messages and tools, as a whole conversation without the header of the
+    /// model's message.
+    ///
+    /// # Errors
+    /// As [`PromptTemplate::render_as_is`].
+    pub fn preface(&self, messages: &[Value], tools: &Value) -> Result<Prompt> {
+        let (generation_prompt, extra_context) = (GenerationPrompt::Omit, &self.extra_context);
+        self.template.render_as_is(&RenderInput { messages, tools, generation_prompt, extra_context })
+    }
+
+    /// Renders a part: `{"role", "content", …}`. A part of another role than the last one ends the message that is open,
+    /// unless that is the system's.
+    ///
+    /// # Errors
+    /// [`Error::WrongType`] for a part without a role; as [`PromptTemplate::render_as_is`]. The state is then as before.
+    pub fn push(&mut self, part: &Value, after: AfterPart) -> Result<Prompt> {
+        let role = part["role"].as_str().ok_or_else(|| Error::WrongType {
+            at: "message.role".to_owned(),
+            expected: "a string",
+            got: json_type(&part["role"]),
+        })?;
+        let mut prompt = Prompt::default();
+        let continues = self.open.as_deref() == Some(role);
+        if let Some(open) = self.open.as_deref().filter(|open| !continues && *open != "system") {
+            let end = json!({"role": open, "content": ""});
+            prompt = self.render(&end, Place { first: false, last: true }, GenerationPrompt::Omit)?;
+        }
+        let place = Place { first: !continues, last: after != AfterPart::More };
+        let generation =
+            if after == AfterPart::Reply { GenerationPrompt::Add } else { GenerationPrompt::Omit };
+        prompt.extend(&self.render(part, place, generation)?);
+        self.open = (after == AfterPart::More).then(|| role.to_owned());
+        Ok(prompt)
+    }
+
+    fn render(&self, part: &Value, place: Place, generation_prompt: GenerationPrompt) -> Result<Prompt> {
+        let mut extra_context = self.extra_context.clone();
+        extra_context.insert("message".to_owned(), part.clone());
+        extra_context.insert("is_appending_to_prefill".to_owned(), true.into());
+        extra_context.insert("is_first_part".to_owned(), place.first.into());
+        extra_context.insert("is_last_part".to_owned(), place.last.into());
+        let (messages, tools) = (&[], &Value::Null);
+        self.template.render_as_is(&RenderInput {
+            messages,
+            tools,
+            generation_prompt,
+            extra_context: &extra_context,
+        })
+    }
+}
+
+/// Where in its message a part stands.
+#[derive(Clone, Copy)]
+struct Place {
+    first: bool,
+    last: bool,
+}

@@ -1,0 +1,269 @@
+//! What is done where a template lacks a thing: polyfill by polyfill with templates of ours, and with every published one.
+
+#[path = "templates/shared.rs"]
+mod shared;
+
+use lm_template::{
+    AfterPart, Capabilities, GenerationPrompt, Map, Polyfill, PolyfilledTemplate, Polyfills, Prompt,
+    PromptTemplate, RenderInput, SegmentKind, SingleTurnPrompt, Value,
+};
+use serde_json::json;
+
+fn render(source: &str, polyfills: Polyfills, messages: &[Value], tools: &Value) -> Prompt {
+    let template = PolyfilledTemplate::new(PromptTemplate::new(source).expect("it compiles"), polyfills);
+    let (generation_prompt, extra_context) = (GenerationPrompt::Omit, &Map::new());
+    let input = RenderInput { messages, tools, generation_prompt, extra_context };
+    template.render(&input).unwrap_or_else(|error| panic!("{source}: {error}"))
+}
+
+/// One polyfill at a time: the prompt with it, that it is named, and that its switch keeps it from acting.
+fn check(source: &str, messages: &Value, tools: &Value, polyfill: Polyfill, expected: &str) {
+    let messages = messages.as_array().expect("a list of messages");
+    let prompt = render(source, Polyfills::none().with(polyfill), messages, tools);
+    assert_eq!((prompt.text().as_str(), &prompt.polyfills[..]), (expected, &[polyfill][..]), "{source}");
+    let template = PolyfilledTemplate::new(
+        PromptTemplate::new(source).expect("it compiles"),
+        Polyfills::default().without(polyfill),
+    );
+    let (generation_prompt, extra_context) = (GenerationPrompt::Omit, &Map::new());
+    let without = template.render(&RenderInput { messages, tools, generation_prompt, extra_context });
+    assert!(
+        without.is_ok_and(|prompt| !prompt.polyfills.contains(&polyfill)) || source.contains("raise"),
+        "{source}"
+    );
+}
+
+/// Roles and contents, one message after the other.
+const PLAIN: &str = "{% for m in messages %}{% if m.role not in ['user', 'assistant'] %}{{ raise_exception('role') }}{% endif %}\
+                     [{{ m.role }}|{{ m.content }}]{% endfor %}";
+/// Calls and results as well.
+const CALLS: &str = "{% for m in messages %}[{{ m.role }}|{{ m.content }}{% for c in m.tool_calls or [] %}\
+                     {{ c.function.name }}{{ ARGUMENTS }}{% endfor %}]{% endfor %}{% for t in tools or [] %}{{ t.function.name }}{% endfor %}";
+
+fn calls(arguments: &str) -> String {
+    CALLS.replace("{{ ARGUMENTS }}", arguments)
+}
+
+#[test]
+fn roles_that_a_template_refuses_become_text_of_the_user() {
+    let system = json!([{"role": "system", "content": "S"}, {"role": "user", "content": "U"}, {"role": "system", "content": "T"}]);
+    check(PLAIN, &system, &Value::Null, Polyfill::SystemInUserText, "[user|S\n\nU][user|T]");
+    let model =
+        "{% for m in messages if m.role in ['user', 'model'] %}[{{ m.role }}|{{ m.content }}]{% endfor %}";
+    let turns = json!([{"role": "user", "content": "U"}, {"role": "assistant", "content": "A"}]);
+    check(model, &turns, &Value::Null, Polyfill::AssistantAsModel, "[user|U][model|A]");
+    let results = json!([
+        {"role": "user", "content": "U"}, {"role": "assistant", "content": "A"},
+        {"role": "tool", "name": "f", "content": "</tool_response> 1"}, {"role": "tool", "content": {"b": [2]}},
+    ]);
+    let expected = "[user|U][assistant|A][user|<tool_response>\n{\"name\": \"f\", \"content\": \"<\\/tool_response> 1\"}\n</tool_response>\n\n\
+                    <tool_response>\n{\"content\": {\"b\": [2]}}\n</tool_response>]";
+    check(PLAIN, &results, &Value::Null, Polyfill::ResultsAsUserText, expected);
+}
+
+#[test]
+fn tools_and_calls_become_text_in_one_form() {
+    let call =
+        |arguments: Value| json!({"type": "function", "function": {"name": "f", "arguments": arguments}});
+    let messages = json!([{"role": "assistant", "content": "A", "tool_calls": [call(json!({"a": 1})), call(json!("{\"a\": 2}"))]}]);
+    let expected = "[assistant|A\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>\n\
+                    <tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 2}}\n</tool_call>]";
+    check(PLAIN, &messages, &Value::Null, Polyfill::CallsAsText, expected);
+
+    let tools = json!([{"type": "function", "function": {"name": "f"}}]);
+    let source = "{% for m in messages %}[{{ m.role }}|{{ m.content }}]{% endfor %}";
+    let prompt = render(source, Polyfills::default(), &[json!({"role": "user", "content": "U"})], &tools);
+    assert_eq!(prompt.polyfills, [Polyfill::ToolsInSystemText]);
+    let text = prompt.text();
+    assert!(text.starts_with("[system|You can call") && text.ends_with("[user|U]"), "{text}");
+    assert!(
+        text.contains("<tools>\n{\"type\": \"function\", \"function\": {\"name\": \"f\"}}\n</tools>"),
+        "{text}"
+    );
+    let folded = render(PLAIN, Polyfills::default(), &[json!({"role": "user", "content": "U"})], &tools);
+    assert_eq!(folded.polyfills, [Polyfill::ToolsInSystemText, Polyfill::SystemInUserText]);
+    assert!(folded.text().starts_with("[user|You can call") && folded.text().ends_with("\n\nU]"));
+}
+
+#[test]
+fn arguments_ids_and_calls_take_the_form_that_a_template_reads() {
+    let call = |id: &str, arguments: Value| json!({"id": id, "type": "function", "function": {"name": "f", "arguments": arguments}});
+    let said = |calls: Value| json!([{"role": "assistant", "content": "", "tool_calls": calls}]);
+    let object = said(json!([call("call_0", json!({"a": "b"}))]));
+    let text = said(json!([call("call_0", json!("{\"a\": \"b\"}"))]));
+    check(
+        &calls("{{ c.function.arguments }}"),
+        &object,
+        &Value::Null,
+        Polyfill::ArgumentsAsText,
+        "[assistant|f{\"a\": \"b\"}]",
+    );
+    let as_json = calls("{{ c.function.arguments | tojson }}");
+    check(&as_json, &text, &Value::Null, Polyfill::ArgumentsAsObject, "[assistant|f{\"a\": \"b\"}]");
+
+    let strict = calls("{% if c.id | length != 9 %}{{ raise_exception('id') }}{% endif %}{{ c.id }}");
+    let strict = strict.replace("{{ m.role }}", "{{ m.role }}{{ m.tool_call_id }}");
+    let answered = json!([
+        {"role": "assistant", "content": "", "tool_calls": [call("call_0", json!({})), call("nineChars", json!({}))]},
+        {"role": "tool", "tool_call_id": "nineChars", "content": "2"}, {"role": "tool", "tool_call_id": "call_0", "content": "1"},
+        {"role": "assistant", "content": "", "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": {}}}]},
+        {"role": "tool", "content": "3"},
+    ]);
+    let expected = "[assistant|fcall00001fnineChars][toolnineChars|2][toolcall00001|1][assistant|fcall00002][toolcall00002|3]";
+    check(&strict, &answered, &Value::Null, Polyfill::CallIdsShortened, expected);
+
+    let single = calls("{% if m.tool_calls | length > 1 %}{{ raise_exception('one') }}{% endif %}{{ c.id }}");
+    let parallel = json!([
+        {"role": "assistant", "content": "A", "tool_calls": [call("x", json!({})), call("y", json!({}))]},
+        {"role": "tool", "tool_call_id": "y", "content": "2"}, {"role": "tool", "tool_call_id": "x", "content": "1"},
+        {"role": "user", "content": "U"},
+    ]);
+    let expected = "[assistant|Afx][tool|1][assistant|fy][tool|2][user|U]";
+    check(&single, &parallel, &Value::Null, Polyfill::CallsApart, expected);
+}
+
+#[test]
+fn content_takes_the_form_that_a_template_reads() {
+    let echo = "{% for m in messages %}[{{ m.content | trim }}]{% endfor %}";
+    let parts = json!([{"role": "user", "content": [{"type": "text", "text": "a"}, "b"]}]);
+    check(echo, &parts, &Value::Null, Polyfill::PartsAsText, "[ab]");
+    let result = json!([{"role": "tool", "content": {"a": [1, "é"]}}]);
+    check(echo, &result, &Value::Null, Polyfill::ResultAsJsonText, "[{\"a\": [1, \"é\"]}]");
+    let typed = "{% for m in messages %}[{% for p in m.content %}{{ p.text }}{% endfor %}]{% endfor %}";
+    check(typed, &json!([{"role": "user", "content": "a"}]), &Value::Null, Polyfill::TextAsParts, "[a]");
+}
+
+#[test]
+fn declarations_render_alike_bare_or_wrapped_and_under_the_variable_that_is_read() {
+    let bare = json!({"name": "f", "description": "d", "parameters": {"type": "object"}});
+    let wrapped = json!([{"type": "function", "function": bare}]);
+    let user = json!([{"role": "user", "content": "U"}]);
+    let source = "{% for m in messages %}{{ m.content }}{% endfor %}{% for t in tools or [] %}{{ t | tojson }}{% endfor %}";
+    let text = render(source, Polyfills::none(), user.as_array().expect("a list"), &wrapped).text();
+    check(source, &user, &json!([bare]), Polyfill::ToolsWrapped, &text);
+    let beside = "{% for m in messages %}{{ m.content }}{% if m.role == 'system' %}{{ tools | length }}{{ tools | tojson }}{% endif %}{% endfor %}";
+    let expected = format!(
+        "1{}U",
+        "[{\"type\": \"function\", \"function\": {\"name\": \"f\", \"description\": \"d\", \"parameters\": {\"type\": \"object\"}}}]"
+    );
+    check(beside, &user, &wrapped, Polyfill::SystemAdded, &expected);
+    let renamed = source.replace("tools", "xml_tools");
+    check(&renamed, &user, &wrapped, Polyfill::ToolsRenamed, &text);
+}
+
+/// A conversation with everything in it; each word must reach the prompt, whatever the template.
+const WORDS: [&str; 8] = [
+    "systemword",
+    "userword",
+    "get_weather",
+    "placeword",
+    "secondplace",
+    "resultword",
+    "innerword",
+    "answerword",
+];
+
+fn everything() -> (Vec<Value>, Value) {
+    let call = |id: &str, place: &str| json!({"id": id, "type": "function", "function": {"name": "get_weather", "arguments": {"city": place}}});
+    let messages = vec![
+        json!({"role": "system", "content": [{"type": "text", "text": "A systemword."}]}),
+        json!({"role": "user", "content": "A userword."}),
+        json!({"role": "assistant", "content": "", "tool_calls": [call("call_0", "placeword"), call("call_1", "secondplace")]}),
+        json!({"role": "tool", "name": "get_weather", "tool_call_id": "call_0", "content": {"sky": ["resultword"]}}),
+        json!({"role": "tool", "name": "get_weather", "tool_call_id": "call_1", "content": "The innerword."}),
+        json!({"role": "assistant", "content": "An answerword."}),
+        json!({"role": "user", "content": [{"type": "text", "text": "And now?"}]}),
+    ];
+    (
+        messages,
+        json!([{"name": "get_weather", "description": "The weather.", "parameters": {"type": "object", "properties": {}}}]),
+    )
+}
+
+#[test]
+fn every_published_template_says_all_of_a_conversation() {
+    let Some(folder) = shared::path("goldens/templates") else { return };
+    let index = shared::json(folder.join("index.json"));
+    let (messages, tools) = everything();
+    let (generation_prompt, extra_context) = (GenerationPrompt::Add, &Map::new());
+    let input = RenderInput { messages: &messages, tools: &tools, generation_prompt, extra_context };
+    let says_all = |prompt: Result<Prompt, lm_template::Error>| {
+        let text = match prompt {
+            Ok(prompt) => prompt.text(),
+            Err(error) => return Err(error.to_string()),
+        };
+        let lost: Vec<&str> = WORDS.into_iter().filter(|word| !text.contains(word)).collect();
+        if lost.is_empty() { Ok(()) } else { Err(format!("without {lost:?}")) }
+    };
+    let (mut before, mut losing) = (0, Vec::new());
+    let rows = index["templates"].as_array().expect("a list of templates");
+    for row in rows {
+        let id = row["id"].as_str().expect("an id");
+        let source = std::fs::read_to_string(folder.join(format!("{id}.jinja"))).expect("a template");
+        let template = PromptTemplate::new(&source).expect("it compiles");
+        let template = template.with_context(row["context"].as_object().cloned().unwrap_or_default());
+        before += usize::from(says_all(template.render(&input)).is_ok());
+        let template = PolyfilledTemplate::new(template, Polyfills::default());
+        if let Err(why) = says_all(template.render(&input)) {
+            losing.push((id.to_owned(), why));
+        }
+    }
+    println!(
+        "{before} of {} templates say all of a conversation, {} with polyfills",
+        rows.len(),
+        rows.len() - losing.len()
+    );
+    assert!(losing.is_empty(), "{losing:#?}");
+}
+
+/// The three templates of LiteRT-LM's kind: the parts add up to the whole conversation.
+#[test]
+fn single_turn_templates_render_part_by_part() {
+    let Some(folder) = shared::path("goldens/templates") else { return };
+    let index = shared::json(folder.join("index.json"));
+    let message = |role: &str, text: &str| json!({"role": role, "content": text});
+    let mut found = Vec::new();
+    for row in index["templates"].as_array().expect("a list of templates") {
+        let id = row["id"].as_str().expect("an id");
+        let source = std::fs::read_to_string(folder.join(format!("{id}.jinja"))).expect("a template");
+        let template = PromptTemplate::new(&source).expect("it compiles");
+        let template = template.with_context(row["context"].as_object().cloned().unwrap_or_default());
+        if !Capabilities::of(&template).single_turn {
+            continue;
+        }
+        found.push(id.to_owned());
+        let (first, second) = (message("user", "One <eos> thing"), message("user", ", and another."));
+        let answer = message(if id.contains("generic") { "model" } else { "assistant" }, "Right.");
+        let whole =
+            [message("user", "One <eos> thing, and another."), answer.clone(), message("user", "Go on.")];
+        let (generation_prompt, extra_context) = (GenerationPrompt::Add, &Map::new());
+        let input = RenderInput { messages: &whole, tools: &Value::Null, generation_prompt, extra_context };
+        let whole = template.render(&input).expect("it renders").text();
+
+        let mut parts = SingleTurnPrompt::new(&template, Map::new());
+        let mut prompt = String::new();
+        for (part, after) in [
+            (&first, AfterPart::More),
+            (&second, AfterPart::More),
+            (&answer, AfterPart::Message),
+            (&message("user", "Go on."), AfterPart::Reply),
+        ] {
+            let piece = parts.push(part, after).expect("it renders");
+            let typed = |segment: &lm_template::Segment| {
+                segment.kind == SegmentKind::Template && segment.text.contains("<eos>")
+            };
+            assert!(!piece.segments.iter().any(typed), "{id}: {:?}", piece.segments);
+            prompt += &piece.text();
+        }
+        let before = whole.strip_suffix(&prompt).unwrap_or_else(|| panic!("{id}: {prompt:?} in {whole:?}"));
+        assert!(["", "<bos>", "<s>"].contains(&before.trim()), "{id}: {before:?} before the parts");
+    }
+    assert_eq!(
+        found,
+        [
+            "google-gemma-3n-e2b-it-tools-multi-prefill",
+            "google-gemma-4-multi-prefill",
+            "litert-generic-model-multi-prefill"
+        ]
+    );
+}
