@@ -103,7 +103,7 @@ impl<'a> Probe<'a> {
     fn shows_content(&self, messages: &[Value]) -> bool {
         let shown =
             |text: String| text.contains(WORD) && !text.contains("'text'") && !text.contains("\"text\"");
-        self.render(messages, &Value::Null, json!({})).is_some_and(shown)
+        self.rendered(messages).is_some_and(shown)
     }
 
     fn any_style(&self, shows: impl Fn(CallStyle) -> bool) -> bool {
@@ -170,13 +170,16 @@ impl<'a> Probe<'a> {
         self.shows(&messages, words)
     }
 
-    /// Whether the conversation puts these words into the prompt, with no tool declared or else with one.
+    /// Whether the conversation puts these words into the prompt, and their objects as the template shows its own.
     fn shows(&self, messages: &[Value], words: &[&str]) -> bool {
-        let declared = || self.render(messages, &json!([tool("lookup")]), json!({}));
-        let Some(text) = self.render(messages, &Value::Null, json!({})).or_else(declared) else {
-            return false;
-        };
+        let Some(text) = self.rendered(messages) else { return false };
         words.iter().all(|word| text.contains(word)) && !KEYS.into_iter().any(|key| is_foreign(&text, key))
+    }
+
+    /// The conversation with no tool declared, or with one for templates that fail without.
+    fn rendered(&self, messages: &[Value]) -> Option<String> {
+        let declared = || self.render(messages, &json!([tool("lookup")]), json!({}));
+        self.render(messages, &Value::Null, json!({})).or_else(declared)
     }
 
     fn render(&self, messages: &[Value], tools: &Value, context: Value) -> Option<String> {
