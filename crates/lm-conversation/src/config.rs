@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use lm_processors::{ModelDataProcessor, OnMalformed};
-use lm_session::{Engine, SamplerParams, SessionConfig};
+use lm_processors::{Calls, ModelDataProcessor, OnMalformed, ResponseFormat, ToolChoice};
+use lm_session::{Constraint, Engine, SamplerParams, SessionConfig};
 use lm_template::{Map, Preface, PromptTemplate, Value};
 
 use crate::rendered::ContentTokens;
+use crate::thinking::ThinkingConfig;
 
 /// What a conversation starts from. The default is greedy, with the model's own template and dialect.
 #[derive(Clone, Default)]
@@ -23,6 +24,21 @@ pub struct ConversationConfig {
     pub on_malformed: OnMalformed,
     /// Whether what messages and tools say can spell the tokenizer's added tokens; it cannot by default.
     pub content_tokens: ContentTokens,
+    /// Whether the calls of a model that is free to call are held to the tools' schemas while they are written.
+    pub constrain_calls: ConstrainCalls,
+}
+
+/// Whether the calls of a model that is free to call are held to the tools' schemas while they are written.
+///
+/// It says nothing of turns that require a call, forbid calls or ask for a format: those are always constrained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ConstrainCalls {
+    /// They are: a call that has begun is one of a declared tool, fits its schema as far as a grammar can say it, and ends
+    /// before the tokens do.
+    #[default]
+    Yes,
+    /// They are not: what the model writes is read, and may turn out to be no call.
+    No,
 }
 
 impl ConversationConfig {
@@ -49,12 +65,13 @@ impl fmt::Debug for ConversationConfig {
             .field("processor", &self.processor.map(|processor| processor.name()))
             .field("on_malformed", &self.on_malformed)
             .field("content_tokens", &self.content_tokens)
+            .field("constrain_calls", &self.constrain_calls)
             .finish()
     }
 }
 
 /// What one turn does differently from its conversation.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub struct TurnOptions {
     /// In place of the conversation's sampler.
     pub sampler: Option<SamplerParams>,
@@ -64,4 +81,15 @@ pub struct TurnOptions {
     pub stop: Vec<String>,
     /// Variables of the template, such as `enable_thinking`; they win over the preface's.
     pub extra_context: Map<String, Value>,
+    /// Whether and which tools are called; as the model likes by default.
+    pub tool_choice: ToolChoice,
+    /// How many tools are called; any number by default.
+    pub calls: Calls,
+    /// What the answer is, where it is text; free by default.
+    pub response_format: Option<ResponseFormat>,
+    /// Whether and how long the model reasons before it answers.
+    pub thinking: ThinkingConfig,
+    /// A constraint of one's own, from the first token of the reply, in place of what `tool_choice`, `calls` and
+    /// `response_format` would make.
+    pub constraint: Option<Box<dyn Constraint>>,
 }

@@ -5,17 +5,19 @@ use std::sync::Arc;
 use lm_processors::{ModelDataProcessor, OnMalformed, ParserOptions, detect};
 use lm_session::{CancelHandle, Engine, GenerateParams, Session};
 use lm_template::{
-    ChatTemplates, GenerationPrompt, Map, Message, Preface, Prompt, PromptTemplate, RenderInput, SegmentKind,
-    TemplateChoice, ToolSpec, Value,
+    Capabilities, ChatTemplates, GenerationPrompt, Map, Message, Preface, Prompt, PromptTemplate,
+    RenderInput, SegmentKind, TemplateChoice, ToolSpec, Value,
 };
 
 use crate::call_ids::CallIds;
-use crate::config::{ConversationConfig, TurnOptions};
+use crate::config::{ConstrainCalls, ConversationConfig, TurnOptions};
 use crate::error::{Error, Result};
 use crate::event::{ConversationEvent, Reply};
 use crate::into_messages::IntoMessages;
 use crate::rendered::{ContentTokens, RenderedPrompt, encode};
+use crate::reply_rules::{ReplyLimits, ReplyRules};
 use crate::stream::Stream;
+use crate::thinking::{ModelThinking, ThinkingConfig};
 use crate::turn::Turn;
 
 /// A conversation with a model: its history, and the turns that add to it.
@@ -49,6 +51,7 @@ pub struct Conversation {
     processor: &'static dyn ModelDataProcessor,
     on_malformed: OnMalformed,
     content_tokens: ContentTokens,
+    constrain_calls: ConstrainCalls,
     preface: Preface,
     tools: Arc<[ToolSpec]>,
     history: Vec<Message>,
@@ -65,8 +68,15 @@ impl Conversation {
     /// # Errors
     /// Without a chat template, with one that does not compile, or with a session config that cannot be used.
     pub fn new(engine: &Engine, config: ConversationConfig) -> Result<Self> {
-        let ConversationConfig { preface, session, template, processor, on_malformed, content_tokens } =
-            config;
+        let ConversationConfig {
+            preface,
+            session,
+            template,
+            processor,
+            on_malformed,
+            content_tokens,
+            constrain_calls,
+        } = config;
         let template = match template {
             Some(template) => template,
             None => model_template(engine, &preface)?,
@@ -78,6 +88,7 @@ impl Conversation {
             processor,
             on_malformed,
             content_tokens,
+            constrain_calls,
             tools: preface.tools.clone().into(),
             preface,
             history: Vec::new(),
@@ -133,26 +144,60 @@ impl Conversation {
         if std::mem::take(&mut self.was_cancelled) {
             self.cancel.reset();
         }
-        let TurnOptions { sampler, max_output_tokens, stop, extra_context } = turn;
-        let prompt = self.prompt(&messages, GenerationPrompt::Add, &extra_context)?;
-        let ids = encode(&prompt, self.session.engine().tokenizer(), self.content_tokens)?;
-        if let Err(error) = self.session.sync(&ids, &self.cancel) {
-            self.was_cancelled = matches!(error, lm_session::Error::Cancelled);
-            return Err(if self.was_cancelled { Error::Cancelled } else { error.into() });
-        }
+        let mut turn = turn;
+        turn.extra_context.extend(self.thinking_variables(turn.thinking)?);
+        let prompt = self.prompt(&messages, GenerationPrompt::Add, &turn.extra_context)?;
+        let tail = template_tail(&prompt);
+        let in_reasoning = self.processor.opens_reasoning(tail);
+        let ReplyLimits { constraint, answer, relaxed } = self.reply_rules(in_reasoning).limits(&mut turn)?;
+        self.run_prompt(&prompt)?;
+        let TurnOptions { sampler, max_output_tokens, stop, .. } = turn;
+        let cancel = self.cancel.clone();
+        self.session.begin(GenerateParams { sampler, max_output_tokens, stop, constraint, cancel })?;
         let options = ParserOptions {
             tools: Arc::clone(&self.tools),
-            prompt_tail: Some(template_tail(&prompt).into()),
+            prompt_tail: Some(tail.into()),
             on_malformed: self.on_malformed,
             on_unfinished: self.on_malformed,
             ..ParserOptions::default()
         };
         let call_ids = CallIds::new(self.preface.messages.iter().chain(&self.history).chain(&messages));
-        let cancel = self.cancel.clone();
-        let constraint = None;
-        self.session.begin(GenerateParams { sampler, max_output_tokens, stop, constraint, cancel })?;
-        self.turn = Some(Turn::new(messages, self.processor, &options, call_ids));
+        let turn = Turn::new(messages, self.processor, &options, call_ids);
+        self.turn = Some(turn.checked(answer, relaxed));
         Ok(())
+    }
+
+    /// Brings the session to the prompt's tokens.
+    fn run_prompt(&mut self, prompt: &Prompt) -> Result<()> {
+        let ids = encode(prompt, self.session.engine().tokenizer(), self.content_tokens)?;
+        match self.session.sync(&ids, &self.cancel) {
+            Ok(_) => Ok(()),
+            Err(lm_session::Error::Cancelled) => {
+                self.was_cancelled = true;
+                Err(Error::Cancelled)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn reply_rules(&self, in_reasoning: bool) -> ReplyRules<'_> {
+        ReplyRules {
+            engine: self.session.engine(),
+            processor: self.processor,
+            tools: &self.tools,
+            constrain_calls: self.constrain_calls,
+            in_reasoning,
+        }
+    }
+
+    /// The template's variables that make the model reason as asked.
+    fn thinking_variables(&self, thinking: ThinkingConfig) -> Result<Map<String, Value>> {
+        if thinking.is_default() {
+            return Ok(Map::new());
+        }
+        let switch = Capabilities::of(&self.template).thinking.map(|switch| switch.variable);
+        let has_channel = !self.processor.channels().is_empty();
+        thinking.variables(ModelThinking { name: self.session.engine().name(), has_channel, switch })
     }
 
     /// Waits for the next event of the turn under way; the last one is [`ConversationEvent::Finished`], with which the

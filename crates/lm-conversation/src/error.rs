@@ -25,6 +25,28 @@ pub enum Error {
         /// The model's name.
         model: String,
     },
+    /// The answer is not what the schema of the response format says, in a keyword that the grammar does not enforce.
+    #[error("the answer does not fit the response format at `{path}`: {message}")]
+    UnfitAnswer {
+        /// The answer.
+        text: String,
+        /// Where in it, as a JSON pointer.
+        path: String,
+        /// What is wrong there.
+        message: String,
+    },
+    /// The response format's schema cannot be used to check an answer.
+    #[error("the response format is no schema: {message}")]
+    UnusableSchema {
+        /// What is wrong with it.
+        message: String,
+    },
+    /// Reasoning was asked for, or limited, of a model whose dialect has no channel for it.
+    #[error("thinking was asked for, but `{model}` has no reasoning channel")]
+    NoThinking {
+        /// The model's name.
+        model: String,
+    },
     /// A turn was asked for without a message.
     #[error("a turn needs at least one message")]
     NoMessage,

@@ -1,5 +1,6 @@
 //! What a turn gives.
 
+use lm_processors::Relaxed;
 use lm_session::Finished;
 use lm_template::{Content, Message, ToolCall, Value};
 use serde_json::json;
@@ -11,6 +12,9 @@ pub struct Reply {
     pub message: Message,
     /// Why it ended, and what it took.
     pub finish: Finished,
+    /// Keywords of the tools' and the answer's schemas that were not enforced while it was written. An answer is checked
+    /// against them when it is whole; a tool checks its arguments.
+    pub relaxed: Vec<Relaxed>,
 }
 
 impl Reply {

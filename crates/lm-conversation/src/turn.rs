@@ -2,10 +2,13 @@
 
 use std::collections::VecDeque;
 
-use lm_processors::{MessageBuilder, ModelDataProcessor, OutputParser, ParserOptions, ProcessorEvent};
+use lm_processors::{
+    MessageBuilder, ModelDataProcessor, OutputParser, ParserOptions, ProcessorEvent, Relaxed,
+};
 use lm_session::{FinishReason, Finished, Session, SessionEvent};
 use lm_template::Message;
 
+use crate::answer_check::AnswerCheck;
 use crate::call_ids::CallIds;
 use crate::error::{Error, Result};
 use crate::event::{ConversationEvent, Reply};
@@ -18,6 +21,8 @@ pub(crate) struct Turn {
     call_ids: CallIds,
     builder: MessageBuilder,
     ready: VecDeque<ConversationEvent>,
+    answer: Option<AnswerCheck>,
+    relaxed: Vec<Relaxed>,
     /// What ended the turn, to be told after what is ready.
     failed: Option<Error>,
 }
@@ -30,8 +35,13 @@ impl Turn {
         call_ids: CallIds,
     ) -> Self {
         let (parser, builder) = (processor.parser(options), MessageBuilder::new(options));
-        let ready = VecDeque::new();
-        Self { messages, parser, call_ids, builder, ready, failed: None }
+        let (ready, answer, relaxed) = (VecDeque::new(), None, Vec::new());
+        Self { messages, parser, call_ids, builder, ready, answer, relaxed, failed: None }
+    }
+
+    /// With what its answer is checked against, and what its constraint leaves open.
+    pub(crate) fn checked(self, answer: Option<AnswerCheck>, relaxed: Vec<Relaxed>) -> Self {
+        Self { answer, relaxed, ..self }
     }
 
     /// Waits for the engine until there is an event or an error; the turn is over after `Finished` or an error.
@@ -76,7 +86,11 @@ impl Turn {
         let events = self.parser.finish();
         self.take(events)?;
         let message = std::mem::take(&mut self.builder).finish();
-        self.ready.push_back(ConversationEvent::Finished(Reply { message, finish }));
+        if let Some(answer) = self.answer.as_ref().filter(|_| message.tool_calls.is_empty()) {
+            answer.check(&message.content.text())?;
+        }
+        let relaxed = std::mem::take(&mut self.relaxed);
+        self.ready.push_back(ConversationEvent::Finished(Reply { message, finish, relaxed }));
         Ok(())
     }
 }

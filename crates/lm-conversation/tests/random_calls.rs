@@ -158,7 +158,11 @@ fn run(
     Some(())
 }
 
-fn generate(engine: &Engine, grammar: ReplyGrammar, (seed, max_tokens): (u64, usize)) -> Result<(String, Usage, bool), Error> {
+fn generate(
+    engine: &Engine,
+    grammar: ReplyGrammar,
+    (seed, max_tokens): (u64, usize),
+) -> Result<(String, Usage, bool), Error> {
     let spec = ConstraintSpec::Lark { text: grammar.grammar.lark, markers: grammar.grammar.markers };
     let mut session = engine.session(SessionConfig::default())?;
     session.prefill(&[seed as u32 % 200, 17, 4])?;

@@ -203,7 +203,9 @@ impl Guide {
         if self.constraint.valid_prefix(ids)? < ids.len() {
             return Ok(false);
         }
-        let Some((&last, before)) = ids.split_last() else { return Ok(true) };
+        let Some((&last, before)) = ids.split_last() else {
+            return Ok(self.constraint.ending()? != Ending::Forbidden);
+        };
         if self.is_end(last) {
             return Ok(true);
         }

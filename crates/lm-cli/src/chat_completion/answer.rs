@@ -59,11 +59,37 @@ impl From<lm_conversation::Error> for Refusal {
             lm_conversation::Error::Template(_) | lm_conversation::Error::NoMessage => {
                 refusal(Some("messages"), None, true)
             }
-            lm_conversation::Error::Processor(lm_processors::Error::UnsupportedPart { .. }) => {
-                refusal(Some("messages"), None, true)
+            lm_conversation::Error::UnusableSchema { .. } => {
+                refusal(Some("response_format"), Some("invalid_schema"), true)
+            }
+            lm_conversation::Error::NoThinking { .. } => refusal(Some("max_reasoning_tokens"), None, true),
+            lm_conversation::Error::Processor(error) => of_processor(error, refusal),
+            lm_conversation::Error::Session(Session::Grammar { .. }) => {
+                refusal(Some("response_format"), Some("invalid_schema"), true)
+            }
+            lm_conversation::Error::Session(Session::BudgetTooSmall { .. }) => {
+                refusal(Some("max_tokens"), None, true)
             }
             _ => refusal(None, None, false),
         }
+    }
+}
+
+fn of_processor(
+    error: &lm_processors::Error,
+    refusal: impl Fn(Option<&str>, Option<&'static str>, bool) -> Refusal,
+) -> Refusal {
+    use lm_processors::Error as Processor;
+    match error {
+        Processor::UnsupportedPart { .. } => refusal(Some("messages"), None, true),
+        Processor::Schema(error) => {
+            let at = if error.tool.is_some() { "tools" } else { "response_format" };
+            refusal(Some(at), Some("invalid_schema"), true)
+        }
+        Processor::UnknownTool { .. } | Processor::NoTools | Processor::NoCallSyntax { .. } => {
+            refusal(Some("tool_choice"), None, true)
+        }
+        _ => refusal(None, None, false),
     }
 }
 

@@ -1,6 +1,10 @@
 //! The body of a request.
 
-use lm_conversation::{ConversationConfig, TurnOptions};
+use lm_conversation::{
+    Calls, ConversationConfig, ModelDataProcessor, ResponseFormat, ThinkingConfig, ThinkingMode, ToolChoice,
+    TurnOptions,
+};
+use lm_processors::{ALL as FAMILIES, by_name};
 use lm_session::{Engine, TokenId};
 use lm_template::{Message, Preface, ToolSpec};
 use serde::Deserialize;
@@ -39,8 +43,20 @@ impl Request {
         fields.sampler(&mut config)?;
         config.session.max_output_tokens = fields.max_tokens()?;
         config.session.stop = fields.get::<OneOrMany>("stop")?.map(OneOrMany::into_vec).unwrap_or_default();
+        config.processor = fields.dialect()?;
+        let turn = TurnOptions {
+            tool_choice: fields.tool_choice(&config.preface.tools)?,
+            calls: if fields.get("parallel_tool_calls")? == Some(false) {
+                Calls::One
+            } else {
+                Calls::Several
+            },
+            response_format: fields.response_format()?,
+            thinking: fields.thinking()?,
+            ..TurnOptions::default()
+        };
         let model = fields.get("model")?.unwrap_or_else(|| engine.name().to_owned());
-        Ok(Self { model, config, last, turn: TurnOptions::default() })
+        Ok(Self { model, config, last, turn })
     }
 }
 
@@ -94,6 +110,67 @@ impl Fields {
             Some(0) => Err(Refusal::field("max_tokens", "`max_tokens` is 0, expected at least 1")),
             limit => Ok(limit),
         }
+    }
+
+    /// `auto`, `required`, `none`, or the tool that must be called.
+    fn tool_choice(&mut self, tools: &[ToolSpec]) -> Result<ToolChoice> {
+        let wrong = |got: &Value| {
+            let expected = r#""auto", "required", "none" or {"type": "function", "function": {"name": …}}"#;
+            Refusal::field("tool_choice", format!("`tool_choice` is {got}, expected {expected}"))
+        };
+        let choice = match self.get::<Value>("tool_choice")? {
+            None => ToolChoice::Auto,
+            Some(Value::String(word)) => match word.as_str() {
+                "auto" => ToolChoice::Auto,
+                "required" => ToolChoice::Required,
+                "none" => ToolChoice::None,
+                _ => return Err(wrong(&word.into())),
+            },
+            Some(named) => {
+                let name = named["function"]["name"].as_str().or(named["name"].as_str());
+                ToolChoice::Named(name.ok_or_else(|| wrong(&named))?.to_owned())
+            }
+        };
+        let must_call = matches!(choice, ToolChoice::Required | ToolChoice::Named(_));
+        if must_call && tools.is_empty() {
+            return Err(Refusal::field("tool_choice", "a tool call is required, but `tools` is empty"));
+        }
+        Ok(choice)
+    }
+
+    fn response_format(&mut self) -> Result<Option<ResponseFormat>> {
+        let Some(format) = self.get::<Value>("response_format")? else { return Ok(None) };
+        match format["type"].as_str() {
+            Some("text") => Ok(None),
+            Some("json_object") => Ok(Some(ResponseFormat::JsonObject)),
+            Some("json_schema") => match format["json_schema"].get("schema") {
+                Some(schema) => Ok(Some(ResponseFormat::JsonSchema(schema.clone()))),
+                None => Err(Refusal::field("response_format.json_schema", "`schema` is missing")),
+            },
+            _ => {
+                let expected = r#"expected a `type` of "text", "json_object" or "json_schema""#;
+                Err(Refusal::field("response_format", format!("`response_format` is {format}, {expected}")))
+            }
+        }
+    }
+
+    /// `none` turns thinking off, every other effort leaves it to the model.
+    fn thinking(&mut self) -> Result<ThinkingConfig> {
+        let mode = match self.get::<String>("reasoning_effort")?.as_deref() {
+            Some("none") => ThinkingMode::Off,
+            _ => ThinkingMode::Default,
+        };
+        Ok(ThinkingConfig { mode, max_tokens: self.get("max_reasoning_tokens")? })
+    }
+
+    /// The dialect that `format` names.
+    fn dialect(&mut self) -> Result<Option<&'static dyn ModelDataProcessor>> {
+        let Some(name) = self.get::<String>("format")? else { return Ok(None) };
+        let unknown = || {
+            let known: Vec<_> = FAMILIES.iter().map(|family| family.processor.name()).collect();
+            Refusal::field("format", format!("`format` is `{name}`, known are {}", known.join(", ")))
+        };
+        by_name(&name).ok_or_else(unknown).map(Some)
     }
 
     /// Refuses what asks for more than one answer object can say; ignoring it would be a wrong answer.

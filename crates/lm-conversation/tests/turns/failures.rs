@@ -1,8 +1,8 @@
 //! Turns that fail or are cancelled leave no trace, and the next one works.
 
 use lm_conversation::{
-    Conversation, ConversationConfig, ConversationEvent, Error, Message, OnMalformed, PromptTemplate,
-    TurnOptions,
+    ConstrainCalls, Conversation, ConversationConfig, ConversationEvent, Error, Message, OnMalformed,
+    PromptTemplate, TurnOptions,
 };
 use lm_session::testing::scripted_engine;
 use serde_json::json;
@@ -54,23 +54,28 @@ fn a_turn_that_is_cancelled_before_it_begins() {
     check_untouched(&mut conversation, "Yes.");
 }
 
+/// A config with a tool, whose calls may be malformed.
+fn unconstrained() -> ConversationConfig {
+    ConversationConfig { constrain_calls: ConstrainCalls::No, ..config().with_preface(weather()) }
+}
+
 #[test]
 fn a_malformed_call() {
     let broken = "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"location\"";
     let replies = ["Hello!", broken, "Yes."];
-    let (mut strict, _) = conversation(config().with_preface(weather()), replies);
+    let (mut strict, _) = conversation(unconstrained(), replies);
     strict.send("Hi.").unwrap();
     let error = strict.send("Weather?").unwrap_err();
     assert!(matches!(error, Error::Processor(lm_processors::Error::MalformedToolCall { .. })), "{error}");
     check_untouched(&mut strict, "Yes.");
-    let lenient = ConversationConfig { on_malformed: OnMalformed::Text, ..config().with_preface(weather()) };
+    let lenient = ConversationConfig { on_malformed: OnMalformed::Text, ..unconstrained() };
     let (mut lenient, _) = conversation(lenient, [broken]);
     assert_eq!(lenient.send("Weather?").unwrap().text(), broken);
 }
 
 #[test]
 fn a_call_that_the_limit_cuts_off() {
-    let (mut conversation, _) = conversation(config().with_preface(weather()), ["Hello!", CALL, "Yes."]);
+    let (mut conversation, _) = conversation(unconstrained(), ["Hello!", CALL, "Yes."]);
     conversation.send("Hi.").unwrap();
     let turn = TurnOptions { max_output_tokens: Some(12), ..TurnOptions::default() };
     let error = conversation.send_with("Weather?", turn).unwrap_err();

@@ -37,8 +37,8 @@ pub fn config() -> ConversationConfig {
 
 /// A preface with one tool.
 pub fn weather() -> Preface {
-    let tool =
-        json!({"name": "get_weather", "description": "The weather.", "parameters": {"type": "object"}});
+    let parameters = json!({"type": "object", "properties": {"location": {"type": "string"}}});
+    let tool = json!({"name": "get_weather", "description": "The weather.", "parameters": parameters});
     serde_json::from_value(json!({"tools": [tool]})).expect("a preface")
 }
 

@@ -1,6 +1,7 @@
 //! Turns of a conversation: against scripted replies, and with the embedded model.
 
 mod calls;
+mod constraints;
 mod failures;
 mod fixture;
 mod pocket;

@@ -88,7 +88,8 @@ impl Agent {
         self.run_with(input, TurnOptions::default())
     }
 
-    /// [`run`](Self::run) with options, which hold for every reply of the turn.
+    /// [`run`](Self::run) with options, which hold for every reply of the turn; a tool choice that requires a call holds
+    /// for the first.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -109,7 +110,8 @@ impl Agent {
         self.stream_with(input, TurnOptions::default())
     }
 
-    /// [`stream`](Self::stream) with options, which hold for every reply of the turn.
+    /// [`stream`](Self::stream) with options, which hold for every reply of the turn; a tool choice that requires a call holds
+    /// for the first.
     ///
     /// # Errors
     /// As [`stream`](Self::stream).

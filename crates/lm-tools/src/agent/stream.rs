@@ -2,7 +2,7 @@
 
 use super::{Agent, AgentEvent, AgentReply, AgentStep};
 use crate::{Error, Result};
-use lm_conversation::{ConversationEvent, Finished, TurnOptions};
+use lm_conversation::{ConversationEvent, Finished, ToolChoice, TurnOptions};
 use lm_template::{Message, ToolCall};
 use std::collections::VecDeque;
 use std::iter::FusedIterator;
@@ -66,6 +66,7 @@ impl Turn {
             return self.call(agent, call);
         }
         if !self.results.is_empty() {
+            self.options.tool_choice = after_the_first(&self.options.tool_choice);
             agent.conversation.begin(std::mem::take(&mut self.results), self.options.clone())?;
         }
         let event = agent.conversation.next_event().ok_or(Error::Cancelled)??;
@@ -103,6 +104,14 @@ impl Turn {
         }
         // Served; it must not reach the next turn.
         conversation.cancel_handle().reset();
+    }
+}
+
+/// A choice that requires a call holds for the first reply: required again and again, the turn would have no answer.
+fn after_the_first(choice: &ToolChoice) -> ToolChoice {
+    match choice {
+        ToolChoice::None => ToolChoice::None,
+        ToolChoice::Auto | ToolChoice::Required | ToolChoice::Named(_) => ToolChoice::Auto,
     }
 }
 

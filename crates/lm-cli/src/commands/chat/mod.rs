@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
-use lm_conversation::ConversationConfig;
+use lm_conversation::{ConversationConfig, ThinkingConfig, ThinkingMode, TurnOptions};
 use lm_session::Engine;
-use lm_template::{Map, Message, Preface};
+use lm_template::{Message, Preface};
 use lm_tools::{Agent, Toolset};
 
 use crate::args::{ModelPath, RunArgs, SamplerArgs};
@@ -64,6 +64,9 @@ pub struct ChatArgs {
     /// Ask for reasoning before the answer, or for none; the template decides without it
     #[arg(long, value_name = "on|off", num_args = 0..=1, default_missing_value = "on", require_equals = true)]
     pub thinking: Option<Switch>,
+    /// Most tokens of reasoning in a reply; its end is forced after them
+    #[arg(long, value_name = "TOKENS")]
+    pub thinking_tokens: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, clap::ValueEnum)]
@@ -75,12 +78,19 @@ pub enum Switch {
 impl ChatArgs {
     /// Everything but the tools.
     pub fn preface(&self) -> Preface {
-        let mut extra_context = Map::new();
-        if let Some(thinking) = self.thinking {
-            extra_context.insert("enable_thinking".to_owned(), (thinking == Switch::On).into());
-        }
         let messages = self.system.as_deref().map(Message::system).into_iter().collect();
-        Preface { messages, extra_context, ..Preface::default() }
+        Preface { messages, ..Preface::default() }
+    }
+
+    /// What holds for each turn.
+    pub fn turn_options(&self) -> TurnOptions {
+        let mode = match self.thinking {
+            None => ThinkingMode::Default,
+            Some(Switch::On) => ThinkingMode::On,
+            Some(Switch::Off) => ThinkingMode::Off,
+        };
+        let thinking = ThinkingConfig { mode, max_tokens: self.thinking_tokens };
+        TurnOptions { thinking, ..TurnOptions::default() }
     }
 }
 
@@ -96,8 +106,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let config =
         ConversationConfig { preface: args.chat.preface(), session, ..ConversationConfig::default() };
     let agent = Agent::builder(&engine, tools).config(config).max_rounds(args.max_rounds).build()?;
-    let mut chat =
-        Chat { turns: Turns { agent, interrupt }, lines, screen: Screen::stdout(), stats: args.stats };
+    let turns = Turns { agent, options: args.chat.turn_options(), interrupt };
+    let mut chat = Chat { turns, lines, screen: Screen::stdout(), stats: args.stats };
     if chat.lock_lines().is_terminal() {
         chat.screen.note(&banner(&engine))?;
     }

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use anyhow::{Result, bail};
+use lm_conversation::TurnOptions;
 use lm_session::Finished;
 use lm_tools::{Agent, AgentEvent};
 
@@ -12,6 +13,7 @@ use crate::screen::Screen;
 /// What turns need.
 pub struct Turns {
     pub agent: Agent,
+    pub options: TurnOptions,
     pub interrupt: Interrupt,
 }
 
@@ -42,7 +44,7 @@ impl Turns {
     }
 
     fn show<W: Write>(&mut self, text: &str, screen: &mut Screen<W>) -> Result<Vec<Finished>> {
-        for event in self.agent.stream(text)? {
+        for event in self.agent.stream_with(text, self.options.clone())? {
             match event? {
                 AgentEvent::Conversation(event) => screen.event(&event)?,
                 AgentEvent::ToolResult(message) => screen.tool_result(&message)?,
