@@ -38,6 +38,8 @@ pub(crate) struct Guide {
     /// Tokens refused for the place where the text is.
     refused: usize,
     steered: Option<Steered>,
+    /// Whether the text has come to the end of a completion that was followed.
+    closed: bool,
 }
 
 /// What a guide knows of the model's tokens.
@@ -80,6 +82,7 @@ impl Guide {
             first: Vec::new(),
             refused: 0,
             steered: None,
+            closed: false,
         };
         let mut first = guide.commit_forced()?;
         guide.completion = guide.find_completion(&first, room.saturating_sub(first.len()))?;
@@ -121,6 +124,7 @@ impl Guide {
         }
         self.constraint.commit(sampled)?;
         ids.extend(self.commit_forced()?);
+        self.closed = false;
         if !self.fits(&ids, room)? {
             let committed = ids.iter().filter(|&&id| !self.is_end(id)).count();
             self.constraint.rollback(committed)?;
@@ -134,9 +138,10 @@ impl Guide {
         Ok(Step::Tokens(ids))
     }
 
-    /// Whether nothing more may come but an end token; a constraint that has failed says so with the next mask.
+    /// Whether the text is whole: nothing more may come but an end token, or it was steered to where it is. A constraint that has
+    /// failed says so with the next mask.
     pub fn is_complete(&mut self) -> bool {
-        matches!(self.constraint.ending(), Ok(Ending::Required))
+        self.closed || matches!(self.constraint.ending(), Ok(Ending::Required))
     }
 
     /// How the text was brought to its end, if it was.
@@ -222,6 +227,7 @@ impl Guide {
         for &id in next.iter().filter(|&&id| !self.vocabulary.end_ids.contains(&id)) {
             self.constraint.commit(id)?;
         }
+        self.closed = rest.is_empty();
         self.completion = Some(rest);
         self.note_steered(next.len());
         Ok(next)
@@ -259,7 +265,7 @@ impl Guide {
         if let [end] = self.vocabulary.end_ids[..]
             && !ended
             && ids.len() < room
-            && self.is_complete()
+            && matches!(self.constraint.ending(), Ok(Ending::Required))
         {
             ids.push(end);
         }

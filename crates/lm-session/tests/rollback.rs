@@ -49,7 +49,7 @@ fn specs() -> Vec<ConstraintSpec> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 8, ..ProptestConfig::default() })]
     #[test]
     fn rollback_restores_every_state(choices in prop::collection::vec((0usize..10_000, 0usize..12), 1..40)) {
         for spec in specs() {

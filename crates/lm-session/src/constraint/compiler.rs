@@ -9,10 +9,10 @@ use llguidance::api::{ParserLimits, TopLevelGrammar};
 use llguidance::earley::SlicedBiasComputer;
 use llguidance::toktrie::InferenceCapabilities;
 use llguidance::{ParserFactory, TokenParser};
-use lm_model::{TokenKind, Tokenizer};
+use lm_model::Tokenizer;
 
 use super::cache::GrammarCache;
-use super::vocabulary::Vocabulary;
+use super::vocabulary::{Vocabulary, special_token};
 use super::{Acceptance, Constraint, ConstraintSpec, GrammarConstraint, bounds, literals, refusal};
 use crate::scheduler::panic_message;
 use crate::{Error, Result};
@@ -127,12 +127,30 @@ impl Shared {
         }
     }
 
+    /// The tokens and strings that a marker's text is made of.
     fn marker_rule(&self, index: usize, text: &str) -> String {
-        let added = |&id: &_| self.tokenizer.token_kind(id) != TokenKind::Text;
-        match self.tokenizer.token_id(text).filter(added) {
-            Some(id) => format!("marker_{index}: <[{id}]>\n"),
-            None => format!("marker_{index}: {}\n", serde_json::Value::from(text)),
+        let trie = self.factory.tok_env().tok_trie();
+        let (mut rule, mut plain, mut rest) = (format!("marker_{index}:"), String::new(), text);
+        while let Some(first) = rest.chars().next() {
+            let added = special_token(trie, rest.as_bytes());
+            if let Some((id, len)) = added {
+                push_literal(&mut rule, &mut plain);
+                rule += &format!(" <[{id}]>");
+                rest = &rest[len..];
+            } else {
+                plain.push(first);
+                rest = &rest[first.len_utf8()..];
+            }
         }
+        push_literal(&mut rule, &mut plain);
+        if text.is_empty() { rule + " \"\"\n" } else { rule + "\n" }
+    }
+}
+
+/// Adds `plain` to a rule as a string, and empties it.
+fn push_literal(rule: &mut String, plain: &mut String) {
+    if !plain.is_empty() {
+        *rule += &format!(" {}", serde_json::Value::from(std::mem::take(plain)));
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use llguidance::TokenParser;
 use llguidance::api::StopReason;
-use llguidance::toktrie::TokTrie;
 
+use super::vocabulary::special_token;
 use super::{Acceptance, Constraint, Ending, TokenMask};
 use crate::scheduler::panic_message;
 use crate::{Error, Result, TokenId};
@@ -129,16 +129,4 @@ impl fmt::Debug for GrammarConstraint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GrammarConstraint").finish_non_exhaustive()
     }
-}
-
-/// The longest added token that `text` begins with, and its length.
-fn special_token(trie: &TokTrie, text: &[u8]) -> Option<(TokenId, usize)> {
-    let mut node = trie.child_at_byte(trie.root(), TokTrie::SPECIAL_TOKEN_MARKER)?;
-    let mut longest = None;
-    for (index, &byte) in text.iter().enumerate() {
-        let Some(child) = trie.child_at_byte(node, byte) else { break };
-        node = child;
-        longest = node.token_id().map(|id| (id, index + 1)).or(longest);
-    }
-    longest
 }

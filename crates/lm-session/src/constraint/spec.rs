@@ -17,8 +17,8 @@ pub enum ConstraintSpec {
         /// A grammar in llguidance's Lark dialect with the start rule `start`. It may use the rules `marker_0`, `marker_1`, …, one for
         /// each of `markers`, without defining them.
         text: String,
-        /// Texts that are an added token of some tokenizers: each is that token where the tokenizer has it, and spelled
-        /// with ordinary tokens elsewhere.
+        /// Texts that are, or hold, added tokens of some tokenizers: what of them is an added token here stands for that token, the
+        /// rest for its spelling.
         markers: Vec<String>,
     },
 }

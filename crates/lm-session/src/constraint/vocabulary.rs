@@ -50,3 +50,15 @@ fn word(tokenizer: &Tokenizer, id: TokenId) -> Vec<u8> {
         TokenKind::Text => bytes.to_vec(),
     }
 }
+
+/// The longest added token that `text` begins with, and its length.
+pub(super) fn special_token(trie: &TokTrie, text: &[u8]) -> Option<(TokenId, usize)> {
+    let mut node = trie.child_at_byte(trie.root(), TokTrie::SPECIAL_TOKEN_MARKER)?;
+    let mut longest = None;
+    for (index, &byte) in text.iter().enumerate() {
+        let Some(child) = trie.child_at_byte(node, byte) else { break };
+        node = child;
+        longest = node.token_id().map(|id| (id, index + 1)).or(longest);
+    }
+    longest
+}
