@@ -117,7 +117,7 @@ fn real_tokenizer(path: &Path) -> Tokenizer {
 /// An engine whose logits are random.
 fn engine(tokenizer: Tokenizer) -> Engine {
     let loaded = LoadedModel {
-        model: Arc::new(FakeLm::random(7, tokenizer.logits_width())),
+        model: Arc::new(FakeLm::noise(7, tokenizer.logits_width())),
         tokenizer: Arc::new(tokenizer),
         chat_template: None,
         generation_config: GenerationConfig::default(),

@@ -1,6 +1,6 @@
-//! What constraints cost: `cargo bench -p lm-session --bench constrain [TOKENIZER.json]`.
+//! What constraints cost: `cargo bench -p lm-conversation --bench constrain [TOKENIZER.json [MODEL]]`.
 //!
-//! No model is needed. The grammars are the schemas of `jsonschemabench` and tools of `bfcl` in the shared folder (`LM_SHARED`, by default
+//! No model is needed: where a folder is named, its model also writes calls, with forced tokens run together and one by one. The grammars are the schemas of `jsonschemabench` and tools of `bfcl` in the shared folder (`LM_SHARED`, by default
 //! `../shared` beside the checkout), the texts are the valid instances and calls made of the right answers. Each token of a text costs one mask,
 //! one commit and the question what is forced after it, as in a generation.
 
@@ -8,7 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lm_session::{CompiledConstraint, ConstraintSpec, GrammarCompiler, TokenId, TokenMask, Tokenizer};
+use lm_processors::{GrammarRequest, Thinking, ToolChoice, ToolSpec};
+use lm_session::{
+    CompiledConstraint, Constraint, ConstraintSpec, Ending, Engine, EngineSettings, GenerateParams,
+    GrammarCompiler, LoadOptions, ModelFolder, SamplerParams, SessionConfig, TokenId, TokenMask, Tokenizer,
+};
 use serde_json::{Value, json};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
@@ -16,8 +20,9 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 fn main() -> Result<()> {
     let shared = std::env::var_os("LM_SHARED")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
-    let given = std::env::args().skip(1).find(|arg| !arg.starts_with('-')).map(PathBuf::from);
-    let file = given.unwrap_or_else(|| shared.join("tokenizers/qwen2-tokenizer.json"));
+    let mut args = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).map(PathBuf::from);
+    let file = args.next().unwrap_or_else(|| shared.join("tokenizers/qwen2-tokenizer.json"));
+    let folder = args.next();
     let Ok(json) = std::fs::read(&file) else {
         println!("skipped: {} not found", file.display());
         return Ok(());
@@ -32,11 +37,11 @@ fn main() -> Result<()> {
     );
     let schemas = walk_schemas(&compiler, &shared.join("jsonschemabench"))?;
     schemas.print("jsonschemabench, valid instances");
-    for (name, walk) in [
-        ("calls, required", walk_calls(&compiler, &shared, false)?),
-        ("text, then calls", walk_calls(&compiler, &shared, true)?),
-    ] {
-        walk.print(name);
+    let calls = |choice| walk_calls(&compiler, &shared, "hermes", &choice);
+    calls(ToolChoice::Required)?.print("calls, required");
+    calls(ToolChoice::Auto)?.print("text, then calls");
+    if let Some(folder) = folder {
+        batched_and_singly(&folder, &shared)?;
     }
     Ok(())
 }
@@ -100,7 +105,7 @@ impl Walk {
             self.tokens += 1;
             at += 1;
         }
-        self.accepted += usize::from(constraint.ending()? != lm_session::Ending::Forbidden);
+        self.accepted += usize::from(constraint.ending()? != Ending::Forbidden);
         Ok(())
     }
 
@@ -169,55 +174,127 @@ fn walk_schemas(compiler: &GrammarCompiler, folder: &Path) -> Result<Walk> {
     Ok(walk)
 }
 
-/// Calls in the JSON form between markers, one of the tools offered; with `text`, a sentence may come first.
-fn walk_calls(compiler: &GrammarCompiler, shared: &Path, text: bool) -> Result<Walk> {
-    const MARKERS: [&str; 2] = ["<tool_call>", "</tool_call>"];
+/// Replies in the dialect `format` under the grammar of `choice`: the right calls of cases, after a sentence where `text` may come first.
+fn walk_calls(compiler: &GrammarCompiler, shared: &Path, format: &str, choice: &ToolChoice) -> Result<Walk> {
     const SENTENCE: &str = "To answer that I have to look a few things up first: the weather in three cities (1 < 2), and what people there say about it today.\n";
+    let processor = lm_processors::by_name(format).ok_or("a family")?;
     let mut walk = Walk::default();
     for file in ["simple_python", "multiple", "live_multiple"] {
         for record in lines(&shared.join(format!("bfcl/{file}.jsonl")))? {
-            let tools: Vec<&Value> =
-                record["tools"].as_array().into_iter().flatten().map(|tool| &tool["function"]).collect();
-            let calls: Vec<Value> = tools
-                .iter()
-                .map(|tool| {
-                    json!({
-                        "type": "object",
-                        "properties": {"name": {"const": tool["name"]}, "arguments": tool["parameters"]},
-                        "required": ["name", "arguments"], "additionalProperties": false,
-                    })
-                })
-                .collect();
-            let schema = json!({"x-guidance": {"whitespace_flexible": false, "item_separator": ", ", "key_separator": ": "}, "anyOf": calls});
-            let before = if text { "TEXT " } else { "" };
-            let lark = format!(
-                "start: {before}marker_0 \"\\n\" %json {schema} \"\\n\" marker_1\nTEXT: /(?s:.*)/ & ~/(?s:.*)<tool_call>(?s:.*)/\n"
-            );
-            let spec = ConstraintSpec::Lark { text: lark, markers: MARKERS.map(String::from).into() };
+            let tools: Vec<ToolSpec> = serde_json::from_value(record["tools"].clone())?;
+            let request = GrammarRequest {
+                tools: &tools,
+                choice: choice.clone(),
+                thinking: Thinking::Forbidden,
+                ..GrammarRequest::default()
+            };
+            let Some(reply) = processor.grammar(&request)? else { continue };
+            let spec = ConstraintSpec::Lark { text: reply.grammar.lark, markers: reply.grammar.markers };
             let Some(compiled) = walk.compile(compiler, &spec) else { continue };
             let Some((name, arguments)) =
                 record["expected"][0].as_object().and_then(|call| call.iter().next())
             else {
                 continue;
             };
-            let arguments: String = arguments
+            let arguments: Vec<String> = arguments
                 .as_object()
                 .into_iter()
                 .flatten()
                 .filter(|(_, right)| right[0] != json!(""))
                 .map(|(key, right)| format!("{}: {}", json!(key), spaced(&right[0])))
-                .collect::<Vec<_>>()
-                .join(", ");
-            let sentence = if text { SENTENCE } else { "" };
-            let reply = format!(
-                "{sentence}<tool_call>\n{{\"name\": {}, \"arguments\": {{{arguments}}}}}\n</tool_call>",
-                json!(name)
+                .collect();
+            let call = format!(
+                "<tool_call>\n{{\"name\": {}, \"arguments\": {{{}}}}}\n</tool_call>",
+                json!(name),
+                arguments.join(", ")
             );
+            let reply = if *choice == ToolChoice::Auto { format!("{SENTENCE}{call}") } else { call };
             let ids = compiler.tokenizer().encode(&reply)?;
             walk.text(&compiled, &ids, compiler.tokenizer().logits_width())?;
         }
     }
     Ok(walk)
+}
+
+/// Tokens a second of replies by a model of a folder whose forced tokens are run together, and of the same replies where each is
+/// sampled for itself; the two take turns.
+fn batched_and_singly(folder: &Path, shared: &Path) -> Result<()> {
+    let folder = ModelFolder::open(folder)?;
+    let engine = Engine::load(&folder, &LoadOptions::default(), EngineSettings::default(), &mut |_| {})?;
+    let mut rates = [(0, 0.0), (0, 0.0)];
+    let mut forced = 0;
+    let processor = lm_processors::by_name("hermes").ok_or("a family")?;
+    for (seed, record) in lines(&shared.join("bfcl/multiple.jsonl"))?.into_iter().take(12).enumerate() {
+        let tools: Vec<ToolSpec> = serde_json::from_value(record["tools"].clone())?;
+        let choice = ToolChoice::Required;
+        let request = GrammarRequest {
+            tools: &tools,
+            choice,
+            thinking: Thinking::Forbidden,
+            ..GrammarRequest::default()
+        };
+        let reply = processor.grammar(&request)?.ok_or("a grammar")?;
+        let spec = ConstraintSpec::Lark { text: reply.grammar.lark, markers: reply.grammar.markers };
+        let compiled = engine.compile(&spec)?;
+        for (singly, rate) in rates.iter_mut().enumerate() {
+            let constraint: Box<dyn Constraint> = match singly {
+                0 => compiled.start(),
+                _ => Box::new(NothingForced(compiled.start())),
+            };
+            let mut session = engine.session(SessionConfig::default())?;
+            session.prefill(&[1, 2, 3, seed as TokenId])?;
+            let sampler = SamplerParams { temperature: 1.0, seed: seed as u64, ..SamplerParams::default() };
+            let params = GenerateParams {
+                sampler: Some(sampler),
+                constraint: Some(constraint),
+                max_output_tokens: Some(96),
+                ..GenerateParams::default()
+            };
+            let started = Instant::now();
+            let (_, finished) = session.generate(params).into_text()?;
+            rate.0 += finished.usage.output_tokens;
+            rate.1 += started.elapsed().as_secs_f64();
+            forced += finished.usage.forced_tokens;
+        }
+    }
+    println!(
+        "\n{}: required calls of hermes, {} tokens, {:.1} % forced",
+        engine.name(),
+        rates[0].0,
+        100.0 * forced as f64 / rates[0].0 as f64
+    );
+    for (name, (tokens, seconds)) in ["forced tokens together", "each token by itself"].iter().zip(rates) {
+        println!("  {name:24} {:8.1} tokens/s", tokens as f64 / seconds);
+    }
+    Ok(())
+}
+
+/// A constraint that keeps to itself what is forced: the mask then leaves one token.
+#[derive(Debug)]
+struct NothingForced(Box<dyn Constraint>);
+
+impl Constraint for NothingForced {
+    fn mask(&mut self, mask: &mut TokenMask) -> lm_session::Result<()> {
+        self.0.mask(mask)
+    }
+    fn commit(&mut self, id: TokenId) -> lm_session::Result<()> {
+        self.0.commit(id)
+    }
+    fn rollback(&mut self, tokens: usize) -> lm_session::Result<()> {
+        self.0.rollback(tokens)
+    }
+    fn ending(&mut self) -> lm_session::Result<Ending> {
+        self.0.ending()
+    }
+    fn fork(&self) -> Box<dyn Constraint> {
+        Box::new(Self(self.0.fork()))
+    }
+    fn valid_prefix(&mut self, ids: &[TokenId]) -> lm_session::Result<usize> {
+        self.0.valid_prefix(ids)
+    }
+    fn closers(&self) -> &[String] {
+        self.0.closers()
+    }
 }
 
 /// JSON with a space after each colon and comma, as models write it.
