@@ -6,11 +6,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
+use lm_conversation::ConstrainCalls;
 use lm_model::{Device, GenerationConfig, KvDtype, LoadOptions, TokenId, WeightFormat};
 use lm_session::{EngineSettings, SamplerParams, SessionConfig};
 
 use crate::commands::{
-    batch, bench, chat, convert, eval, generate, grammar, inspect, parse, score, template, tokenize,
+    batch, bench, chat, convert, eval, generate, grammar, inspect, score, template, tokenize,
 };
 
 const EXAMPLES: &str = "\
@@ -44,8 +45,6 @@ pub enum Command {
     Tokenize(tokenize::Args),
     /// Render conversations to prompts, one JSON object a line
     Template(template::Args),
-    /// Read what a model wrote: content, reasoning and tool calls, one JSON object a line
-    Parse(parse::Args),
     /// Say which texts a grammar takes: of a family's calls, a schema, a pattern; one JSON object a line
     Grammar(grammar::Args),
     /// Answer chat completions over JSON Lines, many at a time
@@ -139,6 +138,20 @@ pub struct RunArgs {
 impl RunArgs {
     pub fn engine_settings(&self) -> EngineSettings {
         EngineSettings { max_context: self.context.map(NonZeroUsize::get), ..EngineSettings::default() }
+    }
+}
+
+/// How calls of tools are written.
+#[derive(Debug, clap::Args)]
+pub struct CallArgs {
+    /// Do not hold calls to the tools' schemas while they are written: what the model writes is read as it is
+    #[arg(long)]
+    unconstrained: bool,
+}
+
+impl CallArgs {
+    pub fn constrain_calls(&self) -> ConstrainCalls {
+        if self.unconstrained { ConstrainCalls::No } else { ConstrainCalls::Yes }
     }
 }
 

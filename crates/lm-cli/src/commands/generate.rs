@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use lm_conversation::{Conversation, ConversationConfig, ResponseFormat, ToolChoice, TurnOptions};
+use lm_conversation::{Conversation, ResponseFormat, ToolChoice, TurnOptions};
 use lm_session::{CancelHandle, Engine, FinishReason, Finished, GenerateParams, SessionConfig, SessionEvent};
 use serde_json::{Value, json};
 
@@ -38,7 +38,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     /// Continue the prompt as it is, without the chat template
-    #[arg(long, conflicts_with_all = ["tools", "system", "thinking", "thinking_tokens", "schema", "regex"])]
+    #[arg(long, conflicts_with_all = ["tools", "system", "thinking", "thinking_tokens", "unconstrained", "schema", "regex"])]
     raw: bool,
     #[command(flatten)]
     chat: ChatArgs,
@@ -112,9 +112,9 @@ fn reply(
     prompt: &str,
     interrupt: &Interrupt,
 ) -> Result<()> {
-    let mut preface = args.chat.preface();
-    preface.tools = args.chat.tools.as_ref().map(|tools| tools.specs()).transpose()?.unwrap_or_default();
-    let config = ConversationConfig { preface, session, ..ConversationConfig::default() };
+    let mut config = args.chat.conversation(session);
+    let tools = args.chat.tools.as_ref().map(|tools| tools.specs()).transpose()?;
+    config.preface.tools = tools.unwrap_or_default();
     let mut conversation = Conversation::new(engine, config)?;
     let _guard = interrupt.during(conversation.cancel_handle());
     let mut turn = args.chat.turn_options();

@@ -9,13 +9,13 @@ use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use lm_conversation::{Conversation, ConversationConfig, Error};
+use lm_conversation::{ConstrainCalls, Conversation, ConversationConfig, Error};
 use lm_session::{Engine, SamplerParams, SessionConfig};
 use lm_template::{Message, Preface, Role, ToolCall, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::args::RunArgs;
+use crate::args::{CallArgs, RunArgs};
 use crate::model;
 
 /// Longest reply; the longest expected one is well below.
@@ -39,6 +39,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     failures: Option<PathBuf>,
     #[command(flatten)]
+    calls: CallArgs,
+    #[command(flatten)]
     run: RunArgs,
 }
 
@@ -51,7 +53,7 @@ pub fn run(args: &Args) -> Result<()> {
     for path in &args.conversations {
         let mut table = Table::default();
         for recording in read(path)? {
-            for turn in recording.replay(&engine)? {
+            for turn in recording.replay(&engine, args.calls.constrain_calls())? {
                 table.count(&turn);
                 if let (false, Some(file)) = (turn.passed, &mut failures) {
                     writeln!(file, "{}", turn.to_json())?;
@@ -90,7 +92,7 @@ fn read(path: &Path) -> Result<Vec<Recording>> {
 
 impl Recording {
     /// Asks for every reply of the assistant.
-    fn replay(&self, engine: &Engine) -> Result<Vec<Turn<'_>>> {
+    fn replay(&self, engine: &Engine, constrain_calls: ConstrainCalls) -> Result<Vec<Turn<'_>>> {
         let config = ConversationConfig {
             preface: Preface { tools: self.tools.clone(), ..Preface::default() },
             session: SessionConfig {
@@ -98,6 +100,7 @@ impl Recording {
                 max_output_tokens: Some(MAX_OUTPUT_TOKENS),
                 ..SessionConfig::default()
             },
+            constrain_calls,
             ..ConversationConfig::default()
         };
         let mut conversation = Conversation::new(engine, config)?;

@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
 use lm_conversation::{ConversationConfig, ThinkingConfig, ThinkingMode, TurnOptions};
-use lm_session::Engine;
+use lm_session::{Engine, SessionConfig};
 use lm_template::{Message, Preface};
 use lm_tools::{Agent, Toolset};
 
-use crate::args::{ModelPath, RunArgs, SamplerArgs};
+use crate::args::{CallArgs, ModelPath, RunArgs, SamplerArgs};
 use crate::interrupt::Interrupt;
 use crate::lines::{Line, Lines};
 use crate::screen::Screen;
@@ -67,6 +67,8 @@ pub struct ChatArgs {
     /// Most tokens of reasoning in a reply; its end is forced after them
     #[arg(long, value_name = "TOKENS")]
     pub thinking_tokens: Option<usize>,
+    #[command(flatten)]
+    pub calls: CallArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, clap::ValueEnum)]
@@ -77,9 +79,15 @@ pub enum Switch {
 
 impl ChatArgs {
     /// Everything but the tools.
-    pub fn preface(&self) -> Preface {
+    fn preface(&self) -> Preface {
         let messages = self.system.as_deref().map(Message::system).into_iter().collect();
         Preface { messages, ..Preface::default() }
+    }
+
+    /// A conversation with this preface.
+    pub fn conversation(&self, session: SessionConfig) -> ConversationConfig {
+        let (preface, constrain_calls) = (self.preface(), self.calls.constrain_calls());
+        ConversationConfig { preface, session, constrain_calls, ..ConversationConfig::default() }
     }
 
     /// What holds for each turn.
@@ -103,8 +111,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     };
     let engine = model::engine(args.model.get(), &args.run)?;
     let session = args.sampler.session_config(engine.generation_config());
-    let config =
-        ConversationConfig { preface: args.chat.preface(), session, ..ConversationConfig::default() };
+    let config = args.chat.conversation(session);
     let agent = Agent::builder(&engine, tools).config(config).max_rounds(args.max_rounds).build()?;
     let turns = Turns { agent, options: args.chat.turn_options(), interrupt };
     let mut chat = Chat { turns, lines, screen: Screen::stdout(), stats: args.stats };
