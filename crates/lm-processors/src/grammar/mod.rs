@@ -6,7 +6,6 @@
 mod calls;
 mod error;
 mod lark;
-mod parameters;
 mod reply;
 mod schema;
 mod values;

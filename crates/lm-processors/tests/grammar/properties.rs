@@ -61,6 +61,14 @@ fn check(
         String::new()
     };
     assert_eq!(verdict, Verdict::Accepted, "{name}: {text}\nstopped before: {rest}\n{}", grammar.lark);
+    let more = format!("{text} and more");
+    assert_ne!(crate::common::verdict(&matcher, &more), Verdict::Accepted, "{name}: {more}");
+    let auto = GrammarRequest { tools, thinking: Thinking::Forbidden, ..GrammarRequest::default() };
+    let auto = processor.grammar(&auto).expect("a grammar").expect("tools are declared").grammar;
+    let auto =
+        compiler.compile_grammar(&auto).unwrap_or_else(|error| panic!("{name}: {error}\n{}", auto.lark));
+    assert_eq!(crate::common::verdict(&auto, text), Verdict::Accepted, "{name}: {text}");
+    assert_ne!(crate::common::verdict(&auto, &more), Verdict::Accepted, "{name}: {more}");
     let options = ParserOptions { tools: tools.into(), ..ParserOptions::default() };
     let message =
         processor.to_message(text, &options).unwrap_or_else(|error| panic!("{name}: {error}: {text}"));

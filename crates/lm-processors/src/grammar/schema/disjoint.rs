@@ -7,66 +7,64 @@ use serde_json::Map;
 
 /// How deep two schemas are compared.
 const MAX_DEPTH: usize = 6;
-/// How many branches are compared pair by pair.
-const MAX_BRANCHES: usize = 64;
+/// How many pairs of schemas are compared.
+const MAX_PAIRS: usize = 10_000;
 
 /// Whether no value fits two of `schemas`, as far as types, constants and required properties show it. References lead into
 /// `definitions`; one that is not there yet shows nothing.
 pub(super) fn all_disjoint(schemas: &[Value], definitions: &Map<String, Value>) -> bool {
-    let pairs = || {
-        schemas
-            .iter()
-            .enumerate()
-            .flat_map(|(at, one)| schemas[at + 1..].iter().map(move |other| (one, other)))
-    };
-    schemas.len() <= MAX_BRANCHES && pairs().all(|(one, other)| disjoint(one, other, definitions, 0))
+    let mut comparison = Comparison { definitions, pairs_left: MAX_PAIRS };
+    let rest = |at: usize| schemas.iter().skip(at + 1);
+    schemas.iter().enumerate().all(|(at, one)| rest(at).all(|other| comparison.disjoint(one, other, 0)))
 }
 
-fn disjoint(one: &Value, other: &Value, definitions: &Map<String, Value>, depth: usize) -> bool {
-    if depth > MAX_DEPTH {
-        return false;
-    }
-    let (one, other) = match (resolved(one, definitions), resolved(other, definitions)) {
-        (Some(one), Some(other)) => (one, other),
-        _ => return false,
-    };
-    let (Value::Object(one), Value::Object(other)) = (one, other) else {
-        return one == &Value::Bool(false) || other == &Value::Bool(false);
-    };
-    for (a, b) in [(one, other), (other, one)] {
-        if let Some(Value::Array(options)) = a.get("anyOf") {
-            let b = Value::Object(b.clone());
-            if options.iter().all(|option| disjoint(option, &b, definitions, depth + 1)) {
+struct Comparison<'a> {
+    definitions: &'a Map<String, Value>,
+    pairs_left: usize,
+}
+
+impl Comparison<'_> {
+    fn disjoint(&mut self, one: &Value, other: &Value, depth: usize) -> bool {
+        if depth > MAX_DEPTH || self.pairs_left == 0 {
+            return false;
+        }
+        self.pairs_left -= 1;
+        let (Some(one), Some(other)) = (resolved(one, self.definitions), resolved(other, self.definitions))
+        else {
+            return false;
+        };
+        let (Value::Object(a), Value::Object(b)) = (one, other) else {
+            return one == &Value::Bool(false) || other == &Value::Bool(false);
+        };
+        for (these, other) in [(a, other), (b, one)] {
+            if let Some(Value::Array(options)) = these.get("anyOf")
+                && options.iter().all(|option| self.disjoint(option, other, depth + 1))
+            {
                 return true;
             }
         }
-    }
-    match (values(one), values(other)) {
-        (Some(these), Some(those)) => these.iter().all(|value| !those.contains(value)),
-        (Some(these), None) => these.iter().all(|value| !types(other).contains(type_of(value))),
-        (None, Some(those)) => those.iter().all(|value| !types(one).contains(type_of(value))),
-        (None, None) => {
-            let (these, those) = (types(one), types(other));
-            let common: Vec<_> = these.intersection(&those).copied().collect();
-            common.is_empty() || (common == ["object"] && objects_disjoint(one, other, definitions, depth))
+        match (values(a), values(b)) {
+            (Some(these), Some(those)) => these.iter().all(|value| !those.contains(value)),
+            (Some(these), None) => these.iter().all(|value| !types(b).contains(type_of(value))),
+            (None, Some(those)) => those.iter().all(|value| !types(a).contains(type_of(value))),
+            (None, None) => {
+                let common: Vec<_> = types(a).intersection(&types(b)).copied().collect();
+                common.is_empty() || (common == ["object"] && self.objects_disjoint(a, b, depth))
+            }
         }
     }
-}
 
-fn objects_disjoint(
-    one: &Map<String, Value>,
-    other: &Map<String, Value>,
-    definitions: &Map<String, Value>,
-    depth: usize,
-) -> bool {
-    let required = |schema: &Map<String, Value>| -> Vec<String> {
-        let names = schema.get("required").and_then(Value::as_array).into_iter().flatten();
-        names.filter_map(Value::as_str).map(str::to_owned).collect()
-    };
-    required(one)
-        .into_iter()
-        .chain(required(other))
-        .any(|name| disjoint(property(one, &name), property(other, &name), definitions, depth + 1))
+    /// A property that one of them requires has no value that both allow.
+    fn objects_disjoint(
+        &mut self,
+        one: &Map<String, Value>,
+        other: &Map<String, Value>,
+        depth: usize,
+    ) -> bool {
+        let names = [one, other].map(|schema| schema.get("required").and_then(Value::as_array));
+        let names: Vec<&str> = names.into_iter().flatten().flatten().filter_map(Value::as_str).collect();
+        names.into_iter().any(|name| self.disjoint(property(one, name), property(other, name), depth + 1))
+    }
 }
 
 fn property<'a>(schema: &'a Map<String, Value>, name: &str) -> &'a Value {

@@ -9,69 +9,84 @@ type Object = Map<String, Value>;
 const MAX_DEPTH: usize = 12;
 /// How many alternatives a combination may come to.
 const MAX_BRANCHES: usize = 256;
+/// How many schemas one combination may merge.
+const MAX_STEPS: usize = 20_000;
 
 /// The alternatives of `schema`, none of which is a combination; none when they cannot be said as plain schemas.
 pub(super) fn merged(schema: &Object, definitions: &Object) -> Option<Vec<Object>> {
-    expand(schema, definitions, 0)
+    Merge { definitions, steps_left: MAX_STEPS }.expand(schema, 0)
 }
 
-fn expand(schema: &Object, definitions: &Object, depth: usize) -> Option<Vec<Object>> {
-    if depth > MAX_DEPTH {
-        return None;
-    }
-    if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
-        let target = definitions.get(reference.strip_prefix("#/$defs/")?)?;
-        return branches_of(target, definitions, depth + 1);
-    }
-    let mut plain = schema.clone();
-    let all = plain.shift_remove("allOf");
-    let any = plain.shift_remove("anyOf");
-    let mut alternatives = vec![plain];
-    for part in all.as_ref().and_then(Value::as_array).into_iter().flatten() {
-        alternatives = product(&alternatives, &branches_of(part, definitions, depth + 1)?)?;
-    }
-    if let Some(options) = any.as_ref().and_then(Value::as_array) {
-        alternatives = any_of(&alternatives, options, definitions, depth)?;
-    }
-    Some(alternatives)
+struct Merge<'a> {
+    definitions: &'a Object,
+    steps_left: usize,
 }
 
-/// Where nothing stands beside `anyOf`, an alternative that is a reference stays one: it may be recursive.
-fn any_of(beside: &[Object], options: &[Value], definitions: &Object, depth: usize) -> Option<Vec<Object>> {
-    let alone = matches!(beside, [one] if one.is_empty());
-    let mut found = Vec::new();
-    for option in options {
-        match option {
-            Value::Object(option) if alone && option.contains_key("$ref") => found.push(option.clone()),
-            option => found.extend(product(beside, &branches_of(option, definitions, depth + 1)?)?),
+impl Merge<'_> {
+    fn expand(&mut self, schema: &Object, depth: usize) -> Option<Vec<Object>> {
+        if depth > MAX_DEPTH {
+            return None;
         }
+        if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
+            let target = self.definitions.get(reference.strip_prefix("#/$defs/")?)?;
+            return self.branches_of(target, depth + 1);
+        }
+        let mut plain = schema.clone();
+        let all = plain.shift_remove("allOf");
+        let any = plain.shift_remove("anyOf");
+        let mut alternatives = vec![plain];
+        for part in all.as_ref().and_then(Value::as_array).into_iter().flatten() {
+            let branches = self.branches_of(part, depth + 1)?;
+            alternatives = self.product(&alternatives, &branches)?;
+        }
+        if let Some(options) = any.as_ref().and_then(Value::as_array) {
+            alternatives = self.any_of(&alternatives, options, depth)?;
+        }
+        Some(alternatives)
     }
-    (found.len() <= MAX_BRANCHES).then_some(found)
-}
 
-fn branches_of(schema: &Value, definitions: &Object, depth: usize) -> Option<Vec<Object>> {
-    match schema {
-        Value::Bool(true) => Some(vec![Object::new()]),
-        Value::Object(schema) => expand(schema, definitions, depth),
-        _ => Some(vec![]),
-    }
-}
-
-fn product(these: &[Object], those: &[Object]) -> Option<Vec<Object>> {
-    if these.len().saturating_mul(those.len()) > MAX_BRANCHES {
-        return None;
-    }
-    let mut found = Vec::new();
-    for one in these {
-        for other in those {
-            match both(one, other)? {
-                Value::Object(schema) => found.push(schema),
-                Value::Bool(true) => found.push(Object::new()),
-                _ => {}
+    /// Where nothing stands beside `anyOf`, an alternative that is a reference stays one: it may be recursive.
+    fn any_of(&mut self, beside: &[Object], options: &[Value], depth: usize) -> Option<Vec<Object>> {
+        let alone = matches!(beside, [one] if one.is_empty());
+        let mut found = Vec::new();
+        for option in options {
+            match option {
+                Value::Object(option) if alone && option.contains_key("$ref") => found.push(option.clone()),
+                option => {
+                    let branches = self.branches_of(option, depth + 1)?;
+                    found.extend(self.product(beside, &branches)?);
+                }
             }
         }
+        (found.len() <= MAX_BRANCHES).then_some(found)
     }
-    Some(found)
+
+    fn branches_of(&mut self, schema: &Value, depth: usize) -> Option<Vec<Object>> {
+        match schema {
+            Value::Bool(true) => Some(vec![Object::new()]),
+            Value::Object(schema) => self.expand(schema, depth),
+            _ => Some(vec![]),
+        }
+    }
+
+    fn product(&mut self, these: &[Object], those: &[Object]) -> Option<Vec<Object>> {
+        let steps = these.len().saturating_mul(those.len());
+        self.steps_left = self.steps_left.checked_sub(steps.max(1))?;
+        if steps > MAX_BRANCHES {
+            return None;
+        }
+        let mut found = Vec::new();
+        for one in these {
+            for other in those {
+                match both(one, other)? {
+                    Value::Object(schema) => found.push(schema),
+                    Value::Bool(true) => found.push(Object::new()),
+                    _ => {}
+                }
+            }
+        }
+        Some(found)
+    }
 }
 
 /// The schema of values that fit both; false when none does, and none when no plain schema says it.

@@ -1,20 +1,24 @@
 //! Calls: from a family's syntax and the tools' parameters to rules.
 
+mod arguments;
+mod json;
+mod parameters;
+
 use std::collections::BTreeSet;
 
 use lm_template::{ToolSpec, Value};
-use serde_json::{Map, json};
+use serde_json::json;
 
 use super::error::SchemaError;
-use super::lark::{Lark, literal, one_of, sequence};
-use super::parameters::parameters;
+use super::lark::{Lark, literal, sequence};
 use super::schema::{Reading, Relaxed, relax};
-use super::values::{Member, Spelling, Values, loose};
+use super::values::{Spelling, Values};
 use super::{Calls, Layout};
 use crate::dialect::{
-    BraceCall, CallBody, CallSyntax, Count, JsonCall, JsonKey, JsonObject, NamedCall, NamedId, PythonCall,
-    PythonList,
+    BraceCall, CallBody, CallSyntax, Count, JsonCall, NamedCall, NamedId, PythonCall, PythonList,
 };
+use json::json_object;
+use parameters::parameters;
 
 /// A tool and its parameters, as `relax` has left them: of type `object`.
 struct Tool<'a> {
@@ -259,124 +263,6 @@ impl CallWriter<'_> {
             }
         }
     }
-}
-
-impl Values<'_> {
-    /// The arguments of a call without the brackets around them: `a=1, b=2`.
-    fn arguments(&mut self, parameters: &Value, colon: &str, comma: &str) -> Option<String> {
-        let mut options = Vec::new();
-        for schema in self.objects(parameters) {
-            let mut members = Vec::new();
-            for (name, schema, required) in super::values::named_properties(&schema) {
-                match self.value(&schema, &format!("#/properties/{name}")) {
-                    Some(value) => {
-                        let key = format!("{name}{colon}");
-                        let key = if self.layout == Layout::Any { loose(&key) } else { literal(&key) };
-                        members.push(Member { body: self.lark.rule(format!("{key} {value}")), required });
-                    }
-                    None if required => return None,
-                    None => {}
-                }
-            }
-            let comma = self.spelling.mark(comma, self.layout);
-            let further = self.further_argument(&schema, colon);
-            options.push(self.member_list(&members, further.as_deref(), &comma));
-        }
-        (!options.is_empty()).then(|| one_of(&options))
-    }
-
-    /// An argument that the tool does not name, where it allows such.
-    fn further_argument(&mut self, schema: &Map<String, Value>, colon: &str) -> Option<String> {
-        let further = match schema.get("additionalProperties") {
-            None if schema.contains_key("properties") => return None,
-            None => Value::Bool(true),
-            Some(further) => further.clone(),
-        };
-        let value = self.value(&further, "#/additionalProperties")?;
-        let names = super::values::named_properties(schema);
-        let taken: Vec<&str> = names.iter().map(|(name, _, _)| name.as_str()).collect();
-        let key = self.bare_key(&taken);
-        Some(self.lark.rule(format!("{key} {} {value}", literal(colon))))
-    }
-}
-
-/// `{"name": "f", "arguments": ARGUMENTS}`, in the order and with the keys of the family, or in every way it is read.
-fn json_object(
-    lark: &mut Lark,
-    object: &JsonObject,
-    spelling: &Spelling,
-    layout: Layout,
-    name: &str,
-    arguments: &str,
-) -> String {
-    let JsonObject::Keys { written, understood } = object else {
-        let (open, colon) = (spelling.mark("{", layout), spelling.mark(spelling.colon, layout));
-        return sequence([
-            &*open,
-            &literal(&spelling.write_key(name)),
-            &colon,
-            arguments,
-            &spelling.mark("}", layout),
-        ]);
-    };
-    let name = literal(&Value::from(name).to_string());
-    let id = "/\\x22[A-Za-z0-9_-]{1,64}\\x22/";
-    let mut orders: Vec<Vec<(JsonKey, Vec<&str>)>> =
-        vec![written.iter().map(|(key, text)| (*key, vec![*text])).collect()];
-    if layout == Layout::Any {
-        let all = |key: JsonKey| {
-            written.iter().chain(*understood).filter(move |(own, _)| *own == key).map(|(_, text)| *text)
-        };
-        let mut parts = vec![
-            (JsonKey::Name, all(JsonKey::Name).collect()),
-            (JsonKey::Arguments, all(JsonKey::Arguments).collect()),
-        ];
-        orders = permutations(&parts);
-        let ids: Vec<&str> = all(JsonKey::Id).collect();
-        if !ids.is_empty() {
-            parts.push((JsonKey::Id, ids));
-            orders.extend(permutations(&parts));
-        }
-    }
-    let options: Vec<String> = orders
-        .iter()
-        .map(|order| {
-            let mut parts = vec![spelling.mark("{", layout)];
-            for (at, (key, names)) in order.iter().enumerate() {
-                if at > 0 {
-                    parts.push(spelling.mark(spelling.comma, layout));
-                }
-                let names: Vec<String> =
-                    names.iter().map(|text| literal(&spelling.write_key(text))).collect();
-                parts.push(one_of(&names));
-                parts.push(spelling.mark(spelling.colon, layout));
-                parts.push(match key {
-                    JsonKey::Name => name.clone(),
-                    JsonKey::Arguments => arguments.to_owned(),
-                    JsonKey::Id => id.to_owned(),
-                });
-            }
-            parts.push(spelling.mark("}", layout));
-            parts.join(" ")
-        })
-        .collect();
-    lark.rule(options.join(" | "))
-}
-
-fn permutations<T: Clone>(items: &[T]) -> Vec<Vec<T>> {
-    if items.is_empty() {
-        return vec![vec![]];
-    }
-    let mut found = Vec::new();
-    for at in 0..items.len() {
-        let mut rest = items.to_vec();
-        let first = rest.remove(at);
-        found.extend(permutations(&rest).into_iter().map(|mut order| {
-            order.insert(0, first.clone());
-            order
-        }));
-    }
-    found
 }
 
 /// Whitespace of the family's layout: as it writes it, or any.

@@ -3,14 +3,14 @@
 use lm_template::Value;
 use serde_json::Map;
 
-use super::Layout;
-use super::calls::space;
-use super::lark::{literal, one_of, sequence};
-use super::values::{Member, Values, listed, named_properties, types_of};
+use super::super::Layout;
+use super::super::lark::{literal, one_of, sequence};
+use super::super::values::{Member, Values, listed, named_properties, types_of};
+use super::space;
 use crate::dialect::{ParameterCall, Tags, TypeAttribute, UnknownParameters, ValueText};
 
 /// A call of `name` whose parameters are markup; none when no arguments fit the schema.
-pub(super) fn parameters(
+pub(in crate::grammar) fn parameters(
     values: &mut Values<'_>,
     call: &ParameterCall,
     name: &str,

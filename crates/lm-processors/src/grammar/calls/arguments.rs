@@ -1,0 +1,47 @@
+//! Arguments in a row, as Python and braces have them: `a=1, b=2`.
+
+use lm_template::Value;
+use serde_json::Map;
+
+use super::super::Layout;
+use super::super::lark::{literal, one_of};
+use super::super::values::{Member, Values, loose, named_properties};
+
+impl Values<'_> {
+    /// The arguments of a call without the brackets around them: `a=1, b=2`.
+    pub(super) fn arguments(&mut self, parameters: &Value, colon: &str, comma: &str) -> Option<String> {
+        let mut options = Vec::new();
+        for schema in self.objects(parameters) {
+            let mut members = Vec::new();
+            for (name, schema, required) in named_properties(&schema) {
+                match self.value(&schema, &format!("#/properties/{name}")) {
+                    Some(value) => {
+                        let key = format!("{name}{colon}");
+                        let key = if self.layout == Layout::Any { loose(&key) } else { literal(&key) };
+                        members.push(Member { body: self.lark.rule(format!("{key} {value}")), required });
+                    }
+                    None if required => return None,
+                    None => {}
+                }
+            }
+            let comma = self.spelling.mark(comma, self.layout);
+            let further = self.further_argument(&schema, colon);
+            options.push(self.member_list(&members, further.as_deref(), &comma));
+        }
+        (!options.is_empty()).then(|| one_of(&options))
+    }
+
+    /// An argument that the tool does not name, where it allows such.
+    fn further_argument(&mut self, schema: &Map<String, Value>, colon: &str) -> Option<String> {
+        let further = match schema.get("additionalProperties") {
+            None if schema.contains_key("properties") => return None,
+            None => Value::Bool(true),
+            Some(further) => further.clone(),
+        };
+        let value = self.value(&further, "#/additionalProperties")?;
+        let names = named_properties(schema);
+        let taken: Vec<&str> = names.iter().map(|(name, _, _)| name.as_str()).collect();
+        let key = self.bare_key(&taken);
+        Some(self.lark.rule(format!("{key} {} {value}", literal(colon))))
+    }
+}

@@ -1,0 +1,86 @@
+//! What is decided by several keywords of an object at once.
+
+use std::collections::BTreeSet;
+
+use lm_template::Value;
+use serde_json::Map;
+
+use super::Reading;
+use super::normalize::{Closing, Node, Normalizer, Object};
+use super::pattern::{are_disjoint, is_supported};
+
+impl Normalizer<'_> {
+    pub(super) fn adjust(&mut self, out: &mut Object, node: Node<'_>) {
+        if self.reading == Reading::ToolParameters {
+            infer_type(out);
+        }
+        let combines = ["allOf", "anyOf", "oneOf"].iter().any(|key| node.map.contains_key(*key));
+        let lists_all = out.contains_key("properties") && !out.contains_key("patternProperties");
+        if node.place.closing == Closing::Closed && lists_all && !combines {
+            close(out);
+        }
+        if !patterns_have_grammar(out) {
+            self.relax(node.path, "patternProperties");
+            out.shift_remove("patternProperties");
+            out.shift_remove("additionalProperties");
+        }
+        if !counts_have_grammar(out) {
+            for keyword in ["minProperties", "maxProperties"] {
+                if out.shift_remove(keyword).is_some() {
+                    self.relax(node.path, keyword);
+                }
+            }
+        }
+    }
+}
+
+fn infer_type(out: &mut Object) {
+    if ["type", "enum", "const"].iter().any(|key| out.contains_key(*key)) {
+        return;
+    }
+    if out.contains_key("properties") {
+        out.insert("type".to_owned(), "object".into());
+    } else if out.contains_key("items") {
+        out.insert("type".to_owned(), "array".into());
+    }
+}
+
+fn required(out: &Object) -> impl Iterator<Item = &str> {
+    out.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// Names all properties and allows no others, unless the schema speaks of others.
+fn close(out: &mut Object) {
+    if out.contains_key("additionalProperties") {
+        return;
+    }
+    let required: Vec<String> = required(out).map(str::to_owned).collect();
+    if let Some(Value::Object(properties)) = out.get_mut("properties") {
+        for name in required {
+            properties.entry(name).or_insert(Value::Bool(true));
+        }
+    }
+    out.insert("additionalProperties".to_owned(), Value::Bool(false));
+}
+
+/// Patterns of names have a grammar when no name matches two of them.
+fn patterns_have_grammar(out: &Object) -> bool {
+    let patterns = out.get("patternProperties").and_then(Value::as_object);
+    let patterns: Vec<&str> = patterns.into_iter().flat_map(Map::keys).map(String::as_str).collect();
+    patterns.iter().all(|pattern| is_supported(pattern))
+        && (patterns.len() < 2 || are_disjoint(patterns.into_iter()))
+}
+
+/// Counts of properties have a grammar where every named property is required, or "at least" or "at most one" is asked of a
+/// closed object.
+fn counts_have_grammar(out: &Object) -> bool {
+    let count = |key: &str| out.get(key).and_then(Value::as_u64);
+    let required: BTreeSet<&str> = required(out).collect();
+    let properties = out.get("properties").and_then(Value::as_object);
+    let optional = properties.into_iter().flat_map(Map::keys).any(|name| !required.contains(name.as_str()));
+    let further = |count: u64| count.saturating_sub(required.len() as u64);
+    let (min, max) = (further(count("minProperties").unwrap_or(0)), count("maxProperties").map(further));
+    let closed = out.get("additionalProperties") == Some(&Value::Bool(false))
+        && !out.contains_key("patternProperties");
+    !optional || (min == 0 && max.is_none()) || (min <= 1 && max.unwrap_or(1) == 1 && closed)
+}

@@ -1,0 +1,108 @@
+//! Lists: some elements in their places, then any number of like ones.
+
+use lm_template::Value;
+
+use super::{Object, Values};
+
+/// The longest list that is counted.
+const MAX_COUNTED: u64 = 1_000;
+
+impl Values<'_> {
+    pub(super) fn array(&mut self, schema: &Object, path: &str) -> Option<String> {
+        let count = |key: &str| schema.get(key).and_then(Value::as_u64);
+        let (mut min, mut max) = (count("minItems").unwrap_or(0), count("maxItems"));
+        if min > MAX_COUNTED {
+            self.relax(path, "minItems");
+            min = 0;
+        }
+        if max.is_some_and(|max| max > MAX_COUNTED) {
+            self.relax(path, "maxItems");
+            max = None;
+        }
+        if max.is_some_and(|max| max < min) {
+            return None;
+        }
+        let prefix = schema.get("prefixItems").and_then(Value::as_array).cloned().unwrap_or_default();
+        let items = schema.get("items").cloned().unwrap_or(Value::Bool(true));
+        let item = self.value(&items, &format!("{path}/items"));
+        let (open, comma, close) = (self.mark("["), self.mark(self.spelling.comma), self.mark("]"));
+        let mut heads = Vec::new();
+        for (at, schema) in prefix.iter().take(max.unwrap_or(u64::MAX).min(MAX_COUNTED) as usize).enumerate()
+        {
+            match self.value(schema, &format!("{path}/prefixItems/{at}")) {
+                Some(head) => heads.push(head),
+                None => break,
+            }
+        }
+        let item = if heads.len() < prefix.len() { None } else { item };
+        let members = self.members(&heads, item, &comma, min, max)?;
+        Some(self.lark.rule(format!("{open} {members} {close}")))
+    }
+
+    /// What stands between the brackets of a list: `heads` in their places, then any number of `item`.
+    fn members(
+        &mut self,
+        heads: &[String],
+        item: Option<String>,
+        comma: &str,
+        min: u64,
+        max: Option<u64>,
+    ) -> Option<String> {
+        let done = heads.len() as u64;
+        let more = match (item, max) {
+            (_, Some(max)) if max <= done => String::new(),
+            (None, _) => String::new(),
+            (Some(item), max) => {
+                let item = self.lark.rule(item);
+                let (least, most) = (min.saturating_sub(done), max.map(|max| max - done));
+                return Some(self.repeated(heads, &item, comma, min, least, most));
+            }
+        };
+        if min > done {
+            return None;
+        }
+        Some(self.nested_heads(heads, comma, min, more))
+    }
+
+    fn repeated(
+        &mut self,
+        heads: &[String],
+        item: &str,
+        comma: &str,
+        min: u64,
+        least: u64,
+        most: Option<u64>,
+    ) -> String {
+        if heads.is_empty() {
+            if most == Some(0) {
+                return "\"\"".to_owned();
+            }
+            let rest = match most.map(|most| most - 1) {
+                Some(0) => String::new(),
+                Some(most) => format!("({comma} {item}){{{},{most}}}", least.saturating_sub(1)),
+                None if least > 1 => format!("({comma} {item}){{{},}}", least - 1),
+                None => format!("({comma} {item})*"),
+            };
+            let rule = self.lark.rule(format!("{item} {rest}"));
+            return if least == 0 { format!("{rule}?") } else { rule };
+        }
+        let more = match most {
+            Some(0) => String::new(),
+            Some(most) => format!("({comma} {item}){{{least},{most}}}"),
+            None if least > 0 => format!("({comma} {item}){{{least},}}"),
+            None => format!("({comma} {item})*"),
+        };
+        self.nested_heads(heads, comma, min, more)
+    }
+
+    /// `a (, b (, c more)?)?`: from the `min`th on, each may be the last.
+    fn nested_heads(&mut self, heads: &[String], comma: &str, min: u64, more: String) -> String {
+        let mut rest = more;
+        for (at, head) in heads.iter().enumerate().rev() {
+            let before = if at == 0 { "" } else { comma };
+            let body = self.lark.rule(format!("{before} {head} {rest}"));
+            rest = if (at as u64) < min { body } else { format!("{body}?") };
+        }
+        if rest.is_empty() { "\"\"".to_owned() } else { rest }
+    }
+}
