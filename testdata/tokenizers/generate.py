@@ -91,6 +91,7 @@ TEMPLATES: dict[str, list[str]] = {
         "Llama-3",
         "meta-llama-Llama-3.1-8B-Instruct",
         "meta-llama-Llama-3.2-3B-Instruct",
+        "meetkai-functionary-medium-v3.1",
         "meetkai-functionary-medium-v3.2",
         "NousResearch-Hermes-2-Pro-Llama-3-8B-tool_use",
         "deepseek-ai-DeepSeek-R1-Distill-Llama-8B",

@@ -30,7 +30,9 @@ pub struct Capabilities {
     pub model_role: &'static str,
     /// Declared tools reach the prompt.
     pub tools: bool,
-    /// They do so only when the conversation has a system message.
+    /// A conversation without tools renders when `tools` is null, as it is in transformers.
+    pub null_tools: bool,
+    /// Declared tools reach the prompt only when the conversation has a system message.
     pub tools_need_system: bool,
     /// The variable that the template reads tools from in place of `tools`.
     pub tools_variable: Option<&'static str>,
@@ -40,6 +42,8 @@ pub struct Capabilities {
     pub parallel_tool_calls: bool,
     /// A call's arguments reach the prompt when they are an object.
     pub object_arguments: bool,
+    /// So do values of it that are no text.
+    pub argument_values: bool,
     /// A call's arguments reach the prompt as they are when they are JSON text.
     pub text_arguments: bool,
     /// What the template asks of the ids of calls.
@@ -97,11 +101,13 @@ mod tests {
         typed_system: false,
         model_role: "assistant",
         tools: false,
+        null_tools: true,
         tools_need_system: false,
         tools_variable: None,
         tool_calls: false,
         parallel_tool_calls: false,
         object_arguments: false,
+        argument_values: false,
         text_arguments: false,
         call_ids: CallIds::Omitted,
         tool_results: false,

@@ -16,6 +16,7 @@ const WORD: &str = "probe7f3a";
 const OTHER: &str = "other2e1d";
 const KEY: &str = "keyed5c9e";
 const VALUE: &str = "value8d2b";
+const NUMBER: u32 = 7_391_548;
 const RESULT_KEY: &str = "reply3a7c";
 const KEYS: [&str; 2] = [KEY, RESULT_KEY];
 /// An id such as calls without one are given, and one that every template takes.
@@ -26,6 +27,8 @@ const STRICT_ID: &str = "ident4b6f";
 enum Arguments {
     Object,
     Text,
+    /// An object with a value that is no text.
+    Values,
 }
 
 /// How a call in a conversation is written.
@@ -68,12 +71,12 @@ impl<'a> Probe<'a> {
     pub(crate) fn capabilities(&self) -> Capabilities {
         let answered = json!("");
         let tool_calls = self.any_style(|style| self.shows_calls(style, &[WORD], &answered, &[WORD]));
-        let shows_arguments = |arguments: Arguments| {
+        let shows_arguments = |arguments: Arguments, words: &[&str]| {
             let styles = IDS.map(|id| CallStyle { arguments, id });
-            tool_calls
-                && styles.iter().any(|style| self.shows_calls(*style, &["f"], &answered, &[KEY, VALUE]))
+            tool_calls && styles.iter().any(|style| self.shows_calls(*style, &["f"], &answered, words))
         };
         let result = json!({RESULT_KEY: OTHER});
+        let user = |tools: &Value| self.render(&[self.message("user", "Hello")], tools, json!({})).is_some();
         let alone = self.shows_tools("tools", &[]);
         let beside_system = self.shows_tools("tools", &[self.message("system", "Hello")]);
         Capabilities {
@@ -83,13 +86,15 @@ impl<'a> Probe<'a> {
             typed_system: self.typed_system,
             model_role: self.model_role,
             tools: alone || beside_system,
+            null_tools: user(&Value::Null) || !user(&json!([])),
             tools_need_system: !alone && beside_system,
             tools_variable: TOOL_VARIABLES.into_iter().find(|variable| self.shows_tools(variable, &[])),
             tool_calls,
             parallel_tool_calls: self
                 .any_style(|style| self.shows_calls(style, &[WORD, OTHER], &answered, &[WORD, OTHER])),
-            object_arguments: shows_arguments(Arguments::Object),
-            text_arguments: shows_arguments(Arguments::Text),
+            object_arguments: shows_arguments(Arguments::Object, &[KEY, VALUE]),
+            text_arguments: shows_arguments(Arguments::Text, &[KEY, VALUE]),
+            argument_values: shows_arguments(Arguments::Values, &[KEY, &NUMBER.to_string()]),
             call_ids: self.call_ids(),
             tool_results: self.any_style(|style| self.shows_calls(style, &["f"], &json!(WORD), &[WORD])),
             object_results: self
@@ -209,6 +214,7 @@ impl CallStyle {
     fn call(self, name: &str, id: &str) -> Value {
         let arguments = match self.arguments {
             Arguments::Object => json!({KEY: VALUE}),
+            Arguments::Values => json!({KEY: VALUE, "number": [NUMBER]}),
             Arguments::Text => format!("{{\"{KEY}\": \"{VALUE}\"}}").into(),
         };
         json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})

@@ -4,16 +4,16 @@
 //! that spells none. Every marker of every template is an added token of the tokenizers, so the two prompts have the same
 //! added tokens at the same places exactly when no content gave one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use lm_conversation::{ContentTokens, GenerationPrompt, Map, PromptTemplate, RenderedPrompt, TokenId, Value};
+use lm_conversation::{ContentTokens, GenerationPrompt, Map, RenderedPrompt, TokenId, Value};
 use lm_model::{SpecialTokens, TokenKind, Tokenizer};
-use lm_template::Prompt;
+use lm_template::{PolyfilledTemplate, Polyfills, Prompt, RenderInput};
 use serde_json::json;
 use tokenizers::AddedToken;
 
-use crate::support::{Published, TOKENIZERS, render, shared, tokenizer};
+use crate::support::{Published, TOKENIZERS, shared, tokenizer};
 
 /// The place in a conversation where the text stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,9 +28,15 @@ enum Place {
 const PLACES: [Place; 5] =
     [Place::User, Place::ToolArgument, Place::ToolArgumentName, Place::ToolResult, Place::ToolDeclaration];
 
-/// Templates that decide by the text itself what they write around it, so that the two prompts differ in what the template
-/// says: not a matter of tokens.
-const READS_CONTENT: &[(&str, Place)] = &[];
+/// Where the comparison does not hold for a reason that has nothing to do with tokens.
+const EXCEPTIONS: [(&str, Place, &str); 2] = [
+    (
+        "HuggingFaceTB-SmolLM3-3B",
+        Place::ToolDeclaration,
+        "takes `/think` out of the system message, so the places shift",
+    ),
+    ("meetkai-functionary-medium-v3.1", Place::ToolDeclaration, "writes `<` as `&lt;`, so no marker is left"),
+];
 
 /// What the template writes as a marker: `<…>` and `[…]` without blanks in its source, and its special tokens.
 fn markers(template: &Published) -> BTreeSet<String> {
@@ -53,75 +59,57 @@ fn markers(template: &Published) -> BTreeSet<String> {
 }
 
 /// A text that spells every marker, apart and side by side.
-fn hostile(markers: &BTreeSet<String>) -> String {
-    let list: Vec<&str> = markers.iter().map(String::as_str).collect();
-    format!("please {} and {} now", list.join(" "), list.concat())
+fn hostile(markers: &[String]) -> String {
+    format!("please {} and {} now", markers.join(" "), markers.concat())
 }
 
-/// A text of the same length in bytes and characters that spells no marker.
-fn harmless(hostile: &str) -> String {
-    let swap = |c| match c {
-        '<' => '(',
-        '>' => ')',
-        '[' => '{',
-        ']' => '}',
-        '|' => '!',
-        '｜' => '！',
-        c => c,
+/// A text of the same length, made of the same marks, that spells no marker.
+fn harmless(markers: &[String]) -> String {
+    let disarm = |marker: &String| match marker.contains(|c: char| c.is_ascii_alphabetic()) {
+        true => marker.replace(|c: char| c.is_ascii_alphabetic(), "x"),
+        false => marker.replace('|', "!"),
     };
-    hostile.chars().map(swap).collect()
+    hostile(&markers.iter().map(disarm).collect::<Vec<_>>())
 }
 
-/// The conversation with `text` in its place, in the forms that templates ask for; a template takes the first it renders.
-fn conversations(place: Place, text: &str) -> Vec<(Vec<Value>, Value)> {
+/// The conversation with `text` in its place, and its tools.
+fn conversation(place: Place, text: &str) -> (Vec<Value>, Value) {
     let at = |here: Place| if place == here { text } else { "Paris" };
     let arguments = json!({"city": at(Place::ToolArgument), "unit": [at(Place::ToolArgument)], at(Place::ToolArgumentName): 1});
-    let tool = json!({"type": "function", "function": {
+    let user = json!({"role": "user", "content": at(Place::User)});
+    if place == Place::User {
+        return (vec![user], Value::Null);
+    }
+    let tools = json!([{"type": "function", "function": {
         "name": "get_weather",
         "description": at(Place::ToolDeclaration),
         "parameters": {"type": "object", "required": ["city"], "properties": {
             "city": {"type": "string", "description": at(Place::ToolDeclaration)}}},
-    }});
-    let user = json!({"role": "user", "content": at(Place::User)});
-    if place == Place::User {
-        return vec![(vec![user], Value::Null), (vec![user_parts(text)], Value::Null)];
-    }
-    let tools = json!([tool]);
+    }}]);
     if place == Place::ToolDeclaration {
-        return vec![(vec![user], tools)];
+        return (vec![user], tools);
     }
-    let mut forms = Vec::new();
-    for arguments in [arguments.clone(), arguments.to_string().into()] {
-        let call = json!({"id": "call00001", "type": "function", "function": {"name": "get_weather", "arguments": arguments}});
-        for result in [json!(at(Place::ToolResult)), json!([{"type": "text", "text": at(Place::ToolResult)}])]
-        {
-            let messages = vec![
-                user.clone(),
-                json!({"role": "assistant", "content": "", "tool_calls": [call]}),
-                json!({"role": "tool", "name": "get_weather", "tool_call_id": "call00001", "content": result}),
-            ];
-            forms.push((messages, tools.clone()));
-        }
-    }
-    forms
+    let call = json!({"id": "call00001", "type": "function", "function": {"name": "get_weather", "arguments": arguments}});
+    let messages = vec![
+        user,
+        json!({"role": "assistant", "content": "", "tool_calls": [call]}),
+        json!({"role": "tool", "name": "get_weather", "tool_call_id": "call00001", "content": at(Place::ToolResult)}),
+    ];
+    (messages, tools)
 }
 
-fn user_parts(text: &str) -> Value {
-    json!({"role": "user", "content": [{"type": "text", "text": text}]})
-}
+/// Two prompts, with the hostile text and with the harmless one.
+type Pair = (Prompt, Prompt);
 
-/// The two prompts: with the hostile text and with the harmless one. None when the template renders no such
-/// conversation, or leaves the text out.
-fn prompts(template: &PromptTemplate, place: Place, hostile: &str) -> Option<(Prompt, Prompt)> {
-    let harmless = harmless(hostile);
-    let render = |messages: &[Value], tools: &Value| {
-        render(template, messages, tools, GenerationPrompt::Add, &Map::new())
+/// The pair that a template renders; none when it refuses the conversation or leaves the text out.
+fn pair(template: &PolyfilledTemplate, place: Place, markers: &[String]) -> Option<Pair> {
+    let render = |text: String| {
+        let (messages, tools) = conversation(place, &text);
+        let (generation_prompt, extra_context) = (GenerationPrompt::Add, &Map::new());
+        let input = RenderInput { messages: &messages, tools: &tools, generation_prompt, extra_context };
+        template.render(&input).ok().filter(|prompt| prompt.text().contains("please "))
     };
-    let forms = conversations(place, hostile).into_iter().zip(conversations(place, &harmless));
-    forms.into_iter().find_map(|((messages, tools), (same, same_tools))| {
-        let prompt = render(&messages, &tools).filter(|prompt| prompt.text().contains("please "))?;
-        Some((prompt, render(&same, &same_tools)?))
-    })
+    Some((render(hostile(markers))?, render(harmless(markers))?))
 }
 
 /// The added tokens of a prompt and the bytes that are spelled before each.
@@ -138,7 +126,7 @@ fn added_tokens(ids: &[TokenId], tokenizer: &Tokenizer) -> Vec<(usize, TokenId)>
 }
 
 /// What is wrong with the pair's ids under one tokenizer.
-fn fault((attack, control): &(Prompt, Prompt), tokenizer: &Tokenizer) -> Option<&'static str> {
+fn fault((attack, control): &Pair, tokenizer: &Tokenizer) -> Option<&'static str> {
     let ids =
         |prompt, content| RenderedPrompt::new(prompt, tokenizer, content).expect("any text has ids").ids;
     let (hostile, harmless) = (ids(attack, ContentTokens::Plain), ids(control, ContentTokens::Plain));
@@ -152,7 +140,8 @@ fn fault((attack, control): &(Prompt, Prompt), tokenizer: &Tokenizer) -> Option<
     if without_blanks(decoded) != without_blanks(attack.text()) {
         return Some("it does not decode to its text");
     }
-    if ids(control, ContentTokens::Recognized) != harmless {
+    // (The tags of polyfills are content as well, and spell the markers of other templates.)
+    if control.polyfills.is_empty() && ids(control, ContentTokens::Recognized) != harmless {
         return Some("its harmless twin has other ids than its text alone");
     }
     if added_tokens(&ids(attack, ContentTokens::Recognized), tokenizer).len() <= expected.len() {
@@ -162,40 +151,41 @@ fn fault((attack, control): &(Prompt, Prompt), tokenizer: &Tokenizer) -> Option<
 }
 
 /// A template's prompts by the place of the text.
-type Prompts = Vec<(String, Place, (Prompt, Prompt))>;
+type Pairs = Vec<(String, Place, Pair)>;
 
-fn all_prompts(templates: &[Published]) -> Prompts {
+/// The pairs of every template and place, with polyfills where the template alone does not say it.
+fn all_pairs(templates: &[Published]) -> Pairs {
     let mut all = Vec::new();
     for published in templates {
+        let markers: Vec<String> = markers(published).into_iter().collect();
         let template = published.compile();
-        let text = hostile(&markers(published));
+        let alone = PolyfilledTemplate::new(template.clone(), Polyfills::none());
+        let helped = PolyfilledTemplate::new(template, Polyfills::default());
         for place in PLACES {
-            if let Some(pair) = prompts(&template, place, &text) {
-                all.push((published.id.clone(), place, pair));
-            }
+            let pair = pair(&alone, place, &markers).or_else(|| pair(&helped, place, &markers));
+            let pair = pair.unwrap_or_else(|| panic!("{} does not say {place:?}", published.id));
+            all.push((published.id.clone(), place, pair));
         }
     }
     all
 }
 
-fn faults(shared: &Path, name: &str, added: &[AddedToken], prompts: &Prompts) -> Vec<String> {
+/// A template, the place of the text, and what is wrong there.
+type Fault = (String, Place, String);
+
+fn faults(shared: &Path, name: &str, added: &[AddedToken], pairs: &Pairs) -> Vec<Fault> {
     let tokenizer = tokenizer(shared, name, added);
-    let check = |(id, place, pair): &(String, Place, (Prompt, Prompt))| {
-        fault(pair, &tokenizer).map(|fault| format!("{name} {id} {place:?}: {fault}"))
+    let check = |(id, place, pair): &(String, Place, Pair)| {
+        fault(pair, &tokenizer).map(|fault| (id.clone(), *place, format!("{name}: {fault}")))
     };
-    prompts.iter().filter_map(check).collect()
+    pairs.iter().filter_map(check).collect()
 }
 
 #[test]
 fn no_content_spells_an_added_token() {
     let Some(shared) = shared() else { return };
     let templates = Published::all(&shared);
-    let (prompts, shapes): (Prompts, Prompts) = all_prompts(&templates)
-        .into_iter()
-        .partition(|(_, _, (hostile, harmless))| hostile.text().len() == harmless.text().len());
-    let reading: Vec<(&str, Place)> = shapes.iter().map(|(id, place, _)| (id.as_str(), *place)).collect();
-    assert_eq!(reading, READS_CONTENT, "templates whose own text depends on the content");
-
+    let pairs = all_pairs(&templates);
     let markers: BTreeSet<String> = templates.iter().flat_map(markers).collect();
     let as_tokens = |special| -> Vec<AddedToken> {
         markers.iter().map(|marker| AddedToken::from(marker.as_str(), special)).collect()
@@ -204,39 +194,31 @@ fn no_content_spells_an_added_token() {
     let jobs: Vec<(&str, &Vec<AddedToken>)> =
         TOKENIZERS.iter().flat_map(|name| sets.iter().map(move |set| (*name, set))).collect();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let faults: Vec<String> = std::thread::scope(|scope| {
+    let faults: Vec<Fault> = std::thread::scope(|scope| {
         let parts: Vec<_> = jobs
             .chunks(jobs.len().div_ceil(threads))
             .map(|part| {
-                let (shared, prompts) = (&shared, &prompts);
+                let (shared, pairs) = (&shared, &pairs);
                 let run = move || {
-                    part.iter().flat_map(|(name, set)| faults(shared, name, set, prompts)).collect::<Vec<_>>()
+                    part.iter().flat_map(|(name, set)| faults(shared, name, set, pairs)).collect::<Vec<_>>()
                 };
                 scope.spawn(run)
             })
             .collect();
         parts.into_iter().flat_map(|part| part.join().expect("no thread panics")).collect()
     });
-    let mut counts: BTreeMap<Place, usize> = BTreeMap::new();
-    prompts.iter().for_each(|(_, place, _)| *counts.entry(*place).or_default() += 1);
+    let alone = pairs.iter().filter(|(_, _, (prompt, _))| prompt.polyfills.is_empty()).count();
     println!(
-        "{} hostile prompts in {} tokenizers with {} markers as added tokens: {counts:?} of {} templates",
-        prompts.len() * jobs.len(),
+        "{} hostile prompts: {} templates with a text in {} places ({alone} said by the template alone, {} with polyfills), \
+         in {} tokenizers with {} markers as added tokens",
+        pairs.len() * jobs.len(),
+        templates.len(),
+        PLACES.len(),
+        pairs.len() - alone,
         jobs.len(),
         markers.len(),
-        templates.len(),
     );
-    assert!(faults.is_empty(), "{} faults: {:#?}", faults.len(), &faults[..faults.len().min(20)]);
-    let families: BTreeSet<&str> = templates.iter().map(|template| template.family.as_str()).collect();
-    let covered = |place| {
-        let ids: BTreeSet<&str> =
-            prompts.iter().filter(|(_, at, _)| *at == place).map(|(id, ..)| id.as_str()).collect();
-        templates
-            .iter()
-            .filter(|template| ids.contains(template.id.as_str()))
-            .map(|template| template.family.as_str())
-            .collect::<BTreeSet<&str>>()
-    };
-    assert_eq!(covered(Place::User), families, "a user's text in every family");
-    println!("families with a tool's result: {:?}", covered(Place::ToolResult));
+    let faulty: BTreeSet<(&str, Place)> = faults.iter().map(|(id, place, _)| (id.as_str(), *place)).collect();
+    let expected = EXCEPTIONS.into_iter().map(|(id, place, _)| (id, place)).collect();
+    assert_eq!(faulty, expected, "{:#?}", &faults[..faults.len().min(20)]);
 }

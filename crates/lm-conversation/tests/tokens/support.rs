@@ -31,7 +31,6 @@ pub fn json(path: PathBuf) -> Value {
 /// A published chat template.
 pub struct Published {
     pub id: String,
-    pub family: String,
     pub source: String,
     /// What the model's tokenizer would give it: `bos_token` and its like.
     pub context: Map<String, Value>,
@@ -50,7 +49,7 @@ impl Published {
         let source = folder.join(format!("{}.jinja", text("id")));
         let source = std::fs::read_to_string(&source).unwrap_or_else(|error| panic!("{source:?}: {error}"));
         let context = row["context"].as_object().expect("an object").clone();
-        Self { id: text("id"), family: text("family"), source, context }
+        Self { id: text("id"), source, context }
     }
 
     pub fn compile(&self) -> PromptTemplate {

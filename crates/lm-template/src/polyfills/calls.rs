@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use serde_json::{Map, Value, json};
 
 use super::draft::{Draft, append, role};
-use super::json_text;
+use super::{json_text, tagged_json};
 use crate::capabilities::{CallIds, Capabilities};
 
 /// A call's arguments, which stand in `function` or beside the name.
@@ -36,6 +36,17 @@ pub(super) fn arguments_as_text(draft: &mut Draft, can: &Capabilities) -> bool {
             };
             *arguments = json_text(arguments).into();
             true
+        })
+}
+
+pub(super) fn argument_values_as_text(draft: &mut Draft, can: &Capabilities) -> bool {
+    can.object_arguments
+        && !can.argument_values
+        && draft.each_call(|call| {
+            let Some(Value::Object(arguments)) = arguments_of(call) else { return false };
+            let values = arguments.values_mut().filter(|value| !value.is_string());
+            let written = values.map(|value| *value = json_text(value).into());
+            written.count() > 0
         })
 }
 
@@ -151,7 +162,7 @@ pub(super) fn calls_as_text(draft: &mut Draft, can: &Capabilities) -> bool {
                     arguments => arguments.clone(),
                 };
                 let call = json!({"name": function["name"], "arguments": arguments});
-                format!("<tool_call>\n{}\n</tool_call>", json_text(&call))
+                format!("<tool_call>\n{}\n</tool_call>", tagged_json(&call))
             };
             let text: Vec<String> = calls.iter().map(written).collect();
             append(message, text.join("\n"), "\n");

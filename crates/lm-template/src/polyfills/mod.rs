@@ -26,6 +26,8 @@ pub enum Polyfill {
     AssistantAsModel,
     /// Bare declarations `{name, …}` are written `{"type": "function", "function": {name, …}}`.
     ToolsWrapped,
+    /// Without tools, `tools` is an empty list, because the template fails on null.
+    ToolsAsEmptyList,
     /// Tools go into the variable that the template reads instead of `tools`, such as `xml_tools`.
     ToolsRenamed,
     /// An empty system message is added, because the template declares tools only beside one.
@@ -34,6 +36,8 @@ pub enum Polyfill {
     ArgumentsAsObject,
     /// Arguments that are an object become JSON text.
     ArgumentsAsText,
+    /// Values of arguments that are no text become JSON text.
+    ArgumentValuesAsText,
     /// Ids of calls become nine letters and digits, and calls without an id get one.
     CallIdsShortened,
     /// Calls of one message become messages of their own, each followed by its results.
@@ -58,13 +62,14 @@ pub enum Polyfill {
 type Step = fn(&mut Draft, &Capabilities) -> bool;
 
 /// Every polyfill, in the order they act.
-const STEPS: [(Polyfill, Step); 15] = [
+const STEPS: [(Polyfill, Step); 17] = [
     (Polyfill::AssistantAsModel, roles::assistant_as_model),
     (Polyfill::ToolsWrapped, roles::wrap_tools),
     (Polyfill::ToolsRenamed, roles::rename_tools),
     (Polyfill::SystemAdded, roles::add_system),
     (Polyfill::ArgumentsAsObject, calls::arguments_as_object),
     (Polyfill::ArgumentsAsText, calls::arguments_as_text),
+    (Polyfill::ArgumentValuesAsText, calls::argument_values_as_text),
     (Polyfill::CallIdsShortened, calls::shorten_ids),
     (Polyfill::CallsApart, calls::calls_apart),
     (Polyfill::PartsAsText, content::parts_as_text),
@@ -73,6 +78,7 @@ const STEPS: [(Polyfill, Step); 15] = [
     (Polyfill::ResultsAsUserText, roles::results_as_user_text),
     (Polyfill::ToolsInSystemText, roles::tools_in_system_text),
     (Polyfill::SystemInUserText, roles::system_in_user_text),
+    (Polyfill::ToolsAsEmptyList, roles::tools_as_empty_list),
     (Polyfill::TextAsParts, content::text_as_parts),
 ];
 
@@ -185,6 +191,11 @@ impl PolyfilledTemplate {
         let acted = acted.collect();
         (draft, acted)
     }
+}
+
+/// JSON to stand between tags: escaped so that none of its texts can end a tag.
+fn tagged_json(value: &Value) -> String {
+    json_text(value).replace("</", "<\\/")
 }
 
 /// The value as Python's `json.dumps` separates it, which is how templates write JSON.

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::draft::{Draft, append, role, text};
-use super::json_text;
+use super::tagged_json;
 use crate::capabilities::Capabilities;
 use crate::tool_spec::ToolSpec;
 
@@ -36,6 +36,14 @@ pub(super) fn rename_tools(draft: &mut Draft, can: &Capabilities) -> bool {
     true
 }
 
+pub(super) fn tools_as_empty_list(draft: &mut Draft, can: &Capabilities) -> bool {
+    let missing = !can.null_tools && draft.tools.is_null();
+    if missing {
+        draft.tools = json!([]);
+    }
+    missing
+}
+
 pub(super) fn add_system(draft: &mut Draft, can: &Capabilities) -> bool {
     let has_system = draft.messages.first().is_some_and(|first| first["role"] == "system");
     let add = can.tools_need_system && draft.has_tools() && !has_system;
@@ -55,9 +63,7 @@ pub(super) fn results_as_user_text(draft: &mut Draft, can: &Capabilities) -> boo
                 "content".to_owned(),
                 if result.is_array() { text(message).into() } else { result.clone() },
             );
-            // Escaped so that no result can end its own tag.
-            let shown = json_text(&Value::Object(shown)).replace("</", "<\\/");
-            Some(format!("<tool_response>\n{shown}\n</tool_response>"))
+            Some(format!("<tool_response>\n{}\n</tool_response>", tagged_json(&Value::Object(shown))))
         })
 }
 
@@ -66,7 +72,7 @@ pub(super) fn tools_in_system_text(draft: &mut Draft, can: &Capabilities) -> boo
         return false;
     }
     let tools = draft.tools.take();
-    let declared: Vec<String> = tools.as_array().into_iter().flatten().map(json_text).collect();
+    let declared: Vec<String> = tools.as_array().into_iter().flatten().map(tagged_json).collect();
     let text = format!(
         "You can call these functions, one JSON declaration a line:\n<tools>\n{}\n</tools>\n\n\
          To call a function, write its name and its arguments as JSON between these tags:\n\
