@@ -11,7 +11,7 @@ use lm_model::{Device, GenerationConfig, KvDtype, LoadOptions, TokenId, WeightFo
 use lm_session::{EngineSettings, SamplerParams, SessionConfig};
 
 use crate::commands::{
-    batch, bench, chat, convert, eval, generate, grammar, inspect, score, template, tokenize,
+    batch, bench, chat, convert, eval, generate, grammar, inspect, parse, score, template, tokenize,
 };
 
 const EXAMPLES: &str = "\
@@ -45,6 +45,8 @@ pub enum Command {
     Tokenize(tokenize::Args),
     /// Render conversations to prompts, one JSON object a line
     Template(template::Args),
+    /// Read what a model wrote: content, reasoning and tool calls, one JSON object a line
+    Parse(parse::Args),
     /// Say which texts a grammar takes: of a family's calls, a schema, a pattern; one JSON object a line
     Grammar(grammar::Args),
     /// Answer chat completions over JSON Lines, many at a time
