@@ -91,17 +91,24 @@ pub(crate) struct CallState {
     /// The number of the next call to begin, or of the one that has begun.
     index: usize,
     begun: bool,
-    declared: bool,
+    /// The number of the first call of the block under way.
+    first_of_block: usize,
+    /// Whether a call of a declared tool has begun in the block under way.
+    certain: bool,
 }
 
 impl CallState {
     pub(crate) fn new(tools: Arc<[ToolSpec]>, undeclared: Undeclared) -> Self {
-        Self { tools, undeclared, index: 0, begun: false, declared: false }
+        Self { tools, undeclared, index: 0, begun: false, first_of_block: 0, certain: false }
     }
 
-    /// Whether a call has begun whose tool was declared.
+    pub(crate) fn block_begins(&mut self) {
+        (self.first_of_block, self.certain) = (self.index, false);
+    }
+
+    /// Whether a call of a declared tool has begun in this block.
     pub(crate) fn certain(&self) -> bool {
-        self.begun && self.declared
+        self.certain
     }
 
     /// What has begun ends without becoming a call; gives its number.
@@ -109,6 +116,11 @@ impl CallState {
         let index = std::mem::take(&mut self.begun).then_some(self.index);
         self.index += usize::from(index.is_some());
         index
+    }
+
+    /// Nothing of this block was a call, and nobody was told that it was.
+    pub(crate) fn take_back(&mut self) {
+        (self.index, self.begun) = (self.first_of_block, false);
     }
 }
 
@@ -123,7 +135,7 @@ impl CallSink<'_> {
     /// A call has begun. Its name and its id are given when they are known before the arguments.
     pub(crate) fn begin(&mut self, name: Option<&str>, id: Option<&str>) -> Result<(), Fault> {
         let state = &mut *self.state;
-        state.declared = name.is_some_and(|name| state.tools.iter().any(|tool| tool.name() == name));
+        state.certain |= name.is_some_and(|name| state.tools.iter().any(|tool| tool.name() == name));
         if let Some(name) = name {
             self.check(name)?;
         }

@@ -75,9 +75,9 @@ impl BodyReader for BraceBody {
             std::mem::take(&mut self.arguments).complete(name, "{}", calls)?;
             return Ok(Progress::Complete(self.start));
         }
-        let ended = self.braces.follow(rest, schema(&self.tools, name)).map_err(Fault::malformed)?;
+        let ended = self.braces.follow(rest, schema(&self.tools, name));
         self.arguments.pass_on(self.braces.certain(), calls);
-        let Some(end) = ended else { return Ok(Progress::Open) };
+        let Some(end) = ended.map_err(Fault::malformed)? else { return Ok(Progress::Open) };
         std::mem::take(&mut self.arguments).complete(name, self.braces.certain(), calls)?;
         Ok(Progress::Complete(self.start + end))
     }

@@ -67,6 +67,12 @@ impl JsonBody {
         1 + usize::from(self.in_list)
     }
 
+    /// Whether a number or a word may stand here: not between the objects of a list, nor where an object has its keys.
+    fn may_hold_a_word(&self) -> bool {
+        let depth = self.scan.depth();
+        self.scan.in_string() || depth > self.inside() || depth == self.inside() && self.element.after_colon
+    }
+
     /// Takes the next byte; gives the end of the value when that is it.
     fn take(&mut self, text: &str, byte: u8, calls: &mut CallSink<'_>) -> Result<Option<usize>, Fault> {
         if self.at == MAX_BLOCK_BYTES {
@@ -75,6 +81,9 @@ impl JsonBody {
         let step = self.scan.step(byte);
         if let Step::Invalid(reason) = step {
             return Err(Fault::malformed(reason));
+        }
+        if step == Step::Inside && !self.may_hold_a_word() {
+            return Err(Fault::malformed("a word stands where an object or a key must"));
         }
         self.at += 1;
         if self.fault.is_none() {

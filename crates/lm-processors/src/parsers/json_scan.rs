@@ -6,7 +6,9 @@ pub(crate) const MAX_DEPTH: usize = 127;
 /// What a byte means for the structure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Nothing of interest: whitespace, or a part of a string, a number or a word.
+    /// Whitespace outside the strings.
+    Layout,
+    /// A part of a string, a number or a word.
     Inside,
     /// `{` or `[`: the depth is one more now.
     Open,
@@ -28,6 +30,8 @@ pub(crate) enum Step {
 #[derive(Debug, Default)]
 pub(crate) struct JsonScan {
     depth: usize,
+    /// Which of the open brackets are those of lists, the innermost in the lowest bit.
+    lists: u128,
     in_string: bool,
     escaped: bool,
 }
@@ -38,21 +42,31 @@ impl JsonScan {
         self.depth
     }
 
+    /// Whether the next byte stands in a string.
+    pub(crate) fn in_string(&self) -> bool {
+        self.in_string
+    }
+
     /// Takes the next byte.
     pub(crate) fn step(&mut self, byte: u8) -> Step {
         if self.in_string {
-            return self.in_string(byte);
+            return self.string_step(byte);
         }
         match byte {
             b'{' | b'[' if self.depth == MAX_DEPTH => Step::Invalid("it is nested too deeply"),
             b'{' | b'[' => {
                 self.depth += 1;
+                self.lists = self.lists << 1 | u128::from(byte == b'[');
                 Step::Open
             }
-            b' ' | b'\t' | b'\n' | b'\r' => Step::Inside,
+            b' ' | b'\t' | b'\n' | b'\r' => Step::Layout,
             _ if self.depth == 0 => Step::Invalid("it does not begin as a JSON object"),
+            b'}' | b']' if (self.lists & 1 == 1) != (byte == b']') => {
+                Step::Invalid("its brackets do not match")
+            }
             b'}' | b']' => {
                 self.depth -= 1;
+                self.lists >>= 1;
                 Step::Close
             }
             b'"' => {
@@ -67,7 +81,7 @@ impl JsonScan {
         }
     }
 
-    fn in_string(&mut self, byte: u8) -> Step {
+    fn string_step(&mut self, byte: u8) -> Step {
         match byte {
             _ if self.escaped => self.escaped = false,
             b'\\' => self.escaped = true,

@@ -55,21 +55,22 @@ impl NamedBody {
             NamedId::After(marker) if matches!(self.part, Part::Name(_)) => marker,
             _ => "",
         };
-        if self.at == start && !self.pass_prefix(text) {
+        if !self.pass_prefix(text, start) {
             return Ok(Some(Progress::Open));
         }
         let (found, end) = match scan(&text[self.at..], &[after_name, id_marker, "{"], false) {
             Scan::Clear { until } => (None, self.at + until),
             Scan::Found { start, marker } => (Some(marker), self.at + start),
         };
-        if end - start > MAX_NAME_BYTES {
-            return Err(Fault::malformed("its name is too long"));
-        }
-        if let Some(odd) =
-            text[self.at..end].find(|c: char| c.is_control() && !c.is_whitespace() || ODD.contains(c))
-        {
-            self.at += odd;
+        let limit = start + MAX_NAME_BYTES;
+        let odd = |c: char| c.is_control() && !c.is_whitespace() || ODD.contains(c);
+        if let Some(at) = text[self.at..end].find(odd).filter(|at| self.at + at < limit) {
+            self.at += at;
             return Err(Fault::malformed("a character stands in its name that cannot"));
+        }
+        if end > limit {
+            self.at = text.floor_char_boundary(limit);
+            return Err(Fault::malformed("its name is too long"));
         }
         self.at = end;
         let Some(marker) = found else { return Ok(Some(Progress::Open)) };
@@ -92,13 +93,16 @@ impl NamedBody {
     }
 
     /// Passes over what stands before the name; false when more text must tell whether it does.
-    fn pass_prefix(&mut self, text: &str) -> bool {
-        let prefix = if matches!(self.part, Part::Name(_)) { self.syntax.before_name } else { "" };
-        let rest = text[self.at..].trim_start();
+    fn pass_prefix(&mut self, text: &str, start: usize) -> bool {
+        let prefix = self.syntax.before_name;
+        if prefix.is_empty() || self.at > start || !matches!(self.part, Part::Name(_)) {
+            return true;
+        }
+        let rest = text[start..].trim_start();
         if rest.starts_with(prefix) {
             self.at = text.len() - rest.len() + prefix.len();
         }
-        rest.starts_with(prefix) || !prefix.starts_with(rest)
+        rest.starts_with(prefix) || !prefix.starts_with(rest) || text.len() > start + MAX_NAME_BYTES
     }
 
     fn named(&mut self, word: &str) -> Result<(), Fault> {

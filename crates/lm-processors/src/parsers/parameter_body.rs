@@ -398,9 +398,9 @@ impl BodyReader for ParameterBody {
             return Err(Fault::malformed("it is too long"));
         }
         loop {
-            let need = self.step(text, calls)?;
+            let need = self.step(text, calls);
             self.arguments.pass_on(&self.json, calls);
-            match need {
+            match need? {
                 Need::AnotherLook => {}
                 Need::MoreText => return Ok(Progress::Open),
                 Need::Nothing(end) => {

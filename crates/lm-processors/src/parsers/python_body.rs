@@ -138,9 +138,9 @@ impl PythonBody {
 
     fn follow_arguments(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Need, Fault> {
         let State::Arguments(arguments) = &mut self.state else { return Ok(Need::AnotherLook) };
-        let ended = arguments.follow(&text[self.at..]).map_err(Fault::malformed)?;
+        let ended = arguments.follow(&text[self.at..]);
         self.arguments.pass_on(arguments.certain(), calls);
-        let Some(end) = ended else { return Ok(Need::MoreText) };
+        let Some(end) = ended.map_err(Fault::malformed)? else { return Ok(Need::MoreText) };
         std::mem::take(&mut self.arguments).complete(&self.name, arguments.certain(), calls)?;
         self.at += end;
         self.calls += 1;

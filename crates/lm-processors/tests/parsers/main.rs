@@ -2,5 +2,7 @@
 
 mod common;
 mod dialect;
+mod hostile;
+mod random;
 mod splits;
 mod vectors;

@@ -8,7 +8,7 @@ use crate::parser::OnMalformed;
 use crate::parsers::body::{BodyReader, CallSink, Fault, Progress, reader};
 use crate::parsers::marker_scan::{Scan, scan};
 
-/// How much text may stand between two calls that are not in a section.
+/// How much layout is looked at to tell what comes next.
 const MAX_LAYOUT_BYTES: usize = 256;
 
 /// The block of a call that is being read.
@@ -68,19 +68,26 @@ impl ReplyParser {
     /// Which of the syntaxes with the same marker as this one goes on with `text`; none when more text must tell.
     fn choose(&self, first: usize, text: &str) -> Option<usize> {
         let marker = first_marker(&self.syntaxes[first]);
-        for (number, syntax) in self.syntaxes.iter().enumerate().skip(first) {
-            let rival = first_marker(syntax) == marker;
-            match may_begin(&syntax.body, text) {
-                Some(true) if rival && !text.is_empty() => return Some(number),
-                None if rival && !self.ended => return None,
+        let beginning = &text[..text.floor_char_boundary(MAX_LAYOUT_BYTES)];
+        let all_has_come = self.ended || beginning.len() < text.len();
+        let rivals =
+            self.syntaxes.iter().enumerate().skip(first).filter(|(_, syntax)| first_marker(syntax) == marker);
+        if rivals.clone().nth(1).is_none() {
+            return (self.ended || !text.is_empty()).then_some(first);
+        }
+        for (number, syntax) in rivals {
+            match may_begin(&syntax.body, beginning) {
+                Some(true) => return Some(number),
+                None if !all_has_come => return None,
                 _ => {}
             }
         }
-        (self.ended || !text.is_empty()).then_some(first)
+        Some(first)
     }
 
     fn enter_body(&mut self, syntax: usize) {
         let reader = reader(&self.syntaxes[syntax], &self.options.tools);
+        self.calls.block_begins();
         self.state = State::Body(Box::new(Block { syntax, reader, ended: None, held: Vec::new() }));
     }
 
@@ -216,11 +223,11 @@ impl ReplyParser {
     fn break_call(&mut self, fault: Fault, events: &mut Vec<ProcessorEvent>) {
         let State::Body(block) = &self.state else { return };
         let (syntax, read) = (block.syntax, block.reader.position().max(1));
-        let was_said = !is_bare(&self.syntaxes[syntax]) || self.calls.certain();
-        let index = self.calls.give_up();
-        if was_said {
+        if !is_bare(&self.syntaxes[syntax]) || self.calls.certain() {
+            let index = self.calls.give_up();
             self.state = State::Broken(Broken { syntax, fault, index, read, searched: 0 });
         } else {
+            self.calls.take_back();
             let read = self.buffer.rest().floor_char_boundary(read);
             self.answer.push_all(self.buffer.take(read), events);
             self.state = State::Answer;

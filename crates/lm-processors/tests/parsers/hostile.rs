@@ -1,0 +1,80 @@
+//! Replies that are made to cost time or memory.
+
+use crate::common::{parse, with_a_tool};
+use lm_processors::{ALL, ModelDataProcessor, OnMalformed, ParserOptions, ProcessorEvent, by_name};
+
+/// Long enough that this test does not end in any bearable time when a reader's work grows with the square of the text:
+/// a quarter of a megabyte takes a linear one half a second without optimisation, and took a quadratic one 20 minutes.
+const LEN: usize = if cfg!(debug_assertions) { 1 << 18 } else { 1 << 20 };
+
+/// Feeds a text one byte at a time, and adds up the lengths of all texts in its events.
+fn feed(processor: &dyn ModelDataProcessor, options: &ParserOptions, text: &str) -> usize {
+    let mut parser = processor.parser(options);
+    let said = |events: Vec<ProcessorEvent>| {
+        let len = |event| match event {
+            ProcessorEvent::Text(text) | ProcessorEvent::Channel { text, .. } => text.len(),
+            ProcessorEvent::ToolCallArguments { fragment, .. } => fragment.len(),
+            ProcessorEvent::Malformed { text, .. } => text.len(),
+            _ => 0,
+        };
+        events.into_iter().map(len).sum::<usize>()
+    };
+    let mut len = 0;
+    for at in 0..text.len() {
+        len += said(parser.push(&text[at..=at]));
+    }
+    len + said(parser.finish())
+}
+
+/// Much of one thing, after a beginning, one byte at a time.
+#[test]
+fn the_work_is_linear() {
+    let cases = [
+        ("hermes", "", "<"),
+        ("hermes", "", "<tool_call"),
+        ("hermes", "", " "),
+        ("hermes", "<think>", "\n"),
+        ("hermes", "<tool_call>", "{"),
+        ("hermes", "<tool_call>", " "),
+        ("hermes", "<tool_call>nonsense", "</tool_cal"),
+        ("hermes", "<tool_call>{\"name\": \"get_weather\", \"arguments\": {}}", "\n"),
+        ("hermes", "<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"a\": \"", "x"),
+        ("llama3_json", "", "{"),
+        ("llama3_json", "", "{\"a"),
+        ("llama3_json", "", "{\"name\":[],"),
+        ("llama3_json", "{\"name\": \"get_weather\", \"parameters\": {}}", " ;"),
+        ("xlam_json", "", "["),
+        ("xlam_json", "", "[{\"name\":"),
+        ("mistral_args", "", "[TOOL_CALLS]"),
+        ("mistral_args", "[TOOL_CALLS]", " "),
+        ("mistral_args", "[TOOL_CALLS]get_weather", "[ARG"),
+        ("kimi_k2", "<|tool_calls_section_begin|>", "\n"),
+        ("cohere_action", "", "</co"),
+        ("functionary_v32", "", ">>>a"),
+    ];
+    for (format, beginning, unit) in cases {
+        let text = beginning.to_owned() + &unit.repeat(LEN / unit.len());
+        let processor = by_name(format).expect("a family");
+        for tail in [Some("".into()), None] {
+            let options = ParserOptions { prompt_tail: tail, ..with_a_tool(OnMalformed::Text, "") };
+            let len = feed(processor, &options, &text);
+            assert!(len <= 2 * text.len(), "{format} says {len} bytes of {beginning:?} and many {unit:?}");
+        }
+    }
+}
+
+/// Nesting that no reader follows to its end is malformed, and no reader runs out of stack.
+#[test]
+fn nesting_is_bounded() {
+    for family in ALL {
+        for opening in
+            ["{\"a\":", "[", "{\"name\": \"get_weather\", \"arguments\": {\"a\": [", "f(a=[", "call:f{a:{"]
+        {
+            let nested = opening.repeat(2_000);
+            let opens = family.processor.dialect().into_iter().flat_map(|dialect| dialect.calls);
+            for begin in opens.map(|syntax| syntax.section.open.to_owned() + syntax.call.open) {
+                parse(family.processor, &with_a_tool(OnMalformed::Error, ""), [&*(begin + &nested)]);
+            }
+        }
+    }
+}
