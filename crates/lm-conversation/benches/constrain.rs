@@ -9,9 +9,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lm_processors::{GrammarRequest, Thinking, ToolChoice, ToolSpec};
+use lm_session::testing::{FakeLm, loaded};
 use lm_session::{
     CompiledConstraint, Constraint, ConstraintSpec, Ending, Engine, EngineSettings, GenerateParams,
-    GrammarCompiler, LoadOptions, ModelFolder, SamplerParams, SessionConfig, TokenId, TokenMask, Tokenizer,
+    GrammarCompiler, LoadOptions, LoadedModel, ModelFolder, SamplerParams, SessionConfig, SessionEvent,
+    TokenId, TokenMask, Tokenizer,
 };
 use serde_json::{Value, json};
 
@@ -40,6 +42,7 @@ fn main() -> Result<()> {
     let calls = |choice| walk_calls(&compiler, &shared, "hermes", &choice);
     calls(ToolChoice::Required)?.print("calls, required");
     calls(ToolChoice::Auto)?.print("text, then calls");
+    steps(&shared)?;
     if let Some(folder) = folder {
         batched_and_singly(&folder, &shared)?;
     }
@@ -214,6 +217,78 @@ fn walk_calls(compiler: &GrammarCompiler, shared: &Path, format: &str, choice: &
         }
     }
     Ok(walk)
+}
+
+/// What a constraint adds to a step of the engine, steering included: a model of noise writes greedily, without a constraint and with some.
+fn steps(shared: &Path) -> Result<()> {
+    let tokenizer = Tokenizer::from_json(&std::fs::read(shared.join("tokenizers/qwen2-tokenizer.json"))?)?;
+    let end = tokenizer.token_id("<|im_end|>").ok_or("an end token")?;
+    let tokenizer = tokenizer.with_end_ids([end]);
+    let model = FakeLm::noise(3, tokenizer.logits_width());
+    let engine = Engine::new(
+        LoadedModel { tokenizer: Arc::new(tokenizer), ..loaded(model) },
+        EngineSettings::default(),
+    )?;
+    let record = lines(&shared.join("bfcl/live_multiple.jsonl"))?.swap_remove(0);
+    let tools: Vec<ToolSpec> = serde_json::from_value(record["tools"].clone())?;
+    let hermes = lm_processors::by_name("hermes").ok_or("a family")?;
+    let reply = |choice| -> Result<ConstraintSpec> {
+        let request = GrammarRequest {
+            tools: &tools,
+            choice,
+            thinking: Thinking::Forbidden,
+            ..GrammarRequest::default()
+        };
+        let grammar = hermes.grammar(&request)?.ok_or("a grammar")?.grammar;
+        Ok(ConstraintSpec::Lark { text: grammar.lark, markers: grammar.markers })
+    };
+    let string = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
+    let cases = [
+        ("no constraint", None),
+        ("text that may call", Some(reply(ToolChoice::Auto)?)),
+        ("calls, required", Some(reply(ToolChoice::Required)?)),
+        ("a string in an object", Some(ConstraintSpec::JsonSchema(string))),
+        ("digits", Some(ConstraintSpec::Regex("[0-9]{1000}".to_owned()))),
+    ];
+    println!("\na step of a model of noise, greedy, up to 400 tokens of 4,000 and of 500");
+    for (name, spec) in cases {
+        let compiled = spec.map(|spec| engine.compile(&spec)).transpose()?;
+        for room in [4000, 500] {
+            let (mut times, mut forced, mut steered) = (Vec::new(), 0, 0);
+            for prompt in 0..8 {
+                let mut session = engine.session(SessionConfig::default())?;
+                session.prefill(&[prompt])?;
+                let constraint = compiled.as_ref().map(CompiledConstraint::start);
+                let mut at = Instant::now();
+                for event in session
+                    .generate(GenerateParams {
+                        constraint,
+                        max_output_tokens: Some(room),
+                        ..GenerateParams::default()
+                    })
+                    .take(400)
+                {
+                    times.push(at.elapsed());
+                    at = Instant::now();
+                    if let SessionEvent::Finished(finished) = event? {
+                        forced += finished.usage.forced_tokens;
+                        steered += usize::from(finished.steered.is_some());
+                    }
+                }
+            }
+            times.sort_unstable();
+            let at = |share: f64| times[(times.len() as f64 * share) as usize].as_secs_f64() * 1e6;
+            let mean = times.iter().sum::<Duration>().as_secs_f64() * 1e6 / times.len() as f64;
+            println!(
+                "  {name:22} room {room:5}: mean {mean:7.1} µs  p50 {:7.1}  p99 {:8.1}  p99.9 {:8.1}  ({} tokens, {forced} forced, {steered} steered)",
+                at(0.5),
+                at(0.99),
+                at(0.999),
+                times.len()
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Tokens a second of replies by a model of a folder whose forced tokens are run together, and of the same replies where each is

@@ -203,21 +203,12 @@ impl Guide {
         search.completion(&mut place, limit)
     }
 
-    /// Whether the text may end after `ids`.
+    /// Whether the text may end after `ids`, of which the last one may be an end token that the constraint itself asks for.
     fn completes(&mut self, ids: &[TokenId]) -> Result<bool> {
-        if self.constraint.valid_prefix(ids)? < ids.len() {
-            return Ok(false);
+        match ids.last() {
+            Some(&last) if self.is_end(last) => Ok(self.constraint.valid_prefix(ids)? == ids.len()),
+            _ => self.constraint.completes(ids),
         }
-        let Some((&last, before)) = ids.split_last() else {
-            return Ok(self.constraint.ending()? != Ending::Forbidden);
-        };
-        if self.is_end(last) {
-            return Ok(true);
-        }
-        before.iter().chain([&last]).try_for_each(|&id| self.constraint.commit(id))?;
-        let ends = self.constraint.ending()? != Ending::Forbidden;
-        self.constraint.rollback(ids.len())?;
-        Ok(ends)
     }
 
     /// Takes the first token of the known completion, or all of it when it takes all the room there is.

@@ -4,7 +4,7 @@
 use std::sync::{Arc, LazyLock};
 
 use lm_session::testing::tokenizer;
-use lm_session::{Constraint, ConstraintSpec, Ending, GrammarCompiler, TokenId, TokenMask};
+use lm_session::{Constraint, ConstraintSpec, Ending, GrammarCompiler, Result, TokenId, TokenMask};
 use proptest::prelude::*;
 
 static COMPILER: LazyLock<GrammarCompiler> =
@@ -23,6 +23,31 @@ fn state(constraint: &mut dyn Constraint) -> State {
     let (ending, forced) = (constraint.ending().unwrap(), constraint.forced().unwrap());
     constraint.mask(&mut mask).unwrap();
     State { ending, forced, mask }
+}
+
+/// A constraint with the methods that the trait gives it.
+#[derive(Debug)]
+struct Committed(Box<dyn Constraint>);
+
+impl Constraint for Committed {
+    fn mask(&mut self, mask: &mut TokenMask) -> Result<()> {
+        self.0.mask(mask)
+    }
+    fn commit(&mut self, id: TokenId) -> Result<()> {
+        self.0.commit(id)
+    }
+    fn rollback(&mut self, tokens: usize) -> Result<()> {
+        self.0.rollback(tokens)
+    }
+    fn ending(&mut self) -> Result<Ending> {
+        self.0.ending()
+    }
+    fn fork(&self) -> Box<dyn Constraint> {
+        Box::new(Self(self.0.fork()))
+    }
+    fn valid_prefix(&mut self, ids: &[TokenId]) -> Result<usize> {
+        self.0.valid_prefix(ids)
+    }
 }
 
 fn specs() -> Vec<ConstraintSpec> {
@@ -68,6 +93,9 @@ proptest! {
                 // Asking what may come changes nothing either.
                 let valid = walked.valid_prefix(&[choice as TokenId % 270, (choice / 7) as TokenId % 270]).unwrap();
                 prop_assert!(valid <= 2);
+                let next: Vec<TokenId> = allowed.iter().copied().take(1).collect();
+                let by_commits = Committed(walked.fork()).completes(&next).unwrap();
+                prop_assert_eq!(walked.completes(&next).unwrap(), by_commits, "{:?} after {:?}, {:?}", spec, ids, next);
                 let mut fresh = compiled.start();
                 ids.iter().for_each(|&id| fresh.commit(id).unwrap());
                 prop_assert_eq!(state(&mut *walked), state(&mut *fresh), "{:?} after {:?}", spec, ids);

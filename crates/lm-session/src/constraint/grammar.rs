@@ -120,6 +120,15 @@ impl Constraint for GrammarConstraint {
         self.ask(|parser| parser.validate_tokens_raw(ids))
     }
 
+    fn completes(&mut self, ids: &[TokenId]) -> Result<bool> {
+        if self.parser.stopped() {
+            return Ok(ids.is_empty() && self.ending()? != Ending::Forbidden);
+        }
+        let end = self.parser.token_env.eos_token();
+        let ended = [ids, &[end]].concat();
+        Ok(self.valid_prefix(&ended)? == ended.len())
+    }
+
     fn closers(&self) -> &[String] {
         &self.closers
     }

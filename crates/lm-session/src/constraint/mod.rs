@@ -134,6 +134,20 @@ pub trait Constraint: Send + fmt::Debug {
         Ok(valid)
     }
 
+    /// Whether the text may end after `ids`. By default they are committed and taken back.
+    ///
+    /// # Errors
+    /// [`crate::Error::ConstraintFailed`].
+    fn completes(&mut self, ids: &[TokenId]) -> Result<bool> {
+        if self.valid_prefix(ids)? < ids.len() {
+            return Ok(false);
+        }
+        ids.iter().try_for_each(|&id| self.commit(id))?;
+        let ending = self.ending()?;
+        self.rollback(ids.len())?;
+        Ok(ending != Ending::Forbidden)
+    }
+
     /// Texts with which parts of the whole are closed, such as `"}` or `</parameter>`: where a generation must come to
     /// its end, they are tried first. None by default.
     fn closers(&self) -> &[String] {
