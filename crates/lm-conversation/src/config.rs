@@ -4,7 +4,7 @@ use std::fmt;
 
 use lm_processors::{Calls, ModelDataProcessor, OnMalformed, ResponseFormat, ToolChoice};
 use lm_session::{Constraint, Engine, SamplerParams, SessionConfig};
-use lm_template::{Map, Preface, PromptTemplate, Value};
+use lm_template::{Map, Polyfills, Preface, PromptTemplate, Value};
 
 use crate::rendered::ContentTokens;
 use crate::thinking::ThinkingConfig;
@@ -18,6 +18,9 @@ pub struct ConversationConfig {
     pub session: SessionConfig,
     /// In place of the model's chat template.
     pub template: Option<PromptTemplate>,
+    /// What may be changed in the conversation where the template lacks a thing; all by default.
+    /// [`RenderedPrompt::polyfills`](crate::RenderedPrompt::polyfills) names what was.
+    pub polyfills: Polyfills,
     /// In place of the dialect found by the chat template.
     pub processor: Option<&'static dyn ModelDataProcessor>,
     /// What becomes of a malformed tool call: the turn fails (the default), or it is text.
@@ -62,6 +65,7 @@ impl fmt::Debug for ConversationConfig {
             .field("preface", &self.preface)
             .field("session", &self.session)
             .field("template", &self.template.as_ref().map(PromptTemplate::source))
+            .field("polyfills", &self.polyfills)
             .field("processor", &self.processor.map(|processor| processor.name()))
             .field("on_malformed", &self.on_malformed)
             .field("content_tokens", &self.content_tokens)

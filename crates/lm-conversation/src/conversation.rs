@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use lm_processors::{ModelDataProcessor, OnMalformed, ParserOptions, detect};
+use lm_processors::{ModelDataProcessor, OnMalformed, ParserOptions, by_name, detect};
 use lm_session::{CancelHandle, Engine, GenerateParams, Session};
 use lm_template::{
-    Capabilities, ChatTemplates, GenerationPrompt, Map, Message, Preface, Prompt, PromptTemplate,
+    ChatTemplates, GenerationPrompt, Map, Message, PolyfilledTemplate, Preface, Prompt, PromptTemplate,
     RenderInput, SegmentKind, TemplateChoice, ToolSpec, Value,
 };
 
@@ -19,6 +19,9 @@ use crate::reply_rules::{ReplyLimits, ReplyRules};
 use crate::stream::Stream;
 use crate::thinking::{ModelThinking, ThinkingConfig};
 use crate::turn::Turn;
+
+/// The dialect in which [`PolyfilledTemplate`] declares tools that a template has no place for.
+const TEXT_DIALECT: &str = "hermes";
 
 /// A conversation with a model: its history, and the turns that add to it.
 ///
@@ -47,7 +50,7 @@ use crate::turn::Turn;
 /// ```
 pub struct Conversation {
     session: Session,
-    template: PromptTemplate,
+    template: PolyfilledTemplate,
     processor: &'static dyn ModelDataProcessor,
     on_malformed: OnMalformed,
     content_tokens: ContentTokens,
@@ -72,6 +75,7 @@ impl Conversation {
             preface,
             session,
             template,
+            polyfills,
             processor,
             on_malformed,
             content_tokens,
@@ -81,7 +85,8 @@ impl Conversation {
             Some(template) => template,
             None => model_template(engine, &preface)?,
         };
-        let processor = processor.unwrap_or_else(|| detect(template.source(), engine.name()));
+        let template = PolyfilledTemplate::new(template, polyfills);
+        let processor = processor.unwrap_or_else(|| dialect(&template, engine.name(), &preface.tools));
         Ok(Self {
             session: engine.session(session)?,
             template,
@@ -195,7 +200,7 @@ impl Conversation {
         if thinking.is_default() {
             return Ok(Map::new());
         }
-        let switch = Capabilities::of(&self.template).thinking.map(|switch| switch.variable);
+        let switch = self.template.capabilities().thinking.map(|switch| switch.variable);
         let has_channel = !self.processor.channels().is_empty();
         thinking.variables(ModelThinking { name: self.session.engine().name(), has_channel, switch })
     }
@@ -301,6 +306,17 @@ impl Conversation {
 fn template_tail(prompt: &Prompt) -> &str {
     let last = prompt.segments.last().filter(|segment| segment.kind == SegmentKind::Template);
     last.map_or("", |segment| &segment.text)
+}
+
+/// The dialect that the template's markers show; where tools are declared in place of the template, the one they are
+/// declared in.
+fn dialect(
+    template: &PolyfilledTemplate,
+    model: &str,
+    tools: &[ToolSpec],
+) -> &'static dyn ModelDataProcessor {
+    let declared = by_name(TEXT_DIALECT).filter(|_| template.declares_in_text(tools));
+    declared.unwrap_or_else(|| detect(template.template().source(), model))
 }
 
 /// The model's own template: the one it has for tools when there are some.

@@ -25,7 +25,8 @@ pub use lm_session::{
     LoadProgress, ModelFolder, SamplerParams, SessionConfig, Timing, TokenId, Usage, WeightFormat,
 };
 pub use lm_template::{
-    Content, GenerationPrompt, Map, Message, Part, Preface, PromptTemplate, Role, ToolCall, ToolSpec, Value,
+    Content, GenerationPrompt, Map, Message, Part, Polyfill, Polyfills, Preface, PromptTemplate, Role,
+    ToolCall, ToolSpec, Value,
 };
 pub use rendered::{ContentTokens, RenderedPrompt};
 pub use stream::Stream;

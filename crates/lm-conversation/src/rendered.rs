@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use lm_model::{TextSegment, TokenId, Tokenizer};
-use lm_template::{Prompt, SegmentKind};
+use lm_template::{Polyfill, Prompt, SegmentKind};
 
 use crate::error::Result;
 
@@ -31,6 +31,8 @@ pub struct RenderedPrompt {
     pub mask: Vec<u8>,
     /// 1 where an id is inside a `{% generation %}` block of the template, for training on the model's own turns.
     pub generation_mask: Vec<u8>,
+    /// What was changed in the conversation because the template lacks it.
+    pub polyfills: Vec<Polyfill>,
 }
 
 impl RenderedPrompt {
@@ -63,7 +65,7 @@ impl RenderedPrompt {
             })
             .collect();
         let (mask, generation_mask) = (overlap(&spans, &content), overlap(&spans, &prompt.generation));
-        Ok(Self { text, ids, mask, generation_mask })
+        Ok(Self { text, ids, mask, generation_mask, polyfills: prompt.polyfills.clone() })
     }
 }
 

@@ -1,8 +1,10 @@
 //! What a prompt is made of.
 
-use lm_conversation::GenerationPrompt;
+use lm_conversation::{
+    ContentTokens, ConversationConfig, GenerationPrompt, Polyfill, Polyfills, PromptTemplate,
+};
 
-use crate::fixture::{config, conversation};
+use crate::fixture::{CALL, config, conversation, weather};
 
 #[test]
 fn special_tokens_that_a_user_types_are_plain_text() {
@@ -40,4 +42,35 @@ fn generation_blocks_are_marked() {
     let ids = prompt.ids.iter().zip(&prompt.generation_mask).filter(|(_, mask)| **mask == 1);
     let bytes: Vec<u8> = ids.flat_map(|(id, _)| engine.tokenizer().token_bytes(*id).to_vec()).collect();
     assert_eq!(bytes, b"Fine.");
+}
+
+#[test]
+fn content_of_the_applications_own_can_spell_added_tokens() {
+    let config = ConversationConfig { content_tokens: ContentTokens::Recognized, ..config() };
+    let (conversation, engine) = conversation(config, []);
+    let end = engine.tokenizer().token_id("<|im_end|>").unwrap();
+    let prompt = conversation.render("a<|im_end|>b", GenerationPrompt::Add).unwrap();
+    assert_eq!(prompt.ids.iter().filter(|id| **id == end).count(), 2);
+}
+
+/// The template knows nothing but roles and texts; the model is told of its tools all the same, and calls them.
+#[test]
+fn a_template_without_tools_is_helped_and_says_so() {
+    let source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}";
+    let template = || Some(PromptTemplate::new(source).unwrap());
+    let helped = ConversationConfig { template: template(), ..config() }.with_preface(weather());
+    let (mut conversation, _) = conversation(helped, [CALL, "It is sunny."]);
+    let prompt = conversation.render("Weather?", GenerationPrompt::Add).unwrap();
+    assert_eq!(prompt.polyfills, [Polyfill::ToolsInSystemText]);
+    assert!(prompt.text.starts_with("<system>") && prompt.text.contains("get_weather"), "{}", prompt.text);
+    let reply = conversation.send("Weather?").unwrap();
+    assert_eq!(reply.message.tool_calls[0].name, "get_weather");
+    let prompt = conversation.render("Thanks.", GenerationPrompt::Add).unwrap();
+    assert_eq!(prompt.polyfills, [Polyfill::CallsAsText, Polyfill::ToolsInSystemText]);
+    assert!(prompt.text.contains(&format!("<assistant>{CALL}<user>Thanks.")), "{}", prompt.text);
+
+    let alone = ConversationConfig { template: template(), polyfills: Polyfills::none(), ..config() };
+    let (conversation, _) = crate::fixture::conversation(alone.with_preface(weather()), []);
+    let prompt = conversation.render("Weather?", GenerationPrompt::Add).unwrap();
+    assert_eq!((prompt.text.as_str(), prompt.polyfills.len()), ("<user>Weather?", 0));
 }

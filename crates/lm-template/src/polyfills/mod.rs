@@ -14,6 +14,7 @@ use crate::capabilities::Capabilities;
 use crate::error::Result;
 use crate::prompt::Prompt;
 use crate::prompt_template::{PromptTemplate, RenderInput};
+use crate::tool_spec::ToolSpec;
 
 /// A change to a conversation whose template lacks a thing.
 ///
@@ -162,6 +163,15 @@ impl PolyfilledTemplate {
     /// What the template can do.
     pub fn capabilities(&self) -> &Capabilities {
         &self.capabilities
+    }
+
+    /// Whether these tools will be declared in text, calls written as Hermes models write them, because the template has no
+    /// place for tools.
+    pub fn declares_in_text(&self, tools: &[ToolSpec]) -> bool {
+        let named =
+            self.capabilities.tools_variable.is_some() && self.polyfills.contains(Polyfill::ToolsRenamed);
+        let has_place = self.capabilities.tools || named;
+        !tools.is_empty() && !has_place && self.polyfills.contains(Polyfill::ToolsInSystemText)
     }
 
     /// Renders a conversation, changed where the template lacks a thing.
