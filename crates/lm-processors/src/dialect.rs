@@ -211,6 +211,39 @@ pub enum AfterCalls {
     Dropped,
 }
 
+/// Messages with headers, which say whom a message is for and which channel it belongs to: `start` HEADER `text` TEXT `end`.
+///
+/// What the family writes is said by the dialect's channels and calls, headers included. This says how headers are
+/// taken apart, so that their parts are understood in any order.
+#[derive(Debug)]
+pub struct MessageSyntax {
+    /// Begins a message after the first, whose beginning the prompt has written.
+    pub start: &'static str,
+    /// Stands before the channel's name; may be empty.
+    pub channel: &'static str,
+    /// Stands before the recipient's name.
+    pub recipient: &'static str,
+    /// Ends a header.
+    pub text: &'static str,
+    /// End a message.
+    pub ends: &'static [&'static str],
+    /// What messages in these channels, and for these recipients, are. A message for anyone else is a call.
+    pub names: &'static [(&'static str, Meaning)],
+    /// What a recipient's name begins with when it is a tool.
+    pub tool_prefix: &'static str,
+}
+
+/// What a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meaning {
+    /// A part of the answer.
+    Answer,
+    /// Reasoning: text of the dialect's first channel.
+    Reasoning,
+    /// A call. Of [`CallBody::Named`] the header says the name and the text the arguments; any other call is in the text.
+    Call,
+}
+
 /// One way to write calls: `section.open (call.open BODY call.close) separator … section.close`.
 #[derive(Debug, Clone, Copy)]
 pub struct CallSyntax {
@@ -224,13 +257,31 @@ pub struct CallSyntax {
     pub body: CallBody,
     /// What becomes of a call of a tool that was not declared, unless the caller says otherwise.
     pub undeclared: Undeclared,
+    /// When calls are reported.
+    pub reported: Reported,
 }
 
 impl CallSyntax {
     /// Calls between these markers, without a section around them.
     pub const fn new(call: Tags, body: CallBody) -> Self {
-        Self { section: Tags::NONE, separator: "", call, body, undeclared: Undeclared::Call }
+        Self {
+            section: Tags::NONE,
+            separator: "",
+            call,
+            body,
+            undeclared: Undeclared::Call,
+            reported: Reported::AtOnce,
+        }
     }
+}
+
+/// When calls are reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reported {
+    /// While they are written.
+    AtOnce,
+    /// When their section has ended. Until then one fault makes all of it malformed.
+    WithSection,
 }
 
 /// What becomes of a call of a tool that was not declared.
@@ -401,6 +452,8 @@ pub struct ParameterCall {
     pub number: Option<Tags>,
     /// Around a key. Without an `open`, whatever is not the call's end is a key.
     pub key: Tags,
+    /// Layout after a key.
+    pub after_key: &'static str,
     /// Between key and value: an attribute that tells the value's type.
     pub type_attribute: Option<TypeAttribute>,
     /// Around a value, layout included. The parser takes `after_open` off, and where that stood also `before_close`.
@@ -409,8 +462,8 @@ pub struct ParameterCall {
     pub written: ValueText,
     /// What a value means about which no schema says anything.
     pub untyped: Untyped,
-    /// What becomes of parameters that the tool's schema does not name.
-    pub unknown: UnknownParameters,
+    /// Which parameters a call may have.
+    pub accepted: Accepted,
     /// Layout after the name, and between and after the parameters.
     pub between: &'static str,
     /// After the last parameter; may be empty.
@@ -423,11 +476,12 @@ impl ParameterCall {
         name: Tags::new("<function=", ">"),
         number: None,
         key: Tags::new("<parameter=", ">"),
+        after_key: "",
         type_attribute: None,
         value: Tags { after_open: "\n", before_close: "\n", ..Tags::new("", "</parameter>") },
         written: ValueText::AsItIs,
         untyped: Untyped::Json,
-        unknown: UnknownParameters::Kept,
+        accepted: Accepted::Any,
         between: "\n",
         end: "</function>",
     };
@@ -473,13 +527,13 @@ pub enum Untyped {
     Text,
 }
 
-/// What becomes of parameters that the tool's schema does not name.
+/// Which parameters a call may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UnknownParameters {
-    /// They are arguments like any other.
-    Kept,
-    /// They are dropped, and a call without the required ones is malformed.
-    Dropped,
+pub enum Accepted {
+    /// Whatever the model writes; of a parameter that stands twice the last one counts.
+    Any,
+    /// Those that the tool's schema names, each once. Others are dropped, a call without a required one is malformed.
+    Declared,
 }
 
 /// An attribute between key and value: `open` WORD `close`. It counts for more than the schema.

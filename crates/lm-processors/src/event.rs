@@ -31,11 +31,15 @@ pub enum ProcessorEvent {
         /// The call's id, when the model writes one before the arguments.
         id: Option<String>,
     },
-    /// More of a call's arguments.
+    /// More of a call's arguments, as JSON text: together the fragments of a call are the text of its arguments.
+    ///
+    /// Where the family writes JSON it is the model's own text. Where it writes anything else (markup, Python, braces)
+    /// it is what that text means, and comes as it becomes certain: a string whose type is known while it is
+    /// written, any other value when it has ended.
     ToolCallArguments {
         /// The call's number within the reply.
         index: usize,
-        /// Text as the model wrote it, never empty.
+        /// The text, never empty.
         fragment: String,
     },
     /// A call is complete. Whether its tool exists and its arguments fit is not checked here.

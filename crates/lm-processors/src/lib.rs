@@ -16,10 +16,10 @@ mod values;
 
 pub use channel::Channel;
 pub use dialect::{
-    AfterCalls, AnswerSyntax, BeforeCalls, BraceCall, CallBody, CallSyntax, CallsInside, ChannelSyntax,
-    Count, Dialect, JsonCall, JsonKey, JsonObject, NamedCall, NamedId, Nameless, ParameterCall, Place,
-    PythonCall, PythonList, StrayEnd, Tags, Trim, TypeAttribute, Undeclared, UnknownParameters, Unmarked,
-    Untyped, ValueText,
+    Accepted, AfterCalls, AnswerSyntax, BeforeCalls, BraceCall, CallBody, CallSyntax, CallsInside,
+    ChannelSyntax, Count, Dialect, JsonCall, JsonKey, JsonObject, Meaning, MessageSyntax, NamedCall, NamedId,
+    Nameless, ParameterCall, Place, PythonCall, PythonList, Reported, StrayEnd, Tags, Trim, TypeAttribute,
+    Undeclared, Unmarked, Untyped, ValueText,
 };
 pub use error::{Error, Result};
 pub use event::{CallFault, ProcessorEvent, REASONING};

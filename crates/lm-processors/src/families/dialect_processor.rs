@@ -2,13 +2,14 @@
 
 use lm_template::{Content, Message, ToolSpec, Value};
 
+use super::prewritten::Syntax;
 use crate::channel::Channel;
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, MessageSyntax};
 use crate::error::Result;
 use crate::grammar::{GrammarRequest, ReplyGrammar, reply_grammar};
 use crate::json_text::json_text;
 use crate::parser::{OutputParser, ParserOptions};
-use crate::parsers::{ReplyParser, open_channel};
+use crate::parsers::{MessageParser, ReplyParser, open_channel};
 use crate::processor::{ModelDataProcessor, text_only};
 
 /// The processor of a family that is told by its [`Dialect`].
@@ -16,6 +17,7 @@ use crate::processor::{ModelDataProcessor, text_only};
 pub struct DialectProcessor {
     pub(super) dialect: &'static Dialect,
     pub(super) input: Input,
+    messages: Option<&'static MessageSyntax>,
 }
 
 /// What a family's templates expect of tools and their results.
@@ -23,6 +25,8 @@ pub struct DialectProcessor {
 pub(super) enum Input {
     /// Tools wrapped as functions, results as JSON text: the templates print what they get.
     Text,
+    /// Tools, arguments and results as finished text in the family's own syntax.
+    Written(Syntax),
     /// Tools and results as they were given: what the template wants is not known.
     AsGiven,
 }
@@ -30,11 +34,20 @@ pub(super) enum Input {
 impl DialectProcessor {
     /// The processor of a dialect.
     pub const fn new(dialect: &'static Dialect) -> Self {
-        Self { dialect, input: Input::Text }
+        Self { dialect, input: Input::Text, messages: None }
+    }
+
+    /// The same for replies made of messages with headers.
+    pub const fn with_messages(self, messages: &'static MessageSyntax) -> Self {
+        Self { messages: Some(messages), ..self }
+    }
+
+    pub(super) const fn written_in(dialect: &'static Dialect, syntax: Syntax) -> Self {
+        Self { input: Input::Written(syntax), ..Self::new(dialect) }
     }
 
     pub(super) const fn as_given(dialect: &'static Dialect) -> Self {
-        Self { dialect, input: Input::AsGiven }
+        Self { input: Input::AsGiven, ..Self::new(dialect) }
     }
 }
 
@@ -55,14 +68,17 @@ impl ModelDataProcessor for DialectProcessor {
         match self.input {
             _ if tools.is_empty() => Value::Null,
             Input::Text => tools.iter().map(ToolSpec::to_function_json).collect(),
+            Input::Written(syntax) => tools.iter().map(|tool| syntax.tool(tool)).collect(),
             Input::AsGiven => tools.iter().map(ToolSpec::to_json).collect(),
         }
     }
 
     fn message_to_template_input(&self, message: &Message) -> Result<Value> {
         let mut message = text_only(message, self.name())?;
-        if let (Input::Text, Content::Json(result)) = (&self.input, &message.content) {
-            message.content = Content::Text(json_text(result));
+        match (self.input, &message.content) {
+            (Input::Text, Content::Json(result)) => message.content = Content::Text(json_text(result)),
+            (Input::Written(syntax), _) => message = syntax.message(message),
+            (Input::Text | Input::AsGiven, _) => {}
         }
         Ok(message.to_json())
     }
@@ -76,6 +92,9 @@ impl ModelDataProcessor for DialectProcessor {
     }
 
     fn parser(&self, options: &ParserOptions) -> Box<dyn OutputParser> {
-        Box::new(ReplyParser::new(self.dialect, options))
+        match self.messages {
+            Some(messages) => Box::new(MessageParser::new(self.dialect, messages, options)),
+            None => Box::new(ReplyParser::new(self.dialect, options)),
+        }
     }
 }

@@ -6,12 +6,12 @@ use super::dialect_processor::DialectProcessor;
 use crate::dialect::{BraceCall, CallBody, CallSyntax, Dialect, Tags};
 
 pub(super) const FAMILY: Family = Family {
-    markers: &[&["<start_function_call>"]],
+    markers: &[&["<start_function_call>", "<escape>"]],
     model_names: &["functiongemma"],
     ..Family::of(&DialectProcessor::new(&DIALECT))
 };
 
-const DIALECT: Dialect = Dialect {
+pub(super) const DIALECT: Dialect = Dialect {
     name: "functiongemma",
     calls: &[CallSyntax::new(
         Tags::new("<start_function_call>", "<end_function_call>"),

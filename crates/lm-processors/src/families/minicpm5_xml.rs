@@ -4,9 +4,7 @@
 use super::Family;
 use super::dialect_processor::DialectProcessor;
 use super::think::THINK;
-use crate::dialect::{
-    CallBody, CallSyntax, Dialect, ParameterCall, Tags, Undeclared, UnknownParameters, ValueText,
-};
+use crate::dialect::{Accepted, CallBody, CallSyntax, Dialect, ParameterCall, Tags, Undeclared, ValueText};
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<function name=", "<param name="]],
@@ -26,7 +24,7 @@ const DIALECT: Dialect = Dialect {
                 key: Tags::new("<param name=\"", "\">"),
                 value: Tags::new("", "</param>"),
                 written: ValueText::OrCdata,
-                unknown: UnknownParameters::Dropped,
+                accepted: Accepted::Declared,
                 between: "",
                 ..ParameterCall::INVOKE
             }),

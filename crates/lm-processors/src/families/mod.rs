@@ -7,6 +7,7 @@ mod apriel;
 mod base_thinking;
 mod cohere_action;
 mod command_r_action;
+mod deepseek_dsml;
 mod deepseek_v3;
 mod deepseek_v31;
 mod dialect_processor;
@@ -16,32 +17,51 @@ mod firefunction;
 mod functionary_v31;
 mod functionary_v32;
 mod functiongemma;
+mod functiongemma_prewritten;
+mod gemma4;
 mod generic;
 mod generic_json;
 mod gigachat3;
+mod glm4_xml;
+mod gpt_oss;
 mod granite_20b_fc;
 mod granite_json;
 mod granite_prose;
 mod hermes;
+mod hf_response_template_invoke;
+mod hf_response_template_kv_lines;
 mod hunyuan_a13b;
+mod hy_v3;
 mod inkling;
 mod internlm2;
 mod jamba;
+mod k2_horizon;
 mod kimi_k2;
+mod kimi_k3;
+mod lfm2_pythonic;
+mod ling3;
 mod llama3_json;
 mod llama4_pythonic;
 mod longcat;
 mod medgemma;
 mod minicpm5_xml;
+mod minimax_m2;
 mod minimax_m2_append;
+mod minimax_m3;
 mod mistral_args;
 mod mistral_json;
+mod muse;
 mod nemotron_toolcall;
+mod olmo3_pythonic;
 mod phi4_mini;
+mod poolside_xml;
+mod prewritten;
 mod pythonic;
 mod qwen;
+mod qwen3_coder_xml;
 mod reka;
 mod seed_oss_xml;
+mod spark;
 mod step3;
 mod step3p5;
 mod think;
@@ -96,6 +116,7 @@ pub const ALL: &[&Family] = &[
     &base_thinking::FAMILY,
     &cohere_action::FAMILY,
     &command_r_action::FAMILY,
+    &deepseek_dsml::FAMILY,
     &deepseek_v3::FAMILY,
     &deepseek_v31::FAMILY,
     &dots::FAMILY,
@@ -104,32 +125,50 @@ pub const ALL: &[&Family] = &[
     &functionary_v31::FAMILY,
     &functionary_v32::FAMILY,
     &functiongemma::FAMILY,
+    &functiongemma_prewritten::FAMILY,
+    &gemma4::FAMILY,
     &generic::FAMILY,
     &generic_json::FAMILY,
     &gigachat3::FAMILY,
+    &glm4_xml::FAMILY,
+    &gpt_oss::FAMILY,
     &granite_20b_fc::FAMILY,
     &granite_json::FAMILY,
     &granite_prose::FAMILY,
     &hermes::FAMILY,
+    &hf_response_template_invoke::FAMILY,
+    &hf_response_template_kv_lines::FAMILY,
     &hunyuan_a13b::FAMILY,
+    &hy_v3::FAMILY,
     &inkling::FAMILY,
     &internlm2::FAMILY,
     &jamba::FAMILY,
+    &k2_horizon::FAMILY,
     &kimi_k2::FAMILY,
+    &kimi_k3::FAMILY,
+    &lfm2_pythonic::FAMILY,
+    &ling3::FAMILY,
     &llama3_json::FAMILY,
     &llama4_pythonic::FAMILY,
     &longcat::FAMILY,
     &medgemma::FAMILY,
     &minicpm5_xml::FAMILY,
+    &minimax_m2::FAMILY,
     &minimax_m2_append::FAMILY,
+    &minimax_m3::FAMILY,
     &mistral_args::FAMILY,
     &mistral_json::FAMILY,
+    &muse::FAMILY,
     &nemotron_toolcall::FAMILY,
+    &olmo3_pythonic::FAMILY,
     &phi4_mini::FAMILY,
+    &poolside_xml::FAMILY,
     &pythonic::FAMILY,
     &qwen::FAMILY,
+    &qwen3_coder_xml::FAMILY,
     &reka::FAMILY,
     &seed_oss_xml::FAMILY,
+    &spark::FAMILY,
     &step3::FAMILY,
     &step3p5::FAMILY,
     &think::FAMILY,

@@ -3,12 +3,13 @@
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;
+use super::prewritten::Syntax;
 use crate::dialect::{CallBody, CallSyntax, Dialect, PythonCall, Tags};
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["```tool_code"]],
     model_names: &["gemma-3"],
-    ..Family::of(&DialectProcessor::new(&DIALECT))
+    ..Family::of(&DialectProcessor::written_in(&DIALECT, Syntax::Python))
 };
 
 const DIALECT: Dialect = Dialect {

@@ -213,7 +213,9 @@ impl ReplyWriter<'_, '_> {
     fn free_text(&self) -> String {
         let starts = self.dialect.channels.iter().map(|channel| channel.tags.open);
         let Tags { open, close, .. } = self.dialect.answer.tags;
-        let mut excluded: Vec<&str> = openers(self.dialect).chain(starts).chain([open, close]).collect();
+        let dropped = self.dialect.answer.dropped.iter().map(|tags| tags.open);
+        let mut excluded: Vec<&str> =
+            openers(self.dialect).chain(starts).chain(dropped).chain([open, close]).collect();
         excluded.retain(|text| !text.is_empty());
         excluded.sort_unstable();
         excluded.dedup();

@@ -122,6 +122,11 @@ impl CallState {
     pub(crate) fn take_back(&mut self) {
         (self.index, self.begun) = (self.first_of_block, false);
     }
+
+    /// The last `count` calls that began were not reported, and will not be.
+    pub(crate) fn take_back_last(&mut self, count: usize) {
+        self.index = self.index.saturating_sub(count);
+    }
 }
 
 /// Where a reader reports calls: it numbers them, and checks their names.

@@ -71,7 +71,11 @@ impl<'a> Element<'a> {
     fn value(self, inside: &str, syntax: &ParameterCall) -> Value {
         let types = self.types();
         if self.children.is_empty() || types != Types::ANY && types.contains(Types::STRING) {
-            return typed_value(inside, self.schema, syntax.untyped);
+            return match types {
+                Types::OBJECT if inside.trim().is_empty() => Value::Object(Map::new()),
+                Types::ARRAY if inside.trim().is_empty() => Value::Array(Vec::new()),
+                _ => typed_value(inside, self.schema, syntax.untyped),
+            };
         }
         if self.is_list(self.children.iter().all(|(name, _)| *name == ITEM)) {
             return self.children.into_iter().map(|(_, value)| value).collect();

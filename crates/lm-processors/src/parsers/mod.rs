@@ -16,4 +16,4 @@ mod reply;
 mod text_buffer;
 mod text_flow;
 
-pub(crate) use reply::{ReplyParser, open_channel};
+pub(crate) use reply::{MessageParser, ReplyParser, open_channel};

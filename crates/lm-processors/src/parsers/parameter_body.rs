@@ -7,7 +7,7 @@ use lm_template::ToolSpec;
 use super::argument_text::{ArgumentText, is_name, schema};
 use super::body::{BodyReader, CallSink, Fault, MAX_BLOCK_BYTES, Progress};
 use super::elements::{element_value, elements_end};
-use crate::dialect::{ParameterCall, UnknownParameters, ValueText};
+use crate::dialect::{Accepted, ParameterCall, ValueText};
 use crate::json_text::json_text;
 use crate::values::{Schema, Types, partial, push_json_chars, push_json_string, typed_value};
 
@@ -29,7 +29,11 @@ pub(crate) struct ParameterBody {
     state: State,
     at: usize,
     name: String,
-    keys: Vec<String>,
+    /// The parameter that is being read.
+    key: String,
+    parameters: usize,
+    /// The parameters that came, where only declared ones count.
+    given: Vec<String>,
     json: String,
     arguments: ArgumentText,
 }
@@ -43,7 +47,7 @@ enum State {
     /// Before a parameter or the end.
     Parameter,
     Key,
-    Type,
+    Type(Meaning),
     /// Before the marker of the value.
     ValueOpen(Meaning),
     /// Before the first character of the value.
@@ -97,7 +101,9 @@ impl ParameterBody {
             state: State::NameOpen,
             at: 0,
             name: String::new(),
-            keys: Vec::new(),
+            key: String::new(),
+            parameters: 0,
+            given: Vec::new(),
             json: String::new(),
             arguments: ArgumentText::default(),
         }
@@ -114,7 +120,7 @@ impl ParameterBody {
             State::Number => self.number(text),
             State::Parameter => self.parameter(text),
             State::Key => self.key(text, calls),
-            State::Type => self.value_type(text),
+            State::Type(meaning) => self.value_type(text, meaning),
             State::ValueOpen(meaning) => self.value_open(text, meaning),
             State::ValueStart(meaning) => Ok(self.value_start(text, meaning)),
             State::Value(reader) => self.value(text, reader),
@@ -208,7 +214,7 @@ impl ParameterBody {
         }
         // A name that is followed by its optional end.
         let name_close = self.syntax.name.close;
-        if self.keys.is_empty() && self.syntax.name.open.is_empty() && !name_close.is_empty() {
+        if self.parameters == 0 && self.syntax.name.open.is_empty() && !name_close.is_empty() {
             if rest.starts_with(name_close) {
                 self.at = start + name_close.len();
                 return Ok(Need::AnotherLook);
@@ -233,8 +239,8 @@ impl ParameterBody {
     }
 
     fn last_parameter(&mut self, end: usize) -> Result<Need, Fault> {
-        if self.syntax.unknown == UnknownParameters::Dropped
-            && let Some(missing) = self.schema().and_then(|schema| schema.missing(&self.keys))
+        if self.syntax.accepted == Accepted::Declared
+            && let Some(missing) = self.schema().and_then(|schema| schema.missing(&self.given))
         {
             return Err(Fault::malformed(format!("the required argument `{missing}` is missing")));
         }
@@ -249,19 +255,23 @@ impl ParameterBody {
         if key.is_empty() || key.contains(['<', '>', '\n']) {
             return Err(Fault::malformed(format!("`{key}` is no key")));
         }
-        if self.keys.iter().any(|known| known == key) {
+        if self.given.iter().any(|given| given == key) {
             return Err(Fault::malformed(format!("the argument `{key}` is given twice")));
         }
-        self.keys.push(key.to_owned());
+        self.parameters += 1;
+        self.key = key.to_owned();
         let meaning = self.meaning(key);
         if meaning != Meaning::Nothing {
+            if self.syntax.accepted == Accepted::Declared && self.schema().is_some() {
+                self.given.push(key.to_owned());
+            }
             self.json.push_str(if self.json.is_empty() { "{" } else { ", " });
             push_json_string(&mut self.json, key);
             self.json.push_str(": ");
             self.arguments.pass_on(&self.json, calls);
         }
-        let typed = self.syntax.type_attribute.is_some() && meaning != Meaning::Nothing;
-        self.state = if typed { State::Type } else { State::ValueOpen(meaning) };
+        let typed = self.syntax.type_attribute.is_some();
+        self.state = if typed { State::Type(meaning) } else { State::ValueOpen(meaning) };
         Ok(Need::AnotherLook)
     }
 
@@ -272,10 +282,7 @@ impl ParameterBody {
         let types = property.map_or(Types::ANY, Schema::types);
         let elements = self.syntax.written == ValueText::Elements;
         match types {
-            _ if self.syntax.unknown == UnknownParameters::Dropped
-                && property.is_none()
-                && schema.is_some() =>
-            {
+            _ if self.syntax.accepted == Accepted::Declared && property.is_none() && schema.is_some() => {
                 Meaning::Nothing
             }
             Types::STRING => Meaning::Text,
@@ -285,19 +292,30 @@ impl ParameterBody {
         }
     }
 
-    fn value_type(&mut self, text: &str) -> Result<Need, Fault> {
+    fn value_type(&mut self, text: &str, meaning: Meaning) -> Result<Need, Fault> {
         let Some(attribute) = self.syntax.type_attribute else { return Ok(Need::AnotherLook) };
-        let Some(word) = self.up_to(text, attribute.close, State::Type)? else { return Ok(Need::MoreText) };
+        let Some(word) = self.up_to(text, attribute.close, State::Type(meaning))? else {
+            return Ok(Need::MoreText);
+        };
         let Some(word) = word.strip_prefix(attribute.open.trim()) else {
             return Err(Fault::malformed(format!("`{}` is missing", attribute.open)));
         };
-        let meaning = if word == attribute.text { Meaning::Text } else { Meaning::Json };
+        let meaning = match meaning {
+            Meaning::Nothing => Meaning::Nothing,
+            _ if word == attribute.text => Meaning::Text,
+            _ => Meaning::Json,
+        };
         self.state = State::ValueOpen(meaning);
         Ok(Need::AnotherLook)
     }
 
     fn value_open(&mut self, text: &str, meaning: Meaning) -> Result<Need, Fault> {
         let open = self.syntax.value.open;
+        if open.is_empty() {
+            // The whitespace here is the value's.
+            self.state = State::ValueStart(meaning);
+            return Ok(Need::AnotherLook);
+        }
         self.marker(text, open, State::ValueOpen(meaning), State::ValueStart(meaning))
     }
 
@@ -317,9 +335,9 @@ impl ParameterBody {
             return Need::MoreText;
         }
         let protected = written == ValueText::OrCdata && unprotected.starts_with(CDATA_OPEN);
-        let close = match (protected, written, self.keys.last()) {
-            (true, ..) => CDATA_CLOSE.to_owned(),
-            (_, ValueText::Elements, Some(argument)) => format!("{}{argument}{}", value.close, key.close),
+        let close = match (protected, written) {
+            (true, _) => CDATA_CLOSE.to_owned(),
+            (_, ValueText::Elements) => format!("{}{}{}", value.close, self.key, key.close),
             _ => value.close.to_owned(),
         };
         let start = if protected {
@@ -375,7 +393,7 @@ impl ParameterBody {
 
     fn value_ends(&mut self, content: &str, reader: &ValueReader) -> Result<(), Fault> {
         let content = content.strip_suffix(reader.layout).unwrap_or(content);
-        let schema = self.keys.last().and_then(|key| self.schema()?.property(key));
+        let schema = self.schema().and_then(|schema| schema.property(&self.key));
         let by_schema = || typed_value(content, schema, self.syntax.untyped);
         let value = match reader.meaning {
             Meaning::Nothing => return Ok(()),

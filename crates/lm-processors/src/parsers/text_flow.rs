@@ -121,6 +121,11 @@ impl TextFlow {
         self.border(Trim::Nothing);
     }
 
+    /// After the end of one answer another one begins.
+    pub(crate) fn begin_again(&mut self) {
+        self.border(self.syntax.trim);
+    }
+
     /// The reply has ended.
     pub(crate) fn end(&mut self, events: &mut Vec<ProcessorEvent>) {
         if self.syntax.trim == Trim::Whitespace {

@@ -1,7 +1,7 @@
 //! The brace syntax of function-call models, turned into JSON text while it arrives:
 //! `{text:<mark>as it is<mark>,n:1,o:{k:true},l:[1,2]}`, the mark being a token of the model.
 
-use super::schema::Schema;
+use super::schema::{Schema, Types};
 use super::typed::typed_value;
 use super::{MAX_DEPTH, partial, push_json_chars, push_json_string};
 use crate::dialect::Untyped;
@@ -42,8 +42,10 @@ enum State {
     Colon,
     /// Before a value, or the end of a list.
     Value,
-    /// Inside a value between marks.
+    /// Inside a string between marks.
     Marked,
+    /// Inside a value between marks that began at this byte and that the schema says is no string.
+    MarkedOther { start: usize },
     /// Inside a JSON string, which began at this byte.
     Quoted { start: usize, escaped: bool },
     /// Inside a value without marks, which began at this byte.
@@ -89,6 +91,7 @@ impl BraceArguments {
     fn step(&mut self, text: &str, schema: Option<Schema<'_>>) -> Result<Need, String> {
         match self.state {
             State::Marked => return Ok(self.marked(text)),
+            State::MarkedOther { start } => return Ok(self.marked_other(text, start, schema)),
             State::Quoted { start, escaped } => return self.quoted(text, start, escaped),
             State::Bare { start } => return Ok(self.bare(text, start, schema)),
             _ => {}
@@ -107,10 +110,8 @@ impl BraceArguments {
                 self.state = State::Quoted { start: self.at, escaped: false };
             }
             (State::Value, _) if rest.starts_with(self.mark) => {
-                self.begin_element();
-                self.out.push('"');
                 self.at += self.mark.len();
-                self.state = State::Marked;
+                self.begin_marked(schema);
                 return Ok(Need::AnotherLook);
             }
             (State::Value, _) if self.mark.starts_with(rest) => return Ok(Need::MoreText),
@@ -199,6 +200,41 @@ impl BraceArguments {
         Ok(())
     }
 
+    /// The schema of the value that is being read, where it is an argument or an element of one.
+    fn value_schema<'a>(&self, schema: Option<Schema<'a>>) -> Option<Schema<'a>> {
+        let argument = || schema.and_then(|schema| schema.property(&self.argument));
+        match (self.stack.len(), self.element()) {
+            (1, _) => argument(),
+            (2, State::Value) => argument().and_then(Schema::items),
+            _ => None,
+        }
+    }
+
+    /// Some templates put marks around values of every type.
+    fn begin_marked(&mut self, schema: Option<Schema<'_>>) {
+        self.begin_element();
+        let types = self.value_schema(schema).map_or(Types::STRING, Schema::types);
+        if types.contains(Types::STRING) {
+            self.out.push('"');
+            self.state = State::Marked;
+        } else {
+            self.state = State::MarkedOther { start: self.at };
+        }
+    }
+
+    fn marked_other(&mut self, text: &str, start: usize, schema: Option<Schema<'_>>) -> Need {
+        let rest = &text[self.at..];
+        let Some(end) = rest.find(self.mark) else {
+            self.at += rest.len() - partial(rest, self.mark);
+            return Need::MoreText;
+        };
+        let value = typed_value(&text[start..self.at + end], self.value_schema(schema), Untyped::Text);
+        self.out.push_str(&json_text(&value));
+        self.at += end + self.mark.len();
+        self.value_ends();
+        Need::AnotherLook
+    }
+
     fn marked(&mut self, text: &str) -> Need {
         let rest = &text[self.at..];
         let end = rest.find(self.mark);
@@ -241,13 +277,7 @@ impl BraceArguments {
             return Need::MoreText;
         };
         self.at += end;
-        let argument = || schema.and_then(|schema| schema.property(&self.argument));
-        let schema = match (self.stack.len(), close) {
-            (1, _) => argument(),
-            (2, ']') => argument().and_then(Schema::items),
-            _ => None,
-        };
-        let value = typed_value(text[start..self.at].trim_end(), schema, Untyped::Json);
+        let value = typed_value(text[start..self.at].trim_end(), self.value_schema(schema), Untyped::Json);
         self.begin_element();
         self.out.push_str(&json_text(&value));
         self.value_ends();
@@ -325,6 +355,7 @@ mod tests {
                 "{place:42,n:42,m:42,free:red tea}",
                 json!({"place": "42", "n": 42, "m": 42, "free": "red tea"}),
             ),
+            (r#"{n:<|"|>4<|"|>,place:<|"|>4<|"|>}"#, json!({"n": 4, "place": "4"})),
             ("{tags:[1,two],rest:[1,two]}", json!({"tags": ["1", "two"], "rest": [1, "two"]})),
             (r#"{url:<|"|>a<|b<|"|>,}"#, json!({"url": "a<|b"})),
         ];

@@ -6,11 +6,13 @@ mod python;
 mod python_string;
 mod schema;
 mod typed;
+mod written;
 
 pub(crate) use braces::BraceArguments;
 pub(crate) use python::PythonArguments;
 pub(crate) use schema::{Schema, Types};
 pub(crate) use typed::typed_value;
+pub(crate) use written::{in_braces, in_python};
 
 /// How deep values may be nested: below what `serde_json` reads, and no danger to any stack.
 pub(crate) const MAX_DEPTH: usize = 100;

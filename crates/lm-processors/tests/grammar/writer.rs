@@ -185,6 +185,7 @@ fn parameter(call: &ParameterCall, key: &str, value: &Value, schema: &Value) -> 
             call.key.open,
             key,
             call.key.close,
+            call.after_key,
             &attribute,
             open,
             after_open,

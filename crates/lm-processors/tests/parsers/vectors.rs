@@ -7,34 +7,70 @@ use crate::common::{Broken, Sum, parse, shared, sum};
 use lm_processors::{
     CallBody, ModelDataProcessor, OnMalformed, ParserOptions, ReadCalls, ReasoningText, ToolSpec, by_name,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Vectors that are read otherwise here, each with the reason.
 const DEPARTURES: &[(&str, &str, &str)] = &[
     ("reka", "Reka-Edge/300", "the source writes a blank after the colon that the model did not write"),
     ("deepseek_v31", "deepseek-ai-DeepSeek-V3.1/145", "the line break after `</think>` is no reasoning"),
     (
-        "mistral_json",
-        "test_legacy_extract_tool_calls_none_with_tools",
-        "the source forbids calls, which the vector does not say",
+        "gemma4",
+        "TestBareAndMalformedOpeners::test_bare_malformed_then_well_formed",
+        "a text that is no call is none, not a call of that name",
     ),
     (
-        "dots",
-        "test_non_stream_unknown_tool_is_left_as_content",
-        "the vector does not say which tools there are",
+        "lfm2_pythonic",
+        "test_echoed_tool_call_body_not_leaked_to_content",
+        "the source drops a call that is written again without its marker",
     ),
-    ("minicpm5_xml", "test_wrapped_arguments_still_validate_schema", "arguments are not validated here"),
     (
-        "minicpm5_xml",
-        "test_extra_arguments_ignored_when_required_present",
-        "arguments are not validated here",
+        "qwen3_coder_xml",
+        "TestNemotronSwap::test_swap_with_whitespace_only_content",
+        "the source takes reasoning for the answer where no answer follows",
     ),
-    ("minicpm5_xml", "test_extra_arguments_do_not_satisfy_required", "arguments are not validated here"),
-    ("minicpm5_xml", "test_zero_arg_tool_ignores_extra_arguments", "arguments are not validated here"),
 ];
 
 /// Reasoning formats whose source tells its parser that the prompt opened the reasoning.
-const OPENED: &[(&str, &str)] = &[("ernie45", "<think>"), ("kimi_k2", "<think>")];
+const OPENED: &[(&str, &str)] =
+    &[("ernie45", "<think>"), ("kimi_k2", "<think>"), ("qwen3_coder_xml", "<think>")];
+
+/// What the sources tell their parsers and the vectors do not: that no call is wanted, or that what is malformed is
+/// no text.
+const TOLD: &[(&str, &str, Told)] = &[
+    ("mistral_json", "test_legacy_extract_tool_calls_none_with_tools", Told::NoCalls),
+    ("gpt_oss", "openai-gpt-oss-120b/428", Told::MalformedIsNoText),
+];
+
+#[derive(Clone, Copy, PartialEq)]
+enum Told {
+    NoCalls,
+    MalformedIsNoText,
+}
+
+/// Tools that the sources declare in vectors which do not say so.
+fn declared(format: &str) -> Value {
+    let tool = |name: &str, parameters: Value| json!({"name": name, "parameters": parameters});
+    let string = json!({"type": "string"});
+    match format {
+        "dots" | "minimax_m2" => json!([
+            tool("get_weather", json!({"properties": {"city": string}})),
+            tool("set_location", json!({"properties": {"location": {"type": "object"}}})),
+        ]),
+        "minicpm5_xml" => json!([
+            tool(
+                "get_weather",
+                json!({"properties": {"city": string, "date": string}, "required": ["city"]})
+            ),
+            tool("noop", json!({"properties": {"note": string}})),
+            tool(
+                "sum_values",
+                json!({"properties": {"nums": {"type": "array"}, "exact": {"type": "boolean"}}})
+            ),
+            tool("write_file", json!({"properties": {"content": string}})),
+        ]),
+        _ => json!([]),
+    }
+}
 
 fn options(kind: &str, format: &str, vector: &Value) -> ParserOptions {
     let suffix = vector["prompt_suffix"].as_str().unwrap_or_default();
@@ -47,9 +83,13 @@ fn options(kind: &str, format: &str, vector: &Value) -> ParserOptions {
         "" => opened.map(Arc::from),
         suffix => Some(suffix.into()),
     };
-    let tools = vector["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let name = vector["name"].as_str().unwrap_or_default();
+    let told = TOLD.iter().find(|told| (told.0, told.1) == (format, name)).map(|told| told.2);
+    let from_source = declared(format);
+    let tools = vector["tools"].as_array().or(from_source.as_array()).map(Vec::as_slice).unwrap_or_default();
     let calls = match source.get("tool_choice").and_then(Value::as_str) {
         Some("none") => ReadCalls::Never,
+        _ if told == Some(Told::NoCalls) => ReadCalls::Never,
         _ if kind == "reasoning" => ReadCalls::Never,
         _ => ReadCalls::Always,
     };
@@ -58,7 +98,11 @@ fn options(kind: &str, format: &str, vector: &Value) -> ParserOptions {
         calls,
         prompt_tail,
         reasoning: if source["reasoning"] == "none" { ReasoningText::Inline } else { ReasoningText::Split },
-        on_malformed: OnMalformed::Text,
+        on_malformed: if told == Some(Told::MalformedIsNoText) {
+            OnMalformed::Error
+        } else {
+            OnMalformed::Text
+        },
         on_unfinished: OnMalformed::Text,
         ..ParserOptions::default()
     }
@@ -127,7 +171,12 @@ fn read(processor: &dyn ModelDataProcessor, options: &ParserOptions, vector: &Va
         }
     }
     let listed = vector["options"]["partial"] == true || writes_json(processor);
-    let sum = sum(whole, if listed { Broken::Listed } else { Broken::Text });
+    let broken = match options.on_malformed {
+        OnMalformed::Error => Broken::Error,
+        OnMalformed::Text if listed => Broken::Listed,
+        OnMalformed::Text => Broken::Text,
+    };
+    let sum = sum(whole, broken);
     differs(vector, &sum).map_or(Ok(()), Err)
 }
 
@@ -185,13 +234,31 @@ const TEMPLATES: &[(&str, &[&str])] = &[
     ("deepseek_v31", &["deepseek-ai-DeepSeek-V3.1", "vllm-deepseekv31"]),
     ("functionary_v31", &["meetkai-functionary-medium-v3.1"]),
     ("functionary_v32", &["meetkai-functionary-medium-v3.2"]),
+    ("functiongemma", &["google-function-gemma-hf", "vllm-functiongemma"]),
+    ("functiongemma_prewritten", &["google-function-gemma", "google-function-gemma-mobile-actions"]),
     (
-        "functiongemma",
+        "gemma4",
         &[
-            "google-function-gemma",
-            "google-function-gemma-hf",
-            "google-function-gemma-mobile-actions",
-            "vllm-functiongemma",
+            "google-gemma-4-31B-it",
+            "google-gemma-4-31B-it-interleaved",
+            "google-gemma-4-multi-prefill",
+            "trl-diffusion_gemma",
+            "trl-gemma4_v5",
+            "vllm-gemma4",
+        ],
+    ),
+    ("gpt_oss", &["openai-gpt-oss-120b"]),
+    ("lfm2_pythonic", &["LFM2-8B-A1B", "LFM2.5-8B-A1B", "LFM2.5-Instruct", "trl-lfm2_v2"]),
+    (
+        "qwen3_coder_xml",
+        &[
+            "Qwen-Qwen3-Coder-30B-A3B-Instruct",
+            "Qwen-Qwen3.5-0.8B",
+            "Qwen3-Coder",
+            "Qwen3.5-4B",
+            "trl-qwen3_6",
+            "trl-qwen3_8",
+            "vllm-qwen3coder",
         ],
     ),
     (
@@ -253,19 +320,7 @@ const TEMPLATES: &[(&str, &[&str])] = &[
         ],
     ),
     ("seed_oss_xml", &["ByteDance-Seed-OSS"]),
-    (
-        "think_tags",
-        &[
-            "HuggingFaceTB-SmolLM3-3B",
-            "LFM2.5-8B-A1B",
-            "LFM2.5-Instruct",
-            "Qwen-Qwen3.5-0.8B",
-            "Qwen3.5-4B",
-            "axolotl-phi_4",
-            "trl-qwen3_6",
-            "trl-qwen3_8",
-        ],
-    ),
+    ("think_tags", &["HuggingFaceTB-SmolLM3-3B", "axolotl-phi_4"]),
     ("tool_code", &["google-gemma-3n-e2b-it-tools", "google-gemma-3n-e2b-it-tools-multi-prefill"]),
 ];
 

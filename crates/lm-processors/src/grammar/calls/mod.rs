@@ -229,7 +229,11 @@ impl CallWriter<'_> {
                 let more = if several { format!("({} {call_of})*", mark(", ")) } else { String::new() };
                 Ok(self.lark.rule(sequence([&*mark("["), &call_of, &more, &mark("]")])))
             }
-            PythonList::Lines => Ok(call_of),
+            PythonList::Lines => {
+                let line = space(self.lark, "\n", layout);
+                let more = if several { format!("({line} {call_of})*") } else { String::new() };
+                Ok(self.lark.rule(sequence([&*call_of, &more])))
+            }
         }
     }
 

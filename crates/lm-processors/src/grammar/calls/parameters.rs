@@ -7,7 +7,7 @@ use super::super::Layout;
 use super::super::lark::{literal, one_of, sequence};
 use super::super::values::{Member, Values, listed, named_properties, types_of};
 use super::space;
-use crate::dialect::{ParameterCall, Tags, TypeAttribute, UnknownParameters, ValueText};
+use crate::dialect::{Accepted, ParameterCall, Tags, TypeAttribute, ValueText};
 
 /// A call of `name` whose parameters are markup; none when no arguments fit the schema.
 pub(in crate::grammar) fn parameters(
@@ -57,7 +57,7 @@ fn further(
     named: &[(String, Value, bool)],
 ) -> Option<String> {
     // An element's name stands at both its ends, which no rule can say of a free name.
-    if call.unknown == UnknownParameters::Dropped || call.written == ValueText::Elements {
+    if call.accepted == Accepted::Declared || call.written == ValueText::Elements {
         return None;
     }
     let further = match schema.get("additionalProperties") {
@@ -108,8 +108,11 @@ fn value(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Value, path: &s
             let attribute =
                 tags.call.type_attribute.as_ref().map(|attribute| attribute_text(attribute, name));
             let attribute = attribute.map_or(String::new(), |text| values.lark.marker(&text));
+            let layout = space(values.lark, tags.call.after_key, values.layout);
             let open = values.lark.marker(tags.open);
-            options.push(values.lark.rule(sequence([&*attribute, &open, &body])));
+            // Whitespace that no marker follows is the value's.
+            let layout = if attribute.is_empty() && open.is_empty() { String::new() } else { layout };
+            options.push(values.lark.rule(sequence([&*layout, &attribute, &open, &body])));
         }
     }
     (!options.is_empty()).then(|| one_of(&options))

@@ -2,7 +2,7 @@
 
 use super::markers::{first_marker, is_bare, may_begin};
 use super::{Need, ReplyParser, State};
-use crate::dialect::{CallSyntax, Tags, Trim};
+use crate::dialect::{CallSyntax, Reported, Tags, Trim};
 use crate::event::{CallFault, ProcessorEvent};
 use crate::parser::OnMalformed;
 use crate::parsers::body::{BodyReader, CallSink, Fault, Progress, reader};
@@ -14,7 +14,7 @@ const MAX_LAYOUT_BYTES: usize = 256;
 /// The block of a call that is being read.
 #[derive(Debug)]
 pub(super) struct Block {
-    syntax: usize,
+    pub(super) syntax: usize,
     reader: Box<dyn BodyReader>,
     /// Up to where the body is read, and whitespace after it, once the body is complete.
     ended: Option<usize>,
@@ -25,7 +25,7 @@ pub(super) struct Block {
 /// A call that is none. Its end is still looked for.
 #[derive(Debug)]
 pub(super) struct Broken {
-    syntax: usize,
+    pub(super) syntax: usize,
     fault: Fault,
     /// The number of the call, if it was announced.
     index: Option<usize>,
@@ -107,6 +107,7 @@ impl ReplyParser {
             if std::mem::take(&mut self.section_is_text) {
                 self.answer.push_all(&close, events);
             } else {
+                events.append(&mut self.held);
                 self.answer.call_ended();
             }
             self.state = State::Answer;
@@ -164,8 +165,12 @@ impl ReplyParser {
         }
         let bare = is_bare(&self.syntaxes[block.syntax]);
         let text = self.buffer.rest();
-        let mut sink =
-            CallSink { state: &mut self.calls, events: if bare { &mut block.held } else { &mut *events } };
+        let sink = match self.syntaxes[block.syntax].reported {
+            Reported::WithSection => &mut self.held,
+            Reported::AtOnce if bare => &mut block.held,
+            Reported::AtOnce => &mut *events,
+        };
+        let mut sink = CallSink { state: &mut self.calls, events: sink };
         let result = match block.reader.follow(text, &mut sink) {
             Ok(Progress::Open) if self.ended => {
                 block.reader.finish(text, &mut sink).map(|()| Progress::Complete(text.len()))
@@ -192,7 +197,8 @@ impl ReplyParser {
     /// The body is complete: its closing marker follows, or, at the end of the reply, is forgiven.
     fn close_call(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
         let State::Body(block) = &mut self.state else { return Need::AnotherLook };
-        let CallSyntax { call: Tags { close, .. }, section, separator, .. } = self.syntaxes[block.syntax];
+        let CallSyntax { call: Tags { close, .. }, section, separator, reported, .. } =
+            self.syntaxes[block.syntax];
         let end = block.ended.unwrap_or_default();
         let rest = self.buffer.rest()[end..].trim_start();
         let end = if close.is_empty() { end } else { self.buffer.rest().len() - rest.len() };
@@ -213,7 +219,11 @@ impl ReplyParser {
             () if !separator.trim().is_empty() => State::Between(separator.trim()),
             () => State::Answer,
         };
-        self.buffer.take(end + closed);
+        let text = self.buffer.take(end + closed);
+        if reported == Reported::WithSection {
+            self.pending.push_str(text);
+            return Need::AnotherLook;
+        }
         self.pending.clear();
         self.section_is_text = false;
         self.answer.call_ended();
@@ -260,7 +270,12 @@ impl ReplyParser {
 
     /// The text up to byte `end` is what became of the call.
     fn report_broken(&mut self, broken: Broken, end: usize, events: &mut Vec<ProcessorEvent>) {
-        let Broken { syntax, fault: Fault { kind, reason }, index, .. } = broken;
+        let Broken { syntax, fault: Fault { kind, reason }, mut index, .. } = broken;
+        if self.syntaxes[syntax].reported == Reported::WithSection {
+            let begun = |event: &&ProcessorEvent| matches!(event, ProcessorEvent::ToolCallStarted { .. });
+            self.calls.take_back_last(self.held.drain(..).filter(|event| begun(&event)).count());
+            index = None;
+        }
         let in_section = matches!(self.state, State::Section(_));
         let mut text = std::mem::take(&mut self.pending);
         text.push_str(self.buffer.take(end));

@@ -4,9 +4,11 @@ mod answer;
 mod calls;
 mod channel;
 mod markers;
+mod messages;
 
 use self::calls::{Block, Broken};
 use self::markers::Markers;
+pub(crate) use self::messages::MessageParser;
 use super::body::CallState;
 use super::channel_flow::ChannelFlow;
 use super::eraser::Eraser;
@@ -64,6 +66,8 @@ pub(crate) struct ReplyParser {
     calls: CallState,
     /// The markers of calls that were taken from the buffer and belong to what may become text.
     pending: String,
+    /// What is reported when the section under way ends.
+    held: Vec<ProcessorEvent>,
     /// Whether the opening marker of the section under way became text; then its closing one does too.
     section_is_text: bool,
 }
@@ -91,6 +95,7 @@ impl ReplyParser {
             answer: TextFlow::new(&dialect.answer),
             calls: CallState::new(options.tools.clone(), undeclared),
             pending: String::new(),
+            held: Vec::new(),
             section_is_text: false,
         };
         parser.begin();

@@ -1,0 +1,14 @@
+//! FunctionGemma with the templates of LiteRT-LM, which print declarations, arguments and results as they are given.
+//! Source: the chat templates for google/functiongemma-270m-it that LiteRT-LM publishes.
+
+use super::dialect_processor::DialectProcessor;
+use super::prewritten::Syntax;
+use super::{Family, functiongemma};
+use crate::dialect::Dialect;
+
+pub(super) const FAMILY: Family = Family {
+    markers: &[&["<start_function_call>"]],
+    ..Family::of(&DialectProcessor::written_in(&DIALECT, Syntax::Braces("<escape>")))
+};
+
+const DIALECT: Dialect = Dialect { name: "functiongemma_prewritten", ..functiongemma::DIALECT };

@@ -1,0 +1,34 @@
+//! Gemma 4: arguments in braces, strings between marks; the reasoning in a channel named `thought`.
+//! Source: the published chat template of google/gemma-4-31B-it.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use crate::dialect::{
+    AnswerSyntax, BeforeCalls, BraceCall, CallBody, CallSyntax, ChannelSyntax, Dialect, StrayEnd, Tags, Trim,
+};
+
+pub(super) const FAMILY: Family = Family {
+    markers: &[&["<|tool_call>"]],
+    model_names: &["gemma-4"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
+};
+
+const DIALECT: Dialect = Dialect {
+    name: "gemma4",
+    channels: &[ChannelSyntax {
+        label: "thought\n",
+        stray_end: StrayEnd::Dropped,
+        trim_after: Trim::Nothing,
+        ..ChannelSyntax::new(Tags::new("<|channel>", "<channel|>"))
+    }],
+    answer: AnswerSyntax {
+        trim: Trim::Whitespace,
+        before_calls: BeforeCalls::Dropped,
+        ..AnswerSyntax::PLAIN
+    },
+    calls: &[CallSyntax::new(
+        Tags::new("<|tool_call>", "<tool_call|>"),
+        CallBody::Braces(BraceCall { before_name: "call:", quote: "<|\"|>" }),
+    )],
+    ..Dialect::PLAIN
+};

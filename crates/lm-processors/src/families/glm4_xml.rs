@@ -1,0 +1,28 @@
+//! GLM-4.5 and later: the name, then keys and values in tags of their own, all in `<tool_call>` tags. GLM-4.5 and 4.6 write
+//! each of these on a line of its own, 4.7 writes none; the parser reads both.
+//! Source: the call format of zai-org/GLM-4.7's published chat template.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use super::think::THINK;
+use crate::dialect::{
+    AfterCalls, AnswerSyntax, CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, ParameterCall, Tags,
+};
+
+pub(super) const FAMILY: Family = Family {
+    names: &["glm4_moe"],
+    markers: &[&["<tool_call>", "<arg_key>"]],
+    model_names: &["glm-4"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
+};
+
+pub(super) const DIALECT: Dialect = Dialect {
+    name: "glm4_xml",
+    channels: &[ChannelSyntax { calls_inside: CallsInside::AtStart, ..THINK }],
+    answer: AnswerSyntax { after_calls: AfterCalls::Dropped, ..AnswerSyntax::PLAIN },
+    calls: &[CallSyntax::new(
+        Tags::new("<tool_call>", "</tool_call>"),
+        CallBody::Parameters(&ParameterCall::ARG_KEY),
+    )],
+    ..Dialect::PLAIN
+};

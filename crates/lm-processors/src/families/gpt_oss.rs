@@ -1,0 +1,52 @@
+//! gpt-oss: the harmony format, in which a reply is made of messages in channels.
+//! Source: the published chat template of openai/gpt-oss-120b and the description of the harmony format.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use crate::dialect::{
+    AnswerSyntax, CallBody, CallSyntax, ChannelSyntax, Dialect, Meaning, MessageSyntax, NamedCall, StrayEnd,
+    Tags,
+};
+
+pub(super) const FAMILY: Family = Family {
+    markers: &[&["<|channel|>", "<|message|>"]],
+    model_names: &["gpt-oss"],
+    ..Family::of(&DialectProcessor::new(&DIALECT).with_messages(&MESSAGES))
+};
+
+const DIALECT: Dialect = Dialect {
+    name: "gpt_oss",
+    channels: &[ChannelSyntax {
+        stray_end: StrayEnd::Dropped,
+        ..ChannelSyntax::untrimmed(Tags::new("<|channel|>analysis<|message|>", "<|end|><|start|>assistant"))
+    }],
+    answer: AnswerSyntax {
+        tags: Tags::new("<|channel|>final<|message|>", ""),
+        // No other header has a meaning of its own.
+        dropped: &[Tags::new("<|channel|>", "<|message|>")],
+        ..AnswerSyntax::PLAIN
+    },
+    calls: &[CallSyntax {
+        separator: "<|start|>assistant",
+        ..CallSyntax::new(
+            Tags::new("<|channel|>commentary to=functions.", "<|call|>"),
+            CallBody::Named(NamedCall::new(" <|constrain|>json<|message|>")),
+        )
+    }],
+    ..Dialect::PLAIN
+};
+
+const MESSAGES: MessageSyntax = MessageSyntax {
+    start: "<|start|>assistant",
+    channel: "<|channel|>",
+    recipient: "to=",
+    text: "<|message|>",
+    ends: &["<|end|>", "<|return|>", "<|call|>"],
+    names: &[
+        ("analysis", Meaning::Reasoning),
+        ("commentary", Meaning::Answer),
+        ("final", Meaning::Answer),
+        ("assistant", Meaning::Answer),
+    ],
+    tool_prefix: "functions.",
+};

@@ -1,0 +1,35 @@
+//! Hunyuan 3: keys and values as in GLM, the name ended by a tag, all calls in one section.
+//! Source: the call format of tencent's published chat template.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use super::think::THINK;
+use crate::dialect::{
+    AfterCalls, AnswerSyntax, CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, ParameterCall, Tags,
+};
+
+pub(super) const FAMILY: Family = Family {
+    markers: &[&["<tool_calls>", "<arg_key>", "<tool_sep>"]],
+    model_names: &["hunyuan-3", "hy-v3"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
+};
+
+const DIALECT: Dialect = Dialect {
+    name: "hy_v3",
+    channels: &[ChannelSyntax { calls_inside: CallsInside::AtStart, ..THINK }],
+    answer: AnswerSyntax { after_calls: AfterCalls::Dropped, ..AnswerSyntax::PLAIN },
+    calls: &[CallSyntax {
+        section: Tags::lines("<tool_calls>", "</tool_calls>"),
+        separator: "\n",
+        ..CallSyntax::new(
+            Tags::new("<tool_call>", "</tool_call>"),
+            CallBody::Parameters(&ParameterCall {
+                name: Tags::new("", "<tool_sep>"),
+                after_key: "\n",
+                between: "\n",
+                ..ParameterCall::ARG_KEY
+            }),
+        )
+    }],
+    ..Dialect::PLAIN
+};

@@ -1,0 +1,26 @@
+//! LFM2 and LFM2.5: a list of Python calls between markers.
+//! Source: the published chat templates of LiquidAI/LFM2-8B-A1B and LFM2.5-8B-A1B.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use super::think::THINK;
+use crate::dialect::{
+    AfterCalls, AnswerSyntax, CallBody, CallSyntax, ChannelSyntax, Dialect, PythonCall, Tags, Trim,
+};
+
+pub(super) const FAMILY: Family = Family {
+    markers: &[&["List of tools: ["], &["<|tool_list_start|>"]],
+    model_names: &["lfm2"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
+};
+
+const DIALECT: Dialect = Dialect {
+    name: "lfm2_pythonic",
+    channels: &[ChannelSyntax { ..THINK }],
+    answer: AnswerSyntax { after_calls: AfterCalls::Text(Trim::LineBreaks), ..AnswerSyntax::PLAIN },
+    calls: &[CallSyntax::new(
+        Tags::new("<|tool_call_start|>", "<|tool_call_end|>"),
+        CallBody::Python(PythonCall::LIST),
+    )],
+    ..Dialect::PLAIN
+};

@@ -1,0 +1,31 @@
+//! Ling 3: calls as GLM-4.5 writes them, on lines of their own.
+//! Source: the call format of inclusionAI's published chat template of Ling 3.0.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use super::think::THINK;
+use crate::dialect::{CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, ParameterCall, Tags, Trim};
+
+pub(super) const FAMILY: Family = Family {
+    markers: &[&["<tool_call>", "<arg_key>", "<role>ASSISTANT</role>"]],
+    model_names: &["ling-3"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
+};
+
+const DIALECT: Dialect = Dialect {
+    name: "ling3",
+    channels: &[ChannelSyntax {
+        calls_inside: CallsInside::AtStart,
+        trim_start: Trim::Nothing,
+        trim_end: Trim::Nothing,
+        ..THINK
+    }],
+    calls: &[CallSyntax {
+        separator: "\n",
+        ..CallSyntax::new(
+            Tags::new("<tool_call>", "</tool_call>"),
+            CallBody::Parameters(&ParameterCall { after_key: "\n", between: "\n", ..ParameterCall::ARG_KEY }),
+        )
+    }],
+    ..Dialect::PLAIN
+};

@@ -1,0 +1,41 @@
+//! MiniMax-M3: `invoke` elements whose arguments are elements too, all the way down; each tag has a prefix.
+//! Source: the published chat template of MiniMaxAI/MiniMax-M3.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use crate::dialect::{
+    AfterCalls, AnswerSyntax, CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, ParameterCall,
+    StrayEnd, Tags, Untyped, ValueText,
+};
+
+pub(super) const FAMILY: Family = Family {
+    markers: &[&["]<]minimax[>["]],
+    model_names: &["minimax-m3"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
+};
+
+const DIALECT: Dialect = Dialect {
+    name: "minimax_m3",
+    channels: &[ChannelSyntax {
+        stray_end: StrayEnd::DroppedAtStart,
+        calls_inside: CallsInside::AtStart,
+        ..ChannelSyntax::new(Tags::new("<mm:think>", "</mm:think>"))
+    }],
+    answer: AnswerSyntax { after_calls: AfterCalls::Dropped, ..AnswerSyntax::PLAIN },
+    calls: &[CallSyntax {
+        section: Tags::lines("]<]minimax[>[<tool_call>", "]<]minimax[>[</tool_call>"),
+        separator: "\n",
+        ..CallSyntax::new(
+            Tags::new("]<]minimax[>[<invoke", "]<]minimax[>[</invoke>"),
+            CallBody::Parameters(&ParameterCall {
+                key: Tags::new("]<]minimax[>[<", ">"),
+                value: Tags::new("", "]<]minimax[>[</"),
+                written: ValueText::Elements,
+                untyped: Untyped::Text,
+                between: "",
+                ..ParameterCall::INVOKE
+            }),
+        )
+    }],
+    ..Dialect::PLAIN
+};

@@ -1,0 +1,29 @@
+//! OLMo 3: Python calls, one a line, in a section.
+//! Source: the published chat template of allenai/Olmo-3-7B-Instruct.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use super::think::THINK;
+use crate::dialect::{CallBody, CallSyntax, ChannelSyntax, Dialect, PythonCall, Tags, Trim};
+
+pub(super) const FAMILY: Family = Family {
+    names: &["olmo3"],
+    markers: &[&["<function_calls>"]],
+    model_names: &["olmo-3", "olmo3"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
+};
+
+const DIALECT: Dialect = Dialect {
+    name: "olmo3_pythonic",
+    channels: &[ChannelSyntax {
+        trim_start: Trim::Nothing,
+        trim_end: Trim::Nothing,
+        trim_after: Trim::Nothing,
+        ..THINK
+    }],
+    calls: &[CallSyntax::new(
+        Tags::lines("<function_calls>", "</function_calls>"),
+        CallBody::Python(PythonCall::LINES),
+    )],
+    ..Dialect::PLAIN
+};

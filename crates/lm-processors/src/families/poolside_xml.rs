@@ -1,0 +1,15 @@
+//! Laguna: calls as GLM-4.7 writes them.
+//! Source: the call format of poolside's published chat templates.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use super::glm4_xml;
+use crate::dialect::Dialect;
+
+pub(super) const FAMILY: Family = Family {
+    markers: &[&["<tool_call>", "<arg_key>", "<system>"]],
+    model_names: &["laguna"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
+};
+
+const DIALECT: Dialect = Dialect { name: "poolside_xml", ..glm4_xml::DIALECT };

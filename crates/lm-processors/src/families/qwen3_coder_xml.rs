@@ -1,0 +1,45 @@
+//! Qwen3-Coder, Qwen3.5 and later, Nemotron 3, Step-3.5: each call as `<function=f>` in `<tool_call>` tags.
+//! Source: the published chat templates of Qwen/Qwen3-Coder-30B-A3B-Instruct and Qwen/Qwen3.5-0.8B.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use super::think::THINK;
+use crate::dialect::{
+    AfterCalls, AnswerSyntax, BeforeCalls, CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect,
+    ParameterCall, Tags,
+};
+
+pub(super) const FAMILY: Family = Family {
+    markers: &[&["<tool_call>", "<function=", "<parameter="]],
+    model_names: &["qwen3-coder", "qwen3.5", "nemotron-3", "step-3.5"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
+};
+
+const DIALECT: Dialect = Dialect {
+    name: "qwen3_coder_xml",
+    channels: &[ChannelSyntax { calls_inside: CallsInside::AtStart, ..THINK }],
+    answer: AnswerSyntax {
+        before_calls: BeforeCalls::Layout("\n"),
+        after_calls: AfterCalls::Dropped,
+        ..AnswerSyntax::PLAIN
+    },
+    calls: &[
+        CallSyntax {
+            separator: "\n",
+            ..CallSyntax::new(
+                Tags::lines("<tool_call>", "</tool_call>"),
+                CallBody::Parameters(&ParameterCall::FUNCTION),
+            )
+        },
+        // The models forget the outer tag now and then.
+        CallSyntax::new(
+            Tags::new("<function=", "</function>"),
+            CallBody::Parameters(&ParameterCall {
+                name: Tags::new("", ">"),
+                end: "",
+                ..ParameterCall::FUNCTION
+            }),
+        ),
+    ],
+    ..Dialect::PLAIN
+};

@@ -1,0 +1,15 @@
+//! Spark 2.5: calls as GLM-4.7 writes them.
+//! Source: the call format of the model's published chat template.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use super::glm4_xml;
+use crate::dialect::Dialect;
+
+pub(super) const FAMILY: Family = Family {
+    markers: &[&["<tool_call>", "<arg_key>", "<|Bot|>"]],
+    model_names: &["spark2", "spark-2"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
+};
+
+const DIALECT: Dialect = Dialect { name: "spark", ..glm4_xml::DIALECT };

@@ -1,0 +1,230 @@
+//! Replies that are made of messages with headers, read by turning each header into the markers of the dialect.
+
+use super::{OutputParser, ReplyParser, State};
+use crate::dialect::{CallBody, Dialect, Meaning, MessageSyntax, Tags};
+use crate::event::ProcessorEvent;
+use crate::parser::ParserOptions;
+use crate::parsers::marker_scan::{Scan, scan};
+use crate::parsers::text_buffer::TextBuffer;
+
+/// A header is shorter; what goes on for longer is none.
+const MAX_HEADER_BYTES: usize = 1 << 10;
+
+/// Reads a reply whose dialect has a [`MessageSyntax`].
+///
+/// A message is passed on to the parser of the dialect in the form in which the family writes it: reasoning between
+/// the channel's markers, a call after its opening marker. So the order of the parts of a header does not matter.
+#[derive(Debug)]
+pub(crate) struct MessageParser {
+    dialect: &'static Dialect,
+    syntax: &'static MessageSyntax,
+    inner: ReplyParser,
+    buffer: TextBuffer,
+    place: Place,
+    ended: bool,
+}
+
+/// Where in the reply the buffer begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Before a header, or text that has none.
+    Start,
+    /// In the text of a message.
+    Text(Meaning),
+    /// In text that belongs to no message; the dialect's own markers are read there.
+    Outside,
+}
+
+impl Place {
+    /// Whether the text goes to the parser of the dialect, rather than being the answer as it is.
+    fn has_markers(self) -> bool {
+        self != Self::Text(Meaning::Answer)
+    }
+}
+
+enum Need {
+    MoreText,
+    AnotherLook,
+}
+
+impl MessageParser {
+    pub(crate) fn new(
+        dialect: &'static Dialect,
+        syntax: &'static MessageSyntax,
+        options: &ParserOptions,
+    ) -> Self {
+        // Where the prompt left the model is read here: the parser inside always begins in the answer.
+        let tail = options.prompt_tail.clone().unwrap_or_default();
+        let options = ParserOptions { prompt_tail: Some("".into()), ..options.clone() };
+        let inner = ReplyParser::new(dialect, &options);
+        let mut buffer = TextBuffer::default();
+        if let Some(start) = tail.rfind(syntax.start).filter(|_| !syntax.start.is_empty()) {
+            buffer.push(&tail[start + syntax.start.len()..]);
+        }
+        Self { dialect, syntax, inner, buffer, place: Place::Start, ended: false }
+    }
+
+    fn advance(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
+        match self.place {
+            Place::Start => self.advance_start(events),
+            Place::Text(_) | Place::Outside => self.advance_text(events),
+        }
+    }
+
+    fn advance_start(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
+        let MessageSyntax { start, channel, recipient, text, .. } = *self.syntax;
+        let rest = self.buffer.rest();
+        let begins = rest.trim_start();
+        let layout = rest.len() - begins.len();
+        if !start.is_empty() && begins.starts_with(start) {
+            self.buffer.take(layout + start.len());
+            return Need::AnotherLook;
+        }
+        let parts = [start, channel, recipient];
+        if !parts[1..].iter().any(|part| !part.is_empty() && begins.starts_with(part)) {
+            if parts.iter().any(|part| part.starts_with(begins)) && !self.ended || begins.is_empty() {
+                return Need::MoreText;
+            }
+            self.place = Place::Outside;
+            return Need::AnotherLook;
+        }
+        if let Some(end) = begins.find(text) {
+            let header = begins[..end].to_owned();
+            self.buffer.take(layout + end + text.len());
+            self.message_begins(&header, events);
+            return Need::AnotherLook;
+        }
+        if begins.len() > MAX_HEADER_BYTES {
+            // Its first marker is text now, or it would be found again.
+            let marker = parts[1..].iter().filter(|part| begins.starts_with(**part)).map(|part| part.len());
+            let text = self.buffer.take(layout + marker.max().unwrap_or_default());
+            events.extend(self.inner.push(text));
+            self.place = Place::Outside;
+            return Need::AnotherLook;
+        }
+        // A header that the reply ends in has no message.
+        Need::MoreText
+    }
+
+    /// What the header says of its message, and for whom that is.
+    fn meaning(&self, header: &str) -> (Meaning, String) {
+        let MessageSyntax { channel, recipient, names, .. } = *self.syntax;
+        let word = |marker: &str| {
+            let start = header.rfind(marker).filter(|_| !marker.is_empty())? + marker.len();
+            let rest = header[start..].trim_start();
+            Some(rest[..rest.find(|c: char| c.is_whitespace() || c == '<').unwrap_or(rest.len())].to_owned())
+        };
+        let known = |name: &str| names.iter().find(|(known, _)| *known == name).map(|(_, meaning)| *meaning);
+        let recipient = word(recipient).unwrap_or_default();
+        let by_recipient = known(&recipient);
+        if by_recipient.is_none() && !recipient.is_empty() {
+            return (Meaning::Call, recipient);
+        }
+        let by_channel = word(channel).and_then(|name| known(&name));
+        (by_channel.or(by_recipient).unwrap_or(Meaning::Answer), recipient)
+    }
+
+    fn message_begins(&mut self, header: &str, events: &mut Vec<ProcessorEvent>) {
+        let (meaning, recipient) = self.meaning(header);
+        self.place = Place::Text(meaning);
+        match (meaning, self.dialect.calls.first().map(|calls| (calls.call.open, &calls.body))) {
+            (Meaning::Reasoning, _) => self.channel_marker(|tags| tags.open, events),
+            (Meaning::Call, Some((open, CallBody::Named(call)))) => {
+                let name = recipient.strip_prefix(self.syntax.tool_prefix).unwrap_or(&recipient);
+                events.extend(self.inner.push(&format!("{open}{name}{}", call.after_name)));
+            }
+            (Meaning::Call, _) => {}
+            (Meaning::Answer, _) => self.inner.begin_answer(events),
+        }
+    }
+
+    fn channel_marker(&mut self, marker: fn(&Tags) -> &'static str, events: &mut Vec<ProcessorEvent>) {
+        if let Some(syntax) = self.dialect.channels.first() {
+            events.extend(self.inner.push(marker(&syntax.tags)));
+        }
+    }
+
+    fn advance_text(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
+        let MessageSyntax { start, channel, ends, .. } = *self.syntax;
+        let mut markers = vec![start, channel];
+        markers.extend(ends);
+        let (until, marker) = match scan(self.buffer.rest(), &markers, self.ended) {
+            Scan::Clear { until } => (until, None),
+            Scan::Found { start, marker } => (start, Some(marker)),
+        };
+        let text = self.buffer.take(until);
+        if self.place.has_markers() {
+            events.extend(self.inner.push(text));
+        } else {
+            self.inner.push_answer(text, events);
+        }
+        let Some(marker) = marker else { return Need::MoreText };
+        // What begins a header is read with it.
+        if marker > 1 {
+            self.buffer.take(markers[marker].len());
+        }
+        self.message_ends(events);
+        Need::AnotherLook
+    }
+
+    fn message_ends(&mut self, events: &mut Vec<ProcessorEvent>) {
+        match std::mem::replace(&mut self.place, Place::Start) {
+            Place::Text(Meaning::Reasoning) => self.channel_marker(|tags| tags.close, events),
+            Place::Text(Meaning::Answer) => self.inner.end_answer(events),
+            Place::Text(Meaning::Call) => events.extend(self.inner.close_calls()),
+            Place::Start | Place::Outside => {}
+        }
+    }
+}
+
+impl ReplyParser {
+    /// Text of the answer follows, in which no marker means anything.
+    fn begin_answer(&mut self, events: &mut Vec<ProcessorEvent>) {
+        let held = self.buffer.rest().len();
+        self.answer.push_all(self.buffer.take(held), events);
+    }
+
+    fn push_answer(&mut self, text: &str, events: &mut Vec<ProcessorEvent>) {
+        self.answer.push_all(text, events);
+    }
+
+    /// The answer's text ends, and may begin again.
+    fn end_answer(&mut self, events: &mut Vec<ProcessorEvent>) {
+        self.answer.end(events);
+        self.answer.begin_again();
+    }
+
+    /// The message of a call ends: so do calls that it has left open.
+    fn close_calls(&mut self) -> Vec<ProcessorEvent> {
+        let syntax = match &self.state {
+            State::Section(syntax) | State::Choosing(syntax) => Some(*syntax),
+            State::Body(block) => Some(block.syntax),
+            State::Broken(broken) => Some(broken.syntax),
+            _ => None,
+        };
+        let tags =
+            syntax.map(|syntax| (self.syntaxes[syntax].call.close, self.syntaxes[syntax].section.close));
+        let Some((call, section)) = tags else { return Vec::new() };
+        let mut events = self.push(call);
+        if !section.is_empty() && matches!(self.state, State::Section(_)) {
+            events.extend(self.push(section));
+        }
+        events
+    }
+}
+
+impl OutputParser for MessageParser {
+    fn push(&mut self, delta: &str) -> Vec<ProcessorEvent> {
+        self.buffer.push(delta);
+        let mut events = Vec::new();
+        while matches!(self.advance(&mut events), Need::AnotherLook) {}
+        events
+    }
+
+    fn finish(&mut self) -> Vec<ProcessorEvent> {
+        self.ended = true;
+        let mut events = self.push("");
+        events.extend(self.inner.finish());
+        events
+    }
+}
