@@ -299,7 +299,7 @@ fn batched_and_singly(folder: &Path, shared: &Path) -> Result<()> {
     let mut rates = [(0, 0.0), (0, 0.0)];
     let mut forced = 0;
     let processor = lm_processors::by_name("hermes").ok_or("a family")?;
-    for (seed, record) in lines(&shared.join("bfcl/multiple.jsonl"))?.into_iter().take(12).enumerate() {
+    for (seed, record) in lines(&shared.join("bfcl/multiple.jsonl"))?.into_iter().take(8).enumerate() {
         let tools: Vec<ToolSpec> = serde_json::from_value(record["tools"].clone())?;
         let choice = ToolChoice::Required;
         let request = GrammarRequest {
@@ -322,7 +322,7 @@ fn batched_and_singly(folder: &Path, shared: &Path) -> Result<()> {
             let params = GenerateParams {
                 sampler: Some(sampler),
                 constraint: Some(constraint),
-                max_output_tokens: Some(96),
+                max_output_tokens: Some(200),
                 ..GenerateParams::default()
             };
             let started = Instant::now();

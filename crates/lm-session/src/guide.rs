@@ -112,6 +112,21 @@ impl Guide {
                 self.vocabulary.end_ids.iter().for_each(|&id| self.mask.allow(id));
             }
             self.ready = true;
+            if self.mask.is_empty() {
+                eprintln!(
+                    "EMPTY {:?} ending {:?} forced {:?} completion {:?} len {} fork {:?}",
+                    String::from_utf8_lossy(&self.tail),
+                    self.constraint.ending(),
+                    self.constraint.forced(),
+                    self.completion,
+                    self.len,
+                    {
+                        let mut f = self.constraint.fork();
+                        let mut m = TokenMask::new(self.mask.width());
+                        f.mask(&mut m).map(|()| m.count())
+                    }
+                );
+            }
         }
         Ok(&self.mask)
     }
@@ -128,7 +143,7 @@ impl Guide {
         if !self.fits(&ids, room)? {
             let committed = ids.iter().filter(|&&id| !self.is_end(id)).count();
             self.constraint.rollback(committed)?;
-            if self.completion.as_ref().is_none_or(Vec::is_empty) {
+            if self.completion.as_ref().is_some_and(Vec::is_empty) {
                 return self.refuse(sampled);
             }
             ids = self.follow_completion(room)?;
@@ -166,7 +181,8 @@ impl Guide {
 
     /// Whether a completion that fits is known after `ids`, which are committed: it is the known one then.
     fn fits(&mut self, ids: &[TokenId], room: usize) -> Result<bool> {
-        let Some(left) = room.checked_sub(ids.len()) else { return Ok(false) };
+        // Without a known completion nothing is held back: the text goes on until its tokens end.
+        let Some(left) = room.checked_sub(ids.len()) else { return Ok(self.completion.is_none()) };
         let waits = self.completion.is_none() && self.len < self.retry_at;
         let found = if waits { None } else { self.find_completion(ids, left)? };
         let goes_on = found.is_some() || self.completion.is_none() || left >= PLENTY;

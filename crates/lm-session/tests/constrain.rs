@@ -150,3 +150,106 @@ fn a_call_that_cannot_be_ended_is_not_begun() {
         assert!(ids.len() == 12 || finished.reason == FinishReason::EndToken);
     }
 }
+
+#[test]
+fn forced_tokens_run_in_one_forward_pass() {
+    let (engine, model) = support::hooked_engine(EngineSettings::default(), |_| Ok(()));
+    let spec = lark("start: (\"a\" | \"b\") \" then a long text that is forced.\" (\"x\" | \"y\")", &[]);
+    let (ids, _, finished) = generate(&engine, &spec, random(1), 200);
+    let rows: Vec<usize> = model.calls().iter().map(|call| call[0].len()).collect();
+    // The prompt, what is forced together with the token that forces it, and the end.
+    assert!(rows.len() <= 4 && rows.iter().any(|&rows| rows > 20), "{rows:?}");
+    assert!(finished.usage.forced_tokens > 20 && finished.usage.output_tokens == ids.len());
+    assert_eq!(finished.usage.prompt_tokens, 5);
+}
+
+#[test]
+fn constrained_requests_that_lose_their_pages_end_as_if_alone() {
+    let settings =
+        EngineSettings { kv_cache_tokens: Some(128), prefill_chunk: 8, ..EngineSettings::default() };
+    let spec = ConstraintSpec::Regex("([a-f]{1,5} and then some )*end".to_owned());
+    let alone: Vec<_> =
+        (0..3).map(|seed| generate(&random_engine(settings.clone()), &spec, random(seed), 90).0).collect();
+    let engine = random_engine(settings);
+    let together: Vec<_> = std::thread::scope(|scope| {
+        let one = |seed| {
+            let (engine, spec) = (&engine, &spec);
+            scope.spawn(move || generate(engine, spec, random(seed), 90).0)
+        };
+        let running: Vec<_> = (0..3).map(one).collect();
+        running.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    assert_eq!(together, alone);
+    assert!(engine.cache_stats().unwrap().evicted_pages > 0, "the pool had room for all: nothing was tested");
+}
+
+#[test]
+fn a_cancelled_text_stops_and_the_session_goes_on() {
+    let engine = random_engine(EngineSettings::default());
+    let constraint = || Some(engine.compile(&ConstraintSpec::Regex("[a-z]*".to_owned())).unwrap().start());
+    let mut session = engine.session(SessionConfig::default()).unwrap();
+    session.prefill(&support::prompt(1, 5)).unwrap();
+    let cancel = lm_session::CancelHandle::new();
+    let params =
+        GenerateParams { constraint: constraint(), cancel: cancel.clone(), ..GenerateParams::default() };
+    let mut events = session.generate(params);
+    events.next().unwrap().unwrap();
+    cancel.cancel();
+    let last = events.last().unwrap().unwrap();
+    assert!(
+        matches!(last, SessionEvent::Finished(Finished { reason: FinishReason::Cancelled, .. })),
+        "{last:?}"
+    );
+    let mut fork = session.fork().unwrap();
+    let params =
+        GenerateParams { constraint: constraint(), max_output_tokens: Some(4), ..GenerateParams::default() };
+    assert!(fork.generate(params).into_text().unwrap().0.bytes().all(|byte| byte.is_ascii_lowercase()));
+}
+
+#[test]
+fn grammars_that_cannot_be_are_refused_by_kind() {
+    use lm_session::GrammarErrorKind::{InvalidGrammar, InvalidSchema, TooLarge, UnsupportedKeyword};
+    let engine = random_engine(EngineSettings::default());
+    let schema = |schema: serde_json::Value| ConstraintSpec::JsonSchema(schema);
+    let mut deep = serde_json::json!({});
+    (0..300).for_each(|_| deep = serde_json::json!({"items": deep.take()}));
+    for (spec, expected, at, key) in [
+        (
+            schema(serde_json::json!({"properties": {"a/b": {"not": {"type": "null"}}}})),
+            UnsupportedKeyword,
+            Some("/properties/a~1b"),
+            Some("not"),
+        ),
+        (
+            schema(serde_json::json!({"items": {"type": "string", "format": "colour"}})),
+            UnsupportedKeyword,
+            Some("/items"),
+            Some("format"),
+        ),
+        (
+            schema(serde_json::json!({"anyOf": [{"type": "null"}, {"type": "strng"}]})),
+            InvalidSchema,
+            Some("/anyOf/1"),
+            None,
+        ),
+        (
+            schema(serde_json::json!({"type": "string", "minLength": 3, "maxLength": 2})),
+            InvalidSchema,
+            Some(""),
+            None,
+        ),
+        (schema(deep), TooLarge, None, None),
+        (lark("start: (\"a\"", &[]), InvalidGrammar, None, None),
+        (lark("start: other", &[]), InvalidGrammar, None, None),
+        (ConstraintSpec::Regex("a(".to_owned()), InvalidGrammar, None, None),
+        (ConstraintSpec::Regex("(".repeat(9000)), TooLarge, None, None),
+    ] {
+        match engine.compile(&spec).unwrap_err() {
+            lm_session::Error::Grammar { kind, path, keyword, message } => {
+                let found = (kind, path.as_deref(), keyword.as_deref());
+                assert_eq!(found, (expected, at, key), "{message}");
+            }
+            other => panic!("{other}"),
+        }
+    }
+}

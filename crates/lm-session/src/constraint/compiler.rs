@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use llguidance::api::{ParserLimits, TopLevelGrammar};
-use llguidance::earley::SlicedBiasComputer;
 use llguidance::toktrie::InferenceCapabilities;
 use llguidance::{ParserFactory, TokenParser};
 use lm_model::Tokenizer;
@@ -187,10 +186,19 @@ impl fmt::Debug for CompiledConstraint {
     }
 }
 
+/// Parts of the vocabulary that are allowed as a whole where a lexeme takes all of their texts: blanks, and text inside of strings, which
+/// is also free text in which no marker of a call can begin.
+const SLICES: [&str; 4] = [
+    r"[\x20\x0A\x0D\x09]+",
+    r#"[^"\\<\x00-\x1F\x7F]{1,10}"#,
+    r#"[^"\\<\x00-\x1F\x7F]{1,30}"#,
+    r#"[^"\\<\x00-\x1F\x7F]+"#,
+];
+
 fn factory(tokenizer: &Arc<Tokenizer>) -> std::result::Result<ParserFactory, String> {
     let env = Vocabulary::env(tokenizer);
     let capabilities = InferenceCapabilities { ff_tokens: true, ..InferenceCapabilities::default() };
-    let slices = SlicedBiasComputer::general_slices();
+    let slices = SLICES.map(str::to_owned);
     let mut factory =
         ParserFactory::new(&env, capabilities, &slices).map_err(|error| format!("{error:#}"))?;
     factory.quiet();

@@ -12,8 +12,10 @@ use crate::{Constraint, Ending, Result, TokenId, TokenMask};
 /// States that are looked at before the search is given up, and those that are looked at for a shorter completion.
 const MAX_STATES: usize = 400;
 const MORE_STATES: usize = 24;
-/// States in a row in which nothing closes anything, before another way is tried.
-const MAX_FILLERS: usize = 40;
+/// States in which nothing closes anything, before another way is tried: on the first way, and on the others.
+const MAX_FILLERS: [usize; 2] = [40, 8];
+/// Tokens of a mask up to which all are tried.
+const FEW_TOKENS: usize = 32;
 /// Part of the vocabulary above which a mask is taken for one of free text, where nearly everything may stand.
 const FREE_TEXT: usize = 8;
 /// Closers tried in a state, and tokens of each kind.
@@ -26,8 +28,8 @@ const TAIL_BYTES: usize = 64;
 ///
 /// In each state there is a list of steps, the most promising first: what is forced; added tokens; what is left of a closer that
 /// the text ends with the beginning of; tokens of closing characters; whole closers; punctuation; and last, a few tokens of any kind.
-/// The search follows the first ones to an end, and then tries others in the order of how many times, and how far, they depart from
-/// the first, those that depart early before the late ones. It is bounded in states, so that it need not find the shortest completion, nor any.
+/// The search follows the first ones to an end, and then tries others, those first that depart from the first ones early and not far.
+/// It is bounded in states, so that it need not find the shortest completion, nor any.
 #[derive(Debug)]
 pub(crate) struct Search {
     /// Those that do not begin with a letter or digit, and are not blank: names do not close anything.
@@ -52,7 +54,8 @@ pub(crate) struct Place<'a> {
     pub tail: &'a [u8],
 }
 
-/// A way that waits to be tried: how much it departs from the first steps, how many it has, and its tokens.
+/// A way that waits to be tried: how much it departs from the first steps and how many steps it has, together and the steps alone, and its
+/// tokens.
 type Waiting = Reverse<(usize, usize, Vec<TokenId>)>;
 
 /// The steps from a state, and whether any of them may close something.
@@ -78,11 +81,11 @@ impl Search {
         let mut waiting: BinaryHeap<Waiting> = BinaryHeap::from([Reverse((0, 0, Vec::new()))]);
         let (mut at, mut best) = (Vec::new(), None::<Vec<TokenId>>);
         let mut states = MAX_STATES;
-        while let Some(Reverse((departed, depth, path))) = waiting.pop().filter(|_| states > 0) {
+        while let Some(Reverse((order, depth, path))) = waiting.pop().filter(|_| states > 0) {
             let limit = best.as_ref().map_or(limit, |best| best.len().saturating_sub(1));
             go_to(place.constraint, &mut at, &path)?;
             if let Some(end) =
-                self.follow(place, &mut at, (departed, depth), limit, &mut waiting, &mut states)?
+                self.follow(place, &mut at, (order - depth, depth), limit, &mut waiting, &mut states)?
             {
                 best = Some([&at[..], &end].concat());
                 states = states.min(MORE_STATES);
@@ -103,18 +106,19 @@ impl Search {
         waiting: &mut BinaryHeap<Waiting>,
         states: &mut usize,
     ) -> Result<Option<Vec<TokenId>>> {
-        let mut fillers = 0;
-        while at.len() <= limit && *states > 0 && fillers < MAX_FILLERS {
+        let mut fillers = MAX_FILLERS[usize::from(departed > 0)];
+        while at.len() <= limit && *states > 0 && fillers > 0 {
             *states -= 1;
             if let Some(end) = self.end(place)? {
                 return Ok((at.len() + end.len() <= limit).then_some(end));
             }
             let Steps { steps, only_fill } = self.steps(place, at)?;
             depth += 1;
-            fillers = if only_fill { fillers + 1 } else { 0 };
+            fillers -= usize::from(only_fill);
             let others = steps.iter().enumerate().skip(1);
             waiting.extend(
-                others.map(|(rank, step)| Reverse((departed + rank, depth, [&at[..], step].concat()))),
+                others
+                    .map(|(rank, step)| Reverse((departed + rank + depth, depth, [&at[..], step].concat()))),
             );
             let Some(first) = steps.first() else { return Ok(None) };
             let next = [&at[..], first].concat();
@@ -147,13 +151,17 @@ impl Search {
         if free && steps.is_empty() {
             self.barren.clone_from(&self.mask);
         }
-        let only_fill = steps.is_empty();
         if !free {
             steps.extend(one_by_one(place.tokens.joining(&self.mask)));
         }
+        let only_fill = steps.is_empty();
         steps.extend(one_by_one(place.tokens.fillers(&self.mask)));
         let blank = |id: &TokenId| place.tokenizer.token_bytes(*id).iter().all(u8::is_ascii_whitespace);
-        steps.extend(one_by_one(self.mask.ids().filter(|id| !blank(id))));
+        if self.mask.count() <= FEW_TOKENS {
+            steps.extend(self.mask.ids().filter(|id| !blank(id)).map(|id| vec![id]));
+        } else {
+            steps.extend(one_by_one(self.mask.ids().filter(|id| !blank(id))));
+        }
         if steps.is_empty() {
             steps.extend(one_by_one(self.mask.ids()));
         }
