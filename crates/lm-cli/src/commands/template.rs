@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use lm_template::{
-    ChatTemplates, ContinueField, DateTime, Error, GenerationPrompt, Map, Prompt, PromptTemplate,
-    RenderInput, SegmentKind, TemplateChoice, Value,
+    ChatTemplates, ContinueField, DateTime, Error, GenerationPrompt, Map, PolyfilledTemplate, Polyfills,
+    Prompt, PromptTemplate, RenderInput, SegmentKind, TemplateChoice, Value,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -38,6 +38,9 @@ pub struct Args {
     /// Add `spans`: the characters of the text, [from, to), that the template marks with {% generation %}
     #[arg(long)]
     spans: bool,
+    /// Change conversations where the template lacks a thing, and add `polyfills`: the names of the changes
+    #[arg(long, conflicts_with = "engine_only")]
+    polyfill: bool,
     /// Add `segments`: the text in pieces of the template and of the conversation
     #[arg(long)]
     segments: bool,
@@ -163,6 +166,7 @@ fn render(
     match line.continue_final_message.field() {
         _ if args.engine_only => template.render_as_is(&input),
         Some(field) => template.render_to_continue(&input, field),
+        None if args.polyfill => PolyfilledTemplate::new(template, Polyfills::default()).render(&input),
         None => template.render(&input),
     }
 }
@@ -174,6 +178,9 @@ fn shown(args: &Args, line: &Line, prompt: &Prompt) -> Value {
         let characters = |byte: usize| text[..byte].chars().count();
         let spans = prompt.generation.iter().map(|range| [characters(range.start), characters(range.end)]);
         answer["spans"] = json!(spans.collect::<Vec<_>>());
+    }
+    if args.polyfill {
+        answer["polyfills"] = prompt.polyfills.iter().map(|polyfill| format!("{polyfill:?}")).collect();
     }
     if args.segments {
         let segments = prompt.segments.iter().map(|segment| {

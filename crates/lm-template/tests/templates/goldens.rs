@@ -13,7 +13,7 @@ const EXCEPTIONS: &[(&str, &str, &str, &str)] = &[];
 
 /// How one case went.
 #[derive(Debug, PartialEq)]
-enum Outcome {
+pub enum Outcome {
     /// The text is equal.
     Text,
     /// It was refused by `raise_exception` with the same message.
@@ -42,7 +42,7 @@ fn render(template: &PromptTemplate, conversation: &Value, variant: &Value) -> R
     }
 }
 
-fn compare(rendered: Result<Prompt, Error>, expected: &Value) -> Outcome {
+pub fn compare(rendered: Result<Prompt, Error>, expected: &Value) -> Outcome {
     let error = &expected["error"];
     let fits = |got: &Error| match error["kind"].as_str() {
         Some("raised") => matches!(got, Error::TemplateRaised { message } if error["message"] == *message),
