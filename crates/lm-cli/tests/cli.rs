@@ -370,8 +370,8 @@ fn usage_errors_end_with_two() {
 #[test]
 fn help_is_as_documented() {
     for command in [
-        "batch", "bench", "chat", "convert", "eval", "generate", "inspect", "parse", "score", "template",
-        "tokenize",
+        "batch", "bench", "chat", "convert", "eval", "generate", "grammar", "inspect", "parse", "score",
+        "template", "tokenize",
     ] {
         insta::assert_snapshot!(format!("help_{command}"), ok(&[command, "--help"], ""));
     }

@@ -165,7 +165,7 @@ fn generate(
 ) -> Result<(String, Usage, bool), Error> {
     let spec = ConstraintSpec::Lark { text: grammar.grammar.lark, markers: grammar.grammar.markers };
     let mut session = engine.session(SessionConfig::default())?;
-    session.prefill(&[seed as u32 % 200, 17, 4])?;
+    session.prefill(&[17, 4, seed as u32 % 200])?;
     let params = GenerateParams {
         sampler: Some(SamplerParams { temperature: 1.0, seed, ..SamplerParams::default() }),
         constraint: Some(engine.compile(&spec)?.start()),

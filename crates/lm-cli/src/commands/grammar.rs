@@ -210,12 +210,10 @@ fn of_reply(line: &Line) -> Result<(Option<ReplyGrammar>, Finished), Value> {
 fn processor(line: &Line) -> Result<&'static dyn ModelDataProcessor, Value> {
     match (&line.format, &line.template) {
         (Some(format), None) => {
-            let found = lm_processors::ALL.iter().find(|family| family.processor.name() == format);
             let known = || {
                 lm_processors::ALL.iter().map(|family| family.processor.name()).collect::<Vec<_>>().join(", ")
             };
-            found
-                .map(|family| family.processor)
+            lm_processors::by_name(format)
                 .ok_or_else(|| error("bad_request", format!("no format `{format}`; known: {}", known())))
         }
         (None, Some(template)) => Ok(lm_processors::detect(template, "")),

@@ -1,0 +1,87 @@
+//! `lm grammar`: verdicts, and errors that say where a schema is wrong.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+/// The answers to these lines, in order.
+fn grammar(lines: &[Value]) -> Vec<Value> {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_lm"))
+        .arg("grammar")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut stdin = child.stdin.take().expect("is piped");
+    for line in lines {
+        writeln!(stdin, "{line}").expect("the program reads");
+    }
+    drop(stdin);
+    let output = child.wait_with_output().expect("the program ends");
+    assert!(output.status.success());
+    let answers = String::from_utf8(output.stdout).expect("answers are text");
+    answers.lines().map(|line| serde_json::from_str(line).expect("an answer is JSON")).collect()
+}
+
+fn tools(count: Value) -> Value {
+    json!([{"type": "function", "function": {"name": "roll", "parameters": {
+        "type": "object", "properties": {"count": count}, "required": ["count"],
+    }}}])
+}
+
+#[test]
+fn a_call_is_taken_and_broken_ones_are_stopped_where_they_break() {
+    let call = |arguments: &str| {
+        format!("<tool_call>\n{{\"name\": \"roll\", \"arguments\": {arguments}}}\n</tool_call>")
+    };
+    let texts =
+        [call("{\"count\": 3}"), call("{\"count\": \"3\"}"), call("{\"number\": 3}"), call("{\"count\": 3")];
+    let at = |index: usize, part: &str| texts[index].find(part).expect("is there");
+    let expected = json!([
+        {"accepted": true},
+        {"accepted": false, "at": at(1, "\"3\"")},
+        {"accepted": false, "at": at(2, "number")},
+        {"accepted": false, "at": at(3, "\n</tool_call>") + 1},
+    ]);
+    let line = json!({"format": "hermes", "tools": tools(json!({"type": "integer"})), "tool_choice": "required", "texts": texts});
+    assert_eq!(grammar(&[line])[0]["results"], expected);
+}
+
+#[test]
+fn what_a_grammar_leaves_out_is_named_and_validated() {
+    let schema = json!({"type": "array", "items": {"type": "integer"}, "uniqueItems": true});
+    let answer = grammar(&[json!({"schema": schema, "texts": ["[1,2]", "[1,1]", "[1,\"\"]"]})]).remove(0);
+    assert_eq!(
+        answer["results"],
+        json!([{"accepted": true}, {"accepted": false, "at": 5}, {"accepted": false, "at": 3}])
+    );
+    assert_eq!(answer["relaxed"], json!([{"tool": null, "path": "#", "keyword": "uniqueItems"}]));
+}
+
+#[test]
+fn errors_name_the_tool_the_path_and_the_keyword() {
+    let answers = grammar(&[
+        json!({"format": "hermes", "tools": tools(json!({"type": "whole"})), "texts": []}),
+        json!({"schema": {"items": {"$ref": "https://example.org/other"}}, "texts": []}),
+        json!({"format": "hermes", "tool_choice": "required", "texts": []}),
+        json!({"lark": "start: nothing", "texts": []}),
+        json!({"texts": []}),
+    ]);
+    let place = |answer: &Value| {
+        json!([
+            answer["error"]["kind"],
+            answer["error"]["tool"],
+            answer["error"]["path"],
+            answer["error"]["keyword"]
+        ])
+    };
+    let expected = [
+        json!(["bad_schema", "roll", "#/properties/count", "type"]),
+        json!(["unsupported_keyword", null, "#/items", "$ref"]),
+        json!(["bad_request", null, null, null]),
+        json!(["bad_grammar", null, null, null]),
+        json!(["bad_line", null, null, null]),
+    ];
+    assert_eq!(answers.iter().map(place).collect::<Vec<_>>(), expected);
+}
