@@ -129,8 +129,8 @@ fn answer(args: &Args, templates: &mut LastTemplate, line: Map<String, Value>) -
         Ok(now) => now,
         Err(error) => return bad_line(format!("`now`: {error}")),
     };
-    if args.engine_only && line.continue_final_message.field().is_some() {
-        return bad_line("`continue_final_message` is no step of the bare template");
+    if line.continue_final_message.field().is_some() && (args.engine_only || args.polyfill) {
+        return bad_line("`continue_final_message` goes neither with --engine-only nor with --polyfill");
     }
     match render(args, templates, (source, context, now), &line) {
         Ok(prompt) => shown(args, &line, &prompt),
