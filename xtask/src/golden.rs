@@ -29,6 +29,7 @@ const TEMPLATES: &[Comparison] =
 const SCRIPTS: &[(&str, &[&str])] = &[
     ("testdata/models", &["generate.py"]),
     ("testdata/templates", &["generate.py"]),
+    ("testdata/templates", &["generate_jinja.py"]),
     ("models/pocket/recipe", &["evaluate.py", "--write", "../eval"]),
 ];
 

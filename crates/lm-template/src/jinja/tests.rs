@@ -1,6 +1,7 @@
 //! Jinja2's tests.
 
 use super::args::{Args, required};
+use super::dict::Key;
 use super::error::Result;
 use super::filters;
 use super::machine::{Machine, Object};
@@ -33,7 +34,7 @@ const ALL: &[(&str, Test)] = &[
     ("escaped", |_, v, a| plain(a, matches!(v, Value::Text(text) if text.is_markup()))),
     ("even", |m, v, a| plain(a, has_rest(m, v, &Value::Int(2), 0)?)),
     ("false", |_, v, a| plain(a, matches!(v, Value::Bool(false)))),
-    ("filter", |_, v, a| plain(a, matches!(v, Value::Text(name) if filters::find(name.as_str()).is_some()))),
+    ("filter", |m, v, a| plain(a, is_among(m, v, |name| filters::find(name).is_some())?)),
     ("float", |_, v, a| plain(a, matches!(v, Value::Float(_)))),
     ("ge", |m, v, a| compared(m, v, a, Comparison::GreaterOrEqual)),
     ("greaterthan", |m, v, a| compared(m, v, a, Comparison::Greater)),
@@ -56,7 +57,7 @@ const ALL: &[(&str, Test)] = &[
     }),
     ("sequence", |_, v, a| plain(a, is_sequence(v))),
     ("string", |_, v, a| plain(a, matches!(v, Value::Text(_)))),
-    ("test", |_, v, a| plain(a, matches!(v, Value::Text(name) if find(name.as_str()).is_some()))),
+    ("test", |m, v, a| plain(a, is_among(m, v, |name| find(name).is_some())?)),
     ("true", |_, v, a| plain(a, matches!(v, Value::Bool(true)))),
     ("undefined", |_, v, a| plain(a, v.is_undefined())),
     ("upper", |m, v, a| plain(a, question(python_text::str(m, v)?.as_str(), "isupper"))),
@@ -80,6 +81,12 @@ fn compared(machine: &mut Machine<'_>, value: &Value, args: Args, comparison: Co
 fn has_rest(machine: &mut Machine<'_>, value: &Value, divisor: &Value, rest: i128) -> Result<bool> {
     let found = arithmetic(machine, Arithmetic::Modulo, value, divisor)?;
     compare(machine, Comparison::Equal, &found, &Value::Int(rest))
+}
+
+/// Whether a name is in a table. Python asks a dict, which refuses what cannot be a key.
+fn is_among(machine: &Machine<'_>, value: &Value, is_known: fn(&str) -> bool) -> Result<bool> {
+    Key::of(value, machine.limits)?;
+    Ok(matches!(value, Value::Text(name) if is_known(name.as_str())))
 }
 
 fn is_callable(machine: &Machine<'_>, value: &Value) -> bool {

@@ -9,21 +9,32 @@ fn render(source: &str, context: &Map<String, Value>) -> Result<String, Error> {
     Ok(template.render_variables(context)?.text())
 }
 
-#[test]
-fn reference_snippets() {
-    let Some(path) = shared::path("goldens/expressions.json") else { return };
-    let data = shared::json(path);
-    let context = data["context"].as_object().unwrap();
+/// Renders every case of a file, and says which come out otherwise.
+fn check(name: &str, data: &Value, expected: impl Fn(&Value) -> Option<&str>) {
+    let context = data["context"].as_object().expect("an object");
     let mut different = Vec::new();
-    let cases = data["cases"].as_array().unwrap();
+    let cases = data["cases"].as_array().expect("a list");
     for case in cases {
-        let source = case["template"].as_str().unwrap();
-        match (render(source, context), case["expected"].as_str()) {
+        let source = case["template"].as_str().expect("a text");
+        match (render(source, context), expected(case)) {
             (Ok(text), Some(expected)) if text == expected => {}
             (Err(_), None) => {}
             (got, expected) => different.push(format!("{source:?}: {got:?}, expected {expected:?}")),
         }
     }
-    println!("snippets: {} of {} equal", cases.len() - different.len(), cases.len());
+    println!("{name}: {} of {} equal", cases.len() - different.len(), cases.len());
     assert!(different.is_empty(), "{}", different.join("\n"));
+}
+
+#[test]
+fn reference_snippets() {
+    let Some(path) = shared::path("goldens/expressions.json") else { return };
+    check("shared snippets", &shared::json(path), |case| case["expected"].as_str());
+}
+
+/// What Python does with text, numbers and formats, in more corners than published templates have.
+#[test]
+fn own_snippets() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/templates/jinja.json");
+    check("own snippets", &shared::json(path.into()), |case| case["text"].as_str());
 }

@@ -1,6 +1,7 @@
 //! Special tokens that a message holds come out as content, whatever the template does with the message.
 
 use lm_template::{GenerationPrompt, Prompt, PromptTemplate, RenderInput, SegmentKind, ToolSpec, Value};
+use proptest::prelude::*;
 use serde_json::{Map, json};
 
 use crate::shared;
@@ -121,5 +122,121 @@ fn content_is_followed_through_the_template() {
         };
         let shown: String = prompt.segments.iter().map(show).collect();
         assert_eq!(shown, expected, "{source} with {content:?}");
+    }
+}
+
+/// What is done to a value that stands at `@`.
+const OPERATIONS: &[&str] = &[
+    "(@).strip()",
+    "(@).lstrip('a')",
+    "(@).split()",
+    "(@).split('a', 1)",
+    "(@).rsplit(none, 1)",
+    "(@).splitlines(true)",
+    "(@).partition('b')",
+    "(@).replace('a', 'xy')",
+    "(@).replace('', '-', 3)",
+    "('x' * 3).replace('x', @)",
+    "(@).upper()",
+    "(@).title()",
+    "(@).swapcase()",
+    "(@).center(30, '*')",
+    "'x'.center(9, (@)[0])",
+    "(@).zfill(12)",
+    "(@).expandtabs(3)",
+    "(@).removeprefix('a')",
+    "(@).join(['x', 'y', 'z'])",
+    "'-'.join(@)",
+    "'{0}{0!r:>9}'.format(@)",
+    "'{:*^20}|{a[0]}'.format(@, a=@)",
+    "(@).format(1, a=2)",
+    "'%s %r %5.3s' % (@, @, @)",
+    "(@) % ()",
+    "'%(a)s' % {'a': @}",
+    "(@)[1:]",
+    "(@)[::-1]",
+    "(@)[0]",
+    "(@)[-1]",
+    "(@) * 2",
+    "(@) + 'x'",
+    "'x' + (@)",
+    "(@) ~ 1 ~ (@)",
+    "[@, @]",
+    "(@, 1)",
+    "{'k': @}",
+    "{@: 1}",
+    "dict(a=@).items() | list",
+    "(@) | string",
+    "(@) | list",
+    "(@) | tojson",
+    "(@) | tojson(indent=1)",
+    "(@) | tojson(true)",
+    "(@) | join('+')",
+    "(@) | indent(2, true)",
+    "('a\\nb') | indent(@)",
+    "(@) | trim",
+    "(@) | title",
+    "(@) | capitalize",
+    "(@) | replace('b', @)",
+    "(@) | truncate(5, true, '.', 0)",
+    "(@) | center(20)",
+    "(@) | e",
+    "(@) | safe",
+    "(@) | safe + '<'",
+    "(@) | striptags",
+    "(@) | forceescape",
+    "(@) | urlencode",
+    "(@) | reverse",
+    "(@) | reverse | list",
+    "(@) | first",
+    "(@) | last",
+    "(@) | sort | list",
+    "(@) | unique | list",
+    "(@) | batch(2, @) | list",
+    "(@) | slice(2) | list",
+    "(@) | map('upper') | list",
+    "(@) | select | list",
+    "(@) | groupby('k') | list",
+    "(@) | dictsort",
+    "(@) | pprint",
+    "(@) | default('x', true)",
+    "(@) | min",
+    "(@) | format('a', 'b')",
+    "(@) | items | list",
+    "(@) if @ else 1",
+    "(@) or 1",
+    "{'a': @} | xmlattr",
+    "namespace(a=@).a",
+    "cycler(@).next()",
+    "(@) | map('string') | join",
+    "(@) | string | length",
+];
+
+proptest! {
+    /// Whatever a template does to content, the characters that only content has come out as content.
+    #[test]
+    fn content_stays_content(
+        operations in proptest::collection::vec(proptest::sample::select(OPERATIONS), 1..6),
+        content in "[§¤¶ab \\n\\t\"'<&;%{}-]{1,12}",
+        statement in 0..4_usize,
+    ) {
+        let mut value = "c".to_owned();
+        for operation in operations {
+            // An operation may use its value several times: what is too long is of no more use.
+            if value.len() < 2000 {
+                value = operation.replace('@', &value);
+            }
+        }
+        let statement = [
+            "{{ $ }}", "{% set x %}{{ $ }}{% endset %}{{ x | upper }}",
+            "{% macro m(v) %}{{ v }}{{ kwargs }}{% endmacro %}{{ m($, **{c: 1}) }}", "{% for x in ($) %}{{ loop.cycle(x, c) }}{{ x }}{% endfor %}",
+        ][statement].replace('$', &value);
+        let source = format!("{{% set c = messages[0].content %}}{statement}");
+        let template = PromptTemplate::new(&source).expect("a template that compiles");
+        if let Some(prompt) = render(&template, &conversation(&content), &Value::Null) {
+            for segment in prompt.segments.iter().filter(|segment| segment.kind == SegmentKind::Template) {
+                prop_assert!(!segment.text.contains(['§', '¤', '¶']), "{source} with {content:?}: {segment:?}");
+            }
+        }
     }
 }

@@ -141,14 +141,14 @@ pub(super) fn truncate(machine: &mut Machine<'_>, value: Value, args: Args) -> R
     let length = length.map_or(Ok(255), |length| length.expect_int())?;
     let leeway = leeway.and_then(Value::some).map_or(Ok(5), |leeway| leeway.expect_int())?;
     let end = end.map_or_else(|| Ok(Text::template("...")), |end| end.expect_text().cloned())?;
-    let text = value.expect_text()?;
     let kept = length.saturating_sub(end.count() as i128);
     if kept < 0 || leeway < 0 {
         return Err(Error::runtime("truncate: the length is at least that of the end"));
     }
-    if text.count() as i128 <= length.saturating_add(leeway) {
+    if value.len().is_some_and(|count| count as i128 <= length.saturating_add(leeway)) {
         return Ok(value);
     }
+    let text = value.expect_text()?;
     let bytes = text.as_str().char_indices().nth(usize::try_from(kept).unwrap_or(usize::MAX));
     let mut cut = bytes.map_or(text.len(), |(at, _)| at);
     if !flag(kill_words) {

@@ -258,17 +258,18 @@ impl Spec {
     }
 
     fn apply(&self, machine: &mut Machine<'_>, value: &Value) -> Result<Text> {
+        if self.is_empty() {
+            return python_text::str(machine, value);
+        }
+        let is_number = value.as_float().is_some();
         let shown = match value {
-            Value::Int(_) | Value::Float(_) => self.number(value)?,
-            Value::Bool(_) if self.kind.is_some_and(|kind| kind != 's') => self.number(value)?,
-            Value::Bool(_) | Value::Text(_) => self.text(machine, value)?,
-            _ if self.is_empty() => return python_text::str(machine, value),
+            Value::Text(_) => self.text(machine, value)?,
+            _ if is_number => self.number(value)?,
             other => {
                 let kind = other.type_name();
                 return Err(Error::runtime(format!("unsupported format string passed to {kind}.__format__")));
             }
         };
-        let is_number = matches!(value, Value::Int(_) | Value::Float(_) | Value::Bool(_));
         let align = self.align.unwrap_or(if is_number { Align::Right } else { Align::Left });
         if !is_number && align == Align::AfterSign && self.fill.as_str() != "0" {
             return Err(Error::runtime("'=' alignment not allowed in string format specifier"));

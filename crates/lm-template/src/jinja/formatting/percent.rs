@@ -71,7 +71,8 @@ impl Values<'_> {
     fn are_left(&self) -> bool {
         match self.all {
             Value::Tuple(items) => self.place < items.values.len(),
-            Value::Dict(_) | Value::List(_) | Value::View(_) => false,
+            // Whatever has items by key may be a mapping of which nothing is used.
+            Value::Dict(_) | Value::List(_) | Value::Range(_) | Value::Undefined(_) => false,
             _ => self.place == 0,
         }
     }

@@ -72,7 +72,7 @@ impl Machine<'_> {
                     let start = *at;
                     *at += c.len_utf8();
                     self.limits.build(size_of::<Value>())?;
-                    Some(Value::Text(text.slice(start..*at, self.limits)?))
+                    Some(Value::Text(text.slice(start..*at, self.limits)?.with_markup(false)))
                 }
                 None => None,
             },

@@ -3,7 +3,7 @@
 use super::Machine;
 use crate::jinja::error::{Error, Result};
 use crate::jinja::text::{Text, TextWriter};
-use crate::jinja::value::Value;
+use crate::jinja::value::{Range, Value};
 
 impl Machine<'_> {
     /// `value[start:stop:step]`.
@@ -22,11 +22,7 @@ impl Machine<'_> {
                     Value::tuple(values, self.limits)
                 }
             }
-            Value::Range(range) => {
-                let places = places(range.len())?;
-                self.limits.build(places.count * size_of::<Value>())?;
-                Value::list(places.map(|place| Value::Int(range.get(place))).collect(), self.limits)
-            }
+            Value::Range(range) => Ok(Value::Range(places(range.len())?.of(range).into())),
             other => {
                 Err(Error::runtime(format!("'{}' object is not subscriptable by a slice", other.type_name())))
             }
@@ -80,6 +76,17 @@ impl Places {
             count: usize::try_from(count).unwrap_or(0),
             step,
         })
+    }
+}
+
+impl Places {
+    /// The places of a range, which are a range again.
+    fn of(&self, range: &Range) -> Range {
+        let bounded = |number: i128| number.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+        let step = i128::from(range.step).saturating_mul(self.step);
+        let start = i128::from(range.start) + i128::from(range.step) * self.next as i128;
+        let stop = start.saturating_add(step.saturating_mul(self.count as i128));
+        Range { start: bounded(start), stop: bounded(stop), step: bounded(step) }
     }
 }
 

@@ -44,21 +44,28 @@ fn by_piece(limits: &Limits, text: &Text, change: fn(&str) -> String) -> Result<
 /// `str.capitalize`.
 pub(in crate::jinja) fn capitalize(limits: &Limits, text: &Text) -> Result<Text> {
     let mut first = true;
-    text.map(limits, |c, out| {
-        if std::mem::replace(&mut first, false) { to_title(c, out) } else { out.extend(c.to_lowercase()) }
-    })
+    by_word(limits, text, |_| std::mem::replace(&mut first, false))
 }
 
 /// `str.title`: capitals after what is no letter.
 fn title(limits: &Limits, text: &Text) -> Result<Text> {
+    by_word(limits, text, |before| !before)
+}
+
+/// Capitals where `begins` says so, told whether a letter stands before; else small letters.
+fn by_word(limits: &Limits, text: &Text, mut begins: impl FnMut(bool) -> bool) -> Result<Text> {
+    let is_cased = |c: char| c.is_lowercase() || c.is_uppercase();
+    let mut after = text.as_str().chars().skip(1);
     let mut in_word = false;
     text.map(limits, |c, out| {
-        if in_word {
-            out.extend(c.to_lowercase())
-        } else {
-            to_title(c, out)
+        let ends = !after.next().is_some_and(is_cased);
+        match c {
+            c if begins(in_word) => to_title(c, out),
+            // The one small letter that has another form at the end of a word.
+            'Σ' if in_word && ends => out.push('ς'),
+            c => out.extend(c.to_lowercase()),
         }
-        in_word = c.is_lowercase() || c.is_uppercase();
+        in_word = is_cased(c);
     })
 }
 
@@ -83,6 +90,11 @@ fn is_boundary(c: char) -> bool {
 fn to_title(c: char, out: &mut String) {
     match c {
         'ß' => out.push_str("Ss"),
+        // Letters of two parts have a form between small and capital.
+        'Ǆ'..='ǆ' => out.push('ǅ'),
+        'Ǉ'..='ǉ' => out.push('ǈ'),
+        'Ǌ'..='ǌ' => out.push('ǋ'),
+        'Ǳ'..='ǳ' => out.push('ǲ'),
         c => out.extend(c.to_uppercase()),
     }
 }

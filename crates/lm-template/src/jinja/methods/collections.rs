@@ -61,6 +61,9 @@ pub(super) fn list_method(
     }
     let [wanted, start, stop] = args.bind_positional()?;
     let wanted = required(wanted, "value")?;
+    if name == "count" && start.is_some() {
+        return Err(Error::runtime("count() takes exactly one argument"));
+    }
     let bound = |bound: Option<Value>, default: usize| -> Result<usize> {
         let Some(bound) = bound else { return Ok(default) };
         let bound = bound.expect_int()?;

@@ -1,0 +1,115 @@
+"""What Jinja2, as transformers sets it up, makes of small snippets: Python's text, numbers, formats, slices and oddities.
+
+    python generate_jinja.py      # writes jinja.json
+
+A case holds its template and the text, or null where rendering fails.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+from transformers.utils.chat_template_utils import _compile_jinja_template
+
+HERE = Path(__file__).parent
+
+CONTEXT: dict[str, Any] = {
+    "s": "one two-three, One",
+    "u": "ßtraße Ǆ ΑΣ 1² ½",
+    "lines": "a\r\nb\rc\x0bd\u2028e\n",
+    "tabs": "a\tbc\td",
+    "markup": "<p class='x'>a &amp; b</p>  <!-- c > d -->e",
+    "n": [3, 1.5, True, -2],
+    "d": {"items": {"type": "x"}, "b": 2, "a": [1, {"c": None}], "get": 0},
+    "rows": [{"k": "b", "v": 1}, {"k": "A", "v": 3}, {"k": "b", "v": 2}],
+    "none": None,
+}
+
+# Each is put between `{{` and `}}`.
+EXPRESSIONS = """
+s.split() | s.split(none, 1) | s.rsplit(none, 1) | s.split(',', 1) | s.rsplit('o') | s.rsplit('o', 1) | ''.split() | ''.split(',')
+s.partition(' ') | s.rpartition('zz') | s.partition('zz') | lines.splitlines() | lines.splitlines(true) | s.split('')
+s.title() | s@title | s.swapcase() | s.capitalize() | u.upper() | u.lower() | u.title() | u.casefold() | u@capitalize
+s.find('o', 1) | s.find('o', -3) | s.rfind('o') | s.index('zz') | s.count('o') | s.count('') | s.count('o', 1, -1) | s.startswith('two', 4)
+s.startswith(('x', 'one')) | s.endswith('One', 0, 3) | s.startswith(['one']) | 'a'.join('xyz') | '-'.join([1])
+s.center(25, '*') | 'ab'.center(5) | 'abc'.center(6) | '-7'.zfill(5) | 'x'.ljust(3) ~ '|' | 'x'.rjust(3, '0') | 'x'.center(4, 'ab') | tabs.expandtabs() | tabs.expandtabs(3)
+'1²'.isdigit() | '1²'.isdecimal() | '½'.isnumeric() | '½'.isdigit() | 'Ab C'.istitle() | 'a_1'.isidentifier() | ''.isalpha() | ' \t'.isspace() | 'é'.isascii()
+s.removeprefix('one ') | s.removesuffix('zz') | s.replace('o', '0', 1) | s.replace('', '.', 3) | s@replace('o', 0) | 'aaa'.strip('a') | ' x '.strip(none)
+'%5d|%-5d|%05d|%+d|% d' % (42, 42, 42, 42, 42) | '%x %X %#x %o' % (255, 255, 255, 8) | '%e %.2e %g %G' % (1234.5, 0.00012, 1e10, 1e-10) | '%.3f|%8.2f|%-8.1f|' % (2.0005, 3.14159, 2.25)
+'%s %r' % ('é', "it's") | '%%' % () | '%d' % 3.99 | '%c%c' % ('a', 98) | '%5.1s|' % 'xyz' | '%(b)s-%(a)r' % {'a': [1], 'b': none} | '%*d' % (5, 42) | '%s' % (1,) | '%s' | '%d' % 'x' | '%s' % (1, 2) | 'x' % [] | '%y' % 1
+'{} {}'.format(1, 'a') | '{1}{0}'.format(1, 2) | '{a.b}{c[0]}'.format(a={'b': 5}, c=[7]) | '{:>6}|{:<6}|{:^6}|{:*^7}'.format('a', 'b', 'c', 'd') | '{:05d} {:+} {:,} {:_x}'.format(42, 3, 1234567, 1048575)
+'{:.2f} {:e} {:g} {:%}'.format(3.14159, 1234.5, 1e-7, 0.256) | '{:08.3f}|{:=+7}'.format(-3.14159, 42) | '{!r:>8}|{!s}'.format('a', none) | '{:{w}}|'.format('x', w=4) | '{{}}'.format() | '{:.2} {:.3}'.format('xyz', 2.0) | '{:^7}{}'.format(true, true)
+'{}{0}'.format(1) | '{'.format() | '{}'.format() | '{:d}'.format('x') | '{:,.2f}'.format(1234567.891) | '{:#b} {:c}'.format(5, 65) | '{a}'.format_map({'a': 1}) | '{:10}|'.format([1])
+1 / 2 | 7 // 2 | -7 // 2 | 7 // -2 | -7 % 3 | 7 % -3 | 7.5 // 2 | -7.5 % 2 | 2 ** 10 | 2 ** -1 | 0.1 + 0.2 | 1e16 | 1e15 | 1.0 | 1e-5 | 123456789012345678901234567890 | -0.0 | 1 / 0 | 5 % 0 | true + true | 3 * 'ab' | 'ab' * -1 | [1] * 2 | (1,) + (2,) | [1] + (2,)
+1 < 2 < 3 | 1 < 2 > 2 | 1 == 1.0 | true == 1 | '1' == 1 | [1, 2] < [1, 3] | 'a' < 1 | none < 1 | 'b' in s | 1 in [1.0] | 'x' in none | none in s | 2 in d.a | 'b' in d | not 'b' in d | nothing in [1] | nothing == nothing2 | 1 if none | 'a' ~ 1 ~ none ~ 1.0
+s[::-1] | s[1:8:3] | s[-3:] | s[:-20] | n[::2] | n[5:1:-2] | n[10] | n[-1] | range(10)[2:8:3] | range(5)[-1] | d[1:] | s[1.5] | s[true] | (1, 2, 3)[1:] | 'abc'[none:2]
+d.items.type | d['items'].type | d['get'] | d.b | d.copy().b | d.items is defined | d.keys() | d.values() | d.items() | d@items@list | d@list | d.zz | d.zz.yy | d.zz is defined | n.append(1) | d.pop('b') | d.__class__ | s.__len__ | d.update
+d@length | n@sum | n@sort | n@sort(reverse=true) | n@max | []@min | rows@map(attribute='v')@list | rows@sort(attribute='k,v')@map(attribute='v')@list | rows@groupby('k') | rows@groupby('k', case_sensitive=true)@map('first')@list | rows@selectattr('v', 'gt', 1)@list | rows@rejectattr('zz')@length | rows@map(attribute='zz', default=0)@list | rows@sum(attribute='v') | rows@unique(attribute='k')@list
+[3, 1, 2]@batch(2, 0)@list | [1, 2, 3]@slice(2, 0)@list | [1, 2]@reverse@list | 'ab'@reverse | 'ab'@list | n@first | n@last | []@first is defined | [1, 'a', 1.0, true]@unique@list | d@dictsort | d@dictsort(by='value') | {'b': 1, 'A': 2}@dictsort(reverse=true) | [1, none]@sort | ['b', 'A']@sort(true) | s@sort@join
+'3.7'@int | '0x1f'@int(0, 16) | '0b11'@int(base=0) | 'x'@int(9) | '1_000'@int | none@int | '1e3'@float | 'x'@float | ' 5 '@int | 2.5@round | 3.5@round | 2.675@round(2) | 1234@round(-2) | 2.1@round(0, 'ceil') | -2.5@abs | 1000000@filesizeformat | 1024@filesizeformat(true)
+markup@striptags | markup@e | markup@safe ~ '<' | (markup@safe) + '<' | '<' + ('>'@safe) | ('<%s>'@safe) % '<' | ('a<b'@e)@upper | '<'@e@e | '<'@e@forceescape | [('<'@safe)] | ('<b>'@safe)[0] | ('<b>'@safe)@list | 'a b/c?é'@urlencode | {'a b': '&', 'c': 1}@urlencode | {'a': '"', 'b': none}@xmlattr | {'a b': 1}@xmlattr
+lines@indent | lines@indent(2, true, true) | 'a\n\nb'@indent('> ') | s@truncate(9) | s@truncate(9, true) | s@truncate(9, false, '~', 0) | s@wordcount | s@trim('oneO') | none@default('x') | none@default('x', true) | none@string | none@upper | 'x'@center(5)
+d@tojson | d@tojson(indent=1) | d@tojson(true, none, [',', ':'], true) | u@tojson(ensure_ascii=true) | 'a"\\\x7f\u2028'@tojson | [1e-7, 1e20, -0.0, 12345678901234567890]@tojson | {1: 1, none: 2, true: 3}@tojson | nothing@tojson | d.keys()@tojson | n@map('string')@tojson | {(1, 2): 3}@tojson | ('<'@safe)@tojson
+[s, none, 1.0, ('a',), {}, "it's", '"' ~ "'", '\n\t\\\x00é\u200b'] | range(3) | range(0, 9, 2) | (1,) | () | {'a': [nothing]} | [range(2)] | dict(a=1, **{'b': 2}) | dict([['x', 1]]) | dict.fromkeys('ab') | [d.items()]
+nothing | nothing.x | nothing() | nothing + 1 | nothing@length | nothing@list | nothing is none | nothing[1:] | -nothing | nothing@int | nothing ~ 'x' | nothing == none | [nothing]@string | nothing@join | s.nothing | s.nothing() | n is sequence | d is sequence | d.keys() is sequence | s is iterable | none is iterable | nothing is iterable | n@map('abs') is iterable | 1 is number | true is integer | d.get is callable | 'A' is upper | 3 is divisibleby 3 | 3 is divisibleby(2) | 1 is in [1] | 'e' is filter | 'odd' is test | s is sameas s | 1 is sameas true
+"""
+
+TEMPLATES = [
+    "{% for x in [] %}a{% else %}b{% endfor %}{% for x in [1] %}{% continue %}{% else %}c{% endfor %}{% for x in [1] %}{% break %}{% else %}d{% endfor %}",
+    "{% for x in 'abc' %}{{ loop.index }}{{ loop.last }}{{ loop.nextitem }}{{ loop.previtem }},{% endfor %}",
+    "{% for x in n if x > 0 %}{{ loop.length }}{{ loop.revindex }}{{ x }},{% endfor %}",
+    "{% for x in n | select %}{{ loop.length }}{{ loop.revindex0 }}{{ loop.last }}{% endfor %}",
+    "{% for x in [1, 1, 2] %}{{ loop.changed(x) }}{{ loop.cycle('a', 'b') }}{% endfor %}",
+    "{% for x in [[1, [2]], 3] recursive %}{{ loop.depth }}{% if x is iterable %}({{ loop(x) }}){% else %}{{ x }}{% endif %}{% endfor %}",
+    "{% for k, v in d | dictsort %}{{ k }}={{ v }};{% endfor %}{% for a, b in [[1, 2, 3]] %}{% endfor %}",
+    "{% set g = n | map('string') %}{{ g | list }}{{ g | list }}{{ g | length }}",
+    "{% set x = 1 %}{% for i in [1] %}{{ x }}{% set x = 2 %}{{ x }}{% endfor %}{{ x }}{% if true %}{% set x = 3 %}{% endif %}{{ x }}",
+    "{% set ns = namespace(n=0) %}{% for i in range(4) if ns.n < 2 %}{% set ns.n = ns.n + 1 %}{{ i }}{% endfor %}{{ ns.n }}{{ ns.zz is defined }}",
+    "{% set ns = namespace({'a': 1}, b=2) %}{{ ns.a + ns.b }}{% set ns._x = 1 %}",
+    "{% set x = {} %}{% set x.a = 1 %}",
+    "{% macro f(a, b=a ~ '!', *c) %}{{ a }}{% endmacro %}",
+    "{% macro f(a, b=1) %}{{ a }}{{ b }}{{ varargs }}{{ kwargs }}{% endmacro %}{{ f(1, 2, 3, x=4) }}{{ f(b=5) }}{{ f(*[1, 2], **{'y': 3}) }}",
+    "{% macro f(a) %}{{ a }}{% endmacro %}{{ f(1, 2) }}",
+    "{% macro f(a) %}{{ a }}{% endmacro %}{{ f(z=2) }}",
+    "{% macro f() %}{{ x }}{% endmacro %}{% set x = 1 %}{{ f() }}{% for x in [2] %}{{ f() }}{% endfor %}{{ f.name }}",
+    "{% macro f(x) %}[{{ caller(x) }}]{% endmacro %}{% call(y) f(3) %}{{ y + 1 }}{% endcall %}{% macro g() %}{{ caller is defined }}{{ caller }}{% endmacro %}{{ g() }}",
+    "{% set x | upper | trim %} a {{ s }} {% endset %}{{ x }}{% filter replace('o', '0') | upper %}{{ s }}{% endfilter %}",
+    "{% with a = 1, b = s %}{{ a }}{{ b }}{% set c = 2 %}{% endwith %}{{ a }}{{ c }}",
+    "{% set c = cycler('a', 'b') %}{{ c.next() }}{{ c.current }}{{ c.next() }}{{ c.next() }}{% set j = joiner('|') %}{{ j() }}{{ j() }}",
+    "{% generation %}a{% set x = 1 %}{% endgeneration %}{{ x is defined }}",
+    "{% block b %}a{{ s }}{% endblock %}{% print s, 1 %}",
+    "a {%- if true -%} b {%- endif -%} c\n  {%+ if true %}\n d\n  {% endif %}\n e {#- f -#} g\n",
+    "\n  {{- 'a' -}}  \n b {% raw %} {{ x }} {%- endraw %}\n c\n\n",
+    "{% if x is defined and x.y %}a{% elif d.b == 2 %}b{% else %}c{% endif %}{{ 'a' if d.zz else 'b' }}",
+    "{% if true %}a{% else %}{{ s | nosuch }}{% endif %}{{ 1 if true else (1 | nosuch) }}",
+    "{% for x in [1] %}{{ x | nosuch }}{% endfor %}",
+    "{% set a, b = 1, 2 %}{{ a }}{{ b }}{% set (a, b) = [3, 4] %}{{ a }}{{ b }}{% set a, b = [1] %}",
+    "{{ raise_exception('no') }}",
+    "{% break %}",
+    "{{ range(1000000) }}",
+    "{{ 'a' 'b' }}{{ 'a\\x41\\u00e9\\n\\d\\'' }}{{ 1_000 }}{{ 0x1f }}{{ 1.5e3 }}{{ {'a': {'b': 1}}['a']['b'] }}{{ n.0 }}{{ [1, 2,] }}",
+]
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    lines = EXPRESSIONS.strip().splitlines()
+    expressions = [part.strip().replace("@", " | ") for line in lines for part in line.split(" | ")]
+    sources = ["{{ " + expression + " }}" for expression in expressions] + TEMPLATES
+    cases = []
+    for source in sources:
+        try:
+            text = _compile_jinja_template(source).render(**CONTEXT)
+        except Exception:  # noqa: BLE001: whatever it is, the template fails
+            text = None
+        cases.append(json.dumps({"template": source, "text": text}, ensure_ascii=False))
+    context = json.dumps(CONTEXT, ensure_ascii=False)
+    text = '{"context": ' + context + ',\n"cases": [\n' + ",\n".join(cases) + "\n]}\n"
+    (HERE / "jinja.json").write_text(text, encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    main()
