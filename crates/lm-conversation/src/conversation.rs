@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use lm_processors::{ModelDataProcessor, OnMalformed, ParserOptions, by_name, detect};
+use lm_processors::{FreshCallIds, ModelDataProcessor, OnMalformed, ParserOptions, by_name, detect};
 use lm_session::{CancelHandle, Engine, GenerateParams, Session};
 use lm_template::{
     ChatTemplates, GenerationPrompt, Map, Message, PolyfilledTemplate, Preface, Prompt, PromptTemplate,
     RenderInput, SegmentKind, TemplateChoice, ToolSpec, Value,
 };
 
-use crate::call_ids::CallIds;
 use crate::config::{ConstrainCalls, ConversationConfig, TurnOptions};
 use crate::error::{Error, Result};
 use crate::event::{ConversationEvent, Reply};
@@ -166,7 +165,7 @@ impl Conversation {
             on_unfinished: self.on_malformed,
             ..ParserOptions::default()
         };
-        let call_ids = CallIds::new(self.preface.messages.iter().chain(&self.history).chain(&messages));
+        let call_ids = FreshCallIds::new(self.preface.messages.iter().chain(&self.history).chain(&messages));
         let turn = Turn::new(messages, self.processor, &options, call_ids);
         self.turn = Some(turn.checked(answer, relaxed));
         Ok(())

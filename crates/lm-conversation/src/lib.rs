@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 mod answer_check;
-mod call_ids;
 mod config;
 mod conversation;
 mod error;

@@ -3,13 +3,12 @@
 use std::collections::VecDeque;
 
 use lm_processors::{
-    MessageBuilder, ModelDataProcessor, OutputParser, ParserOptions, ProcessorEvent, Relaxed,
+    FreshCallIds, MessageBuilder, ModelDataProcessor, OutputParser, ParserOptions, ProcessorEvent, Relaxed,
 };
 use lm_session::{FinishReason, Finished, Session, SessionEvent};
 use lm_template::Message;
 
 use crate::answer_check::AnswerCheck;
-use crate::call_ids::CallIds;
 use crate::error::{Error, Result};
 use crate::event::{ConversationEvent, Reply};
 
@@ -18,7 +17,7 @@ pub(crate) struct Turn {
     /// What was sent.
     pub(crate) messages: Vec<Message>,
     parser: Box<dyn OutputParser>,
-    call_ids: CallIds,
+    call_ids: FreshCallIds,
     builder: MessageBuilder,
     ready: VecDeque<ConversationEvent>,
     answer: Option<AnswerCheck>,
@@ -32,7 +31,7 @@ impl Turn {
         messages: Vec<Message>,
         processor: &dyn ModelDataProcessor,
         options: &ParserOptions,
-        call_ids: CallIds,
+        call_ids: FreshCallIds,
     ) -> Self {
         let (parser, builder) = (processor.parser(options), MessageBuilder::new(options));
         let (ready, answer, relaxed) = (VecDeque::new(), None, Vec::new());
@@ -70,7 +69,7 @@ impl Turn {
     fn take(&mut self, events: Vec<ProcessorEvent>) -> Result<()> {
         for mut event in events {
             if let ProcessorEvent::ToolCall { call, .. } = &mut event {
-                call.id.get_or_insert_with(|| self.call_ids.next());
+                call.id.get_or_insert_with(|| self.call_ids.next_id());
             }
             let told = conversation_event(&event);
             self.builder.push(event)?;

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod call_ids;
 mod channel;
 mod dialect;
 mod error;
@@ -14,6 +15,7 @@ mod parsers;
 mod processor;
 mod values;
 
+pub use call_ids::FreshCallIds;
 pub use channel::Channel;
 pub use dialect::{
     Accepted, AfterCalls, AnswerSyntax, BeforeCalls, BraceCall, CallBody, CallSyntax, CallsInside,

@@ -1,0 +1,12 @@
+//! Replies with calls that are read by the core for `CallBody::Parameters`.
+
+#![no_main]
+
+mod replies;
+
+use libfuzzer_sys::{Corpus, fuzz_target};
+use lm_processors::CallBody;
+
+fuzz_target!(|bytes: &[u8]| -> Corpus {
+    replies::read(bytes, |body| matches!(body, CallBody::Parameters(_)))
+});

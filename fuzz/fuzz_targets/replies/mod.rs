@@ -1,0 +1,64 @@
+//! Replies of models: any split of the text gives the same events.
+
+use libfuzzer_sys::Corpus;
+use lm_processors::{
+    ALL, CallBody, Family, ParserOptions, ProcessorEvent, ReadCalls, ReasoningText, ToolSpec,
+};
+
+/// Reads a reply in one of the families whose calls are written so. The first bytes choose family, options and cuts.
+pub fn read(bytes: &[u8], of_core: impl Fn(&CallBody) -> bool) -> Corpus {
+    let Some((&[family, options, cuts], reply)) = bytes.split_first_chunk() else { return Corpus::Reject };
+    let Ok(reply) = std::str::from_utf8(reply) else { return Corpus::Reject };
+    let reads = |family: &&&Family| {
+        let calls = family.processor.dialect().map_or(&[][..], |dialect| dialect.calls);
+        calls.iter().any(|syntax| of_core(&syntax.body))
+    };
+    let families: Vec<_> = ALL.iter().filter(reads).collect();
+    let processor = families[usize::from(family) % families.len()].processor;
+    let start = processor.channels().first().map(|channel| channel.start.to_string()).unwrap_or_default();
+    let tool = ToolSpec::new(
+        "f",
+        "",
+        serde_json::json!({"type": "object", "properties": {"a": {"type": "integer"}}}),
+    );
+    let options = ParserOptions {
+        tools: if options & 1 == 0 { [tool].into() } else { [].into() },
+        calls: if options & 2 == 0 { ReadCalls::Always } else { ReadCalls::WhenDeclared },
+        prompt_tail: [None, Some("".into()), Some(start.into()), None][usize::from(options >> 2 & 3)].clone(),
+        reasoning: if options & 16 == 0 { ReasoningText::Split } else { ReasoningText::Inline },
+        ..ParserOptions::default()
+    };
+    let parse = |pieces: &mut dyn Iterator<Item = &str>| {
+        let mut parser = processor.parser(&options);
+        let mut events: Vec<ProcessorEvent> = pieces.flat_map(|piece| parser.push(piece)).collect();
+        events.extend(parser.finish());
+        joined(events)
+    };
+    let whole = parse(&mut std::iter::once(reply));
+    let middle = reply.floor_char_boundary(reply.len() * usize::from(cuts) / 256);
+    assert_eq!(parse(&mut [&reply[..middle], &reply[middle..]].into_iter()), whole, "cut at {middle}");
+    assert_eq!(parse(&mut reply.split_inclusive(|_| true)), whole, "by character");
+    Corpus::Keep
+}
+
+/// Events without where texts were cut.
+fn joined(events: Vec<ProcessorEvent>) -> Vec<ProcessorEvent> {
+    use ProcessorEvent::{Channel, Text, ToolCallArguments};
+    let mut joined: Vec<ProcessorEvent> = Vec::new();
+    for event in events {
+        match (joined.last_mut(), &event) {
+            (Some(Text(last)), Text(text)) => last.push_str(text),
+            (Some(Channel { name: a, text: last }), Channel { name: b, text }) if a == b => {
+                last.push_str(text)
+            }
+            (
+                Some(ToolCallArguments { index: a, fragment: last }),
+                ToolCallArguments { index: b, fragment },
+            ) if a == b => {
+                last.push_str(fragment);
+            }
+            _ => joined.push(event),
+        }
+    }
+    joined
+}
