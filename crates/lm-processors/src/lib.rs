@@ -4,6 +4,7 @@
 mod call_ids;
 mod channel;
 mod dialect;
+mod dialect_processor;
 mod error;
 mod event;
 mod families;
@@ -12,6 +13,7 @@ mod json_text;
 mod message_builder;
 mod parser;
 mod parsers;
+mod prewritten;
 mod processor;
 mod values;
 
@@ -23,9 +25,10 @@ pub use dialect::{
     Nameless, ParameterCall, Place, PythonCall, PythonList, Reported, StrayEnd, Tags, Trim, TypeAttribute,
     Undeclared, Unmarked, Untyped, ValueText,
 };
+pub use dialect_processor::DialectProcessor;
 pub use error::{Error, Result};
 pub use event::{CallFault, ProcessorEvent, REASONING};
-pub use families::{ALL, DialectProcessor, Family, by_name, detect};
+pub use families::{ALL, Family, by_name, detect};
 pub use grammar::{
     Calls, Grammar, GrammarRequest, Layout, Reading, Relaxed, ReplyGrammar, ResponseFormat, SchemaError,
     SchemaFault, Thinking, ToolChoice, relax,

@@ -2,9 +2,9 @@
 //! Source: the chat templates for google/functiongemma-270m-it that LiteRT-LM publishes.
 
 use super::dialect_processor::DialectProcessor;
-use super::prewritten::Syntax;
 use super::{Family, functiongemma};
 use crate::dialect::Dialect;
+use crate::prewritten::Syntax;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<start_function_call>"]],

@@ -1,5 +1,6 @@
 //! The known families, one file each.
 
+use crate::dialect_processor;
 use crate::processor::ModelDataProcessor;
 
 mod apertus;
@@ -10,7 +11,6 @@ mod command_r_action;
 mod deepseek_dsml;
 mod deepseek_v3;
 mod deepseek_v31;
-mod dialect_processor;
 mod dots;
 mod ernie45;
 mod firefunction;
@@ -55,7 +55,7 @@ mod nemotron_toolcall;
 mod olmo3_pythonic;
 mod phi4_mini;
 mod poolside_xml;
-mod prewritten;
+
 mod pythonic;
 mod qwen;
 mod qwen3_coder_xml;
@@ -68,8 +68,6 @@ mod think;
 mod think_opened;
 mod tool_code;
 mod xlam_json;
-
-pub use dialect_processor::DialectProcessor;
 
 /// A row of the registry: a family, and how it is told from the others.
 pub struct Family {

@@ -3,8 +3,8 @@
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;
-use super::prewritten::Syntax;
 use crate::dialect::{CallBody, CallSyntax, Dialect, PythonCall, Tags};
+use crate::prewritten::Syntax;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["```tool_code"]],

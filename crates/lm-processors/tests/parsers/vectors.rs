@@ -1,6 +1,6 @@
 //! The reference vectors of every format, whole and in any pieces.
 
-use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::common::{Broken, Sum, parse, shared, sum};
@@ -186,36 +186,57 @@ fn writes_json(processor: &dyn ModelDataProcessor) -> bool {
     matches!(calls.first().map(|syntax| syntax.body), Some(CallBody::Json(_) | CallBody::Named(_)))
 }
 
+/// Reads all vectors of a file, and notes those that are read otherwise. Gives their number, or none for a format that
+/// is not known.
+fn read_file(path: &Path, kind: &str, wrong: &mut Vec<String>) -> Option<usize> {
+    let data: Value = serde_json::from_slice(&std::fs::read(path).expect("a file")).expect("JSON");
+    let format = data["format"].as_str().expect("text");
+    let processor = by_name(format)?;
+    let vectors = data["vectors"].as_array().expect("a list");
+    for vector in vectors {
+        let name = vector["name"].as_str().expect("text");
+        let known = DEPARTURES.iter().any(|(file, vector, _)| *file == format && *vector == name);
+        match read(processor, &options(kind, format, vector), vector) {
+            Err(difference) if !known => {
+                wrong.push(format!("{kind}/{format}: {name}\n  {}\n  {difference}", vector["output"]));
+            }
+            Ok(()) if known => wrong.push(format!("{kind}/{format}: {name} is no departure")),
+            _ => {}
+        }
+    }
+    Some(vectors.len())
+}
+
+fn files(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    entries.filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+}
+
 #[test]
 fn reference_vectors() {
     let Some(folder) = shared("goldens/parser") else { return };
-    let (mut vectors, mut wrong, mut unknown) = (0, Vec::new(), BTreeMap::new());
+    let (mut vectors, mut wrong, mut unknown) = (0, Vec::new(), Vec::new());
     for kind in ["tools", "reasoning"] {
-        let files = std::fs::read_dir(folder.join(kind)).unwrap();
-        for path in files.map(|entry| entry.unwrap().path()) {
-            let data: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-            let (format, all) = (data["format"].as_str().expect("text"), data["vectors"].as_array().unwrap());
-            let Some(processor) = by_name(format) else {
-                unknown.insert(format!("{kind}/{format}"), all.len());
-                continue;
-            };
-            for vector in all {
-                vectors += 1;
-                let name = vector["name"].as_str().expect("text");
-                let known = DEPARTURES.iter().any(|(file, vector, _)| *file == format && *vector == name);
-                match read(processor, &options(kind, format, vector), vector) {
-                    Err(difference) if !known => {
-                        wrong
-                            .push(format!("{kind}/{format}: {name}\n  {}\n  {difference}", vector["output"]));
-                    }
-                    Ok(()) if known => wrong.push(format!("{kind}/{format}: {name} is no departure")),
-                    _ => {}
-                }
+        for path in files(&folder.join(kind)) {
+            match read_file(&path, kind, &mut wrong) {
+                Some(count) => vectors += count,
+                None => unknown.push(path),
             }
         }
     }
-    println!("{vectors} vectors, {} departures; formats not known yet: {unknown:?}", DEPARTURES.len());
+    println!("{vectors} vectors, {} departures; formats not known: {unknown:?}", DEPARTURES.len());
     assert!(wrong.is_empty(), "{} of {vectors} vectors:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Vectors of families that the reference data has none of.
+#[test]
+fn own_vectors() {
+    let mut wrong = Vec::new();
+    for path in files(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/processors"))) {
+        let read = read_file(&path, "tools", &mut wrong);
+        assert!(read.is_some_and(|vectors| vectors > 0), "{path:?}: no vectors of a known format");
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// Which family each published template belongs to; those that are not named are generic.

@@ -2,7 +2,6 @@
 
 use lm_template::{Content, Message, ToolSpec, Value};
 
-use super::prewritten::Syntax;
 use crate::channel::Channel;
 use crate::dialect::{Dialect, MessageSyntax};
 use crate::error::Result;
@@ -10,19 +9,20 @@ use crate::grammar::{GrammarRequest, ReplyGrammar, reply_grammar};
 use crate::json_text::json_text;
 use crate::parser::{OutputParser, ParserOptions};
 use crate::parsers::{MessageParser, ReplyParser, open_channel};
+use crate::prewritten::Syntax;
 use crate::processor::{ModelDataProcessor, text_only};
 
 /// The processor of a family that is told by its [`Dialect`].
 #[derive(Debug, Clone, Copy)]
 pub struct DialectProcessor {
-    pub(super) dialect: &'static Dialect,
-    pub(super) input: Input,
+    pub(crate) dialect: &'static Dialect,
+    pub(crate) input: Input,
     messages: Option<&'static MessageSyntax>,
 }
 
 /// What a family's templates expect of tools and their results.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Input {
+pub(crate) enum Input {
     /// Tools wrapped as functions, results as JSON text: the templates print what they get.
     Text,
     /// Tools, arguments and results as finished text in the family's own syntax.
@@ -42,11 +42,11 @@ impl DialectProcessor {
         Self { messages: Some(messages), ..self }
     }
 
-    pub(super) const fn written_in(dialect: &'static Dialect, syntax: Syntax) -> Self {
+    pub(crate) const fn written_in(dialect: &'static Dialect, syntax: Syntax) -> Self {
         Self { input: Input::Written(syntax), ..Self::new(dialect) }
     }
 
-    pub(super) const fn as_given(dialect: &'static Dialect) -> Self {
+    pub(crate) const fn as_given(dialect: &'static Dialect) -> Self {
         Self { input: Input::AsGiven, ..Self::new(dialect) }
     }
 }

@@ -7,7 +7,7 @@ use crate::values::{in_braces, in_python};
 
 /// The syntax that a family's templates expect.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Syntax {
+pub(crate) enum Syntax {
     /// Python: signatures, literals.
     Python,
     /// Braces, with this mark around strings.
@@ -23,7 +23,7 @@ impl Syntax {
     }
 
     /// A tool's declaration.
-    pub(super) fn tool(self, tool: &ToolSpec) -> String {
+    pub(crate) fn tool(self, tool: &ToolSpec) -> String {
         match self {
             Self::Python => signature(tool),
             Self::Braces(mark) => {
@@ -35,7 +35,7 @@ impl Syntax {
     }
 
     /// A message whose calls have their arguments as text, and whose result, if it is one, is text too.
-    pub(super) fn message(self, mut message: Message) -> Message {
+    pub(crate) fn message(self, mut message: Message) -> Message {
         for call in &mut message.tool_calls {
             for value in call.arguments.values_mut() {
                 *value = self.value(value).into();
