@@ -190,8 +190,15 @@ fn a_cancelled_text_stops_and_the_session_goes_on() {
     let mut session = engine.session(SessionConfig::default()).unwrap();
     session.prefill(&support::prompt(1, 5)).unwrap();
     let cancel = lm_session::CancelHandle::new();
-    let params =
-        GenerateParams { constraint: constraint(), cancel: cancel.clone(), ..GenerateParams::default() };
+    // It would not end by itself before it is cancelled.
+    let logit_bias = engine.tokenizer().end_ids().iter().map(|&id| (id, f32::NEG_INFINITY)).collect();
+    let sampler = Some(SamplerParams { logit_bias, ..SamplerParams::default() });
+    let params = GenerateParams {
+        sampler,
+        constraint: constraint(),
+        cancel: cancel.clone(),
+        ..GenerateParams::default()
+    };
     let mut events = session.generate(params);
     events.next().unwrap().unwrap();
     cancel.cancel();

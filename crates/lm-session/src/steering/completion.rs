@@ -144,9 +144,14 @@ impl Search {
             return Ok(Steps { steps: vec![forced], only_fill: false });
         }
         let free = is_free(&self.mask);
-        let mut steps: Vec<Vec<TokenId>> = one_by_one(place.tokens.added(&self.mask));
+        // Where a marker is spelled out, the way through it is tried before added tokens that may open a channel of free text.
+        let added = one_by_one(place.tokens.added(&self.mask));
+        let mut steps = if free { added.clone() } else { Vec::new() };
         if !free || self.mask != self.barren {
             self.closing_steps(place, path, free, &mut steps)?;
+        }
+        if !free {
+            steps.extend(added);
         }
         if free && steps.is_empty() {
             self.barren.clone_from(&self.mask);
