@@ -156,7 +156,7 @@ pub(super) fn filesizeformat(machine: &mut Machine<'_>, value: Value, args: Args
         return Ok(Value::text("1 Byte"));
     }
     if bytes < base {
-        return Ok(Value::text(format!("{} Bytes", bytes.trunc())));
+        return Ok(Value::text(format!("{} Bytes", bytes as i128)));
     }
     let (mut shown, mut prefix) = (bytes, "");
     for name in prefixes {

@@ -168,7 +168,7 @@ impl<'f> Field<'f> {
                     Value::Float(float) if float.is_finite() => *float as i128,
                     other => other.as_int().ok_or_else(|| wants_number(kind, other))?,
                 };
-                Ok(self.signed(number < 0, integer(number, 'd'), ""))
+                Ok(self.signed(number < 0, self.filled(integer(number, 'd')), ""))
             }
             'x' | 'X' | 'o' => {
                 let number = value.as_int().ok_or_else(|| wants_number(kind, value))?;
@@ -178,7 +178,7 @@ impl<'f> Field<'f> {
                     'X' => "0X",
                     _ => "0o",
                 };
-                Ok(self.signed(number < 0, integer(number, kind), prefix))
+                Ok(self.signed(number < 0, self.filled(integer(number, kind)), prefix))
             }
             'e' | 'E' | 'f' | 'F' | 'g' | 'G' => {
                 let number = value.as_float().ok_or_else(|| wants_number(kind, value))?;
@@ -195,6 +195,11 @@ impl<'f> Field<'f> {
         }
     }
 
+    /// An integer with as many digits as the precision says.
+    fn filled(&self, digits: String) -> String {
+        "0".repeat(self.precision.unwrap_or(0).saturating_sub(digits.len())) + &digits
+    }
+
     fn signed(&self, negative: bool, digits: String, prefix: &str) -> Text {
         let sign = match (negative, self.plus, self.blank) {
             (true, _, _) => "-",
@@ -202,9 +207,7 @@ impl<'f> Field<'f> {
             (false, false, true) => " ",
             _ => "",
         };
-        let zeros = self.precision.filter(|_| !digits.contains(['.', 'e', 'n', 'E', 'N']));
-        let zeros = "0".repeat(zeros.unwrap_or(0).saturating_sub(digits.len()));
-        Text::template(format!("{sign}{prefix}{zeros}{digits}"))
+        Text::template(format!("{sign}{prefix}{digits}"))
     }
 
     /// The first characters of a text, as many as the precision says.
