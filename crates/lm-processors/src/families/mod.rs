@@ -13,6 +13,7 @@ mod deepseek_v3;
 mod deepseek_v31;
 mod dots;
 mod ernie45;
+mod exaone4;
 mod firefunction;
 mod functionary_v31;
 mod functionary_v32;
@@ -119,6 +120,7 @@ pub const ALL: &[&Family] = &[
     &deepseek_v31::FAMILY,
     &dots::FAMILY,
     &ernie45::FAMILY,
+    &exaone4::FAMILY,
     &firefunction::FAMILY,
     &functionary_v31::FAMILY,
     &functionary_v32::FAMILY,

@@ -1,0 +1,18 @@
+//! EXAONE 4: the Hermes form, each call in tags on one line.
+
+use super::Family;
+use super::dialect_processor::DialectProcessor;
+use super::hermes;
+use crate::dialect::{CallSyntax, Dialect, Tags};
+
+pub(super) const FAMILY: Family = Family {
+    markers: &[&["[|assistant|]", "<tool_call>"]],
+    model_names: &["exaone-4"],
+    ..Family::of(&DialectProcessor::new(&DIALECT))
+};
+
+const DIALECT: Dialect = Dialect {
+    name: "exaone4",
+    calls: &[CallSyntax { call: Tags::new("<tool_call>", "</tool_call>"), ..hermes::CALLS }],
+    ..hermes::DIALECT
+};
