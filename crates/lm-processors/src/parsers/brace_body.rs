@@ -36,7 +36,7 @@ impl BraceBody {
         let rest = text.trim_start();
         let prefix = self.syntax.before_name;
         let Some(name) = rest.strip_prefix(prefix) else {
-            return if prefix.starts_with(rest) {
+            return if prefix.starts_with(rest) && text.len() <= MAX_NAME_BYTES {
                 Ok(false)
             } else {
                 Err(Fault::malformed(format!("`{prefix}` is missing")))

@@ -134,8 +134,9 @@ impl ParameterBody {
     fn marker(&mut self, text: &str, marker: &str, here: State, next: State) -> Result<Need, Fault> {
         let rest = text[self.at..].trim_start();
         let marker = marker.trim();
+        self.at = text.len() - rest.len();
         if rest.starts_with(marker) {
-            self.at = text.len() - rest.len() + marker.len();
+            self.at += marker.len();
             self.state = next;
             Ok(Need::AnotherLook)
         } else if marker.starts_with(rest) {
@@ -165,6 +166,7 @@ impl ParameterBody {
     fn name(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Need, Fault> {
         let rest = text[self.at..].trim_start();
         let ParameterCall { name, key, .. } = *self.syntax;
+        self.at = text.len() - rest.len();
         let mut ends = vec![name.close];
         if name.open.is_empty() {
             ends.extend([key.open, self.close]);
@@ -207,6 +209,7 @@ impl ParameterBody {
     fn parameter(&mut self, text: &str) -> Result<Need, Fault> {
         let rest = text[self.at..].trim_start();
         let start = text.len() - rest.len();
+        self.at = start;
         let (end, key) = (self.syntax.end, self.syntax.key.open);
         let last = if end.is_empty() { self.close } else { end };
         if rest.starts_with(last) {
@@ -328,6 +331,7 @@ impl ParameterBody {
         let unprotected = content.trim_start();
         let undecided = !layout && value.after_open.starts_with(rest)
             || written == ValueText::OrCdata
+                && content.len() - unprotected.len() <= MAX_NAME_BYTES
                 && CDATA_OPEN.len() > unprotected.len()
                 && CDATA_OPEN.starts_with(unprotected);
         if undecided {

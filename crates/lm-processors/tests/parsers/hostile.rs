@@ -51,6 +51,38 @@ fn the_work_is_linear() {
         ("kimi_k2", "<|tool_calls_section_begin|>", "\n"),
         ("cohere_action", "", "</co"),
         ("functionary_v32", "", ">>>a"),
+        ("qwen3_coder_xml", "<tool_call>", " "),
+        ("qwen3_coder_xml", "<tool_call>\n<function=get_weather>", "\n"),
+        ("qwen3_coder_xml", "<tool_call>\n<function=get_weather>\n<parameter=a>\n", "\n"),
+        ("qwen3_coder_xml", "<tool_call>\n<function=get_weather>\n<parameter=a>", "</parameter"),
+        ("qwen3_coder_xml", "<tool_call>\n<function=get_weather>", "<parameter=a>1</parameter>"),
+        ("glm4_xml", "<tool_call>", "get_weather "),
+        ("hy_v3", "<tool_calls>", "<tool_call>get_weather</tool_call>"),
+        ("k2_horizon", "<ifm|tool_calls>", "<ifm|tool_call>get_weather</ifm|tool_call>"),
+        ("minicpm5_xml", "<function name=\"get_weather\"><param name=\"a\">", " "),
+        ("minicpm5_xml", "<function name=\"get_weather\"><param name=\"a\"><![CDATA[", "]"),
+        (
+            "minimax_m3",
+            "]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"get_weather\">",
+            "]<]minimax[>[<a>",
+        ),
+        ("pythonic", "", "["),
+        ("pythonic", "", "[get_weather("),
+        ("lfm2_pythonic", "<|tool_call_start|>[get_weather(a='", "' "),
+        ("lfm2_pythonic", "<|tool_call_start|>[get_weather(a='", "\\u0041"),
+        ("lfm2_pythonic", "<|tool_call_start|>[get_weather(a=", "1"),
+        ("lfm2_pythonic", "<|tool_call_start|>[get_weather(a={", "'k',"),
+        ("olmo3_pythonic", "<function_calls>", "get_weather()\n"),
+        ("gemma4", "<|tool_call>", " "),
+        ("gemma4", "<|tool_call>call:get_weather{", " "),
+        ("gemma4", "<|tool_call>call:get_weather{a:<|\"|>", "<|\""),
+        ("gemma4", "<|tool_call>call:get_weather{a:[", "1,"),
+        ("gpt_oss", "", "<|channel|>"),
+        ("gpt_oss", "<|channel|>", "x"),
+        ("gpt_oss", "", "<|channel|>final<|message|>"),
+        ("gpt_oss", "<|channel|>analysis<|message|>", "<|en"),
+        ("hf_response_template_invoke", "", "to="),
+        ("muse", "", " "),
     ];
     for (format, beginning, unit) in cases {
         let text = beginning.to_owned() + &unit.repeat(LEN / unit.len());
@@ -58,7 +90,8 @@ fn the_work_is_linear() {
         for tail in [Some("".into()), None] {
             let options = ParserOptions { prompt_tail: tail, ..with_a_tool(OnMalformed::Text, "") };
             let len = feed(processor, &options, &text);
-            assert!(len <= 2 * text.len(), "{format} says {len} bytes of {beginning:?} and many {unit:?}");
+            // JSON text may be half as long again as what it stands for.
+            assert!(len <= 3 * text.len(), "{format} says {len} bytes of {beginning:?} and many {unit:?}");
         }
     }
 }

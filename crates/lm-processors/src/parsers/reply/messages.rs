@@ -82,7 +82,8 @@ impl MessageParser {
         }
         let parts = [start, channel, recipient];
         if !parts[1..].iter().any(|part| !part.is_empty() && begins.starts_with(part)) {
-            if parts.iter().any(|part| part.starts_with(begins)) && !self.ended || begins.is_empty() {
+            let may_begin = parts.iter().any(|part| part.starts_with(begins)) && !self.ended;
+            if (may_begin || begins.is_empty()) && layout <= MAX_HEADER_BYTES {
                 return Need::MoreText;
             }
             self.place = Place::Outside;
