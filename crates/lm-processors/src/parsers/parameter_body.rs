@@ -173,6 +173,7 @@ impl ParameterBody {
         }
         ends.retain(|end| !end.is_empty());
         let marked = ends.iter().filter_map(|end| Some((rest.find(end)?, *end))).min();
+        let marked = marked.filter(|(at, end)| at + end.len() <= MAX_NAME_BYTES);
         let blank = if name.open.is_empty() { rest.find(char::is_whitespace) } else { None };
         let (end, taken) = match (marked, blank) {
             (Some((end, close)), blank) if blank.is_none_or(|blank| end < blank) => {
