@@ -99,12 +99,45 @@ fn reference_vectors_are_fed_as_they_are() {
             || text("reasoning").is_some_and(|text| answer["reasoning"] != text)
             || calls.is_some_and(|calls| answer["tool_calls"].as_array().map(Vec::len) != Some(calls))
     };
-    let wrong: Vec<String> = lines
-        .iter()
-        .zip(&answers)
-        .filter(differs)
-        .map(|(line, answer)| format!("{} {}: {answer}", line["format"], line["name"]))
+    let name = |line: &Value| {
+        let text = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
+        (text("format"), text("name"))
+    };
+    let wrong: Vec<_> = lines.iter().zip(&answers).filter(differs).collect();
+    for (line, answer) in &wrong {
+        println!("{:?}: {answer}", name(line));
+    }
+    println!("{} of {} differ", wrong.len(), lines.len());
+    let mut wrong: Vec<_> = wrong.into_iter().map(|(line, _)| name(line)).collect();
+    let mut known: Vec<_> = [DEPARTURES, UNSAID]
+        .concat()
+        .into_iter()
+        .map(|(format, name)| (format.to_owned(), name.to_owned()))
         .collect();
-    println!("{} of {} differ:\n{}", wrong.len(), lines.len(), wrong.join("\n"));
-    assert!(wrong.len() * 50 < lines.len(), "{} of {} differ", wrong.len(), lines.len());
+    wrong.sort();
+    known.sort();
+    assert_eq!(wrong, known);
 }
+
+/// Vectors that the parser departs from also when it is told all; the reasons are in the parsers' own test of the vectors.
+const DEPARTURES: &[(&str, &str)] = &[
+    ("deepseek_v31", "deepseek-ai-DeepSeek-V3.1/145"),
+    ("gemma4", "TestBareAndMalformedOpeners::test_bare_malformed_then_well_formed"),
+    ("lfm2_pythonic", "test_echoed_tool_call_body_not_leaked_to_content"),
+    ("qwen3_coder_xml", "TestNemotronSwap::test_swap_with_whitespace_only_content"),
+];
+
+/// Vectors whose source tells its parser what the vector does not say: the declared tools, that no call is wanted, that malformed
+/// calls are no text, or that the prompt has opened the reasoning.
+const UNSAID: &[(&str, &str)] = &[
+    ("dots", "test_non_stream_unknown_tool_is_left_as_content"),
+    ("ernie45", "test_reasoning[without_think]"),
+    ("gpt_oss", "openai-gpt-oss-120b/428"),
+    ("kimi_k2", "test_extract_reasoning_tool_section_ends_reasoning"),
+    ("minicpm5_xml", "test_duplicate_param_names_invalid"),
+    ("minicpm5_xml", "test_extra_arguments_do_not_satisfy_required"),
+    ("minicpm5_xml", "test_wrapped_arguments_still_validate_schema"),
+    ("minimax_m2", "TestNonStreaming::test_invalid_tool_name_is_rejected"),
+    ("mistral_json", "test_legacy_extract_tool_calls_none_with_tools"),
+    ("qwen3_coder_xml", "TestNemotronSwap::test_no_swap_when_enable_thinking_true"),
+];
