@@ -29,6 +29,14 @@ fn errors_name_the_line() {
 }
 
 #[test]
+fn a_brace_that_opens_nothing_is_an_error() {
+    for format in ["}¶", "a } b", "}", "{", "¶{0"] {
+        let error = render(&format!("{{% raw %}}x{{% endraw %}}{{{{ '{format}'.format(1) }}}}")).unwrap_err();
+        assert!(matches!(error, Error::TemplateRuntime { .. }), "{format}: {error}");
+    }
+}
+
+#[test]
 fn endless_templates_end() {
     let output = "{% for a in range(100) %}{{ 'x' * 1000000 }}{% endfor %}";
     assert!(matches!(render(output), Err(Error::TemplateLimit { what: "bytes of text", .. })));

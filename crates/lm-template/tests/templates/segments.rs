@@ -203,7 +203,7 @@ const OPERATIONS: &[&str] = &[
     "(@) | min",
     "(@) | format('a', 'b')",
     "(@) | items | list",
-    "(@) if @ else 1",
+    "(@) if (@) else 1",
     "(@) or 1",
     "{'a': @} | xmlattr",
     "namespace(a=@).a",

@@ -58,8 +58,8 @@ impl Formatter<'_> {
                 at = brace + 2;
                 continue;
             }
-            let end =
-                field_end(rest).ok_or_else(|| Error::runtime("single brace encountered in format string"))?;
+            let single = || Error::runtime("single brace encountered in format string");
+            let end = field_end(rest).ok_or_else(single)?;
             let inner = format.slice(brace + 1..brace + end, machine.limits)?;
             out.text(&self.field(machine, &inner, numbering, nesting)?)?;
             at = brace + end + 1;
@@ -158,8 +158,11 @@ impl Formatter<'_> {
     }
 }
 
-/// Where the field that begins with this brace ends.
+/// Where the field that begins with the text's first brace ends; none when it does not, or when that brace closes.
 fn field_end(text: &str) -> Option<usize> {
+    if !text.starts_with('{') {
+        return None;
+    }
     let mut depth = 0;
     let mut in_key = false;
     text.char_indices().find_map(|(at, c)| {
@@ -170,7 +173,7 @@ fn field_end(text: &str) -> Option<usize> {
             '}' if !in_key => depth -= 1,
             _ => {}
         }
-        (depth <= 0).then_some(at).filter(|at| *at > 0)
+        (depth == 0).then_some(at)
     })
 }
 
