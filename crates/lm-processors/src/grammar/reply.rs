@@ -16,7 +16,8 @@ use crate::grammar::schema::{Reading, relax};
 /// The grammar of a reply in `dialect`; none when the request leaves everything open.
 pub(crate) fn reply_grammar(dialect: &Dialect, request: &GrammarRequest<'_>) -> Result<Option<ReplyGrammar>> {
     let tools = offered(dialect, request)?;
-    if tools.is_empty() && request.response_format.is_none() && request.tools.is_empty() {
+    let calls_matter = !request.tools.is_empty() && !dialect.calls.is_empty();
+    if !calls_matter && request.response_format.is_none() {
         return Ok(None);
     }
     let mut writer = ReplyWriter { lark: Lark::default(), dialect, request, relaxed: BTreeSet::new() };

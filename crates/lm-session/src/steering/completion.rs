@@ -1,9 +1,9 @@
 //! The search for tokens with which a text may end.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 
-use lm_model::Tokenizer;
+use lm_model::{TokenKind, Tokenizer};
 
 use super::tokens::{CLOSING, ClosingTokens};
 use crate::constraint::continuation;
@@ -106,13 +106,14 @@ impl Search {
         waiting: &mut BinaryHeap<Waiting>,
         states: &mut usize,
     ) -> Result<Option<Vec<TokenId>>> {
-        let mut fillers = MAX_FILLERS[usize::from(departed > 0)];
+        let (mut fillers, mut taken) = (MAX_FILLERS[usize::from(departed > 0)], HashSet::new());
         while at.len() <= limit && *states > 0 && fillers > 0 {
             *states -= 1;
             if let Some(end) = self.end(place)? {
                 return Ok((at.len() + end.len() <= limit).then_some(end));
             }
-            let Steps { steps, only_fill } = self.steps(place, at)?;
+            let Steps { mut steps, only_fill } = self.steps(place, at)?;
+            new_marker_first(&mut steps, &taken, place.tokenizer);
             depth += 1;
             fillers -= usize::from(only_fill);
             let others = steps.iter().enumerate().skip(1);
@@ -120,9 +121,10 @@ impl Search {
                 others
                     .map(|(rank, step)| Reverse((departed + rank + depth, depth, [&at[..], step].concat()))),
             );
-            let Some(first) = steps.first() else { return Ok(None) };
-            let next = [&at[..], first].concat();
+            let Some(first) = steps.into_iter().next() else { return Ok(None) };
+            let next = [&at[..], &first].concat();
             go_to(place.constraint, at, &next)?;
+            taken.insert(first);
         }
         Ok(None)
     }
@@ -239,6 +241,19 @@ impl Search {
     fn encode(&mut self, tokenizer: &Tokenizer, bytes: Vec<u8>) -> Vec<TokenId> {
         let encode = |bytes: &[u8]| continuation::encode(tokenizer, std::str::from_utf8(bytes).ok()?);
         self.encoded.entry(bytes).or_insert_with_key(|bytes| encode(bytes).unwrap_or_default()).clone()
+    }
+}
+
+/// Puts a marker that was not taken yet before one that was: what begins another call, say, comes round again and again, and
+/// what ends them all stands behind it. A marker is an added token, or a text of several tokens.
+fn new_marker_first(steps: &mut [Vec<TokenId>], taken: &HashSet<Vec<TokenId>>, tokenizer: &Tokenizer) {
+    let is_marker = |step: &[TokenId]| {
+        step.len() > 1 || step.iter().any(|&id| tokenizer.token_kind(id) != TokenKind::Text)
+    };
+    if steps.first().is_some_and(|first| is_marker(first) && taken.contains(first))
+        && let Some(new) = steps.iter().position(|step| is_marker(step) && !taken.contains(step))
+    {
+        steps[..=new].rotate_right(1);
     }
 }
 
