@@ -79,6 +79,6 @@ pub enum Meaning {
     Answer,
     /// Reasoning: text of the dialect's first channel.
     Reasoning,
-    /// A call. Of [`CallBody::Named`] the header says the name and the text the arguments; any other call is in the text.
+    /// A call. Of [`CallBody::Named`](super::CallBody::Named) the header says the name and the text the arguments; any other call is in the text.
     Call,
 }
