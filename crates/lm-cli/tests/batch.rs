@@ -1,23 +1,14 @@
 //! `lm batch`: requests in, answers out, in order, whatever the lines hold.
 
-use std::io::Write;
-use std::process::{Command, Stdio};
+mod json_lines;
 
 use serde_json::{Value, json};
 
+use json_lines::answers;
+
+/// The answers to these lines, in order.
 fn batch(args: &[&str], lines: &str) -> Vec<Value> {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_lm"))
-        .arg("batch")
-        .args(args)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    child.stdin.take().expect("is piped").write_all(lines.as_bytes()).expect("all is read");
-    let output = child.wait_with_output().expect("the program ends");
-    assert!(output.status.success());
-    let text = String::from_utf8(output.stdout).expect("answers are text");
-    text.lines().map(|line| serde_json::from_str(line).expect("an answer is JSON")).collect()
+    answers("batch", args, lines)
 }
 
 fn weather() -> Value {

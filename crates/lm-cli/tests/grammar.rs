@@ -1,27 +1,14 @@
 //! `lm grammar`: verdicts, and errors that say where a schema is wrong.
 
-use std::io::Write;
-use std::process::{Command, Stdio};
+mod json_lines;
 
 use serde_json::{Value, json};
 
+use json_lines::answers;
+
 /// The answers to these lines, in order.
 fn grammar(lines: &[Value]) -> Vec<Value> {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_lm"))
-        .arg("grammar")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    let mut stdin = child.stdin.take().expect("is piped");
-    for line in lines {
-        writeln!(stdin, "{line}").expect("the program reads");
-    }
-    drop(stdin);
-    let output = child.wait_with_output().expect("the program ends");
-    assert!(output.status.success());
-    let answers = String::from_utf8(output.stdout).expect("answers are text");
-    answers.lines().map(|line| serde_json::from_str(line).expect("an answer is JSON")).collect()
+    answers("grammar", &[], &lines.iter().map(|line| format!("{line}\n")).collect::<String>())
 }
 
 fn tools(count: Value) -> Value {

@@ -1,32 +1,16 @@
 //! `lm parse` fed with the reference vectors as they are, and with lines that are wrong.
 
-use std::io::Write;
+mod json_lines;
+
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
+use json_lines::answers;
+
 /// The answers to these lines, in order.
 fn parse(args: &[&str], lines: &[Value]) -> Vec<Value> {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_lm"))
-        .arg("parse")
-        .args(args)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    let mut stdin = child.stdin.take().expect("is piped");
-    let output = std::thread::scope(|scope| {
-        scope.spawn(move || {
-            for line in lines {
-                writeln!(stdin, "{line}").expect("the program reads");
-            }
-        });
-        child.wait_with_output().expect("the program ends")
-    });
-    assert!(output.status.success());
-    let answers = String::from_utf8(output.stdout).expect("answers are text");
-    answers.lines().map(|line| serde_json::from_str(line).expect("an answer is JSON")).collect()
+    answers("parse", args, &lines.iter().map(|line| format!("{line}\n")).collect::<String>())
 }
 
 #[test]

@@ -1,29 +1,17 @@
 //! `lm template` fed with the reference cases, and with lines that are wrong.
 
+mod json_lines;
+
 use std::collections::HashMap;
-use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
 use serde_json::{Map, Value, json};
 
+use json_lines::answers;
+
 /// The answers to these lines, in order.
 fn template(args: &[&str], lines: &str) -> Vec<Value> {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_lm"))
-        .arg("template")
-        .args(args)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    let mut stdin = child.stdin.take().expect("is piped");
-    let output = std::thread::scope(|scope| {
-        scope.spawn(move || stdin.write_all(lines.as_bytes()).expect("the program reads"));
-        child.wait_with_output().expect("the program ends")
-    });
-    assert!(output.status.success());
-    let answers = String::from_utf8(output.stdout).expect("answers are text");
-    answers.lines().map(|line| serde_json::from_str(line).expect("an answer is JSON")).collect()
+    answers("template", args, lines)
 }
 
 fn goldens() -> Option<PathBuf> {

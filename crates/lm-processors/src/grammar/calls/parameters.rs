@@ -5,6 +5,7 @@ use serde_json::Map;
 
 use super::super::Layout;
 use super::super::lark::{literal, one_of, sequence};
+use super::super::schema::type_of;
 use super::super::values::{Member, Values, listed, named_properties, types_of};
 use super::space;
 use crate::dialect::{Accepted, ParameterCall, Tags, TypeAttribute, ValueText};
@@ -126,7 +127,7 @@ fn of_types(
     path: &str,
 ) -> Vec<(&'static str, String)> {
     if let Some(listed) = listed(schema) {
-        return listed.iter().map(|value| (type_name(value), constant(values, tags, value))).collect();
+        return listed.iter().map(|value| (type_of(value), constant(values, tags, value))).collect();
     }
     let mut bodies = Vec::new();
     for name in types_of(schema) {
@@ -148,17 +149,6 @@ fn of_types(
 }
 
 const TYPE_NAMES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
-
-fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
 
 /// A listed value: a text as it is, another one as JSON.
 fn constant(values: &mut Values<'_>, tags: &ValueTags<'_>, value: &Value) -> String {

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use lm_template::Value;
 use serde_json::Map;
 
+use super::type_of;
+
 /// How deep two schemas are compared.
 const MAX_DEPTH: usize = 6;
 /// How many pairs of schemas are compared.
@@ -99,15 +101,4 @@ fn types(schema: &Map<String, Value>) -> BTreeSet<&str> {
         _ => vec!["array", "boolean", "null", "number", "object", "string"],
     };
     names.into_iter().map(|name| if name == "integer" { "number" } else { name }).collect()
-}
-
-fn type_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }

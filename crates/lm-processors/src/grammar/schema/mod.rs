@@ -55,3 +55,15 @@ pub enum Reading {
 pub fn relax(schema: &Value, reading: Reading) -> Result<(Value, Vec<Relaxed>), SchemaError> {
     Normalizer::new(schema, reading).run(schema)
 }
+
+/// The name of a value's type; integers are numbers.
+pub(crate) fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
