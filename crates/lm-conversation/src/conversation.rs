@@ -167,7 +167,7 @@ impl Conversation {
         };
         let call_ids = FreshCallIds::new(self.preface.messages.iter().chain(&self.history).chain(&messages));
         let turn = Turn::new(messages, self.processor, &options, call_ids);
-        self.turn = Some(turn.checked(answer, relaxed));
+        self.turn = Some(turn.checked(answer, relaxed).polyfilled(prompt.polyfills));
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use lm_processors::Relaxed;
 use lm_session::Finished;
-use lm_template::{Content, Message, ToolCall, Value};
+use lm_template::{Content, Message, Polyfill, ToolCall, Value};
 use serde_json::json;
 
 /// The model's whole answer to a turn.
@@ -15,6 +15,8 @@ pub struct Reply {
     /// Keywords of the tools' and the answer's schemas that were not enforced while it was written. An answer is checked
     /// against them when it is whole; a tool checks its arguments.
     pub relaxed: Vec<Relaxed>,
+    /// What was changed in the conversation because the template lacks it.
+    pub polyfills: Vec<Polyfill>,
 }
 
 impl Reply {

@@ -6,7 +6,7 @@ use lm_processors::{
     FreshCallIds, MessageBuilder, ModelDataProcessor, OutputParser, ParserOptions, ProcessorEvent, Relaxed,
 };
 use lm_session::{FinishReason, Finished, Session, SessionEvent};
-use lm_template::Message;
+use lm_template::{Message, Polyfill};
 
 use crate::answer_check::AnswerCheck;
 use crate::error::{Error, Result};
@@ -22,6 +22,7 @@ pub(crate) struct Turn {
     ready: VecDeque<ConversationEvent>,
     answer: Option<AnswerCheck>,
     relaxed: Vec<Relaxed>,
+    polyfills: Vec<Polyfill>,
     /// What ended the turn, to be told after what is ready.
     failed: Option<Error>,
 }
@@ -34,13 +35,19 @@ impl Turn {
         call_ids: FreshCallIds,
     ) -> Self {
         let (parser, builder) = (processor.parser(options), MessageBuilder::new(options));
-        let (ready, answer, relaxed) = (VecDeque::new(), None, Vec::new());
-        Self { messages, parser, call_ids, builder, ready, answer, relaxed, failed: None }
+        let (ready, answer) = (VecDeque::new(), None);
+        let (relaxed, polyfills) = (Vec::new(), Vec::new());
+        Self { messages, parser, call_ids, builder, ready, answer, relaxed, polyfills, failed: None }
     }
 
     /// With what its answer is checked against, and what its constraint leaves open.
     pub(crate) fn checked(self, answer: Option<AnswerCheck>, relaxed: Vec<Relaxed>) -> Self {
         Self { answer, relaxed, ..self }
+    }
+
+    /// With what was changed in the conversation for its prompt.
+    pub(crate) fn polyfilled(self, polyfills: Vec<Polyfill>) -> Self {
+        Self { polyfills, ..self }
     }
 
     /// Waits for the engine until there is an event or an error; the turn is over after `Finished` or an error.
@@ -88,8 +95,8 @@ impl Turn {
         if let Some(answer) = self.answer.as_ref().filter(|_| message.tool_calls.is_empty()) {
             answer.check(&message.content.text())?;
         }
-        let relaxed = std::mem::take(&mut self.relaxed);
-        self.ready.push_back(ConversationEvent::Finished(Reply { message, finish, relaxed }));
+        let (relaxed, polyfills) = (std::mem::take(&mut self.relaxed), std::mem::take(&mut self.polyfills));
+        self.ready.push_back(ConversationEvent::Finished(Reply { message, finish, relaxed, polyfills }));
         Ok(())
     }
 }

@@ -64,6 +64,7 @@ fn a_template_without_tools_is_helped_and_says_so() {
     assert_eq!(prompt.polyfills, [Polyfill::ToolsInSystemText]);
     assert!(prompt.text.starts_with("<system>") && prompt.text.contains("get_weather"), "{}", prompt.text);
     let reply = conversation.send("Weather?").unwrap();
+    assert_eq!(reply.polyfills, [Polyfill::ToolsInSystemText]);
     assert_eq!(reply.message.tool_calls[0].name, "get_weather");
     let prompt = conversation.render("Thanks.", GenerationPrompt::Add).unwrap();
     assert_eq!(prompt.polyfills, [Polyfill::CallsAsText, Polyfill::ToolsInSystemText]);
