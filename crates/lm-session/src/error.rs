@@ -87,13 +87,12 @@ pub enum Error {
         /// What happened.
         message: String,
     },
-    /// Not even the shortest text that the constraint accepts would fit.
-    #[error(
-        "the shortest text that the constraint accepts has {needed_tokens} tokens, {available_tokens} may be generated"
-    )]
+    /// No text that the constraint accepts was found that would fit.
+    #[error("{}, {available_tokens} may be generated", shortest_text(*needed_tokens))]
     BudgetTooSmall {
-        /// Tokens of the shortest text found, the forced ones included.
-        needed_tokens: usize,
+        /// Tokens of the shortest text found, the forced ones included; `None` when the search found none of any length. It
+        /// is bounded: a text may exist, and with 1,024 tokens or more the generation begins without one.
+        needed_tokens: Option<usize>,
         /// The smaller one of the token limit and the room in the context.
         available_tokens: usize,
     },
@@ -126,6 +125,13 @@ pub enum GrammarErrorKind {
     InvalidGrammar,
     /// It exceeds a bound on size, depth, states or time.
     TooLarge,
+}
+
+fn shortest_text(tokens: Option<usize>) -> String {
+    match tokens {
+        Some(tokens) => format!("the shortest text that the constraint accepts has {tokens} tokens"),
+        None => "the search found no text that the constraint accepts".to_owned(),
+    }
 }
 
 impl std::fmt::Display for GrammarErrorKind {

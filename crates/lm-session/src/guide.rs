@@ -65,7 +65,8 @@ impl Guide {
     /// A guide for a text of up to `room` tokens.
     ///
     /// # Errors
-    /// [`Error::BudgetTooSmall`] when a completion is known, but none that fits.
+    /// [`Error::BudgetTooSmall`] when a completion is known, but none that fits; also when none is known and there is no plenty
+    /// of room to come to one.
     pub fn new(constraint: Box<dyn Constraint>, vocabulary: GuideVocabulary, room: usize) -> Result<Self> {
         let width = vocabulary.logits_width;
         let search = Search::new(constraint.closers(), width);
@@ -86,11 +87,12 @@ impl Guide {
         };
         let mut first = guide.commit_forced()?;
         guide.completion = guide.find_completion(&first, room.saturating_sub(first.len()))?;
-        if guide.completion.is_none()
-            && let Some(shortest) = guide.find_completion(&first, usize::MAX)?
-        {
-            let needed_tokens = first.len() + shortest.len();
-            return Err(Error::BudgetTooSmall { needed_tokens, available_tokens: room });
+        if guide.completion.is_none() {
+            let shortest = guide.find_completion(&first, usize::MAX)?;
+            let needed_tokens = shortest.map(|rest| first.len() + rest.len());
+            if needed_tokens.is_some() || room < PLENTY {
+                return Err(Error::BudgetTooSmall { needed_tokens, available_tokens: room });
+            }
         }
         guide.end_if_complete(&mut first, room);
         guide.took(&first);
@@ -112,21 +114,6 @@ impl Guide {
                 self.vocabulary.end_ids.iter().for_each(|&id| self.mask.allow(id));
             }
             self.ready = true;
-            if self.mask.is_empty() {
-                eprintln!(
-                    "EMPTY {:?} ending {:?} forced {:?} completion {:?} len {} fork {:?}",
-                    String::from_utf8_lossy(&self.tail),
-                    self.constraint.ending(),
-                    self.constraint.forced(),
-                    self.completion,
-                    self.len,
-                    {
-                        let mut f = self.constraint.fork();
-                        let mut m = TokenMask::new(self.mask.width());
-                        f.mask(&mut m).map(|()| m.count())
-                    }
-                );
-            }
         }
         Ok(&self.mask)
     }

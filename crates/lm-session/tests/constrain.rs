@@ -127,7 +127,9 @@ fn a_budget_below_the_shortest_text_is_an_error_that_says_what_suffices() {
         })
     };
     let needed = match begin(20) {
-        Err(lm_session::Error::BudgetTooSmall { needed_tokens, available_tokens: 20 }) => needed_tokens,
+        Err(lm_session::Error::BudgetTooSmall { needed_tokens: Some(needed), available_tokens: 20 }) => {
+            needed
+        }
         other => panic!("{other:?}"),
     };
     assert!((50..100).contains(&needed), "{needed}");
@@ -135,6 +137,29 @@ fn a_budget_below_the_shortest_text_is_an_error_that_says_what_suffices() {
     let (_, text, finished) = generate(&engine, &call(), random(3), needed);
     assert_eq!(finished.reason, FinishReason::EndToken, "{text}");
     assert!(finished.steered.is_some());
+}
+
+#[test]
+fn where_no_end_is_found_a_text_begins_with_plenty_of_tokens_only() {
+    let engine = random_engine(EngineSettings::default());
+    let long = ConstraintSpec::Regex("([a-f][0-9]){400}".to_owned());
+    let mut session = engine.session(SessionConfig::default()).unwrap();
+    session.prefill(&support::prompt(1, 5)).unwrap();
+    let mut begin = |max| {
+        let constraint = Some(engine.compile(&long).unwrap().start());
+        session.begin(GenerateParams {
+            constraint,
+            max_output_tokens: Some(max),
+            ..GenerateParams::default()
+        })
+    };
+    match begin(1000) {
+        Err(error @ lm_session::Error::BudgetTooSmall { needed_tokens: None, available_tokens: 1000 }) => {
+            assert!(error.to_string().starts_with("the search found no text"), "{error}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(begin(1024).is_ok());
 }
 
 #[test]

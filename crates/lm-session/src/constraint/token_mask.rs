@@ -17,7 +17,7 @@ const BITS: usize = u32::BITS as usize;
 /// assert_eq!(mask.ids().collect::<Vec<_>>(), [7, 40]);
 /// assert!(!mask.allows(100));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TokenMask {
     /// Token `i` is bit `i % 32` of word `i / 32`; bits from `width` on are 0.
     words: Vec<u32>,

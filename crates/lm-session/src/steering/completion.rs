@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use lm_model::{TokenKind, Tokenizer};
 
@@ -18,6 +19,8 @@ const MAX_FILLERS: [usize; 2] = [40, 8];
 const FEW_TOKENS: usize = 32;
 /// Part of the vocabulary above which a mask is taken for one of free text, where nearly everything may stand.
 const FREE_TEXT: usize = 8;
+/// How much later a step is tried that was known in a state with the same mask: it leads where another one has led.
+const SEEN_BEFORE: usize = 64;
 /// Closers tried in a state, and tokens of each kind.
 const MAX_CLOSERS: usize = 24;
 const MAX_TOKENS: usize = 4;
@@ -28,7 +31,8 @@ const TAIL_BYTES: usize = 64;
 ///
 /// In each state there is a list of steps, the most promising first: what is forced; added tokens; what is left of a closer that
 /// the text ends with the beginning of; tokens of closing characters; whole closers; punctuation; and last, a few tokens of any kind.
-/// The search follows the first ones to an end, and then tries others, those first that depart from the first ones early and not far.
+/// The search follows the first ones to an end, and then tries others, those first that depart from the first ones early and not far, and
+/// last those that were known in a state with the same mask.
 /// It is bounded in states, so that it need not find the shortest completion, nor any.
 #[derive(Debug)]
 pub(crate) struct Search {
@@ -42,6 +46,8 @@ pub(crate) struct Search {
     next_mask: TokenMask,
     /// Of free text that no closer leads out of.
     barren: TokenMask,
+    /// Steps that this search knows already, by the fingerprint of the mask of their state.
+    seen: HashSet<(u64, Vec<TokenId>)>,
 }
 
 /// Where a search happens.
@@ -73,7 +79,8 @@ impl Search {
         };
         let closers = closers.filter(closes).collect();
         let (mask, encoded) = (TokenMask::new(width), HashMap::new());
-        Self { closers, encoded, next_mask: mask.clone(), barren: mask.clone(), mask }
+        let seen = HashSet::new();
+        Self { closers, encoded, next_mask: mask.clone(), barren: mask.clone(), mask, seen }
     }
 
     /// Up to `limit` tokens after which the text may end; the constraint is left as it was.
@@ -81,6 +88,7 @@ impl Search {
         let mut waiting: BinaryHeap<Waiting> = BinaryHeap::from([Reverse((0, 0, Vec::new()))]);
         let (mut at, mut best) = (Vec::new(), None::<Vec<TokenId>>);
         let mut states = MAX_STATES;
+        self.seen.clear();
         while let Some(Reverse((order, depth, path))) = waiting.pop().filter(|_| states > 0) {
             let limit = best.as_ref().map_or(limit, |best| best.len().saturating_sub(1));
             go_to(place.constraint, &mut at, &path)?;
@@ -106,7 +114,8 @@ impl Search {
         waiting: &mut BinaryHeap<Waiting>,
         states: &mut usize,
     ) -> Result<Option<Vec<TokenId>>> {
-        let (mut fillers, mut taken) = (MAX_FILLERS[usize::from(departed > 0)], HashSet::new());
+        let mut fillers = MAX_FILLERS[usize::from(departed > 0)];
+        let (mut taken, mut filled) = (HashSet::new(), HashSet::new());
         while at.len() <= limit && *states > 0 && fillers > 0 {
             *states -= 1;
             if let Some(end) = self.end(place)? {
@@ -114,13 +123,18 @@ impl Search {
             }
             let Steps { mut steps, only_fill } = self.steps(place, at)?;
             new_marker_first(&mut steps, &taken, place.tokenizer);
+            let state = fingerprint(&self.mask);
+            if only_fill {
+                new_filler_first(&mut steps, state, &filled);
+                filled.extend(steps.first().map(|first| (state, first.clone())));
+            }
             depth += 1;
             fillers -= usize::from(only_fill);
-            let others = steps.iter().enumerate().skip(1);
-            waiting.extend(
-                others
-                    .map(|(rank, step)| Reverse((departed + rank + depth, depth, [&at[..], step].concat()))),
-            );
+            for (rank, step) in steps.iter().enumerate() {
+                let again = if self.seen.insert((state, step.clone())) { 0 } else { SEEN_BEFORE };
+                let order = departed + rank + again + depth;
+                waiting.extend((rank > 0).then(|| Reverse((order, depth, [&at[..], step].concat()))));
+            }
             let Some(first) = steps.into_iter().next() else { return Ok(None) };
             let next = [&at[..], &first].concat();
             go_to(place.constraint, at, &next)?;
@@ -164,10 +178,13 @@ impl Search {
         let only_fill = steps.is_empty();
         steps.extend(one_by_one(place.tokens.fillers(&self.mask)));
         let blank = |id: &TokenId| place.tokenizer.token_bytes(*id).iter().all(u8::is_ascii_whitespace);
-        if self.mask.count() <= FEW_TOKENS {
-            steps.extend(self.mask.ids().filter(|id| !blank(id)).map(|id| vec![id]));
+        let others = self.mask.ids().filter(|id| !blank(id));
+        if free {
+            steps.extend(one_by_one(others));
+        } else if self.mask.count() <= FEW_TOKENS {
+            steps.extend(others.map(|id| vec![id]));
         } else {
-            steps.extend(one_by_one(self.mask.ids().filter(|id| !blank(id))));
+            steps.extend(unlike_ones(others, place.tokenizer));
         }
         if steps.is_empty() {
             steps.extend(one_by_one(self.mask.ids()));
@@ -255,6 +272,28 @@ fn new_marker_first(steps: &mut [Vec<TokenId>], taken: &HashSet<Vec<TokenId>>, t
     {
         steps[..=new].rotate_right(1);
     }
+}
+
+/// Puts a step that was not taken yet in a state with this mask before those that were: what repeats itself (`[0-9]+`) goes on
+/// by another way.
+fn new_filler_first(steps: &mut [Vec<TokenId>], state: u64, filled: &HashSet<(u64, Vec<TokenId>)>) {
+    if let Some(new) = steps.iter().position(|step| !filled.contains(&(state, step.clone()))) {
+        steps[..=new].rotate_right(1);
+    }
+}
+
+/// A step for each first byte of `ids`, as far as there are few.
+fn unlike_ones(ids: impl Iterator<Item = TokenId>, tokenizer: &Tokenizer) -> Vec<Vec<TokenId>> {
+    let mut seen = HashSet::new();
+    let unlike = ids.filter(|&id| seen.insert(tokenizer.token_bytes(id).first().copied()));
+    unlike.take(FEW_TOKENS).map(|id| vec![id]).collect()
+}
+
+/// The same for equal masks, another one for others, as good as always.
+fn fingerprint(mask: &TokenMask) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    mask.hash(&mut hasher);
+    hasher.finish()
 }
 
 fn is_free(mask: &TokenMask) -> bool {
