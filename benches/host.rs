@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use lm_benches::{Limit, median_time};
 use lm_kernels::{
-    AttentionSpec, FloatDtype, Isa, KvDtype, PackedMatrix, PagedLayer, Pool, RaggedLayout, SequenceLayout,
-    Source, WeightFormat, host,
+    Activation, AttentionSpec, FloatDtype, Isa, KvDtype, PackedMatrix, PagedLayer, Pool, RaggedLayout,
+    SequenceLayout, Source, WeightFormat, host,
 };
 
 const BUDGET: Duration = Duration::from_millis(300);
@@ -55,9 +55,9 @@ fn main() -> Result<(), lm_kernels::Error> {
         if case.contains(&word) {
             rms_norm(pool, rows, width, &case, memory);
         }
-        let case = format!("swiglu [{rows}, {width}]");
+        let case = format!("glu [{rows}, {width}]");
         if case.contains(&word) {
-            swiglu(pool, rows * width, &case, memory);
+            glu(pool, rows * width, &case, memory);
         }
     }
     for format in FORMATS {
@@ -171,15 +171,15 @@ fn rms_norm(pool: &Pool, rows: usize, width: usize, case: &str, limit: Limit) {
     println!("{}", limit.line(case, (8 * x.len()) as f64, time));
 }
 
-fn swiglu(pool: &Pool, len: usize, case: &str, limit: Limit) {
+fn glu(pool: &Pool, len: usize, case: &str, limit: Limit) {
     let (gate, up) = (noise(6, len), noise(7, len));
     let mut y = vec![0.0; len];
-    host::swiglu(pool, &gate, &up, &mut y);
+    host::glu(pool, &gate, &up, Activation::Silu, &mut y);
     for ((gate, up), y) in gate.iter().zip(&up).zip(&y) {
         let exact = f64::from(*gate) / (1.0 + (-f64::from(*gate)).exp()) * f64::from(*up);
         assert!((f64::from(*y) - exact).abs() < 1e-6, "{y} is not {exact}");
     }
-    let time = median_time(BUDGET, || host::swiglu(pool, &gate, &up, &mut y));
+    let time = median_time(BUDGET, || host::glu(pool, &gate, &up, Activation::Silu, &mut y));
     println!("{}", limit.line(case, (12 * len) as f64, time));
 }
 

@@ -24,6 +24,6 @@ pub use host::{
 pub use mapped_file::MappedFile;
 #[cfg(feature = "burn")]
 pub use ops::{
-    ALL as ALL_OPS, KvPool, Op, Weight, attention, attention_shared, embedding, from_host, gated, linear,
-    linear_add, qkv, rms_norm, rope, swiglu, to_host,
+    ALL as ALL_OPS, KvPool, Op, Weight, attention, attention_shared, embedding, from_host, gated, glu,
+    linear, linear_add, qkv, rms_norm, rope, to_host,
 };

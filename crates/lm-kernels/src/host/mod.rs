@@ -22,7 +22,7 @@ mod split;
 #[cfg(test)]
 mod testing;
 
-pub use activation::{Activation, swiglu};
+pub use activation::{Activation, glu};
 pub use attention::{AttentionSpec, attention};
 pub use cpu::Isa;
 pub use linear::{Input, Output, gated, linear, linears};

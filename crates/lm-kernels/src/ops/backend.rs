@@ -13,7 +13,7 @@ use super::attention::{self, Attended, NewKv};
 use super::kv_pool::KvLayer;
 use super::qkv::{self, Qkv};
 use super::weight::Matrix;
-use super::{gated, linear, linear_add, rms_norm, rope, swiglu};
+use super::{gated, glu, linear, linear_add, rms_norm, rope};
 use crate::{Activation, AttentionSpec, RaggedLayout, RopeAngles};
 
 /// How a backend's own tensors enter burn's device-independent [`Tensor`] and come back, so that the default
@@ -107,6 +107,11 @@ pub trait LmOps: Bridge {
         Self::lower(gated::portable(Self::lift(x), Self::lift(norm), eps, gate, up, activation))
     }
 
+    /// See [`glu`](super::glu()).
+    fn glu(gate: FloatTensor<Self>, up: FloatTensor<Self>, activation: Activation) -> FloatTensor<Self> {
+        Self::lower(glu::portable(Self::lift(gate), Self::lift(up), activation))
+    }
+
     /// See [`rms_norm`](super::rms_norm()).
     fn rms_norm(x: FloatTensor<Self>, weight: FloatTensor<Self>, eps: f32) -> FloatTensor<Self> {
         Self::lower(rms_norm::portable(Self::lift(x), Self::lift(weight), eps))
@@ -115,11 +120,6 @@ pub trait LmOps: Bridge {
     /// See [`rope`](super::rope()).
     fn rope(x: FloatTensor<Self>, angles: Arc<RopeAngles>) -> FloatTensor<Self> {
         Self::lower(rope::portable(Self::lift(x), &angles))
-    }
-
-    /// See [`swiglu`](super::swiglu()).
-    fn swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self> {
-        Self::lower(swiglu::portable(Self::lift(gate), Self::lift(up)))
     }
 
     /// See [`attention`](super::attention()). The cache of the layer is moved in and handed back, so that it is
@@ -200,16 +200,20 @@ macro_rules! host_ops {
                 }
             }
 
+            fn glu(
+                gate: FloatTensor<Self>,
+                up: FloatTensor<Self>,
+                activation: Activation,
+            ) -> FloatTensor<Self> {
+                glu::host::glu(gate, up, activation)
+            }
+
             fn rms_norm(x: FloatTensor<Self>, weight: FloatTensor<Self>, eps: f32) -> FloatTensor<Self> {
                 rms_norm::host::rms_norm(x, weight, eps)
             }
 
             fn rope(x: FloatTensor<Self>, angles: Arc<RopeAngles>) -> FloatTensor<Self> {
                 rope::host::rope(x, &angles)
-            }
-
-            fn swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self> {
-                swiglu::host::swiglu(gate, up)
             }
 
             fn attention(

@@ -9,6 +9,7 @@ mod backend;
 mod device;
 mod embedding;
 mod gated;
+mod glu;
 mod host_tensor;
 mod kv_pool;
 mod linear;
@@ -16,7 +17,6 @@ mod linear_add;
 mod qkv;
 mod rms_norm;
 mod rope;
-mod swiglu;
 #[cfg(test)]
 mod tests;
 mod transfer;
@@ -25,13 +25,13 @@ mod weight;
 pub use attention::{attention, attention_shared};
 pub use embedding::embedding;
 pub use gated::gated;
+pub use glu::glu;
 pub use kv_pool::KvPool;
 pub use linear::linear;
 pub use linear_add::linear_add;
 pub use qkv::qkv;
 pub use rms_norm::rms_norm;
 pub use rope::rope;
-pub use swiglu::swiglu;
 pub use transfer::{from_host, to_host};
 pub use weight::Weight;
 
@@ -49,10 +49,10 @@ pub const ALL: &[&Op] = &[
     &attention::OP,
     &embedding::OP,
     &gated::OP,
+    &glu::OP,
     &linear::OP,
     &linear_add::OP,
     &qkv::OP,
     &rms_norm::OP,
     &rope::OP,
-    &swiglu::OP,
 ];

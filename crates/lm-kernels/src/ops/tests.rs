@@ -11,8 +11,8 @@ use super::kv_pool::KvLayer;
 use super::weight::{Matrix, Weight};
 use super::*;
 use crate::{
-    AttentionSpec, CacheLayout, Device, KvDtype, KvGeometry, PackedMatrix, PagedLayer, RaggedLayout,
-    RopeTable, SequenceLayout, Source, WeightFormat,
+    Activation, AttentionSpec, CacheLayout, Device, KvDtype, KvGeometry, PackedMatrix, PagedLayer,
+    RaggedLayout, RopeTable, SequenceLayout, Source, WeightFormat,
 };
 
 /// The devices whose tensors are host memory.
@@ -50,7 +50,10 @@ fn row_operations_equal_their_default_bodies() {
             2e-6,
         );
         let up = || noise_tensor([5, 48], 3, &device);
-        assert_close("swiglu", swiglu(x(), up()), swiglu::portable(x(), up()), 1e-6);
+        for activation in [Activation::Silu, Activation::GeluTanh] {
+            let what = format!("glu by {activation:?}");
+            assert_close(&what, glu(x(), up(), activation), glu::portable(x(), up(), activation), 1e-6);
+        }
         let heads = || noise_tensor([5, 3, 16], 4, &device);
         let table = RopeTable { inv_freq: vec![1.0, 0.3, 0.01, 1e-4, 1e-5], attention_factor: 1.1 };
         let angles = Arc::new(table.angles(&[0, 1, 7, 100, 40_000]));
@@ -71,7 +74,8 @@ fn host_operations_read_strided_views() {
         let tail = packed.clone().narrow(0, 4, 2);
         let copied = from_host(to_host(tail.clone()).unwrap(), [2, 8], &device);
         let up = noise_tensor([2, 8], 7, &device);
-        assert_close("swiglu of a slice", swiglu(tail, up.clone()), swiglu(copied, up), 0.0);
+        let gate = |gate| glu(gate, up.clone(), Activation::Silu);
+        assert_close("glu of a slice", gate(tail), gate(copied), 0.0);
         let before = noise(48, 5);
         assert_eq!(to_host(packed).unwrap(), before, "the tensor behind the views is untouched");
     }
@@ -142,7 +146,7 @@ fn packed_tensors_hold_no_dense_copy() {
 }
 
 fn spec() -> AttentionSpec {
-    AttentionSpec { num_heads: 4, num_kv_heads: 2, head_dim: 8, scale: 0.5, window: Some(20), soft_cap: None }
+    AttentionSpec { num_heads: 4, num_kv_heads: 2, head_dim: 8, scale: 0.5, window: Some(20), soft_cap: Some(0.7) }
 }
 
 fn geometry() -> KvGeometry {

@@ -17,7 +17,9 @@ pub fn check(target: &Target) {
     let mut random = Random::new(6);
     for dtype in [KvDtype::F32, KvDtype::F16] {
         for ratio in [1, 2, 3, 4, 6, 8] {
-            for window in [None, Some(1), Some(9), Some(40)] {
+            for (window, soft_cap) in
+                [(None, None), (Some(1), None), (Some(9), Some(1.5)), (Some(40), None), (None, Some(4.0))]
+            {
                 let num_kv_heads = random.between(1, 4);
                 let spec = AttentionSpec {
                     num_heads: ratio * num_kv_heads,
@@ -25,7 +27,7 @@ pub fn check(target: &Target) {
                     head_dim: 4 * random.between(1, 10),
                     scale: 0.4,
                     window,
-                    soft_cap: None,
+                    soft_cap,
                 };
                 Run::new(target, spec, dtype).steps(&mut random);
             }
@@ -142,7 +144,7 @@ impl<'a> Run<'a> {
                     let slots =
                         (0..reference.keys.len()).filter(|&slot| sees(sequence, row, slot, self.spec.window));
                     let slots: Vec<usize> = slots.collect();
-                    out.extend(attend(&q[start..start + head_dim], reference, &slots, part, self.spec.scale));
+                    out.extend(attend(&q[start..start + head_dim], reference, &slots, part, &self.spec));
                 }
             }
         }
@@ -151,10 +153,17 @@ impl<'a> Run<'a> {
 }
 
 /// One query head over the slots it sees.
-fn attend(q: &[f32], reference: &Reference, slots: &[usize], part: Range<usize>, scale: f32) -> Vec<f64> {
+fn attend(
+    q: &[f32],
+    reference: &Reference,
+    slots: &[usize],
+    part: Range<usize>,
+    spec: &AttentionSpec,
+) -> Vec<f64> {
     let dot = |slot: &usize| -> f64 {
         let key = &reference.keys[*slot][part.clone()];
-        q.iter().zip(key).map(|(&q, k)| f64::from(q) * k).sum::<f64>() * f64::from(scale)
+        let score = q.iter().zip(key).map(|(&q, k)| f64::from(q) * k).sum::<f64>() * f64::from(spec.scale);
+        spec.soft_cap.map(f64::from).map_or(score, |cap| cap * (score / cap).tanh())
     };
     let scores: Vec<f64> = slots.iter().map(dot).collect();
     let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);

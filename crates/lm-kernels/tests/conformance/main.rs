@@ -12,7 +12,7 @@ mod linear;
 mod random;
 mod rows;
 
-use lm_kernels::{ALL_OPS, Device, Error};
+use lm_kernels::{ALL_OPS, Activation, Device, Error};
 
 use random::Random;
 
@@ -29,13 +29,23 @@ const CHECKS: &[Check] = &[
     ("attention", attention::check),
     ("embedding", linear::check_embedding),
     ("gated", fused::check_gated),
+    ("glu", rows::check_glu),
     ("linear", linear::check),
     ("linear_add", fused::check_linear_add),
     ("qkv", fused::check_qkv),
     ("rms_norm", rows::check_rms_norm),
     ("rope", rows::check_rope),
-    ("swiglu", rows::check_swiglu),
 ];
+
+/// The definition of an activation.
+fn activate(activation: Activation, x: f64) -> f64 {
+    match activation {
+        Activation::Silu => x / (1.0 + (-x).exp()),
+        Activation::GeluTanh => {
+            0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
+        }
+    }
+}
 
 fn check_all(device: Device) {
     let burn = match device.burn() {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use lm_kernels::{RopeTable, from_host, rms_norm, rope, swiglu, to_host};
+use lm_kernels::{Activation, RopeTable, from_host, glu, rms_norm, rope, to_host};
 
-use super::{Random, Target, assert_close};
+use super::{Random, Target, activate, assert_close};
 
 pub fn check_rms_norm(target: &Target) {
     let mut random = Random::new(1);
@@ -30,22 +30,24 @@ pub fn check_rms_norm(target: &Target) {
     }
 }
 
-pub fn check_swiglu(target: &Target) {
+pub fn check_glu(target: &Target) {
     let mut random = Random::new(2);
-    for (rows, size) in [(1, 1), (1, 96), (4, 33), (9, 256)] {
-        for scale in [0.1, 4.0, 60.0] {
-            let (gate, up) = (random.values(rows * size, scale), random.values(rows * size, 3.0));
-            let got = swiglu(
-                from_host(gate.clone(), [rows, size], &target.burn),
-                from_host(up.clone(), [rows, size], &target.burn),
-            );
-            let silu = |x: f64| x / (1.0 + (-x).exp());
-            let gated = gate.iter().zip(&up).map(|(&gate, &up)| silu(gate.into()) * f64::from(up));
-            let expected: Vec<f64> = gated.collect();
-            let what = format!("swiglu [{rows}, {size}] · {scale} on {}", target.device);
-            let got = to_host(got).unwrap();
-            // Far below zero the exponential carries the error of its argument: 60 · 2^-24, doubled.
-            assert_close(&what, &got, &expected, |i| 1e-5 * expected[i].abs() + 1e-6);
+    for activation in [Activation::Silu, Activation::GeluTanh] {
+        for (rows, size) in [(1, 1), (1, 96), (4, 33), (9, 256)] {
+            for scale in [0.1, 4.0, 60.0] {
+                let (gate, up) = (random.values(rows * size, scale), random.values(rows * size, 3.0));
+                let got = glu(
+                    from_host(gate.clone(), [rows, size], &target.burn),
+                    from_host(up.clone(), [rows, size], &target.burn),
+                    activation,
+                );
+                let gated = |(&gate, &up): (&f32, &f32)| activate(activation, gate.into()) * f64::from(up);
+                let expected: Vec<f64> = gate.iter().zip(&up).map(gated).collect();
+                let what = format!("glu by {activation:?} [{rows}, {size}] · {scale} on {}", target.device);
+                let got = to_host(got).unwrap();
+                // Far below zero the exponential carries the error of its argument: 60 · 2^-24, doubled.
+                assert_close(&what, &got, &expected, |i| 1e-5 * expected[i].abs() + 1e-6);
+            }
         }
     }
 }

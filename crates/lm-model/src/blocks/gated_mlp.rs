@@ -36,7 +36,7 @@ impl GatedMlp {
     fn inner(&self, x: Tensor<2>, norm: &RmsNorm) -> Tensor<2> {
         if self.gate.has_bias() || self.up.has_bias() {
             let x = norm.forward(x);
-            return lm_kernels::swiglu(self.gate.forward(x.clone()), self.up.forward(x));
+            return lm_kernels::glu(self.gate.forward(x.clone()), self.up.forward(x), Activation::Silu);
         }
         let (gate, up) = (self.gate.weight(), self.up.weight());
         lm_kernels::gated(x, norm.weight(), norm.eps(), gate, up, Activation::Silu)

@@ -35,7 +35,7 @@ impl Activation {
     }
 }
 
-/// Multiplies `up` with the SiLU of `gate`: `y = gate / (1 + e^-gate) · up`.
+/// Multiplies `up` with the activation of `gate`.
 ///
 /// # Shapes
 /// - `gate`, `up`, `y`: of one length; `y` is overwritten
@@ -44,41 +44,44 @@ impl Activation {
 /// When the lengths differ.
 ///
 /// # Source
-/// GLU Variants Improve Transformer, arXiv 2002.05202 (SwiGLU).
+/// GLU Variants Improve Transformer, arXiv 2002.05202 (SwiGLU, GeGLU).
 ///
 /// # Examples
 /// ```
+/// use lm_kernels::{Activation, Pool, host};
+///
 /// let mut y = [0.0; 2];
-/// lm_kernels::host::swiglu(lm_kernels::Pool::global(), &[0.0, 100.0], &[5.0, 2.0], &mut y);
+/// host::glu(Pool::global(), &[0.0, 100.0], &[5.0, 2.0], Activation::Silu, &mut y);
 /// assert_eq!(y, [0.0, 200.0]);
 /// ```
-pub fn swiglu(pool: &Pool, gate: &[f32], up: &[f32], y: &mut [f32]) {
-    swiglu_on(Isa::current(), pool, gate, up, y);
+pub fn glu(pool: &Pool, gate: &[f32], up: &[f32], activation: Activation, y: &mut [f32]) {
+    glu_on(Isa::current(), pool, gate, up, activation, y);
 }
 
-/// [`swiglu`] with the code for one instruction set.
-fn swiglu_on(isa: Isa, pool: &Pool, gate: &[f32], up: &[f32], y: &mut [f32]) {
+/// [`glu`] with the code for one instruction set.
+fn glu_on(isa: Isa, pool: &Pool, gate: &[f32], up: &[f32], activation: Activation, y: &mut [f32]) {
     assert_eq!(gate.len(), up.len(), "as many gates as inputs");
     assert_eq!(gate.len(), y.len(), "as many results as inputs");
     for_each_chunk(pool, y, ELEMENTS, |index, y| {
         let range = index * ELEMENTS..index * ELEMENTS + y.len();
-        isa.run(SwiGlu { gate: &gate[range.clone()], up: &up[range], y });
+        isa.run(Glu { gate: &gate[range.clone()], up: &up[range], activation, y });
     });
 }
 
-struct SwiGlu<'a> {
+struct Glu<'a> {
     gate: &'a [f32],
     up: &'a [f32],
+    activation: Activation,
     y: &'a mut [f32],
 }
 
-impl Kernel for SwiGlu<'_> {
+impl Kernel for Glu<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run<V: Lanes>(self) {
         for ((gate, up), y) in self.gate.iter().zip(self.up).zip(self.y) {
-            *y = Activation::Silu.apply(*gate) * up;
+            *y = self.activation.apply(*gate) * up;
         }
     }
 }

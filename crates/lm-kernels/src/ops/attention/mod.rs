@@ -139,6 +139,10 @@ fn attend(
     let q = q.reshape([rows, kv_heads, group, dim]).permute([1, 2, 0, 3]); // [kv_heads, group, rows, dim]
     let q = q.reshape([kv_heads, group * rows, dim]);
     let scores = q.matmul(keys.permute([1, 2, 0])) * spec.scale; // [kv_heads, group * rows, slots]
+    let scores = match spec.soft_cap {
+        None => scores,
+        Some(cap) => (scores / cap).tanh() * cap,
+    };
     let scores = scores.reshape([kv_heads, group, rows, slots]) + mask.reshape([1, 1, rows, slots]);
     let weights = softmax(scores, 3).reshape([kv_heads, group * rows, slots]);
     let out = weights.matmul(values.swap_dims(0, 1)); // [kv_heads, group * rows, dim]

@@ -4,11 +4,10 @@ pub(super) mod host;
 
 use burn::backend::Dispatch;
 use burn::tensor::Tensor;
-use burn::tensor::activation::silu;
 
 use super::backend::{Bridge, LmOps};
 use super::weight::Matrix;
-use super::{Op, Weight, rms_norm};
+use super::{Op, Weight, glu, rms_norm};
 use crate::Activation;
 
 pub(super) const OP: Op =
@@ -51,13 +50,5 @@ pub(super) fn portable<B: Bridge>(
 ) -> Tensor<2> {
     let x = rms_norm::portable(x, norm, eps);
     let gate = gate.multiply(x.clone());
-    let gate = match activation {
-        Activation::Silu => silu(gate),
-        Activation::GeluTanh => {
-            let inner = (gate.clone().powi_scalar(3) * 0.044_715 + gate.clone())
-                * (2.0 / std::f32::consts::PI).sqrt();
-            gate * 0.5 * (inner.tanh() + 1.0)
-        }
-    };
-    gate * up.multiply(x)
+    glu::portable(gate, up.multiply(x), activation)
 }

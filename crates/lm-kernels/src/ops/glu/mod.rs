@@ -1,0 +1,40 @@
+//! The gated activation of feed-forward blocks.
+
+pub(super) mod host;
+
+use burn::backend::Dispatch;
+use burn::tensor::Tensor;
+use burn::tensor::activation::silu;
+
+use super::Op;
+use super::backend::LmOps;
+use crate::Activation;
+
+pub(super) const OP: Op = Op { name: "glu", summary: "activation(gate) · up, elementwise" };
+
+/// Gates `up` by the [`Activation`] of `gate`: SwiGLU, GeGLU.
+///
+/// # Shapes
+/// - `gate`, `up`: `[rows, size]`; returns the same shape
+///
+/// # Panics
+/// When the shapes differ.
+///
+/// # Source
+/// Shazeer, arXiv 2002.05202.
+pub fn glu(gate: Tensor<2>, up: Tensor<2>, activation: Activation) -> Tensor<2> {
+    assert_eq!(gate.dims(), up.dims(), "glu: gate and up must have one shape");
+    Tensor::from_dispatch(Dispatch::glu(gate.into_dispatch(), up.into_dispatch(), activation))
+}
+
+pub(super) fn portable(gate: Tensor<2>, up: Tensor<2>, activation: Activation) -> Tensor<2> {
+    let gate = match activation {
+        Activation::Silu => silu(gate),
+        Activation::GeluTanh => {
+            let inner = (gate.clone().powi_scalar(3) * 0.044_715 + gate.clone())
+                * (2.0 / std::f32::consts::PI).sqrt();
+            gate * 0.5 * (inner.tanh() + 1.0)
+        }
+    };
+    gate * up
+}
