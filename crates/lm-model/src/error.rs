@@ -1,6 +1,6 @@
 //! Errors of this crate: facts about files, tensors and batches.
 
-use crate::WeightFormat;
+use crate::{GgufProblem, WeightFormat};
 
 /// Result with this crate's [`Error`] unless another is named.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -76,6 +76,15 @@ pub enum Error {
         file: String,
         /// What does not fit.
         reason: String,
+    },
+    /// A GGUF file that cannot be read, or lacks a key.
+    #[error("{file} is not a GGUF file that can be used")]
+    Gguf {
+        /// The file.
+        file: String,
+        /// What is wrong with it.
+        #[source]
+        problem: GgufProblem,
     },
     /// The shard index names a file outside the model folder.
     #[error("{file} places tensor {tensor} in {path:?}, expected a file name inside the folder")]

@@ -8,6 +8,7 @@ mod causal_lm;
 mod config;
 mod decoder;
 mod error;
+mod gguf;
 mod layout;
 mod model_folder;
 mod spec;
@@ -25,6 +26,9 @@ pub use batch::{
 pub use causal_lm::{CausalLm, ModelInfo};
 pub use config::{ModelConfig, RopeParameters, TokenIds};
 pub use error::{BatchProblem, Error, Result};
+pub use gguf::{
+    GgmlType, GgufFile, GgufMetadata, GgufProblem, GgufStrings, GgufTensor, GgufValue, GgufValueType,
+};
 pub use lm_kernels::{
     CacheGroup, CacheLayout, Device, Keeps, KvDtype, KvGeometry, KvPool, LayerCache, MappedFile, NO_PAGE,
     PAGE_LEN, PageId, WeightFormat,

@@ -46,6 +46,8 @@ pub enum FileBytes {
     Mapped(Arc<MappedFile>),
     /// Part of the program.
     Embedded(&'static [u8]),
+    /// In memory; shared by clones.
+    Owned(Arc<[u8]>),
 }
 
 impl FileBytes {
@@ -53,7 +55,7 @@ impl FileBytes {
     pub(crate) fn release(&self, range: Range<usize>) {
         match self {
             Self::Mapped(file) => file.release(range),
-            Self::Embedded(_) => {}
+            Self::Embedded(_) | Self::Owned(_) => {}
         }
     }
 }
@@ -65,6 +67,7 @@ impl Deref for FileBytes {
         match self {
             Self::Mapped(file) => file,
             Self::Embedded(bytes) => bytes,
+            Self::Owned(bytes) => bytes,
         }
     }
 }

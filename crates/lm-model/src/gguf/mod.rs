@@ -1,0 +1,113 @@
+//! GGUF files: one file (or several parts of one) with a model's settings, tokenizer and tensors.
+//!
+//! Source: the GGUF specification (`ggml-org/ggml: docs/gguf.md`) and the reference reader of the Python package `gguf` 0.19.
+
+mod ggml_type;
+mod metadata;
+mod problem;
+mod reader;
+mod tensors;
+
+pub use self::ggml_type::GgmlType;
+pub use self::metadata::{GgufMetadata, GgufStrings, GgufValue, GgufValueType};
+pub use self::problem::GgufProblem;
+use self::reader::Reader;
+pub use self::tensors::GgufTensor;
+use crate::model_folder::FileBytes;
+use crate::{Error, Result};
+
+/// Bytes of a file that says no other alignment of its tensors.
+const DEFAULT_ALIGNMENT: usize = 32;
+/// Largest alignment that is believed; files in use have 32, some 4096.
+const MAX_ALIGNMENT: usize = 1 << 20;
+/// What the versions that are read have in common: 64-bit counts. Version 1 had 32-bit ones.
+const VERSIONS: [u32; 2] = [2, 3];
+
+/// One GGUF file, version 2 or 3, little endian: its metadata and where its tensors are.
+///
+/// Everything in the file's description is checked when it is read: counts and lengths against what is left of the file before
+/// anything is allocated for them, and that each tensor lies inside the file, at a multiple of the alignment, and on no other.
+///
+/// # Examples
+/// ```
+/// use lm_model::{FileBytes, GgufFile};
+/// let mut bytes = b"GGUF".to_vec();
+/// bytes.extend(3_u32.to_le_bytes()); // version
+/// bytes.extend(0_u64.to_le_bytes()); // tensors
+/// bytes.extend(1_u64.to_le_bytes()); // keys
+/// bytes.extend(20_u64.to_le_bytes());
+/// bytes.extend(b"general.architecture");
+/// bytes.extend(8_u32.to_le_bytes()); // a string
+/// bytes.extend(5_u64.to_le_bytes());
+/// bytes.extend(b"llama");
+/// let file = GgufFile::read("model.gguf", FileBytes::Owned(bytes.into()))?;
+/// assert_eq!(file.metadata().architecture()?, "llama");
+/// assert!(file.tensors().is_empty());
+/// # Ok::<(), lm_model::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct GgufFile {
+    metadata: GgufMetadata,
+    tensors: Vec<GgufTensor>,
+}
+
+impl GgufFile {
+    /// What every GGUF file begins with.
+    pub const MAGIC: [u8; 4] = *b"GGUF";
+
+    /// Reads the description of a file; `name` is how errors call it. The tensors' bytes are not touched.
+    ///
+    /// # Errors
+    /// [`Error::Gguf`] when the file is of another kind, version or byte order, ends early, or describes what cannot be.
+    pub fn read(name: &str, bytes: FileBytes) -> Result<Self> {
+        let failed = |problem| Error::Gguf { file: name.to_owned(), problem };
+        let mut reader = Reader::new(&bytes);
+        let (num_tensors, num_keys) = read_counts(&mut reader).map_err(failed)?;
+        let places = metadata::read_entries(&mut reader, num_keys).map_err(failed)?;
+        let infos = tensors::read_infos(&mut reader, num_tensors).map_err(failed)?;
+        let end = reader.position();
+        let metadata = GgufMetadata::new(name, bytes.clone(), places);
+        let alignment = alignment(&metadata)?;
+        let tensors = tensors::place(infos, end, alignment, bytes.len()).map_err(failed)?;
+        Ok(Self { metadata, tensors })
+    }
+
+    /// The keys and values.
+    pub fn metadata(&self) -> &GgufMetadata {
+        &self.metadata
+    }
+
+    /// The tensors in the order of their bytes.
+    pub fn tensors(&self) -> &[GgufTensor] {
+        &self.tensors
+    }
+}
+
+/// The beginning of the file; returns the numbers of tensors and keys as the file claims them.
+fn read_counts(reader: &mut Reader<'_>) -> Result<(u64, u64), GgufProblem> {
+    let magic = reader.array("magic")?;
+    if magic != GgufFile::MAGIC {
+        return Err(GgufProblem::Magic { magic });
+    }
+    let version = reader.u32("version")?;
+    if VERSIONS.contains(&version.swap_bytes()) {
+        return Err(GgufProblem::BigEndian);
+    }
+    if !VERSIONS.contains(&version) {
+        return Err(GgufProblem::Version { version });
+    }
+    Ok((reader.u64("number of tensors")?, reader.u64("number of keys")?))
+}
+
+/// The alignment of the tensors' bytes.
+fn alignment(metadata: &GgufMetadata) -> Result<usize> {
+    const KEY: &str = "general.alignment";
+    let Some(bytes) = metadata.size(KEY)? else { return Ok(DEFAULT_ALIGNMENT) };
+    if bytes.is_power_of_two() && bytes <= MAX_ALIGNMENT {
+        return Ok(bytes);
+    }
+    Err(metadata.invalid(KEY, bytes, format!("a power of two up to {MAX_ALIGNMENT}")))
+}
+
+#[cfg(test)]
+mod tests;
