@@ -5,15 +5,20 @@ use lm_processors::{
     ALL, CallBody, Family, ParserOptions, ProcessorEvent, ReadCalls, ReasoningText, ToolSpec,
 };
 
-/// Reads a reply in one of the families whose calls are written so. The first bytes choose family, options and cuts.
+/// Reads a reply in one of the families whose calls are written so.
+#[allow(dead_code, reason = "one target chooses its families by name")]
 pub fn read(bytes: &[u8], of_core: impl Fn(&CallBody) -> bool) -> Corpus {
-    let Some((&[family, options, cuts], reply)) = bytes.split_first_chunk() else { return Corpus::Reject };
-    let Ok(reply) = std::str::from_utf8(reply) else { return Corpus::Reject };
-    let reads = |family: &&&Family| {
+    read_in(bytes, |family| {
         let calls = family.processor.dialect().map_or(&[][..], |dialect| dialect.calls);
         calls.iter().any(|syntax| of_core(&syntax.body))
-    };
-    let families: Vec<_> = ALL.iter().filter(reads).collect();
+    })
+}
+
+/// Reads a reply in one of these families. The first bytes choose family, options and cuts.
+pub fn read_in(bytes: &[u8], wanted: impl Fn(&Family) -> bool) -> Corpus {
+    let Some((&[family, options, cuts], reply)) = bytes.split_first_chunk() else { return Corpus::Reject };
+    let Ok(reply) = std::str::from_utf8(reply) else { return Corpus::Reject };
+    let families: Vec<_> = ALL.iter().filter(|family| wanted(family)).collect();
     let processor = families[usize::from(family) % families.len()].processor;
     let start = processor.channels().first().map(|channel| channel.start.to_string()).unwrap_or_default();
     let tool = ToolSpec::new(

@@ -169,11 +169,11 @@ impl MessageParser {
     }
 
     fn message_ends(&mut self, events: &mut Vec<ProcessorEvent>) {
+        self.inner.end_calls(events);
         match std::mem::replace(&mut self.place, Place::Start) {
             Place::Text(Meaning::Reasoning) => self.channel_marker(|tags| tags.close, events),
             Place::Text(Meaning::Answer) => self.inner.end_answer(events),
-            Place::Text(Meaning::Call) => events.extend(self.inner.close_calls()),
-            Place::Start | Place::Outside => {}
+            Place::Text(Meaning::Call) | Place::Start | Place::Outside => {}
         }
     }
 }
@@ -195,22 +195,13 @@ impl ReplyParser {
         self.answer.begin_again();
     }
 
-    /// The message of a call ends: so do calls that it has left open.
-    fn close_calls(&mut self) -> Vec<ProcessorEvent> {
-        let syntax = match &self.state {
-            State::Section(syntax) | State::Choosing(syntax) => Some(*syntax),
-            State::Body(block) => Some(block.syntax),
-            State::Broken(broken) => Some(broken.syntax),
-            _ => None,
-        };
-        let tags =
-            syntax.map(|syntax| (self.syntaxes[syntax].call.close, self.syntaxes[syntax].section.close));
-        let Some((call, section)) = tags else { return Vec::new() };
-        let mut events = self.push(call);
-        if !section.is_empty() && matches!(self.state, State::Section(_)) {
-            events.extend(self.push(section));
+    /// A message ends: so do calls that it has left open, as they do at the end of a reply.
+    fn end_calls(&mut self, events: &mut Vec<ProcessorEvent>) {
+        if let State::Choosing(_) | State::Section(_) | State::Body(_) | State::Broken(_) = self.state {
+            self.ended = true;
+            events.extend(self.advance_all());
+            self.ended = false;
         }
-        events
     }
 }
 
@@ -227,5 +218,36 @@ impl OutputParser for MessageParser {
         let mut events = self.push("");
         events.extend(self.inner.finish());
         events
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{CallFault, ParserOptions, ProcessorEvent, ReadCalls, by_name};
+
+    /// The string that a call's message leaves open does not swallow the message after it.
+    #[test]
+    fn a_call_ends_with_its_message() {
+        let reply = "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"a\": \"<|end|>\
+                     <|start|>assistant<|channel|>final<|message|>Done.<|return|>";
+        let options = ParserOptions { calls: ReadCalls::Always, ..ParserOptions::default() };
+        for cut in 0..reply.len() {
+            let mut parser = by_name("gpt_oss").expect("a family").parser(&options);
+            let mut events = parser.push(&reply[..cut]);
+            events.extend(parser.push(&reply[cut..]));
+            events.extend(parser.finish());
+            let faults = events.iter().filter(|event| {
+                matches!(event, ProcessorEvent::Malformed { fault: CallFault::Unfinished, .. })
+            });
+            let answer = events.iter().filter_map(|event| match event {
+                ProcessorEvent::Text(text) => Some(text.as_str()),
+                _ => None,
+            });
+            assert_eq!(
+                (faults.count(), answer.collect::<String>().as_str()),
+                (1, "Done."),
+                "cut at {cut}: {events:?}"
+            );
+        }
     }
 }
