@@ -270,6 +270,7 @@ fn position_or_push<T>(list: &mut Vec<T>, is_it: impl FnMut(&T) -> bool, make: i
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SequenceLayout;
 
     const FULL: KvGeometry = KvGeometry { num_kv_heads: 2, head_dim: 8, window: None, shares: None };
     const NEAR: KvGeometry = KvGeometry { window: Some(40), ..FULL };
@@ -331,6 +332,11 @@ mod tests {
             (33, 31, vec![1]),
         ] {
             assert_eq!(written(Keeps::State, len, rows), pages, "{rows} rows after {len}");
+            let block_table = (0..4).collect();
+            let sequence =
+                SequenceLayout { rows: 0..rows, cached_len: len, block_table, ..Default::default() };
+            let to: Vec<_> = sequence.state_runs().map(|run| run.to as usize).collect();
+            assert_eq!(to, pages, "runs of {rows} rows after {len}");
         }
     }
 }

@@ -17,13 +17,13 @@ pub use cache_layout::{CacheGroup, CacheLayout, Keeps, KvGeometry, LayerCache};
 pub use device::Device;
 pub use error::{Error, Result};
 pub use host::{
-    Activation, Arena, AttentionSpec, FloatDtype, Isa, KvDtype, NO_PAGE, PAGE_LEN, PackedMatrix, Packing,
-    PageId, PagedLayer, Pool, RaggedLayout, RopeAngles, RopeTable, SequenceLayout, Source, StatePages,
-    StoredBytes, StoredMatrix, WeightFormat,
+    Activation, Arena, AttentionSpec, CausalConv, DeltaNet, DeltaNetSpec, FloatDtype, Isa, KvDtype, NO_PAGE,
+    PAGE_LEN, PackedMatrix, Packing, PageId, PagedLayer, Pool, RaggedLayout, RopeAngles, RopeTable,
+    SequenceLayout, Source, StatePages, StateRun, StoredBytes, StoredMatrix, WeightFormat,
 };
 pub use mapped_file::MappedFile;
 #[cfg(feature = "burn")]
 pub use ops::{
-    ALL as ALL_OPS, KvPool, Op, Weight, attention, attention_shared, embedding, from_host, gated, glu,
-    linear, linear_add, qkv, rms_norm, rope, to_host,
+    ALL as ALL_OPS, KvPool, Op, Weight, attention, attention_shared, delta_net, embedding, from_host, gated,
+    glu, linear, linear_add, qkv, rms_norm, rope, short_conv, to_host,
 };

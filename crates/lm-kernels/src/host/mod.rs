@@ -7,7 +7,9 @@
 
 mod activation;
 mod attention;
+mod causal_conv;
 mod cpu;
+mod delta_net;
 mod lanes;
 pub mod limits;
 mod linear;
@@ -18,17 +20,21 @@ mod pages;
 mod pool;
 mod ragged;
 mod rope;
+mod short_conv;
 mod split;
 #[cfg(test)]
 mod testing;
 
 pub use activation::{Activation, glu};
 pub use attention::{AttentionSpec, attention};
+pub use causal_conv::CausalConv;
 pub use cpu::Isa;
+pub use delta_net::{DeltaNet, DeltaNetRows, DeltaNetSpec, delta_net};
 pub use linear::{Input, Output, gated, linear, linears};
 pub use norm::{Norm, rms_norm};
 pub use pack::{Arena, FloatDtype, PackedMatrix, Packing, Source, StoredBytes, StoredMatrix, WeightFormat};
-pub use pages::{KvDtype, NO_PAGE, PAGE_LEN, PageId, PagedLayer, StatePages};
+pub use pages::{KvDtype, NO_PAGE, PAGE_LEN, PageId, PagedLayer, StatePages, StateRun};
 pub use pool::Pool;
 pub use ragged::{RaggedLayout, SequenceLayout};
 pub use rope::{RopeAngles, RopeTable, rope};
+pub use short_conv::short_conv;

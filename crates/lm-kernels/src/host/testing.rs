@@ -45,3 +45,38 @@ impl Random {
 pub(super) fn bits(x: &[f32]) -> Vec<u32> {
     x.iter().map(|x| x.to_bits()).collect()
 }
+
+/// Runs sequences `piece` rows at a time, side by side, over pages that lie one after another, and returns the results of each.
+///
+/// `inputs` are the rows of each sequence, `width` values a row; `call` gets those of a piece and gives the results of its rows.
+pub(super) fn in_pieces(
+    inputs: &[Vec<f32>],
+    width: usize,
+    piece: usize,
+    mut call: impl FnMut(&RaggedLayout, &[f32]) -> Vec<f32>,
+) -> Vec<Vec<f32>> {
+    let longest = inputs.iter().map(|rows| rows.len() / width).max().unwrap_or(0);
+    let mut results = vec![Vec::new(); inputs.len()];
+    for start in (0..longest).step_by(piece) {
+        let (mut layout, mut rows, mut first_page) = (RaggedLayout::default(), Vec::new(), 0);
+        for input in inputs {
+            let len = input.len() / width;
+            let range = start.min(len)..len.min(start + piece);
+            rows.extend_from_slice(&input[range.start * width..range.end * width]);
+            let (first, pages) = (layout.rows(), len.div_ceil(PAGE_LEN) as u32);
+            layout.sequences.push(SequenceLayout {
+                rows: first..first + range.len(),
+                cached_len: range.start,
+                block_table: (first_page..first_page + pages).collect(),
+                bidirectional: vec![],
+            });
+            first_page += pages;
+        }
+        let got = call(&layout, &rows);
+        let width = got.len() / layout.rows();
+        for (result, sequence) in results.iter_mut().zip(&layout.sequences) {
+            result.extend_from_slice(&got[sequence.rows.start * width..sequence.rows.end * width]);
+        }
+    }
+    results
+}

@@ -12,9 +12,10 @@ use burn::tensor::{Int, Tensor};
 use super::attention::{self, Attended, NewKv};
 use super::kv_pool::KvLayer;
 use super::qkv::{self, Qkv};
+use super::states::Carried;
 use super::weight::Matrix;
-use super::{gated, glu, linear, linear_add, rms_norm, rope};
-use crate::{Activation, AttentionSpec, RaggedLayout, RopeAngles};
+use super::{delta_net, gated, glu, linear, linear_add, rms_norm, rope, short_conv};
+use crate::{Activation, AttentionSpec, CausalConv, DeltaNet, RaggedLayout, RopeAngles, StatePages};
 
 /// How a backend's own tensors enter burn's device-independent [`Tensor`] and come back, so that the default
 /// bodies of [`LmOps`] read like any other tensor code.
@@ -134,6 +135,32 @@ pub trait LmOps: Bridge {
         let (out, cache) = attention::portable(Self::lift(q), new, cache, &layout, &spec);
         Attended { out: Self::lower(out), cache }
     }
+
+    /// See [`short_conv`](super::short_conv()). The states of the layer are moved in and handed back.
+    fn short_conv(
+        x: FloatTensor<Self>,
+        conv: Arc<CausalConv>,
+        states: StatePages,
+        layout: Arc<RaggedLayout>,
+    ) -> Carried<Self> {
+        let mut states = states;
+        let out = short_conv::portable(Self::lift(x), &conv, &mut states, &layout);
+        Carried { out: Self::lower(out), states }
+    }
+
+    /// See [`delta_net`](super::delta_net()). The states of the layer are moved in and handed back.
+    fn delta_net(
+        qkv: FloatTensor<Self>,
+        time: FloatTensor<Self>,
+        strength: FloatTensor<Self>,
+        net: Arc<DeltaNet>,
+        states: StatePages,
+        layout: Arc<RaggedLayout>,
+    ) -> Carried<Self> {
+        let (time, strength, mut states) = (Self::lift(time), Self::lift(strength), states);
+        let out = delta_net::portable(Self::lift(qkv), time, strength, &net, &mut states, &layout);
+        Carried { out: Self::lower(out), states }
+    }
 }
 
 /// Implements [`LmOps`] by the slice kernels for a backend whose tensors are slices of host memory.
@@ -237,6 +264,30 @@ macro_rules! host_ops {
                         Attended { out: Self::lower(out), cache }
                     }
                 }
+            }
+
+            fn short_conv(
+                x: FloatTensor<Self>,
+                conv: Arc<CausalConv>,
+                states: StatePages,
+                layout: Arc<RaggedLayout>,
+            ) -> Carried<Self> {
+                let mut states = states;
+                let out = short_conv::host::short_conv(x, &conv, &mut states, &layout);
+                Carried { out, states }
+            }
+
+            fn delta_net(
+                qkv: FloatTensor<Self>,
+                time: FloatTensor<Self>,
+                strength: FloatTensor<Self>,
+                net: Arc<DeltaNet>,
+                states: StatePages,
+                layout: Arc<RaggedLayout>,
+            ) -> Carried<Self> {
+                let mut states = states;
+                let out = delta_net::host::delta_net(qkv, time, strength, &net, &mut states, &layout);
+                Carried { out, states }
             }
         }
     };

@@ -49,8 +49,8 @@ struct Space {
 enum Store {
     /// `None` while an operation holds it.
     Kv(Option<KvLayer<Dispatch>>),
-    /// In host memory on every device.
-    State(StatePages),
+    /// In host memory on every device; `None` while an operation holds them.
+    State(Option<StatePages>),
 }
 
 impl KvPool {
@@ -67,7 +67,7 @@ impl KvPool {
         let dtype = if on_host { dtype } else { on_device(dtype, &burn) };
         let new_store = |layer: &LayerCache, num_pages| {
             Ok(match *layer {
-                LayerCache::State { len } => Store::State(StatePages::new(num_pages, len)?),
+                LayerCache::State { len } => Store::State(Some(StatePages::new(num_pages, len)?)),
                 LayerCache::Kv(KvGeometry { num_kv_heads, head_dim, .. }) => Store::Kv(Some(match on_host {
                     true => {
                         KvLayer::Host(Box::new(PagedLayer::new(dtype, num_pages, num_kv_heads, head_dim)?))
@@ -139,7 +139,7 @@ impl KvPool {
         for store in stores {
             match store {
                 Store::Kv(layer) => *layer = layer.take().map(|layer| layer.copy_page(from, to)),
-                Store::State(states) => states.copy_page(from, to),
+                Store::State(states) => present(states.as_mut()).copy_page(from, to),
             }
         }
     }
@@ -150,7 +150,7 @@ impl KvPool {
     /// When the layer keeps none.
     pub fn states(&mut self, layer: usize) -> &mut StatePages {
         match self.store(layer) {
-            Store::State(states) => states,
+            Store::State(states) => present(states.as_mut()),
             Store::Kv(_) => panic!("layer {layer} keeps keys and values, not a state"),
         }
     }
@@ -181,7 +181,7 @@ impl KvPool {
 
     pub(super) fn take(&mut self, layer: usize) -> KvLayer<Dispatch> {
         match self.store(layer) {
-            Store::Kv(cache) => cache.take().expect("a layer is away only during an operation that panicked"),
+            Store::Kv(cache) => present(cache.take()),
             Store::State(_) => panic!("layer {layer} keeps a state, not keys and values"),
         }
     }
@@ -190,10 +190,26 @@ impl KvPool {
         *self.store(layer) = Store::Kv(Some(cache));
     }
 
+    pub(super) fn take_states(&mut self, layer: usize) -> StatePages {
+        match self.store(layer) {
+            Store::State(states) => present(states.take()),
+            Store::Kv(_) => panic!("layer {layer} keeps keys and values, not a state"),
+        }
+    }
+
+    pub(super) fn put_back_states(&mut self, layer: usize, states: StatePages) {
+        *self.store(layer) = Store::State(Some(states));
+    }
+
     fn store(&mut self, layer: usize) -> &mut Store {
         let place = self.layout.place(layer);
         &mut self.spaces[place.space].stores[place.store]
     }
+}
+
+/// What a store holds unless an operation has taken it away and panicked.
+fn present<T>(held: Option<T>) -> T {
+    held.expect("a layer is away only during an operation that panicked")
 }
 
 impl KvLayer<Dispatch> {

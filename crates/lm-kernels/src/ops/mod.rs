@@ -6,6 +6,7 @@
 
 mod attention;
 mod backend;
+mod delta_net;
 mod device;
 mod embedding;
 mod gated;
@@ -17,12 +18,15 @@ mod linear_add;
 mod qkv;
 mod rms_norm;
 mod rope;
+mod short_conv;
+mod states;
 #[cfg(test)]
 mod tests;
 mod transfer;
 mod weight;
 
 pub use attention::{attention, attention_shared};
+pub use delta_net::delta_net;
 pub use embedding::embedding;
 pub use gated::gated;
 pub use glu::glu;
@@ -32,6 +36,7 @@ pub use linear_add::linear_add;
 pub use qkv::qkv;
 pub use rms_norm::rms_norm;
 pub use rope::rope;
+pub use short_conv::short_conv;
 pub use transfer::{from_host, to_host};
 pub use weight::Weight;
 
@@ -47,6 +52,7 @@ pub struct Op {
 /// Every operation, in alphabetical order. The conformance test has a check for each row.
 pub const ALL: &[&Op] = &[
     &attention::OP,
+    &delta_net::OP,
     &embedding::OP,
     &gated::OP,
     &glu::OP,
@@ -55,4 +61,5 @@ pub const ALL: &[&Op] = &[
     &qkv::OP,
     &rms_norm::OP,
     &rope::OP,
+    &short_conv::OP,
 ];

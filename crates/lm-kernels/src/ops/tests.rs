@@ -11,8 +11,9 @@ use super::kv_pool::KvLayer;
 use super::weight::{Matrix, Weight};
 use super::*;
 use crate::{
-    Activation, AttentionSpec, CacheLayout, Device, KvDtype, KvGeometry, PackedMatrix, PagedLayer,
-    RaggedLayout, RopeTable, SequenceLayout, Source, WeightFormat,
+    Activation, AttentionSpec, CacheLayout, CausalConv, DeltaNet, DeltaNetSpec, Device, KvDtype, KvGeometry,
+    LayerCache, PackedMatrix, PagedLayer, RaggedLayout, RopeTable, SequenceLayout, Source, StatePages,
+    WeightFormat,
 };
 
 /// The devices whose tensors are host memory.
@@ -146,7 +147,14 @@ fn packed_tensors_hold_no_dense_copy() {
 }
 
 fn spec() -> AttentionSpec {
-    AttentionSpec { num_heads: 4, num_kv_heads: 2, head_dim: 8, scale: 0.5, window: Some(20), soft_cap: Some(0.7) }
+    AttentionSpec {
+        num_heads: 4,
+        num_kv_heads: 2,
+        head_dim: 8,
+        scale: 0.5,
+        window: Some(20),
+        soft_cap: Some(0.7),
+    }
 }
 
 fn geometry() -> KvGeometry {
@@ -337,6 +345,43 @@ fn pages_before_the_window_are_not_touched() {
         let whole = run(&mut pool, 0..1, 60, &[3, 1]);
         let freed = run(&mut pool, 0..1, 60, &[crate::NO_PAGE, 1]);
         assert_close("without the page before the window", freed, whole, 0.0);
+    }
+}
+
+/// The outputs of two calls, and the states that they leave: the host kernels and the default bodies keep them in one form.
+#[test]
+fn operations_over_states_equal_their_default_bodies() {
+    let (channels, spec) =
+        (20, DeltaNetSpec { num_key_heads: 2, num_value_heads: 4, key_dim: 24, value_dim: 20 });
+    let conv = Arc::new(CausalConv::new(3, channels, &noise(60, 30), Some(&noise(20, 31))));
+    let qkv_conv = CausalConv::new(4, spec.width(), &noise(4 * spec.width(), 32), None);
+    let net = Arc::new(DeltaNet::new(spec, qkv_conv, vec![0.5; 4], noise(4, 33)));
+    for (&device, burn) in Device::available().iter().zip(host_devices()) {
+        let layers = [conv.state_len(), net.state_len()].map(|len| LayerCache::State { len });
+        let mut pool = KvPool::new(device, &CacheLayout::new(layers), 4, KvDtype::F32).unwrap();
+        let pages = pool.num_pages(0);
+        let [mut convs, mut nets] = layers.map(|layer| match layer {
+            LayerCache::State { len } => StatePages::new(pages, len).unwrap(),
+            LayerCache::Kv(_) => unreachable!(),
+        });
+        for layout in layouts() {
+            let (rows, layout) = (layout.rows(), Arc::new(layout));
+            let x = || noise_tensor([rows, 3 * channels], 34, &burn);
+            let expected = short_conv::portable(x(), &conv, &mut convs, &layout);
+            assert_close("short_conv", short_conv(x(), &conv, &mut pool, 0, &layout), expected, 2e-6);
+            let qkv = || noise_tensor([rows, spec.width()], 35, &burn);
+            let gate = |seed| noise_tensor([rows, 4], seed, &burn);
+            let expected = delta_net::portable(qkv(), gate(36), gate(37), &net, &mut nets, &layout);
+            let got = delta_net(qkv(), gate(36), gate(37), &net, &mut pool, 1, &layout);
+            assert_close("delta_net", got, expected, 5e-6);
+            for page in [0, 1, 3] {
+                for (layer, states) in [&convs, &nets].into_iter().enumerate() {
+                    for (one, other) in pool.states(layer).get(page).iter().zip(states.get(page)) {
+                        assert!((one - other).abs() < 1e-5, "state of layer {layer}: {one} and {other}");
+                    }
+                }
+            }
+        }
     }
 }
 

@@ -11,6 +11,7 @@ mod fused;
 mod linear;
 mod random;
 mod rows;
+mod states;
 
 use lm_kernels::{ALL_OPS, Activation, Device, Error};
 
@@ -27,6 +28,7 @@ type Check = (&'static str, fn(&Target));
 
 const CHECKS: &[Check] = &[
     ("attention", attention::check),
+    ("delta_net", states::check_delta_net),
     ("embedding", linear::check_embedding),
     ("gated", fused::check_gated),
     ("glu", rows::check_glu),
@@ -35,6 +37,7 @@ const CHECKS: &[Check] = &[
     ("qkv", fused::check_qkv),
     ("rms_norm", rows::check_rms_norm),
     ("rope", rows::check_rope),
+    ("short_conv", states::check_short_conv),
 ];
 
 /// The definition of an activation.

@@ -1,11 +1,10 @@
 use std::sync::Arc;
 
-use lm_kernels::{AttentionSpec, RaggedLayout, attention, attention_shared, from_host, to_host};
+use lm_kernels::{AttentionSpec, RaggedLayout, StatePages, attention, attention_shared, from_host, to_host};
 
 use crate::layout::{layouts, wanted_rows};
 use crate::{
-    Batch, CacheLayout, Device, Input, KvDtype, KvGeometry, KvPool, LayerCache, PAGE_LEN, Result,
-    SequenceInput,
+    Batch, CacheLayout, Device, Input, KvDtype, KvGeometry, KvPool, LayerCache, Result, SequenceInput,
 };
 
 pub(super) const HEAD_DIM: usize = 16;
@@ -53,19 +52,7 @@ impl Random {
                     means(&rows, geometry, layer, &layouts[self.layout.group_of(layer)], cache)?
                 }
                 LayerCache::State { len } => {
-                    let group = self.layout.group_of(layer);
-                    let states = batch.sequences.iter().scan(0, |start, sequence| {
-                        *start += sequence.rows();
-                        Some(fold_states(
-                            &rows[*start - sequence.rows()..*start],
-                            *len,
-                            layer,
-                            group,
-                            sequence,
-                            cache,
-                        ))
-                    });
-                    states.flatten().collect()
+                    fold_states(&rows, *len, cache.states(layer), &layouts[self.layout.group_of(layer)])
                 }
             };
             let sums = hidden.iter_mut().flatten().zip(made.iter().flatten());
@@ -132,34 +119,23 @@ fn means(
     Ok(means)
 }
 
-/// The states after each of a sequence's rows; those that a later call may start from go to their pages.
+/// The states after each row; those that a later call may start from go to their pages.
 fn fold_states(
     rows: &[[f32; HEAD_DIM]],
     len: usize,
-    layer: usize,
-    group: usize,
-    sequence: &SequenceInput,
-    cache: &mut KvPool,
+    states: &mut StatePages,
+    layout: &RaggedLayout,
 ) -> Vec<[f32; HEAD_DIM]> {
-    let (cached_len, table) = (sequence.cached_len, &sequence.block_tables[group]);
-    let keeps = cache.layout().groups()[group].keeps;
-    let states = cache.states(layer);
-    let mut state = match cached_len {
-        0 => vec![0.0; len],
-        _ => states.get(table[(cached_len - 1) / PAGE_LEN]).to_vec(),
-    };
-    let end = cached_len + rows.len();
-    let fold = |(row, vector): (usize, &[f32; HEAD_DIM])| {
-        state.iter_mut().zip(vector.iter().cycle()).for_each(|(state, x)| *state = 0.9 * *state + x);
-        let slots = cached_len + row + 1;
-        let page = (slots - 1) / PAGE_LEN;
-        if (slots % PAGE_LEN == 0 || slots == end) && keeps.written(cached_len, rows.len()).any(|w| w == page)
-        {
-            states.get_mut(table[page]).copy_from_slice(&state);
+    let mut made = Vec::new();
+    for run in layout.sequences.iter().flat_map(|sequence| sequence.state_runs()) {
+        let mut state = run.from.map_or_else(|| vec![0.0; len], |page| states.get(page).to_vec());
+        for vector in &rows[run.rows] {
+            state.iter_mut().zip(vector.iter().cycle()).for_each(|(state, x)| *state = 0.9 * *state + x);
+            made.push(std::array::from_fn(|i| state[i % len]));
         }
-        std::array::from_fn(|i| state[i % len])
-    };
-    rows.iter().enumerate().map(fold).collect()
+        states.get_mut(run.to).copy_from_slice(&state);
+    }
+    made
 }
 
 /// A number for each row that says which id it holds; the rows of `embed` give that of their id.

@@ -156,6 +156,29 @@ pub(super) fn dot<V: Lanes>(a: &[f32], b: &[f32]) -> f32 {
     sum.sum()
 }
 
+/// Sixteen floats, or as many as there are and zeros behind them.
+#[inline(always)]
+pub(super) fn load_part<V: Lanes>(x: &[f32]) -> V {
+    match x.first_chunk() {
+        Some(x) => V::load(x),
+        None => V::load(&padded(x)),
+    }
+}
+
+/// Stores as many lanes as there is room for.
+#[inline(always)]
+pub(super) fn store_part<V: Lanes>(lanes: V, out: &mut [f32]) {
+    if let Some(out) = out.first_chunk_mut() {
+        lanes.store(out);
+        return;
+    }
+    let mut all = [0.0; LANES];
+    lanes.store(&mut all);
+    for (out, lane) in out.iter_mut().zip(&all) {
+        *out = *lane;
+    }
+}
+
 /// The last lanes of a row, filled up with zeros.
 #[inline(always)]
 fn padded(x: &[f32]) -> [f32; LANES] {

@@ -12,7 +12,7 @@ use super::split::SharedMatrix;
 use crate::{Error, Result};
 
 pub(super) use element::Element;
-pub use state::StatePages;
+pub use state::{StatePages, StateRun};
 
 /// How many slots (tokens) a page holds.
 pub const PAGE_LEN: usize = 32;

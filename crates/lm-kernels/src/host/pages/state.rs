@@ -1,7 +1,44 @@
 //! States of a fixed size, one a page.
 
-use super::{PageId, zeroed};
+use std::ops::Range;
+
+use super::super::ragged::{RaggedLayout, SequenceLayout};
+use super::super::split::SharedMatrix;
+use super::{PAGE_LEN, PageId, zeroed};
 use crate::{Error, Result};
+
+/// Rows of a sequence after the last of which its state is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateRun {
+    /// Rows of the batch.
+    pub rows: Range<usize>,
+    /// The page with the state before them; `None` is a state of zeros, that of no tokens.
+    pub from: Option<PageId>,
+    /// The page that takes the state after them; it may be the same.
+    pub to: PageId,
+}
+
+impl SequenceLayout {
+    /// The runs that the sequence's rows are cut into: up to the last border of a page within them, where the state stays as a
+    /// snapshot, and from there to the end. At most two, each beginning with the state that the one before it leaves.
+    ///
+    /// # Panics
+    /// When the block table ends before the pages that are read and written.
+    pub fn state_runs(&self) -> impl Iterator<Item = StateRun> + use<> {
+        let (first, end) = (self.cached_len, self.cached_len + self.rows.len());
+        let border = end.saturating_sub(1) / PAGE_LEN * PAGE_LEN;
+        let border = if border > first { border } else { first };
+        let run = |start: usize, end: usize| {
+            let page = |slots: usize| self.block_table[(slots - 1) / PAGE_LEN];
+            (start < end).then(|| StateRun {
+                rows: self.rows.start + start - first..self.rows.start + end - first,
+                from: (start > 0).then(|| page(start)),
+                to: page(end),
+            })
+        };
+        [run(first, border), run(border, end)].into_iter().flatten()
+    }
+}
 
 /// One layer's states: a page holds the state after the last token that was written to it.
 ///
@@ -45,6 +82,36 @@ impl StatePages {
         &mut self.values[page as usize * self.len..][..self.len]
     }
 
+    /// Brings each sequence's state to the page where its first run leaves it, and lists the runs of each.
+    pub(in crate::host) fn begin(&mut self, layout: &RaggedLayout) -> Vec<Vec<StateRun>> {
+        let sequences: Vec<Vec<StateRun>> =
+            layout.sequences.iter().map(|sequence| sequence.state_runs().collect()).collect();
+        sequences.iter().filter_map(|runs| runs.first()).for_each(|run| self.carry(run));
+        sequences
+    }
+
+    /// Makes the page that a run ends in hold the state that it begins with.
+    ///
+    /// # Panics
+    /// When a page is out of range.
+    pub(crate) fn carry(&mut self, run: &StateRun) {
+        match run.from {
+            None => self.get_mut(run.to).fill(0.0),
+            Some(from) if from != run.to => self.copy_page(from, run.to),
+            Some(_) => {}
+        }
+    }
+
+    /// The pages as rows of a matrix, for tasks that have columns of their own.
+    pub(in crate::host) fn share(&mut self) -> SharedMatrix<'_, f32> {
+        SharedMatrix::new(&mut self.values, self.len)
+    }
+
+    /// Elements of a state.
+    pub fn state_len(&self) -> usize {
+        self.len
+    }
+
     /// Makes page `to` a copy of page `from`.
     ///
     /// # Panics
@@ -52,5 +119,32 @@ impl StatePages {
     pub fn copy_page(&mut self, from: PageId, to: PageId) {
         let from = from as usize * self.len;
         self.values.copy_within(from..from + self.len, to as usize * self.len);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_end_at_the_last_border_and_at_the_end() {
+        let runs = |cached_len: usize, rows: usize| -> Vec<_> {
+            let block_table = (10..20).collect();
+            let sequence =
+                SequenceLayout { rows: 3..3 + rows, cached_len, block_table, ..Default::default() };
+            sequence
+                .state_runs()
+                .map(|run| (run.rows.start - 3..run.rows.end - 3, run.from, run.to))
+                .collect()
+        };
+        assert_eq!(runs(0, 0), []);
+        assert_eq!(runs(0, 1), [(0..1, None, 10)]);
+        assert_eq!(runs(0, 32), [(0..32, None, 10)]);
+        assert_eq!(runs(0, 33), [(0..32, None, 10), (32..33, Some(10), 11)]);
+        assert_eq!(runs(5, 1), [(0..1, Some(10), 10)]);
+        assert_eq!(runs(31, 2), [(0..1, Some(10), 10), (1..2, Some(10), 11)]);
+        assert_eq!(runs(32, 1), [(0..1, Some(10), 11)]);
+        assert_eq!(runs(20, 100), [(0..76, Some(10), 12), (76..100, Some(12), 13)]);
+        assert_eq!(runs(20, 108), [(0..76, Some(10), 12), (76..108, Some(12), 13)]);
     }
 }

@@ -1,0 +1,181 @@
+//! Depthwise convolutions over a sequence that see its past only, row after row.
+
+use super::cpu::{Isa, Kernel};
+use super::lanes::{LANES, Lanes, load_part, store_part};
+use super::pages::StateRun;
+use super::pool::Pool;
+use super::split::SharedMatrix;
+
+/// Channels in a task.
+const CHANNELS: usize = 8 * LANES;
+
+/// The weights of a depthwise convolution over a sequence: `y_t = bias + Σ_j tap_j · x_(t - kernel + 1 + j)`, each channel for
+/// itself; what lies before the first token is zero.
+///
+/// Its state is the last `kernel - 1` inputs.
+///
+/// ```
+/// let conv = lm_kernels::CausalConv::new(3, 2, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], None); // 2 channels of 3 taps
+/// assert_eq!((conv.channels(), conv.kernel()), (2, 3));
+/// assert_eq!(conv.state_len(), 2 * 16); // channels are filled up to 16
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct CausalConv {
+    kernel: usize,
+    channels: usize,
+    /// `[blocks of 16 channels, kernel, 16]`, filled up with zeros.
+    taps: Vec<f32>,
+    /// `[blocks, 16]`.
+    bias: Vec<f32>,
+}
+
+impl CausalConv {
+    /// The convolution of these weights.
+    ///
+    /// # Shapes
+    /// - `taps`: `[channels, kernel]`, a channel's last tap for the newest input, as in PyTorch's `Conv1d`
+    /// - `bias`: `[channels]`
+    ///
+    /// # Panics
+    /// When a length does not fit, or there are no taps.
+    pub fn new(kernel: usize, channels: usize, taps: &[f32], bias: Option<&[f32]>) -> Self {
+        assert!(kernel > 0, "a convolution has taps");
+        assert_eq!(taps.len(), channels * kernel, "taps are [{channels}, {kernel}]");
+        let filled = channels.next_multiple_of(LANES);
+        let mut conv = Self { kernel, channels, taps: vec![0.0; filled * kernel], bias: vec![0.0; filled] };
+        for (channel, taps) in taps.chunks_exact(kernel).enumerate() {
+            let (block, lane) = (channel / LANES, channel % LANES);
+            for (index, tap) in taps.iter().enumerate() {
+                conv.taps[(block * kernel + index) * LANES + lane] = *tap;
+            }
+        }
+        if let Some(bias) = bias {
+            assert_eq!(bias.len(), channels, "a bias for each channel");
+            conv.bias[..channels].copy_from_slice(bias);
+        }
+        conv
+    }
+
+    /// How many inputs a result is made of.
+    pub fn kernel(&self) -> usize {
+        self.kernel
+    }
+
+    /// How many channels there are.
+    pub fn channels(&self) -> usize {
+        self.channels
+    }
+
+    /// Elements of a state: `[blocks of 16 channels, kernel - 1, 16]`, the oldest input first.
+    pub fn state_len(&self) -> usize {
+        (self.kernel - 1) * self.bias.len()
+    }
+
+    /// A channel's tap.
+    #[cfg(feature = "burn")]
+    pub(crate) fn tap(&self, channel: usize, index: usize) -> f32 {
+        self.taps[(channel / LANES * self.kernel + index) * LANES + channel % LANES]
+    }
+
+    /// The channels' biases.
+    #[cfg(feature = "burn")]
+    pub(crate) fn bias(&self) -> &[f32] {
+        &self.bias[..self.channels]
+    }
+
+    /// Convolves the rows of each sequence, going on from its state and leaving it in the pages; the state is the pages' first
+    /// [`state_len`](Self::state_len) elements.
+    ///
+    /// # Panics
+    /// When a row or a page is out of range.
+    pub(super) fn run<A: Around>(
+        &self,
+        isa: Isa,
+        pool: &Pool,
+        around: &A,
+        sequences: &[Vec<StateRun>],
+        states: &SharedMatrix<'_, f32>,
+        out: &SharedMatrix<'_, f32>,
+    ) {
+        let parts = self.channels.div_ceil(CHANNELS);
+        pool.run(sequences.len() * parts, |index| {
+            let (runs, part) = (&sequences[index / parts], index % parts);
+            isa.run(Convolve { conv: self, around, runs, first: part * CHANNELS, states, out });
+        });
+    }
+
+    /// The sum for 16 channels; the input moves into the history.
+    #[inline(always)]
+    fn step<V: Lanes>(&self, block: usize, input: V, history: &mut [[f32; LANES]]) -> V {
+        let taps = self.taps[block * self.kernel * LANES..][..self.kernel * LANES].as_chunks::<LANES>().0;
+        let mut sum = load_part::<V>(&self.bias[block * LANES..]);
+        for index in 0..history.len() {
+            let earlier = V::load(&history[index]);
+            sum = earlier.mul_add(V::load(&taps[index]), sum);
+            if index > 0 {
+                earlier.store(&mut history[index - 1]);
+            }
+        }
+        if let Some(last) = history.last_mut() {
+            input.store(last);
+        }
+        input.mul_add(V::load(&taps[self.kernel - 1]), sum)
+    }
+}
+
+/// What stands before and after a convolution, for 16 channels from `channel` on; fewer at the end.
+pub(super) trait Around: Sync {
+    /// The input of a row.
+    fn input<V: Lanes>(&self, row: usize, channel: usize) -> V;
+    /// What becomes of the row's sum.
+    fn output<V: Lanes>(&self, row: usize, channel: usize, sum: V) -> V;
+}
+
+/// The channels of one task in all rows of a sequence.
+struct Convolve<'a, A> {
+    conv: &'a CausalConv,
+    around: &'a A,
+    runs: &'a [StateRun],
+    first: usize,
+    states: &'a SharedMatrix<'a, f32>,
+    out: &'a SharedMatrix<'a, f32>,
+}
+
+impl<A: Around> Kernel for Convolve<'_, A> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Lanes>(self) {
+        let (conv, end) = (self.conv, (self.first + CHANNELS).min(self.conv.channels));
+        let blocks = self.first / LANES..end.div_ceil(LANES);
+        let older = conv.kernel - 1;
+        let columns = blocks.start * older * LANES..blocks.end * older * LANES;
+        for (index, run) in self.runs.iter().enumerate() {
+            let page = |page: u32| page as usize..page as usize + 1;
+            // SAFETY: sequences write to pages of their own, tasks of a sequence to columns of their own.
+            let mut state = unsafe { self.states.block(page(run.to), columns.clone()) };
+            if index > 0
+                && let Some(from) = run.from
+            {
+                // SAFETY: as above; it is the page that the run before this one has written.
+                state
+                    .row(0)
+                    .copy_from_slice(unsafe { self.states.block(page(from), columns.clone()) }.row(0));
+            }
+            // SAFETY: as above, of rows.
+            let mut out = unsafe { self.out.block(run.rows.clone(), self.first..end) };
+            let history = state.row(0).as_chunks_mut::<LANES>().0;
+            for (index, row) in run.rows.clone().enumerate() {
+                let out = out.row(index);
+                for block in blocks.clone() {
+                    let channel = block * LANES;
+                    let place = (block - blocks.start) * older;
+                    let input = self.around.input::<V>(row, channel);
+                    let sum = conv.step(block, input, &mut history[place..place + older]);
+                    let result = self.around.output(row, channel, sum);
+                    store_part(result, &mut out[channel - self.first..]);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The gated delta rule: a matrix for each head that is read, corrected and decays with every token.
+
+mod recurrence;
+#[cfg(test)]
+mod tests;
+
+use super::activation::Activation;
+use super::causal_conv::{Around, CausalConv};
+use super::cpu::{Isa, Kernel};
+use super::lanes::{LANES, Lanes, dot, load_part};
+use super::pages::StatePages;
+use super::pool::Pool;
+use super::ragged::RaggedLayout;
+use super::split::{SharedMatrix, for_each_chunk};
+use recurrence::{Gate, Heads};
+
+/// Rows in a task.
+const ROWS: usize = 8;
+
+/// Added to the sum of squares that keys and queries are divided by the root of.
+const NORM_EPS: f32 = 1e-6;
+
+/// Above this the logarithm of `1 + e^x` is `x`, as in PyTorch's `softplus`.
+const SOFTPLUS_LINEAR: f64 = 20.0;
+
+/// The heads of a gated delta net.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeltaNetSpec {
+    /// Heads of queries and keys.
+    pub num_key_heads: usize,
+    /// Heads of values, a multiple of `num_key_heads`; value head `h` goes with key head `h / (num_value_heads / num_key_heads)`.
+    pub num_value_heads: usize,
+    /// Elements of a query's and a key's head.
+    pub key_dim: usize,
+    /// Elements of a value's head.
+    pub value_dim: usize,
+}
+
+impl DeltaNetSpec {
+    /// Elements of all queries, keys and values of a row.
+    pub fn width(&self) -> usize {
+        2 * self.num_key_heads * self.key_dim + self.num_value_heads * self.value_dim
+    }
+
+    /// Blocks of 16 that a value's head takes in a state.
+    fn value_blocks(&self) -> usize {
+        self.value_dim.div_ceil(LANES)
+    }
+}
+
+/// The weights of a gated delta net with the convolution in front of it.
+///
+/// Its state is that of the convolution and, behind it, a matrix for each value head.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeltaNet {
+    spec: DeltaNetSpec,
+    conv: CausalConv,
+    /// By value head, how fast it forgets: at least 0.
+    decay_rates: Vec<f32>,
+    /// By value head, added to what says how much time passes.
+    time_biases: Vec<f32>,
+}
+
+impl DeltaNet {
+    /// A net of these weights.
+    ///
+    /// # Shapes
+    /// - `conv`: of [`DeltaNetSpec::width`] channels, over queries, keys and values in this order
+    /// - `decay_rates`, `time_biases`: `[num_value_heads]`; the first is `exp(A_log)` of checkpoints, the second `dt_bias`
+    ///
+    /// # Panics
+    /// When a length does not fit, or key heads do not divide value heads.
+    pub fn new(spec: DeltaNetSpec, conv: CausalConv, decay_rates: Vec<f32>, time_biases: Vec<f32>) -> Self {
+        let DeltaNetSpec { num_key_heads, num_value_heads, .. } = spec;
+        assert!(
+            num_value_heads.is_multiple_of(num_key_heads),
+            "{num_key_heads} key heads of {num_value_heads}"
+        );
+        assert_eq!(conv.channels(), spec.width(), "queries, keys and values are convolved");
+        assert_eq!([decay_rates.len(), time_biases.len()], [num_value_heads; 2], "one for each value head");
+        Self { spec, conv, decay_rates, time_biases }
+    }
+
+    /// Its heads.
+    pub fn spec(&self) -> &DeltaNetSpec {
+        &self.spec
+    }
+
+    /// The convolution in front of it.
+    pub fn conv(&self) -> &CausalConv {
+        &self.conv
+    }
+
+    /// By value head, how fast it forgets.
+    #[cfg(feature = "burn")]
+    pub(crate) fn decay_rates(&self) -> &[f32] {
+        &self.decay_rates
+    }
+
+    /// By value head, what is added to the times.
+    #[cfg(feature = "burn")]
+    pub(crate) fn time_biases(&self) -> &[f32] {
+        &self.time_biases
+    }
+
+    /// Elements of a state: the convolution's, then `[num_value_heads, blocks of 16 values, key_dim, 16]`.
+    pub fn state_len(&self) -> usize {
+        let DeltaNetSpec { num_value_heads, key_dim, .. } = self.spec;
+        self.conv.state_len() + num_value_heads * self.spec.value_blocks() * key_dim * LANES
+    }
+
+    /// What a value head does with a token: `e^(-rate · ln(1 + e^(time + bias)))` is left of what it knows, and of what it has
+    /// wrong it takes in `1 / (1 + e^-strength)`.
+    pub(crate) fn gate(&self, head: usize, time: f32, strength: f32) -> Gate {
+        let time = f64::from(time) + f64::from(self.time_biases[head]);
+        let passed = if time > SOFTPLUS_LINEAR { time } else { time.exp().ln_1p() };
+        Gate {
+            decay: (-f64::from(self.decay_rates[head]) * passed).exp() as f32,
+            strength: (1.0 / (1.0 + (-f64::from(strength)).exp())) as f32,
+        }
+    }
+}
+
+/// The rows that a [`delta_net`] takes, as projections give them.
+#[derive(Clone, Copy, Debug)]
+pub struct DeltaNetRows<'a> {
+    /// `[rows, width]`: queries, keys and values, before the convolution.
+    pub qkv: &'a [f32],
+    /// `[rows, num_value_heads]`: how much time passes, before its bias (`a` of the reference).
+    pub time: &'a [f32],
+    /// `[rows, num_value_heads]`: how much is corrected, before the sigmoid (`b` of the reference).
+    pub strength: &'a [f32],
+}
+
+/// Convolves queries, keys and values over each sequence, applies SiLU, norms queries and keys to length 1, and lets each
+/// value head's matrix `S` `[key_dim, value_dim]` read and learn token by token:
+///
+/// `S ← decay · S`, `S ← S + k ⊗ strength · (v - Sᵀk)`, `y = Sᵀq / sqrt(key_dim)`
+///
+/// A row's result has the same bits however the rows of a sequence are cut into calls, and in whatever company: a prefill does
+/// what decode steps do.
+///
+/// # Shapes
+/// - `out`: `[rows, num_value_heads, value_dim]`; overwritten
+///
+/// # Panics
+/// When a length does not fit, the states are not of [`DeltaNet::state_len`], or a block table is too short or names a page
+/// out of range.
+///
+/// # Source
+/// Gated Delta Networks, arXiv 2412.06464; `torch_recurrent_gated_delta_rule` of transformers 5.23, `models/qwen3_5`.
+pub fn delta_net(
+    pool: &Pool,
+    rows: DeltaNetRows<'_>,
+    net: &DeltaNet,
+    states: &mut StatePages,
+    layout: &RaggedLayout,
+    out: &mut [f32],
+) {
+    delta_net_on(Isa::current(), pool, rows, net, states, layout, out);
+}
+
+/// [`delta_net`] with the code for one instruction set.
+fn delta_net_on(
+    isa: Isa,
+    pool: &Pool,
+    DeltaNetRows { qkv, time, strength }: DeltaNetRows<'_>,
+    net: &DeltaNet,
+    states: &mut StatePages,
+    layout: &RaggedLayout,
+    out: &mut [f32],
+) {
+    let (rows, spec, width) = (layout.rows(), net.spec, net.spec.width());
+    let heads = spec.num_value_heads;
+    assert_eq!(qkv.len(), rows * width, "queries, keys and values are [{rows}, {width}]");
+    assert_eq!([time.len(), strength.len()], [rows * heads; 2], "gates are [{rows}, {heads}]");
+    assert_eq!(out.len(), rows * heads * spec.value_dim, "results are [{rows}, {heads}, {}]", spec.value_dim);
+    assert_eq!(states.state_len(), net.state_len(), "states are those of the net");
+    let sequences = states.begin(layout);
+    let states = states.share();
+    let mut mixed = vec![0.0; qkv.len()];
+    net.conv.run(isa, pool, &Silu { qkv, width }, &sequences, &states, &SharedMatrix::new(&mut mixed, width));
+    for_each_chunk(pool, &mut mixed, ROWS * width, |_, rows| isa.run(NormHeads { rows, spec }));
+    let mut gates = vec![Gate::default(); rows * heads];
+    for_each_chunk(pool, &mut gates, ROWS * heads, |index, gates| {
+        for (offset, gate) in gates.iter_mut().enumerate() {
+            let index = index * ROWS * heads + offset;
+            *gate = net.gate(index % heads, time[index], strength[index]);
+        }
+    });
+    let heads =
+        Heads { spec, first: net.conv.state_len(), mixed: &mixed, gates: &gates, sequences: &sequences };
+    heads.run(isa, pool, &states, out);
+}
+
+/// Rows that are convolved as they are, and go through SiLU.
+struct Silu<'a> {
+    qkv: &'a [f32],
+    width: usize,
+}
+
+impl Around for Silu<'_> {
+    #[inline(always)]
+    fn input<V: Lanes>(&self, row: usize, channel: usize) -> V {
+        let start = row * self.width;
+        load_part(&self.qkv[start + channel..start + self.width.min(channel + LANES)])
+    }
+
+    #[inline(always)]
+    fn output<V: Lanes>(&self, _: usize, _: usize, sum: V) -> V {
+        let mut values = [0.0; LANES];
+        sum.store(&mut values);
+        for value in &mut values {
+            *value = Activation::Silu.apply(*value);
+        }
+        V::load(&values)
+    }
+}
+
+/// Norms the queries and keys of whole rows; queries are scaled as well.
+struct NormHeads<'a> {
+    rows: &'a mut [f32],
+    spec: DeltaNetSpec,
+}
+
+impl Kernel for NormHeads<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<V: Lanes>(self) {
+        let DeltaNetSpec { num_key_heads, key_dim, .. } = self.spec;
+        let query_scale = 1.0 / (key_dim as f32).sqrt();
+        for row in self.rows.chunks_exact_mut(self.spec.width()) {
+            let heads = row[..2 * num_key_heads * key_dim].chunks_exact_mut(key_dim);
+            for (index, head) in heads.enumerate() {
+                let scale = if index < num_key_heads { query_scale } else { 1.0 };
+                let factor = scale / (dot::<V>(head, head) + NORM_EPS).sqrt();
+                for x in head {
+                    *x *= factor;
+                }
+            }
+        }
+    }
+}

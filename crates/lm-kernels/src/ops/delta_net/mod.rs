@@ -1,0 +1,128 @@
+//! The gated delta rule of Qwen3.5's linear attention.
+
+pub(super) mod host;
+
+use std::sync::Arc;
+
+use burn::backend::Dispatch;
+use burn::tensor::activation::{relu, sigmoid, silu};
+use burn::tensor::{Device, Tensor};
+
+use super::backend::LmOps;
+use super::states::{convolve, for_each_run, state_tensor, store_state, with_states};
+use super::{KvPool, Op, from_host};
+use crate::{DeltaNet, DeltaNetSpec, RaggedLayout, StatePages};
+
+pub(super) const OP: Op = Op {
+    name: "delta_net",
+    summary: "convolves queries, keys and values, then reads and corrects a matrix a head",
+};
+
+/// Convolves queries, keys and values over each sequence, applies SiLU, norms queries and keys to length 1, and lets each value
+/// head's matrix decay, learn and be read, token by token; [`host::delta_net`](crate::host::delta_net) has the formulas.
+///
+/// A sequence goes on from the state in the page of its last cached token (from zeros where nothing is cached) and leaves its
+/// own where [`Keeps::State`](crate::Keeps::State) says.
+///
+/// # Shapes
+/// - `qkv`: `[rows, width]` of [`DeltaNetSpec::width`], queries, keys and values in this order
+/// - `time`, `strength`: `[rows, num_value_heads]`, `a` and `b` of the reference
+/// - returns `[rows, num_value_heads, value_dim]`
+///
+/// # Panics
+/// When shapes, layout and pool do not fit each other; the pool is then as before. When the device fails.
+///
+/// # Source
+/// Gated Delta Networks, arXiv 2412.06464; `Qwen3_5GatedDeltaNet` of transformers 5.23.
+pub fn delta_net(
+    qkv: Tensor<2>,
+    time: Tensor<2>,
+    strength: Tensor<2>,
+    net: &Arc<DeltaNet>,
+    pool: &mut KvPool,
+    layer: usize,
+    layout: &Arc<RaggedLayout>,
+) -> Tensor<3> {
+    let ([rows, width], spec) = (qkv.dims(), net.spec());
+    assert_eq!(width, spec.width(), "delta_net: queries, keys and values");
+    assert_eq!(time.dims(), [rows, spec.num_value_heads], "delta_net: times");
+    assert_eq!(strength.dims(), [rows, spec.num_value_heads], "delta_net: strengths");
+    let (qkv, time, strength) = (qkv.into_dispatch(), time.into_dispatch(), strength.into_dispatch());
+    let out = with_states(pool, layer, layout, [rows, net.state_len()], |states| {
+        Dispatch::delta_net(qkv, time, strength, net.clone(), states, layout.clone())
+    });
+    Tensor::from_dispatch(out)
+}
+
+pub(super) fn portable(
+    qkv: Tensor<2>,
+    time: Tensor<2>,
+    strength: Tensor<2>,
+    net: &DeltaNet,
+    states: &mut StatePages,
+    layout: &RaggedLayout,
+) -> Tensor<3> {
+    let DeltaNetSpec { num_value_heads, value_dim, .. } = *net.spec();
+    let shape = [qkv.dims()[0], num_value_heads, value_dim];
+    let (decay, strength) = (decay(time, net), sigmoid(strength)); // [rows, num_value_heads]
+    let learnt = for_each_run(states, layout, |rows, state| {
+        let of_run = |tensor: &Tensor<2>| tensor.clone().narrow(0, rows.start, rows.len());
+        let (conv_state, matrices) = state.split_at_mut(net.conv().state_len());
+        let mixed = silu(convolve(net.conv(), of_run(&qkv), conv_state)); // [rows, width]
+        learn(mixed, of_run(&decay), of_run(&strength), net.spec(), matrices)
+    });
+    if learnt.is_empty() {
+        Tensor::zeros(shape, &qkv.device())
+    } else {
+        Tensor::cat(learnt, 0).reshape(shape)
+    }
+}
+
+/// What is left of a head's matrix at each row: `exp(-rate · softplus(time + bias))`.
+fn decay(time: Tensor<2>, net: &DeltaNet) -> Tensor<2> {
+    let ([_, heads], device) = (time.dims(), time.device());
+    let by_head = |values: &[f32]| from_host(values.to_vec(), [1, heads], &device);
+    let time = time + by_head(net.time_biases());
+    let passed = relu(time.clone()) + (-time.abs()).exp().log1p();
+    (-passed * by_head(net.decay_rates())).exp()
+}
+
+/// One run: `mixed [rows, width]`, `decay` and `strength [rows, num_value_heads]`; returns `[rows, num_value_heads * value_dim]`.
+fn learn(
+    mixed: Tensor<2>,
+    decay: Tensor<2>,
+    strength: Tensor<2>,
+    spec: &DeltaNetSpec,
+    state: &mut [f32],
+) -> Tensor<2> {
+    let DeltaNetSpec { num_key_heads, num_value_heads, key_dim, value_dim } = *spec;
+    let (rows, device, keys): (_, Device, _) = (mixed.dims()[0], mixed.device(), num_key_heads * key_dim);
+    let heads = |start: usize| {
+        let shape = [rows, num_key_heads, 1, key_dim];
+        let x = normed(mixed.clone().narrow(1, start, keys).reshape(shape));
+        let x = x.repeat_dim(2, num_value_heads / num_key_heads); // [rows, num_key_heads, group, key_dim]
+        x.reshape([rows, num_value_heads, key_dim, 1])
+    };
+    let (q, k) = (heads(0) / (key_dim as f32).sqrt(), heads(keys));
+    let v = mixed.clone().narrow(1, 2 * keys, num_value_heads * value_dim);
+    let v = v.reshape([rows, num_value_heads, 1, value_dim]);
+    let mut matrices = state_tensor(state, [num_value_heads, key_dim, value_dim], &device);
+    let mut out = Vec::new();
+    for row in 0..rows {
+        let of_row = |x: &Tensor<4>| x.clone().narrow(0, row, 1).squeeze_dim::<3>(0); // [num_value_heads, _, _]
+        let gate = |x: &Tensor<2>| x.clone().narrow(0, row, 1).reshape([num_value_heads, 1, 1]);
+        let (q, k, v) = (of_row(&q), of_row(&k), of_row(&v));
+        matrices = matrices * gate(&decay);
+        let known = (matrices.clone() * k.clone()).sum_dim(1); // [num_value_heads, 1, value_dim]
+        matrices = matrices + k * ((v - known) * gate(&strength));
+        out.push((matrices.clone() * q).sum_dim(1).reshape([1, num_value_heads * value_dim]));
+    }
+    store_state(matrices, state);
+    Tensor::cat(out, 0)
+}
+
+/// Heads of length 1.
+fn normed(x: Tensor<4>) -> Tensor<4> {
+    let length = (x.clone().square().sum_dim(3) + 1e-6).sqrt();
+    x / length
+}

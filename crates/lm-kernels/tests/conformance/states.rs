@@ -1,0 +1,183 @@
+//! Operations that carry a state: ragged batches, in several steps, over pages that lie anywhere.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use burn::tensor::Tensor;
+use lm_kernels::{
+    CacheLayout, CausalConv, DeltaNet, DeltaNetSpec, KvDtype, KvPool, LayerCache, PAGE_LEN, RaggedLayout,
+    SequenceLayout, delta_net, from_host, short_conv, to_host,
+};
+
+use super::{Random, Target, assert_close};
+
+/// Rows of three sequences in each step: prompts, pieces, single tokens, and none of the last.
+const STEPS: [[usize; 3]; 4] = [[70, 1, 33], [5, 60, 31], [1, 1, 1], [1, 40, 0]];
+const PAGES: usize = 5;
+
+/// Runs sequences step by step. `inputs` are all rows of each sequence as parts of these widths, `results` what is expected of
+/// each row.
+fn steps(
+    target: &Target,
+    what: &str,
+    state_len: usize,
+    widths: &[usize],
+    inputs: &[Vec<Vec<f32>>],
+    results: &[Vec<Vec<f64>>],
+    mut operation: impl FnMut(Vec<Tensor<2>>, &mut KvPool, &Arc<RaggedLayout>) -> Vec<f32>,
+) {
+    let mut random = Random::new(8);
+    // The layer in the middle is used.
+    let layers = [3, state_len, 3].map(|len| LayerCache::State { len });
+    let mut pool = KvPool::new(target.device, &CacheLayout::new(layers), 256, KvDtype::F32).unwrap();
+    let pages = random.shuffled(pool.num_pages(0));
+    (0..pool.num_pages(0) as u32).for_each(|page| pool.states(1).get_mut(page).fill(7.0));
+    let mut done = [0; 3];
+    for lengths in STEPS {
+        let (mut layout, mut rows, mut expected) =
+            (RaggedLayout::default(), vec![Vec::new(); widths.len()], vec![]);
+        for (sequence, len) in lengths.into_iter().enumerate() {
+            let range: Range<usize> = done[sequence]..done[sequence] + len;
+            for (part, &width) in widths.iter().enumerate() {
+                rows[part].extend_from_slice(&inputs[sequence][part][range.start * width..range.end * width]);
+            }
+            expected.extend(results[sequence][range.clone()].concat());
+            let table = &pages[sequence * PAGES..][..range.end.div_ceil(PAGE_LEN)];
+            let (first, cached_len) = (layout.rows(), range.start);
+            let block_table = table.to_vec();
+            let rows = first..first + len;
+            layout.sequences.push(SequenceLayout { rows, cached_len, block_table, bidirectional: vec![] });
+            done[sequence] = range.end;
+        }
+        let tensors = rows
+            .into_iter()
+            .zip(widths)
+            .map(|(rows, &width)| from_host(rows, [layout.rows(), width], &target.burn));
+        let got = operation(tensors.collect(), &mut pool, &Arc::new(layout));
+        assert_close(&format!("{what}, {lengths:?} rows, on {}", target.device), &got, &expected, |_| 2e-5);
+    }
+}
+
+fn total_rows(sequence: usize) -> usize {
+    STEPS.iter().map(|lengths| lengths[sequence]).sum()
+}
+
+/// A channel's sum over the newest inputs.
+fn tap_sum(taps: &[f32], row: usize, input: impl Fn(usize) -> f64) -> f64 {
+    let taps = taps.iter().rev().take(row + 1).enumerate();
+    taps.map(|(back, &tap)| f64::from(tap) * input(row - back)).sum()
+}
+
+pub fn check_short_conv(target: &Target) {
+    let mut random = Random::new(9);
+    for (channels, kernel, biased) in [(1, 2, false), (20, 3, true), (64, 3, false), (150, 4, true)] {
+        let taps = random.values(channels * kernel, 1.0);
+        let bias = if biased { random.values(channels, 1.0) } else { vec![0.0; channels] };
+        let conv = CausalConv::new(kernel, channels, &taps, biased.then_some(&bias));
+        let conv = Arc::new(conv);
+        let inputs: Vec<_> =
+            (0..3).map(|sequence| vec![random.values(total_rows(sequence) * 3 * channels, 1.5)]).collect();
+        let results: Vec<Vec<Vec<f64>>> = inputs
+            .iter()
+            .map(|parts| {
+                let at = |row: usize, part: usize, channel: usize| {
+                    f64::from(parts[0][(row * 3 + part) * channels + channel])
+                };
+                let result = |row: usize, channel: usize| {
+                    let taps = &taps[channel * kernel..(channel + 1) * kernel];
+                    let sum = tap_sum(taps, row, |row| at(row, 0, channel) * at(row, 2, channel));
+                    at(row, 1, channel) * (sum + f64::from(bias[channel]))
+                };
+                let rows = parts[0].len() / (3 * channels);
+                (0..rows).map(|row| (0..channels).map(|channel| result(row, channel)).collect()).collect()
+            })
+            .collect();
+        let what = format!("short_conv of {channels} channels, {kernel} taps");
+        steps(
+            target,
+            &what,
+            conv.state_len(),
+            &[3 * channels],
+            &inputs,
+            &results,
+            |mut rows, pool, layout| {
+                let got = short_conv(rows.remove(0), &conv, pool, 1, layout);
+                assert_eq!(got.dims(), [layout.rows(), channels]);
+                to_host(got).unwrap()
+            },
+        );
+    }
+}
+
+pub fn check_delta_net(target: &Target) {
+    let mut random = Random::new(10);
+    for ([num_key_heads, num_value_heads], [key_dim, value_dim], kernel) in
+        [([1, 1], [4, 6], 2), ([2, 4], [16, 32], 4), ([2, 2], [24, 20], 4), ([1, 3], [64, 128], 3)]
+    {
+        let spec = DeltaNetSpec { num_key_heads, num_value_heads, key_dim, value_dim };
+        let taps = random.values(spec.width() * kernel, 1.0);
+        let rates: Vec<f32> = random.values(num_value_heads, 1.0).iter().map(|rate| rate.exp()).collect();
+        let biases = random.values(num_value_heads, 1.0);
+        let conv = CausalConv::new(kernel, spec.width(), &taps, None);
+        let net = Arc::new(DeltaNet::new(spec, conv, rates.clone(), biases.clone()));
+        let widths = [spec.width(), num_value_heads, num_value_heads];
+        let inputs: Vec<_> = (0..3)
+            .map(|sequence| widths.map(|width| random.values(total_rows(sequence) * width, 1.5)).to_vec())
+            .collect();
+        let results: Vec<_> =
+            inputs.iter().map(|parts| reference(&spec, kernel, &taps, [&rates, &biases], parts)).collect();
+        let what = format!("delta_net {spec:?}, {kernel} taps");
+        steps(target, &what, net.state_len(), &widths, &inputs, &results, |rows, pool, layout| {
+            let [qkv, time, strength] = rows.try_into().unwrap();
+            let got = delta_net(qkv, time, strength, &net, pool, 1, layout);
+            assert_eq!(got.dims(), [layout.rows(), num_value_heads, value_dim]);
+            to_host(got).unwrap()
+        });
+    }
+}
+
+/// The rows' results for one whole sequence.
+fn reference(
+    spec: &DeltaNetSpec,
+    kernel: usize,
+    taps: &[f32],
+    [rates, biases]: [&[f32]; 2],
+    parts: &[Vec<f32>],
+) -> Vec<Vec<f64>> {
+    let DeltaNetSpec { num_key_heads, num_value_heads, key_dim, value_dim } = *spec;
+    let (width, keys) = (spec.width(), num_key_heads * key_dim);
+    let silu = |x: f64| x / (1.0 + (-x).exp());
+    let mut matrices = vec![vec![vec![0.0; key_dim]; value_dim]; num_value_heads];
+    let mut results = Vec::new();
+    for row in 0..parts[0].len() / width {
+        let channel = |channel: usize| {
+            let taps = &taps[channel * kernel..(channel + 1) * kernel];
+            silu(tap_sum(taps, row, |row| f64::from(parts[0][row * width + channel])))
+        };
+        let mixed: Vec<f64> = (0..width).map(channel).collect();
+        let mut result = Vec::new();
+        for (head, matrix) in matrices.iter_mut().enumerate() {
+            let key_head = head / (num_value_heads / num_key_heads);
+            let unit = |start: usize| -> Vec<f64> {
+                let x = &mixed[start + key_head * key_dim..][..key_dim];
+                let length = (x.iter().map(|x| x * x).sum::<f64>() + 1e-6).sqrt();
+                x.iter().map(|x| x / length).collect()
+            };
+            let (q, k) = (unit(0), unit(keys));
+            let gate = |part: usize| f64::from(parts[part][row * num_value_heads + head]);
+            let passed = (gate(1) + f64::from(biases[head])).exp().ln_1p();
+            let decay = (-f64::from(rates[head]) * passed).exp();
+            let strength = 1.0 / (1.0 + (-gate(2)).exp());
+            for (column, column_state) in matrix.iter_mut().enumerate() {
+                let value = mixed[2 * keys + head * value_dim + column];
+                column_state.iter_mut().for_each(|x| *x *= decay);
+                let dot = |state: &[f64], x: &[f64]| state.iter().zip(x).map(|(a, b)| a * b).sum::<f64>();
+                let correction = (value - dot(column_state, &k)) * strength;
+                column_state.iter_mut().zip(&k).for_each(|(x, k)| *x += k * correction);
+                result.push(dot(column_state, &q) / (key_dim as f64).sqrt());
+            }
+        }
+        results.push(result);
+    }
+    results
+}
