@@ -1,6 +1,7 @@
 //! `config.json` under its own keys.
 
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::weights::read_description;
@@ -9,7 +10,8 @@ use crate::{Error, Result, TokenId, WeightFormat};
 /// The file that this module reads, as errors name it.
 pub(crate) const CONFIG_FILE: &str = "config.json";
 
-/// What a decoder's `config.json` says, key for key. Keys that no architecture here reads are passed over.
+/// What a decoder's `config.json` says, key for key: the keys that architectures share. Those of a single one are read in its
+/// file; keys that no architecture here reads are passed over.
 #[derive(Clone, Debug, Deserialize)]
 pub struct ModelConfig {
     /// Names the architecture: `llama`, `qwen3`.
@@ -64,6 +66,9 @@ pub struct ModelConfig {
     pub eos_token_id: Option<TokenIds>,
     /// How the weights were quantised before they were written, as [`crate::ModelFolder::convert`] does it.
     pub quantization_config: Option<Value>,
+    /// Every key, those above included.
+    #[serde(skip)]
+    pub(crate) keys: Map<String, Value>,
 }
 
 /// RoPE base and scaling, the values of `rope_parameters` or `rope_scaling`.
@@ -123,13 +128,19 @@ impl ModelConfig {
         struct Head {
             model_type: String,
         }
-        let json_error = |source| Error::Json { file: CONFIG_FILE.into(), source };
         // First the architecture: an unknown one need not have the keys that this struct asks for.
         let Head { model_type } = serde_json::from_slice(json).map_err(json_error)?;
         crate::architectures::find(&model_type)?;
-        let config: Self = serde_json::from_slice(json).map_err(json_error)?;
+        let keys = serde_json::from_slice(json).map_err(json_error)?;
+        let config = Self { keys, ..serde_json::from_slice(json).map_err(json_error)? };
         config.check()?;
         Ok(config)
+    }
+
+    /// The keys that one architecture alone reads, as a struct that its file defines.
+    #[allow(dead_code, reason = "the architectures that need it follow")]
+    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T> {
+        T::deserialize(Value::Object(self.keys.clone())).map_err(json_error)
     }
 
     /// Checks what every architecture shares: sizes in range, and nothing asked for that no architecture implements.
@@ -157,10 +168,6 @@ impl ModelConfig {
         if !(self.rms_norm_eps > 0.0 && self.rms_norm_eps < 1.0) {
             return Err(invalid("rms_norm_eps", self.rms_norm_eps, "a number between 0 and 1"));
         }
-        if let Some(activation) = self.hidden_act.as_deref().filter(|name| !matches!(*name, "silu" | "swish"))
-        {
-            return Err(unsupported("hidden_act", activation, "silu"));
-        }
         self.stored_format().map(drop)
     }
 
@@ -169,10 +176,29 @@ impl ModelConfig {
         self.quantization_config.as_ref().map(read_description).transpose()
     }
 
+    /// `head_dim`, or an even share of `hidden_size` where it is absent.
+    pub(crate) fn head_dim(&self) -> Result<usize> {
+        match self.head_dim {
+            Some(head_dim) => Ok(head_dim),
+            None if self.hidden_size.is_multiple_of(self.num_attention_heads) => {
+                Ok(self.hidden_size / self.num_attention_heads)
+            }
+            None => {
+                let expected =
+                    format!("a divisor of hidden_size = {} (head_dim is absent)", self.hidden_size);
+                Err(invalid("num_attention_heads", self.num_attention_heads, expected))
+            }
+        }
+    }
+
     /// `num_key_value_heads` with its default.
     pub(crate) fn num_kv_heads(&self) -> usize {
         self.num_key_value_heads.unwrap_or(self.num_attention_heads)
     }
+}
+
+fn json_error(source: serde_json::Error) -> Error {
+    Error::Json { file: CONFIG_FILE.into(), source }
 }
 
 /// An error about a value that makes no sense.

@@ -5,33 +5,42 @@ use std::sync::Arc;
 use burn::tensor::{Int, Tensor};
 use lm_kernels::RopeTable;
 
-use crate::blocks::{Attention, Embedding, GatedMlp, Pass, RmsNorm};
+use crate::blocks::{Attention, Embedding, GatedMlp, Pass, RmsNorm, Sublayer};
 use crate::layout::{layouts, wanted_rows};
-use crate::spec::DecoderSpec;
+use crate::spec::{DecoderSpec, LayerSpec, Mixer, Mlp, RopeSpec};
 use crate::validate::{BatchLimits, check_batch};
-use crate::weights::{LayerParam, Param, WeightLoader};
+use crate::weights::{Param, WeightLoader};
 use crate::{
-    Batch, BatchProblem, CacheLayout, CausalLm, Device, Embeddings, Error, Input, KvDtype, KvGeometry,
-    KvPool, Logits, ModelInfo, Result, TokenId,
+    Batch, BatchProblem, CacheLayout, CausalLm, Device, Embeddings, Error, Input, KvDtype, KvPool, Logits,
+    ModelInfo, Result, TokenId,
 };
 
-/// A pre-norm decoder on one device.
+/// A decoder on one device.
 pub(crate) struct Decoder {
     info: ModelInfo,
     embedding: Embedding,
     layers: Vec<Layer>,
     norm: RmsNorm,
-    rope: RopeTable,
+    ropes: Vec<RopeTable>,
     cache_layout: CacheLayout,
     kv_dtype: KvDtype,
     bytes_per_page: usize,
 }
 
+/// One layer: each block with what stands around it.
 struct Layer {
-    attention_norm: RmsNorm,
-    attention: Attention,
-    mlp_norm: RmsNorm,
-    mlp: GatedMlp,
+    around_mixer: Sublayer,
+    mixer: MixerBlock,
+    around_mlp: Sublayer,
+    mlp: MlpBlock,
+}
+
+enum MixerBlock {
+    Attention(Attention),
+}
+
+enum MlpBlock {
+    Gated(GatedMlp),
 }
 
 impl Decoder {
@@ -45,17 +54,13 @@ impl Decoder {
     ) -> Result<Self> {
         let embedding = Embedding::load(&mut loader, &spec)?;
         let outside = loader.parameters;
-        let layers = (0..spec.layers.len())
-            .map(|layer| Layer::load(&mut loader, &spec, layer))
+        let layers = spec.layers.iter().enumerate();
+        let layers = layers
+            .map(|(index, layer)| Layer::load(&mut loader, &spec, layer, index))
             .collect::<Result<_>>()?;
         let layer_parameters = loader.parameters - outside;
-        let norm = RmsNorm::load(&mut loader, Param::OutputNorm, spec.hidden_size, spec.norm_eps)?;
-        let cache_layout = CacheLayout::new(spec.layers.iter().map(|window| KvGeometry {
-            num_kv_heads: spec.num_kv_heads,
-            head_dim: spec.head_dim,
-            window: window.slots(),
-            shares: None,
-        }));
+        let norm = RmsNorm::load(&mut loader, &spec, Param::OutputNorm, spec.hidden_size)?;
+        let cache_layout = spec.cache_layout();
         let info = ModelInfo {
             architecture,
             context_len: spec.context_len,
@@ -71,8 +76,8 @@ impl Decoder {
         };
         // A device may store keys and values wider than asked for: a pool of one page knows.
         let bytes_per_page = KvPool::new(device, &cache_layout, 1, kv_dtype)?.bytes_per_page();
-        let rope = spec.rope.table(spec.head_dim);
-        Ok(Self { info, embedding, layers, norm, rope, cache_layout, kv_dtype, bytes_per_page })
+        let ropes = spec.ropes.iter().map(RopeSpec::table).collect();
+        Ok(Self { info, embedding, layers, norm, ropes, cache_layout, kv_dtype, bytes_per_page })
     }
 
     /// The new rows of all sequences, one sequence after another: `[rows, hidden]`.
@@ -101,7 +106,7 @@ impl Decoder {
             batch.sequences.iter().flat_map(|sequence| sequence.positions.iter().copied()).collect();
         Pass {
             layouts: layouts(batch, self.cache_layout.groups().len()),
-            angles: Arc::new(self.rope.angles(&positions)),
+            angles: self.ropes.iter().map(|rope| Arc::new(rope.angles(&positions))).collect(),
         }
     }
 }
@@ -158,21 +163,34 @@ impl CausalLm for Decoder {
 }
 
 impl Layer {
-    fn load(loader: &mut WeightLoader<'_>, spec: &DecoderSpec, layer: usize) -> Result<Self> {
-        let norm = |loader: &mut WeightLoader<'_>, param| {
-            RmsNorm::load(loader, Param::Layer(layer, param), spec.hidden_size, spec.norm_eps)
+    fn load(
+        loader: &mut WeightLoader<'_>,
+        spec: &DecoderSpec,
+        layer: &LayerSpec,
+        index: usize,
+    ) -> Result<Self> {
+        let [around_mixer, around_mlp] = Sublayer::load_pair(loader, spec, index, layer.norms)?;
+        let mixer = match &layer.mixer {
+            Mixer::Attention(attention) => {
+                MixerBlock::Attention(Attention::load(loader, spec, attention, index)?)
+            }
         };
-        Ok(Self {
-            attention_norm: norm(loader, LayerParam::AttentionNorm)?,
-            attention: Attention::load(loader, spec, layer)?,
-            mlp_norm: norm(loader, LayerParam::MlpNorm)?,
-            mlp: GatedMlp::load(loader, spec, layer)?,
-        })
+        let mlp = match layer.mlp {
+            Mlp::Gated { intermediate_size, activation, bias } => {
+                let widths = [spec.hidden_size, intermediate_size];
+                MlpBlock::Gated(GatedMlp::load(loader, index, widths, activation, bias)?)
+            }
+        };
+        Ok(Self { around_mixer, mixer, around_mlp, mlp })
     }
 
     /// `[rows, hidden]` to the same.
     fn forward(&self, x: Tensor<2>, pass: &Pass, cache: &mut KvPool) -> Tensor<2> {
-        let x = self.attention.add_to(x, &self.attention_norm, pass, cache);
-        self.mlp.add_to(x, &self.mlp_norm)
+        let x = match &self.mixer {
+            MixerBlock::Attention(attention) => attention.add_to(x, &self.around_mixer, pass, cache),
+        };
+        match &self.mlp {
+            MlpBlock::Gated(mlp) => mlp.add_to(x, &self.around_mlp),
+        }
     }
 }

@@ -35,7 +35,7 @@ const GOLDENS: &str = "testdata/models";
 fn run(tree: &Tree) -> Vec<Finding> {
     let mut findings: Vec<_> = REGISTRIES.iter().flat_map(|registry| compare(tree, registry)).collect();
     for (path, text) in tree.texts(".rs").filter(|(path, _)| path.starts_with(ARCHITECTURES)) {
-        for name in text.split("golden: \"").skip(1).filter_map(|rest| rest.split('"').next()) {
+        for name in goldens(text) {
             if !tree.exists(&format!("{GOLDENS}/{name}")) {
                 findings
                     .push(Finding::error(path, format!("the golden folder {GOLDENS}/{name} does not exist")));
@@ -43,6 +43,12 @@ fn run(tree: &Tree) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// The folders named in `goldens: &["…", …]` of an architecture's file.
+fn goldens(text: &str) -> Vec<&str> {
+    let lists = text.split("goldens: &[").skip(1).filter_map(|rest| rest.split(']').next());
+    lists.flat_map(|list| list.split('"').skip(1).step_by(2)).collect()
 }
 
 fn compare(tree: &Tree, registry: &Registry) -> Vec<Finding> {
@@ -133,7 +139,7 @@ mod tests {
     #[test]
     fn an_architecture_without_its_golden_folder_is_found() {
         let path = format!("{ARCHITECTURES}/llama.rs");
-        let row = "const A: Architecture = Architecture { golden: \"llama-tiny\" };";
+        let row = "const A: Architecture = Architecture { goldens: &[\"llama-tiny\"] };";
         let golden = format!("{GOLDENS}/llama-tiny/config.json");
         let missing = |tree: &Tree| run(tree).iter().filter(|finding| finding.place == path).count();
         assert_eq!(missing(&Tree::of(&[(&path, row)])), 1);

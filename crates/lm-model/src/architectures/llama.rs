@@ -7,7 +7,7 @@ use crate::weights::hugging_face_name;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["llama"],
-    golden: "llama-tiny",
+    goldens: &["llama-tiny", "llama-tiny-bias"],
     spec: DecoderSpec::llama,
     weight_name: hugging_face_name,
     ignored_suffixes: &["rotary_emb.inv_freq"],

@@ -13,8 +13,8 @@ use crate::weights::Param;
 pub struct Architecture {
     /// `model_type` values of config.json.
     pub model_types: &'static [&'static str],
-    /// Folder under `testdata/models/` with a checkpoint and logits of the reference implementation.
-    pub golden: &'static str,
+    /// Folders under `testdata/models/`, each with a checkpoint and logits of the reference implementation.
+    pub goldens: &'static [&'static str],
     /// Reads the config.
     pub(crate) spec: fn(&ModelConfig) -> Result<DecoderSpec>,
     /// A parameter's name in a checkpoint.
@@ -47,7 +47,7 @@ mod tests {
         assert!(names.is_sorted(), "{names:?}");
         for architecture in ALL_ARCHITECTURES {
             for name in architecture.model_types {
-                assert_eq!(find(name).unwrap().golden, architecture.golden);
+                assert_eq!(find(name).unwrap().goldens, architecture.goldens);
             }
         }
     }

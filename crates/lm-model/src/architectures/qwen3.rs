@@ -4,12 +4,12 @@
 use super::Architecture;
 use crate::Result;
 use crate::config::{ModelConfig, invalid, unsupported};
-use crate::spec::{Bias, DecoderSpec, QkNorm, Window};
+use crate::spec::{AttentionLayer, DecoderSpec, QkNorm, Window};
 use crate::weights::hugging_face_name;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["qwen3"],
-    golden: "qwen3-tiny",
+    goldens: &["qwen3-tiny", "qwen3-tiny-window"],
     spec,
     weight_name: hugging_face_name,
     ignored_suffixes: &["rotary_emb.inv_freq"],
@@ -19,13 +19,17 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
 const DEFAULT_HEAD_DIM: usize = 128;
 
 fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
-    let config = ModelConfig { head_dim: config.head_dim.or(Some(DEFAULT_HEAD_DIM)), ..config.clone() };
-    Ok(DecoderSpec {
-        qk_norm: QkNorm::PerHead,
-        mlp_bias: Bias::Absent,
-        layers: windows(&config)?,
-        ..DecoderSpec::llama(&config)?
-    })
+    let config = &ModelConfig {
+        head_dim: config.head_dim.or(Some(DEFAULT_HEAD_DIM)),
+        mlp_bias: false, // Not a key of Qwen3.
+        ..config.clone()
+    };
+    let windows = windows(config)?;
+    let mut spec = DecoderSpec::llama(config)?;
+    for (attention, window) in spec.attention_mut().zip(windows) {
+        *attention = AttentionLayer { qk_norm: QkNorm::PerHead, window, ..attention.clone() };
+    }
+    Ok(spec)
 }
 
 fn windows(config: &ModelConfig) -> Result<Vec<Window>> {

@@ -3,22 +3,24 @@ use std::sync::Arc;
 use burn::tensor::Tensor;
 use lm_kernels::{AttentionSpec, KvPool, RaggedLayout, RopeAngles};
 
-use super::{Linear, RmsNorm};
+use super::{Linear, RmsNorm, Sublayer};
 use crate::Result;
-use crate::spec::{DecoderSpec, QkNorm};
+use crate::spec::{AttentionLayer, DecoderSpec};
 use crate::weights::{LayerParam, Param, WeightLoader};
 
-/// Grouped-query attention with rotary positions over the paged cache.
+/// Grouped-query attention over the paged cache.
 ///
 /// # Source
-/// GQA, arXiv 2305.13245; the query and key norms are Qwen3's.
+/// GQA, arXiv 2305.13245.
 pub(crate) struct Attention {
     query: Linear,
     key: Linear,
     value: Linear,
     output: Linear,
-    /// Norms of each query and key head.
-    head_norms: Option<[RmsNorm; 2]>,
+    /// Norms of queries and keys.
+    norms: Option<[RmsNorm; 2]>,
+    /// Index in [`Pass::angles`].
+    rope: Option<usize>,
     spec: AttentionSpec,
     layer: usize,
 }
@@ -27,55 +29,67 @@ pub(crate) struct Attention {
 pub(crate) struct Pass {
     /// Which rows belong to which sequence, by group of the cache.
     pub(crate) layouts: Vec<Arc<RaggedLayout>>,
-    /// How far each row's heads turn.
-    pub(crate) angles: Arc<RopeAngles>,
+    /// How far each row's heads turn, by rotation of the decoder.
+    pub(crate) angles: Vec<Arc<RopeAngles>>,
 }
 
 impl Attention {
-    pub(crate) fn load(loader: &mut WeightLoader<'_>, spec: &DecoderSpec, layer: usize) -> Result<Self> {
-        let (hidden, head_dim, bias) = (spec.hidden_size, spec.head_dim, spec.attention_bias);
-        let (queries, keys) = (spec.num_heads * head_dim, spec.num_kv_heads * head_dim);
-        let mut head_norm =
-            |param| RmsNorm::load(loader, Param::Layer(layer, param), head_dim, spec.norm_eps);
-        let head_norms = match spec.qk_norm {
-            QkNorm::Absent => None,
-            QkNorm::PerHead => Some([head_norm(LayerParam::QueryNorm)?, head_norm(LayerParam::KeyNorm)?]),
+    pub(crate) fn load(
+        loader: &mut WeightLoader<'_>,
+        spec: &DecoderSpec,
+        attention: &AttentionLayer,
+        layer: usize,
+    ) -> Result<Self> {
+        let (hidden, [queries, keys]) = (spec.hidden_size, attention.widths());
+        let mut norm = |param, len| RmsNorm::load(loader, spec, Param::Layer(layer, param), len);
+        let norms = match attention.norm_lengths() {
+            None => None,
+            Some([q, k]) => Some([norm(LayerParam::QueryNorm, q)?, norm(LayerParam::KeyNorm, k)?]),
         };
+        let mut linear =
+            |param, shape, bias| -> Result<Linear> { Linear::load(loader, layer, param, shape, bias) };
         Ok(Self {
-            query: Linear::load(loader, layer, LayerParam::Query, [hidden, queries], bias)?,
-            key: Linear::load(loader, layer, LayerParam::Key, [hidden, keys], bias)?,
-            value: Linear::load(loader, layer, LayerParam::Value, [hidden, keys], bias)?,
-            output: Linear::load(loader, layer, LayerParam::AttentionOutput, [queries, hidden], bias)?,
-            head_norms,
+            query: linear(LayerParam::Query, [hidden, queries], attention.bias)?,
+            key: linear(LayerParam::Key, [hidden, keys], attention.bias)?,
+            value: linear(LayerParam::Value, [hidden, keys], attention.bias)?,
+            output: linear(LayerParam::AttentionOutput, [queries, hidden], attention.output_bias)?,
+            norms,
+            rope: attention.rope,
             spec: AttentionSpec {
-                num_heads: spec.num_heads,
-                num_kv_heads: spec.num_kv_heads,
-                head_dim,
-                scale: (head_dim as f32).sqrt().recip(),
-                window: spec.layers[layer].slots(),
-                soft_cap: None,
+                num_heads: attention.num_heads,
+                num_kv_heads: attention.num_kv_heads,
+                head_dim: attention.head_dim,
+                scale: attention.scale,
+                window: attention.window.slots(),
+                soft_cap: attention.soft_cap,
             },
             layer,
         })
     }
 
-    /// `x`, `[rows, hidden]`, plus what attention makes of it once it is normed; keys and values of the rows go to the cache.
-    pub(crate) fn add_to(&self, x: Tensor<2>, norm: &RmsNorm, pass: &Pass, cache: &mut KvPool) -> Tensor<2> {
+    /// `x`, `[rows, hidden]`, plus what attention makes of it; keys and values of the rows go to the cache.
+    pub(crate) fn add_to(
+        &self,
+        x: Tensor<2>,
+        around: &Sublayer,
+        pass: &Pass,
+        cache: &mut KvPool,
+    ) -> Tensor<2> {
         let [rows, _] = x.dims();
         let AttentionSpec { num_heads, num_kv_heads, head_dim, .. } = self.spec;
         let projections = [&self.query, &self.key, &self.value];
-        let products =
-            lm_kernels::qkv(x.clone(), norm.weight(), norm.eps(), projections.map(|linear| linear.weight()));
-        let [q, k, v] = products;
+        let [q, k, v] = around.input(x.clone()).qkv(projections.map(|linear| linear.weight()));
         let mut q = self.query.add_bias(q).reshape([rows, num_heads, head_dim]);
         let mut k = self.key.add_bias(k).reshape([rows, num_kv_heads, head_dim]);
         let v = self.value.add_bias(v).reshape([rows, num_kv_heads, head_dim]);
-        if let Some([query_norm, key_norm]) = &self.head_norms {
-            (q, k) = (query_norm.forward_heads(q), key_norm.forward_heads(k));
+        if let Some([query_norm, key_norm]) = &self.norms {
+            (q, k) = (query_norm.forward_parts(q), key_norm.forward_parts(k));
         }
-        let (q, k) = (lm_kernels::rope(q, &pass.angles), lm_kernels::rope(k, &pass.angles));
+        if let Some(angles) = self.rope.map(|rope| &pass.angles[rope]) {
+            (q, k) = (lm_kernels::rope(q, angles), lm_kernels::rope(k, angles));
+        }
         let layout = &pass.layouts[cache.layout().group_of(self.layer)];
         let attended = lm_kernels::attention(q, k, v, cache, self.layer, layout, &self.spec); // [rows, num_heads, head_dim]
-        self.output.add_to(x, attended.reshape([rows, num_heads * head_dim]))
+        around.add_projected(x, attended.reshape([rows, num_heads * head_dim]), &self.output)
     }
 }

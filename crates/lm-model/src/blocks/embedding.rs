@@ -10,6 +10,10 @@ pub(crate) struct Embedding {
     table: Weight,
     /// `None`: the table.
     head: Option<Weight>,
+    /// Factor on the rows of ids.
+    scale: Option<f32>,
+    logit_scale: Option<f32>,
+    logit_soft_cap: Option<f32>,
     device: BurnDevice,
 }
 
@@ -21,7 +25,14 @@ impl Embedding {
             OutputHead::Tied => None,
             OutputHead::Separate => Some(loader.matrix(Param::OutputHead, rows, cols)?),
         };
-        Ok(Self { table, head, device: loader.burn_device().clone() })
+        Ok(Self {
+            table,
+            head,
+            scale: spec.embedding_scale,
+            logit_scale: spec.logit_scale,
+            logit_soft_cap: spec.logit_soft_cap,
+            device: loader.burn_device().clone(),
+        })
     }
 
     /// Format of the table.
@@ -36,7 +47,11 @@ impl Embedding {
 
     /// The rows of `ids`: `[ids, hidden]`.
     pub(crate) fn lookup(&self, ids: &[TokenId]) -> Tensor<2> {
-        lm_kernels::embedding(&self.table, ids, &self.device)
+        let rows = lm_kernels::embedding(&self.table, ids, &self.device);
+        match self.scale {
+            None => rows,
+            Some(scale) => rows * scale,
+        }
     }
 
     /// Rows that come from outside: `[rows, hidden]`.
@@ -47,6 +62,14 @@ impl Embedding {
 
     /// `[rows, hidden]` to `[rows, vocab]`.
     pub(crate) fn logits(&self, x: Tensor<2>) -> Tensor<2> {
-        lm_kernels::linear(x, self.head.as_ref().unwrap_or(&self.table))
+        let logits = lm_kernels::linear(x, self.head.as_ref().unwrap_or(&self.table));
+        let logits = match self.logit_scale {
+            None => logits,
+            Some(scale) => logits * scale,
+        };
+        match self.logit_soft_cap {
+            None => logits,
+            Some(cap) => (logits / cap).tanh() * cap,
+        }
     }
 }

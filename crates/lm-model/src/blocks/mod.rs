@@ -5,9 +5,11 @@ mod embedding;
 mod gated_mlp;
 mod linear;
 mod norm;
+mod sublayer;
 
 pub(crate) use attention::{Attention, Pass};
 pub(crate) use embedding::Embedding;
 pub(crate) use gated_mlp::GatedMlp;
 pub(crate) use linear::Linear;
 pub(crate) use norm::RmsNorm;
+pub(crate) use sublayer::Sublayer;

@@ -1,6 +1,8 @@
 use burn::tensor::Tensor;
+use lm_kernels::from_host;
 
 use crate::Result;
+use crate::spec::{DecoderSpec, NormWeight};
 use crate::weights::{Param, WeightLoader};
 
 /// RMS norm with a weight.
@@ -13,8 +15,17 @@ pub(crate) struct RmsNorm {
 }
 
 impl RmsNorm {
-    pub(crate) fn load(loader: &mut WeightLoader<'_>, param: Param, len: usize, eps: f32) -> Result<Self> {
-        Ok(Self { weight: loader.vector(param, len)?, eps })
+    pub(crate) fn load(
+        loader: &mut WeightLoader<'_>,
+        spec: &DecoderSpec,
+        param: Param,
+        len: usize,
+    ) -> Result<Self> {
+        let mut weight = loader.values(param, len)?;
+        if spec.norm_weight == NormWeight::OnePlus {
+            weight.iter_mut().for_each(|weight| *weight += 1.0);
+        }
+        Ok(Self { weight: from_host(weight, [len], loader.burn_device()), eps: spec.norm_eps })
     }
 
     pub(crate) fn weight(&self) -> Tensor<1> {
@@ -30,10 +41,10 @@ impl RmsNorm {
         lm_kernels::rms_norm(x, self.weight.clone(), self.eps)
     }
 
-    /// Norms each head of `[rows, heads, head_dim]`.
-    pub(crate) fn forward_heads(&self, x: Tensor<3>) -> Tensor<3> {
-        let [rows, heads, head_dim] = x.dims();
-        let x = self.forward(x.reshape([rows * heads, head_dim])); // [rows * heads, head_dim]
-        x.reshape([rows, heads, head_dim])
+    /// Norms parts of each row, as many as the weight has elements: heads or the whole row of `[rows, heads, head_dim]`.
+    pub(crate) fn forward_parts(&self, x: Tensor<3>) -> Tensor<3> {
+        let (shape, [len]) = (x.dims(), self.weight.dims());
+        let parts = shape.iter().product::<usize>() / len;
+        self.forward(x.reshape([parts, len])).reshape(shape)
     }
 }

@@ -22,7 +22,7 @@ use self::quantized_file::QuantizedFile;
 use crate::architectures;
 use crate::config::{CONFIG_FILE, ModelConfig};
 use crate::decoder::Decoder;
-use crate::weights::{Checkpoint, Storage, TensorInfo, WeightLoader, params};
+use crate::weights::{Checkpoint, Storage, TensorInfo, WeightLoader};
 use crate::{CausalLm, Device, Error, KvDtype, Result, TokenId, Tokenizer, WeightFormat};
 
 /// A Hugging Face model folder. Opening it reads nothing; each part is read when it is asked for.
@@ -95,7 +95,7 @@ impl ModelFolder {
         let config = self.config()?;
         let spec = (architectures::find(&config.model_type)?.spec)(&config)?;
         let elements = |shape: Vec<usize>| shape.iter().map(|&n| n as u64).product::<u64>();
-        Ok(params(&spec).into_iter().map(|(_, shape)| elements(shape)).sum())
+        Ok(spec.params().into_iter().map(|(_, shape)| elements(shape)).sum())
     }
 
     /// The tensors as the files describe them, by name.

@@ -12,7 +12,7 @@ use super::{LoadPhase, LoadProgress};
 use crate::architectures::Architecture;
 use crate::config::unsupported;
 use crate::spec::DecoderSpec;
-use crate::weights::{Blocks, Checkpoint, pack_dense, params};
+use crate::weights::{Blocks, Checkpoint, pack_dense};
 use crate::{Error, Result, WeightFormat};
 
 /// What is to be written of a checkpoint.
@@ -42,7 +42,7 @@ impl<'a> QuantizedFile<'a> {
             return Err(unsupported("quantization_config.format", format, "q8, q4"));
         }
         let mut parameters = Vec::new();
-        for (param, shape) in params(spec) {
+        for (param, shape) in spec.params() {
             let name = (architecture.weight_name)(param);
             checkpoint.check(&name, &shape)?;
             parameters.push(Parameter::plan(checkpoint, name, shape, format)?);

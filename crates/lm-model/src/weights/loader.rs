@@ -5,7 +5,7 @@ use lm_kernels::{Arena, PackedMatrix, Weight, from_host};
 
 use super::names::Param;
 use super::pack::{pack_dense, pack_stored};
-use super::{Blocks, Checkpoint, params};
+use super::{Blocks, Checkpoint};
 use crate::architectures::Architecture;
 use crate::model_folder::{LoadPhase, LoadProgress};
 use crate::spec::{DecoderSpec, OutputHead};
@@ -50,7 +50,7 @@ impl<'a> WeightLoader<'a> {
     ) -> Result<Self> {
         let weight_name = architecture.weight_name;
         let mut names = std::collections::HashSet::new();
-        for (param, shape) in params(spec) {
+        for (param, shape) in spec.params() {
             let name = weight_name(param);
             match storage.blocks(&name, &shape) {
                 Some(blocks) => {
@@ -128,11 +128,17 @@ impl<'a> WeightLoader<'a> {
 
     /// A vector in f32: a norm's weight or a bias.
     pub(crate) fn vector(&mut self, param: Param, len: usize) -> Result<Tensor<1>> {
+        let values = self.values(param, len)?;
+        Ok(from_host(values, [len], &self.burn_device))
+    }
+
+    /// The elements of a vector, in host memory.
+    pub(crate) fn values(&mut self, param: Param, len: usize) -> Result<Vec<f32>> {
         let name = (self.weight_name)(param);
         let mut values = vec![0.0; len];
         self.checkpoint.source(&name)?.read(0, &mut values);
         self.account(&name, len, size_of_val(values.as_slice()));
-        Ok(from_host(values, [len], &self.burn_device))
+        Ok(values)
     }
 
     fn account(&mut self, name: &str, elements: usize, bytes: usize) {

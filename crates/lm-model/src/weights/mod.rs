@@ -11,5 +11,5 @@ pub(crate) use blocks::{Blocks, describe, read_description};
 pub(crate) use checkpoint::Checkpoint;
 pub use checkpoint::TensorInfo;
 pub(crate) use loader::{Storage, WeightLoader};
-pub(crate) use names::{LayerParam, Param, Piece, hugging_face_name, params};
+pub(crate) use names::{LayerParam, Param, Piece, hugging_face_name};
 pub(crate) use pack::pack_dense;

@@ -1,6 +1,4 @@
-//! The parameters of a decoder, their shapes, and their names in Hugging Face checkpoints.
-
-use crate::spec::{Bias, DecoderSpec, OutputHead, QkNorm};
+//! The parameters of a decoder and their names in Hugging Face checkpoints.
 
 /// One parameter of a decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -14,14 +12,20 @@ pub(crate) enum Param {
 /// One parameter of a decoder layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum LayerParam {
-    AttentionNorm,
+    /// Of what the mixer reads.
+    MixerNorm,
+    /// Of what the mixer gives.
+    MixerPostNorm,
     Query(Piece),
     Key(Piece),
     Value(Piece),
     AttentionOutput(Piece),
     QueryNorm,
     KeyNorm,
+    /// Of what the feed-forward block reads.
     MlpNorm,
+    /// Of what the feed-forward block gives.
+    MlpPostNorm,
     Gate(Piece),
     Up(Piece),
     Down(Piece),
@@ -43,14 +47,16 @@ pub(crate) fn hugging_face_name(param: Param) -> String {
         Param::Layer(layer, param) => (layer, param),
     };
     let (module, piece) = match param {
-        LayerParam::AttentionNorm => ("input_layernorm", Piece::Weight),
+        LayerParam::MixerNorm => ("input_layernorm", Piece::Weight),
         LayerParam::Query(piece) => ("self_attn.q_proj", piece),
         LayerParam::Key(piece) => ("self_attn.k_proj", piece),
         LayerParam::Value(piece) => ("self_attn.v_proj", piece),
         LayerParam::AttentionOutput(piece) => ("self_attn.o_proj", piece),
         LayerParam::QueryNorm => ("self_attn.q_norm", Piece::Weight),
         LayerParam::KeyNorm => ("self_attn.k_norm", Piece::Weight),
-        LayerParam::MlpNorm => ("post_attention_layernorm", Piece::Weight),
+        // Named by its place: in a decoder of norms after blocks it follows attention, in Llama it precedes the feed-forward block.
+        LayerParam::MixerPostNorm | LayerParam::MlpNorm => ("post_attention_layernorm", Piece::Weight),
+        LayerParam::MlpPostNorm => ("post_feedforward_layernorm", Piece::Weight),
         LayerParam::Gate(piece) => ("mlp.gate_proj", piece),
         LayerParam::Up(piece) => ("mlp.up_proj", piece),
         LayerParam::Down(piece) => ("mlp.down_proj", piece),
@@ -60,42 +66,4 @@ pub(crate) fn hugging_face_name(param: Param) -> String {
         Piece::Bias => "bias",
     };
     format!("model.layers.{layer}.{module}.{piece}")
-}
-
-/// Every parameter of a decoder with its shape, `[out, in]` or `[len]`.
-pub(crate) fn params(spec: &DecoderSpec) -> Vec<(Param, Vec<usize>)> {
-    let embedding = vec![spec.vocab_size, spec.hidden_size];
-    let mut params = vec![(Param::Embedding, embedding.clone()), (Param::OutputNorm, vec![spec.hidden_size])];
-    if spec.output_head == OutputHead::Separate {
-        params.push((Param::OutputHead, embedding));
-    }
-    for layer in 0..spec.layers.len() {
-        params
-            .extend(layer_params(spec).into_iter().map(|(param, shape)| (Param::Layer(layer, param), shape)));
-    }
-    params
-}
-
-fn layer_params(spec: &DecoderSpec) -> Vec<(LayerParam, Vec<usize>)> {
-    let (hidden, inner) = (spec.hidden_size, spec.intermediate_size);
-    let (queries, keys) = (spec.num_heads * spec.head_dim, spec.num_kv_heads * spec.head_dim);
-    let mut params = vec![(LayerParam::AttentionNorm, vec![hidden]), (LayerParam::MlpNorm, vec![hidden])];
-    if spec.qk_norm == QkNorm::PerHead {
-        params.extend([LayerParam::QueryNorm, LayerParam::KeyNorm].map(|param| (param, vec![spec.head_dim])));
-    }
-    let (attention, mlp) = (spec.attention_bias, spec.mlp_bias);
-    let mut linear = |param: fn(Piece) -> LayerParam, rows, cols, bias| {
-        params.push((param(Piece::Weight), vec![rows, cols]));
-        if bias == Bias::Present {
-            params.push((param(Piece::Bias), vec![rows]));
-        }
-    };
-    linear(LayerParam::Query, queries, hidden, attention);
-    linear(LayerParam::Key, keys, hidden, attention);
-    linear(LayerParam::Value, keys, hidden, attention);
-    linear(LayerParam::AttentionOutput, hidden, queries, attention);
-    linear(LayerParam::Gate, inner, hidden, mlp);
-    linear(LayerParam::Up, inner, hidden, mlp);
-    linear(LayerParam::Down, hidden, inner, mlp);
-    params
 }

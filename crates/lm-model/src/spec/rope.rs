@@ -1,83 +1,14 @@
-//! How one decoder differs from another, as data.
+//! Rotary positions: base, rotated part of the head, scaling for a longer context.
 
 use crate::config::{ModelConfig, RopeParameters, invalid, unsupported};
 use crate::{Result, RopeTable};
-
-/// A decoder of pre-norm blocks with grouped-query attention and a SwiGLU feed-forward, in field words.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct DecoderSpec {
-    /// Rows of the embedding and width of the logits.
-    pub(crate) vocab_size: usize,
-    pub(crate) hidden_size: usize,
-    pub(crate) intermediate_size: usize,
-    pub(crate) context_len: usize,
-    pub(crate) num_heads: usize,
-    pub(crate) num_kv_heads: usize,
-    pub(crate) head_dim: usize,
-    pub(crate) norm_eps: f32,
-    pub(crate) qk_norm: QkNorm,
-    /// Of the four projections around attention.
-    pub(crate) attention_bias: Bias,
-    /// Of the three feed-forward projections.
-    pub(crate) mlp_bias: Bias,
-    pub(crate) output_head: OutputHead,
-    pub(crate) rope: RopeSpec,
-    /// What each layer's attention sees; its length is the number of layers.
-    pub(crate) layers: Vec<Window>,
-}
-
-/// Whether queries and keys are normed before RoPE.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum QkNorm {
-    Absent,
-    /// RMS norm over each head, one weight of `head_dim` for all heads.
-    PerHead,
-}
-
-/// Whether a projection adds a bias.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bias {
-    Absent,
-    Present,
-}
-
-impl From<bool> for Bias {
-    fn from(present: bool) -> Self {
-        if present { Self::Present } else { Self::Absent }
-    }
-}
-
-/// What multiplies the last hidden state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OutputHead {
-    /// The embedding, shared.
-    Tied,
-    /// A matrix of its own.
-    Separate,
-}
-
-/// What a layer's attention sees.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Window {
-    /// Everything before the query.
-    Full,
-    /// This many slots, the query itself included.
-    Sliding(usize),
-}
-
-impl Window {
-    pub(crate) fn slots(self) -> Option<usize> {
-        match self {
-            Self::Full => None,
-            Self::Sliding(slots) => Some(slots),
-        }
-    }
-}
 
 /// Base and scaling of the rotary embedding.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct RopeSpec {
     pub(crate) theta: f64,
+    /// Elements of a head that turn: its first ones. Even.
+    pub(crate) rotary_dim: usize,
     pub(crate) scaling: RopeScaling,
 }
 
@@ -97,67 +28,42 @@ pub(crate) enum RopeScaling {
     },
 }
 
-impl DecoderSpec {
-    /// The spec of a config as Llama reads it; other architectures change what differs.
-    pub(crate) fn llama(config: &ModelConfig) -> Result<Self> {
-        let head_dim = match config.head_dim {
-            Some(head_dim) => head_dim,
-            None if config.hidden_size.is_multiple_of(config.num_attention_heads) => {
-                config.hidden_size / config.num_attention_heads
-            }
-            None => {
-                let expected =
-                    format!("a divisor of hidden_size = {} (head_dim is absent)", config.hidden_size);
-                return Err(invalid("num_attention_heads", config.num_attention_heads, expected));
-            }
-        };
-        if !head_dim.is_multiple_of(2) {
-            return Err(invalid("head_dim", head_dim, "an even number, whose halves RoPE rotates"));
-        }
-        Ok(Self {
-            vocab_size: config.vocab_size,
-            hidden_size: config.hidden_size,
-            intermediate_size: config.intermediate_size,
-            context_len: config.max_position_embeddings,
-            num_heads: config.num_attention_heads,
-            num_kv_heads: config.num_kv_heads(),
-            head_dim,
-            norm_eps: config.rms_norm_eps as f32,
-            qk_norm: QkNorm::Absent,
-            attention_bias: config.attention_bias.into(),
-            mlp_bias: config.mlp_bias.into(),
-            output_head: if config.tie_word_embeddings { OutputHead::Tied } else { OutputHead::Separate },
-            rope: RopeSpec::from_config(config)?,
-            layers: vec![Window::Full; config.num_hidden_layers],
-        })
-    }
-}
-
 /// Default base of transformers' configs.
 const DEFAULT_THETA: f64 = 10_000.0;
 
 impl RopeSpec {
-    fn from_config(config: &ModelConfig) -> Result<Self> {
+    /// What `rope_parameters`, or the two older keys in its place, say for all layers.
+    pub(super) fn from_config(config: &ModelConfig, head_dim: usize) -> Result<Self> {
         let (key, parameters) = match (&config.rope_parameters, &config.rope_scaling) {
             (Some(parameters), _) => ("rope_parameters", parameters.clone()),
             (None, Some(parameters)) => ("rope_scaling", parameters.clone()),
             (None, None) => ("rope_parameters", RopeParameters::default()),
         };
-        let theta = parameters.rope_theta.or(config.rope_theta).unwrap_or(DEFAULT_THETA);
+        let parameters = RopeParameters {
+            rope_theta: parameters.rope_theta.or(config.rope_theta),
+            partial_rotary_factor: parameters.partial_rotary_factor.or(config.partial_rotary_factor),
+            ..parameters
+        };
+        Self::from_parameters(key, &parameters, head_dim)
+    }
+
+    /// What the parameters under `key` say for heads of this size.
+    pub(crate) fn from_parameters(key: &str, parameters: &RopeParameters, head_dim: usize) -> Result<Self> {
+        let theta = parameters.rope_theta.unwrap_or(DEFAULT_THETA);
         if !(theta.is_finite() && theta > 0.0) {
             return Err(invalid("rope_theta", theta, "a positive number"));
         }
-        let partial = parameters.partial_rotary_factor.or(config.partial_rotary_factor);
-        if let Some(factor) = partial.filter(|factor| *factor != 1.0) {
+        if let Some(factor) = parameters.partial_rotary_factor.filter(|factor| *factor != 1.0) {
             return Err(unsupported("partial_rotary_factor", factor, "1.0"));
         }
-        Ok(Self { theta, scaling: RopeScaling::from_parameters(key, &parameters)? })
+        let scaling = RopeScaling::from_parameters(key, parameters)?;
+        Ok(Self { theta, rotary_dim: head_dim, scaling })
     }
 
     /// The table that the kernel rotates by.
-    pub(crate) fn table(&self, head_dim: usize) -> RopeTable {
-        let frequency = |i: usize| self.theta.powf(-2.0 * i as f64 / head_dim as f64);
-        let inv_freq = (0..head_dim / 2).map(|i| self.scaling.apply(frequency(i)) as f32).collect();
+    pub(crate) fn table(&self) -> RopeTable {
+        let frequency = |i: usize| self.theta.powf(-2.0 * i as f64 / self.rotary_dim as f64);
+        let inv_freq = (0..self.rotary_dim / 2).map(|i| self.scaling.apply(frequency(i)) as f32).collect();
         RopeTable { inv_freq, attention_factor: 1.0 }
     }
 }
@@ -215,8 +121,8 @@ mod tests {
 
     #[test]
     fn frequencies_are_powers_of_theta() {
-        let rope = RopeSpec { theta: 10_000.0, scaling: RopeScaling::None };
-        let inv_freq = rope.table(8).inv_freq;
+        let rope = RopeSpec { theta: 10_000.0, rotary_dim: 8, scaling: RopeScaling::None };
+        let inv_freq = rope.table().inv_freq;
         for (got, expected) in inv_freq.iter().zip([1.0, 0.1, 0.01, 0.001]) {
             assert!((got - expected).abs() < 1e-9, "{inv_freq:?}");
         }

@@ -1,0 +1,113 @@
+use lm_kernels::KvGeometry;
+
+use super::{Bias, linear_params};
+use crate::Result;
+use crate::config::{ModelConfig, invalid};
+use crate::weights::LayerParam;
+
+/// Grouped-query attention over the tokens before, in field words.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct AttentionLayer {
+    pub(crate) num_heads: usize,
+    pub(crate) num_kv_heads: usize,
+    pub(crate) head_dim: usize,
+    /// Factor on the scores before the softmax.
+    pub(crate) scale: f32,
+    pub(crate) window: Window,
+    /// `c`: scores become `c · tanh(scores / c)`.
+    pub(crate) soft_cap: Option<f32>,
+    /// Index of the rotation in [`super::DecoderSpec::ropes`]; `None`: positions do not enter.
+    pub(crate) rope: Option<usize>,
+    pub(crate) qk_norm: QkNorm,
+    /// Of the projections to queries, keys and values.
+    pub(crate) bias: Bias,
+    /// Of the projection that follows.
+    pub(crate) output_bias: Bias,
+}
+
+/// Whether queries and keys are normed before RoPE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QkNorm {
+    Absent,
+    /// RMS norm over each head, one weight of `head_dim` for all heads.
+    PerHead,
+    /// RMS norm over all heads together, a weight for each of their elements.
+    #[allow(dead_code, reason = "the architectures that need it follow")]
+    WholeRow,
+}
+
+/// What a layer's attention sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Window {
+    /// Everything before the query.
+    Full,
+    /// This many slots, the query itself included.
+    Sliding(usize),
+}
+
+impl Window {
+    pub(crate) fn slots(self) -> Option<usize> {
+        match self {
+            Self::Full => None,
+            Self::Sliding(slots) => Some(slots),
+        }
+    }
+}
+
+impl AttentionLayer {
+    /// As Llama reads a config.
+    pub(super) fn llama(config: &ModelConfig) -> Result<Self> {
+        let head_dim = config.head_dim()?;
+        if !head_dim.is_multiple_of(2) {
+            return Err(invalid("head_dim", head_dim, "an even number, whose halves RoPE rotates"));
+        }
+        Ok(Self {
+            num_heads: config.num_attention_heads,
+            num_kv_heads: config.num_kv_heads(),
+            head_dim,
+            scale: (head_dim as f32).sqrt().recip(),
+            window: Window::Full,
+            soft_cap: None,
+            rope: Some(0),
+            qk_norm: QkNorm::Absent,
+            bias: config.attention_bias.into(),
+            output_bias: config.attention_bias.into(),
+        })
+    }
+
+    /// Width of all query heads and of all key heads, which is that of all value heads.
+    pub(crate) fn widths(&self) -> [usize; 2] {
+        [self.num_heads, self.num_kv_heads].map(|heads| heads * self.head_dim)
+    }
+
+    /// Lengths of the norms' weights of queries and keys.
+    pub(crate) fn norm_lengths(&self) -> Option<[usize; 2]> {
+        match self.qk_norm {
+            QkNorm::Absent => None,
+            QkNorm::PerHead => Some([self.head_dim; 2]),
+            QkNorm::WholeRow => Some(self.widths()),
+        }
+    }
+
+    pub(super) fn cache(&self) -> KvGeometry {
+        KvGeometry {
+            num_kv_heads: self.num_kv_heads,
+            head_dim: self.head_dim,
+            window: self.window.slots(),
+            shares: None,
+        }
+    }
+
+    pub(super) fn params(&self, hidden: usize) -> Vec<(LayerParam, Vec<usize>)> {
+        let [queries, keys] = self.widths();
+        let mut params = Vec::new();
+        if let Some([query, key]) = self.norm_lengths() {
+            params.extend([(LayerParam::QueryNorm, vec![query]), (LayerParam::KeyNorm, vec![key])]);
+        }
+        params.extend(linear_params(LayerParam::Query, [hidden, queries], self.bias));
+        params.extend(linear_params(LayerParam::Key, [hidden, keys], self.bias));
+        params.extend(linear_params(LayerParam::Value, [hidden, keys], self.bias));
+        params.extend(linear_params(LayerParam::AttentionOutput, [queries, hidden], self.output_bias));
+        params
+    }
+}

@@ -1,0 +1,201 @@
+//! How one decoder differs from another, as data.
+
+mod attention;
+mod mlp;
+mod rope;
+
+pub(crate) use attention::{AttentionLayer, QkNorm, Window};
+pub(crate) use mlp::Mlp;
+pub(crate) use rope::RopeSpec;
+
+use lm_kernels::{CacheLayout, LayerCache};
+
+use crate::Result;
+use crate::config::ModelConfig;
+use crate::weights::{LayerParam, Param, Piece};
+
+/// A decoder in field words: what its layers share, and each layer.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct DecoderSpec {
+    /// Rows of the embedding and width of the logits.
+    pub(crate) vocab_size: usize,
+    pub(crate) hidden_size: usize,
+    pub(crate) context_len: usize,
+    /// Added to the mean square in every RMS norm.
+    pub(crate) norm_eps: f32,
+    pub(crate) norm_weight: NormWeight,
+    /// Factor on the embedding of an id.
+    pub(crate) embedding_scale: Option<f32>,
+    /// Factor on what a block adds to the rows.
+    pub(crate) residual_scale: Option<f32>,
+    pub(crate) output_head: OutputHead,
+    /// Factor on the logits.
+    pub(crate) logit_scale: Option<f32>,
+    /// `c`: logits become `c · tanh(logits / c)`, after their factor.
+    pub(crate) logit_soft_cap: Option<f32>,
+    /// The rotations in use; an attention layer names one by its index.
+    pub(crate) ropes: Vec<RopeSpec>,
+    pub(crate) layers: Vec<LayerSpec>,
+}
+
+/// One decoder layer: a mixer, which looks at other tokens, then a feed-forward block, which does not.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct LayerSpec {
+    pub(crate) mixer: Mixer,
+    pub(crate) mlp: Mlp,
+    pub(crate) norms: NormPlacement,
+}
+
+/// What lets a token see those before it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Mixer {
+    Attention(AttentionLayer),
+}
+
+/// Where a layer norms what its two blocks read and what they give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NormPlacement {
+    /// What they read: `x + block(norm(x))`.
+    Pre,
+    /// What they give: `x + norm(block(x))`.
+    #[allow(dead_code, reason = "the architectures that need it follow")]
+    Post,
+    /// Both, with weights of their own.
+    #[allow(dead_code, reason = "the architectures that need it follow")]
+    Sandwich,
+}
+
+/// What the files hold of a norm's weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NormWeight {
+    /// The factors.
+    AsStored,
+    /// The factors less one; one is added when they are loaded.
+    #[allow(dead_code, reason = "the architectures that need it follow")]
+    OnePlus,
+}
+
+/// Whether a projection adds a bias.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bias {
+    Absent,
+    Present,
+}
+
+impl From<bool> for Bias {
+    fn from(present: bool) -> Self {
+        if present { Self::Present } else { Self::Absent }
+    }
+}
+
+/// What multiplies the last hidden state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OutputHead {
+    /// The embedding, shared.
+    Tied,
+    /// A matrix of its own.
+    Separate,
+}
+
+impl DecoderSpec {
+    /// The spec of a config as Llama reads it; other architectures change what differs.
+    pub(crate) fn llama(config: &ModelConfig) -> Result<Self> {
+        let attention = AttentionLayer::llama(config)?;
+        let rope = RopeSpec::from_config(config, attention.head_dim)?;
+        let layer = LayerSpec {
+            mixer: Mixer::Attention(attention),
+            mlp: Mlp::gated(config)?,
+            norms: NormPlacement::Pre,
+        };
+        Ok(Self {
+            vocab_size: config.vocab_size,
+            hidden_size: config.hidden_size,
+            context_len: config.max_position_embeddings,
+            norm_eps: config.rms_norm_eps as f32,
+            norm_weight: NormWeight::AsStored,
+            embedding_scale: None,
+            residual_scale: None,
+            output_head: if config.tie_word_embeddings { OutputHead::Tied } else { OutputHead::Separate },
+            logit_scale: None,
+            logit_soft_cap: None,
+            ropes: vec![rope],
+            layers: vec![layer; config.num_hidden_layers],
+        })
+    }
+
+    /// The attention layers, first to last.
+    pub(crate) fn attention_mut(&mut self) -> impl Iterator<Item = &mut AttentionLayer> {
+        self.layers.iter_mut().map(|layer| match &mut layer.mixer {
+            Mixer::Attention(attention) => attention,
+        })
+    }
+
+    /// What the layers keep of the tokens before.
+    pub(crate) fn cache_layout(&self) -> CacheLayout {
+        CacheLayout::new(self.layers.iter().map(|layer| layer.mixer.cache()))
+    }
+
+    /// Every parameter with its shape, `[out, in]` or `[len]`.
+    pub(crate) fn params(&self) -> Vec<(Param, Vec<usize>)> {
+        let embedding = vec![self.vocab_size, self.hidden_size];
+        let mut params =
+            vec![(Param::Embedding, embedding.clone()), (Param::OutputNorm, vec![self.hidden_size])];
+        if self.output_head == OutputHead::Separate {
+            params.push((Param::OutputHead, embedding));
+        }
+        for (index, layer) in self.layers.iter().enumerate() {
+            let of_layer = |(param, shape)| (Param::Layer(index, param), shape);
+            params.extend(layer.params(self.hidden_size).into_iter().map(of_layer));
+        }
+        params
+    }
+}
+
+impl LayerSpec {
+    fn params(&self, hidden_size: usize) -> Vec<(LayerParam, Vec<usize>)> {
+        let mut params: Vec<_> =
+            self.norms.params().into_iter().map(|param| (param, vec![hidden_size])).collect();
+        params.extend(match &self.mixer {
+            Mixer::Attention(attention) => attention.params(hidden_size),
+        });
+        params.extend(self.mlp.params(hidden_size));
+        params
+    }
+}
+
+impl Mixer {
+    fn cache(&self) -> LayerCache {
+        match self {
+            Self::Attention(attention) => attention.cache().into(),
+        }
+    }
+}
+
+impl NormPlacement {
+    /// The norm of what the blocks read, mixer and feed-forward.
+    pub(crate) fn before(self) -> Option<[LayerParam; 2]> {
+        (self != Self::Post).then_some([LayerParam::MixerNorm, LayerParam::MlpNorm])
+    }
+
+    /// The norm of what the blocks give, mixer and feed-forward.
+    pub(crate) fn after(self) -> Option<[LayerParam; 2]> {
+        (self != Self::Pre).then_some([LayerParam::MixerPostNorm, LayerParam::MlpPostNorm])
+    }
+
+    fn params(self) -> Vec<LayerParam> {
+        [self.before(), self.after()].into_iter().flatten().flatten().collect()
+    }
+}
+
+/// The parameters of a projection from `inputs` to `outputs`.
+pub(crate) fn linear_params(
+    param: fn(Piece) -> LayerParam,
+    [inputs, outputs]: [usize; 2],
+    bias: Bias,
+) -> Vec<(LayerParam, Vec<usize>)> {
+    let weight = (param(Piece::Weight), vec![outputs, inputs]);
+    match bias {
+        Bias::Absent => vec![weight],
+        Bias::Present => vec![weight, (param(Piece::Bias), vec![outputs])],
+    }
+}
