@@ -2,13 +2,14 @@
 //!
 //! The cases are those of the shared `bfcl`, under `required`, at temperature 1. By default one case of each syntax runs over a
 //! small vocabulary; `LM_BFCL=all` runs all over one of 152k with 256 tokens at most and prints the table of
-//! docs/constrained-decoding.md. `LM_FAMILY=name` runs one family, `LM_TOKENIZER=file` takes another vocabulary.
+//! docs/constrained-decoding.md. `LM_FAMILY=name` runs one family, `LM_TOKENIZER=file` takes another vocabulary, `LM_MODEL=folder`
+//! a checkpoint in place of random logits: `testdata/models/random_checkpoint.py` makes one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lm_model::testing::FakeLm;
-use lm_model::{LoadedModel, Tokenizer};
+use lm_model::{LoadOptions, LoadedModel, ModelFolder, Tokenizer};
 use lm_processors::{
     Family, GrammarRequest, Message, ParserOptions, ReplyGrammar, Thinking, ToolChoice, ToolSpec, Value,
 };
@@ -42,12 +43,16 @@ fn random_calls_parse_and_fit_their_tools() {
     let all = std::env::var("LM_BFCL").is_ok_and(|value| value == "all");
     let only = std::env::var("LM_FAMILY").ok();
     let step = if all { 1 } else { cases.len() };
-    let model = std::env::var("LM_TOKENIZER").unwrap_or_else(|_| "qwen2-tokenizer.json".to_owned());
+    let vocabulary = std::env::var("LM_TOKENIZER").unwrap_or_else(|_| "qwen2-tokenizer.json".to_owned());
     let (tokenizer, max_tokens) = match all {
-        true => (real_tokenizer(&tokenizers.join(model)), 256),
+        true => (real_tokenizer(&tokenizers.join(vocabulary)), 256),
         false => (lm_model::testing::tokenizer(), 2_048),
     };
-    let engine = engine(tokenizer);
+    let loaded = match std::env::var_os("LM_MODEL") {
+        Some(folder) => checkpoint(Path::new(&folder)),
+        None => random(tokenizer),
+    };
+    let engine = Engine::new(loaded, EngineSettings::default()).expect("an engine");
     println!("syntax | cases | complete | refused | calls | malformed | unfit | tokens | forced % | steered");
     let mut wrong = Vec::new();
     for family in lm_processors::ALL {
@@ -114,16 +119,20 @@ fn real_tokenizer(path: &Path) -> Tokenizer {
     tokenizer.with_end_ids([end.expect("an end token")]).with_logits_width(width)
 }
 
-/// An engine whose logits are random.
-fn engine(tokenizer: Tokenizer) -> Engine {
-    let loaded = LoadedModel {
+fn checkpoint(folder: &Path) -> LoadedModel {
+    let folder = ModelFolder::open(folder).expect("a model folder");
+    folder.load(&LoadOptions::default(), &mut |_| ()).expect("a checkpoint that loads")
+}
+
+/// A model whose logits are random.
+fn random(tokenizer: Tokenizer) -> LoadedModel {
+    LoadedModel {
         model: Arc::new(FakeLm::noise(7, tokenizer.logits_width())),
         tokenizer: Arc::new(tokenizer),
         chat_template: None,
         generation_config: GenerationConfig::default(),
         name: "random".to_owned(),
-    };
-    Engine::new(loaded, EngineSettings::default()).expect("an engine")
+    }
 }
 
 /// One reply; none when the family has no calls.
