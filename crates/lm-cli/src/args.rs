@@ -11,7 +11,8 @@ use lm_model::{Device, GenerationConfig, KvDtype, LoadOptions, TokenId, WeightFo
 use lm_session::{EngineSettings, SamplerParams, SessionConfig};
 
 use crate::commands::{
-    batch, bench, chat, convert, eval, generate, grammar, inspect, parse, score, template, tokenize,
+    batch, bench, chat, convert, detokenize, eval, generate, grammar, inspect, logits, parse, score,
+    template, tokenize,
 };
 
 const EXAMPLES: &str = "\
@@ -20,7 +21,7 @@ Examples:
   echo 'How is the weather in Paris?' | lm chat --tools demo
   lm generate 'Tell me a joke' --model ./Qwen3-0.6B --quantize q4
   lm inspect ./Qwen3-0.6B
-  lm tokenize 'Hello, world'
+  lm tokenize --text 'Hello, world'
 
 Without a model, the commands use the small one that is part of the program.
 Set LM_LOG=debug for a log on standard error.";
@@ -41,8 +42,12 @@ pub enum Command {
     Generate(generate::Args),
     /// Show what a model folder holds, without loading its weights
     Inspect(inspect::Args),
-    /// Show the token ids and pieces of a text
+    /// Texts to token ids, one JSON line each
     Tokenize(tokenize::Args),
+    /// Token ids to texts, one JSON line each
+    Detokenize(detokenize::Args),
+    /// Write a model's logits for given token ids to a file
+    Logits(logits::Args),
     /// Render conversations to prompts, one JSON object a line
     Template(template::Args),
     /// Read what a model wrote: content, reasoning and tool calls, one JSON object a line
@@ -74,9 +79,13 @@ pub struct LoadArgs {
     /// Quantise the weights while loading: q8 or q4; as stored without it
     #[arg(long, value_name = "FORMAT", value_parser = quantized_format)]
     pub quantize: Option<WeightFormat>,
-    /// How keys and values are kept: f16, f32 or q8 (half of f16's memory, at an error that shows)
-    #[arg(long, default_value_t, value_name = "FORMAT")]
-    pub kv: KvDtype,
+    /// Format of the weights in memory: f32, f16, bf16, q8 or q4; as stored without it
+    #[arg(long, value_name = "FORMAT", conflicts_with = "quantize")]
+    pub dtype: Option<WeightFormat>,
+    /// How keys and values are kept: f16, f32 or q8 (half of f16's memory, at an error that shows); f16 without it, for
+    /// logits f32
+    #[arg(long, value_name = "FORMAT")]
+    pub kv: Option<KvDtype>,
     /// Keep the quantised weights in DIR for the next start; in the user's cache folder without DIR. They take as much of the
     /// disk as of memory
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, requires = "quantize")]
@@ -92,8 +101,8 @@ impl LoadArgs {
         }
         Ok(LoadOptions {
             device: self.device,
-            quantization: self.quantize,
-            kv_dtype: self.kv,
+            quantization: self.quantize.or(self.dtype),
+            kv_dtype: self.kv.unwrap_or_default(),
             pack_cache: self.pack_cache()?,
         })
     }

@@ -1,4 +1,4 @@
-//! Commands that answer JSON Lines: an object a line on standard input, an object a line on standard output, in order.
+//! Commands that answer JSON Lines: a value a line on standard input, a value a line on standard output, in order.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -10,7 +10,12 @@ const MAX_LINE_BYTES: u64 = 16 << 20;
 /// Answers each line of standard input with `answer`, and flushes after each. Blank lines are passed over.
 ///
 /// A line that is no JSON object, or too long, is answered with an error of kind `bad_line`, and the next goes on.
-pub fn answer_each(answer: impl FnMut(Map<String, Value>) -> Value) -> io::Result<()> {
+pub fn answer_each(mut answer: impl FnMut(Map<String, Value>) -> Value) -> io::Result<()> {
+    answer_values(|value| object(value).map_or_else(bad_line, &mut answer))
+}
+
+/// [`answer_each`] for lines that hold any JSON.
+pub fn answer_values(answer: impl FnMut(Value) -> Value) -> io::Result<()> {
     answer_lines(io::stdin().lock(), io::stdout().lock(), answer)
 }
 
@@ -24,12 +29,13 @@ pub fn bad_line(message: impl std::fmt::Display) -> Value {
     error("bad_line", message)
 }
 
-fn answer_lines(
+/// Answers the lines of `input` on `out`, as [`answer_values`] does.
+pub fn answer_lines(
     input: impl BufRead,
     mut out: impl Write,
-    mut answer: impl FnMut(Map<String, Value>) -> Value,
+    mut answer: impl FnMut(Value) -> Value,
 ) -> io::Result<()> {
-    for line in lines(input) {
+    for line in values(input) {
         let answered = line?.map_or_else(bad_line, &mut answer);
         writeln!(out, "{answered}")?;
         out.flush()?;
@@ -38,23 +44,29 @@ fn answer_lines(
 }
 
 /// The lines that are not blank: objects, and for lines that hold none, what is wrong with them.
-pub fn lines(
-    mut input: impl BufRead,
-) -> impl Iterator<Item = io::Result<Result<Map<String, Value>, String>>> {
+pub fn lines(input: impl BufRead) -> impl Iterator<Item = io::Result<Result<Map<String, Value>, String>>> {
+    values(input).map(|line| line.map(|value| value.and_then(object)))
+}
+
+/// The lines that are not blank: their JSON, and for lines that hold none, what is wrong with them.
+pub fn values(mut input: impl BufRead) -> impl Iterator<Item = io::Result<Result<Value, String>>> {
     std::iter::from_fn(move || next_line(&mut input).transpose()).filter_map(|line| match line {
         Ok(Line::Whole(bytes)) if bytes.trim_ascii().is_empty() => None,
-        line => Some(line.map(object)),
+        line => Some(line.map(value)),
     })
 }
 
-fn object(line: Line) -> Result<Map<String, Value>, String> {
+fn value(line: Line) -> Result<Value, String> {
     match line {
         Line::TooLong => Err(format!("the line has more than {MAX_LINE_BYTES} bytes")),
-        Line::Whole(bytes) => match serde_json::from_slice(&bytes) {
-            Ok(Value::Object(object)) => Ok(object),
-            Ok(_) => Err("expected a JSON object".to_owned()),
-            Err(error) => Err(error.to_string()),
-        },
+        Line::Whole(bytes) => serde_json::from_slice(&bytes).map_err(|error| error.to_string()),
+    }
+}
+
+fn object(value: Value) -> Result<Map<String, Value>, String> {
+    match value {
+        Value::Object(object) => Ok(object),
+        _ => Err("expected a JSON object".to_owned()),
     }
 }
 
@@ -82,7 +94,8 @@ mod tests {
 
     fn answers(input: &[u8]) -> Vec<Value> {
         let mut out = Vec::new();
-        answer_lines(input, &mut out, |object| json!({"keys": object.len()})).expect("memory does not fail");
+        let keys = |value| object(value).map_or_else(bad_line, |object| json!({"keys": object.len()}));
+        answer_lines(input, &mut out, keys).expect("memory does not fail");
         let lines = out.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         lines.map(|line| serde_json::from_slice(line).expect("an answer is JSON")).collect()
     }

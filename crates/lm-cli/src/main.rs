@@ -11,6 +11,9 @@ mod interrupt;
 mod json_lines;
 mod lines;
 mod model;
+mod npy;
+mod prompt_ids;
+mod reader;
 mod screen;
 mod tools;
 

@@ -4,10 +4,12 @@ pub mod batch;
 pub mod bench;
 pub mod chat;
 pub mod convert;
+pub mod detokenize;
 pub mod eval;
 pub mod generate;
 pub mod grammar;
 pub mod inspect;
+pub mod logits;
 pub mod parse;
 pub mod score;
 pub mod template;
@@ -25,6 +27,8 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Generate(args) => generate::run(&args)?,
         Command::Inspect(args) => inspect::run(&args)?,
         Command::Tokenize(args) => tokenize::run(&args)?,
+        Command::Detokenize(args) => detokenize::run(&args)?,
+        Command::Logits(args) => logits::run(&args)?,
         Command::Template(args) => template::run(&args)?,
         Command::Parse(args) => parse::run(&args)?,
         Command::Grammar(args) => grammar::run(&args)?,

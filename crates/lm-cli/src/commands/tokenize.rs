@@ -1,52 +1,103 @@
-//! `lm tokenize`: text → ids and pieces.
+//! `lm tokenize`: texts → token ids, over JSON Lines.
 
 use std::io::{self, Read, Write};
 
 use anyhow::{Context, Result};
-use lm_model::{TokenId, TokenKind, Tokenizer};
-use serde_json::json;
+use lm_model::{TextSegment, TokenId, TokenKind, Tokenizer};
+use serde::Deserialize;
+use serde_json::{Value, json};
 
+use crate::args::ModelPath;
+use crate::json_lines::{answer_values, bad_line, error};
 use crate::model;
 
 const EXAMPLES: &str = "\
+A line of standard input is a JSON string, or an object:
+  text       the text
+  content    true: as --content
+
+The answer is {\"ids\": [..]} or {\"error\": {\"kind\", \"message\"}}. Kinds: tokenizer, bad_line.
+Nothing is put before or after a text.
+
 Examples:
-  lm tokenize 'Hello, world'
-  lm tokenize --model ./Qwen3-0.6B --json < notes.txt";
+  echo '\"Hello, world\"' | lm tokenize ./Qwen3-0.6B
+  lm tokenize ./Qwen3-0.6B --tokens < texts.jsonl
+  lm tokenize --text 'Hello, world'";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The text; standard input without it
+    #[command(flatten)]
+    model: ModelPath,
+    /// Show the ids and pieces of this text, for reading, in place of answering lines
+    #[arg(long)]
     text: Option<String>,
-    /// Folder with tokenizer.json; the embedded model without it
-    #[arg(long, short, value_name = "MODEL")]
-    model: Option<std::path::PathBuf>,
     /// Treat special tokens in the text as text, as for a user's message
     #[arg(long)]
     content: bool,
-    /// One JSON object: ids, and each token's id, text and kind
-    #[arg(long)]
-    json: bool,
+    /// Add `tokens`: each token's id, text and kind (text, added, special)
+    #[arg(long, conflicts_with = "text")]
+    tokens: bool,
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let tokenizer = model::folder(args.model.as_deref())?.tokenizer()?;
-    let text = text_or_stdin(args.text.as_deref())?;
-    let ids = if args.content {
-        tokenizer.encode_segments(&[lm_model::TextSegment::Content(&text)])?
-    } else {
-        tokenizer.encode(&text)?
+    let tokenizer = model::folder(args.model.get())?.tokenizer()?;
+    match &args.text {
+        Some(text) => show(&tokenizer, &encode(&tokenizer, text, args.content)?),
+        None => Ok(answer_values(|line| answer(args, &tokenizer, &line))?),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    text: String,
+    #[serde(default)]
+    content: bool,
+}
+
+fn answer(args: &Args, tokenizer: &Tokenizer, line: &Value) -> Value {
+    let line = match line {
+        Value::String(text) => Line { text: text.clone(), content: false },
+        Value::Object(_) => match Line::deserialize(line) {
+            Ok(line) => line,
+            Err(cause) => return bad_line(cause),
+        },
+        _ => return bad_line("expected a string, or an object with `text`"),
     };
+    match encode(tokenizer, &line.text, line.content || args.content) {
+        Ok(ids) if args.tokens => {
+            let tokens: Vec<Value> = ids.iter().map(|&id| token(tokenizer, id)).collect();
+            json!({"ids": ids, "tokens": tokens})
+        }
+        Ok(ids) => json!({"ids": ids}),
+        Err(cause) => error("tokenizer", format_args!("{:#}", anyhow::Error::from(cause))),
+    }
+}
+
+fn encode(tokenizer: &Tokenizer, text: &str, content: bool) -> lm_model::Result<Vec<TokenId>> {
+    let segment = if content { TextSegment::Content(text) } else { TextSegment::Template(text) };
+    tokenizer.encode_segments(&[segment])
+}
+
+/// A token as JSON; a part of a character is U+FFFD in its text.
+fn token(tokenizer: &Tokenizer, id: TokenId) -> Value {
+    let kind = match tokenizer.token_kind(id) {
+        TokenKind::Text => "text",
+        TokenKind::Added => "added",
+        TokenKind::Special => "special",
+    };
+    json!({"id": id, "text": String::from_utf8_lossy(tokenizer.token_bytes(id)), "kind": kind})
+}
+
+/// A line for each token: its id, and its bytes in quotes, where those that are no characters of their own are escaped.
+fn show(tokenizer: &Tokenizer, ids: &[TokenId]) -> Result<()> {
     let mut out = io::BufWriter::new(io::stdout().lock());
-    if args.json {
-        let tokens: Vec<_> = ids
-            .iter()
-            .map(|&id| json!({"id": id, "text": piece(&tokenizer, id), "kind": kind(tokenizer.token_kind(id))}))
-            .collect();
-        writeln!(out, "{}", json!({"ids": ids, "tokens": tokens}))?;
-    } else {
-        for &id in &ids {
-            writeln!(out, "{id:>7}  {}", quoted(tokenizer.token_bytes(id)))?;
+    for &id in ids {
+        let bytes = tokenizer.token_bytes(id);
+        match std::str::from_utf8(bytes) {
+            Ok(text) => writeln!(out, "{id:>7}  {text:?}")?,
+            Err(_) => writeln!(out, "{id:>7}  \"{}\"", bytes.escape_ascii())?,
         }
     }
     Ok(out.flush()?)
@@ -60,25 +111,4 @@ pub fn text_or_stdin(text: Option<&str>) -> Result<String> {
     let mut text = String::new();
     io::stdin().read_to_string(&mut text).context("standard input cannot be read as text")?;
     Ok(text)
-}
-
-/// The bytes in quotes; those that are no characters of their own are escaped.
-fn quoted(bytes: &[u8]) -> String {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => format!("{text:?}"),
-        Err(_) => format!("\"{}\"", bytes.escape_ascii()),
-    }
-}
-
-/// The token's text; a part of a character as U+FFFD.
-fn piece(tokenizer: &Tokenizer, id: TokenId) -> String {
-    String::from_utf8_lossy(tokenizer.token_bytes(id)).into_owned()
-}
-
-fn kind(kind: TokenKind) -> &'static str {
-    match kind {
-        TokenKind::Text => "text",
-        TokenKind::Added => "added",
-        TokenKind::Special => "special",
-    }
 }

@@ -202,7 +202,7 @@ impl Bench<'_> {
             cpu: Isa::current().to_string(),
             context,
             sequences,
-            kv: self.args.run.load.kv.to_string(),
+            kv: self.args.run.load.kv.unwrap_or_default().to_string(),
             value: median(samples.iter().map(|sample| sample.value)),
             unit: metric.unit(),
             limit: of_all(|_, sample| sample.limit),
@@ -234,7 +234,7 @@ impl Bench<'_> {
             out,
             "{threads} threads, {} kernels, keys and values in {}, medians of {} runs",
             Isa::current(),
-            self.args.run.load.kv,
+            self.args.run.load.kv.unwrap_or_default(),
             self.args.runs
         )?;
         if self.costs.decode_bytes < 64e6 {

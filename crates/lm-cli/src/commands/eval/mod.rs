@@ -9,14 +9,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
-use lm_model::{KvDtype, LoadOptions, LoadedModel, TokenId, WeightFormat};
+use lm_model::{KvDtype, LoadOptions, LoadedModel, LogitRows, TokenId, WeightFormat};
 use serde_json::json;
 
 use crate::args::{LoadArgs, quantized_format};
 use crate::model;
+use crate::reader::Reader;
 
 use measures::Measures;
-use windows::{Reader, Windows};
+use windows::Windows;
 
 /// The longest text that is read.
 const MAX_TEXT_BYTES: u64 = 1 << 30;
@@ -121,8 +122,9 @@ fn measure(
     let bar = progress_bar(windows.scored());
     for window in windows.iter() {
         for piece in window.pieces() {
-            let logits = tested.read(&window, piece.clone())?;
-            let base = base.as_mut().map(|base| base.read(&window, piece.clone())).transpose()?;
+            let ids = &window.ids[piece.clone()];
+            let logits = tested.read(ids, piece.start, LogitRows::All)?;
+            let base = base.as_mut().map(|base| base.read(ids, piece.start, LogitRows::All)).transpose()?;
             for (row, index) in piece.enumerate() {
                 if index + 1 < window.first_scored {
                     continue;

@@ -1,12 +1,9 @@
-//! A text in windows, and a model that reads them one after another.
+//! A text in windows.
 
 use std::ops::Range;
 
 use anyhow::{Result, ensure};
-use lm_model::{
-    Batch, CacheGroup, CacheLayout, CausalLm, KvPool, LogitRows, Logits, PAGE_LEN, PageId, SequenceInput,
-    TokenId,
-};
+use lm_model::TokenId;
 
 /// Rows of logits that are in memory at a time.
 const PIECE: usize = 64;
@@ -72,57 +69,9 @@ impl Window {
     }
 }
 
-/// A model with a cache for one window.
-pub struct Reader<'a> {
-    model: &'a dyn CausalLm,
-    cache: KvPool,
-    /// The pages of each group of the cache.
-    tables: Vec<Vec<PageId>>,
-}
-
-impl<'a> Reader<'a> {
-    /// A reader of windows of up to `context` tokens.
-    ///
-    /// # Errors
-    /// When the model cannot hold so many.
-    pub fn new(model: &'a dyn CausalLm, context: usize) -> Result<Self> {
-        let limit = model.info().context_len;
-        ensure!(context <= limit, "a window of {context} tokens: the model holds {limit}");
-        let num_pages = context.div_ceil(PAGE_LEN);
-        let cache = model.new_cache(num_pages)?;
-        let tables = block_tables(cache.layout(), num_pages as PageId);
-        Ok(Self { model, cache, tables })
-    }
-
-    /// The logits of all tokens of a piece, those before it having been read.
-    ///
-    /// # Errors
-    /// When the model cannot read them: an id that it does not know.
-    pub fn read(&mut self, window: &Window, piece: Range<usize>) -> Result<Logits> {
-        let pages = piece.end.div_ceil(PAGE_LEN);
-        let sequence = SequenceInput {
-            block_tables: self.tables.iter().map(|table| table[..pages].to_vec()).collect(),
-            logits: LogitRows::All,
-            ..SequenceInput::ids(&window.ids[piece.clone()], piece.start, [])
-        };
-        Ok(self.model.forward(&Batch { sequences: vec![sequence] }, &mut self.cache)?)
-    }
-}
-
-/// For each group as many pages as a window has, from its space; groups of a space take theirs one after another.
-fn block_tables(layout: &CacheLayout, num_pages: PageId) -> Vec<Vec<PageId>> {
-    let groups = layout.groups();
-    let table = |(index, group): (usize, &CacheGroup)| {
-        let before = groups[..index].iter().filter(|other| other.space == group.space).count() as PageId;
-        (before * num_pages..(before + 1) * num_pages).collect()
-    };
-    groups.iter().enumerate().map(table).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lm_kernels::KvGeometry;
 
     #[test]
     fn windows_cover_the_text_and_begin_with_the_prefix() {
@@ -148,15 +97,6 @@ mod tests {
         assert!(pieces(1).is_empty());
         assert_eq!(pieces(65), vec![0..64; 1]);
         assert_eq!(pieces(66), [0..64, 64..65]);
-    }
-
-    #[test]
-    fn groups_of_a_space_have_pages_of_their_own() {
-        let full = KvGeometry { num_kv_heads: 1, head_dim: 8, window: None, shares: None };
-        let near = KvGeometry { window: Some(4), ..full };
-        let wide = KvGeometry { head_dim: 16, ..full };
-        let tables = block_tables(&CacheLayout::new([near, full, wide]), 2);
-        assert_eq!(tables, [[0, 1], [2, 3], [0, 1]]);
     }
 
     #[test]

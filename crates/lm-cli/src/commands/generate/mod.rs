@@ -1,10 +1,12 @@
 //! `lm generate`: one prompt, one reply.
 
+mod ids;
+
 use std::convert::Infallible;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use lm_conversation::{Conversation, ResponseFormat, ToolChoice, TurnOptions};
 use lm_session::{CancelHandle, Engine, FinishReason, Finished, GenerateParams, SessionConfig, SessionEvent};
 use serde_json::{Value, json};
@@ -23,13 +25,22 @@ Examples:
   lm generate 'Is it raining?' --regex 'yes|no'
   lm generate 'Paris, please' --tools demo --tool-choice get_weather
   lm generate --raw 'Once upon a time' --max-tokens 40 < /dev/null
+  lm generate ./Qwen3-0.6B --ids ids.jsonl --temperature 0 --max-tokens 32
+
+With --ids each line of the file is a prompt, a JSON list of token ids that is run as it is, and
+each line of the output the list of the new ids, the one that ends the reply included, or
+{\"error\": {\"kind\", \"message\"}}. Kinds: generation, bad_line.
 
 Calls of tools are printed and not run; `lm chat` runs them.";
+
+/// What goes with a conversation only.
+const CHAT_ARGS: [&str; 7] =
+    ["tools", "system", "thinking", "thinking_tokens", "unconstrained", "schema", "regex"];
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The user's message; standard input without it
+    /// The user's message; standard input without it. With --ids: the model
     prompt: Option<String>,
     /// Model folder; the embedded model without it
     #[arg(long, short, value_name = "MODEL")]
@@ -38,8 +49,11 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     /// Continue the prompt as it is, without the chat template
-    #[arg(long, conflicts_with_all = ["tools", "system", "thinking", "thinking_tokens", "unconstrained", "schema", "regex"])]
+    #[arg(long, conflicts_with_all = CHAT_ARGS)]
     raw: bool,
+    /// Continue prompts of token ids, one JSON list a line; - is standard input
+    #[arg(long, value_name = "FILE", conflicts_with_all = CHAT_ARGS.iter().chain(&["raw", "json"]))]
+    ids: Option<PathBuf>,
     #[command(flatten)]
     chat: ChatArgs,
     #[command(flatten)]
@@ -94,6 +108,9 @@ fn read_schema(file: &Path) -> Result<Value> {
 
 pub fn run(args: &Args) -> Result<()> {
     let interrupt = Interrupt::install()?;
+    if let Some(file) = &args.ids {
+        return continue_ids(args, file, &interrupt);
+    }
     let prompt = text_or_stdin(args.prompt.as_deref())?;
     let engine = model::engine(args.model.as_deref(), &args.run)?;
     let session = args.sampler.session_config(engine.generation_config());
@@ -102,6 +119,20 @@ pub fn run(args: &Args) -> Result<()> {
     } else {
         reply(args, &engine, session, &prompt, &interrupt)
     }
+}
+
+/// Prompts of token ids; the only positional argument is the model's then.
+fn continue_ids(args: &Args, file: &Path, interrupt: &Interrupt) -> Result<()> {
+    let positional = args.prompt.as_deref().map(Path::new);
+    ensure!(
+        positional.is_none() || args.model.is_none(),
+        "with --ids the argument is the model: it is given twice"
+    );
+    let engine = model::engine(positional.or(args.model.as_deref()), &args.run)?;
+    let session = args.sampler.session_config(engine.generation_config());
+    let cancel = CancelHandle::new();
+    let _guard = interrupt.during(cancel.clone());
+    ids::continue_all(&engine, &session, file, &cancel)
 }
 
 /// The prompt as a user's message.

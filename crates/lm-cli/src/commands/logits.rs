@@ -1,0 +1,133 @@
+//! `lm logits`: token ids → logits, for a comparison with another implementation.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, ensure};
+use clap::ValueEnum;
+use lm_model::{CausalLm, KvDtype, LoadOptions, LogitRows, TokenId};
+
+use crate::args::LoadArgs;
+use crate::npy::NpyFile;
+use crate::reader::Reader;
+use crate::{model, prompt_ids};
+
+/// Bytes of logits that are in memory at a time, unless the user says otherwise.
+const MAX_LOGIT_BYTES: usize = 256 << 20;
+
+const EXAMPLES: &str = "\
+A line of the file of ids is a prompt: a JSON list of token ids, or an object with such a list as
+`ids`. Nothing is put before them: a model that wants a token to begin with needs its id there.
+
+The file that is written is a NumPy array (format 1.0) of little-endian float32, with two
+dimensions: rows, and the width of the logits.
+  --positions last   a row for each prompt, in the order of the lines: the logits after its last
+                     token
+  --positions all    a row for each token, those of the first prompt in order, then those of the
+                     second, and so on, without padding: np.split(rows, np.cumsum(lengths)[:-1])
+                     parts them
+Each prompt is run on its own, from an empty cache.
+
+Examples:
+  echo '[1, 5, 9, 2]' > ids.jsonl
+  lm logits ./Qwen3-0.6B --ids ids.jsonl --out logits.npy
+  lm logits ./Qwen3-0.6B --ids ids.jsonl --positions all --dtype f32 --out logits.npy
+
+docs/comparing.md goes through a comparison with transformers.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Model folder
+    #[arg(value_name = "MODEL")]
+    model: PathBuf,
+    /// Prompts as token ids, one JSON list a line; - is standard input
+    #[arg(long, value_name = "FILE")]
+    ids: PathBuf,
+    /// Which tokens of a prompt get their logits written
+    #[arg(long, value_enum, default_value_t = Positions::Last)]
+    positions: Positions,
+    /// Where the logits are written
+    #[arg(long, value_name = "FILE.npy")]
+    out: PathBuf,
+    /// Most tokens that are run in one pass; without it the whole prompt, or for all positions as many tokens as 256 MiB of
+    /// logits are for
+    #[arg(long, value_name = "TOKENS")]
+    chunk: Option<std::num::NonZeroUsize>,
+    #[command(flatten)]
+    load: LoadArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Positions {
+    /// The last token
+    Last,
+    /// Every token
+    All,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let prompts = prompt_ids::read_all(&args.ids)?;
+    let options = args.load.options()?;
+    // What is compared is the model, not the cache's rounding.
+    let options = LoadOptions { kv_dtype: args.load.kv.unwrap_or(KvDtype::F32), ..options };
+    let loaded = model::load(Some(&args.model), &options)?;
+    let width = loaded.model.info().logits_width;
+    let longest = check(&prompts, &*loaded.model).with_context(|| args.ids.display().to_string())?;
+    let rows = match args.positions {
+        Positions::Last => prompts.len(),
+        Positions::All => prompts.iter().map(Vec::len).sum(),
+    };
+    let chunk = match (args.chunk, args.positions) {
+        (Some(chunk), _) => chunk.get(),
+        (None, Positions::Last) => usize::MAX,
+        (None, Positions::All) => (MAX_LOGIT_BYTES / (width * size_of::<f32>())).max(1),
+    };
+    let mut file = NpyFile::create(&args.out, rows, width)?;
+    let mut reader = Reader::new(&*loaded.model, longest)?;
+    let bar = model::progress_bar("running");
+    bar.set_length(prompts.len() as u64);
+    for prompt in &prompts {
+        write_prompt(&mut file, &mut reader, prompt, chunk, args.positions)?;
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    file.finish()
+}
+
+/// The length of the longest prompt, after each was found to fit the model.
+fn check(prompts: &[Vec<TokenId>], model: &dyn CausalLm) -> Result<usize> {
+    let info = model.info();
+    for (index, prompt) in prompts.iter().enumerate() {
+        let (number, tokens) = (index + 1, prompt.len());
+        ensure!(tokens > 0, "prompt {number} is empty");
+        ensure!(
+            tokens <= info.context_len,
+            "prompt {number} has {tokens} tokens, the model holds {}",
+            info.context_len
+        );
+    }
+    prompts.iter().map(Vec::len).max().context("it holds no prompt")
+}
+
+/// Runs a prompt in pieces and writes the rows that are wanted.
+fn write_prompt(
+    file: &mut NpyFile,
+    reader: &mut Reader<'_>,
+    prompt: &[TokenId],
+    chunk: usize,
+    positions: Positions,
+) -> Result<()> {
+    let mut start = 0;
+    for piece in prompt.chunks(chunk) {
+        let is_last = start + piece.len() == prompt.len();
+        let wanted = match positions {
+            Positions::All => LogitRows::All,
+            Positions::Last if is_last => LogitRows::Last,
+            Positions::Last => LogitRows::None,
+        };
+        let logits = reader.read(piece, start, wanted)?;
+        logits.sequence(0).rows().try_for_each(|row| file.push(row))?;
+        start += piece.len();
+    }
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! A model with a cache for one sequence, which reads token ids piece by piece.
+
+use anyhow::{Result, ensure};
+use lm_model::{
+    Batch, CacheGroup, CacheLayout, CausalLm, KvPool, LogitRows, Logits, PAGE_LEN, PageId, SequenceInput,
+    TokenId,
+};
+
+/// A model with a cache for one sequence.
+pub struct Reader<'a> {
+    model: &'a dyn CausalLm,
+    cache: KvPool,
+    /// The pages of each group of the cache.
+    tables: Vec<Vec<PageId>>,
+}
+
+impl<'a> Reader<'a> {
+    /// A reader of sequences of up to `context` tokens.
+    ///
+    /// # Errors
+    /// When the model cannot hold so many.
+    pub fn new(model: &'a dyn CausalLm, context: usize) -> Result<Self> {
+        let limit = model.info().context_len;
+        ensure!(context <= limit, "{context} tokens at a time: the model holds {limit}");
+        let num_pages = context.div_ceil(PAGE_LEN);
+        let cache = model.new_cache(num_pages)?;
+        let tables = block_tables(cache.layout(), num_pages as PageId);
+        Ok(Self { model, cache, tables })
+    }
+
+    /// The logits of the wanted rows of `ids`, which follow the `start` tokens that were read before; 0 begins a sequence.
+    ///
+    /// # Errors
+    /// When the model cannot read them: an id that it does not know.
+    pub fn read(&mut self, ids: &[TokenId], start: usize, logits: LogitRows) -> Result<Logits> {
+        let pages = (start + ids.len()).div_ceil(PAGE_LEN);
+        let sequence = SequenceInput {
+            block_tables: self.tables.iter().map(|table| table[..pages].to_vec()).collect(),
+            logits,
+            ..SequenceInput::ids(ids, start, [])
+        };
+        Ok(self.model.forward(&Batch { sequences: vec![sequence] }, &mut self.cache)?)
+    }
+}
+
+/// For each group as many pages as a sequence has, from its space; groups of a space take theirs one after another.
+fn block_tables(layout: &CacheLayout, num_pages: PageId) -> Vec<Vec<PageId>> {
+    let groups = layout.groups();
+    let table = |(index, group): (usize, &CacheGroup)| {
+        let before = groups[..index].iter().filter(|other| other.space == group.space).count() as PageId;
+        (before * num_pages..(before + 1) * num_pages).collect()
+    };
+    groups.iter().enumerate().map(table).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lm_kernels::KvGeometry;
+
+    #[test]
+    fn groups_of_a_space_have_pages_of_their_own() {
+        let full = KvGeometry { num_kv_heads: 1, head_dim: 8, window: None, shares: None };
+        let near = KvGeometry { window: Some(4), ..full };
+        let wide = KvGeometry { head_dim: 16, ..full };
+        let tables = block_tables(&CacheLayout::new([near, full, wide]), 2);
+        assert_eq!(tables, [[0, 1], [2, 3], [0, 1]]);
+    }
+}
