@@ -3,9 +3,13 @@
     python generate.py                  # every model
     python generate.py qwen3-tiny       # one of them
 
-Writes an ordinary Hugging Face folder per row of ``MODELS``, with ``golden.json`` (token ids) and
+Writes an ordinary Hugging Face folder per row of ``rows/``, with ``golden.json`` (token ids) and
 ``golden.safetensors`` (logits) in it, then ``faults.json`` and the table in README.md: how far each of the usual
 mistakes moves the logits. The run fails when a fault is nearer than ten times the tolerance.
+
+A row has ``config`` (as ``config.json`` has it), ``dtype`` and ``shards`` of the file, and where it needs them
+``seed``, ``draw(name, shape, config, random)`` for weights that the usual way does not suit (``None`` where it does) and
+``tensors(weights, random)``, which turns the model's own tensors into those of the published layout.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ import json
 import math
 import re
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +29,7 @@ from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from faults import FAULTS
+from rows import all_faults, all_models
 
 HERE = Path(__file__).parent
 TOLERANCE = 2e-4  # absolute, on logits in f32
@@ -32,42 +38,7 @@ PROMPT_LENGTHS = (1, 7, 33, 70)  # one token, within a page of 32, just over one
 GREEDY_TOKENS = 32
 GREEDY_MARGIN = 0.02  # between the two likeliest tokens, so that rounding cannot turn the choice
 
-COMMON = {"vocab_size": 320, "max_position_embeddings": 128, "hidden_act": "silu", "rms_norm_eps": 0.01,
-          "bos_token_id": None, "eos_token_id": 299, "pad_token_id": 297, "attention_dropout": 0.0, "use_cache": True}
-LLAMA = {"architectures": ["LlamaForCausalLM"], "model_type": "llama"}
-QWEN3 = {"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3"}
-# `config.json` as checkpoints in the wild write it (rope_theta, rope_scaling), except for one in the newer spelling.
-MODELS: dict[str, dict[str, Any]] = {
-    "llama-tiny": {  # 2 query heads a KV head, llama3 rope scaling, no head_dim given
-        "dtype": "float32", "shards": 1,
-        "config": {**LLAMA, "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 3,
-                   "num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": False,
-                   "attention_bias": False, "mlp_bias": False, "rope_theta": 500000.0,
-                   "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
-                                    "high_freq_factor": 4.0, "original_max_position_embeddings": 64}},
-    },
-    "llama-tiny-bias": {  # 3 query heads a KV head, a head wider than hidden / heads, biases, tied
-        "dtype": "float16", "shards": 1,
-        "config": {**LLAMA, "hidden_size": 48, "intermediate_size": 96, "num_hidden_layers": 2,
-                   "num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 24, "tie_word_embeddings": True,
-                   "attention_bias": True, "mlp_bias": True,
-                   "rope_parameters": {"rope_type": "default", "rope_theta": 20000.0}},
-    },
-    "qwen3-tiny": {  # 4 query heads a KV head, heads * head_dim wider than hidden
-        "dtype": "bfloat16", "shards": 1,
-        "config": {**QWEN3, "hidden_size": 64, "intermediate_size": 160, "num_hidden_layers": 3,
-                   "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 16, "tie_word_embeddings": False,
-                   "attention_bias": False, "rope_theta": 1000000.0, "rope_scaling": None,
-                   "use_sliding_window": False, "sliding_window": None, "max_window_layers": 3},
-    },
-    "qwen3-tiny-window": {  # a KV head for each query head, the upper layers windowed, biases, tied, sharded
-        "dtype": "float32", "shards": 2,
-        "config": {**QWEN3, "hidden_size": 48, "intermediate_size": 96, "num_hidden_layers": 4,
-                   "num_attention_heads": 3, "num_key_value_heads": 3, "head_dim": 32, "tie_word_embeddings": True,
-                   "attention_bias": True, "rope_theta": 5000.0, "rope_scaling": None,
-                   "use_sliding_window": True, "sliding_window": 5, "max_window_layers": 1},
-    },
-}  # fmt: skip
+MODELS = all_models()
 
 
 def tokenizer() -> Tokenizer:
@@ -101,17 +72,26 @@ def draw(name: str, shape: torch.Size, config: Any, random: torch.Generator) -> 
     return normal * gain / math.sqrt(shape[-1])
 
 
-def write_folder(name: str, row: dict[str, Any], seed: int) -> Path:
+def seed_of(name: str, row: dict[str, Any]) -> int:
+    """From the name, so that a new row moves no other."""
+    return row.get("seed", zlib.crc32(name.encode()))
+
+
+def write_folder(name: str, row: dict[str, Any]) -> Path:
     folder = HERE / name
     folder.mkdir(exist_ok=True)
-    config = {**row["config"], **COMMON, "dtype": row["dtype"]}
+    config = {**row["config"], "dtype": row["dtype"]}
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [299, 297]}, indent=2) + "\n")
     tokenizer().save(str(folder / "tokenizer.json"))
     empty = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder))
-    random = torch.Generator().manual_seed(seed)
-    dtype = getattr(torch, row["dtype"])
-    weights = {n: draw(n, p.shape, empty.config, random).to(dtype) for n, p in empty.named_parameters()}
+    random, own = torch.Generator().manual_seed(seed_of(name, row)), row.get("draw", lambda *_: None)
+    dtype, weights = getattr(torch, row["dtype"]), {}
+    for parameter, values in empty.named_parameters():
+        drawn = own(parameter, values.shape, empty.config, random)
+        drawn = draw(parameter, values.shape, empty.config, random) if drawn is None else drawn
+        weights[parameter] = drawn.to(dtype)
+    weights = row.get("tensors", lambda weights, _: weights)(weights, random)
     names = list(weights)
     if row["shards"] == 1:
         save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
@@ -162,7 +142,7 @@ def goldens(model: Any, random: torch.Generator) -> tuple[dict[str, Any], dict[s
     prompts, tensors = [], {}
     for i, length in enumerate(PROMPT_LENGTHS):
         while True:
-            ids = torch.randint(0, COMMON["vocab_size"], (length,), generator=random).tolist()
+            ids = torch.randint(0, model.config.vocab_size, (length,), generator=random).tolist()
             tokens, lead = greedy(model, ids)
             if lead > GREEDY_MARGIN:
                 break
@@ -190,7 +170,7 @@ def statistics(model: Any, golden: dict[str, Any]) -> dict[str, float]:
 def fault_distances(folder: Path, golden: dict[str, Any], tensors: dict[str, Tensor]) -> dict[str, float]:
     """The largest change of a golden logit under each fault that this model can have."""
     found = {}
-    for fault in FAULTS:
+    for fault in [*FAULTS, *all_faults()]:
         model = load(folder)
         if not fault.applies(model.config):
             continue
@@ -207,13 +187,12 @@ def load(folder: Path) -> Any:
 
 
 def table(report: dict[str, Any]) -> str:
-    rows = report["models"]
-    lines = ["| fault | " + " | ".join(rows) + " |", "|---" * (len(rows) + 1) + "|"]
-    for fault in FAULTS:
-        cells = [rows[m]["faults"].get(fault.name) for m in rows]
-        lines.append(f"| {fault.name} | " + " | ".join("–" if c is None else f"{c:.3g}" for c in cells) + " |")
-    for key, title in (("logits_std", "*standard deviation of the logits*"), ("attention_peak", "*attention's favourite*")):
-        lines.append(f"| {title} | " + " | ".join(str(rows[m][key]) for m in rows) + " |")
+    lines = ["| model | faults | the one that shows least | moves logits by | their spread | attention's favourite |"]
+    lines.append("|---" * 6 + "|")
+    for name, row in sorted(report["models"].items()):
+        fault, least = min(row["faults"].items(), key=lambda fault: fault[1])
+        cells = [f"`{name}`", len(row["faults"]), fault, f"{least:.3g}", row["logits_std"], row["attention_peak"]]
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
     return "\n".join(lines)
 
 
@@ -221,12 +200,12 @@ def main() -> None:
     torch.set_num_threads(1)
     path = HERE / "faults.json"
     report = json.loads(path.read_text()) if path.exists() else {"tolerance": TOLERANCE, "models": {}}
-    for seed, (name, row) in enumerate(MODELS.items()):
+    for name, row in MODELS.items():
         if sys.argv[1:] and name not in sys.argv[1:]:
             continue
-        folder = write_folder(name, row, seed)
+        folder = write_folder(name, row)
         model = load(folder)
-        golden, tensors = goldens(model, torch.Generator().manual_seed(1000 + seed))
+        golden, tensors = goldens(model, torch.Generator().manual_seed(1000 + seed_of(name, row)))
         (folder / "golden.json").write_text(json.dumps(golden) + "\n")
         save_file(tensors, folder / "golden.safetensors")
         report["models"][name] = {**statistics(model, golden), "faults": fault_distances(folder, golden, tensors)}
