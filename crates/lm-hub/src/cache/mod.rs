@@ -1,0 +1,195 @@
+//! The cache of downloaded models, laid out as `huggingface_hub` has it:
+//!
+//! ```text
+//! models--OWNER--NAME/blobs/ETAG                        the bytes
+//! models--OWNER--NAME/refs/main                         the commit of a branch or tag
+//! models--OWNER--NAME/snapshots/COMMIT/config.json      a link to a blob
+//! ```
+
+mod listing;
+mod removal;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use listing::{CachedFile, CachedModel, CachedSnapshot};
+pub(crate) use listing::{INCOMPLETE, snapshot_files, walk};
+pub use removal::Removal;
+
+use crate::settings::read_short;
+use crate::{Error, RepoId, RepoPath, Result};
+
+const MODELS: &str = "models--";
+const DEFAULT_REVISION: &str = "main";
+/// A commit has 40 characters.
+const MAX_REF_BYTES: u64 = 128;
+
+/// A folder laid out as the Hugging Face cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cache {
+    root: PathBuf,
+}
+
+impl Cache {
+    /// The cache at `root`; nothing is read or created.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// Where it is.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The folder of a snapshot: of a commit, or of the commit that a branch or tag (default `main`) had when it was last
+    /// downloaded. None where there is no such snapshot.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] for a reference that is no commit; [`Error::Io`].
+    pub fn snapshot(&self, repo: &RepoId, revision: Option<&str>) -> Result<Option<PathBuf>> {
+        let folder = self.folder_of(repo);
+        let revision = revision.unwrap_or(DEFAULT_REVISION);
+        let commit = match read_ref(&folder.join("refs").join(revision))? {
+            Some(commit) => commit,
+            None if is_commit(revision) => revision.to_owned(),
+            None => return Ok(None),
+        };
+        let snapshot = folder.join("snapshots").join(commit);
+        Ok(snapshot.is_dir().then_some(snapshot))
+    }
+
+    /// The folder of a repository.
+    pub(crate) fn folder_of(&self, repo: &RepoId) -> PathBuf {
+        self.root.join(format!("{MODELS}{}", repo.to_string().replace('/', "--")))
+    }
+
+    /// Where a blob is, or will be.
+    pub(crate) fn blob(&self, repo: &RepoId, etag: &str) -> PathBuf {
+        self.folder_of(repo).join("blobs").join(etag)
+    }
+
+    /// The file by which programs agree on who downloads a blob.
+    pub(crate) fn lock_of(&self, repo: &RepoId, etag: &str) -> PathBuf {
+        let folder = self.folder_of(repo);
+        let name = folder.file_name().unwrap_or_default();
+        self.root.join(".locks").join(name).join(format!("{etag}.lock"))
+    }
+
+    /// The folder of a snapshot, there or not.
+    pub(crate) fn snapshot_of(&self, repo: &RepoId, commit: &str) -> PathBuf {
+        self.folder_of(repo).join("snapshots").join(commit)
+    }
+
+    /// Makes a file of a snapshot a link to its blob. A link that is there and leads elsewhere is replaced.
+    pub(crate) fn link(&self, repo: &RepoId, commit: &str, path: &RepoPath, etag: &str) -> Result<()> {
+        let link = path.under(&self.snapshot_of(repo, commit));
+        let blob = self.blob(repo, etag);
+        if same_file(&link, &blob) {
+            return Ok(());
+        }
+        if link.symlink_metadata().is_ok() {
+            fs::remove_file(&link).map_err(Error::io(&link))?;
+        }
+        if let Some(folder) = link.parent() {
+            fs::create_dir_all(folder).map_err(Error::io(folder))?;
+        }
+        // Up to the snapshot, and past it and `snapshots`.
+        let up = path.as_str().split('/').count() + 1;
+        let target = (0..up).fold(PathBuf::new(), |target, _| target.join("..")).join("blobs").join(etag);
+        make_link(&target, &blob, &link).map_err(Error::io(&link))
+    }
+
+    /// Notes that a branch or tag is at a commit. A commit needs no note.
+    pub(crate) fn set_ref(&self, repo: &RepoId, revision: Option<&str>, commit: &str) -> Result<()> {
+        let revision = revision.unwrap_or(DEFAULT_REVISION);
+        let file = self.folder_of(repo).join("refs").join(revision);
+        if revision == commit || read_ref(&file).is_ok_and(|known| known.as_deref() == Some(commit)) {
+            return Ok(());
+        }
+        if let Some(folder) = file.parent() {
+            fs::create_dir_all(folder).map_err(Error::io(folder))?;
+        }
+        // Written aside and renamed: a reader sees the old commit or the new one.
+        let new = file.with_added_extension(format!("{}.tmp", std::process::id()));
+        fs::write(&new, commit).map_err(Error::io(&new))?;
+        fs::rename(&new, &file).map_err(Error::io(&file))
+    }
+}
+
+#[cfg(unix)]
+fn make_link(target: &Path, _blob: &Path, link: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(target, link)
+}
+
+/// Where links need a privilege, the file gets a second name instead.
+#[cfg(not(unix))]
+fn make_link(_target: &Path, blob: &Path, link: &Path) -> io::Result<()> {
+    fs::hard_link(blob, link).or_else(|_| fs::copy(blob, link).map(drop))
+}
+
+/// Whether two paths lead to one file, as far as links tell.
+fn same_file(link: &Path, blob: &Path) -> bool {
+    match (link.canonicalize(), blob.canonicalize()) {
+        (Ok(link), Ok(blob)) => link == blob,
+        _ => false,
+    }
+}
+
+/// The commit in a file of `refs`; none where there is no such file.
+fn read_ref(file: &Path) -> Result<Option<String>> {
+    if !file.is_file() {
+        return Ok(None);
+    }
+    let commit = read_short(file, MAX_REF_BYTES)?.trim().to_owned();
+    if !is_commit(&commit) {
+        return Err(Error::Damaged { path: file.to_owned(), what: format!("{commit:?} is no commit") });
+    }
+    Ok(Some(commit))
+}
+
+/// Whether a text is the name of a commit: of a snapshot's folder.
+pub(crate) fn is_commit(text: &str) -> bool {
+    text.len() == 40 && is_hex(text)
+}
+
+pub(crate) fn is_hex(text: &str) -> bool {
+    text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
+
+    #[test]
+    fn a_snapshot_is_found_by_branch_and_commit() {
+        let root = tempfile::tempdir().expect("a temporary folder");
+        let cache = Cache::new(root.path());
+        let repo: RepoId = "a/b".parse().expect("a name");
+        assert_eq!(cache.snapshot(&repo, None).expect("nothing is wrong"), None);
+        let snapshot = root.path().join("models--a--b/snapshots").join(COMMIT);
+        fs::create_dir_all(&snapshot).expect("can be made");
+        for revision in [None, Some("refs/pr/1")] {
+            assert_eq!(cache.snapshot(&repo, revision).expect("nothing is wrong"), None);
+            cache.set_ref(&repo, revision, COMMIT).expect("can be written");
+            assert_eq!(cache.snapshot(&repo, revision).expect("is there"), Some(snapshot.clone()));
+        }
+        assert_eq!(cache.snapshot(&repo, Some(COMMIT)).expect("is there"), Some(snapshot));
+        assert_eq!(cache.snapshot(&repo, Some(&"0".repeat(40))).expect("nothing is wrong"), None);
+    }
+
+    #[test]
+    fn a_reference_that_leads_elsewhere_is_refused() {
+        let root = tempfile::tempdir().expect("a temporary folder");
+        let cache = Cache::new(root.path());
+        let repo: RepoId = "a/b".parse().expect("a name");
+        let refs = root.path().join("models--a--b/refs");
+        fs::create_dir_all(&refs).expect("can be made");
+        for content in ["../../../secrets", "", "main", &"a".repeat(300)] {
+            fs::write(refs.join("main"), content).expect("can be written");
+            assert!(matches!(cache.snapshot(&repo, None), Err(Error::Damaged { .. })), "{content}");
+        }
+    }
+}

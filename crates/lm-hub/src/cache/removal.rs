@@ -1,0 +1,118 @@
+//! Taking models out of the cache.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::listing::{INCOMPLETE, entries};
+use super::{Cache, CachedFile, CachedModel};
+use crate::selection::Weights;
+use crate::{Error, ModelName, Result};
+
+/// What is to go, and what that frees. Nothing has gone yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removal {
+    /// The name it was made for.
+    pub name: ModelName,
+    /// Files and folders that go, in this order: what leads to the bytes goes before them.
+    pub paths: Vec<PathBuf>,
+    /// Bytes on the disk that become free.
+    pub bytes: u64,
+    /// Bytes that stay because other repositories may use them too: newer versions of `huggingface_hub` keep files in a store
+    /// that repositories share, and count there who uses them.
+    pub shared_bytes: u64,
+}
+
+impl Cache {
+    /// What goes with a name: the repository; with a revision, its snapshot and the blobs that no other one needs; with a file,
+    /// that GGUF model in all snapshots, or in that of the revision.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] when nothing of it is there; [`Error::NoSuchFile`]; those of [`Cache::models`].
+    pub fn removal(&self, name: &ModelName) -> Result<Removal> {
+        let model = self.model(&name.repo)?;
+        let not_found = || Error::NotFound { name: name.to_string(), places: vec![self.root.clone()] };
+        if !model.folder.is_dir() {
+            return Err(not_found());
+        }
+        if name.file.is_none() && name.revision.is_none() {
+            return self.removal_of_all(name, &model);
+        }
+        let wanted = name.revision.as_deref();
+        let is_meant = |commit: &str, revisions: &[String]| {
+            wanted.is_none_or(|wanted| wanted == commit || revisions.iter().any(|known| known == wanted))
+        };
+        let (meant, others): (Vec<_>, Vec<_>) =
+            model.snapshots.iter().partition(|snapshot| is_meant(&snapshot.commit, &snapshot.revisions));
+        let (mut paths, mut gone, mut stay) = (Vec::new(), Vec::<&CachedFile>::new(), Vec::new());
+        stay.extend(others.iter().flat_map(|snapshot| &snapshot.files));
+        for snapshot in meant {
+            if name.file.is_none() {
+                gone.extend(&snapshot.files);
+                let refs = snapshot.revisions.iter().map(|revision| model.folder.join("refs").join(revision));
+                paths.extend(refs.chain([snapshot.folder.clone()]));
+                continue;
+            }
+            let files: Vec<_> = snapshot.files.iter().map(|file| file.path.clone()).collect();
+            let Weights::Gguf(choice) = Weights::select(name, &files)? else { continue };
+            let (meant, others): (Vec<_>, Vec<_>) =
+                snapshot.files.iter().partition(|file| choice.parts.contains(&file.path));
+            paths.extend(meant.iter().map(|file| file.path.under(&snapshot.folder)));
+            gone.extend(meant);
+            stay.extend(others);
+        }
+        if paths.is_empty() {
+            return Err(not_found());
+        }
+        let mut removal = Removal { name: name.clone(), paths, bytes: 0, shared_bytes: 0 };
+        let needed: HashSet<_> = stay.iter().filter_map(|file| file.blob.as_deref()).collect();
+        let blobs: HashSet<_> = gone.iter().filter_map(|file| file.blob.as_deref()).collect();
+        for blob in blobs.into_iter().filter(|blob| !needed.contains(blob)) {
+            let blob = self.blob(&name.repo, blob);
+            removal.count(&blob);
+            removal.paths.push(blob);
+        }
+        Ok(removal)
+    }
+
+    fn removal_of_all(&self, name: &ModelName, model: &CachedModel) -> Result<Removal> {
+        let mut removal = Removal { name: name.clone(), paths: Vec::new(), bytes: 0, shared_bytes: 0 };
+        for blob in entries(&model.folder.join("blobs"))? {
+            removal.count(&blob.path());
+        }
+        let locks = self.lock_of(&name.repo, INCOMPLETE);
+        removal.paths = [Some(model.folder.as_path()), locks.parent()]
+            .into_iter()
+            .flatten()
+            .filter(|path| path.is_dir())
+            .map(Path::to_owned)
+            .collect();
+        Ok(removal)
+    }
+}
+
+impl Removal {
+    fn count(&mut self, blob: &Path) {
+        let is_link = blob.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
+        let bytes = fs::metadata(blob).map_or(0, |metadata| metadata.len());
+        let sum = if is_link { &mut self.shared_bytes } else { &mut self.bytes };
+        *sum = sum.saturating_add(bytes);
+    }
+
+    /// Removes it.
+    ///
+    /// # Errors
+    /// [`Error::Io`] with the first path that could not be removed; those before it are gone.
+    pub fn execute(&self) -> Result<()> {
+        for path in &self.paths {
+            let is_folder = path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
+            let removed = if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+            match removed {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io(path)(error)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}

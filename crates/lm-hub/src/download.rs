@@ -1,0 +1,224 @@
+//! One file from the hub to its blob: resumed where a part is there, and checked before it gets its name.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use crate::cache::INCOMPLETE;
+use crate::client::{Answer, Client, Follow, Method, Request, Subject, connection, encoded, may_pass};
+use crate::file_info::{Checksum, FileInfo};
+use crate::{Cache, Error, RepoId, Result};
+
+const PIECE: usize = 1 << 17;
+
+/// One file to be had.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Download<'a> {
+    pub client: &'a Client,
+    pub cache: &'a Cache,
+    pub repo: &'a RepoId,
+    pub commit: &'a str,
+    pub file: &'a FileInfo,
+}
+
+/// The part of a file that is there, open for more.
+struct Part {
+    path: PathBuf,
+    file: File,
+    bytes: u64,
+    sum: Checksum,
+}
+
+impl Download<'_> {
+    /// Brings the blob into the cache, where it is not there. `received` hears of bytes as they come, those found included; a
+    /// negative number takes some back.
+    pub(crate) fn run(&self, received: &mut dyn FnMut(i64)) -> Result<()> {
+        let FileInfo { bytes, etag, .. } = self.file;
+        let blob = self.cache.blob(self.repo, etag);
+        let _lock = self.lock()?;
+        if is_whole(&blob, *bytes) {
+            received(signed(*bytes));
+            return Ok(());
+        }
+        let mut part = Part::open(&blob, self.file)?;
+        received(signed(part.bytes));
+        self.fill(&mut part, received)?;
+        let Part { path, file, sum, .. } = part;
+        if let Some(got) = sum.finish().filter(|got| got != etag) {
+            fs::remove_file(&path).map_err(Error::io(&path))?;
+            let expected = etag.clone();
+            return Err(Error::Checksum { file: self.file.path.to_string(), expected, got });
+        }
+        // What a crash leaves is a part with another name, never a blob that is not whole.
+        file.sync_all().map_err(Error::io(&path))?;
+        fs::rename(&path, &blob).map_err(Error::io(&blob))
+    }
+
+    /// Receives until the part is whole. Attempts without a new byte are counted, and end it.
+    fn fill(&self, part: &mut Part, received: &mut dyn FnMut(i64)) -> Result<()> {
+        let (mut attempt, mut most) = (0, part.bytes);
+        while part.bytes < self.file.bytes {
+            match self.receive(part, received) {
+                Ok(()) => {}
+                Err(error) if may_pass(&error) => {
+                    attempt = if part.bytes > most { 0 } else { attempt + 1 };
+                    most = most.max(part.bytes);
+                    if attempt > self.client.retries {
+                        return Err(error);
+                    }
+                    tracing::debug!(%error, file = %self.file.path, bytes = part.bytes, "going on after a break");
+                    self.client.pause(attempt);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for what is missing, and takes what comes.
+    fn receive(&self, part: &mut Part, received: &mut dyn FnMut(i64)) -> Result<()> {
+        let path = resolve_path(self.repo, self.commit, self.file.path.as_str());
+        let subject = Subject { repo: self.repo, revision: self.commit, file: Some(self.file.path.as_str()) };
+        let from = (part.bytes > 0).then_some(part.bytes);
+        let request = Request { method: Method::Get, path: &path, from, follow: Follow::All, subject };
+        let answer = self.client.ask_once(&request)?;
+        match (answer.status(), from) {
+            (206, Some(from)) => self.check_range(&answer, from)?,
+            // The server gives the whole file, or has another one than the part is of.
+            (200 | 416, Some(from)) => {
+                part.clear(self.file)?;
+                received(-signed(from));
+                if answer.status() == 416 {
+                    return Ok(());
+                }
+            }
+            (200, None) => {}
+            (status, _) => return Err(answer.fault(format!("status {status} where a file was asked for"))),
+        }
+        let (url, missing) = (answer.url.clone(), self.file.bytes - part.bytes);
+        // One byte more than there should be, to see that there are more.
+        let mut body = answer.into_body(missing + 1).take(missing + 1);
+        let mut piece = vec![0; PIECE];
+        loop {
+            match body.read(&mut piece).map_err(|error| connection(&url, error))? {
+                0 if part.bytes == self.file.bytes => return Ok(()),
+                0 => return Err(connection(&url, io::Error::from(io::ErrorKind::UnexpectedEof))),
+                count if count as u64 > self.file.bytes - part.bytes => {
+                    let what = format!("more than the {} bytes that were announced", self.file.bytes);
+                    return Err(Error::Protocol { url, what });
+                }
+                count => {
+                    part.add(&piece[..count], self.file.bytes)?;
+                    received(signed(count as u64));
+                }
+            }
+        }
+    }
+
+    /// A range that begins elsewhere would make another file.
+    fn check_range(&self, answer: &Answer, from: u64) -> Result<()> {
+        let expected = format!("bytes {from}-{}/{}", self.file.bytes - 1, self.file.bytes);
+        match answer.header("content-range") {
+            Some(range) if range == expected => Ok(()),
+            range => {
+                Err(answer
+                    .fault(format!("the range is {:?}, expected {expected:?}", range.unwrap_or_default())))
+            }
+        }
+    }
+
+    fn lock(&self) -> Result<File> {
+        let path = self.cache.lock_of(self.repo, &self.file.etag);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(Error::io(folder))?;
+        }
+        let file = OpenOptions::new().create(true).append(true).open(&path).map_err(Error::io(&path))?;
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(TryLockError::WouldBlock) => Err(Error::Busy { file: self.file.path.to_string() }),
+            // Some network file systems know no locks; the checksum then finds what two writers did to each other.
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(file),
+            Err(TryLockError::Error(error)) => Err(Error::io(&path)(error)),
+        }
+    }
+}
+
+impl Part {
+    /// The part of a blob that is there; an empty one, where there is none or it is longer than the file.
+    fn open(blob: &Path, info: &FileInfo) -> Result<Self> {
+        if let Some(folder) = blob.parent() {
+            fs::create_dir_all(folder).map_err(Error::io(folder))?;
+        }
+        let path = blob.with_added_extension(INCOMPLETE);
+        if path.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
+            return Err(Error::Damaged { path, what: "it is no file".to_owned() });
+        }
+        let mut file =
+            OpenOptions::new().read(true).append(true).create(true).open(&path).map_err(Error::io(&path))?;
+        let mut sum = Checksum::of(info);
+        let mut bytes = file.metadata().map_err(Error::io(&path))?.len();
+        if bytes > info.bytes {
+            file.set_len(0).map_err(Error::io(&path))?;
+            bytes = 0;
+        }
+        let mut piece = vec![0; PIECE];
+        let mut left = bytes;
+        while left > 0 {
+            let wanted = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
+            file.read_exact(&mut piece[..wanted]).map_err(Error::io(&path))?;
+            sum.add(&piece[..wanted]);
+            left -= wanted as u64;
+        }
+        Ok(Self { path, file, bytes, sum })
+    }
+
+    fn add(&mut self, piece: &[u8], whole: u64) -> Result<()> {
+        self.file.write_all(piece).map_err(|error| write_error(&self.path, whole - self.bytes, error))?;
+        self.sum.add(piece);
+        self.bytes += piece.len() as u64;
+        Ok(())
+    }
+
+    fn clear(&mut self, info: &FileInfo) -> Result<()> {
+        self.file.set_len(0).map_err(Error::io(&self.path))?;
+        (self.bytes, self.sum) = (0, Checksum::of(info));
+        Ok(())
+    }
+}
+
+/// A full disk is said as such; the part stays, and is gone on with when there is room.
+fn write_error(path: &Path, needed: u64, error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            let folder = path.parent().unwrap_or(path).to_owned();
+            let available = fs4::available_space(&folder).unwrap_or(0);
+            Error::DiskFull { folder, needed, available }
+        }
+        _ => Error::io(path)(error),
+    }
+}
+
+/// Whether a file is there with all its bytes.
+pub(crate) fn is_whole(path: &Path, bytes: u64) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() == bytes)
+}
+
+/// The bytes of a file that are still to be written.
+pub(crate) fn missing_bytes(cache: &Cache, repo: &RepoId, file: &FileInfo) -> u64 {
+    let blob = cache.blob(repo, &file.etag);
+    if is_whole(&blob, file.bytes) {
+        return 0;
+    }
+    let part = fs::metadata(blob.with_added_extension(INCOMPLETE)).map_or(0, |metadata| metadata.len());
+    file.bytes.saturating_sub(part)
+}
+
+/// The path of a file's address.
+pub(crate) fn resolve_path(repo: &RepoId, revision: &str, file: &str) -> String {
+    let file: Vec<_> = file.split('/').map(encoded).collect();
+    format!("/{repo}/resolve/{}/{}", encoded(revision), file.join("/"))
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}

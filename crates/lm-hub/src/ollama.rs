@@ -1,0 +1,93 @@
+//! Ollama's folder: `manifests/HOST/OWNER/NAME/TAG` name the layers of a model, and `blobs/sha256-…` hold them. The layer of the
+//! weights is a GGUF file.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::cache::{is_hex, walk};
+use crate::settings::read_short;
+use crate::{Error, ModelName, RepoPath, Result, Store, StoredModel};
+
+const REGISTRY: &str = "registry.ollama.ai";
+/// The owner of the models that are called by their name alone.
+const LIBRARY: &str = "library";
+const LATEST: &str = "latest";
+/// The hosts of models that came from the hub.
+const HUBS: [&str; 2] = ["hf.co", "huggingface.co"];
+const WEIGHTS: &str = "application/vnd.ollama.image.model";
+const MAX_MANIFEST_BYTES: u64 = 1 << 20;
+
+#[derive(Deserialize)]
+struct Manifest {
+    layers: Vec<Layer>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Layer {
+    media_type: String,
+    digest: String,
+}
+
+/// The model of a name, if Ollama has it in this folder.
+pub(crate) fn find(root: &Path, name: &ModelName) -> Result<Option<StoredModel>> {
+    let tag = name.file.as_deref().unwrap_or(LATEST);
+    let hosts = match name.repo.owner() {
+        Some(_) => [REGISTRY].iter().chain(&HUBS),
+        None => [REGISTRY].iter().chain(&[]),
+    };
+    let owner = name.repo.owner().unwrap_or(LIBRARY);
+    for host in hosts {
+        let manifest = root.join("manifests").join(host).join(owner).join(name.repo.name()).join(tag);
+        if manifest.is_file() {
+            return read(root, &manifest, name.to_string()).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+/// All models of the folder.
+pub(crate) fn models(root: &Path) -> Result<Vec<StoredModel>> {
+    let manifests = root.join("manifests");
+    let mut models = Vec::new();
+    for path in walk(&manifests)? {
+        let Some(name) = shown_name(&path) else { continue };
+        // One that cannot be read does not hide the others.
+        match read(root, &path.under(&manifests), name) {
+            Ok(model) => models.push(model),
+            Err(error) => tracing::warn!(%error, "a manifest is left out"),
+        }
+    }
+    Ok(models)
+}
+
+/// The name by which [`find`] finds the manifest at this path.
+fn shown_name(path: &RepoPath) -> Option<String> {
+    let [host, owner, name, tag] = path.as_str().split('/').collect::<Vec<_>>().try_into().ok()?;
+    let repo = match (host, owner) {
+        (REGISTRY, LIBRARY) => name.to_owned(),
+        (REGISTRY, _) => format!("{owner}/{name}"),
+        _ if HUBS.contains(&host) => format!("{owner}/{name}"),
+        _ => return None,
+    };
+    let shown = if tag == LATEST { repo } else { format!("{repo}:{tag}") };
+    shown.parse::<ModelName>().is_ok().then_some(shown)
+}
+
+fn read(root: &Path, path: &Path, name: String) -> Result<StoredModel> {
+    let damaged = |what: String| Error::Damaged { path: path.to_owned(), what };
+    let text = read_short(path, MAX_MANIFEST_BYTES)?;
+    let Manifest { layers } = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
+    let mut weights = layers.iter().filter(|layer| layer.media_type == WEIGHTS);
+    let layer = match (weights.next(), weights.next()) {
+        (Some(only), None) => only,
+        _ => return Err(damaged("it has not one layer of weights".to_owned())),
+    };
+    let digest = layer.digest.strip_prefix("sha256:").filter(|sum| sum.len() == 64 && is_hex(sum));
+    let digest = digest.ok_or_else(|| damaged(format!("the digest is {:?}", layer.digest)))?;
+    let blob = root.join("blobs").join(format!("sha256-{digest}"));
+    let bytes = fs::metadata(&blob).map_err(Error::io(&blob))?.len();
+    Ok(StoredModel { name, store: Store::Ollama, path: blob, bytes })
+}

@@ -1,0 +1,249 @@
+//! Which files of a repository make up a model.
+
+use std::collections::BTreeMap;
+
+use crate::{Error, ModelName, RepoPath, Result};
+
+/// Files of a fixed name that a model is read from, beside its weights.
+const TEXTS: [&str; 10] = [
+    "adapter_config.json",
+    "chat_template.jinja",
+    "chat_template.json",
+    "config.json",
+    "generation_config.json",
+    "model.safetensors.index.json",
+    "quantize_config.json",
+    "special_tokens_map.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+];
+/// The folder of further chat templates.
+const TEMPLATES: &str = "additional_chat_templates";
+/// How the files begin that say under which terms a model is given.
+const TERMS: [&str; 4] = ["LICENCE", "LICENSE", "NOTICE", "USE_POLICY"];
+
+/// One GGUF model of a repository: a file, or all parts of a split one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GgufChoice {
+    /// The file, or the first part.
+    pub file: RepoPath,
+    /// All files, the first one included, in order.
+    pub parts: Vec<RepoPath>,
+}
+
+/// The weights of a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Weights {
+    /// `model.safetensors`, its shards, or an adapter's.
+    Safetensors(Vec<RepoPath>),
+    Gguf(GgufChoice),
+}
+
+impl Weights {
+    /// Those among `files` that `name` means.
+    pub(crate) fn select(name: &ModelName, files: &[RepoPath]) -> Result<Self> {
+        let choices = gguf_choices(files);
+        if let Some(wanted) = &name.file {
+            let mut meant: Vec<_> = choices.iter().filter(|choice| choice.is(wanted)).cloned().collect();
+            return match (meant.pop(), meant.is_empty()) {
+                (Some(only), true) => Ok(Self::Gguf(only)),
+                _ => {
+                    let name = name.repo.to_string();
+                    Err(Error::NoSuchFile { name, wanted: wanted.clone(), choices })
+                }
+            };
+        }
+        let tensors: Vec<_> = files.iter().filter(|path| is_model_safetensors(path)).cloned().collect();
+        match (tensors.is_empty(), choices.as_slice()) {
+            (false, _) => Ok(Self::Safetensors(tensors)),
+            (true, [only]) => Ok(Self::Gguf(only.clone())),
+            (true, []) => Err(Error::NoWeights { repo: name.repo.to_string() }),
+            (true, _) => Err(Error::SeveralModels { name: name.repo.to_string(), choices }),
+        }
+    }
+
+    /// The weights and all files that belong to them.
+    pub(crate) fn with_texts(&self, files: &[RepoPath]) -> Vec<RepoPath> {
+        let (mut chosen, needs_config) = match self {
+            Self::Safetensors(files) => (files.clone(), true),
+            Self::Gguf(choice) => (choice.parts.clone(), false),
+        };
+        // A GGUF file holds configuration, vocabulary and template itself.
+        let belongs = |path: &&RepoPath| is_card_or_terms(path) || (needs_config && is_text(path));
+        chosen.extend(files.iter().filter(belongs).cloned());
+        chosen
+    }
+}
+
+impl GgufChoice {
+    /// Whether a user who writes `wanted` means this one: its path, its file name, or the end of its name.
+    fn is(&self, wanted: &str) -> bool {
+        if self.parts.iter().any(|part| [part.as_str(), part.file_name()].contains(&wanted)) {
+            return true;
+        }
+        let stem = split_part(&self.file).map_or_else(|| stem(&self.file), |(stem, ..)| stem);
+        let stem = stem.rsplit('/').next().unwrap_or(stem).to_ascii_lowercase();
+        let rest = stem.strip_suffix(&wanted.to_ascii_lowercase());
+        rest.is_some_and(|rest| rest.is_empty() || rest.ends_with(['-', '.', '_']))
+    }
+}
+
+/// The whole GGUF models among `files`, by path. Projectors of images and sound are no models.
+pub(crate) fn gguf_choices(files: &[RepoPath]) -> Vec<GgufChoice> {
+    let mut choices = Vec::new();
+    let mut split: BTreeMap<(&str, usize), BTreeMap<usize, &RepoPath>> = BTreeMap::new();
+    for path in files.iter().filter(|path| is_gguf(path)) {
+        match split_part(path) {
+            Some((stem, index, count)) => {
+                split.entry((stem, count)).or_default().insert(index, path);
+            }
+            None => choices.push(GgufChoice { file: path.clone(), parts: vec![path.clone()] }),
+        }
+    }
+    for ((_, count), parts) in split {
+        if parts.len() == count && parts.keys().copied().eq(1..=count) {
+            let parts: Vec<_> = parts.into_values().cloned().collect();
+            choices.push(GgufChoice { file: parts[0].clone(), parts });
+        }
+    }
+    choices.sort_by(|a, b| a.file.cmp(&b.file));
+    choices
+}
+
+fn is_gguf(path: &RepoPath) -> bool {
+    let name = path.file_name().to_ascii_lowercase();
+    name.ends_with(".gguf") && !name.starts_with("mmproj")
+}
+
+fn stem(path: &RepoPath) -> &str {
+    path.as_str().rsplit_once('.').map_or(path.as_str(), |(stem, _)| stem)
+}
+
+/// Of `STEM-00002-of-00005.gguf`: the stem, the part's number and how many there are.
+fn split_part(path: &RepoPath) -> Option<(&str, usize, usize)> {
+    let (rest, count) = stem(path).rsplit_once("-of-")?;
+    let (stem, index) = rest.rsplit_once('-')?;
+    let number = |digits: &str| {
+        let five = digits.len() == 5 && digits.bytes().all(|b| b.is_ascii_digit());
+        five.then(|| digits.parse().ok()).flatten()
+    };
+    Some((stem, number(index)?, number(count)?))
+}
+
+/// The names that weights have where they can be loaded: not the copies in other formats beside them.
+fn is_model_safetensors(path: &RepoPath) -> bool {
+    let name = path.as_str();
+    if ["model.safetensors", "adapter_model.safetensors"].contains(&name) {
+        return true;
+    }
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let shard = name.strip_prefix("model-").and_then(|name| name.strip_suffix(".safetensors"));
+    shard
+        .and_then(|numbers| numbers.split_once("-of-"))
+        .is_some_and(|(index, count)| is_number(index) && is_number(count))
+}
+
+fn is_text(path: &RepoPath) -> bool {
+    TEXTS.contains(&path.as_str()) || (path.folder() == TEMPLATES && path.file_name().ends_with(".jinja"))
+}
+
+fn is_card_or_terms(path: &RepoPath) -> bool {
+    let name = path.file_name().to_ascii_uppercase();
+    path.folder().is_empty() && (name == "README.MD" || TERMS.iter().any(|terms| name.starts_with(terms)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(texts: &[&str]) -> Vec<RepoPath> {
+        texts.iter().map(|text| RepoPath::parse(text).expect(text)).collect()
+    }
+
+    fn select(name: &str, files: &[&str]) -> Result<Vec<String>> {
+        let files = paths(files);
+        let weights = Weights::select(&name.parse()?, &files)?;
+        let mut chosen: Vec<_> = weights.with_texts(&files).iter().map(RepoPath::to_string).collect();
+        chosen.sort();
+        Ok(chosen)
+    }
+
+    const SAFETENSORS: &[&str] = &[
+        ".gitattributes",
+        "LICENSE",
+        "README.md",
+        "additional_chat_templates/rag.jinja",
+        "chat_template.jinja",
+        "config.json",
+        "consolidated.safetensors",
+        "model-00001-of-00002.safetensors",
+        "model-00002-of-00002.safetensors",
+        "model.safetensors.index.json",
+        "onnx/model.onnx",
+        "original/consolidated.00.pth",
+        "original/params.json",
+        "pytorch_model.bin",
+        "runs/events.out",
+        "tokenizer.json",
+        "tokenizer.model",
+    ];
+    const GGUF: &[&str] = &[
+        "BF16/m-BF16-00001-of-00002.gguf",
+        "BF16/m-BF16-00002-of-00002.gguf",
+        "README.md",
+        "config.json",
+        "m-Q4_K_M.gguf",
+        "m-Q4_K_S.gguf",
+        "m-Q8_0-00001-of-00003.gguf",
+        "mmproj-F16.gguf",
+    ];
+
+    #[test]
+    fn of_a_folder_of_tensors_only_what_is_read_is_taken() {
+        assert_eq!(
+            select("a/b", SAFETENSORS).expect("a model"),
+            [
+                "LICENSE",
+                "README.md",
+                "additional_chat_templates/rag.jinja",
+                "chat_template.jinja",
+                "config.json",
+                "model-00001-of-00002.safetensors",
+                "model-00002-of-00002.safetensors",
+                "model.safetensors.index.json",
+                "tokenizer.json",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_gguf_model_is_chosen_by_path_name_or_quantisation() {
+        for (wanted, expected) in [
+            ("m-Q4_K_M.gguf", &["README.md", "m-Q4_K_M.gguf"][..]),
+            ("q4_k_m", &["README.md", "m-Q4_K_M.gguf"]),
+            ("BF16", &["BF16/m-BF16-00001-of-00002.gguf", "BF16/m-BF16-00002-of-00002.gguf", "README.md"]),
+            (
+                "BF16/m-BF16-00001-of-00002.gguf",
+                &["BF16/m-BF16-00001-of-00002.gguf", "BF16/m-BF16-00002-of-00002.gguf", "README.md"],
+            ),
+        ] {
+            assert_eq!(select(&format!("a/b:{wanted}"), GGUF).expect(wanted), expected, "{wanted}");
+        }
+        for wanted in ["_M", "Q8_0", "Q4", "mmproj-F16.gguf", "x.gguf"] {
+            let error = select(&format!("a/b:{wanted}"), GGUF).expect_err(wanted);
+            assert!(matches!(error, Error::NoSuchFile { .. }), "{wanted}: {error}");
+        }
+    }
+
+    #[test]
+    fn without_a_choice_there_must_be_one_model() {
+        match select("a/b", GGUF) {
+            Err(Error::SeveralModels { choices, .. }) => assert_eq!(choices.len(), 3),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(select("a/b", &["x.gguf", "mmproj-x.gguf"]).expect("one"), ["x.gguf"]);
+        assert!(matches!(select("a/b", &["pytorch_model.bin"]), Err(Error::NoWeights { .. })));
+        let tensors = select("a/b", &["x.gguf", "model.safetensors", "config.json"]).expect("tensors");
+        assert_eq!(tensors, ["config.json", "model.safetensors"]);
+    }
+}
