@@ -104,6 +104,24 @@ pub enum Error {
         format: WeightFormat,
     },
 
+    /// Floats cannot be packed to a format that is only read from files.
+    #[error("weights cannot be quantised to {format}: its blocks are read from files only")]
+    NotQuantizable {
+        /// The format asked for.
+        format: WeightFormat,
+    },
+
+    /// Rows that are no whole number of a format's blocks.
+    #[error("rows of {cols} columns are no whole number of {format} blocks of {block}")]
+    PartialBlock {
+        /// Columns of the shape.
+        cols: usize,
+        /// Columns of a block.
+        block: usize,
+        /// The format.
+        format: WeightFormat,
+    },
+
     /// A shape whose size in bytes does not fit the address space.
     #[error("the shape {shape:?} is too large")]
     ShapeOverflow {

@@ -124,13 +124,16 @@ pub(super) trait Kernel {
     fn run<V: Lanes>(self) -> Self::Output;
 }
 
+// Not inlined where one kernel calls another: a format's loops are a function of their own.
 #[cfg(target_arch = "x86_64")]
+#[inline(never)]
 #[target_feature(enable = "avx2,fma,f16c")]
-fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
+pub(super) fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
     kernel.run::<Avx2>()
 }
 
 #[cfg(target_arch = "x86_64")]
+#[inline(never)]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c")]
 pub(super) fn run_avx512<U: MatrixUnit, K: Kernel>(kernel: K) -> K::Output {
     kernel.run::<Avx512<U>>()

@@ -23,7 +23,7 @@ mod rope;
 mod short_conv;
 mod split;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 pub use activation::{Activation, glu};
 pub use attention::{AttentionSpec, attention};
@@ -32,7 +32,9 @@ pub use cpu::Isa;
 pub use delta_net::{DeltaNet, DeltaNetRows, DeltaNetSpec, delta_net};
 pub use linear::{Input, Output, gated, linear, linears};
 pub use norm::{Norm, rms_norm};
-pub use pack::{Arena, FloatDtype, PackedMatrix, Packing, Source, StoredBytes, StoredMatrix, WeightFormat};
+pub use pack::{
+    Arena, FloatDtype, GgmlType, PackedMatrix, Packing, Source, StoredBytes, StoredMatrix, WeightFormat,
+};
 pub use pages::{KvDtype, NO_PAGE, PAGE_LEN, PageId, PagedLayer, StatePages, StateRun};
 pub use pool::Pool;
 pub use ragged::{RaggedLayout, SequenceLayout};

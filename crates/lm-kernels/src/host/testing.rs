@@ -1,10 +1,13 @@
 //! Random inputs for the tests of this module; seeds are fixed.
 
+use half::f16;
+
+use super::pack::GgmlType;
 use super::pages::PAGE_LEN;
 use super::ragged::{RaggedLayout, SequenceLayout};
 
 /// A small generator (SplitMix64).
-pub(super) struct Random(pub u64);
+pub(crate) struct Random(pub u64);
 
 impl Random {
     pub fn next(&mut self) -> u64 {
@@ -25,6 +28,22 @@ impl Random {
         (0..len).map(|_| (0..6).map(|_| uniform()).sum::<f32>() * std::f32::consts::SQRT_2).collect()
     }
 
+    /// Rows of blocks with any codes and scales of about 1/100; of MXFP4 from 1/1024 to 1/128.
+    pub fn blocks(&mut self, format: GgmlType, rows: usize, cols: usize) -> Vec<u8> {
+        let bytes = rows * format.row_bytes(cols).expect("whole blocks");
+        let mut blocks: Vec<u8> = (0..bytes).map(|_| self.next() as u8).collect();
+        for block in blocks.chunks_exact_mut(format.block_bytes()) {
+            for &at in halves(format) {
+                let scale = f16::from_f32((self.next() % 200) as f32 * 1e-4 - 0.01);
+                block[at..at + 2].copy_from_slice(&scale.to_le_bytes());
+            }
+            if format == GgmlType::Mxfp4 {
+                block[0] = 118 + self.next() as u8 % 4;
+            }
+        }
+        blocks
+    }
+
     /// A layout of sequences with these (cached, new) lengths, their pages shuffled over a pool. Returns the pool's size too.
     pub fn layout(&mut self, lengths: &[(usize, usize)]) -> (RaggedLayout, usize) {
         let pages: usize = lengths.iter().map(|(cached, new)| (cached + new).div_ceil(PAGE_LEN)).sum();
@@ -38,6 +57,18 @@ impl Random {
             layout.sequences.push(SequenceLayout { rows, cached_len, block_table, bidirectional: vec![] });
         }
         (layout, pages)
+    }
+}
+
+/// Where a block has halves.
+pub(super) fn halves(format: GgmlType) -> &'static [usize] {
+    match format {
+        GgmlType::Q8_0 | GgmlType::Q4_0 | GgmlType::Q5_0 | GgmlType::Iq4Nl => &[0],
+        GgmlType::Q4_1 | GgmlType::Q5_1 | GgmlType::Q4K | GgmlType::Q5K => &[0, 2],
+        GgmlType::Q2K => &[80, 82],
+        GgmlType::Q3K => &[108],
+        GgmlType::Q6K => &[208],
+        GgmlType::Mxfp4 => &[],
     }
 }
 

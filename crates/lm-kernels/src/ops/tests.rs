@@ -10,10 +10,11 @@ use super::backend::Bridge;
 use super::kv_pool::KvLayer;
 use super::weight::{Matrix, Weight};
 use super::*;
+use crate::host::testing::Random;
 use crate::{
-    Activation, AttentionSpec, CacheLayout, CausalConv, DeltaNet, DeltaNetSpec, Device, KvDtype, KvGeometry,
-    LayerCache, PackedMatrix, PagedLayer, RaggedLayout, RopeTable, SequenceLayout, Source, StatePages,
-    WeightFormat,
+    Activation, AttentionSpec, CacheLayout, CausalConv, DeltaNet, DeltaNetSpec, Device, GgmlType, KvDtype,
+    KvGeometry, LayerCache, PackedMatrix, PagedLayer, RaggedLayout, RopeTable, SequenceLayout, Source,
+    StatePages, WeightFormat,
 };
 
 /// The devices whose tensors are host memory.
@@ -121,6 +122,26 @@ fn weights_in_tensors_stand_for_the_packed_values() {
                 let portable = linear::portable::<Dispatch>(x(), resident.matrix().clone());
                 assert_close(&what, linear(x(), &uploaded), portable, 5e-5);
             }
+        }
+    }
+}
+
+#[test]
+fn blocks_on_other_devices_stand_for_the_same_values() {
+    for device in host_devices() {
+        for &ggml in GgmlType::ALL {
+            let blocks = Random(13).blocks(ggml, 9, 256);
+            let packed = PackedMatrix::from_blocks(ggml, 9, 256, &blocks).unwrap();
+            let uploaded = Weight::upload(&packed, &device);
+            let resident = Weight::from(Arc::new(packed));
+            let ids = [8, 0, 3, 3];
+            let rows = embedding(&resident, &ids, &device);
+            assert_close(&ggml.to_string(), embedding(&uploaded, &ids, &device), rows, 0.0);
+            let x = || noise_tensor([2, 256], 11, &device);
+            let portable = linear::portable::<Dispatch>(x(), resident.matrix().clone());
+            assert_close(&ggml.to_string(), linear(x(), &uploaded), portable, 5e-5);
+            let stays_packed = matches!(ggml, GgmlType::Q8_0 | GgmlType::Q4_0);
+            assert_eq!(matches!(uploaded.matrix(), Matrix::Packed { .. }), stays_packed, "{ggml}");
         }
     }
 }

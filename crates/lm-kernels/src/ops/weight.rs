@@ -8,12 +8,12 @@ use burn::tensor::{DType, Device as BurnDevice, Int, Tensor, TensorData};
 
 use super::backend::Bridge;
 use super::from_host;
-use crate::{Device, PackedMatrix, Result, Source, WeightFormat};
+use crate::{Device, GgmlType, PackedMatrix, Result, Source, WeightFormat};
 
 /// A weight matrix `[rows, cols]` = `[out, in]`, in the memory of the device that multiplies by it.
 ///
-/// CPU devices keep a [`PackedMatrix`] in its format. A GPU keeps the Q formats packed in 32-bit words beside their
-/// scales, and the float formats as f32. Cloning shares the memory.
+/// CPU devices keep a [`PackedMatrix`] in its format. A GPU keeps Q8, Q4 and ggml's Q8_0 and Q4_0 packed in 32-bit words beside their
+/// scales, and all others as f32. Cloning shares the memory.
 ///
 /// ```
 /// use lm_kernels::{Device, Source, Weight, WeightFormat};
@@ -92,9 +92,9 @@ impl Weight {
     pub(super) fn upload(packed: &PackedMatrix, device: &BurnDevice) -> Self {
         let (rows, cols, format) = (packed.rows(), packed.cols(), packed.format());
         let matrix = match format {
-            WeightFormat::Q8 => upload_packed(packed, 8, device),
-            WeightFormat::Q4 => upload_packed(packed, 4, device),
-            WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => {
+            WeightFormat::Q8 | WeightFormat::Ggml(GgmlType::Q8_0) => upload_packed(packed, 8, device),
+            WeightFormat::Q4 | WeightFormat::Ggml(GgmlType::Q4_0) => upload_packed(packed, 4, device),
+            WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 | WeightFormat::Ggml(_) => {
                 let ids: Vec<u32> = (0..rows as u32).collect();
                 let dense = from_host(dequantize_rows(packed, &ids), [rows, cols], device);
                 Matrix::Dense(dense.into_dispatch())

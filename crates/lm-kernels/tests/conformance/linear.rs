@@ -40,6 +40,7 @@ fn step(format: WeightFormat) -> f32 {
         WeightFormat::Bf16 => 2f32.powi(-9),
         WeightFormat::Q8 => 0.506 / 127.0,
         WeightFormat::Q4 => 2.0 / 9.0,
+        WeightFormat::Ggml(_) => panic!("floats are not packed to {format}"),
     }
 }
 

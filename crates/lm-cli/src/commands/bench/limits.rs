@@ -38,7 +38,7 @@ impl Machine {
     /// For weights of a format.
     pub fn new(format: WeightFormat) -> Result<Self> {
         let product_rate = match format {
-            WeightFormat::Q4 | WeightFormat::Q8 => limits::byte_product_rate,
+            WeightFormat::Q4 | WeightFormat::Q8 | WeightFormat::Ggml(_) => limits::byte_product_rate,
             WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => limits::multiply_add_rate,
         };
         Ok(Self { memory: ColdMemory::new()?, product_rate })

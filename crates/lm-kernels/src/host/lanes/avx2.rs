@@ -2,6 +2,7 @@
 
 use std::arch::x86_64::*;
 
+use super::super::cpu::{Kernel, run_avx2};
 use super::super::matrix_unit::NoMatrixUnit;
 use super::{LANES, Lanes, Line, NibbleOffset};
 
@@ -33,8 +34,15 @@ impl Lanes for Avx2 {
     type NibbleSums = [__m256i; 2];
     /// Each lane's factor twice, in 16 bits.
     type Factors = [__m256i; 2];
+    type Pairs = [__m256i; 2];
     const MANY_REGISTERS: bool = false;
     const PANELS: bool = false;
+
+    #[inline(always)]
+    fn call<K: Kernel>(kernel: K) -> K::Output {
+        // SAFETY: AVX2, FMA and F16C are there, as said above.
+        unsafe { run_avx2(kernel) }
+    }
 
     #[inline(always)]
     fn splat(value: f32) -> Self {
@@ -183,6 +191,11 @@ impl Lanes for Avx2 {
     }
 
     #[inline(always)]
+    fn store_bytes(bytes: [__m256i; 2], line: &mut Line) {
+        *line = bytemuck::cast(bytes);
+    }
+
+    #[inline(always)]
     fn load_nibbles(line: &Line) -> [[__m256i; 2]; 2] {
         let [a, b] = Self::load_bytes(line);
         // SAFETY: AVX2 is there.
@@ -192,6 +205,55 @@ impl Lanes for Avx2 {
             [
                 [_mm256_and_si256(a, low), _mm256_and_si256(b, low)],
                 [_mm256_and_si256(high_a, low), _mm256_and_si256(high_b, low)],
+            ]
+        }
+    }
+
+    #[inline(always)]
+    fn bits_of(bytes: [__m256i; 2], shift: i32, mask: u8) -> [__m256i; 2] {
+        [bits_of(bytes[0], shift, mask), bits_of(bytes[1], shift, mask)]
+    }
+
+    #[inline(always)]
+    fn join(a: [__m256i; 2], b: [__m256i; 2]) -> [__m256i; 2] {
+        // SAFETY: AVX2 is there.
+        unsafe { [_mm256_or_si256(a[0], b[0]), _mm256_or_si256(a[1], b[1])] }
+    }
+
+    #[inline(always)]
+    fn look_up(table: &[u8; 16], bytes: [__m256i; 2]) -> [__m256i; 2] {
+        // SAFETY: AVX2 is there; 16 bytes are read from an array of 16.
+        unsafe {
+            let table = _mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast()));
+            [_mm256_shuffle_epi8(table, bytes[0]), _mm256_shuffle_epi8(table, bytes[1])]
+        }
+    }
+
+    #[inline(always)]
+    fn first_bytes(bytes: [__m256i; 2]) -> [__m256i; 2] {
+        // SAFETY: AVX2 is there.
+        unsafe {
+            [
+                _mm256_srai_epi32::<24>(_mm256_slli_epi32::<24>(bytes[0])),
+                _mm256_srai_epi32::<24>(_mm256_slli_epi32::<24>(bytes[1])),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    fn next_bytes(bytes: [__m256i; 2]) -> [__m256i; 2] {
+        // SAFETY: AVX2 is there.
+        unsafe { [_mm256_srli_epi32::<8>(bytes[0]), _mm256_srli_epi32::<8>(bytes[1])] }
+    }
+
+    #[inline(always)]
+    fn pairs(bytes: [__m256i; 2]) -> [[__m256i; 2]; 2] {
+        // SAFETY: AVX2 is there.
+        unsafe {
+            let low = _mm256_set1_epi16(0xff);
+            [
+                [_mm256_and_si256(bytes[0], low), _mm256_and_si256(bytes[1], low)],
+                [_mm256_srli_epi16::<8>(bytes[0]), _mm256_srli_epi16::<8>(bytes[1])],
             ]
         }
     }
@@ -211,6 +273,42 @@ impl Lanes for Avx2 {
     #[inline(always)]
     fn dot_bytes(sums: [__m256i; 2], w: [__m256i; 2], x: __m256i) -> [__m256i; 2] {
         [add_dot_bytes(sums[0], w[0], x), add_dot_bytes(sums[1], w[1], x)]
+    }
+
+    #[inline(always)]
+    fn dot_small_bytes(sums: [__m256i; 2], w: [__m256i; 2], x: __m256i) -> [__m256i; 2] {
+        // The sum of two products is at most 2 · 127 · 127, so that nothing is cut off.
+        // SAFETY: AVX2 is there.
+        unsafe {
+            let one = _mm256_set1_epi16(1);
+            [
+                _mm256_add_epi32(sums[0], _mm256_madd_epi16(_mm256_maddubs_epi16(w[0], x), one)),
+                _mm256_add_epi32(sums[1], _mm256_madd_epi16(_mm256_maddubs_epi16(w[1], x), one)),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    fn dot_pairs(sums: [__m256i; 2], w: [__m256i; 2], x: [i16; 2]) -> [__m256i; 2] {
+        // SAFETY: AVX2 is there.
+        unsafe {
+            let x = _mm256_set1_epi32(bytemuck::cast(x));
+            [
+                _mm256_add_epi32(sums[0], _mm256_madd_epi16(w[0], x)),
+                _mm256_add_epi32(sums[1], _mm256_madd_epi16(w[1], x)),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    fn add_products(sums: [__m256i; 2], terms: [__m256i; 2], factors: [__m256i; 2]) -> [__m256i; 2] {
+        // SAFETY: AVX2 is there.
+        unsafe {
+            [
+                _mm256_add_epi32(sums[0], _mm256_mullo_epi32(terms[0], factors[0])),
+                _mm256_add_epi32(sums[1], _mm256_mullo_epi32(terms[1], factors[1])),
+            ]
+        }
     }
 
     /// At the end, each of a lane's two sums is that of 16 products with nibbles less 4 times the sum of 32 activations: at most
@@ -305,6 +403,20 @@ fn add_dot_bytes(sums: __m256i, w: __m256i, x: __m256i) -> __m256i {
         let w = _mm256_xor_si256(w, _mm256_set1_epi8(i8::MIN));
         let pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
         _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
+    }
+}
+
+/// Bits of each byte; those of the neighbour in a word are not in the mask.
+#[inline(always)]
+fn bits_of(bytes: __m256i, shift: i32, mask: u8) -> __m256i {
+    // SAFETY: AVX2 is there, as said above.
+    unsafe {
+        let shifted = if shift >= 0 {
+            _mm256_srl_epi16(bytes, _mm_cvtsi32_si128(shift))
+        } else {
+            _mm256_sll_epi16(bytes, _mm_cvtsi32_si128(-shift))
+        };
+        _mm256_and_si256(shifted, _mm256_set1_epi8(mask as i8))
     }
 }
 

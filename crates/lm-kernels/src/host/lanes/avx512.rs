@@ -3,6 +3,7 @@
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
 
+use super::super::cpu::{Kernel, run_avx512};
 use super::super::matrix_unit::MatrixUnit;
 use super::{Avx2, LANES, Lanes, Line, NibbleOffset};
 
@@ -34,8 +35,15 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
     type Quad = __m512i;
     type NibbleSums = __m512i;
     type Factors = __m512i;
+    type Pairs = __m512i;
     const MANY_REGISTERS: bool = true;
     const PANELS: bool = true;
+
+    #[inline(always)]
+    fn call<K: Kernel>(kernel: K) -> K::Output {
+        // SAFETY: AVX-512 is there, as said above.
+        unsafe { run_avx512::<U, K>(kernel) }
+    }
 
     #[inline(always)]
     fn splat(value: f32) -> Self {
@@ -171,6 +179,12 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
     }
 
     #[inline(always)]
+    fn store_bytes(bytes: __m512i, line: &mut Line) {
+        // SAFETY: AVX-512 is there; 64 bytes are written to an array of 64.
+        unsafe { _mm512_storeu_si512(line.as_mut_ptr().cast(), bytes) }
+    }
+
+    #[inline(always)]
     fn load_nibbles(line: &Line) -> [__m512i; 2] {
         let bytes = Self::load_bytes(line);
         // SAFETY: AVX-512 is there, BW too.
@@ -178,6 +192,53 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
             let low = _mm512_set1_epi8(15);
             [_mm512_and_si512(bytes, low), _mm512_and_si512(_mm512_srli_epi16::<4>(bytes), low)]
         }
+    }
+
+    #[inline(always)]
+    fn bits_of(bytes: __m512i, shift: i32, mask: u8) -> __m512i {
+        // Bits of the neighbour in a word are not in the mask.
+        // SAFETY: AVX-512 is there, BW too.
+        unsafe {
+            let shifted = if shift >= 0 {
+                _mm512_srl_epi16(bytes, _mm_cvtsi32_si128(shift))
+            } else {
+                _mm512_sll_epi16(bytes, _mm_cvtsi32_si128(-shift))
+            };
+            _mm512_and_si512(shifted, _mm512_set1_epi8(mask as i8))
+        }
+    }
+
+    #[inline(always)]
+    fn join(a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: AVX-512 is there.
+        unsafe { _mm512_or_si512(a, b) }
+    }
+
+    #[inline(always)]
+    fn look_up(table: &[u8; 16], bytes: __m512i) -> __m512i {
+        // SAFETY: AVX-512 is there, BW too; 16 bytes are read from an array of 16.
+        unsafe {
+            let table = _mm512_broadcast_i32x4(_mm_loadu_si128(table.as_ptr().cast()));
+            _mm512_shuffle_epi8(table, bytes)
+        }
+    }
+
+    #[inline(always)]
+    fn first_bytes(bytes: __m512i) -> __m512i {
+        // SAFETY: AVX-512 is there.
+        unsafe { _mm512_srai_epi32::<24>(_mm512_slli_epi32::<24>(bytes)) }
+    }
+
+    #[inline(always)]
+    fn next_bytes(bytes: __m512i) -> __m512i {
+        // SAFETY: AVX-512 is there.
+        unsafe { _mm512_srli_epi32::<8>(bytes) }
+    }
+
+    #[inline(always)]
+    fn pairs(bytes: __m512i) -> [__m512i; 2] {
+        // SAFETY: AVX-512 is there, BW too.
+        unsafe { [_mm512_and_si512(bytes, _mm512_set1_epi16(0xff)), _mm512_srli_epi16::<8>(bytes)] }
     }
 
     #[inline(always)]
@@ -195,6 +256,23 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
     fn dot_bytes(sums: __m512i, w: __m512i, x: __m512i) -> __m512i {
         // SAFETY: AVX-512 VNNI is there.
         unsafe { _mm512_dpbusd_epi32(sums, w, x) }
+    }
+
+    #[inline(always)]
+    fn dot_small_bytes(sums: __m512i, w: __m512i, x: __m512i) -> __m512i {
+        Self::dot_bytes(sums, w, x)
+    }
+
+    #[inline(always)]
+    fn dot_pairs(sums: __m512i, w: __m512i, x: [i16; 2]) -> __m512i {
+        // SAFETY: AVX-512 VNNI is there.
+        unsafe { _mm512_dpwssd_epi32(sums, w, _mm512_set1_epi32(bytemuck::cast(x))) }
+    }
+
+    #[inline(always)]
+    fn add_products(sums: __m512i, terms: __m512i, factors: __m512i) -> __m512i {
+        // SAFETY: AVX-512 is there.
+        unsafe { _mm512_add_epi32(sums, _mm512_mullo_epi32(terms, factors)) }
     }
 
     #[inline(always)]

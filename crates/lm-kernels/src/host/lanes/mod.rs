@@ -17,6 +17,7 @@ pub(super) use avx2::Avx2;
 pub(super) use avx512::Avx512;
 pub(super) use portable::F32x16;
 
+use super::cpu::Kernel;
 use super::matrix_unit::MatrixUnit;
 
 /// How many lanes there are.
@@ -60,10 +61,15 @@ pub(super) trait Lanes: Copy {
     type NibbleSums: Copy;
     /// A factor from -15 to 15 in each lane.
     type Factors: Copy;
+    /// Two integers of 16 bits in each lane.
+    type Pairs: Copy;
     /// Whether there are 32 registers of sixteen lanes, so that many rows can share what is loaded of the weights.
     const MANY_REGISTERS: bool;
     /// Whether many rows are multiplied with weights that were expanded to bytes for them.
     const PANELS: bool;
+
+    /// Runs a kernel in a function of its own that is compiled for these lanes: what is called so need not be inlined.
+    fn call<K: Kernel>(kernel: K) -> K::Output;
 
     fn splat(value: f32) -> Self;
     fn load(x: &[f32; LANES]) -> Self;
@@ -87,14 +93,33 @@ pub(super) trait Lanes: Copy {
     fn from_ints(ints: Self::Ints) -> Self;
 
     fn load_bytes(line: &Line) -> Self::Bytes;
+    fn store_bytes(bytes: Self::Bytes, line: &mut Line);
     /// The low and the high halves of the bytes.
     fn load_nibbles(line: &Line) -> [Self::Bytes; 2];
+    /// Each byte shifted down, or up by a negative number, of which only the bits of `mask` are kept; they are bits of the same byte.
+    fn bits_of(bytes: Self::Bytes, shift: i32, mask: u8) -> Self::Bytes;
+    /// The bits of both.
+    fn join(a: Self::Bytes, b: Self::Bytes) -> Self::Bytes;
+    /// The table's entry for each byte, which is below 16.
+    fn look_up(table: &[u8; 16], bytes: Self::Bytes) -> Self::Bytes;
+    /// The first byte of each lane as an integer with sign.
+    fn first_bytes(bytes: Self::Bytes) -> Self::Ints;
+    /// Each lane's bytes but the first, and a zero.
+    fn next_bytes(bytes: Self::Bytes) -> Self::Bytes;
+    /// The first and the third of each lane's bytes, and the second and the fourth.
+    fn pairs(bytes: Self::Bytes) -> [Self::Pairs; 2];
     fn quad(x: [i8; 4]) -> Self::Quad;
 
     /// Where sums of [`Lanes::dot_bytes`] begin: -128 times the sum of the activations.
     fn start_bytes(offset: i32) -> Self::Ints;
     /// Adds to each lane the dot product of its four bytes, each 128 more than a weight from -127 to 127, with `x`, from -127 to 127.
     fn dot_bytes(sums: Self::Ints, w: Self::Bytes, x: Self::Quad) -> Self::Ints;
+    /// Adds to each lane the dot product of its four bytes, at most 127, with `x`, from -127 to 127.
+    fn dot_small_bytes(sums: Self::Ints, w: Self::Bytes, x: Self::Quad) -> Self::Ints;
+    /// Adds to each lane the dot product of its pair with `x`.
+    fn dot_pairs(sums: Self::Ints, w: Self::Pairs, x: [i16; 2]) -> Self::Ints;
+    /// `sums + terms * factors`.
+    fn add_products(sums: Self::Ints, terms: Self::Ints, factors: Self::Ints) -> Self::Ints;
     /// Where sums of [`Lanes::dot_nibbles`] begin.
     fn start_nibbles(offset: &NibbleOffset) -> Self::NibbleSums;
     /// Adds to each lane the dot product of its four bytes, each 8 more than a weight from -8 to 7, with `x`, from -127 to 127; over at

@@ -1,5 +1,6 @@
 //! Sixteen floats for any processor.
 
+use super::super::cpu::Kernel;
 use super::super::matrix_unit::NoMatrixUnit;
 use super::{LANES, Lanes, Line, NibbleOffset, bf16_to_f32, f16_to_f32};
 
@@ -29,8 +30,14 @@ impl Lanes for F32x16 {
     type Quad = [i8; 4];
     type NibbleSums = [i32; LANES];
     type Factors = [i32; LANES];
+    type Pairs = [[i16; 2]; LANES];
     const MANY_REGISTERS: bool = false;
     const PANELS: bool = false;
+
+    #[inline(never)]
+    fn call<K: Kernel>(kernel: K) -> K::Output {
+        kernel.run::<Self>()
+    }
 
     #[inline(always)]
     fn splat(value: f32) -> Self {
@@ -120,8 +127,60 @@ impl Lanes for F32x16 {
     }
 
     #[inline(always)]
+    fn store_bytes(bytes: Line, line: &mut Line) {
+        *line = bytes;
+    }
+
+    #[inline(always)]
     fn load_nibbles(line: &Line) -> [Line; 2] {
         [line.map(|byte| byte & 15), line.map(|byte| byte >> 4)]
+    }
+
+    #[inline(always)]
+    fn bits_of(bytes: Line, shift: i32, mask: u8) -> Line {
+        let mut out = bytes;
+        for byte in &mut out {
+            *byte = (if shift >= 0 { *byte >> shift } else { *byte << -shift }) & mask;
+        }
+        out
+    }
+
+    #[inline(always)]
+    fn join(a: Line, b: Line) -> Line {
+        let mut out = a;
+        for (out, b) in out.iter_mut().zip(b) {
+            *out |= b;
+        }
+        out
+    }
+
+    #[inline(always)]
+    fn look_up(table: &[u8; 16], bytes: Line) -> Line {
+        let mut out = bytes;
+        for byte in &mut out {
+            *byte = table[usize::from(*byte & 15)];
+        }
+        out
+    }
+
+    #[inline(always)]
+    fn first_bytes(bytes: Line) -> [i32; LANES] {
+        each_lane(|lane| i32::from(bytes[4 * lane] as i8))
+    }
+
+    #[inline(always)]
+    fn next_bytes(bytes: Line) -> Line {
+        let mut out = bytes;
+        for word in out.as_chunks_mut::<4>().0 {
+            *word = [word[1], word[2], word[3], 0];
+        }
+        out
+    }
+
+    #[inline(always)]
+    fn pairs(bytes: Line) -> [[[i16; 2]; LANES]; 2] {
+        let words = bytes.as_chunks::<4>().0;
+        [0, 1].map(|i| each_lane(|lane| [words[lane][i].into(), words[lane][2 + i].into()]))
     }
 
     #[inline(always)]
@@ -138,6 +197,22 @@ impl Lanes for F32x16 {
     fn dot_bytes(sums: [i32; LANES], w: Line, x: [i8; 4]) -> [i32; LANES] {
         let product = |lane: usize, i: usize| i32::from(w[4 * lane + i]) * i32::from(x[i]);
         each_lane(|lane| sums[lane] + (0..4).map(|i| product(lane, i)).sum::<i32>())
+    }
+
+    #[inline(always)]
+    fn dot_small_bytes(sums: [i32; LANES], w: Line, x: [i8; 4]) -> [i32; LANES] {
+        Self::dot_bytes(sums, w, x)
+    }
+
+    #[inline(always)]
+    fn dot_pairs(sums: [i32; LANES], w: [[i16; 2]; LANES], x: [i16; 2]) -> [i32; LANES] {
+        let product = |lane: usize, i: usize| i32::from(w[lane][i]) * i32::from(x[i]);
+        each_lane(|lane| sums[lane] + product(lane, 0) + product(lane, 1))
+    }
+
+    #[inline(always)]
+    fn add_products(sums: [i32; LANES], terms: [i32; LANES], factors: [i32; LANES]) -> [i32; LANES] {
+        each_lane(|lane| sums[lane] + terms[lane] * factors[lane])
     }
 
     #[inline(always)]

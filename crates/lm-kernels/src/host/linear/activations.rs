@@ -9,7 +9,7 @@ use super::super::cpu::{Isa, Kernel};
 use super::super::lanes::{Lanes, NibbleOffset};
 use super::super::matrix_unit::SIDE;
 use super::super::norm::{Norm, norm_row};
-use super::super::pack::{GROUP, IntegerLayout};
+use super::super::pack::GROUP;
 use super::super::pool::Pool;
 use super::super::split::{Block, SharedMatrix, for_each_chunk};
 use super::Input;
@@ -30,6 +30,8 @@ pub(super) struct Span {
     pub scales: [f32; 4],
     /// Of each block: what takes off the 128 that bytes of weights have too much, -128 times the sum of the values.
     pub byte_offsets: [i32; 4],
+    /// The sums of the values of each 16 columns.
+    pub sums: [i16; SPAN / 16],
     /// Of each group of 32 columns: what takes off the 8 that nibbles have too much.
     pub nibble_offsets: [NibbleOffset; SPAN / GROUP],
 }
@@ -46,8 +48,8 @@ pub(super) struct QuantizedRows {
 }
 
 impl QuantizedRows {
-    /// Quantises rows for the weights of a layout.
-    pub fn new<F: IntegerLayout>(isa: Isa, pool: &Pool, input: &Input<'_>, cols: usize) -> Self {
+    /// Quantises rows with a scale for each `block` columns, 64 or 256.
+    pub fn new(isa: Isa, pool: &Pool, input: &Input<'_>, cols: usize, block: usize) -> Self {
         let room = if input.rows <= ROWS { input.rows } else { input.rows.next_multiple_of(SIDE) };
         let count = cols.div_ceil(SPAN);
         let mut spans = SPARE.take();
@@ -59,7 +61,7 @@ impl QuantizedRows {
             let x = &input.x[rows.start * cols..rows.end * cols];
             // SAFETY: tasks have rows of their own, which are columns here.
             let out = unsafe { shared.block(0..count, rows) };
-            isa.run(QuantizeRows { x, norm: input.norm, cols, block: F::BLOCK, out });
+            isa.run(QuantizeRows { x, norm: input.norm, cols, block, out });
         });
         Self { spans, room }
     }
@@ -125,9 +127,12 @@ fn quantize_span<const B: usize>(x: &[f32; SPAN], span: &mut Span) {
     {
         span.scales[block] = quantize_block(x, values);
     }
+    for (sum, values) in span.sums.iter_mut().zip(values.as_chunks::<16>().0) {
+        *sum = values.iter().map(|&value| i16::from(value)).sum();
+    }
     let mut sums = [0; SPAN / GROUP];
-    for (sum, values) in sums.iter_mut().zip(values.as_chunks::<GROUP>().0) {
-        *sum = values.iter().map(|&value| i32::from(value)).sum();
+    for (sum, halves) in sums.iter_mut().zip(span.sums.as_chunks::<2>().0) {
+        *sum = i32::from(halves[0]) + i32::from(halves[1]);
     }
     for (offset, sums) in span.byte_offsets.iter_mut().zip(sums.chunks_exact(B / GROUP)) {
         *offset = -128 * sums.iter().sum::<i32>();

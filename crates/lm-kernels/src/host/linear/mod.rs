@@ -5,6 +5,7 @@
 //! activation rows nor the threads nor the vector width can change a bit of a result.
 
 mod activations;
+mod blocks;
 mod float;
 mod integer;
 mod multiply;
@@ -22,7 +23,7 @@ use super::activation::Activation;
 use super::cpu::{Isa, Kernel};
 use super::lanes::{LANES, Lanes};
 use super::norm::Norm;
-use super::pack::{PackedMatrix, Q4, Q8, WeightFormat};
+use super::pack::{IntegerLayout, PackedMatrix, Q4, Q8, WeightFormat};
 use super::pool::Pool;
 use super::split::{Block, SharedMatrix};
 use activations::{QuantizedRows, float_rows};
@@ -63,7 +64,7 @@ pub struct Output<'a> {
 
 /// Multiplies `m` rows of activations with a packed weight: `y[i, r] = Σ x[i, c] · w[r, c]`.
 ///
-/// Float weights are multiplied as they are and summed in single precision, column by column. For Q8 and Q4 the activations
+/// Float weights are multiplied as they are and summed in single precision, column by column. For all others the activations
 /// are rounded to 8-bit integers with one scale for each 64 or 256 columns; a block's products are summed exactly, then
 /// scaled and added block by block. A row's result has the same bits for every `m`, number of threads and [`Isa`].
 ///
@@ -178,8 +179,10 @@ fn check(input: &Input<'_>, w: &PackedMatrix) {
 #[derive(Default)]
 struct Rows<'a> {
     float: Option<Cow<'a, [f32]>>,
-    q8: Option<QuantizedRows>,
-    q4: Option<QuantizedRows>,
+    /// With a scale for each 64 columns.
+    by_64: Option<QuantizedRows>,
+    /// With a scale for each 256.
+    by_256: Option<QuantizedRows>,
 }
 
 impl<'a> Rows<'a> {
@@ -191,23 +194,33 @@ impl<'a> Rows<'a> {
     ) -> Self {
         let mut rows = Self::default();
         for w in weights {
-            match w.format() {
-                WeightFormat::Q8 => {
-                    rows.q8.get_or_insert_with(|| QuantizedRows::new::<Q8>(isa, pool, input, w.cols()));
-                }
-                WeightFormat::Q4 => {
-                    rows.q4.get_or_insert_with(|| QuantizedRows::new::<Q4>(isa, pool, input, w.cols()));
-                }
-                WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => {
-                    rows.float.get_or_insert_with(|| float_rows(isa, pool, input, w.cols()));
-                }
+            let new = |block| QuantizedRows::new(isa, pool, input, w.cols(), block);
+            match activation_block(w.format()) {
+                Some(64) => _ = rows.by_64.get_or_insert_with(|| new(64)),
+                Some(block) => _ = rows.by_256.get_or_insert_with(|| new(block)),
+                None => _ = rows.float.get_or_insert_with(|| float_rows(isa, pool, input, w.cols())),
             }
         }
         rows
     }
 
+    fn quantized(&self, block: usize) -> &QuantizedRows {
+        let rows = if block == 64 { &self.by_64 } else { &self.by_256 };
+        rows.as_ref().expect("made for the weights of the call")
+    }
+
     fn float(&self) -> &[f32] {
         self.float.as_deref().expect("made for the weights of the call")
+    }
+}
+
+/// Columns of a row that share a scale when they are multiplied with a format: 64, 256, or none where they stay floats.
+fn activation_block(format: WeightFormat) -> Option<usize> {
+    match format {
+        WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => None,
+        WeightFormat::Q8 => Some(Q8::BLOCK),
+        WeightFormat::Q4 => Some(Q4::BLOCK),
+        WeightFormat::Ggml(ggml) => Some(ggml.activation_block()),
     }
 }
 

@@ -1,15 +1,18 @@
 //! Which kernel multiplies rows with a pair of tiles: by the weights' format and the number of rows.
 
+use std::marker::PhantomData;
 use std::ops::Range;
 
 use super::super::lanes::{LANES, Lanes};
-use super::super::pack::{Bf16Unit, F16Unit, PackedMatrix, Q4, Q8, Tile, WeightFormat};
+use super::super::pack::{
+    Bf16Unit, BlockFormat, F16Unit, ForBlocks, IntegerLayout, PackedMatrix, Q4, Q8, Tile, WeightFormat,
+};
 use super::activations::QuantizedRows;
 use super::integer::IntegerWeights;
-use super::{Rows, float, integer, panels};
+use super::{Rows, blocks, float, integer, panels};
 
 /// Rows up to which integer quants are used as they are stored, where a path has a kernel for more.
-const FEW_ROWS: usize = 16;
+pub(super) const FEW_ROWS: usize = 16;
 
 /// Multiplies the rows with a pair of tiles. A gate and an up weight of unlike formats, which are rare, take two passes.
 #[inline(always)]
@@ -40,25 +43,47 @@ pub(super) fn multiply<V: Lanes>(
     rows: Range<usize>,
     out: &mut [[[f32; LANES]; 2]],
 ) {
-    match (tiles[0].0.format(), &x.q8, &x.q4) {
-        (WeightFormat::Q8, Some(x), _) => {
-            multiply_integers::<V, Q8>(&tiles.map(|(w, i)| w.tile(i)), x, rows, out)
+    match tiles[0].0.format() {
+        WeightFormat::Q8 => {
+            let x = x.quantized(Q8::BLOCK);
+            multiply_integers::<V, Q8>(&tiles.map(|(w, i)| w.tile(i)), x, rows, out);
         }
-        (WeightFormat::Q4, _, Some(x)) => {
-            multiply_integers::<V, Q4>(&tiles.map(|(w, i)| w.tile(i)), x, rows, out)
+        WeightFormat::Q4 => {
+            let x = x.quantized(Q4::BLOCK);
+            multiply_integers::<V, Q4>(&tiles.map(|(w, i)| w.tile(i)), x, rows, out);
         }
-        (WeightFormat::F32, ..) => {
+        WeightFormat::Ggml(ggml) => {
+            let x = x.quantized(ggml.activation_block());
+            ggml.run(Products::<V> { tiles, x, rows, out, lanes: PhantomData });
+        }
+        WeightFormat::F32 => {
             float::multiply::<V, [f32; LANES]>(&tiles.map(|(w, i)| w.columns(i)), x.float(), rows, out);
         }
-        (WeightFormat::F16, ..) => {
+        WeightFormat::F16 => {
             float::multiply::<V, F16Unit>(&tiles.map(|(w, i)| w.columns(i)), x.float(), rows, out);
         }
-        (WeightFormat::Bf16, ..) => {
+        WeightFormat::Bf16 => {
             float::multiply::<V, Bf16Unit>(&tiles.map(|(w, i)| w.columns(i)), x.float(), rows, out);
         }
-        (WeightFormat::Q8 | WeightFormat::Q4, ..) => {
-            unreachable!("rows are made for the weights of the call")
-        }
+    }
+}
+
+/// Rows times a pair of tiles in a block type.
+struct Products<'a, V> {
+    tiles: [(&'a PackedMatrix, usize); 2],
+    x: &'a QuantizedRows,
+    rows: Range<usize>,
+    out: &'a mut [[[f32; LANES]; 2]],
+    lanes: PhantomData<V>,
+}
+
+impl<V: Lanes> ForBlocks for Products<'_, V> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<F: BlockFormat>(self) {
+        let Self { tiles, x, rows, out, .. } = self;
+        V::call(blocks::Products::<F> { tiles: tiles.map(|(w, i)| w.records(i)), x, rows, out });
     }
 }
 

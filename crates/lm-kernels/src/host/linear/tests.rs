@@ -2,13 +2,18 @@
 
 use proptest::prelude::*;
 
-use super::super::testing::{Random, bits};
-use super::super::{PackedMatrix, Pool, Source, WeightFormat};
+use super::super::testing::{Random, bits, halves};
+use super::super::{GgmlType, PackedMatrix, Pool, Source, WeightFormat};
 use super::multiply::multiply;
 use super::*;
 
-const FORMATS: [WeightFormat; 5] =
-    [WeightFormat::F32, WeightFormat::F16, WeightFormat::Bf16, WeightFormat::Q8, WeightFormat::Q4];
+fn formats() -> Vec<WeightFormat> {
+    let ggml = GgmlType::ALL.iter().map(|&ggml| WeightFormat::Ggml(ggml));
+    [WeightFormat::F32, WeightFormat::F16, WeightFormat::Bf16, WeightFormat::Q8, WeightFormat::Q4]
+        .into_iter()
+        .chain(ggml)
+        .collect()
+}
 
 /// rows, cols, m: whole tiles and blocks, and ends of every kind.
 const SHAPES: [(usize, usize, usize); 13] = [
@@ -27,6 +32,7 @@ const SHAPES: [(usize, usize, usize); 13] = [
     (16, 800, 7),
 ];
 
+/// A weight of at least `cols` columns, as many as make whole blocks, and rows.
 fn case(
     random: &mut Random,
     format: WeightFormat,
@@ -34,9 +40,15 @@ fn case(
     cols: usize,
     m: usize,
 ) -> (PackedMatrix, Vec<f32>) {
-    let source = random.normal(rows * cols);
-    let packed = PackedMatrix::pack(format, rows, cols, Source::F32(&source)).unwrap();
-    (packed, random.normal(m * cols))
+    let packed = match format {
+        WeightFormat::Ggml(ggml) => {
+            let cols = cols.next_multiple_of(ggml.block_len());
+            PackedMatrix::from_blocks(ggml, rows, cols, &random.blocks(ggml, rows, cols)).unwrap()
+        }
+        _ => PackedMatrix::pack(format, rows, cols, Source::F32(&random.normal(rows * cols))).unwrap(),
+    };
+    let x = random.normal(m * packed.cols());
+    (packed, x)
 }
 
 fn run(isa: Isa, threads: usize, w: &PackedMatrix, x: &[f32], m: usize) -> Vec<f32> {
@@ -54,11 +66,9 @@ fn expected_of(w: &PackedMatrix, x: &[f32], row: usize) -> (f64, f64) {
     let sum = x.iter().zip(&weights).map(product).sum();
     let magnitude: f64 = x.iter().zip(&weights).map(product).map(f64::abs).sum();
     let rounding = magnitude * w.cols() as f64 * f64::from(f32::EPSILON);
-    let block = match w.format() {
-        WeightFormat::Q8 => 64,
-        WeightFormat::Q4 => 256,
-        _ => return (sum, 1.01 * rounding),
-    };
+    let Some(block) = activation_block(w.format()) else { return (sum, 1.01 * rounding) };
+    // Of types with offsets, what is rounded is the sum before the offsets are added.
+    let rounding = if matches!(w.format(), WeightFormat::Ggml(_)) { 30.0 * rounding } else { rounding };
     let of_activations = |(x, w): (&[f32], &[f32])| {
         let largest = x.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
         let weights: f64 = w.iter().map(|w| f64::from(w.abs())).sum();
@@ -71,11 +81,11 @@ fn expected_of(w: &PackedMatrix, x: &[f32], row: usize) -> (f64, f64) {
 #[test]
 fn products_are_those_of_the_packed_weight() {
     let mut random = Random(1);
-    for format in FORMATS {
+    for format in formats() {
         for (rows, cols, m) in SHAPES {
             let (w, x) = case(&mut random, format, rows, cols, m);
             let y = run(Isa::current(), 2, &w, &x, m);
-            for (i, x) in x.chunks(cols).enumerate() {
+            for (i, x) in x.chunks(w.cols()).enumerate() {
                 for row in 0..rows {
                     let (exact, tolerance) = expected_of(&w, x, row);
                     let got = f64::from(y[i * rows + row]);
@@ -92,13 +102,13 @@ fn products_are_those_of_the_packed_weight() {
 #[test]
 fn rows_threads_and_instructions_do_not_change_a_bit() {
     let mut random = Random(2);
-    for format in FORMATS {
+    for format in formats() {
         for (rows, cols, m) in SHAPES {
             let (w, x) = case(&mut random, format, rows, cols, m);
             let all = bits(&run(Isa::Scalar, 1, &w, &x, m));
             for &isa in Isa::supported() {
                 assert_eq!(bits(&run(isa, 3, &w, &x, m)), all, "{w:?} with {isa}");
-                for (i, x) in x.chunks(cols).enumerate() {
+                for (i, x) in x.chunks(w.cols()).enumerate() {
                     let alone = bits(&run(isa, 1, &w, x, 1));
                     assert_eq!(alone, all[i * rows..(i + 1) * rows], "{w:?} with {isa}, row {i} alone");
                 }
@@ -110,9 +120,10 @@ fn rows_threads_and_instructions_do_not_change_a_bit() {
 #[test]
 fn a_row_does_not_know_its_company() {
     let mut random = Random(6);
-    for format in FORMATS {
+    for format in formats() {
         let (rows, cols) = (50, 700);
         let (w, x) = case(&mut random, format, rows, cols, 40);
+        let cols = w.cols();
         let alone: Vec<_> = x.chunks(cols).map(|x| run(Isa::Scalar, 1, &w, x, 1)).collect();
         for m in 1..=40 {
             for &isa in Isa::supported() {
@@ -155,12 +166,45 @@ fn sums_at_the_ends_of_their_ranges_are_exact() {
     }
 }
 
+/// The same for block types: all codes and integer scales at one end, or two ends by turns.
+#[test]
+fn sums_of_blocks_at_the_ends_of_their_ranges_are_exact() {
+    let (rows, cols) = (16, 512);
+    for &ggml in GgmlType::ALL {
+        for bytes in [[0xff, 0xff], [0x00, 0x00], [0x80, 0x7f], [0xff, 0x00], [0x88, 0x77]] {
+            let mut blocks = Random(7).blocks(ggml, rows, cols);
+            let scales = blocks.clone();
+            blocks.iter_mut().enumerate().for_each(|(i, byte)| *byte = bytes[i / 16 % 2]);
+            for (block, scales) in
+                blocks.chunks_mut(ggml.block_bytes()).zip(scales.chunks(ggml.block_bytes()))
+            {
+                let halves = halves(ggml).iter().flat_map(|&at| [at, at + 1]);
+                let exponents = (ggml == GgmlType::Mxfp4).then_some(0);
+                halves.chain(exponents).for_each(|at| block[at] = scales[at]);
+            }
+            let w = PackedMatrix::from_blocks(ggml, rows, cols, &blocks).unwrap();
+            let x: Vec<f32> =
+                (0..20 * cols).map(|i| if i / 16 % (1 + i / cols) == 0 { 1.0 } else { -1.0 }).collect();
+            let expected = run(Isa::Scalar, 1, &w, &x, 20);
+            for (y, x) in expected.chunks(rows).zip(x.chunks(cols)) {
+                for (row, y) in y.iter().enumerate() {
+                    let (exact, tolerance) = expected_of(&w, x, row);
+                    assert!((f64::from(*y) - exact).abs() <= tolerance, "{w:?}: {y}, expected {exact}");
+                }
+            }
+            for &isa in Isa::supported() {
+                assert_eq!(run(isa, 1, &w, &x, 20), expected, "{w:?} with {isa}");
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
     fn every_shape_has_the_bits_of_the_reference(
-        format in prop::sample::select(FORMATS.to_vec()),
+        format in prop::sample::select(formats()),
         (rows, cols, m) in (1..70_usize, 1..600_usize, 1..30_usize),
         seed: u64,
         sizes in prop::collection::vec(prop_oneof![Just(0.0_f32), Just(1e-30), Just(1.0), Just(1e4)], 1..5),
@@ -177,10 +221,10 @@ proptest! {
 #[test]
 fn an_activation_that_is_no_number_shows_in_its_row_only() {
     let mut random = Random(3);
-    for format in FORMATS {
+    for format in formats() {
         for bad in [f32::NAN, f32::INFINITY] {
             let (w, mut x) = case(&mut random, format, 20, 64, 3);
-            x[64 + 40] = bad;
+            x[w.cols() + 40] = bad;
             let y = run(Isa::current(), 1, &w, &x, 3);
             assert!(y[20..40].iter().all(|y| !y.is_finite()), "{format}: {bad} is lost");
             assert!(y[..20].iter().chain(&y[40..]).all(|y| y.is_finite()), "{format}: {bad} spreads");
@@ -203,11 +247,19 @@ fn one_by_one(w: &PackedMatrix, x: &[f32], norm: Option<Norm<'_>>, bias: &[f32],
 #[test]
 fn fused_layers_give_the_bits_of_their_parts() {
     let mut random = Random(4);
-    for (m, cols) in [(1, 64), (5, 300), (19, 600)] {
-        let norm_weight = random.normal(cols);
-        let norm = Some(Norm { weight: &norm_weight, eps: 1e-6 });
-        for formats in [[WeightFormat::Q4, WeightFormat::Q8], [WeightFormat::Q4; 2], [WeightFormat::Bf16; 2]]
-        {
+    for (m, cols) in [(1, 64_usize), (5, 300), (19, 600)] {
+        let [q4_k, q8_0] = [GgmlType::Q4K, GgmlType::Q8_0].map(WeightFormat::Ggml);
+        for formats in [
+            [WeightFormat::Q4, WeightFormat::Q8],
+            [WeightFormat::Q4; 2],
+            [WeightFormat::Bf16; 2],
+            [q4_k, WeightFormat::Q4],
+            [q8_0; 2],
+        ] {
+            let has_blocks = matches!(formats[0], WeightFormat::Ggml(_));
+            let cols = if has_blocks { cols.next_multiple_of(256) } else { cols };
+            let norm_weight = random.normal(cols);
+            let norm = Some(Norm { weight: &norm_weight, eps: 1e-6 });
             let (w_a, x) = case(&mut random, formats[0], 50, cols, m);
             let (w_b, _) = case(&mut random, formats[1], 50, cols, m);
             let (bias, before) = (random.normal(50), random.normal(m * 50));
@@ -235,6 +287,22 @@ fn fused_layers_give_the_bits_of_their_parts() {
                         gate.iter().zip(&up).map(|(g, u)| activation.apply(*g) * u).collect();
                     assert_eq!(y, expected, "{formats:?} with {isa}");
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_of_a_weight_give_their_part_of_the_products() {
+    let mut random = Random(8);
+    for format in formats() {
+        for m in [1, 20] {
+            let (w, x) = case(&mut random, format, 70, 256, m);
+            let all = run(Isa::current(), 2, &w, &x, m);
+            for rows in [0..70, 16..16, 16..50, 32..64, 64..70] {
+                let part = run(Isa::current(), 2, &w.row_range(rows.clone()), &x, m);
+                let expected: Vec<f32> = all.chunks(70).flat_map(|all| all[rows.clone()].to_vec()).collect();
+                assert_eq!(bits(&part), bits(&expected), "{w:?}, rows {rows:?}");
             }
         }
     }
@@ -284,7 +352,8 @@ fn tiles_of_a_matrix_unit_do_not_change_a_bit() {
         return;
     }
     let mut random = Random(5);
-    for format in [WeightFormat::Q4, WeightFormat::Q8] {
+    let ggml = GgmlType::ALL.iter().map(|&ggml| WeightFormat::Ggml(ggml));
+    for format in [WeightFormat::Q4, WeightFormat::Q8].into_iter().chain(ggml) {
         for (cols, m) in [(256, 32), (64, 9), (600, 40), (1024, 70), (96, 33), (1300, 12)] {
             let (w, x) = case(&mut random, format, 32, cols, m);
             let input = Input { x: &x, rows: m, norm: None };

@@ -1,6 +1,7 @@
 //! The memory of packed matrices: cache lines in huge pages.
 
 use std::fmt;
+use std::ops::Range;
 use std::slice;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -115,13 +116,35 @@ impl fmt::Debug for Buffer {
     }
 }
 
-impl Clone for Buffer {
+/// A buffer that is not written to any more, or a part of one.
+pub(super) struct Filled(Buffer);
+
+impl From<Buffer> for Filled {
+    fn from(buffer: Buffer) -> Self {
+        Self(buffer)
+    }
+}
+
+impl Filled {
+    pub fn bytes(&self) -> &[u8] {
+        self.0.bytes()
+    }
+
+    /// A range of the bytes, in the same memory. (No buffer that could be written to has a part of it: there is no way back to one.)
+    pub fn part(&self, range: Range<usize>) -> Self {
+        assert!(range.start <= range.end && range.end <= self.0.len, "{range:?} of {} bytes", self.0.len);
+        let region = Arc::clone(&self.0.region);
+        Self(Buffer { region, start: self.0.start + range.start, len: range.len() })
+    }
+}
+
+impl Clone for Filled {
     /// # Panics
     /// When there is no memory, as for any clone.
     fn clone(&self) -> Self {
-        let mut copy = Self::zeroed(self.len).expect("memory for a copy");
+        let mut copy = Buffer::zeroed(self.0.len).expect("memory for a copy");
         copy.bytes_mut().copy_from_slice(self.bytes());
-        copy
+        Self(copy)
     }
 }
 
@@ -171,8 +194,13 @@ mod tests {
     fn a_copy_is_its_own() {
         let mut buffer = Arena::default().take(100).unwrap();
         buffer.bytes_mut().fill(1);
-        let copy = buffer.clone();
-        buffer.bytes_mut().fill(2);
-        assert_eq!(copy.bytes(), [1; 100]);
+        let filled = Filled::from(buffer);
+        let copy = filled.clone();
+        assert_eq!(copy.bytes(), filled.bytes());
+        assert!(!Arc::ptr_eq(&copy.0.region, &filled.0.region));
+        let part = filled.part(10..30);
+        assert_eq!(part.bytes().as_ptr(), filled.bytes()[10..].as_ptr());
+        drop(filled);
+        assert_eq!(part.bytes(), [1; 20]);
     }
 }

@@ -1,6 +1,7 @@
 //! Weights in the one form that the CPU path reads.
 
 mod buffer;
+mod ggml;
 mod integer;
 mod packing;
 mod q4;
@@ -13,6 +14,7 @@ mod stored;
 mod tests;
 
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use super::lanes::{LANES, bf16_to_f32, f16_to_f32};
@@ -20,6 +22,11 @@ use crate::{Error, Result};
 
 pub use buffer::Arena;
 pub(super) use buffer::Buffer;
+use buffer::Filled;
+pub use ggml::GgmlType;
+pub(super) use ggml::{
+    BlockFormat, EXPANDED_LINES, ForBlocks, GroupScales, RECORD, RecordTile, Scales, code,
+};
 use integer::tile_bytes;
 pub(super) use integer::{GROUP, IntegerLayout, Tile};
 pub use packing::Packing;
@@ -43,6 +50,8 @@ pub enum WeightFormat {
     Q8,
     /// 4-bit integers with an integer scale for each 32 columns of a row and a `bf16` one for each 256: 4.22 bits a weight.
     Q4,
+    /// A block type of GGUF files, whose values are kept as they are.
+    Ggml(GgmlType),
 }
 
 impl WeightFormat {
@@ -53,6 +62,7 @@ impl WeightFormat {
             WeightFormat::F16 | WeightFormat::Bf16 => cols.checked_mul(size_of::<[u16; LANES]>()),
             WeightFormat::Q8 => tile_bytes::<Q8>(cols),
             WeightFormat::Q4 => tile_bytes::<Q4>(cols),
+            WeightFormat::Ggml(ggml) => ggml.tile_bytes(cols),
         }
     }
 }
@@ -60,6 +70,7 @@ impl WeightFormat {
 impl fmt::Display for WeightFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
+            WeightFormat::Ggml(ggml) => return ggml.fmt(f),
             WeightFormat::F32 => "f32",
             WeightFormat::F16 => "f16",
             WeightFormat::Bf16 => "bf16",
@@ -79,10 +90,10 @@ impl FromStr for WeightFormat {
             "bf16" => Ok(WeightFormat::Bf16),
             "q8" => Ok(WeightFormat::Q8),
             "q4" => Ok(WeightFormat::Q4),
-            _ => Err(Error::UnknownName {
+            _ => name.parse().map(WeightFormat::Ggml).map_err(|_: Error| Error::UnknownName {
                 what: "weight format",
                 name: name.to_owned(),
-                known: "f32, f16, bf16, q8, q4",
+                known: "f32, f16, bf16, q8, q4 or a block type of ggml such as q4_k",
             }),
         }
     }
@@ -108,7 +119,7 @@ pub struct PackedMatrix {
     format: WeightFormat,
     rows: usize,
     cols: usize,
-    buffer: Buffer,
+    buffer: Filled,
 }
 
 /// A column of halves, as bits.
@@ -139,10 +150,33 @@ impl PackedMatrix {
     /// # Errors
     /// - [`Error::SourceLength`] when `source` has not `rows * cols` elements
     /// - [`Error::NotRepresentable`] names a value that is too large for the format or, in Q8 and Q4, not finite
+    /// - [`Error::NotQuantizable`] when the format is one that is only read from files
     /// - [`Error::ShapeOverflow`], [`Error::OutOfMemory`] when there is no room
     pub fn pack(format: WeightFormat, rows: usize, cols: usize, source: Source<'_>) -> Result<Self> {
         let mut packing = Packing::alone(format, rows, cols)?;
         packing.push(rows, source)?;
+        Ok(packing.finish())
+    }
+
+    /// Packs a weight from blocks as a GGUF file holds them: [`Packing::push_blocks`] of all rows.
+    ///
+    /// # Errors
+    /// As [`Packing::new`] and [`Packing::push_blocks`].
+    ///
+    /// # Examples
+    /// ```
+    /// use lm_kernels::{GgmlType, PackedMatrix};
+    /// // A half, 2.0, and 32 signed bytes.
+    /// let block: Vec<u8> = [0x00, 0x40].into_iter().chain(0..32).collect();
+    /// let packed = PackedMatrix::from_blocks(GgmlType::Q8_0, 1, 32, &block)?;
+    /// let mut row = [0.0; 32];
+    /// packed.dequantize_row(0, &mut row);
+    /// assert_eq!(row[31], 62.0);
+    /// # Ok::<(), lm_kernels::Error>(())
+    /// ```
+    pub fn from_blocks(format: GgmlType, rows: usize, cols: usize, blocks: &[u8]) -> Result<Self> {
+        let mut packing = Packing::alone(WeightFormat::Ggml(format), rows, cols)?;
+        packing.push_blocks(rows, blocks)?;
         Ok(packing.finish())
     }
 
@@ -166,6 +200,30 @@ impl PackedMatrix {
         self.buffer.bytes().len()
     }
 
+    /// Some of the rows, in the same memory: nothing is copied, and the memory stays as long as one of both does.
+    ///
+    /// # Panics
+    /// When there are not so many rows, or the first is not at the start of a tile: a multiple of [`Packing::ROWS`].
+    ///
+    /// # Examples
+    /// ```
+    /// use lm_kernels::{PackedMatrix, Source, WeightFormat};
+    /// let values: Vec<f32> = (0..40).map(|row| row as f32).collect();
+    /// let all = PackedMatrix::pack(WeightFormat::F32, 40, 1, Source::F32(&values))?;
+    /// let mut value = [0.0];
+    /// all.row_range(16..20).dequantize_row(3, &mut value);
+    /// assert_eq!(value, [19.0]);
+    /// # Ok::<(), lm_kernels::Error>(())
+    /// ```
+    pub fn row_range(&self, rows: Range<usize>) -> PackedMatrix {
+        assert!(rows.start <= rows.end && rows.end <= self.rows, "rows {rows:?} of {}", self.rows);
+        assert!(rows.start.is_multiple_of(LANES), "row {} is not the first of a tile", rows.start);
+        let tile_bytes = self.bytes() / self.rows.div_ceil(LANES).max(1);
+        let tiles = rows.start / LANES..rows.end.div_ceil(LANES);
+        let buffer = self.buffer.part(tiles.start * tile_bytes..tiles.end * tile_bytes);
+        PackedMatrix { format: self.format, rows: rows.len(), cols: self.cols, buffer }
+    }
+
     /// Writes one row as floats to `out`: the values that [`linear`](super::linear) multiplies with.
     ///
     /// # Panics
@@ -177,6 +235,7 @@ impl PackedMatrix {
         match self.format {
             WeightFormat::Q8 => self.tile::<Q8>(tile).read_row(lane, out),
             WeightFormat::Q4 => self.tile::<Q4>(tile).read_row(lane, out),
+            WeightFormat::Ggml(ggml) => ggml.run(ReadRow { matrix: self, tile, lane, out }),
             WeightFormat::F32 => fill(out, self.columns(tile), |unit: &[f32; LANES]| unit[lane]),
             WeightFormat::F16 => fill(out, self.columns(tile), |unit: &F16Unit| f16_to_f32(unit.0[lane])),
             WeightFormat::Bf16 => fill(out, self.columns(tile), |unit: &Bf16Unit| bf16_to_f32(unit.0[lane])),
@@ -187,15 +246,17 @@ impl PackedMatrix {
     /// zero.
     ///
     /// # Panics
-    /// When the format is none of Q8 and Q4, or there is no such block.
+    /// When the format is none of Q8, Q4 and ggml's Q8_0 and Q4_0, or there is no such block.
     #[cfg(feature = "burn")]
     pub(crate) fn block(&self, row: usize, block: usize) -> (f32, [i8; GROUP]) {
         let (tile, lane) = (row / LANES, row % LANES);
         match self.format {
             WeightFormat::Q8 => self.tile::<Q8>(tile).group(lane, block),
             WeightFormat::Q4 => self.tile::<Q4>(tile).group(lane, block),
-            WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => {
-                panic!("{} has no blocks", self.format)
+            WeightFormat::Ggml(GgmlType::Q8_0) => self.records::<ggml::Q8_0>(tile).group(lane, block),
+            WeightFormat::Ggml(GgmlType::Q4_0) => self.records::<ggml::Q4_0>(tile).group(lane, block),
+            WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 | WeightFormat::Ggml(_) => {
+                panic!("{} has no blocks of this kind", self.format)
             }
         }
     }
@@ -204,6 +265,12 @@ impl PackedMatrix {
     #[inline(always)]
     pub(super) fn tile<F: IntegerLayout>(&self, index: usize) -> Tile<'_, F> {
         Tile::of(self.buffer.bytes(), index, self.cols)
+    }
+
+    /// Sixteen rows of a matrix in a block type, which must be `F`.
+    #[inline(always)]
+    pub(super) fn records<F: BlockFormat>(&self, index: usize) -> RecordTile<'_, F> {
+        RecordTile::of(self.buffer.bytes(), index, self.cols)
     }
 
     /// The columns of sixteen rows of a matrix in a float format, whose unit must be `U`.
@@ -216,6 +283,22 @@ impl PackedMatrix {
 impl fmt::Debug for PackedMatrix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PackedMatrix({} [{}, {}])", self.format, self.rows, self.cols)
+    }
+}
+
+/// Reads a row of a matrix in a block type.
+struct ReadRow<'a> {
+    matrix: &'a PackedMatrix,
+    tile: usize,
+    lane: usize,
+    out: &'a mut [f32],
+}
+
+impl ForBlocks for ReadRow<'_> {
+    type Output = ();
+
+    fn run<F: BlockFormat>(self) {
+        self.matrix.records::<F>(self.tile).read_row(self.lane, self.out);
     }
 }
 

@@ -9,10 +9,11 @@ use super::super::lanes::{F32x16, LANES, Lanes, f32_to_f16};
 use super::super::pool::Pool;
 use super::super::split::for_each_chunk;
 use super::buffer::{Arena, Buffer};
+use super::ggml::{PackBlocks, RowBlocks};
 use super::integer::{GROUP, tile_mut};
 use super::quantize::Quantize;
 use super::stored::ReadTile;
-use super::{FloatDtype, PackedMatrix, Q4, Q8, Source, WeightFormat};
+use super::{FloatDtype, GgmlType, PackedMatrix, Q4, Q8, Source, WeightFormat};
 use crate::{Error, Result};
 
 /// A [`PackedMatrix`] in the making.
@@ -37,7 +38,8 @@ impl Packing {
     /// A matrix `[rows, cols]` in memory of `arena`.
     ///
     /// # Errors
-    /// [`Error::ShapeOverflow`], [`Error::OutOfMemory`] when there is no room.
+    /// - [`Error::PartialBlock`] when the format is a block type of which `cols` is no whole number
+    /// - [`Error::ShapeOverflow`], [`Error::OutOfMemory`] when there is no room
     pub fn new(arena: &Arena, format: WeightFormat, rows: usize, cols: usize) -> Result<Self> {
         Self::within(format, rows, cols, |bytes| arena.take(bytes))
     }
@@ -54,6 +56,11 @@ impl Packing {
         take: impl FnOnce(usize) -> Result<Buffer>,
     ) -> Result<Self> {
         let overflow = || Error::ShapeOverflow { shape: vec![rows, cols] };
+        if let WeightFormat::Ggml(ggml) = format
+            && !cols.is_multiple_of(ggml.block_len())
+        {
+            return Err(Error::PartialBlock { cols, block: ggml.block_len(), format });
+        }
         rows.checked_mul(cols).ok_or_else(overflow)?;
         let tile_bytes = format.tile_bytes(cols).ok_or_else(overflow)?;
         let bytes = tile_bytes.checked_mul(rows.div_ceil(LANES)).ok_or_else(overflow)?;
@@ -65,11 +72,15 @@ impl Packing {
     /// # Errors
     /// - [`Error::SourceLength`] when `source` has not `rows * cols` elements
     /// - [`Error::NotRepresentable`] names the first value that is too large for the format or, in Q8 and Q4, not finite
+    /// - [`Error::NotQuantizable`] when the format is a block type of ggml
     ///
     /// # Panics
     /// When there are not so many rows left, or `rows` is no multiple of [`Packing::ROWS`] and more are to come.
     pub fn push(&mut self, rows: usize, source: Source<'_>) -> Result<()> {
         let (format, cols) = (self.format, self.cols);
+        if let WeightFormat::Ggml(_) = format {
+            return Err(Error::NotQuantizable { format });
+        }
         check_len(rows, cols, cols, source.len())?;
         self.tiles(rows, |first_row, out| {
             Isa::current().run(PackTile { format, source, rows, cols, first_row, out })
@@ -96,13 +107,55 @@ impl Packing {
         })
     }
 
+    /// Takes over the next rows from blocks as a GGUF file holds them, row after row; no value changes.
+    ///
+    /// # Errors
+    /// - [`Error::SourceLength`] when there are not as many bytes as the rows ask for
+    /// - [`Error::NotRepresentable`] names the first column of the first block with a scale that is not finite
+    ///
+    /// # Panics
+    /// As [`Packing::push`], and when the format is no block type.
+    pub fn push_blocks(&mut self, rows: usize, blocks: &[u8]) -> Result<()> {
+        let format = self.block_type();
+        check_len(rows, self.cols, self.cols / format.block_len() * format.block_bytes(), blocks.len())?;
+        self.blocks(rows, format, RowBlocks::Ggml(blocks))
+    }
+
+    /// Takes over the next rows of MXFP4 weights in the form of two tensors, as gpt-oss has them: `pairs` is `[rows, cols / 32, 16]`
+    /// bytes, each with the codes of a column in its low half and of the next column in its high half, `exponents` is
+    /// `[rows, cols / 32]`.
+    ///
+    /// # Errors
+    /// As [`Packing::push_blocks`]; an exponent of 255 is no number.
+    ///
+    /// # Panics
+    /// As [`Packing::push`], and when the format is not MXFP4.
+    pub fn push_mxfp4(&mut self, rows: usize, pairs: &[u8], exponents: &[u8]) -> Result<()> {
+        assert_eq!(self.format, WeightFormat::Ggml(GgmlType::Mxfp4), "the format of these tensors");
+        check_len(rows, self.cols, self.cols / 2, pairs.len())?;
+        check_len(rows, self.cols, self.cols / GROUP, exponents.len())?;
+        self.blocks(rows, GgmlType::Mxfp4, RowBlocks::Mxfp4 { pairs, exponents })
+    }
+
+    fn block_type(&self) -> GgmlType {
+        match self.format {
+            WeightFormat::Ggml(ggml) => ggml,
+            other => panic!("{other} is no block type of ggml"),
+        }
+    }
+
+    fn blocks(&mut self, rows: usize, format: GgmlType, blocks: RowBlocks<'_>) -> Result<()> {
+        let cols = self.cols;
+        self.tiles(rows, |first_row, out| PackBlocks { format, blocks, rows, cols, first_row, out }.pack())
+    }
+
     /// The matrix.
     ///
     /// # Panics
     /// When rows are missing.
     pub fn finish(self) -> PackedMatrix {
         assert_eq!(self.done, self.rows, "rows are missing");
-        PackedMatrix { format: self.format, rows: self.rows, cols: self.cols, buffer: self.buffer }
+        PackedMatrix { format: self.format, rows: self.rows, cols: self.cols, buffer: self.buffer.into() }
     }
 
     /// Fills the tiles of the next rows: `task` gets the first row of a tile, counted from the first of these, and its bytes.
@@ -178,6 +231,7 @@ impl Kernel for PackTile<'_> {
             ),
             WeightFormat::Q8 => self.blocks::<V, Q8>(),
             WeightFormat::Q4 => self.blocks::<V, Q4>(),
+            WeightFormat::Ggml(_) => unreachable!("refused by `push`"),
         }
     }
 }

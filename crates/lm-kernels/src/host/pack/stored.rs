@@ -134,7 +134,8 @@ impl StoredLayout for Q4 {
 }
 
 impl WeightFormat {
-    /// Bytes of a row of `cols` columns in a file: of its quants and of its scales; `None` for the float formats.
+    /// Bytes of a row of `cols` columns in a file: of its quants and of its scales; `None` for formats other than
+    /// Q8 and Q4.
     pub fn stored_row_bytes(self, cols: usize) -> Option<[usize; 2]> {
         fn row_bytes<F: StoredLayout>(cols: usize) -> [usize; 2] {
             [
@@ -145,7 +146,7 @@ impl WeightFormat {
         match self {
             WeightFormat::Q8 => Some(row_bytes::<Q8>(cols)),
             WeightFormat::Q4 => Some(row_bytes::<Q4>(cols)),
-            WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => None,
+            WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 | WeightFormat::Ggml(_) => None,
         }
     }
 }
@@ -167,12 +168,12 @@ impl PackedMatrix {
         Ok(packing.finish())
     }
 
-    /// The weight in the form for files; `None` for the float formats, which files hold as they are.
+    /// The weight in the form for files; `None` for formats other than Q8 and Q4.
     pub fn to_stored(&self) -> Option<StoredBytes> {
         match self.format {
             WeightFormat::Q8 => Some(self.store::<Q8>()),
             WeightFormat::Q4 => Some(self.store::<Q4>()),
-            WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => None,
+            WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 | WeightFormat::Ggml(_) => None,
         }
     }
 

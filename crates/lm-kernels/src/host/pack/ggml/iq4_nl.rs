@@ -1,0 +1,28 @@
+//! IQ4_NL: a block is a half and 16 bytes of nibbles, which number the entries of a table.
+
+use super::{BlockFormat, Halves, split_nibbles};
+
+/// The type's mark.
+pub(in crate::host) struct Iq4Nl;
+
+impl BlockFormat for Iq4Nl {
+    const BLOCK: usize = 32;
+    const BYTES: usize = 18;
+    const BITS: usize = 4;
+    const ZERO: u8 = 128;
+    // From -127 to 113, plus 128.
+    const TABLE: Option<[u8; 16]> =
+        Some([1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241]);
+    type Scales = Halves;
+
+    fn read(
+        block: &[u8],
+        lane: usize,
+        group: usize,
+        scales: &mut Halves,
+        codes: &mut [u8],
+    ) -> Result<(), f32> {
+        split_nibbles(&block[2..], codes);
+        scales.set(lane, group, block, 0)
+    }
+}

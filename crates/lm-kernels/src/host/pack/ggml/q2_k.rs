@@ -1,0 +1,27 @@
+//! Q2_K: a block is 16 bytes of scales, 64 bytes of codes, and two halves.
+//!
+//! Byte `i` of each 32 bytes of codes holds those of columns `i`, `32 + i`, `64 + i` and `96 + i`, lowest bits first.
+
+use super::{BlockFormat, NibblePairs, split_pairs};
+
+/// The type's mark.
+pub(in crate::host) struct Q2K;
+
+impl BlockFormat for Q2K {
+    const BLOCK: usize = 256;
+    const BYTES: usize = 84;
+    const BITS: usize = 2;
+    const ZERO: u8 = 0;
+    type Scales = NibblePairs;
+
+    fn read(
+        block: &[u8],
+        lane: usize,
+        _: usize,
+        scales: &mut NibblePairs,
+        codes: &mut [u8],
+    ) -> Result<(), f32> {
+        split_pairs(&block[16..80], codes);
+        scales.set(lane, &block[..16], &block[80..])
+    }
+}

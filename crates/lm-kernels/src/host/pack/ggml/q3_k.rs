@@ -1,0 +1,32 @@
+//! Q3_K: a block is 32 bytes of third bits, 64 bytes of the lower two, 12 bytes of factors, and a half.
+//!
+//! The lower bits lie as in Q2_K. Bit `j` of byte `i` of the others belongs to column `32 j + i`.
+
+use super::{BlockFormat, GROUP, ShortFactors, split_pairs};
+
+/// The type's mark.
+pub(in crate::host) struct Q3K;
+
+impl BlockFormat for Q3K {
+    const BLOCK: usize = 256;
+    const BYTES: usize = 110;
+    const BITS: usize = 3;
+    const ZERO: u8 = 4;
+    type Scales = ShortFactors;
+
+    fn read(
+        block: &[u8],
+        lane: usize,
+        _: usize,
+        scales: &mut ShortFactors,
+        codes: &mut [u8],
+    ) -> Result<(), f32> {
+        split_pairs(&block[32..96], codes);
+        for (group, codes) in codes.chunks_mut(GROUP).enumerate() {
+            for (code, bits) in codes.iter_mut().zip(&block[..32]) {
+                *code |= (bits >> group & 1) << 2;
+            }
+        }
+        scales.set(lane, &block[96..])
+    }
+}

@@ -1,0 +1,25 @@
+//! Q4_1: a block is two halves, step and offset, and 16 bytes of nibbles.
+
+use super::{BlockFormat, HalvesAndOffsets, split_nibbles};
+
+/// The type's mark.
+pub(in crate::host) struct Q4_1;
+
+impl BlockFormat for Q4_1 {
+    const BLOCK: usize = 32;
+    const BYTES: usize = 20;
+    const BITS: usize = 4;
+    const ZERO: u8 = 0;
+    type Scales = HalvesAndOffsets;
+
+    fn read(
+        block: &[u8],
+        lane: usize,
+        group: usize,
+        scales: &mut HalvesAndOffsets,
+        codes: &mut [u8],
+    ) -> Result<(), f32> {
+        split_nibbles(&block[4..], codes);
+        scales.set(lane, group, block)
+    }
+}

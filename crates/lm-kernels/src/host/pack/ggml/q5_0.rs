@@ -1,0 +1,26 @@
+//! Q5_0: a block is a half, the 32 fifth bits, and 16 bytes of nibbles.
+
+use super::{BlockFormat, Halves, add_fifth_bits, split_nibbles};
+
+/// The type's mark.
+pub(in crate::host) struct Q5_0;
+
+impl BlockFormat for Q5_0 {
+    const BLOCK: usize = 32;
+    const BYTES: usize = 22;
+    const BITS: usize = 5;
+    const ZERO: u8 = 16;
+    type Scales = Halves;
+
+    fn read(
+        block: &[u8],
+        lane: usize,
+        group: usize,
+        scales: &mut Halves,
+        codes: &mut [u8],
+    ) -> Result<(), f32> {
+        split_nibbles(&block[6..], codes);
+        add_fifth_bits(&block[2..6], codes);
+        scales.set(lane, group, block, 0)
+    }
+}

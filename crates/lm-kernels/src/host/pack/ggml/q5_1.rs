@@ -1,0 +1,26 @@
+//! Q5_1: a block is two halves, step and offset, the 32 fifth bits, and 16 bytes of nibbles.
+
+use super::{BlockFormat, HalvesAndOffsets, add_fifth_bits, split_nibbles};
+
+/// The type's mark.
+pub(in crate::host) struct Q5_1;
+
+impl BlockFormat for Q5_1 {
+    const BLOCK: usize = 32;
+    const BYTES: usize = 24;
+    const BITS: usize = 5;
+    const ZERO: u8 = 0;
+    type Scales = HalvesAndOffsets;
+
+    fn read(
+        block: &[u8],
+        lane: usize,
+        group: usize,
+        scales: &mut HalvesAndOffsets,
+        codes: &mut [u8],
+    ) -> Result<(), f32> {
+        split_nibbles(&block[8..], codes);
+        add_fifth_bits(&block[4..8], codes);
+        scales.set(lane, group, block)
+    }
+}

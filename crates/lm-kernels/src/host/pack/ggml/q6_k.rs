@@ -1,0 +1,34 @@
+//! Q6_K: a block is 128 bytes of nibbles, 64 bytes of the upper two bits, 16 signed bytes of factors, and a half.
+//!
+//! Byte `i` of each 64 bytes of nibbles holds those of columns `i` and `64 + i`; the upper bits lie as the codes of Q2_K.
+
+use super::{BlockFormat, ByteFactors, RECORD, split_nibbles, split_pairs};
+
+/// The type's mark.
+pub(in crate::host) struct Q6K;
+
+impl BlockFormat for Q6K {
+    const BLOCK: usize = 256;
+    const BYTES: usize = 210;
+    const BITS: usize = 6;
+    const ZERO: u8 = 32;
+    type Scales = ByteFactors;
+
+    fn read(
+        block: &[u8],
+        lane: usize,
+        _: usize,
+        scales: &mut ByteFactors,
+        codes: &mut [u8],
+    ) -> Result<(), f32> {
+        let mut upper = [0; RECORD];
+        split_pairs(&block[128..192], &mut upper);
+        for (codes, nibbles) in codes.chunks_mut(128).zip(block.chunks(64)) {
+            split_nibbles(nibbles, codes);
+        }
+        for (code, upper) in codes.iter_mut().zip(upper) {
+            *code |= upper << 4;
+        }
+        scales.set(lane, &block[192..])
+    }
+}

@@ -1,0 +1,372 @@
+//! What the block types have beside their codes: five forms for twelve types.
+//!
+//! Integers of groups lie like codes: byte `4 r + i` of line `j` belongs to row `r` and group `4 j + i`.
+
+use bytemuck::{Pod, Zeroable};
+use half::f16;
+
+use super::super::super::lanes::{LANES, Lanes, Line, f16_to_f32};
+use super::{GROUP, RECORD};
+
+/// Groups of 32 columns in a record.
+const GROUPS: usize = RECORD / GROUP;
+
+/// The scales of a record of 16 rows.
+pub(in crate::host) trait Scales: Pod + Sync {
+    /// Columns that share them: 16 or 32.
+    const COLUMNS: usize;
+
+    /// The scales of all groups as the kernels take them.
+    fn groups<V: Lanes>(&self) -> GroupScales<V>;
+
+    /// The step of a group of a row, and what is added to `step · quant`.
+    fn of_row(&self, lane: usize, group: usize) -> (f32, Option<f32>);
+}
+
+/// The scales of 16 rows.
+pub(in crate::host) enum GroupScales<V: Lanes> {
+    /// A weight is `step · quant`, plus an offset in some types; a step for each 32 columns.
+    Floats { steps: [V; GROUPS], offsets: Option<[V; GROUPS]> },
+    /// A weight is `step · factor · quant`, in some types less `min_step · min`; in each lane's bytes the integers of four groups.
+    Integers { step: V, factors: [V::Bytes; 4], mins: Option<(V, [V::Bytes; 4])> },
+}
+
+/// A half of each row for each group of 32 columns.
+type HalfRows = [[u16; LANES]; GROUPS];
+
+#[inline(always)]
+fn load_halves<V: Lanes>(halves: &HalfRows) -> [V; GROUPS] {
+    let mut floats = [V::splat(0.0); GROUPS];
+    for group in 0..GROUPS {
+        floats[group] = V::load_f16(&halves[group]);
+    }
+    floats
+}
+
+/// The bits of a half that a file has at a place, if it is finite.
+fn half_at(block: &[u8], at: usize) -> Result<u16, f32> {
+    let half = f16::from_le_bytes([block[at], block[at + 1]]);
+    if half.is_finite() { Ok(half.to_bits()) } else { Err(half.to_f32()) }
+}
+
+macro_rules! scales_of_integers {
+    ($($name:ident)+) => {$(
+        // SAFETY: arrays of integers whose alignment of at most 2 divides the size of each: no padding, any bytes will do.
+        unsafe impl Zeroable for $name {}
+        // SAFETY: as above; `Copy`, no niches, no references.
+        unsafe impl Pod for $name {}
+        const _: () = assert!(size_of::<$name>().is_multiple_of(size_of::<Line>()));
+    )+};
+}
+
+scales_of_integers!(Halves HalvesAndOffsets Exponents SixBits FactorsAndMins ShortFactors ByteFactors NibblePairs);
+
+/// A half for each 32 columns.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(in crate::host) struct Halves(HalfRows);
+
+impl Halves {
+    /// Takes the step of a group of a row from a place in a block.
+    pub fn set(&mut self, lane: usize, group: usize, block: &[u8], at: usize) -> Result<(), f32> {
+        self.0[group][lane] = half_at(block, at)?;
+        Ok(())
+    }
+}
+
+impl Scales for Halves {
+    const COLUMNS: usize = GROUP;
+
+    #[inline(always)]
+    fn groups<V: Lanes>(&self) -> GroupScales<V> {
+        GroupScales::Floats { steps: load_halves(&self.0), offsets: None }
+    }
+
+    fn of_row(&self, lane: usize, group: usize) -> (f32, Option<f32>) {
+        (f16_to_f32(self.0[group][lane]), None)
+    }
+}
+
+/// Two halves for each 32 columns: step and offset.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(in crate::host) struct HalvesAndOffsets {
+    steps: HalfRows,
+    offsets: HalfRows,
+}
+
+impl HalvesAndOffsets {
+    /// Takes step and offset of a group of a row from the first bytes of a block.
+    pub fn set(&mut self, lane: usize, group: usize, block: &[u8]) -> Result<(), f32> {
+        self.steps[group][lane] = half_at(block, 0)?;
+        self.offsets[group][lane] = half_at(block, 2)?;
+        Ok(())
+    }
+}
+
+impl Scales for HalvesAndOffsets {
+    const COLUMNS: usize = GROUP;
+
+    #[inline(always)]
+    fn groups<V: Lanes>(&self) -> GroupScales<V> {
+        GroupScales::Floats { steps: load_halves(&self.steps), offsets: Some(load_halves(&self.offsets)) }
+    }
+
+    fn of_row(&self, lane: usize, group: usize) -> (f32, Option<f32>) {
+        (f16_to_f32(self.steps[group][lane]), Some(f16_to_f32(self.offsets[group][lane])))
+    }
+}
+
+/// A power of two for each 32 columns: 2^(e - 128), since the table of quants is doubled.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(in crate::host) struct Exponents([[u8; LANES]; GROUPS]);
+
+impl Exponents {
+    /// Sets the exponent of a group of a row. The largest stands for no number.
+    pub fn set(&mut self, lane: usize, group: usize, exponent: u8) -> Result<(), f32> {
+        self.0[group][lane] = exponent;
+        if exponent == u8::MAX { Err(f32::NAN) } else { Ok(()) }
+    }
+}
+
+/// 2^(e - 128), exact where it is denormal too.
+#[inline(always)]
+fn power_of(exponent: u8) -> f32 {
+    let exponent = u32::from(exponent);
+    let normal = exponent.wrapping_sub(1) << 23;
+    f32::from_bits(if exponent < 2 { 0x0020_0000 << exponent } else { normal })
+}
+
+impl Scales for Exponents {
+    const COLUMNS: usize = GROUP;
+
+    #[inline(always)]
+    fn groups<V: Lanes>(&self) -> GroupScales<V> {
+        let mut steps = [V::splat(0.0); GROUPS];
+        for (step, exponents) in steps.iter_mut().zip(&self.0) {
+            let mut powers = [0.0; LANES];
+            for (power, exponent) in powers.iter_mut().zip(exponents) {
+                *power = power_of(*exponent);
+            }
+            *step = V::load(&powers);
+        }
+        GroupScales::Floats { steps, offsets: None }
+    }
+
+    fn of_row(&self, lane: usize, group: usize) -> (f32, Option<f32>) {
+        (power_of(self.0[group][lane]), None)
+    }
+}
+
+/// 16 integers of 6 bits and two halves for each row.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct SixBits {
+    step: [u16; LANES],
+    min_step: [u16; LANES],
+    /// The low four bits: line `i` has those of line `2 i` in the low halves of its bytes, those of `2 i + 1` in the high ones.
+    low: [Line; 2],
+    /// The high two: of lines 0 to 3, lowest bits first.
+    high: Line,
+}
+
+impl SixBits {
+    fn set(&mut self, lane: usize, values: &[u8; 16]) {
+        for (index, value) in values.iter().enumerate() {
+            let (line, byte) = (index / 4, 4 * lane + index % 4);
+            self.low[line / 2][byte] |= (value & 15) << (line % 2 * 4);
+            self.high[byte] |= (value >> 4 & 3) << (2 * line);
+        }
+    }
+
+    fn get(&self, lane: usize, index: usize) -> u8 {
+        let (line, byte) = (index / 4, 4 * lane + index % 4);
+        (self.low[line / 2][byte] >> (line % 2 * 4) & 15) | (self.high[byte] >> (2 * line) & 3) << 4
+    }
+
+    /// The lines of integers; `high` is what their high bits stand for.
+    #[inline(always)]
+    fn expand<V: Lanes>(&self, high: [i8; 4]) -> [V::Bytes; 4] {
+        let mut table = [0; 16];
+        for i in 0..4 {
+            table[i] = high[i] as u8;
+        }
+        let [a, b] = [V::load_nibbles(&self.low[0]), V::load_nibbles(&self.low[1])];
+        let bits = V::load_bytes(&self.high);
+        [
+            V::join(a[0], V::look_up(&table, V::bits_of(bits, 0, 3))),
+            V::join(a[1], V::look_up(&table, V::bits_of(bits, 2, 3))),
+            V::join(b[0], V::look_up(&table, V::bits_of(bits, 4, 3))),
+            V::join(b[1], V::look_up(&table, V::bits_of(bits, 6, 3))),
+        ]
+    }
+}
+
+/// For each 32 columns a factor and a minimum of 6 bits without sign, for 256 the two floats that they are multiplied with.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(in crate::host) struct FactorsAndMins(SixBits);
+
+impl FactorsAndMins {
+    /// Takes the scales of a row from the first 16 bytes of a block: two halves, then 12 bytes. The first four of these have the
+    /// factors of groups 0 to 3 in their low 6 bits, the next four their minimums, the last four the low four bits of
+    /// factors (low halves) and minimums (high halves) of groups 4 to 7; whose high bits are those of the first eight.
+    pub fn set(&mut self, lane: usize, block: &[u8]) -> Result<(), f32> {
+        self.0.step[lane] = half_at(block, 0)?;
+        self.0.min_step[lane] = half_at(block, 2)?;
+        let bytes = &block[4..16];
+        let mut values = [0; 16];
+        for group in 0..4 {
+            values[group] = bytes[group] & 63;
+            values[8 + group] = bytes[4 + group] & 63;
+            values[4 + group] = bytes[8 + group] & 15 | bytes[group] >> 6 << 4;
+            values[12 + group] = bytes[8 + group] >> 4 | bytes[4 + group] >> 6 << 4;
+        }
+        self.0.set(lane, &values);
+        Ok(())
+    }
+}
+
+impl Scales for FactorsAndMins {
+    const COLUMNS: usize = GROUP;
+
+    #[inline(always)]
+    fn groups<V: Lanes>(&self) -> GroupScales<V> {
+        let [a, b, c, d] = self.0.expand::<V>([0, 16, 32, 48]);
+        let mins = (V::load_f16(&self.0.min_step), [c, d, c, d]);
+        GroupScales::Integers { step: V::load_f16(&self.0.step), factors: [a, b, a, b], mins: Some(mins) }
+    }
+
+    fn of_row(&self, lane: usize, group: usize) -> (f32, Option<f32>) {
+        let (step, min_step) = (f16_to_f32(self.0.step[lane]), f16_to_f32(self.0.min_step[lane]));
+        let (factor, min) = (self.0.get(lane, group), self.0.get(lane, 8 + group));
+        (step * f32::from(factor), Some(-(min_step * f32::from(min))))
+    }
+}
+
+/// For each 16 columns a factor from -32 to 31, for 256 a half.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(in crate::host) struct ShortFactors(SixBits);
+
+impl ShortFactors {
+    /// Takes the scales of a row from the last 14 bytes of a block: 12 with the factors, plus 32 each, and a half. Byte `i` of the first
+    /// eight has the low bits of factors `i` and `8 + i`, byte `i` of the other four the high bits of `i`, `4 + i`, `8 + i` and `12 + i`.
+    pub fn set(&mut self, lane: usize, block: &[u8]) -> Result<(), f32> {
+        self.0.step[lane] = half_at(block, 12)?;
+        let mut values = [0; 16];
+        for (i, value) in values.iter_mut().enumerate() {
+            let low = block[i % 8] >> (i / 8 * 4) & 15;
+            let high = block[8 + i % 4] >> (i / 4 * 2) & 3;
+            *value = low | high << 4;
+        }
+        self.0.set(lane, &values);
+        Ok(())
+    }
+}
+
+impl Scales for ShortFactors {
+    const COLUMNS: usize = 16;
+
+    #[inline(always)]
+    fn groups<V: Lanes>(&self) -> GroupScales<V> {
+        let factors = self.0.expand::<V>([-32, -16, 0, 16]);
+        GroupScales::Integers { step: V::load_f16(&self.0.step), factors, mins: None }
+    }
+
+    fn of_row(&self, lane: usize, group: usize) -> (f32, Option<f32>) {
+        (f16_to_f32(self.0.step[lane]) * (f32::from(self.0.get(lane, group)) - 32.0), None)
+    }
+}
+
+/// For each 16 columns a signed byte, for 256 a half.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(in crate::host) struct ByteFactors {
+    factors: [Line; 4],
+    step: [u16; LANES],
+    filling: [u16; LANES],
+}
+
+impl ByteFactors {
+    /// Takes the scales of a row from the last 18 bytes of a block: 16 factors and a half.
+    pub fn set(&mut self, lane: usize, block: &[u8]) -> Result<(), f32> {
+        self.step[lane] = half_at(block, 16)?;
+        for (line, factors) in self.factors.iter_mut().zip(block.as_chunks::<4>().0) {
+            line.as_chunks_mut::<4>().0[lane] = *factors;
+        }
+        Ok(())
+    }
+}
+
+impl Scales for ByteFactors {
+    const COLUMNS: usize = 16;
+
+    #[inline(always)]
+    fn groups<V: Lanes>(&self) -> GroupScales<V> {
+        let [a, b, c, d] = &self.factors;
+        let factors = [V::load_bytes(a), V::load_bytes(b), V::load_bytes(c), V::load_bytes(d)];
+        GroupScales::Integers { step: V::load_f16(&self.step), factors, mins: None }
+    }
+
+    fn of_row(&self, lane: usize, group: usize) -> (f32, Option<f32>) {
+        let factor = self.factors[group / 4][4 * lane + group % 4] as i8;
+        (f16_to_f32(self.step[lane]) * f32::from(factor), None)
+    }
+}
+
+/// For each 16 columns a factor and a minimum of 4 bits without sign, for 256 two halves.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(in crate::host) struct NibblePairs {
+    /// Factors in the low halves of the bytes, minimums in the high ones.
+    pairs: [Line; 4],
+    step: [u16; LANES],
+    min_step: [u16; LANES],
+}
+
+impl NibblePairs {
+    /// Takes the scales of a row: 16 pairs from the first bytes of a block, step and minimums' step from its last four.
+    pub fn set(&mut self, lane: usize, pairs: &[u8], halves: &[u8]) -> Result<(), f32> {
+        self.step[lane] = half_at(halves, 0)?;
+        self.min_step[lane] = half_at(halves, 2)?;
+        for (line, pairs) in self.pairs.iter_mut().zip(pairs.as_chunks::<4>().0) {
+            line.as_chunks_mut::<4>().0[lane] = *pairs;
+        }
+        Ok(())
+    }
+}
+
+impl Scales for NibblePairs {
+    const COLUMNS: usize = 16;
+
+    #[inline(always)]
+    fn groups<V: Lanes>(&self) -> GroupScales<V> {
+        let [a, b, c, d] = &self.pairs;
+        let [a, b, c, d] = [V::load_nibbles(a), V::load_nibbles(b), V::load_nibbles(c), V::load_nibbles(d)];
+        GroupScales::Integers {
+            step: V::load_f16(&self.step),
+            factors: [a[0], b[0], c[0], d[0]],
+            mins: Some((V::load_f16(&self.min_step), [a[1], b[1], c[1], d[1]])),
+        }
+    }
+
+    fn of_row(&self, lane: usize, group: usize) -> (f32, Option<f32>) {
+        let pair = self.pairs[group / 4][4 * lane + group % 4];
+        let (step, min_step) = (f16_to_f32(self.step[lane]), f16_to_f32(self.min_step[lane]));
+        (step * f32::from(pair & 15), Some(-(min_step * f32::from(pair >> 4))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn powers_of_two_are_exact_at_both_ends() {
+        for exponent in 0..u8::MAX {
+            assert_eq!(f64::from(power_of(exponent)), 2_f64.powi(i32::from(exponent) - 128), "{exponent}");
+        }
+    }
+}

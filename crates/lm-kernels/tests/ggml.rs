@@ -1,0 +1,144 @@
+//! ggml's block types against the reference's floats: `testdata/ggml`, made by a script on the `gguf` package.
+
+use std::path::Path;
+
+use lm_kernels::{Arena, Error, GgmlType, PackedMatrix, Packing, Source, WeightFormat};
+
+const ROWS: usize = 6;
+const COLS: usize = 256;
+
+/// The blocks of a type and the floats that the reference makes of them.
+fn vectors(format: GgmlType) -> (Vec<u8>, Vec<u8>) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../testdata/ggml/{format}.bin"));
+    let mut blocks = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let floats = blocks.split_off(ROWS * format.row_bytes(COLS).expect("whole blocks"));
+    assert_eq!(floats.len(), ROWS * COLS * 4);
+    (blocks, floats)
+}
+
+fn floats(packed: &PackedMatrix) -> Vec<u8> {
+    let mut row = vec![0.0; packed.cols()];
+    let mut out = Vec::new();
+    for index in 0..packed.rows() {
+        packed.dequantize_row(index, &mut row);
+        out.extend(row.iter().flat_map(|x| x.to_le_bytes()));
+    }
+    out
+}
+
+#[test]
+fn every_type_has_the_bits_of_the_reference() {
+    for &format in GgmlType::ALL {
+        let (blocks, expected) = vectors(format);
+        let packed = PackedMatrix::from_blocks(format, ROWS, COLS, &blocks).expect("finite scales");
+        assert_eq!(packed.format(), WeightFormat::Ggml(format));
+        let got = floats(&packed);
+        let differs = got.chunks(4).zip(expected.chunks(4)).position(|(got, expected)| got != expected);
+        let at =
+            differs.map(|at| (at / COLS, at % COLS, &got[4 * at..4 * at + 4], &expected[4 * at..4 * at + 4]));
+        assert_eq!(at, None, "{format}: row, column, bits, the reference's bits");
+    }
+}
+
+#[test]
+fn any_shape_is_a_matter_of_whole_blocks() {
+    for &format in GgmlType::ALL {
+        let (blocks, expected) = vectors(format);
+        // The six rows as many rows of one block, more than a tile of 16 of them, or as one row; in pieces too.
+        let len = format.block_len();
+        for rows in [ROWS * COLS / len, 1] {
+            let cols = ROWS * COLS / rows;
+            let packed = PackedMatrix::from_blocks(format, rows, cols, &blocks).expect("finite scales");
+            assert!(floats(&packed) == expected, "{format} [{rows}, {cols}]");
+            let mut packing =
+                Packing::new(&Arena::default(), WeightFormat::Ggml(format), rows, cols).expect("small");
+            let first = rows / Packing::ROWS * Packing::ROWS;
+            let (head, tail) = blocks.split_at(first * format.row_bytes(cols).expect("whole blocks"));
+            packing.push_blocks(first, head).expect("finite scales");
+            packing.push_blocks(rows - first, tail).expect("finite scales");
+            assert!(floats(&packing.finish()) == expected, "{format} [{rows}, {cols}] in pieces");
+        }
+    }
+}
+
+#[test]
+fn mxfp4_of_two_tensors_is_that_of_blocks() {
+    let (blocks, expected) = vectors(GgmlType::Mxfp4);
+    let (mut pairs, mut exponents) = (Vec::new(), Vec::new());
+    for block in blocks.chunks(17) {
+        exponents.push(block[0]);
+        let code = |column: usize| block[1 + column % 16] >> (column / 16 * 4) & 15;
+        pairs.extend((0..16).map(|i| code(2 * i) | code(2 * i + 1) << 4));
+    }
+    let mut packing =
+        Packing::new(&Arena::default(), WeightFormat::Ggml(GgmlType::Mxfp4), ROWS, COLS).expect("small");
+    packing.push_mxfp4(ROWS, &pairs, &exponents).expect("finite scales");
+    assert!(floats(&packing.finish()) == expected);
+}
+
+/// Bits of a weight in memory, of a wide matrix; beside those in a file.
+#[test]
+fn what_is_packed_is_no_larger_than_the_file() {
+    for &format in GgmlType::ALL {
+        for cols in [2880_usize.next_multiple_of(format.block_len()), 4096] {
+            let file = 16 * format.row_bytes(cols).expect("whole blocks");
+            let packed = PackedMatrix::from_blocks(format, 16, cols, &vec![0; file]).expect("zeros");
+            let share = packed.bytes() as f64 / file as f64;
+            assert!((1.0..=1.02).contains(&share), "{format} [16, {cols}]: {share} of the file's bytes");
+        }
+    }
+}
+
+#[test]
+fn scales_that_are_not_finite_are_refused_by_their_place() {
+    for &format in GgmlType::ALL {
+        let (blocks, _) = vectors(format);
+        for at in places_of_scales(format) {
+            let mut bad = blocks.clone();
+            // The last block of row 4.
+            let block = 5 * format.row_bytes(COLS).expect("whole blocks") - format.block_bytes();
+            bad[block + at..][..2].copy_from_slice(&[0x00, 0x7e]);
+            if format == GgmlType::Mxfp4 {
+                bad[block] = 0xff;
+            }
+            let error =
+                PackedMatrix::from_blocks(format, ROWS, COLS, &bad).expect_err("a scale is no number");
+            let expected = COLS - format.block_len();
+            assert!(
+                matches!(error, Error::NotRepresentable { row: 4, col, value, .. } if col == expected && value.is_nan()),
+                "{format}: {error}"
+            );
+        }
+    }
+}
+
+fn places_of_scales(format: GgmlType) -> &'static [usize] {
+    match format {
+        GgmlType::Q4_1 | GgmlType::Q5_1 | GgmlType::Q4K | GgmlType::Q5K => &[0, 2],
+        GgmlType::Q2K => &[80, 82],
+        GgmlType::Q3K => &[108],
+        GgmlType::Q6K => &[208],
+        _ => &[0],
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_said() {
+    let new = |rows, cols| Packing::new(&Arena::default(), WeightFormat::Ggml(GgmlType::Q4K), rows, cols);
+    let error = new(2, 384).expect_err("one block and a half");
+    assert_eq!(error.to_string(), "rows of 384 columns are no whole number of q4_k blocks of 256");
+    assert!(matches!(new(usize::MAX / 256, 1 << 20), Err(Error::ShapeOverflow { .. })));
+    let error = new(1, 256).expect("small").push_blocks(1, &[0; 143]).expect_err("a byte is missing");
+    assert!(matches!(error, Error::SourceLength { expected: 144, got: 143, .. }), "{error}");
+    let error = new(1, 256).expect("small").push(1, Source::F32(&[0.0; 256])).expect_err("floats");
+    assert_eq!(error.to_string(), "weights cannot be quantised to q4_k: its blocks are read from files only");
+}
+
+#[test]
+fn names_are_those_of_ggml() {
+    for &format in GgmlType::ALL {
+        assert_eq!(format.to_string().parse::<WeightFormat>().expect("its name"), WeightFormat::Ggml(format));
+    }
+    let error = "q9_k".parse::<GgmlType>().expect_err("no type");
+    assert!(error.to_string().contains("q8_0, q4_0, q4_1"), "{error}");
+}

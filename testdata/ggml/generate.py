@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Writes a file for each of ggml's block types: rows of blocks, then the floats that the `gguf` package makes of them.
+
+    python3 testdata/ggml/generate.py        # needs numpy and gguf (made with 0.19)
+
+`<type>.bin` has ROWS rows of COLS columns in ggml's bytes, then the same rows as little-endian f32. Codes are random bytes; the
+scales of each row are of one kind: random ones, the largest, negative ones, denormals, zeros of both signs, mixtures.
+"""
+
+import pathlib
+
+import numpy as np
+from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
+from gguf.quants import dequantize
+
+ROWS, COLS, SEED = 6, 256, 20261121
+
+# Where a block has half-precision floats.
+HALVES = {
+    "Q8_0": [0],
+    "Q4_0": [0],
+    "Q4_1": [0, 2],
+    "Q5_0": [0],
+    "Q5_1": [0, 2],
+    "Q2_K": [80, 82],
+    "Q3_K": [108],
+    "Q4_K": [0, 2],
+    "Q5_K": [0, 2],
+    "Q6_K": [208],
+    "IQ4_NL": [0],
+    "MXFP4": [],
+}
+
+# Bits of the halves of a row: of these, at random.
+KINDS = [
+    None,  # any finite one
+    [0x7BFF],  # 65,504
+    [0xFBFF, 0xBC00, 0x8001],  # negative: the largest, one, a denormal
+    [0x0001, 0x03FF, 0x0400],  # the smallest, the largest denormal, the smallest normal
+    [0x0000, 0x8000],
+    [0x2C00, 0xA1B7, 0x1234, 0x0011],
+]
+# The same for the exponents of MXFP4, of which 255 is no number.
+EXPONENTS = [None, [254], [0, 1], [2, 3], [125, 126, 127], [253, 0, 128]]
+
+
+def blocks(kind, rng):
+    columns, size = GGML_QUANT_SIZES[kind]
+    rows = rng.integers(0, 256, (ROWS, COLS // columns, size), dtype=np.uint8)
+    # Codes and integer scales at the ends of their ranges.
+    rows[1, ::2, :] = 0xFF
+    rows[2, ::2, :] = 0x00
+    rows[3, ::2, :] = 0x80
+    for row, (bits, exponents) in enumerate(zip(KINDS, EXPONENTS)):
+        for offset in HALVES[kind.name]:
+            count = rows.shape[1]
+            any_finite = rng.integers(0, 0x7C00, count) | rng.integers(0, 2, count) << 15
+            halves = any_finite if bits is None else rng.choice(bits, count)
+            rows[row, :, offset : offset + 2] = halves.astype("<u2").reshape(count, 1).view(np.uint8)
+        if kind == GGMLQuantizationType.MXFP4:
+            rows[row, :, 0] = rng.integers(0, 255, rows.shape[1]) if exponents is None else rng.choice(exponents, rows.shape[1])
+    return rows.reshape(ROWS, -1)
+
+
+def main():
+    rng = np.random.default_rng(SEED)
+    for name in HALVES:
+        kind = GGMLQuantizationType[name]
+        rows = blocks(kind, rng)
+        with np.errstate(over="ignore"):
+            floats = dequantize(rows, kind)
+        assert floats.shape == (ROWS, COLS) and not np.isnan(floats).any(), name
+        out = pathlib.Path(__file__).with_name(f"{name.lower()}.bin")
+        out.write_bytes(rows.tobytes() + floats.astype("<f4").tobytes())
+
+
+if __name__ == "__main__":
+    main()
