@@ -27,7 +27,7 @@ pub use causal_lm::{CausalLm, ModelInfo};
 pub use config::{ModelConfig, RopeParameters, TokenIds};
 pub use error::{BatchProblem, Error, Result};
 pub use gguf::{
-    GgmlType, GgufFile, GgufMetadata, GgufProblem, GgufStrings, GgufTensor, GgufValue, GgufValueType,
+    GgufFile, GgufMetadata, GgufProblem, GgufStrings, GgufTensor, GgufTensorType, GgufValue, GgufValueType,
 };
 pub use lm_kernels::{
     CacheGroup, CacheLayout, Device, Keeps, KvDtype, KvGeometry, KvPool, LayerCache, MappedFile, NO_PAGE,

@@ -1,7 +1,7 @@
 //! Llama dense decoder: pre-norm, GQA, SwiGLU, half-split RoPE with Llama 3 scaling, optional biases.
 //! Source: The Llama 3 Herd of Models (arXiv 2407.21783); `config.json` of meta-llama/Llama-3.2-1B.
 
-use super::Architecture;
+use super::{Architecture, WHOLE_TENSORS};
 use crate::spec::DecoderSpec;
 use crate::weights::hugging_face_name;
 
@@ -10,5 +10,6 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     goldens: &["llama-tiny", "llama-tiny-bias"],
     spec: DecoderSpec::llama,
     weight_name: hugging_face_name,
+    place: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
 };

@@ -6,7 +6,7 @@ mod qwen3;
 use crate::Result;
 use crate::config::{ModelConfig, unsupported};
 use crate::spec::DecoderSpec;
-use crate::weights::Param;
+use crate::weights::{Param, Place};
 
 /// What tells one architecture from another.
 #[derive(Debug)]
@@ -17,11 +17,23 @@ pub struct Architecture {
     pub goldens: &'static [&'static str],
     /// Reads the config.
     pub(crate) spec: fn(&ModelConfig) -> Result<DecoderSpec>,
-    /// A parameter's name in a checkpoint.
+    /// A parameter's name in a checkpoint. No two have the same.
     pub(crate) weight_name: fn(Param) -> String,
+    /// Where a parameter is that is not a whole tensor of its own name.
+    pub(crate) place: fn(&DecoderSpec, Param) -> Option<Place>,
     /// Ends of tensor names that checkpoints carry and the forward pass does not need.
     pub(crate) ignored_suffixes: &'static [&'static str],
 }
+
+impl Architecture {
+    /// Where a parameter is in a checkpoint.
+    pub(crate) fn place(&self, spec: &DecoderSpec, param: Param) -> Place {
+        (self.place)(spec, param).unwrap_or_else(|| Place::whole((self.weight_name)(param)))
+    }
+}
+
+/// For architectures whose parameters are whole tensors.
+const WHOLE_TENSORS: fn(&DecoderSpec, Param) -> Option<Place> = |_, _| None;
 
 /// Every architecture, in alphabetical order.
 pub const ALL_ARCHITECTURES: &[&Architecture] = &[&llama::ARCHITECTURE, &qwen3::ARCHITECTURE];

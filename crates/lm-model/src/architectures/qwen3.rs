@@ -1,7 +1,7 @@
 //! Qwen3 dense decoder: Llama with an RMS norm over each query and key head, and sliding windows on some layers.
 //! Source: Qwen3 Technical Report (arXiv 2505.09388); `config.json` of Qwen/Qwen3-0.6B.
 
-use super::Architecture;
+use super::{Architecture, WHOLE_TENSORS};
 use crate::Result;
 use crate::config::{ModelConfig, invalid, unsupported};
 use crate::spec::{AttentionLayer, DecoderSpec, QkNorm, Window};
@@ -12,6 +12,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     goldens: &["qwen3-tiny", "qwen3-tiny-window"],
     spec,
     weight_name: hugging_face_name,
+    place: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
 };
 

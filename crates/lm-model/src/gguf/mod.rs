@@ -2,16 +2,16 @@
 //!
 //! Source: the GGUF specification (`ggml-org/ggml: docs/gguf.md`) and the reference reader of the Python package `gguf` 0.19.
 
-mod ggml_type;
 mod metadata;
 mod problem;
 mod reader;
+mod tensor_type;
 mod tensors;
 
-pub use self::ggml_type::GgmlType;
 pub use self::metadata::{GgufMetadata, GgufStrings, GgufValue, GgufValueType};
 pub use self::problem::GgufProblem;
 use self::reader::Reader;
+pub use self::tensor_type::GgufTensorType;
 pub use self::tensors::GgufTensor;
 use crate::model_folder::FileBytes;
 use crate::{Error, Result};

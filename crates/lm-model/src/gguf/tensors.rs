@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::reader::{Reader, check_count};
-use super::{GgmlType, GgufProblem};
+use super::{GgufProblem, GgufTensorType};
 
 type Result<T> = std::result::Result<T, GgufProblem>;
 
@@ -21,7 +21,7 @@ pub struct GgufTensor {
     /// Its name: `blk.0.attn_q.weight`.
     pub name: String,
     /// Its element type.
-    pub ty: GgmlType,
+    pub ty: GgufTensorType,
     /// Its shape as every other part of this crate writes it, `[rows, cols]`. (Files write it the other way round.)
     pub shape: Vec<usize>,
     /// Where its bytes are in the file.
@@ -31,7 +31,7 @@ pub struct GgufTensor {
 /// A tensor as the file describes it.
 pub(super) struct Info {
     name: String,
-    ty: GgmlType,
+    ty: GgufTensorType,
     shape: Vec<usize>,
     bytes: usize,
     offset: u64,
@@ -66,7 +66,7 @@ fn read_info(reader: &mut Reader<'_>) -> Result<Info> {
     shape.reverse();
     let id = reader.u32("type of a tensor")?;
     let offset = reader.u64("offset of a tensor")?;
-    let Some(ty) = GgmlType::from_id(id) else {
+    let Some(ty) = GgufTensorType::from_id(id) else {
         return Err(GgufProblem::UnknownTensorType { tensor: name, id });
     };
     match checked_size(ty, &shape) {
@@ -81,7 +81,7 @@ fn read_info(reader: &mut Reader<'_>) -> Result<Info> {
 }
 
 /// The shape in the machine's own sizes, and the tensor's bytes.
-fn checked_size(ty: GgmlType, shape: &[u64]) -> Option<(Vec<usize>, usize)> {
+fn checked_size(ty: GgufTensorType, shape: &[u64]) -> Option<(Vec<usize>, usize)> {
     let shape: Vec<usize> = shape.iter().map(|&n| usize::try_from(n).ok()).collect::<Option<_>>()?;
     let cols = shape.last().filter(|_| !shape.contains(&0))?;
     let row_bytes = ty.bytes(*cols)?;

@@ -12,7 +12,7 @@ use super::{LoadPhase, LoadProgress};
 use crate::architectures::Architecture;
 use crate::config::unsupported;
 use crate::spec::DecoderSpec;
-use crate::weights::{Blocks, Checkpoint, pack_dense};
+use crate::weights::{Blocks, Checkpoint, Place, pack_dense};
 use crate::{Error, Result, WeightFormat};
 
 /// What is to be written of a checkpoint.
@@ -24,10 +24,10 @@ pub(super) struct QuantizedFile<'a> {
 
 /// One parameter, and the tensors that it becomes.
 enum Parameter {
-    /// As the original has it.
-    Copied { name: String, dtype: Dtype, shape: Vec<usize> },
+    /// The values of a vector.
+    Vector { name: String, place: Place, len: usize },
     /// Quants and scales.
-    Quantized { name: String, rows: usize, cols: usize, blocks: Blocks },
+    Quantized { place: Place, rows: usize, cols: usize, blocks: Blocks },
 }
 
 impl<'a> QuantizedFile<'a> {
@@ -43,9 +43,9 @@ impl<'a> QuantizedFile<'a> {
         }
         let mut parameters = Vec::new();
         for (param, shape) in spec.params() {
-            let name = (architecture.weight_name)(param);
-            checkpoint.check(&name, &shape)?;
-            parameters.push(Parameter::plan(checkpoint, name, shape, format)?);
+            let (name, place) = ((architecture.weight_name)(param), architecture.place(spec, param));
+            checkpoint.check(&place, &shape)?;
+            parameters.push(Parameter::plan(name, place, &shape, format));
         }
         Ok(Self { checkpoint, format, parameters })
     }
@@ -61,24 +61,28 @@ impl<'a> QuantizedFile<'a> {
         let failed = |source| io_error(path, source);
         self.write_header(out, metadata).map_err(failed)?;
         let mut out = BufWriter::new(out);
-        let bytes = |parameter: &Parameter| self.checkpoint.tensor_bytes(parameter.name()) as u64;
-        let total_bytes = self.parameters.iter().map(bytes).sum();
+        let mut total_bytes = 0;
+        for parameter in &self.parameters {
+            total_bytes += self.checkpoint.rows(parameter.place())?.bytes() as u64;
+        }
         let mut done_bytes = 0;
         for parameter in &self.parameters {
+            let stored = self.checkpoint.rows(parameter.place())?;
             match parameter {
-                Parameter::Copied { name, .. } => {
-                    out.write_all(self.checkpoint.bytes(name)?).map_err(failed)?;
+                Parameter::Vector { place, .. } => {
+                    let values = self.checkpoint.vector(place)?;
+                    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+                    out.write_all(&bytes).map_err(failed)?;
                 }
-                Parameter::Quantized { name, rows, cols, .. } => {
+                Parameter::Quantized { place, rows, cols, .. } => {
                     let shape = (self.format, *rows, *cols);
-                    let packed = pack_dense(self.checkpoint, name, shape, &Arena::default())?;
-                    let stored = packed.to_stored().expect("the format was found to have a form for files");
-                    out.write_all(&stored.quants).map_err(failed)?;
-                    out.write_all(&stored.scales).map_err(failed)?;
+                    let packed = pack_dense(&stored, place.name(), shape, &Arena::default())?;
+                    let blocks = packed.to_stored().expect("the format was found to have a form for files");
+                    out.write_all(&blocks.quants).map_err(failed)?;
+                    out.write_all(&blocks.scales).map_err(failed)?;
                 }
             }
-            self.checkpoint.release(parameter.name());
-            done_bytes += bytes(parameter);
+            done_bytes += stored.bytes() as u64;
             progress(LoadProgress { phase: LoadPhase::Weights, done_bytes, total_bytes });
         }
         out.flush().map_err(failed)
@@ -108,7 +112,7 @@ impl<'a> QuantizedFile<'a> {
         };
         for parameter in &self.parameters {
             match parameter {
-                Parameter::Copied { name, dtype, shape } => add(name, *dtype, shape),
+                Parameter::Vector { name, len, .. } => add(name, Dtype::F32, &[*len]),
                 Parameter::Quantized { blocks, .. } => {
                     for (name, dtype, shape) in [&blocks.quants, &blocks.scales] {
                         add(name, *dtype, shape);
@@ -121,20 +125,19 @@ impl<'a> QuantizedFile<'a> {
 }
 
 impl Parameter {
-    fn plan(checkpoint: &Checkpoint, name: String, shape: Vec<usize>, format: WeightFormat) -> Result<Self> {
-        if let &[rows, cols] = shape.as_slice()
+    fn plan(name: String, place: Place, shape: &[usize], format: WeightFormat) -> Self {
+        if let &[rows, cols] = shape
             && let Some(blocks) = Blocks::of(&name, format, rows, cols)
         {
-            return Ok(Self::Quantized { name, rows, cols, blocks });
+            return Self::Quantized { place, rows, cols, blocks };
         }
-        let dtype = checkpoint.dtype(&name)?;
-        Ok(Self::Copied { name, dtype, shape })
+        Self::Vector { name, place, len: shape.iter().product() }
     }
 
-    /// Its name in the original.
-    fn name(&self) -> &str {
+    /// Where it is in the original.
+    fn place(&self) -> &Place {
         match self {
-            Self::Copied { name, .. } | Self::Quantized { name, .. } => name,
+            Self::Vector { place, .. } | Self::Quantized { place, .. } => place,
         }
     }
 }

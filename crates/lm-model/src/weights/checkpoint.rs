@@ -6,25 +6,34 @@ use std::ops::Range;
 use serde::Deserialize;
 
 use super::safetensors::{Entry, read_header};
+use super::stored_rows::Run;
+use super::tensor_type::LOADABLE;
+use super::{Place, RowOrder, StoredRows, StoredValues, TensorType};
 use crate::model_folder::{FileBytes, ModelFiles, is_plain_name, parse_json, read_required};
-use crate::{Error, FloatDtype, Result, Source};
+use crate::{Error, Result, Source};
 
 const SINGLE_FILE: &str = "model.safetensors";
 const INDEX_FILE: &str = "model.safetensors.index.json";
 
-/// The tensors of one or several safetensors files; the bytes stay in the files.
+/// The tensors of one or several files; the bytes stay in the files.
 #[derive(Debug)]
 pub(crate) struct Checkpoint {
     location: String,
     files: Vec<(String, FileBytes)>,
-    tensors: BTreeMap<String, (usize, Entry)>,
+    tensors: BTreeMap<String, StoredTensor>,
 }
 
-/// The rows of one tensor, in its file.
-pub(crate) struct StoredTensor<'a> {
-    file: &'a FileBytes,
-    range: Range<usize>,
-    row_bytes: usize,
+/// Where a tensor is, and in what form.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredTensor {
+    /// Index of the file.
+    pub(crate) file: usize,
+    pub(crate) ty: TensorType,
+    pub(crate) shape: Vec<usize>,
+    /// Where its bytes are in the file.
+    pub(crate) range: Range<usize>,
+    pub(crate) order: RowOrder,
+    pub(crate) values: StoredValues,
 }
 
 /// One tensor of a model folder, as its file describes it.
@@ -34,7 +43,7 @@ pub struct TensorInfo {
     pub name: String,
     /// Name of the file.
     pub file: String,
-    /// Element type as safetensors writes it: `BF16`.
+    /// Element type: `BF16`, or a block type of GGUF, `Q4_K`.
     pub dtype: String,
     /// Shape.
     pub shape: Vec<usize>,
@@ -50,7 +59,7 @@ struct Index {
 impl Checkpoint {
     /// Reads the headers of `model.safetensors`, or of all files that its index names.
     pub(crate) fn open(files: &dyn ModelFiles) -> Result<Self> {
-        let mut checkpoint = Self { location: files.location(), files: Vec::new(), tensors: BTreeMap::new() };
+        let mut checkpoint = Self::new(files.location());
         if let Some(bytes) = files.read(SINGLE_FILE)? {
             checkpoint.add_file(SINGLE_FILE, bytes)?;
             return Ok(checkpoint);
@@ -67,7 +76,7 @@ impl Checkpoint {
             checkpoint.add_file(file, read_required(files, file)?)?;
         }
         for (tensor, file) in weight_map {
-            if checkpoint.tensors.get(&tensor).is_none_or(|(index, _)| checkpoint.files[*index].0 != file) {
+            if checkpoint.tensors.get(&tensor).is_none_or(|stored| checkpoint.files[stored.file].0 != file) {
                 return Err(Error::MissingTensor { location: file, tensor });
             }
         }
@@ -76,92 +85,150 @@ impl Checkpoint {
 
     /// The tensors of one file.
     pub(crate) fn of_file(file: &str, bytes: FileBytes) -> Result<Self> {
-        let mut checkpoint = Self { location: file.to_owned(), files: Vec::new(), tensors: BTreeMap::new() };
+        let mut checkpoint = Self::new(file.to_owned());
         checkpoint.add_file(file, bytes)?;
         Ok(checkpoint)
     }
 
+    /// No tensors yet; `location` is where they are, for messages.
+    pub(crate) fn new(location: String) -> Self {
+        Self { location, files: Vec::new(), tensors: BTreeMap::new() }
+    }
+
+    /// Adds a safetensors file.
     fn add_file(&mut self, file: &str, bytes: FileBytes) -> Result<()> {
+        let entries = read_header(file, &bytes)?;
+        let stored = entries.into_iter().map(|Entry { name, dtype, shape, range }| {
+            let ty = TensorType::Plain(dtype);
+            let (order, values) = (RowOrder::default(), StoredValues::default());
+            (name, StoredTensor { file: 0, ty, shape, range, order, values })
+        });
+        self.add_tensors(file, bytes, stored)
+    }
+
+    /// Adds the tensors of a file, each under its name in the model. Their ranges must be inside the file.
+    pub(crate) fn add_tensors(
+        &mut self,
+        file: &str,
+        bytes: FileBytes,
+        tensors: impl IntoIterator<Item = (String, StoredTensor)>,
+    ) -> Result<()> {
         let index = self.files.len();
-        for entry in read_header(file, &bytes)? {
-            if let Some((first, _)) = self.tensors.get(&entry.name) {
-                let (first, second) = (self.files[*first].0.clone(), file.to_owned());
-                return Err(Error::DuplicateTensor { tensor: entry.name, first, second });
-            }
-            self.tensors.insert(entry.name.clone(), (index, entry));
-        }
         self.files.push((file.to_owned(), bytes));
+        for (name, tensor) in tensors {
+            if let Some(first) = self.tensors.get(&name) {
+                let (first, second) = (self.files[first.file].0.clone(), file.to_owned());
+                return Err(Error::DuplicateTensor { tensor: name, first, second });
+            }
+            self.tensors.insert(name, StoredTensor { file: index, ..tensor });
+        }
         Ok(())
     }
 
     /// The tensors as the files describe them, by name.
     pub(crate) fn infos(&self) -> impl Iterator<Item = TensorInfo> {
-        self.tensors.values().map(|(file, entry)| TensorInfo {
-            name: entry.name.clone(),
-            file: self.files[*file].0.clone(),
-            dtype: entry.dtype.to_string(),
-            shape: entry.shape.clone(),
-            bytes: entry.range.len(),
+        self.tensors.iter().map(|(name, stored)| TensorInfo {
+            name: name.clone(),
+            file: self.files[stored.file].0.clone(),
+            dtype: stored.ty.to_string(),
+            shape: stored.shape.clone(),
+            bytes: stored.range.len(),
         })
     }
 
     /// Bytes of a tensor in its file.
     pub(crate) fn tensor_bytes(&self, name: &str) -> usize {
-        self.tensors.get(name).map_or(0, |(_, entry)| entry.range.len())
+        self.tensors.get(name).map_or(0, |stored| stored.range.len())
     }
 
-    /// Checks that the tensor is there, has this shape and is stored in a float type.
-    pub(crate) fn check(&self, name: &str, shape: &[usize]) -> Result<()> {
-        let (file, entry) = self.shaped_entry(name, shape)?;
-        float_dtype(file, entry).map(drop)
+    /// Checks that a parameter of this shape is there, and stored in a type that is loaded.
+    pub(crate) fn check(&self, place: &Place, shape: &[usize]) -> Result<()> {
+        for piece in place.pieces() {
+            let stored = self.stored(&piece.tensor)?;
+            let loads =
+                if shape.len() == 1 { stored.ty.float().is_some() } else { stored.ty.format().is_some() };
+            if !loads {
+                return Err(self.unsupported_type(&piece.tensor, stored, LOADABLE));
+            }
+        }
+        self.check_shape_of(place, shape)
+    }
+
+    /// Checks that the tensors of a place make up a parameter of this shape.
+    pub(super) fn check_shape_of(&self, place: &Place, shape: &[usize]) -> Result<()> {
+        for piece in place.pieces() {
+            let rows = piece.rows.map_or(shape[0] / place.pieces().len(), |rows| rows.of);
+            self.check_shape(&piece.tensor, self.stored(&piece.tensor)?, &[&[rows], &shape[1..]].concat())?;
+        }
+        Ok(())
     }
 
     /// Checks that the tensor is there, has this shape and is stored in this type.
     pub(crate) fn check_stored(&self, name: &str, dtype: safetensors::Dtype, shape: &[usize]) -> Result<()> {
-        let (file, entry) = self.shaped_entry(name, shape)?;
-        if entry.dtype == dtype { Ok(()) } else { Err(unsupported_dtype(file, entry, dtype.to_string())) }
+        let stored = self.stored(name)?;
+        self.check_shape(name, stored, shape)?;
+        if stored.ty == TensorType::Plain(dtype) {
+            return Ok(());
+        }
+        Err(self.unsupported_type(name, stored, &dtype.to_string()))
     }
 
     /// Fails on a tensor that `is_known` does not accept.
     pub(crate) fn check_no_others(&self, architecture: &str, is_known: impl Fn(&str) -> bool) -> Result<()> {
         match self.tensors.iter().find(|(name, _)| !is_known(name)) {
             None => Ok(()),
-            Some((tensor, (file, _))) => Err(Error::UnexpectedTensor {
-                file: self.files[*file].0.clone(),
+            Some((tensor, stored)) => Err(Error::UnexpectedTensor {
+                file: self.files[stored.file].0.clone(),
                 tensor: tensor.clone(),
                 architecture: architecture.into(),
             }),
         }
     }
 
-    /// The type that a tensor is stored in.
-    pub(crate) fn dtype(&self, name: &str) -> Result<safetensors::Dtype> {
-        Ok(self.entry(name)?.1.dtype)
+    /// The rows of a parameter.
+    pub(crate) fn rows(&self, place: &Place) -> Result<StoredRows<'_>> {
+        let first = self.stored(place.name())?;
+        let row_len = first.shape.last().copied().filter(|_| first.shape.len() > 1).unwrap_or(1);
+        let row_bytes = first.ty.bytes(row_len).unwrap_or(0);
+        let mut rows = StoredRows { ty: first.ty, row_bytes, values: first.values, runs: Vec::new() };
+        for piece in place.pieces() {
+            let stored = self.stored(&piece.tensor)?;
+            if stored.ty != rows.ty {
+                return Err(self.unsupported_type(
+                    &piece.tensor,
+                    stored,
+                    &format!("{}, as {}", rows.ty, place.name()),
+                ));
+            }
+            let all = stored.range.len().checked_div(row_bytes).unwrap_or(0);
+            let (first, step, count) =
+                piece.rows.map_or((0, 1, all), |rows| (rows.first, rows.step, rows.count));
+            let (_, file) = &self.files[stored.file];
+            rows.runs.push(Run { file, start: stored.range.start, first, step, count, order: stored.order });
+        }
+        Ok(rows)
     }
 
-    /// The tensor's bytes in its file.
-    pub(crate) fn bytes(&self, name: &str) -> Result<&[u8]> {
-        let (_, entry) = self.entry(name)?;
-        Ok(&self.files[self.tensors[name].0].1[entry.range.clone()])
+    /// The values of a vector.
+    pub(crate) fn vector(&self, place: &Place) -> Result<Vec<f32>> {
+        let rows = self.rows(place)?;
+        let float = rows.ty().float().ok_or_else(|| {
+            let tensor = place.name();
+            self.stored(tensor)
+                .map_or_else(|error| error, |stored| self.unsupported_type(tensor, stored, LOADABLE))
+        })?;
+        let bytes = rows.read_all();
+        let source = Source::from_le_bytes(float, &bytes)?;
+        let mut values = vec![0.0; source.len()];
+        source.read(0, &mut values);
+        rows.values.restore(&mut values);
+        rows.release_all();
+        Ok(values)
     }
 
-    /// The tensor's elements in its file.
-    pub(crate) fn source(&self, name: &str) -> Result<Source<'_>> {
-        Ok(Source::from_le_bytes(self.float_dtype(name)?, self.bytes(name)?)?)
-    }
-
-    /// The float type that a tensor is stored in.
-    pub(crate) fn float_dtype(&self, name: &str) -> Result<FloatDtype> {
-        let (file, entry) = self.entry(name)?;
-        float_dtype(file, entry)
-    }
-
-    /// The rows of a tensor.
-    pub(crate) fn tensor(&self, name: &str) -> Result<StoredTensor<'_>> {
-        let (_, entry) = self.entry(name)?;
-        let rows = entry.shape.first().copied().unwrap_or(1);
-        let row_bytes = entry.range.len().checked_div(rows).unwrap_or(0);
-        Ok(StoredTensor { file: &self.files[self.tensors[name].0].1, range: entry.range.clone(), row_bytes })
+    /// Where the tensors are, for messages.
+    pub(crate) fn location(&self) -> &str {
+        &self.location
     }
 
     /// Names of the files that hold the tensors.
@@ -169,56 +236,31 @@ impl Checkpoint {
         self.files.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Lets go of the memory that reading a tensor took; its bytes will not be read again soon.
-    pub(crate) fn release(&self, name: &str) {
-        if let Some((file, entry)) = self.tensors.get(name) {
-            self.files[*file].1.release(entry.range.clone());
+    fn check_shape(&self, name: &str, stored: &StoredTensor, expected: &[usize]) -> Result<()> {
+        if stored.shape == expected || flattened(&stored.shape) == Some(expected.to_vec()) {
+            return Ok(());
         }
+        let (file, expected, got) = (self.file_of(stored), expected.to_vec(), stored.shape.clone());
+        Err(Error::TensorShape { file, tensor: name.into(), expected, got })
     }
 
-    fn shaped_entry(&self, name: &str, shape: &[usize]) -> Result<(&str, &Entry)> {
-        let (file, entry) = self.entry(name)?;
-        if entry.shape != shape {
-            let (expected, got) = (shape.to_vec(), entry.shape.clone());
-            return Err(Error::TensorShape { file: file.into(), tensor: name.into(), expected, got });
-        }
-        Ok((file, entry))
+    fn stored(&self, name: &str) -> Result<&StoredTensor> {
+        let missing = || Error::MissingTensor { location: self.location.clone(), tensor: name.into() };
+        self.tensors.get(name).ok_or_else(missing)
     }
 
-    fn entry(&self, name: &str) -> Result<(&str, &Entry)> {
-        match self.tensors.get(name) {
-            Some((file, entry)) => Ok((&self.files[*file].0, entry)),
-            None => Err(Error::MissingTensor { location: self.location.clone(), tensor: name.into() }),
-        }
+    fn file_of(&self, stored: &StoredTensor) -> String {
+        self.files[stored.file].0.clone()
+    }
+
+    fn unsupported_type(&self, name: &str, stored: &StoredTensor, supported: &str) -> Error {
+        let (file, got) = (self.file_of(stored), stored.ty.to_string());
+        Error::TensorDtype { file, tensor: name.into(), got, supported: supported.into() }
     }
 }
 
-impl<'a> StoredTensor<'a> {
-    /// The bytes of some rows.
-    pub(crate) fn rows(&self, rows: Range<usize>) -> &'a [u8] {
-        &self.file[self.place(rows)]
-    }
-
-    /// Lets go of the memory that reading some rows took; they will not be read again soon.
-    pub(crate) fn release(&self, rows: Range<usize>) {
-        self.file.release(self.place(rows));
-    }
-
-    fn place(&self, rows: Range<usize>) -> Range<usize> {
-        self.range.start + rows.start * self.row_bytes..self.range.start + rows.end * self.row_bytes
-    }
-}
-
-fn float_dtype(file: &str, entry: &Entry) -> Result<FloatDtype> {
-    match entry.dtype {
-        safetensors::Dtype::F32 => Ok(FloatDtype::F32),
-        safetensors::Dtype::F16 => Ok(FloatDtype::F16),
-        safetensors::Dtype::BF16 => Ok(FloatDtype::Bf16),
-        _ => Err(unsupported_dtype(file, entry, "F32, F16, BF16".into())),
-    }
-}
-
-fn unsupported_dtype(file: &str, entry: &Entry, supported: String) -> Error {
-    let (tensor, got) = (entry.name.clone(), entry.dtype.to_string());
-    Error::TensorDtype { file: file.into(), tensor, got, supported }
+/// The shape of a tensor of three or more dimensions as a matrix: all but the last count rows.
+fn flattened(shape: &[usize]) -> Option<Vec<usize>> {
+    let (cols, rows) = shape.split_last().filter(|(_, rows)| rows.len() > 1)?;
+    Some(vec![rows.iter().product(), *cols])
 }

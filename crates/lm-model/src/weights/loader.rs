@@ -1,15 +1,18 @@
 //! Brings the tensors of a checkpoint to a device, one after another.
 
+use std::collections::{HashMap, HashSet};
+
 use burn::tensor::{Device as BurnDevice, Tensor};
 use lm_kernels::{Arena, PackedMatrix, Weight, from_host};
 
 use super::names::Param;
 use super::pack::{pack_dense, pack_stored};
-use super::{Blocks, Checkpoint};
+use super::tensor_type::LOADABLE;
+use super::{Blocks, Checkpoint, Place};
 use crate::architectures::Architecture;
 use crate::model_folder::{LoadPhase, LoadProgress};
 use crate::spec::{DecoderSpec, OutputHead};
-use crate::{Device, Error, FloatDtype, Result, WeightFormat};
+use crate::{Device, Error, Result, WeightFormat};
 
 /// How the matrices stand in the files.
 #[derive(Clone, Copy)]
@@ -23,7 +26,8 @@ pub(crate) enum Storage {
 /// Hands out the parameters of one decoder. All are checked before the first is loaded.
 pub(crate) struct WeightLoader<'a> {
     checkpoint: &'a Checkpoint,
-    weight_name: fn(Param) -> String,
+    /// Where each parameter is; for one that is stored as quants and scales, the name of the quants.
+    places: HashMap<Param, Place>,
     device: Device,
     burn_device: BurnDevice,
     storage: Storage,
@@ -48,23 +52,28 @@ impl<'a> WeightLoader<'a> {
         storage: Storage,
         progress: &'a mut dyn FnMut(LoadProgress),
     ) -> Result<Self> {
-        let weight_name = architecture.weight_name;
-        let mut names = std::collections::HashSet::new();
+        let (mut places, mut names) = (HashMap::new(), HashSet::new());
         for (param, shape) in spec.params() {
-            let name = weight_name(param);
+            let name = (architecture.weight_name)(param);
+            let place = match storage {
+                Storage::Blocks(_) => Place::whole(&name),
+                Storage::Dense(_) => architecture.place(spec, param),
+            };
             match storage.blocks(&name, &shape) {
                 Some(blocks) => {
                     blocks.check(checkpoint)?;
                     names.extend([blocks.quants.0, blocks.scales.0]);
                 }
                 None => {
-                    checkpoint.check(&name, &shape)?;
-                    names.insert(name);
+                    checkpoint.check(&place, &shape)?;
+                    names.extend(place.pieces().iter().map(|piece| piece.tensor.clone()));
                 }
             }
+            places.insert(param, place);
         }
         let total_bytes = names.iter().map(|name| checkpoint.tensor_bytes(name) as u64).sum();
-        let tied_head = (spec.output_head == OutputHead::Tied).then(|| weight_name(Param::OutputHead));
+        let tied_head =
+            (spec.output_head == OutputHead::Tied).then(|| (architecture.weight_name)(Param::OutputHead));
         checkpoint.check_no_others(architecture.model_types[0], |name| {
             names.contains(name)
                 || tied_head.as_deref() == Some(name)
@@ -74,7 +83,7 @@ impl<'a> WeightLoader<'a> {
         let (done_bytes, parameters, weight_bytes) = (0, 0, 0);
         Ok(Self {
             checkpoint,
-            weight_name,
+            places,
             device,
             burn_device,
             storage,
@@ -94,36 +103,46 @@ impl<'a> WeightLoader<'a> {
 
     /// A matrix `[rows, cols]` in the format that was asked for, packed straight from the file's bytes.
     pub(crate) fn matrix(&mut self, param: Param, rows: usize, cols: usize) -> Result<Weight> {
-        let name = (self.weight_name)(param);
-        let packed = match (self.storage, self.storage.blocks(&name, &[rows, cols])) {
+        let place = self.place(param).clone();
+        let shape = [rows, cols];
+        let (packed, stored_bytes) = match (self.storage, self.storage.blocks(place.name(), &shape)) {
             (Storage::Blocks(format), Some(blocks)) => {
                 let packed = pack_stored(self.checkpoint, &blocks, (format, rows, cols), &self.arena)?;
-                self.account(&blocks.scales.0, 0, 0);
-                packed
+                let [quants, scales] = [&blocks.quants.0, &blocks.scales.0];
+                (packed, self.checkpoint.tensor_bytes(quants) + self.checkpoint.tensor_bytes(scales))
             }
-            (Storage::Dense(Some(format)) | Storage::Blocks(format), _) => {
-                self.dense(&name, format, rows, cols)?
-            }
-            (Storage::Dense(None), _) => {
-                let format = match self.checkpoint.float_dtype(&name)? {
-                    FloatDtype::F32 => WeightFormat::F32,
-                    FloatDtype::F16 => WeightFormat::F16,
-                    FloatDtype::Bf16 => WeightFormat::Bf16,
-                };
-                self.dense(&name, format, rows, cols)?
-            }
+            (Storage::Dense(format), _) => self.dense(&place, format, shape)?,
+            (Storage::Blocks(format), _) => self.dense(&place, Some(format), shape)?,
         };
         let weight = Weight::place(self.device, packed)
-            .map_err(|source| Error::Weight { tensor: name.clone(), source })?;
+            .map_err(|source| Error::Weight { tensor: place.name().to_owned(), source })?;
         if self.device == Device::Gpu {
             self.arena = Arena::default();
         }
-        self.account(&name, rows * cols, weight.bytes());
+        self.account(rows * cols, weight.bytes(), stored_bytes);
         Ok(weight)
     }
 
-    fn dense(&self, name: &str, format: WeightFormat, rows: usize, cols: usize) -> Result<PackedMatrix> {
-        pack_dense(self.checkpoint, name, (format, rows, cols), &self.arena)
+    /// A matrix that is stored as floats, and its bytes in the file.
+    fn dense(
+        &self,
+        place: &Place,
+        format: Option<WeightFormat>,
+        [rows, cols]: [usize; 2],
+    ) -> Result<(PackedMatrix, usize)> {
+        let stored = self.checkpoint.rows(place)?;
+        let format = format.or(stored.ty().format()).ok_or_else(|| Error::TensorDtype {
+            file: self.checkpoint.location().to_owned(),
+            tensor: place.name().to_owned(),
+            got: stored.ty().to_string(),
+            supported: LOADABLE.to_owned(),
+        })?;
+        let packed = pack_dense(&stored, place.name(), (format, rows, cols), &self.arena)?;
+        Ok((packed, stored.bytes()))
+    }
+
+    fn place(&self, param: Param) -> &Place {
+        self.places.get(&param).expect("parameters are those of the spec that the loader was made for")
     }
 
     /// A vector in f32: a norm's weight or a bias.
@@ -134,18 +153,17 @@ impl<'a> WeightLoader<'a> {
 
     /// The elements of a vector, in host memory.
     pub(crate) fn values(&mut self, param: Param, len: usize) -> Result<Vec<f32>> {
-        let name = (self.weight_name)(param);
-        let mut values = vec![0.0; len];
-        self.checkpoint.source(&name)?.read(0, &mut values);
-        self.account(&name, len, size_of_val(values.as_slice()));
+        let place = self.place(param);
+        let values = self.checkpoint.vector(place)?;
+        let stored_bytes = self.checkpoint.rows(place)?.bytes();
+        self.account(len, size_of_val(values.as_slice()), stored_bytes);
         Ok(values)
     }
 
-    fn account(&mut self, name: &str, elements: usize, bytes: usize) {
-        self.checkpoint.release(name);
+    fn account(&mut self, elements: usize, bytes: usize, stored_bytes: usize) {
         self.parameters += elements as u64;
         self.weight_bytes += bytes as u64;
-        self.done_bytes += self.checkpoint.tensor_bytes(name) as u64;
+        self.done_bytes += stored_bytes as u64;
         let (done_bytes, total_bytes) = (self.done_bytes, self.total_bytes);
         (self.progress)(LoadProgress { phase: LoadPhase::Weights, done_bytes, total_bytes });
     }

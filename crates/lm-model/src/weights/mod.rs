@@ -5,11 +5,19 @@ mod checkpoint;
 mod loader;
 mod names;
 mod pack;
+mod place;
 mod safetensors;
+mod stored_rows;
+mod tensor_type;
 
 pub(crate) use blocks::{Blocks, describe, read_description};
 pub(crate) use checkpoint::Checkpoint;
+#[allow(unused_imports, reason = "GGUF files follow")]
+pub(crate) use checkpoint::StoredTensor;
 pub use checkpoint::TensorInfo;
 pub(crate) use loader::{Storage, WeightLoader};
 pub(crate) use names::{LayerParam, Param, Piece, hugging_face_name};
 pub(crate) use pack::pack_dense;
+pub(crate) use place::Place;
+pub(crate) use stored_rows::{RowOrder, StoredRows, StoredValues};
+pub(crate) use tensor_type::TensorType;

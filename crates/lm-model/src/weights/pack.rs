@@ -4,26 +4,29 @@ use std::ops::Range;
 
 use lm_kernels::{Arena, PackedMatrix, Packing, Source};
 
-use super::{Blocks, Checkpoint};
+use super::{Blocks, Checkpoint, Place, StoredRows};
 use crate::{Error, Result, WeightFormat};
 
 /// Most bytes of a file that are packed before their memory is let go of.
 const PIECE_BYTES: usize = 16 << 20;
 
-/// Packs a matrix of floats.
+/// Packs a matrix whose rows are stored as floats.
 pub(crate) fn pack_dense(
-    checkpoint: &Checkpoint,
+    rows: &StoredRows<'_>,
     name: &str,
-    (format, rows, cols): (WeightFormat, usize, usize),
+    shape: (WeightFormat, usize, usize),
     arena: &Arena,
 ) -> Result<PackedMatrix> {
-    let tensor = checkpoint.tensor(name)?;
-    let dtype = checkpoint.float_dtype(name)?;
-    pack(name, (format, rows, cols), arena, |packing, rows| {
-        packing.push(rows.len(), Source::from_le_bytes(dtype, tensor.rows(rows.clone()))?)?;
-        tensor.release(rows);
+    let packed = pack(name, shape, arena, |packing, range| {
+        let bytes = rows.read(range.clone());
+        if let Some(dtype) = rows.ty().float() {
+            packing.push(range.len(), Source::from_le_bytes(dtype, &bytes)?)?;
+        }
+        rows.release(range);
         Ok(())
-    })
+    })?;
+    rows.release_all();
+    Ok(packed)
 }
 
 /// Lays out a matrix that was quantised before it was written.
@@ -33,11 +36,12 @@ pub(crate) fn pack_stored(
     shape: (WeightFormat, usize, usize),
     arena: &Arena,
 ) -> Result<PackedMatrix> {
-    let [quants, scales] = [checkpoint.tensor(&blocks.quants.0)?, checkpoint.tensor(&blocks.scales.0)?];
-    pack(&blocks.quants.0, shape, arena, |packing, rows| {
-        packing.push_stored(rows.len(), quants.rows(rows.clone()), scales.rows(rows.clone()))?;
-        quants.release(rows.clone());
-        scales.release(rows);
+    let rows = |name: &str| checkpoint.rows(&Place::whole(name));
+    let [quants, scales] = [rows(&blocks.quants.0)?, rows(&blocks.scales.0)?];
+    pack(&blocks.quants.0, shape, arena, |packing, range| {
+        packing.push_stored(range.len(), &quants.read(range.clone()), &scales.read(range.clone()))?;
+        quants.release(range.clone());
+        scales.release(range);
         Ok(())
     })
 }

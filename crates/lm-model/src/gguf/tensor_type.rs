@@ -7,7 +7,7 @@ use std::fmt;
 /// # Source
 /// `GGMLQuantizationType` and `GGML_QUANT_SIZES` of the Python package `gguf` 0.19, with the types that later releases add.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GgmlType {
+pub struct GgufTensorType {
     id: u32,
     name: &'static str,
     block_len: usize,
@@ -53,7 +53,7 @@ const ALL: [(u32, &str, usize, usize); 35] = [
     (42, "Q2_0", 64, 18),
 ];
 
-impl GgmlType {
+impl GgufTensorType {
     /// The type of a number; `None` for one that stands for none.
     pub fn from_id(id: u32) -> Option<Self> {
         Self::all().find(|ty| ty.id == id)
@@ -97,7 +97,7 @@ impl GgmlType {
     }
 }
 
-impl fmt::Display for GgmlType {
+impl fmt::Display for GgufTensorType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
     }
@@ -110,18 +110,18 @@ mod tests {
     #[test]
     fn types_are_sorted_and_found_by_number_and_name() {
         assert!(ALL.is_sorted_by_key(|row| row.0));
-        for ty in GgmlType::all() {
-            assert_eq!(GgmlType::from_id(ty.id()), Some(ty));
-            assert_eq!(GgmlType::from_name(ty.name()), Some(ty));
+        for ty in GgufTensorType::all() {
+            assert_eq!(GgufTensorType::from_id(ty.id()), Some(ty));
+            assert_eq!(GgufTensorType::from_name(ty.name()), Some(ty));
         }
-        assert_eq!(GgmlType::from_id(4), None);
+        assert_eq!(GgufTensorType::from_id(4), None);
     }
 
     #[test]
     fn bytes_are_those_of_whole_blocks() {
-        let q4_k = GgmlType::from_name("Q4_K").unwrap();
+        let q4_k = GgufTensorType::from_name("Q4_K").unwrap();
         assert_eq!(q4_k.bytes(512), Some(288));
         assert_eq!(q4_k.bytes(500), None);
-        assert_eq!(GgmlType::from_id(0).unwrap().bytes(usize::MAX), None);
+        assert_eq!(GgufTensorType::from_id(0).unwrap().bytes(usize::MAX), None);
     }
 }

@@ -1,0 +1,75 @@
+//! Element types of stored tensors, whatever file they are in.
+
+use std::fmt;
+
+use safetensors::Dtype;
+
+use crate::{FloatDtype, GgufTensorType, WeightFormat};
+
+/// How the elements of a tensor are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "GGUF files follow")]
+pub(crate) enum TensorType {
+    /// Numbers, one after another.
+    Plain(Dtype),
+    /// A type that only GGUF files have: blocks of quantised weights.
+    Gguf(GgufTensorType),
+}
+
+/// The types that weights can be loaded from, for messages.
+pub(crate) const LOADABLE: &str =
+    "F32, F16, BF16; in GGUF also Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, MXFP4";
+
+#[allow(dead_code, reason = "GGUF files follow")]
+impl TensorType {
+    /// The type of a tensor in a GGUF file.
+    pub(crate) fn of_gguf(ty: GgufTensorType) -> Self {
+        match ty.name() {
+            "F64" => Self::Plain(Dtype::F64),
+            "F32" => Self::Plain(Dtype::F32),
+            "F16" => Self::Plain(Dtype::F16),
+            "BF16" => Self::Plain(Dtype::BF16),
+            "I64" => Self::Plain(Dtype::I64),
+            "I32" => Self::Plain(Dtype::I32),
+            "I16" => Self::Plain(Dtype::I16),
+            "I8" => Self::Plain(Dtype::I8),
+            _ => Self::Gguf(ty),
+        }
+    }
+
+    /// The float type, where it is one that weights can be loaded from.
+    pub(crate) fn float(self) -> Option<FloatDtype> {
+        match self {
+            Self::Plain(Dtype::F32) => Some(FloatDtype::F32),
+            Self::Plain(Dtype::F16) => Some(FloatDtype::F16),
+            Self::Plain(Dtype::BF16) => Some(FloatDtype::Bf16),
+            Self::Plain(_) | Self::Gguf(_) => None,
+        }
+    }
+
+    /// The format that holds a matrix of this type as it is; `None` for types that are not loaded.
+    pub(crate) fn format(self) -> Option<WeightFormat> {
+        Some(match self.float()? {
+            FloatDtype::F32 => WeightFormat::F32,
+            FloatDtype::F16 => WeightFormat::F16,
+            FloatDtype::Bf16 => WeightFormat::Bf16,
+        })
+    }
+
+    /// Bytes of so many elements; `None` when they are no whole blocks, or too many to be counted.
+    pub(crate) fn bytes(self, elements: usize) -> Option<usize> {
+        match self {
+            Self::Plain(dtype) => Some(elements.checked_mul(dtype.bitsize())?.div_ceil(8)),
+            Self::Gguf(ty) => ty.bytes(elements),
+        }
+    }
+}
+
+impl fmt::Display for TensorType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plain(dtype) => dtype.fmt(f),
+            Self::Gguf(ty) => ty.fmt(f),
+        }
+    }
+}
