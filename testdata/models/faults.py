@@ -20,15 +20,38 @@ def always(_: Any) -> bool:
     return True
 
 
-def windowed(config: Any) -> bool:
-    return getattr(config, "sliding_window", None) is not None
-
-
 @dataclass(frozen=True)
 class Fault:
     name: str
     inject: Callable[[Any], AbstractContextManager[None]]
-    applies: Callable[[Any], bool] = always
+    applies: Callable[[Any], bool] = always  # of a model
+
+
+def if_config(test: Callable[[Any], object]) -> Callable[[Any], bool]:
+    """For faults that depend on the model's config only."""
+    return lambda model: bool(test(model.config))
+
+
+def if_part(*parts: str) -> Callable[[Any], bool]:
+    """For faults in modules with these names; all of them must be there."""
+    return lambda model: all(each(model, part) for part in parts)
+
+
+def if_bias(*parts: str) -> Callable[[Any], bool]:
+    return lambda model: any(m.bias is not None for part in parts for m in each(model, part))
+
+
+def windowed(model: Any) -> bool:
+    return getattr(model.config, "sliding_window", None) is not None
+
+
+def mixed_windows(model: Any) -> bool:
+    return windowed(model) and "full_attention" in (getattr(model.config, "layer_types", None) or [])
+
+
+def rotates(model: Any) -> bool:
+    """One rotation for all layers, by the function that most models share."""
+    return hasattr(code_of(model), "apply_rotary_pos_emb") and "rope_theta" in (model.config.rope_parameters or {})
 
 
 def code_of(model: Any) -> Any:
@@ -73,13 +96,14 @@ def no_rope(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor, unsqueeze_dim: int =
 
 
 def interleaved_rope(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor, unsqueeze_dim: int = 1) -> tuple[Tensor, Tensor]:
-    half = cos.shape[-1] // 2
-    cos, sin = (t[..., :half].repeat_interleave(2, -1).unsqueeze(unsqueeze_dim) for t in (cos, sin))
+    size = cos.shape[-1]
+    cos, sin = (t[..., : size // 2].repeat_interleave(2, -1).unsqueeze(unsqueeze_dim) for t in (cos, sin))
 
     def turn(x: Tensor) -> Tensor:
-        return torch.stack((-x[..., 1::2], x[..., 0::2]), -1).flatten(-2)
+        turned = torch.stack((-x[..., 1:size:2], x[..., 0:size:2]), -1).flatten(-2)
+        return torch.cat((x[..., :size] * cos + turned * sin, x[..., size:]), -1)
 
-    return q * cos + turn(q) * sin, k * cos + turn(k) * sin
+    return turn(q), turn(k)
 
 
 def tiled_kv(x: Tensor, repeats: int) -> Tensor:
@@ -87,30 +111,29 @@ def tiled_kv(x: Tensor, repeats: int) -> Tensor:
     return x.repeat(1, repeats, 1, 1)
 
 
-def plain_frequencies(theta: float, dim: int) -> Tensor:
-    return 1.0 / theta ** (torch.arange(0, dim, 2, dtype=torch.float) / dim)
+def other_rope(change: Callable[[dict[str, Any]], object]) -> Callable[[Any], None]:
+    """Rotations made from changed `rope_parameters`."""
+
+    def edited(model: Any) -> None:
+        change(model.config.rope_parameters)
+        model.model.rotary_emb = type(model.model.rotary_emb)(model.config)
+
+    return edited
 
 
 def turn_theta(to: Callable[[float], float]) -> Callable[[Any], None]:
-    """Another base of the frequencies, scaled as before."""
-
-    def change(model: Any) -> None:
-        frequencies, theta = model.model.rotary_emb.inv_freq, model.config.rope_parameters["rope_theta"]
-        dim = 2 * len(frequencies)
-        frequencies.mul_(plain_frequencies(to(theta), dim) / plain_frequencies(theta, dim))
-
-    return change
+    return other_rope(lambda rope: rope.update(rope_theta=to(rope["rope_theta"])))
 
 
-def ignore_rope_scaling(model: Any) -> None:
-    frequencies = model.model.rotary_emb.inv_freq
-    frequencies.copy_(plain_frequencies(model.config.rope_parameters["rope_theta"], 2 * len(frequencies)))
+def rope_is(kind: str) -> Callable[[Any], bool]:
+    return lambda model: rotates(model) and model.config.rope_parameters["rope_type"] == kind
 
 
 def set_eps(model: Any) -> None:
     for module in model.modules():
-        if hasattr(module, "variance_epsilon"):
-            module.variance_epsilon = 1e-6
+        for key in ("variance_epsilon", "eps"):
+            if hasattr(module, key):
+                setattr(module, key, 1e-6)
 
 
 def turn_scale(by: Callable[[Any], float]) -> Callable[[Any], None]:
@@ -123,7 +146,8 @@ def turn_scale(by: Callable[[Any], float]) -> Callable[[Any], None]:
 
 def widening(config: Any) -> float:
     """head_dim over hidden / heads: 1 for a config that leaves head_dim out."""
-    return config.head_dim * config.num_attention_heads / config.hidden_size
+    share = config.hidden_size / config.num_attention_heads
+    return (getattr(config, "head_dim", None) or share) / share
 
 
 def move_window(by: int) -> Callable[[Any], None]:
@@ -133,8 +157,9 @@ def move_window(by: int) -> Callable[[Any], None]:
     return change
 
 
-def window_everywhere(model: Any) -> None:
-    model.config.layer_types[:] = ["sliding_attention"] * len(model.config.layer_types)
+def window_everywhere(model: Any) -> AbstractContextManager[None]:
+    """Only the masks: what else a layer's type decides stays."""
+    return mock.patch.object(code_of(model), "create_causal_mask", code_of(model).create_sliding_window_causal_mask)
 
 
 def no_window(model: Any) -> None:
@@ -150,6 +175,10 @@ def drop_biases(*parts: str) -> Callable[[Any], None]:
     return change
 
 
+def swishes(model: Any) -> bool:
+    return any("SiLU" in type(getattr(mlp, "act_fn", None)).__name__ for mlp in each(model, "mlp"))
+
+
 def swap_gate_and_up(model: Any) -> None:
     for mlp in each(model, "mlp"):
         mlp.gate_proj, mlp.up_proj = mlp.up_proj, mlp.gate_proj
@@ -161,44 +190,49 @@ def use_gelu(model: Any) -> None:
 
 
 ATTENTION = ("q_proj", "k_proj", "v_proj")
+MLP = ("gate_proj", "up_proj", "down_proj")
+# Those that any decoder can have; a family adds its own in rows/.
 FAULTS = [
-    Fault("RoPE off", replace("apply_rotary_pos_emb", no_rope)),
-    Fault("RoPE interleaved", replace("apply_rotary_pos_emb", interleaved_rope)),
-    Fault("RoPE theta 10,000", edit(turn_theta(lambda _: 10_000.0))),
-    Fault("RoPE theta 10 % too large", edit(turn_theta(lambda theta: 1.1 * theta))),
+    Fault("RoPE off", replace("apply_rotary_pos_emb", no_rope), rotates),
+    Fault("RoPE interleaved", replace("apply_rotary_pos_emb", interleaved_rope), rotates),
     Fault(
-        "llama3 RoPE scaling ignored",
-        edit(ignore_rope_scaling),
-        lambda config: config.rope_parameters["rope_type"] == "llama3",
+        "RoPE theta 10,000",
+        edit(turn_theta(lambda _: 10_000.0)),
+        lambda model: rotates(model) and model.config.rope_parameters["rope_theta"] != 10_000.0,
+    ),
+    Fault("RoPE theta 10 % too large", edit(turn_theta(lambda theta: 1.1 * theta)), rotates),
+    *(
+        Fault(
+            f"{kind} RoPE scaling ignored",
+            edit(other_rope(lambda rope: rope.update(rope_type="default"))),
+            rope_is(kind),
+        )
+        for kind in ("linear", "llama3", "yarn")
     ),
     Fault("norm eps 1e-6", edit(set_eps)),
-    Fault("attention scale 5 % too large", edit(turn_scale(lambda _: 1.05))),
+    Fault("attention scale 5 % too large", edit(turn_scale(lambda _: 1.05)), if_part("self_attn")),
     Fault(
         "attention scale by hidden / heads",
         edit(turn_scale(lambda config: widening(config) ** 0.5)),
-        lambda config: widening(config) != 1,
+        if_config(lambda config: widening(config) != 1 and not hasattr(config, "query_pre_attn_scalar")),
     ),
     Fault(
         "KV heads tiled in place of repeated",
         replace("repeat_kv", tiled_kv),
-        lambda config: 1 < config.num_key_value_heads < config.num_attention_heads,
+        if_config(lambda config: 1 < config.num_key_value_heads < config.num_attention_heads),
     ),
     Fault("window one longer", edit(move_window(1)), windowed),
     Fault("window one shorter", edit(move_window(-1)), windowed),
     Fault("window ignored", edit(no_window), windowed),
-    Fault("window on every layer", edit(window_everywhere), windowed),
-    Fault("q norm missing", without("q_norm"), lambda config: config.model_type == "qwen3"),
-    Fault("k norm missing", without("k_norm"), lambda config: config.model_type == "qwen3"),
-    Fault("input norm missing", without("input_layernorm")),
-    Fault("post-attention norm missing", without("post_attention_layernorm")),
-    Fault("final norm missing", without("model.norm")),
-    Fault("q, k, v bias missing", edit(drop_biases(*ATTENTION)), lambda config: config.attention_bias),
-    Fault("o bias missing", edit(drop_biases("o_proj")), lambda config: config.attention_bias),
-    Fault(
-        "feed-forward bias missing",
-        edit(drop_biases("gate_proj", "up_proj", "down_proj")),
-        lambda config: getattr(config, "mlp_bias", False),
-    ),
-    Fault("gate and up swapped", edit(swap_gate_and_up)),
-    Fault("GELU in place of SiLU", edit(use_gelu)),
+    Fault("window on every layer", window_everywhere, mixed_windows),
+    Fault("q norm missing", without("q_norm"), if_part("q_norm")),
+    Fault("k norm missing", without("k_norm"), if_part("k_norm")),
+    Fault("input norm missing", without("input_layernorm"), if_part("input_layernorm")),
+    Fault("post-attention norm missing", without("post_attention_layernorm"), if_part("post_attention_layernorm")),
+    Fault("final norm missing", without("model.norm"), if_part("norm")),
+    Fault("q, k, v bias missing", edit(drop_biases(*ATTENTION)), if_bias(*ATTENTION)),
+    Fault("o bias missing", edit(drop_biases("o_proj")), if_bias("o_proj")),
+    Fault("feed-forward bias missing", edit(drop_biases(*MLP)), if_bias(*MLP)),
+    Fault("gate and up swapped", edit(swap_gate_and_up), if_part("gate_proj", "up_proj")),
+    Fault("GELU in place of SiLU", edit(use_gelu), swishes),
 ]
