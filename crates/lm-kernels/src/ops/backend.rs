@@ -11,11 +11,12 @@ use burn::tensor::{Int, Tensor};
 
 use super::attention::{self, Attended, NewKv};
 use super::kv_pool::KvLayer;
+use super::moe::{self, Biases, ExpertShape};
 use super::qkv::{self, Qkv};
 use super::states::Carried;
 use super::weight::Matrix;
 use super::{delta_net, gated, glu, linear, linear_add, rms_norm, rope, short_conv};
-use crate::{Activation, AttentionSpec, CausalConv, DeltaNet, RaggedLayout, RopeAngles, StatePages};
+use crate::{Activation, AttentionSpec, CausalConv, DeltaNet, RaggedLayout, RopeAngles, Routing, StatePages};
 
 /// How a backend's own tensors enter burn's device-independent [`Tensor`] and come back, so that the default
 /// bodies of [`LmOps`] read like any other tensor code.
@@ -29,6 +30,11 @@ pub trait Bridge: Backend {
     /// # Panics
     /// When the tensor lives on another backend.
     fn lower<const D: usize>(tensor: Tensor<D>) -> FloatTensor<Self>;
+    /// Takes the primitive of an int tensor out again.
+    ///
+    /// # Panics
+    /// When the tensor lives on another backend.
+    fn lower_int<const D: usize>(tensor: Tensor<D, Int>) -> IntTensor<Self>;
 }
 
 impl Bridge for Dispatch {
@@ -39,6 +45,9 @@ impl Bridge for Dispatch {
         Tensor::from_dispatch(tensor)
     }
     fn lower<const D: usize>(tensor: Tensor<D>) -> FloatTensor<Self> {
+        tensor.into_dispatch()
+    }
+    fn lower_int<const D: usize>(tensor: Tensor<D, Int>) -> IntTensor<Self> {
         tensor.into_dispatch()
     }
 }
@@ -53,6 +62,9 @@ macro_rules! bridge {
                 Tensor::from_primitive::<Self>(tensor)
             }
             fn lower<const D: usize>(tensor: Tensor<D>) -> FloatTensor<Self> {
+                tensor.try_into_primitive::<Self>().expect("a default body stays on the device of its inputs")
+            }
+            fn lower_int<const D: usize>(tensor: Tensor<D, Int>) -> IntTensor<Self> {
                 tensor.try_into_primitive::<Self>().expect("a default body stays on the device of its inputs")
             }
         }
@@ -111,6 +123,19 @@ pub trait LmOps: Bridge {
     /// See [`glu`](super::glu()).
     fn glu(gate: FloatTensor<Self>, up: FloatTensor<Self>, activation: Activation) -> FloatTensor<Self> {
         Self::lower(glu::portable(Self::lift(gate), Self::lift(up), activation))
+    }
+
+    /// See [`moe`](super::moe()).
+    fn moe(
+        x: FloatTensor<Self>,
+        #[extension_type] gate: Matrix<Self>,
+        #[extension_type] up: Matrix<Self>,
+        #[extension_type] down: Matrix<Self>,
+        #[extension_type] biases: Biases<Self>,
+        shape: ExpertShape,
+        routing: Arc<Routing>,
+    ) -> FloatTensor<Self> {
+        Self::lower(moe::portable(Self::lift(x), [gate, up, down], biases, shape, &routing))
     }
 
     /// See [`rms_norm`](super::rms_norm()).
@@ -233,6 +258,23 @@ macro_rules! host_ops {
                 activation: Activation,
             ) -> FloatTensor<Self> {
                 glu::host::glu(gate, up, activation)
+            }
+
+            fn moe(
+                x: FloatTensor<Self>,
+                gate: Matrix<Self>,
+                up: Matrix<Self>,
+                down: Matrix<Self>,
+                biases: Biases<Self>,
+                shape: ExpertShape,
+                routing: Arc<Routing>,
+            ) -> FloatTensor<Self> {
+                match (&gate, &up, &down) {
+                    (Matrix::Host(gate), Matrix::Host(up), Matrix::Host(down)) => {
+                        moe::host::moe(x, [gate, up, down], biases, shape, &routing)
+                    }
+                    _ => Self::lower(moe::portable(Self::lift(x), [gate, up, down], biases, shape, &routing)),
+                }
             }
 
             fn rms_norm(x: FloatTensor<Self>, weight: FloatTensor<Self>, eps: f32) -> FloatTensor<Self> {

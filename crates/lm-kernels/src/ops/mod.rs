@@ -15,6 +15,7 @@ mod host_tensor;
 mod kv_pool;
 mod linear;
 mod linear_add;
+mod moe;
 mod qkv;
 mod rms_norm;
 mod rope;
@@ -33,6 +34,7 @@ pub use glu::glu;
 pub use kv_pool::KvPool;
 pub use linear::linear;
 pub use linear_add::linear_add;
+pub use moe::{Experts, moe};
 pub use qkv::qkv;
 pub use rms_norm::rms_norm;
 pub use rope::rope;
@@ -58,6 +60,7 @@ pub const ALL: &[&Op] = &[
     &glu::OP,
     &linear::OP,
     &linear_add::OP,
+    &moe::OP,
     &qkv::OP,
     &rms_norm::OP,
     &rope::OP,

@@ -1,5 +1,6 @@
 //! Weight matrices where the device wants them.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use burn::backend::tensor::{FloatTensor, IntTensor};
@@ -178,6 +179,35 @@ impl Matrix<Dispatch> {
 }
 
 impl<B: Bridge> Matrix<B> {
+    /// How many there are of its rows.
+    pub(super) fn rows(&self) -> usize {
+        match self {
+            Matrix::Host(packed) => packed.rows(),
+            Matrix::Dense(values) => values.shape()[0],
+            Matrix::Packed { words, .. } => words.shape()[0],
+        }
+    }
+
+    /// Some of its rows, as a dense matrix where it is in host memory.
+    pub(super) fn part(&self, rows: Range<usize>, device: &BurnDevice) -> Self {
+        match self {
+            Matrix::Host(packed) => {
+                let ids: Vec<u32> = rows.map(|row| row as u32).collect();
+                let dense = from_host(dequantize_rows(packed, &ids), [ids.len(), packed.cols()], device);
+                Matrix::Dense(B::lower(dense))
+            }
+            Matrix::Dense(values) => {
+                Matrix::Dense(B::lower(B::lift::<2>(values.clone()).narrow(0, rows.start, rows.len())))
+            }
+            Matrix::Packed { words, scales, bits, cols } => Matrix::Packed {
+                words: B::lower_int(B::lift_int::<2>(words.clone()).narrow(0, rows.start, rows.len())),
+                scales: B::lower(B::lift::<2>(scales.clone()).narrow(0, rows.start, rows.len())),
+                bits: *bits,
+                cols: *cols,
+            },
+        }
+    }
+
     /// Multiplies `x` by the transposed matrix in f32, a chunk of rows at a time.
     pub(super) fn multiply(self, x: Tensor<2>) -> Tensor<2> {
         match self {

@@ -9,6 +9,7 @@
 mod attention;
 mod fused;
 mod linear;
+mod moe;
 mod random;
 mod rows;
 mod states;
@@ -34,6 +35,7 @@ const CHECKS: &[Check] = &[
     ("glu", rows::check_glu),
     ("linear", linear::check),
     ("linear_add", fused::check_linear_add),
+    ("moe", moe::check),
     ("qkv", fused::check_qkv),
     ("rms_norm", rows::check_rms_norm),
     ("rope", rows::check_rope),

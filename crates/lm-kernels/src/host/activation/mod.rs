@@ -12,24 +12,43 @@ use super::split::for_each_chunk;
 const ELEMENTS: usize = 4096;
 
 /// What gates the other half of a gated MLP.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Activation {
     /// `x / (1 + e^-x)`; SwiGLU.
     Silu,
     /// The approximation of GELU by a tangent: `x / 2 · (1 + tanh(√(2/π) (x + 0.044715 x³)))`; GeGLU.
     GeluTanh,
+    /// GPT-OSS: `gate · σ(alpha · gate) · (up + 1)` of a gate of at most `limit` and an `up` from `-limit` to `limit`.
+    ClampedSwiglu {
+        /// Slope of the sigmoid; 1.702 in the published models.
+        alpha: f32,
+        /// Bound of what goes in; 7 in the published models.
+        limit: f32,
+    },
 }
 
 impl Activation {
-    /// The activation of one value.
+    /// What a gated block makes of one value of its gate and one of its other half.
     #[inline(always)]
-    pub(super) fn apply(self, x: f32) -> f32 {
+    pub(super) fn gate(self, gate: f32, up: f32) -> f32 {
         match self {
-            Activation::Silu => x / (1.0 + exp(-x)),
+            Activation::Silu => gate / (1.0 + exp(-gate)) * up,
             // (1 + tanh z) / 2 is 1 / (1 + e^-2z).
             Activation::GeluTanh => {
                 const TWICE_ROOT: f32 = 1.595_769; // 2 √(2/π)
-                x / (1.0 + exp(-TWICE_ROOT * (0.044_715 * x * x).mul_add(x, x)))
+                gate / (1.0 + exp(-TWICE_ROOT * (0.044_715 * gate * gate).mul_add(gate, gate))) * up
+            }
+            Activation::ClampedSwiglu { alpha, limit } => {
+                // Comparisons, not `min` and `max`: NaN must stay NaN.
+                let gate = if gate > limit { limit } else { gate };
+                let up = if up > limit {
+                    limit
+                } else if up < -limit {
+                    -limit
+                } else {
+                    up
+                };
+                gate / (1.0 + exp(-alpha * gate)) * (up + 1.0)
             }
         }
     }
@@ -81,7 +100,7 @@ impl Kernel for Glu<'_> {
     #[inline(always)]
     fn run<V: Lanes>(self) {
         for ((gate, up), y) in self.gate.iter().zip(self.up).zip(self.y) {
-            *y = self.activation.apply(*gate) * up;
+            *y = self.activation.gate(*gate, *up);
         }
     }
 }

@@ -43,14 +43,14 @@ unsafe impl Zeroable for Span {}
 pub(super) struct QuantizedRows {
     /// `[spans, room]`, and perhaps more: the same columns of all rows lie side by side.
     spans: Vec<Span>,
-    /// The rows, filled up to whole tiles of a matrix unit.
+    /// The rows, and behind them as many as a tile of a matrix unit that begins with the last one has more.
     room: usize,
 }
 
 impl QuantizedRows {
     /// Quantises rows with a scale for each `block` columns, 64 or 256.
     pub fn new(isa: Isa, pool: &Pool, input: &Input<'_>, cols: usize, block: usize) -> Self {
-        let room = if input.rows <= ROWS { input.rows } else { input.rows.next_multiple_of(SIDE) };
+        let room = if input.rows <= ROWS { input.rows } else { input.rows + SIDE - 1 };
         let count = cols.div_ceil(SPAN);
         let mut spans = SPARE.take();
         spans.resize(spans.len().max(room * count), Span::zeroed());

@@ -112,20 +112,18 @@ fn linears_on(isa: Isa, pool: &Pool, input: Input<'_>, outputs: &mut [Output<'_>
         );
         assert!(output.bias.is_none_or(|bias| bias.len() == output.w.rows()), "a bias for each result");
     }
-    let rows = Rows::of(isa, pool, &input, outputs.iter().map(|output| output.w));
-    let layers: Vec<_> = outputs
+    let x = Rows::of(isa, pool, &input, outputs.iter().map(|output| output.w));
+    let results: Vec<_> = outputs
         .iter_mut()
-        .map(|output| {
-            let y = SharedMatrix::new(output.y, output.w.rows());
-            Layer {
-                tiles: [output.w; 2],
-                step: 2,
-                after: After::Store { bias: output.bias, add: output.add },
-                y,
-            }
+        .map(|Output { w, bias, add, y }| {
+            (*w, After::Store { bias: *bias, add: *add }, SharedMatrix::new(y, w.rows()))
         })
         .collect();
-    run(isa, pool, &rows, input.rows, &layers);
+    let layers: Vec<_> = results
+        .iter()
+        .map(|(w, after, y)| Layer::whole([w; 2], Tiles::Shared, *after, 0..input.rows, y))
+        .collect();
+    run(isa, pool, &x, &layers);
 }
 
 /// The first half of a gated MLP: `y = activation(x · Wᵀ of the gate) · (x · Wᵀ of up)`, value by value.
@@ -164,10 +162,10 @@ fn gated_on(
     let out = weights[0].rows();
     assert_eq!(out, weights[1].rows(), "gate and up give as many results");
     assert_eq!(y.len(), input.rows * out, "results are [{}, {out}]", input.rows);
-    let rows = Rows::of(isa, pool, &input, weights.into_iter());
-    let layer =
-        Layer { tiles: weights, step: 1, after: After::Gate(activation), y: SharedMatrix::new(y, out) };
-    run(isa, pool, &rows, input.rows, &[layer]);
+    let x = Rows::of(isa, pool, &input, weights.into_iter());
+    let y = SharedMatrix::new(y, out);
+    let after = After::Gate { activation, biases: None };
+    run(isa, pool, &x, &[Layer::whole(weights, Tiles::OfEach, after, 0..input.rows, &y)]);
 }
 
 fn check(input: &Input<'_>, w: &PackedMatrix) {
@@ -177,7 +175,7 @@ fn check(input: &Input<'_>, w: &PackedMatrix) {
 
 /// The rows of one call in the forms that its weights ask for.
 #[derive(Default)]
-struct Rows<'a> {
+pub(super) struct Rows<'a> {
     float: Option<Cow<'a, [f32]>>,
     /// With a scale for each 64 columns.
     by_64: Option<QuantizedRows>,
@@ -186,7 +184,7 @@ struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    fn of<'w>(
+    pub(super) fn of<'w>(
         isa: Isa,
         pool: &Pool,
         input: &Input<'a>,
@@ -224,58 +222,124 @@ fn activation_block(format: WeightFormat) -> Option<usize> {
     }
 }
 
-/// One result of a call.
-struct Layer<'a> {
-    /// Where the first and the second tile of a pair come from.
-    tiles: [&'a PackedMatrix; 2],
-    /// Tiles from one pair to the next: 2 where both come from one matrix, which they then share out.
-    step: usize,
+/// Some rows times a weight or two.
+pub(super) struct Layer<'a> {
+    weights: [&'a PackedMatrix; 2],
+    tiles: Tiles,
+    /// The rows of each weight that are multiplied, from a whole tile on.
+    part: Range<usize>,
     after: After<'a>,
-    y: SharedMatrix<'a, f32>,
+    /// Rows of the input, and of `y`.
+    rows: Range<usize>,
+    y: &'a SharedMatrix<'a, f32>,
+}
+
+/// Where the two tiles of a pair come from.
+#[derive(Clone, Copy)]
+pub(super) enum Tiles {
+    /// One weight, named twice, whose tiles they share out.
+    Shared,
+    /// One tile of each weight, in the same place.
+    OfEach,
+}
+
+impl Tiles {
+    /// Tiles of the result from one pair to the next.
+    fn step(self) -> usize {
+        match self {
+            Tiles::Shared => 2,
+            Tiles::OfEach => 1,
+        }
+    }
 }
 
 /// What is done with the products of a pair.
 #[derive(Clone, Copy)]
-enum After<'a> {
+pub(super) enum After<'a> {
     /// Both tiles are columns of `y`.
     Store { bias: Option<&'a [f32]>, add: bool },
-    /// The first gates the second.
-    Gate(Activation),
+    /// The first gates the second, once their biases are added.
+    Gate { activation: Activation, biases: Option<[&'a [f32]; 2]> },
 }
 
-impl Layer<'_> {
+impl<'a> Layer<'a> {
+    /// All rows of the weights.
+    fn whole(
+        weights: [&'a PackedMatrix; 2],
+        tiles: Tiles,
+        after: After<'a>,
+        rows: Range<usize>,
+        y: &'a SharedMatrix<'a, f32>,
+    ) -> Self {
+        Self::part(weights, tiles, 0..weights[0].rows(), after, rows, y)
+    }
+
+    /// Some rows of the weights, from a whole tile on: as many as `y` has columns.
+    ///
+    /// # Panics
+    /// When they begin inside of a tile.
+    pub(super) fn part(
+        weights: [&'a PackedMatrix; 2],
+        tiles: Tiles,
+        part: Range<usize>,
+        after: After<'a>,
+        rows: Range<usize>,
+        y: &'a SharedMatrix<'a, f32>,
+    ) -> Self {
+        assert!(part.start.is_multiple_of(LANES), "rows from {} on are no whole tiles", part.start);
+        Self { weights, tiles, part, after, rows, y }
+    }
+
     /// Tiles of its result.
     fn num_tiles(&self) -> usize {
-        self.tiles[0].rows().div_ceil(LANES)
+        self.part.len().div_ceil(LANES)
     }
 
     fn num_pairs(&self) -> usize {
-        self.num_tiles().div_ceil(self.step)
+        self.num_tiles().div_ceil(self.tiles.step())
     }
 
     /// Pairs that make a task.
     fn pairs_of_task(&self) -> usize {
-        let bytes: usize = self.tiles.iter().map(|w| w.bytes()).sum();
-        (TASK_BYTES * self.num_tiles() / bytes.max(1)).clamp(1, self.num_pairs().max(1))
+        let tile_bytes = |w: &PackedMatrix| w.bytes() / w.rows().div_ceil(LANES).max(1);
+        let bytes = self.tiles.step() * self.weights.map(tile_bytes).into_iter().sum::<usize>() / 2;
+        (TASK_BYTES / bytes.max(1)).clamp(1, self.num_pairs().max(1))
+    }
+
+    /// The tiles of a pair; a last one without its second takes the first twice.
+    #[inline(always)]
+    fn pair(&self, pair: usize) -> [(&'a PackedMatrix, usize); 2] {
+        let first = pair * self.tiles.step();
+        let second = match self.tiles {
+            Tiles::Shared => (first + 1).min(self.num_tiles() - 1),
+            Tiles::OfEach => first,
+        };
+        let start = self.part.start / LANES;
+        [(self.weights[0], start + first), (self.weights[1], start + second)]
     }
 }
 
 /// Shares out the pairs of all layers, and the rows in pieces.
-fn run(isa: Isa, pool: &Pool, rows: &Rows<'_>, num_rows: usize, layers: &[Layer<'_>]) {
-    let mut tasks: Vec<(&Layer<'_>, Range<usize>)> = Vec::new();
-    for layer in layers {
-        let (pairs, step) = (layer.num_pairs(), layer.pairs_of_task());
-        tasks.extend((0..pairs).step_by(step).map(|pair| (layer, pair..(pair + step).min(pairs))));
+pub(super) fn run(isa: Isa, pool: &Pool, x: &Rows<'_>, layers: &[Layer<'_>]) {
+    let pieces = layers.iter().map(|layer| layer.rows.len().div_ceil(ROWS)).max().unwrap_or(0);
+    let mut tasks: Vec<(&Layer<'_>, Range<usize>, Range<usize>)> = Vec::new();
+    for piece in 0..pieces {
+        for layer in layers {
+            let Range { start, end } = layer.rows;
+            let rows = start + piece * ROWS..end.min(start + (piece + 1) * ROWS);
+            if !rows.is_empty() {
+                let (pairs, step) = (layer.num_pairs(), layer.pairs_of_task());
+                let parts = (0..pairs).step_by(step).map(|pair| pair..(pair + step).min(pairs));
+                tasks.extend(parts.map(|pairs| (layer, pairs, rows.clone())));
+            }
+        }
     }
-    let pieces = num_rows.div_ceil(ROWS);
-    pool.run(tasks.len() * pieces, |index| {
-        let (layer, pairs) = &tasks[index % tasks.len()];
-        let start = index / tasks.len() * ROWS;
-        let piece = start..(start + ROWS).min(num_rows);
+    pool.run(tasks.len(), |index| {
+        let (layer, pairs, rows) = &tasks[index];
         SUMS.with_borrow_mut(|sums| {
-            sums.resize(piece.len().max(sums.len()), [[0.0; LANES]; 2]);
-            let out = &mut sums[..piece.len()];
-            isa.run(Task { layer, pairs: pairs.clone(), x: rows, rows: piece, out });
+            sums.resize(rows.len().max(sums.len()), [[0.0; LANES]; 2]);
+            let out = &mut sums[..rows.len()];
+            isa.run(Task { layer, pairs: pairs.clone(), x, rows: rows.clone(), out });
         });
     });
 }
@@ -300,27 +364,17 @@ impl Kernel for Task<'_> {
     #[inline(always)]
     fn run<V: Lanes>(self) {
         let Self { layer, pairs, x, rows, out } = self;
-        let width = layer.tiles[0].rows();
+        let (step, width) = (layer.tiles.step(), layer.part.len());
         for pair in pairs {
             multiply_pair::<V>(layer.pair(pair), x, rows.clone(), out);
-            let columns = pair * layer.step * LANES..((pair + 1) * layer.step * LANES).min(width);
+            let columns = pair * step * LANES..((pair + 1) * step * LANES).min(width);
             // SAFETY: each task has pairs, and so columns, or rows of its own.
             let y = unsafe { layer.y.block(rows.clone(), columns) };
             match layer.after {
                 After::Store { bias, add } => store(y, out, bias, add),
-                After::Gate(activation) => gate::<V>(y, out, activation),
+                After::Gate { activation, biases } => gate::<V>(y, out, activation, biases),
             }
         }
-    }
-}
-
-impl<'a> Layer<'a> {
-    /// The tiles of a pair; a last one without its second takes the first twice.
-    #[inline(always)]
-    fn pair(&self, pair: usize) -> [(&'a PackedMatrix, usize); 2] {
-        let first = pair * self.step;
-        let second = if self.step == 1 { first } else { (first + 1).min(self.num_tiles() - 1) };
-        [(self.tiles[0], first), (self.tiles[1], second)]
     }
 }
 
@@ -348,10 +402,29 @@ fn store(mut y: Block<'_, f32>, products: &[[[f32; LANES]; 2]], bias: Option<&[f
 
 /// Writes the gated products of a pair to their columns of `y`.
 #[inline(always)]
-fn gate<V: Lanes>(mut y: Block<'_, f32>, products: &[[[f32; LANES]; 2]], activation: Activation) {
-    for (row, [gate, up]) in products.iter().enumerate() {
+fn gate<V: Lanes>(
+    mut y: Block<'_, f32>,
+    products: &[[[f32; LANES]; 2]],
+    activation: Activation,
+    biases: Option<[&[f32]; 2]>,
+) {
+    let columns = y.columns();
+    let mut added = [[0.0; LANES]; 2];
+    if let Some(biases) = biases {
+        for (added, bias) in added.iter_mut().zip(biases) {
+            added[..columns.len()].copy_from_slice(&bias[columns.clone()]);
+        }
+    }
+    for (row, products) in products.iter().enumerate() {
+        let mut products = *products;
+        if biases.is_some() {
+            for (products, added) in products.as_flattened_mut().iter_mut().zip(added.as_flattened()) {
+                *products += added;
+            }
+        }
+        let [gate, up] = products;
         for ((y, gate), up) in y.row(row).iter_mut().zip(gate).zip(up) {
-            *y = activation.apply(*gate) * up;
+            *y = activation.gate(gate, up);
         }
     }
 }

@@ -4,7 +4,7 @@ pub(super) mod host;
 
 use burn::backend::Dispatch;
 use burn::tensor::Tensor;
-use burn::tensor::activation::silu;
+use burn::tensor::activation::{sigmoid, silu};
 
 use super::Op;
 use super::backend::LmOps;
@@ -28,13 +28,16 @@ pub fn glu(gate: Tensor<2>, up: Tensor<2>, activation: Activation) -> Tensor<2> 
 }
 
 pub(super) fn portable(gate: Tensor<2>, up: Tensor<2>, activation: Activation) -> Tensor<2> {
-    let gate = match activation {
-        Activation::Silu => silu(gate),
+    match activation {
+        Activation::Silu => silu(gate) * up,
         Activation::GeluTanh => {
             let inner = (gate.clone().powi_scalar(3) * 0.044_715 + gate.clone())
                 * (2.0 / std::f32::consts::PI).sqrt();
-            gate * 0.5 * (inner.tanh() + 1.0)
+            gate * 0.5 * (inner.tanh() + 1.0) * up
         }
-    };
-    gate * up
+        Activation::ClampedSwiglu { alpha, limit } => {
+            let gate = gate.clamp_max(limit);
+            gate.clone() * sigmoid(gate * alpha) * (up.clamp(-limit, limit) + 1.0)
+        }
+    }
 }

@@ -1,0 +1,212 @@
+//! A gated MLP of which each row uses some of many copies: a mixture of experts.
+//!
+//! Rows are sorted by expert, so that the bytes of an expert are read once for all of its rows, and those of an expert without
+//! rows never. A row's products are those of [`linear`](super::linear) alone, and its experts are added in the order of its
+//! routing: what other rows are in the call cannot change a bit.
+
+mod routing;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use super::activation::Activation;
+use super::cpu::Isa;
+use super::lanes::LANES;
+use super::linear::{After, Input, Layer, Rows, Tiles, run};
+use super::pack::PackedMatrix;
+use super::pool::Pool;
+use super::split::{SharedMatrix, for_each_chunk};
+
+pub use routing::Routing;
+
+/// Elements of the rows that a task copies or adds up.
+const ELEMENTS: usize = 16 << 10;
+
+/// The experts of a layer: gated MLPs of one shape. Each matrix holds one projection of all of them, one expert's rows after
+/// another's.
+#[derive(Clone, Copy, Debug)]
+pub struct Experts<'a> {
+    /// How many there are.
+    pub count: usize,
+    /// `[count * intermediate, hidden]`; `intermediate` is a multiple of 16.
+    pub gate: &'a PackedMatrix,
+    /// `[count * intermediate, hidden]`
+    pub up: &'a PackedMatrix,
+    /// `[count * hidden, intermediate]`; `hidden` is a multiple of 16.
+    pub down: &'a PackedMatrix,
+    /// Added to the products of the three.
+    pub biases: Option<ExpertBiases<'a>>,
+    /// What gates `up`.
+    pub activation: Activation,
+}
+
+/// Biases of all experts of a layer.
+#[derive(Clone, Copy, Debug)]
+pub struct ExpertBiases<'a> {
+    /// `[count, intermediate]`
+    pub gate: &'a [f32],
+    /// `[count, intermediate]`
+    pub up: &'a [f32],
+    /// `[count, hidden]`
+    pub down: &'a [f32],
+}
+
+/// Rows by which the experts of a store must be countable: each begins with a tile of its own.
+pub const EXPERT_ROWS: usize = LANES;
+
+impl Experts<'_> {
+    /// Width of the rows that go in and come out.
+    fn hidden(&self) -> usize {
+        self.gate.cols()
+    }
+
+    /// Width of what is between the projections.
+    fn intermediate(&self) -> usize {
+        self.down.cols()
+    }
+
+    fn check(&self) {
+        let (count, hidden, intermediate) = (self.count, self.hidden(), self.intermediate());
+        for (w, rows, cols) in [
+            (self.gate, intermediate, hidden),
+            (self.up, intermediate, hidden),
+            (self.down, hidden, intermediate),
+        ] {
+            assert_eq!((w.rows(), w.cols()), (count * rows, cols), "a weight of {count} experts");
+            assert!(rows.is_multiple_of(EXPERT_ROWS), "{rows} rows of an expert are no whole tiles");
+        }
+        if let Some(ExpertBiases { gate, up, down }) = self.biases {
+            for (bias, len) in [(gate, intermediate), (up, intermediate), (down, hidden)] {
+                assert_eq!(bias.len(), count * len, "a bias for each result of {count} experts");
+            }
+        }
+    }
+}
+
+/// Sends each row through the experts that `routing` names and adds up their results:
+/// `y = Σ weight · down(activation(gate(x), up(x)))`.
+///
+/// Reads only the weights of experts that are named. A row has the same bits whatever rows are beside it, on any [`Isa`] and
+/// with any number of threads.
+///
+/// # Shapes
+/// - `x`, `y`: `[rows, hidden]`; `y` is overwritten
+///
+/// # Panics
+/// When a length does not fit, an expert is out of range, or the rows of an expert are no multiple of 16.
+///
+/// # Source
+/// Shazeer et al., arXiv 1701.06538; grouping by expert: MegaBlocks, arXiv 2211.15841.
+///
+/// # Examples
+/// ```
+/// use lm_kernels::{Activation, PackedMatrix, Pool, Source, WeightFormat, host};
+/// // Two experts of 16 by 16: the second has twice the weights.
+/// let values: Vec<f32> = (0..2 * 16 * 16).map(|i| if i < 256 { 1.0 } else { 2.0 }).collect();
+/// let w = PackedMatrix::pack(WeightFormat::F32, 32, 16, Source::F32(&values))?;
+/// let experts = host::Experts {
+///     count: 2, gate: &w, up: &w, down: &w, biases: None, activation: Activation::Silu,
+/// };
+/// let routing = host::Routing { per_row: 1, experts: vec![1, 0], weights: vec![0.5, 1.0] };
+/// let mut y = [0.0; 32];
+/// host::moe(Pool::global(), &[1.0; 32], &experts, &routing, &mut y);
+/// let silu = |x: f32| x / (1.0 + (-x).exp());
+/// assert!((y[0] - 0.5 * 32.0 * silu(32.0) * 32.0).abs() < 1e-3);
+/// assert!((y[16] - 16.0 * silu(16.0) * 16.0).abs() < 1e-3);
+/// # Ok::<(), lm_kernels::Error>(())
+/// ```
+pub fn moe(pool: &Pool, x: &[f32], experts: &Experts<'_>, routing: &Routing, y: &mut [f32]) {
+    moe_on(Isa::current(), pool, x, experts, routing, y);
+}
+
+/// [`moe`] with the code for one instruction set.
+fn moe_on(isa: Isa, pool: &Pool, x: &[f32], experts: &Experts<'_>, routing: &Routing, y: &mut [f32]) {
+    experts.check();
+    let (hidden, rows) = (experts.hidden(), routing.rows());
+    assert_eq!(x.len(), rows * hidden, "activations are [{rows}, {hidden}]");
+    assert_eq!(y.len(), x.len(), "results are [{rows}, {hidden}]");
+    routing.check(rows, experts.count);
+
+    let grouped = routing.grouped(experts.count);
+    let x = gather(pool, x, hidden, &grouped.rows); // [slots, hidden]
+    let gated = gated_products(isa, pool, &x, experts, &grouped.groups); // [slots, intermediate]
+    let mut results = x; // [slots, hidden]: the rows are not needed any more
+    down_products(isa, pool, &gated, experts, &grouped.groups, &mut results);
+    add_up(pool, &results, &grouped.slots, routing, y);
+}
+
+/// The weighted sum of each row's results, in the order of its experts.
+fn add_up(pool: &Pool, results: &[f32], slots: &[usize], routing: &Routing, y: &mut [f32]) {
+    let width = y.len().checked_div(routing.rows()).unwrap_or(0);
+    let step = (ELEMENTS / width.max(1)).max(1);
+    for_each_chunk(pool, y, step * width, |index, y| {
+        for (row, y) in y.chunks_exact_mut(width).enumerate() {
+            let first = (index * step + row) * routing.per_row;
+            let places = first..first + routing.per_row;
+            y.fill(0.0);
+            for (&slot, weight) in slots[places.clone()].iter().zip(&routing.weights[places]) {
+                for (y, result) in y.iter_mut().zip(&results[slot * width..(slot + 1) * width]) {
+                    *y += weight * result;
+                }
+            }
+        }
+    });
+}
+
+/// The rows of `x` in the order of `rows`.
+fn gather(pool: &Pool, x: &[f32], width: usize, rows: &[usize]) -> Vec<f32> {
+    let mut gathered = vec![0.0; rows.len() * width];
+    let step = (ELEMENTS / width.max(1)).max(1);
+    for_each_chunk(pool, &mut gathered, step * width, |index, out| {
+        for (out, &row) in out.chunks_exact_mut(width).zip(&rows[index * step..]) {
+            out.copy_from_slice(&x[row * width..(row + 1) * width]);
+        }
+    });
+    gathered
+}
+
+/// `activation(gate(x), up(x))` of each slot.
+fn gated_products(
+    isa: Isa,
+    pool: &Pool,
+    x: &[f32],
+    experts: &Experts<'_>,
+    groups: &[(usize, Range<usize>)],
+) -> Vec<f32> {
+    let (slots, width) = (x.len() / experts.hidden().max(1), experts.intermediate());
+    let weights = [experts.gate, experts.up];
+    let mut gated = vec![0.0; slots * width];
+    let input = Rows::of(isa, pool, &Input { x, rows: slots, norm: None }, weights.into_iter());
+    let y = SharedMatrix::new(&mut gated, width);
+    let layer = |(expert, slots): &(usize, Range<usize>)| {
+        let part = expert * width..(expert + 1) * width;
+        let biases = experts.biases.map(|biases| [&biases.gate[part.clone()], &biases.up[part.clone()]]);
+        let after = After::Gate { activation: experts.activation, biases };
+        Layer::part(weights, Tiles::OfEach, part, after, slots.clone(), &y)
+    };
+    run(isa, pool, &input, &groups.iter().map(layer).collect::<Vec<_>>());
+    gated
+}
+
+/// `down(gated)` of each slot.
+fn down_products(
+    isa: Isa,
+    pool: &Pool,
+    gated: &[f32],
+    experts: &Experts<'_>,
+    groups: &[(usize, Range<usize>)],
+    results: &mut [f32],
+) {
+    let (slots, width) = (gated.len() / experts.intermediate().max(1), experts.hidden());
+    let input =
+        Rows::of(isa, pool, &Input { x: gated, rows: slots, norm: None }, std::iter::once(experts.down));
+    let y = SharedMatrix::new(results, width);
+    let layer = |(expert, slots): &(usize, Range<usize>)| {
+        let part = expert * width..(expert + 1) * width;
+        let bias = experts.biases.map(|biases| &biases.down[part.clone()]);
+        let after = After::Store { bias, add: false };
+        Layer::part([experts.down; 2], Tiles::Shared, part, after, slots.clone(), &y)
+    };
+    run(isa, pool, &input, &groups.iter().map(layer).collect::<Vec<_>>());
+}

@@ -1,0 +1,170 @@
+//! A mixture of experts.
+
+pub(super) mod host;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Backend, Dispatch, ExtensionType};
+use burn::tensor::{Int, Tensor};
+
+use super::backend::{Bridge, LmOps};
+use super::weight::Matrix;
+use super::{Op, Weight, from_host, glu};
+use crate::host::EXPERT_ROWS;
+use crate::{Activation, Routing};
+
+pub(super) const OP: Op =
+    Op { name: "moe", summary: "Σ weight · down(activation(gate(x), up(x))) over the experts of each row" };
+
+/// The experts of a layer: gated MLPs of one shape, on one device.
+///
+/// Each weight holds one projection of all of them, one expert's rows after another's, so that it is loaded, packed and moved
+/// like any other.
+#[derive(Clone)]
+pub struct Experts {
+    gate: Weight,
+    up: Weight,
+    down: Weight,
+    biases: Option<[Tensor<1>; 3]>,
+    shape: ExpertShape,
+}
+
+/// How many experts there are, and what gates the second half of each.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ExpertShape {
+    pub count: usize,
+    pub activation: Activation,
+}
+
+/// The biases of all experts as they go through the operation.
+#[derive(ExtensionType)]
+pub enum Biases<B: Backend> {
+    Absent,
+    /// `[count * intermediate]` twice and `[count * hidden]`.
+    Present {
+        gate: FloatTensor<B>,
+        up: FloatTensor<B>,
+        down: FloatTensor<B>,
+    },
+}
+
+impl Experts {
+    /// Rows of an expert in each weight are a multiple of this.
+    pub const ROWS: usize = EXPERT_ROWS;
+
+    /// Puts `count` experts together.
+    ///
+    /// # Shapes
+    /// - `gate`, `up`: `[count * intermediate, hidden]`, `down`: `[count * hidden, intermediate]`
+    /// - `biases`, of the three: `[count * intermediate]` twice and `[count * hidden]`
+    ///
+    /// # Panics
+    /// When shapes do not fit, or `hidden` or `intermediate` is no multiple of [`Experts::ROWS`].
+    pub fn new(
+        count: usize,
+        [gate, up, down]: [Weight; 3],
+        biases: Option<[Tensor<1>; 3]>,
+        activation: Activation,
+    ) -> Self {
+        let (hidden, intermediate) = (gate.cols(), down.cols());
+        for (w, rows, cols) in
+            [(&gate, intermediate, hidden), (&up, intermediate, hidden), (&down, hidden, intermediate)]
+        {
+            assert_eq!(
+                [w.rows(), w.cols()],
+                [count * rows, cols],
+                "experts: a weight against {count} experts"
+            );
+            assert!(
+                rows.is_multiple_of(Self::ROWS),
+                "experts: {rows} rows are no multiple of {}",
+                Self::ROWS
+            );
+        }
+        for (bias, len) in biases.iter().flatten().zip([intermediate, intermediate, hidden]) {
+            assert_eq!(bias.dims(), [count * len], "experts: a bias for each result of {count} experts");
+        }
+        Self { gate, up, down, biases, shape: ExpertShape { count, activation } }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.shape.count
+    }
+
+    /// Bytes of the weights of all experts in the device's memory.
+    pub fn bytes(&self) -> usize {
+        [&self.gate, &self.up, &self.down].map(Weight::bytes).into_iter().sum()
+    }
+}
+
+/// Sends each row of `x` through the experts that `routing` names for it, and adds up what they make of it, times its weights.
+///
+/// The CPU devices read the weights of the experts that are named and no others, and group the rows of a prefill by expert; a
+/// row has the same bits in any company.
+///
+/// # Shapes
+/// - `x`: `[rows, hidden]`; returns the same shape
+///
+/// # Panics
+/// When shapes do not fit, an expert is out of range, or a weight is on another device.
+///
+/// # Source
+/// Shazeer et al., arXiv 1701.06538.
+pub fn moe(x: Tensor<2>, experts: &Experts, routing: &Arc<Routing>) -> Tensor<2> {
+    let [rows, size] = x.dims();
+    assert_eq!(size, experts.gate.cols(), "moe: a row of x must be as long as a row of the gates");
+    routing.check(rows, experts.count());
+    let [gate, up, down] = [&experts.gate, &experts.up, &experts.down].map(|w| w.matrix().clone());
+    let biases = match &experts.biases {
+        None => Biases::Absent,
+        Some(biases) => {
+            let [gate, up, down] = biases.each_ref().map(|bias| bias.clone().into_dispatch());
+            Biases::Present { gate, up, down }
+        }
+    };
+    let routing = Arc::clone(routing);
+    Tensor::from_dispatch(Dispatch::moe(x.into_dispatch(), gate, up, down, biases, experts.shape, routing))
+}
+
+pub(super) fn portable<B: Bridge>(
+    x: Tensor<2>,
+    weights: [Matrix<B>; 3],
+    biases: Biases<B>,
+    ExpertShape { count, activation }: ExpertShape,
+    routing: &Routing,
+) -> Tensor<2> {
+    let ([rows, hidden], device) = (x.dims(), x.device());
+    if rows == 0 {
+        return x;
+    }
+    let biases: Option<[Tensor<1>; 3]> = match biases {
+        Biases::Absent => None,
+        Biases::Present { gate, up, down } => Some([gate, up, down].map(B::lift)),
+    };
+    let index = |places: &[usize]| {
+        let places: Vec<i32> = places.iter().map(|&place| place as i32).collect();
+        Tensor::<1, Int>::from_data(places.as_slice(), &device)
+    };
+    let grouped = routing.grouped(count);
+    let of_expert = |(expert, slots): &(usize, Range<usize>)| {
+        let product = |projection: usize, x: Tensor<2>| {
+            let rows = weights[projection].rows() / count;
+            let part = expert * rows..(expert + 1) * rows;
+            let y = weights[projection].part(part.clone(), &device).multiply(x);
+            match &biases {
+                None => y,
+                Some(biases) => y + biases[projection].clone().slice(part).unsqueeze(),
+            }
+        };
+        let x = x.clone().select(0, index(&grouped.rows[slots.clone()])); // [slots of the expert, hidden]
+        let (gate, up) = (product(0, x.clone()), product(1, x)); // [slots of the expert, intermediate]
+        product(2, glu::portable(gate, up, activation)) // [slots of the expert, hidden]
+    };
+    let results = Tensor::cat(grouped.groups.iter().map(of_expert).collect(), 0); // [slots, hidden]
+    let results = results.select(0, index(&grouped.slots)).reshape([rows, routing.per_row, hidden]);
+    let weights = from_host(routing.weights.clone(), [rows, routing.per_row, 1], &device);
+    (results * weights).sum_dim(1).reshape([rows, hidden])
+}
