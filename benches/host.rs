@@ -126,6 +126,7 @@ fn attention(
         scale: 0.1,
         window: None,
         soft_cap: None,
+        sinks: None,
     };
     let slots = cached + rows;
     let pages: Vec<u32> = (0..slots.div_ceil(lm_kernels::PAGE_LEN) as u32).collect();
@@ -143,14 +144,14 @@ fn attention(
     let q = noise(4, rows * spec.num_heads * spec.head_dim);
     let mut out = vec![0.0; q.len()];
     let layout = layout(cached, rows);
-    host::attention(pool, &q, &layer, &layout, &spec, None, &mut out);
+    host::attention(pool, &q, &layer, &layout, &spec, &mut out);
     assert!(out.iter().all(|out| (out - 0.25).abs() < 2e-3), "an average of equal values is that value");
     let bytes = pages.len() * layer.bytes_per_page();
     let layers = vec![layer; if rows == 1 { COLD / bytes + 1 } else { 1 }];
     let mut next = layers.iter().cycle();
     let time = median_time(BUDGET, || {
         if let Some(layer) = next.next() {
-            host::attention(pool, &q, layer, &layout, &spec, None, &mut out);
+            host::attention(pool, &q, layer, &layout, &spec, &mut out);
         }
     });
     let seen: usize = (cached + 1..=slots).sum();

@@ -13,7 +13,7 @@ use super::*;
 use crate::host::testing::Random;
 use crate::{
     Activation, AttentionSpec, CacheLayout, CausalConv, DeltaNet, DeltaNetSpec, Device, GgmlType, KvDtype,
-    KvGeometry, LayerCache, PackedMatrix, PagedLayer, RaggedLayout, RopeTable, SequenceLayout, Source,
+    KvGeometry, LayerCache, PackedMatrix, PagedLayer, RaggedLayout, RopeTable, Routing, SequenceLayout, Source,
     StatePages, WeightFormat,
 };
 
@@ -52,7 +52,8 @@ fn row_operations_equal_their_default_bodies() {
             2e-6,
         );
         let up = || noise_tensor([5, 48], 3, &device);
-        for activation in [Activation::Silu, Activation::GeluTanh] {
+        let clamped = Activation::ClampedSwiglu { alpha: 1.702, limit: 0.5 };
+        for activation in [Activation::Silu, Activation::GeluTanh, clamped] {
             let what = format!("glu by {activation:?}");
             assert_close(&what, glu(x(), up(), activation), glu::portable(x(), up(), activation), 1e-6);
         }
@@ -60,6 +61,42 @@ fn row_operations_equal_their_default_bodies() {
         let table = RopeTable { inv_freq: vec![1.0, 0.3, 0.01, 1e-4, 1e-5], attention_factor: 1.1 };
         let angles = Arc::new(table.angles(&[0, 1, 7, 100, 40_000]));
         assert_close("rope", rope(heads(), &angles), rope::portable(heads(), &angles), 1e-6);
+    }
+}
+
+#[test]
+fn experts_equal_their_default_body_in_every_form_of_a_weight() {
+    let [count, hidden, inner] = [3, 32, 48];
+    let activation = Activation::ClampedSwiglu { alpha: 1.702, limit: 0.5 };
+    let routing =
+        Arc::new(Routing { per_row: 2, experts: vec![2, 0, 0, 2, 2, 1, 0, 1], weights: noise(8, 60) });
+    for device in host_devices() {
+        for (format, tolerance) in FORMATS_AND_TOLERANCES {
+            let pack = |rows: usize, cols: usize, seed| {
+                PackedMatrix::pack(format, count * rows, cols, Source::F32(&noise(count * rows * cols, seed)))
+            };
+            let packed = [pack(inner, hidden, 61), pack(inner, hidden, 62), pack(hidden, inner, 63)];
+            let packed = packed.map(|packed| packed.unwrap());
+            let vector = |rows: usize, seed| noise_tensor::<1>([count * rows], seed, &device);
+            let biases = || [vector(inner, 64), vector(inner, 65), vector(hidden, 66)];
+            let run = |weights: [Weight; 3]| {
+                let experts = Experts::new(count, weights, Some(biases()), activation);
+                moe(noise_tensor([4, hidden], 67, &device), &experts, &routing)
+            };
+            let uploaded = run(packed.each_ref().map(|packed| Weight::upload(packed, &device)));
+            let resident = packed.map(|packed| Weight::from(Arc::new(packed)));
+            let [gate, up, down] = biases().map(Tensor::into_dispatch);
+            let portable = moe::portable::<Dispatch>(
+                noise_tensor([4, hidden], 67, &device),
+                resident.each_ref().map(|weight| weight.matrix().clone()),
+                moe::Biases::Present { gate, up, down },
+                moe::ExpertShape { count, activation },
+                &routing,
+            );
+            assert_close(&format!("moe {format}, uploaded"), uploaded, portable.clone(), 1e-4);
+            // Both products are rounded, and the second one's inputs are off by the first one's rounding: up to six times 8.
+            assert_close(&format!("moe {format}"), run(resident), portable, 10.0 * tolerance);
+        }
     }
 }
 
@@ -175,6 +212,7 @@ fn spec() -> AttentionSpec {
         scale: 0.5,
         window: Some(20),
         soft_cap: Some(0.7),
+        sinks: Some([0.5, -1.0, 2.0, 0.0].into()),
     }
 }
 

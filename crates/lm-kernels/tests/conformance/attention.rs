@@ -28,6 +28,7 @@ pub fn check(target: &Target) {
                     scale: 0.4,
                     window,
                     soft_cap,
+                    sinks: (ratio % 2 == 0).then(|| random.values(ratio * num_kv_heads, 2.0).into()),
                 };
                 Run::new(target, spec, dtype).steps(&mut random);
             }
@@ -138,13 +139,20 @@ impl<'a> Run<'a> {
         for (sequence, reference) in layout.sequences.iter().zip(&self.sequences) {
             for row in 0..sequence.rows.len() {
                 for head in 0..num_heads {
+                    let sink = self.spec.sinks.as_ref().map(|sinks| sinks[head].into());
                     let start = ((sequence.rows.start + row) * num_heads + head) * head_dim;
                     let kv_head = head / (num_heads / num_kv_heads);
                     let part = kv_head * head_dim..(kv_head + 1) * head_dim;
                     let slots =
                         (0..reference.keys.len()).filter(|&slot| sees(sequence, row, slot, self.spec.window));
                     let slots: Vec<usize> = slots.collect();
-                    out.extend(attend(&q[start..start + head_dim], reference, &slots, part, &self.spec));
+                    out.extend(attend(
+                        &q[start..start + head_dim],
+                        reference,
+                        &slots,
+                        part,
+                        (&self.spec, sink),
+                    ));
                 }
             }
         }
@@ -158,7 +166,7 @@ fn attend(
     reference: &Reference,
     slots: &[usize],
     part: Range<usize>,
-    spec: &AttentionSpec,
+    (spec, sink): (&AttentionSpec, Option<f64>),
 ) -> Vec<f64> {
     let dot = |slot: &usize| -> f64 {
         let key = &reference.keys[*slot][part.clone()];
@@ -166,9 +174,9 @@ fn attend(
         spec.soft_cap.map(f64::from).map_or(score, |cap| cap * (score / cap).tanh())
     };
     let scores: Vec<f64> = slots.iter().map(dot).collect();
-    let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let largest = scores.iter().copied().chain(sink).fold(f64::NEG_INFINITY, f64::max);
     let weights: Vec<f64> = scores.iter().map(|score| (score - largest).exp()).collect();
-    let total: f64 = weights.iter().sum();
+    let total = weights.iter().sum::<f64>() + sink.map_or(0.0, |sink| (sink - largest).exp());
     let element = |index: usize| {
         let terms = slots.iter().zip(&weights).map(|(&slot, weight)| weight * reference.values[slot][index]);
         terms.sum::<f64>() / total

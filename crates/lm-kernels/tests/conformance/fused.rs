@@ -2,11 +2,10 @@
 
 use burn::tensor::Tensor;
 use lm_kernels::{
-    Activation, Device, Source, Weight, WeightFormat, from_host, gated, glu, linear, linear_add, qkv,
-    rms_norm, to_host,
+    Device, Source, Weight, WeightFormat, from_host, gated, glu, linear, linear_add, qkv, rms_norm, to_host,
 };
 
-use super::{Random, Target, assert_close};
+use super::{ACTIVATIONS, Random, Target, assert_close};
 
 const EPS: f32 = 1e-6;
 /// rows, columns, results
@@ -77,7 +76,7 @@ pub fn check_gated(target: &Target) {
         let (gate, up) = (case.weight(), case.weight());
         let normed = rms_norm(x.clone(), norm.clone(), EPS);
         let (gates, ups) = (linear(normed.clone(), &gate), linear(normed, &up));
-        for activation in [Activation::Silu, Activation::GeluTanh] {
+        for activation in ACTIVATIONS {
             let parts = glu(gates.clone(), ups.clone(), activation);
             let got = gated(x.clone(), norm.clone(), EPS, &gate, &up, activation);
             case.check(&format!("gated by {activation:?}"), got, parts);

@@ -42,12 +42,20 @@ const CHECKS: &[Check] = &[
     ("short_conv", states::check_short_conv),
 ];
 
+const ACTIVATIONS: [Activation; 3] =
+    [Activation::Silu, Activation::GeluTanh, Activation::ClampedSwiglu { alpha: 1.702, limit: 0.5 }];
+
 /// The definition of an activation.
-fn activate(activation: Activation, x: f64) -> f64 {
+fn gate(activation: Activation, gate: f64, up: f64) -> f64 {
     match activation {
-        Activation::Silu => x / (1.0 + (-x).exp()),
+        Activation::Silu => gate / (1.0 + (-gate).exp()) * up,
         Activation::GeluTanh => {
-            0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
+            let z = (2.0 / std::f64::consts::PI).sqrt() * (gate + 0.044715 * gate.powi(3));
+            0.5 * gate * (1.0 + z.tanh()) * up
+        }
+        Activation::ClampedSwiglu { alpha, limit } => {
+            let (gate, up) = (gate.min(limit.into()), up.clamp((-limit).into(), limit.into()));
+            gate / (1.0 + (-f64::from(alpha) * gate).exp()) * (up + 1.0)
         }
     }
 }

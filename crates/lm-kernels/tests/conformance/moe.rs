@@ -7,13 +7,10 @@ use lm_kernels::{
     Activation, Device, Experts, PackedMatrix, Routing, Source, Weight, WeightFormat, from_host, moe, to_host,
 };
 
-use super::{Random, Target, assert_close};
+use super::{ACTIVATIONS, Random, Target, assert_close, gate as gate_by};
 
 /// experts, hidden, intermediate, experts a row, rows
 const CASES: [[usize; 5]; 4] = [[4, 32, 64, 2, 1], [6, 96, 16, 1, 9], [3, 64, 48, 3, 4], [16, 32, 32, 4, 70]];
-const ACTIVATIONS: [Activation; 3] =
-    [Activation::Silu, Activation::GeluTanh, Activation::ClampedSwiglu { alpha: 1.702, limit: 0.5 }];
-
 pub fn check(target: &Target) {
     let mut random = Random::new(31);
     for format in [WeightFormat::F32, WeightFormat::F16, WeightFormat::Q8, WeightFormat::Q4] {
@@ -94,7 +91,7 @@ impl<'a> Case<'a> {
             let expert = self.routing.experts[place] as usize;
             let (gate, up) = (self.product(0, expert, &x), self.product(1, expert, &x));
             let gated: Vec<f64> =
-                gate.iter().zip(&up).map(|(&gate, &up)| gated(gate, up, activation)).collect();
+                gate.iter().zip(&up).map(|(&gate, &up)| gate_by(activation, gate, up)).collect();
             for (y, result) in y.iter_mut().zip(self.product(2, expert, &gated)) {
                 *y += f64::from(self.routing.weights[place]) * result;
             }
@@ -111,19 +108,5 @@ impl<'a> Case<'a> {
             sum + if self.biased { f64::from(bias[row]) } else { 0.0 }
         };
         (expert * rows..(expert + 1) * rows).map(of_row).collect()
-    }
-}
-
-fn gated(gate: f64, up: f64, activation: Activation) -> f64 {
-    match activation {
-        Activation::Silu => gate / (1.0 + (-gate).exp()) * up,
-        Activation::GeluTanh => {
-            let z = (2.0 / std::f64::consts::PI).sqrt() * (gate + 0.044715 * gate.powi(3));
-            0.5 * gate * (1.0 + z.tanh()) * up
-        }
-        Activation::ClampedSwiglu { alpha, limit } => {
-            let (gate, up) = (gate.min(limit.into()), up.clamp((-limit).into(), limit.into()));
-            gate / (1.0 + (-f64::from(alpha) * gate).exp()) * (up + 1.0)
-        }
     }
 }

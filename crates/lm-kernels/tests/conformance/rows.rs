@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use lm_kernels::{Activation, RopeTable, from_host, glu, rms_norm, rope, to_host};
+use lm_kernels::{RopeTable, from_host, glu, rms_norm, rope, to_host};
 
-use super::{Random, Target, activate, assert_close};
+use super::{ACTIVATIONS, Random, Target, assert_close, gate as gate_by};
 
 pub fn check_rms_norm(target: &Target) {
     let mut random = Random::new(1);
@@ -32,7 +32,7 @@ pub fn check_rms_norm(target: &Target) {
 
 pub fn check_glu(target: &Target) {
     let mut random = Random::new(2);
-    for activation in [Activation::Silu, Activation::GeluTanh] {
+    for activation in ACTIVATIONS {
         for (rows, size) in [(1, 1), (1, 96), (4, 33), (9, 256)] {
             for scale in [0.1, 4.0, 60.0] {
                 let (gate, up) = (random.values(rows * size, scale), random.values(rows * size, 3.0));
@@ -41,7 +41,7 @@ pub fn check_glu(target: &Target) {
                     from_host(up.clone(), [rows, size], &target.burn),
                     activation,
                 );
-                let gated = |(&gate, &up): (&f32, &f32)| activate(activation, gate.into()) * f64::from(up);
+                let gated = |(&gate, &up): (&f32, &f32)| gate_by(activation, gate.into(), up.into());
                 let expected: Vec<f64> = gate.iter().zip(&up).map(gated).collect();
                 let what = format!("glu by {activation:?} [{rows}, {size}] · {scale} on {}", target.device);
                 let got = to_host(got).unwrap();

@@ -62,6 +62,7 @@ impl Attention {
                 scale: attention.scale,
                 window: attention.window.slots(),
                 soft_cap: attention.soft_cap,
+                sinks: None,
             },
             layer,
         })

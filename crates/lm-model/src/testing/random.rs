@@ -103,6 +103,7 @@ fn means(
         scale: 1.0,
         window: geometry.window,
         soft_cap: None,
+        sinks: None,
     };
     let zeros = values.zeros_like();
     let means = match geometry.shares {

@@ -12,6 +12,7 @@ mod tests;
 
 use std::cell::RefCell;
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::cpu::{Isa, Kernel};
 use super::lanes::{Lanes, exp};
@@ -28,7 +29,7 @@ const QUERIES: usize = 48;
 const FEW_UNITS: usize = 4;
 
 /// What a layer's attention looks like.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct AttentionSpec {
     /// Query heads, a multiple of `num_kv_heads`.
     pub num_heads: usize,
@@ -42,6 +43,8 @@ pub struct AttentionSpec {
     pub window: Option<usize>,
     /// Bounds the scores: `cap · tanh(score / cap)`, after the factor.
     pub soft_cap: Option<f32>,
+    /// Of each query head: a score that takes its share of the softmax and has no value.
+    pub sinks: Option<Arc<[f32]>>,
 }
 
 /// Softmax attention of each row of `q` to the slots its sequence has in `pages`, those of the new rows included: they must
@@ -51,7 +54,6 @@ pub struct AttentionSpec {
 ///
 /// # Shapes
 /// - `q`, `out`: `[rows, num_heads, head_dim]`; `out` is overwritten
-/// - `sinks`: `[num_heads]`, scores that take their share of the softmax and have no value
 ///
 /// # Panics
 /// When a length does not fit, row ranges overlap, a block table is too short or names a page out of range.
@@ -65,14 +67,12 @@ pub fn attention(
     pages: &PagedLayer,
     layout: &RaggedLayout,
     spec: &AttentionSpec,
-    sinks: Option<&[f32]>,
     out: &mut [f32],
 ) {
-    attention_on(Isa::current(), pool, q, pages, layout, spec, sinks, out);
+    attention_on(Isa::current(), pool, q, pages, layout, spec, out);
 }
 
 /// [`attention`] with the code for one instruction set.
-#[allow(clippy::too_many_arguments, reason = "those of `attention`, and the instruction set")]
 fn attention_on(
     isa: Isa,
     pool: &Pool,
@@ -80,7 +80,6 @@ fn attention_on(
     pages: &PagedLayer,
     layout: &RaggedLayout,
     spec: &AttentionSpec,
-    sinks: Option<&[f32]>,
     out: &mut [f32],
 ) {
     let width = spec.num_heads * spec.head_dim;
@@ -93,7 +92,7 @@ fn attention_on(
     assert_eq!(q.len(), layout.rows() * width, "queries are [{}, {width}]", layout.rows());
     assert_eq!(q.len(), out.len(), "as many results as queries");
     assert!(
-        sinks.is_none_or(|sinks| sinks.len() == spec.num_heads),
+        spec.sinks.as_ref().is_none_or(|sinks| sinks.len() == spec.num_heads),
         "a sink for each of {} heads",
         spec.num_heads
     );
@@ -107,7 +106,7 @@ fn attention_on(
     units.iter().for_each(|unit| unit.check(pages));
     let out = SharedMatrix::new(out, width);
     with_pages!(&pages.storage, pages => {
-        let call = Call { isa, pool, q, pages, spec, sinks, out };
+        let call = Call { isa, pool, q, pages, spec, out };
         if units.len() < FEW_UNITS * pool.threads() { call.split_chunks(&units) } else { call.whole_units(&units) }
     });
 }
@@ -176,7 +175,6 @@ struct Call<'a, E> {
     q: &'a [f32],
     pages: &'a Pages<E>,
     spec: &'a AttentionSpec,
-    sinks: Option<&'a [f32]>,
     out: SharedMatrix<'a, f32>,
 }
 
@@ -228,7 +226,7 @@ impl<E: Element> Call<'_, E> {
         let heads = unit.kv_head * group..(unit.kv_head + 1) * group;
         // SAFETY: units have rows or heads of their own.
         let out = unsafe { self.out.block(unit.rows.clone(), heads.start * dim..heads.end * dim) };
-        let sinks = self.sinks.map(|sinks| &sinks[heads]);
+        let sinks = self.spec.sinks.as_ref().map(|sinks| &sinks[heads]);
         self.isa.run(Finish { total, sinks, dim, out });
     }
 }

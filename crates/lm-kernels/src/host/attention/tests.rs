@@ -12,7 +12,6 @@ struct Case {
     values: Vec<Vec<f32>>,
     queries: Vec<Vec<f32>>,
     bidirectional: Vec<Vec<Range<usize>>>,
-    sinks: Vec<f32>,
 }
 
 impl Case {
@@ -24,18 +23,13 @@ impl Case {
                 .collect()
         };
         Self {
-            spec,
             lengths: lengths.to_vec(),
             keys: rows(spec.num_kv_heads),
             values: rows(spec.num_kv_heads),
             queries: rows(spec.num_heads),
             bidirectional: vec![vec![]; lengths.len()],
-            sinks: Vec::new(),
+            spec,
         }
-    }
-
-    fn sinks(&self) -> Option<&[f32]> {
-        Some(self.sinks.as_slice()).filter(|sinks| !sinks.is_empty())
     }
 
     /// Runs all rows of every sequence, the prompt cut after each `step` rows, all sequences in one batch. Sequence `i` returns
@@ -68,7 +62,7 @@ impl Case {
             }
             layer.write(&layout, &k, &v);
             let mut y = vec![f32::NAN; q.len()];
-            attention_on(isa, &pool, &q, &layer, &layout, &self.spec, self.sinks(), &mut y);
+            attention_on(isa, &pool, &q, &layer, &layout, &self.spec, &mut y);
             let width = self.spec.num_heads * self.spec.head_dim;
             for (out, sequence) in out.iter_mut().zip(&layout.sequences) {
                 out.extend(&y[sequence.rows.start * width..sequence.rows.end * width]);
@@ -80,7 +74,8 @@ impl Case {
 
     /// One query's result in double precision, by the definition.
     fn expected(&self, sequence: usize, slot: usize, head: usize) -> Vec<f64> {
-        let AttentionSpec { num_heads, num_kv_heads, head_dim, scale, window, soft_cap } = self.spec;
+        let AttentionSpec { num_heads, num_kv_heads, head_dim, scale, window, soft_cap, ref sinks } =
+            self.spec;
         let kv_head = head / (num_heads / num_kv_heads);
         let query = &self.queries[sequence][(slot * num_heads + head) * head_dim..][..head_dim];
         let row = |data: &[Vec<f32>], s: usize| -> Vec<f64> {
@@ -95,7 +90,7 @@ impl Case {
                     .iter()
                     .any(|range| range.contains(&s) && range.contains(&slot))
         };
-        let sink = self.sinks().map_or(0.0, |sinks| f64::from(sinks[head]).exp());
+        let sink = sinks.as_ref().map_or(0.0, |sinks| f64::from(sinks[head]).exp());
         let (mut total, mut out) = (sink, vec![0.0; head_dim]);
         for s in (0..end).filter(|&s| sees(s)) {
             let dot: f64 = query.iter().zip(row(&self.keys, s)).map(|(q, k)| f64::from(*q) * k).sum();
@@ -128,7 +123,15 @@ fn spec(random: &mut Random, group: usize, window: Option<usize>) -> AttentionSp
     let num_kv_heads = random.between(1, 3);
     let head_dim = [8, 16, 20, 64][random.between(0, 3)];
     let scale = 1.5 / (head_dim as f32).sqrt();
-    AttentionSpec { num_heads: group * num_kv_heads, num_kv_heads, head_dim, scale, window, soft_cap: None }
+    AttentionSpec {
+        num_heads: group * num_kv_heads,
+        num_kv_heads,
+        head_dim,
+        scale,
+        window,
+        soft_cap: None,
+        sinks: None,
+    }
 }
 
 #[test]
@@ -159,7 +162,7 @@ fn pages_before_the_window_may_be_gone() {
         let run = |layout: &RaggedLayout| {
             let width = case.spec.num_heads * case.spec.head_dim;
             let (q, mut y) = (&case.queries[0][cached * width..], vec![f32::NAN; 3 * width]);
-            attention_on(Isa::current(), &Pool::new(2), q, &layer, layout, &case.spec, None, &mut y);
+            attention_on(Isa::current(), &Pool::new(2), q, &layer, layout, &case.spec, &mut y);
             bits(&y)
         };
         let mut freed = layout.clone();
@@ -188,7 +191,7 @@ fn caps_and_sinks_take_part() {
         let spec = AttentionSpec { soft_cap: Some(1.2), ..spec(&mut random, 2, window) };
         let mut case = Case::new(&mut random, spec, &[(0, 300), (0, 20)]);
         case.check(KvDtype::F32, 2e-6);
-        case.sinks = random.normal(spec.num_heads);
+        case.spec.sinks = Some(random.normal(case.spec.num_heads).into());
         case.check(KvDtype::F32, 2e-6);
     }
 }
@@ -239,6 +242,7 @@ fn a_large_score_takes_all_without_overflow() {
         scale: 1.0,
         window: None,
         soft_cap: None,
+        sinks: None,
     };
     let mut case = Case::new(&mut Random(14), spec, &[(0, 40)]);
     case.queries[0] = vec![1000.0; 40];
@@ -257,9 +261,10 @@ fn a_page_out_of_range_is_refused() {
         scale: 1.0,
         window: None,
         soft_cap: None,
+        sinks: None,
     };
     let layer = PagedLayer::new(KvDtype::F32, 1, 1, 1).unwrap();
     let sequence = SequenceLayout { rows: 0..1, block_table: vec![9], ..Default::default() };
     let layout = RaggedLayout { sequences: vec![sequence] };
-    attention(&Pool::new(1), &[1.0], &layer, &layout, &spec, None, &mut [0.0]);
+    attention(&Pool::new(1), &[1.0], &layer, &layout, &spec, &mut [0.0]);
 }

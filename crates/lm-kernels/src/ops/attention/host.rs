@@ -14,6 +14,6 @@ pub(in crate::ops) fn attention<T: HostTensor>(
         pages.write(layout, &k.values(), &v.values());
     }
     let mut out = vec![0.0; q.shape().num_elements()];
-    host::attention(Pool::global(), &q.values(), pages, layout, spec, None, &mut out);
+    host::attention(Pool::global(), &q.values(), pages, layout, spec, &mut out);
     T::from_values(out, q.shape())
 }

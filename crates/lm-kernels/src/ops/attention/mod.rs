@@ -91,6 +91,10 @@ fn attend_over(
     let [rows, ..] = q.dims();
     assert_eq!(q.dims(), [rows, spec.num_heads, spec.head_dim], "attention: q against spec");
     assert_eq!(spec.num_heads % spec.num_kv_heads, 0, "attention: num_kv_heads must divide num_heads");
+    assert!(
+        spec.sinks.as_ref().is_none_or(|sinks| sinks.len() == spec.num_heads),
+        "attention: a sink for each query head"
+    );
     assert_ne!(spec.window, Some(0), "attention: a window holds at least the query itself");
     let geometry = *pool.layout().kv(layer);
     assert_eq!(
@@ -101,7 +105,7 @@ fn attend_over(
     check_layout(layout, rows, pool.num_pages_of(layer), spec.window);
 
     let cache = pool.take(layer);
-    let attended = Dispatch::attention(q.into_dispatch(), new, cache, layout.clone(), *spec);
+    let attended = Dispatch::attention(q.into_dispatch(), new, cache, layout.clone(), spec.clone());
     pool.put_back(layer, attended.cache);
     Tensor::from_dispatch(attended.out)
 }
@@ -144,7 +148,14 @@ fn attend(
         Some(cap) => (scores / cap).tanh() * cap,
     };
     let scores = scores.reshape([kv_heads, group, rows, slots]) + mask.reshape([1, 1, rows, slots]);
-    let weights = softmax(scores, 3).reshape([kv_heads, group * rows, slots]);
+    let scores = match &spec.sinks {
+        None => scores,
+        Some(sinks) => {
+            let sinks = from_host(sinks.to_vec(), [kv_heads, group, 1, 1], &scores.device());
+            Tensor::cat(vec![scores, sinks.repeat_dim(2, rows)], 3)
+        }
+    };
+    let weights = softmax(scores, 3).narrow(3, 0, slots).reshape([kv_heads, group * rows, slots]);
     let out = weights.matmul(values.swap_dims(0, 1)); // [kv_heads, group * rows, dim]
     let out = out.reshape([kv_heads, group, rows, dim]).permute([2, 0, 1, 3]); // [rows, kv_heads, group, dim]
     out.reshape([rows, heads, dim])
