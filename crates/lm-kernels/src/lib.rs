@@ -19,11 +19,11 @@ pub use error::{Error, Result};
 pub use host::{
     Activation, Arena, AttentionSpec, CausalConv, DeltaNet, DeltaNetSpec, FloatDtype, GgmlType, Isa, KvDtype,
     NO_PAGE, PAGE_LEN, PackedMatrix, Packing, PageId, PagedLayer, Pool, RaggedLayout, RopeAngles, RopeTable,
-    Routing,     SequenceLayout, Source, StatePages, StateRun, StoredBytes, StoredMatrix, WeightFormat,
+    Routing, SequenceLayout, Source, StatePages, StateRun, StoredBytes, StoredMatrix, WeightFormat,
 };
 pub use mapped_file::MappedFile;
 #[cfg(feature = "burn")]
 pub use ops::{
-    ALL as ALL_OPS, Experts, KvPool, Op, Weight, attention, attention_shared, delta_net, embedding, from_host, gated,
-    glu, linear, linear_add, moe, qkv, rms_norm, rope, short_conv, to_host,
+    ALL as ALL_OPS, Experts, KvPool, Op, Weight, attention, attention_shared, delta_net, embedding,
+    from_host, gated, glu, linear, linear_add, moe, qkv, rms_norm, rope, short_conv, to_host,
 };

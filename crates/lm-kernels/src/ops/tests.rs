@@ -13,8 +13,8 @@ use super::*;
 use crate::host::testing::Random;
 use crate::{
     Activation, AttentionSpec, CacheLayout, CausalConv, DeltaNet, DeltaNetSpec, Device, GgmlType, KvDtype,
-    KvGeometry, LayerCache, PackedMatrix, PagedLayer, RaggedLayout, RopeTable, Routing, SequenceLayout, Source,
-    StatePages, WeightFormat,
+    KvGeometry, LayerCache, PackedMatrix, PagedLayer, RaggedLayout, RopeTable, Routing, SequenceLayout,
+    Source, StatePages, WeightFormat,
 };
 
 /// The devices whose tensors are host memory.

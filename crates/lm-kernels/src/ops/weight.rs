@@ -188,14 +188,10 @@ impl<B: Bridge> Matrix<B> {
         }
     }
 
-    /// Some of its rows, as a dense matrix where it is in host memory.
-    pub(super) fn part(&self, rows: Range<usize>, device: &BurnDevice) -> Self {
+    /// Some of its rows, which begin with a whole tile.
+    pub(super) fn part(&self, rows: Range<usize>) -> Self {
         match self {
-            Matrix::Host(packed) => {
-                let ids: Vec<u32> = rows.map(|row| row as u32).collect();
-                let dense = from_host(dequantize_rows(packed, &ids), [ids.len(), packed.cols()], device);
-                Matrix::Dense(B::lower(dense))
-            }
+            Matrix::Host(packed) => Matrix::Host(Arc::new(packed.row_range(rows))),
             Matrix::Dense(values) => {
                 Matrix::Dense(B::lower(B::lift::<2>(values.clone()).narrow(0, rows.start, rows.len())))
             }

@@ -211,7 +211,7 @@ impl Around for Silu<'_> {
         let mut values = [0.0; LANES];
         sum.store(&mut values);
         for value in &mut values {
-            *value = Activation::Silu.apply(*value);
+            *value = Activation::Silu.gate(*value, 1.0);
         }
         V::load(&values)
     }

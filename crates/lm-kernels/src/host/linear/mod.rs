@@ -121,7 +121,13 @@ fn linears_on(isa: Isa, pool: &Pool, input: Input<'_>, outputs: &mut [Output<'_>
         .collect();
     let layers: Vec<_> = results
         .iter()
-        .map(|(w, after, y)| Layer::whole([w; 2], Tiles::Shared, *after, 0..input.rows, y))
+        .map(|&(w, after, ref y)| Layer {
+            weights: [w; 2],
+            tiles: Tiles::Shared,
+            after,
+            rows: 0..input.rows,
+            y,
+        })
         .collect();
     run(isa, pool, &x, &layers);
 }
@@ -165,7 +171,7 @@ fn gated_on(
     let x = Rows::of(isa, pool, &input, weights.into_iter());
     let y = SharedMatrix::new(y, out);
     let after = After::Gate { activation, biases: None };
-    run(isa, pool, &x, &[Layer::whole(weights, Tiles::OfEach, after, 0..input.rows, &y)]);
+    run(isa, pool, &x, &[Layer { weights, tiles: Tiles::OfEach, after, rows: 0..input.rows, y: &y }]);
 }
 
 fn check(input: &Input<'_>, w: &PackedMatrix) {
@@ -224,14 +230,12 @@ fn activation_block(format: WeightFormat) -> Option<usize> {
 
 /// Some rows times a weight or two.
 pub(super) struct Layer<'a> {
-    weights: [&'a PackedMatrix; 2],
-    tiles: Tiles,
-    /// The rows of each weight that are multiplied, from a whole tile on.
-    part: Range<usize>,
-    after: After<'a>,
+    pub weights: [&'a PackedMatrix; 2],
+    pub tiles: Tiles,
+    pub after: After<'a>,
     /// Rows of the input, and of `y`.
-    rows: Range<usize>,
-    y: &'a SharedMatrix<'a, f32>,
+    pub rows: Range<usize>,
+    pub y: &'a SharedMatrix<'a, f32>,
 }
 
 /// Where the two tiles of a pair come from.
@@ -263,36 +267,9 @@ pub(super) enum After<'a> {
 }
 
 impl<'a> Layer<'a> {
-    /// All rows of the weights.
-    fn whole(
-        weights: [&'a PackedMatrix; 2],
-        tiles: Tiles,
-        after: After<'a>,
-        rows: Range<usize>,
-        y: &'a SharedMatrix<'a, f32>,
-    ) -> Self {
-        Self::part(weights, tiles, 0..weights[0].rows(), after, rows, y)
-    }
-
-    /// Some rows of the weights, from a whole tile on: as many as `y` has columns.
-    ///
-    /// # Panics
-    /// When they begin inside of a tile.
-    pub(super) fn part(
-        weights: [&'a PackedMatrix; 2],
-        tiles: Tiles,
-        part: Range<usize>,
-        after: After<'a>,
-        rows: Range<usize>,
-        y: &'a SharedMatrix<'a, f32>,
-    ) -> Self {
-        assert!(part.start.is_multiple_of(LANES), "rows from {} on are no whole tiles", part.start);
-        Self { weights, tiles, part, after, rows, y }
-    }
-
     /// Tiles of its result.
     fn num_tiles(&self) -> usize {
-        self.part.len().div_ceil(LANES)
+        self.weights[0].rows().div_ceil(LANES)
     }
 
     fn num_pairs(&self) -> usize {
@@ -301,9 +278,8 @@ impl<'a> Layer<'a> {
 
     /// Pairs that make a task.
     fn pairs_of_task(&self) -> usize {
-        let tile_bytes = |w: &PackedMatrix| w.bytes() / w.rows().div_ceil(LANES).max(1);
-        let bytes = self.tiles.step() * self.weights.map(tile_bytes).into_iter().sum::<usize>() / 2;
-        (TASK_BYTES / bytes.max(1)).clamp(1, self.num_pairs().max(1))
+        let bytes: usize = self.weights.iter().map(|w| w.bytes()).sum();
+        (TASK_BYTES * self.num_tiles() / bytes.max(1)).clamp(1, self.num_pairs().max(1))
     }
 
     /// The tiles of a pair; a last one without its second takes the first twice.
@@ -314,8 +290,7 @@ impl<'a> Layer<'a> {
             Tiles::Shared => (first + 1).min(self.num_tiles() - 1),
             Tiles::OfEach => first,
         };
-        let start = self.part.start / LANES;
-        [(self.weights[0], start + first), (self.weights[1], start + second)]
+        [(self.weights[0], first), (self.weights[1], second)]
     }
 }
 
@@ -364,7 +339,7 @@ impl Kernel for Task<'_> {
     #[inline(always)]
     fn run<V: Lanes>(self) {
         let Self { layer, pairs, x, rows, out } = self;
-        let (step, width) = (layer.tiles.step(), layer.part.len());
+        let (step, width) = (layer.tiles.step(), layer.weights[0].rows());
         for pair in pairs {
             multiply_pair::<V>(layer.pair(pair), x, rows.clone(), out);
             let columns = pair * step * LANES..((pair + 1) * step * LANES).min(width);

@@ -175,17 +175,19 @@ fn gated_products(
     groups: &[(usize, Range<usize>)],
 ) -> Vec<f32> {
     let (slots, width) = (x.len() / experts.hidden().max(1), experts.intermediate());
-    let weights = [experts.gate, experts.up];
+    let stores = [experts.gate, experts.up];
+    let input = Rows::of(isa, pool, &Input { x, rows: slots, norm: None }, stores.into_iter());
     let mut gated = vec![0.0; slots * width];
-    let input = Rows::of(isa, pool, &Input { x, rows: slots, norm: None }, weights.into_iter());
     let y = SharedMatrix::new(&mut gated, width);
-    let layer = |(expert, slots): &(usize, Range<usize>)| {
+    let weights: Vec<_> =
+        groups.iter().map(|(expert, _)| stores.map(|store| of_expert(store, *expert, width))).collect();
+    let layers = weights.iter().zip(groups).map(|(weights, (expert, slots))| {
         let part = expert * width..(expert + 1) * width;
-        let biases = experts.biases.map(|biases| [&biases.gate[part.clone()], &biases.up[part.clone()]]);
+        let biases = experts.biases.map(|biases| [&biases.gate[part.clone()], &biases.up[part]]);
         let after = After::Gate { activation: experts.activation, biases };
-        Layer::part(weights, Tiles::OfEach, part, after, slots.clone(), &y)
-    };
-    run(isa, pool, &input, &groups.iter().map(layer).collect::<Vec<_>>());
+        Layer { weights: weights.each_ref(), tiles: Tiles::OfEach, after, rows: slots.clone(), y: &y }
+    });
+    run(isa, pool, &input, &layers.collect::<Vec<_>>());
     gated
 }
 
@@ -199,14 +201,19 @@ fn down_products(
     results: &mut [f32],
 ) {
     let (slots, width) = (gated.len() / experts.intermediate().max(1), experts.hidden());
-    let input =
-        Rows::of(isa, pool, &Input { x: gated, rows: slots, norm: None }, std::iter::once(experts.down));
+    let input = Input { x: gated, rows: slots, norm: None };
+    let input = Rows::of(isa, pool, &input, std::iter::once(experts.down));
     let y = SharedMatrix::new(results, width);
-    let layer = |(expert, slots): &(usize, Range<usize>)| {
-        let part = expert * width..(expert + 1) * width;
-        let bias = experts.biases.map(|biases| &biases.down[part.clone()]);
+    let weights: Vec<_> = groups.iter().map(|(expert, _)| of_expert(experts.down, *expert, width)).collect();
+    let layers = weights.iter().zip(groups).map(|(w, (expert, slots))| {
+        let bias = experts.biases.map(|biases| &biases.down[expert * width..(expert + 1) * width]);
         let after = After::Store { bias, add: false };
-        Layer::part([experts.down; 2], Tiles::Shared, part, after, slots.clone(), &y)
-    };
-    run(isa, pool, &input, &groups.iter().map(layer).collect::<Vec<_>>());
+        Layer { weights: [w; 2], tiles: Tiles::Shared, after, rows: slots.clone(), y: &y }
+    });
+    run(isa, pool, &input, &layers.collect::<Vec<_>>());
+}
+
+/// An expert's rows of a store.
+fn of_expert(store: &PackedMatrix, expert: usize, rows: usize) -> PackedMatrix {
+    store.row_range(expert * rows..(expert + 1) * rows)
 }

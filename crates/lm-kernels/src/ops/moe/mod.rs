@@ -153,7 +153,7 @@ pub(super) fn portable<B: Bridge>(
         let product = |projection: usize, x: Tensor<2>| {
             let rows = weights[projection].rows() / count;
             let part = expert * rows..(expert + 1) * rows;
-            let y = weights[projection].part(part.clone(), &device).multiply(x);
+            let y = weights[projection].part(part.clone()).multiply(x);
             match &biases {
                 None => y,
                 Some(biases) => y + biases[projection].clone().slice(part).unsqueeze(),
