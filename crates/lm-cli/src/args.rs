@@ -11,15 +11,16 @@ use lm_model::{Device, GenerationConfig, KvDtype, LoadOptions, TokenId, WeightFo
 use lm_session::{EngineSettings, SamplerParams, SessionConfig};
 
 use crate::commands::{
-    batch, bench, chat, convert, detokenize, eval, generate, grammar, inspect, logits, parse, score,
-    template, tokenize,
+    batch, bench, chat, convert, detokenize, eval, generate, grammar, inspect, list, logits, parse, pull, rm,
+    score, template, tokenize,
 };
 
 const EXAMPLES: &str = "\
 Examples:
   lm chat --tools demo                         talk to the embedded model, with tools
   echo 'How is the weather in Paris?' | lm chat --tools demo
-  lm generate 'Tell me a joke' --model ./Qwen3-0.6B --quantize q4
+  lm pull Qwen/Qwen3-0.6B                      download a model; then its name stands for its path
+  lm generate 'Tell me a joke' --model Qwen/Qwen3-0.6B --quantize q4
   lm inspect ./Qwen3-0.6B
   lm tokenize --text 'Hello, world'
 
@@ -40,7 +41,13 @@ pub enum Command {
     Chat(chat::Args),
     /// Answer one prompt
     Generate(generate::Args),
-    /// Show what a model folder holds, without loading its weights
+    /// Download a model by name
+    Pull(pull::Args),
+    /// List the models on this machine
+    List(list::Args),
+    /// Remove a downloaded model
+    Rm(rm::Args),
+    /// Show what a model is and needs, without loading its weights
     Inspect(inspect::Args),
     /// Texts to token ids, one JSON line each
     Tokenize(tokenize::Args),
@@ -246,7 +253,7 @@ fn logit_bias(text: &str) -> Result<(TokenId, f32), String> {
 /// A model given by position or by `--model`.
 #[derive(Debug, clap::Args)]
 pub struct ModelPath {
-    /// Folder with config.json, safetensors and tokenizer.json; the embedded model without it
+    /// Folder, GGUF file, or name such as Qwen/Qwen3-0.6B; the embedded model without it
     #[arg(value_name = "MODEL")]
     path: Option<PathBuf>,
     /// The same, by name

@@ -1,22 +1,11 @@
 //! What a user reads when a command fails: one line with the causes, and where possible what to do about it.
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// A model path that leads nowhere.
-#[derive(Debug)]
-pub struct ModelNotFound {
-    pub path: PathBuf,
-}
+use lm_hub::ModelName;
 
-impl std::fmt::Display for ModelNotFound {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "there is no model folder at `{}`", self.path.display())
-    }
-}
-
-impl std::error::Error for ModelNotFound {}
+use crate::locate::ModelNotFound;
 
 /// Prints the error and gives the exit code. A reader of our output that went away is no failure.
 pub fn report(error: &anyhow::Error) -> ExitCode {
@@ -51,12 +40,11 @@ fn causes(error: &anyhow::Error) -> String {
 
 fn hint(error: &anyhow::Error) -> Option<String> {
     error.chain().find_map(|cause| {
-        if cause.is::<ModelNotFound>() {
-            return Some(
-                "give a folder that holds config.json, *.safetensors and tokenizer.json, or no model for the \
-                 embedded one; nothing is downloaded"
-                    .to_owned(),
-            );
+        if let Some(not_found) = cause.downcast_ref::<ModelNotFound>() {
+            return Some(about_missing_model(not_found));
+        }
+        if let Some(error) = cause.downcast_ref::<lm_hub::Error>() {
+            return about_hub(error);
         }
         if let Some(lm_tools::Error::RoundLimit { .. }) = cause.downcast_ref() {
             return Some("--max-rounds allows more".to_owned());
@@ -68,6 +56,56 @@ fn hint(error: &anyhow::Error) -> Option<String> {
             _ => None,
         }
     })
+}
+
+fn about_missing_model(ModelNotFound { name, .. }: &ModelNotFound) -> String {
+    match name {
+        Some(name) if name.repo.owner().is_some() => {
+            format!("`lm pull {name}` downloads it; `lm list` shows what is on this machine")
+        }
+        Some(_) => "`lm list` shows what is on this machine, and `lm pull OWNER/NAME` downloads more".to_owned(),
+        None => "give a folder that holds config.json, *.safetensors and tokenizer.json, a GGUF file, a name that \
+                 `lm list` shows, or no model for the embedded one"
+            .to_owned(),
+    }
+}
+
+/// What to do when a name does not lead to a model.
+fn about_hub(error: &lm_hub::Error) -> Option<String> {
+    use lm_hub::Error;
+    let hint = match error {
+        Error::InvalidName { .. } => "names are OWNER/NAME, OWNER/NAME:FILE or OWNER/NAME@REVISION",
+        Error::NotFound { .. } => "`lm list` shows what is on this machine",
+        Error::NoWeightsHere { name, .. } => return Some(format!("`lm pull {name}` downloads the rest")),
+        Error::SeveralModels { name, choices } | Error::NoSuchFile { name, choices, .. } => {
+            let choice = choices.first()?;
+            let example = ModelName::with_file(name.parse().ok()?, choice.file.as_str()).ok()?;
+            return Some(format!("choose one by its file or the end of its name, as in `{example}`"));
+        }
+        Error::NoSuchRepo { token_sent: false, .. } => {
+            "check the name; a private model needs a token in HF_TOKEN, from the hub's settings"
+        }
+        Error::NoSuchRepo { token_sent: true, .. } => "check the name, and what the token may read",
+        Error::Gated { page, .. } => {
+            return Some(format!("ask for access on {page}, and set HF_TOKEN to a token of yours"));
+        }
+        Error::TokenRefused { .. } => {
+            "HF_TOKEN, or the file that `hf auth login` wrote, holds a token that is no longer valid"
+        }
+        Error::Offline { .. } => "unset HF_HUB_OFFLINE to use the network",
+        Error::DiskFull { .. } => {
+            "`lm list` shows what models take, `lm rm NAME` frees it, HF_HUB_CACHE names another disk"
+        }
+        Error::Busy { .. } => "run the command again when that has ended",
+        Error::Checksum { .. } => "run the command again; if it fails again, the hub has a damaged file",
+        Error::Connection { .. } => {
+            "run the command again to go on from where it ended; HTTPS_PROXY names a proxy, HF_ENDPOINT a mirror"
+        }
+        Error::Foreign { program: "Ollama", name } => return Some(format!("`ollama rm {name}` removes it")),
+        Error::Foreign { .. } => "remove it in that program",
+        _ => return None,
+    };
+    Some(hint.to_owned())
 }
 
 #[cfg(test)]
@@ -82,9 +120,18 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_model_tells_what_would_be_one() {
-        let error = anyhow::Error::new(ModelNotFound { path: "x".into() });
-        assert!(hint(&error).is_some_and(|hint| hint.contains("config.json")));
+    fn a_missing_model_tells_how_to_get_it() {
+        let hint = |asked: &str, name: Option<&str>| {
+            let name = name.map(|name| name.parse().expect("a name"));
+            hint(&ModelNotFound { asked: asked.into(), name }.into()).expect("a hint")
+        };
+        assert!(hint("./x", None).contains("config.json"));
+        assert!(hint("a/b", Some("a/b")).contains("`lm pull a/b`"));
+        assert!(hint("llama3", Some("llama3")).contains("`lm list`"));
+    }
+
+    #[test]
+    fn most_errors_need_no_hint() {
         assert_eq!(hint(&anyhow!("else")), None);
     }
 }

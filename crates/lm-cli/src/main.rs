@@ -10,11 +10,13 @@ mod in_order;
 mod interrupt;
 mod json_lines;
 mod lines;
+mod locate;
 mod model;
 mod npy;
 mod prompt_ids;
 mod reader;
 mod screen;
+mod size;
 mod tools;
 
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! From a path to an engine, with a progress bar on the way.
+//! From a path or a name to an engine, with a progress bar on the way.
 
 use std::io::{self, IsTerminal};
 use std::path::Path;
@@ -9,17 +9,19 @@ use lm_model::{LoadOptions, LoadProgress, LoadedModel, ModelFolder};
 use lm_session::Engine;
 
 use crate::args::RunArgs;
-use crate::failure::ModelNotFound;
+use crate::locate::{Located, locate};
 
-/// The folder at `path`, or the embedded one.
+/// The model at a path or of a name, or the embedded one.
 pub fn folder(path: Option<&Path>) -> Result<ModelFolder> {
     let Some(path) = path else {
         return Ok(ModelFolder::embedded(lm_pocket::NAME, lm_pocket::FILES));
     };
-    if !path.exists() {
-        return Err(ModelNotFound { path: path.to_owned() }.into());
-    }
-    Ok(ModelFolder::open(path)?)
+    let Located { path, name } = locate(path)?;
+    let folder = ModelFolder::open(path)?;
+    Ok(match name {
+        Some(name) => folder.with_name(name),
+        None => folder,
+    })
 }
 
 /// An engine on the model at `path`, or on the embedded one.

@@ -306,7 +306,7 @@ fn a_text_that_cannot_be_scored_is_named() {
     check(b"\xff\xfe text", &[], "UTF-8");
     check(b"some text", &["--context", "1"], "at least 2 tokens");
     check(b"some text", &["--context", "5000"], "the model holds 2048");
-    check(b"some text", &["--against", "nowhere"], "--against: there is no model folder");
+    check(b"some text", &["--against", "nowhere"], "--against: there is no model");
     let nowhere = folder.path().join("nowhere.txt");
     assert!(error(&["eval", model, shown(&nowhere)], "").contains("nowhere.txt"));
     assert!(error(&["eval", model, model], "").contains(model), "a folder is no text");
@@ -372,8 +372,11 @@ fn help_is_as_documented() {
         "generate",
         "grammar",
         "inspect",
+        "list",
         "logits",
         "parse",
+        "pull",
+        "rm",
         "score",
         "template",
         "tokenize",

@@ -101,6 +101,18 @@ impl FromStr for ModelName {
     }
 }
 
+impl ModelName {
+    /// The name with this file, or this part of a file's name.
+    ///
+    /// # Errors
+    /// [`Error::InvalidName`] when it is no path inside a repository.
+    pub fn with_file(self, file: &str) -> Result<Self, Error> {
+        let file =
+            checked_file(file).map_err(|reason| Error::InvalidName { text: file.to_owned(), reason })?;
+        Ok(Self { file: Some(file), ..self })
+    }
+}
+
 fn checked_file(file: &str) -> Result<String, &'static str> {
     match RepoPath::parse(file) {
         Ok(path) => Ok(path.as_str().to_owned()),

@@ -23,7 +23,7 @@ the order of the lines."#;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Folder with config.json, safetensors and tokenizer.json; the embedded model without it
+    /// Folder, GGUF file, or name such as Qwen/Qwen3-0.6B; the embedded model without it
     #[arg(value_name = "MODEL")]
     model: Option<PathBuf>,
     /// Requests that run at a time

@@ -18,7 +18,7 @@ Loading the copy gives the same weights as `--quantize` with the original, soone
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Folder with config.json, safetensors and tokenizer.json
+    /// Folder, or name such as Qwen/Qwen3-0.6B
     model: PathBuf,
     /// Folder to write; it must not exist yet
     output: PathBuf,

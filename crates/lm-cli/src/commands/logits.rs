@@ -37,7 +37,7 @@ docs/comparing.md goes through a comparison with transformers.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Model folder
+    /// Folder, GGUF file, or name such as Qwen/Qwen3-0.6B
     #[arg(value_name = "MODEL")]
     model: PathBuf,
     /// Prompts as token ids, one JSON list a line; - is standard input

@@ -9,8 +9,11 @@ pub mod eval;
 pub mod generate;
 pub mod grammar;
 pub mod inspect;
+pub mod list;
 pub mod logits;
 pub mod parse;
+pub mod pull;
+pub mod rm;
 pub mod score;
 pub mod template;
 pub mod tokenize;
@@ -37,6 +40,9 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Convert(args) => convert::run(&args)?,
         Command::Eval(args) => eval::run(&args)?,
         Command::Score(args) => score::run(&args)?,
+        Command::Pull(args) => pull::run(&args)?,
+        Command::List(args) => list::run(&args)?,
+        Command::Rm(args) => rm::run(&args)?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -32,7 +32,7 @@ pub struct Args {
     /// Conversations, one a line: {"skills": [one for each turn of the assistant], "tools": [..], "messages": [..]}
     #[arg(required = true, value_name = "FILE")]
     conversations: Vec<PathBuf>,
-    /// Model folder; the embedded model without it
+    /// Folder, GGUF file, or name such as Qwen/Qwen3-0.6B; the embedded model without it
     #[arg(long, short, value_name = "MODEL")]
     model: Option<PathBuf>,
     /// Write the failed turns here, one a line, with the reply

@@ -1,5 +1,7 @@
 //! `lm template`: conversations → prompts, over JSON Lines.
 
+use std::path::Path;
+
 use anyhow::Result;
 use lm_template::{
     ChatTemplates, ContinueField, DateTime, Error, GenerationPrompt, Map, PolyfilledTemplate, Polyfills,
@@ -9,11 +11,12 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::json_lines::{answer_each, bad_line, error};
+use crate::model;
 
 const EXAMPLES: &str = "\
 A line of standard input is an object:
   template               the template's text, or
-  model                  a folder that holds one
+  model                  a folder, GGUF file or name of a model that has one
   messages               the conversation
   tools, documents       lists, or null
   add_generation_prompt  true: the prompt ends with the header of the model's message
@@ -138,12 +141,13 @@ fn answer(args: &Args, templates: &mut LastTemplate, line: Map<String, Value>) -
     }
 }
 
-/// The template of a folder, and its own variables.
-fn of_model(folder: &str, tools: &Value, context: &mut Map<String, Value>) -> Result<String, Error> {
-    let templates = ChatTemplates::from_folder(folder)?;
+/// The template of a model, and its own variables.
+fn of_model(model: &str, tools: &Value, context: &mut Map<String, Value>) -> Result<String> {
+    let source = model::folder(Some(Path::new(model)))?.chat_template()?.unwrap_or_default();
+    let templates = ChatTemplates::from_files(source.iter())?;
     context.extend(templates.special_tokens().clone());
     let choice = if tools.is_null() { TemplateChoice::Default } else { TemplateChoice::Tools };
-    templates.source(choice).map(str::to_owned)
+    Ok(templates.source(choice)?.to_owned())
 }
 
 fn render(

@@ -47,6 +47,11 @@ impl ModelFolder {
         Self { name: name.into(), files: Box::new(files::Embedded { name, files }) }
     }
 
+    /// The same folder under another name: that by which a user asked for it, where the folder is called otherwise.
+    pub fn with_name(self, name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..self }
+    }
+
     /// How messages call the model.
     pub fn name(&self) -> &str {
         &self.name

@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::io::Read;
-use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -11,6 +10,7 @@ use lm_kernels::{Pool, WeightFormat};
 use lm_model::ModelInfo;
 
 use super::runs;
+use crate::locate::Located;
 
 /// Rates of the machine, in bytes and operations a second.
 #[derive(Clone, Copy, Debug)]
@@ -101,12 +101,14 @@ impl Costs {
 }
 
 /// Seconds that a plain read of the weights' files takes; `None` without a folder. Brings them into the system's cache on the way.
-pub fn read_files(folder: Option<&Path>) -> Result<Option<f64>> {
-    let Some(folder) = folder.filter(|folder| folder.is_dir()) else { return Ok(None) };
-    let paths: Vec<_> = fs::read_dir(folder)?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "safetensors"))
-        .collect();
+pub fn read_files(model: Option<Located>) -> Result<Option<f64>> {
+    let Some(Located { path, .. }) = model else { return Ok(None) };
+    let paths: Vec<_> = if path.is_dir() {
+        let files = fs::read_dir(path)?.filter_map(|entry| Some(entry.ok()?.path()));
+        files.filter(|path| path.extension().is_some_and(|extension| extension == "safetensors")).collect()
+    } else {
+        vec![path]
+    };
     let mut buffer = vec![0; 1 << 20];
     let mut seconds = f64::INFINITY;
     for _ in 0..3 {

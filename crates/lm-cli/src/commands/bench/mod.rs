@@ -15,6 +15,7 @@ use lm_model::{LoadedModel, PAGE_LEN};
 use lm_session::Engine;
 
 use crate::args::{ModelPath, RunArgs};
+use crate::locate::locate;
 use crate::model;
 use figure::{Figure, Metric, Sample, median, swing};
 use limits::{Costs, Machine, Rates};
@@ -72,7 +73,7 @@ pub fn run(args: &Args) -> Result<()> {
     if cfg!(debug_assertions) {
         eprintln!("warning: this is a debug build; its figures say nothing (`cargo run --release -- bench`)");
     }
-    let file_read = limits::read_files(args.model.get())?;
+    let file_read = limits::read_files(args.model.get().map(locate).transpose()?)?;
     let (loaded, seconds) = load(args)?;
     let cache_bytes_per_token = loaded.model.cache_bytes_per_page() / PAGE_LEN;
     let engine = Engine::new(loaded, args.run.engine_settings())?;

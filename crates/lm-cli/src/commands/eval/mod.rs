@@ -38,13 +38,13 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Model folder
+    /// Folder, GGUF file, or name such as Qwen/Qwen3-0.6B
     #[arg(value_name = "MODEL")]
     model: PathBuf,
     /// UTF-8 text
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Model folder to compare with, as stored unless --against-quantize is given; may be the same one
+    /// Model to compare with, as stored unless --against-quantize is given; may be the same one
     #[arg(long, value_name = "OTHER")]
     against: Option<PathBuf>,
     /// Quantise the other model's weights while loading: q8 or q4

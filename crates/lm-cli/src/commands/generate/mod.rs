@@ -42,7 +42,7 @@ const CHAT_ARGS: [&str; 7] =
 pub struct Args {
     /// The user's message; standard input without it. With --ids: the model
     prompt: Option<String>,
-    /// Model folder; the embedded model without it
+    /// Folder, GGUF file, or name such as Qwen/Qwen3-0.6B; the embedded model without it
     #[arg(long, short, value_name = "MODEL")]
     model: Option<PathBuf>,
     /// Print events, one JSON object a line

@@ -8,6 +8,8 @@ use lm_model::{ChatTemplateSource, GenerationConfig, ModelConfig, ModelFolder, T
 use lm_template::{Capabilities, ChatTemplates, TemplateChoice};
 use serde_json::{Value, json};
 
+use crate::size;
+
 /// Everything `lm inspect` shows.
 pub struct Summary {
     name: String,
@@ -75,8 +77,8 @@ impl Summary {
         })
     }
 
-    fn bytes(&self) -> usize {
-        self.tensors.iter().map(|tensor| tensor.bytes).sum()
+    fn bytes(&self) -> u64 {
+        self.tensors.iter().map(|tensor| tensor.bytes as u64).sum()
     }
 
     fn dtypes(&self) -> BTreeMap<&str, usize> {
@@ -154,8 +156,11 @@ impl fmt::Display for Summary {
             config.head_dim.map(|dim| format!(" of {dim}")).unwrap_or_default(),
         )?;
         writeln!(f, "  context       {} tokens", config.max_position_embeddings)?;
-        let dtypes: Vec<_> =
-            self.dtypes().iter().map(|(dtype, &bytes)| format!("{dtype} {}", size(bytes))).collect();
+        let dtypes: Vec<_> = self
+            .dtypes()
+            .iter()
+            .map(|(dtype, &bytes)| format!("{dtype} {}", size::shown(bytes as u64)))
+            .collect();
         let parameters = self.parameters as f64 / 1e6;
         writeln!(
             f,
@@ -167,7 +172,7 @@ impl fmt::Display for Summary {
         writeln!(f, "  tensors")?;
         for ((name, shape, dtype), group) in self.groups() {
             let times = if group.layers > 1 { format!("{} x ", group.layers) } else { String::new() };
-            writeln!(f, "    {times:>6}{name}  {shape:?} {dtype}, {}", size(group.bytes))?;
+            writeln!(f, "    {times:>6}{name}  {shape:?} {dtype}, {}", size::shown(group.bytes as u64))?;
         }
         Ok(())
     }
@@ -209,31 +214,5 @@ impl Summary {
 
     fn shown_token(&self, id: lm_model::TokenId) -> String {
         format!("{} ({id})", self.tokenizer.token_bytes(id).escape_ascii())
-    }
-}
-
-/// Bytes in the unit that leaves one to three digits before the point.
-fn size(bytes: usize) -> String {
-    let (mut value, mut unit) = (bytes as f64, "B");
-    for larger in ["kB", "MB", "GB", "TB"] {
-        if value < 1000.0 {
-            break;
-        }
-        (value, unit) = (value / 1000.0, larger);
-    }
-    if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::size;
-
-    #[test]
-    fn sizes_have_at_most_three_digits_before_the_point() {
-        for (bytes, expected) in
-            [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (7_800_000, "7.8 MB"), (1 << 30, "1.1 GB")]
-        {
-            assert_eq!(size(bytes), expected);
-        }
     }
 }

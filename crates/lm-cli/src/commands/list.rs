@@ -1,0 +1,63 @@
+//! `lm list`: the models on this machine that names lead to.
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+use lm_hub::{CachedModel, ModelStores, StoredModel};
+use serde_json::json;
+
+use crate::size;
+
+const EXAMPLES: &str = "\
+Examples:
+  lm list
+  lm list --json | jq -r .path
+  lm chat \"$(lm list --json | jq -r .name | head -1)\"
+
+Each name can stand where a model is expected. Models of LM Studio and Ollama are used where they are.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Print a line of JSON for each model
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let stores = ModelStores::from_env()?;
+    let models = stores.list()?;
+    let cached = stores.hugging_face.models()?;
+    let mut out = io::stdout().lock();
+    if args.json {
+        for StoredModel { name, store, path, bytes } in &models {
+            let store = store.name();
+            writeln!(out, "{}", json!({"name": name, "store": store, "path": path, "bytes": bytes}))?;
+        }
+        return Ok(());
+    }
+    let mut rows: Vec<[String; 3]> = models.iter().map(row).collect();
+    rows.extend(cached.iter().filter_map(|model| unfinished(model, &models)));
+    if rows.is_empty() {
+        eprintln!("no models on this machine; `lm pull OWNER/NAME` downloads one");
+    }
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let (names, sizes) = (width(0), width(1));
+    for [name, size, note] in rows {
+        writeln!(out, "{name:names$}  {size:>sizes$}  {note}")?;
+    }
+    Ok(())
+}
+
+fn row(model: &StoredModel) -> [String; 3] {
+    [model.name.clone(), size::shown(model.bytes), model.store.to_string()]
+}
+
+/// What takes room in the cache and cannot be loaded.
+fn unfinished(model: &CachedModel, loadable: &[StoredModel]) -> Option<[String; 3]> {
+    let is_loadable = loadable.iter().any(|other| other.path.starts_with(&model.folder));
+    let bytes = if is_loadable { model.incomplete_bytes } else { model.bytes };
+    let note =
+        if model.incomplete_bytes > 0 { "Hugging Face, not whole yet" } else { "Hugging Face, no weights" };
+    (bytes > 0).then(|| [model.repo.to_string(), size::shown(bytes), note.to_owned()])
+}

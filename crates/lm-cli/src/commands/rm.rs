@@ -1,0 +1,69 @@
+//! `lm rm`: a model out of the cache.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use anyhow::{Result, bail};
+use lm_hub::{Error, ModelName, ModelStores, Removal, Store};
+
+use crate::size;
+
+const EXAMPLES: &str = "\
+Examples:
+  lm rm Qwen/Qwen3-0.6B
+  lm rm Qwen/Qwen3-0.6B@v1.0 --yes                     that revision, and what no other one needs
+  lm rm bartowski/Llama-3.2-1B-Instruct-GGUF:Q4_K_M    that GGUF model
+
+Models of LM Studio and Ollama are removed there.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// OWNER/NAME, with :FILE for one GGUF model or @REVISION for one revision of it
+    #[arg(value_name = "NAME")]
+    name: ModelName,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let stores = ModelStores::from_env()?;
+    let removal = match stores.hugging_face.removal(&args.name) {
+        Err(Error::NotFound { .. }) => return Err(elsewhere(&stores, &args.name)),
+        removal => removal?,
+    };
+    if !args.yes && !confirmed(&removal)? {
+        bail!("nothing was removed");
+    }
+    removal.execute()?;
+    println!("{} removed, {} freed", removal.name, size::shown(removal.bytes));
+    if removal.shared_bytes > 0 {
+        let kept = size::shown(removal.shared_bytes);
+        println!(
+            "{kept} stay in the store that repositories of the cache share; `hf cache prune` looks after it"
+        );
+    }
+    Ok(())
+}
+
+/// Why the cache does not have it.
+fn elsewhere(stores: &ModelStores, name: &ModelName) -> anyhow::Error {
+    match stores.find(name) {
+        Ok(model) if model.store != Store::HuggingFace => {
+            Error::Foreign { name: name.to_string(), program: model.store.name() }.into()
+        }
+        _ => Error::NotFound { name: name.to_string(), places: stores.places() }.into(),
+    }
+}
+
+/// Asks at the terminal; without one there is nobody to ask.
+fn confirmed(removal: &Removal) -> Result<bool> {
+    if !io::stdin().is_terminal() {
+        bail!("nobody can be asked whether {} is to be removed; `--yes` removes it", removal.name);
+    }
+    eprint!("Remove {}, {}? [y/N] ", removal.name, size::shown(removal.bytes));
+    io::stderr().flush()?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()))
+}

@@ -1,0 +1,77 @@
+//! What stands where a model is expected: a path, or a name of one that is on this machine.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use lm_hub::{Error, ModelName, ModelStores};
+
+/// Where a model is.
+#[derive(Debug)]
+pub struct Located {
+    pub path: PathBuf,
+    /// The name by which it was asked for; none where that was its path.
+    pub name: Option<String>,
+}
+
+/// A model that is neither a path nor a name here.
+#[derive(Debug)]
+pub struct ModelNotFound {
+    pub asked: PathBuf,
+    /// What it would be on the hub.
+    pub name: Option<ModelName>,
+}
+
+impl fmt::Display for ModelNotFound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let asked = self.asked.display();
+        match self.name {
+            Some(_) => write!(f, "there is no model `{asked}` on this machine, neither a path nor a name"),
+            None => write!(f, "there is no model at `{asked}`"),
+        }
+    }
+}
+
+impl std::error::Error for ModelNotFound {}
+
+/// The path, or what is found by the name. The network is not used.
+pub fn locate(asked: &Path) -> Result<Located> {
+    if asked.exists() {
+        return Ok(Located { path: asked.to_owned(), name: None });
+    }
+    let not_found = |name| ModelNotFound { asked: asked.to_owned(), name };
+    let Some(name) = asked.to_str().and_then(as_name) else { return Err(not_found(None).into()) };
+    match ModelStores::from_env()?.find(&name) {
+        Ok(model) => Ok(Located { path: model.path, name: Some(model.name) }),
+        Err(Error::NotFound { .. }) => Err(not_found(Some(name)).into()),
+        Err(other) => Err(other.into()),
+    }
+}
+
+/// The name that a text is, unless it can only be a path.
+fn as_name(text: &str) -> Option<ModelName> {
+    let is_path = text.starts_with(['.', '/', '~']) || text.ends_with(['/', '\\']);
+    if is_path { None } else { text.parse().ok() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_taken_as_it_is() {
+        let folder = std::env::temp_dir();
+        let located = locate(&folder).expect("is there");
+        assert_eq!((located.path, located.name), (folder, None));
+    }
+
+    #[test]
+    fn what_can_only_be_a_path_is_no_name() {
+        for text in ["./a/b", "../a", "/a/b", "~/a", "a/", "a/b/c", "a\\b", ""] {
+            assert_eq!(as_name(text), None, "{text}");
+        }
+        for text in ["a/b", "gpt2", "llama3.2:1b", "a/b:Q4_K_M@main", "hf.co/a/b"] {
+            assert!(as_name(text).is_some(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Models by name, from outside: a hub on loopback, a home of its own for each test.
+#![cfg(unix)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use lm_hub::testing::{Access, Fault, HubServer, TOKEN, TestFile, TestRepo};
+use serde_json::Value;
+
+const NAME: &str = "owner/pocket";
+
+struct Home {
+    folder: tempfile::TempDir,
+    server: HubServer,
+}
+
+struct Run {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+/// The embedded model as a repository, with files that are not needed.
+fn pocket() -> TestRepo {
+    let mut files = vec![
+        TestFile::text("README.md", "---\nlicense: apache-2.0\nlanguage: [en]\n---\n# Pocket\n"),
+        TestFile::large("pytorch_model.bin", vec![1; 1000]),
+        TestFile::text("original/params.json", "{}"),
+    ];
+    for (name, bytes) in lm_pocket::FILES {
+        files.push(match std::str::from_utf8(bytes) {
+            Ok(text) if name.ends_with("json") || name.ends_with("jinja") => TestFile::text(name, text),
+            _ => TestFile::large(name, bytes.to_vec()),
+        });
+    }
+    TestRepo::new(NAME, files)
+}
+
+impl Home {
+    fn new(repo: TestRepo) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        Self { folder, server: HubServer::start(vec![repo]).expect("a port") }
+    }
+
+    fn lm_with(&self, args: &[&str], variables: &[(&str, &str)]) -> Run {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lm"));
+        for (name, _) in std::env::vars_os() {
+            let name = name.to_string_lossy();
+            if ["HF_", "LM_", "OLLAMA_", "XDG_"].iter().any(|prefix| name.starts_with(prefix))
+                || name.to_ascii_lowercase().ends_with("_proxy")
+            {
+                command.env_remove(&*name);
+            }
+        }
+        let output = command
+            .args(args)
+            .env("HOME", self.folder.path())
+            .env("HF_ENDPOINT", self.server.url())
+            .envs(variables.iter().copied())
+            .stdin(Stdio::null())
+            .output()
+            .expect("the program runs");
+        let text = |bytes| String::from_utf8(bytes).expect("output is text");
+        Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    fn lm(&self, args: &[&str]) -> Run {
+        self.lm_with(args, &[])
+    }
+
+    fn ok(&self, args: &[&str]) -> String {
+        let run = self.lm(args);
+        assert_eq!(run.code, Some(0), "{args:?}: {}{}", run.out, run.err);
+        run.out
+    }
+
+    /// Runs a command that must fail: its error and hint.
+    fn error(&self, args: &[&str], variables: &[(&str, &str)]) -> String {
+        let run = self.lm_with(args, variables);
+        assert_eq!(run.code, Some(1), "{args:?}: {}{}", run.out, run.err);
+        run.err
+    }
+
+    fn cache(&self) -> PathBuf {
+        self.folder.path().join(".cache/huggingface/hub")
+    }
+
+    fn write(&self, path: &str, content: &[u8]) {
+        let path = self.folder.path().join(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("can be made");
+        fs::write(path, content).expect("can be written");
+    }
+}
+
+#[test]
+fn a_model_is_pulled_used_by_name_listed_and_removed() {
+    let home = Home::new(pocket());
+    home.server.fail("model.safetensors", Fault::CutAfter(100_000));
+    let path = home.ok(&["pull", NAME]);
+    let snapshot = Path::new(path.trim_end());
+    assert!(snapshot.starts_with(home.cache().join("models--owner--pocket/snapshots")), "{path}");
+    assert!(snapshot.join("model.safetensors").is_file() && !snapshot.join("pytorch_model.bin").exists());
+
+    let asked = home.server.seen().len();
+    let question = "How is the weather in Paris?";
+    let reply = home.ok(&["generate", "--tools", "demo", "-m", NAME, question]);
+    assert_eq!(reply, home.ok(&["generate", "--tools", "demo", question]), "the embedded model's reply");
+    let listed: Value = serde_json::from_str(&home.ok(&["list", "--json"])).expect("one line of JSON");
+    assert_eq!((&listed["name"], &listed["path"]), (&NAME.into(), &path.trim_end().into()));
+    let table = home.ok(&["list"]);
+    assert!(table.starts_with("owner/pocket  ") && table.trim_end().ends_with("Hugging Face"), "{table}");
+    assert_eq!(home.server.seen().len(), asked, "only `pull` uses the network");
+
+    assert!(home.error(&["rm", NAME], &[]).contains("`--yes`"));
+    assert!(home.ok(&["rm", NAME, "--yes"]).starts_with("owner/pocket removed, "));
+    assert!(!home.cache().join("models--owner--pocket").exists());
+    assert_eq!(home.ok(&["list"]), "");
+    assert!(home.error(&["rm", NAME, "--yes"], &[]).contains("no model `owner/pocket`"));
+}
+
+#[test]
+fn a_name_that_is_not_here_is_not_downloaded_but_says_how() {
+    let home = Home::new(pocket());
+    for command in [&["chat", NAME][..], &["inspect", NAME], &["generate", "-m", NAME, "Hello"]] {
+        let error = home.error(command, &[]);
+        assert!(error.contains("hint: `lm pull owner/pocket` downloads it"), "{error}");
+    }
+    assert!(home.error(&["chat", "llama3"], &[]).contains("`lm list`"));
+    assert!(home.error(&["chat", "./owner/pocket"], &[]).contains("config.json"));
+    assert_eq!(home.server.seen(), []);
+}
+
+#[test]
+fn a_pull_that_fails_tells_what_to_do() {
+    let home = Home::new(pocket());
+    for (args, variables, expected) in [
+        (&["pull", "owner/none"][..], &[][..], "HF_TOKEN"),
+        (&["pull", "owner/none"], &[("HF_TOKEN", TOKEN)], "what the token may read"),
+        (&["pull", NAME], &[("HF_TOKEN", "hf_old")], "no longer valid"),
+        (&["pull", "owner/pocket@v9"], &[], "no revision `v9`"),
+        (&["pull", NAME, "--file", "x.gguf"], &[], "no single file `x.gguf`"),
+        (&["pull", NAME, "--file", "../x"], &[], "is no model name"),
+        (&["pull", NAME], &[("HF_HUB_OFFLINE", "1")], "unset HF_HUB_OFFLINE"),
+        (&["pull", NAME], &[("HF_ENDPOINT", "hub")], "HF_ENDPOINT is \"hub\""),
+    ] {
+        let error = home.error(args, variables);
+        assert!(error.contains(expected), "{args:?} {variables:?}: no {expected} in {error}");
+    }
+    home.server.fail("model.safetensors", Fault::WrongByte);
+    assert!(home.error(&["pull", NAME], &[]).contains("run the command again"));
+    home.ok(&["pull", NAME]);
+    let gated = Home::new(TestRepo { access: Access::Gated, ..pocket() });
+    let error = gated.error(&["pull", NAME], &[]);
+    assert!(error.contains(&format!("ask for access on {}/{NAME}", gated.server.url())), "{error}");
+    assert_eq!(home.lm(&["pull", "../x"]).code, Some(2), "is no name");
+}
+
+#[test]
+fn one_of_several_gguf_models_is_chosen() {
+    let files = ["tiny-Q4_K_M.gguf", "tiny-Q8_0-00001-of-00002.gguf", "tiny-Q8_0-00002-of-00002.gguf"];
+    let files = files.map(|path| TestFile::large(path, b"GGUF is not looked into here".to_vec()));
+    let home = Home::new(TestRepo::new("owner/tiny-GGUF", files.to_vec()));
+    let error = home.error(&["pull", "owner/tiny-GGUF"], &[]);
+    assert!(
+        error.contains("2 GGUF models") && error.contains("`owner/tiny-GGUF:tiny-Q4_K_M.gguf`"),
+        "{error}"
+    );
+    let path = home.ok(&["pull", "owner/tiny-GGUF", "--file", "tiny-Q4_K_M.gguf"]);
+    assert!(path.trim_end().ends_with("/tiny-Q4_K_M.gguf"), "{path}");
+    assert!(home.ok(&["pull", "owner/tiny-GGUF:q8_0"]).contains("tiny-Q8_0-00001-of-00002.gguf"));
+    let names: Vec<_> =
+        home.ok(&["list"]).lines().map(|line| line.split(' ').next().map(str::to_owned)).collect();
+    let expected = ["owner/tiny-GGUF:tiny-Q4_K_M.gguf", "owner/tiny-GGUF:tiny-Q8_0-00001-of-00002.gguf"];
+    assert_eq!(names, expected.map(|name| Some(name.to_owned())));
+    assert!(home.error(&["chat", "owner/tiny-GGUF"], &[]).contains("choose one"));
+    home.ok(&["rm", "owner/tiny-GGUF:q8_0", "--yes"]);
+    assert_eq!(home.ok(&["list"]).lines().count(), 1);
+}
+
+#[test]
+fn models_of_other_programs_are_used_where_they_are() {
+    let home = Home::new(pocket());
+    for (name, bytes) in lm_pocket::FILES {
+        home.write(&format!(".lmstudio/models/owner/studio/{name}"), bytes);
+    }
+    let digest = "a".repeat(64);
+    let manifest = format!(
+        r#"{{"layers": [{{"mediaType": "application/vnd.ollama.image.model", "digest": "sha256:{digest}"}}]}}"#
+    );
+    home.write(".ollama/models/manifests/registry.ollama.ai/library/llama3.2/1b", manifest.as_bytes());
+    home.write(&format!(".ollama/models/blobs/sha256-{digest}"), b"GGUF");
+    let table = home.ok(&["list"]);
+    let lines: Vec<_> = table.lines().collect();
+    assert!(lines[0].starts_with("owner/studio") && lines[0].ends_with("LM Studio"), "{table}");
+    assert!(lines[1].starts_with("llama3.2:1b") && lines[1].ends_with("Ollama"), "{table}");
+    let question = "How is the weather in Paris?";
+    let reply = home.ok(&["generate", "--tools", "demo", "-m", "owner/studio", question]);
+    assert_eq!(reply, home.ok(&["generate", "--tools", "demo", question]));
+    assert!(home.error(&["rm", "llama3.2:1b", "--yes"], &[]).contains("`ollama rm llama3.2:1b`"));
+    assert!(home.error(&["rm", "owner/studio", "--yes"], &[]).contains("belongs to LM Studio"));
+    assert!(!home.cache().exists(), "nothing was copied");
+}
+
+#[test]
+fn what_was_not_finished_is_listed() {
+    let home = Home::new(pocket());
+    for _ in 0..9 {
+        home.server.fail("model.safetensors", Fault::Status(410));
+    }
+    home.error(&["pull", NAME], &[]);
+    let table = home.ok(&["list"]);
+    assert!(table.contains("owner/pocket") && table.contains("no weights"), "{table}");
+    assert!(home.error(&["chat", NAME], &[]).contains("lm pull owner/pocket"));
+    home.ok(&["rm", NAME, "--yes"]);
+    assert_eq!(home.ok(&["list"]), "");
+}
