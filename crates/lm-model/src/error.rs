@@ -86,6 +86,14 @@ pub enum Error {
         #[source]
         problem: GgufProblem,
     },
+    /// A folder with more than one model in GGUF.
+    #[error("{location} has several GGUF models: {}; name one of the files", names.join(", "))]
+    SeveralModels {
+        /// The folder.
+        location: String,
+        /// The files, first parts only.
+        names: Vec<String>,
+    },
     /// The shard index names a file outside the model folder.
     #[error("{file} places tensor {tensor} in {path:?}, expected a file name inside the folder")]
     ShardPath {

@@ -339,6 +339,12 @@ impl GgufMetadata {
         Error::InvalidValue { file, key, value: value.to_string(), expected: expected.into() }
     }
 
+    /// An error about a value that is not implemented.
+    pub(crate) fn unsupported(&self, key: &str, value: impl ToString, known: impl Into<String>) -> Error {
+        let (file, key) = (self.file.clone(), key.to_owned());
+        Error::UnsupportedValue { file, key, value: value.to_string(), known: known.into() }
+    }
+
     /// The array under a key: a reader at its first element, their type and number.
     fn array(&self, key: &str) -> Result<Option<(Reader<'_>, GgufValueType, usize)>> {
         let Some(&Place { ty, start }) = self.entries.get(key) else { return Ok(None) };

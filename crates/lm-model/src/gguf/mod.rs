@@ -2,15 +2,29 @@
 //!
 //! Source: the GGUF specification (`ggml-org/ggml: docs/gguf.md`) and the reference reader of the Python package `gguf` 0.19.
 
+mod architectures;
+mod config;
+mod description;
 mod metadata;
+mod model;
+mod names;
 mod problem;
 mod reader;
+mod split;
 mod tensor_type;
 mod tensors;
+mod texts;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 
 pub use self::metadata::{GgufMetadata, GgufStrings, GgufValue, GgufValueType};
+pub(crate) use self::model::GgufModel;
+use self::model::Part;
 pub use self::problem::GgufProblem;
 use self::reader::Reader;
+pub(crate) use self::split::is_later_part;
 pub use self::tensor_type::GgufTensorType;
 pub use self::tensors::GgufTensor;
 use crate::model_folder::FileBytes;
@@ -70,6 +84,13 @@ impl GgufFile {
         let alignment = alignment(&metadata)?;
         let tensors = tensors::place(infos, end, alignment, bytes.len()).map_err(failed)?;
         Ok(Self { metadata, tensors })
+    }
+
+    /// Whether a path is a file that begins as a GGUF file does, whatever it is called.
+    pub(crate) fn is_one(path: &Path) -> bool {
+        let mut magic = [0; 4];
+        let mut read = || File::open(path)?.read_exact(&mut magic);
+        path.is_file() && read().is_ok() && magic == Self::MAGIC
     }
 
     /// The keys and values.

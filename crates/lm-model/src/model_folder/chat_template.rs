@@ -3,12 +3,14 @@
 use super::files::{ModelFiles, check_text_size, parse_optional};
 use crate::Result;
 
-const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
+pub(crate) const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
 const SPECIAL_TOKENS: &str = "special_tokens_map.json";
 /// The folder of further templates, each a file `NAME.jinja`.
-const MORE_TEMPLATES: &str = "additional_chat_templates";
+pub(crate) const MORE_TEMPLATES: &str = "additional_chat_templates";
+/// The chat template alone.
+pub(crate) const CHAT_TEMPLATE: &str = "chat_template.jinja";
 /// Files that hold a chat template, or the strings of the tokens it writes.
-const FILES: [&str; 4] = ["chat_template.jinja", "chat_template.json", TOKENIZER_CONFIG, SPECIAL_TOKENS];
+const FILES: [&str; 4] = [CHAT_TEMPLATE, "chat_template.json", TOKENIZER_CONFIG, SPECIAL_TOKENS];
 
 /// The files of a model that say what its chat template is, as they are: names inside the folder, and bytes.
 ///

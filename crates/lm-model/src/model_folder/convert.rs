@@ -10,7 +10,7 @@ use super::quantized_file::{QuantizedFile, io_error};
 use super::{ChatTemplateSource, LoadProgress, ModelFolder, parse_json, read_required};
 use crate::architectures;
 use crate::config::CONFIG_FILE;
-use crate::weights::{Checkpoint, describe};
+use crate::weights::describe;
 use crate::{Error, Result, WeightFormat};
 
 /// What a copy holds besides the config, the weights and the chat template, where the original has it.
@@ -39,7 +39,7 @@ impl ModelFolder {
         }
         let architecture = architectures::find(&config.model_type)?;
         let spec = (architecture.spec)(&config)?;
-        let checkpoint = Checkpoint::open(&*self.files)?;
+        let checkpoint = self.checkpoint()?;
         let weights = QuantizedFile::plan(&checkpoint, architecture, &spec, format)?;
         let folder = Unfinished::create(output)?;
         self.copy_texts(&folder.path, format)?;

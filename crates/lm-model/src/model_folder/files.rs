@@ -9,6 +9,8 @@ use std::sync::Arc;
 use lm_kernels::MappedFile;
 use serde::de::DeserializeOwned;
 
+use crate::config::CONFIG_FILE;
+use crate::gguf::is_later_part;
 use crate::{Error, Result};
 
 /// Largest JSON or template file that is parsed; the largest real tokenizers have about 40 MB.
@@ -51,6 +53,15 @@ pub enum FileBytes {
 }
 
 impl FileBytes {
+    /// Maps a file, which must be a regular one: opening a pipe or a device would wait for its other end.
+    pub(crate) fn map(path: &Path) -> Result<Self> {
+        let failed = |source| Error::Io { file: path.display().to_string(), source };
+        if !path.metadata().map_err(failed)?.is_file() {
+            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")));
+        }
+        Ok(Self::Mapped(Arc::new(MappedFile::open(path)?)))
+    }
+
     /// Lets the system drop the memory of a range that will not be read again soon.
     pub(crate) fn release(&self, range: Range<usize>) {
         match self {
@@ -87,6 +98,21 @@ impl Directory {
         Ok(Self { path: path.to_owned() })
     }
 
+    /// The GGUF file of the one model in the folder, where that is how it is kept: the first of several parts, and none of an
+    /// encoder for images.
+    pub(super) fn gguf_file(&self) -> Result<Option<String>> {
+        if self.path.join(CONFIG_FILE).exists() {
+            return Ok(None);
+        }
+        let is_model =
+            |name: &String| name.ends_with(".gguf") && !is_later_part(name) && !name.contains("mmproj");
+        let mut names: Vec<String> = self.list("")?.into_iter().filter(is_model).collect();
+        if names.len() > 1 {
+            return Err(Error::SeveralModels { location: self.location(), names });
+        }
+        Ok(names.pop())
+    }
+
     /// The last component of the path, symbolic links and dots resolved.
     pub(super) fn name(&self) -> String {
         let resolved = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
@@ -96,16 +122,9 @@ impl Directory {
 
 impl ModelFiles for Directory {
     fn read(&self, name: &str) -> Result<Option<FileBytes>> {
-        let path = self.path.join(name);
-        let failed = |source| Error::Io { file: path.display().to_string(), source };
-        match path.metadata() {
-            // Opening a pipe or a device would wait for its other end.
-            Ok(metadata) if !metadata.is_file() => {
-                Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")))
-            }
-            Ok(_) => Ok(Some(FileBytes::Mapped(Arc::new(MappedFile::open(&path)?)))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(failed(error)),
+        match FileBytes::map(&self.path.join(name)) {
+            Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+            bytes => bytes.map(Some),
         }
     }
 

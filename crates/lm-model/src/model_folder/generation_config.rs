@@ -6,7 +6,7 @@ use super::files::{ModelFiles, parse_optional};
 use crate::config::{CONFIG_FILE, TokenIds};
 use crate::{Result, TokenId};
 
-const GENERATION_CONFIG: &str = "generation_config.json";
+pub(crate) const GENERATION_CONFIG: &str = "generation_config.json";
 
 /// What a model's authors advise for generation. What their files leave out is `None`; other keys are passed over.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

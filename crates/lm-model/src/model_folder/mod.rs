@@ -14,37 +14,61 @@ use std::sync::Arc;
 use std::thread;
 
 pub use self::chat_template::ChatTemplateSource;
+pub(crate) use self::chat_template::{CHAT_TEMPLATE, MORE_TEMPLATES, TOKENIZER_CONFIG};
 pub use self::files::{FileBytes, ModelFiles};
 pub(crate) use self::files::{is_plain_name, parse_json, read_required};
+pub(crate) use self::generation_config::GENERATION_CONFIG;
 pub use self::generation_config::GenerationConfig;
 use self::pack_cache::PackCacheEntry;
 use self::quantized_file::QuantizedFile;
 use crate::architectures;
 use crate::config::{CONFIG_FILE, ModelConfig};
 use crate::decoder::Decoder;
+use crate::gguf::{GgufFile, GgufModel};
 use crate::weights::{Checkpoint, Storage, TensorInfo, WeightLoader};
 use crate::{CausalLm, Device, Error, KvDtype, Result, TokenId, Tokenizer, WeightFormat};
 
-/// A Hugging Face model folder. Opening it reads nothing; each part is read when it is asked for.
+/// A model: a Hugging Face folder, or one in GGUF. Each part of it is read when it is asked for; of GGUF files the description
+/// (keys, places of tensors) is read when they are opened.
 #[derive(Debug)]
 pub struct ModelFolder {
     name: String,
-    files: Box<dyn ModelFiles>,
+    /// For a model in GGUF they are made from its metadata.
+    files: Arc<dyn ModelFiles>,
+    gguf: Option<Arc<GgufModel>>,
 }
 
 impl ModelFolder {
-    /// A folder on disk, named after its last path component. Large files are mapped, not read.
+    /// A folder on disk, a GGUF file (any file that begins as one does), or a folder that holds one GGUF model and no
+    /// `config.json`. It is named after its last path component. Large files are mapped, not read.
+    ///
+    /// Of a GGUF model in several files, `path` is any of them; the others must lie beside it.
     ///
     /// # Errors
-    /// [`crate::Error::Io`] when there is no such folder.
+    /// - [`Error::Io`] when there is no such file or folder
+    /// - [`Error::Gguf`] when a GGUF file cannot be read, or is not whole
+    /// - [`Error::SeveralModels`] when a folder has more than one GGUF model
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let directory = files::Directory::open(path.as_ref())?;
-        Ok(Self { name: directory.name(), files: Box::new(directory) })
+        let path = path.as_ref();
+        if GgufFile::is_one(path) {
+            return Self::open_gguf(path);
+        }
+        let directory = files::Directory::open(path)?;
+        match directory.gguf_file()? {
+            Some(file) => Self::open_gguf(&path.join(file)),
+            None => Ok(Self { name: directory.name(), files: Arc::new(directory), gguf: None }),
+        }
+    }
+
+    fn open_gguf(path: &Path) -> Result<Self> {
+        let model = Arc::new(GgufModel::open(path)?);
+        let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        Ok(Self { name, files: model.clone(), gguf: Some(model) })
     }
 
     /// A folder whose files are part of the program, by name; `name` is how messages call it.
     pub fn embedded(name: &'static str, files: &'static [(&'static str, &'static [u8])]) -> Self {
-        Self { name: name.into(), files: Box::new(files::Embedded { name, files }) }
+        Self { name: name.into(), files: Arc::new(files::Embedded { name, files }), gguf: None }
     }
 
     /// The same folder under another name: that by which a user asked for it, where the folder is called otherwise.
@@ -108,7 +132,7 @@ impl ModelFolder {
     /// # Errors
     /// When a file is missing, truncated or not a safetensors file.
     pub fn tensors(&self) -> Result<Vec<TensorInfo>> {
-        Ok(Checkpoint::open(&*self.files)?.infos().collect())
+        Ok(self.checkpoint()?.infos().collect())
     }
 
     /// Loads the model. All tensors are checked before the first one is packed; tokenizer and template are read meanwhile.
@@ -135,6 +159,14 @@ impl ModelFolder {
         })
     }
 
+    /// Where the tensors are.
+    fn checkpoint(&self) -> Result<Checkpoint> {
+        match &self.gguf {
+            Some(model) => model.checkpoint(),
+            None => Checkpoint::open(&*self.files),
+        }
+    }
+
     /// What of a model is not its weights.
     fn texts(&self) -> Result<Texts> {
         let tokenizer = self.tokenizer()?;
@@ -152,7 +184,7 @@ impl ModelFolder {
     ) -> Result<Decoder> {
         let architecture = architectures::find(&config.model_type)?;
         let spec = (architecture.spec)(&config)?;
-        let mut checkpoint = Checkpoint::open(&*self.files)?;
+        let mut checkpoint = self.checkpoint()?;
         let LoadOptions { device, quantization, kv_dtype, ref pack_cache } = *options;
         let mut storage = match (config.stored_format()?, quantization) {
             (Some(stored), Some(requested)) if stored != requested => {

@@ -11,10 +11,8 @@ mod stored_rows;
 mod tensor_type;
 
 pub(crate) use blocks::{Blocks, describe, read_description};
-pub(crate) use checkpoint::Checkpoint;
-#[allow(unused_imports, reason = "GGUF files follow")]
-pub(crate) use checkpoint::StoredTensor;
 pub use checkpoint::TensorInfo;
+pub(crate) use checkpoint::{Checkpoint, StoredTensor};
 pub(crate) use loader::{Storage, WeightLoader};
 pub(crate) use names::{LayerParam, Param, Piece, hugging_face_name};
 pub(crate) use pack::pack_dense;

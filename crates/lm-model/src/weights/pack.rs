@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use lm_kernels::{Arena, PackedMatrix, Packing, Source};
+use lm_kernels::{Arena, GgmlType, PackedMatrix, Packing, Source};
 
 use super::{Blocks, Checkpoint, Place, StoredRows};
 use crate::{Error, Result, WeightFormat};
@@ -10,23 +10,42 @@ use crate::{Error, Result, WeightFormat};
 /// Most bytes of a file that are packed before their memory is let go of.
 const PIECE_BYTES: usize = 16 << 20;
 
-/// Packs a matrix whose rows are stored as floats.
+/// Packs a matrix from rows in a type that is loaded: floats, or blocks of quantised weights. Blocks in the format that is asked
+/// for are taken over as they are; for another format they become floats, which are packed as a file's own floats would be.
 pub(crate) fn pack_dense(
     rows: &StoredRows<'_>,
     name: &str,
     shape: (WeightFormat, usize, usize),
     arena: &Arena,
 ) -> Result<PackedMatrix> {
+    let (format, _, cols) = shape;
     let packed = pack(name, shape, arena, |packing, range| {
-        let bytes = rows.read(range.clone());
-        if let Some(dtype) = rows.ty().float() {
-            packing.push(range.len(), Source::from_le_bytes(dtype, &bytes)?)?;
+        let (count, bytes) = (range.len(), rows.read(range.clone()));
+        match (rows.ty().float(), rows.ty().blocks()) {
+            (Some(dtype), _) => packing.push(count, Source::from_le_bytes(dtype, &bytes)?)?,
+            (None, Some(blocks)) if format == WeightFormat::Ggml(blocks) => {
+                packing.push_blocks(count, &bytes)?;
+            }
+            (None, Some(blocks)) => {
+                packing.push(count, Source::F32(&dequantized(blocks, count, cols, &bytes)?))?;
+            }
+            (None, None) => unreachable!("types that are not loaded were refused before"),
         }
         rows.release(range);
         Ok(())
     })?;
     rows.release_all();
     Ok(packed)
+}
+
+/// The floats that rows of blocks stand for.
+fn dequantized(ty: GgmlType, rows: usize, cols: usize, bytes: &[u8]) -> lm_kernels::Result<Vec<f32>> {
+    let packed = PackedMatrix::from_blocks(ty, rows, cols, bytes)?;
+    let mut floats = vec![0.0; rows * cols];
+    for (row, out) in floats.chunks_exact_mut(cols).enumerate() {
+        packed.dequantize_row(row, out);
+    }
+    Ok(floats)
 }
 
 /// Lays out a matrix that was quantised before it was written.

@@ -27,7 +27,6 @@ pub(super) struct Run<'a> {
 
 /// The order in which a file has the rows of a tensor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(dead_code, reason = "GGUF files follow")]
 pub(crate) enum RowOrder {
     /// That of the model.
     #[default]
@@ -41,7 +40,6 @@ pub(crate) enum RowOrder {
 
 /// What a file has in place of a vector's values.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[allow(dead_code, reason = "GGUF files follow")]
 pub(crate) enum StoredValues {
     /// The values.
     #[default]

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
+use lm_kernels::GgmlType;
 use safetensors::Dtype;
 
 use crate::{FloatDtype, GgufTensorType, WeightFormat};
 
 /// How the elements of a tensor are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code, reason = "GGUF files follow")]
 pub(crate) enum TensorType {
     /// Numbers, one after another.
     Plain(Dtype),
@@ -20,7 +20,6 @@ pub(crate) enum TensorType {
 pub(crate) const LOADABLE: &str =
     "F32, F16, BF16; in GGUF also Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, MXFP4";
 
-#[allow(dead_code, reason = "GGUF files follow")]
 impl TensorType {
     /// The type of a tensor in a GGUF file.
     pub(crate) fn of_gguf(ty: GgufTensorType) -> Self {
@@ -47,13 +46,22 @@ impl TensorType {
         }
     }
 
+    /// The block type, where it is one that weights can be loaded from.
+    pub(crate) fn blocks(self) -> Option<GgmlType> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Gguf(ty) => ty.name().to_lowercase().parse().ok(),
+        }
+    }
+
     /// The format that holds a matrix of this type as it is; `None` for types that are not loaded.
     pub(crate) fn format(self) -> Option<WeightFormat> {
-        Some(match self.float()? {
-            FloatDtype::F32 => WeightFormat::F32,
-            FloatDtype::F16 => WeightFormat::F16,
-            FloatDtype::Bf16 => WeightFormat::Bf16,
-        })
+        match (self.float(), self.blocks()) {
+            (Some(FloatDtype::F32), _) => Some(WeightFormat::F32),
+            (Some(FloatDtype::F16), _) => Some(WeightFormat::F16),
+            (Some(FloatDtype::Bf16), _) => Some(WeightFormat::Bf16),
+            (None, blocks) => blocks.map(WeightFormat::Ggml),
+        }
     }
 
     /// Bytes of so many elements; `None` when they are no whole blocks, or too many to be counted.

@@ -1,0 +1,73 @@
+//! Gemma 2 and 3.
+//!
+//! Files leave out what all checkpoints of a generation have in common, and the attention's scale, which one size of each generation
+//! has from `hidden_size / num_attention_heads` in place of `head_dim`; llama.cpp tells that size by its layers.
+
+use serde_json::{Map, Value, json};
+
+use super::super::description::Description;
+use super::{GgufArchitecture, Norms};
+use crate::Result;
+
+const NORMS: &[(&str, &str)] = &[
+    ("ffn_norm", "pre_feedforward_layernorm"),
+    ("post_attention_norm", "post_attention_layernorm"),
+    ("post_ffw_norm", "post_feedforward_layernorm"),
+];
+/// Layers of Gemma 2 27B.
+const GEMMA2_27B: usize = 46;
+/// Layers of Gemma 3 27B.
+const GEMMA3_27B: usize = 62;
+
+pub(super) const GEMMA2: GgufArchitecture = GgufArchitecture {
+    keys: &[
+        ("attention.sliding_window", "sliding_window"),
+        ("attn_logit_softcapping", "attn_logit_softcapping"),
+        ("final_logit_softcapping", "final_logit_softcapping"),
+    ],
+    more: |model, config| {
+        layer_types(model, config, 2)?;
+        shared(model, config, GEMMA2_27B)
+    },
+    tensors: NORMS,
+    norms: Norms::PlusOne,
+    ..GgufArchitecture::new("gemma2", "gemma2")
+};
+
+pub(super) const GEMMA3: GgufArchitecture = GgufArchitecture {
+    keys: &[
+        ("attention.sliding_window", "sliding_window"),
+        ("final_logit_softcapping", "final_logit_softcapping"),
+        ("rope.freq_base_swa", "rope_local_base_freq"),
+    ],
+    more: |model, config| {
+        layer_types(model, config, 6)?;
+        config.entry("rope_local_base_freq").or_insert(json!(10_000.0));
+        shared(model, config, GEMMA3_27B)
+    },
+    tensors: NORMS,
+    norms: Norms::PlusOne,
+    ..GgufArchitecture::new("gemma3", "gemma3_text")
+};
+
+fn shared(model: &Description<'_>, config: &mut Map<String, Value>, layers_27b: usize) -> Result<()> {
+    let (heads, head_dim) = (model.required_size("attention.head_count")?, model.head_dim()?);
+    let scalar = match model.num_layers()? {
+        layers if layers == layers_27b && heads > 0 => {
+            model.required_size("embedding_length")? as f64 / heads as f64
+        }
+        _ => head_dim as f64,
+    };
+    config.insert("query_pre_attn_scalar".to_owned(), scalar.into());
+    config.insert("hidden_activation".to_owned(), "gelu_pytorch_tanh".into());
+    Ok(())
+}
+
+/// Layers with windows: all but every `period`-th.
+fn layer_types(model: &Description<'_>, config: &mut Map<String, Value>, period: usize) -> Result<()> {
+    let kind =
+        |layer: usize| if layer.is_multiple_of(period) { "full_attention" } else { "sliding_attention" };
+    let kinds: Vec<_> = (1..=model.num_layers()?).map(kind).collect();
+    config.insert("layer_types".to_owned(), json!(kinds));
+    Ok(())
+}

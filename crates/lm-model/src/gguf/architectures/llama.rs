@@ -1,0 +1,58 @@
+//! Llama (Mistral's files say so too) and what follows it closely.
+
+use serde_json::{Map, Value, json};
+
+use super::super::config::frequency_divisors;
+use super::super::description::Description;
+use super::{GgufArchitecture, RopeRows};
+
+pub(super) const LLAMA: GgufArchitecture = GgufArchitecture {
+    rope_rows: RopeRows::Pairs,
+    more: |model, config| {
+        biases(model, config);
+        frequency_divisors(model, config)
+    },
+    ..GgufArchitecture::new("llama", "llama")
+};
+
+pub(super) const GRANITE: GgufArchitecture = GgufArchitecture {
+    keys: &[
+        ("attention.scale", "attention_multiplier"),
+        ("embedding_scale", "embedding_multiplier"),
+        ("logit_scale", "logits_scaling"),
+        ("residual_scale", "residual_multiplier"),
+    ],
+    rope_rows: RopeRows::Pairs,
+    more: |model, config| {
+        biases(model, config);
+        Ok(())
+    },
+    ..GgufArchitecture::new("granite", "granite")
+};
+
+pub(super) const SMOLLM3: GgufArchitecture = GgufArchitecture {
+    rope_rows: RopeRows::Pairs,
+    more: |model, config| {
+        biases(model, config);
+        // Every fourth layer has no positions; files do not say so.
+        let rope: Vec<u8> = (1..=model.num_layers()?).map(|layer| u8::from(layer % 4 != 0)).collect();
+        config.insert("no_rope_layers".to_owned(), json!(rope));
+        frequency_divisors(model, config)
+    },
+    ..GgufArchitecture::new("smollm3", "smollm3")
+};
+
+pub(super) const OLMO2: GgufArchitecture = GgufArchitecture {
+    tensors: &[
+        ("post_attention_norm", "post_attention_layernorm"),
+        ("post_ffw_norm", "post_feedforward_layernorm"),
+    ],
+    ..GgufArchitecture::new("olmo2", "olmo2")
+};
+
+/// Whether there are biases follows from the tensors.
+fn biases(model: &Description<'_>, config: &mut Map<String, Value>) {
+    for (tensor, key) in [("blk.0.attn_q.bias", "attention_bias"), ("blk.0.ffn_gate.bias", "mlp_bias")] {
+        config.insert(key.to_owned(), model.tensor(tensor).is_some().into());
+    }
+}

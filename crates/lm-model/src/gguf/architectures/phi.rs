@@ -1,0 +1,19 @@
+//! Phi 3 and 4.
+
+use super::GgufArchitecture;
+
+pub(super) const PHI3: GgufArchitecture = GgufArchitecture {
+    keys: &[
+        ("attention.sliding_window", "sliding_window"),
+        ("rope.scaling.original_context_length", "original_max_position_embeddings"),
+    ],
+    more: |_, config| {
+        // No window is written as 0.
+        if config.get("sliding_window").is_some_and(|window| *window == 0) {
+            config.remove("sliding_window");
+        }
+        Ok(())
+    },
+    tensors: &[("attn_qkv", "self_attn.qkv_proj"), ("ffn_up", "mlp.gate_up_proj")],
+    ..GgufArchitecture::new("phi3", "phi3")
+};

@@ -1,0 +1,131 @@
+//! What a model's files say of it: settings under the architecture's own name, and tensors.
+
+use serde_json::{Number, Value};
+
+use super::{GgufMetadata, GgufTensor, GgufValue, Part};
+use crate::weights::TensorType;
+use crate::{Error, Result, Source};
+
+/// Settings and tensors of a model. Keys are written without the architecture's name in front.
+pub(super) struct Description<'a> {
+    pub(super) metadata: &'a GgufMetadata,
+    pub(super) parts: &'a [Part],
+    /// `general.architecture`.
+    pub(super) architecture: &'a str,
+}
+
+/// Longest vector that is read as a part of the settings.
+const MAX_VECTOR: usize = 1 << 16;
+
+impl Description<'_> {
+    /// The whole key.
+    pub(super) fn key(&self, key: &str) -> String {
+        format!("{}.{key}", self.architecture)
+    }
+
+    pub(super) fn size(&self, key: &str) -> Result<Option<usize>> {
+        self.metadata.size(&self.key(key))
+    }
+
+    pub(super) fn required_size(&self, key: &str) -> Result<usize> {
+        self.metadata.required(&self.key(key), GgufMetadata::size)
+    }
+
+    pub(super) fn str(&self, key: &str) -> Result<Option<&str>> {
+        self.metadata.str(&self.key(key))
+    }
+
+    /// A size for each layer, where there is a list under the key.
+    pub(super) fn sizes(&self, key: &str) -> Result<Option<Vec<usize>>> {
+        let key = self.key(key);
+        if self.metadata.value(&key)?.is_some() || !self.metadata.contains(&key) {
+            return Ok(None);
+        }
+        let size = |n| usize::try_from(n).map_err(|_| self.metadata.invalid(&key, n, "sizes from 0 on"));
+        Ok(Some(self.metadata.ints(&key)?.unwrap_or_default().into_iter().map(size).collect::<Result<_>>()?))
+    }
+
+    /// A value as config.json would have it; a list of equal sizes is one size.
+    pub(super) fn json(&self, key: &str) -> Result<Option<Value>> {
+        if let Some(sizes) = self.sizes(key)? {
+            let one = sizes.first().filter(|first| sizes.iter().all(|size| size == *first));
+            return Ok(Some(one.map_or_else(|| sizes.clone().into(), |&size| size.into())));
+        }
+        let key = self.key(key);
+        let invalid = |value: String| self.metadata.invalid(&key, value, "a number, a bool or a text");
+        Ok(Some(match self.metadata.value(&key)? {
+            None => return Ok(None),
+            Some(GgufValue::Bool(truth)) => truth.into(),
+            Some(GgufValue::Text(_)) => self.metadata.str(&key)?.into(),
+            Some(GgufValue::Int(number)) => {
+                Number::from_i128(number).ok_or_else(|| invalid(number.to_string()))?.into()
+            }
+            Some(GgufValue::Float(number)) => {
+                decimal(number).ok_or_else(|| invalid(number.to_string()))?.into()
+            }
+        }))
+    }
+
+    /// A tensor of any part.
+    pub(super) fn tensor(&self, name: &str) -> Option<(&Part, &GgufTensor)> {
+        let find = |part: &Part| part.file.tensors().iter().position(|tensor| tensor.name == name);
+        self.parts.iter().find_map(|part| Some((part, &part.file.tensors()[find(part)?])))
+    }
+
+    /// The numbers of a tensor that is a setting: a short vector of floats.
+    pub(super) fn vector(&self, name: &str) -> Result<Option<Vec<f32>>> {
+        let Some((part, tensor)) = self.tensor(name) else { return Ok(None) };
+        let dtype = TensorType::of_gguf(tensor.ty).float().ok_or_else(|| Error::TensorDtype {
+            file: part.name.clone(),
+            tensor: name.to_owned(),
+            got: tensor.ty.to_string(),
+            supported: "F32, F16, BF16".to_owned(),
+        })?;
+        if tensor.shape.len() != 1 || tensor.shape[0] > MAX_VECTOR {
+            let (file, tensor, got) = (part.name.clone(), name.to_owned(), tensor.shape.clone());
+            return Err(Error::TensorShape {
+                file,
+                tensor,
+                expected: vec![got.iter().product::<usize>().min(MAX_VECTOR)],
+                got,
+            });
+        }
+        let mut values = vec![0.0; tensor.shape[0]];
+        Source::from_le_bytes(dtype, &part.bytes[tensor.range.clone()])?.read(0, &mut values);
+        Ok(Some(values))
+    }
+
+    /// Width of a head: `attention.key_length`, or an even share of the embedding.
+    pub(super) fn head_dim(&self) -> Result<usize> {
+        if let Some(head_dim) = self.size("attention.key_length")? {
+            return Ok(head_dim);
+        }
+        let (width, heads) =
+            (self.required_size("embedding_length")?, self.required_size("attention.head_count")?);
+        if heads == 0 || !width.is_multiple_of(heads) {
+            let expected = format!("a divisor of {} = {width}", self.key("embedding_length"));
+            return Err(self.metadata.invalid(&self.key("attention.head_count"), heads, expected));
+        }
+        Ok(width / heads)
+    }
+
+    /// Number of layers, those that predict further tokens left out.
+    pub(super) fn num_layers(&self) -> Result<usize> {
+        const MAX_LAYERS: usize = 4096;
+        let (all, extra) =
+            (self.required_size("block_count")?, self.size("nextn_predict_layers")?.unwrap_or(0));
+        match all.checked_sub(extra) {
+            Some(layers @ 1..=MAX_LAYERS) => Ok(layers),
+            _ => {
+                Err(self.metadata.invalid(&self.key("block_count"), all, format!("1 to {MAX_LAYERS} layers")))
+            }
+        }
+    }
+}
+
+/// The decimal number that a float of 32 bits was made from, which config.json has as one of 64; `None` for one that is not finite.
+pub(super) fn decimal(number: f64) -> Option<Number> {
+    let narrow = number as f32;
+    let number = if f64::from(narrow) == number { narrow.to_string().parse().ok()? } else { number };
+    Number::from_f64(number)
+}

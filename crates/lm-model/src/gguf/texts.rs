@@ -1,0 +1,87 @@
+//! The texts of a model as a Hugging Face folder has them: chat templates, special tokens, advice for generation.
+
+use serde_json::{Map, Value, json};
+
+use super::GgufMetadata;
+use super::description::decimal;
+use crate::Result;
+use crate::model_folder::{
+    CHAT_TEMPLATE, GENERATION_CONFIG, MORE_TEMPLATES, TOKENIZER_CONFIG, is_plain_name,
+};
+
+const TEMPLATE_KEY: &str = "tokenizer.chat_template";
+/// Keys of the ids that end a reply: of a text, a turn, a message.
+const END_KEYS: [&str; 3] = ["eos", "eot", "eom"];
+/// Advice for generation, under its keys in both files.
+const ADVICE: &[(&str, &str)] = &[
+    ("general.sampling.min_p", "min_p"),
+    ("general.sampling.penalty_repeat", "repetition_penalty"),
+    ("general.sampling.temp", "temperature"),
+    ("general.sampling.top_p", "top_p"),
+];
+
+/// The text of a file that the metadata stand for; `None` where they do not.
+pub(super) fn file(metadata: &GgufMetadata, name: &str) -> Result<Option<String>> {
+    match name {
+        CHAT_TEMPLATE => Ok(metadata.str(TEMPLATE_KEY)?.map(str::to_owned)),
+        GENERATION_CONFIG => Ok(Some(generation_config(metadata)?.to_string())),
+        TOKENIZER_CONFIG => Ok(Some(tokenizer_config(metadata)?.to_string())),
+        _ => {
+            let template = name
+                .strip_prefix(MORE_TEMPLATES)
+                .and_then(|name| name.strip_prefix('/')?.strip_suffix(".jinja"));
+            let Some(template) = template else { return Ok(None) };
+            Ok(metadata.str(&format!("{TEMPLATE_KEY}.{template}"))?.map(str::to_owned))
+        }
+    }
+}
+
+/// Names of the further templates, as files of their folder.
+pub(super) fn list(metadata: &GgufMetadata, folder: &str) -> Result<Vec<String>> {
+    if folder != MORE_TEMPLATES {
+        return Ok(Vec::new());
+    }
+    let name = |key: &str| Some(format!("{}.jinja", key.strip_prefix(TEMPLATE_KEY)?.strip_prefix('.')?));
+    // The files may be written to a folder.
+    Ok(metadata.keys().filter_map(|(key, _)| name(key)).filter(|name| is_plain_name(name)).collect())
+}
+
+fn generation_config(metadata: &GgufMetadata) -> Result<Value> {
+    let mut config = Map::new();
+    let mut end_ids = Vec::new();
+    for kind in END_KEYS {
+        end_ids.extend(metadata.size(&format!("tokenizer.ggml.{kind}_token_id"))?);
+    }
+    end_ids.dedup();
+    if !end_ids.is_empty() {
+        config.insert("eos_token_id".to_owned(), json!(end_ids));
+    }
+    for (from, to) in ADVICE {
+        if let Some(number) = metadata.float(from)?.and_then(decimal) {
+            config.insert((*to).to_owned(), number.into());
+        }
+    }
+    if let Some(top_k) = metadata.size("general.sampling.top_k")? {
+        config.insert("top_k".to_owned(), top_k.into());
+    }
+    Ok(config.into())
+}
+
+/// The texts of the special tokens that templates write.
+fn tokenizer_config(metadata: &GgufMetadata) -> Result<Value> {
+    let mut config = Map::new();
+    for kind in ["bos", "eos", "padding", "unknown"] {
+        let key = format!("tokenizer.ggml.{kind}_token_id");
+        let Some(id) = metadata.size(&key)? else { continue };
+        let token =
+            metadata.strings("tokenizer.ggml.tokens")?.and_then(|mut tokens| tokens.nth(id)).transpose()?;
+        let token = token.ok_or_else(|| metadata.invalid(&key, id, "an id of the vocabulary"))?;
+        let kind = match kind {
+            "padding" => "pad",
+            "unknown" => "unk",
+            same => same,
+        };
+        config.insert(format!("{kind}_token"), token.into());
+    }
+    Ok(config.into())
+}

@@ -1,0 +1,179 @@
+"""The tiny checkpoints of ../models as GGUF files, written by llama.cpp's own converter.
+
+    python generate.py LLAMA_CPP              # every file
+    python generate.py LLAMA_CPP qwen3-tiny   # those of one checkpoint
+
+LLAMA_CPP is a folder with llama.cpp's `conversion/` and `gguf-py/`; the source package of llama-cpp-python has one under
+`vendor/llama.cpp` (`pip download --no-deps --no-binary :all: llama-cpp-python`).
+
+Where the file holds the checkpoint's own numbers, the logits beside the checkpoint are the judge. Otherwise `NAME.golden.json`
+has what transformers computes with the numbers that the package `gguf` reads from the file.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+HERE = Path(__file__).parent
+MODELS = HERE.parent / "models"
+LLAMA_CPP = Path(sys.argv[1])
+sys.path[1:1] = [str(LLAMA_CPP), str(LLAMA_CPP / "gguf-py")]
+
+import gguf  # noqa: E402
+from conversion import ModelBase, get_model_class  # noqa: E402
+from conversion.base import TextModel  # noqa: E402
+from conversion.llama import LlamaModel  # noqa: E402
+from gguf.quants import dequantize, quantize  # noqa: E402
+from transformers import AutoConfig, AutoModelForCausalLM  # noqa: E402
+
+# The converter knows pre-tokenizers by what they make of a text; that of the tiny checkpoints is GPT-2's with no merges of note.
+TextModel.get_vocab_base_pre = lambda self, tokenizer: "gpt-2"
+
+FILE_TYPES = {"F32": gguf.LlamaFileType.ALL_F32, "F16": gguf.LlamaFileType.MOSTLY_F16,
+              "BF16": gguf.LlamaFileType.MOSTLY_BF16, "Q8_0": gguf.LlamaFileType.MOSTLY_Q8_0}
+# checkpoint, type of the matrices, tensors of a part (0: one file)
+FILES: list[tuple[str, str, int]] = [
+    ("llama-tiny", "Q8_0", 0),
+    ("llama-tiny-bias", "F16", 0),
+    ("qwen3-tiny", "BF16", 14),
+    ("qwen3-tiny", "Q8_0", 0),
+]  # fmt: skip
+TOLERANCE = 2e-4
+
+
+def convert(folder: Path, out: Path, kind: str, part: int = 0) -> None:
+    hparams = ModelBase.load_hparams(folder, False)
+    converter = get_model_class(hparams["architectures"][0])
+    with torch.inference_mode():
+        converter(folder, FILE_TYPES[kind], out, split_max_tensors=part).write()
+
+
+def reference(folder: Path) -> Any:
+    config = AutoConfig.from_pretrained(folder)
+    return AutoModelForCausalLM.from_pretrained(folder, config=config, dtype=torch.float32,
+                                                attn_implementation="eager").eval()  # fmt: skip
+
+
+def save_golden(model: Any, path: Path, of: str) -> None:
+    prompts = []
+    generator = torch.Generator().manual_seed(7)
+    for length in (5, 40):
+        ids = torch.randint(0, 284, (1, length), generator=generator)
+        with torch.inference_mode():
+            logits = model(ids).logits[0, -1]
+        prompts.append({"ids": ids[0].tolist(), "logits": [float(np.float32(value)) for value in logits]})
+    path.write_text(json.dumps({"of": of, "tolerance": TOLERANCE, "prompts": prompts}) + "\n")
+
+
+def requantized(folder: Path) -> Any:
+    """The model with its matrices as Q8_0 has them. The converter quantises rows, in whatever order, with the same function."""
+    model = reference(folder)
+    for parameter in model.parameters():
+        if parameter.ndim == 2 and parameter.shape[1] % 32 == 0:
+            blocks = quantize(parameter.detach().numpy(), gguf.GGMLQuantizationType.Q8_0)
+            parameter.data = torch.from_numpy(dequantize(blocks, gguf.GGMLQuantizationType.Q8_0))
+    return model
+
+
+# Offsets of the halves in a block that scale it; all other bits may be any.
+SCALES = {"Q8_0": [0], "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q2_K": [80, 82], "Q3_K": [108],
+          "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0], "MXFP4": []}  # fmt: skip
+# Steps of the mixed file's blocks, so that weights are of the order of 0.05.
+STEPS = {"Q8_0": 5e-4, "Q4_0": 8e-3, "Q4_1": 8e-3, "Q5_0": 4e-3, "Q5_1": 4e-3, "Q2_K": 2e-3, "Q3_K": 5e-4, "Q4_K": 2e-4,
+         "Q5_K": 1e-4, "Q6_K": 3e-5, "IQ4_NL": 6e-4, "MXFP4": 0.0}  # fmt: skip
+
+
+def random_blocks(kind: str, rows: int, cols: int, random: np.random.Generator) -> np.ndarray:
+    """Rows of blocks of a type that `gguf` reads but does not write, at random."""
+    block, size = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]]
+    blocks = random.integers(0, 256, (rows, cols // block, size), dtype=np.uint8)
+    for number, offset in enumerate(SCALES[kind]):
+        steps = STEPS[kind] * random.uniform(0.5, 1.5, blocks.shape[:2])
+        if number == 1:  # what is added or taken away, about half of the range
+            steps *= -8 if kind in ("Q4_1", "Q5_1") else 1
+        blocks[..., offset : offset + 2] = steps.astype(np.float16)[..., None].view(np.uint8)
+    if kind == "MXFP4":
+        blocks[..., 0] = random.integers(119, 122, blocks.shape[:2])
+    return blocks.reshape(rows, -1)
+
+
+def mixed() -> None:
+    """A Llama whose matrices are in all block types in turn."""
+    kinds = list(SCALES)
+    config = json.loads((MODELS / "llama-tiny-bias" / "config.json").read_text())
+    config |= {"hidden_size": 256, "intermediate_size": 256, "num_hidden_layers": 2, "num_attention_heads": 2,
+               "num_key_value_heads": 1, "head_dim": 64, "attention_bias": False, "mlp_bias": False,
+               "dtype": "float32"}  # fmt: skip
+    random = np.random.default_rng(3)
+    torch.manual_seed(3)
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**config), attn_implementation="eager").eval()
+    stored: dict[str, tuple[str, np.ndarray]] = {}
+    for name, parameter in model.named_parameters():
+        if parameter.ndim == 1:
+            parameter.data = torch.empty_like(parameter).uniform_(0.5, 1.5)
+            continue
+        kind = kinds[len(stored) % len(kinds)]
+        if parameter.shape[1] % gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]][0]:
+            kind = "Q8_0"
+        blocks = random_blocks(kind, *parameter.shape, random)
+        parameter.data = torch.from_numpy(dequantize(blocks, gguf.GGMLQuantizationType[kind]))
+        stored[name] = kind, blocks
+    assert {kind for kind, _ in stored.values()} == set(kinds)
+    with tempfile.TemporaryDirectory() as folder:
+        model.save_pretrained(folder)
+        Path(folder, "config.json").write_text(json.dumps(config))
+        Path(folder, "tokenizer.json").write_bytes((MODELS / "llama-tiny-bias" / "tokenizer.json").read_bytes())
+        floats = Path(folder) / "floats.gguf"
+        convert(Path(folder), floats, "F32")
+        with_blocks(floats, HERE / "mixed.gguf", stored, config)
+    save_golden(model, HERE / "mixed.golden.json", "mixed.gguf")
+
+
+def with_blocks(floats: Path, out: Path, stored: dict[str, tuple[str, np.ndarray]], config: dict[str, Any]) -> None:
+    """Copies a file of floats, with blocks in place of its matrices."""
+    reader = gguf.GGUFReader(floats)
+    writer = gguf.GGUFWriter(out, "llama")
+    for field in reader.fields.values():
+        if not field.name.startswith("GGUF.") and field.name not in ("general.architecture", "general.file_type"):
+            element = field.types[-1] if field.types[0] == gguf.GGUFValueType.ARRAY else None
+            writer.add_key_value(field.name, field.contents(), field.types[0], element)
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config["num_hidden_layers"])
+    blocks = {names.get_name(name, try_suffixes=(".weight",)): found for name, found in stored.items()}
+    heads = {".attn_q.": config["num_attention_heads"], ".attn_k.": config["num_key_value_heads"]}
+    for tensor in reader.tensors:
+        if tensor.name not in blocks:
+            writer.add_tensor(tensor.name, np.array(tensor.data))
+            continue
+        kind, rows = blocks[tensor.name]
+        for part, count in heads.items():
+            if part in tensor.name:
+                rows = LlamaModel.permute(torch.from_numpy(rows), count, count).numpy()
+        writer.add_tensor(tensor.name, np.ascontiguousarray(rows), raw_dtype=gguf.GGMLQuantizationType[kind])
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    wanted = sys.argv[2:]
+    for checkpoint, kind, part in FILES:
+        if wanted and checkpoint not in wanted:
+            continue
+        folder, name = MODELS / checkpoint, f"{checkpoint}-{kind.lower()}"
+        convert(folder, HERE / f"{name}.gguf", kind, part)
+        if kind == "Q8_0":
+            save_golden(requantized(folder), HERE / f"{name}.golden.json", checkpoint)
+    if not wanted or "mixed" in wanted:
+        mixed()
+
+
+main()
