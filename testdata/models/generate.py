@@ -12,7 +12,7 @@ A row has ``config`` (as ``config.json`` has it), ``dtype`` and ``shards`` of th
 ``seed``, ``draw(name, shape, config, random)`` for weights that the usual way does not suit (``None`` where it does) and
 ``tensors(weights, random)``, which turns the model's own tensors into those of the published layout. ``in_pieces`` is
 ``False`` where the reference's logits depend on the length of a call, ``embedding_scale`` what the reference multiplies
-rows by that are given in place of ids, ``cannot_have`` a set of common faults that mean nothing for the model.
+rows by that are given in place of ids, ``rows(model, count)`` what it needs beside rows that no ids stand behind, ``cannot_have`` a set of common faults that mean nothing for the model.
 """
 
 from __future__ import annotations
@@ -88,10 +88,13 @@ def write_folder(name: str, row: dict[str, Any]) -> Path:
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [299, 297]}, indent=2) + "\n")
     tokenizer().save(str(folder / "tokenizer.json"))
-    empty = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder))
+    empty = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder).get_text_config())
     random, own = torch.Generator().manual_seed(seed_of(name, row)), row.get("draw", lambda *_: None)
     dtype, weights = getattr(torch, row["dtype"]), {}
-    for parameter, values in empty.named_parameters():
+    tied = {"lm_head.weight"} if empty.config.tie_word_embeddings else set()
+    for parameter, values in empty.state_dict().items():  # with the buffers that checkpoints hold
+        if parameter in tied:
+            continue
         drawn = own(parameter, values.shape, empty.config, random)
         drawn = draw(parameter, values.shape, empty.config, random) if drawn is None else drawn
         weights[parameter] = drawn.to(dtype)
@@ -163,9 +166,10 @@ def goldens(row: dict[str, Any], model: Any, random: torch.Generator) -> tuple[d
         prompts.append({"ids": ids, "rows": rows, "greedy": tokens})
     embeddings = torch.randn(11, model.config.hidden_size, generator=random)
     tensors["embeddings"] = embeddings
-    given = embeddings[None] / row.get("embedding_scale", 1.0)
-    tensors["embeddings.logits"] = model(inputs_embeds=given).logits[0].contiguous()
+    given, beside = embeddings[None] / row.get("embedding_scale", 1.0), row.get("rows", lambda *_: {})(model, len(embeddings))
+    tensors["embeddings.logits"] = model(inputs_embeds=given, **beside).logits[0].contiguous()
     ways = {} if row.get("in_pieces", True) else {"in_pieces": False}
+    ways |= {"rows_stand_for_ids": False} if beside else {}
     return {"tolerance": TOLERANCE, **ways, "prompts": prompts}, tensors
 
 
@@ -196,7 +200,13 @@ def fault_distances(
 
 
 def load(folder: Path) -> Any:
-    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    """The text model, which may be a part of what the folder holds."""
+    config = AutoConfig.from_pretrained(folder).get_text_config()
+    config.allow_global_per_layer_attribute_access = True  # Gemma 4's heads have two widths; statistics and faults ask for one
+    inner = {r"^(model\.language_model|language_model\.model)\.": "model."}
+    return AutoModelForCausalLM.from_pretrained(
+        folder, config=config, key_mapping=inner, dtype=torch.float32, attn_implementation="eager"
+    ).eval()
 
 
 def generate(name: str, row: dict[str, Any]) -> None:

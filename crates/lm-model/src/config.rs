@@ -122,25 +122,29 @@ const MAX_LAYERS: usize = 4096;
 const MAX_CONTEXT: usize = 1 << 31;
 
 impl ModelConfig {
-    /// Reads `config.json`.
+    /// Reads `config.json`: of a model with other parts (vision, audio) what it says of the text model, and what the
+    /// architecture's own defaults say where it is silent.
     pub(crate) fn from_json(json: &[u8]) -> Result<Self> {
         #[derive(Deserialize)]
         struct Head {
             model_type: String,
         }
+        let mut keys = text_model(serde_json::from_slice(json).map_err(json_error)?);
         // First the architecture: an unknown one need not have the keys that this struct asks for.
-        let Head { model_type } = serde_json::from_slice(json).map_err(json_error)?;
-        crate::architectures::find(&model_type)?;
-        let keys = serde_json::from_slice(json).map_err(json_error)?;
-        let config = Self { keys, ..serde_json::from_slice(json).map_err(json_error)? };
+        let Head { model_type } = from_keys(&keys)?;
+        let architecture = crate::architectures::find(&model_type)?;
+        for (key, value) in architecture.default_keys()? {
+            keys.entry(key).or_insert(value);
+        }
+        let config = Self { keys: Map::new(), ..from_keys(&keys)? };
+        let config = Self { keys, ..config };
         config.check()?;
         Ok(config)
     }
 
     /// The keys that one architecture alone reads, as a struct that its file defines.
-    #[allow(dead_code, reason = "the architectures that need it follow")]
     pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T> {
-        T::deserialize(Value::Object(self.keys.clone())).map_err(json_error)
+        from_keys(&self.keys)
     }
 
     /// Checks what every architecture shares: sizes in range, and nothing asked for that no architecture implements.
@@ -197,7 +201,22 @@ impl ModelConfig {
     }
 }
 
-fn json_error(source: serde_json::Error) -> Error {
+fn from_keys<T: DeserializeOwned>(keys: &Map<String, Value>) -> Result<T> {
+    T::deserialize(Value::Object(keys.clone())).map_err(json_error)
+}
+
+/// The keys of the text model: those under `text_config`, where there are such, laid over the outer ones.
+fn text_model(mut keys: Map<String, Value>) -> Map<String, Value> {
+    let Some(Value::Object(text)) = keys.remove("text_config") else { return keys };
+    if let (false, Some(Value::String(outer))) = (text.contains_key("model_type"), keys.get_mut("model_type"))
+    {
+        outer.push_str("_text");
+    }
+    keys.extend(text);
+    keys
+}
+
+pub(crate) fn json_error(source: serde_json::Error) -> Error {
     Error::Json { file: CONFIG_FILE.into(), source }
 }
 

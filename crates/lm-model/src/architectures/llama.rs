@@ -12,4 +12,6 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     weight_name: hugging_face_name,
     place: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
+    ignored_prefixes: &[],
+    defaults: "{}",
 };

@@ -1,12 +1,16 @@
 //! The architectures that can be loaded: one small file and one row each.
 
+mod gemma2;
+mod gemma3;
 mod llama;
 mod qwen3;
 
-use crate::Result;
+use serde_json::{Map, Value};
+
 use crate::config::{ModelConfig, unsupported};
 use crate::spec::DecoderSpec;
 use crate::weights::{Param, Place};
+use crate::{Error, Result};
 
 /// What tells one architecture from another.
 #[derive(Debug)]
@@ -23,9 +27,25 @@ pub struct Architecture {
     pub(crate) place: fn(&DecoderSpec, Param) -> Option<Place>,
     /// Ends of tensor names that checkpoints carry and the forward pass does not need.
     pub(crate) ignored_suffixes: &'static [&'static str],
+    /// Beginnings of such names: the other parts of a checkpoint that can do more than text.
+    pub(crate) ignored_prefixes: &'static [&'static str],
+    /// A JSON object: what the reference's config class holds under keys that files leave out.
+    pub(crate) defaults: &'static str,
 }
 
 impl Architecture {
+    /// The keys of [`Architecture::defaults`].
+    pub(crate) fn default_keys(&self) -> Result<Map<String, Value>> {
+        serde_json::from_str(self.defaults)
+            .map_err(|source| Error::Json { file: format!("defaults of {}", self.model_types[0]), source })
+    }
+
+    /// Whether the forward pass can do without a tensor of this name.
+    pub(crate) fn ignores(&self, name: &str) -> bool {
+        self.ignored_suffixes.iter().any(|suffix| name.ends_with(suffix))
+            || self.ignored_prefixes.iter().any(|prefix| name.starts_with(prefix))
+    }
+
     /// Where a parameter is in a checkpoint.
     pub(crate) fn place(&self, spec: &DecoderSpec, param: Param) -> Place {
         (self.place)(spec, param).unwrap_or_else(|| Place::whole((self.weight_name)(param)))
@@ -36,7 +56,8 @@ impl Architecture {
 const WHOLE_TENSORS: fn(&DecoderSpec, Param) -> Option<Place> = |_, _| None;
 
 /// Every architecture, in alphabetical order.
-pub const ALL_ARCHITECTURES: &[&Architecture] = &[&llama::ARCHITECTURE, &qwen3::ARCHITECTURE];
+pub const ALL_ARCHITECTURES: &[&Architecture] =
+    &[&gemma2::ARCHITECTURE, &gemma3::ARCHITECTURE, &llama::ARCHITECTURE, &qwen3::ARCHITECTURE];
 
 /// The architecture of a `model_type`.
 pub(crate) fn find(model_type: &str) -> Result<&'static Architecture> {
@@ -67,6 +88,16 @@ mod tests {
     #[test]
     fn an_unknown_architecture_lists_the_known() {
         let error = find("gpt2").unwrap_err().to_string();
-        assert_eq!(error, "config.json: `model_type` is gpt2, supported: llama, qwen3");
+        let known = error.strip_prefix("config.json: `model_type` is gpt2, supported: ").expect(&error);
+        for architecture in ALL_ARCHITECTURES {
+            assert!(architecture.model_types.iter().all(|name| known.contains(name)), "{error}");
+        }
+    }
+
+    #[test]
+    fn defaults_are_objects() {
+        for architecture in ALL_ARCHITECTURES {
+            architecture.default_keys().unwrap();
+        }
     }
 }

@@ -1,11 +1,13 @@
 //! How one decoder differs from another, as data.
 
 mod attention;
+mod layer_types;
 mod mlp;
 mod rope;
 
 pub(crate) use attention::{AttentionLayer, QkNorm, Window};
-pub(crate) use mlp::Mlp;
+pub(crate) use layer_types::{RopesByType, windows};
+pub(crate) use mlp::{Mlp, activation};
 pub(crate) use rope::RopeSpec;
 
 use lm_kernels::{CacheLayout, LayerCache};
@@ -61,7 +63,6 @@ pub(crate) enum NormPlacement {
     #[allow(dead_code, reason = "the architectures that need it follow")]
     Post,
     /// Both, with weights of their own.
-    #[allow(dead_code, reason = "the architectures that need it follow")]
     Sandwich,
 }
 
@@ -71,7 +72,6 @@ pub(crate) enum NormWeight {
     /// The factors.
     AsStored,
     /// The factors less one; one is added when they are loaded.
-    #[allow(dead_code, reason = "the architectures that need it follow")]
     OnePlus,
 }
 
@@ -148,6 +148,16 @@ impl DecoderSpec {
             params.extend(layer.params(self.hidden_size).into_iter().map(of_layer));
         }
         params
+    }
+}
+
+impl DecoderSpec {
+    /// Parameters that files may hold and this decoder does not read.
+    pub(crate) fn unused_params(&self) -> Vec<Param> {
+        match self.output_head {
+            OutputHead::Tied => vec![Param::OutputHead],
+            OutputHead::Separate => Vec::new(),
+        }
     }
 }
 

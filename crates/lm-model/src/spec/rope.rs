@@ -16,6 +16,18 @@ pub(crate) struct RopeSpec {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum RopeScaling {
     None,
+    /// Every frequency divided by `factor`.
+    Linear {
+        factor: f64,
+    },
+    /// The first `pairs` of a head's pairs turn, by frequencies divided by `factor`; the others stand still.
+    ///
+    /// # Source
+    /// `_compute_proportional_rope_parameters` of transformers, `modeling_rope_utils.py`.
+    Proportional {
+        factor: f64,
+        pairs: usize,
+    },
     /// Low frequencies divided by `factor`, high ones kept, a blend between.
     ///
     /// # Source
@@ -53,26 +65,32 @@ impl RopeSpec {
         if !(theta.is_finite() && theta > 0.0) {
             return Err(invalid("rope_theta", theta, "a positive number"));
         }
-        if let Some(factor) = parameters.partial_rotary_factor.filter(|factor| *factor != 1.0) {
+        let scaling = RopeScaling::from_parameters(key, parameters, head_dim)?;
+        let proportional = matches!(scaling, RopeScaling::Proportional { .. });
+        if let Some(factor) =
+            parameters.partial_rotary_factor.filter(|factor| *factor != 1.0 && !proportional)
+        {
             return Err(unsupported("partial_rotary_factor", factor, "1.0"));
         }
-        let scaling = RopeScaling::from_parameters(key, parameters)?;
         Ok(Self { theta, rotary_dim: head_dim, scaling })
     }
 
     /// The table that the kernel rotates by.
     pub(crate) fn table(&self) -> RopeTable {
         let frequency = |i: usize| self.theta.powf(-2.0 * i as f64 / self.rotary_dim as f64);
-        let inv_freq = (0..self.rotary_dim / 2).map(|i| self.scaling.apply(frequency(i)) as f32).collect();
+        let turns = self.scaling.pairs().unwrap_or(usize::MAX);
+        let scaled = |i| if i < turns { self.scaling.apply(frequency(i)) as f32 } else { 0.0 };
+        let inv_freq = (0..self.rotary_dim / 2).map(scaled).collect();
         RopeTable { inv_freq, attention_factor: 1.0 }
     }
 }
 
 impl RopeScaling {
-    fn from_parameters(key: &str, parameters: &RopeParameters) -> Result<Self> {
+    fn from_parameters(key: &str, parameters: &RopeParameters, head_dim: usize) -> Result<Self> {
         let kind = parameters.rope_type.as_deref().or(parameters.legacy_type.as_deref()).unwrap_or("default");
-        if !matches!(kind, "default" | "llama3") {
-            return Err(unsupported(&format!("{key}.rope_type"), kind, "default, llama3"));
+        if !matches!(kind, "default" | "linear" | "llama3" | "proportional") {
+            let known = "default, linear, llama3, proportional";
+            return Err(unsupported(&format!("{key}.rope_type"), kind, known));
         }
         if let Some((name, value)) = parameters.rest.iter().next() {
             return Err(unsupported(&format!("{key}.{name}"), value, "absent"));
@@ -85,6 +103,20 @@ impl RopeScaling {
             Some(value) => Err(invalid(&format!("{key}.{name}"), value, "a positive number")),
             None => Err(invalid(&format!("{key}.{name}"), "absent", "a positive number")),
         };
+        if kind == "linear" {
+            return Ok(Self::Linear { factor: positive("factor", parameters.factor)? });
+        }
+        if kind == "proportional" {
+            let part = parameters.partial_rotary_factor.unwrap_or(1.0);
+            if !(0.0..=1.0).contains(&part) {
+                return Err(invalid(&format!("{key}.partial_rotary_factor"), part, "a number from 0 to 1"));
+            }
+            let pairs = (part * head_dim as f64 / 2.0).floor() as usize;
+            return Ok(Self::Proportional {
+                factor: positive("factor", parameters.factor.or(Some(1.0)))?,
+                pairs,
+            });
+        }
         let low_freq_factor = positive("low_freq_factor", parameters.low_freq_factor)?;
         let high_freq_factor = positive("high_freq_factor", parameters.high_freq_factor)?;
         if high_freq_factor <= low_freq_factor {
@@ -102,9 +134,18 @@ impl RopeScaling {
         })
     }
 
+    /// How many of a head's pairs turn, where not all do.
+    fn pairs(self) -> Option<usize> {
+        match self {
+            Self::Proportional { pairs, .. } => Some(pairs),
+            _ => None,
+        }
+    }
+
     fn apply(self, frequency: f64) -> f64 {
         match self {
             Self::None => frequency,
+            Self::Linear { factor } | Self::Proportional { factor, .. } => frequency / factor,
             Self::Llama3 { factor, low_freq_factor, high_freq_factor, original_context } => {
                 let wavelengths = original_context * frequency / std::f64::consts::TAU;
                 let kept = (wavelengths - low_freq_factor) / (high_freq_factor - low_freq_factor);
@@ -126,6 +167,13 @@ mod tests {
         for (got, expected) in inv_freq.iter().zip([1.0, 0.1, 0.01, 0.001]) {
             assert!((got - expected).abs() < 1e-9, "{inv_freq:?}");
         }
+    }
+
+    #[test]
+    fn proportional_leaves_the_last_pairs_alone() {
+        let scaling = RopeScaling::Proportional { factor: 2.0, pairs: 1 };
+        let rope = RopeSpec { theta: 10_000.0, rotary_dim: 8, scaling };
+        assert_eq!(rope.table().inv_freq, [0.5, 0.0, 0.0, 0.0]);
     }
 
     /// The three bands of Llama 3.1: wavelengths below 2,048 kept, above 8,192 divided by 8, a blend between.

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use serde::Deserialize;
 
+use super::names::text_model_name;
 use super::safetensors::{Entry, read_header};
 use super::stored_rows::Run;
 use super::tensor_type::LOADABLE;
@@ -20,6 +21,7 @@ const INDEX_FILE: &str = "model.safetensors.index.json";
 pub(crate) struct Checkpoint {
     location: String,
     files: Vec<(String, FileBytes)>,
+    /// By the names that a text model's own checkpoint has.
     tensors: BTreeMap<String, StoredTensor>,
 }
 
@@ -76,7 +78,11 @@ impl Checkpoint {
             checkpoint.add_file(file, read_required(files, file)?)?;
         }
         for (tensor, file) in weight_map {
-            if checkpoint.tensors.get(&tensor).is_none_or(|stored| checkpoint.files[stored.file].0 != file) {
+            if checkpoint
+                .tensors
+                .get(&*text_model_name(&tensor))
+                .is_none_or(|stored| checkpoint.files[stored.file].0 != file)
+            {
                 return Err(Error::MissingTensor { location: file, tensor });
             }
         }
@@ -101,7 +107,7 @@ impl Checkpoint {
         let stored = entries.into_iter().map(|Entry { name, dtype, shape, range }| {
             let ty = TensorType::Plain(dtype);
             let (order, values) = (RowOrder::default(), StoredValues::default());
-            (name, StoredTensor { file: 0, ty, shape, range, order, values })
+            (text_model_name(&name).into_owned(), StoredTensor { file: 0, ty, shape, range, order, values })
         });
         self.add_tensors(file, bytes, stored)
     }

@@ -11,7 +11,7 @@ use super::tensor_type::LOADABLE;
 use super::{Blocks, Checkpoint, Place};
 use crate::architectures::Architecture;
 use crate::model_folder::{LoadPhase, LoadProgress};
-use crate::spec::{DecoderSpec, OutputHead};
+use crate::spec::DecoderSpec;
 use crate::{Device, Error, Result, WeightFormat};
 
 /// How the matrices stand in the files.
@@ -72,12 +72,9 @@ impl<'a> WeightLoader<'a> {
             places.insert(param, place);
         }
         let total_bytes = names.iter().map(|name| checkpoint.tensor_bytes(name) as u64).sum();
-        let tied_head =
-            (spec.output_head == OutputHead::Tied).then(|| (architecture.weight_name)(Param::OutputHead));
+        let unused: HashSet<_> = spec.unused_params().into_iter().map(architecture.weight_name).collect();
         checkpoint.check_no_others(architecture.model_types[0], |name| {
-            names.contains(name)
-                || tied_head.as_deref() == Some(name)
-                || architecture.ignored_suffixes.iter().any(|suffix| name.ends_with(suffix))
+            names.contains(name) || unused.contains(name) || architecture.ignores(name)
         })?;
         let burn_device = device.burn()?;
         let (done_bytes, parameters, weight_bytes) = (0, 0, 0);

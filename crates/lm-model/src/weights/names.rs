@@ -1,5 +1,7 @@
 //! The parameters of a decoder and their names in Hugging Face checkpoints.
 
+use std::borrow::Cow;
+
 /// One parameter of a decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Param {
@@ -36,6 +38,19 @@ pub(crate) enum LayerParam {
 pub(crate) enum Piece {
     Weight,
     Bias,
+}
+
+/// The name that a tensor has in the checkpoint of a text model, where it is part of one that can do more.
+///
+/// # Source
+/// Published checkpoints of Gemma 3 (`language_model.model.…`) and Gemma 3n (`model.language_model.…`).
+pub(crate) fn text_model_name(name: &str) -> Cow<'_, str> {
+    let inner = ["language_model.model.", "model.language_model."].iter().find_map(|p| name.strip_prefix(p));
+    match (inner, name.strip_prefix("language_model.lm_head.")) {
+        (Some(inner), _) => format!("model.{inner}").into(),
+        (None, Some(head)) => format!("lm_head.{head}").into(),
+        (None, None) => name.into(),
+    }
 }
 
 /// The names that transformers gives to the parameters of Llama and its relatives.

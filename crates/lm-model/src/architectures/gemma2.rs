@@ -1,0 +1,99 @@
+//! Gemma 2: a dense decoder of norms before and after each block, GeGLU, every other layer with a sliding window, and scores and
+//! logits that a tangent bounds.
+//! Source: Gemma 2 (arXiv 2408.00118); `config.json` of google/gemma-2-2b; `Gemma2Config` of transformers for the defaults.
+
+use serde::Deserialize;
+
+use super::{Architecture, WHOLE_TENSORS};
+use crate::Result;
+use crate::config::{ModelConfig, invalid, unsupported};
+use crate::spec::{DecoderSpec, Mlp, NormPlacement, NormWeight, activation, windows};
+use crate::weights::{LayerParam, Param, hugging_face_name};
+
+pub(super) const ARCHITECTURE: Architecture = Architecture {
+    model_types: &["gemma2"],
+    goldens: &["gemma2-tiny", "gemma2-tiny-plain"],
+    spec,
+    weight_name,
+    place: WHOLE_TENSORS,
+    ignored_suffixes: &["rotary_emb.inv_freq"],
+    ignored_prefixes: &[],
+    defaults: r#"{
+        "vocab_size": 256000, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
+        "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "max_position_embeddings": 8192,
+        "rms_norm_eps": 1e-6, "tie_word_embeddings": true, "hidden_activation": "gelu_pytorch_tanh",
+        "query_pre_attn_scalar": 256, "sliding_window": 4096, "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0
+    }"#,
+};
+
+/// Keys that Gemma's generations share.
+#[derive(Deserialize)]
+pub(super) struct Keys {
+    pub(super) hidden_activation: String,
+    pub(super) query_pre_attn_scalar: Option<f64>,
+    pub(super) attn_logit_softcapping: Option<f64>,
+    final_logit_softcapping: Option<f64>,
+}
+
+fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
+    let keys: Keys = config.read()?;
+    let mut spec = gemma(config, &keys)?;
+    let soft_cap = positive("attn_logit_softcapping", keys.attn_logit_softcapping)?;
+    let windows = windows(config, config.sliding_window, |layer| layer.is_multiple_of(2))?;
+    for (attention, window) in spec.attention_mut().zip(windows) {
+        (attention.window, attention.soft_cap) = (window, soft_cap);
+    }
+    spec.norm_weight = NormWeight::OnePlus;
+    Ok(spec)
+}
+
+/// What all generations have in common: scaled embeddings, norms around each block, GeGLU, capped logits.
+pub(super) fn gemma(config: &ModelConfig, keys: &Keys) -> Result<DecoderSpec> {
+    refuse_bidirectional(config)?;
+    let mut spec = DecoderSpec::llama(config)?;
+    spec.embedding_scale = Some((config.hidden_size as f64).sqrt() as f32);
+    spec.logit_soft_cap = positive("final_logit_softcapping", keys.final_logit_softcapping)?;
+    let scale =
+        positive("query_pre_attn_scalar", keys.query_pre_attn_scalar)?.map(|scalar| scalar.sqrt().recip());
+    let activated = activation("hidden_activation", &keys.hidden_activation)?;
+    for layer in &mut spec.layers {
+        layer.norms = NormPlacement::Sandwich;
+        let Mlp::Gated { activation, .. } = &mut layer.mlp;
+        *activation = activated;
+    }
+    for attention in spec.attention_mut() {
+        attention.scale = scale.unwrap_or(1.0);
+    }
+    Ok(spec)
+}
+
+/// Attention to what follows is not a decoder's: some values of the key make an encoder of the model.
+fn refuse_bidirectional(config: &ModelConfig) -> Result<()> {
+    let key = "use_bidirectional_attention";
+    match config.keys.get(key) {
+        None | Some(serde_json::Value::Null | serde_json::Value::Bool(false)) => Ok(()),
+        // Gemma 4's word for images only, whose rows a batch names by itself.
+        Some(serde_json::Value::String(kind)) if kind == "vision" => Ok(()),
+        Some(other) => Err(unsupported(key, other, "null, false, \"vision\"")),
+    }
+}
+
+fn positive(key: &str, value: Option<f64>) -> Result<Option<f32>> {
+    match value {
+        Some(value) if !(value.is_finite() && value > 0.0) => {
+            Err(invalid(key, value, "a positive number, or null"))
+        }
+        value => Ok(value.map(|value| value as f32)),
+    }
+}
+
+/// Each block has a norm before it and one after it; the name that Llama has for the second of the former belongs to the first
+/// of the latter.
+pub(super) fn weight_name(param: Param) -> String {
+    match param {
+        Param::Layer(layer, LayerParam::MlpNorm) => {
+            format!("model.layers.{layer}.pre_feedforward_layernorm.weight")
+        }
+        other => hugging_face_name(other),
+    }
+}

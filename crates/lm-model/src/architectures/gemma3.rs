@@ -1,0 +1,59 @@
+//! Gemma 3: Gemma 2 with normed queries and keys in place of capped scores, five sliding layers to each full one, and a RoPE of its
+//! own for either kind. The text model of the multimodal checkpoints, and FunctionGemma.
+//! Source: Gemma 3 Technical Report (arXiv 2503.19786); `config.json` of google/gemma-3-270m and google/gemma-3-4b-it;
+//! `Gemma3TextConfig` of transformers for the defaults.
+
+use serde::Deserialize;
+
+use super::gemma2::{Keys, gemma, weight_name};
+use super::{Architecture, WHOLE_TENSORS};
+use crate::Result;
+use crate::config::{ModelConfig, invalid, unsupported};
+use crate::spec::{DecoderSpec, NormWeight, QkNorm, RopesByType, windows};
+
+pub(super) const ARCHITECTURE: Architecture = Architecture {
+    model_types: &["gemma3_text"],
+    goldens: &["gemma3-tiny", "gemma3-tiny-vision"],
+    spec,
+    weight_name,
+    place: WHOLE_TENSORS,
+    ignored_suffixes: &["rotary_emb.inv_freq"],
+    ignored_prefixes: &[
+        "model.multi_modal_projector.",
+        "model.vision_tower.",
+        "multi_modal_projector.",
+        "vision_tower.",
+    ],
+    defaults: r#"{
+        "vocab_size": 262208, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
+        "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "max_position_embeddings": 131072,
+        "rms_norm_eps": 1e-6, "tie_word_embeddings": true, "hidden_activation": "gelu_pytorch_tanh",
+        "query_pre_attn_scalar": 256, "sliding_window": 4096, "sliding_window_pattern": 6
+    }"#,
+};
+
+#[derive(Deserialize)]
+struct Pattern {
+    /// Every so many layers one is full.
+    sliding_window_pattern: usize,
+}
+
+fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
+    let (keys, Pattern { sliding_window_pattern: pattern }) = (config.read::<Keys>()?, config.read()?);
+    if pattern == 0 {
+        return Err(invalid("sliding_window_pattern", pattern, "a positive number"));
+    }
+    if let Some(cap) = keys.attn_logit_softcapping {
+        return Err(unsupported("attn_logit_softcapping", cap, "null"));
+    }
+    let ropes = RopesByType::from_config(config)?;
+    let windows = windows(config, config.sliding_window, |layer| !(layer + 1).is_multiple_of(pattern))?;
+    let mut spec = gemma(&ropes.without_keys(config), &keys)?;
+    for (attention, window) in spec.attention_mut().zip(windows) {
+        attention.qk_norm = QkNorm::PerHead;
+        attention.window = window;
+    }
+    ropes.apply(&mut spec)?;
+    spec.norm_weight = NormWeight::OnePlus;
+    Ok(spec)
+}

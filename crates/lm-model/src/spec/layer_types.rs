@@ -1,0 +1,112 @@
+//! `layer_types`: which layers see everything and which slide.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{DecoderSpec, RopeSpec, Window};
+use crate::Result;
+use crate::config::{ModelConfig, RopeParameters, invalid, json_error, unsupported};
+
+const FULL: &str = "full_attention";
+const SLIDING: &str = "sliding_attention";
+/// Bases of Gemma 3's two kinds of layers, which no other model leaves out.
+const FULL_THETA: f64 = 1_000_000.0;
+const SLIDING_THETA: f64 = 10_000.0;
+
+/// What each layer sees: `window` slots where its type slides. Without `layer_types` the layers of which `slides` is true slide, if
+/// there is a window.
+pub(crate) fn windows(
+    config: &ModelConfig,
+    window: Option<usize>,
+    slides: impl Fn(usize) -> bool,
+) -> Result<Vec<Window>> {
+    let Some(types) = &config.layer_types else {
+        let of_layer = |layer| match window {
+            Some(slots) if slides(layer) => Window::Sliding(slots),
+            _ => Window::Full,
+        };
+        return Ok((0..config.num_hidden_layers).map(of_layer).collect());
+    };
+    if types.len() != config.num_hidden_layers {
+        let expected = format!("one for each of the {} layers", config.num_hidden_layers);
+        return Err(invalid("layer_types", format!("a list of {}", types.len()), expected));
+    }
+    let of_type = |kind: &String| match (kind.as_str(), window) {
+        (FULL, _) => Ok(Window::Full),
+        (SLIDING, Some(slots)) => Ok(Window::Sliding(slots)),
+        (SLIDING, None) => Err(invalid(
+            "sliding_window",
+            "absent or unused",
+            "a number: `layer_types` has sliding_attention",
+        )),
+        (other, _) => Err(unsupported("layer_types", other, format!("{FULL}, {SLIDING}"))),
+    };
+    types.iter().map(of_type).collect()
+}
+
+/// RoPE of models whose full layers turn by other frequencies than the sliding ones.
+pub(crate) struct RopesByType {
+    full: RopeParameters,
+    sliding: RopeParameters,
+}
+
+impl RopesByType {
+    /// `rope_parameters` by layer type as transformers 5 writes them, or the older `rope_theta` and `rope_scaling` of the full
+    /// layers with `rope_local_base_freq` of the sliding ones.
+    pub(crate) fn from_config(config: &ModelConfig) -> Result<Self> {
+        #[derive(Deserialize)]
+        struct Keys {
+            rope_parameters: Option<Map<String, Value>>,
+            rope_local_base_freq: Option<f64>,
+        }
+        let Keys { rope_parameters, rope_local_base_freq } = config.read()?;
+        let scaling = || config.rope_scaling.clone().unwrap_or_default();
+        let with_base = |parameters: RopeParameters, base: Option<f64>, default| {
+            let rope_theta = parameters.rope_theta.or(base).or(Some(default));
+            RopeParameters { rope_theta, ..parameters }
+        };
+        let (full, sliding) = match rope_parameters {
+            None => (scaling(), RopeParameters::default()),
+            Some(mut by_type) => (take(&mut by_type, FULL)?, take(&mut by_type, SLIDING)?),
+        };
+        Ok(Self {
+            full: with_base(full, config.rope_theta, FULL_THETA),
+            sliding: with_base(sliding, rope_local_base_freq, SLIDING_THETA),
+        })
+    }
+
+    /// The config without the keys that these are in place of.
+    pub(crate) fn without_keys(&self, config: &ModelConfig) -> ModelConfig {
+        ModelConfig { rope_parameters: None, rope_scaling: None, ..config.clone() }
+    }
+
+    /// Gives each attention layer the rope of its type.
+    pub(crate) fn apply(&self, spec: &mut DecoderSpec) -> Result<()> {
+        spec.ropes.clear();
+        for (key, parameters, slides) in [(FULL, &self.full, false), (SLIDING, &self.sliding, true)] {
+            let index = spec.ropes.len();
+            let mut rope = None;
+            for attention in
+                spec.attention_mut().filter(|attention| attention.window.slots().is_some() == slides)
+            {
+                let key = format!("rope_parameters.{key}");
+                rope = Some(RopeSpec::from_parameters(&key, parameters, attention.head_dim)?);
+                attention.rope = Some(index);
+            }
+            spec.ropes.extend(rope);
+        }
+        Ok(())
+    }
+}
+
+/// The parameters of one layer type.
+fn take(by_type: &mut Map<String, Value>, kind: &str) -> Result<RopeParameters> {
+    let Some(parameters) = by_type.remove(kind).filter(|value| !value.is_null()) else {
+        return Err(invalid(
+            &format!("rope_parameters.{kind}"),
+            "absent",
+            "the parameters of layers of this type",
+        ));
+    };
+    RopeParameters::deserialize(parameters).map_err(json_error)
+}
