@@ -2,6 +2,7 @@
 
 mod added_tokens;
 mod encoding;
+mod gguf;
 mod stream_decoder;
 pub(crate) mod token_table;
 
@@ -94,7 +95,12 @@ impl Tokenizer {
         let spelling = Spelling::from_json(json)?;
         let mut inner = tokenizers::Tokenizer::from_bytes(json).map_err(Error::Tokenizer)?;
         inner.with_truncation(None).map_err(Error::Tokenizer)?.with_padding(None);
-        let table = TokenTable::new(&spelling, &inner)?;
+        Self::from_library(inner, &spelling)
+    }
+
+    /// A tokenizer around the library's, whose decoder is not used.
+    fn from_library(inner: tokenizers::Tokenizer, spelling: &Spelling) -> Result<Self> {
+        let table = TokenTable::new(spelling, &inner)?;
         let (mut written, mut normalized) = (AddedTokens::default(), AddedTokens::default());
         for (id, token) in inner.get_added_tokens_decoder() {
             match inner.get_normalizer().filter(|_| token.normalized) {

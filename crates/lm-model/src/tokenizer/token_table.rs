@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::{Error, Result, TokenId, TokenKind};
 
 /// Most ids a tokenizer may have: beyond any real one, small enough to allocate.
-const MAX_IDS: usize = 1 << 24;
+pub(super) const MAX_IDS: usize = 1 << 24;
 
 /// Bytes and kind of every id, in one buffer.
 #[derive(Debug)]

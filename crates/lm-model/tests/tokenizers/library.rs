@@ -1,17 +1,16 @@
 //! The tokenizer against the library it stands on, with the pocket model's tokenizer and real ones.
-//!
-//! The real ones are read in place from the shared folder (`LM_SHARED`, by default `../shared` beside the checkout); where it is
-//! absent, their part is skipped with a printed line.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::LazyLock;
 
 use lm_model::{SpecialTokens, TextSegment, TokenId, TokenKind, Tokenizer};
 use proptest::prelude::*;
 use serde_json::json;
 use tokenizers::AddedToken;
+
+use crate::data::{reference_ids, shared, text, workspace};
 
 /// A tokenizer and the library's own view of the same file.
 struct Pair {
@@ -61,14 +60,6 @@ impl Pair {
     }
 }
 
-fn workspace() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn shared() -> PathBuf {
-    std::env::var_os("LM_SHARED").map_or_else(|| workspace().join("../shared"), PathBuf::from)
-}
-
 static PAIRS: LazyLock<Vec<Pair>> = LazyLock::new(|| {
     let mut paths = vec![workspace().join("models/pocket/model/tokenizer.json")];
     let real = shared().join("tokenizers");
@@ -84,25 +75,6 @@ static PAIRS: LazyLock<Vec<Pair>> = LazyLock::new(|| {
     let with_rules: Vec<Pair> = pairs.iter().map(Pair::with_rules).collect();
     pairs.into_iter().chain(with_rules).collect()
 });
-
-/// Text as tokenizers find it hard: words, marks, runs of space, other scripts, emoji, and near misses of added tokens.
-fn text() -> impl Strategy<Value = String> {
-    let piece = prop_oneof![
-        "[a-zA-Z']{1,8}",
-        "[ \n\t]{1,4}",
-        "[0-9.,:{}\\[\\]\"<|>/_-]{1,6}",
-        "[éüßñ日本語한국어אבגم\u{300}\u{200d}😀👩‍🚀]{1,4}",
-        Just("<|im_".to_owned()),
-        Just("end|>".to_owned()),
-        Just(" end ".to_owned()),
-        Just("<both>\n <left>".to_owned()),
-        Just("<Größe é><wor".to_owned()),
-        Just("<tool".to_owned()),
-        Just("▁<0x41>Ġ".to_owned()),
-        any::<char>().prop_map(String::from),
-    ];
-    prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
-}
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
@@ -207,29 +179,16 @@ fn streamed(tokenizer: &Tokenizer, ids: &[TokenId]) -> String {
 /// The 47 texts whose ids the tokenizers' authors' own code gave (no special tokens parsed).
 #[test]
 fn reference_texts_have_their_reference_ids() {
-    let folder = shared().join("tokenizers");
     for (json, reference) in [
-        ("qwen2-tokenizer.json", "ggml-vocab-qwen2.gguf"),
-        ("llama-bpe-tokenizer.json", "ggml-vocab-llama-bpe.gguf"),
-        ("phi-3-tokenizer.json", "ggml-vocab-phi-3.gguf"),
+        ("qwen2-tokenizer.json", "qwen2"),
+        ("llama-bpe-tokenizer.json", "llama-bpe"),
+        ("phi-3-tokenizer.json", "phi-3"),
     ] {
-        let read = |name: &str| fs::read_to_string(folder.join(name));
-        let (Ok(texts), Ok(ids)) = (read(&format!("{reference}.inp")), read(&format!("{reference}.out")))
-        else {
-            println!("skipped: {} not found", folder.join(reference).display());
-            continue;
-        };
-        let tokenizer = Pair::read(&folder.join(json)).ours;
-        let texts: Vec<&str> = texts.split("\n__ggml_vocab_test__\n").collect();
-        let lines: Vec<&str> = ids.split('\n').collect();
-        assert_eq!(texts.len(), lines.len(), "{reference}");
-        for (text, expected) in texts.into_iter().zip(lines) {
-            let expected: Vec<TokenId> = expected.split_whitespace().map(|id| id.parse().unwrap()).collect();
-            assert_eq!(
-                tokenizer.encode_segments(&[TextSegment::Content(text)]).unwrap(),
-                expected,
-                "{json}: {text:?}"
-            );
+        let Some(cases) = reference_ids(reference) else { continue };
+        let tokenizer = Pair::read(&shared().join("tokenizers").join(json)).ours;
+        for (text, expected) in cases {
+            let ids = tokenizer.encode_segments(&[TextSegment::Content(&text)]).unwrap();
+            assert_eq!(ids, expected, "{json}: {text:?}");
         }
     }
 }

@@ -1,0 +1,34 @@
+//! Byte-level BPE, `gpt2`: a pre-tokenizer cuts the text, each byte is a character of its own alphabet, merges are listed.
+
+use tokenizers::SplitDelimiterBehavior;
+use tokenizers::pre_tokenizers::PreTokenizerWrapper;
+use tokenizers::pre_tokenizers::byte_level::ByteLevel;
+use tokenizers::pre_tokenizers::sequence::Sequence;
+use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
+
+use super::pre_tokenizers::{self, PreTokenizer, Words};
+use super::vocabulary::Vocabulary;
+use super::{BpeOptions, Parts, merges, model};
+use crate::tokenizer::token_table::{Spelling, byte_of_char};
+use crate::{Error, GgufMetadata, Result};
+
+pub(super) fn build(metadata: &GgufMetadata, vocabulary: &mut Vocabulary) -> Result<Parts> {
+    let row = pre_tokenizers::find(metadata)?;
+    let merges = merges::listed(metadata, vocabulary)?;
+    let options = BpeOptions { ignore_merges: row.words == Words::Whole, ..BpeOptions::default() };
+    let mut library = tokenizers::Tokenizer::new(model(vocabulary, merges, options)?);
+    library.with_pre_tokenizer(Some(pre_tokenizer(row)?));
+    Ok(Parts { library, spelling: Spelling::ByteLevel(byte_of_char()) })
+}
+
+/// Each pattern cuts what the ones before it left, then bytes become characters.
+fn pre_tokenizer(row: &PreTokenizer) -> Result<Sequence> {
+    let mut steps = Vec::with_capacity(row.patterns.len() + 1);
+    for &pattern in row.patterns {
+        let pattern = SplitPattern::Regex(pattern.to_owned());
+        let split = Split::new(pattern, SplitDelimiterBehavior::Isolated, false).map_err(Error::Tokenizer)?;
+        steps.push(PreTokenizerWrapper::from(split));
+    }
+    steps.push(ByteLevel::new(false, true, false).into());
+    Ok(Sequence::new(steps))
+}

@@ -1,0 +1,147 @@
+//! The pre-tokenizers of byte-level BPE: where a text is cut before its bytes merge.
+//!
+//! A GGUF file only names one (`tokenizer.ggml.pre`); the patterns are those of the models' `tokenizer.json`.
+
+use crate::{Error, GgufMetadata, Result};
+
+const KEY: &str = "tokenizer.ggml.pre";
+
+/// How a text is cut, under the name that files have for it.
+#[derive(Debug)]
+pub(super) struct PreTokenizer {
+    pub(super) name: &'static str,
+    /// Regular expressions in Oniguruma's syntax, each of which cuts what the ones before it left: matches and what is between
+    /// them are pieces.
+    pub(super) patterns: &'static [&'static str],
+    pub(super) words: Words,
+    /// Read by the tests, which hold the rows against what it says.
+    #[cfg_attr(not(test), expect(dead_code, reason = "it says what the tests prove"))]
+    pub(super) verified: Verified,
+}
+
+/// What becomes of a piece that is spelled like a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Words {
+    /// What its merges make of it.
+    Merged,
+    /// That token, whether or not merges lead to it.
+    Whole,
+}
+
+/// What a row was held against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verified {
+    /// The ids that a published tokenizer of one of the names gives for test texts and for random text (`LM_SHARED/tokenizers`).
+    Tokenizer,
+    /// The ids that transformers 5.23 gives when it reads such a GGUF file (`testdata/tokenizers/gguf.json`).
+    Transformers,
+    /// Nothing: it is written from llama.cpp's source.
+    No,
+}
+
+const DIGIT: &str = r"\p{N}";
+const NUMBERS: &str = r"\p{N}{1,3}";
+const LINE_END: &str = r"[\r\n]";
+const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const QWEN2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const QWEN35: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const TEKKEN: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const GPT4O: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const BAILING: &str = r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+";
+const MINICPM5: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}+| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const SEED_CODER: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+";
+const DEEPSEEK3_CJK: &str = "[一-龥\u{3040}-ゟ゠-ヿ]+";
+const DEEPSEEK3: &str = r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"##;
+const DEEPSEEK_CJK: &str = "[一-龥ࠀ-一가-\u{D7FF}]+";
+
+/// Every pre-tokenizer that is known, by name.
+pub(super) const ALL: &[PreTokenizer] = &[
+    row("a.x-4.0", &[GPT2], Words::Merged, Verified::No),
+    row("bailingmoe", &[BAILING], Words::Merged, Verified::No),
+    row("bailingmoe2", &[BAILING], Words::Merged, Verified::No),
+    row("chatglm-bpe", &[LLAMA3], Words::Merged, Verified::No),
+    row("codeshell", &[DIGIT, GPT2], Words::Merged, Verified::No),
+    row("command-r", &[DIGIT, GPT2], Words::Merged, Verified::No),
+    row("dbrx", &[LLAMA3], Words::Merged, Verified::Transformers),
+    row(
+        "deepseek-coder",
+        &[LINE_END, r"\s?\p{L}+", r"\s?\p{P}+", DEEPSEEK_CJK, DIGIT],
+        Words::Merged,
+        Verified::No,
+    ),
+    row("deepseek-r1-qwen", &[QWEN2], Words::Merged, Verified::Transformers),
+    row("deepseek-v3", &[NUMBERS, DEEPSEEK3_CJK, DEEPSEEK3], Words::Merged, Verified::No),
+    row("exaone", &[DIGIT, GPT2], Words::Merged, Verified::No),
+    row("exaone4", &[GPT2], Words::Merged, Verified::No),
+    row("f2llmv2", &[QWEN2], Words::Merged, Verified::Transformers),
+    row("falcon", &[r"[\p{P}\$\+<=>\^~\|`]+", GPT2, "[0-9][0-9][0-9]"], Words::Merged, Verified::No),
+    row("falcon-h1", &[LLAMA3], Words::Whole, Verified::Transformers),
+    row("falcon3", &[LLAMA3], Words::Whole, Verified::Transformers),
+    row("gigachat", &[GPT2], Words::Merged, Verified::No),
+    row("glm4", &[LLAMA3], Words::Whole, Verified::No),
+    row("glm5", &[LLAMA3], Words::Whole, Verified::No),
+    row("gpt-2", &[GPT2], Words::Merged, Verified::Tokenizer),
+    row("gpt-4o", &[GPT4O], Words::Merged, Verified::Transformers),
+    row("granite-docling", &[GPT2], Words::Merged, Verified::No),
+    row("grok-2", &[QWEN2], Words::Merged, Verified::No),
+    row("hunyuan", &[QWEN2], Words::Merged, Verified::No),
+    row("hunyuan-dense", &[NUMBERS, DEEPSEEK3_CJK, DEEPSEEK3], Words::Merged, Verified::No),
+    row("hy_v4", &[NUMBERS, DEEPSEEK3_CJK, DEEPSEEK3], Words::Merged, Verified::No),
+    row("jais", &[GPT2], Words::Merged, Verified::No),
+    row("joyai-llm", &[NUMBERS, DEEPSEEK3_CJK, DEEPSEEK3], Words::Merged, Verified::No),
+    row("kanana2", &[GPT4O], Words::Merged, Verified::Transformers),
+    row("kormo", &[QWEN2], Words::Merged, Verified::Transformers),
+    row("lfm2", &[LLAMA3], Words::Whole, Verified::Transformers),
+    row("llada-moe", &[BAILING], Words::Merged, Verified::No),
+    row("llama-bpe", &[LLAMA3], Words::Whole, Verified::Tokenizer),
+    row("llama-v3", &[LLAMA3], Words::Whole, Verified::Transformers),
+    row("llama3", &[LLAMA3], Words::Whole, Verified::Transformers),
+    row("llama4", &[GPT4O], Words::Merged, Verified::Transformers),
+    row("megrez", &[QWEN2], Words::Merged, Verified::Transformers),
+    row("mellum", &[GPT2], Words::Merged, Verified::No),
+    row("mellum2", &[DIGIT, GPT2], Words::Merged, Verified::No),
+    row("midm-2.0", &[LLAMA3], Words::Whole, Verified::Transformers),
+    row("minerva-7b", &[DIGIT, GPT2], Words::Merged, Verified::No),
+    row("minicpm5", &[NUMBERS, MINICPM5], Words::Whole, Verified::No),
+    row("minimax-m2", &[GPT4O], Words::Merged, Verified::Transformers),
+    row("mpt", &[GPT2], Words::Merged, Verified::No),
+    row("olmo", &[GPT2], Words::Merged, Verified::No),
+    row("phi-2", &[GPT2], Words::Merged, Verified::No),
+    row("pixtral", &[LLAMA3], Words::Whole, Verified::Transformers),
+    row("qwen2", &[QWEN2], Words::Merged, Verified::Tokenizer),
+    row("qwen35", &[QWEN35], Words::Merged, Verified::Transformers),
+    row("refact", &[DIGIT, GPT2], Words::Merged, Verified::No),
+    row("seed-coder", &[SEED_CODER], Words::Merged, Verified::No),
+    row("smaug-bpe", &[LLAMA3], Words::Merged, Verified::Transformers),
+    row("smollm", &[DIGIT, GPT2], Words::Merged, Verified::Tokenizer),
+    row("solar-open", &[QWEN2], Words::Merged, Verified::No),
+    row("stablelm2", &[QWEN2], Words::Merged, Verified::No),
+    row("starcoder", &[DIGIT, GPT2], Words::Merged, Verified::No),
+    row("talkie", &[GPT4O], Words::Merged, Verified::Transformers),
+    row("tekken", &[TEKKEN], Words::Whole, Verified::Transformers),
+    row("trillion", &[GPT2], Words::Merged, Verified::No),
+];
+
+const fn row(
+    name: &'static str,
+    patterns: &'static [&'static str],
+    words: Words,
+    verified: Verified,
+) -> PreTokenizer {
+    PreTokenizer { name, patterns, words, verified }
+}
+
+/// The row that a file names.
+///
+/// # Errors
+/// When the file names none, or one that is not known.
+pub(super) fn find(metadata: &GgufMetadata) -> Result<&'static PreTokenizer> {
+    let name = metadata.required(KEY, GgufMetadata::str)?;
+    ALL.iter().find(|row| row.name == name).ok_or_else(|| Error::UnsupportedValue {
+        file: metadata.file().to_owned(),
+        key: KEY.into(),
+        value: name.to_owned(),
+        known: ALL.iter().map(|row| row.name).collect::<Vec<_>>().join(", "),
+    })
+}

@@ -1,0 +1,176 @@
+//! The tokens of a GGUF file, checked.
+
+use std::collections::HashMap;
+
+use crate::tokenizer::token_table::MAX_IDS;
+use crate::{Error, GgufMetadata, Result, TokenId};
+
+const TOKENS: &str = "tokenizer.ggml.tokens";
+const TYPES: &str = "tokenizer.ggml.token_type";
+const SCORES: &str = "tokenizer.ggml.scores";
+/// Most bytes of text that all tokens have together; the largest real vocabularies have about 3 MB.
+const MAX_TEXT_BYTES: usize = 256 << 20;
+
+/// What a token is: `tokenizer.ggml.token_type`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TokenType {
+    /// Found by the model.
+    Normal,
+    /// What stands for text that the model cannot spell; also padding of some vocabularies.
+    Unknown,
+    /// Steers the model and is no text.
+    Control,
+    /// Text that is found before the model looks at it.
+    UserDefined,
+    /// A number that the model's weights have room for and no text becomes.
+    Unused,
+    /// A single byte, `<0xNN>`.
+    Byte,
+}
+
+impl TokenType {
+    /// By the numbers of the format, which begin at 1.
+    const ALL: [Self; 6] =
+        [Self::Normal, Self::Unknown, Self::Control, Self::UserDefined, Self::Unused, Self::Byte];
+
+    fn of_number(number: i64) -> Option<Self> {
+        let index = usize::try_from(number).ok()?.checked_sub(1)?;
+        Self::ALL.get(index).copied()
+    }
+}
+
+/// A token of the file.
+#[derive(Clone, Debug)]
+pub(super) struct VocabularyToken {
+    pub(super) text: String,
+    pub(super) ty: TokenType,
+}
+
+/// The tokens of a file, no two of them spelled alike.
+#[derive(Debug)]
+pub(super) struct Vocabulary {
+    tokens: Vec<VocabularyToken>,
+    /// One for each token, none of them NaN.
+    pub(super) scores: Option<Vec<f32>>,
+    ids: HashMap<String, TokenId>,
+    /// Ids that the file names as the end of a reply or of a turn.
+    pub(super) end_ids: Vec<TokenId>,
+    pub(super) unknown_id: Option<TokenId>,
+}
+
+impl Vocabulary {
+    /// Reads the tokens with their types and scores, and the ids that have names.
+    pub(super) fn read(metadata: &GgufMetadata) -> Result<Self> {
+        let texts = metadata.required(TOKENS, GgufMetadata::strings)?;
+        let len = texts.len();
+        if len == 0 || len > MAX_IDS {
+            return Err(metadata.invalid(
+                TOKENS,
+                format!("a list of {len}"),
+                format!("1 to {MAX_IDS} tokens"),
+            ));
+        }
+        let types = metadata.required(TYPES, GgufMetadata::ints)?;
+        let scores = metadata.floats(SCORES)?;
+        for (key, got) in [(TYPES, Some(types.len())), (SCORES, scores.as_ref().map(Vec::len))] {
+            if let Some(got) = got.filter(|got| *got != len) {
+                return Err(metadata.invalid(
+                    key,
+                    format!("a list of {got}"),
+                    format!("one for each of {len} tokens"),
+                ));
+            }
+        }
+        if let Some(id) = scores.iter().flatten().position(|score| score.is_nan()) {
+            return Err(metadata.invalid(&format!("{SCORES}[{id}]"), "NaN", "a number"));
+        }
+        let mut vocabulary = Self {
+            tokens: Vec::with_capacity(len),
+            scores,
+            ids: HashMap::with_capacity(len),
+            end_ids: Vec::new(),
+            unknown_id: None,
+        };
+        let mut bytes = 0;
+        for (text, number) in texts.zip(types) {
+            let text = text?;
+            bytes += text.len();
+            if bytes > MAX_TEXT_BYTES {
+                let expected = format!("at most {MAX_TEXT_BYTES} bytes of text");
+                return Err(metadata.invalid(TOKENS, "longer", expected));
+            }
+            vocabulary.push(metadata, text, number)?;
+        }
+        vocabulary.read_ids(metadata)?;
+        Ok(vocabulary)
+    }
+
+    fn push(&mut self, metadata: &GgufMetadata, text: &str, number: i64) -> Result<()> {
+        let id = self.tokens.len();
+        let ty = TokenType::of_number(number).ok_or_else(|| Error::UnsupportedValue {
+            file: metadata.file().to_owned(),
+            key: format!("{TYPES}[{id}]"),
+            value: number.to_string(),
+            known: "1 (normal), 2 (unknown), 3 (control), 4 (user defined), 5 (unused), 6 (byte)".into(),
+        })?;
+        // Entries without text fill up some vocabularies.
+        let ty = if text.is_empty() { TokenType::Unused } else { ty };
+        if ty != TokenType::Unused
+            && let Some(first) = self.ids.insert(text.to_owned(), id as TokenId)
+        {
+            let expected = format!("a text of its own: token {first} has it");
+            return Err(metadata.invalid(&format!("{TOKENS}[{id}]"), format!("{text:?}"), expected));
+        }
+        self.tokens.push(VocabularyToken { text: text.to_owned(), ty });
+        Ok(())
+    }
+
+    fn read_ids(&mut self, metadata: &GgufMetadata) -> Result<()> {
+        for name in ["eos", "eot", "eom"] {
+            self.end_ids.extend(self.named_id(metadata, name)?);
+        }
+        self.unknown_id = self.named_id(metadata, "unknown")?;
+        Ok(())
+    }
+
+    /// The id under `tokenizer.ggml.NAME_token_id`.
+    pub(super) fn named_id(&self, metadata: &GgufMetadata, name: &str) -> Result<Option<TokenId>> {
+        let key = format!("tokenizer.ggml.{name}_token_id");
+        let Some(id) = metadata.size(&key)? else { return Ok(None) };
+        match TokenId::try_from(id).ok().filter(|_| id < self.len()) {
+            Some(id) => Ok(Some(id)),
+            None => Err(metadata.invalid(&key, id, format!("an id below {}", self.len()))),
+        }
+    }
+
+    /// Spells token `id` in another way.
+    pub(super) fn respell(&mut self, id: TokenId, text: String, ty: TokenType) {
+        let token = &mut self.tokens[id as usize];
+        self.ids.remove(&token.text);
+        self.ids.insert(text.clone(), id);
+        *token = VocabularyToken { text, ty };
+    }
+
+    /// Number of tokens, unused ones included.
+    pub(super) fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    pub(super) fn token(&self, id: TokenId) -> &VocabularyToken {
+        &self.tokens[id as usize]
+    }
+
+    /// Id of the token that is spelled `text` and is in use.
+    pub(super) fn id(&self, text: &str) -> Option<TokenId> {
+        self.ids.get(text).copied()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (TokenId, &VocabularyToken)> {
+        self.tokens.iter().enumerate().map(|(id, token)| (id as TokenId, token))
+    }
+
+    /// The tokens that are in use.
+    pub(super) fn used(&self) -> impl Iterator<Item = (TokenId, &VocabularyToken)> {
+        self.iter().filter(|(_, token)| token.ty != TokenType::Unused)
+    }
+}

@@ -1,0 +1,1 @@
+//! Vocabularies of GGUF files that cannot be: typed errors that name the key.

@@ -1,0 +1,130 @@
+//! Tokenizers of GGUF files: real vocabularies, their `tokenizer.json` twins, and what transformers makes of such files.
+
+use std::fs;
+
+use lm_model::{FileBytes, GgufFile, SpecialTokens, TextSegment, TokenId, Tokenizer};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use serde_json::Value;
+
+use crate::data::{reference_ids, shared, unicode};
+use crate::gguf_writer::{self, Metadata};
+
+/// Random texts for each vocabulary.
+const TEXTS: u32 = 2_000;
+const SEED: [u8; 32] = *b"GGUF tokenizers and their twins.";
+
+fn vocabulary(name: &str) -> Option<Tokenizer> {
+    let path = shared().join("tokenizers").join(format!("ggml-vocab-{name}.gguf"));
+    let Ok(bytes) = fs::read(&path) else {
+        println!("skipped: {} not found", path.display());
+        return None;
+    };
+    let file = GgufFile::read(name, FileBytes::Owned(bytes.into())).expect("the file is whole");
+    Some(Tokenizer::from_gguf(file.metadata()).unwrap_or_else(|error| panic!("{name}: {error}")))
+}
+
+fn json(name: &str) -> Option<Tokenizer> {
+    let path = shared().join("tokenizers").join(format!("{name}-tokenizer.json"));
+    let bytes = fs::read(path).ok()?;
+    Some(Tokenizer::from_json(&bytes).expect("the tokenizer is valid"))
+}
+
+fn content(tokenizer: &Tokenizer, text: &str) -> Vec<TokenId> {
+    tokenizer.encode_segments(&[TextSegment::Content(text)]).expect("any text has ids")
+}
+
+/// Runs `check` on random texts, always the same ones.
+fn on_random_texts(what: &str, check: impl Fn(String)) {
+    let config = Config { cases: TEXTS, failure_persistence: None, ..Config::default() };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &SEED));
+    println!("{what}: {TEXTS} random texts, seed {:?}", String::from_utf8_lossy(&SEED));
+    let result = runner.run(&unicode(), |text| {
+        check(text);
+        Ok(())
+    });
+    result.unwrap_or_else(|error| panic!("{what}: {error}"));
+}
+
+#[test]
+fn reference_texts_have_their_reference_ids() {
+    for name in ["gpt-2", "llama-bpe", "llama-spm", "phi-3", "qwen2"] {
+        let (Some(cases), Some(tokenizer)) = (reference_ids(name), vocabulary(name)) else { continue };
+        for (text, expected) in cases {
+            assert_eq!(content(&tokenizer, &text), expected, "{name}: {text:?}");
+        }
+    }
+}
+
+#[test]
+fn a_gguf_file_and_its_json_twin_give_the_same_ids() {
+    for name in ["llama-bpe", "phi-3", "qwen2"] {
+        let (Some(gguf), Some(json)) = (vocabulary(name), json(name)) else { continue };
+        on_random_texts(name, |text| {
+            assert_eq!(content(&gguf, &text), content(&json, &text), "{text:?}");
+            assert_eq!(gguf.encode(&text).unwrap(), json.encode(&text).unwrap(), "{text:?}");
+        });
+    }
+}
+
+#[test]
+fn any_text_comes_back() {
+    for name in ["gpt-2", "llama-bpe", "llama-spm", "phi-3", "qwen2"] {
+        let Some(tokenizer) = vocabulary(name) else { continue };
+        // SentencePiece's mark is a space to its decoder.
+        let marks = matches!(name, "llama-spm" | "phi-3");
+        on_random_texts(name, |text| {
+            let text = if marks { text.replace('▁', " ") } else { text };
+            assert_eq!(tokenizer.decode(&content(&tokenizer, &text), SpecialTokens::Keep), text);
+        });
+    }
+}
+
+/// The `smollm` row against SmolLM2's own tokenizer, whose vocabulary is written as a GGUF file.
+#[test]
+fn a_vocabulary_written_as_gguf_gives_the_ids_of_its_json() {
+    let path = shared().join("tokenizers/smollm2-tokenizer.json");
+    let Ok(bytes) = fs::read(&path) else {
+        println!("skipped: {} not found", path.display());
+        return;
+    };
+    let json = Tokenizer::from_json(&bytes).expect("the tokenizer is valid");
+    let file: Value = serde_json::from_slice(&bytes).expect("is JSON");
+    let vocabulary = file["model"]["vocab"].as_object().expect("a vocabulary");
+    let mut tokens = vec![String::new(); vocabulary.len()];
+    for (text, id) in vocabulary {
+        tokens[id.as_u64().expect("an id") as usize] = text.clone();
+    }
+    let mut types = vec![1; tokens.len()];
+    for token in file["added_tokens"].as_array().expect("a list") {
+        types[token["id"].as_u64().expect("an id") as usize] = 3;
+    }
+    let merge = |merge: &Value| merge.as_str().expect("a pair").to_owned();
+    let merges = file["model"]["merges"].as_array().expect("a list").iter().map(merge).collect();
+    let gguf = Metadata::default()
+        .with("general.architecture", "llama")
+        .with("tokenizer.ggml.model", "gpt2")
+        .with("tokenizer.ggml.pre", "smollm")
+        .with("tokenizer.ggml.tokens", gguf_writer::Value::Texts(tokens))
+        .with("tokenizer.ggml.token_type", gguf_writer::Value::Ints(types))
+        .with("tokenizer.ggml.merges", gguf_writer::Value::Texts(merges));
+    let gguf = gguf.tokenizer().expect("is valid");
+    on_random_texts("smollm", |text| {
+        assert_eq!(gguf.encode(&text).unwrap(), json.encode(&text).unwrap(), "{text:?}");
+        assert_eq!(content(&gguf, &text), content(&json, &text), "{text:?}");
+    });
+}
+
+#[test]
+fn end_ids_are_those_of_the_file_and_of_its_chat_format() {
+    for (name, expected) in [
+        ("gpt-2", &["<|endoftext|>"][..]),
+        ("llama-bpe", &["<|end_of_text|>", "<|eot_id|>"]),
+        ("llama-spm", &["</s>"]),
+        ("phi-3", &["<|endoftext|>", "<|end|>"]),
+        ("qwen2", &["<|endoftext|>", "<|im_end|>"]),
+    ] {
+        let Some(tokenizer) = vocabulary(name) else { continue };
+        let expected: Vec<_> = expected.iter().filter_map(|text| tokenizer.token_id(text)).collect();
+        assert_eq!(tokenizer.end_ids(), expected, "{name}");
+    }
+}
