@@ -94,9 +94,13 @@ impl ModelFolder {
     /// # Errors
     /// When a file is missing or not valid; see [`Tokenizer::from_json`].
     pub fn tokenizer(&self) -> Result<Tokenizer> {
+        let logits_width = self.config()?.vocab_size;
+        if let Some(model) = &self.gguf {
+            return Ok(Tokenizer::from_gguf(model.metadata())?.with_logits_width(logits_width));
+        }
         let tokenizer = Tokenizer::from_json(&read_required(&*self.files, "tokenizer.json")?)?;
         let end_ids = self.end_ids(&tokenizer)?;
-        Ok(tokenizer.with_end_ids(end_ids).with_logits_width(self.config()?.vocab_size))
+        Ok(tokenizer.with_end_ids(end_ids).with_logits_width(logits_width))
     }
 
     /// Reads the files that say what the chat template is, without looking into them; none when there are none.

@@ -1,5 +1,6 @@
 //! Ours against transformers: the tiny checkpoints of `testdata/models` and the pocket model, on every compiled device.
 
+mod gguf;
 mod pocket;
 mod run;
 mod tiny;

@@ -1,0 +1,112 @@
+//! GGUF files that llama.cpp's converter wrote of the tiny checkpoints.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+use lm_model::{
+    CausalLm, Device, Input, KvDtype, LoadOptions, LogitRows, ModelFolder, TokenId, WeightFormat,
+};
+use serde::Deserialize;
+
+use crate::root;
+use crate::run::Cache;
+
+/// How far logits, whose standard deviation is about 2, may be from those of a product of floats.
+const ROUNDING: f32 = 0.3;
+
+/// What the reference computes with the numbers of a file that are not those of a checkpoint.
+#[derive(Deserialize)]
+struct Twin {
+    tolerance: f32,
+    prompts: Vec<TwinPrompt>,
+}
+
+#[derive(Deserialize)]
+struct TwinPrompt {
+    ids: Vec<TokenId>,
+    logits: Vec<f32>,
+}
+
+/// The files, first parts only.
+fn files() -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in root().join("testdata/gguf").read_dir()? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let later = name.contains("-of-") && !name.contains("-00001-of-");
+        if name.ends_with(".gguf") && !later {
+            files.push(path);
+        }
+    }
+    files.sort();
+    ensure!(!files.is_empty(), "no GGUF files");
+    Ok(files)
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn twin(path: &Path) -> anyhow::Result<Option<Twin>> {
+    let path = path.with_file_name(format!("{}.golden.json", stem(path)));
+    if !path.exists() {
+        return Ok(None);
+    }
+    Ok(Some(serde_json::from_slice(&std::fs::read(path)?)?))
+}
+
+fn load(path: &Path, quantization: Option<WeightFormat>) -> anyhow::Result<std::sync::Arc<dyn CausalLm>> {
+    let options =
+        LoadOptions { device: Device::Cpu, kv_dtype: KvDtype::F32, quantization, ..LoadOptions::default() };
+    let folder = ModelFolder::open(path)?;
+    Ok(folder.load(&options, &mut |_| {}).with_context(|| path.display().to_string())?.model)
+}
+
+/// The logits of the last row.
+fn logits(model: &dyn CausalLm, ids: &[TokenId]) -> anyhow::Result<Vec<f32>> {
+    let mut cache = Cache::new(model, 1, ids.len())?;
+    Ok(cache.push(Input::Ids(ids.to_vec()), LogitRows::Last)?.remove(0))
+}
+
+fn difference(a: &[f32], b: &[f32]) -> f32 {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}
+
+/// Files whose numbers are those of the checkpoint: the same logits, bit by bit.
+#[test]
+fn files_of_floats_give_the_logits_of_their_checkpoints() -> anyhow::Result<()> {
+    let prompt: Vec<TokenId> = (0..40).map(|i| i * 37 % 284).collect();
+    for path in files()? {
+        if twin(&path)?.is_some() {
+            continue;
+        }
+        let name = stem(&path);
+        let checkpoint = ["-f16", "-bf16", "-f32"].iter().find_map(|kind| Some(name.split_once(kind)?.0));
+        let checkpoint = root().join("testdata/models").join(checkpoint.context("a checkpoint and a type")?);
+        let (from_gguf, from_folder) = (load(&path, None)?, load(&checkpoint, None)?);
+        let (a, b) = (logits(&*from_gguf, &prompt)?, logits(&*from_folder, &prompt)?);
+        let difference = difference(&a, &b);
+        println!("{name}: {difference:e}");
+        ensure!(difference == 0.0, "{name}: logits differ by {difference:e}");
+    }
+    Ok(())
+}
+
+/// Files of quantised weights: their numbers in f32 give what the reference computes with them.
+#[test]
+fn quantized_files_give_the_logits_of_their_numbers() -> anyhow::Result<()> {
+    for path in files()? {
+        let Some(twin) = twin(&path)? else { continue };
+        let (exact, stored) = (load(&path, Some(WeightFormat::F32))?, load(&path, None)?);
+        for (i, prompt) in twin.prompts.iter().enumerate() {
+            let worst = difference(&logits(&*exact, &prompt.ids)?, &prompt.logits);
+            let as_stored = difference(&logits(&*stored, &prompt.ids)?, &prompt.logits);
+            println!("{} prompt {i}: {worst:e} in f32, {as_stored:e} as stored", stem(&path));
+            ensure!(worst <= twin.tolerance, "{} prompt {i}: logits differ by {worst:e}", stem(&path));
+            // Products with integers round the other factor to 8 bit.
+            ensure!(as_stored <= ROUNDING, "{} prompt {i}: logits differ by {as_stored:e}", stem(&path));
+        }
+    }
+    Ok(())
+}
