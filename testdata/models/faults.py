@@ -207,7 +207,12 @@ FAULTS = [
             edit(other_rope(lambda rope: rope.update(rope_type="default"))),
             rope_is(kind),
         )
-        for kind in ("linear", "llama3", "yarn")
+        for kind in ("linear", "dynamic", "llama3", "yarn", "longrope")
+    ),
+    Fault(
+        "RoPE's factor on sine and cosine missing",
+        edit(lambda model: setattr(model.model.rotary_emb, "attention_scaling", 1.0)),
+        lambda model: rotates(model) and model.model.rotary_emb.attention_scaling != 1.0,
     ),
     Fault("norm eps 1e-6", edit(set_eps)),
     Fault("attention scale 5 % too large", edit(turn_scale(lambda _: 1.05)), if_part("self_attn")),

@@ -51,8 +51,10 @@ pub struct ModelConfig {
     pub rope_scaling: Option<RopeParameters>,
     /// RoPE base and scaling as transformers 5 writes them; goes before the two older keys.
     pub rope_parameters: Option<RopeParameters>,
-    /// Part of a head that is rotated; only all of it (1.0) is implemented.
+    /// Part of a head that is rotated.
     pub partial_rotary_factor: Option<f64>,
+    /// Context of the first training; goes before the value among RoPE's parameters.
+    pub original_max_position_embeddings: Option<f64>,
     /// Whether `sliding_window` holds at all.
     #[serde(default)]
     pub use_sliding_window: bool,
@@ -74,7 +76,7 @@ pub struct ModelConfig {
 /// RoPE base and scaling, the values of `rope_parameters` or `rope_scaling`.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct RopeParameters {
-    /// `default` or `llama3`.
+    /// `default`, `dynamic`, `linear`, `llama3`, `longrope`, `proportional` or `yarn`.
     pub rope_type: Option<String>,
     /// The same under its oldest name.
     #[serde(rename = "type")]
@@ -83,17 +85,40 @@ pub struct RopeParameters {
     pub rope_theta: Option<f64>,
     /// Part of a head that is rotated.
     pub partial_rotary_factor: Option<f64>,
-    /// `llama3`: divisor of the low frequencies.
+    /// How many times longer the context is made; the divisor of frequencies.
     pub factor: Option<f64>,
+    /// Context of the first training.
+    pub original_max_position_embeddings: Option<f64>,
     /// `llama3`: wavelengths above the original context divided by this are scaled whole.
     pub low_freq_factor: Option<f64>,
     /// `llama3`: wavelengths below the original context divided by this are not scaled.
     pub high_freq_factor: Option<f64>,
-    /// `llama3`: context of the first training.
-    pub original_max_position_embeddings: Option<f64>,
+    /// `yarn`: turns within the original context from which on a frequency is kept. Default: 32.
+    pub beta_fast: Option<f64>,
+    /// `yarn`: turns within the original context up to which a frequency is scaled whole. Default: 1.
+    pub beta_slow: Option<f64>,
+    /// `yarn`: weight of the factor on sine and cosine.
+    pub mscale: Option<f64>,
+    /// `yarn`: weight of what that factor is divided by.
+    pub mscale_all_dim: Option<f64>,
+    /// `yarn`: whether the borders between bands are rounded to whole pairs. Default: they are.
+    pub truncate: Option<bool>,
+    /// `yarn`, `longrope`: factor on sine and cosine, in place of the one that follows from the others.
+    pub attention_factor: Option<f64>,
+    /// `longrope`: divisors for sequences within the original context.
+    pub short_factor: Option<Vec<f64>>,
+    /// `longrope`: divisors for longer ones.
+    pub long_factor: Option<Vec<f64>>,
     /// Everything else: a parameter of a kind of RoPE that is not implemented.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
+}
+
+impl RopeParameters {
+    /// The kind of scaling.
+    pub(crate) fn kind(&self) -> &str {
+        self.rope_type.as_deref().or(self.legacy_type.as_deref()).unwrap_or("default")
+    }
 }
 
 /// One id or a list of them, as `eos_token_id` is written.
@@ -180,6 +205,30 @@ impl ModelConfig {
         self.quantization_config.as_ref().map(read_description).transpose()
     }
 
+    /// RoPE's parameters for all layers and the key that they stand under, with what older files write beside them.
+    pub(crate) fn rope_parameters(&self) -> (&'static str, RopeParameters) {
+        let (key, parameters) = match (&self.rope_parameters, &self.rope_scaling) {
+            (Some(parameters), _) => ("rope_parameters", parameters.clone()),
+            (None, Some(parameters)) => ("rope_scaling", parameters.clone()),
+            (None, None) => ("rope_parameters", RopeParameters::default()),
+        };
+        let parameters = RopeParameters {
+            rope_theta: parameters.rope_theta.or(self.rope_theta),
+            partial_rotary_factor: parameters.partial_rotary_factor.or(self.partial_rotary_factor),
+            original_max_position_embeddings: self
+                .original_max_position_embeddings
+                .or(parameters.original_max_position_embeddings),
+            ..parameters
+        };
+        (key, parameters)
+    }
+
+    /// The config without RoPE's parameters, for architectures that read them by themselves.
+    pub(crate) fn without_rope(&self) -> Self {
+        let (rope_parameters, rope_scaling, partial_rotary_factor) = (None, None, None);
+        Self { rope_parameters, rope_scaling, partial_rotary_factor, ..self.clone() }
+    }
+
     /// `head_dim`, or an even share of `hidden_size` where it is absent.
     pub(crate) fn head_dim(&self) -> Result<usize> {
         match self.head_dim {
@@ -193,6 +242,11 @@ impl ModelConfig {
                 Err(invalid("num_attention_heads", self.num_attention_heads, expected))
             }
         }
+    }
+
+    /// The config without biases, for architectures whose reference does not read the keys: tensors of biases stop the load.
+    pub(crate) fn without_biases(&self) -> Self {
+        Self { attention_bias: false, mlp_bias: false, ..self.clone() }
     }
 
     /// `num_key_value_heads` with its default.

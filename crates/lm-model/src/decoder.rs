@@ -1,13 +1,10 @@
 //! The decoder that every architecture of [`crate::architectures`] is a spec of.
 
-use std::sync::Arc;
-
 use burn::tensor::{Int, Tensor};
-use lm_kernels::RopeTable;
 
-use crate::blocks::{Attention, Embedding, GatedMlp, Pass, RmsNorm, Sublayer};
+use crate::blocks::{Attention, Embedding, GatedMlp, Pass, RmsNorm, Rotation, Sublayer};
 use crate::layout::{layouts, wanted_rows};
-use crate::spec::{DecoderSpec, LayerSpec, Mixer, Mlp, RopeSpec};
+use crate::spec::{DecoderSpec, LayerSpec, Mixer, Mlp};
 use crate::validate::{BatchLimits, check_batch};
 use crate::weights::{Param, WeightLoader};
 use crate::{
@@ -21,7 +18,7 @@ pub(crate) struct Decoder {
     embedding: Embedding,
     layers: Vec<Layer>,
     norm: RmsNorm,
-    ropes: Vec<RopeTable>,
+    rotations: Vec<Rotation>,
     cache_layout: CacheLayout,
     kv_dtype: KvDtype,
     bytes_per_page: usize,
@@ -76,8 +73,8 @@ impl Decoder {
         };
         // A device may store keys and values wider than asked for: a pool of one page knows.
         let bytes_per_page = KvPool::new(device, &cache_layout, 1, kv_dtype)?.bytes_per_page();
-        let ropes = spec.ropes.iter().map(RopeSpec::table).collect();
-        Ok(Self { info, embedding, layers, norm, ropes, cache_layout, kv_dtype, bytes_per_page })
+        let rotations = spec.ropes.into_iter().map(Rotation::new).collect();
+        Ok(Self { info, embedding, layers, norm, rotations, cache_layout, kv_dtype, bytes_per_page })
     }
 
     /// The new rows of all sequences, one sequence after another: `[rows, hidden]`.
@@ -102,11 +99,10 @@ impl Decoder {
     }
 
     fn pass(&self, batch: &Batch) -> Pass {
-        let positions: Vec<u32> =
-            batch.sequences.iter().flat_map(|sequence| sequence.positions.iter().copied()).collect();
+        let device = self.embedding.device();
         Pass {
             layouts: layouts(batch, self.cache_layout.groups().len()),
-            angles: self.ropes.iter().map(|rope| Arc::new(rope.angles(&positions))).collect(),
+            turns: self.rotations.iter().map(|rotation| rotation.turn(batch, device)).collect(),
         }
     }
 }

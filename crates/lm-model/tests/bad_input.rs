@@ -110,10 +110,11 @@ fn unsupported_values_are_named_with_what_is_known() {
         &["quantization_config", "gptq"],
     );
     check_config(|c| c["partial_rotary_factor"] = json!(0.5), &["partial_rotary_factor", "0.5"]);
-    let yarn = json!({"rope_type": "yarn", "factor": 4.0});
-    check_config(|c| c["rope_scaling"] = yarn.clone(), &["rope_scaling.rope_type", "yarn", "llama3"]);
-    check_config(|c| c["rope_scaling"] = json!({"type": "linear"}), &["rope_scaling.factor", "absent"]);
-    check_config(|c| c["rope_parameters"] = yarn, &["rope_parameters.rope_type", "yarn"]);
+    let axial = json!({"rope_type": "axial", "factor": 4.0});
+    check_config(|c| c["rope_scaling"] = axial.clone(), &["rope_scaling.rope_type", "axial", "llama3"]);
+    check_config(|c| c["rope_parameters"] = axial, &["rope_parameters.rope_type", "axial"]);
+    let sections = json!({"rope_type": "default", "mrope_section": [8, 8]});
+    check_config(|c| c["rope_scaling"] = sections, &["rope_scaling.mrope_section", "[8,8]", "absent"]);
     let gemma2 = |key: &str, value: Value, known: &str| {
         let mut model = TinyModel::llama();
         model.config["model_type"] = json!("gemma2");
@@ -133,6 +134,20 @@ fn unsupported_values_are_named_with_what_is_known() {
 }
 
 #[test]
+fn parameters_of_rope_that_make_no_sense_are_named() {
+    let rope = |parameters: Value, words: &[&str]| check_config(|c| c["rope_scaling"] = parameters, words);
+    rope(json!({"type": "linear"}), &["rope_scaling.factor", "absent"]);
+    rope(json!({"type": "linear", "factor": 0}), &["rope_scaling.factor", "0", "positive"]);
+    rope(json!({"type": "dynamic", "factor": 0.5}), &["rope_scaling.factor", "0.5", "at least 1"]);
+    rope(json!({"type": "yarn", "factor": 4.0, "beta_fast": -1}), &["rope_scaling.beta_fast", "-1"]);
+    let context = "original_max_position_embeddings";
+    rope(json!({"type": "yarn", "factor": 4.0, context: 1}), &["rope_scaling.original_max", "above 1"]);
+    rope(json!({"type": "llama3"}), &["low_freq_factor", "absent"]);
+    let short = json!({"type": "longrope", "short_factor": [1.0], "long_factor": [1.0]});
+    rope(short, &["rope_scaling.short_factor", "a list of 1", "positive numbers, one for each pair"]);
+}
+
+#[test]
 fn values_that_make_no_sense_are_named() {
     check_config(
         |c| c["num_key_value_heads"] = json!(3),
@@ -142,7 +157,6 @@ fn values_that_make_no_sense_are_named() {
     check_config(|c| c["head_dim"] = json!(13), &["head_dim", "13", "even"]);
     check_config(|c| c["rms_norm_eps"] = json!(0.0), &["rms_norm_eps"]);
     check_config(|c| c["rope_theta"] = json!(-1.0), &["rope_theta"]);
-    check_config(|c| c["rope_scaling"] = json!({"rope_type": "llama3"}), &["low_freq_factor", "absent"]);
     check_config(|c| c["layer_types"] = json!(["full_attention"]), &["layer_types", "3 layers"]);
     check_config(
         |c| {

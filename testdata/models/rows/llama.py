@@ -20,4 +20,11 @@ MODELS = {
                    "attention_bias": True, "mlp_bias": True,
                    "rope_parameters": {"rope_type": "default", "rope_theta": 20000.0}, **COMMON},
     },
+    "llama-tiny-dynamic": {  # RoPE's base grows with a prompt that is longer than the context
+        "dtype": "bfloat16", "shards": 1, "in_pieces": False,
+        "config": {**LLAMA, "hidden_size": 48, "intermediate_size": 96, "num_hidden_layers": 2,
+                   "num_attention_heads": 6, "num_key_value_heads": 3, "tie_word_embeddings": True,
+                   "attention_bias": False, "mlp_bias": False, "rope_theta": 10000.0,
+                   "rope_scaling": {"type": "dynamic", "factor": 5.0}, **COMMON, "max_position_embeddings": 24},
+    },
 }  # fmt: skip

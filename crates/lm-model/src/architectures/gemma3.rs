@@ -48,7 +48,7 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     }
     let ropes = RopesByType::from_config(config)?;
     let windows = windows(config, config.sliding_window, |layer| !(layer + 1).is_multiple_of(pattern))?;
-    let mut spec = gemma(&ropes.without_keys(config), &keys)?;
+    let mut spec = gemma(&config.without_rope(), &keys)?;
     for (attention, window) in spec.attention_mut().zip(windows) {
         attention.qk_norm = QkNorm::PerHead;
         attention.window = window;

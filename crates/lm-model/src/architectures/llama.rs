@@ -7,7 +7,7 @@ use crate::weights::hugging_face_name;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["llama"],
-    goldens: &["llama-tiny", "llama-tiny-bias"],
+    goldens: &["llama-tiny", "llama-tiny-bias", "llama-tiny-dynamic"],
     spec: DecoderSpec::llama,
     weight_name: hugging_face_name,
     place: WHOLE_TENSORS,

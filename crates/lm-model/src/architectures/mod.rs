@@ -56,8 +56,12 @@ impl Architecture {
 const WHOLE_TENSORS: fn(&DecoderSpec, Param) -> Option<Place> = |_, _| None;
 
 /// Every architecture, in alphabetical order.
-pub const ALL_ARCHITECTURES: &[&Architecture] =
-    &[&gemma2::ARCHITECTURE, &gemma3::ARCHITECTURE, &llama::ARCHITECTURE, &qwen3::ARCHITECTURE];
+pub const ALL_ARCHITECTURES: &[&Architecture] = &[
+    &gemma2::ARCHITECTURE,
+    &gemma3::ARCHITECTURE,
+    &llama::ARCHITECTURE,
+    &qwen3::ARCHITECTURE,
+];
 
 /// The architecture of a `model_type`.
 pub(crate) fn find(model_type: &str) -> Result<&'static Architecture> {

@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
 use burn::tensor::Tensor;
-use lm_kernels::{AttentionSpec, KvPool, RaggedLayout, RopeAngles};
+use lm_kernels::{AttentionSpec, KvPool, RaggedLayout};
 
-use super::{Linear, RmsNorm, Sublayer};
+use super::{Linear, RmsNorm, Sublayer, Turn};
 use crate::Result;
 use crate::spec::{AttentionLayer, DecoderSpec};
 use crate::weights::{LayerParam, Param, WeightLoader};
@@ -19,7 +19,7 @@ pub(crate) struct Attention {
     output: Linear,
     /// Norms of queries and keys.
     norms: Option<[RmsNorm; 2]>,
-    /// Index in [`Pass::angles`].
+    /// Index in [`Pass::turns`].
     rope: Option<usize>,
     spec: AttentionSpec,
     layer: usize,
@@ -29,8 +29,8 @@ pub(crate) struct Attention {
 pub(crate) struct Pass {
     /// Which rows belong to which sequence, by group of the cache.
     pub(crate) layouts: Vec<Arc<RaggedLayout>>,
-    /// How far each row's heads turn, by rotation of the decoder.
-    pub(crate) angles: Vec<Arc<RopeAngles>>,
+    /// How the rows' heads turn, by rotation of the decoder.
+    pub(crate) turns: Vec<Turn>,
 }
 
 impl Attention {
@@ -86,8 +86,8 @@ impl Attention {
         if let Some([query_norm, key_norm]) = &self.norms {
             (q, k) = (query_norm.forward_parts(q), key_norm.forward_parts(k));
         }
-        if let Some(angles) = self.rope.map(|rope| &pass.angles[rope]) {
-            (q, k) = (lm_kernels::rope(q, angles), lm_kernels::rope(k, angles));
+        if let Some(rope) = self.rope {
+            [q, k] = pass.turns[rope].apply(q, k);
         }
         let layout = &pass.layouts[cache.layout().group_of(self.layer)];
         let attended = lm_kernels::attention(q, k, v, cache, self.layer, layout, &self.spec); // [rows, num_heads, head_dim]

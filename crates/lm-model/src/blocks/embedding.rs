@@ -35,6 +35,11 @@ impl Embedding {
         })
     }
 
+    /// The device of the table, as burn knows it.
+    pub(crate) fn device(&self) -> &BurnDevice {
+        &self.device
+    }
+
     /// Format of the table.
     pub(crate) fn format(&self) -> WeightFormat {
         self.table.format()

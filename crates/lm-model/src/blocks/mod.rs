@@ -5,6 +5,7 @@ mod embedding;
 mod gated_mlp;
 mod linear;
 mod norm;
+mod rotation;
 mod sublayer;
 
 pub(crate) use attention::{Attention, Pass};
@@ -12,4 +13,5 @@ pub(crate) use embedding::Embedding;
 pub(crate) use gated_mlp::GatedMlp;
 pub(crate) use linear::Linear;
 pub(crate) use norm::RmsNorm;
+pub(crate) use rotation::{Rotation, Turn};
 pub(crate) use sublayer::Sublayer;

@@ -32,7 +32,6 @@ pub(crate) enum QkNorm {
     /// RMS norm over each head, one weight of `head_dim` for all heads.
     PerHead,
     /// RMS norm over all heads together, a weight for each of their elements.
-    #[allow(dead_code, reason = "the architectures that need it follow")]
     WholeRow,
 }
 

@@ -75,13 +75,9 @@ impl RopesByType {
         })
     }
 
-    /// The config without the keys that these are in place of.
-    pub(crate) fn without_keys(&self, config: &ModelConfig) -> ModelConfig {
-        ModelConfig { rope_parameters: None, rope_scaling: None, ..config.clone() }
-    }
-
     /// Gives each attention layer the rope of its type.
     pub(crate) fn apply(&self, spec: &mut DecoderSpec) -> Result<()> {
+        let context = spec.context_len;
         spec.ropes.clear();
         for (key, parameters, slides) in [(FULL, &self.full, false), (SLIDING, &self.sliding, true)] {
             let index = spec.ropes.len();
@@ -90,7 +86,7 @@ impl RopesByType {
                 spec.attention_mut().filter(|attention| attention.window.slots().is_some() == slides)
             {
                 let key = format!("rope_parameters.{key}");
-                rope = Some(RopeSpec::from_parameters(&key, parameters, attention.head_dim)?);
+                rope = Some(RopeSpec::from_parameters(&key, parameters, attention.head_dim, context)?);
                 attention.rope = Some(index);
             }
             spec.ropes.extend(rope);

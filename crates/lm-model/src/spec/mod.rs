@@ -8,7 +8,7 @@ mod rope;
 pub(crate) use attention::{AttentionLayer, QkNorm, Window};
 pub(crate) use layer_types::{RopesByType, windows};
 pub(crate) use mlp::{Mlp, activation};
-pub(crate) use rope::RopeSpec;
+pub(crate) use rope::{QueryGrowth, RopeSpec};
 
 use lm_kernels::{CacheLayout, LayerCache};
 
@@ -60,7 +60,6 @@ pub(crate) enum NormPlacement {
     /// What they read: `x + block(norm(x))`.
     Pre,
     /// What they give: `x + norm(block(x))`.
-    #[allow(dead_code, reason = "the architectures that need it follow")]
     Post,
     /// Both, with weights of their own.
     Sandwich,
@@ -110,7 +109,7 @@ impl DecoderSpec {
         Ok(Self {
             vocab_size: config.vocab_size,
             hidden_size: config.hidden_size,
-            context_len: config.max_position_embeddings,
+            context_len: rope.context_len(config.max_position_embeddings),
             norm_eps: config.rms_norm_eps as f32,
             norm_weight: NormWeight::AsStored,
             embedding_scale: None,

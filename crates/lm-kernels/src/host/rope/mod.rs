@@ -67,6 +67,18 @@ impl RopeAngles {
         self.rows
     }
 
+    /// Adds the rows of other angles after these.
+    ///
+    /// # Panics
+    /// When both have rows and rotate different numbers of values.
+    pub fn append(&mut self, other: &Self) {
+        assert!(self.rows == 0 || other.rows == 0 || self.pairs == other.pairs, "rows of one width");
+        self.pairs = self.pairs.max(other.pairs);
+        self.rows += other.rows;
+        self.sin.extend_from_slice(&other.sin);
+        self.cos.extend_from_slice(&other.cos);
+    }
+
     /// How many values at the start of each head are rotated.
     pub fn rotary_dim(&self) -> usize {
         2 * self.pairs

@@ -1,0 +1,59 @@
+use std::sync::Arc;
+
+use burn::tensor::{Device as BurnDevice, Tensor};
+use lm_kernels::{RopeAngles, from_host};
+
+use crate::spec::RopeSpec;
+use crate::{Batch, RopeTable};
+
+/// How positions enter queries and keys of some layers.
+pub(crate) struct Rotation {
+    spec: RopeSpec,
+    /// For sequences of any length, where that does not matter.
+    table: RopeTable,
+}
+
+/// A rotation of the rows of one forward pass.
+pub(crate) struct Turn {
+    angles: Arc<RopeAngles>,
+    /// Factor on each row's queries, `[rows, 1, 1]`.
+    query_scale: Option<Tensor<3>>,
+}
+
+impl Rotation {
+    pub(crate) fn new(spec: RopeSpec) -> Self {
+        Self { table: spec.table(1), spec }
+    }
+
+    /// How the rows of a batch turn. Where the length of a sequence matters it is that after the batch: keys that are cached keep
+    /// the rotation of the call that brought them.
+    pub(crate) fn turn(&self, batch: &Batch, device: &BurnDevice) -> Turn {
+        let positions = || batch.sequences.iter().flat_map(|sequence| sequence.positions.iter().copied());
+        let mut angles = RopeAngles::default();
+        if self.spec.scaling.depends_on_length() {
+            for sequence in &batch.sequences {
+                let len = sequence.positions.iter().max().map_or(0, |&last| last as usize + 1);
+                angles.append(&self.spec.table(len).angles(&sequence.positions));
+            }
+        } else {
+            angles = self.table.angles(&positions().collect::<Vec<_>>());
+        }
+        let query_scale = self.spec.query_growth.map(|growth| {
+            let factors: Vec<f32> = positions().map(|position| growth.factor(position)).collect();
+            let rows = factors.len();
+            from_host(factors, [rows, 1, 1], device)
+        });
+        Turn { angles: Arc::new(angles), query_scale }
+    }
+}
+
+impl Turn {
+    /// Queries and keys, `[rows, heads, head_dim]`.
+    pub(crate) fn apply(&self, q: Tensor<3>, k: Tensor<3>) -> [Tensor<3>; 2] {
+        let (q, k) = (lm_kernels::rope(q, &self.angles), lm_kernels::rope(k, &self.angles));
+        match &self.query_scale {
+            None => [q, k],
+            Some(scale) => [q * scale.clone(), k],
+        }
+    }
+}
