@@ -3,6 +3,7 @@
 mod gemma2;
 mod gemma3;
 mod llama;
+mod qwen2;
 mod qwen3;
 
 use serde_json::{Map, Value};
@@ -60,6 +61,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &gemma2::ARCHITECTURE,
     &gemma3::ARCHITECTURE,
     &llama::ARCHITECTURE,
+    &qwen2::ARCHITECTURE,
     &qwen3::ARCHITECTURE,
 ];
 

@@ -1,0 +1,31 @@
+//! Qwen2 and Qwen2.5: Llama with biases on queries, keys and values, and sliding windows on some layers.
+//! Source: Qwen2.5 Technical Report (arXiv 2412.15115); `config.json` of Qwen/Qwen2.5-0.5B; `Qwen2Config` of transformers for the
+//! defaults.
+
+use super::{Architecture, WHOLE_TENSORS};
+use crate::Result;
+use crate::config::ModelConfig;
+use crate::spec::{Bias, DecoderSpec, windows};
+use crate::weights::hugging_face_name;
+
+pub(super) const ARCHITECTURE: Architecture = Architecture {
+    model_types: &["qwen2"],
+    goldens: &["qwen2-tiny", "qwen2-tiny-yarn"],
+    spec,
+    weight_name: hugging_face_name,
+    place: WHOLE_TENSORS,
+    ignored_suffixes: &["rotary_emb.inv_freq"],
+    ignored_prefixes: &[],
+    defaults: r#"{"num_key_value_heads": 32, "sliding_window": 4096, "max_window_layers": 28}"#,
+};
+
+fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
+    let window = config.sliding_window.filter(|_| config.use_sliding_window);
+    let first = config.max_window_layers.unwrap_or(usize::MAX);
+    let windows = windows(config, window, |layer| layer >= first)?;
+    let mut spec = DecoderSpec::llama(&config.without_biases())?;
+    for (attention, window) in spec.attention_mut().zip(windows) {
+        (attention.bias, attention.window) = (Bias::Present, window);
+    }
+    Ok(spec)
+}
