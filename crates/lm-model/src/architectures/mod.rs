@@ -3,6 +3,7 @@
 mod gemma2;
 mod gemma3;
 mod llama;
+mod mistral;
 mod qwen2;
 mod qwen3;
 
@@ -61,6 +62,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &gemma2::ARCHITECTURE,
     &gemma3::ARCHITECTURE,
     &llama::ARCHITECTURE,
+    &mistral::ARCHITECTURE,
     &qwen2::ARCHITECTURE,
     &qwen3::ARCHITECTURE,
 ];

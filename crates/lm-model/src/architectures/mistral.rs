@@ -1,0 +1,29 @@
+//! Mistral: Llama whose layers all have the same sliding window, or none.
+//! Source: Mistral 7B (arXiv 2310.06825); `config.json` of mistralai/Mistral-7B-v0.1 and -v0.3; `MistralConfig` of transformers
+//! for the defaults.
+
+use super::{Architecture, WHOLE_TENSORS};
+use crate::Result;
+use crate::config::ModelConfig;
+use crate::spec::{DecoderSpec, Window};
+use crate::weights::hugging_face_name;
+
+pub(super) const ARCHITECTURE: Architecture = Architecture {
+    model_types: &["mistral"],
+    goldens: &["mistral-tiny", "mistral-tiny-full"],
+    spec,
+    weight_name: hugging_face_name,
+    place: WHOLE_TENSORS,
+    ignored_suffixes: &["rotary_emb.inv_freq"],
+    ignored_prefixes: &["multi_modal_projector.", "vision_tower."],
+    defaults: r#"{"num_key_value_heads": 8, "sliding_window": 4096}"#,
+};
+
+/// A decoder whose every layer sees `sliding_window` slots, or all where that is null.
+pub(super) fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
+    let mut spec = DecoderSpec::llama(&config.without_biases())?;
+    for attention in spec.attention_mut() {
+        attention.window = config.sliding_window.map_or(Window::Full, Window::Sliding);
+    }
+    Ok(spec)
+}
