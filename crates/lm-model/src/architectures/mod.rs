@@ -3,6 +3,7 @@
 mod gemma2;
 mod gemma3;
 mod llama;
+mod ministral3;
 mod mistral;
 mod qwen2;
 mod qwen3;
@@ -62,6 +63,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &gemma2::ARCHITECTURE,
     &gemma3::ARCHITECTURE,
     &llama::ARCHITECTURE,
+    &ministral3::ARCHITECTURE,
     &mistral::ARCHITECTURE,
     &qwen2::ARCHITECTURE,
     &qwen3::ARCHITECTURE,

@@ -1,0 +1,46 @@
+//! Ministral 3: Mistral with YaRN, and queries that grow with their position. The text model of the `mistral3` checkpoints.
+//! Source: `config.json` of mistralai/Ministral-3-3B-Base-2512; `modeling_ministral3.py` of transformers.
+
+use super::{Architecture, WHOLE_TENSORS, mistral};
+use crate::Result;
+use crate::config::{ModelConfig, invalid};
+use crate::spec::{DecoderSpec, QueryGrowth, RopeSpec};
+use crate::weights::hugging_face_name;
+
+pub(super) const ARCHITECTURE: Architecture = Architecture {
+    model_types: &["ministral3"],
+    goldens: &["ministral3-tiny", "ministral3-tiny-window"],
+    spec,
+    weight_name: hugging_face_name,
+    place: WHOLE_TENSORS,
+    ignored_suffixes: &["rotary_emb.inv_freq"],
+    ignored_prefixes: mistral::ARCHITECTURE.ignored_prefixes,
+    defaults: r#"{
+        "num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 262144,
+        "rope_parameters": {
+            "rope_type": "yarn", "rope_theta": 1000000.0, "factor": 16.0, "original_max_position_embeddings": 16384,
+            "beta_fast": 32.0, "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.1
+        }
+    }"#,
+};
+
+const BETA: &str = "llama_4_scaling_beta";
+
+fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
+    let (key, mut parameters) = config.rope_parameters();
+    let beta = parameters.rest.remove(BETA);
+    parameters.rest.remove("max_position_embeddings"); // That of the config once more.
+    let Some(beta) = beta.as_ref().and_then(|beta| beta.as_f64()).filter(|beta| *beta >= 0.0) else {
+        let value = beta.map_or("absent".to_owned(), |beta| beta.to_string());
+        return Err(invalid(&format!("{key}.{BETA}"), value, "0 or a positive number"));
+    };
+    // What is no number above 1 stops the load with the rope below.
+    let context =
+        parameters.original_max_position_embeddings.unwrap_or(config.max_position_embeddings as f64);
+    let mut spec = mistral::spec(&config.without_rope())?;
+    let (head_dim, context_len) = (config.head_dim()?, config.max_position_embeddings);
+    let rope = RopeSpec::from_parameters(key, &parameters, head_dim, context_len)?;
+    spec.context_len = rope.context_len(context_len);
+    spec.ropes = vec![RopeSpec { query_growth: Some(QueryGrowth { beta, context }), ..rope }];
+    Ok(spec)
+}
