@@ -7,6 +7,7 @@ mod ministral3;
 mod mistral;
 mod qwen2;
 mod qwen3;
+mod smollm3;
 
 use serde_json::{Map, Value};
 
@@ -67,6 +68,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &mistral::ARCHITECTURE,
     &qwen2::ARCHITECTURE,
     &qwen3::ARCHITECTURE,
+    &smollm3::ARCHITECTURE,
 ];
 
 /// The architecture of a `model_type`.
