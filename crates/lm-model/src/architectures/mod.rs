@@ -2,6 +2,7 @@
 
 mod gemma2;
 mod gemma3;
+mod granite;
 mod llama;
 mod ministral3;
 mod mistral;
@@ -63,6 +64,7 @@ const WHOLE_TENSORS: fn(&DecoderSpec, Param) -> Option<Place> = |_, _| None;
 pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &gemma2::ARCHITECTURE,
     &gemma3::ARCHITECTURE,
+    &granite::ARCHITECTURE,
     &llama::ARCHITECTURE,
     &ministral3::ARCHITECTURE,
     &mistral::ARCHITECTURE,

@@ -1,0 +1,54 @@
+//! Granite: Llama with factors on embeddings, attention scores, what each block adds, and logits.
+//! Source: Granite 3.0 Language Models (IBM, 2024); `config.json` of ibm-granite/granite-3.3-2b-instruct; `modeling_granite.py`
+//! of transformers.
+
+use serde::Deserialize;
+
+use super::{Architecture, WHOLE_TENSORS};
+use crate::Result;
+use crate::config::{ModelConfig, invalid};
+use crate::spec::DecoderSpec;
+use crate::weights::hugging_face_name;
+
+pub(super) const ARCHITECTURE: Architecture = Architecture {
+    model_types: &["granite"],
+    goldens: &["granite-tiny", "granite-tiny-bias"],
+    spec,
+    weight_name: hugging_face_name,
+    place: WHOLE_TENSORS,
+    ignored_suffixes: &["rotary_emb.inv_freq"],
+    ignored_prefixes: &[],
+    defaults: r#"{
+        "embedding_multiplier": 1.0, "logits_scaling": 1.0, "residual_multiplier": 1.0, "attention_multiplier": 1.0
+    }"#,
+};
+
+#[derive(Deserialize)]
+struct Keys {
+    embedding_multiplier: f64,
+    /// What logits are divided by.
+    logits_scaling: f64,
+    residual_multiplier: f64,
+    /// The factor on attention scores, in place of the one that follows from the head.
+    attention_multiplier: f64,
+}
+
+fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
+    let keys: Keys = config.read()?;
+    let mut spec = DecoderSpec::llama(config)?;
+    spec.embedding_scale = Some(factor("embedding_multiplier", keys.embedding_multiplier)?);
+    spec.residual_scale = Some(factor("residual_multiplier", keys.residual_multiplier)?);
+    spec.logit_scale = Some(factor("logits_scaling", keys.logits_scaling)?.recip());
+    let scale = factor("attention_multiplier", keys.attention_multiplier)?;
+    spec.attention_mut().for_each(|attention| attention.scale = scale);
+    Ok(spec)
+}
+
+fn factor(key: &str, value: f64) -> Result<f32> {
+    let narrow = value as f32;
+    if narrow.is_normal() && narrow > 0.0 {
+        Ok(narrow)
+    } else {
+        Err(invalid(key, value, "a positive number"))
+    }
+}
