@@ -6,6 +6,7 @@ mod granite;
 mod llama;
 mod ministral3;
 mod mistral;
+mod phi3;
 mod qwen2;
 mod qwen3;
 mod smollm3;
@@ -68,6 +69,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &llama::ARCHITECTURE,
     &ministral3::ARCHITECTURE,
     &mistral::ARCHITECTURE,
+    &phi3::ARCHITECTURE,
     &qwen2::ARCHITECTURE,
     &qwen3::ARCHITECTURE,
     &smollm3::ARCHITECTURE,

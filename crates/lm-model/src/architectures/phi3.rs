@@ -1,0 +1,52 @@
+//! Phi-3, Phi-3.5 and Phi-4-mini: Llama whose projections are stored fused, with a sliding window, a part of each head that does
+//! not turn, and LongRoPE.
+//! Source: Phi-3 Technical Report (arXiv 2404.14219); `config.json` of microsoft/Phi-3.5-mini-instruct and
+//! microsoft/Phi-4-mini-instruct; `Phi3Config` of transformers for the defaults.
+
+use super::{Architecture, mistral};
+use crate::Result;
+use crate::config::ModelConfig;
+use crate::spec::{AttentionLayer, DecoderSpec, Mixer, Mlp, RopeSpec};
+use crate::weights::{LayerParam, Param, Piece, Place, hugging_face_name};
+
+pub(super) const ARCHITECTURE: Architecture = Architecture {
+    model_types: &["phi3"],
+    goldens: &["phi3-tiny", "phi3-tiny-window"],
+    spec,
+    weight_name: hugging_face_name,
+    place,
+    ignored_suffixes: &["rotary_emb.inv_freq"],
+    ignored_prefixes: &[],
+    defaults: r#"{"max_position_embeddings": 4096, "original_max_position_embeddings": 4096}"#,
+};
+
+fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
+    let (key, mut parameters) = config.rope_parameters();
+    if matches!(parameters.kind(), "su" | "yarn") {
+        // What earlier files of this model call it.
+        (parameters.rope_type, parameters.legacy_type) = (Some("longrope".into()), None);
+    }
+    let mut spec = mistral::spec(&config.without_rope())?;
+    let (head_dim, context_len) = (config.head_dim()?, config.max_position_embeddings);
+    spec.ropes = vec![RopeSpec::from_parameters(key, &parameters, head_dim, context_len)?];
+    Ok(spec)
+}
+
+/// Queries, keys and values are the rows of one tensor, gate and up those of another.
+fn place(spec: &DecoderSpec, param: Param) -> Option<Place> {
+    let Param::Layer(layer, param) = param else { return None };
+    let (Mixer::Attention(attention), Mlp::Gated { intermediate_size: inner, .. }) =
+        (&spec.layers[layer].mixer, &spec.layers[layer].mlp);
+    let [queries, keys] = AttentionLayer::widths(attention);
+    let (tensor, rows, of) = match param {
+        LayerParam::Query(Piece::Weight) => ("self_attn.qkv_proj", 0..queries, queries + 2 * keys),
+        LayerParam::Key(Piece::Weight) => ("self_attn.qkv_proj", queries..queries + keys, queries + 2 * keys),
+        LayerParam::Value(Piece::Weight) => {
+            ("self_attn.qkv_proj", queries + keys..queries + 2 * keys, queries + 2 * keys)
+        }
+        LayerParam::Gate(Piece::Weight) => ("mlp.gate_up_proj", 0..*inner, 2 * inner),
+        LayerParam::Up(Piece::Weight) => ("mlp.gate_up_proj", *inner..2 * inner, 2 * inner),
+        _ => return None,
+    };
+    Some(Place::part(format!("model.layers.{layer}.{tensor}.weight"), rows, of))
+}
