@@ -147,6 +147,31 @@ fn parameters_of_rope_that_make_no_sense_are_named() {
     rope(short, &["rope_scaling.short_factor", "a list of 1", "positive numbers, one for each pair"]);
 }
 
+/// Keys that one architecture alone reads.
+#[test]
+fn an_architecture_checks_its_own_keys() {
+    let of = |model_type: &str, key: &str, value: Value, words: &[&str]| {
+        let mut model = TinyModel::llama();
+        model.config["model_type"] = json!(model_type);
+        model.config[key] = value;
+        check(&model, |_| {}, &[&[key], words].concat());
+    };
+    of("granite", "logits_scaling", json!(0), &["0", "positive"]);
+    of("granite", "residual_multiplier", json!(1e300), &["positive"]);
+    of("smollm3", "no_rope_layers", json!([1]), &["[1]", "0 or 1 for each of the"]);
+    of("smollm3", "no_rope_layer_interval", json!(0), &["0", "positive"]);
+    of("qwen2", "layer_types", json!(["chunked_attention"]), &["layers"]);
+    of("mistral", "sliding_window", json!(0), &["0"]);
+    of("phi3", "partial_rotary_factor", json!(0.0), &["0"]);
+    of("phi3", "partial_rotary_factor", json!(0.2), &["elements", "even"]);
+    of(
+        "ministral3",
+        "rope_parameters",
+        json!({"rope_type": "yarn", "factor": 2.0}),
+        &["llama_4_scaling_beta", "absent"],
+    );
+}
+
 #[test]
 fn values_that_make_no_sense_are_named() {
     check_config(
