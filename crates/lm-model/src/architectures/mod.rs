@@ -6,6 +6,7 @@ mod granite;
 mod llama;
 mod ministral3;
 mod mistral;
+mod olmo2;
 mod phi3;
 mod qwen2;
 mod qwen3;
@@ -69,6 +70,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &llama::ARCHITECTURE,
     &ministral3::ARCHITECTURE,
     &mistral::ARCHITECTURE,
+    &olmo2::ARCHITECTURE,
     &phi3::ARCHITECTURE,
     &qwen2::ARCHITECTURE,
     &qwen3::ARCHITECTURE,

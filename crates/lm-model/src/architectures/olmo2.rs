@@ -1,0 +1,27 @@
+//! OLMo 2: Llama that norms what its blocks give in place of what they read, and whole rows of queries and keys.
+//! Source: 2 OLMo 2 Furious (arXiv 2501.00656); `config.json` of allenai/OLMo-2-1124-7B; `modeling_olmo2.py` of transformers.
+
+use super::{Architecture, WHOLE_TENSORS};
+use crate::Result;
+use crate::config::ModelConfig;
+use crate::spec::{DecoderSpec, NormPlacement, QkNorm};
+use crate::weights::hugging_face_name;
+
+pub(super) const ARCHITECTURE: Architecture = Architecture {
+    model_types: &["olmo2"],
+    goldens: &["olmo2-tiny", "olmo2-tiny-gqa"],
+    spec,
+    weight_name: hugging_face_name,
+    place: WHOLE_TENSORS,
+    ignored_suffixes: &["rotary_emb.inv_freq"],
+    ignored_prefixes: &[],
+    defaults: r#"{"rms_norm_eps": 1e-5}"#,
+};
+
+fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
+    let config = &ModelConfig { mlp_bias: false, ..config.clone() }; // Not a key of OLMo 2.
+    let mut spec = DecoderSpec::llama(config)?;
+    spec.layers.iter_mut().for_each(|layer| layer.norms = NormPlacement::Post);
+    spec.attention_mut().for_each(|attention| attention.qk_norm = QkNorm::WholeRow);
+    Ok(spec)
+}
