@@ -23,7 +23,7 @@ pub struct SequenceInput {
     /// For each group of the cache ([`crate::CacheLayout::groups`]) the pages that hold slots `0..cached_len + rows`, in
     /// order. [`crate::NO_PAGE`] may stand where the group neither needs nor writes the page ([`crate::Keeps`]).
     pub block_tables: Vec<Vec<PageId>>,
-    /// Adapter to run with. None exist yet: `Some` is [`crate::BatchProblem::UnknownAdapter`].
+    /// Adapter to run with; `None` is the model as it is.
     pub adapter: Option<AdapterId>,
     /// Row ranges with an attention kind of their own; rows in no span are causal.
     pub spans: Vec<AttentionSpan>,
@@ -97,7 +97,7 @@ impl Embeddings {
     }
 }
 
-/// Names an adapter (LoRA) that a model has loaded. None can be loaded yet.
+/// Names an adapter (LoRA) that a model has loaded: its place in [`crate::LoadOptions::adapters`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AdapterId(pub u32);
 

@@ -1,6 +1,6 @@
 //! The one door to a model: a forward pass over a ragged batch.
 
-use crate::{Batch, Device, Embeddings, KvPool, Logits, Result, TokenId, WeightFormat};
+use crate::{AdapterInfo, Batch, Device, Embeddings, KvPool, Logits, Result, TokenId, WeightFormat};
 
 /// A decoder that turns a ragged batch into logits over a paged KV pool.
 ///
@@ -61,4 +61,6 @@ pub struct ModelInfo {
     pub device: Device,
     /// Format of the linear weights.
     pub format: WeightFormat,
+    /// The adapters that were loaded with it; [`AdapterId`](crate::AdapterId) is an index here.
+    pub adapters: Vec<AdapterInfo>,
 }

@@ -3,7 +3,7 @@
 use burn::tensor::{Int, Tensor};
 
 use crate::blocks::{Attention, Embedding, GatedMlp, Pass, RmsNorm, Rotation, Sublayer};
-use crate::layout::{layouts, wanted_rows};
+use crate::layout::{adapted_rows, layouts, wanted_rows};
 use crate::spec::{DecoderSpec, LayerSpec, Mixer, Mlp};
 use crate::validate::{BatchLimits, check_batch};
 use crate::weights::{Param, WeightLoader};
@@ -59,6 +59,7 @@ impl Decoder {
         let norm = RmsNorm::load(&mut loader, &spec, Param::OutputNorm, spec.hidden_size)?;
         let cache_layout = spec.cache_layout();
         let info = ModelInfo {
+            adapters: loader.adapter_infos(&architecture)?,
             architecture,
             context_len: spec.context_len,
             hidden_size: spec.hidden_size,
@@ -103,6 +104,7 @@ impl Decoder {
         Pass {
             layouts: layouts(batch, self.cache_layout.groups().len()),
             turns: self.rotations.iter().map(|rotation| rotation.turn(batch, device)).collect(),
+            adapted: adapted_rows(batch),
         }
     }
 }
@@ -186,7 +188,7 @@ impl Layer {
             MixerBlock::Attention(attention) => attention.add_to(x, &self.around_mixer, pass, cache),
         };
         match &self.mlp {
-            MlpBlock::Gated(mlp) => mlp.add_to(x, &self.around_mlp),
+            MlpBlock::Gated(mlp) => mlp.add_to(x, &self.around_mlp, pass),
         }
     }
 }

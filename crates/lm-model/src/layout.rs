@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use lm_kernels::{RaggedLayout, SequenceLayout};
 
+use crate::blocks::AdaptedRows;
 use crate::{AttentionKind, Batch, SequenceInput};
 
 /// Which rows of the batch belong to which sequence, and where its slots are in the pages of each group.
@@ -29,6 +30,17 @@ fn layout(batch: &Batch, group: usize) -> RaggedLayout {
         }
     };
     RaggedLayout { sequences: batch.sequences.iter().map(&mut sequence_layout).collect() }
+}
+
+/// The rows of the batch with an adapter, and its index.
+pub(crate) fn adapted_rows(batch: &Batch) -> Vec<AdaptedRows> {
+    let mut end = 0;
+    let rows = batch.sequences.iter().filter_map(|sequence| {
+        let start = end;
+        end += sequence.rows();
+        Some((start..end, sequence.adapter?.0 as usize))
+    });
+    rows.collect()
 }
 
 /// The rows of the batch whose logits are wanted, and how many they are for each sequence.

@@ -10,6 +10,7 @@ mod decoder;
 mod error;
 mod gguf;
 mod layout;
+mod lora;
 mod model_folder;
 mod spec;
 #[cfg(any(test, feature = "test-util"))]
@@ -33,6 +34,7 @@ pub use lm_kernels::{
     CacheGroup, CacheLayout, Device, Keeps, KvDtype, KvGeometry, KvPool, LayerCache, MappedFile, NO_PAGE,
     PAGE_LEN, PageId, WeightFormat,
 };
+pub use lora::AdapterInfo;
 pub use model_folder::{
     ChatTemplateSource, FileBytes, GenerationConfig, LoadOptions, LoadPhase, LoadProgress, LoadedModel,
     ModelFiles, ModelFolder,

@@ -14,6 +14,8 @@ pub(crate) struct BatchLimits {
     pub(crate) vocab_rows: usize,
     pub(crate) hidden_size: usize,
     pub(crate) context_len: usize,
+    /// Number of adapters.
+    pub(crate) adapters: usize,
     /// The groups of the cache and the number of pages in the space of each.
     pub(crate) groups: Vec<(CacheGroup, usize)>,
 }
@@ -22,7 +24,8 @@ impl BatchLimits {
     pub(crate) fn new(info: &ModelInfo, cache: &KvPool) -> Self {
         let groups = cache.layout().groups().iter().map(|&group| (group, cache.num_pages(group.space)));
         let ModelInfo { logits_width, hidden_size, context_len, .. } = *info;
-        Self { vocab_rows: logits_width, hidden_size, context_len, groups: groups.collect() }
+        let adapters = info.adapters.len();
+        Self { vocab_rows: logits_width, hidden_size, context_len, adapters, groups: groups.collect() }
     }
 }
 
@@ -40,7 +43,7 @@ fn check_sequence(input: &SequenceInput, limits: &BatchLimits) -> Result<(), Bat
     if rows == 0 {
         return Err(BatchProblem::Empty);
     }
-    if let Some(adapter) = input.adapter {
+    if let Some(adapter) = input.adapter.filter(|adapter| adapter.0 as usize >= limits.adapters) {
         return Err(BatchProblem::UnknownAdapter { adapter: adapter.0 });
     }
     check_places(input, rows, limits)?;
@@ -161,7 +164,7 @@ mod tests {
     fn limits(keeps: &[Keeps]) -> BatchLimits {
         let group = |&keeps| (CacheGroup { keeps, space: usize::from(keeps == Keeps::State) }, 6);
         let groups = keeps.iter().map(group).collect();
-        BatchLimits { vocab_rows: 10, hidden_size: 4, context_len: 100, groups }
+        BatchLimits { vocab_rows: 10, hidden_size: 4, context_len: 100, adapters: 1, groups }
     }
 
     fn check(sequences: Vec<SequenceInput>, expected: Option<(usize, BatchProblem)>) {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use burn::tensor::Tensor;
 use lm_kernels::{AttentionSpec, KvPool, RaggedLayout};
 
-use super::{Linear, RmsNorm, Sublayer, Turn};
+use super::{AdaptedRows, Linear, RmsNorm, Sublayer, Turn};
 use crate::Result;
 use crate::spec::{AttentionLayer, DecoderSpec};
 use crate::weights::{LayerParam, Param, WeightLoader};
@@ -31,6 +31,8 @@ pub(crate) struct Pass {
     pub(crate) layouts: Vec<Arc<RaggedLayout>>,
     /// How the rows' heads turn, by rotation of the decoder.
     pub(crate) turns: Vec<Turn>,
+    /// The rows with an adapter.
+    pub(crate) adapted: Vec<AdaptedRows>,
 }
 
 impl Attention {
@@ -78,11 +80,10 @@ impl Attention {
     ) -> Tensor<2> {
         let [rows, _] = x.dims();
         let AttentionSpec { num_heads, num_kv_heads, head_dim, .. } = self.spec;
-        let projections = [&self.query, &self.key, &self.value];
-        let [q, k, v] = around.input(x.clone()).qkv(projections.map(|linear| linear.weight()));
-        let mut q = self.query.add_bias(q).reshape([rows, num_heads, head_dim]);
-        let mut k = self.key.add_bias(k).reshape([rows, num_kv_heads, head_dim]);
-        let v = self.value.add_bias(v).reshape([rows, num_kv_heads, head_dim]);
+        let [q, k, v] = around.input(x.clone()).qkv([&self.query, &self.key, &self.value], pass);
+        let mut q = q.reshape([rows, num_heads, head_dim]);
+        let mut k = k.reshape([rows, num_kv_heads, head_dim]);
+        let v = v.reshape([rows, num_kv_heads, head_dim]);
         if let Some([query_norm, key_norm]) = &self.norms {
             (q, k) = (query_norm.forward_parts(q), key_norm.forward_parts(k));
         }
@@ -91,6 +92,6 @@ impl Attention {
         }
         let layout = &pass.layouts[cache.layout().group_of(self.layer)];
         let attended = lm_kernels::attention(q, k, v, cache, self.layer, layout, &self.spec); // [rows, num_heads, head_dim]
-        around.add_projected(x, attended.reshape([rows, num_heads * head_dim]), &self.output)
+        around.add_projected(x, attended.reshape([rows, num_heads * head_dim]), &self.output, pass)
     }
 }

@@ -1,7 +1,7 @@
 use burn::tensor::Tensor;
 use lm_kernels::Activation;
 
-use super::{Linear, Sublayer};
+use super::{Linear, Pass, Sublayer};
 use crate::Result;
 use crate::spec::Bias;
 use crate::weights::{LayerParam, WeightLoader};
@@ -35,8 +35,8 @@ impl GatedMlp {
     }
 
     /// `x`, `[rows, hidden]`, plus what the block makes of it.
-    pub(crate) fn add_to(&self, x: Tensor<2>, around: &Sublayer) -> Tensor<2> {
-        let inner = around.input(x.clone()).gated(&self.gate, &self.up, self.activation); // [rows, inner]
-        around.add_projected(x, inner, &self.down)
+    pub(crate) fn add_to(&self, x: Tensor<2>, around: &Sublayer, pass: &Pass) -> Tensor<2> {
+        let inner = around.input(x.clone()).gated(&self.gate, &self.up, self.activation, pass); // [rows, inner]
+        around.add_projected(x, inner, &self.down, pass)
     }
 }

@@ -1,6 +1,7 @@
 use burn::tensor::Tensor;
 use lm_kernels::Weight;
 
+use super::{LowRank, Pass};
 use crate::Result;
 use crate::spec::Bias;
 use crate::weights::{LayerParam, Param, Piece, WeightLoader};
@@ -9,6 +10,8 @@ use crate::weights::{LayerParam, Param, Piece, WeightLoader};
 pub(crate) struct Linear {
     weight: Weight,
     bias: Option<Tensor<1>>,
+    /// By the index of an adapter, what it adds.
+    low_ranks: Vec<Option<LowRank>>,
 }
 
 impl Linear {
@@ -25,20 +28,34 @@ impl Linear {
             Bias::Absent => None,
             Bias::Present => Some(loader.vector(Param::Layer(layer, param(Piece::Bias)), outputs)?),
         };
-        Ok(Self { weight, bias })
+        let low_ranks = loader.low_ranks(Param::Layer(layer, param(Piece::Weight)), [inputs, outputs])?;
+        Ok(Self { weight, bias, low_ranks })
     }
 
     /// `residual`, `[rows, outputs]`, plus what `[rows, inputs]` becomes.
-    pub(crate) fn add_to(&self, residual: Tensor<2>, x: Tensor<2>) -> Tensor<2> {
-        self.add_bias(lm_kernels::linear_add(x, &self.weight, residual))
+    pub(crate) fn add_to(&self, residual: Tensor<2>, x: Tensor<2>, pass: &Pass) -> Tensor<2> {
+        let y = lm_kernels::linear_add(x.clone(), &self.weight, residual);
+        self.add_low_rank(self.add_bias(y), &x, pass)
+    }
+
+    /// `[rows, inputs]` to `[rows, outputs]`.
+    pub(crate) fn forward(&self, x: Tensor<2>, pass: &Pass) -> Tensor<2> {
+        let y = lm_kernels::linear(x.clone(), &self.weight);
+        self.add_low_rank(self.add_bias(y), &x, pass)
     }
 
     pub(crate) fn weight(&self) -> &Weight {
         &self.weight
     }
 
-    pub(crate) fn has_bias(&self) -> bool {
-        self.bias.is_some()
+    /// Whether the products with the weight are all that there is to the rows of this pass.
+    pub(crate) fn is_bare(&self, pass: &Pass) -> bool {
+        self.bias.is_none() && !self.is_adapted(pass)
+    }
+
+    /// Whether an adapter of some rows of this pass adds to the products.
+    pub(crate) fn is_adapted(&self, pass: &Pass) -> bool {
+        pass.adapted.iter().any(|(_, adapter)| self.low_ranks[*adapter].is_some())
     }
 
     /// Adds the bias, if there is one, to products with the weight.
@@ -49,8 +66,14 @@ impl Linear {
         }
     }
 
-    /// `[rows, inputs]` to `[rows, outputs]`.
-    pub(crate) fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        self.add_bias(lm_kernels::linear(x, &self.weight))
+    /// Adds to `y` what the adapters make of their rows of `x`. Rows without one keep their bits.
+    fn add_low_rank(&self, mut y: Tensor<2>, x: &Tensor<2>, pass: &Pass) -> Tensor<2> {
+        for (rows, adapter) in &pass.adapted {
+            let Some(low_rank) = &self.low_ranks[*adapter] else { continue };
+            let rows = || rows.clone();
+            let sum = y.clone().slice([rows()]) + low_rank.forward(x.clone().slice([rows()]));
+            y = y.slice_assign([rows()], sum);
+        }
+        y
     }
 }

@@ -1,7 +1,7 @@
 use burn::tensor::Tensor;
-use lm_kernels::{Activation, Weight};
+use lm_kernels::Activation;
 
-use super::{Linear, RmsNorm};
+use super::{Linear, Pass, RmsNorm};
 use crate::Result;
 use crate::spec::{DecoderSpec, NormPlacement};
 use crate::weights::{LayerParam, Param, WeightLoader};
@@ -49,10 +49,16 @@ impl Sublayer {
     }
 
     /// `x` plus what the block's last projection makes of `inner`, `[rows, inputs of the projection]`.
-    pub(crate) fn add_projected(&self, x: Tensor<2>, inner: Tensor<2>, projection: &Linear) -> Tensor<2> {
+    pub(crate) fn add_projected(
+        &self,
+        x: Tensor<2>,
+        inner: Tensor<2>,
+        projection: &Linear,
+        pass: &Pass,
+    ) -> Tensor<2> {
         match (&self.after, self.scale) {
-            (None, None) => projection.add_to(x, inner),
-            _ => self.add(x, projection.forward(inner)),
+            (None, None) => projection.add_to(x, inner, pass),
+            _ => self.add(x, projection.forward(inner, pass)),
         }
     }
 
@@ -78,25 +84,34 @@ impl BlockInput<'_> {
         }
     }
 
-    /// Products with three weights, without biases.
-    pub(crate) fn qkv(self, weights: [&Weight; 3]) -> [Tensor<2>; 3] {
+    /// What three projections make of the rows.
+    pub(crate) fn qkv(self, projections: [&Linear; 3], pass: &Pass) -> [Tensor<2>; 3] {
         match self.norm {
-            None => weights.map(|weight| lm_kernels::linear(self.x.clone(), weight)),
-            Some(norm) => lm_kernels::qkv(self.x, norm.weight(), norm.eps(), weights),
+            // Adapters read the normed rows, which this op keeps to itself.
+            Some(norm) if !projections.iter().any(|linear| linear.is_adapted(pass)) => {
+                let weights = projections.map(|linear| linear.weight());
+                let [q, k, v] = lm_kernels::qkv(self.x, norm.weight(), norm.eps(), weights);
+                let [query, key, value] = projections;
+                [query.add_bias(q), key.add_bias(k), value.add_bias(v)]
+            }
+            _ => {
+                let x = self.normed();
+                projections.map(|linear| linear.forward(x.clone(), pass))
+            }
         }
     }
 
     /// `activation(gate(x)) · up(x)`, biases included.
-    pub(crate) fn gated(self, gate: &Linear, up: &Linear, activation: Activation) -> Tensor<2> {
+    pub(crate) fn gated(self, gate: &Linear, up: &Linear, activation: Activation, pass: &Pass) -> Tensor<2> {
         match self.norm {
-            // Biases stand between the products and the gate.
-            Some(norm) if !gate.has_bias() && !up.has_bias() => {
+            // Biases and adapters stand between the products and the gate.
+            Some(norm) if gate.is_bare(pass) && up.is_bare(pass) => {
                 let (gate, up) = (gate.weight(), up.weight());
                 lm_kernels::gated(self.x, norm.weight(), norm.eps(), gate, up, activation)
             }
             _ => {
                 let x = self.normed();
-                lm_kernels::glu(gate.forward(x.clone()), up.forward(x), activation)
+                lm_kernels::glu(gate.forward(x.clone(), pass), up.forward(x, pass), activation)
             }
         }
     }

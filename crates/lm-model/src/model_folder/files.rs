@@ -85,12 +85,12 @@ impl Deref for FileBytes {
 
 /// A folder on disk.
 #[derive(Debug)]
-pub(super) struct Directory {
+pub(crate) struct Directory {
     path: PathBuf,
 }
 
 impl Directory {
-    pub(super) fn open(path: &Path) -> Result<Self> {
+    pub(crate) fn open(path: &Path) -> Result<Self> {
         let failed = |source| Error::Io { file: path.display().to_string(), source };
         if !path.metadata().map_err(failed)?.is_dir() {
             return Err(failed(io::ErrorKind::NotADirectory.into()));
@@ -114,7 +114,7 @@ impl Directory {
     }
 
     /// The last component of the path, symbolic links and dots resolved.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let resolved = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
         resolved.file_name().unwrap_or(resolved.as_os_str()).to_string_lossy().into_owned()
     }

@@ -15,6 +15,7 @@ use std::thread;
 
 pub use self::chat_template::ChatTemplateSource;
 pub(crate) use self::chat_template::{CHAT_TEMPLATE, MORE_TEMPLATES, TOKENIZER_CONFIG};
+pub(crate) use self::files::Directory;
 pub use self::files::{FileBytes, ModelFiles};
 pub(crate) use self::files::{is_plain_name, parse_json, read_required};
 pub(crate) use self::generation_config::GENERATION_CONFIG;
@@ -25,6 +26,7 @@ use crate::architectures;
 use crate::config::{CONFIG_FILE, ModelConfig};
 use crate::decoder::Decoder;
 use crate::gguf::{GgufFile, GgufModel};
+use crate::lora::AdapterFolder;
 use crate::weights::{Checkpoint, Storage, TensorInfo, WeightLoader};
 use crate::{CausalLm, Device, Error, KvDtype, Result, TokenId, Tokenizer, WeightFormat};
 
@@ -189,7 +191,9 @@ impl ModelFolder {
         let architecture = architectures::find(&config.model_type)?;
         let spec = (architecture.spec)(&config)?;
         let mut checkpoint = self.checkpoint()?;
-        let LoadOptions { device, quantization, kv_dtype, ref pack_cache } = *options;
+        let LoadOptions { device, quantization, kv_dtype, ref pack_cache, ref adapters } = *options;
+        let adapters: Vec<_> =
+            adapters.iter().map(|path| AdapterFolder::open(path)).collect::<Result<_>>()?;
         let mut storage = match (config.stored_format()?, quantization) {
             (Some(stored), Some(requested)) if stored != requested => {
                 return Err(Error::AlreadyQuantized { stored, requested });
@@ -205,7 +209,8 @@ impl ModelFolder {
                 (checkpoint, storage) = (cached, Storage::Blocks(format));
             }
         }
-        let loader = WeightLoader::new(&checkpoint, architecture, &spec, device, storage, &mut *progress)?;
+        let loader =
+            WeightLoader::new(&checkpoint, architecture, &spec, device, storage, &adapters, &mut *progress)?;
         let model = Decoder::load(config.model_type, spec, device, kv_dtype, loader)?;
         let bytes = checkpoint.infos().map(|tensor| tensor.bytes as u64).sum();
         progress(LoadProgress { phase: LoadPhase::Done, done_bytes: bytes, total_bytes: bytes });
@@ -270,6 +275,9 @@ pub struct LoadOptions {
     /// the quantised weights; one that is damaged, or made from files that have changed since, is replaced. Where the cache
     /// cannot be used, the load does without it and logs a warning.
     pub pack_cache: Option<PathBuf>,
+    /// Folders of LoRA adapters in PEFT's format (`adapter_config.json`, `adapter_model.safetensors`) to have at hand beside the
+    /// weights, which they leave as they are. A sequence chooses one by its place here: [`crate::AdapterId`]. Default: none.
+    pub adapters: Vec<PathBuf>,
 }
 
 /// How far a load is.

@@ -142,6 +142,11 @@ impl Checkpoint {
         })
     }
 
+    /// Whether there is a tensor of this name.
+    pub(crate) fn contains(&self, name: &str) -> bool {
+        self.tensors.contains_key(name)
+    }
+
     /// Bytes of a tensor in its file.
     pub(crate) fn tensor_bytes(&self, name: &str) -> usize {
         self.tensors.get(name).map_or(0, |stored| stored.range.len())

@@ -10,6 +10,8 @@ use super::pack::{pack_dense, pack_stored};
 use super::tensor_type::LOADABLE;
 use super::{Blocks, Checkpoint, Place};
 use crate::architectures::Architecture;
+use crate::blocks::LowRank;
+use crate::lora::{AdapterFolder, AdapterInfo};
 use crate::model_folder::{LoadPhase, LoadProgress};
 use crate::spec::DecoderSpec;
 use crate::{Device, Error, Result, WeightFormat};
@@ -31,6 +33,11 @@ pub(crate) struct WeightLoader<'a> {
     device: Device,
     burn_device: BurnDevice,
     storage: Storage,
+    adapters: &'a [AdapterFolder],
+    /// Where the layers' matrices are in a checkpoint of floats, which is what adapters stand beside.
+    float_places: HashMap<Param, Place>,
+    /// The tensors beside which adapters were looked for.
+    adapted: HashSet<String>,
     /// Where the matrices of CPU devices lie. Those of a GPU are there only until they are uploaded.
     arena: Arena,
     progress: &'a mut dyn FnMut(LoadProgress),
@@ -50,6 +57,7 @@ impl<'a> WeightLoader<'a> {
         spec: &DecoderSpec,
         device: Device,
         storage: Storage,
+        adapters: &'a [AdapterFolder],
         progress: &'a mut dyn FnMut(LoadProgress),
     ) -> Result<Self> {
         let (mut places, mut names) = (HashMap::new(), HashSet::new());
@@ -76,6 +84,12 @@ impl<'a> WeightLoader<'a> {
         checkpoint.check_no_others(architecture.model_types[0], |name| {
             names.contains(name) || unused.contains(name) || architecture.ignores(name)
         })?;
+        let matrices = if adapters.is_empty() { Vec::new() } else { matrices(spec, architecture) };
+        for adapter in adapters {
+            let of_layers = matrices.iter().map(|(_, place, shape)| (place, *shape));
+            adapter.check(architecture.model_types[0], of_layers)?;
+        }
+        let float_places = matrices.into_iter().map(|(param, place, _)| (param, place)).collect();
         let burn_device = device.burn()?;
         let (done_bytes, parameters, weight_bytes) = (0, 0, 0);
         Ok(Self {
@@ -84,6 +98,9 @@ impl<'a> WeightLoader<'a> {
             device,
             burn_device,
             storage,
+            adapters,
+            float_places,
+            adapted: HashSet::new(),
             arena: Arena::default(),
             progress,
             done_bytes,
@@ -142,6 +159,31 @@ impl<'a> WeightLoader<'a> {
         self.places.get(&param).expect("parameters are those of the spec that the loader was made for")
     }
 
+    /// What each adapter adds to a projection from `inputs` to `outputs`.
+    pub(crate) fn low_ranks(
+        &mut self,
+        param: Param,
+        [inputs, outputs]: [usize; 2],
+    ) -> Result<Vec<Option<LowRank>>> {
+        let Some(place) = self.float_places.get(&param) else { return Ok(Vec::new()) };
+        let shape = [outputs, inputs];
+        let pairs = self.adapters.iter().map(|adapter| adapter.low_rank(place, shape, self.device)).collect();
+        self.adapted.extend(place.pieces().iter().map(|piece| piece.tensor.clone()));
+        pairs
+    }
+
+    /// The adapters, when all has been loaded.
+    ///
+    /// # Errors
+    /// When one has a pair that [`WeightLoader::low_ranks`] was not asked for.
+    pub(crate) fn adapter_infos(&self, architecture: &str) -> Result<Vec<AdapterInfo>> {
+        let info = |adapter: &AdapterFolder| {
+            adapter.check_taken(architecture, &self.adapted)?;
+            Ok(adapter.info())
+        };
+        self.adapters.iter().map(info).collect()
+    }
+
     /// A vector in f32: a norm's weight or a bias.
     pub(crate) fn vector(&mut self, param: Param, len: usize) -> Result<Tensor<1>> {
         let values = self.values(param, len)?;
@@ -164,6 +206,15 @@ impl<'a> WeightLoader<'a> {
         let (done_bytes, total_bytes) = (self.done_bytes, self.total_bytes);
         (self.progress)(LoadProgress { phase: LoadPhase::Weights, done_bytes, total_bytes });
     }
+}
+
+/// The places of the layers' matrices in a checkpoint of floats, and their shapes.
+fn matrices(spec: &DecoderSpec, architecture: &Architecture) -> Vec<(Param, Place, [usize; 2])> {
+    let of_layer = |(param, shape): (Param, Vec<usize>)| match (param, &shape[..]) {
+        (Param::Layer(..), &[rows, cols]) => Some((param, architecture.place(spec, param), [rows, cols])),
+        _ => None,
+    };
+    spec.params().into_iter().filter_map(of_layer).collect()
 }
 
 impl Storage {

@@ -17,6 +17,13 @@ pub(crate) struct PlacePiece {
     pub(crate) rows: Option<RowRange>,
 }
 
+impl PlacePiece {
+    /// The same rows of another tensor.
+    pub(crate) fn in_tensor(self, tensor: String) -> Place {
+        Place { pieces: vec![Self { tensor, ..self }] }
+    }
+}
+
 /// Some rows of a tensor, at even steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RowRange {

@@ -1,0 +1,30 @@
+use std::ops::Range;
+
+use burn::tensor::Tensor;
+use lm_kernels::Weight;
+
+/// What an adapter adds to one projection: `scale · B(A(x))`.
+///
+/// # Source
+/// LoRA, arXiv 2106.09685.
+pub(crate) struct LowRank {
+    /// `[rank, inputs]`
+    a: Weight,
+    /// `[outputs, rank]`
+    b: Weight,
+    scale: f32,
+}
+
+/// Rows of a batch that an adapter is for, and its index.
+pub(crate) type AdaptedRows = (Range<usize>, usize);
+
+impl LowRank {
+    pub(crate) fn new(a: Weight, b: Weight, scale: f32) -> Self {
+        Self { a, b, scale }
+    }
+
+    /// `[rows, inputs]` to `[rows, outputs]`.
+    pub(super) fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        lm_kernels::linear(lm_kernels::linear(x, &self.a), &self.b) * self.scale
+    }
+}

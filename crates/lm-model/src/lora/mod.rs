@@ -1,0 +1,128 @@
+//! LoRA adapters: pairs of small matrices beside a model's weights, chosen for each sequence.
+//!
+//! Source: LoRA: Low-Rank Adaptation of Large Language Models (arXiv 2106.09685), in the files of Hugging Face PEFT.
+
+mod config;
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use lm_kernels::{Arena, Weight};
+
+use self::config::{ADAPTER_CONFIG, AdapterConfig};
+use crate::blocks::LowRank;
+use crate::model_folder::{Directory, parse_json, read_required};
+use crate::weights::{Checkpoint, Place, pack_dense};
+use crate::{Device, Error, Result, WeightFormat};
+
+const ADAPTER_WEIGHTS: &str = "adapter_model.safetensors";
+/// What PEFT puts before the name of a module.
+const PREFIX: &str = "base_model.model.";
+const A: &str = ".lora_A.weight";
+const B: &str = ".lora_B.weight";
+
+/// An adapter that a model has loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdapterInfo {
+    /// Name of its folder.
+    pub name: String,
+    /// Number of its weights.
+    pub parameters: u64,
+}
+
+/// The files of an adapter.
+#[derive(Debug)]
+pub(crate) struct AdapterFolder {
+    name: String,
+    config: AdapterConfig,
+    checkpoint: Checkpoint,
+}
+
+impl AdapterFolder {
+    /// Reads the config and the header of a PEFT folder.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let files = Directory::open(path)?;
+        let file = path.join(ADAPTER_CONFIG).display().to_string();
+        let config: AdapterConfig = parse_json(&file, &read_required(&files, ADAPTER_CONFIG)?)?;
+        config.check(&file)?;
+        let weights = path.join(ADAPTER_WEIGHTS).display().to_string();
+        let checkpoint = Checkpoint::of_file(&weights, read_required(&files, ADAPTER_WEIGHTS)?)?;
+        Ok(Self { name: files.name(), config, checkpoint })
+    }
+
+    /// Checks that each tensor is half of a pair beside one of `matrices`: where it is, outputs and inputs.
+    pub(crate) fn check<'a>(
+        &self,
+        architecture: &str,
+        matrices: impl IntoIterator<Item = (&'a Place, [usize; 2])>,
+    ) -> Result<()> {
+        let mut known = HashSet::new();
+        for (place, [outputs, inputs]) in matrices {
+            let Some(pair) = self.pair(place) else { continue };
+            self.checkpoint.check(&pair.a, &[pair.rank, inputs])?;
+            self.checkpoint.check(&pair.b, &[outputs, pair.rank])?;
+            known.extend([pair.a, pair.b].map(|half| half.name().to_owned()));
+        }
+        self.checkpoint.check_no_others(architecture, |name| known.contains(name))
+    }
+
+    /// Fails when a pair stands beside a tensor that is none of `taken`: the architecture multiplies by it in another way.
+    pub(crate) fn check_taken(&self, architecture: &str, taken: &HashSet<String>) -> Result<()> {
+        let pairs: HashSet<String> = taken.iter().flat_map(|tensor| names(tensor).1).collect();
+        self.checkpoint.check_no_others(architecture, |name| pairs.contains(name))
+    }
+
+    /// The pair beside a matrix, if there is one.
+    pub(crate) fn low_rank(
+        &self,
+        place: &Place,
+        [outputs, inputs]: [usize; 2],
+        device: Device,
+    ) -> Result<Option<LowRank>> {
+        let Some(Pair { a, b, rank, scale }) = self.pair(place) else { return Ok(None) };
+        let a = self.matrix(&a, [rank, inputs], device)?;
+        let b = self.matrix(&b, [outputs, rank], device)?;
+        Ok(Some(LowRank::new(a, b, scale)))
+    }
+
+    pub(crate) fn info(&self) -> AdapterInfo {
+        let elements = |shape: &[usize]| shape.iter().map(|&n| n as u64).product::<u64>();
+        let parameters = self.checkpoint.infos().map(|tensor| elements(&tensor.shape)).sum();
+        AdapterInfo { name: self.name.clone(), parameters }
+    }
+
+    /// What the adapter has of a matrix. Of one that is a part of a tensor, `B` has the same rows; one of several tensors has no pair.
+    fn pair(&self, place: &Place) -> Option<Pair> {
+        let [piece] = place.pieces() else { return None };
+        let (module, [a, b]) = names(&piece.tensor);
+        let any = self.checkpoint.contains(&a) || self.checkpoint.contains(&b);
+        any.then(|| Pair {
+            a: Place::whole(a),
+            b: piece.clone().in_tensor(b),
+            rank: self.config.rank(module),
+            scale: self.config.scale(module),
+        })
+    }
+
+    fn matrix(&self, place: &Place, [rows, cols]: [usize; 2], device: Device) -> Result<Weight> {
+        let stored = self.checkpoint.rows(place)?;
+        let format = stored.ty().format().unwrap_or(WeightFormat::F32);
+        let packed = pack_dense(&stored, place.name(), (format, rows, cols), &Arena::default())?;
+        Weight::place(device, packed)
+            .map_err(|source| Error::Weight { tensor: place.name().to_owned(), source })
+    }
+}
+
+/// The two matrices beside another one.
+struct Pair {
+    a: Place,
+    b: Place,
+    rank: usize,
+    scale: f32,
+}
+
+/// The module that a tensor belongs to, and the names of its pair.
+fn names(tensor: &str) -> (&str, [String; 2]) {
+    let module = tensor.strip_suffix(".weight").unwrap_or(tensor);
+    (module, [A, B].map(|half| format!("{PREFIX}{module}{half}")))
+}
