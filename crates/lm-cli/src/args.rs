@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use lm_conversation::ConstrainCalls;
 use lm_model::{Device, GenerationConfig, KvDtype, LoadOptions, TokenId, WeightFormat};
-use lm_session::{EngineSettings, SamplerParams, SessionConfig};
+use lm_session::{Engine, EngineSettings, SamplerParams, SessionConfig};
 
 use crate::commands::{
     batch, bench, chat, convert, detokenize, eval, generate, grammar, inspect, list, logits, parse, pull, rm,
@@ -97,6 +97,9 @@ pub struct LoadArgs {
     /// disk as of memory
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, requires = "quantize")]
     pub pack_cache: Option<Option<PathBuf>>,
+    /// Run with this LoRA adapter: a folder as PEFT writes it, with adapter_config.json
+    #[arg(long, value_name = "DIR")]
+    pub lora: Option<PathBuf>,
 }
 
 impl LoadArgs {
@@ -111,6 +114,7 @@ impl LoadArgs {
             quantization: self.quantize.or(self.dtype),
             kv_dtype: self.kv.unwrap_or_default(),
             pack_cache: self.pack_cache()?,
+            adapters: self.lora.iter().cloned().collect(),
         })
     }
 }
@@ -221,8 +225,13 @@ pub struct SamplerArgs {
 }
 
 impl SamplerArgs {
-    /// The session's configuration: the model's advice, and over it what was given.
-    pub fn session_config(&self, advice: &GenerationConfig) -> SessionConfig {
+    /// The session's configuration: the model's advice, and over it what was given; the adapter that was loaded.
+    pub fn session_config(&self, engine: &Engine) -> SessionConfig {
+        let config = self.with_advice(engine.generation_config());
+        SessionConfig { adapter: crate::model::adapter(engine.model_info()), ..config }
+    }
+
+    fn with_advice(&self, advice: &GenerationConfig) -> SessionConfig {
         let advice = SamplerParams::from_generation_config(advice);
         let sampler = SamplerParams {
             temperature: self.temperature.unwrap_or(advice.temperature),
@@ -288,7 +297,7 @@ mod tests {
             top_k: Some(20),
             ..GenerationConfig::default()
         };
-        let config = args.sampler.session_config(&advice);
+        let config = args.sampler.with_advice(&advice);
         assert_eq!((config.sampler.temperature, config.sampler.top_k), (0.6, 5));
         assert_eq!(config.sampler.logit_bias, [(3, f32::NEG_INFINITY)]);
         assert_eq!(config.max_output_tokens, Some(9));

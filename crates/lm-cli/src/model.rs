@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use lm_model::{LoadOptions, LoadProgress, LoadedModel, ModelFolder};
+use lm_model::{AdapterId, LoadOptions, LoadProgress, LoadedModel, ModelFolder, ModelInfo};
 use lm_session::Engine;
 
 use crate::args::RunArgs;
@@ -37,6 +37,11 @@ pub fn load(path: Option<&Path>, options: &LoadOptions) -> Result<LoadedModel> {
     let loaded = folder.load(options, &mut show);
     bar.finish_and_clear();
     loaded.context("the model cannot be loaded")
+}
+
+/// The adapter of `--lora`, if one was loaded.
+pub fn adapter(model: &ModelInfo) -> Option<AdapterId> {
+    (!model.adapters.is_empty()).then_some(AdapterId(0))
 }
 
 /// Brings a bar up to date.

@@ -37,6 +37,7 @@ impl<'a> Reader<'a> {
         let sequence = SequenceInput {
             block_tables: self.tables.iter().map(|table| table[..pages].to_vec()).collect(),
             logits,
+            adapter: crate::model::adapter(self.model.info()),
             ..SequenceInput::ids(ids, start, [])
         };
         Ok(self.model.forward(&Batch { sequences: vec![sequence] }, &mut self.cache)?)

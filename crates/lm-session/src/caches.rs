@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use lm_model::{KvPool, PAGE_LEN, PageId, TokenId};
+use lm_model::{AdapterId, KvPool, PAGE_LEN, PageId, TokenId};
 
 use crate::page_table::PageTable;
 use crate::pages::PageStore;
@@ -15,8 +15,9 @@ pub(crate) struct KvCaches {
     store: PageStore,
     sessions: HashMap<SessionId, SessionCache>,
     prefix_cache: PrefixCache,
-    /// Where the prefixes of all sessions start that may find each other's.
-    common_root: NodeId,
+    /// Where the prefixes of all sessions start that may find each other's: those with the same adapter. What one adapter makes
+    /// of a token, no other can go on from.
+    common_roots: HashMap<Option<AdapterId>, NodeId>,
     /// Counts requests that ended: the clock of `resting_since`.
     ended: u64,
     evicted_pages: u64,
@@ -25,6 +26,7 @@ pub(crate) struct KvCaches {
 /// The cache of one session.
 #[derive(Debug)]
 struct SessionCache {
+    adapter: Option<AdapterId>,
     table: PageTable,
     /// Logits of the last cached token, until another one follows it.
     logits: Option<Vec<f32>>,
@@ -41,9 +43,8 @@ pub(crate) struct Shortage {
 
 impl KvCaches {
     pub fn new(pool: KvPool, prefix_cache: PrefixCache) -> Self {
-        let mut store = PageStore::new(pool);
-        let common_root = store.tree.new_root();
-        Self { store, sessions: HashMap::new(), prefix_cache, common_root, ended: 0, evicted_pages: 0 }
+        let (sessions, common_roots) = (HashMap::new(), HashMap::new());
+        Self { store: PageStore::new(pool), sessions, prefix_cache, common_roots, ended: 0, evicted_pages: 0 }
     }
 
     pub fn stats(&self) -> CacheStats {
@@ -64,11 +65,11 @@ impl KvCaches {
         self.sessions.get(&session).map_or(0, |cache| cache.table.len())
     }
 
-    /// Marks `session` as having a request under way; its pages are then taken last.
-    pub fn begin(&mut self, session: SessionId) {
+    /// Marks `session`, which runs with this adapter, as having a request under way; its pages are then taken last.
+    pub fn begin(&mut self, session: SessionId, adapter: Option<AdapterId>) {
         if !self.sessions.contains_key(&session) {
-            let table = self.new_table();
-            self.sessions.insert(session, SessionCache { table, logits: None, resting_since: None });
+            let table = self.new_table(adapter);
+            self.sessions.insert(session, SessionCache { adapter, table, logits: None, resting_since: None });
         }
         if let Some(cache) = self.sessions.get_mut(&session) {
             cache.resting_since = None;
@@ -113,6 +114,7 @@ impl KvCaches {
     pub fn fork(&mut self, from: SessionId, to: SessionId) {
         if let Some(cache) = self.sessions.get(&from) {
             let fork = SessionCache {
+                adapter: cache.adapter,
                 table: cache.table.fork(&mut self.store),
                 logits: cache.logits.clone(),
                 resting_since: Some(self.ended),
@@ -194,19 +196,23 @@ impl KvCaches {
 
     fn replace_pool(&mut self, pool: KvPool) {
         self.store = PageStore::new(pool);
-        self.common_root = self.store.tree.new_root();
-        let sessions: Vec<SessionId> = self.sessions.keys().copied().collect();
-        for session in sessions {
-            let table = self.new_table();
+        self.common_roots.clear();
+        let sessions: Vec<_> =
+            self.sessions.iter().map(|(&session, cache)| (session, cache.adapter)).collect();
+        for (session, adapter) in sessions {
+            let table = self.new_table(adapter);
             if let Some(cache) = self.sessions.get_mut(&session) {
                 (cache.table, cache.logits) = (table, None);
             }
         }
     }
 
-    fn new_table(&mut self) -> PageTable {
+    fn new_table(&mut self, adapter: Option<AdapterId>) -> PageTable {
         match self.prefix_cache {
-            PrefixCache::Engine => PageTable::new(self.common_root, &mut self.store),
+            PrefixCache::Engine => {
+                let root = *self.common_roots.entry(adapter).or_insert_with(|| self.store.tree.new_root());
+                PageTable::new(root, &mut self.store)
+            }
             PrefixCache::Session => {
                 let root = self.store.tree.new_root();
                 let table = PageTable::new(root, &mut self.store);

@@ -49,6 +49,14 @@ pub enum Error {
         /// What is accepted.
         expected: String,
     },
+    /// A session asks for an adapter that was not loaded with the model.
+    #[error("adapter {adapter} does not exist, {loaded} were loaded")]
+    UnknownAdapter {
+        /// Its index.
+        adapter: u32,
+        /// Number of adapters.
+        loaded: usize,
+    },
     /// A stop string without a character would stop before the first token.
     #[error("stop string {index} is empty")]
     EmptyStopString {

@@ -36,9 +36,9 @@ pub use error::{Error, GrammarErrorKind, Result};
 pub use event::{FinishReason, Finished, SessionEvent, Steered};
 pub use generation::Generation;
 pub use lm_model::{
-    CausalLm, ChatTemplateSource, Device, GenerationConfig, KvDtype, LoadOptions, LoadPhase, LoadProgress,
-    LoadedModel, ModelFolder, ModelInfo, PAGE_LEN, SpecialTokens, TextSegment, TokenId, TokenKind, Tokenizer,
-    WeightFormat,
+    AdapterId, AdapterInfo, CausalLm, ChatTemplateSource, Device, GenerationConfig, KvDtype, LoadOptions,
+    LoadPhase, LoadProgress, LoadedModel, ModelFolder, ModelInfo, PAGE_LEN, SpecialTokens, TextSegment,
+    TokenId, TokenKind, Tokenizer, WeightFormat,
 };
 pub use metrics::{CacheStats, PrefillStats, Timing, Usage};
 pub use params::{EngineSettings, GenerateParams, PrefixCache, SamplerParams, SessionConfig};

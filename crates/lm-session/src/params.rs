@@ -1,6 +1,6 @@
 //! What a caller can choose, for an engine, a session and one generation.
 
-use lm_model::{GenerationConfig, TokenId};
+use lm_model::{AdapterId, GenerationConfig, TokenId};
 
 use crate::{CancelHandle, Constraint, Error, Result};
 
@@ -55,6 +55,8 @@ pub struct SessionConfig {
     pub stop_ids: Vec<TokenId>,
     /// Most tokens of one generation. `None`: until the context is full.
     pub max_output_tokens: Option<usize>,
+    /// The adapter (LoRA) that all of its tokens run with, one of [`lm_model::ModelInfo::adapters`]. `None`: the model as it is.
+    pub adapter: Option<AdapterId>,
 }
 
 /// What one [`crate::Session::generate`] does differently from its session's [`SessionConfig`].

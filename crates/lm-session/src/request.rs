@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::Sender;
 
-use lm_model::TokenId;
+use lm_model::{AdapterId, TokenId};
 
 use crate::generating::Generating;
 use crate::{CacheStats, CancelHandle, Error, SessionEvent};
@@ -31,6 +31,8 @@ pub(crate) enum Command {
 #[derive(Debug)]
 pub(crate) struct Request {
     pub session: SessionId,
+    /// The session's, always the same.
+    pub adapter: Option<AdapterId>,
     /// All tokens of the session.
     pub ids: Vec<TokenId>,
     /// How many of them the session's cache may hold; what it holds beyond is something else.

@@ -123,7 +123,7 @@ impl Scheduler {
     fn admit(&mut self, request: Request) {
         let session = request.session;
         self.stop(session);
-        self.caches.begin(session);
+        self.caches.begin(session, request.adapter);
         let tokens = request.ids.len();
         let all_cached = request.matching >= tokens && self.caches.len(session) == tokens;
         let row = self.caches.take_logits(session).filter(|_| all_cached);
@@ -259,6 +259,7 @@ impl Scheduler {
             let cached_len = self.caches.len(request.session);
             let end = cached_len + planned.rows;
             let mut input = SequenceInput::ids(&request.ids[cached_len..end], cached_len, []);
+            input.adapter = request.adapter;
             input.block_tables = self.caches.block_tables(request.session, planned.rows);
             if end < request.ids.len() {
                 input.logits = LogitRows::None;

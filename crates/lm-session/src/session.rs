@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::time::Instant;
 
-use lm_model::TokenId;
+use lm_model::{AdapterId, TokenId};
 
 use crate::generating::{Clock, Generating};
 use crate::guide::Guide;
@@ -54,6 +54,10 @@ impl Session {
     pub(crate) fn new(engine: Engine, config: SessionConfig) -> Result<Self> {
         config.sampler.validate(engine.model_info().logits_width)?;
         StopMatcher::new(config.stop.clone())?;
+        let loaded = engine.model_info().adapters.len();
+        if let Some(AdapterId(adapter)) = config.adapter.filter(|adapter| adapter.0 as usize >= loaded) {
+            return Err(Error::UnknownAdapter { adapter, loaded });
+        }
         let id = engine.next_session_id();
         let (tokens, prefilled) = (Vec::new(), PrefillStats::default());
         Ok(Self { engine, id, config, tokens, prefilled, running: None })
@@ -263,7 +267,8 @@ impl Session {
     fn run(&self, matching: usize, task: Task, cancel: CancelHandle) -> Result<mpsc::Receiver<Reply>> {
         let (replies, answers) = mpsc::channel();
         let ids = self.tokens.clone();
-        self.engine.send(Command::Run(Request { session: self.id, ids, matching, task, cancel, replies }))?;
+        let (session, adapter) = (self.id, self.config.adapter);
+        self.engine.send(Command::Run(Request { session, adapter, ids, matching, task, cancel, replies }))?;
         Ok(answers)
     }
 }

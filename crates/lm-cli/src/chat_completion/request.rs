@@ -40,6 +40,7 @@ impl Request {
             extra_context: fields.get("chat_template_kwargs")?.unwrap_or_default(),
         };
         let mut config = ConversationConfig::from_engine(engine).with_preface(preface);
+        config.session.adapter = crate::model::adapter(engine.model_info());
         fields.sampler(&mut config)?;
         config.session.max_output_tokens = fields.max_tokens()?;
         config.session.stop = fields.get::<OneOrMany>("stop")?.map(OneOrMany::into_vec).unwrap_or_default();

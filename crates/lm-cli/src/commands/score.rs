@@ -98,6 +98,7 @@ impl Recording {
             session: SessionConfig {
                 sampler: SamplerParams::default(),
                 max_output_tokens: Some(MAX_OUTPUT_TOKENS),
+                adapter: model::adapter(engine.model_info()),
                 ..SessionConfig::default()
             },
             constrain_calls,

@@ -27,7 +27,15 @@ impl Bench {
     fn run(&mut self, session: u64, ids: Vec<u32>, task: Task) -> Receiver<Reply> {
         let (replies, answers) = channel();
         let (session, cancel) = (SessionId(session), self.cancel.clone());
-        self.scheduler.handle(Command::Run(Request { session, ids, matching: 0, task, cancel, replies }));
+        self.scheduler.handle(Command::Run(Request {
+            session,
+            adapter: None,
+            ids,
+            matching: 0,
+            task,
+            cancel,
+            replies,
+        }));
         answers
     }
 
@@ -104,7 +112,15 @@ fn nothing_runs_when_the_logits_are_at_hand() {
     let ids = prompt(1, 5);
     let (replies, answers) = channel();
     let cancel = CancelHandle::new();
-    let again = Request { session: SessionId(1), ids, matching: 5, task: Task::Prefill, cancel, replies };
+    let again = Request {
+        session: SessionId(1),
+        adapter: None,
+        ids,
+        matching: 5,
+        task: Task::Prefill,
+        cancel,
+        replies,
+    };
     bench.scheduler.handle(Command::Run(again));
     assert!(matches!(answers.try_recv(), Ok(Reply::Prefilled { cached_tokens: 5, prefilled_tokens: 0 })));
     assert_eq!(bench.rows().len(), calls);

@@ -86,6 +86,7 @@ fn open(engine: &Engine, max_output_tokens: usize) -> Result<Session> {
     Ok(engine.session(SessionConfig {
         sampler: SamplerParams { logit_bias: forbidden, ..SamplerParams::default() },
         max_output_tokens: Some(max_output_tokens),
+        adapter: crate::model::adapter(engine.model_info()),
         ..SessionConfig::default()
     })?)
 }

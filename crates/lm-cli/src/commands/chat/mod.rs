@@ -110,7 +110,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         None => Toolset::new(),
     };
     let engine = model::engine(args.model.get(), &args.run)?;
-    let session = args.sampler.session_config(engine.generation_config());
+    let session = args.sampler.session_config(&engine);
     let config = args.chat.conversation(session);
     let agent = Agent::builder(&engine, tools).config(config).max_rounds(args.max_rounds).build()?;
     let turns = Turns { agent, options: args.chat.turn_options(), interrupt };

@@ -113,7 +113,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let prompt = text_or_stdin(args.prompt.as_deref())?;
     let engine = model::engine(args.model.as_deref(), &args.run)?;
-    let session = args.sampler.session_config(engine.generation_config());
+    let session = args.sampler.session_config(&engine);
     if args.raw {
         continue_text(&engine, session, &prompt, &interrupt, args.json)
     } else {
@@ -129,7 +129,7 @@ fn continue_ids(args: &Args, file: &Path, interrupt: &Interrupt) -> Result<()> {
         "with --ids the argument is the model: it is given twice"
     );
     let engine = model::engine(positional.or(args.model.as_deref()), &args.run)?;
-    let session = args.sampler.session_config(engine.generation_config());
+    let session = args.sampler.session_config(&engine);
     let cancel = CancelHandle::new();
     let _guard = interrupt.during(cancel.clone());
     ids::continue_all(&engine, &session, file, &cancel)
