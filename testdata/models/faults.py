@@ -180,7 +180,7 @@ def swishes(model: Any) -> bool:
 
 
 def swap_gate_and_up(model: Any) -> None:
-    for mlp in each(model, "mlp"):
+    for mlp in (mlp for mlp in each(model, "mlp") if hasattr(mlp, "up_proj")):
         mlp.gate_proj, mlp.up_proj = mlp.up_proj, mlp.gate_proj
 
 
