@@ -53,9 +53,10 @@ pub struct ModelInfo {
     pub parameters: u64,
     /// Bytes that the weights take in memory as loaded.
     pub weight_bytes: u64,
-    /// Those of them that lie in the decoder's layers: what each token of a prompt is multiplied with.
+    /// Parameters of the decoder's layers that a token of a prompt is multiplied with: of experts, as many as it goes through.
     pub layer_parameters: u64,
-    /// Those bytes that a decode step reads: all but an embedding which is not the output head too.
+    /// Those of `weight_bytes` that a decode step of one sequence reads: all but an embedding which is not the output head too, and but the
+    /// experts that its token does not go through.
     pub decode_bytes: u64,
     /// Where it runs.
     pub device: Device,

@@ -2,7 +2,9 @@
 
 use burn::tensor::{Int, Tensor};
 
-use crate::blocks::{Attention, Embedding, GatedMlp, Pass, RmsNorm, Rotation, Sublayer};
+use crate::blocks::{
+    Attention, Embedding, ExpertsMlp, GatedMlp, IdleWeights, Pass, RmsNorm, Rotation, Sublayer,
+};
 use crate::layout::{adapted_rows, layouts, wanted_rows};
 use crate::spec::{DecoderSpec, LayerSpec, Mixer, Mlp};
 use crate::validate::{BatchLimits, check_batch};
@@ -38,6 +40,7 @@ enum MixerBlock {
 
 enum MlpBlock {
     Gated(GatedMlp),
+    Experts(ExpertsMlp),
 }
 
 impl Decoder {
@@ -54,10 +57,11 @@ impl Decoder {
         let layers = spec.layers.iter().enumerate();
         let layers = layers
             .map(|(index, layer)| Layer::load(&mut loader, &spec, layer, index))
-            .collect::<Result<_>>()?;
+            .collect::<Result<Vec<_>>>()?;
         let layer_parameters = loader.parameters - outside;
         let norm = RmsNorm::load(&mut loader, &spec, Param::OutputNorm, spec.hidden_size)?;
         let cache_layout = spec.cache_layout();
+        let idle = |count: fn(IdleWeights) -> u64| layers.iter().map(Layer::idle).map(count).sum::<u64>();
         let info = ModelInfo {
             adapters: loader.adapter_infos(&architecture)?,
             architecture,
@@ -67,8 +71,8 @@ impl Decoder {
             logits_width: spec.vocab_size,
             parameters: loader.parameters,
             weight_bytes: loader.weight_bytes,
-            layer_parameters,
-            decode_bytes: loader.weight_bytes - embedding.bytes_of_table_alone(),
+            layer_parameters: layer_parameters - idle(|idle| idle.parameters),
+            decode_bytes: loader.weight_bytes - embedding.bytes_of_table_alone() - idle(|idle| idle.bytes),
             device,
             format: embedding.format(),
         };
@@ -136,7 +140,7 @@ impl CausalLm for Decoder {
         let pass = self.pass(batch);
         let mut x = self.input_rows(batch); // [rows, hidden]
         for layer in &self.layers {
-            x = layer.forward(x, &pass, cache);
+            x = layer.forward(x, &pass, cache)?;
         }
         if wanted.is_empty() {
             return Ok(Logits::new(Vec::new(), width, counts));
@@ -174,6 +178,9 @@ impl Layer {
             }
         };
         let mlp = match layer.mlp {
+            Mlp::Experts(ref experts) => {
+                MlpBlock::Experts(ExpertsMlp::load(loader, experts, spec.hidden_size, index)?)
+            }
             Mlp::Gated { intermediate_size, activation, bias } => {
                 let widths = [spec.hidden_size, intermediate_size];
                 MlpBlock::Gated(GatedMlp::load(loader, index, widths, activation, bias)?)
@@ -183,12 +190,21 @@ impl Layer {
     }
 
     /// `[rows, hidden]` to the same.
-    fn forward(&self, x: Tensor<2>, pass: &Pass, cache: &mut KvPool) -> Tensor<2> {
+    fn forward(&self, x: Tensor<2>, pass: &Pass, cache: &mut KvPool) -> Result<Tensor<2>> {
         let x = match &self.mixer {
             MixerBlock::Attention(attention) => attention.add_to(x, &self.around_mixer, pass, cache),
         };
         match &self.mlp {
-            MlpBlock::Gated(mlp) => mlp.add_to(x, &self.around_mlp, pass),
+            MlpBlock::Gated(mlp) => Ok(mlp.add_to(x, &self.around_mlp, pass)),
+            MlpBlock::Experts(mlp) => mlp.add_to(x, &self.around_mlp),
+        }
+    }
+
+    /// What a row passes by.
+    fn idle(&self) -> IdleWeights {
+        match &self.mlp {
+            MlpBlock::Gated(_) => IdleWeights::default(),
+            MlpBlock::Experts(experts) => experts.idle(),
         }
     }
 }

@@ -15,7 +15,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     goldens: &["gemma2-tiny", "gemma2-tiny-plain"],
     spec,
     weight_name,
-    place: WHOLE_TENSORS,
+    places: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &[],
     defaults: r#"{

@@ -16,7 +16,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     goldens: &["gemma3-tiny", "gemma3-tiny-vision"],
     spec,
     weight_name,
-    place: WHOLE_TENSORS,
+    places: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &[
         "model.multi_modal_projector.",

@@ -10,7 +10,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     goldens: &["llama-tiny", "llama-tiny-bias", "llama-tiny-dynamic"],
     spec: DecoderSpec::llama,
     weight_name: hugging_face_name,
-    place: WHOLE_TENSORS,
+    places: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &[],
     defaults: "{}",

@@ -10,13 +10,14 @@ mod olmo2;
 mod phi3;
 mod qwen2;
 mod qwen3;
+mod qwen3_moe;
 mod smollm3;
 
 use serde_json::{Map, Value};
 
 use crate::config::{ModelConfig, unsupported};
 use crate::spec::DecoderSpec;
-use crate::weights::{Param, Place};
+use crate::weights::{Checkpoint, Param, Place};
 use crate::{Error, Result};
 
 /// What tells one architecture from another.
@@ -30,8 +31,8 @@ pub struct Architecture {
     pub(crate) spec: fn(&ModelConfig) -> Result<DecoderSpec>,
     /// A parameter's name in a checkpoint. No two have the same.
     pub(crate) weight_name: fn(Param) -> String,
-    /// Where a parameter is that is not a whole tensor of its own name.
-    pub(crate) place: fn(&DecoderSpec, Param) -> Option<Place>,
+    /// Where else a parameter may be than in a tensor of its own name: the first of these whose tensors are there counts.
+    pub(crate) places: fn(&DecoderSpec, Param) -> Vec<Place>,
     /// Ends of tensor names that checkpoints carry and the forward pass does not need.
     pub(crate) ignored_suffixes: &'static [&'static str],
     /// Beginnings of such names: the other parts of a checkpoint that can do more than text.
@@ -53,14 +54,20 @@ impl Architecture {
             || self.ignored_prefixes.iter().any(|prefix| name.starts_with(prefix))
     }
 
-    /// Where a parameter is in a checkpoint.
-    pub(crate) fn place(&self, spec: &DecoderSpec, param: Param) -> Place {
-        (self.place)(spec, param).unwrap_or_else(|| Place::whole((self.weight_name)(param)))
+    /// Where a parameter is in a checkpoint; where it should be, if it is not there.
+    pub(crate) fn place(&self, spec: &DecoderSpec, param: Param, checkpoint: &Checkpoint) -> Place {
+        let own = Place::whole((self.weight_name)(param));
+        if checkpoint.has(&own) {
+            return own;
+        }
+        let mut others = (self.places)(spec, param);
+        let index = others.iter().position(|place| checkpoint.has(place)).unwrap_or(0);
+        if others.is_empty() { own } else { others.swap_remove(index) }
     }
 }
 
 /// For architectures whose parameters are whole tensors.
-const WHOLE_TENSORS: fn(&DecoderSpec, Param) -> Option<Place> = |_, _| None;
+const WHOLE_TENSORS: fn(&DecoderSpec, Param) -> Vec<Place> = |_, _| Vec::new();
 
 /// Every architecture, in alphabetical order.
 pub const ALL_ARCHITECTURES: &[&Architecture] = &[
@@ -74,6 +81,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &phi3::ARCHITECTURE,
     &qwen2::ARCHITECTURE,
     &qwen3::ARCHITECTURE,
+    &qwen3_moe::ARCHITECTURE,
     &smollm3::ARCHITECTURE,
 ];
 

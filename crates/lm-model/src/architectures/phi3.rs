@@ -14,7 +14,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     goldens: &["phi3-tiny", "phi3-tiny-window"],
     spec,
     weight_name: hugging_face_name,
-    place,
+    places,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &[],
     defaults: r#"{"max_position_embeddings": 4096, "original_max_position_embeddings": 4096}"#,
@@ -33,10 +33,13 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
 }
 
 /// Queries, keys and values are the rows of one tensor, gate and up those of another.
-fn place(spec: &DecoderSpec, param: Param) -> Option<Place> {
-    let Param::Layer(layer, param) = param else { return None };
+fn places(spec: &DecoderSpec, param: Param) -> Vec<Place> {
+    let Param::Layer(layer, param) = param else { return Vec::new() };
     let (Mixer::Attention(attention), Mlp::Gated { intermediate_size: inner, .. }) =
-        (&spec.layers[layer].mixer, &spec.layers[layer].mlp);
+        (&spec.layers[layer].mixer, &spec.layers[layer].mlp)
+    else {
+        return Vec::new();
+    };
     let [queries, keys] = AttentionLayer::widths(attention);
     let (tensor, rows, of) = match param {
         LayerParam::Query(Piece::Weight) => ("self_attn.qkv_proj", 0..queries, queries + 2 * keys),
@@ -46,7 +49,7 @@ fn place(spec: &DecoderSpec, param: Param) -> Option<Place> {
         }
         LayerParam::Gate(Piece::Weight) => ("mlp.gate_up_proj", 0..*inner, 2 * inner),
         LayerParam::Up(Piece::Weight) => ("mlp.gate_up_proj", *inner..2 * inner, 2 * inner),
-        _ => return None,
+        _ => return Vec::new(),
     };
-    Some(Place::part(format!("model.layers.{layer}.{tensor}.weight"), rows, of))
+    vec![Place::part(format!("model.layers.{layer}.{tensor}.weight"), rows, of)]
 }

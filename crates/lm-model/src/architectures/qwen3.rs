@@ -12,7 +12,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     goldens: &["qwen3-tiny", "qwen3-tiny-window"],
     spec,
     weight_name: hugging_face_name,
-    place: WHOLE_TENSORS,
+    places: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &[],
     defaults: "{}",

@@ -2,6 +2,7 @@
 
 mod attention;
 mod embedding;
+mod experts;
 mod gated_mlp;
 mod linear;
 mod low_rank;
@@ -11,6 +12,7 @@ mod sublayer;
 
 pub(crate) use attention::{Attention, Pass};
 pub(crate) use embedding::Embedding;
+pub(crate) use experts::{ExpertsMlp, IdleWeights};
 pub(crate) use gated_mlp::GatedMlp;
 pub(crate) use linear::Linear;
 pub(crate) use low_rank::{AdaptedRows, LowRank};

@@ -24,8 +24,8 @@ pub(super) struct QuantizedFile<'a> {
 
 /// One parameter, and the tensors that it becomes.
 enum Parameter {
-    /// The values of a vector.
-    Vector { name: String, place: Place, len: usize },
+    /// The values as they are: a vector, or a matrix that is not quantised.
+    Floats { name: String, place: Place, shape: Vec<usize> },
     /// Quants and scales.
     Quantized { place: Place, rows: usize, cols: usize, blocks: Blocks },
 }
@@ -43,8 +43,10 @@ impl<'a> QuantizedFile<'a> {
         }
         let mut parameters = Vec::new();
         for (param, shape) in spec.params() {
-            let (name, place) = ((architecture.weight_name)(param), architecture.place(spec, param));
+            let (name, place) =
+                ((architecture.weight_name)(param), architecture.place(spec, param, checkpoint));
             checkpoint.check(&place, &shape)?;
+            let format = (!param.keeps_floats()).then_some(format);
             parameters.push(Parameter::plan(name, place, &shape, format));
         }
         Ok(Self { checkpoint, format, parameters })
@@ -69,7 +71,7 @@ impl<'a> QuantizedFile<'a> {
         for parameter in &self.parameters {
             let stored = self.checkpoint.rows(parameter.place())?;
             match parameter {
-                Parameter::Vector { place, .. } => {
+                Parameter::Floats { place, .. } => {
                     let values = self.checkpoint.vector(place)?;
                     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
                     out.write_all(&bytes).map_err(failed)?;
@@ -112,7 +114,7 @@ impl<'a> QuantizedFile<'a> {
         };
         for parameter in &self.parameters {
             match parameter {
-                Parameter::Vector { name, len, .. } => add(name, Dtype::F32, &[*len]),
+                Parameter::Floats { name, shape, .. } => add(name, Dtype::F32, shape),
                 Parameter::Quantized { blocks, .. } => {
                     for (name, dtype, shape) in [&blocks.quants, &blocks.scales] {
                         add(name, *dtype, shape);
@@ -125,19 +127,20 @@ impl<'a> QuantizedFile<'a> {
 }
 
 impl Parameter {
-    fn plan(name: String, place: Place, shape: &[usize], format: WeightFormat) -> Self {
+    fn plan(name: String, place: Place, shape: &[usize], format: Option<WeightFormat>) -> Self {
         if let &[rows, cols] = shape
+            && let Some(format) = format
             && let Some(blocks) = Blocks::of(&name, format, rows, cols)
         {
             return Self::Quantized { place, rows, cols, blocks };
         }
-        Self::Vector { name, place, len: shape.iter().product() }
+        Self::Floats { name, place, shape: shape.to_vec() }
     }
 
     /// Where it is in the original.
     fn place(&self) -> &Place {
         match self {
-            Self::Vector { place, .. } | Self::Quantized { place, .. } => place,
+            Self::Floats { place, .. } | Self::Quantized { place, .. } => place,
         }
     }
 }

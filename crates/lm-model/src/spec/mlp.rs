@@ -1,6 +1,6 @@
 use lm_kernels::Activation;
 
-use super::{Bias, linear_params};
+use super::{Bias, ExpertsSpec, linear_params};
 use crate::Result;
 use crate::config::{ModelConfig, unsupported};
 use crate::weights::LayerParam;
@@ -15,6 +15,8 @@ pub(crate) enum Mlp {
         /// Of all three projections.
         bias: Bias,
     },
+    /// Many of them, of which each row goes through a few.
+    Experts(ExpertsSpec),
 }
 
 impl Mlp {
@@ -27,8 +29,17 @@ impl Mlp {
         })
     }
 
+    /// What gates it.
+    pub(crate) fn activation(&self) -> Activation {
+        match self {
+            Self::Gated { activation, .. } => *activation,
+            Self::Experts(experts) => experts.activation,
+        }
+    }
+
     pub(super) fn params(&self, hidden: usize) -> Vec<(LayerParam, Vec<usize>)> {
         match *self {
+            Self::Experts(ref experts) => experts.params(hidden),
             Self::Gated { intermediate_size: inner, bias, .. } => [
                 linear_params(LayerParam::Gate, [hidden, inner], bias),
                 linear_params(LayerParam::Up, [hidden, inner], bias),

@@ -1,11 +1,13 @@
 //! How one decoder differs from another, as data.
 
 mod attention;
+mod experts;
 mod layer_types;
 mod mlp;
 mod rope;
 
 pub(crate) use attention::{AttentionLayer, QkNorm, Window};
+pub(crate) use experts::{ExpertKeys, ExpertsSpec, Shares};
 pub(crate) use layer_types::{RopesByType, windows};
 pub(crate) use mlp::{Mlp, activation};
 pub(crate) use rope::{QueryGrowth, RopeSpec};

@@ -152,6 +152,11 @@ impl Checkpoint {
         self.tensors.get(name).map_or(0, |stored| stored.range.len())
     }
 
+    /// Whether all tensors of a place are there.
+    pub(crate) fn has(&self, place: &Place) -> bool {
+        place.pieces().iter().all(|piece| self.tensors.contains_key(&piece.tensor))
+    }
+
     /// Checks that a parameter of this shape is there, and stored in a type that is loaded.
     pub(crate) fn check(&self, place: &Place, shape: &[usize]) -> Result<()> {
         for piece in place.pieces() {

@@ -65,9 +65,9 @@ impl<'a> WeightLoader<'a> {
             let name = (architecture.weight_name)(param);
             let place = match storage {
                 Storage::Blocks(_) => Place::whole(&name),
-                Storage::Dense(_) => architecture.place(spec, param),
+                Storage::Dense(_) => architecture.place(spec, param, checkpoint),
             };
-            match storage.blocks(&name, &shape) {
+            match storage.blocks(param, &name, &shape) {
                 Some(blocks) => {
                     blocks.check(checkpoint)?;
                     names.extend([blocks.quants.0, blocks.scales.0]);
@@ -119,7 +119,7 @@ impl<'a> WeightLoader<'a> {
     pub(crate) fn matrix(&mut self, param: Param, rows: usize, cols: usize) -> Result<Weight> {
         let place = self.place(param).clone();
         let shape = [rows, cols];
-        let (packed, stored_bytes) = match (self.storage, self.storage.blocks(place.name(), &shape)) {
+        let (packed, stored_bytes) = match (self.storage, self.storage.blocks(param, place.name(), &shape)) {
             (Storage::Blocks(format), Some(blocks)) => {
                 let packed = pack_stored(self.checkpoint, &blocks, (format, rows, cols), &self.arena)?;
                 let [quants, scales] = [&blocks.quants.0, &blocks.scales.0];
@@ -128,12 +128,27 @@ impl<'a> WeightLoader<'a> {
             (Storage::Dense(format), _) => self.dense(&place, format, shape)?,
             (Storage::Blocks(format), _) => self.dense(&place, Some(format), shape)?,
         };
+        self.placed(&place, packed, stored_bytes)
+    }
+
+    /// A matrix `[rows, cols]` that stays in the float format of the file, or takes the nearest one that loses nothing.
+    pub(crate) fn float_matrix(&mut self, param: Param, rows: usize, cols: usize) -> Result<Weight> {
+        let place = self.place(param).clone();
+        let ty = self.checkpoint.rows(&place)?.ty();
+        let format = ty.format().filter(|_| ty.float().is_some()).unwrap_or(WeightFormat::F32);
+        let (packed, stored_bytes) = self.dense(&place, Some(format), [rows, cols])?;
+        self.placed(&place, packed, stored_bytes)
+    }
+
+    /// Brings a packed matrix to the device.
+    fn placed(&mut self, place: &Place, packed: PackedMatrix, stored_bytes: usize) -> Result<Weight> {
+        let elements = packed.rows() * packed.cols();
         let weight = Weight::place(self.device, packed)
             .map_err(|source| Error::Weight { tensor: place.name().to_owned(), source })?;
         if self.device == Device::Gpu {
             self.arena = Arena::default();
         }
-        self.account(rows * cols, weight.bytes(), stored_bytes);
+        self.account(elements, weight.bytes(), stored_bytes);
         Ok(weight)
     }
 
@@ -219,9 +234,11 @@ fn matrices(spec: &DecoderSpec, architecture: &Architecture) -> Vec<(Param, Plac
 
 impl Storage {
     /// The two tensors in place of a matrix, where it is stored so.
-    fn blocks(self, name: &str, shape: &[usize]) -> Option<Blocks> {
+    fn blocks(self, param: Param, name: &str, shape: &[usize]) -> Option<Blocks> {
         match (self, shape) {
-            (Self::Blocks(format), &[rows, cols]) => Blocks::of(name, format, rows, cols),
+            (Self::Blocks(format), &[rows, cols]) if !param.keeps_floats() => {
+                Blocks::of(name, format, rows, cols)
+            }
             _ => None,
         }
     }

@@ -31,6 +31,12 @@ pub(crate) enum LayerParam {
     Gate(Piece),
     Up(Piece),
     Down(Piece),
+    /// What chooses experts.
+    Router(Piece),
+    /// Of all experts, one after another.
+    ExpertGates(Piece),
+    ExpertUps(Piece),
+    ExpertDowns(Piece),
 }
 
 /// The two pieces of a linear layer.
@@ -50,6 +56,13 @@ pub(crate) fn text_model_name(name: &str) -> Cow<'_, str> {
         (Some(inner), _) => format!("model.{inner}").into(),
         (None, Some(head)) => format!("lm_head.{head}").into(),
         (None, None) => name.into(),
+    }
+}
+
+impl Param {
+    /// Whether it stays in a float format where matrices are quantised.
+    pub(crate) fn keeps_floats(self) -> bool {
+        matches!(self, Self::Layer(_, LayerParam::Router(_)))
     }
 }
 
@@ -75,6 +88,11 @@ pub(crate) fn hugging_face_name(param: Param) -> String {
         LayerParam::Gate(piece) => ("mlp.gate_proj", piece),
         LayerParam::Up(piece) => ("mlp.up_proj", piece),
         LayerParam::Down(piece) => ("mlp.down_proj", piece),
+        LayerParam::Router(piece) => ("mlp.gate", piece),
+        // Ours: published checkpoints have them in other ways, `Architecture::places`.
+        LayerParam::ExpertGates(piece) => ("mlp.experts.gate_proj", piece),
+        LayerParam::ExpertUps(piece) => ("mlp.experts.up_proj", piece),
+        LayerParam::ExpertDowns(piece) => ("mlp.experts.down_proj", piece),
     };
     let piece = match piece {
         Piece::Weight => "weight",

@@ -37,7 +37,6 @@ pub(crate) struct RowRange {
     pub(crate) of: usize,
 }
 
-#[allow(dead_code, reason = "the architectures that need parts of tensors follow")]
 impl Place {
     /// All rows of a tensor.
     pub(crate) fn whole(tensor: impl Into<String>) -> Self {
@@ -49,11 +48,13 @@ impl Place {
         Self { pieces: tensors.into_iter().map(|tensor| PlacePiece { tensor, rows: None }).collect() }
     }
 
+    #[allow(dead_code, reason = "the architectures that need parts of tensors follow")]
     /// Rows that follow each other in a tensor that has `of`: a part of a fused projection.
     pub(crate) fn part(tensor: impl Into<String>, rows: Range<usize>, of: usize) -> Self {
         Self::piece(tensor, RowRange { first: rows.start, step: 1, count: rows.len(), of })
     }
 
+    #[allow(dead_code, reason = "the architectures that need parts of tensors follow")]
     /// One of `step` kinds of rows that take turns in a tensor that has `of`.
     pub(crate) fn every(tensor: impl Into<String>, step: usize, first: usize, of: usize) -> Self {
         let count = of.saturating_sub(first).div_ceil(step);

@@ -1,0 +1,96 @@
+//! Qwen3 with a mixture of experts: Qwen3, whose feed-forward blocks are experts in some layers or all.
+//! Source: Qwen3 Technical Report (arXiv 2505.09388); `config.json` of Qwen/Qwen3-30B-A3B.
+
+use serde::Deserialize;
+
+use super::Architecture;
+use crate::Result;
+use crate::config::{ModelConfig, invalid};
+use crate::spec::{Bias, DecoderSpec, ExpertKeys, ExpertsSpec, Mlp, QkNorm, Shares, Window};
+use crate::weights::{LayerParam, Param, Piece, Place, hugging_face_name};
+
+pub(super) const ARCHITECTURE: Architecture = Architecture {
+    model_types: &["qwen3_moe"],
+    goldens: &["qwen3-moe-tiny", "qwen3-moe-tiny-mixed"],
+    spec,
+    weight_name: hugging_face_name,
+    places,
+    ignored_suffixes: &["rotary_emb.inv_freq"],
+    ignored_prefixes: &[],
+    defaults: "{}",
+};
+
+/// The keys that Qwen3 has not, with the defaults of transformers' `Qwen3MoeConfig`.
+#[derive(Deserialize)]
+struct Keys {
+    #[serde(alias = "num_local_experts")]
+    num_experts: usize,
+    num_experts_per_tok: usize,
+    moe_intermediate_size: usize,
+    #[serde(default)]
+    norm_topk_prob: bool,
+    /// Layer `n`, the first being 1, has experts where it is a multiple.
+    #[serde(default = "one")]
+    decoder_sparse_step: usize,
+    /// Layers, the first being 0, that have none all the same.
+    mlp_only_layers: Option<Vec<usize>>,
+}
+
+fn one() -> usize {
+    1
+}
+
+fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
+    let config = &ModelConfig { mlp_bias: false, ..config.clone() }; // Not a key of Qwen3.
+    let keys: Keys = config.read()?;
+    if keys.decoder_sparse_step == 0 {
+        return Err(invalid("decoder_sparse_step", 0, "1 or more"));
+    }
+    let mut spec = DecoderSpec::llama(config)?;
+    let window = config.sliding_window.filter(|_| config.use_sliding_window);
+    for attention in spec.attention_mut() {
+        attention.qk_norm = QkNorm::PerHead;
+        attention.window = window.map_or(Window::Full, Window::Sliding);
+    }
+    let experts = experts(&keys, &spec)?;
+    for (index, layer) in spec.layers.iter_mut().enumerate() {
+        let excepted = keys.mlp_only_layers.iter().flatten().any(|&dense| dense == index);
+        if (index + 1).is_multiple_of(keys.decoder_sparse_step) && !excepted {
+            layer.mlp = Mlp::Experts(experts.clone());
+        }
+    }
+    Ok(spec)
+}
+
+fn experts(keys: &Keys, spec: &DecoderSpec) -> Result<ExpertsSpec> {
+    let experts = ExpertsSpec {
+        num_experts: keys.num_experts,
+        experts_per_row: keys.num_experts_per_tok,
+        intermediate_size: keys.moe_intermediate_size,
+        activation: spec.layers[0].mlp.activation(),
+        bias: Bias::Absent,
+        router_bias: Bias::Absent,
+        shares: if keys.norm_topk_prob { Shares::OfChosen } else { Shares::OfAll },
+    };
+    let names = ExpertKeys {
+        num_experts: "num_experts",
+        experts_per_row: "num_experts_per_tok",
+        intermediate_size: "moe_intermediate_size",
+    };
+    experts.check(names, spec.hidden_size)?;
+    Ok(experts)
+}
+
+/// Published checkpoints have a tensor for each projection of each expert.
+fn places(spec: &DecoderSpec, param: Param) -> Vec<Place> {
+    let Param::Layer(layer, param) = param else { return Vec::new() };
+    let projection = match param {
+        LayerParam::ExpertGates(Piece::Weight) => "gate_proj",
+        LayerParam::ExpertUps(Piece::Weight) => "up_proj",
+        LayerParam::ExpertDowns(Piece::Weight) => "down_proj",
+        _ => return Vec::new(),
+    };
+    let Mlp::Experts(experts) = &spec.layers[layer].mlp else { return Vec::new() };
+    let name = |expert| format!("model.layers.{layer}.mlp.experts.{expert}.{projection}.weight");
+    vec![Place::stacked((0..experts.num_experts).map(name))]
+}

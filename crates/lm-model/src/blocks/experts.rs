@@ -1,0 +1,154 @@
+use std::sync::Arc;
+
+use burn::tensor::Tensor;
+use lm_kernels::{Experts, Routing, Weight};
+
+use super::Sublayer;
+use crate::Result;
+use crate::spec::{Bias, ExpertsSpec, Shares};
+use crate::weights::{LayerParam, Param, Piece, WeightLoader};
+
+/// A mixture of experts: a router chooses the gated blocks that each row goes through.
+///
+/// # Source
+/// Outrageously Large Neural Networks, arXiv 1701.06538.
+pub(crate) struct ExpertsMlp {
+    /// Kept in a float format, whatever the others are packed to: a small error here takes another expert.
+    router: Weight,
+    router_bias: Option<Tensor<1>>,
+    experts: Experts,
+    /// Elements of the experts' weights.
+    parameters: u64,
+    num_experts: usize,
+    experts_per_row: usize,
+    shares: Shares,
+}
+
+/// Weights that a step over one row passes by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct IdleWeights {
+    pub(crate) parameters: u64,
+    pub(crate) bytes: u64,
+}
+
+impl ExpertsMlp {
+    pub(crate) fn load(
+        loader: &mut WeightLoader<'_>,
+        spec: &ExpertsSpec,
+        hidden: usize,
+        layer: usize,
+    ) -> Result<Self> {
+        let (count, inner) = (spec.num_experts, spec.intermediate_size);
+        let of_layer = |param: fn(Piece) -> LayerParam, piece| Param::Layer(layer, param(piece));
+        let router = loader.float_matrix(of_layer(LayerParam::Router, Piece::Weight), count, hidden)?;
+        let router_bias = match spec.router_bias {
+            Bias::Absent => None,
+            Bias::Present => Some(loader.vector(of_layer(LayerParam::Router, Piece::Bias), count)?),
+        };
+        let mut weight =
+            |param, rows, cols| loader.matrix(of_layer(param, Piece::Weight), count * rows, cols);
+        let weights = [
+            weight(LayerParam::ExpertGates, inner, hidden)?,
+            weight(LayerParam::ExpertUps, inner, hidden)?,
+            weight(LayerParam::ExpertDowns, hidden, inner)?,
+        ];
+        let mut bias = |param, rows| loader.vector(of_layer(param, Piece::Bias), count * rows);
+        let biases = match spec.bias {
+            Bias::Absent => None,
+            Bias::Present => Some([
+                bias(LayerParam::ExpertGates, inner)?,
+                bias(LayerParam::ExpertUps, inner)?,
+                bias(LayerParam::ExpertDowns, hidden)?,
+            ]),
+        };
+        let experts = Experts::new(count, weights, biases, spec.activation);
+        Ok(Self {
+            router,
+            router_bias,
+            experts,
+            parameters: 3 * (count * hidden) as u64 * inner as u64,
+            num_experts: count,
+            experts_per_row: spec.experts_per_row,
+            shares: spec.shares,
+        })
+    }
+
+    /// What of the experts a row does not go through.
+    pub(crate) fn idle(&self) -> IdleWeights {
+        let idle =
+            |all: u64| all / self.num_experts as u64 * (self.num_experts - self.experts_per_row) as u64;
+        IdleWeights { parameters: idle(self.parameters), bytes: idle(self.experts.bytes() as u64) }
+    }
+
+    /// `x`, `[rows, hidden]`, plus what the experts make of it.
+    pub(crate) fn add_to(&self, x: Tensor<2>, around: &Sublayer) -> Result<Tensor<2>> {
+        let input = around.input(x.clone()).normed(); // [rows, hidden]
+        let logits = lm_kernels::linear(input.clone(), &self.router); // [rows, experts]
+        let logits = match &self.router_bias {
+            None => logits,
+            Some(bias) => logits + bias.clone().unsqueeze(),
+        };
+        let logits = lm_kernels::to_host(logits)?;
+        let routing = route(&logits, self.num_experts, self.experts_per_row, self.shares);
+        Ok(around.add(x, lm_kernels::moe(input, &self.experts, &Arc::new(routing))))
+    }
+}
+
+/// Sends each row, `logits` `[rows, num_experts]`, to the experts with the largest logits: the largest first, of equal ones the
+/// one with the smaller number.
+fn route(logits: &[f32], num_experts: usize, per_row: usize, shares: Shares) -> Routing {
+    let mut routing = Routing { per_row, ..Routing::default() };
+    let mut order: Vec<u32> = Vec::new();
+    for logits in logits.chunks_exact(num_experts) {
+        order.clear();
+        order.extend(0..num_experts as u32);
+        let logit = |expert: u32| logits[expert as usize];
+        let by_logit = |a: &u32, b: &u32| logit(*b).total_cmp(&logit(*a)).then(a.cmp(b));
+        if per_row < num_experts {
+            order.select_nth_unstable_by(per_row, by_logit);
+        }
+        let chosen = &mut order[..per_row];
+        chosen.sort_unstable_by(by_logit);
+        let largest = logit(chosen[0]);
+        let part = |expert: u32| (logit(expert) - largest).exp();
+        let total: f32 = match shares {
+            Shares::OfAll => (0..num_experts as u32).map(part).sum(),
+            Shares::OfChosen => chosen.iter().copied().map(part).sum(),
+        };
+        routing.weights.extend(chosen.iter().map(|&expert| part(expert) / total));
+        routing.experts.extend_from_slice(chosen);
+    }
+    routing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_go_to_the_experts_with_the_largest_logits() {
+        let logits = [0.0, 2.0, 1.0, 2.0, /* the next row */ -1.0, -3.0, -2.0, -4.0];
+        let routing = route(&logits, 4, 2, Shares::OfChosen);
+        assert_eq!(routing.experts, [1, 3, 0, 2]);
+        let second = 1.0 / (1.0 + (-1.0_f32).exp());
+        let expected = [0.5, 0.5, second, 1.0 - second];
+        assert!(routing.weights.iter().zip(expected).all(|(got, expected)| (got - expected).abs() < 1e-6));
+    }
+
+    #[test]
+    fn shares_of_all_do_not_add_up_to_one() {
+        let logits = [3.0_f32.ln(), 0.0, 2.0_f32.ln()];
+        let routing = route(&logits, 3, 2, Shares::OfAll);
+        assert_eq!(routing.experts, [0, 2]);
+        assert!((routing.weights[0] - 0.5).abs() < 1e-6 && (routing.weights[1] - 1.0 / 3.0).abs() < 1e-6);
+        let all = route(&logits, 3, 3, Shares::OfAll);
+        assert_eq!(all.experts, [0, 2, 1]);
+        assert!((all.weights.iter().sum::<f32>() - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn logits_that_are_no_numbers_choose_something() {
+        let routing = route(&[f32::NAN, 1.0, f32::NEG_INFINITY], 3, 2, Shares::OfAll);
+        assert_eq!(routing.experts, [0, 1]);
+    }
+}
