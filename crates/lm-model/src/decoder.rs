@@ -40,7 +40,7 @@ enum MixerBlock {
 
 enum MlpBlock {
     Gated(GatedMlp),
-    Experts(ExpertsMlp),
+    Experts(Box<ExpertsMlp>),
 }
 
 impl Decoder {
@@ -179,7 +179,7 @@ impl Layer {
         };
         let mlp = match layer.mlp {
             Mlp::Experts(ref experts) => {
-                MlpBlock::Experts(ExpertsMlp::load(loader, experts, spec.hidden_size, index)?)
+                MlpBlock::Experts(Box::new(ExpertsMlp::load(loader, experts, spec.hidden_size, index)?))
             }
             Mlp::Gated { intermediate_size, activation, bias } => {
                 let widths = [spec.hidden_size, intermediate_size];

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::{Architecture, WHOLE_TENSORS};
 use crate::Result;
 use crate::config::{ModelConfig, invalid, unsupported};
-use crate::spec::{DecoderSpec, Mlp, NormPlacement, NormWeight, activation, windows};
+use crate::spec::{DecoderSpec, NormPlacement, NormWeight, activation, windows};
 use crate::weights::{LayerParam, Param, hugging_face_name};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
@@ -58,8 +58,7 @@ pub(super) fn gemma(config: &ModelConfig, keys: &Keys) -> Result<DecoderSpec> {
     let activated = activation("hidden_activation", &keys.hidden_activation)?;
     for layer in &mut spec.layers {
         layer.norms = NormPlacement::Sandwich;
-        let Mlp::Gated { activation, .. } = &mut layer.mlp;
-        *activation = activated;
+        *layer.mlp.activation_mut() = activated;
     }
     for attention in spec.attention_mut() {
         attention.scale = scale.unwrap_or(1.0);

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::Architecture;
 use crate::Result;
 use crate::config::{ModelConfig, invalid};
-use crate::spec::{Bias, DecoderSpec, ExpertKeys, ExpertsSpec, Mlp, QkNorm, Shares, Window};
+use crate::spec::{Bias, DecoderSpec, ExpertKeys, ExpertsSpec, Mlp, QkNorm, Shares, Window, activation};
 use crate::weights::{LayerParam, Param, Piece, Place, hugging_face_name};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
@@ -52,7 +52,7 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
         attention.qk_norm = QkNorm::PerHead;
         attention.window = window.map_or(Window::Full, Window::Sliding);
     }
-    let experts = experts(&keys, &spec)?;
+    let experts = experts(config, &keys)?;
     for (index, layer) in spec.layers.iter_mut().enumerate() {
         let excepted = keys.mlp_only_layers.iter().flatten().any(|&dense| dense == index);
         if (index + 1).is_multiple_of(keys.decoder_sparse_step) && !excepted {
@@ -62,12 +62,12 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     Ok(spec)
 }
 
-fn experts(keys: &Keys, spec: &DecoderSpec) -> Result<ExpertsSpec> {
+fn experts(config: &ModelConfig, keys: &Keys) -> Result<ExpertsSpec> {
     let experts = ExpertsSpec {
         num_experts: keys.num_experts,
         experts_per_row: keys.num_experts_per_tok,
         intermediate_size: keys.moe_intermediate_size,
-        activation: spec.layers[0].mlp.activation(),
+        activation: activation("hidden_act", config.hidden_act.as_deref().unwrap_or("silu"))?,
         bias: Bias::Absent,
         router_bias: Bias::Absent,
         shares: if keys.norm_topk_prob { Shares::OfChosen } else { Shares::OfAll },
@@ -77,7 +77,7 @@ fn experts(keys: &Keys, spec: &DecoderSpec) -> Result<ExpertsSpec> {
         experts_per_row: "num_experts_per_tok",
         intermediate_size: "moe_intermediate_size",
     };
-    experts.check(names, spec.hidden_size)?;
+    experts.check(names, config.hidden_size)?;
     Ok(experts)
 }
 

@@ -30,10 +30,10 @@ impl Mlp {
     }
 
     /// What gates it.
-    pub(crate) fn activation(&self) -> Activation {
+    pub(crate) fn activation_mut(&mut self) -> &mut Activation {
         match self {
-            Self::Gated { activation, .. } => *activation,
-            Self::Experts(experts) => experts.activation,
+            Self::Gated { activation, .. } => activation,
+            Self::Experts(experts) => &mut experts.activation,
         }
     }
 
