@@ -39,7 +39,7 @@ enum MixerBlock {
 }
 
 enum MlpBlock {
-    Gated(GatedMlp),
+    Gated(Box<GatedMlp>),
     Experts(Box<ExpertsMlp>),
 }
 
@@ -183,7 +183,7 @@ impl Layer {
             }
             Mlp::Gated { intermediate_size, activation, bias } => {
                 let widths = [spec.hidden_size, intermediate_size];
-                MlpBlock::Gated(GatedMlp::load(loader, index, widths, activation, bias)?)
+                MlpBlock::Gated(Box::new(GatedMlp::load(loader, index, widths, activation, bias)?))
             }
         };
         Ok(Self { around_mixer, mixer, around_mlp, mlp })
