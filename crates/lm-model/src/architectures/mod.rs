@@ -31,7 +31,8 @@ pub struct Architecture {
     pub(crate) spec: fn(&ModelConfig) -> Result<DecoderSpec>,
     /// A parameter's name in a checkpoint. No two have the same.
     pub(crate) weight_name: fn(Param) -> String,
-    /// Where else a parameter may be than in a tensor of its own name: the first of these whose tensors are there counts.
+    /// Where else a parameter may be than in a tensor of its own name: the first of these whose tensors are there counts,
+    /// and the very first is the one that published checkpoints of floats have.
     pub(crate) places: fn(&DecoderSpec, Param) -> Vec<Place>,
     /// Ends of tensor names that checkpoints carry and the forward pass does not need.
     pub(crate) ignored_suffixes: &'static [&'static str],
@@ -54,15 +55,20 @@ impl Architecture {
             || self.ignored_prefixes.iter().any(|prefix| name.starts_with(prefix))
     }
 
-    /// Where a parameter is in a checkpoint; where it should be, if it is not there.
+    /// Where a parameter is in a checkpoint; where published ones have it, if it is not there.
     pub(crate) fn place(&self, spec: &DecoderSpec, param: Param, checkpoint: &Checkpoint) -> Place {
         let own = Place::whole((self.weight_name)(param));
         if checkpoint.has(&own) {
             return own;
         }
-        let mut others = (self.places)(spec, param);
-        let index = others.iter().position(|place| checkpoint.has(place)).unwrap_or(0);
-        if others.is_empty() { own } else { others.swap_remove(index) }
+        let there = (self.places)(spec, param).into_iter().find(|place| checkpoint.has(place));
+        there.unwrap_or_else(|| self.published_place(spec, param))
+    }
+
+    /// Where published checkpoints of floats have a parameter.
+    pub(crate) fn published_place(&self, spec: &DecoderSpec, param: Param) -> Place {
+        let places = (self.places)(spec, param);
+        places.into_iter().next().unwrap_or_else(|| Place::whole((self.weight_name)(param)))
     }
 }
 

@@ -226,7 +226,9 @@ impl<'a> WeightLoader<'a> {
 /// The places of the layers' matrices in a checkpoint of floats, and their shapes.
 fn matrices(spec: &DecoderSpec, architecture: &Architecture) -> Vec<(Param, Place, [usize; 2])> {
     let of_layer = |(param, shape): (Param, Vec<usize>)| match (param, &shape[..]) {
-        (Param::Layer(..), &[rows, cols]) => Some((param, architecture.place(spec, param), [rows, cols])),
+        (Param::Layer(..), &[rows, cols]) => {
+            Some((param, architecture.published_place(spec, param), [rows, cols]))
+        }
         _ => None,
     };
     spec.params().into_iter().filter_map(of_layer).collect()

@@ -48,7 +48,6 @@ impl Place {
         Self { pieces: tensors.into_iter().map(|tensor| PlacePiece { tensor, rows: None }).collect() }
     }
 
-    #[allow(dead_code, reason = "the architectures that need parts of tensors follow")]
     /// Rows that follow each other in a tensor that has `of`: a part of a fused projection.
     pub(crate) fn part(tensor: impl Into<String>, rows: Range<usize>, of: usize) -> Self {
         Self::piece(tensor, RowRange { first: rows.start, step: 1, count: rows.len(), of })
