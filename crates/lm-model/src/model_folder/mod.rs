@@ -91,10 +91,11 @@ impl ModelFolder {
         ModelConfig::from_json(&read_required(&*self.files, CONFIG_FILE)?)
     }
 
-    /// Reads `tokenizer.json`, with the end ids of [`ModelFolder::generation_config`] and the config's logits width.
+    /// Reads `tokenizer.json`, with the end ids of [`ModelFolder::generation_config`], or what a GGUF file says of its tokenizer;
+    /// with the config's logits width.
     ///
     /// # Errors
-    /// When a file is missing or not valid; see [`Tokenizer::from_json`].
+    /// When a file is missing or not valid; see [`Tokenizer::from_json`] and [`Tokenizer::from_gguf`].
     pub fn tokenizer(&self) -> Result<Tokenizer> {
         let logits_width = self.config()?.vocab_size;
         if let Some(model) = &self.gguf {

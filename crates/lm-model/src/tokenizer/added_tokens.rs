@@ -38,7 +38,8 @@ impl AddedTokens {
         tokens.sort_by(|a, b| b.pattern.len().cmp(&a.pattern.len()).then(a.id.cmp(&b.id)));
     }
 
-    /// The tokens in `text` whose own bytes `allowed` accepts, in order, without overlap.
+    /// The tokens in `text` whose own bytes `allowed` accepts, in order, without overlap. White space is found everywhere: it
+    /// steers nothing, and models count on their tokens for it (`\n\n` is one of Gemma's).
     pub(super) fn find(&self, text: &str, allowed: impl Fn(Range<usize>) -> bool) -> Vec<Match> {
         let mut matches = Vec::new();
         let (mut at, mut free_from) = (0, 0);
@@ -68,12 +69,17 @@ impl AddedTokens {
         let rest = &text.as_bytes()[at..];
         self.by_first.get(&rest[0])?.iter().find_map(|token| {
             let range = at..at + token.pattern.len();
-            (rest.starts_with(token.pattern.as_bytes()) && allowed(range.clone())).then_some((token, range))
+            let fits = rest.starts_with(token.pattern.as_bytes());
+            (fits && (token.is_white_space() || allowed(range.clone()))).then_some((token, range))
         })
     }
 }
 
 impl AddedToken {
+    fn is_white_space(&self) -> bool {
+        self.pattern.bytes().all(|byte| byte.is_ascii_whitespace())
+    }
+
     fn fits_words(&self, text: &str, range: &Range<usize>) -> bool {
         let word = |c: Option<char>| c.is_some_and(regex_syntax::is_word_character);
         !self.rules.single_word
@@ -131,6 +137,12 @@ mod tests {
         check(&tokens, "<a><a>", 3..6, &[(1, 3..6)]);
         check(&tokens, "<a>", 0..2, &[(0, 0..2)]);
         check(&tokens, "<a>", 1..3, &[]);
+    }
+
+    #[test]
+    fn white_space_is_found_everywhere() {
+        let tokens = [rules("\n"), rules("\n\n"), rules("a\n")];
+        check(&tokens, "a\n\n\nb", 0..0, &[(1, 1..3), (0, 3..4)]);
     }
 
     #[test]

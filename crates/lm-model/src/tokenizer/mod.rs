@@ -3,6 +3,7 @@
 mod added_tokens;
 mod encoding;
 mod gguf;
+mod json_checks;
 mod stream_decoder;
 pub(crate) mod token_table;
 
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use tokenizers::{NormalizedString, Normalizer};
 
 use self::added_tokens::AddedTokens;
+use self::json_checks::Head;
 pub use self::stream_decoder::StreamDecoder;
 use self::token_table::{Spelling, TokenTable};
 use crate::{Error, Result};
@@ -91,8 +93,7 @@ impl Tokenizer {
     /// [`Error::Json`] and [`Error::Tokenizer`] for a file that the tokenizer library does not accept,
     /// [`Error::UnsupportedTokenizer`] for a decoder whose exact bytes per token are not known, or ids too high.
     pub fn from_json(json: &[u8]) -> Result<Self> {
-        // Before the library reads it: a decoder that is not JSON makes the library panic.
-        let spelling = Spelling::from_json(json)?;
+        let spelling = Spelling::from_decoder(Head::read(json)?.decoder)?;
         let mut inner = tokenizers::Tokenizer::from_bytes(json).map_err(Error::Tokenizer)?;
         inner.with_truncation(None).map_err(Error::Tokenizer)?.with_padding(None);
         Self::from_library(inner, &spelling)

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
+use super::json_checks::TOKENIZER_FILE;
 use crate::{Error, Result, TokenId, TokenKind};
 
 /// Most ids a tokenizer may have: beyond any real one, small enough to allocate.
@@ -28,7 +29,14 @@ impl TokenTable {
         tokens.retain(|(id, _)| !added.contains_key(id));
         let mut table = HashMap::with_capacity(tokens.len() + added.len());
         for (id, text) in tokens {
-            table.insert(id, (spelling.bytes(&text), TokenKind::Text));
+            if table.insert(id, (spelling.bytes(&text), TokenKind::Text)).is_some() {
+                return Err(Error::InvalidValue {
+                    file: TOKENIZER_FILE.into(),
+                    key: "model.vocab".into(),
+                    value: format!("{text:?} with id {id}"),
+                    expected: "an id of its own".into(),
+                });
+            }
         }
         for (id, token) in added {
             let kind = if token.special { TokenKind::Special } else { TokenKind::Added };
@@ -78,12 +86,6 @@ impl TokenTable {
     }
 }
 
-/// The part of `tokenizer.json` that says how tokens are spelled.
-#[derive(Deserialize)]
-struct Head {
-    decoder: Option<serde_json::Value>,
-}
-
 /// The decoder steps whose effect on a single token is known.
 #[derive(Deserialize)]
 #[serde(tag = "type")]
@@ -130,13 +132,7 @@ const KNOWN_DECODERS: &str = "ByteLevel, Metaspace, or Replace (of a string), By
 
 impl Spelling {
     /// Reads the decoder of a `tokenizer.json`.
-    pub(super) fn from_json(json: &[u8]) -> Result<Self> {
-        let Head { decoder } = serde_json::from_slice(json)
-            .map_err(|source| Error::Json { file: "tokenizer.json".into(), source })?;
-        Self::from_decoder(decoder)
-    }
-
-    fn from_decoder(decoder: Option<serde_json::Value>) -> Result<Self> {
+    pub(super) fn from_decoder(decoder: Option<serde_json::Value>) -> Result<Self> {
         let unsupported = |value: &serde_json::Value| Error::UnsupportedTokenizer {
             part: "decoder",
             value: value.to_string(),

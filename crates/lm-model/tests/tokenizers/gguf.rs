@@ -6,7 +6,7 @@ use lm_model::{FileBytes, GgufFile, SpecialTokens, TextSegment, TokenId, Tokeniz
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::Value;
 
-use crate::data::{reference_ids, shared, unicode};
+use crate::data::{reference_ids, shared, unicode, workspace};
 use crate::gguf_writer::{self, Metadata};
 
 /// Random texts for each vocabulary.
@@ -126,5 +126,75 @@ fn end_ids_are_those_of_the_file_and_of_its_chat_format() {
         let Some(tokenizer) = vocabulary(name) else { continue };
         let expected: Vec<_> = expected.iter().filter_map(|text| tokenizer.token_id(text)).collect();
         assert_eq!(tokenizer.end_ids(), expected, "{name}");
+    }
+}
+
+/// What transformers makes of small vocabularies: `testdata/tokenizers/generate_gguf.py`.
+struct Goldens(Value);
+
+impl Goldens {
+    fn read() -> Self {
+        let file = workspace().join("testdata/tokenizers/gguf.json");
+        let text = fs::read_to_string(file).expect("it is part of the repository");
+        Self(serde_json::from_str(&text).expect("is JSON"))
+    }
+
+    fn vocabulary(&self, name: &str) -> Metadata {
+        let vocabulary = &self.0["vocabularies"][name];
+        let texts = |key: &str| gguf_writer::Value::Texts(list(&vocabulary[key]));
+        Metadata::default()
+            .with("tokenizer.ggml.tokens", texts("tokens"))
+            .with("tokenizer.ggml.token_type", gguf_writer::Value::Ints(list(&vocabulary["types"])))
+            .with("tokenizer.ggml.merges", texts("merges"))
+    }
+
+    /// Every text has the ids that transformers found.
+    fn check(&self, what: &str, metadata: &Metadata, ids: &Value) {
+        let tokenizer = metadata.tokenizer().unwrap_or_else(|error| panic!("{what}: {error}"));
+        let texts: Vec<String> = list(&self.0["texts"]);
+        let expected: Vec<Vec<TokenId>> = list(ids);
+        for (text, expected) in texts.iter().zip(expected) {
+            assert_eq!(tokenizer.encode(text).expect("has ids"), expected, "{what}: {text:?}");
+        }
+    }
+}
+
+fn list<T: serde::de::DeserializeOwned>(value: &Value) -> Vec<T> {
+    serde_json::from_value(value.clone()).expect("a list")
+}
+
+#[test]
+fn pre_tokenizers_cut_where_transformers_cuts() {
+    let goldens = Goldens::read();
+    let metadata = goldens
+        .vocabulary("byte_level")
+        .with("general.architecture", "llama")
+        .with("tokenizer.ggml.model", "gpt2");
+    let rows = goldens.0["pre_tokenizers"].as_object().expect("names");
+    for (name, index) in rows {
+        let ids = &goldens.0["pre_tokenizer_ids"][index.as_u64().expect("an index") as usize];
+        goldens.check(name, &metadata.clone().with("tokenizer.ggml.pre", name.as_str()), ids);
+    }
+}
+
+#[test]
+fn sentencepiece_vocabularies_have_transformers_ids() {
+    let goldens = Goldens::read();
+    for (name, kind) in goldens.0["sentencepiece"].as_object().expect("names") {
+        let text = |key: &str| kind[key].as_str().expect("a text");
+        let mut metadata = goldens
+            .vocabulary(text("vocabulary"))
+            .with("general.architecture", text("architecture"))
+            .with("tokenizer.ggml.model", text("model"))
+            .with("tokenizer.ggml.unknown_token_id", gguf_writer::Value::U32(3))
+            .with("tokenizer.ggml.add_space_prefix", gguf_writer::Value::Bool(kind["prefix"] == true));
+        if kind["scores"].is_array() {
+            metadata =
+                metadata.with("tokenizer.ggml.scores", gguf_writer::Value::Floats(list(&kind["scores"])));
+        }
+        if text("model") == "llama" {
+            metadata = metadata.without("tokenizer.ggml.merges");
+        }
+        goldens.check(name, &metadata, &kind["ids"]);
     }
 }

@@ -89,6 +89,7 @@ pub(super) const ALL: &[PreTokenizer] = &[
     row("hunyuan-dense", &[NUMBERS, DEEPSEEK3_CJK, DEEPSEEK3], Words::Merged, Verified::No),
     row("hy_v4", &[NUMBERS, DEEPSEEK3_CJK, DEEPSEEK3], Words::Merged, Verified::No),
     row("jais", &[GPT2], Words::Merged, Verified::No),
+    row("jina-v5-nano", &[LLAMA3], Words::Whole, Verified::Transformers),
     row("joyai-llm", &[NUMBERS, DEEPSEEK3_CJK, DEEPSEEK3], Words::Merged, Verified::No),
     row("kanana2", &[GPT4O], Words::Merged, Verified::Transformers),
     row("kormo", &[QWEN2], Words::Merged, Verified::Transformers),
@@ -144,4 +145,45 @@ pub(super) fn find(metadata: &GgufMetadata) -> Result<&'static PreTokenizer> {
         value: name.to_owned(),
         known: ALL.iter().map(|row| row.name).collect::<Vec<_>>().join(", "),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(verified: Verified) -> Vec<&'static str> {
+        ALL.iter().filter(|row| row.verified == verified).map(|row| row.name).collect()
+    }
+
+    fn file(path: &str) -> String {
+        let path = format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"));
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    #[test]
+    fn rows_are_sorted_and_named_once() {
+        assert!(ALL.is_sorted_by(|a, b| a.name < b.name));
+    }
+
+    /// `tests/tokenizers` holds these rows against the ids in this file.
+    #[test]
+    fn rows_verified_by_transformers_have_its_ids() {
+        let goldens: serde_json::Value =
+            serde_json::from_str(&file("testdata/tokenizers/gguf.json")).unwrap();
+        let mut known: Vec<&str> =
+            goldens["pre_tokenizers"].as_object().unwrap().keys().map(String::as_str).collect();
+        // The ids of published tokenizers are there for these.
+        known.retain(|name| !names(Verified::Tokenizer).contains(name));
+        known.sort_unstable();
+        assert_eq!(names(Verified::Transformers), known);
+    }
+
+    #[test]
+    fn unverified_rows_are_listed_in_the_documentation() {
+        let listed = names(Verified::No).join("`, `");
+        assert!(
+            file("docs/compatibility.md").replace('\n', " ").contains(&format!("`{listed}`")),
+            "`{listed}`"
+        );
+    }
 }

@@ -1,0 +1,158 @@
+//! What of a `tokenizer.json` is looked at before the library reads it, because the library panics where it does not hold.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use crate::{Error, Result};
+
+pub(super) const TOKENIZER_FILE: &str = "tokenizer.json";
+
+/// The parts of the file that are looked at.
+#[derive(Deserialize)]
+pub(super) struct Head {
+    pub(super) decoder: Option<serde_json::Value>,
+    #[serde(default)]
+    model: Model,
+}
+
+#[derive(Default, Deserialize)]
+struct Model {
+    continuing_subword_prefix: Option<String>,
+    #[serde(default)]
+    vocab: LongestKey,
+    #[serde(default)]
+    merges: LongestPair,
+}
+
+impl Head {
+    /// Reads and checks these parts.
+    ///
+    /// # Errors
+    /// [`Error::Json`] for what is no JSON, [`Error::InvalidValue`] for merges that make a text longer than any token,
+    /// [`Error::UnsupportedTokenizer`] for prefixes of subwords, which no decoder that is read here takes off again.
+    pub(super) fn read(json: &[u8]) -> Result<Self> {
+        let head: Self = serde_json::from_slice(json)
+            .map_err(|source| Error::Json { file: TOKENIZER_FILE.into(), source })?;
+        let Model { continuing_subword_prefix, vocab, merges } = &head.model;
+        if let Some(prefix) = continuing_subword_prefix.as_ref().filter(|prefix| !prefix.is_empty()) {
+            return Err(Error::UnsupportedTokenizer {
+                part: "model.continuing_subword_prefix",
+                value: format!("{prefix:?}"),
+                known: "none",
+            });
+        }
+        if merges.0 > vocab.0 {
+            return Err(Error::InvalidValue {
+                file: TOKENIZER_FILE.into(),
+                key: "model.merges".into(),
+                value: format!("a pair of {} bytes", merges.0),
+                expected: format!("pairs that make a token, none of which has more than {} bytes", vocab.0),
+            });
+        }
+        Ok(head)
+    }
+}
+
+/// Bytes of the longest key of an object; 0 for anything else.
+#[derive(Clone, Copy, Default)]
+struct LongestKey(usize);
+
+/// Bytes of the longest pair of a list of pairs, each a list of two texts or a text with a blank between them.
+#[derive(Clone, Copy, Default)]
+struct LongestPair(usize);
+
+impl<'de> Deserialize<'de> for LongestKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        deserializer.deserialize_any(KeyVisitor)
+    }
+}
+
+struct KeyVisitor;
+
+impl<'de> Visitor<'de> for KeyVisitor {
+    type Value = LongestKey;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a vocabulary: an object or a list")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<LongestKey, A::Error> {
+        let mut longest = 0;
+        while let Some((key, _)) = map.next_entry::<Cow<'de, str>, IgnoredAny>()? {
+            longest = longest.max(key.len());
+        }
+        Ok(LongestKey(longest))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<LongestKey, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(LongestKey(0))
+    }
+}
+
+impl<'de> Deserialize<'de> for LongestPair {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        let pairs = Vec::<Pair>::deserialize(deserializer)?;
+        Ok(Self(pairs.into_iter().map(|pair| pair.bytes()).max().unwrap_or(0)))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Pair {
+    Parts(String, String),
+    Line(String),
+}
+
+impl Pair {
+    /// Of both parts together.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Parts(left, right) => left.len() + right.len(),
+            Self::Line(line) if line.starts_with("#version") => 0, // The first line of a list of merges.
+            Self::Line(line) => line.len().saturating_sub(1),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merges_longer_than_any_token_are_refused() {
+        for (merges, fits) in [
+            (r#"["a b", "ab c"]"#, true),
+            (r#"[["a", "b"], ["ab", "c"]]"#, true),
+            (r#"[["ab", "cd"]]"#, false),
+            (r#"["ab cd"]"#, false),
+            (r#"[]"#, true),
+        ] {
+            let json = format!(
+                r#"{{"decoder": null, "model": {{"vocab": {{"abc": 0, "a": 1}}, "merges": {merges}}}}}"#
+            );
+            let error = Head::read(json.as_bytes()).err();
+            assert_eq!(error.is_none(), fits, "{merges}");
+            assert!(error.is_none_or(|error| error.to_string().contains("model.merges")), "{merges}");
+        }
+    }
+
+    #[test]
+    fn prefixes_of_subwords_are_refused() {
+        let read = |prefix: &str| {
+            Head::read(format!(r#"{{"model": {{"continuing_subword_prefix": {prefix}}}}}"#).as_bytes())
+        };
+        assert!(read("null").is_ok() && read(r#""""#).is_ok());
+        assert!(matches!(read(r#""@@""#), Err(Error::UnsupportedTokenizer { .. })));
+    }
+
+    #[test]
+    fn other_models_vocabularies_are_passed_over() {
+        for model in [r#"{"vocab": [["a", -1.5]]}"#, r#"{"type": "WordLevel", "vocab": {}}"#, "{}"] {
+            assert!(Head::read(format!(r#"{{"model": {model}}}"#).as_bytes()).is_ok(), "{model}");
+        }
+    }
+}
