@@ -3,7 +3,8 @@
 use burn::tensor::{Int, Tensor};
 
 use crate::blocks::{
-    Attention, Embedding, ExpertsMlp, GatedMlp, IdleWeights, Pass, RmsNorm, Rotation, Sublayer,
+    Attention, Embedding, ExpertsMlp, GatedDeltaNet, GatedMlp, IdleWeights, Pass, RmsNorm, Rotation,
+    ShortConv, Sublayer,
 };
 use crate::layout::{adapted_rows, layouts, wanted_rows};
 use crate::spec::{DecoderSpec, LayerSpec, Mixer, Mlp};
@@ -35,7 +36,9 @@ struct Layer {
 }
 
 enum MixerBlock {
-    Attention(Attention),
+    Attention(Box<Attention>),
+    ShortConv(Box<ShortConv>),
+    DeltaNet(Box<GatedDeltaNet>),
 }
 
 enum MlpBlock {
@@ -174,7 +177,13 @@ impl Layer {
         let [around_mixer, around_mlp] = Sublayer::load_pair(loader, spec, index, layer.norms)?;
         let mixer = match &layer.mixer {
             Mixer::Attention(attention) => {
-                MixerBlock::Attention(Attention::load(loader, spec, attention, index)?)
+                MixerBlock::Attention(Box::new(Attention::load(loader, spec, attention, index)?))
+            }
+            Mixer::ShortConv(conv) => {
+                MixerBlock::ShortConv(Box::new(ShortConv::load(loader, spec, conv, index)?))
+            }
+            Mixer::DeltaNet(net) => {
+                MixerBlock::DeltaNet(Box::new(GatedDeltaNet::load(loader, spec, net, index)?))
             }
         };
         let mlp = match layer.mlp {
@@ -193,6 +202,8 @@ impl Layer {
     fn forward(&self, x: Tensor<2>, pass: &Pass, cache: &mut KvPool) -> Result<Tensor<2>> {
         let x = match &self.mixer {
             MixerBlock::Attention(attention) => attention.add_to(x, &self.around_mixer, pass, cache),
+            MixerBlock::ShortConv(conv) => conv.add_to(x, &self.around_mixer, pass, cache),
+            MixerBlock::DeltaNet(net) => net.add_to(x, &self.around_mixer, pass, cache),
         };
         match &self.mlp {
             MlpBlock::Gated(mlp) => Ok(mlp.add_to(x, &self.around_mlp, pass)),

@@ -68,7 +68,15 @@ impl CausalConv {
 
     /// Elements of a state: `[blocks of 16 channels, kernel - 1, 16]`, the oldest input first.
     pub fn state_len(&self) -> usize {
-        (self.kernel - 1) * self.bias.len()
+        Self::state_elements(self.kernel, self.channels)
+    }
+
+    /// [`state_len`](Self::state_len) of such a convolution.
+    ///
+    /// # Panics
+    /// When there are no taps.
+    pub fn state_elements(kernel: usize, channels: usize) -> usize {
+        (kernel - 1) * channels.next_multiple_of(LANES)
     }
 
     /// A channel's tap.

@@ -53,7 +53,7 @@ fn row_operations_equal_their_default_bodies() {
         );
         let up = || noise_tensor([5, 48], 3, &device);
         let clamped = Activation::ClampedSwiglu { alpha: 1.702, limit: 0.5 };
-        for activation in [Activation::Silu, Activation::GeluTanh, clamped] {
+        for activation in [Activation::Silu, Activation::GeluTanh, Activation::Sigmoid, clamped] {
             let what = format!("glu by {activation:?}");
             assert_close(&what, glu(x(), up(), activation), glu::portable(x(), up(), activation), 1e-6);
         }

@@ -42,13 +42,18 @@ const CHECKS: &[Check] = &[
     ("short_conv", states::check_short_conv),
 ];
 
-const ACTIVATIONS: [Activation; 3] =
-    [Activation::Silu, Activation::GeluTanh, Activation::ClampedSwiglu { alpha: 1.702, limit: 0.5 }];
+const ACTIVATIONS: [Activation; 4] = [
+    Activation::Silu,
+    Activation::GeluTanh,
+    Activation::ClampedSwiglu { alpha: 1.702, limit: 0.5 },
+    Activation::Sigmoid,
+];
 
 /// The definition of an activation.
 fn gate(activation: Activation, gate: f64, up: f64) -> f64 {
     match activation {
         Activation::Silu => gate / (1.0 + (-gate).exp()) * up,
+        Activation::Sigmoid => up / (1.0 + (-gate).exp()),
         Activation::GeluTanh => {
             let z = (2.0 / std::f64::consts::PI).sqrt() * (gate + 0.044715 * gate.powi(3));
             0.5 * gate * (1.0 + z.tanh()) * up

@@ -3,6 +3,7 @@
 mod gemma2;
 mod gemma3;
 mod granite;
+mod lfm2;
 mod llama;
 mod ministral3;
 mod mistral;
@@ -10,6 +11,7 @@ mod olmo2;
 mod phi3;
 mod qwen2;
 mod qwen3;
+mod qwen3_5;
 mod qwen3_moe;
 mod smollm3;
 
@@ -80,6 +82,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &gemma2::ARCHITECTURE,
     &gemma3::ARCHITECTURE,
     &granite::ARCHITECTURE,
+    &lfm2::ARCHITECTURE,
     &llama::ARCHITECTURE,
     &ministral3::ARCHITECTURE,
     &mistral::ARCHITECTURE,
@@ -87,6 +90,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &phi3::ARCHITECTURE,
     &qwen2::ARCHITECTURE,
     &qwen3::ARCHITECTURE,
+    &qwen3_5::ARCHITECTURE,
     &qwen3_moe::ARCHITECTURE,
     &smollm3::ARCHITECTURE,
 ];

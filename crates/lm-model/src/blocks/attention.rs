@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
 use burn::tensor::Tensor;
-use lm_kernels::{AttentionSpec, KvPool, RaggedLayout};
+use lm_kernels::{Activation, AttentionSpec, KvPool, RaggedLayout};
 
 use super::{AdaptedRows, Linear, RmsNorm, Sublayer, Turn};
 use crate::Result;
-use crate::spec::{AttentionLayer, DecoderSpec};
+use crate::spec::{AttentionLayer, DecoderSpec, OutputGate};
 use crate::weights::{LayerParam, Param, WeightLoader};
 
 /// Grouped-query attention over the paged cache.
@@ -19,6 +19,7 @@ pub(crate) struct Attention {
     output: Linear,
     /// Norms of queries and keys.
     norms: Option<[RmsNorm; 2]>,
+    output_gate: OutputGate,
     /// Index in [`Pass::turns`].
     rope: Option<usize>,
     spec: AttentionSpec,
@@ -51,11 +52,12 @@ impl Attention {
         let mut linear =
             |param, shape, bias| -> Result<Linear> { Linear::load(loader, layer, param, shape, bias) };
         Ok(Self {
-            query: linear(LayerParam::Query, [hidden, queries], attention.bias)?,
+            query: linear(LayerParam::Query, [hidden, attention.query_width()], attention.bias)?,
             key: linear(LayerParam::Key, [hidden, keys], attention.bias)?,
             value: linear(LayerParam::Value, [hidden, keys], attention.bias)?,
             output: linear(LayerParam::AttentionOutput, [queries, hidden], attention.output_bias)?,
             norms,
+            output_gate: attention.output_gate,
             rope: attention.rope,
             spec: AttentionSpec {
                 num_heads: attention.num_heads,
@@ -81,7 +83,14 @@ impl Attention {
         let [rows, _] = x.dims();
         let AttentionSpec { num_heads, num_kv_heads, head_dim, .. } = self.spec;
         let [q, k, v] = around.input(x.clone()).qkv([&self.query, &self.key, &self.value], pass);
-        let mut q = q.reshape([rows, num_heads, head_dim]);
+        let (mut q, gate) = match self.output_gate {
+            OutputGate::Absent => (q.reshape([rows, num_heads, head_dim]), None),
+            OutputGate::PerElement => {
+                let pairs = q.reshape([rows, num_heads, 2 * head_dim]);
+                let gate = pairs.clone().narrow(2, head_dim, head_dim);
+                (pairs.narrow(2, 0, head_dim), Some(gate))
+            }
+        };
         let mut k = k.reshape([rows, num_kv_heads, head_dim]);
         let v = v.reshape([rows, num_kv_heads, head_dim]);
         if let Some([query_norm, key_norm]) = &self.norms {
@@ -92,6 +101,13 @@ impl Attention {
         }
         let layout = &pass.layouts[cache.layout().group_of(self.layer)];
         let attended = lm_kernels::attention(q, k, v, cache, self.layer, layout, &self.spec); // [rows, num_heads, head_dim]
-        around.add_projected(x, attended.reshape([rows, num_heads * head_dim]), &self.output, pass)
+        let attended = attended.reshape([rows, num_heads * head_dim]);
+        let attended = match gate {
+            None => attended,
+            Some(gate) => {
+                lm_kernels::glu(gate.reshape([rows, num_heads * head_dim]), attended, Activation::Sigmoid)
+            }
+        };
+        around.add_projected(x, attended, &self.output, pass)
     }
 }

@@ -1,6 +1,7 @@
 //! The parts that decoders are built from.
 
 mod attention;
+mod delta_net;
 mod embedding;
 mod experts;
 mod gated_mlp;
@@ -8,9 +9,11 @@ mod linear;
 mod low_rank;
 mod norm;
 mod rotation;
+mod short_conv;
 mod sublayer;
 
 pub(crate) use attention::{Attention, Pass};
+pub(crate) use delta_net::GatedDeltaNet;
 pub(crate) use embedding::Embedding;
 pub(crate) use experts::{ExpertsMlp, IdleWeights};
 pub(crate) use gated_mlp::GatedMlp;
@@ -18,4 +21,5 @@ pub(crate) use linear::Linear;
 pub(crate) use low_rank::{AdaptedRows, LowRank};
 pub(crate) use norm::RmsNorm;
 pub(crate) use rotation::{Rotation, Turn};
+pub(crate) use short_conv::ShortConv;
 pub(crate) use sublayer::Sublayer;

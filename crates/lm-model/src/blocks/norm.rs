@@ -1,5 +1,4 @@
 use burn::tensor::Tensor;
-use lm_kernels::from_host;
 
 use crate::Result;
 use crate::spec::{DecoderSpec, NormWeight};
@@ -21,11 +20,21 @@ impl RmsNorm {
         param: Param,
         len: usize,
     ) -> Result<Self> {
-        let mut weight = loader.values(param, len)?;
+        let mut norm = Self::load_as_stored(loader, spec, param, len)?;
         if spec.norm_weight == NormWeight::OnePlus {
-            weight.iter_mut().for_each(|weight| *weight += 1.0);
+            norm.weight = norm.weight + 1.0;
         }
-        Ok(Self { weight: from_host(weight, [len], loader.burn_device()), eps: spec.norm_eps })
+        Ok(norm)
+    }
+
+    /// A norm whose weight is the factors, whatever the decoder's other norms store.
+    pub(crate) fn load_as_stored(
+        loader: &mut WeightLoader<'_>,
+        spec: &DecoderSpec,
+        param: Param,
+        len: usize,
+    ) -> Result<Self> {
+        Ok(Self { weight: loader.vector(param, len)?, eps: spec.norm_eps })
     }
 
     pub(crate) fn weight(&self) -> Tensor<1> {

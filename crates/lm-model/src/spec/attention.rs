@@ -23,6 +23,15 @@ pub(crate) struct AttentionLayer {
     pub(crate) bias: Bias,
     /// Of the projection that follows.
     pub(crate) output_bias: Bias,
+    pub(crate) output_gate: OutputGate,
+}
+
+/// Whether what attention gives is gated before the projection that follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OutputGate {
+    Absent,
+    /// By the sigmoid of as many gates as queries have elements; each head's gates stand behind its queries in their projection.
+    PerElement,
 }
 
 /// Whether queries and keys are normed before RoPE.
@@ -71,12 +80,22 @@ impl AttentionLayer {
             qk_norm: QkNorm::Absent,
             bias: config.attention_bias.into(),
             output_bias: config.attention_bias.into(),
+            output_gate: OutputGate::Absent,
         })
     }
 
     /// Width of all query heads and of all key heads, which is that of all value heads.
     pub(crate) fn widths(&self) -> [usize; 2] {
         [self.num_heads, self.num_kv_heads].map(|heads| heads * self.head_dim)
+    }
+
+    /// Width of the projection to queries, their gates included.
+    pub(crate) fn query_width(&self) -> usize {
+        let [queries, _] = self.widths();
+        match self.output_gate {
+            OutputGate::Absent => queries,
+            OutputGate::PerElement => 2 * queries,
+        }
     }
 
     /// Lengths of the norms' weights of queries and keys.
@@ -103,7 +122,7 @@ impl AttentionLayer {
         if let Some([query, key]) = self.norm_lengths() {
             params.extend([(LayerParam::QueryNorm, vec![query]), (LayerParam::KeyNorm, vec![key])]);
         }
-        params.extend(linear_params(LayerParam::Query, [hidden, queries], self.bias));
+        params.extend(linear_params(LayerParam::Query, [hidden, self.query_width()], self.bias));
         params.extend(linear_params(LayerParam::Key, [hidden, keys], self.bias));
         params.extend(linear_params(LayerParam::Value, [hidden, keys], self.bias));
         params.extend(linear_params(LayerParam::AttentionOutput, [queries, hidden], self.output_bias));

@@ -27,10 +27,7 @@ pub(crate) fn windows(
         };
         return Ok((0..config.num_hidden_layers).map(of_layer).collect());
     };
-    if types.len() != config.num_hidden_layers {
-        let expected = format!("one for each of the {} layers", config.num_hidden_layers);
-        return Err(invalid("layer_types", format!("a list of {}", types.len()), expected));
-    }
+    check_count(types, config)?;
     let of_type = |kind: &String| match (kind.as_str(), window) {
         (FULL, _) => Ok(Window::Full),
         (SLIDING, Some(slots)) => Ok(Window::Sliding(slots)),
@@ -42,6 +39,26 @@ pub(crate) fn windows(
         (other, _) => Err(unsupported("layer_types", other, format!("{FULL}, {SLIDING}"))),
     };
     types.iter().map(of_type).collect()
+}
+
+/// What `layer_types` says of each layer, by the types that an architecture knows; `None` where the key is absent.
+pub(crate) fn by_type<T: Clone>(config: &ModelConfig, known: &[(&str, T)]) -> Result<Option<Vec<T>>> {
+    let Some(types) = &config.layer_types else { return Ok(None) };
+    check_count(types, config)?;
+    let names = || known.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let of_type = |kind: &String| match known.iter().find(|(name, _)| name == kind) {
+        Some((_, what)) => Ok(what.clone()),
+        None => Err(unsupported("layer_types", kind, names())),
+    };
+    types.iter().map(of_type).collect::<Result<_>>().map(Some)
+}
+
+fn check_count(types: &[String], config: &ModelConfig) -> Result<()> {
+    if types.len() == config.num_hidden_layers {
+        return Ok(());
+    }
+    let expected = format!("one for each of the {} layers", config.num_hidden_layers);
+    Err(invalid("layer_types", format!("a list of {}", types.len()), expected))
 }
 
 /// RoPE of models whose full layers turn by other frequencies than the sliding ones.

@@ -1,16 +1,20 @@
 //! How one decoder differs from another, as data.
 
 mod attention;
+mod delta_net;
 mod experts;
 mod layer_types;
 mod mlp;
 mod rope;
+mod short_conv;
 
-pub(crate) use attention::{AttentionLayer, QkNorm, Window};
+pub(crate) use attention::{AttentionLayer, OutputGate, QkNorm, Window};
+pub(crate) use delta_net::DeltaNetLayer;
 pub(crate) use experts::{ExpertKeys, ExpertsSpec, Shares};
-pub(crate) use layer_types::{RopesByType, windows};
+pub(crate) use layer_types::{RopesByType, by_type, windows};
 pub(crate) use mlp::{Mlp, activation};
 pub(crate) use rope::{QueryGrowth, RopeSpec};
+pub(crate) use short_conv::ShortConvLayer;
 
 use lm_kernels::{CacheLayout, LayerCache};
 
@@ -54,6 +58,8 @@ pub(crate) struct LayerSpec {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Mixer {
     Attention(AttentionLayer),
+    ShortConv(ShortConvLayer),
+    DeltaNet(DeltaNetLayer),
 }
 
 /// Where a layer norms what its two blocks read and what they give.
@@ -126,14 +132,15 @@ impl DecoderSpec {
 
     /// The attention layers, first to last.
     pub(crate) fn attention_mut(&mut self) -> impl Iterator<Item = &mut AttentionLayer> {
-        self.layers.iter_mut().map(|layer| match &mut layer.mixer {
-            Mixer::Attention(attention) => attention,
+        self.layers.iter_mut().filter_map(|layer| match &mut layer.mixer {
+            Mixer::Attention(attention) => Some(attention),
+            Mixer::ShortConv(_) | Mixer::DeltaNet(_) => None,
         })
     }
 
     /// What the layers keep of the tokens before.
     pub(crate) fn cache_layout(&self) -> CacheLayout {
-        CacheLayout::new(self.layers.iter().map(|layer| layer.mixer.cache()))
+        CacheLayout::new(self.layers.iter().map(|layer| layer.mixer.cache(self.hidden_size)))
     }
 
     /// Every parameter with its shape, `[out, in]` or `[len]`.
@@ -168,6 +175,8 @@ impl LayerSpec {
             self.norms.params().into_iter().map(|param| (param, vec![hidden_size])).collect();
         params.extend(match &self.mixer {
             Mixer::Attention(attention) => attention.params(hidden_size),
+            Mixer::ShortConv(conv) => conv.params(hidden_size),
+            Mixer::DeltaNet(net) => net.params(hidden_size),
         });
         params.extend(self.mlp.params(hidden_size));
         params
@@ -175,9 +184,11 @@ impl LayerSpec {
 }
 
 impl Mixer {
-    fn cache(&self) -> LayerCache {
+    fn cache(&self, hidden_size: usize) -> LayerCache {
         match self {
             Self::Attention(attention) => attention.cache().into(),
+            Self::ShortConv(conv) => conv.cache(hidden_size),
+            Self::DeltaNet(net) => net.cache(),
         }
     }
 }

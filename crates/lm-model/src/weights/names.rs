@@ -24,6 +24,25 @@ pub(crate) enum LayerParam {
     AttentionOutput(Piece),
     QueryNorm,
     KeyNorm,
+    /// To the two gates and the inputs of a convolution.
+    ConvInput(Piece),
+    /// Of a convolution itself.
+    ConvTaps(Piece),
+    ConvOutput(Piece),
+    /// To queries, keys and values of a delta net.
+    DeltaQkv(Piece),
+    /// To what gates its results.
+    DeltaGate(Piece),
+    /// To how much time passes for each head.
+    DeltaTime(Piece),
+    /// To how much of its error each head takes in.
+    DeltaStrength(Piece),
+    /// The logarithms of how fast the heads forget.
+    DeltaDecay,
+    DeltaTimeBias,
+    /// Of each head's results.
+    DeltaNorm,
+    DeltaOutput(Piece),
     /// Of what the feed-forward block reads.
     MlpNorm,
     /// Of what the feed-forward block gives.
@@ -85,6 +104,17 @@ pub(crate) fn hugging_face_name(param: Param) -> String {
         // Named by its place: in a decoder of norms after blocks it follows attention, in Llama it precedes the feed-forward block.
         LayerParam::MixerPostNorm | LayerParam::MlpNorm => ("post_attention_layernorm", Piece::Weight),
         LayerParam::MlpPostNorm => ("post_feedforward_layernorm", Piece::Weight),
+        LayerParam::ConvInput(piece) => ("conv.in_proj", piece),
+        LayerParam::ConvTaps(piece) => ("conv.conv", piece),
+        LayerParam::ConvOutput(piece) => ("conv.out_proj", piece),
+        LayerParam::DeltaQkv(piece) => ("linear_attn.in_proj_qkv", piece),
+        LayerParam::DeltaGate(piece) => ("linear_attn.in_proj_z", piece),
+        LayerParam::DeltaTime(piece) => ("linear_attn.in_proj_a", piece),
+        LayerParam::DeltaStrength(piece) => ("linear_attn.in_proj_b", piece),
+        LayerParam::DeltaDecay => return format!("model.layers.{layer}.linear_attn.A_log"),
+        LayerParam::DeltaTimeBias => return format!("model.layers.{layer}.linear_attn.dt_bias"),
+        LayerParam::DeltaNorm => ("linear_attn.norm", Piece::Weight),
+        LayerParam::DeltaOutput(piece) => ("linear_attn.out_proj", piece),
         LayerParam::Gate(piece) => ("mlp.gate_proj", piece),
         LayerParam::Up(piece) => ("mlp.up_proj", piece),
         LayerParam::Down(piece) => ("mlp.down_proj", piece),

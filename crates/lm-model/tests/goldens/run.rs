@@ -1,7 +1,8 @@
 //! Sequences in one cache, each with pages of its own that do not lie side by side.
 
 use lm_model::{
-    Batch, CausalLm, Embeddings, Input, KvPool, LogitRows, PAGE_LEN, PageId, SequenceInput, TokenId,
+    Batch, CacheGroup, CausalLm, Embeddings, Input, KvPool, LogitRows, PAGE_LEN, PageId, SequenceInput,
+    TokenId,
 };
 
 /// A cache for up to `sequences` sequences of `max_len` tokens.
@@ -14,7 +15,15 @@ pub struct Cache<'a> {
 
 impl<'a> Cache<'a> {
     pub fn new(model: &'a dyn CausalLm, sequences: usize, max_len: usize) -> anyhow::Result<Self> {
-        let pool = model.new_cache(sequences * max_len.div_ceil(PAGE_LEN))?;
+        let pages = sequences * max_len.div_ceil(PAGE_LEN);
+        let pool = model.new_cache(pages)?;
+        // Of states a pool has fewer; here each page of a sequence has one.
+        let fits = |pool: &KvPool| {
+            let groups = pool.layout().groups();
+            let in_space = |space| groups.iter().filter(|group| group.space == space).count();
+            (0..pool.layout().num_spaces()).all(|space| pool.num_pages(space) >= pages * in_space(space))
+        };
+        let pool = if fits(&pool) { pool } else { model.new_cache(16 * pages)? };
         Ok(Self { model, pool, sequences, lengths: vec![0; sequences] })
     }
 
@@ -42,9 +51,16 @@ impl<'a> Cache<'a> {
 
     /// Pages of the sequences and groups take turns, so that no sequence has two neighbours.
     fn tables(&self, sequence: usize) -> Vec<Vec<PageId>> {
-        let (count, groups) = (self.lengths[sequence].div_ceil(PAGE_LEN), self.pool.layout().groups().len());
-        let page = |page: usize, group| ((page * self.sequences + sequence) * groups + group) as PageId;
-        (0..groups).map(|group| (0..count).map(|index| page(index, group)).collect()).collect()
+        let (count, groups) = (self.lengths[sequence].div_ceil(PAGE_LEN), self.pool.layout().groups());
+        let table = |group: usize| {
+            let alike = |groups: &[CacheGroup]| {
+                groups.iter().filter(|other| other.space == self.pool.layout().groups()[group].space).count()
+            };
+            let (in_space, before) = (alike(groups), alike(&groups[..group]));
+            let page = |page: usize| ((page * self.sequences + sequence) * in_space + before) as PageId;
+            (0..count).map(page).collect()
+        };
+        (0..groups.len()).map(table).collect()
     }
 }
 

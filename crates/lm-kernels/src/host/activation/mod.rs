@@ -25,6 +25,8 @@ pub enum Activation {
         /// Bound of what goes in; 7 in the published models.
         limit: f32,
     },
+    /// `1 / (1 + e^-x)`, where a gate is only to let through.
+    Sigmoid,
 }
 
 impl Activation {
@@ -33,6 +35,7 @@ impl Activation {
     pub(super) fn gate(self, gate: f32, up: f32) -> f32 {
         match self {
             Activation::Silu => gate / (1.0 + exp(-gate)) * up,
+            Activation::Sigmoid => up / (1.0 + exp(-gate)),
             // (1 + tanh z) / 2 is 1 / (1 + e^-2z).
             Activation::GeluTanh => {
                 const TWICE_ROOT: f32 = 1.595_769; // 2 √(2/π)

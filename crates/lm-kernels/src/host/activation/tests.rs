@@ -42,7 +42,7 @@ fn gelu(x: f64) -> f64 {
 
 #[test]
 fn what_is_no_number_stays_none() {
-    for activation in [Activation::Silu, Activation::GeluTanh] {
+    for activation in [Activation::Silu, Activation::GeluTanh, Activation::Sigmoid] {
         let mut y = [0.0; 2];
         glu(&Pool::new(1), &[f32::NAN, 1.0], &[1.0, f32::NAN], activation, &mut y);
         assert!(y[0].is_nan() && y[1].is_nan());

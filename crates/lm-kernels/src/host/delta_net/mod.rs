@@ -42,6 +42,13 @@ impl DeltaNetSpec {
         2 * self.num_key_heads * self.key_dim + self.num_value_heads * self.value_dim
     }
 
+    /// Elements of a state behind a convolution of so many taps: the convolution's, then
+    /// `[num_value_heads, blocks of 16 values, key_dim, 16]`.
+    pub fn state_elements(&self, kernel: usize) -> usize {
+        let matrices = self.num_value_heads * self.value_blocks() * self.key_dim * LANES;
+        CausalConv::state_elements(kernel, self.width()) + matrices
+    }
+
     /// Blocks of 16 that a value's head takes in a state.
     fn value_blocks(&self) -> usize {
         self.value_dim.div_ceil(LANES)
@@ -103,10 +110,9 @@ impl DeltaNet {
         &self.time_biases
     }
 
-    /// Elements of a state: the convolution's, then `[num_value_heads, blocks of 16 values, key_dim, 16]`.
+    /// Elements of a state: [`DeltaNetSpec::state_elements`].
     pub fn state_len(&self) -> usize {
-        let DeltaNetSpec { num_value_heads, key_dim, .. } = self.spec;
-        self.conv.state_len() + num_value_heads * self.spec.value_blocks() * key_dim * LANES
+        self.spec.state_elements(self.conv.kernel())
     }
 
     /// What a value head does with a token: `e^(-rate · ln(1 + e^(time + bias)))` is left of what it knows, and of what it has

@@ -280,7 +280,7 @@ fn fused_layers_give_the_bits_of_their_parts() {
                 let plain = one_by_one(&w_b, &x, norm, &[0.0], &zeros);
                 assert_eq!(b, plain, "{formats:?} with {isa}");
                 let (gate, up) = (one_by_one(&w_a, &x, norm, &[0.0], &zeros), plain);
-                for activation in [Activation::Silu, Activation::GeluTanh] {
+                for activation in [Activation::Silu, Activation::GeluTanh, Activation::Sigmoid] {
                     let mut y = vec![f32::NAN; m * 50];
                     gated_on(isa, &Pool::new(3), input, [&w_a, &w_b], activation, &mut y);
                     let expected: Vec<f32> =

@@ -30,6 +30,7 @@ pub fn glu(gate: Tensor<2>, up: Tensor<2>, activation: Activation) -> Tensor<2> 
 pub(super) fn portable(gate: Tensor<2>, up: Tensor<2>, activation: Activation) -> Tensor<2> {
     match activation {
         Activation::Silu => silu(gate) * up,
+        Activation::Sigmoid => sigmoid(gate) * up,
         Activation::GeluTanh => {
             let inner = (gate.clone().powi_scalar(3) * 0.044_715 + gate.clone())
                 * (2.0 / std::f32::consts::PI).sqrt();

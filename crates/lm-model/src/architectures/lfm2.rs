@@ -1,0 +1,132 @@
+//! LFM2: short convolutions on most layers, grouped-query attention with an RMS norm over each query and key head on the rest.
+//! Source: LFM2 Technical Report (arXiv 2511.23404); `config.json` of LiquidAI/LFM2-350M.
+
+use serde::Deserialize;
+
+use super::{Architecture, WHOLE_TENSORS};
+use crate::Result;
+use crate::config::{ModelConfig, invalid};
+use crate::spec::{AttentionLayer, DecoderSpec, Mixer, QkNorm, ShortConvLayer, by_type};
+use crate::weights::{LayerParam, Param, Piece, hugging_face_name};
+
+pub(super) const ARCHITECTURE: Architecture = Architecture {
+    model_types: &["lfm2"],
+    goldens: &["lfm2-tiny", "lfm2-tiny-bias"],
+    spec,
+    weight_name,
+    places: WHOLE_TENSORS,
+    ignored_suffixes: &["rotary_emb.inv_freq"],
+    ignored_prefixes: &[],
+    defaults: r#"{
+        "vocab_size": 65536, "hidden_size": 2560, "intermediate_size": 12288, "num_hidden_layers": 32,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "max_position_embeddings": 128000, "rms_norm_eps": 1e-5,
+        "norm_eps": 1e-5, "rope_theta": 1000000.0, "tie_word_embeddings": true, "conv_bias": false, "conv_L_cache": 3, "block_multiple_of": 256,
+        "block_ffn_dim_multiplier": 1.0, "block_auto_adjust_ff_dim": true
+    }"#,
+};
+
+/// Keys of LFM2 alone.
+#[derive(Deserialize)]
+#[allow(non_snake_case, reason = "as the key is written")]
+struct Keys {
+    norm_eps: f64,
+    /// Whether the width of the feed-forward block is that of an ungated one, to be made that of a gated one.
+    block_auto_adjust_ff_dim: bool,
+    /// Goes before `intermediate_size`.
+    block_ff_dim: Option<usize>,
+    block_ffn_dim_multiplier: f64,
+    block_multiple_of: usize,
+    conv_L_cache: usize,
+    conv_bias: bool,
+    /// Layers with attention, where `layer_types` is absent.
+    full_attn_idxs: Option<Vec<usize>>,
+    /// Goes before `tie_word_embeddings`.
+    tie_embedding: Option<bool>,
+}
+
+/// Taps beyond those of any model; a state holds one input less than there are.
+const MAX_TAPS: usize = 256;
+
+/// Feed-forward widths beyond those of any model.
+const MAX_WIDTH: usize = 1 << 20;
+
+fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
+    let keys: Keys = config.read()?;
+    if !(keys.norm_eps > 0.0 && keys.norm_eps < 1.0) {
+        return Err(invalid("norm_eps", keys.norm_eps, "a number between 0 and 1"));
+    }
+    let config = &ModelConfig {
+        rms_norm_eps: keys.norm_eps,
+        intermediate_size: feed_forward_width(config, &keys)?,
+        tie_word_embeddings: keys.tie_embedding.unwrap_or(config.tie_word_embeddings),
+        attention_bias: false, // Neither is a key of LFM2.
+        mlp_bias: false,
+        ..config.clone()
+    };
+    if !(2..=MAX_TAPS).contains(&keys.conv_L_cache) {
+        return Err(invalid("conv_L_cache", keys.conv_L_cache, format!("2 to {MAX_TAPS}")));
+    }
+    let conv = ShortConvLayer { kernel: keys.conv_L_cache, bias: keys.conv_bias.into() };
+    let mut spec = DecoderSpec::llama(config)?;
+    for attention in spec.attention_mut() {
+        *attention = AttentionLayer { qk_norm: QkNorm::PerHead, ..attention.clone() };
+    }
+    for (layer, attends) in spec.layers.iter_mut().zip(attends(config, &keys)?) {
+        if !attends {
+            layer.mixer = Mixer::ShortConv(conv);
+        }
+    }
+    Ok(spec)
+}
+
+/// Two thirds of the given width, times a multiplier, rounded up to a multiple, where the file asks for that.
+fn feed_forward_width(config: &ModelConfig, keys: &Keys) -> Result<usize> {
+    let (key, given) = match keys.block_ff_dim {
+        Some(width) => ("block_ff_dim", width),
+        None => ("intermediate_size", config.intermediate_size),
+    };
+    if !(2..=MAX_WIDTH).contains(&given) {
+        return Err(invalid(key, given, format!("2 to {MAX_WIDTH}")));
+    }
+    if !keys.block_auto_adjust_ff_dim {
+        return Ok(given);
+    }
+    let (multiplier, multiple) = (keys.block_ffn_dim_multiplier, keys.block_multiple_of);
+    if !(multiplier > 0.0 && multiplier <= 16.0) {
+        return Err(invalid("block_ffn_dim_multiplier", multiplier, "a number above 0, at most 16"));
+    }
+    if !(1..=MAX_WIDTH).contains(&multiple) {
+        return Err(invalid("block_multiple_of", multiple, format!("1 to {MAX_WIDTH}")));
+    }
+    let width = (multiplier * (2 * given / 3) as f64) as usize;
+    Ok(width.max(1).next_multiple_of(multiple))
+}
+
+/// Of each layer, whether it has attention.
+fn attends(config: &ModelConfig, keys: &Keys) -> Result<Vec<bool>> {
+    if let Some(attends) = by_type(config, &[("full_attention", true), ("conv", false)])? {
+        return Ok(attends);
+    }
+    let attends = |layer| keys.full_attn_idxs.as_ref().is_none_or(|indices| indices.contains(&layer));
+    Ok((0..config.num_hidden_layers).map(attends).collect())
+}
+
+fn weight_name(param: Param) -> String {
+    let (layer, param) = match param {
+        Param::OutputNorm => return "model.embedding_norm.weight".into(),
+        Param::Layer(layer, param) => (layer, param),
+        other => return hugging_face_name(other),
+    };
+    let module = match param {
+        LayerParam::MixerNorm => "operator_norm",
+        LayerParam::QueryNorm => "self_attn.q_layernorm",
+        LayerParam::KeyNorm => "self_attn.k_layernorm",
+        LayerParam::AttentionOutput(Piece::Weight) => "self_attn.out_proj",
+        LayerParam::MlpNorm => "ffn_norm",
+        LayerParam::Gate(Piece::Weight) => "feed_forward.w1",
+        LayerParam::Up(Piece::Weight) => "feed_forward.w3",
+        LayerParam::Down(Piece::Weight) => "feed_forward.w2",
+        other => return hugging_face_name(Param::Layer(layer, other)),
+    };
+    format!("model.layers.{layer}.{module}.weight")
+}

@@ -1,0 +1,129 @@
+//! Qwen3.5, the text model: gated delta nets on three layers of four, gated grouped-query attention with an RMS norm over each
+//! query and key head on the rest; norms that store their factors less one, and a part of each head rotated.
+//! Source: `Qwen3_5ForCausalLM` of transformers 5.23; `config.json` of Qwen/Qwen3.5-27B.
+
+use lm_kernels::DeltaNetSpec;
+use serde::Deserialize;
+
+use super::{Architecture, WHOLE_TENSORS};
+use crate::Result;
+use crate::config::{ModelConfig, RopeParameters, invalid, unsupported};
+use crate::spec::{
+    AttentionLayer, DecoderSpec, DeltaNetLayer, Mixer, NormWeight, OutputGate, QkNorm, RopeSpec, by_type,
+};
+use crate::weights::{LayerParam, Param, hugging_face_name};
+
+pub(super) const ARCHITECTURE: Architecture = Architecture {
+    model_types: &["qwen3_5_text"],
+    goldens: &["qwen3_5-tiny", "qwen3_5-tiny-odd", "qwen3_5-tiny-vision"],
+    spec,
+    weight_name,
+    places: WHOLE_TENSORS,
+    ignored_suffixes: &["rotary_emb.inv_freq"],
+    ignored_prefixes: &["model.visual.", "mtp."],
+    defaults: r#"{
+        "vocab_size": 248320, "hidden_size": 4096, "intermediate_size": 12288, "num_hidden_layers": 32,
+        "num_attention_heads": 16, "num_key_value_heads": 4, "head_dim": 256, "max_position_embeddings": 32768,
+        "rms_norm_eps": 1e-6, "partial_rotary_factor": 0.25, "full_attention_interval": 4, "attn_output_gate": true,
+        "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128, "linear_num_key_heads": 16,
+        "linear_num_value_heads": 32, "linear_value_head_dim": 128
+    }"#,
+};
+
+/// Keys of Qwen3.5 alone.
+#[derive(Deserialize)]
+struct Keys {
+    /// Every so many-th layer has attention, where `layer_types` is absent.
+    full_attention_interval: usize,
+    /// Whether attention's results are gated; the reference always does so.
+    attn_output_gate: bool,
+    linear_conv_kernel_dim: usize,
+    linear_key_head_dim: usize,
+    linear_num_key_heads: usize,
+    linear_num_value_heads: usize,
+    linear_value_head_dim: usize,
+}
+
+/// Heads and elements of a head beyond those of any model, so that no product of sizes overflows; likewise taps.
+const MAX_HEADS: usize = 1 << 12;
+const MAX_TAPS: usize = 256;
+
+fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
+    let keys: Keys = config.read()?;
+    if !keys.attn_output_gate {
+        return Err(unsupported("attn_output_gate", false, "true"));
+    }
+    let (key, rope) = config.rope_parameters();
+    let config = &ModelConfig { mlp_bias: false, ..config.without_rope() }; // Not a key of Qwen3.5.
+    let rope =
+        RopeSpec::from_parameters(key, &text_only(rope), config.head_dim()?, config.max_position_embeddings)?;
+    let net = delta_net(&keys)?;
+    let mut spec = DecoderSpec {
+        norm_weight: NormWeight::OnePlus,
+        context_len: rope.context_len(config.max_position_embeddings),
+        ropes: vec![rope],
+        ..DecoderSpec::llama(config)?
+    };
+    for attention in spec.attention_mut() {
+        let output_gate = OutputGate::PerElement;
+        *attention = AttentionLayer { qk_norm: QkNorm::PerHead, output_gate, ..attention.clone() };
+    }
+    for (layer, attends) in spec.layers.iter_mut().zip(attends(config, &keys)?) {
+        if !attends {
+            layer.mixer = Mixer::DeltaNet(net);
+        }
+    }
+    Ok(spec)
+}
+
+/// Positions of text are the same in time, height and width: how the frequencies are shared out among them does not matter.
+fn text_only(mut parameters: RopeParameters) -> RopeParameters {
+    for key in ["mrope_section", "mrope_interleaved"] {
+        parameters.rest.remove(key);
+    }
+    parameters
+}
+
+fn delta_net(keys: &Keys) -> Result<DeltaNetLayer> {
+    for (key, size, most) in [
+        ("linear_conv_kernel_dim", keys.linear_conv_kernel_dim, MAX_TAPS),
+        ("linear_key_head_dim", keys.linear_key_head_dim, MAX_HEADS),
+        ("linear_num_key_heads", keys.linear_num_key_heads, MAX_HEADS),
+        ("linear_num_value_heads", keys.linear_num_value_heads, MAX_HEADS),
+        ("linear_value_head_dim", keys.linear_value_head_dim, MAX_HEADS),
+    ] {
+        if !(1..=most).contains(&size) {
+            return Err(invalid(key, size, format!("1 to {most}")));
+        }
+    }
+    if !keys.linear_num_value_heads.is_multiple_of(keys.linear_num_key_heads) {
+        let expected = format!("a divisor of linear_num_value_heads = {}", keys.linear_num_value_heads);
+        return Err(invalid("linear_num_key_heads", keys.linear_num_key_heads, expected));
+    }
+    let heads = DeltaNetSpec {
+        num_key_heads: keys.linear_num_key_heads,
+        num_value_heads: keys.linear_num_value_heads,
+        key_dim: keys.linear_key_head_dim,
+        value_dim: keys.linear_value_head_dim,
+    };
+    Ok(DeltaNetLayer { heads, kernel: keys.linear_conv_kernel_dim })
+}
+
+/// Of each layer, whether it has attention.
+fn attends(config: &ModelConfig, keys: &Keys) -> Result<Vec<bool>> {
+    let interval = keys.full_attention_interval;
+    match by_type(config, &[("full_attention", true), ("linear_attention", false)])? {
+        Some(attends) => Ok(attends),
+        None if interval == 0 => Err(invalid("full_attention_interval", interval, "a positive number")),
+        None => Ok((1..=config.num_hidden_layers).map(|layer| layer.is_multiple_of(interval)).collect()),
+    }
+}
+
+fn weight_name(param: Param) -> String {
+    match param {
+        Param::Layer(layer, LayerParam::ConvTaps(_)) => {
+            format!("model.layers.{layer}.linear_attn.conv1d.weight")
+        }
+        other => hugging_face_name(other),
+    }
+}

@@ -1,0 +1,72 @@
+use std::sync::Arc;
+
+use burn::tensor::Tensor;
+use lm_kernels::{Activation, CausalConv, DeltaNet, KvPool};
+
+use super::{Linear, Pass, RmsNorm, Sublayer};
+use crate::Result;
+use crate::spec::{Bias, DecoderSpec, DeltaNetLayer};
+use crate::weights::{LayerParam, Param, Piece, WeightLoader};
+
+/// Linear attention by the gated delta rule, whose states are in the pages of the cache.
+///
+/// # Source
+/// Gated Delta Networks, arXiv 2412.06464; `Qwen3_5GatedDeltaNet` of transformers 5.23.
+pub(crate) struct GatedDeltaNet {
+    qkv: Linear,
+    gate: Linear,
+    time: Linear,
+    strength: Linear,
+    net: Arc<DeltaNet>,
+    /// Of each value head.
+    norm: RmsNorm,
+    output: Linear,
+    layer: usize,
+}
+
+impl GatedDeltaNet {
+    pub(crate) fn load(
+        loader: &mut WeightLoader<'_>,
+        spec: &DecoderSpec,
+        net: &DeltaNetLayer,
+        layer: usize,
+    ) -> Result<Self> {
+        let (hidden, heads) = (spec.hidden_size, net.heads.num_value_heads);
+        let mut values = |param, len| loader.values(Param::Layer(layer, param), len);
+        let taps = values(LayerParam::ConvTaps(Piece::Weight), net.heads.width() * net.kernel)?;
+        let decays = values(LayerParam::DeltaDecay, heads)?.into_iter().map(f32::exp).collect();
+        let time_biases = values(LayerParam::DeltaTimeBias, heads)?;
+        let conv = CausalConv::new(net.kernel, net.heads.width(), &taps, None);
+        let norm = Param::Layer(layer, LayerParam::DeltaNorm);
+        let norm = RmsNorm::load_as_stored(loader, spec, norm, net.heads.value_dim)?;
+        let mut linear = |param, shape| Linear::load(loader, layer, param, shape, Bias::Absent);
+        Ok(Self {
+            qkv: linear(LayerParam::DeltaQkv, [hidden, net.heads.width()])?,
+            gate: linear(LayerParam::DeltaGate, [hidden, net.value_width()])?,
+            time: linear(LayerParam::DeltaTime, [hidden, heads])?,
+            strength: linear(LayerParam::DeltaStrength, [hidden, heads])?,
+            net: Arc::new(DeltaNet::new(net.heads, conv, decays, time_biases)),
+            norm,
+            output: linear(LayerParam::DeltaOutput, [net.value_width(), hidden])?,
+            layer,
+        })
+    }
+
+    /// `x`, `[rows, hidden]`, plus what the net makes of it; the sequences' states go to the cache.
+    pub(crate) fn add_to(
+        &self,
+        x: Tensor<2>,
+        around: &Sublayer,
+        pass: &Pass,
+        cache: &mut KvPool,
+    ) -> Tensor<2> {
+        let input = around.input(x.clone()).normed();
+        let [qkv, gate, time, strength] = [&self.qkv, &self.gate, &self.time, &self.strength]
+            .map(|projection| projection.forward(input.clone(), pass));
+        let layout = &pass.layouts[cache.layout().group_of(self.layer)];
+        let read = lm_kernels::delta_net(qkv, time, strength, &self.net, cache, self.layer, layout);
+        let read = self.norm.forward_parts(read).flatten(1, 2); // [rows, num_value_heads * value_dim]
+        let gated = lm_kernels::glu(gate, read, Activation::Silu);
+        around.add_projected(x, gated, &self.output, pass)
+    }
+}

@@ -1,0 +1,57 @@
+use std::sync::Arc;
+
+use burn::tensor::Tensor;
+use lm_kernels::{CausalConv, KvPool};
+
+use super::{Linear, Pass, Sublayer};
+use crate::Result;
+use crate::spec::{Bias, DecoderSpec, ShortConvLayer};
+use crate::weights::{LayerParam, Param, Piece, WeightLoader};
+
+/// A convolution over the last few tokens between two gates, whose state is in the pages of the cache.
+///
+/// # Source
+/// LFM2 Technical Report, arXiv 2511.23404.
+pub(crate) struct ShortConv {
+    input: Linear,
+    conv: Arc<CausalConv>,
+    output: Linear,
+    layer: usize,
+}
+
+impl ShortConv {
+    pub(crate) fn load(
+        loader: &mut WeightLoader<'_>,
+        spec: &DecoderSpec,
+        conv: &ShortConvLayer,
+        layer: usize,
+    ) -> Result<Self> {
+        let hidden = spec.hidden_size;
+        let mut values = |piece, len| loader.values(Param::Layer(layer, LayerParam::ConvTaps(piece)), len);
+        let taps = values(Piece::Weight, hidden * conv.kernel)?;
+        let bias = match conv.bias {
+            Bias::Absent => None,
+            Bias::Present => Some(values(Piece::Bias, hidden)?),
+        };
+        Ok(Self {
+            input: Linear::load(loader, layer, LayerParam::ConvInput, [hidden, 3 * hidden], conv.bias)?,
+            conv: Arc::new(CausalConv::new(conv.kernel, hidden, &taps, bias.as_deref())),
+            output: Linear::load(loader, layer, LayerParam::ConvOutput, [hidden, hidden], conv.bias)?,
+            layer,
+        })
+    }
+
+    /// `x`, `[rows, hidden]`, plus what the convolution makes of it; the sequences' states go to the cache.
+    pub(crate) fn add_to(
+        &self,
+        x: Tensor<2>,
+        around: &Sublayer,
+        pass: &Pass,
+        cache: &mut KvPool,
+    ) -> Tensor<2> {
+        let gates_and_inputs = self.input.forward(around.input(x.clone()).normed(), pass); // [rows, 3 * hidden]
+        let layout = &pass.layouts[cache.layout().group_of(self.layer)];
+        let mixed = lm_kernels::short_conv(gates_and_inputs, &self.conv, cache, self.layer, layout); // [rows, hidden]
+        around.add_projected(x, mixed, &self.output, pass)
+    }
+}

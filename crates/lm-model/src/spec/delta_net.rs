@@ -1,0 +1,43 @@
+use lm_kernels::{DeltaNetSpec, LayerCache};
+
+use super::{Bias, linear_params};
+use crate::weights::{LayerParam, Piece};
+
+/// A gated delta net with a convolution in front of it and a gated norm behind it, in field words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DeltaNetLayer {
+    pub(crate) heads: DeltaNetSpec,
+    /// Tokens that a result of the convolution is made of, the row's own included.
+    pub(crate) kernel: usize,
+}
+
+impl DeltaNetLayer {
+    /// Elements of all value heads of a row.
+    pub(crate) fn value_width(&self) -> usize {
+        self.heads.num_value_heads * self.heads.value_dim
+    }
+
+    pub(super) fn cache(&self) -> LayerCache {
+        LayerCache::State { len: self.heads.state_elements(self.kernel) }
+    }
+
+    pub(super) fn params(&self, hidden: usize) -> Vec<(LayerParam, Vec<usize>)> {
+        let (width, values, heads) = (self.heads.width(), self.value_width(), self.heads.num_value_heads);
+        let mut params = vec![
+            (LayerParam::ConvTaps(Piece::Weight), vec![width, 1, self.kernel]),
+            (LayerParam::DeltaDecay, vec![heads]),
+            (LayerParam::DeltaTimeBias, vec![heads]),
+            (LayerParam::DeltaNorm, vec![self.heads.value_dim]),
+        ];
+        for (param, shape) in [
+            (LayerParam::DeltaQkv as fn(Piece) -> LayerParam, [hidden, width]),
+            (LayerParam::DeltaGate, [hidden, values]),
+            (LayerParam::DeltaTime, [hidden, heads]),
+            (LayerParam::DeltaStrength, [hidden, heads]),
+            (LayerParam::DeltaOutput, [values, hidden]),
+        ] {
+            params.extend(linear_params(param, shape, Bias::Absent));
+        }
+        params
+    }
+}
