@@ -135,7 +135,8 @@ fn of_types(
         let body = match name {
             "string" => Some(text(values, tags, schema, path)),
             "array" | "object" if tags.call.written == ValueText::Elements => {
-                elements(values, tags, name, schema, path)
+                let key = format!("{name} {} {}", tags.close, Value::Object(schema.clone()));
+                values.recursive(&key, |values| elements(values, tags, name, schema, path))
             }
             _ => {
                 let mut one = schema.clone();
@@ -219,4 +220,27 @@ fn attribute_text(attribute: &TypeAttribute, name: &str) -> String {
         name => attribute.others.iter().find(|(own, _)| *own == name).map_or_else(others, |(_, word)| word),
     };
     format!("{}{word}{}", attribute.open, attribute.close)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{ALL, Error, GrammarRequest, ToolChoice, ToolSpec};
+
+    /// Lists of lists without end are a rule that names itself, in every syntax.
+    #[test]
+    fn schemas_may_come_to_themselves() {
+        let schema = serde_json::json!({
+            "type": "object", "properties": {"a": {"$ref": "#/$defs/b"}, "c": {"$ref": "#"}}, "required": ["a"],
+            "$defs": {"b": {"anyOf": [{"type": "array", "items": {"$ref": "#/$defs/b"}}, {"type": "integer"}]}},
+        });
+        let tools = [ToolSpec::new("f", "", schema)];
+        let request =
+            GrammarRequest { tools: &tools, choice: ToolChoice::Required, ..GrammarRequest::default() };
+        for family in ALL {
+            match family.processor.grammar(&request) {
+                Ok(grammar) => assert!(grammar.is_some_and(|grammar| grammar.grammar.lark.len() < 100_000)),
+                Err(error) => assert!(matches!(error, Error::NoCallSyntax { .. }), "{error}"),
+            }
+        }
+    }
 }

@@ -34,7 +34,8 @@ pub(super) struct Values<'a> {
     definitions: Object,
     /// Keywords that this translator leaves out, beyond those that `relax` does.
     pub(super) relaxed: BTreeSet<Relaxed>,
-    references: HashMap<String, String>,
+    /// Rules that may come to themselves, by reference or another key.
+    references: HashMap<String, Option<String>>,
     free: Vec<String>,
 }
 
@@ -77,16 +78,28 @@ impl<'a> Values<'a> {
     }
 
     fn reference(&mut self, reference: &str) -> Option<String> {
-        if let Some(known) = self.references.get(reference) {
-            return Some(known.clone());
+        let schema = self.resolved(reference).cloned().unwrap_or(Value::Bool(true));
+        self.recursive(reference, |values| values.value(&schema, reference))
+    }
+
+    /// The rule that goes by this key; none when nothing fits it. It is made at its first use, and may come to itself again
+    /// while it is.
+    pub(super) fn recursive(
+        &mut self,
+        key: &str,
+        body: impl FnOnce(&mut Self) -> Option<String>,
+    ) -> Option<String> {
+        if let Some(known) = self.references.get(key) {
+            return known.clone();
         }
         let name = self.lark.reserve("r");
-        self.references.insert(reference.to_owned(), name.clone());
-        let schema = self.resolved(reference).cloned().unwrap_or(Value::Bool(true));
-        // A definition without any value still needs a body: an empty class of characters.
-        let body = self.value(&schema, reference).unwrap_or_else(|| "/[^\\x00-\\u{10ffff}]/".to_owned());
-        self.lark.define_reserved(&name, &body);
-        Some(name)
+        self.references.insert(key.to_owned(), Some(name.clone()));
+        let body = body(self);
+        // Whoever came to it meanwhile names it: without any value it still needs a body, an empty class of characters.
+        self.lark.define_reserved(&name, body.as_deref().unwrap_or("/[^\\x00-\\u{10ffff}]/"));
+        let known = body.map(|_| name);
+        self.references.insert(key.to_owned(), known.clone());
+        known
     }
 
     pub(super) fn resolved(&self, reference: &str) -> Option<&Value> {

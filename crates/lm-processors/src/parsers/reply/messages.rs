@@ -76,6 +76,10 @@ impl MessageParser {
         let rest = self.buffer.rest();
         let begins = rest.trim_start();
         let layout = rest.len() - begins.len();
+        if layout > MAX_HEADER_BYTES {
+            self.place = Place::Outside;
+            return Need::AnotherLook;
+        }
         if !start.is_empty() && begins.starts_with(start) {
             self.buffer.take(layout + start.len());
             return Need::AnotherLook;
@@ -83,19 +87,19 @@ impl MessageParser {
         let parts = [start, channel, recipient];
         if !parts[1..].iter().any(|part| !part.is_empty() && begins.starts_with(part)) {
             let may_begin = parts.iter().any(|part| part.starts_with(begins)) && !self.ended;
-            if (may_begin || begins.is_empty()) && layout <= MAX_HEADER_BYTES {
+            if may_begin || begins.is_empty() {
                 return Need::MoreText;
             }
             self.place = Place::Outside;
             return Need::AnotherLook;
         }
-        if let Some(end) = begins.find(text) {
+        if let Some(end) = begins.find(text).filter(|end| *end <= MAX_HEADER_BYTES) {
             let header = begins[..end].to_owned();
             self.buffer.take(layout + end + text.len());
             self.message_begins(&header, events);
             return Need::AnotherLook;
         }
-        if begins.len() > MAX_HEADER_BYTES {
+        if begins.len() >= MAX_HEADER_BYTES + text.len() {
             // Its first marker is text now, or it would be found again.
             let marker = parts[1..].iter().filter(|part| begins.starts_with(**part)).map(|part| part.len());
             let text = self.buffer.take(layout + marker.max().unwrap_or_default());
@@ -248,6 +252,24 @@ mod tests {
                 (1, "Done."),
                 "cut at {cut}: {events:?}"
             );
+        }
+    }
+
+    /// What goes on for longer than a header is none, whether it comes at once or in pieces.
+    #[test]
+    fn a_header_has_a_longest_length() {
+        let options = ParserOptions { calls: ReadCalls::Always, ..ParserOptions::default() };
+        for len in 1000..1030 {
+            let reply =
+                format!("<|channel|>commentary to=functions.f{}<|message|>{{}}<|call|>", "x".repeat(len));
+            let read = |pieces: &mut dyn Iterator<Item = &str>| {
+                let mut parser = by_name("gpt_oss").expect("a family").parser(&options);
+                let mut events: Vec<_> = pieces.flat_map(|piece| parser.push(piece)).collect();
+                events.extend(parser.finish());
+                events.iter().map(|event| format!("{event:?}")).collect::<String>()
+            };
+            let whole = read(&mut std::iter::once(&reply[..]));
+            assert_eq!(read(&mut reply.split_inclusive(|_| true)), whole, "{len} more characters");
         }
     }
 }
