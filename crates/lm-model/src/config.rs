@@ -20,7 +20,8 @@ pub struct ModelConfig {
     pub vocab_size: usize,
     /// Width of a row between the blocks.
     pub hidden_size: usize,
-    /// Width inside the feed-forward block.
+    /// Width inside the feed-forward block; the largest, where a file has a list of one for each layer.
+    #[serde(deserialize_with = "one_or_largest")]
     pub intermediate_size: usize,
     /// Number of decoder layers.
     pub num_hidden_layers: usize,
@@ -138,6 +139,20 @@ impl From<TokenIds> for Vec<TokenId> {
             TokenIds::Many(ids) => ids,
         }
     }
+}
+
+/// A number, or the largest of a list of them.
+fn one_or_largest<'de, D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<usize, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "a number, or a list of numbers")]
+    enum Sizes {
+        One(usize),
+        Many(Vec<usize>),
+    }
+    Ok(match Sizes::deserialize(deserializer)? {
+        Sizes::One(size) => size,
+        Sizes::Many(sizes) => sizes.into_iter().max().unwrap_or(0),
+    })
 }
 
 /// Largest size under any key: far beyond real models, and no product of two of them overflows.

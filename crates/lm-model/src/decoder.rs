@@ -3,13 +3,13 @@
 use burn::tensor::{Int, Tensor};
 
 use crate::blocks::{
-    Attention, Embedding, ExpertsMlp, GatedDeltaNet, GatedMlp, IdleWeights, Pass, RmsNorm, Rotation,
-    ShortConv, Sublayer,
+    AltUp, Attention, Embedding, ExpertsMlp, GatedDeltaNet, GatedMlp, IdleWeights, Laurel, Pass,
+    PerLayerEmbedding, PerLayerInput, RmsNorm, Rotation, ShortConv, StreamEnds, Sublayer,
 };
-use crate::layout::{adapted_rows, layouts, wanted_rows};
-use crate::spec::{DecoderSpec, LayerSpec, Mixer, Mlp};
+use crate::layout::{adapted_rows, ids_of_rows, layouts, wanted_rows};
+use crate::spec::{DecoderSpec, LayerScalar, LayerSpec, Mixer, Mlp};
 use crate::validate::{BatchLimits, check_batch};
-use crate::weights::{Param, WeightLoader};
+use crate::weights::{LayerParam, Param, WeightLoader};
 use crate::{
     Batch, BatchProblem, CacheLayout, CausalLm, Device, Embeddings, Error, Input, KvDtype, KvPool, Logits,
     ModelInfo, Result, TokenId,
@@ -19,6 +19,8 @@ use crate::{
 pub(crate) struct Decoder {
     info: ModelInfo,
     embedding: Embedding,
+    per_layer_embedding: Option<PerLayerEmbedding>,
+    streams: Option<StreamEnds>,
     layers: Vec<Layer>,
     norm: RmsNorm,
     rotations: Vec<Rotation>,
@@ -33,6 +35,10 @@ struct Layer {
     mixer: MixerBlock,
     around_mlp: Sublayer,
     mlp: MlpBlock,
+    per_layer_input: Option<PerLayerInput>,
+    streams: Option<(AltUp, Laurel)>,
+    /// Factor on what the layer gives.
+    scalar: Option<f32>,
 }
 
 enum MixerBlock {
@@ -56,6 +62,11 @@ impl Decoder {
         mut loader: WeightLoader<'_>,
     ) -> Result<Self> {
         let embedding = Embedding::load(&mut loader, &spec)?;
+        let per_layer_embedding =
+            spec.per_layer_inputs.map(|inputs| PerLayerEmbedding::load(&mut loader, &spec, inputs));
+        let per_layer_embedding = per_layer_embedding.transpose()?;
+        let streams =
+            spec.streams.map(|streams| StreamEnds::load(&mut loader, &spec, streams)).transpose()?;
         let outside = loader.parameters;
         let layers = spec.layers.iter().enumerate();
         let layers = layers
@@ -64,6 +75,7 @@ impl Decoder {
         let layer_parameters = loader.parameters - outside;
         let norm = RmsNorm::load(&mut loader, &spec, Param::OutputNorm, spec.hidden_size)?;
         let cache_layout = spec.cache_layout();
+        let table = per_layer_embedding.as_ref().map_or(0, PerLayerEmbedding::bytes_of_table);
         let idle = |count: fn(IdleWeights) -> u64| layers.iter().map(Layer::idle).map(count).sum::<u64>();
         let info = ModelInfo {
             adapters: loader.adapter_infos(&architecture)?,
@@ -75,14 +87,28 @@ impl Decoder {
             parameters: loader.parameters,
             weight_bytes: loader.weight_bytes,
             layer_parameters: layer_parameters - idle(|idle| idle.parameters),
-            decode_bytes: loader.weight_bytes - embedding.bytes_of_table_alone() - idle(|idle| idle.bytes),
+            decode_bytes: loader.weight_bytes
+                - embedding.bytes_of_table_alone()
+                - table
+                - idle(|idle| idle.bytes),
             device,
             format: embedding.format(),
         };
         // A device may store keys and values wider than asked for: a pool of one page knows.
         let bytes_per_page = KvPool::new(device, &cache_layout, 1, kv_dtype)?.bytes_per_page();
         let rotations = spec.ropes.into_iter().map(Rotation::new).collect();
-        Ok(Self { info, embedding, layers, norm, rotations, cache_layout, kv_dtype, bytes_per_page })
+        Ok(Self {
+            info,
+            embedding,
+            per_layer_embedding,
+            streams,
+            layers,
+            norm,
+            rotations,
+            cache_layout,
+            kv_dtype,
+            bytes_per_page,
+        })
     }
 
     /// The new rows of all sequences, one sequence after another: `[rows, hidden]`.
@@ -106,12 +132,15 @@ impl Decoder {
         Tensor::cat(parts, 0)
     }
 
-    fn pass(&self, batch: &Batch) -> Pass {
+    /// What is shared by the layers that a batch's rows, `[rows, hidden]`, go through.
+    fn pass(&self, batch: &Batch, x: &Tensor<2>) -> Pass {
         let device = self.embedding.device();
+        let per_layer = self.per_layer_embedding.as_ref();
         Pass {
             layouts: layouts(batch, self.cache_layout.groups().len()),
             turns: self.rotations.iter().map(|rotation| rotation.turn(batch, device)).collect(),
             adapted: adapted_rows(batch),
+            per_layer_inputs: per_layer.map(|table| table.inputs(&ids_of_rows(batch), x.clone())),
         }
     }
 }
@@ -140,8 +169,12 @@ impl CausalLm for Decoder {
         if batch.sequences.is_empty() {
             return Ok(Logits::new(Vec::new(), width, counts));
         }
-        let pass = self.pass(batch);
-        let mut x = self.input_rows(batch); // [rows, hidden]
+        let x = self.input_rows(batch); // [rows, hidden]
+        let pass = self.pass(batch, &x);
+        let mut x = match &self.streams {
+            None => x,
+            Some(streams) => streams.open(x), // [rows, streams * hidden]
+        };
         for layer in &self.layers {
             x = layer.forward(x, &pass, cache)?;
         }
@@ -149,7 +182,12 @@ impl CausalLm for Decoder {
             return Ok(Logits::new(Vec::new(), width, counts));
         }
         let index = Tensor::<1, Int>::from_data(wanted.as_slice(), &x.device());
-        let x = self.norm.forward(x.select(0, index)); // [wanted, hidden]
+        let x = x.select(0, index);
+        let x = match &self.streams {
+            None => x,
+            Some(streams) => streams.close(x),
+        };
+        let x = self.norm.forward(x); // [wanted, hidden]
         let values = lm_kernels::to_host(self.embedding.logits(x))?; // [wanted, vocab]
         Ok(Logits::new(values, width, counts))
     }
@@ -190,21 +228,65 @@ impl Layer {
             Mlp::Experts(ref experts) => {
                 MlpBlock::Experts(Box::new(ExpertsMlp::load(loader, experts, spec.hidden_size, index)?))
             }
-            Mlp::Gated { intermediate_size, activation, bias } => {
+            Mlp::Gated { intermediate_size, activation, bias, sparsity } => {
                 let widths = [spec.hidden_size, intermediate_size];
-                MlpBlock::Gated(Box::new(GatedMlp::load(loader, index, widths, activation, bias)?))
+                let mlp = GatedMlp::load(loader, index, widths, activation, bias, sparsity)?;
+                MlpBlock::Gated(Box::new(mlp))
             }
         };
-        Ok(Self { around_mixer, mixer, around_mlp, mlp })
+        let per_layer_input =
+            spec.per_layer_inputs.map(|inputs| PerLayerInput::load(loader, spec, inputs, index));
+        let per_layer_input = per_layer_input.transpose()?;
+        let streams = match spec.streams {
+            None => None,
+            Some(streams) => Some((
+                AltUp::load(loader, spec, streams, index)?,
+                Laurel::load(loader, spec, streams, index)?,
+            )),
+        };
+        let scalar = match layer.scalar {
+            LayerScalar::Absent => None,
+            LayerScalar::Present => Some(loader.values(Param::Layer(index, LayerParam::Scalar), 1)?[0]),
+        };
+        Ok(Self { around_mixer, mixer, around_mlp, mlp, per_layer_input, streams, scalar })
     }
 
-    /// `[rows, hidden]` to the same.
+    /// `[rows, hidden]` to the same, of each stream where there are several.
     fn forward(&self, x: Tensor<2>, pass: &Pass, cache: &mut KvPool) -> Result<Tensor<2>> {
-        let x = match &self.mixer {
+        let per_layer = self.per_layer_input.as_ref();
+        let x = match &self.streams {
+            Some((altup, laurel)) => {
+                let predicted = altup.predict(x);
+                let active = altup.active(&predicted);
+                let attended =
+                    laurel.add_to(self.mix(active.clone(), pass, cache), active, &self.around_mixer);
+                altup.correct(predicted, self.feed_forward(attended, pass)?, per_layer, pass)
+            }
+            None => {
+                let x = self.feed_forward(self.mix(x, pass, cache), pass)?;
+                match per_layer {
+                    None => x,
+                    Some(input) => x.clone() + input.forward(x, pass),
+                }
+            }
+        };
+        Ok(match self.scalar {
+            None => x,
+            Some(scalar) => x * scalar,
+        })
+    }
+
+    /// `x`, `[rows, hidden]`, plus what the mixer makes of it.
+    fn mix(&self, x: Tensor<2>, pass: &Pass, cache: &mut KvPool) -> Tensor<2> {
+        match &self.mixer {
             MixerBlock::Attention(attention) => attention.add_to(x, &self.around_mixer, pass, cache),
             MixerBlock::ShortConv(conv) => conv.add_to(x, &self.around_mixer, pass, cache),
             MixerBlock::DeltaNet(net) => net.add_to(x, &self.around_mixer, pass, cache),
-        };
+        }
+    }
+
+    /// `x`, `[rows, hidden]`, plus what the feed-forward block makes of it.
+    fn feed_forward(&self, x: Tensor<2>, pass: &Pass) -> Result<Tensor<2>> {
         match &self.mlp {
             MlpBlock::Gated(mlp) => Ok(mlp.add_to(x, &self.around_mlp, pass)),
             MlpBlock::Experts(mlp) => mlp.add_to(x, &self.around_mlp),

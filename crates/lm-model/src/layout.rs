@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lm_kernels::{RaggedLayout, SequenceLayout};
 
 use crate::blocks::AdaptedRows;
-use crate::{AttentionKind, Batch, SequenceInput};
+use crate::{AttentionKind, Batch, Input, SequenceInput, TokenId};
 
 /// Which rows of the batch belong to which sequence, and where its slots are in the pages of each group.
 pub(crate) fn layouts(batch: &Batch, groups: usize) -> Vec<Arc<RaggedLayout>> {
@@ -53,4 +53,13 @@ pub(crate) fn wanted_rows(batch: &Batch) -> (Vec<i32>, Vec<usize>) {
         start += sequence.rows();
     }
     (wanted, counts)
+}
+
+/// The ids of the batch's rows; `None` for those that come as embeddings.
+pub(crate) fn ids_of_rows(batch: &Batch) -> Vec<Option<TokenId>> {
+    let of_sequence = |sequence: &SequenceInput| match &sequence.input {
+        Input::Ids(ids) => ids.iter().copied().map(Some).collect(),
+        Input::Embeddings(rows) => vec![None; rows.rows()],
+    };
+    batch.sequences.iter().flat_map(of_sequence).collect()
 }

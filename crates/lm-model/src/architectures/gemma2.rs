@@ -2,12 +2,13 @@
 //! logits that a tangent bounds.
 //! Source: Gemma 2 (arXiv 2408.00118); `config.json` of google/gemma-2-2b; `Gemma2Config` of transformers for the defaults.
 
+use lm_kernels::Activation;
 use serde::Deserialize;
 
 use super::{Architecture, WHOLE_TENSORS};
 use crate::Result;
 use crate::config::{ModelConfig, invalid, unsupported};
-use crate::spec::{DecoderSpec, NormPlacement, NormWeight, activation, windows};
+use crate::spec::{Bias, DecoderSpec, Mlp, NormPlacement, NormWeight, Sparsity, activation, windows};
 use crate::weights::{LayerParam, Param, hugging_face_name};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
@@ -55,15 +56,20 @@ pub(super) fn gemma(config: &ModelConfig, keys: &Keys) -> Result<DecoderSpec> {
     spec.logit_soft_cap = positive("final_logit_softcapping", keys.final_logit_softcapping)?;
     let scale =
         positive("query_pre_attn_scalar", keys.query_pre_attn_scalar)?.map(|scalar| scalar.sqrt().recip());
-    let activated = activation("hidden_activation", &keys.hidden_activation)?;
+    let activation = activation("hidden_activation", &keys.hidden_activation)?;
     for layer in &mut spec.layers {
         layer.norms = NormPlacement::Sandwich;
-        *layer.mlp.activation_mut() = activated;
+        layer.mlp = geglu(config.intermediate_size, activation, None);
     }
     for attention in spec.attention_mut() {
         attention.scale = scale.unwrap_or(1.0);
     }
     Ok(spec)
+}
+
+/// The feed-forward block of all generations.
+pub(super) fn geglu(intermediate_size: usize, activation: Activation, sparsity: Option<Sparsity>) -> Mlp {
+    Mlp::Gated { intermediate_size, activation, bias: Bias::Absent, sparsity }
 }
 
 /// Attention to what follows is not a decoder's: some values of the key make an encoder of the model.

@@ -2,6 +2,8 @@
 
 mod gemma2;
 mod gemma3;
+mod gemma3n;
+mod gemma4;
 mod granite;
 mod lfm2;
 mod llama;
@@ -81,6 +83,8 @@ const WHOLE_TENSORS: fn(&DecoderSpec, Param) -> Vec<Place> = |_, _| Vec::new();
 pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &gemma2::ARCHITECTURE,
     &gemma3::ARCHITECTURE,
+    &gemma3n::ARCHITECTURE,
+    &gemma4::ARCHITECTURE,
     &granite::ARCHITECTURE,
     &lfm2::ARCHITECTURE,
     &llama::ARCHITECTURE,

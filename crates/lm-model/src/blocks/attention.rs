@@ -3,9 +3,9 @@ use std::sync::Arc;
 use burn::tensor::Tensor;
 use lm_kernels::{Activation, AttentionSpec, KvPool, RaggedLayout};
 
-use super::{AdaptedRows, Linear, RmsNorm, Sublayer, Turn};
+use super::{AdaptedRows, BlockInput, Linear, RmsNorm, Sublayer, Turn};
 use crate::Result;
-use crate::spec::{AttentionLayer, DecoderSpec, OutputGate};
+use crate::spec::{AttentionLayer, DecoderSpec, KeyValues, OutputGate};
 use crate::weights::{LayerParam, Param, WeightLoader};
 
 /// Grouped-query attention over the paged cache.
@@ -14,16 +14,24 @@ use crate::weights::{LayerParam, Param, WeightLoader};
 /// GQA, arXiv 2305.13245.
 pub(crate) struct Attention {
     query: Linear,
-    key: Linear,
-    value: Linear,
+    query_norm: Option<RmsNorm>,
+    /// `None`: another layer has written the rows' keys and values to the cache.
+    key_values: Option<KeyValueLinears>,
     output: Linear,
-    /// Norms of queries and keys.
-    norms: Option<[RmsNorm; 2]>,
     output_gate: OutputGate,
     /// Index in [`Pass::turns`].
     rope: Option<usize>,
     spec: AttentionSpec,
     layer: usize,
+}
+
+/// What the keys and values of rows are made with.
+struct KeyValueLinears {
+    key: Linear,
+    key_norm: Option<RmsNorm>,
+    /// `None`: the keys, as they are before norm and rotation.
+    value: Option<Linear>,
+    value_norm: Option<RmsNorm>,
 }
 
 /// What all layers of one forward pass share.
@@ -34,6 +42,8 @@ pub(crate) struct Pass {
     pub(crate) turns: Vec<Turn>,
     /// The rows with an adapter.
     pub(crate) adapted: Vec<AdaptedRows>,
+    /// Of decoders that have them, one layer's after another: `[rows, layers * size]`.
+    pub(crate) per_layer_inputs: Option<Tensor<2>>,
 }
 
 impl Attention {
@@ -43,20 +53,18 @@ impl Attention {
         attention: &AttentionLayer,
         layer: usize,
     ) -> Result<Self> {
-        let (hidden, [queries, keys]) = (spec.hidden_size, attention.widths());
-        let mut norm = |param, len| RmsNorm::load(loader, spec, Param::Layer(layer, param), len);
-        let norms = match attention.norm_lengths() {
-            None => None,
-            Some([q, k]) => Some([norm(LayerParam::QueryNorm, q)?, norm(LayerParam::KeyNorm, k)?]),
-        };
-        let mut linear =
-            |param, shape, bias| -> Result<Linear> { Linear::load(loader, layer, param, shape, bias) };
+        let (hidden, [queries, _]) = (spec.hidden_size, attention.widths());
+        let (bias, output_bias) = (attention.bias, attention.output_bias);
         Ok(Self {
-            query: linear(LayerParam::Query, [hidden, attention.query_width()], attention.bias)?,
-            key: linear(LayerParam::Key, [hidden, keys], attention.bias)?,
-            value: linear(LayerParam::Value, [hidden, keys], attention.bias)?,
-            output: linear(LayerParam::AttentionOutput, [queries, hidden], attention.output_bias)?,
-            norms,
+            query: Linear::load(loader, layer, LayerParam::Query, [hidden, attention.query_width()], bias)?,
+            query_norm: match attention.norm_lengths() {
+                None => None,
+                Some([len, _]) => {
+                    Some(RmsNorm::load(loader, spec, Param::Layer(layer, LayerParam::QueryNorm), len)?)
+                }
+            },
+            key_values: KeyValueLinears::load(loader, spec, attention, layer)?,
+            output: Linear::load(loader, layer, LayerParam::AttentionOutput, [queries, hidden], output_bias)?,
             output_gate: attention.output_gate,
             rope: attention.rope,
             spec: AttentionSpec {
@@ -81,33 +89,101 @@ impl Attention {
         cache: &mut KvPool,
     ) -> Tensor<2> {
         let [rows, _] = x.dims();
-        let AttentionSpec { num_heads, num_kv_heads, head_dim, .. } = self.spec;
-        let [q, k, v] = around.input(x.clone()).qkv([&self.query, &self.key, &self.value], pass);
-        let (mut q, gate) = match self.output_gate {
+        let input = around.input(x.clone());
+        let turn = self.rope.map(|rope| &pass.turns[rope]);
+        let (q, new) = match &self.key_values {
+            None => (self.query.forward(input.normed(), pass), None),
+            Some(linears) => {
+                let [q, k, v] = linears.project(input, &self.query, pass);
+                (q, Some(linears.heads([k, v], &self.spec, turn)))
+            }
+        };
+        let (q, gate) = self.queries(q, turn);
+        let layout = &pass.layouts[cache.layout().group_of(self.layer)];
+        let attended = match new {
+            None => lm_kernels::attention_shared(q, cache, self.layer, layout, &self.spec),
+            Some([k, v]) => lm_kernels::attention(q, k, v, cache, self.layer, layout, &self.spec),
+        }; // [rows, num_heads, head_dim]
+        let attended = attended.reshape([rows, self.spec.num_heads * self.spec.head_dim]);
+        let attended = match gate {
+            None => attended,
+            Some(gate) => lm_kernels::glu(gate, attended, Activation::Sigmoid),
+        };
+        around.add_projected(x, attended, &self.output, pass)
+    }
+
+    /// Queries of a projection's `[rows, width]`, normed and turned, `[rows, num_heads, head_dim]`; and what gates the output where
+    /// the projection gives that too, `[rows, num_heads * head_dim]`.
+    fn queries(&self, q: Tensor<2>, turn: Option<&Turn>) -> (Tensor<3>, Option<Tensor<2>>) {
+        let [rows, _] = q.dims();
+        let AttentionSpec { num_heads, head_dim, .. } = self.spec;
+        let (q, gate) = match self.output_gate {
             OutputGate::Absent => (q.reshape([rows, num_heads, head_dim]), None),
             OutputGate::PerElement => {
                 let pairs = q.reshape([rows, num_heads, 2 * head_dim]);
                 let gate = pairs.clone().narrow(2, head_dim, head_dim);
-                (pairs.narrow(2, 0, head_dim), Some(gate))
+                (pairs.narrow(2, 0, head_dim), Some(gate.reshape([rows, num_heads * head_dim])))
             }
         };
-        let mut k = k.reshape([rows, num_kv_heads, head_dim]);
-        let v = v.reshape([rows, num_kv_heads, head_dim]);
-        if let Some([query_norm, key_norm]) = &self.norms {
-            (q, k) = (query_norm.forward_parts(q), key_norm.forward_parts(k));
+        let q = RmsNorm::apply(self.query_norm.as_ref(), q);
+        match turn {
+            None => (q, gate),
+            Some(turn) => (turn.queries(q), gate),
         }
-        if let Some(rope) = self.rope {
-            [q, k] = pass.turns[rope].apply(q, k);
-        }
-        let layout = &pass.layouts[cache.layout().group_of(self.layer)];
-        let attended = lm_kernels::attention(q, k, v, cache, self.layer, layout, &self.spec); // [rows, num_heads, head_dim]
-        let attended = attended.reshape([rows, num_heads * head_dim]);
-        let attended = match gate {
-            None => attended,
-            Some(gate) => {
-                lm_kernels::glu(gate.reshape([rows, num_heads * head_dim]), attended, Activation::Sigmoid)
+    }
+}
+
+impl KeyValueLinears {
+    fn load(
+        loader: &mut WeightLoader<'_>,
+        spec: &DecoderSpec,
+        attention: &AttentionLayer,
+        layer: usize,
+    ) -> Result<Option<Self>> {
+        let (hidden, [_, width]) = (spec.hidden_size, attention.widths());
+        let device = loader.burn_device().clone();
+        let unweighted = || Some(RmsNorm::unweighted(&device, spec, attention.head_dim));
+        let mut linear = |param| Linear::load(loader, layer, param, [hidden, width], attention.bias);
+        let (key, value, value_norm) = match attention.key_values {
+            KeyValues::Shared(_) => return Ok(None),
+            KeyValues::Projected => (linear(LayerParam::Key)?, Some(linear(LayerParam::Value)?), None),
+            KeyValues::NormedValues => {
+                (linear(LayerParam::Key)?, Some(linear(LayerParam::Value)?), unweighted())
+            }
+            KeyValues::KeysAsValues => (linear(LayerParam::Key)?, None, unweighted()),
+        };
+        let key_norm = match attention.norm_lengths() {
+            None => None,
+            Some([_, len]) => {
+                Some(RmsNorm::load(loader, spec, Param::Layer(layer, LayerParam::KeyNorm), len)?)
             }
         };
-        around.add_projected(x, attended, &self.output, pass)
+        Ok(Some(Self { key, key_norm, value, value_norm }))
+    }
+
+    /// Keys and values of what the projections gave, normed and turned: `[rows, num_kv_heads, head_dim]` each.
+    fn heads(&self, kv: [Tensor<2>; 2], spec: &AttentionSpec, turn: Option<&Turn>) -> [Tensor<3>; 2] {
+        let [k, v] = kv.map(|x| {
+            let [rows, _] = x.dims();
+            x.reshape([rows, spec.num_kv_heads, spec.head_dim])
+        });
+        let k = RmsNorm::apply(self.key_norm.as_ref(), k);
+        let v = RmsNorm::apply(self.value_norm.as_ref(), v);
+        match turn {
+            None => [k, v],
+            Some(turn) => [turn.keys(k), v],
+        }
+    }
+
+    /// Queries, keys and values of the rows, before norms: `[rows, heads * head_dim]` each.
+    fn project(&self, input: BlockInput<'_>, query: &Linear, pass: &Pass) -> [Tensor<2>; 3] {
+        match &self.value {
+            Some(value) => input.qkv([query, &self.key, value], pass),
+            None => {
+                let x = input.normed();
+                let k = self.key.forward(x.clone(), pass);
+                [query.forward(x, pass), k.clone(), k]
+            }
+        }
     }
 }

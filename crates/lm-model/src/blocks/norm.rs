@@ -1,4 +1,4 @@
-use burn::tensor::Tensor;
+use burn::tensor::{Device as BurnDevice, Tensor};
 
 use crate::Result;
 use crate::spec::{DecoderSpec, NormWeight};
@@ -37,6 +37,11 @@ impl RmsNorm {
         Ok(Self { weight: loader.vector(param, len)?, eps: spec.norm_eps })
     }
 
+    /// One without a weight.
+    pub(crate) fn unweighted(device: &BurnDevice, spec: &DecoderSpec, len: usize) -> Self {
+        Self { weight: Tensor::ones([len], device), eps: spec.norm_eps }
+    }
+
     pub(crate) fn weight(&self) -> Tensor<1> {
         self.weight.clone()
     }
@@ -55,5 +60,13 @@ impl RmsNorm {
         let (shape, [len]) = (x.dims(), self.weight.dims());
         let parts = shape.iter().product::<usize>() / len;
         self.forward(x.reshape([parts, len])).reshape(shape)
+    }
+
+    /// [`RmsNorm::forward_parts`] where there is a norm.
+    pub(crate) fn apply(norm: Option<&Self>, x: Tensor<3>) -> Tensor<3> {
+        match norm {
+            None => x,
+            Some(norm) => norm.forward_parts(x),
+        }
     }
 }

@@ -48,12 +48,17 @@ impl Rotation {
 }
 
 impl Turn {
-    /// Queries and keys, `[rows, heads, head_dim]`.
-    pub(crate) fn apply(&self, q: Tensor<3>, k: Tensor<3>) -> [Tensor<3>; 2] {
-        let (q, k) = (lm_kernels::rope(q, &self.angles), lm_kernels::rope(k, &self.angles));
+    /// Of queries, `[rows, heads, head_dim]`.
+    pub(crate) fn queries(&self, q: Tensor<3>) -> Tensor<3> {
+        let q = lm_kernels::rope(q, &self.angles);
         match &self.query_scale {
-            None => [q, k],
-            Some(scale) => [q * scale.clone(), k],
+            None => q,
+            Some(scale) => q * scale.clone(),
         }
+    }
+
+    /// Of keys, `[rows, heads, head_dim]`.
+    pub(crate) fn keys(&self, k: Tensor<3>) -> Tensor<3> {
+        lm_kernels::rope(k, &self.angles)
     }
 }

@@ -19,6 +19,7 @@ pub(crate) struct AttentionLayer {
     /// Index of the rotation in [`super::DecoderSpec::ropes`]; `None`: positions do not enter.
     pub(crate) rope: Option<usize>,
     pub(crate) qk_norm: QkNorm,
+    pub(crate) key_values: KeyValues,
     /// Of the projections to queries, keys and values.
     pub(crate) bias: Bias,
     /// Of the projection that follows.
@@ -42,6 +43,19 @@ pub(crate) enum QkNorm {
     PerHead,
     /// RMS norm over all heads together, a weight for each of their elements.
     WholeRow,
+}
+
+/// Where a layer's keys and values come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeyValues {
+    /// Projections of the rows.
+    Projected,
+    /// The same, each value head normed without a weight.
+    NormedValues,
+    /// A projection to the keys; as they are before norm and RoPE, normed without a weight, they are the values.
+    KeysAsValues,
+    /// What this layer, an earlier one, has written to the cache.
+    Shared(usize),
 }
 
 /// What a layer's attention sees.
@@ -78,6 +92,7 @@ impl AttentionLayer {
             soft_cap: None,
             rope: Some(0),
             qk_norm: QkNorm::Absent,
+            key_values: KeyValues::Projected,
             bias: config.attention_bias.into(),
             output_bias: config.attention_bias.into(),
             output_gate: OutputGate::Absent,
@@ -112,20 +127,41 @@ impl AttentionLayer {
             num_kv_heads: self.num_kv_heads,
             head_dim: self.head_dim,
             window: self.window.slots(),
-            shares: None,
+            shares: match self.key_values {
+                KeyValues::Shared(layer) => Some(layer),
+                _ => None,
+            },
         }
     }
 
     pub(super) fn params(&self, hidden: usize) -> Vec<(LayerParam, Vec<usize>)> {
-        let [queries, keys] = self.widths();
-        let mut params = Vec::new();
-        if let Some([query, key]) = self.norm_lengths() {
-            params.extend([(LayerParam::QueryNorm, vec![query]), (LayerParam::KeyNorm, vec![key])]);
-        }
-        params.extend(linear_params(LayerParam::Query, [hidden, self.query_width()], self.bias));
-        params.extend(linear_params(LayerParam::Key, [hidden, keys], self.bias));
-        params.extend(linear_params(LayerParam::Value, [hidden, keys], self.bias));
+        let [queries, _] = self.widths();
+        let mut params = linear_params(LayerParam::Query, [hidden, self.query_width()], self.bias);
         params.extend(linear_params(LayerParam::AttentionOutput, [queries, hidden], self.output_bias));
+        params.extend(self.norm_lengths().map(|[query, _]| (LayerParam::QueryNorm, vec![query])));
+        let [keys, values] = self.key_value_params(hidden);
+        match self.key_values {
+            KeyValues::Projected | KeyValues::NormedValues => params.extend(keys.into_iter().chain(values)),
+            KeyValues::KeysAsValues => params.extend(keys),
+            KeyValues::Shared(_) => {}
+        }
         params
+    }
+
+    /// What files may hold of a layer that reads another's keys and values.
+    pub(super) fn unused_params(&self, hidden: usize) -> Vec<LayerParam> {
+        let unused = match self.key_values {
+            KeyValues::Shared(_) => self.key_value_params(hidden).concat(),
+            _ => Vec::new(),
+        };
+        unused.into_iter().map(|(param, _)| param).collect()
+    }
+
+    /// What keys and values are made with.
+    fn key_value_params(&self, hidden: usize) -> [Vec<(LayerParam, Vec<usize>)>; 2] {
+        let [_, width] = self.widths();
+        let mut keys = linear_params(LayerParam::Key, [hidden, width], self.bias);
+        keys.extend(self.norm_lengths().map(|[_, key]| (LayerParam::KeyNorm, vec![key])));
+        [keys, linear_params(LayerParam::Value, [hidden, width], self.bias)]
     }
 }

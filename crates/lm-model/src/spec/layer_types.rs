@@ -1,9 +1,10 @@
 //! `layer_types`: which layers see everything and which slide.
 
+use lm_kernels::KvGeometry;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{DecoderSpec, RopeSpec, Window};
+use super::{DecoderSpec, KeyValues, RopeSpec, Window};
 use crate::Result;
 use crate::config::{ModelConfig, RopeParameters, invalid, json_error, unsupported};
 
@@ -122,4 +123,23 @@ fn take(by_type: &mut Map<String, Value>, kind: &str) -> Result<RopeParameters> 
         ));
     };
     RopeParameters::deserialize(parameters).map_err(json_error)
+}
+
+/// Lets the last `count` layers read the keys and values of the last layer before them that sees as much, window or all.
+pub(crate) fn share_key_values(spec: &mut DecoderSpec, count: usize) -> Result<()> {
+    let layers: Vec<_> = spec.attention_mut().map(|attention| attention.cache()).collect();
+    let Some(first) = layers.len().checked_sub(count).filter(|&first| first > 0) else {
+        let expected = format!("less than num_hidden_layers = {}", layers.len());
+        return Err(invalid("num_kv_shared_layers", count, expected));
+    };
+    for (layer, attention) in spec.attention_mut().enumerate().skip(first) {
+        let kind = |cache: &KvGeometry| cache.window.is_some();
+        let owner = layers[..first].iter().rposition(|cache| kind(cache) == kind(&layers[layer]));
+        let Some(owner) = owner.filter(|&owner| layers[owner] == layers[layer]) else {
+            let expected = format!("layer {layer} to find an earlier one of its type and shape");
+            return Err(invalid("num_kv_shared_layers", count, expected));
+        };
+        attention.key_values = KeyValues::Shared(owner);
+    }
+    Ok(())
 }

@@ -2,7 +2,7 @@ use lm_kernels::Activation;
 
 use super::{Bias, ExpertsSpec, linear_params};
 use crate::Result;
-use crate::config::{ModelConfig, unsupported};
+use crate::config::{ModelConfig, invalid, unsupported};
 use crate::weights::LayerParam;
 
 /// A feed-forward block in field words.
@@ -14,9 +14,43 @@ pub(crate) enum Mlp {
         activation: Activation,
         /// Of all three projections.
         bias: Bias,
+        sparsity: Option<Sparsity>,
     },
     /// Many of them, of which each row goes through a few.
     Experts(ExpertsSpec),
+}
+
+/// Which of a row's gates stay: those above their mean by so many standard deviations, less that threshold.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Sparsity {
+    pub(crate) deviations: f32,
+}
+
+impl Sparsity {
+    /// That which leaves this share of normally distributed gates at zero; `None` for 0.
+    pub(crate) fn of_share(key: &str, share: f64) -> Result<Option<Self>> {
+        match share {
+            0.0 => Ok(None),
+            share if share > 0.0 && share < 1.0 => {
+                Ok(Some(Self { deviations: normal_quantile(share) as f32 }))
+            }
+            _ => Err(invalid(key, share, "from 0 to less than 1")),
+        }
+    }
+}
+
+/// Where the standard normal distribution function has this value: Newton's steps on `1/2 + φ(x) Σ x^(2n+1) / (1·3···(2n+1))`.
+fn normal_quantile(share: f64) -> f64 {
+    let density = |x: f64| (-x * x / 2.0).exp() / std::f64::consts::TAU.sqrt();
+    let below = |x: f64| {
+        let terms = (1..200).scan(x, |term, n| {
+            let this = *term;
+            *term *= x * x / f64::from(2 * n + 1);
+            Some(this)
+        });
+        0.5 + density(x) * terms.sum::<f64>()
+    };
+    (0..50).fold(0.0, |x, _| x - ((below(x) - share) / density(x)).clamp(-1.0, 1.0))
 }
 
 impl Mlp {
@@ -26,15 +60,8 @@ impl Mlp {
             intermediate_size: config.intermediate_size,
             activation: activation("hidden_act", config.hidden_act.as_deref().unwrap_or("silu"))?,
             bias: config.mlp_bias.into(),
+            sparsity: None,
         })
-    }
-
-    /// What gates it.
-    pub(crate) fn activation_mut(&mut self) -> &mut Activation {
-        match self {
-            Self::Gated { activation, .. } => activation,
-            Self::Experts(experts) => &mut experts.activation,
-        }
     }
 
     pub(super) fn params(&self, hidden: usize) -> Vec<(LayerParam, Vec<usize>)> {
@@ -56,5 +83,28 @@ pub(crate) fn activation(key: &str, name: &str) -> Result<Activation> {
         "silu" | "swish" => Ok(Activation::Silu),
         "gelu_pytorch_tanh" => Ok(Activation::GeluTanh),
         other => Err(unsupported(key, other, "silu, gelu_pytorch_tanh")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values of the usual tables of the normal distribution.
+    #[test]
+    fn quantiles_are_those_of_the_tables() {
+        let table =
+            [(0.5, 0.0), (0.95, 1.644_853_626_951), (0.4, -0.253_347_103_136), (0.999, 3.090_232_306_168)];
+        for (share, quantile) in table {
+            assert!((normal_quantile(share) - quantile).abs() < 1e-9, "{share}");
+        }
+    }
+
+    #[test]
+    fn a_share_of_all_or_more_is_refused() {
+        assert_eq!(Sparsity::of_share("key", 0.0).unwrap(), None);
+        for share in [1.0, -0.1, f64::NAN] {
+            assert!(Sparsity::of_share("key", share).is_err(), "{share}");
+        }
     }
 }

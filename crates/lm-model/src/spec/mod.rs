@@ -7,14 +7,16 @@ mod layer_types;
 mod mlp;
 mod rope;
 mod short_conv;
+mod streams;
 
-pub(crate) use attention::{AttentionLayer, OutputGate, QkNorm, Window};
+pub(crate) use attention::{AttentionLayer, KeyValues, OutputGate, QkNorm, Window};
 pub(crate) use delta_net::DeltaNetLayer;
 pub(crate) use experts::{ExpertKeys, ExpertsSpec, Shares};
-pub(crate) use layer_types::{RopesByType, by_type, windows};
-pub(crate) use mlp::{Mlp, activation};
+pub(crate) use layer_types::{RopesByType, by_type, share_key_values, windows};
+pub(crate) use mlp::{Mlp, Sparsity, activation};
 pub(crate) use rope::{QueryGrowth, RopeSpec};
 pub(crate) use short_conv::ShortConvLayer;
+pub(crate) use streams::{CorrectionScale, PerLayerInputs, Streams};
 
 use lm_kernels::{CacheLayout, LayerCache};
 
@@ -43,8 +45,14 @@ pub(crate) struct DecoderSpec {
     pub(crate) logit_soft_cap: Option<f32>,
     /// The rotations in use; an attention layer names one by its index.
     pub(crate) ropes: Vec<RopeSpec>,
+    pub(crate) per_layer_inputs: Option<PerLayerInputs>,
+    /// `None`: one row between the layers.
+    pub(crate) streams: Option<Streams>,
     pub(crate) layers: Vec<LayerSpec>,
 }
+
+/// A parameter of a layer with its shape, `[out, in]` or `[len]`.
+type NamedShape = (LayerParam, Vec<usize>);
 
 /// One decoder layer: a mixer, which looks at other tokens, then a feed-forward block, which does not.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,6 +60,14 @@ pub(crate) struct LayerSpec {
     pub(crate) mixer: Mixer,
     pub(crate) mlp: Mlp,
     pub(crate) norms: NormPlacement,
+    pub(crate) scalar: LayerScalar,
+}
+
+/// Whether a number of the layer's own multiplies what it gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LayerScalar {
+    Absent,
+    Present,
 }
 
 /// What lets a token see those before it.
@@ -113,6 +129,7 @@ impl DecoderSpec {
             mixer: Mixer::Attention(attention),
             mlp: Mlp::gated(config)?,
             norms: NormPlacement::Pre,
+            scalar: LayerScalar::Absent,
         };
         Ok(Self {
             vocab_size: config.vocab_size,
@@ -126,6 +143,8 @@ impl DecoderSpec {
             logit_scale: None,
             logit_soft_cap: None,
             ropes: vec![rope],
+            per_layer_inputs: None,
+            streams: None,
             layers: vec![layer; config.num_hidden_layers],
         })
     }
@@ -151,9 +170,12 @@ impl DecoderSpec {
         if self.output_head == OutputHead::Separate {
             params.push((Param::OutputHead, embedding));
         }
+        let inputs = self.per_layer_inputs.iter();
+        params.extend(inputs.flat_map(|inputs| inputs.params(self.hidden_size, self.layers.len())));
+        params.extend(self.streams.iter().flat_map(|streams| streams.params(self.hidden_size)));
         for (index, layer) in self.layers.iter().enumerate() {
             let of_layer = |(param, shape)| (Param::Layer(index, param), shape);
-            params.extend(layer.params(self.hidden_size).into_iter().map(of_layer));
+            params.extend(layer.params(self).into_iter().map(of_layer));
         }
         params
     }
@@ -162,23 +184,41 @@ impl DecoderSpec {
 impl DecoderSpec {
     /// Parameters that files may hold and this decoder does not read.
     pub(crate) fn unused_params(&self) -> Vec<Param> {
-        match self.output_head {
-            OutputHead::Tied => vec![Param::OutputHead],
-            OutputHead::Separate => Vec::new(),
-        }
+        let head = (self.output_head == OutputHead::Tied).then_some(Param::OutputHead);
+        let of_layer = |(index, layer): (usize, &LayerSpec)| {
+            let params = layer.unused_params(self).into_iter();
+            params.map(move |param| Param::Layer(index, param)).collect::<Vec<_>>()
+        };
+        head.into_iter().chain(self.layers.iter().enumerate().flat_map(of_layer)).collect()
     }
 }
 
 impl LayerSpec {
-    fn params(&self, hidden_size: usize) -> Vec<(LayerParam, Vec<usize>)> {
-        let mut params: Vec<_> =
-            self.norms.params().into_iter().map(|param| (param, vec![hidden_size])).collect();
+    fn params(&self, spec: &DecoderSpec) -> Vec<NamedShape> {
+        let hidden = spec.hidden_size;
+        let mut params: Vec<_> = self.norms.params().into_iter().map(|param| (param, vec![hidden])).collect();
         params.extend(match &self.mixer {
-            Mixer::Attention(attention) => attention.params(hidden_size),
-            Mixer::ShortConv(conv) => conv.params(hidden_size),
-            Mixer::DeltaNet(net) => net.params(hidden_size),
+            Mixer::Attention(attention) => attention.params(hidden),
+            Mixer::ShortConv(conv) => conv.params(hidden),
+            Mixer::DeltaNet(net) => net.params(hidden),
         });
-        params.extend(self.mlp.params(hidden_size));
+        params.extend(self.mlp.params(hidden));
+        params.extend(spec.per_layer_inputs.iter().flat_map(|inputs| inputs.layer_params(hidden)));
+        params.extend(spec.streams.iter().flat_map(|streams| streams.layer_params(hidden)));
+        if self.scalar == LayerScalar::Present {
+            params.push((LayerParam::Scalar, vec![1]));
+        }
+        params
+    }
+
+    fn unused_params(&self, spec: &DecoderSpec) -> Vec<LayerParam> {
+        let mut params = match &self.mixer {
+            Mixer::Attention(attention) => attention.unused_params(spec.hidden_size),
+            Mixer::ShortConv(_) | Mixer::DeltaNet(_) => Vec::new(),
+        };
+        if spec.streams.is_some_and(|streams| streams.correction_scale == CorrectionScale::Unused) {
+            params.push(LayerParam::StreamCorrectionScale);
+        }
         params
     }
 }

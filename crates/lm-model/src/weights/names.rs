@@ -8,6 +8,16 @@ pub(crate) enum Param {
     Embedding,
     OutputNorm,
     OutputHead,
+    /// What the per-layer inputs of an id are: one row for all layers.
+    PerLayerEmbedding,
+    /// From the embedding to its part of the per-layer inputs.
+    PerLayerProjection,
+    /// Of that part.
+    PerLayerProjectionNorm,
+    /// From the embedding to a further stream, by the stream's number less one.
+    StreamIn(usize),
+    /// From a further stream to what is left of it after the last layer.
+    StreamOut(usize),
     Layer(usize, LayerParam),
 }
 
@@ -56,6 +66,26 @@ pub(crate) enum LayerParam {
     ExpertGates(Piece),
     ExpertUps(Piece),
     ExpertDowns(Piece),
+    /// From the rows to the gate of the per-layer input.
+    PerLayerGate,
+    /// From the gated per-layer input to the rows.
+    PerLayerOutput,
+    /// Of what that gives.
+    PerLayerNorm,
+    /// Factor on what the layer gives.
+    Scalar,
+    /// Of the rows that choose the coefficients of the streams.
+    StreamRouterNorm,
+    StreamRouter,
+    /// From the router's choice to the coefficients by which a layer guesses the streams.
+    StreamPrediction,
+    /// From the router's choice to the coefficients by which it mends its guess.
+    StreamCorrection,
+    /// Factors on the mended active stream.
+    StreamCorrectionScale,
+    LaurelLeft,
+    LaurelRight,
+    LaurelNorm,
 }
 
 /// The two pieces of a linear layer.
@@ -81,7 +111,8 @@ pub(crate) fn text_model_name(name: &str) -> Cow<'_, str> {
 impl Param {
     /// Whether it stays in a float format where matrices are quantised.
     pub(crate) fn keeps_floats(self) -> bool {
-        matches!(self, Self::Layer(_, LayerParam::Router(_)))
+        use LayerParam::{Router, StreamCorrection, StreamPrediction, StreamRouter};
+        matches!(self, Self::Layer(_, Router(_) | StreamRouter | StreamPrediction | StreamCorrection))
     }
 }
 
@@ -91,6 +122,11 @@ pub(crate) fn hugging_face_name(param: Param) -> String {
         Param::Embedding => return "model.embed_tokens.weight".into(),
         Param::OutputNorm => return "model.norm.weight".into(),
         Param::OutputHead => return "lm_head.weight".into(),
+        Param::PerLayerEmbedding => return "model.embed_tokens_per_layer.weight".into(),
+        Param::PerLayerProjection => return "model.per_layer_model_projection.weight".into(),
+        Param::PerLayerProjectionNorm => return "model.per_layer_projection_norm.weight".into(),
+        Param::StreamIn(stream) => return format!("model.altup_projections.{stream}.weight"),
+        Param::StreamOut(stream) => return format!("model.altup_unembed_projections.{stream}.weight"),
         Param::Layer(layer, param) => (layer, param),
     };
     let (module, piece) = match param {
@@ -123,6 +159,20 @@ pub(crate) fn hugging_face_name(param: Param) -> String {
         LayerParam::ExpertGates(piece) => ("mlp.experts.gate_proj", piece),
         LayerParam::ExpertUps(piece) => ("mlp.experts.up_proj", piece),
         LayerParam::ExpertDowns(piece) => ("mlp.experts.down_proj", piece),
+        LayerParam::PerLayerGate => ("per_layer_input_gate", Piece::Weight),
+        LayerParam::PerLayerOutput => ("per_layer_projection", Piece::Weight),
+        LayerParam::PerLayerNorm => ("post_per_layer_input_norm", Piece::Weight),
+        LayerParam::Scalar => return format!("model.layers.{layer}.layer_scalar"),
+        LayerParam::StreamRouterNorm => ("altup.router_norm", Piece::Weight),
+        LayerParam::StreamRouter => ("altup.modality_router", Piece::Weight),
+        LayerParam::StreamPrediction => ("altup.prediction_coefs", Piece::Weight),
+        LayerParam::StreamCorrection => ("altup.correction_coefs", Piece::Weight),
+        LayerParam::StreamCorrectionScale => {
+            return format!("model.layers.{layer}.altup.correct_output_scale");
+        }
+        LayerParam::LaurelLeft => ("laurel.linear_left", Piece::Weight),
+        LayerParam::LaurelRight => ("laurel.linear_right", Piece::Weight),
+        LayerParam::LaurelNorm => ("laurel.post_laurel_norm", Piece::Weight),
     };
     let piece = match piece {
         Piece::Weight => "weight",

@@ -1,0 +1,145 @@
+//! Gemma 3n: Gemma 3 with several streams between the layers (AltUp), a low-rank path beside attention (LAuReL), an embedding of
+//! its own for each layer, sparse feed-forward blocks and last layers that share keys and values. The text model of the
+//! multimodal checkpoints.
+//! Source: `config.json` of google/gemma-3n-E2B; modelling code and `Gemma3nTextConfig` of transformers.
+
+use serde::Deserialize;
+
+use super::gemma2::{Keys, geglu, gemma, weight_name};
+use super::{Architecture, WHOLE_TENSORS};
+use crate::Result;
+use crate::config::{ModelConfig, invalid};
+use crate::spec::{
+    CorrectionScale, DecoderSpec, KeyValues, PerLayerInputs, QkNorm, RopesByType, Sparsity, Streams,
+    activation, share_key_values, windows,
+};
+
+pub(super) const ARCHITECTURE: Architecture = Architecture {
+    model_types: &["gemma3n_text"],
+    goldens: &["gemma3n-tiny", "gemma3n-tiny-nested"],
+    spec,
+    weight_name,
+    places: WHOLE_TENSORS,
+    ignored_suffixes: &["rotary_emb.inv_freq"],
+    ignored_prefixes: &[
+        "model.audio_tower.",
+        "model.embed_audio.",
+        "model.embed_vision.",
+        "model.vision_tower.",
+    ],
+    defaults: r#"{
+        "vocab_size": 262400, "hidden_size": 2048, "intermediate_size": 16384, "num_hidden_layers": 35,
+        "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 256, "max_position_embeddings": 32768,
+        "rms_norm_eps": 1e-6, "tie_word_embeddings": true, "hidden_activation": "gelu_pytorch_tanh",
+        "sliding_window": 512, "final_logit_softcapping": 30.0, "vocab_size_per_layer_input": 262144,
+        "hidden_size_per_layer_input": 256, "altup_active_idx": 0, "altup_correct_scale": true, "altup_num_inputs": 4,
+        "num_kv_shared_layers": 15, "laurel_rank": 64
+    }"#,
+};
+
+#[derive(Deserialize)]
+struct OwnKeys {
+    intermediate_size: IntermediateSizes,
+    vocab_size_per_layer_input: usize,
+    hidden_size_per_layer_input: usize,
+    altup_active_idx: usize,
+    altup_correct_scale: bool,
+    altup_num_inputs: usize,
+    num_kv_shared_layers: usize,
+    laurel_rank: usize,
+    activation_sparsity_pattern: Option<Vec<f64>>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum IntermediateSizes {
+    OfAll(usize),
+    OfEach(Vec<usize>),
+}
+
+/// Every so many layers one is full.
+const PATTERN: usize = 5;
+/// Of a config that says nothing: the first layers are this sparse, in a decoder of more than that.
+const SPARSE_LAYERS: usize = 10;
+const SHARE: f64 = 0.95;
+
+fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
+    let (keys, own) = (config.read::<Keys>()?, config.read::<OwnKeys>()?);
+    let activation = activation("hidden_activation", &keys.hidden_activation)?;
+    let ropes = RopesByType::from_config(config)?;
+    let mut spec = gemma(&config.without_rope(), &keys)?;
+    let windows = windows(config, config.sliding_window, |layer| !(layer + 1).is_multiple_of(PATTERN))?;
+    for (attention, window) in spec.attention_mut().zip(windows) {
+        attention.qk_norm = QkNorm::PerHead;
+        attention.key_values = KeyValues::NormedValues;
+        attention.window = window;
+    }
+    ropes.apply(&mut spec)?;
+    if own.num_kv_shared_layers > 0 {
+        share_key_values(&mut spec, own.num_kv_shared_layers)?;
+    }
+    let widths = own.intermediate_size.of_layers(config.num_hidden_layers)?;
+    for ((layer, share), width) in spec.layers.iter_mut().zip(sparse_shares(config, &own)?).zip(widths) {
+        let sparsity = Sparsity::of_share("activation_sparsity_pattern", share)?;
+        layer.mlp = geglu(width, activation, sparsity);
+    }
+    spec.streams = Some(streams(&own)?);
+    spec.per_layer_inputs = Some(PerLayerInputs {
+        vocab_size: size("vocab_size_per_layer_input", own.vocab_size_per_layer_input)?,
+        size: size("hidden_size_per_layer_input", own.hidden_size_per_layer_input)?,
+        of_embeddings: 0,
+        activation,
+    });
+    Ok(spec)
+}
+
+impl IntermediateSizes {
+    fn of_layers(&self, layers: usize) -> Result<Vec<usize>> {
+        match self {
+            Self::OfAll(width) => Ok(vec![*width; layers]),
+            Self::OfEach(widths) if widths.len() == layers => {
+                widths.iter().map(|&width| size("intermediate_size", width)).collect()
+            }
+            Self::OfEach(widths) => {
+                let expected = format!("one for each of the {layers} layers");
+                Err(invalid("intermediate_size", format!("a list of {}", widths.len()), expected))
+            }
+        }
+    }
+}
+
+fn streams(own: &OwnKeys) -> Result<Streams> {
+    if own.altup_active_idx >= own.altup_num_inputs {
+        let expected = format!("less than altup_num_inputs = {}", own.altup_num_inputs);
+        return Err(invalid("altup_active_idx", own.altup_active_idx, expected));
+    }
+    Ok(Streams {
+        count: size("altup_num_inputs", own.altup_num_inputs)?,
+        active: own.altup_active_idx,
+        correction_scale: if own.altup_correct_scale {
+            CorrectionScale::Used
+        } else {
+            CorrectionScale::Unused
+        },
+        laurel_rank: size("laurel_rank", own.laurel_rank)?,
+    })
+}
+
+fn sparse_shares(config: &ModelConfig, own: &OwnKeys) -> Result<Vec<f64>> {
+    let layers = config.num_hidden_layers;
+    let Some(shares) = &own.activation_sparsity_pattern else {
+        let sparse = if layers > SPARSE_LAYERS { SPARSE_LAYERS } else { 0 };
+        return Ok((0..layers).map(|layer| if layer < sparse { SHARE } else { 0.0 }).collect());
+    };
+    if shares.len() != layers {
+        let expected = format!("one for each of the {layers} layers");
+        return Err(invalid("activation_sparsity_pattern", format!("a list of {}", shares.len()), expected));
+    }
+    Ok(shares.clone())
+}
+
+/// A size that a product of two others cannot overflow.
+pub(super) fn size(key: &str, value: usize) -> Result<usize> {
+    const MOST: usize = 1 << 24;
+    if (1..=MOST).contains(&value) { Ok(value) } else { Err(invalid(key, value, format!("1 to {MOST}"))) }
+}

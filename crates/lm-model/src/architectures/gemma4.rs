@@ -1,0 +1,171 @@
+//! Gemma 4, dense: Gemma 3 with heads of another width in its full layers, of whose pairs only the first turn, values that may be
+//! the keys, and where a config asks for them per-layer embeddings and shared keys and values as Gemma 3n has them. The text model of
+//! the multimodal checkpoints.
+//! Source: `config.json` of google/gemma-4-E2B-it; modelling code and `Gemma4TextConfig` of transformers.
+
+use lm_kernels::Activation;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::gemma2::{Keys, geglu, gemma, weight_name};
+use super::gemma3n::size;
+use super::{Architecture, WHOLE_TENSORS};
+use crate::Result;
+use crate::config::{ModelConfig, invalid, unsupported};
+use crate::spec::{
+    DecoderSpec, KeyValues, LayerScalar, PerLayerInputs, QkNorm, RopesByType, Window, activation,
+    share_key_values, windows,
+};
+
+pub(super) const ARCHITECTURE: Architecture = Architecture {
+    model_types: &["gemma4_text"],
+    goldens: &["gemma4-tiny", "gemma4-tiny-keys"],
+    spec,
+    weight_name,
+    places: WHOLE_TENSORS,
+    ignored_suffixes: &["rotary_emb.inv_freq"],
+    ignored_prefixes: &[
+        "model.audio_tower.",
+        "model.embed_audio.",
+        "model.embed_vision.",
+        "model.vision_tower.",
+    ],
+    defaults: r#"{
+        "vocab_size": 262144, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 30,
+        "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "max_position_embeddings": 131072,
+        "rms_norm_eps": 1e-6, "tie_word_embeddings": true, "hidden_activation": "gelu_pytorch_tanh",
+        "sliding_window": 512, "vocab_size_per_layer_input": 262144, "hidden_size_per_layer_input": 256,
+        "global_head_dim": 512, "pad_token_id": 0,
+        "rope_parameters": {
+            "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+            "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1000000.0}
+        }
+    }"#,
+};
+
+#[derive(Deserialize)]
+struct OwnKeys {
+    vocab_size_per_layer_input: usize,
+    /// 0: there are none.
+    hidden_size_per_layer_input: usize,
+    pad_token_id: Option<u32>,
+    global_head_dim: usize,
+    num_global_key_value_heads: Option<usize>,
+    per_layer_config: Option<Map<String, Value>>,
+    #[serde(default)]
+    attention_k_eq_v: bool,
+    #[serde(default)]
+    num_kv_shared_layers: usize,
+    #[serde(default)]
+    use_double_wide_mlp: bool,
+    #[serde(default)]
+    enable_moe_block: bool,
+}
+
+/// What differs in one layer's heads.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Heads {
+    head_dim: Option<usize>,
+    num_key_value_heads: Option<usize>,
+}
+
+/// Every so many layers one is full, and the last in any case.
+const PATTERN: usize = 6;
+
+fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
+    let (keys, own) = (config.read::<Keys>()?, config.read::<OwnKeys>()?);
+    if own.enable_moe_block {
+        return Err(unsupported("enable_moe_block", true, "false"));
+    }
+    let activation = activation("hidden_activation", &keys.hidden_activation)?;
+    let ropes = RopesByType::from_config(config)?;
+    let mut spec = gemma(&config.without_rope(), &keys)?;
+    attention_layers(config, &own, &mut spec)?;
+    ropes.apply(&mut spec)?;
+    if own.num_kv_shared_layers > 0 {
+        share_key_values(&mut spec, own.num_kv_shared_layers)?;
+        if own.use_double_wide_mlp {
+            // Such layers spend what they save on a feed-forward block of twice the width.
+            let first = spec.layers.len() - own.num_kv_shared_layers;
+            for layer in &mut spec.layers[first..] {
+                layer.mlp = geglu(2 * config.intermediate_size, activation, None);
+            }
+        }
+    }
+    for layer in &mut spec.layers {
+        layer.scalar = LayerScalar::Present;
+    }
+    if own.hidden_size_per_layer_input > 0 {
+        spec.per_layer_inputs = Some(per_layer_inputs(config, &own, activation)?);
+    }
+    Ok(spec)
+}
+
+fn attention_layers(config: &ModelConfig, own: &OwnKeys, spec: &mut DecoderSpec) -> Result<()> {
+    let mut windows = windows(config, config.sliding_window, |layer| !(layer + 1).is_multiple_of(PATTERN))?;
+    if let Some(last) = windows.last_mut() {
+        *last = Window::Full;
+    }
+    for (layer, (attention, window)) in spec.attention_mut().zip(windows).enumerate() {
+        attention.qk_norm = QkNorm::PerHead;
+        attention.window = window;
+        attention.key_values = match window {
+            Window::Full if own.attention_k_eq_v => KeyValues::KeysAsValues,
+            _ => KeyValues::NormedValues,
+        };
+        let heads = heads(own, layer, window)?;
+        attention.head_dim = size("head_dim", heads.head_dim.unwrap_or(attention.head_dim))?;
+        attention.num_kv_heads =
+            size("num_key_value_heads", heads.num_key_value_heads.unwrap_or(attention.num_kv_heads))?;
+        if !attention.head_dim.is_multiple_of(2) {
+            return Err(invalid("head_dim", attention.head_dim, "an even number, whose halves RoPE rotates"));
+        }
+        if !attention.num_heads.is_multiple_of(attention.num_kv_heads) {
+            let expected = format!("a divisor of num_attention_heads = {}", attention.num_heads);
+            return Err(invalid("num_key_value_heads", attention.num_kv_heads, expected));
+        }
+    }
+    Ok(())
+}
+
+/// The heads of a layer: as `per_layer_config` has them, which transformers writes, or as the keys of published files say for all
+/// full layers.
+fn heads(own: &OwnKeys, layer: usize, window: Window) -> Result<Heads> {
+    if let Some(layers) = &own.per_layer_config {
+        let key = format!("per_layer_config.{layer}");
+        let Some(heads) = layers.get(&layer.to_string()) else { return Ok(Heads::default()) };
+        return Heads::deserialize(heads).map_err(|_| {
+            unsupported(&key, heads, json!({"head_dim": "N", "num_key_value_heads": "N"}).to_string())
+        });
+    }
+    Ok(match window {
+        Window::Sliding(_) => Heads::default(),
+        Window::Full => Heads {
+            head_dim: Some(own.global_head_dim),
+            num_key_value_heads: own.num_global_key_value_heads.filter(|_| own.attention_k_eq_v),
+        },
+    })
+}
+
+fn per_layer_inputs(config: &ModelConfig, own: &OwnKeys, activation: Activation) -> Result<PerLayerInputs> {
+    let vocab_size = size("vocab_size_per_layer_input", own.vocab_size_per_layer_input)?;
+    if vocab_size < config.vocab_size {
+        let expected = format!("at least vocab_size = {}", config.vocab_size);
+        return Err(invalid("vocab_size_per_layer_input", vocab_size, expected));
+    }
+    let padding = own.pad_token_id.unwrap_or(0);
+    if padding as usize >= config.vocab_size {
+        return Err(invalid(
+            "pad_token_id",
+            padding,
+            format!("less than vocab_size = {}", config.vocab_size),
+        ));
+    }
+    Ok(PerLayerInputs {
+        vocab_size,
+        size: size("hidden_size_per_layer_input", own.hidden_size_per_layer_input)?,
+        of_embeddings: padding,
+        activation,
+    })
+}

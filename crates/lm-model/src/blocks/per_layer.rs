@@ -1,0 +1,90 @@
+use burn::tensor::Tensor;
+use lm_kernels::{Activation, Weight};
+
+use super::{Pass, RmsNorm};
+use crate::spec::{DecoderSpec, PerLayerInputs};
+use crate::weights::{LayerParam, Param, WeightLoader};
+use crate::{Result, TokenId};
+
+/// What each layer gets of a token beside the rows: its part of a row of one wide table, and of a projection of the embedding.
+///
+/// The table stays packed; only the rows of a batch's ids are looked up.
+pub(crate) struct PerLayerEmbedding {
+    table: Weight,
+    projection: Weight,
+    norm: RmsNorm,
+    spec: PerLayerInputs,
+}
+
+impl PerLayerEmbedding {
+    pub(crate) fn load(
+        loader: &mut WeightLoader<'_>,
+        spec: &DecoderSpec,
+        inputs: PerLayerInputs,
+    ) -> Result<Self> {
+        let width = spec.layers.len() * inputs.size;
+        Ok(Self {
+            table: loader.matrix(Param::PerLayerEmbedding, inputs.vocab_size, width)?,
+            projection: loader.matrix(Param::PerLayerProjection, width, spec.hidden_size)?,
+            norm: RmsNorm::load(loader, spec, Param::PerLayerProjectionNorm, inputs.size)?,
+            spec: inputs,
+        })
+    }
+
+    pub(crate) fn bytes_of_table(&self) -> u64 {
+        self.table.bytes() as u64
+    }
+
+    /// The inputs of all layers, one layer's after another: `[rows, layers * size]`. `ids` are those of the rows, `None` for rows
+    /// from outside; `x` are the rows, `[rows, hidden]`.
+    pub(crate) fn inputs(&self, ids: &[Option<TokenId>], x: Tensor<2>) -> Tensor<2> {
+        let PerLayerInputs { vocab_size, size, of_embeddings, .. } = self.spec;
+        let known = |id: TokenId| if (id as usize) < vocab_size { id } else { 0 };
+        let ids: Vec<_> = ids.iter().map(|id| known(id.unwrap_or(of_embeddings))).collect();
+        let of_ids = lm_kernels::embedding(&self.table, &ids, &x.device()) * (size as f32).sqrt();
+        let [_, hidden] = x.dims();
+        let projected = lm_kernels::linear(x, &self.projection) / (hidden as f32).sqrt(); // [rows, layers * size]
+        let [rows, width] = projected.dims();
+        let normed = self.norm.forward(projected.reshape([rows * width / size, size])); // [rows * layers, size]
+        (normed.reshape([rows, width]) + of_ids) * std::f32::consts::FRAC_1_SQRT_2
+    }
+}
+
+/// Where a layer takes its per-layer input in: `norm(output(activation(gate(x)) · input))`.
+pub(crate) struct PerLayerInput {
+    gate: Weight,
+    output: Weight,
+    norm: RmsNorm,
+    activation: Activation,
+    size: usize,
+    layer: usize,
+}
+
+impl PerLayerInput {
+    pub(crate) fn load(
+        loader: &mut WeightLoader<'_>,
+        spec: &DecoderSpec,
+        inputs: PerLayerInputs,
+        layer: usize,
+    ) -> Result<Self> {
+        let PerLayerInputs { size, activation, .. } = inputs;
+        let of = |param| Param::Layer(layer, param);
+        Ok(Self {
+            gate: loader.matrix(of(LayerParam::PerLayerGate), size, spec.hidden_size)?,
+            output: loader.matrix(of(LayerParam::PerLayerOutput), spec.hidden_size, size)?,
+            norm: RmsNorm::load(loader, spec, of(LayerParam::PerLayerNorm), spec.hidden_size)?,
+            activation,
+            size,
+            layer,
+        })
+    }
+
+    /// What the rows `x`, `[rows, hidden]`, make of the input: the same shape.
+    pub(crate) fn forward(&self, x: Tensor<2>, pass: &Pass) -> Tensor<2> {
+        let inputs =
+            pass.per_layer_inputs.as_ref().expect("a decoder with such layers has made their inputs");
+        let input = inputs.clone().narrow(1, self.layer * self.size, self.size); // [rows, size]
+        let gated = lm_kernels::glu(lm_kernels::linear(x, &self.gate), input, self.activation); // [rows, size]
+        self.norm.forward(lm_kernels::linear(gated, &self.output))
+    }
+}

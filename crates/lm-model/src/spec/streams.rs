@@ -1,0 +1,86 @@
+use lm_kernels::Activation;
+
+use super::NamedShape;
+use crate::TokenId;
+use crate::weights::{LayerParam, Param};
+
+/// An embedding of its own for each layer, which enters at the layer's end.
+///
+/// # Source
+/// Gemma 3n's and Gemma 4's modelling code in transformers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct PerLayerInputs {
+    /// Ids that the table has; the row of id 0 stands for those beyond it.
+    pub(crate) vocab_size: usize,
+    /// Width of one layer's part of a row.
+    pub(crate) size: usize,
+    /// The id whose row stands for what comes as an embedding from outside.
+    pub(crate) of_embeddings: TokenId,
+    pub(crate) activation: Activation,
+}
+
+impl PerLayerInputs {
+    pub(super) fn params(&self, hidden: usize, layers: usize) -> Vec<(Param, Vec<usize>)> {
+        let width = layers * self.size;
+        vec![
+            (Param::PerLayerEmbedding, vec![self.vocab_size, width]),
+            (Param::PerLayerProjection, vec![width, hidden]),
+            (Param::PerLayerProjectionNorm, vec![self.size]),
+        ]
+    }
+
+    pub(super) fn layer_params(&self, hidden: usize) -> Vec<NamedShape> {
+        vec![
+            (LayerParam::PerLayerGate, vec![self.size, hidden]),
+            (LayerParam::PerLayerOutput, vec![hidden, self.size]),
+            (LayerParam::PerLayerNorm, vec![hidden]),
+        ]
+    }
+}
+
+/// Several rows in place of one between the layers, of which a layer runs one and guesses the others (AltUp), with a
+/// low-rank path beside attention (LAuReL).
+///
+/// # Source
+/// Alternating Updates, arXiv 2301.13310; LAuReL, arXiv 2411.07501; Gemma 3n's modelling code in transformers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Streams {
+    pub(crate) count: usize,
+    /// The one that layers run.
+    pub(crate) active: usize,
+    /// Of the active stream on its way to the per-layer input.
+    pub(crate) correction_scale: CorrectionScale,
+    pub(crate) laurel_rank: usize,
+}
+
+/// Whether factors of its own multiply the mended active stream where the per-layer input reads it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CorrectionScale {
+    Unused,
+    Used,
+}
+
+impl Streams {
+    pub(super) fn params(&self, hidden: usize) -> Vec<(Param, Vec<usize>)> {
+        let others = 0..self.count - 1;
+        let matrices = others.flat_map(|stream| [Param::StreamIn(stream), Param::StreamOut(stream)]);
+        matrices.map(|param| (param, vec![hidden, hidden])).collect()
+    }
+
+    pub(super) fn layer_params(&self, hidden: usize) -> Vec<NamedShape> {
+        let Self { count, laurel_rank: rank, .. } = *self;
+        let mut params = vec![
+            (LayerParam::StreamRouterNorm, vec![hidden]),
+            (LayerParam::StreamRouter, vec![count, hidden]),
+            (LayerParam::StreamPrediction, vec![count * count, count]),
+            (LayerParam::StreamCorrection, vec![count, count]),
+            (LayerParam::LaurelLeft, vec![rank, hidden]),
+            (LayerParam::LaurelRight, vec![hidden, rank]),
+            (LayerParam::LaurelNorm, vec![hidden]),
+        ];
+        if self.correction_scale == CorrectionScale::Used {
+            params.push((LayerParam::StreamCorrectionScale, vec![hidden]));
+        }
+        params
+    }
+}
