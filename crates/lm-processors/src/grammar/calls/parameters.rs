@@ -231,7 +231,11 @@ mod tests {
     fn schemas_may_come_to_themselves() {
         let schema = serde_json::json!({
             "type": "object", "properties": {"a": {"$ref": "#/$defs/b"}, "c": {"$ref": "#"}}, "required": ["a"],
-            "$defs": {"b": {"anyOf": [{"type": "array", "items": {"$ref": "#/$defs/b"}}, {"type": "integer"}]}},
+            "$defs": {
+                "b": {"anyOf": [{"type": "array", "items": {"$ref": "#/$defs/b"}}, {"type": "integer"}]},
+                "d": {"allOf": [{"$ref": "#/$defs/e"}, {"type": "object"}], "minProperties": 1},
+                "e": {"properties": {"x": {"allOf": [{"$ref": "#/$defs/d"}, {"maxProperties": 3}]}}},
+            },
         });
         let tools = [ToolSpec::new("f", "", schema)];
         let request =

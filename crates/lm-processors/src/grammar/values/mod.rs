@@ -23,6 +23,10 @@ use strings::TextRules;
 /// How deep a value may be nested of which the schema says nothing. (Readers of JSON end at 127.)
 const FREE_DEPTH: usize = 6;
 
+/// How deep schemas are followed into each other, and how many of them. Combinations of a schema with itself need not have an end.
+const MAX_DEPTH: usize = 64;
+const MAX_SCHEMAS: usize = 50_000;
+
 type Object = Map<String, Value>;
 
 /// Translates the values of one document of schemas, as `relax` has left it.
@@ -37,6 +41,9 @@ pub(super) struct Values<'a> {
     /// Rules that may come to themselves, by reference or another key.
     references: HashMap<String, Option<String>>,
     free: Vec<String>,
+    /// How deep in schemas this is, and how many it has seen.
+    depth: usize,
+    seen: usize,
 }
 
 impl<'a> Values<'a> {
@@ -50,6 +57,8 @@ impl<'a> Values<'a> {
             relaxed: BTreeSet::new(),
             references: HashMap::new(),
             free: Vec::new(),
+            depth: 0,
+            seen: 0,
         }
     }
 
@@ -57,9 +66,22 @@ impl<'a> Values<'a> {
     pub(super) fn value(&mut self, schema: &Value, path: &str) -> Option<String> {
         match schema {
             Value::Bool(false) => None,
-            Value::Object(map) if !map.is_empty() => self.of_object(map, path),
+            Value::Object(map) if !map.is_empty() => self.bounded(map, path),
             _ => Some(self.free_value(FREE_DEPTH)),
         }
+    }
+
+    /// What the schema says, or any value where it does not come to an end.
+    fn bounded(&mut self, schema: &Object, path: &str) -> Option<String> {
+        if self.depth == MAX_DEPTH || self.seen == MAX_SCHEMAS {
+            self.relax(path, "$ref");
+            return Some(self.free_value(FREE_DEPTH));
+        }
+        self.depth += 1;
+        self.seen += 1;
+        let value = self.of_object(schema, path);
+        self.depth -= 1;
+        value
     }
 
     fn of_object(&mut self, schema: &Object, path: &str) -> Option<String> {
