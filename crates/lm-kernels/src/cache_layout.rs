@@ -1,6 +1,6 @@
 //! What each layer keeps of the tokens before it, and how that is cut into pages.
 
-use crate::PAGE_LEN;
+use crate::{KvDtype, PAGE_LEN, PagedLayer};
 
 /// Keys and values that an attention layer keeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -225,6 +225,22 @@ impl CacheLayout {
             Keeps::State => num_pages.div_ceil(PAGES_PER_STATE) + LEAST_STATES,
         };
         self.groups.iter().filter(|group| group.space == space).map(pages).sum()
+    }
+
+    /// Bytes of a pool in host memory with `num_pages` pages for each group, keys and values stored as `dtype`; `usize::MAX` beyond
+    /// what memory can be.
+    pub fn host_bytes(&self, num_pages: usize, dtype: KvDtype) -> usize {
+        let of_layer = |layer: &LayerCache| match *layer {
+            LayerCache::State { len } => len.saturating_mul(size_of::<f32>()),
+            LayerCache::Kv(KvGeometry { num_kv_heads, head_dim, .. }) => {
+                PagedLayer::page_bytes(dtype, num_kv_heads, head_dim)
+            }
+        };
+        let of_space = |space| {
+            let page = self.stores(space).iter().map(of_layer).fold(0, usize::saturating_add);
+            page.saturating_mul(self.pages_of(space, num_pages))
+        };
+        (0..self.num_spaces()).map(of_space).fold(0, usize::saturating_add)
     }
 
     /// The layer in whose pages a layer's keys and values are.

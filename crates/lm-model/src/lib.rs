@@ -36,8 +36,8 @@ pub use lm_kernels::{
 };
 pub use lora::AdapterInfo;
 pub use model_folder::{
-    ChatTemplateSource, FileBytes, GenerationConfig, LoadOptions, LoadPhase, LoadProgress, LoadedModel,
-    ModelFiles, ModelFolder,
+    ChatTemplateSource, FileBytes, Footprint, GenerationConfig, LoadOptions, LoadPhase, LoadProgress,
+    LoadedModel, ModelFiles, ModelFolder,
 };
 pub use tokenizer::{SpecialTokens, StreamDecoder, TextSegment, TokenId, TokenKind, Tokenizer};
 pub use weights::TensorInfo;

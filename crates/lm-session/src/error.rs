@@ -39,6 +39,19 @@ pub enum Error {
         /// What is accepted.
         expected: String,
     },
+    /// A model, or what is asked for with it, does not fit the memory. Nothing was loaded.
+    #[error(
+        "{} MB of memory are needed, {} MB are available: {} MB are weights{}, {} MB a cache of {} tokens in {}",
+        mega(plan.needed_bytes), mega(*available_bytes), mega(plan.weight_bytes),
+        plan.quantization.map(|format| format!(" in {format}")).unwrap_or_default(),
+        mega(plan.cache_bytes), plan.context_tokens, plan.kv_dtype,
+    )]
+    DoesNotFit {
+        /// What was asked for, and the smallest of what was left open.
+        plan: crate::MemoryPlan,
+        /// What there is.
+        available_bytes: u64,
+    },
     /// An engine setting is out of range.
     #[error("engine settings: `{field}` is {value}, expected {expected}")]
     InvalidSettings {
@@ -119,6 +132,11 @@ pub enum Error {
     /// The worker thread is gone.
     #[error("the engine has stopped")]
     EngineStopped,
+}
+
+/// Bytes in millions, rounded up.
+fn mega(bytes: u64) -> u64 {
+    bytes.div_ceil(1_000_000)
 }
 
 /// Why a grammar cannot be compiled.

@@ -4,6 +4,7 @@ mod chat_template;
 mod checksum;
 mod convert;
 mod files;
+mod footprint;
 mod generation_config;
 mod pack_cache;
 mod quantized_file;
@@ -18,6 +19,7 @@ pub(crate) use self::chat_template::{CHAT_TEMPLATE, MORE_TEMPLATES, TOKENIZER_CO
 pub(crate) use self::files::Directory;
 pub use self::files::{FileBytes, ModelFiles};
 pub(crate) use self::files::{is_plain_name, parse_json, read_required};
+pub use self::footprint::Footprint;
 pub(crate) use self::generation_config::GENERATION_CONFIG;
 pub use self::generation_config::GenerationConfig;
 use self::pack_cache::PackCacheEntry;
@@ -132,6 +134,17 @@ impl ModelFolder {
         let spec = (architectures::find(&config.model_type)?.spec)(&config)?;
         let elements = |shape: Vec<usize>| shape.iter().map(|&n| n as u64).product::<u64>();
         Ok(spec.params().into_iter().map(|(_, shape)| elements(shape)).sum())
+    }
+
+    /// What the model needs of memory, read from the headers of its files.
+    ///
+    /// # Errors
+    /// As [`ModelFolder::config`], and when a tensor is missing or not what the config asks for.
+    pub fn footprint(&self) -> Result<Footprint> {
+        let config = self.config()?;
+        let architecture = architectures::find(&config.model_type)?;
+        let spec = (architecture.spec)(&config)?;
+        Footprint::read(&Checkpoint::open(&*self.files)?, architecture, &spec, config.stored_format()?)
     }
 
     /// The tensors as the files describe them, by name.

@@ -55,6 +55,19 @@ pub enum WeightFormat {
 }
 
 impl WeightFormat {
+    /// Bytes of a packed matrix, [`PackedMatrix::bytes`], known before there is one; `None` beyond what memory can be.
+    ///
+    /// ```
+    /// use lm_kernels::{PackedMatrix, Source, WeightFormat};
+    ///
+    /// let packed = PackedMatrix::pack(WeightFormat::Q8, 3, 40, Source::F32(&[1.0; 120]))?;
+    /// assert_eq!(WeightFormat::Q8.matrix_bytes(3, 40), Some(packed.bytes()));
+    /// # Ok::<(), lm_kernels::Error>(())
+    /// ```
+    pub fn matrix_bytes(self, rows: usize, cols: usize) -> Option<usize> {
+        self.tile_bytes(cols)?.checked_mul(rows.div_ceil(LANES))
+    }
+
     /// Bytes of the packed columns of one tile of rows.
     fn tile_bytes(self, cols: usize) -> Option<usize> {
         match self {

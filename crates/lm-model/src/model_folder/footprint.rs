@@ -1,0 +1,121 @@
+//! What a model needs of memory, before anything of it is loaded.
+
+use crate::architectures::Architecture;
+use crate::spec::DecoderSpec;
+use crate::weights::{Blocks, Checkpoint, Place};
+use crate::{CacheLayout, Error, KvDtype, PAGE_LEN, Result, WeightFormat};
+
+/// The sizes of a model's weights and cache in host memory, in each form they can have there.
+///
+/// ```
+/// use lm_model::{KvDtype, ModelFolder, WeightFormat};
+///
+/// # let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/llama-tiny");
+/// let footprint = ModelFolder::open(folder)?.footprint()?;
+/// assert!(footprint.weight_bytes(Some(WeightFormat::Q4)) < footprint.weight_bytes(None));
+/// assert!(footprint.cache_bytes(1000, KvDtype::Q8) < footprint.cache_bytes(1000, KvDtype::F16));
+/// # Ok::<(), lm_model::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Footprint {
+    matrices: Vec<Matrix>,
+    /// Elements of norms, biases and the like, which are f32.
+    vector_elements: u64,
+    quantized: Option<WeightFormat>,
+    cache: CacheLayout,
+    context_len: usize,
+}
+
+/// A parameter that is packed: one matrix, or a stack of them.
+#[derive(Clone, Copy, Debug)]
+struct Matrix {
+    count: usize,
+    rows: usize,
+    cols: usize,
+    stored: WeightFormat,
+}
+
+impl Footprint {
+    pub(super) fn read(
+        checkpoint: &Checkpoint,
+        architecture: &Architecture,
+        spec: &DecoderSpec,
+        blocks: Option<WeightFormat>,
+    ) -> Result<Self> {
+        let (mut matrices, mut vector_elements, mut quantized) = (Vec::new(), 0_u64, blocks);
+        for (param, shape) in spec.params() {
+            let elements = shape.iter().fold(1_u64, |elements, &len| elements.saturating_mul(len as u64));
+            let [stack @ .., rows, cols] = shape.as_slice() else {
+                vector_elements = vector_elements.saturating_add(elements);
+                continue;
+            };
+            let name = (architecture.weight_name)(param);
+            let stored =
+                match blocks.and_then(|format| Some((format, Blocks::of(&name, format, *rows, *cols)?))) {
+                    Some((format, blocks)) => {
+                        blocks.check(checkpoint)?;
+                        format
+                    }
+                    None => {
+                        let place = match blocks {
+                            Some(_) => Place::whole(&name),
+                            None => architecture.place(spec, param),
+                        };
+                        checkpoint.check(&place, &shape)?;
+                        let ty = checkpoint.rows(&place)?.ty();
+                        ty.format().ok_or_else(|| Error::TensorDtype {
+                            file: checkpoint.location().to_owned(),
+                            tensor: name.clone(),
+                            got: ty.to_string(),
+                            supported: "a format of weights".to_owned(),
+                        })?
+                    }
+                };
+            if let WeightFormat::Ggml(_) = stored {
+                quantized = Some(stored);
+            }
+            let count = stack.iter().product();
+            matrices.push(Matrix { count, rows: *rows, cols: *cols, stored });
+        }
+        let (cache, context_len) = (spec.cache_layout(), spec.context_len);
+        Ok(Self { matrices, vector_elements, quantized, cache, context_len })
+    }
+
+    /// Bytes of the weights when the matrices are packed in a format; `None` is as they are stored. It is the
+    /// [`weight_bytes`](crate::ModelInfo::weight_bytes) of a model loaded so on a CPU device.
+    pub fn weight_bytes(&self, format: Option<WeightFormat>) -> u64 {
+        let of_matrix = |matrix: &Matrix| {
+            let bytes = format.unwrap_or(matrix.stored).matrix_bytes(matrix.rows, matrix.cols);
+            bytes.map_or(u64::MAX, |bytes| (bytes as u64).saturating_mul(matrix.count as u64))
+        };
+        let vectors = self.vector_elements.saturating_mul(size_of::<f32>() as u64);
+        self.matrices.iter().map(of_matrix).fold(vectors, u64::saturating_add)
+    }
+
+    /// Bytes of a cache in which every layer can keep so many tokens, rounded up to whole pages.
+    pub fn cache_bytes(&self, tokens: usize, dtype: KvDtype) -> u64 {
+        self.cache.host_bytes(tokens.div_ceil(PAGE_LEN), dtype) as u64
+    }
+
+    /// The quantisation that the files hold, which is then the only one to be had; `None` for floats. Of a GGUF file with several
+    /// block types, one of them.
+    pub fn quantized(&self) -> Option<WeightFormat> {
+        self.quantized
+    }
+
+    /// The format in which most of the weights are stored.
+    pub fn stored_format(&self) -> Option<WeightFormat> {
+        let bytes = |format: WeightFormat| {
+            let like_it = self.matrices.iter().filter(|matrix| matrix.stored == format);
+            like_it.fold(0_u64, |sum, matrix| {
+                sum.saturating_add((matrix.count * matrix.rows) as u64 * matrix.cols as u64)
+            })
+        };
+        self.matrices.iter().map(|matrix| matrix.stored).max_by_key(|&format| bytes(format))
+    }
+
+    /// Most tokens of a sequence.
+    pub fn context_len(&self) -> usize {
+        self.context_len
+    }
+}

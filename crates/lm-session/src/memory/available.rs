@@ -1,0 +1,194 @@
+//! The memory that this process can still have.
+
+use std::fs;
+use std::path::Path;
+
+/// Bytes that this process can take without pushing others out: what the system has available, or what is left within the limits
+/// of its control groups and its address space, whichever is least. None where the system does not tell.
+///
+/// File caches that can be given back count as available. Swap does not.
+pub fn available_memory() -> Option<u64> {
+    if cfg!(target_os = "linux") { linux(Path::new("/")) } else { elsewhere() }
+}
+
+#[cfg(target_os = "linux")]
+fn elsewhere() -> Option<u64> {
+    None
+}
+
+#[cfg(not(target_os = "linux"))]
+fn elsewhere() -> Option<u64> {
+    let mut system = sysinfo::System::new();
+    system.refresh_memory();
+    Some(system.available_memory()).filter(|&bytes| bytes > 0)
+}
+
+/// What the files below `root` say, as Linux has them.
+fn linux(root: &Path) -> Option<u64> {
+    let system = kibibytes(&read(root, "proc/meminfo")?, "MemAvailable:");
+    let limits = [system, in_groups(root), in_address_space(root)];
+    limits.into_iter().flatten().min()
+}
+
+/// The least that the control groups of this process leave, both versions of them.
+fn in_groups(root: &Path) -> Option<u64> {
+    let groups = read(root, "proc/self/cgroup")?;
+    let rooms = groups.lines().filter_map(|line| {
+        let (controllers, group) = line.split_once(':')?.1.split_once(':')?;
+        match controllers {
+            "" => Version::Two.room(root, group),
+            _ if controllers.split(',').any(|name| name == "memory") => Version::One.room(root, group),
+            _ => None,
+        }
+    });
+    rooms.min()
+}
+
+/// The files of a version of control groups.
+#[derive(Clone, Copy)]
+enum Version {
+    One,
+    Two,
+}
+
+impl Version {
+    /// Folder, limit, usage, and the line of `memory.stat` with what of it can be given back.
+    fn files(self) -> [&'static str; 4] {
+        match self {
+            Self::One => [
+                "sys/fs/cgroup/memory",
+                "memory.limit_in_bytes",
+                "memory.usage_in_bytes",
+                "total_inactive_file",
+            ],
+            Self::Two => ["sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"],
+        }
+    }
+
+    /// What the group and those around it leave. Inside a container the path is that of the outside, and only the root is there.
+    fn room(self, root: &Path, group: &str) -> Option<u64> {
+        let [mount, ..] = self.files();
+        let mount = root.join(mount);
+        let inner = mount.join(group.trim_start_matches('/'));
+        inner
+            .ancestors()
+            .take_while(|folder| folder.starts_with(&mount))
+            .filter_map(|folder| self.room_of(folder))
+            .min()
+    }
+
+    fn room_of(self, folder: &Path) -> Option<u64> {
+        let [_, limit, usage, inactive] = self.files();
+        // `max` is no limit.
+        let limit: u64 = read(folder, limit)?.trim().parse().ok()?;
+        let usage: u64 = read(folder, usage)?.trim().parse().ok()?;
+        let stat = read(folder, "memory.stat").unwrap_or_default();
+        let line = stat.lines().find_map(|line| line.strip_prefix(inactive)?.strip_prefix(' '));
+        let inactive: u64 = line.and_then(|line| line.trim().parse().ok()).unwrap_or(0);
+        Some(limit.saturating_sub(usage.saturating_sub(inactive)))
+    }
+}
+
+/// What `ulimit -v` leaves.
+fn in_address_space(root: &Path) -> Option<u64> {
+    let limits = read(root, "proc/self/limits")?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
+    let limit: u64 = line.split_whitespace().next()?.parse().ok()?;
+    let size = kibibytes(&read(root, "proc/self/status")?, "VmSize:")?;
+    Some(limit.saturating_sub(size))
+}
+
+fn kibibytes(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+fn read(root: &Path, file: &str) -> Option<String> {
+    fs::read_to_string(root.join(file)).ok()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    /// What is found where these files are.
+    fn found(files: &[(&str, &str)]) -> Option<u64> {
+        let root = tempfile::tempdir().expect("a temporary folder");
+        for (path, text) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("can be made");
+            fs::write(path, text).expect("can be written");
+        }
+        linux(root.path())
+    }
+
+    const SYSTEM: (&str, &str) = ("proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 8388608 kB\n");
+
+    #[test]
+    fn without_limits_it_is_what_the_system_has() {
+        assert_eq!(found(&[SYSTEM]), Some(8 * GIB));
+        assert_eq!(found(&[]), None);
+        let unlimited = (
+            "proc/self/limits",
+            "Max address space         unlimited            unlimited            bytes\n",
+        );
+        assert_eq!(found(&[SYSTEM, unlimited]), Some(8 * GIB));
+        let group = [("proc/self/cgroup", "0::/a\n"), ("sys/fs/cgroup/a/memory.max", "max\n")];
+        assert_eq!(found(&[SYSTEM, group[0], group[1]]), Some(8 * GIB));
+    }
+
+    #[test]
+    fn a_group_and_those_around_it_count_without_what_they_can_give_back() {
+        let files = [
+            SYSTEM,
+            ("proc/self/cgroup", "0::/outer/inner\n"),
+            ("sys/fs/cgroup/outer/memory.max", "3221225472"),
+            ("sys/fs/cgroup/outer/memory.current", "2147483648"),
+            ("sys/fs/cgroup/outer/memory.stat", "anon 1\ninactive_file 1073741824\ninactive_file_x 7\n"),
+            ("sys/fs/cgroup/outer/inner/memory.max", "max"),
+            ("sys/fs/cgroup/outer/inner/memory.current", "1"),
+        ];
+        assert_eq!(found(&files), Some(2 * GIB));
+        // In a container the path is not there, its root is.
+        let inside = [
+            SYSTEM,
+            ("proc/self/cgroup", "0::/docker/1234\n"),
+            ("sys/fs/cgroup/memory.max", "1073741824"),
+            ("sys/fs/cgroup/memory.current", "2147483648"),
+        ];
+        assert_eq!(found(&inside), Some(0), "nothing is left, and nothing wraps");
+    }
+
+    #[test]
+    fn the_first_version_of_groups_counts_too() {
+        let files = [
+            SYSTEM,
+            ("proc/self/cgroup", "5:cpu,memory:/job\n1:cpuset:/\n"),
+            ("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "1073741824"),
+            ("sys/fs/cgroup/memory/job/memory.usage_in_bytes", "536870912"),
+            ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712"),
+            ("sys/fs/cgroup/memory/memory.usage_in_bytes", "536870912"),
+        ];
+        assert_eq!(found(&files), Some(GIB / 2));
+    }
+
+    #[test]
+    fn a_limit_of_the_address_space_counts_with_what_is_mapped() {
+        let files = [
+            SYSTEM,
+            (
+                "proc/self/limits",
+                "Max address space         2147483648           2147483648           bytes\n",
+            ),
+            ("proc/self/status", "VmSize:\t 1048576 kB\n"),
+        ];
+        assert_eq!(found(&files), Some(GIB));
+    }
+
+    #[test]
+    fn this_machine_tells() {
+        assert!(available_memory().is_some_and(|bytes| bytes > 0));
+    }
+}

@@ -1,0 +1,264 @@
+//! Choosing what was not asked for so that it fits.
+
+use lm_model::{Footprint, KvDtype, LoadOptions, PAGE_LEN, WeightFormat};
+
+use crate::{EngineSettings, Error, Result};
+
+/// Beside weights and cache: program, tokenizer, activations; `lm bench` measures it. Of small models it is less.
+const BESIDES: u64 = 150 << 20;
+/// Beside the weights while they are loaded, when the cache has no memory yet.
+const LOADING: u64 = 300 << 20;
+/// The same for a model without weights: what goes beyond it grows with them.
+const LEAST_BESIDES: u64 = 64 << 20;
+/// Contexts that are worth a smaller cache or smaller weights, the better one first.
+const GOALS: [usize; 2] = [4096, 512];
+/// Of the memory there is, what is chosen for: the rest is for others. What is asked for may take all of it.
+const SHARE: (u64, u64) = (9, 10);
+/// The cache holds several contexts where that costs no more than this.
+const SEVERAL_CONTEXTS_BYTES: u64 = 2 << 30;
+const SEVERAL_CONTEXTS: usize = 4;
+
+/// What a user has decided; the rest is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryRequest {
+    /// Format of the weights. Where none is asked for, they stay as stored if that fits, else they become 8-bit or 4-bit.
+    pub quantization: Option<WeightFormat>,
+    /// Storage of keys and values. Where none is asked for: halves, or 8 bit if that fits more.
+    pub kv_dtype: Option<KvDtype>,
+    /// Most tokens of a session. Where none is asked for: the model's, as far as they fit.
+    pub context_tokens: Option<usize>,
+}
+
+/// Sizes that fit each other and the memory.
+///
+/// ```
+/// use lm_session::{KvDtype, MemoryPlan, MemoryRequest, ModelFolder};
+///
+/// # let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/llama-tiny");
+/// let footprint = ModelFolder::open(folder)?.footprint()?;
+/// let plan = MemoryPlan::choose(&footprint, &MemoryRequest::default(), 1 << 30)?;
+/// assert_eq!((plan.quantization, plan.kv_dtype), (None, KvDtype::F16));
+/// assert_eq!(plan.context_tokens, footprint.context_len());
+/// assert!(MemoryPlan::choose(&footprint, &MemoryRequest::default(), 1 << 20).is_err());
+/// # Ok::<(), lm_session::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryPlan {
+    /// Format of the weights; `None` as stored.
+    pub quantization: Option<WeightFormat>,
+    /// Storage of keys and values.
+    pub kv_dtype: KvDtype,
+    /// Most tokens of a session.
+    pub context_tokens: usize,
+    /// Tokens that the cache holds for all sessions together.
+    pub cache_tokens: usize,
+    /// Bytes of the weights.
+    pub weight_bytes: u64,
+    /// Bytes of the cache when it is full.
+    pub cache_bytes: u64,
+    /// The most that the process takes: weights, cache, and what is beside them.
+    pub needed_bytes: u64,
+}
+
+impl MemoryPlan {
+    /// Sizes for a model on a CPU device within `available` bytes.
+    ///
+    /// What is not asked for is the largest context of the best formats that leaves a tenth of the memory to others: first as the
+    /// weights are stored with a cache in halves, then with an 8-bit cache, then with weights in 8 bit and in 4 bit, as soon as 4,096
+    /// tokens fit; where they fit nowhere, the same with 512.
+    ///
+    /// # Errors
+    /// [`Error::DoesNotFit`] with the sizes when nothing fits; [`Error::InvalidSettings`] for a context of 0 or beyond the model's.
+    pub fn choose(footprint: &Footprint, request: &MemoryRequest, available: u64) -> Result<Self> {
+        let limit = footprint.context_len();
+        if let Some(value) = request.context_tokens.filter(|&tokens| tokens == 0 || tokens > limit) {
+            let expected = format!("1..={limit}, the model's context");
+            return Err(Error::InvalidSettings { field: "max_context", value, expected });
+        }
+        let shared = available / SHARE.1 * SHARE.0;
+        for goal in GOALS {
+            let least = request.context_tokens.unwrap_or(goal.min(limit));
+            for (quantization, kv_dtype) in candidates(footprint, request) {
+                let chosen = request.context_tokens.is_none();
+                let budget = if chosen { shared } else { available };
+                let at = |tokens| Self::with(footprint, quantization, kv_dtype, tokens);
+                if at(least).needed_bytes <= budget {
+                    let most = request.context_tokens.unwrap_or(limit);
+                    let fits = |tokens| at(tokens).needed_bytes <= budget;
+                    let plan = at(largest(least, most, fits));
+                    return Ok(plan.with_room_for_several(footprint, shared));
+                }
+            }
+        }
+        Err(Self::refusal(footprint, request, available))
+    }
+
+    /// What these choices take, with a cache for one context.
+    pub fn with(
+        footprint: &Footprint,
+        quantization: Option<WeightFormat>,
+        kv_dtype: KvDtype,
+        context_tokens: usize,
+    ) -> Self {
+        let weight_bytes = footprint.weight_bytes(quantization);
+        let cache_bytes = footprint.cache_bytes(context_tokens, kv_dtype);
+        let within = |most: u64| LEAST_BESIDES.saturating_add(weight_bytes).min(most);
+        let beside = cache_bytes.saturating_add(within(BESIDES)).max(within(LOADING));
+        let needed_bytes = weight_bytes.saturating_add(beside);
+        let cache_tokens = context_tokens.next_multiple_of(PAGE_LEN);
+        Self { quantization, kv_dtype, context_tokens, cache_tokens, weight_bytes, cache_bytes, needed_bytes }
+    }
+
+    /// The load's options with what was chosen.
+    pub fn load_options(&self, options: LoadOptions) -> LoadOptions {
+        LoadOptions { quantization: self.quantization, kv_dtype: self.kv_dtype, ..options }
+    }
+
+    /// The engine's settings with what was chosen.
+    pub fn engine_settings(&self, settings: EngineSettings) -> EngineSettings {
+        let (max_context, kv_cache_tokens) = (Some(self.context_tokens), Some(self.cache_tokens));
+        EngineSettings { max_context, kv_cache_tokens, ..settings }
+    }
+
+    /// A cache for more than one session, where it is cheap.
+    fn with_room_for_several(self, footprint: &Footprint, budget: u64) -> Self {
+        let cheap = |tokens| {
+            let plan = Self::with(footprint, self.quantization, self.kv_dtype, tokens);
+            plan.cache_bytes <= SEVERAL_CONTEXTS_BYTES && plan.needed_bytes <= budget
+        };
+        let most = self.cache_tokens.saturating_mul(SEVERAL_CONTEXTS);
+        let tokens = largest(self.cache_tokens, most, cheap) / PAGE_LEN * PAGE_LEN;
+        let larger = Self::with(footprint, self.quantization, self.kv_dtype, tokens.max(self.cache_tokens));
+        Self { context_tokens: self.context_tokens, ..larger }
+    }
+
+    fn refusal(footprint: &Footprint, request: &MemoryRequest, available: u64) -> Error {
+        let tokens = request.context_tokens.unwrap_or(GOALS[GOALS.len() - 1].min(footprint.context_len()));
+        let smallest = candidates(footprint, request).last();
+        let (quantization, kv_dtype) = smallest.unwrap_or((request.quantization, KvDtype::default()));
+        Error::DoesNotFit {
+            plan: Self::with(footprint, quantization, kv_dtype, tokens),
+            available_bytes: available,
+        }
+    }
+}
+
+/// Formats of weights and cache that the request leaves open, the better ones first.
+fn candidates(
+    footprint: &Footprint,
+    request: &MemoryRequest,
+) -> impl Iterator<Item = (Option<WeightFormat>, KvDtype)> {
+    let formats = match (request.quantization, footprint.quantized()) {
+        (Some(format), _) => vec![Some(format)],
+        (None, Some(_)) => vec![None],
+        (None, None) => vec![None, Some(WeightFormat::Q8), Some(WeightFormat::Q4)],
+    };
+    let caches = request.kv_dtype.map_or(vec![KvDtype::F16, KvDtype::Q8], |kv_dtype| vec![kv_dtype]);
+    formats.into_iter().flat_map(move |format| caches.clone().into_iter().map(move |cache| (format, cache)))
+}
+
+/// The largest number between two that fits; the smaller one is known to.
+fn largest(least: usize, most: usize, fits: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (least, most.max(least));
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        if fits(middle) { low = middle } else { high = middle - 1 }
+    }
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    use lm_model::ModelFolder;
+
+    use super::*;
+
+    /// 4.7 million weights in bf16, 2,048 tokens.
+    fn footprint() -> Footprint {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/pocket/model");
+        ModelFolder::open(folder).and_then(|folder| folder.footprint()).expect("the repository has it")
+    }
+
+    fn asked(
+        quantization: Option<WeightFormat>,
+        kv_dtype: Option<KvDtype>,
+        context_tokens: Option<usize>,
+    ) -> MemoryRequest {
+        MemoryRequest { quantization, kv_dtype, context_tokens }
+    }
+
+    #[test]
+    fn with_room_nothing_is_made_smaller() {
+        let plan = MemoryPlan::choose(&footprint(), &MemoryRequest::default(), 8 << 30).expect("fits");
+        assert_eq!((plan.quantization, plan.kv_dtype, plan.context_tokens), (None, KvDtype::F16, 2048));
+        assert_eq!(plan.cache_tokens, 4 * 2048, "several sessions are cheap");
+        assert!(plan.needed_bytes <= 8 << 30);
+    }
+
+    /// Every memory from nothing to enough: what is chosen fits, and only gets better with more.
+    #[test]
+    fn what_is_chosen_fits_and_grows_with_the_memory() {
+        let footprint = footprint();
+        let mut last = (false, 0);
+        let mut chosen = std::collections::BTreeSet::new();
+        for available in (60 << 20..200 << 20).step_by(100_000) {
+            match MemoryPlan::choose(&footprint, &MemoryRequest::default(), available) {
+                Ok(plan) => {
+                    assert!(plan.needed_bytes <= available, "{plan:?} in {available}");
+                    let goal = plan.context_tokens >= GOALS[0].min(2048);
+                    assert!(goal >= last.0, "{plan:?} in {available}");
+                    last = (goal, plan.context_tokens);
+                    chosen.insert(format!("{:?} {:?}", plan.quantization, plan.kv_dtype));
+                }
+                Err(Error::DoesNotFit { plan, available_bytes }) => {
+                    assert!(last == (false, 0), "it fitted before, in less than {available}");
+                    assert!(plan.needed_bytes > available_bytes / SHARE.1 * SHARE.0);
+                    assert_eq!(plan.quantization, Some(WeightFormat::Q4), "the smallest is shown");
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+        assert_eq!(last, (true, 2048));
+        assert!(chosen.len() > 2, "{chosen:?}");
+    }
+
+    #[test]
+    fn what_is_asked_for_is_kept_or_refused() {
+        let footprint = footprint();
+        let request = asked(Some(WeightFormat::F32), Some(KvDtype::F32), Some(1000));
+        let exact = MemoryPlan::with(&footprint, request.quantization, KvDtype::F32, 1000).needed_bytes;
+        let plan = MemoryPlan::choose(&footprint, &request, exact).expect("it fits exactly");
+        assert_eq!((plan.quantization, plan.kv_dtype), (request.quantization, KvDtype::F32));
+        assert_eq!((plan.context_tokens, plan.cache_tokens, plan.needed_bytes), (1000, 1024, exact));
+        match MemoryPlan::choose(&footprint, &request, exact - 1) {
+            Err(Error::DoesNotFit { plan, .. }) => {
+                assert_eq!((plan.quantization, plan.context_tokens), (request.quantization, 1000));
+            }
+            other => panic!("{other:?}"),
+        }
+        for tokens in [0, 2049] {
+            let result = MemoryPlan::choose(&footprint, &asked(None, None, Some(tokens)), 8 << 30);
+            assert!(matches!(result, Err(Error::InvalidSettings { field: "max_context", .. })));
+        }
+    }
+
+    #[test]
+    fn the_engine_takes_the_sizes_that_were_chosen() {
+        let request = asked(None, Some(KvDtype::Q8), Some(100));
+        let plan = MemoryPlan::choose(&footprint(), &request, 8 << 30).expect("fits");
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/pocket/model");
+        let folder = ModelFolder::open(folder).expect("the repository has it");
+        let options = plan.load_options(LoadOptions::default());
+        let settings = plan.engine_settings(EngineSettings::default());
+        let engine = crate::Engine::load(&folder, &options, settings, &mut |_| {}).expect("it loads");
+        assert_eq!(engine.context_tokens(), 100);
+        assert_eq!(engine.model_info().weight_bytes, plan.weight_bytes);
+    }
+
+    #[test]
+    fn the_largest_that_fits_is_found() {
+        for (least, most, limit) in [(1, 100, 37), (5, 5, 9), (1, 100, 1000), (7, 3, 9)] {
+            assert_eq!(largest(least, most, |n| n <= limit), limit.min(most.max(least)));
+        }
+    }
+}
