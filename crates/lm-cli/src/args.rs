@@ -83,20 +83,24 @@ pub struct LoadArgs {
     /// Threads of the CPU devices; all cores without it
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
-    /// Quantise the weights while loading: q8 or q4; as stored without it
+    /// Quantise the weights while loading: q8 or q4; without it as stored, if that fits the memory
     #[arg(long, value_name = "FORMAT", value_parser = quantized_format)]
     pub quantize: Option<WeightFormat>,
     /// Format of the weights in memory: f32, f16, bf16, q8 or q4; as stored without it
     #[arg(long, value_name = "FORMAT", conflicts_with = "quantize")]
     pub dtype: Option<WeightFormat>,
     /// How keys and values are kept: f16, f32 or q8 (half of f16's memory, at an error that shows); f16 without it, for
-    /// logits f32
+    /// logits f32; q8 where only that fits the memory
     #[arg(long, value_name = "FORMAT")]
     pub kv: Option<KvDtype>,
     /// Keep the quantised weights in DIR for the next start; in the user's cache folder without DIR. They take as much of the
     /// disk as of memory
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, requires = "quantize")]
     pub pack_cache: Option<Option<PathBuf>>,
+    /// Memory that may be taken, such as 8GB; what is available now without it. Context, cache and quantisation that are not
+    /// given are chosen to fit it, and what cannot fit is refused
+    #[arg(long, value_name = "BYTES", value_parser = crate::size::parse)]
+    pub memory: Option<u64>,
     /// Run with this LoRA adapter: a folder as PEFT writes it, with adapter_config.json
     #[arg(long, value_name = "DIR")]
     pub lora: Option<PathBuf>,
@@ -152,7 +156,7 @@ fn user_cache_folder() -> Option<PathBuf> {
 pub struct RunArgs {
     #[command(flatten)]
     pub load: LoadArgs,
-    /// Most tokens of a conversation; the model's limit without it
+    /// Most tokens of a conversation; without it the model's limit, as far as the memory holds it
     #[arg(long, value_name = "TOKENS")]
     pub context: Option<NonZeroUsize>,
 }

@@ -49,6 +49,13 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         if let Some(lm_tools::Error::RoundLimit { .. }) = cause.downcast_ref() {
             return Some("--max-rounds allows more".to_owned());
         }
+        if let Some(lm_session::Error::DoesNotFit { .. }) = cause.downcast_ref() {
+            return Some(
+                "a smaller --context, --quantize q4 and --kv q8 take less, `lm inspect MODEL` shows how much; --memory BYTES says \
+                 how much may be taken"
+                    .to_owned(),
+            );
+        }
         match cause.downcast_ref()? {
             lm_kernels::Error::DeviceNotCompiled { feature, .. } => {
                 Some(format!("build with `cargo build --release --features {feature}`"))

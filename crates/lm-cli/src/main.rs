@@ -11,6 +11,7 @@ mod interrupt;
 mod json_lines;
 mod lines;
 mod locate;
+mod memory;
 mod model;
 mod npy;
 mod prompt_ids;

@@ -6,10 +6,11 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lm_model::{AdapterId, LoadOptions, LoadProgress, LoadedModel, ModelFolder, ModelInfo};
-use lm_session::Engine;
+use lm_session::{Engine, WeightChoice};
 
-use crate::args::RunArgs;
+use crate::args::{LoadArgs, RunArgs};
 use crate::locate::{Located, locate};
+use crate::memory::Memory;
 
 /// The model at a path or of a name, or the embedded one.
 pub fn folder(path: Option<&Path>) -> Result<ModelFolder> {
@@ -24,14 +25,37 @@ pub fn folder(path: Option<&Path>) -> Result<ModelFolder> {
     })
 }
 
-/// An engine on the model at `path`, or on the embedded one.
+/// An engine on the model at `path`, or on the embedded one. What is not given and the memory does not hold is chosen smaller, the
+/// format of the weights included.
 pub fn engine(path: Option<&Path>, run: &RunArgs) -> Result<Engine> {
-    Ok(Engine::new(load(path, &run.load.options()?)?, run.engine_settings())?)
+    fitting_engine(path, run, WeightChoice::Fitting)
 }
 
-/// The model at `path`, or the embedded one, loaded.
-pub fn load(path: Option<&Path>, options: &LoadOptions) -> Result<LoadedModel> {
+/// The same with weights in the format that is given, or as stored: for what is compared with something else.
+pub fn exact_engine(path: Option<&Path>, run: &RunArgs) -> Result<Engine> {
+    fitting_engine(path, run, WeightChoice::AsStored)
+}
+
+fn fitting_engine(path: Option<&Path>, run: &RunArgs, weights: WeightChoice) -> Result<Engine> {
     let folder = folder(path)?;
+    let (mut options, mut settings) = (run.load.options()?, run.engine_settings());
+    if let Some(memory) = Memory::of(path, &run.load) {
+        let plan = memory.plan(&folder, run, weights)?;
+        (options, settings) = (plan.load_options(options), plan.engine_settings(settings));
+    }
+    Ok(Engine::new(load_folder(&folder, &options)?, settings)?)
+}
+
+/// The model at `path`, or the embedded one, loaded as the options say, if that fits the memory.
+pub fn load(path: Option<&Path>, options: &LoadOptions, args: &LoadArgs) -> Result<LoadedModel> {
+    let folder = folder(path)?;
+    if let Some(memory) = Memory::of(path, args) {
+        memory.check(&folder, options)?;
+    }
+    load_folder(&folder, options)
+}
+
+fn load_folder(folder: &ModelFolder, options: &LoadOptions) -> Result<LoadedModel> {
     let bar = progress_bar("loading");
     let mut show = |progress: LoadProgress| show_progress(&bar, progress);
     let loaded = folder.load(options, &mut show);

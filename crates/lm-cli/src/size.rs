@@ -1,4 +1,4 @@
-//! Numbers of bytes, for people.
+//! Numbers of bytes, for people and from them.
 
 /// Bytes in the unit that leaves one to three digits before the point.
 pub fn shown(bytes: u64) -> String {
@@ -11,6 +11,30 @@ pub fn shown(bytes: u64) -> String {
         (value, unit) = (value / 1000.0, larger);
     }
     if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") }
+}
+
+/// Bytes as people write them: `512MB`, `1.5 GiB`, `4096`.
+pub fn parse(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "kb" | "k" => 1000,
+        "mb" | "m" => 1_000_000,
+        "gb" | "g" => 1_000_000_000,
+        "tb" | "t" => 1_000_000_000_000,
+        "kib" => 1 << 10,
+        "mib" => 1 << 20,
+        "gib" => 1 << 30,
+        "tib" => 1_u64 << 40,
+        _ => return Err("expected a number of bytes, as in 8GB or 512MiB".to_owned()),
+    };
+    let bytes = number.parse::<f64>().map(|number| number * factor as f64);
+    match bytes {
+        Ok(bytes) if (1.0..1e18).contains(&bytes) => Ok(bytes as u64),
+        _ => Err("expected a number of bytes, as in 8GB or 512MiB".to_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -28,6 +52,18 @@ mod tests {
             (1 << 30, "1.1 GB"),
         ] {
             assert_eq!(shown(bytes), expected);
+        }
+    }
+
+    #[test]
+    fn sizes_are_read_as_people_write_them() {
+        for (text, bytes) in
+            [("4096", 4096), ("8GB", 8_000_000_000), ("1.5 gib", 3 << 29), ("512MiB", 512 << 20)]
+        {
+            assert_eq!(parse(text), Ok(bytes));
+        }
+        for text in ["", "x", "-1", "0", "1XB", "1e30", "nan", "1..2GB", "9999999TB"] {
+            assert!(parse(text).is_err(), "{text}");
         }
     }
 }

@@ -37,11 +37,11 @@ pub use error::{Error, GrammarErrorKind, Result};
 pub use event::{FinishReason, Finished, SessionEvent, Steered};
 pub use generation::Generation;
 pub use lm_model::{
-    AdapterId, AdapterInfo, CausalLm, ChatTemplateSource, Device, Footprint, GenerationConfig, KvDtype, LoadOptions,
-    LoadPhase, LoadProgress, LoadedModel, ModelFolder, ModelInfo, PAGE_LEN, SpecialTokens, TextSegment,
-    TokenId, TokenKind, Tokenizer, WeightFormat,
+    AdapterId, AdapterInfo, CausalLm, ChatTemplateSource, Device, Footprint, GenerationConfig, KvDtype,
+    LoadOptions, LoadPhase, LoadProgress, LoadedModel, ModelFolder, ModelInfo, PAGE_LEN, SpecialTokens,
+    TextSegment, TokenId, TokenKind, Tokenizer, WeightFormat,
 };
-pub use memory::{MemoryPlan, MemoryRequest, available_memory};
+pub use memory::{MemoryPlan, MemoryRequest, WeightChoice, available_memory};
 pub use metrics::{CacheStats, PrefillStats, Timing, Usage};
 pub use params::{EngineSettings, GenerateParams, PrefixCache, SamplerParams, SessionConfig};
 pub use sampling::{Chain, History, LogitsFilter, TokenLogits};

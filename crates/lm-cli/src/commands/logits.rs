@@ -70,7 +70,7 @@ pub fn run(args: &Args) -> Result<()> {
     let options = args.load.options()?;
     // What is compared is the model, not the cache's rounding.
     let options = LoadOptions { kv_dtype: args.load.kv.unwrap_or(KvDtype::F32), ..options };
-    let loaded = model::load(Some(&args.model), &options)?;
+    let loaded = model::load(Some(&args.model), &options, &args.load)?;
     let width = loaded.model.info().logits_width;
     let longest = check(&prompts, &*loaded.model).with_context(|| args.ids.display().to_string())?;
     let rows = match args.positions {

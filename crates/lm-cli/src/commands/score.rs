@@ -45,7 +45,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let engine = model::engine(args.model.as_deref(), &args.run)?;
+    let engine = model::exact_engine(args.model.as_deref(), &args.run)?;
     let mut failures = match &args.failures {
         Some(path) => Some(BufWriter::new(File::create(path).with_context(|| path.display().to_string())?)),
         None => None,

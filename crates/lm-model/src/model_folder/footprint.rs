@@ -59,7 +59,7 @@ impl Footprint {
                     None => {
                         let place = match blocks {
                             Some(_) => Place::whole(&name),
-                            None => architecture.place(spec, param),
+                            None => architecture.place(spec, param, checkpoint),
                         };
                         checkpoint.check(&place, &shape)?;
                         let ty = checkpoint.rows(&place)?.ty();

@@ -4,4 +4,4 @@ mod available;
 mod plan;
 
 pub use available::available_memory;
-pub use plan::{MemoryPlan, MemoryRequest};
+pub use plan::{MemoryPlan, MemoryRequest, WeightChoice};

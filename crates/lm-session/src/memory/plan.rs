@@ -12,7 +12,7 @@ const LOADING: u64 = 300 << 20;
 const LEAST_BESIDES: u64 = 64 << 20;
 /// Contexts that are worth a smaller cache or smaller weights, the better one first.
 const GOALS: [usize; 2] = [4096, 512];
-/// Of the memory there is, what is chosen for: the rest is for others. What is asked for may take all of it.
+/// Of the memory there is, what is chosen for as long as that is enough; the rest is for others. What is asked for may take all of it.
 const SHARE: (u64, u64) = (9, 10);
 /// The cache holds several contexts where that costs no more than this.
 const SEVERAL_CONTEXTS_BYTES: u64 = 2 << 30;
@@ -21,12 +21,24 @@ const SEVERAL_CONTEXTS: usize = 4;
 /// What a user has decided; the rest is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryRequest {
-    /// Format of the weights. Where none is asked for, they stay as stored if that fits, else they become 8-bit or 4-bit.
-    pub quantization: Option<WeightFormat>,
+    /// Format of the weights.
+    pub weights: WeightChoice,
     /// Storage of keys and values. Where none is asked for: halves, or 8 bit if that fits more.
     pub kv_dtype: Option<KvDtype>,
     /// Most tokens of a session. Where none is asked for: the model's, as far as they fit.
     pub context_tokens: Option<usize>,
+}
+
+/// In which format weights are wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WeightChoice {
+    /// As stored if that fits, else in 8 bit or 4 bit.
+    #[default]
+    Fitting,
+    /// As stored.
+    AsStored,
+    /// In this one.
+    In(WeightFormat),
 }
 
 /// Sizes that fit each other and the memory.
@@ -65,7 +77,7 @@ impl MemoryPlan {
     ///
     /// What is not asked for is the largest context of the best formats that leaves a tenth of the memory to others: first as the
     /// weights are stored with a cache in halves, then with an 8-bit cache, then with weights in 8 bit and in 4 bit, as soon as 4,096
-    /// tokens fit; where they fit nowhere, the same with 512.
+    /// tokens fit; where they fit nowhere, the same with 512, in the end with nothing left to others.
     ///
     /// # Errors
     /// [`Error::DoesNotFit`] with the sizes when nothing fits; [`Error::InvalidSettings`] for a context of 0 or beyond the model's.
@@ -76,15 +88,16 @@ impl MemoryPlan {
             return Err(Error::InvalidSettings { field: "max_context", value, expected });
         }
         let shared = available / SHARE.1 * SHARE.0;
-        for goal in GOALS {
-            let least = request.context_tokens.unwrap_or(goal.min(limit));
+        let [comfortable, least] = GOALS;
+        for (goal, budget) in [(comfortable, shared), (least, shared), (least, available)] {
+            let (least, most, budget) = match request.context_tokens {
+                Some(tokens) => (tokens, tokens, available),
+                None => (goal.min(limit), limit, budget),
+            };
             for (quantization, kv_dtype) in candidates(footprint, request) {
-                let chosen = request.context_tokens.is_none();
-                let budget = if chosen { shared } else { available };
                 let at = |tokens| Self::with(footprint, quantization, kv_dtype, tokens);
-                if at(least).needed_bytes <= budget {
-                    let most = request.context_tokens.unwrap_or(limit);
-                    let fits = |tokens| at(tokens).needed_bytes <= budget;
+                let fits = |tokens| at(tokens).needed_bytes <= budget;
+                if fits(least) {
                     let plan = at(largest(least, most, fits));
                     return Ok(plan.with_room_for_several(footprint, shared));
                 }
@@ -134,8 +147,8 @@ impl MemoryPlan {
 
     fn refusal(footprint: &Footprint, request: &MemoryRequest, available: u64) -> Error {
         let tokens = request.context_tokens.unwrap_or(GOALS[GOALS.len() - 1].min(footprint.context_len()));
-        let smallest = candidates(footprint, request).last();
-        let (quantization, kv_dtype) = smallest.unwrap_or((request.quantization, KvDtype::default()));
+        let (quantization, kv_dtype) =
+            candidates(footprint, request).last().expect("there is one for each choice");
         Error::DoesNotFit {
             plan: Self::with(footprint, quantization, kv_dtype, tokens),
             available_bytes: available,
@@ -148,10 +161,10 @@ fn candidates(
     footprint: &Footprint,
     request: &MemoryRequest,
 ) -> impl Iterator<Item = (Option<WeightFormat>, KvDtype)> {
-    let formats = match (request.quantization, footprint.quantized()) {
-        (Some(format), _) => vec![Some(format)],
-        (None, Some(_)) => vec![None],
-        (None, None) => vec![None, Some(WeightFormat::Q8), Some(WeightFormat::Q4)],
+    let formats = match (request.weights, footprint.quantized()) {
+        (WeightChoice::In(format), _) => vec![Some(format)],
+        (WeightChoice::AsStored, _) | (WeightChoice::Fitting, Some(_)) => vec![None],
+        (WeightChoice::Fitting, None) => vec![None, Some(WeightFormat::Q8), Some(WeightFormat::Q4)],
     };
     let caches = request.kv_dtype.map_or(vec![KvDtype::F16, KvDtype::Q8], |kv_dtype| vec![kv_dtype]);
     formats.into_iter().flat_map(move |format| caches.clone().into_iter().map(move |cache| (format, cache)))
@@ -180,11 +193,11 @@ mod tests {
     }
 
     fn asked(
-        quantization: Option<WeightFormat>,
+        weights: WeightChoice,
         kv_dtype: Option<KvDtype>,
         context_tokens: Option<usize>,
     ) -> MemoryRequest {
-        MemoryRequest { quantization, kv_dtype, context_tokens }
+        MemoryRequest { weights, kv_dtype, context_tokens }
     }
 
     #[test]
@@ -212,7 +225,7 @@ mod tests {
                 }
                 Err(Error::DoesNotFit { plan, available_bytes }) => {
                     assert!(last == (false, 0), "it fitted before, in less than {available}");
-                    assert!(plan.needed_bytes > available_bytes / SHARE.1 * SHARE.0);
+                    assert!(plan.needed_bytes > available_bytes);
                     assert_eq!(plan.quantization, Some(WeightFormat::Q4), "the smallest is shown");
                 }
                 Err(other) => panic!("{other}"),
@@ -225,26 +238,28 @@ mod tests {
     #[test]
     fn what_is_asked_for_is_kept_or_refused() {
         let footprint = footprint();
-        let request = asked(Some(WeightFormat::F32), Some(KvDtype::F32), Some(1000));
-        let exact = MemoryPlan::with(&footprint, request.quantization, KvDtype::F32, 1000).needed_bytes;
+        let format = Some(WeightFormat::F32);
+        let request = asked(WeightChoice::In(WeightFormat::F32), Some(KvDtype::F32), Some(1000));
+        let exact = MemoryPlan::with(&footprint, format, KvDtype::F32, 1000).needed_bytes;
         let plan = MemoryPlan::choose(&footprint, &request, exact).expect("it fits exactly");
-        assert_eq!((plan.quantization, plan.kv_dtype), (request.quantization, KvDtype::F32));
+        assert_eq!((plan.quantization, plan.kv_dtype), (format, KvDtype::F32));
         assert_eq!((plan.context_tokens, plan.cache_tokens, plan.needed_bytes), (1000, 1024, exact));
         match MemoryPlan::choose(&footprint, &request, exact - 1) {
             Err(Error::DoesNotFit { plan, .. }) => {
-                assert_eq!((plan.quantization, plan.context_tokens), (request.quantization, 1000));
+                assert_eq!((plan.quantization, plan.context_tokens), (format, 1000));
             }
             other => panic!("{other:?}"),
         }
         for tokens in [0, 2049] {
-            let result = MemoryPlan::choose(&footprint, &asked(None, None, Some(tokens)), 8 << 30);
+            let result =
+                MemoryPlan::choose(&footprint, &asked(WeightChoice::Fitting, None, Some(tokens)), 8 << 30);
             assert!(matches!(result, Err(Error::InvalidSettings { field: "max_context", .. })));
         }
     }
 
     #[test]
     fn the_engine_takes_the_sizes_that_were_chosen() {
-        let request = asked(None, Some(KvDtype::Q8), Some(100));
+        let request = asked(WeightChoice::AsStored, Some(KvDtype::Q8), Some(100));
         let plan = MemoryPlan::choose(&footprint(), &request, 8 << 30).expect("fits");
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/pocket/model");
         let folder = ModelFolder::open(folder).expect("the repository has it");

@@ -92,7 +92,7 @@ pub fn run(args: &Args) -> Result<()> {
 /// The model and the seconds it took.
 fn load(args: &Args) -> Result<(LoadedModel, f64)> {
     let started = Instant::now();
-    let loaded = model::load(args.model.get(), &args.run.load.options()?)?;
+    let loaded = model::load(args.model.get(), &args.run.load.options()?, &args.run.load)?;
     Ok((loaded, started.elapsed().as_secs_f64()))
 }
 

@@ -66,12 +66,12 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<()> {
     let text = read_text(&args.file)?;
     let options = args.load.options()?;
-    let tested = model::load(Some(&args.model), &options)?;
+    let tested = model::load(Some(&args.model), &options, &args.load)?;
     let base = match &args.against {
         Some(path) => {
             let quantization = args.against_quantize;
             let options = LoadOptions { quantization, kv_dtype: KvDtype::F32, ..options };
-            Some(model::load(Some(path), &options).context("--against")?)
+            Some(model::load(Some(path), &options, &args.load).context("--against")?)
         }
         None => None,
     };

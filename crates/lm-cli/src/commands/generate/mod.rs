@@ -128,7 +128,7 @@ fn continue_ids(args: &Args, file: &Path, interrupt: &Interrupt) -> Result<()> {
         positional.is_none() || args.model.is_none(),
         "with --ids the argument is the model: it is given twice"
     );
-    let engine = model::engine(positional.or(args.model.as_deref()), &args.run)?;
+    let engine = model::exact_engine(positional.or(args.model.as_deref()), &args.run)?;
     let session = args.sampler.session_config(&engine);
     let cancel = CancelHandle::new();
     let _guard = interrupt.during(cancel.clone());
