@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
-use lm_model::{ALL_ARCHITECTURES, CausalLm, Embeddings, Input, LogitRows, TokenId};
+use lm_model::{ALL_ARCHITECTURES, CausalLm, Device, Embeddings, Input, LogitRows, TokenId};
 
 use crate::run::{Cache, greedy, slice};
 use crate::{devices, load, root};
 
 /// What the reference computes for one folder of `testdata/models`.
 struct Golden {
+    architecture: &'static str,
     name: String,
     path: PathBuf,
     /// The largest absolute difference of a logit that passes.
@@ -35,11 +36,17 @@ struct Prompt {
 impl Golden {
     /// Those of every architecture, in the order of the registry.
     fn all() -> anyhow::Result<Vec<Self>> {
-        let folders = ALL_ARCHITECTURES.iter().flat_map(|architecture| architecture.goldens);
-        folders.map(|folder| Self::read(root().join("testdata/models").join(folder))).collect()
+        let mut goldens = Vec::new();
+        for architecture in ALL_ARCHITECTURES {
+            for folder in architecture.goldens {
+                let path = root().join("testdata/models").join(folder);
+                goldens.push(Self::read(architecture.model_types[0], path)?);
+            }
+        }
+        Ok(goldens)
     }
 
-    fn read(path: PathBuf) -> anyhow::Result<Self> {
+    fn read(architecture: &'static str, path: PathBuf) -> anyhow::Result<Self> {
         let json: serde_json::Value = serde_json::from_slice(&std::fs::read(path.join("golden.json"))?)?;
         let bytes = std::fs::read(path.join("golden.safetensors"))?;
         let mut tensors = read_tensors(&bytes)?;
@@ -58,6 +65,7 @@ impl Golden {
         let holds = |key: &str| json[key].as_bool().unwrap_or(true);
         let hidden_size = rows[0].len();
         Ok(Self {
+            architecture,
             name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             tolerance: json["tolerance"].as_f64().context("no tolerance")? as f32,
             prompts,
@@ -67,6 +75,11 @@ impl Golden {
             rows_stand_for_ids: holds("rows_stand_for_ids"),
             path,
         })
+    }
+
+    /// A line that `cargo xtask golden --check --models` makes a cell of.
+    fn report(&self, device: Device, found: std::fmt::Arguments<'_>) {
+        println!("golden: {} {} on {device}: {found}", self.architecture, self.name);
     }
 
     fn max_len(&self) -> usize {
@@ -162,48 +175,63 @@ fn difference(found: &[Vec<f32>], wanted: &[Vec<f32>]) -> f32 {
 
 #[test]
 fn logits_equal_the_reference_however_the_rows_are_split() -> anyhow::Result<()> {
-    for device in devices() {
-        for golden in Golden::all()? {
-            let model = load(&golden.path, device)?.model;
-            let model = model.as_ref();
-            let mut ways = vec![
-                ("at once", golden.difference_in_pieces(model, usize::MAX)?),
-                ("as a batch", golden.difference_in_batch(model, usize::MAX)?),
-                ("as embedding rows", golden.difference_of_embeddings(model)?),
-            ];
-            if golden.in_pieces {
-                ways.extend([
-                    ("token by token", golden.difference_in_pieces(model, 1)?),
-                    ("in fives", golden.difference_in_pieces(model, 5)?),
-                    ("as a batch, last tokens apart", golden.difference_in_batch(model, 1)?),
-                ]);
-            }
-            for (way, difference) in ways {
-                println!("{} on {device}, {way}: {difference:.1e}", golden.name);
-                ensure!(difference <= golden.tolerance, "{} on {device}, {way}: {difference:e}", golden.name);
-            }
+    for_each_golden(|golden, device| {
+        let model = load(&golden.path, device)?.model;
+        let model = model.as_ref();
+        let mut ways = vec![
+            ("at once", golden.difference_in_pieces(model, usize::MAX)?),
+            ("as a batch", golden.difference_in_batch(model, usize::MAX)?),
+            ("as embedding rows", golden.difference_of_embeddings(model)?),
+        ];
+        if golden.in_pieces {
+            ways.extend([
+                ("token by token", golden.difference_in_pieces(model, 1)?),
+                ("in fives", golden.difference_in_pieces(model, 5)?),
+                ("as a batch, last tokens apart", golden.difference_in_batch(model, 1)?),
+            ]);
         }
-    }
-    Ok(())
+        let worst = ways.iter().fold(0.0, |worst, (_, difference)| f32::max(worst, *difference));
+        golden.report(device, format_args!("logits {worst:.1e}"));
+        for (way, difference) in ways {
+            ensure!(difference <= golden.tolerance, "{way}: {difference:e}");
+        }
+        Ok(())
+    })
 }
 
 #[test]
 fn greedy_tokens_equal_the_reference() -> anyhow::Result<()> {
-    for device in devices() {
-        for golden in Golden::all()? {
-            let model = load(&golden.path, device)?.model;
-            for prompt in &golden.prompts {
-                let tokens = greedy(model.as_ref(), &prompt.ids, prompt.greedy.len())?;
-                ensure!(
-                    tokens == prompt.greedy,
-                    "{} on {device}, prompt of {}: {tokens:?}, expected {:?}",
-                    golden.name,
+    for_each_golden(|golden, device| {
+        let model = load(&golden.path, device)?.model;
+        let mut unlike = Vec::new();
+        for prompt in &golden.prompts {
+            let tokens = greedy(model.as_ref(), &prompt.ids, prompt.greedy.len())?;
+            if tokens != prompt.greedy {
+                unlike.push(format!(
+                    "prompt of {}: {tokens:?}, expected {:?}",
                     prompt.ids.len(),
                     prompt.greedy
-                );
+                ));
+            }
+        }
+        let (count, alike) = (golden.prompts.len(), golden.prompts.len() - unlike.len());
+        golden.report(device, format_args!("greedy {alike}/{count}"));
+        ensure!(unlike.is_empty(), "{}", unlike.join("; "));
+        Ok(())
+    })
+}
+
+/// Runs a comparison on every golden and device; it goes on after one that fails, so that all are reported.
+fn for_each_golden(compare: impl Fn(&Golden, Device) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let mut failed = Vec::new();
+    for device in devices() {
+        for golden in Golden::all()? {
+            if let Err(error) = compare(&golden, device) {
+                failed.push(format!("{} on {device}: {error:#}", golden.name));
             }
         }
     }
+    ensure!(failed.is_empty(), "{}", failed.join("\n"));
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! `cargo xtask golden`: the committed goldens against our output, or made anew by the reference implementation.
 
+mod models;
+
 use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail};
@@ -44,16 +46,20 @@ pub struct Args {
     /// Compare the renderings of the shared reference templates instead, and print a table
     #[arg(long, requires = "check", conflicts_with = "regenerate")]
     templates: bool,
+    /// Compare the tiny checkpoints of every architecture only, and print a table (with `--features ndarray` unless others are named)
+    #[arg(long, requires = "check", conflicts_with_all = ["regenerate", "templates"])]
+    models: bool,
     /// Features of the crates under test, such as `ndarray,wgpu`, for more devices
-    #[arg(long, default_value = "", requires = "check", conflicts_with = "regenerate")]
-    features: String,
+    #[arg(long, requires = "check", conflicts_with = "regenerate")]
+    features: Option<String>,
 }
 
 pub fn run(args: &Args) -> Result<()> {
     match args {
         Args { regenerate: true, .. } => regenerate(),
         Args { templates: true, .. } => check(TEMPLATES, ""),
-        Args { features, .. } => check(COMPARISONS, features),
+        Args { models: true, features, .. } => models::check(features.as_deref().unwrap_or("ndarray")),
+        Args { features, .. } => check(COMPARISONS, features.as_deref().unwrap_or_default()),
     }
 }
 
