@@ -168,8 +168,7 @@ def goldens(row: dict[str, Any], model: Any, random: torch.Generator) -> tuple[d
     tensors["embeddings"] = embeddings
     given, beside = embeddings[None] / row.get("embedding_scale", 1.0), row.get("rows", lambda *_: {})(model, len(embeddings))
     tensors["embeddings.logits"] = model(inputs_embeds=given, **beside).logits[0].contiguous()
-    ways = {} if row.get("in_pieces", True) else {"in_pieces": False}
-    ways |= {"rows_stand_for_ids": False} if beside else {}
+    ways = {"rows_stand_for_ids": False} if beside else {}
     return {"tolerance": TOLERANCE, **ways, "prompts": prompts}, tensors
 
 

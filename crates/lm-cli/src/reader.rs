@@ -1,5 +1,7 @@
 //! A model with a cache for one sequence, which reads token ids piece by piece.
 
+use std::ops::Range;
+
 use anyhow::{Result, ensure};
 use lm_model::{
     Batch, CacheGroup, CacheLayout, CausalLm, KvPool, LogitRows, Logits, PAGE_LEN, PageId, SequenceInput,
@@ -28,17 +30,18 @@ impl<'a> Reader<'a> {
         Ok(Self { model, cache, tables })
     }
 
-    /// The logits of the wanted rows of `ids`, which follow the `start` tokens that were read before; 0 begins a sequence.
+    /// The logits of the wanted rows of a piece of `ids`; the pieces before it were read before.
     ///
     /// # Errors
     /// When the model cannot read them: an id that it does not know.
-    pub fn read(&mut self, ids: &[TokenId], start: usize, logits: LogitRows) -> Result<Logits> {
-        let pages = (start + ids.len()).div_ceil(PAGE_LEN);
+    pub fn read(&mut self, ids: &[TokenId], piece: Range<usize>, logits: LogitRows) -> Result<Logits> {
+        let pages = piece.end.div_ceil(PAGE_LEN);
         let sequence = SequenceInput {
             block_tables: self.tables.iter().map(|table| table[..pages].to_vec()).collect(),
             logits,
             adapter: crate::model::adapter(self.model.info()),
-            ..SequenceInput::ids(ids, start, [])
+            planned_len: ids.len(),
+            ..SequenceInput::ids(&ids[piece.clone()], piece.start, [])
         };
         Ok(self.model.forward(&Batch { sequences: vec![sequence] }, &mut self.cache)?)
     }

@@ -20,6 +20,9 @@ pub struct SequenceInput {
     pub cached_len: usize,
     /// Absolute RoPE position of each new row, zero-based; usually `cached_len..`.
     pub positions: Vec<u32>,
+    /// Tokens that the sequence will have once all that is known of it has run: the whole prompt, where these rows are a piece of
+    /// it. RoPE of a kind that depends on a sequence's length goes by it; at least the slots after these rows.
+    pub planned_len: usize,
     /// For each group of the cache ([`crate::CacheLayout::groups`]) the pages that hold slots `0..cached_len + rows`, in
     /// order. [`crate::NO_PAGE`] may stand where the group neither needs nor writes the page ([`crate::Keeps`]).
     pub block_tables: Vec<Vec<PageId>>,
@@ -44,11 +47,12 @@ impl SequenceInput {
     }
 
     fn new(input: Input, cached_len: usize, block_table: Vec<PageId>) -> Self {
-        let positions = (cached_len..cached_len + input.rows()).map(|p| p as u32).collect();
+        let planned_len = cached_len.saturating_add(input.rows());
         Self {
+            positions: (cached_len..planned_len).map(|p| p as u32).collect(),
             input,
             cached_len,
-            positions,
+            planned_len,
             block_tables: vec![block_table],
             adapter: None,
             spans: Vec::new(),

@@ -23,7 +23,8 @@ pub trait CausalLm: Send + Sync {
     /// Runs every sequence's new rows, writes their keys, values and states to the pages that [`crate::Keeps::written`] names
     /// and returns the wanted logits.
     ///
-    /// A sequence's logits do not depend on the other sequences of the batch, nor on how its rows are split over calls.
+    /// A sequence's logits do not depend on the other sequences of the batch, nor on how its rows are split over calls that are
+    /// planned to come to one length ([`crate::SequenceInput::planned_len`]; it matters for `dynamic` and `longrope` RoPE only).
     ///
     /// # Errors
     /// [`crate::Error::Batch`] when a sequence cannot run; then `cache` is as it was.

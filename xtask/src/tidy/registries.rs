@@ -8,7 +8,7 @@ use crate::tree::Tree;
 
 pub(super) const CHECK: Check = Check {
     name: "registries",
-    rule: "each module of a registry folder has its row in `const ALL`, each architecture its golden folder",
+    rule: "each module of a registry folder has its row in `const ALL`, each architecture its golden folders and its line in docs/models.md",
     run,
 };
 
@@ -31,11 +31,17 @@ const REGISTRIES: &[Registry] = &[
 
 const ARCHITECTURES: &str = "crates/lm-model/src/architectures";
 const GOLDENS: &str = "testdata/models";
+const MODELS: &str = "docs/models.md";
 
 fn run(tree: &Tree) -> Vec<Finding> {
     let mut findings: Vec<_> = REGISTRIES.iter().flat_map(|registry| compare(tree, registry)).collect();
     for (path, text) in tree.texts(".rs").filter(|(path, _)| path.starts_with(ARCHITECTURES)) {
-        for name in goldens(text) {
+        for name in names(text, "model_types") {
+            if !tree.text(MODELS).is_some_and(|models| models.contains(&format!("| `{name}` |"))) {
+                findings.push(Finding::error(path, format!("{MODELS} has no row for `{name}`")));
+            }
+        }
+        for name in names(text, "goldens") {
             if !tree.exists(&format!("{GOLDENS}/{name}")) {
                 findings
                     .push(Finding::error(path, format!("the golden folder {GOLDENS}/{name} does not exist")));
@@ -45,10 +51,11 @@ fn run(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The folders named in `goldens: &["…", …]` of an architecture's file.
-fn goldens(text: &str) -> Vec<&str> {
-    let lists = text.split("goldens: &[").skip(1).filter_map(|rest| rest.split(']').next());
-    lists.flat_map(|list| list.split('"').skip(1).step_by(2)).collect()
+/// The names listed as `key: &["…", …]` in an architecture's file.
+fn names<'a>(text: &'a str, key: &str) -> Vec<&'a str> {
+    let opening = format!("{key}: &[");
+    let lists: Vec<_> = text.split(&opening).skip(1).filter_map(|rest| rest.split(']').next()).collect();
+    lists.into_iter().flat_map(|list| list.split('"').skip(1).step_by(2)).collect()
 }
 
 fn compare(tree: &Tree, registry: &Registry) -> Vec<Finding> {
@@ -137,12 +144,14 @@ mod tests {
     }
 
     #[test]
-    fn an_architecture_without_its_golden_folder_is_found() {
+    fn an_architecture_without_its_golden_folder_or_line_is_found() {
         let path = format!("{ARCHITECTURES}/llama.rs");
-        let row = "const A: Architecture = Architecture { goldens: &[\"llama-tiny\"] };";
+        let row = "Architecture { model_types: &[\"llama\"], goldens: &[\"llama-tiny\"] };";
         let golden = format!("{GOLDENS}/llama-tiny/config.json");
         let missing = |tree: &Tree| run(tree).iter().filter(|finding| finding.place == path).count();
-        assert_eq!(missing(&Tree::of(&[(&path, row)])), 1);
-        assert_eq!(missing(&Tree::of(&[(&path, row), (&golden, "{}")])), 0);
+        assert_eq!(missing(&Tree::of(&[(&path, row)])), 2);
+        assert_eq!(missing(&Tree::of(&[(&path, row), (&golden, "{}")])), 1);
+        let models = (MODELS, "| `llama` | Llama | |");
+        assert_eq!(missing(&Tree::of(&[(&path, row), (&golden, "{}"), models])), 0);
     }
 }

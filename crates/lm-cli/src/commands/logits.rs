@@ -125,7 +125,7 @@ fn write_prompt(
             Positions::Last if is_last => LogitRows::Last,
             Positions::Last => LogitRows::None,
         };
-        let logits = reader.read(piece, start, wanted)?;
+        let logits = reader.read(prompt, start..start + piece.len(), wanted)?;
         logits.sequence(0).rows().try_for_each(|row| file.push(row))?;
         start += piece.len();
     }

@@ -25,14 +25,15 @@ impl Rotation {
         Self { table: spec.table(1), spec }
     }
 
-    /// How the rows of a batch turn. Where the length of a sequence matters it is that after the batch: keys that are cached keep
-    /// the rotation of the call that brought them.
+    /// How the rows of a batch turn. Where the length of a sequence matters it is the planned one: keys that are cached keep the
+    /// rotation of the call that brought them.
     pub(crate) fn turn(&self, batch: &Batch, device: &BurnDevice) -> Turn {
         let positions = || batch.sequences.iter().flat_map(|sequence| sequence.positions.iter().copied());
         let mut angles = RopeAngles::default();
         if self.spec.scaling.depends_on_length() {
             for sequence in &batch.sequences {
-                let len = sequence.positions.iter().max().map_or(0, |&last| last as usize + 1);
+                let end = sequence.positions.iter().max().map_or(0, |&last| last as usize + 1);
+                let len = end.max(sequence.planned_len);
                 angles.append(&self.spec.table(len).angles(&sequence.positions));
             }
         } else {

@@ -11,6 +11,8 @@ pub struct Cache<'a> {
     pool: KvPool,
     sequences: usize,
     lengths: Vec<usize>,
+    /// The least length that each sequence is said to come to.
+    planned: Vec<usize>,
 }
 
 impl<'a> Cache<'a> {
@@ -24,7 +26,12 @@ impl<'a> Cache<'a> {
             (0..pool.layout().num_spaces()).all(|space| pool.num_pages(space) >= pages * in_space(space))
         };
         let pool = if fits(&pool) { pool } else { model.new_cache(16 * pages)? };
-        Ok(Self { model, pool, sequences, lengths: vec![0; sequences] })
+        Ok(Self { model, pool, sequences, lengths: vec![0; sequences], planned: vec![0; sequences] })
+    }
+
+    /// Says how long a sequence will be.
+    pub fn plan(&mut self, sequence: usize, len: usize) {
+        self.planned[sequence] = len;
     }
 
     /// Appends rows to some sequences in one call and returns the wanted logits of each.
@@ -37,7 +44,9 @@ impl<'a> Cache<'a> {
                 Input::Ids(ids) => SequenceInput::ids(ids, cached_len, []),
                 Input::Embeddings(rows) => SequenceInput::embeddings(rows, cached_len, []),
             };
-            batch.sequences.push(SequenceInput { logits, block_tables: self.tables(sequence), ..new });
+            let (block_tables, planned_len) =
+                (self.tables(sequence), self.planned[sequence].max(new.planned_len));
+            batch.sequences.push(SequenceInput { logits, block_tables, planned_len, ..new });
         }
         let logits = self.model.forward(&batch, &mut self.pool)?;
         let of_sequence = |index| logits.sequence(index).rows().map(<[f32]>::to_vec).collect();

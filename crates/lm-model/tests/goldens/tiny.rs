@@ -17,8 +17,6 @@ struct Golden {
     /// The largest absolute difference of a logit that passes.
     tolerance: f32,
     prompts: Vec<Prompt>,
-    /// Whether the reference's logits do not depend on the length of a call.
-    in_pieces: bool,
     embeddings: Embeddings,
     embeddings_logits: Vec<Vec<f32>>,
     /// Whether an embedding row is all that enters for an id.
@@ -70,7 +68,6 @@ impl Golden {
             tolerance: json["tolerance"].as_f64().context("no tolerance")? as f32,
             prompts,
             embeddings: Embeddings { values: rows.concat(), hidden_size },
-            in_pieces: holds("in_pieces"),
             embeddings_logits: take("embeddings.logits")?,
             rows_stand_for_ids: holds("rows_stand_for_ids"),
             path,
@@ -91,6 +88,7 @@ impl Golden {
         let mut worst = 0.0;
         for prompt in &self.prompts {
             let mut cache = Cache::new(model, 1, prompt.ids.len())?;
+            cache.plan(0, prompt.ids.len());
             let mut logits = Vec::new();
             for part in prompt.ids.chunks(piece) {
                 logits.extend(cache.push(Input::Ids(part.to_vec()), LogitRows::All)?);
@@ -106,6 +104,7 @@ impl Golden {
         let count = 2 * self.prompts.len();
         let prompts: Vec<_> = self.prompts.iter().cycle().take(count).collect();
         let mut cache = Cache::new(model, count, self.max_len())?;
+        prompts.iter().enumerate().for_each(|(i, prompt)| cache.plan(i, prompt.ids.len()));
         let split = |prompt: &Prompt| prompt.ids.len().saturating_sub(tail);
         let ids = |part: &[TokenId]| Input::Ids(part.to_vec());
         let heads = prompts.iter().enumerate().filter(|(_, prompt)| split(prompt) > 0);
@@ -178,18 +177,14 @@ fn logits_equal_the_reference_however_the_rows_are_split() -> anyhow::Result<()>
     for_each_golden(|golden, device| {
         let model = load(&golden.path, device)?.model;
         let model = model.as_ref();
-        let mut ways = vec![
+        let ways = [
             ("at once", golden.difference_in_pieces(model, usize::MAX)?),
+            ("token by token", golden.difference_in_pieces(model, 1)?),
+            ("in fives", golden.difference_in_pieces(model, 5)?),
             ("as a batch", golden.difference_in_batch(model, usize::MAX)?),
+            ("as a batch, last tokens apart", golden.difference_in_batch(model, 1)?),
             ("as embedding rows", golden.difference_of_embeddings(model)?),
         ];
-        if golden.in_pieces {
-            ways.extend([
-                ("token by token", golden.difference_in_pieces(model, 1)?),
-                ("in fives", golden.difference_in_pieces(model, 5)?),
-                ("as a batch, last tokens apart", golden.difference_in_batch(model, 1)?),
-            ]);
-        }
         let worst = ways.iter().fold(0.0, |worst, (_, difference)| f32::max(worst, *difference));
         golden.report(device, format_args!("logits {worst:.1e}"));
         for (way, difference) in ways {

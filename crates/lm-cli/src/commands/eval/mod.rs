@@ -122,9 +122,9 @@ fn measure(
     let bar = progress_bar(windows.scored());
     for window in windows.iter() {
         for piece in window.pieces() {
-            let ids = &window.ids[piece.clone()];
-            let logits = tested.read(ids, piece.start, LogitRows::All)?;
-            let base = base.as_mut().map(|base| base.read(ids, piece.start, LogitRows::All)).transpose()?;
+            let read = |reader: &mut Reader<'_>| reader.read(&window.ids, piece.clone(), LogitRows::All);
+            let logits = read(&mut tested)?;
+            let base = base.as_mut().map(read).transpose()?;
             for (row, index) in piece.enumerate() {
                 if index + 1 < window.first_scored {
                     continue;
