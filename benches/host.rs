@@ -7,15 +7,16 @@
 
 use std::time::Duration;
 
-use lm_benches::{Limit, median_time};
+use lm_benches::{Limit, median_time, random_weight};
 use lm_kernels::{
-    Activation, AttentionSpec, FloatDtype, Isa, KvDtype, PackedMatrix, PagedLayer, Pool, RaggedLayout,
-    SequenceLayout, Source, WeightFormat, host,
+    Activation, Arena, AttentionSpec, FloatDtype, GgmlType, Isa, KvDtype, PackedMatrix, PagedLayer, Pool,
+    RaggedLayout, SequenceLayout, Source, WeightFormat, host,
 };
 
 const BUDGET: Duration = Duration::from_millis(300);
 /// Bytes that no cache holds.
 const COLD: usize = 256 << 20;
+/// The formats that floats are packed to.
 const FORMATS: [WeightFormat; 5] =
     [WeightFormat::F32, WeightFormat::F16, WeightFormat::Bf16, WeightFormat::Q8, WeightFormat::Q4];
 
@@ -32,7 +33,7 @@ fn main() -> Result<(), lm_kernels::Error> {
         arithmetic.rate,
         host::limits::byte_product_rate(pool) / 1e9
     );
-    for format in FORMATS {
+    for format in FORMATS.into_iter().chain(GgmlType::ALL.iter().map(|&ggml| WeightFormat::Ggml(ggml))) {
         for (rows, cols, m) in
             [(6144, 1024, 1), (1024, 3072, 1), (6144, 1024, 4), (6144, 1024, 8), (6144, 1024, 512)]
         {
@@ -66,6 +67,12 @@ fn main() -> Result<(), lm_kernels::Error> {
             pack(format, &case, memory)?;
         }
     }
+    for &ggml in GgmlType::ALL {
+        let case = format!("pack blocks [6144, 1024] of {ggml}");
+        if case.contains(&word) {
+            pack_blocks(ggml, &case, memory)?;
+        }
+    }
     Ok(())
 }
 
@@ -79,8 +86,8 @@ fn linear(
     case: &str,
     limit: Limit,
 ) -> Result<(), lm_kernels::Error> {
-    let (w, x) = (noise(1, rows * cols), noise(2, m * cols));
-    let packed = PackedMatrix::pack(format, rows, cols, Source::F32(&w))?;
+    let x = noise(2, m * cols);
+    let packed = random_weight(&Arena::default(), format, rows, cols)?;
     let mut y = vec![0.0; m * rows];
     host::linear(pool, &packed, &x, m, &mut y);
     check_linear(&packed, &x, &y);
@@ -196,6 +203,16 @@ fn pack(format: WeightFormat, case: &str, limit: Limit) -> Result<(), lm_kernels
     assert!(row.iter().zip(&values).all(|(x, y)| (x - y).abs() < 0.15), "the last row is kept");
     let mut failed = None;
     let time = median_time(BUDGET, || failed = PackedMatrix::pack(format, rows, cols, source).err());
+    println!("{}", limit.line(case, bytes.len() as f64, time));
+    failed.map_or(Ok(()), Err)
+}
+
+/// Times packing blocks of a file by their bytes.
+fn pack_blocks(ggml: GgmlType, case: &str, limit: Limit) -> Result<(), lm_kernels::Error> {
+    let (rows, cols) = (6144, 1024);
+    let bytes: Vec<u8> = (0..rows * ggml.row_bytes(cols).unwrap_or(0)).map(|i| (i * 31 % 64) as u8).collect();
+    let mut failed = PackedMatrix::from_blocks(ggml, rows, cols, &bytes).err();
+    let time = median_time(BUDGET, || failed = PackedMatrix::from_blocks(ggml, rows, cols, &bytes).err());
     println!("{}", limit.line(case, bytes.len() as f64, time));
     failed.map_or(Ok(()), Err)
 }

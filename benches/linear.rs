@@ -1,12 +1,13 @@
-//! The linear layers of the public shape qwen3-0.6b: `cargo bench -p lm-benches --bench linear [FORMAT] [rows ...]`.
+//! The linear layers of the public shape qwen3-0.6b: `cargo bench -p lm-benches --bench linear [FORMAT] [rows ...]`, in
+//! `q4_k` or another block type too.
 //!
 //! Each layer is read from a copy of its own, as in a model. Few rows stand next to the
 //! rate at which the machine reads memory, many next to its rate of 8-bit products; both are measured in the same run.
 
 use std::time::Duration;
 
-use lm_benches::{Limit, median_time};
-use lm_kernels::{Arena, Isa, PackedMatrix, Packing, Pool, Source, WeightFormat, host};
+use lm_benches::{Limit, median_time, noise, random_weight};
+use lm_kernels::{Arena, Isa, PackedMatrix, Pool, WeightFormat, host};
 
 /// More than a model has, so that one kind of product alone does not fit into a cache either.
 const LAYERS: usize = 64;
@@ -26,8 +27,8 @@ fn main() -> Result<(), lm_kernels::Error> {
     let products = Limit { unit: "GOP/s", rate: host::limits::byte_product_rate(pool) / 1e9 };
     println!("{} threads, {}, {format}", pool.threads(), Isa::current());
     let arena = Arena::default();
-    let head = noise(LOGITS * HIDDEN);
-    let heads = (0..8).map(|_| pack(&arena, format, LOGITS, HIDDEN, &head)).collect::<Result<Vec<_>, _>>()?;
+    let heads =
+        (0..8).map(|_| random_weight(&arena, format, LOGITS, HIDDEN)).collect::<Result<Vec<_>, _>>()?;
     let layers =
         (0..LAYERS).map(|_| Layer::new(&arena, format)).collect::<Result<Vec<_>, lm_kernels::Error>>()?;
     for m in rows {
@@ -68,8 +69,7 @@ const LOGITS: usize = 151_936 / 8;
 
 impl Layer {
     fn new(arena: &Arena, format: WeightFormat) -> Result<Self, lm_kernels::Error> {
-        let values = noise(HIDDEN * INTERMEDIATE);
-        let pack = |rows, cols| pack(arena, format, rows, cols, &values[..rows * cols]);
+        let pack = |rows, cols| random_weight(arena, format, rows, cols);
         Ok(Self {
             q: pack(HEADS, HIDDEN)?,
             k: pack(KV_HEADS, HIDDEN)?,
@@ -80,19 +80,6 @@ impl Layer {
             down: pack(HIDDEN, INTERMEDIATE)?,
         })
     }
-}
-
-/// A matrix beside the others of its model, in huge pages where there are any.
-fn pack(
-    arena: &Arena,
-    format: WeightFormat,
-    rows: usize,
-    cols: usize,
-    values: &[f32],
-) -> Result<PackedMatrix, lm_kernels::Error> {
-    let mut packing = Packing::new(arena, format, rows, cols)?;
-    packing.push(rows, Source::F32(values))?;
-    Ok(packing.finish())
 }
 
 /// Which of a layer's products are timed.
@@ -175,16 +162,4 @@ impl Buffers {
             out: vec![0.0; m * HIDDEN],
         }
     }
-}
-
-/// Numbers between -0.5 and 0.5 (a xorshift generator).
-fn noise(len: usize) -> Vec<f32> {
-    let mut state = 0x9e37_79b9_u32;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
-        (state >> 8) as f32 / (1 << 24) as f32 - 0.5
-    };
-    (0..len).map(|_| next()).collect()
 }

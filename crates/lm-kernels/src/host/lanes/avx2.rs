@@ -102,6 +102,12 @@ impl Lanes for Avx2 {
     }
 
     #[inline(always)]
+    fn load_powers(exponents: &[u8; LANES]) -> Self {
+        let [low, high] = halves(exponents);
+        Self([powers(low), powers(high)])
+    }
+
+    #[inline(always)]
     fn store(self, out: &mut [f32; LANES]) {
         *out = bytemuck::cast(self.0);
     }
@@ -247,14 +253,12 @@ impl Lanes for Avx2 {
     }
 
     #[inline(always)]
-    fn pairs(bytes: [__m256i; 2]) -> [[__m256i; 2]; 2] {
-        // SAFETY: AVX2 is there.
+    fn pair(bytes: [__m256i; 2], which: [u8; 2]) -> [__m256i; 2] {
+        // SAFETY: AVX2 is there; 16 bytes are read from an array of 16.
         unsafe {
-            let low = _mm256_set1_epi16(0xff);
-            [
-                [_mm256_and_si256(bytes[0], low), _mm256_and_si256(bytes[1], low)],
-                [_mm256_srli_epi16::<8>(bytes[0]), _mm256_srli_epi16::<8>(bytes[1])],
-            ]
+            let places = _mm_loadu_si128(places_of_pair(which).as_ptr().cast());
+            let places = _mm256_broadcastsi128_si256(places);
+            [_mm256_shuffle_epi8(bytes[0], places), _mm256_shuffle_epi8(bytes[1], places)]
         }
     }
 
@@ -286,6 +290,17 @@ impl Lanes for Avx2 {
                 _mm256_add_epi32(sums[1], _mm256_madd_epi16(_mm256_maddubs_epi16(w[1], x), one)),
             ]
         }
+    }
+
+    /// The bytes' offset is taken off before they are multiplied.
+    #[inline(always)]
+    fn start_bytes_of(_: [__m256i; 2], _: [i16; 2]) -> [__m256i; 2] {
+        Self::splat_int(0)
+    }
+
+    #[inline(always)]
+    fn splat_pair(pair: [i16; 2]) -> [__m256i; 2] {
+        Self::splat_int(bytemuck::cast(pair))
     }
 
     #[inline(always)]
@@ -403,6 +418,31 @@ fn add_dot_bytes(sums: __m256i, w: __m256i, x: __m256i) -> __m256i {
         let w = _mm256_xor_si256(w, _mm256_set1_epi8(i8::MIN));
         let pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
         _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
+    }
+}
+
+/// For a shuffle of bytes: two of each four, each followed by a zero.
+#[inline(always)]
+pub(super) fn places_of_pair(which: [u8; 2]) -> [u8; 16] {
+    const NONE: u8 = 0x80;
+    let mut places = [NONE; 16];
+    for lane in 0..4 {
+        places[4 * lane] = 4 * lane as u8 + which[0];
+        places[4 * lane + 2] = 4 * lane as u8 + which[1];
+    }
+    places
+}
+
+/// As `power` does it.
+#[inline(always)]
+fn powers(exponents: &[u8; LANES / 2]) -> __m256 {
+    // SAFETY: AVX2 is there, as said above; 8 bytes are read from an array of 8.
+    unsafe {
+        let one = _mm256_set1_epi32(1);
+        let exponents = _mm256_cvtepu8_epi32(_mm_loadl_epi64(exponents.as_ptr().cast()));
+        let denormals = _mm256_slli_epi32::<21>(_mm256_add_epi32(_mm256_min_epi32(exponents, one), one));
+        let powers = _mm256_slli_epi32::<23>(_mm256_sub_epi32(exponents, one));
+        _mm256_castsi256_ps(_mm256_max_epi32(powers, denormals))
     }
 }
 

@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 
 use super::super::cpu::{Kernel, run_avx512};
 use super::super::matrix_unit::MatrixUnit;
+use super::avx2::places_of_pair;
 use super::{Avx2, LANES, Lanes, Line, NibbleOffset};
 
 /// Sixteen floats in an AVX-512 register, beside a matrix unit or none.
@@ -75,6 +76,19 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
     fn load_i8(x: &[i8; LANES]) -> Self {
         // SAFETY: AVX-512 is there; 16 bytes are read from an array of 16.
         Self::from(unsafe { _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(x.as_ptr().cast()))) })
+    }
+
+    #[inline(always)]
+    fn load_powers(exponents: &[u8; LANES]) -> Self {
+        // As `power` does it.
+        // SAFETY: AVX-512 is there; 16 bytes are read from an array of 16.
+        unsafe {
+            let one = _mm512_set1_epi32(1);
+            let exponents = _mm512_cvtepu8_epi32(_mm_loadu_si128(exponents.as_ptr().cast()));
+            let denormals = _mm512_slli_epi32::<21>(_mm512_add_epi32(_mm512_min_epi32(exponents, one), one));
+            let powers = _mm512_slli_epi32::<23>(_mm512_sub_epi32(exponents, one));
+            Self::from(_mm512_castsi512_ps(_mm512_max_epi32(powers, denormals)))
+        }
     }
 
     #[inline(always)]
@@ -236,9 +250,12 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
     }
 
     #[inline(always)]
-    fn pairs(bytes: __m512i) -> [__m512i; 2] {
-        // SAFETY: AVX-512 is there, BW too.
-        unsafe { [_mm512_and_si512(bytes, _mm512_set1_epi16(0xff)), _mm512_srli_epi16::<8>(bytes)] }
+    fn pair(bytes: __m512i, which: [u8; 2]) -> __m512i {
+        // SAFETY: AVX-512 is there, BW too; 16 bytes are read from an array of 16.
+        unsafe {
+            let places = _mm_loadu_si128(places_of_pair(which).as_ptr().cast());
+            _mm512_shuffle_epi8(bytes, _mm512_broadcast_i32x4(places))
+        }
     }
 
     #[inline(always)]
@@ -261,6 +278,16 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
     #[inline(always)]
     fn dot_small_bytes(sums: __m512i, w: __m512i, x: __m512i) -> __m512i {
         Self::dot_bytes(sums, w, x)
+    }
+
+    #[inline(always)]
+    fn start_bytes_of(parts: __m512i, sums: [i16; 2]) -> __m512i {
+        Self::dot_pairs(Self::splat_int(0), parts, sums)
+    }
+
+    #[inline(always)]
+    fn splat_pair(pair: [i16; 2]) -> __m512i {
+        Self::splat_int(bytemuck::cast(pair))
     }
 
     #[inline(always)]

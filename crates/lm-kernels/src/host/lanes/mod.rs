@@ -78,6 +78,8 @@ pub(super) trait Lanes: Copy {
     /// Bfloat16, by their bits.
     fn load_bf16(bits: &[u16; LANES]) -> Self;
     fn load_i8(x: &[i8; LANES]) -> Self;
+    /// 2^(e - 128) for each exponent, exact where it is denormal too.
+    fn load_powers(exponents: &[u8; LANES]) -> Self;
     fn store(self, out: &mut [f32; LANES]);
     fn mul(self, factor: Self) -> Self;
     /// `self * factor + addend`, rounded once.
@@ -106,16 +108,19 @@ pub(super) trait Lanes: Copy {
     fn first_bytes(bytes: Self::Bytes) -> Self::Ints;
     /// Each lane's bytes but the first, and a zero.
     fn next_bytes(bytes: Self::Bytes) -> Self::Bytes;
-    /// The first and the third of each lane's bytes, and the second and the fourth.
-    fn pairs(bytes: Self::Bytes) -> [Self::Pairs; 2];
+    /// Two of each lane's bytes, without sign.
+    fn pair(bytes: Self::Bytes, which: [u8; 2]) -> Self::Pairs;
     fn quad(x: [i8; 4]) -> Self::Quad;
 
     /// Where sums of [`Lanes::dot_bytes`] begin: -128 times the sum of the activations.
     fn start_bytes(offset: i32) -> Self::Ints;
+    /// The same for a sum in two parts, which count where `parts` has -128 and not 0.
+    fn start_bytes_of(parts: Self::Pairs, sums: [i16; 2]) -> Self::Ints;
     /// Adds to each lane the dot product of its four bytes, each 128 more than a weight from -127 to 127, with `x`, from -127 to 127.
     fn dot_bytes(sums: Self::Ints, w: Self::Bytes, x: Self::Quad) -> Self::Ints;
     /// Adds to each lane the dot product of its four bytes, at most 127, with `x`, from -127 to 127.
     fn dot_small_bytes(sums: Self::Ints, w: Self::Bytes, x: Self::Quad) -> Self::Ints;
+    fn splat_pair(pair: [i16; 2]) -> Self::Pairs;
     /// Adds to each lane the dot product of its pair with `x`.
     fn dot_pairs(sums: Self::Ints, w: Self::Pairs, x: [i16; 2]) -> Self::Ints;
     /// `sums + terms * factors`.
@@ -260,6 +265,14 @@ pub(super) fn bfloat_not_below(x: f32) -> u16 {
     if bfloat.to_f32() < x { bfloat.to_bits() + 1 } else { bfloat.to_bits() }
 }
 
+/// 2^(e - 128): the bits of an exponent one lower, or of a fraction where that would be 0 or less.
+#[inline(always)]
+pub(super) fn power(exponent: u8) -> f32 {
+    let exponent = i32::from(exponent);
+    let denormal = (1 + exponent.min(1)) << 21;
+    f32::from_bits(((exponent - 1) << 23).max(denormal) as u32)
+}
+
 /// The float with the bits of a bfloat16.
 #[inline(always)]
 pub(super) fn bf16_to_f32(bits: u16) -> f32 {
@@ -285,6 +298,30 @@ mod tests {
             let brain = half::bf16::from_bits(bits).to_f32();
             let ours = bf16_to_f32(bits);
             assert!(ours.to_bits() == brain.to_bits() || (ours.is_nan() && brain.is_nan()), "{bits:#x}");
+        }
+    }
+
+    #[test]
+    fn every_path_has_exact_powers_of_two() {
+        struct Powers([u8; LANES]);
+
+        impl Kernel for Powers {
+            type Output = [f32; LANES];
+
+            fn run<V: Lanes>(self) -> Self::Output {
+                let mut out = [0.0; LANES];
+                V::load_powers(&self.0).store(&mut out);
+                out
+            }
+        }
+
+        for first in (0..u8::MAX).step_by(LANES) {
+            let exponents: [u8; LANES] =
+                std::array::from_fn(|lane| first.saturating_add(lane as u8).min(254));
+            let expected = exponents.map(|e| 2_f64.powi(i32::from(e) - 128) as f32);
+            for isa in Isa::supported() {
+                assert_eq!(isa.run(Powers(exponents)), expected, "{isa}");
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::super::cpu::Kernel;
 use super::super::matrix_unit::NoMatrixUnit;
-use super::{LANES, Lanes, Line, NibbleOffset, bf16_to_f32, f16_to_f32};
+use super::{LANES, Lanes, Line, NibbleOffset, bf16_to_f32, f16_to_f32, power};
 
 /// Sixteen floats in an array; the reference.
 #[derive(Clone, Copy)]
@@ -62,6 +62,11 @@ impl Lanes for F32x16 {
     #[inline(always)]
     fn load_i8(x: &[i8; LANES]) -> Self {
         Self(each_lane(|lane| f32::from(x[lane])))
+    }
+
+    #[inline(always)]
+    fn load_powers(exponents: &[u8; LANES]) -> Self {
+        Self(each_lane(|lane| power(exponents[lane])))
     }
 
     #[inline(always)]
@@ -178,9 +183,9 @@ impl Lanes for F32x16 {
     }
 
     #[inline(always)]
-    fn pairs(bytes: Line) -> [[[i16; 2]; LANES]; 2] {
-        let words = bytes.as_chunks::<4>().0;
-        [0, 1].map(|i| each_lane(|lane| [words[lane][i].into(), words[lane][2 + i].into()]))
+    fn pair(bytes: Line, which: [u8; 2]) -> [[i16; 2]; LANES] {
+        let byte = |lane: usize, i: u8| i16::from(bytes[4 * lane + usize::from(i)]);
+        each_lane(|lane| [byte(lane, which[0]), byte(lane, which[1])])
     }
 
     #[inline(always)]
@@ -202,6 +207,16 @@ impl Lanes for F32x16 {
     #[inline(always)]
     fn dot_small_bytes(sums: [i32; LANES], w: Line, x: [i8; 4]) -> [i32; LANES] {
         Self::dot_bytes(sums, w, x)
+    }
+
+    #[inline(always)]
+    fn start_bytes_of(parts: [[i16; 2]; LANES], sums: [i16; 2]) -> [i32; LANES] {
+        Self::dot_pairs([0; LANES], parts, sums)
+    }
+
+    #[inline(always)]
+    fn splat_pair(pair: [i16; 2]) -> [[i16; 2]; LANES] {
+        [pair; LANES]
     }
 
     #[inline(always)]

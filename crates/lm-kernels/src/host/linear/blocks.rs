@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use super::super::cpu::Kernel;
 use super::super::lanes::{LANES, Lanes, Line, prefetch};
-use super::super::pack::{BlockFormat, EXPANDED_LINES, GROUP, GroupScales, RECORD, RecordTile, Scales, code};
+use super::super::pack::{BlockFormat, EXPANDED_LINES, GROUP, RECORD, RecordTile, Scales, code};
 use super::activations::{QuantizedRows, Span};
 use super::integer::SPAN_LINES;
 use super::multiply::FEW_ROWS;
@@ -35,11 +35,10 @@ impl<F: BlockFormat> Kernel for Products<'_, F> {
     #[inline(always)]
     fn run<V: Lanes>(self) {
         let Self { tiles, x, rows, out } = self;
-        let many = V::PANELS && rows.len() > FEW_ROWS;
-        for t in 0..2 {
-            if many {
-                by_panels::<V, F>(tiles[t], x, rows.clone(), t, out);
-            } else {
+        if V::PANELS && rows.len() > FEW_ROWS {
+            by_panels::<V, F>(tiles, x, rows, out);
+        } else {
+            for t in 0..2 {
                 as_stored::<V, F>(tiles[t], x, rows.clone(), t, out);
             }
         }
@@ -77,140 +76,202 @@ fn few<V: Lanes, F: BlockFormat, const M: usize>(
     t: usize,
     out: &mut [[[f32; LANES]; 2]],
 ) -> usize {
-    let mut sums = [V::splat(0.0); M];
+    let mut sums = [[V::splat(0.0)]; M];
     for (span, record) in tile.records().enumerate() {
         ask_ahead(record.scale_lines());
-        add_record::<V, F, M, false>(&mut sums, record.scales, record.lines, x.spans(span, row));
+        add_record::<V, F, M, 1, false>(&mut sums, [record.scales], [record.lines], x.spans(span, row));
     }
     for m in 0..M {
-        sums[m].store(&mut out[m][t]);
+        sums[m][0].store(&mut out[m][t]);
     }
     M
 }
 
-/// Rows times a tile whose codes are expanded, 256 columns at a time; the chains are kept in `out` in between.
+/// Rows times tiles whose codes are expanded, 256 columns at a time; the chains are kept in `out` in between.
 #[inline(always)]
 fn by_panels<V: Lanes, F: BlockFormat>(
-    tile: RecordTile<'_, F>,
+    tiles: [RecordTile<'_, F>; 2],
     x: &QuantizedRows,
     rows: Range<usize>,
-    t: usize,
     out: &mut [[[f32; LANES]; 2]],
 ) {
-    out.iter_mut().for_each(|out| out[t] = [0.0; LANES]);
-    let mut room = [[0; size_of::<Line>()]; SPAN_LINES];
-    for (span, record) in tile.records().enumerate() {
-        let groups = record.lines.len() / F::BITS;
-        for group in 0..groups {
-            let lines = &record.lines[group * F::BITS..(group + 1) * F::BITS];
-            for j in 0..EXPANDED_LINES {
-                V::store_bytes(code::<V, F>(lines, j), &mut room[group * EXPANDED_LINES + j]);
-            }
-        }
-        let panel = &room[..groups * EXPANDED_LINES];
+    out.fill([[0.0; LANES]; 2]);
+    let mut rooms = [[[0; size_of::<Line>()]; SPAN_LINES]; 2];
+    for (span, (a, b)) in tiles[0].records().zip(tiles[1].records()).enumerate() {
+        let [room_a, room_b] = &mut rooms;
+        let panels = [expand::<V, F>(a.lines, room_a), expand::<V, F>(b.lines, room_b)];
+        let scales = [a.scales, b.scales];
         let mut done = 0;
         while done < out.len() {
             let row = rows.start + done;
             let out = &mut out[done..];
             done += match out.len() {
-                8.. => add_span::<V, F, 8>(record.scales, panel, x.spans(span, row), t, out),
-                4..8 => add_span::<V, F, 4>(record.scales, panel, x.spans(span, row), t, out),
-                _ => add_span::<V, F, 1>(record.scales, panel, x.spans(span, row), t, out),
+                8.. => add_span::<V, F, 8>(scales, panels, x.spans(span, row), out),
+                4..8 => add_span::<V, F, 4>(scales, panels, x.spans(span, row), out),
+                _ => add_span::<V, F, 1>(scales, panels, x.spans(span, row), out),
             };
         }
     }
 }
 
-/// Adds the products of `M` rows with a panel. Returns how many rows that are.
+/// The codes of up to 256 columns in bytes.
+#[inline(always)]
+fn expand<'a, V: Lanes, F: BlockFormat>(lines: &[Line], room: &'a mut [Line; SPAN_LINES]) -> &'a [Line] {
+    let groups = (lines.len() / F::BITS).min(RECORD / GROUP);
+    for group in 0..groups {
+        let lines = &lines[group * F::BITS..(group + 1) * F::BITS];
+        for j in 0..EXPANDED_LINES {
+            V::store_bytes(code::<V, F>(lines, j), &mut room[group * EXPANDED_LINES + j]);
+        }
+    }
+    &room[..groups * EXPANDED_LINES]
+}
+
+/// Adds the products of `M` rows with the panels. Returns how many rows that are.
 #[inline(always)]
 fn add_span<V: Lanes, F: BlockFormat, const M: usize>(
-    scales: &F::Scales,
-    panel: &[Line],
+    scales: [&F::Scales; 2],
+    panels: [&[Line]; 2],
     x: &[Span; M],
-    t: usize,
     out: &mut [[[f32; LANES]; 2]],
 ) -> usize {
-    let mut sums = [V::splat(0.0); M];
+    let mut sums = [[V::splat(0.0); 2]; M];
     for m in 0..M {
-        sums[m] = V::load(&out[m][t]);
+        sums[m] = [V::load(&out[m][0]), V::load(&out[m][1])];
     }
-    add_record::<V, F, M, true>(&mut sums, scales, panel, x);
+    add_record::<V, F, M, 2, true>(&mut sums, scales, panels, x);
     for m in 0..M {
-        sums[m].store(&mut out[m][t]);
+        for t in 0..2 {
+            sums[m][t].store(&mut out[m][t]);
+        }
     }
     M
 }
 
-/// The steps of the outputs' chains for a record. `lines` has its codes, expanded to bytes or not.
+/// The steps of the outputs' chains for a record of each of `T` tiles. `lines` has their codes, expanded to bytes or not.
 #[inline(always)]
-fn add_record<V: Lanes, F: BlockFormat, const M: usize, const EXPANDED: bool>(
-    sums: &mut [V; M],
-    scales: &F::Scales,
-    lines: &[Line],
+fn add_record<V: Lanes, F: BlockFormat, const M: usize, const T: usize, const EXPANDED: bool>(
+    sums: &mut [[V; T]; M],
+    scales: [&F::Scales; T],
+    lines: [&[Line]; T],
+    x: &[Span; M],
+) {
+    if scales[0].factors::<V>(0).is_some() {
+        add_integers::<V, F, M, T, EXPANDED>(sums, scales, lines, x);
+    } else {
+        add_floats::<V, F, M, T, EXPANDED>(sums, scales, lines, x);
+    }
+}
+
+/// A step for each 64 columns, which share a scale of the rows.
+#[inline(always)]
+fn add_floats<V: Lanes, F: BlockFormat, const M: usize, const T: usize, const EXPANDED: bool>(
+    sums: &mut [[V; T]; M],
+    scales: [&F::Scales; T],
+    lines: [&[Line]; T],
     x: &[Span; M],
 ) {
     let group_lines = if EXPANDED { EXPANDED_LINES } else { F::BITS };
-    match scales.groups::<V>() {
-        GroupScales::Floats { steps, offsets } => {
-            for group in 0..(lines.len() / group_lines).min(RECORD / GROUP) {
-                let lines = &lines[group * group_lines..(group + 1) * group_lines];
-                if !EXPANDED {
-                    ask_ahead(lines);
-                }
-                let dots = dots::<V, F, M, EXPANDED>(lines, group * GROUP / SUMMED, 0..EXPANDED_LINES, x);
+    let groups = (lines[0].len() / group_lines).min(RECORD / GROUP);
+    for block in 0..groups.div_ceil(2) {
+        let mut terms = [[V::splat(0.0); T]; M];
+        for group in 2 * block..(2 * block + 2).min(groups) {
+            let lines = group_of::<T>(lines, group, group_lines);
+            if !EXPANDED {
+                ask_ahead(lines[0]);
+            }
+            let dots = dots::<V, F, M, T, EXPANDED>(lines, group, 0..EXPANDED_LINES, x);
+            for t in 0..T {
+                let (step, offset) = (scales[t].step::<V>(group), scales[t].offset::<V>(group));
                 for m in 0..M {
-                    let scale = x[m].scales[group / 2];
-                    sums[m] = V::from_ints(dots[m]).mul_add(steps[group].mul(V::splat(scale)), sums[m]);
-                    if let Some(offsets) = &offsets {
+                    terms[m][t] = V::from_ints(dots[m][t]).mul_add(step, terms[m][t]);
+                    if let Some(offset) = offset {
                         let sum = x[m].sums[2 * group] + x[m].sums[2 * group + 1];
-                        sums[m] = offsets[group].mul_add(V::splat(scale * f32::from(sum)), sums[m]);
+                        terms[m][t] = offset.mul_add(V::splat(f32::from(sum)), terms[m][t]);
                     }
                 }
             }
         }
-        GroupScales::Integers { step, factors, mins } => {
-            let mut totals = [V::splat_int(0); M];
-            // As many groups as have integers in a lane's bytes.
-            for quad in 0..RECORD / F::Scales::COLUMNS / 4 {
-                let mut factors = factors[quad];
-                for part in 0..4 {
-                    let column = (4 * quad + part) * F::Scales::COLUMNS;
-                    let group = column / GROUP;
-                    let lines = &lines[group * group_lines..(group + 1) * group_lines];
-                    if !EXPANDED && column.is_multiple_of(GROUP) {
-                        ask_ahead(lines);
-                    }
-                    let first = column % GROUP / 4;
-                    let range = first..first + F::Scales::COLUMNS / 4;
-                    let dots = dots::<V, F, M, EXPANDED>(lines, column / SUMMED, range, x);
-                    let factor = V::first_bytes(factors);
-                    factors = V::next_bytes(factors);
-                    for m in 0..M {
-                        totals[m] = V::add_products(totals[m], dots[m], factor);
-                    }
-                }
+        for m in 0..M {
+            let scale = V::splat(x[m].scales[block]);
+            for t in 0..T {
+                sums[m][t] = terms[m][t].mul_add(scale, sums[m][t]);
             }
-            for m in 0..M {
-                let scale = step.mul(V::splat(x[m].scales[0]));
-                sums[m] = V::from_ints(totals[m]).mul_add(scale, sums[m]);
+        }
+    }
+}
+
+/// A step for 256 columns, and one for their minimums.
+#[inline(always)]
+fn add_integers<V: Lanes, F: BlockFormat, const M: usize, const T: usize, const EXPANDED: bool>(
+    sums: &mut [[V; T]; M],
+    scales: [&F::Scales; T],
+    lines: [&[Line]; T],
+    x: &[Span; M],
+) {
+    let group_lines = if EXPANDED { EXPANDED_LINES } else { F::BITS };
+    let columns = F::Scales::COLUMNS;
+    let mut totals = [[V::splat_int(0); T]; M];
+    // As many groups as have integers in a lane's bytes.
+    for quad in 0..RECORD / columns / 4 {
+        let Some(first) = scales[0].factors::<V>(quad) else { return };
+        let mut factors = [first; T];
+        for t in 1..T {
+            factors[t] = scales[t].factors::<V>(quad).unwrap_or(first);
+        }
+        for part in 0..4 {
+            let column = (4 * quad + part) * columns;
+            let group = column / GROUP;
+            let first = column % GROUP / 4;
+            let lines = group_of::<T>(lines, group, group_lines);
+            if !EXPANDED && first == 0 {
+                ask_ahead(lines[0]);
             }
-            if let Some((step, mins)) = mins {
-                let mut totals = [V::splat_int(0); M];
-                for quad in 0..RECORD / F::Scales::COLUMNS / 4 {
-                    let [even, odd] = V::pairs(mins[quad]);
-                    for m in 0..M {
-                        let [a, b, c, d] = group_sums::<F>(&x[m], quad);
-                        totals[m] = V::dot_pairs(totals[m], even, [a, c]);
-                        totals[m] = V::dot_pairs(totals[m], odd, [b, d]);
-                    }
-                }
+            let dots = dots::<V, F, M, T, EXPANDED>(lines, group, first..first + columns / 4, x);
+            for t in 0..T {
+                let factor = V::first_bytes(factors[t]);
+                factors[t] = V::next_bytes(factors[t]);
                 for m in 0..M {
-                    let scale = step.mul(V::splat(-x[m].scales[0]));
-                    sums[m] = V::from_ints(totals[m]).mul_add(scale, sums[m]);
+                    totals[m][t] = V::add_products(totals[m][t], dots[m][t], factor);
                 }
             }
         }
     }
+    let mut group_sums = [[[0; 2]; RECORD / SUMMED / 2]; M];
+    for m in 0..M {
+        group_sums[m] = sums_of_groups::<F>(&x[m]);
+    }
+    for t in 0..T {
+        let step = scales[t].step::<V>(0);
+        for m in 0..M {
+            let scale = step.mul(V::splat(x[m].scales[0]));
+            sums[m][t] = V::from_ints(totals[m][t]).mul_add(scale, sums[m][t]);
+        }
+        let Some(offset) = scales[t].offset::<V>(0) else { continue };
+        let mut totals = [V::splat_int(0); M];
+        for quad in 0..RECORD / columns / 4 {
+            let Some(mins) = scales[t].mins::<V>(quad) else { continue };
+            let mins = [V::pair(mins, [0, 1]), V::pair(mins, [2, 3])];
+            for m in 0..M {
+                totals[m] = V::dot_pairs(totals[m], mins[0], group_sums[m][2 * quad]);
+                totals[m] = V::dot_pairs(totals[m], mins[1], group_sums[m][2 * quad + 1]);
+            }
+        }
+        for m in 0..M {
+            let scale = offset.mul(V::splat(x[m].scales[0]));
+            sums[m][t] = V::from_ints(totals[m]).mul_add(scale, sums[m][t]);
+        }
+    }
+}
+
+/// The lines of a group of 32 columns.
+#[inline(always)]
+fn group_of<const T: usize>(lines: [&[Line]; T], group: usize, group_lines: usize) -> [&[Line]; T] {
+    let mut groups = lines;
+    for t in 0..T {
+        groups[t] = &lines[t][group * group_lines..(group + 1) * group_lines];
+    }
+    groups
 }
 
 #[inline(always)]
@@ -220,49 +281,52 @@ fn ask_ahead(lines: &[Line]) {
     }
 }
 
-/// The sums of a row's integers over four groups.
+/// The sums of a row's integers over the groups, two and two.
 #[inline(always)]
-fn group_sums<F: BlockFormat>(x: &Span, quad: usize) -> [i16; 4] {
-    let per_group = F::Scales::COLUMNS / SUMMED;
-    let mut sums = [0; 4];
-    for part in 0..4 {
-        for i in 0..per_group {
-            sums[part] += x.sums[(4 * quad + part) * per_group + i];
+fn sums_of_groups<F: BlockFormat>(x: &Span) -> [[i16; 2]; RECORD / SUMMED / 2] {
+    let mut sums = x.sums;
+    if F::Scales::COLUMNS == GROUP {
+        for group in 0..RECORD / GROUP {
+            sums[group] = x.sums[2 * group] + x.sums[2 * group + 1];
         }
     }
-    sums
+    bytemuck::cast(sums)
 }
 
-/// `Σ quant · x` over the columns of some lines of a group; `first` is the first of their sums.
+/// `Σ quant · x` over the columns of some lines of a group.
 #[inline(always)]
-fn dots<V: Lanes, F: BlockFormat, const M: usize, const EXPANDED: bool>(
-    lines: &[Line],
-    first: usize,
+fn dots<V: Lanes, F: BlockFormat, const M: usize, const T: usize, const EXPANDED: bool>(
+    lines: [&[Line]; T],
+    group: usize,
     range: Range<usize>,
     x: &[Span; M],
-) -> [V::Ints; M] {
-    let mut dots = [V::splat_int(0); M];
+) -> [[V::Ints; T]; M] {
+    let mut dots = [[V::splat_int(0); T]; M];
     if F::ZERO > 0 {
+        // The group's two sums count where their columns do.
+        let half = |half: usize| if range.contains(&(4 * half)) { -i16::from(F::ZERO) } else { 0 };
+        let parts = V::splat_pair([half(0), half(1)]);
         for m in 0..M {
-            let mut sum = 0;
-            for i in 0..range.len() * 4 / SUMMED {
-                sum += i32::from(x[m].sums[first + i]);
-            }
-            let offset = -i32::from(F::ZERO) * sum;
-            dots[m] = if F::ZERO == 128 { V::start_bytes(offset) } else { V::splat_int(offset) };
+            let sums = [x[m].sums[2 * group], x[m].sums[2 * group + 1]];
+            let start = if F::ZERO == 128 {
+                V::start_bytes_of(parts, sums)
+            } else {
+                V::dot_pairs(V::splat_int(0), parts, sums)
+            };
+            dots[m] = [start; T];
         }
     }
-    // The columns of the first sum lie 4 lines before those of the second.
-    let quads = (first * SUMMED / GROUP) * EXPANDED_LINES;
     for j in range {
-        let codes = if EXPANDED { V::load_bytes(&lines[j]) } else { code::<V, F>(lines, j) };
-        for m in 0..M {
-            let quad = V::quad(x[m].quads[quads + j]);
-            dots[m] = if F::ZERO == 128 {
-                V::dot_bytes(dots[m], codes, quad)
-            } else {
-                V::dot_small_bytes(dots[m], codes, quad)
-            };
+        for t in 0..T {
+            let codes = if EXPANDED { V::load_bytes(&lines[t][j]) } else { code::<V, F>(lines[t], j) };
+            for m in 0..M {
+                let quad = V::quad(x[m].quads[group * EXPANDED_LINES + j]);
+                dots[m][t] = if F::ZERO == 128 {
+                    V::dot_bytes(dots[m][t], codes, quad)
+                } else {
+                    V::dot_small_bytes(dots[m][t], codes, quad)
+                };
+            }
         }
     }
     dots

@@ -24,9 +24,7 @@ pub use buffer::Arena;
 pub(super) use buffer::Buffer;
 use buffer::Filled;
 pub use ggml::GgmlType;
-pub(super) use ggml::{
-    BlockFormat, EXPANDED_LINES, ForBlocks, GroupScales, RECORD, RecordTile, Scales, code,
-};
+pub(super) use ggml::{BlockFormat, EXPANDED_LINES, ForBlocks, RECORD, RecordTile, Scales, code};
 use integer::tile_bytes;
 pub(super) use integer::{GROUP, IntegerLayout, Tile};
 pub use packing::Packing;

@@ -19,8 +19,8 @@ use super::integer::GROUP;
 use crate::{Error, Result};
 
 pub(in crate::host) use planes::{EXPANDED_LINES, code};
+pub(in crate::host) use scales::Scales;
 use scales::{ByteFactors, Exponents, FactorsAndMins, Halves, HalvesAndOffsets, NibblePairs, ShortFactors};
-pub(in crate::host) use scales::{GroupScales, Scales};
 pub(in crate::host) use tile::RecordTile;
 pub(super) use tile::{PackBlocks, RowBlocks};
 #[cfg(feature = "burn")]

@@ -5,43 +5,41 @@
 use bytemuck::{Pod, Zeroable};
 use half::f16;
 
-use super::super::super::lanes::{LANES, Lanes, Line, f16_to_f32};
+use super::super::super::lanes::{LANES, Lanes, Line, f16_to_f32, power};
 use super::{GROUP, RECORD};
 
 /// Groups of 32 columns in a record.
 const GROUPS: usize = RECORD / GROUP;
 
-/// The scales of a record of 16 rows.
+/// The scales of a record of 16 rows: a weight is `step · factor · quant + offset · min`.
 pub(in crate::host) trait Scales: Pod + Sync {
     /// Columns that share them: 16 or 32.
     const COLUMNS: usize;
 
-    /// The scales of all groups as the kernels take them.
-    fn groups<V: Lanes>(&self) -> GroupScales<V>;
+    /// The step of a group. Where there are factors, all groups have the same one.
+    fn step<V: Lanes>(&self, group: usize) -> V;
 
-    /// The step of a group of a row, and what is added to `step · quant`.
+    /// What the step is multiplied with, in each lane's bytes the integers of four groups; 1 if there are none.
+    fn factors<V: Lanes>(&self, _quad: usize) -> Option<V::Bytes> {
+        None
+    }
+
+    /// The offset of a group, if the type has offsets. Where there are factors, all groups have the same one.
+    fn offset<V: Lanes>(&self, _group: usize) -> Option<V> {
+        None
+    }
+
+    /// What the offset is multiplied with, like factors.
+    fn mins<V: Lanes>(&self, _quad: usize) -> Option<V::Bytes> {
+        None
+    }
+
+    /// For a group of a row `step · factor`, and `offset · min` if there are offsets.
     fn of_row(&self, lane: usize, group: usize) -> (f32, Option<f32>);
-}
-
-/// The scales of 16 rows.
-pub(in crate::host) enum GroupScales<V: Lanes> {
-    /// A weight is `step · quant`, plus an offset in some types; a step for each 32 columns.
-    Floats { steps: [V; GROUPS], offsets: Option<[V; GROUPS]> },
-    /// A weight is `step · factor · quant`, in some types less `min_step · min`; in each lane's bytes the integers of four groups.
-    Integers { step: V, factors: [V::Bytes; 4], mins: Option<(V, [V::Bytes; 4])> },
 }
 
 /// A half of each row for each group of 32 columns.
 type HalfRows = [[u16; LANES]; GROUPS];
-
-#[inline(always)]
-fn load_halves<V: Lanes>(halves: &HalfRows) -> [V; GROUPS] {
-    let mut floats = [V::splat(0.0); GROUPS];
-    for group in 0..GROUPS {
-        floats[group] = V::load_f16(&halves[group]);
-    }
-    floats
-}
 
 /// The bits of a half that a file has at a place, if it is finite.
 fn half_at(block: &[u8], at: usize) -> Result<u16, f32> {
@@ -78,8 +76,8 @@ impl Scales for Halves {
     const COLUMNS: usize = GROUP;
 
     #[inline(always)]
-    fn groups<V: Lanes>(&self) -> GroupScales<V> {
-        GroupScales::Floats { steps: load_halves(&self.0), offsets: None }
+    fn step<V: Lanes>(&self, group: usize) -> V {
+        V::load_f16(&self.0[group])
     }
 
     fn of_row(&self, lane: usize, group: usize) -> (f32, Option<f32>) {
@@ -108,8 +106,13 @@ impl Scales for HalvesAndOffsets {
     const COLUMNS: usize = GROUP;
 
     #[inline(always)]
-    fn groups<V: Lanes>(&self) -> GroupScales<V> {
-        GroupScales::Floats { steps: load_halves(&self.steps), offsets: Some(load_halves(&self.offsets)) }
+    fn step<V: Lanes>(&self, group: usize) -> V {
+        V::load_f16(&self.steps[group])
+    }
+
+    #[inline(always)]
+    fn offset<V: Lanes>(&self, group: usize) -> Option<V> {
+        Some(V::load_f16(&self.offsets[group]))
     }
 
     fn of_row(&self, lane: usize, group: usize) -> (f32, Option<f32>) {
@@ -130,32 +133,16 @@ impl Exponents {
     }
 }
 
-/// 2^(e - 128), exact where it is denormal too.
-#[inline(always)]
-fn power_of(exponent: u8) -> f32 {
-    let exponent = u32::from(exponent);
-    let normal = exponent.wrapping_sub(1) << 23;
-    f32::from_bits(if exponent < 2 { 0x0020_0000 << exponent } else { normal })
-}
-
 impl Scales for Exponents {
     const COLUMNS: usize = GROUP;
 
     #[inline(always)]
-    fn groups<V: Lanes>(&self) -> GroupScales<V> {
-        let mut steps = [V::splat(0.0); GROUPS];
-        for (step, exponents) in steps.iter_mut().zip(&self.0) {
-            let mut powers = [0.0; LANES];
-            for (power, exponent) in powers.iter_mut().zip(exponents) {
-                *power = power_of(*exponent);
-            }
-            *step = V::load(&powers);
-        }
-        GroupScales::Floats { steps, offsets: None }
+    fn step<V: Lanes>(&self, group: usize) -> V {
+        V::load_powers(&self.0[group])
     }
 
     fn of_row(&self, lane: usize, group: usize) -> (f32, Option<f32>) {
-        (power_of(self.0[group][lane]), None)
+        (power(self.0[group][lane]), None)
     }
 }
 
@@ -185,22 +172,22 @@ impl SixBits {
         (self.low[line / 2][byte] >> (line % 2 * 4) & 15) | (self.high[byte] >> (2 * line) & 3) << 4
     }
 
-    /// The lines of integers; `high` is what their high bits stand for.
+    /// A line of the integers; `high` is what their high bits stand for.
     #[inline(always)]
-    fn expand<V: Lanes>(&self, high: [i8; 4]) -> [V::Bytes; 4] {
-        let mut table = [0; 16];
-        for i in 0..4 {
-            table[i] = high[i] as u8;
-        }
-        let [a, b] = [V::load_nibbles(&self.low[0]), V::load_nibbles(&self.low[1])];
-        let bits = V::load_bytes(&self.high);
-        [
-            V::join(a[0], V::look_up(&table, V::bits_of(bits, 0, 3))),
-            V::join(a[1], V::look_up(&table, V::bits_of(bits, 2, 3))),
-            V::join(b[0], V::look_up(&table, V::bits_of(bits, 4, 3))),
-            V::join(b[1], V::look_up(&table, V::bits_of(bits, 6, 3))),
-        ]
+    fn line<V: Lanes>(&self, line: usize, high: &[u8; 16]) -> V::Bytes {
+        let low = V::bits_of(V::load_bytes(&self.low[line / 2]), line as i32 % 2 * 4, 15);
+        V::join(low, V::look_up(high, V::bits_of(V::load_bytes(&self.high), 2 * line as i32, 3)))
     }
+}
+
+/// What the high two of six bits stand for: without sign, and for numbers that are 32 less.
+const UNSIGNED: [u8; 16] = [0, 16, 32, 48, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+const SIGNED: [u8; 16] = [0xe0, 0xf0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+
+/// The offsets that minimums are multiplied with.
+#[inline(always)]
+fn negative<V: Lanes>(min_step: &[u16; LANES]) -> Option<V> {
+    Some(V::load_f16(min_step).mul(V::splat(-1.0)))
 }
 
 /// For each 32 columns a factor and a minimum of 6 bits without sign, for 256 the two floats that they are multiplied with.
@@ -232,10 +219,23 @@ impl Scales for FactorsAndMins {
     const COLUMNS: usize = GROUP;
 
     #[inline(always)]
-    fn groups<V: Lanes>(&self) -> GroupScales<V> {
-        let [a, b, c, d] = self.0.expand::<V>([0, 16, 32, 48]);
-        let mins = (V::load_f16(&self.0.min_step), [c, d, c, d]);
-        GroupScales::Integers { step: V::load_f16(&self.0.step), factors: [a, b, a, b], mins: Some(mins) }
+    fn step<V: Lanes>(&self, _: usize) -> V {
+        V::load_f16(&self.0.step)
+    }
+
+    #[inline(always)]
+    fn factors<V: Lanes>(&self, quad: usize) -> Option<V::Bytes> {
+        Some(self.0.line::<V>(quad, &UNSIGNED))
+    }
+
+    #[inline(always)]
+    fn offset<V: Lanes>(&self, _: usize) -> Option<V> {
+        negative(&self.0.min_step)
+    }
+
+    #[inline(always)]
+    fn mins<V: Lanes>(&self, quad: usize) -> Option<V::Bytes> {
+        Some(self.0.line::<V>(2 + quad, &UNSIGNED))
     }
 
     fn of_row(&self, lane: usize, group: usize) -> (f32, Option<f32>) {
@@ -270,9 +270,13 @@ impl Scales for ShortFactors {
     const COLUMNS: usize = 16;
 
     #[inline(always)]
-    fn groups<V: Lanes>(&self) -> GroupScales<V> {
-        let factors = self.0.expand::<V>([-32, -16, 0, 16]);
-        GroupScales::Integers { step: V::load_f16(&self.0.step), factors, mins: None }
+    fn step<V: Lanes>(&self, _: usize) -> V {
+        V::load_f16(&self.0.step)
+    }
+
+    #[inline(always)]
+    fn factors<V: Lanes>(&self, quad: usize) -> Option<V::Bytes> {
+        Some(self.0.line::<V>(quad, &SIGNED))
     }
 
     fn of_row(&self, lane: usize, group: usize) -> (f32, Option<f32>) {
@@ -304,10 +308,13 @@ impl Scales for ByteFactors {
     const COLUMNS: usize = 16;
 
     #[inline(always)]
-    fn groups<V: Lanes>(&self) -> GroupScales<V> {
-        let [a, b, c, d] = &self.factors;
-        let factors = [V::load_bytes(a), V::load_bytes(b), V::load_bytes(c), V::load_bytes(d)];
-        GroupScales::Integers { step: V::load_f16(&self.step), factors, mins: None }
+    fn step<V: Lanes>(&self, _: usize) -> V {
+        V::load_f16(&self.step)
+    }
+
+    #[inline(always)]
+    fn factors<V: Lanes>(&self, quad: usize) -> Option<V::Bytes> {
+        Some(V::load_bytes(&self.factors[quad]))
     }
 
     fn of_row(&self, lane: usize, group: usize) -> (f32, Option<f32>) {
@@ -342,31 +349,28 @@ impl Scales for NibblePairs {
     const COLUMNS: usize = 16;
 
     #[inline(always)]
-    fn groups<V: Lanes>(&self) -> GroupScales<V> {
-        let [a, b, c, d] = &self.pairs;
-        let [a, b, c, d] = [V::load_nibbles(a), V::load_nibbles(b), V::load_nibbles(c), V::load_nibbles(d)];
-        GroupScales::Integers {
-            step: V::load_f16(&self.step),
-            factors: [a[0], b[0], c[0], d[0]],
-            mins: Some((V::load_f16(&self.min_step), [a[1], b[1], c[1], d[1]])),
-        }
+    fn step<V: Lanes>(&self, _: usize) -> V {
+        V::load_f16(&self.step)
+    }
+
+    #[inline(always)]
+    fn factors<V: Lanes>(&self, quad: usize) -> Option<V::Bytes> {
+        Some(V::bits_of(V::load_bytes(&self.pairs[quad]), 0, 15))
+    }
+
+    #[inline(always)]
+    fn offset<V: Lanes>(&self, _: usize) -> Option<V> {
+        negative(&self.min_step)
+    }
+
+    #[inline(always)]
+    fn mins<V: Lanes>(&self, quad: usize) -> Option<V::Bytes> {
+        Some(V::bits_of(V::load_bytes(&self.pairs[quad]), 4, 15))
     }
 
     fn of_row(&self, lane: usize, group: usize) -> (f32, Option<f32>) {
         let pair = self.pairs[group / 4][4 * lane + group % 4];
         let (step, min_step) = (f16_to_f32(self.step[lane]), f16_to_f32(self.min_step[lane]));
         (step * f32::from(pair & 15), Some(-(min_step * f32::from(pair >> 4))))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn powers_of_two_are_exact_at_both_ends() {
-        for exponent in 0..u8::MAX {
-            assert_eq!(f64::from(power_of(exponent)), 2_f64.powi(i32::from(exponent) - 128), "{exponent}");
-        }
     }
 }

@@ -1,0 +1,42 @@
+//! Weights of any format to be multiplied with.
+
+use lm_kernels::{Arena, PackedMatrix, Packing, Source, WeightFormat};
+
+/// A matrix of noise beside the others of its model, in huge pages where there are any. Of block types the bytes are noise.
+///
+/// # Errors
+/// As [`Packing::new`].
+pub fn random_weight(
+    arena: &Arena,
+    format: WeightFormat,
+    rows: usize,
+    cols: usize,
+) -> Result<PackedMatrix, lm_kernels::Error> {
+    let mut packing = Packing::new(arena, format, rows, cols)?;
+    match format {
+        WeightFormat::Ggml(ggml) => {
+            let bytes = rows * ggml.row_bytes(cols).unwrap_or(0);
+            // Without this bit, any half is below 2.
+            let blocks: Vec<u8> = random_bits().map(|bits| bits as u8 & 0xbf).take(bytes).collect();
+            packing.push_blocks(rows, &blocks)?;
+        }
+        _ => packing.push(rows, Source::F32(&noise(rows * cols)))?,
+    }
+    Ok(packing.finish())
+}
+
+/// Numbers between -0.5 and 0.5.
+pub fn noise(len: usize) -> Vec<f32> {
+    random_bits().map(|bits| bits as f32 / (1 << 24) as f32 - 0.5).take(len).collect()
+}
+
+/// 24 random bits at a time (a xorshift generator).
+fn random_bits() -> impl Iterator<Item = u32> {
+    let mut state = 0x9e37_79b9_u32;
+    std::iter::repeat_with(move || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        state >> 8
+    })
+}
