@@ -106,8 +106,8 @@ fn by_panels<V: Lanes, F: BlockFormat>(
             let row = rows.start + done;
             let out = &mut out[done..];
             done += match out.len() {
-                8.. => add_span::<V, F, 8>(scales, panels, x.spans(span, row), out),
-                4..8 => add_span::<V, F, 4>(scales, panels, x.spans(span, row), out),
+                6.. => add_span::<V, F, 6>(scales, panels, x.spans(span, row), out),
+                4..6 => add_span::<V, F, 4>(scales, panels, x.spans(span, row), out),
                 _ => add_span::<V, F, 1>(scales, panels, x.spans(span, row), out),
             };
         }
