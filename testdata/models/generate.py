@@ -205,7 +205,7 @@ def load(folder: Path) -> Any:
     inner = {r"^(model\.language_model|language_model\.model)\.": "model."}
     return AutoModelForCausalLM.from_pretrained(
         folder, config=config, key_mapping=inner, dtype=torch.float32, attn_implementation="eager"
-    ).eval()
+    ).eval().float()  # of quantised weights it makes bfloat16 whatever it is asked for
 
 
 def generate(name: str, row: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::weights::read_description;
+use crate::weights::Quantization;
 use crate::{Error, Result, TokenId, WeightFormat};
 
 /// The file that this module reads, as errors name it.
@@ -67,7 +67,7 @@ pub struct ModelConfig {
     pub layer_types: Option<Vec<String>>,
     /// Ids that end a reply, where `generation_config.json` has none.
     pub eos_token_id: Option<TokenIds>,
-    /// How the weights were quantised before they were written, as [`crate::ModelFolder::convert`] does it.
+    /// How the weights were quantised before they were written: as [`crate::ModelFolder::convert`] does it, `mxfp4` or `fp8`.
     pub quantization_config: Option<Value>,
     /// Every key, those above included.
     #[serde(skip)]
@@ -215,9 +215,17 @@ impl ModelConfig {
         self.stored_format().map(drop)
     }
 
-    /// The format of matrices that were quantised before they were written.
+    /// How the matrices were quantised before they were written.
+    pub(crate) fn quantization(&self) -> Result<Option<Quantization>> {
+        self.quantization_config.as_ref().map(Quantization::read).transpose()
+    }
+
+    /// The format of matrices that [`crate::ModelFolder::convert`] has quantised.
     pub(crate) fn stored_format(&self) -> Result<Option<WeightFormat>> {
-        self.quantization_config.as_ref().map(read_description).transpose()
+        Ok(match self.quantization()? {
+            Some(Quantization::Blocks(format)) => Some(format),
+            _ => None,
+        })
     }
 
     /// RoPE's parameters for all layers and the key that they stand under, with what older files write beside them.

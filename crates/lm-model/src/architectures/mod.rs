@@ -4,6 +4,7 @@ mod gemma2;
 mod gemma3;
 mod gemma3n;
 mod gemma4;
+mod gpt_oss;
 mod granite;
 mod lfm2;
 mod llama;
@@ -85,6 +86,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &gemma3::ARCHITECTURE,
     &gemma3n::ARCHITECTURE,
     &gemma4::ARCHITECTURE,
+    &gpt_oss::ARCHITECTURE,
     &granite::ARCHITECTURE,
     &lfm2::ARCHITECTURE,
     &llama::ARCHITECTURE,

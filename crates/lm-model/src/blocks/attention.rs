@@ -5,7 +5,7 @@ use lm_kernels::{Activation, AttentionSpec, KvPool, RaggedLayout};
 
 use super::{AdaptedRows, BlockInput, Linear, RmsNorm, Sublayer, Turn};
 use crate::Result;
-use crate::spec::{AttentionLayer, DecoderSpec, KeyValues, OutputGate};
+use crate::spec::{AttentionLayer, DecoderSpec, KeyValues, OutputGate, Sinks};
 use crate::weights::{LayerParam, Param, WeightLoader};
 
 /// Grouped-query attention over the paged cache.
@@ -55,6 +55,12 @@ impl Attention {
     ) -> Result<Self> {
         let (hidden, [queries, _]) = (spec.hidden_size, attention.widths());
         let (bias, output_bias) = (attention.bias, attention.output_bias);
+        let sinks = match attention.sinks {
+            Sinks::Absent => None,
+            Sinks::PerHead => {
+                Some(loader.values(Param::Layer(layer, LayerParam::Sinks), attention.num_heads)?.into())
+            }
+        };
         Ok(Self {
             query: Linear::load(loader, layer, LayerParam::Query, [hidden, attention.query_width()], bias)?,
             query_norm: match attention.norm_lengths() {
@@ -74,7 +80,7 @@ impl Attention {
                 scale: attention.scale,
                 window: attention.window.slots(),
                 soft_cap: attention.soft_cap,
-                sinks: None,
+                sinks,
             },
             layer,
         })

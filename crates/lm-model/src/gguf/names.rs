@@ -69,7 +69,7 @@ pub(super) fn stored(
         _ => StoredValues::Same,
     };
     let (ty, shape, range) = (TensorType::of_gguf(tensor.ty), tensor.shape.clone(), tensor.range.clone());
-    Ok(StoredTensor { file: 0, ty, shape, range, order, values })
+    Ok(StoredTensor { file: 0, ty, shape, range, order, values, scales: None })
 }
 
 fn pairs(model: &Description<'_>, tensor: &GgufTensor) -> Result<RowOrder> {

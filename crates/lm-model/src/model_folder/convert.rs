@@ -39,7 +39,7 @@ impl ModelFolder {
         }
         let architecture = architectures::find(&config.model_type)?;
         let spec = (architecture.spec)(&config)?;
-        let checkpoint = self.checkpoint()?;
+        let checkpoint = self.weights(&config)?;
         let weights = QuantizedFile::plan(&checkpoint, architecture, &spec, format)?;
         let folder = Unfinished::create(output)?;
         self.copy_texts(&folder.path, format)?;

@@ -187,6 +187,15 @@ impl ModelFolder {
         }
     }
 
+    /// The tensors in the form that the config describes.
+    fn weights(&self, config: &ModelConfig) -> Result<Checkpoint> {
+        let mut checkpoint = self.checkpoint()?;
+        if let Some(quantization) = config.quantization()? {
+            checkpoint.attach_scales(quantization)?;
+        }
+        Ok(checkpoint)
+    }
+
     /// What of a model is not its weights.
     fn texts(&self) -> Result<Texts> {
         let tokenizer = self.tokenizer()?;
@@ -204,7 +213,7 @@ impl ModelFolder {
     ) -> Result<Decoder> {
         let architecture = architectures::find(&config.model_type)?;
         let spec = (architecture.spec)(&config)?;
-        let mut checkpoint = self.checkpoint()?;
+        let mut checkpoint = self.weights(&config)?;
         let LoadOptions { device, quantization, kv_dtype, ref pack_cache, ref adapters } = *options;
         let adapters: Vec<_> =
             adapters.iter().map(|path| AdapterFolder::open(path)).collect::<Result<_>>()?;

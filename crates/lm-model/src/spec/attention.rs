@@ -16,6 +16,7 @@ pub(crate) struct AttentionLayer {
     pub(crate) window: Window,
     /// `c`: scores become `c · tanh(scores / c)`.
     pub(crate) soft_cap: Option<f32>,
+    pub(crate) sinks: Sinks,
     /// Index of the rotation in [`super::DecoderSpec::ropes`]; `None`: positions do not enter.
     pub(crate) rope: Option<usize>,
     pub(crate) qk_norm: QkNorm,
@@ -33,6 +34,14 @@ pub(crate) enum OutputGate {
     Absent,
     /// By the sigmoid of as many gates as queries have elements; each head's gates stand behind its queries in their projection.
     PerElement,
+}
+
+/// Whether a softmax has room for what is no token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sinks {
+    Absent,
+    /// A learned score of each query head takes its share and adds nothing.
+    PerHead,
 }
 
 /// Whether queries and keys are normed before RoPE.
@@ -90,6 +99,7 @@ impl AttentionLayer {
             scale: (head_dim as f32).sqrt().recip(),
             window: Window::Full,
             soft_cap: None,
+            sinks: Sinks::Absent,
             rope: Some(0),
             qk_norm: QkNorm::Absent,
             key_values: KeyValues::Projected,
@@ -137,6 +147,9 @@ impl AttentionLayer {
     pub(super) fn params(&self, hidden: usize) -> Vec<(LayerParam, Vec<usize>)> {
         let [queries, _] = self.widths();
         let mut params = linear_params(LayerParam::Query, [hidden, self.query_width()], self.bias);
+        if self.sinks == Sinks::PerHead {
+            params.push((LayerParam::Sinks, vec![self.num_heads]));
+        }
         params.extend(linear_params(LayerParam::AttentionOutput, [queries, hidden], self.output_bias));
         params.extend(self.norm_lengths().map(|[query, _]| (LayerParam::QueryNorm, vec![query])));
         let [keys, values] = self.key_value_params(hidden);

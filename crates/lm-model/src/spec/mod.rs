@@ -9,7 +9,7 @@ mod rope;
 mod short_conv;
 mod streams;
 
-pub(crate) use attention::{AttentionLayer, KeyValues, OutputGate, QkNorm, Window};
+pub(crate) use attention::{AttentionLayer, KeyValues, OutputGate, QkNorm, Sinks, Window};
 pub(crate) use delta_net::DeltaNetLayer;
 pub(crate) use experts::{ExpertKeys, ExpertsSpec, Shares};
 pub(crate) use layer_types::{RopesByType, by_type, share_key_values, windows};

@@ -14,7 +14,7 @@ use crate::{Result, WeightFormat};
 /// Version of the form.
 const VERSION: u32 = 2;
 const METHOD: &str = "lm";
-const KEY: &str = "quantization_config";
+pub(super) const KEY: &str = "quantization_config";
 
 /// The value of `quantization_config` for weights in this format.
 pub(crate) fn describe(format: WeightFormat) -> Value {
@@ -22,7 +22,7 @@ pub(crate) fn describe(format: WeightFormat) -> Value {
 }
 
 /// The format that a `quantization_config` describes.
-pub(crate) fn read_description(value: &Value) -> Result<WeightFormat> {
+pub(super) fn read_description(value: &Value) -> Result<WeightFormat> {
     let known = [WeightFormat::Q8, WeightFormat::Q4];
     known.into_iter().find(|&format| describe(format) == *value).ok_or_else(|| {
         let known = known.map(|format| describe(format).to_string());

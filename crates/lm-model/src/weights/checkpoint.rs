@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use safetensors::Dtype;
 use serde::Deserialize;
 
 use super::names::text_model_name;
+use super::place::{ColumnRange, PieceRows, PlacePiece, RowRange};
 use super::safetensors::{Entry, read_header};
-use super::stored_rows::Run;
+use super::scales::{MXFP4_BYTES, MXFP4_COLUMNS, ScaleKind, Scales, StoredScales};
+use super::stored_rows::{Coding, Run};
 use super::tensor_type::LOADABLE;
-use super::{Place, RowOrder, StoredRows, StoredValues, TensorType};
+use super::{Place, Quantization, RowOrder, StoredRows, StoredValues, TensorType};
 use crate::model_folder::{FileBytes, ModelFiles, is_plain_name, parse_json, read_required};
 use crate::{Error, Result, Source};
 
@@ -36,6 +39,8 @@ pub(crate) struct StoredTensor {
     pub(crate) range: Range<usize>,
     pub(crate) order: RowOrder,
     pub(crate) values: StoredValues,
+    /// The tensor that its codes go with.
+    pub(crate) scales: Option<StoredScales>,
 }
 
 /// One tensor of a model folder, as its file describes it.
@@ -107,7 +112,10 @@ impl Checkpoint {
         let stored = entries.into_iter().map(|Entry { name, dtype, shape, range }| {
             let ty = TensorType::Plain(dtype);
             let (order, values) = (RowOrder::default(), StoredValues::default());
-            (text_model_name(&name).into_owned(), StoredTensor { file: 0, ty, shape, range, order, values })
+            (
+                text_model_name(&name).into_owned(),
+                StoredTensor { file: 0, ty, shape, range, order, values, scales: None },
+            )
         });
         self.add_tensors(file, bytes, stored)
     }
@@ -127,6 +135,79 @@ impl Checkpoint {
                 return Err(Error::DuplicateTensor { tensor: name, first, second });
             }
             self.tensors.insert(name, StoredTensor { file: index, ..tensor });
+        }
+        Ok(())
+    }
+
+    /// Puts tensors of codes together with those of their scales, as a `quantization_config` says; the latter are then no tensors of
+    /// their own.
+    pub(crate) fn attach_scales(&mut self, quantization: Quantization) -> Result<()> {
+        let names: Vec<String> = self.tensors.keys().cloned().collect();
+        match quantization {
+            Quantization::Blocks(_) => Ok(()),
+            Quantization::Mxfp4 => names.iter().try_for_each(|name| self.attach_exponents(name)),
+            Quantization::Fp8 { block } => {
+                // Of activations: how other programs round what is multiplied, not what the weights are.
+                let of_activations =
+                    |name: &str| name.ends_with(".input_scale") || name.ends_with(".activation_scale");
+                self.tensors.retain(|name, _| !of_activations(name));
+                names.iter().try_for_each(|name| self.attach_factors(name, block))
+            }
+        }
+    }
+
+    /// `…_blocks` `[…, blocks, 16]` with `…_scales` `[…, blocks]`.
+    fn attach_exponents(&mut self, name: &str) -> Result<()> {
+        let Some(stem) = name.strip_suffix("_blocks") else { return Ok(()) };
+        let scales = format!("{stem}_scales");
+        let (codes, exponents) = (self.stored(name)?, self.stored(&scales)?);
+        for (name, stored) in [(name, codes), (&scales, exponents)] {
+            if stored.ty != TensorType::Plain(Dtype::U8) {
+                return Err(self.unsupported_type(name, stored, "U8"));
+            }
+        }
+        let expected = [exponents.shape.as_slice(), &[MXFP4_BYTES]].concat();
+        let Some((blocks, rows)) = exponents.shape.split_last().filter(|_| codes.shape == expected) else {
+            return Err(self.wrong_shape(name, codes, expected));
+        };
+        let shape = [rows, &[blocks * MXFP4_COLUMNS]].concat();
+        self.attach(name, &scales, TensorType::Mxfp4, shape, ScaleKind::Exponents)
+    }
+
+    /// A matrix of 8-bit floats with `…_scale_inv` or `…_scale`, if there is one.
+    fn attach_factors(&mut self, name: &str, block: Option<[usize; 2]>) -> Result<()> {
+        let Some(codes) = self.tensors.get(name) else { return Ok(()) };
+        let (TensorType::Plain(Dtype::F8_E4M3), &[rows, cols]) = (codes.ty, codes.shape.as_slice()) else {
+            return Ok(());
+        };
+        let scales = ["_scale_inv", "_scale"].map(|suffix| format!("{name}{suffix}"));
+        let Some(scales) = scales.iter().find(|name| self.tensors.contains_key(*name)) else { return Ok(()) };
+        let factors = self.stored(scales)?;
+        let dtype =
+            factors.ty.float().ok_or_else(|| self.unsupported_type(scales, factors, "F32, F16, BF16"))?;
+        let one_for_all = factors.range.len() == dtype.bytes();
+        let block = block.filter(|_| !one_for_all).unwrap_or([rows.max(1), cols.max(1)]);
+        let expected = vec![rows.div_ceil(block[0]), cols.div_ceil(block[1])];
+        if factors.shape != expected && !one_for_all {
+            return Err(self.wrong_shape(scales, factors, expected));
+        }
+        let kind = ScaleKind::Factors { dtype, block, per_row: expected[1] };
+        let (scales, shape) = (scales.clone(), vec![rows, cols]);
+        self.attach(name, &scales, TensorType::ScaledF8, shape, kind)
+    }
+
+    fn attach(
+        &mut self,
+        name: &str,
+        scales: &str,
+        ty: TensorType,
+        shape: Vec<usize>,
+        kind: ScaleKind,
+    ) -> Result<()> {
+        let Some(StoredTensor { file, range, .. }) = self.tensors.remove(scales) else { return Ok(()) };
+        if let Some(codes) = self.tensors.get_mut(name) {
+            (codes.ty, codes.shape) = (ty, shape);
+            codes.scales = Some(StoredScales { file, range, kind });
         }
         Ok(())
     }
@@ -173,8 +254,16 @@ impl Checkpoint {
     /// Checks that the tensors of a place make up a parameter of this shape.
     pub(super) fn check_shape_of(&self, place: &Place, shape: &[usize]) -> Result<()> {
         for piece in place.pieces() {
-            let rows = piece.rows.map_or(shape[0] / place.pieces().len(), |rows| rows.of);
-            self.check_shape(&piece.tensor, self.stored(&piece.tensor)?, &[&[rows], &shape[1..]].concat())?;
+            let rows = match piece.rows {
+                PieceRows::All => vec![shape[0] / place.pieces().len()],
+                PieceRows::Range(rows) => vec![rows.of],
+                PieceRows::Columns(rows) => {
+                    let expected = [rows.matrices, rows.inputs, rows.columns.of];
+                    self.check_shape(&piece.tensor, self.stored(&piece.tensor)?, &expected)?;
+                    continue;
+                }
+            };
+            self.check_shape(&piece.tensor, self.stored(&piece.tensor)?, &[&rows, &shape[1..]].concat())?;
         }
         Ok(())
     }
@@ -204,7 +293,20 @@ impl Checkpoint {
     /// The rows of a parameter.
     pub(crate) fn rows(&self, place: &Place) -> Result<StoredRows<'_>> {
         let first = self.stored(place.name())?;
-        let row_len = first.shape.last().copied().filter(|_| first.shape.len() > 1).unwrap_or(1);
+        let row_len = match place.pieces() {
+            [PlacePiece { rows: PieceRows::Columns(rows), .. }, ..] => rows.inputs,
+            _ => first.shape.last().copied().filter(|_| first.shape.len() > 1).unwrap_or(1),
+        };
+        self.rows_of(place, row_len)
+    }
+
+    /// The elements of a vector.
+    pub(crate) fn elements(&self, place: &Place) -> Result<StoredRows<'_>> {
+        self.rows_of(place, 1)
+    }
+
+    fn rows_of(&self, place: &Place, row_len: usize) -> Result<StoredRows<'_>> {
+        let first = self.stored(place.name())?;
         let row_bytes = first.ty.bytes(row_len).unwrap_or(0);
         let mut rows = StoredRows { ty: first.ty, row_bytes, values: first.values, runs: Vec::new() };
         for piece in place.pieces() {
@@ -217,17 +319,35 @@ impl Checkpoint {
                 ));
             }
             let all = stored.range.len().checked_div(row_bytes).unwrap_or(0);
-            let (first, step, count) =
-                piece.rows.map_or((0, 1, all), |rows| (rows.first, rows.step, rows.count));
             let (_, file) = &self.files[stored.file];
-            rows.runs.push(Run { file, start: stored.range.start, first, step, count, order: stored.order });
+            let coding = match &stored.scales {
+                None => Coding::Rows,
+                Some(StoredScales { file, range, kind }) => {
+                    Coding::Scaled(Scales { file: &self.files[*file].1, range: range.clone(), kind: *kind })
+                }
+            };
+            if matches!(piece.rows, PieceRows::Columns(_))
+                && stored.ty.float().is_none_or(|_| stored.scales.is_some())
+            {
+                return Err(self.unsupported_type(&piece.tensor, stored, "F32, F16, BF16"));
+            }
+            let (RowRange { first, step, count, .. }, coding) = match piece.rows {
+                PieceRows::All => (RowRange { first: 0, step: 1, count: all, of: all }, coding),
+                PieceRows::Range(rows) => (rows, coding),
+                PieceRows::Columns(ColumnRange { matrices, inputs, columns }) => {
+                    let coding = Coding::Columns { inputs, of: columns.of, per_matrix: columns.count };
+                    (RowRange { count: matrices * columns.count, ..columns }, coding)
+                }
+            };
+            let (start, order) = (stored.range.start, stored.order);
+            rows.runs.push(Run { file, start, first, step, count, order, coding });
         }
         Ok(rows)
     }
 
     /// The values of a vector.
     pub(crate) fn vector(&self, place: &Place) -> Result<Vec<f32>> {
-        let rows = self.rows(place)?;
+        let rows = self.elements(place)?;
         let float = rows.ty().float().ok_or_else(|| {
             let tensor = place.name();
             self.stored(tensor)
@@ -253,11 +373,21 @@ impl Checkpoint {
     }
 
     fn check_shape(&self, name: &str, stored: &StoredTensor, expected: &[usize]) -> Result<()> {
-        if stored.shape == expected || flattened(&stored.shape) == Some(expected.to_vec()) {
+        let elements = |shape: &[usize]| shape.iter().try_fold(1_usize, |product, &n| product.checked_mul(n));
+        let is_vector = expected.len() == 1 && elements(&stored.shape) == elements(expected);
+        if stored.shape == expected || is_vector || flattened(&stored.shape) == Some(expected.to_vec()) {
             return Ok(());
         }
-        let (file, expected, got) = (self.file_of(stored), expected.to_vec(), stored.shape.clone());
-        Err(Error::TensorShape { file, tensor: name.into(), expected, got })
+        Err(self.wrong_shape(name, stored, expected.to_vec()))
+    }
+
+    fn wrong_shape(&self, name: &str, stored: &StoredTensor, expected: Vec<usize>) -> Error {
+        Error::TensorShape {
+            file: self.file_of(stored),
+            tensor: name.into(),
+            expected,
+            got: stored.shape.clone(),
+        }
     }
 
     fn stored(&self, name: &str) -> Result<&StoredTensor> {

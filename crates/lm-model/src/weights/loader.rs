@@ -209,7 +209,7 @@ impl<'a> WeightLoader<'a> {
     pub(crate) fn values(&mut self, param: Param, len: usize) -> Result<Vec<f32>> {
         let place = self.place(param);
         let values = self.checkpoint.vector(place)?;
-        let stored_bytes = self.checkpoint.rows(place)?.bytes();
+        let stored_bytes = self.checkpoint.elements(place)?.bytes();
         self.account(len, size_of_val(values.as_slice()), stored_bytes);
         Ok(values)
     }

@@ -32,6 +32,7 @@ pub(crate) enum LayerParam {
     Key(Piece),
     Value(Piece),
     AttentionOutput(Piece),
+    Sinks,
     QueryNorm,
     KeyNorm,
     /// To the two gates and the inputs of a convolution.
@@ -135,6 +136,7 @@ pub(crate) fn hugging_face_name(param: Param) -> String {
         LayerParam::Key(piece) => ("self_attn.k_proj", piece),
         LayerParam::Value(piece) => ("self_attn.v_proj", piece),
         LayerParam::AttentionOutput(piece) => ("self_attn.o_proj", piece),
+        LayerParam::Sinks => return format!("model.layers.{layer}.self_attn.sinks"),
         LayerParam::QueryNorm => ("self_attn.q_norm", Piece::Weight),
         LayerParam::KeyNorm => ("self_attn.k_norm", Piece::Weight),
         // Named by its place: in a decoder of norms after blocks it follows attention, in Llama it precedes the feed-forward block.

@@ -13,8 +13,26 @@ pub(crate) struct Place {
 pub(crate) struct PlacePiece {
     /// Name of the tensor.
     pub(crate) tensor: String,
-    /// The rows; `None` for all of them.
-    pub(crate) rows: Option<RowRange>,
+    pub(crate) rows: PieceRows,
+}
+
+/// Which rows of a tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PieceRows {
+    All,
+    Range(RowRange),
+    Columns(ColumnRange),
+}
+
+/// Some columns of each of several matrices that are stored one after another: rows of their transposes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ColumnRange {
+    /// How many matrices.
+    pub(crate) matrices: usize,
+    /// Rows of each matrix, which are the columns of the parameter.
+    pub(crate) inputs: usize,
+    /// The columns.
+    pub(crate) columns: RowRange,
 }
 
 impl PlacePiece {
@@ -37,6 +55,12 @@ pub(crate) struct RowRange {
     pub(crate) of: usize,
 }
 
+impl RowRange {
+    fn every(step: usize, first: usize, of: usize) -> Self {
+        Self { first, step, count: of.saturating_sub(first).div_ceil(step), of }
+    }
+}
+
 impl Place {
     /// All rows of a tensor.
     pub(crate) fn whole(tensor: impl Into<String>) -> Self {
@@ -45,23 +69,34 @@ impl Place {
 
     /// All rows of several tensors, one tensor after another: experts.
     pub(crate) fn stacked(tensors: impl IntoIterator<Item = String>) -> Self {
-        Self { pieces: tensors.into_iter().map(|tensor| PlacePiece { tensor, rows: None }).collect() }
+        Self {
+            pieces: tensors.into_iter().map(|tensor| PlacePiece { tensor, rows: PieceRows::All }).collect(),
+        }
     }
 
     /// Rows that follow each other in a tensor that has `of`: a part of a fused projection.
     pub(crate) fn part(tensor: impl Into<String>, rows: Range<usize>, of: usize) -> Self {
-        Self::piece(tensor, RowRange { first: rows.start, step: 1, count: rows.len(), of })
+        Self::piece(tensor, PieceRows::Range(RowRange { first: rows.start, step: 1, count: rows.len(), of }))
     }
 
-    #[allow(dead_code, reason = "the architectures that need parts of tensors follow")]
     /// One of `step` kinds of rows that take turns in a tensor that has `of`.
     pub(crate) fn every(tensor: impl Into<String>, step: usize, first: usize, of: usize) -> Self {
-        let count = of.saturating_sub(first).div_ceil(step);
-        Self::piece(tensor, RowRange { first, step, count, of })
+        Self::piece(tensor, PieceRows::Range(RowRange::every(step, first, of)))
     }
 
-    fn piece(tensor: impl Into<String>, rows: RowRange) -> Self {
-        Self { pieces: vec![PlacePiece { tensor: tensor.into(), rows: Some(rows) }] }
+    /// One of `step` kinds of columns that take turns in each of several matrices `[inputs, of]`, as rows.
+    pub(crate) fn columns(
+        tensor: impl Into<String>,
+        [matrices, inputs, of]: [usize; 3],
+        step: usize,
+        first: usize,
+    ) -> Self {
+        let columns = RowRange::every(step, first, of);
+        Self::piece(tensor, PieceRows::Columns(ColumnRange { matrices, inputs, columns }))
+    }
+
+    fn piece(tensor: impl Into<String>, rows: PieceRows) -> Self {
+        Self { pieces: vec![PlacePiece { tensor: tensor.into(), rows }] }
     }
 
     /// The pieces, in the order of the parameter's rows.

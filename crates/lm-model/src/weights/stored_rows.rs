@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::TensorType;
+use super::scales::Scales;
 use crate::model_folder::FileBytes;
 
 /// The rows of one parameter, in their files.
@@ -23,6 +24,18 @@ pub(super) struct Run<'a> {
     pub(super) step: usize,
     pub(super) count: usize,
     pub(super) order: RowOrder,
+    pub(super) coding: Coding<'a>,
+}
+
+/// How the bytes of a tensor become rows.
+#[derive(Clone)]
+pub(super) enum Coding<'a> {
+    /// They are rows.
+    Rows,
+    /// Rows of codes that go with another tensor.
+    Scaled(Scales<'a>),
+    /// They are matrices `[inputs, of]`, each with so many of the rows among its columns; `first` and `step` count columns.
+    Columns { inputs: usize, of: usize, per_matrix: usize },
 }
 
 /// The order in which a file has the rows of a tensor.
@@ -72,23 +85,61 @@ impl StoredValues {
     }
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
     /// Where the bytes of some rows are in the file, if they follow each other.
     fn place(&self, rows: Range<usize>, row_bytes: usize) -> Option<Range<usize>> {
-        let follow = self.order == RowOrder::Same && (self.step == 1 || rows.len() <= 1);
+        let follow = matches!(self.coding, Coding::Rows)
+            && self.order == RowOrder::Same
+            && (self.step == 1 || rows.len() <= 1);
         let first = self.start + (self.first + rows.start * self.step) * row_bytes;
         follow.then(|| first..first + rows.len() * row_bytes)
     }
 
-    fn row(&self, row: usize, row_bytes: usize) -> &[u8] {
-        let place = self.start + self.order.stored(self.first + row * self.step) * row_bytes;
-        &self.file[place..place + row_bytes]
+    /// Adds a row to `out`.
+    fn read(&self, row: usize, row_bytes: usize, out: &mut Vec<u8>) {
+        let stored = |row| {
+            let place = self.start + row * row_bytes;
+            &self.file[place..place + row_bytes]
+        };
+        match &self.coding {
+            Coding::Rows => out.extend_from_slice(stored(self.order.stored(self.first + row * self.step))),
+            Coding::Scaled(scales) => {
+                let row = self.first + row * self.step;
+                scales.decode(row, stored(row), out);
+            }
+            &Coding::Columns { inputs, of, per_matrix } => {
+                let size = row_bytes / inputs.max(1);
+                let matrix = self.start + row / per_matrix * inputs * of * size;
+                let column = self.first + row % per_matrix * self.step;
+                for input in 0..inputs {
+                    let place = matrix + (input * of + column) * size;
+                    out.extend_from_slice(&self.file[place..place + size]);
+                }
+            }
+        }
     }
 
-    /// Where all rows are in the file, others between them included.
-    fn extent(&self, row_bytes: usize) -> Range<usize> {
-        let rows = if self.count == 0 { 0 } else { (self.count - 1) * self.step + 1 };
-        self.start + self.first * row_bytes..self.start + (self.first + rows) * row_bytes
+    /// Where some rows are in the file, others between them included; of columns, the matrices that end with them.
+    fn extent(&self, rows: Range<usize>, row_bytes: usize) -> Range<usize> {
+        if rows.is_empty() {
+            return self.start..self.start;
+        }
+        if let Coding::Columns { of, per_matrix, .. } = self.coding {
+            let matrix_bytes = of * row_bytes;
+            let ended = rows.start / per_matrix..rows.end / per_matrix;
+            return self.start + ended.start * matrix_bytes..self.start + ended.end * matrix_bytes;
+        }
+        let last = self.first + (rows.end - 1) * self.step;
+        let first = self.first + rows.start * self.step;
+        self.start + first * row_bytes..self.start + (last + 1) * row_bytes
+    }
+
+    /// Lets go of the memory that reading some rows took.
+    fn release(&self, rows: Range<usize>, row_bytes: usize) {
+        if let Coding::Scaled(scales) = &self.coding {
+            scales.release(rows.clone(), self.count);
+        }
+        self.file.release(self.extent(rows, row_bytes));
     }
 }
 
@@ -110,7 +161,7 @@ impl<'a> StoredRows<'a> {
             match run.place(part.clone(), self.row_bytes) {
                 Some(place) if part.len() == rows.len() => return Cow::Borrowed(&run.file[place]),
                 Some(place) => copied.extend_from_slice(&run.file[place]),
-                None => part.for_each(|row| copied.extend_from_slice(run.row(row, self.row_bytes))),
+                None => part.for_each(|row| run.read(row, self.row_bytes, &mut copied)),
             }
         }
         Cow::Owned(copied)
@@ -123,11 +174,11 @@ impl<'a> StoredRows<'a> {
 
     /// Lets go of the memory that reading some rows took; they will not be read again soon.
     ///
-    /// Where they do not follow each other, this waits until [`StoredRows::release_all`].
+    /// Where the file has them in another order, this waits until [`StoredRows::release_all`].
     pub(crate) fn release(&self, rows: Range<usize>) {
         for (run, part) in self.overlapping(rows) {
-            if let Some(place) = run.place(part, self.row_bytes) {
-                run.file.release(place);
+            if run.order == RowOrder::Same {
+                run.release(part, self.row_bytes);
             }
         }
     }
@@ -135,7 +186,7 @@ impl<'a> StoredRows<'a> {
     /// Lets go of the memory that reading all rows took.
     pub(crate) fn release_all(&self) {
         for run in &self.runs {
-            run.file.release(run.extent(self.row_bytes));
+            run.release(0..run.count, self.row_bytes);
         }
     }
 
@@ -163,8 +214,8 @@ mod tests {
         let bytes: Vec<u8> = (0..8).flat_map(|row| [10 * row, 10 * row + 1]).collect();
         let ty = TensorType::of_gguf(GgufTensorType::from_name("I8").unwrap());
         let tensor = |start| {
-            let (shape, values) = (vec![4, 2], StoredValues::Same);
-            StoredTensor { file: 0, ty, shape, range: start..start + 8, order, values }
+            let (shape, values, scales) = (vec![4, 2], StoredValues::Same, None);
+            StoredTensor { file: 0, ty, shape, range: start..start + 8, order, values, scales }
         };
         let mut checkpoint = Checkpoint::new("test".into());
         let tensors = [("a".to_owned(), tensor(0)), ("b".to_owned(), tensor(8))];
@@ -212,5 +263,29 @@ mod tests {
             shape_of(&Place::part("a", 0..3, 4), &[3, 2]) && !shape_of(&Place::part("a", 0..3, 5), &[3, 2])
         );
         assert!(shape_of(&Place::stacked(["a".into(), "b".into()]), &[8, 2]));
+    }
+
+    /// Element `i` of two matrices `[3, 4]` of bfloat16 is `i`.
+    #[test]
+    fn columns_become_rows() {
+        let bytes: Vec<u8> = (0..24).flat_map(|i| half::bf16::from_f32(i as f32).to_le_bytes()).collect();
+        let (ty, shape) = (TensorType::Plain(safetensors::Dtype::BF16), vec![2, 3, 4]);
+        let (order, values) = (RowOrder::Same, StoredValues::Same);
+        let tensor = StoredTensor { file: 0, ty, shape, range: 0..48, order, values, scales: None };
+        let mut checkpoint = Checkpoint::new("test".into());
+        checkpoint.add_tensors("f", FileBytes::Owned(bytes.into()), [("m".to_owned(), tensor)]).unwrap();
+        let place = Place::columns("m", [2, 3, 4], 2, 1);
+        checkpoint.check(&place, &[4, 3]).unwrap();
+        assert!(checkpoint.check(&Place::columns("m", [2, 4, 3], 1, 0), &[6, 4]).is_err());
+        let rows = checkpoint.rows(&place).unwrap();
+        let read = |range| -> Vec<f32> {
+            let bytes = rows.read(range);
+            bytes.as_chunks::<2>().0.iter().map(|bytes| half::bf16::from_le_bytes(*bytes).to_f32()).collect()
+        };
+        assert_eq!(read(0..2), [1.0, 5.0, 9.0, 3.0, 7.0, 11.0]);
+        assert_eq!(read(1..3), [3.0, 7.0, 11.0, 13.0, 17.0, 21.0]);
+        rows.release(0..3);
+        rows.release_all();
+        assert_eq!(read(3..4), [15.0, 19.0, 23.0]);
     }
 }

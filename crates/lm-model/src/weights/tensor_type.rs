@@ -5,6 +5,7 @@ use std::fmt;
 use lm_kernels::GgmlType;
 use safetensors::Dtype;
 
+use super::scales::MXFP4_COLUMNS;
 use crate::{FloatDtype, GgufTensorType, WeightFormat};
 
 /// How the elements of a tensor are stored.
@@ -14,11 +15,14 @@ pub(crate) enum TensorType {
     Plain(Dtype),
     /// A type that only GGUF files have: blocks of quantised weights.
     Gguf(GgufTensorType),
+    /// Codes of MXFP4, two neighbours in a byte, whose exponents are another tensor.
+    Mxfp4,
+    /// 8-bit floats, whose factors are another tensor.
+    ScaledF8,
 }
 
 /// The types that weights can be loaded from, for messages.
-pub(crate) const LOADABLE: &str =
-    "F32, F16, BF16; in GGUF also Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, MXFP4";
+pub(crate) const LOADABLE: &str = "F32, F16, BF16, F8_E4M3 where quantization_config has scales for it; in GGUF also Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, MXFP4";
 
 impl TensorType {
     /// The type of a tensor in a GGUF file.
@@ -42,20 +46,27 @@ impl TensorType {
             Self::Plain(Dtype::F32) => Some(FloatDtype::F32),
             Self::Plain(Dtype::F16) => Some(FloatDtype::F16),
             Self::Plain(Dtype::BF16) => Some(FloatDtype::Bf16),
-            Self::Plain(_) | Self::Gguf(_) => None,
+            // As they are read.
+            Self::ScaledF8 => Some(FloatDtype::F32),
+            Self::Plain(_) | Self::Gguf(_) | Self::Mxfp4 => None,
         }
     }
 
     /// The block type, where it is one that weights can be loaded from.
     pub(crate) fn blocks(self) -> Option<GgmlType> {
         match self {
-            Self::Plain(_) => None,
+            Self::Mxfp4 => Some(GgmlType::Mxfp4),
+            Self::Plain(_) | Self::ScaledF8 => None,
             Self::Gguf(ty) => ty.name().to_lowercase().parse().ok(),
         }
     }
 
-    /// The format that holds a matrix of this type as it is; `None` for types that are not loaded.
+    /// The format that holds a matrix of this type as it is; `None` for types that are not loaded. 8-bit floats become bfloat16,
+    /// which they were made from: with their factors they need more bits than they have.
     pub(crate) fn format(self) -> Option<WeightFormat> {
+        if self == Self::ScaledF8 {
+            return Some(WeightFormat::Bf16);
+        }
         match (self.float(), self.blocks()) {
             (Some(FloatDtype::F32), _) => Some(WeightFormat::F32),
             (Some(FloatDtype::F16), _) => Some(WeightFormat::F16),
@@ -69,6 +80,8 @@ impl TensorType {
         match self {
             Self::Plain(dtype) => Some(elements.checked_mul(dtype.bitsize())?.div_ceil(8)),
             Self::Gguf(ty) => ty.bytes(elements),
+            Self::Mxfp4 => elements.is_multiple_of(MXFP4_COLUMNS).then_some(elements / 2),
+            Self::ScaledF8 => Some(elements),
         }
     }
 }
@@ -78,6 +91,8 @@ impl fmt::Display for TensorType {
         match self {
             Self::Plain(dtype) => dtype.fmt(f),
             Self::Gguf(ty) => ty.fmt(f),
+            Self::Mxfp4 => f.write_str("MXFP4"),
+            Self::ScaledF8 => Dtype::F8_E4M3.fmt(f),
         }
     }
 }

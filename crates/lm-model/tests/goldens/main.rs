@@ -7,7 +7,7 @@ mod tiny;
 
 use std::path::{Path, PathBuf};
 
-use lm_model::{Device, KvDtype, LoadOptions, LoadedModel, ModelFolder};
+use lm_model::{Device, KvDtype, LoadOptions, LoadedModel, ModelFolder, WeightFormat};
 
 /// The workspace root.
 fn root() -> PathBuf {
@@ -26,8 +26,11 @@ fn devices() -> Vec<Device> {
     Device::available().iter().copied().filter(usable).collect()
 }
 
-/// Loads a folder with the weights as stored and an f32 cache.
+/// Loads a folder with the weights as stored and an f32 cache. Weights that were quantised before they were written become f32, as in
+/// the reference: kernels for quants round what they multiply too.
 fn load(path: &Path, device: Device) -> anyhow::Result<LoadedModel> {
-    let options = LoadOptions { device, kv_dtype: KvDtype::F32, ..LoadOptions::default() };
-    Ok(ModelFolder::open(path)?.load(&options, &mut |_| {})?)
+    let folder = ModelFolder::open(path)?;
+    let quantization = folder.config()?.quantization_config.map(|_| WeightFormat::F32);
+    let options = LoadOptions { device, quantization, kv_dtype: KvDtype::F32, ..LoadOptions::default() };
+    Ok(folder.load(&options, &mut |_| {})?)
 }

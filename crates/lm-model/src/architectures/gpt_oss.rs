@@ -1,0 +1,138 @@
+//! GPT-OSS: experts with biases and a clamped gate in every layer, attention sinks, every other layer with a sliding window, YaRN.
+//! Source: gpt-oss-120b & gpt-oss-20b Model Card (arXiv 2508.10925); `config.json` of openai/gpt-oss-20b; `GptOssConfig` of
+//! transformers for the defaults.
+
+use lm_kernels::Activation;
+use serde::Deserialize;
+
+use super::Architecture;
+use crate::Result;
+use crate::config::{ModelConfig, RopeParameters, invalid, unsupported};
+use crate::spec::{Bias, DecoderSpec, ExpertKeys, ExpertsSpec, Mlp, Shares, Sinks, activation, windows};
+use crate::weights::{LayerParam, Param, Piece, Place, hugging_face_name};
+
+pub(super) const ARCHITECTURE: Architecture = Architecture {
+    model_types: &["gpt_oss"],
+    goldens: &["gpt-oss-tiny", "gpt-oss-tiny-bf16"],
+    spec,
+    weight_name,
+    places,
+    ignored_suffixes: &[],
+    ignored_prefixes: &[],
+    defaults: r#"{
+        "head_dim": 64, "num_key_value_heads": 8, "sliding_window": 128, "attention_bias": true, "rope_theta": 150000.0,
+        "num_experts_per_tok": 4, "swiglu_alpha": 1.702, "swiglu_limit": 7.0
+    }"#,
+};
+
+/// The keys that only this architecture has.
+#[derive(Deserialize)]
+struct Keys {
+    #[serde(alias = "num_experts")]
+    num_local_experts: usize,
+    num_experts_per_tok: usize,
+    swiglu_alpha: f32,
+    swiglu_limit: f32,
+}
+
+fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
+    let keys: Keys = config.read()?;
+    let mut spec = DecoderSpec::llama(&with_rope(config))?;
+    let windows = windows(config, config.sliding_window, |layer| layer.is_multiple_of(2))?;
+    for (attention, window) in spec.attention_mut().zip(windows) {
+        (attention.sinks, attention.window) = (Sinks::PerHead, window);
+    }
+    let experts = experts(config, &keys)?;
+    for layer in &mut spec.layers {
+        layer.mlp = Mlp::Experts(experts.clone());
+    }
+    Ok(spec)
+}
+
+/// The config with the reference's scaling where a file leaves it out.
+fn with_rope(config: &ModelConfig) -> ModelConfig {
+    let mut config = config.clone();
+    if config.rope_parameters.is_none() && config.rope_scaling.is_none() {
+        config.rope_scaling = Some(RopeParameters {
+            rope_type: Some("yarn".into()),
+            factor: Some(32.0),
+            beta_fast: Some(32.0),
+            beta_slow: Some(1.0),
+            truncate: Some(false),
+            original_max_position_embeddings: Some(4096.0),
+            ..RopeParameters::default()
+        });
+    }
+    config
+}
+
+fn experts(config: &ModelConfig, keys: &Keys) -> Result<ExpertsSpec> {
+    let name = config.hidden_act.as_deref().unwrap_or("silu");
+    if activation("hidden_act", name)? != Activation::Silu {
+        return Err(unsupported("hidden_act", name, "silu"));
+    }
+    let (alpha, limit) = (keys.swiglu_alpha, keys.swiglu_limit);
+    for (key, value) in [("swiglu_alpha", alpha), ("swiglu_limit", limit)] {
+        if !(value.is_finite() && value > 0.0) {
+            return Err(invalid(key, value, "a positive number"));
+        }
+    }
+    let experts = ExpertsSpec {
+        num_experts: keys.num_local_experts,
+        experts_per_row: keys.num_experts_per_tok,
+        intermediate_size: config.intermediate_size,
+        activation: Activation::ClampedSwiglu { alpha, limit },
+        bias: Bias::Present,
+        router_bias: Bias::Present,
+        shares: Shares::OfChosen,
+    };
+    let names = ExpertKeys {
+        num_experts: "num_local_experts",
+        experts_per_row: "num_experts_per_tok",
+        intermediate_size: "intermediate_size",
+    };
+    experts.check(names, config.hidden_size)?;
+    Ok(experts)
+}
+
+fn weight_name(param: Param) -> String {
+    match param {
+        Param::Layer(layer, LayerParam::Router(Piece::Weight)) => {
+            format!("model.layers.{layer}.mlp.router.weight")
+        }
+        Param::Layer(layer, LayerParam::Router(Piece::Bias)) => {
+            format!("model.layers.{layer}.mlp.router.bias")
+        }
+        _ => hugging_face_name(param),
+    }
+}
+
+/// Gate and up take turns, and all experts of a layer are one tensor: of floats, with the matrices transposed, or of MXFP4.
+fn places(spec: &DecoderSpec, param: Param) -> Vec<Place> {
+    let Param::Layer(layer, param) = param else { return Vec::new() };
+    let Mlp::Experts(ExpertsSpec { num_experts, intermediate_size: inner, .. }) = spec.layers[layer].mlp
+    else {
+        return Vec::new();
+    };
+    let name = |part: &str| format!("model.layers.{layer}.mlp.experts.{part}");
+    let (halves, hidden) = (2 * inner, spec.hidden_size);
+    let weights = |first| {
+        vec![
+            Place::columns(name("gate_up_proj"), [num_experts, hidden, halves], 2, first),
+            Place::every(name("gate_up_proj_blocks"), 2, first, num_experts * halves),
+        ]
+    };
+    let biases = |first| vec![Place::every(name("gate_up_proj_bias"), 2, first, num_experts * halves)];
+    match param {
+        LayerParam::ExpertGates(Piece::Weight) => weights(0),
+        LayerParam::ExpertUps(Piece::Weight) => weights(1),
+        LayerParam::ExpertDowns(Piece::Weight) => vec![
+            Place::columns(name("down_proj"), [num_experts, inner, hidden], 1, 0),
+            Place::whole(name("down_proj_blocks")),
+        ],
+        LayerParam::ExpertGates(Piece::Bias) => biases(0),
+        LayerParam::ExpertUps(Piece::Bias) => biases(1),
+        LayerParam::ExpertDowns(Piece::Bias) => vec![Place::whole(name("down_proj_bias"))],
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,103 @@
+//! `quantization_config`: how the matrices of a checkpoint were quantised before it was written.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::blocks::{KEY, describe, read_description};
+use crate::config::{invalid, json_error, unsupported};
+use crate::{Result, WeightFormat};
+
+/// How the matrices stand in the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Quantization {
+    /// As [`ModelFolder::convert`](crate::ModelFolder::convert) writes them.
+    Blocks(WeightFormat),
+    /// Some as codes of MXFP4 in `…_blocks` and exponents in `…_scales`, as OpenAI published gpt-oss.
+    Mxfp4,
+    /// Some as 8-bit floats (e4m3), with factors in `…weight_scale_inv` or `…weight_scale`.
+    Fp8 {
+        /// Rows and columns that share a factor; `None`: all of a matrix.
+        block: Option<[usize; 2]>,
+    },
+}
+
+/// What other methods write is not read.
+const KNOWN: &str = "quant_method lm, mxfp4, fp8";
+
+impl Quantization {
+    /// What a `quantization_config` describes.
+    pub(crate) fn read(value: &Value) -> Result<Self> {
+        match value.get("quant_method").and_then(Value::as_str) {
+            Some("lm") => Ok(Self::Blocks(read_description(value)?)),
+            Some("mxfp4") => Ok(Self::Mxfp4),
+            Some("fp8") => Self::fp8(value),
+            Some(method) => Err(unsupported(&format!("{KEY}.quant_method"), method, "lm, mxfp4, fp8")),
+            None => {
+                let blocks = [WeightFormat::Q8, WeightFormat::Q4].map(|format| describe(format).to_string());
+                Err(unsupported(KEY, value, format!("absent, {}, {KNOWN}", blocks.join(", "))))
+            }
+        }
+    }
+
+    fn fp8(value: &Value) -> Result<Self> {
+        #[derive(Deserialize)]
+        struct Keys {
+            fmt: Option<String>,
+            scale_fmt: Option<String>,
+            expert_dtype: Option<String>,
+            #[serde(default = "default_block")]
+            weight_block_size: Option<[usize; 2]>,
+        }
+        /// Of transformers' `FineGrainedFP8Config`.
+        fn default_block() -> Option<[usize; 2]> {
+            Some([128, 128])
+        }
+        let keys = Keys::deserialize(value).map_err(json_error)?;
+        let words = [
+            ("fmt", keys.fmt, "e4m3"),
+            ("scale_fmt", keys.scale_fmt, "float"),
+            ("expert_dtype", keys.expert_dtype, "fp8"),
+        ];
+        for (key, word, known) in words {
+            if let Some(word) = word.filter(|word| word != known) {
+                return Err(unsupported(&format!("{KEY}.{key}"), word, known));
+            }
+        }
+        match keys.weight_block_size {
+            Some(block) if block.contains(&0) => {
+                Err(invalid(&format!("{KEY}.weight_block_size"), format!("{block:?}"), "two sizes"))
+            }
+            block => Ok(Self::Fp8 { block }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn methods_are_told_apart_and_others_named() {
+        let read = |value: Value| Quantization::read(&value);
+        assert_eq!(
+            read(json!({"quant_method": "mxfp4", "modules_to_not_convert": []})).unwrap(),
+            Quantization::Mxfp4
+        );
+        let fp8 =
+            json!({"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 64]});
+        assert_eq!(read(fp8).unwrap(), Quantization::Fp8 { block: Some([128, 64]) });
+        let whole = json!({"quant_method": "fp8", "weight_block_size": null, "fmt": "e4m3"});
+        assert_eq!(read(whole).unwrap(), Quantization::Fp8 { block: None });
+        for (value, named) in [
+            (json!({"quant_method": "bitsandbytes"}), "quantization_config.quant_method` is bitsandbytes"),
+            (json!({"quant_method": "fp8", "fmt": "e5m2"}), "quantization_config.fmt` is e5m2"),
+            (json!({"quant_method": "fp8", "weight_block_size": [0, 1]}), "weight_block_size"),
+            (json!({"quant_method": "lm", "format": "q4", "version": 1}), "quantization_config"),
+            (json!(1), "quantization_config"),
+        ] {
+            let error = read(value).unwrap_err().to_string();
+            assert!(error.contains(named), "{error}");
+        }
+    }
+}
