@@ -3,6 +3,7 @@
 mod added_tokens;
 mod encoding;
 mod gguf;
+mod guarded;
 mod json_checks;
 mod stream_decoder;
 pub(crate) mod token_table;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use tokenizers::{NormalizedString, Normalizer};
 
 use self::added_tokens::AddedTokens;
+use self::guarded::guarded;
 use self::json_checks::Head;
 pub use self::stream_decoder::StreamDecoder;
 use self::token_table::{Spelling, TokenTable};
@@ -94,7 +96,7 @@ impl Tokenizer {
     /// [`Error::UnsupportedTokenizer`] for a decoder whose exact bytes per token are not known, or ids too high.
     pub fn from_json(json: &[u8]) -> Result<Self> {
         let spelling = Spelling::from_decoder(Head::read(json)?.decoder)?;
-        let mut inner = tokenizers::Tokenizer::from_bytes(json).map_err(Error::Tokenizer)?;
+        let mut inner = guarded(|| tokenizers::Tokenizer::from_bytes(json))?;
         inner.with_truncation(None).map_err(Error::Tokenizer)?.with_padding(None);
         Self::from_library(inner, &spelling)
     }
@@ -107,7 +109,7 @@ impl Tokenizer {
             match inner.get_normalizer().filter(|_| token.normalized) {
                 Some(normalizer) => {
                     let mut pattern = NormalizedString::from(token.content.as_str());
-                    normalizer.normalize(&mut pattern).map_err(Error::Tokenizer)?;
+                    guarded(|| normalizer.normalize(&mut pattern))?;
                     normalized.insert(id, pattern.get().to_owned(), token);
                 }
                 None if token.normalized => normalized.insert(id, token.content.clone(), token),
@@ -154,7 +156,7 @@ impl Tokenizer {
             let before = template.partition_point(|part| part.end < range.end);
             template.get(before).is_some_and(|part| part.start <= range.start)
         };
-        self.encode_where(text, in_template).map_err(Error::Tokenizer)
+        guarded(|| self.encode_where(text, in_template))
     }
 
     /// Text of `ids`. Bytes that are no UTF-8 become U+FFFD; ids without text are silent.

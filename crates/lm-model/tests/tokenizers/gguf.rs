@@ -10,7 +10,7 @@ use crate::data::{reference_ids, shared, unicode, workspace};
 use crate::gguf_writer::{self, Metadata};
 
 /// Random texts for each vocabulary.
-const TEXTS: u32 = 2_000;
+const TEXTS: u32 = 1_000;
 const SEED: [u8; 32] = *b"GGUF tokenizers and their twins.";
 
 fn vocabulary(name: &str) -> Option<Tokenizer> {

@@ -4,6 +4,7 @@
 //! absent, their part is skipped with a printed line.
 
 mod bad_gguf;
+mod bad_json;
 mod data;
 mod gguf;
 mod gguf_writer;

@@ -1,0 +1,45 @@
+//! The tokenizer library's panics as errors.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::{Error, Result};
+
+/// Runs `work` of the library, which panics at some files instead of refusing them (a character map that cannot be parsed, for
+/// one), and sometimes only when it encodes. What panicked is not used again.
+///
+/// The panic's message is printed as the program's panic hook does; a program built with `panic = "abort"` ends.
+///
+/// # Errors
+/// [`Error::Tokenizer`] with what the library says.
+pub(super) fn guarded<T>(work: impl FnOnce() -> tokenizers::Result<T>) -> Result<T> {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(result) => result.map_err(Error::Tokenizer),
+        Err(panic) => Err(Error::Tokenizer(message(&*panic).into())),
+    }
+}
+
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    format!("the tokenizer library gave up: {}", text.unwrap_or("it did not say why"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panics_become_errors_with_their_text() {
+        for (work, expected) in [
+            ((|| panic!("at {}", 7)) as fn() -> tokenizers::Result<()>, "gave up: at 7"),
+            (|| panic!("plainly"), "gave up: plainly"),
+            (|| Err("refused".into()), "refused"),
+        ] {
+            let error = guarded(work).expect_err("is an error");
+            let cause = std::error::Error::source(&error).expect("has a cause").to_string();
+            assert!(cause.contains(expected), "{cause}");
+        }
+        assert!(guarded(|| Ok(1)).is_ok_and(|one| one == 1));
+    }
+}
