@@ -6,7 +6,7 @@ use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokenizers::pre_tokenizers::sequence::Sequence;
 use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
 
-use super::pre_tokenizers::{self, PreTokenizer, Words};
+use super::pre_tokenizers::{self, PreTokenizer, Verified, Words};
 use super::vocabulary::Vocabulary;
 use super::{BpeOptions, Parts, merges, model};
 use crate::tokenizer::token_table::{Spelling, byte_of_char};
@@ -14,6 +14,9 @@ use crate::{Error, GgufMetadata, Result};
 
 pub(super) fn build(metadata: &GgufMetadata, vocabulary: &mut Vocabulary) -> Result<Parts> {
     let row = pre_tokenizers::find(metadata)?;
+    if row.verified == Verified::No {
+        tracing::warn!(name = row.name, "nothing is at hand that proves this pre-tokenizer right");
+    }
     let merges = merges::listed(metadata, vocabulary)?;
     let options = BpeOptions { ignore_merges: row.words == Words::Whole, ..BpeOptions::default() };
     let mut library = tokenizers::Tokenizer::new(model(vocabulary, merges, options)?);
