@@ -23,7 +23,22 @@ struct Shape {
     vocab: usize,
     context: usize,
     rope_theta: f64,
+    /// The layers with attention; the others have a short convolution. `None`: all.
+    attention: Option<&'static [usize]>,
+    /// What each layer has in place of a feed-forward block.
+    experts: Option<ExpertShape>,
 }
+
+/// Experts of `Shape::intermediate` inside.
+#[derive(Clone, Copy)]
+struct ExpertShape {
+    count: usize,
+    /// How many a row goes through.
+    per_row: usize,
+}
+
+/// Inputs of a short convolution.
+const TAPS: usize = 3;
 
 /// From the models' cards.
 const SHAPES: &[Shape] = &[
@@ -39,6 +54,8 @@ const SHAPES: &[Shape] = &[
         vocab: 151_936,
         context: 40_960,
         rope_theta: 1e6,
+        attention: None,
+        experts: None,
     },
     Shape {
         name: "qwen3-1.7b",
@@ -52,6 +69,8 @@ const SHAPES: &[Shape] = &[
         vocab: 151_936,
         context: 40_960,
         rope_theta: 1e6,
+        attention: None,
+        experts: None,
     },
     Shape {
         name: "llama3.2-1b",
@@ -65,6 +84,54 @@ const SHAPES: &[Shape] = &[
         vocab: 128_256,
         context: 131_072,
         rope_theta: 5e5,
+        attention: None,
+        experts: None,
+    },
+    Shape {
+        name: "lfm2-350m",
+        model_type: "lfm2",
+        layers: 16,
+        hidden: 1024,
+        heads: 16,
+        kv_heads: 8,
+        head_dim: 64,
+        intermediate: 4608,
+        vocab: 65_536,
+        context: 128_000,
+        rope_theta: 1e6,
+        attention: Some(&[2, 5, 8, 10, 12, 14]),
+        experts: None,
+    },
+    // The layers of Qwen3-30B-A3B and of gpt-oss-20b, but fewer of them, with fewer experts and a smaller vocabulary.
+    Shape {
+        name: "qwen3-moe-small",
+        model_type: "qwen3_moe",
+        layers: 6,
+        hidden: 2048,
+        heads: 32,
+        kv_heads: 4,
+        head_dim: 128,
+        intermediate: 768,
+        vocab: 32_768,
+        context: 40_960,
+        rope_theta: 1e6,
+        attention: None,
+        experts: Some(ExpertShape { count: 32, per_row: 8 }),
+    },
+    Shape {
+        name: "gpt-oss-small",
+        model_type: "gpt_oss",
+        layers: 4,
+        hidden: 2880,
+        heads: 64,
+        kv_heads: 8,
+        head_dim: 64,
+        intermediate: 2880,
+        vocab: 32_768,
+        context: 131_072,
+        rope_theta: 150_000.0,
+        attention: None,
+        experts: Some(ExpertShape { count: 16, per_row: 4 }),
     },
     // Not a public one: for trying the bench itself.
     Shape {
@@ -79,6 +146,8 @@ const SHAPES: &[Shape] = &[
         vocab: 1024,
         context: 8192,
         rope_theta: 1e6,
+        attention: None,
+        experts: None,
     },
 ];
 
@@ -104,7 +173,7 @@ pub fn checkpoint(name: &str) -> Result<PathBuf> {
 }
 
 fn config(shape: &Shape) -> Value {
-    json!({
+    let mut config = json!({
         "model_type": shape.model_type,
         "num_hidden_layers": shape.layers,
         "hidden_size": shape.hidden,
@@ -121,36 +190,120 @@ fn config(shape: &Shape) -> Value {
         "attention_bias": false,
         "torch_dtype": "bfloat16",
         "eos_token_id": 0,
-    })
+        // Keys of LFM2.
+        "norm_eps": 1e-6,
+        "block_auto_adjust_ff_dim": false,
+        "full_attn_idxs": shape.attention,
+        "conv_L_cache": TAPS,
+    });
+    if let Some(ExpertShape { count, per_row }) = shape.experts {
+        config["num_experts_per_tok"] = json!(per_row);
+        if shape.model_type == "gpt_oss" {
+            config["num_local_experts"] = json!(count);
+            config["quantization_config"] = json!({"quant_method": "mxfp4"});
+        } else {
+            config["num_experts"] = json!(count);
+            config["moe_intermediate_size"] = json!(shape.intermediate);
+            config["norm_topk_prob"] = json!(true);
+        }
+    }
+    config
 }
 
 /// A tensor's name and shape.
 type Tensor = (String, Vec<usize>);
 
 fn tensors(shape: &Shape) -> Vec<Tensor> {
-    let Shape { hidden, head_dim, intermediate, .. } = *shape;
-    let (q, kv) = (shape.heads * head_dim, shape.kv_heads * head_dim);
-    let mut tensors = vec![("model.embed_tokens.weight".to_owned(), vec![shape.vocab, hidden])];
+    let mut tensors = vec![("model.embed_tokens.weight".to_owned(), vec![shape.vocab, shape.hidden])];
     for layer in 0..shape.layers {
-        let mut add = |name: &str, shape: &[usize]| {
-            tensors.push((format!("model.layers.{layer}.{name}.weight"), shape.to_vec()));
-        };
-        add("input_layernorm", &[hidden]);
-        add("self_attn.q_proj", &[q, hidden]);
-        add("self_attn.k_proj", &[kv, hidden]);
-        add("self_attn.v_proj", &[kv, hidden]);
-        if shape.model_type == "qwen3" {
-            add("self_attn.q_norm", &[head_dim]);
-            add("self_attn.k_norm", &[head_dim]);
+        let of_layer = if shape.model_type == "lfm2" { lfm2_layer(shape, layer) } else { llama_layer(shape) };
+        let named = |(name, shape)| (format!("model.layers.{layer}.{name}.weight"), shape);
+        tensors.extend(of_layer.into_iter().map(named));
+        if let ("gpt_oss", Some(experts)) = (shape.model_type, shape.experts) {
+            tensors.extend(gpt_oss_experts(shape, experts, layer));
         }
-        add("self_attn.o_proj", &[hidden, q]);
-        add("post_attention_layernorm", &[hidden]);
-        add("mlp.gate_proj", &[intermediate, hidden]);
-        add("mlp.up_proj", &[intermediate, hidden]);
-        add("mlp.down_proj", &[hidden, intermediate]);
     }
-    tensors.push(("model.norm.weight".to_owned(), vec![hidden]));
+    let norm = if shape.model_type == "lfm2" { "embedding_norm" } else { "norm" };
+    tensors.push((format!("model.{norm}.weight"), vec![shape.hidden]));
     tensors
+}
+
+/// A tensor of a layer, by its name there.
+type LayerTensor = (&'static str, Vec<usize>);
+
+fn llama_layer(shape: &Shape) -> Vec<LayerTensor> {
+    let Shape { hidden, head_dim, intermediate: inner, .. } = *shape;
+    let mut tensors = attention(shape, "self_attn.o_proj");
+    if shape.model_type.starts_with("qwen3") {
+        tensors.extend(["self_attn.q_norm", "self_attn.k_norm"].map(|name| (name, vec![head_dim])));
+    }
+    tensors.extend([("input_layernorm", vec![hidden]), ("post_attention_layernorm", vec![hidden])]);
+    match (shape.experts, shape.model_type) {
+        (None, _) => tensors.extend([
+            ("mlp.gate_proj", vec![inner, hidden]),
+            ("mlp.up_proj", vec![inner, hidden]),
+            ("mlp.down_proj", vec![hidden, inner]),
+        ]),
+        (Some(_), "gpt_oss") => {}
+        (Some(ExpertShape { count, .. }), _) => tensors.extend([
+            ("mlp.gate", vec![count, hidden]),
+            ("mlp.experts.gate_proj", vec![count * inner, hidden]),
+            ("mlp.experts.up_proj", vec![count * inner, hidden]),
+            ("mlp.experts.down_proj", vec![count * hidden, inner]),
+        ]),
+    }
+    tensors
+}
+
+/// As they are published: MXFP4 codes of 32 columns in 16 bytes, their exponents, biases, a router; and sinks.
+fn gpt_oss_experts(shape: &Shape, ExpertShape { count, .. }: ExpertShape, layer: usize) -> Vec<Tensor> {
+    let Shape { hidden, intermediate: inner, heads, .. } = *shape;
+    let tensors = [
+        ("self_attn.sinks", vec![heads]),
+        ("mlp.router.weight", vec![count, hidden]),
+        ("mlp.router.bias", vec![count]),
+        ("mlp.experts.gate_up_proj_blocks", vec![count, 2 * inner, hidden / 32, 16]),
+        ("mlp.experts.gate_up_proj_scales", vec![count, 2 * inner, hidden / 32]),
+        ("mlp.experts.gate_up_proj_bias", vec![count, 2 * inner]),
+        ("mlp.experts.down_proj_blocks", vec![count, hidden, inner / 32, 16]),
+        ("mlp.experts.down_proj_scales", vec![count, hidden, inner / 32]),
+        ("mlp.experts.down_proj_bias", vec![count, hidden]),
+    ];
+    tensors.map(|(name, shape)| (format!("model.layers.{layer}.{name}"), shape)).into()
+}
+
+fn lfm2_layer(shape: &Shape, layer: usize) -> Vec<LayerTensor> {
+    let Shape { hidden, head_dim, intermediate, .. } = *shape;
+    let mut tensors = if shape.attention.is_none_or(|layers| layers.contains(&layer)) {
+        let mut tensors = attention(shape, "self_attn.out_proj");
+        tensors.extend(["self_attn.q_layernorm", "self_attn.k_layernorm"].map(|name| (name, vec![head_dim])));
+        tensors
+    } else {
+        vec![
+            ("conv.in_proj", vec![3 * hidden, hidden]),
+            ("conv.conv", vec![hidden, 1, TAPS]),
+            ("conv.out_proj", vec![hidden, hidden]),
+        ]
+    };
+    tensors.extend([
+        ("operator_norm", vec![hidden]),
+        ("ffn_norm", vec![hidden]),
+        ("feed_forward.w1", vec![intermediate, hidden]),
+        ("feed_forward.w3", vec![intermediate, hidden]),
+        ("feed_forward.w2", vec![hidden, intermediate]),
+    ]);
+    tensors
+}
+
+/// The four projections around attention, the last under this name.
+fn attention(shape: &Shape, output: &'static str) -> Vec<LayerTensor> {
+    let (q, kv) = (shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim);
+    vec![
+        ("self_attn.q_proj", vec![q, shape.hidden]),
+        ("self_attn.k_proj", vec![kv, shape.hidden]),
+        ("self_attn.v_proj", vec![kv, shape.hidden]),
+        (output, vec![shape.hidden, q]),
+    ]
 }
 
 fn write_weights(shape: &Shape, path: &Path) -> Result<()> {
@@ -159,8 +312,9 @@ fn write_weights(shape: &Shape, path: &Path) -> Result<()> {
     let mut end = 0;
     for (name, shape) in &tensors {
         let start = end;
-        end += 2 * shape.iter().product::<usize>();
-        header.insert(name.clone(), json!({"dtype": "BF16", "shape": shape, "data_offsets": [start, end]}));
+        let (dtype, size) = if is_bytes(name) { ("U8", 1) } else { ("BF16", 2) };
+        end += size * shape.iter().product::<usize>();
+        header.insert(name.clone(), json!({"dtype": dtype, "shape": shape, "data_offsets": [start, end]}));
     }
     let mut header = Value::Object(header).to_string().into_bytes();
     header.resize(header.len().next_multiple_of(8), b' ');
@@ -168,14 +322,25 @@ fn write_weights(shape: &Shape, path: &Path) -> Result<()> {
     file.write_all(&(header.len() as u64).to_le_bytes())?;
     file.write_all(&header)?;
     let mut state = 1;
-    for (_, shape) in &tensors {
+    for (name, shape) in &tensors {
         match shape[..] {
+            // Codes of any kind, times 2^-7.
+            _ if name.ends_with("_blocks") => (0..shape.iter().product::<usize>())
+                .try_for_each(|_| file.write_all(&normal(&mut state).to_bits().to_le_bytes()[1..2]))?,
+            _ if name.ends_with("_scales") => {
+                (0..shape.iter().product::<usize>()).try_for_each(|_| file.write_all(&[127 - 7]))?;
+            }
             [len] => (0..len).try_for_each(|_| file.write_all(&bf16(1.0)))?,
             _ => (0..shape.iter().product::<usize>())
                 .try_for_each(|_| file.write_all(&bf16(0.02 * normal(&mut state))))?,
         }
     }
     Ok(file.into_inner()?.sync_all()?)
+}
+
+/// Whether a tensor's elements are bytes.
+fn is_bytes(name: &str) -> bool {
+    name.ends_with("_blocks") || name.ends_with("_scales")
 }
 
 /// The upper half of a float.
