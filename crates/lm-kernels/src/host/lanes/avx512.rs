@@ -4,7 +4,7 @@ use std::arch::x86_64::*;
 use std::marker::PhantomData;
 
 use super::super::cpu::{Kernel, run_avx512};
-use super::super::matrix_unit::MatrixUnit;
+use super::super::matrix_unit::{MatrixUnit, NoMatrixUnit};
 use super::avx2::places_of_pair;
 use super::{Avx2, LANES, Lanes, Line, NibbleOffset};
 
@@ -42,8 +42,9 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
 
     #[inline(always)]
     fn call<K: Kernel>(kernel: K) -> K::Output {
+        // The same registers; compiled once, whatever unit is beside them.
         // SAFETY: AVX-512 is there, as said above.
-        unsafe { run_avx512::<U, K>(kernel) }
+        unsafe { run_avx512::<NoMatrixUnit, K>(kernel) }
     }
 
     #[inline(always)]

@@ -68,7 +68,7 @@ pub(super) trait Lanes: Copy {
     /// Whether many rows are multiplied with weights that were expanded to bytes for them.
     const PANELS: bool;
 
-    /// Runs a kernel in a function of its own that is compiled for these lanes: what is called so need not be inlined.
+    /// Runs a kernel that needs no matrix unit in a function of its own, compiled for these lanes: what is called so need not be inlined.
     fn call<K: Kernel>(kernel: K) -> K::Output;
 
     fn splat(value: f32) -> Self;
