@@ -103,6 +103,17 @@ fn a_model_is_pulled_used_by_name_listed_and_removed() {
     assert!(snapshot.join("model.safetensors").is_file() && !snapshot.join("pytorch_model.bin").exists());
 
     let asked = home.server.seen().len();
+    let shown = home.ok(&["inspect", NAME]);
+    for expected in [
+        "owner/pocket\n",
+        "licence       apache-2.0",
+        "as stored, f16",
+        "q4, q8",
+        "2048 tokens",
+        "in model.safetensors",
+    ] {
+        assert!(shown.contains(expected), "no {expected} in {shown}");
+    }
     let question = "How is the weather in Paris?";
     let reply = home.ok(&["generate", "--tools", "demo", "-m", NAME, question]);
     assert_eq!(reply, home.ok(&["generate", "--tools", "demo", question]), "the embedded model's reply");

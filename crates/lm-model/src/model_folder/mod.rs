@@ -125,6 +125,18 @@ impl ModelFolder {
         GenerationConfig::read(&*self.files)
     }
 
+    /// The licence that the model's card names: the line `license` at the head of `README.md`, or `general.license` of a GGUF file.
+    ///
+    /// # Errors
+    /// When the card is there and cannot be read.
+    pub fn licence(&self) -> Result<Option<String>> {
+        if let Some(model) = &self.gguf {
+            return Ok(model.metadata().str("general.license")?.map(plain));
+        }
+        let Some(card) = self.files.read("README.md")? else { return Ok(None) };
+        Ok(licence_of_card(&card))
+    }
+
     /// How many weights the config asks for, shared ones counted once.
     ///
     /// # Errors
@@ -274,6 +286,24 @@ impl ModelFolder {
         let token = chat_template::eos_token(&*self.files)?;
         Ok(token.and_then(|text| tokenizer.token_id(&text)).into_iter().collect())
     }
+}
+
+/// A short text for a terminal.
+fn plain(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(100).collect()
+}
+
+/// The value of `license` in the YAML lines between `---` at the beginning of a card.
+fn licence_of_card(card: &[u8]) -> Option<String> {
+    const MOST_LINES: usize = 1000;
+    let head = String::from_utf8_lossy(&card[..card.len().min(1 << 16)]);
+    let mut lines = head.lines();
+    lines.next().filter(|line| line.trim_end() == "---")?;
+    let licence = lines.take(MOST_LINES).take_while(|line| line.trim_end() != "---").find_map(|line| {
+        let value = line.strip_prefix("license:")?.trim().trim_matches(['"', '\'']);
+        Some(plain(value))
+    });
+    licence.filter(|licence| !licence.is_empty())
 }
 
 /// What of a model is not its weights.

@@ -1,5 +1,6 @@
-//! `lm inspect`: what a model folder holds, read from its headers.
+//! `lm inspect`: what a model is and needs, read from the headers of its files.
 
+mod memory;
 mod summary;
 
 use std::io::Write;
@@ -13,7 +14,11 @@ use summary::Summary;
 const EXAMPLES: &str = "\
 Examples:
   lm inspect
-  lm inspect ./Qwen3-0.6B --json | jq .template";
+  lm inspect Qwen/Qwen3-0.6B
+  lm inspect ./Qwen3-0.6B-Q4_K_M.gguf
+  lm inspect ./Qwen3-0.6B --json | jq .memory.needs
+
+Memory is weights, a full cache for one conversation of that many tokens, and what is beside them.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -8,6 +8,7 @@ use lm_model::{ChatTemplateSource, GenerationConfig, ModelConfig, ModelFolder, T
 use lm_template::{Capabilities, ChatTemplates, TemplateChoice};
 use serde_json::{Value, json};
 
+use super::memory::MemoryTable;
 use crate::size;
 
 /// Everything `lm inspect` shows.
@@ -19,6 +20,8 @@ pub struct Summary {
     tokenizer: Tokenizer,
     generation: GenerationConfig,
     template: Option<Template>,
+    licence: Option<String>,
+    memory: MemoryTable,
 }
 
 struct Template {
@@ -74,6 +77,8 @@ impl Summary {
             tokenizer: folder.tokenizer()?,
             generation: folder.generation_config()?,
             template: source.map_or(Ok(None), |source| Template::of(&source, folder.name()))?,
+            licence: folder.licence()?,
+            memory: MemoryTable::of(&folder.footprint()?),
         })
     }
 
@@ -87,6 +92,15 @@ impl Summary {
             *dtypes.entry(tensor.dtype.as_str()).or_default() += tensor.bytes;
         }
         dtypes
+    }
+
+    /// The files of the weights, and the bytes of their tensors.
+    fn files(&self) -> BTreeMap<&str, u64> {
+        let mut files = BTreeMap::new();
+        for tensor in &self.tensors {
+            *files.entry(tensor.file.as_str()).or_default() += tensor.bytes as u64;
+        }
+        files
     }
 
     /// Name with `*` for the layer, shape and type → how many there are.
@@ -113,6 +127,9 @@ impl Summary {
             "parameters": self.parameters,
             "weight_bytes": self.bytes(),
             "dtypes": self.dtypes(),
+            "files": self.files(),
+            "licence": self.licence,
+            "memory": self.memory.to_json(),
             "num_layers": config.num_hidden_layers,
             "hidden_size": config.hidden_size,
             "intermediate_size": config.intermediate_size,
@@ -168,7 +185,12 @@ impl fmt::Display for Summary {
             self.tensors.len(),
             dtypes.join(", ")
         )?;
+        for (file, bytes) in self.files() {
+            writeln!(f, "                {} of them in {file}", size::shown(bytes))?;
+        }
+        writeln!(f, "  licence       {}", self.licence.as_deref().unwrap_or("not said in the model's card"))?;
         self.fmt_text_side(f)?;
+        write!(f, "{}", self.memory)?;
         writeln!(f, "  tensors")?;
         for ((name, shape, dtype), group) in self.groups() {
             let times = if group.layers > 1 { format!("{} x ", group.layers) } else { String::new() };
