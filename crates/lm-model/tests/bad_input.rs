@@ -115,16 +115,18 @@ fn unsupported_values_are_named_with_what_is_known() {
     check_config(|c| c["rope_parameters"] = axial, &["rope_parameters.rope_type", "axial"]);
     let sections = json!({"rope_type": "default", "mrope_section": [8, 8]});
     check_config(|c| c["rope_scaling"] = sections, &["rope_scaling.mrope_section", "[8,8]", "absent"]);
-    let gemma2 = |key: &str, value: Value, known: &str| {
+    let gemma = |model_type: &str, key: &str, value: Value, known: &str| {
         let mut model = TinyModel::llama();
-        model.config["model_type"] = json!("gemma2");
+        model.config.as_object_mut().unwrap().remove("rope_parameters");
+        model.config["model_type"] = json!(model_type);
         model.config[key] = value;
         check(&model, |_| {}, &[key, known]);
     };
-    gemma2("use_bidirectional_attention", json!(true), "null");
-    gemma2("hidden_activation", json!("relu"), "gelu_pytorch_tanh");
-    gemma2("query_pre_attn_scalar", json!(0), "positive");
-    gemma2("final_logit_softcapping", json!(-1.0), "positive");
+    gemma("gemma2", "use_bidirectional_attention", json!(true), "null");
+    gemma("gemma2", "hidden_activation", json!("relu"), "gelu_pytorch_tanh");
+    gemma("gemma3_text", "attn_logit_softcapping", json!(50.0), "null");
+    gemma("gemma4_text", "enable_moe_block", json!(true), "false");
+    gemma("gemma4_text", "per_layer_config", json!({"0": {"sliding_window": 4}}), "head_dim");
     let per_layer = json!({"full_attention": {"rope_type": "default"}});
     check_config(|c| c["rope_parameters"] = per_layer, &["rope_parameters.full_attention"]);
     check_config(
@@ -170,6 +172,35 @@ fn an_architecture_checks_its_own_keys() {
         json!({"rope_type": "yarn", "factor": 2.0}),
         &["llama_4_scaling_beta", "absent"],
     );
+}
+
+#[test]
+fn values_that_make_no_sense_to_gemma_are_named() {
+    let check = |model_type: &str, key: &str, value: Value, expected: &str| {
+        let mut model = TinyModel::llama();
+        model.config.as_object_mut().unwrap().remove("rope_parameters");
+        model.config["model_type"] = json!(model_type);
+        model.config["num_kv_shared_layers"] = json!(0);
+        model.config[key] = value;
+        check(&model, |_| {}, &[key, expected]);
+    };
+    check("gemma2", "query_pre_attn_scalar", json!(0), "positive");
+    check("gemma2", "final_logit_softcapping", json!(-1.0), "positive");
+    check("gemma3_text", "sliding_window_pattern", json!(0), "positive");
+    check("gemma3_text", "rope_parameters", json!({"rope_theta": 1e4}), "layers of this type");
+    check("gemma3n_text", "altup_active_idx", json!(4), "less than altup_num_inputs = 4");
+    check("gemma3n_text", "altup_num_inputs", json!(0), "1 to 64");
+    check("gemma3n_text", "altup_num_inputs", json!(1 << 24), "1 to 64");
+    check("gemma3n_text", "laurel_rank", json!(0), "1 to");
+    check("gemma3n_text", "intermediate_size", json!([64]), "2 layers");
+    check("gemma3n_text", "activation_sparsity_pattern", json!([0.5, 1.0]), "less than 1");
+    check("gemma3n_text", "activation_sparsity_pattern", json!([0.5]), "2 layers");
+    check("gemma3n_text", "num_kv_shared_layers", json!(2), "less than num_hidden_layers = 2");
+    check("gemma4_text", "num_kv_shared_layers", json!(1), "an earlier one of its type");
+    check("gemma4_text", "global_head_dim", json!(15), "even");
+    check("gemma4_text", "vocab_size_per_layer_input", json!(3), "at least vocab_size");
+    check("gemma4_text", "rope_parameters", json!(null), "object");
+    check("gemma4_text", "hidden_size_per_layer_input", json!(usize::MAX), "1 to");
 }
 
 #[test]

@@ -61,6 +61,17 @@ def inside(prefix: str, *towers: str) -> Callable[[dict[str, Tensor], torch.Gene
     return tensors
 
 
+def with_unread(shared: range, keys: int, hidden: int) -> Callable[[dict[str, Tensor], torch.Generator], dict[str, Tensor]]:
+    """Published files hold projections to keys and values for the layers that share them, which nobody reads."""
+
+    def tensors(weights: dict[str, Tensor], random: torch.Generator) -> dict[str, Tensor]:
+        dtype = next(iter(weights.values())).dtype
+        names = [f"model.layers.{layer}.self_attn.{part}_proj.weight" for layer in shared for part in "kv"]
+        return weights | {name: torch.randn(keys, hidden, generator=random).to(dtype) for name in names}
+
+    return tensors
+
+
 def per_layer_rows(padding: int, model: Any, count: int) -> dict[str, Tensor]:
     """Rows from outside, images and audio, have the per-layer embedding of one token of the vocabulary."""
     return {"per_layer_inputs": model.model.get_per_layer_inputs(torch.full((1, count), padding))}
@@ -350,7 +361,8 @@ MODELS: dict[str, dict[str, Any]] = {
                                                        S: {"rope_type": "default", "rope_theta": 500.0}}}},
     },
     "gemma3n-tiny": {  # the last layers share keys and values, sparse first layers, a table of fewer ids than tokens
-        "dtype": "bfloat16", "shards": 1, "draw": draw, "rows": partial(per_layer_rows, 0), "cannot_have": UNSCALED,
+        "dtype": "bfloat16", "shards": 1, "draw": draw, "rows": partial(per_layer_rows, 0),
+        "cannot_have": UNSCALED, "tensors": with_unread(range(3, 5), 32, 32),
         "config": {**GEMMA3N, "hidden_size": 32, "intermediate_size": [80, 96, 64, 64, 80],
                    "num_hidden_layers": 5, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
                    "sliding_window": 6, "layer_types": [S, F, S, S, F], "num_kv_shared_layers": 2,

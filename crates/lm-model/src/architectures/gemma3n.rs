@@ -57,6 +57,8 @@ enum IntermediateSizes {
     OfEach(Vec<usize>),
 }
 
+/// Far beyond real models, and small enough for the cube of it, which the coefficients are.
+const MOST_STREAMS: usize = 64;
 /// Every so many layers one is full.
 const PATTERN: usize = 5;
 /// Of a config that says nothing: the first layers are this sparse, in a decoder of more than that.
@@ -109,12 +111,15 @@ impl IntermediateSizes {
 }
 
 fn streams(own: &OwnKeys) -> Result<Streams> {
+    if !(1..=MOST_STREAMS).contains(&own.altup_num_inputs) {
+        return Err(invalid("altup_num_inputs", own.altup_num_inputs, format!("1 to {MOST_STREAMS}")));
+    }
     if own.altup_active_idx >= own.altup_num_inputs {
         let expected = format!("less than altup_num_inputs = {}", own.altup_num_inputs);
         return Err(invalid("altup_active_idx", own.altup_active_idx, expected));
     }
     Ok(Streams {
-        count: size("altup_num_inputs", own.altup_num_inputs)?,
+        count: own.altup_num_inputs,
         active: own.altup_active_idx,
         correction_scale: if own.altup_correct_scale {
             CorrectionScale::Used

@@ -5,7 +5,7 @@
 
 use lm_kernels::Activation;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::gemma2::{Keys, geglu, gemma, weight_name};
 use super::gemma3n::size;
@@ -78,6 +78,9 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     if own.enable_moe_block {
         return Err(unsupported("enable_moe_block", true, "false"));
     }
+    if config.keys.get("rope_parameters").is_some_and(Value::is_null) {
+        return Err(invalid("rope_parameters", "null", "absent, or an object"));
+    }
     let activation = activation("hidden_activation", &keys.hidden_activation)?;
     let ropes = RopesByType::from_config(config)?;
     let mut spec = gemma(&config.without_rope(), &keys)?;
@@ -115,15 +118,24 @@ fn attention_layers(config: &ModelConfig, own: &OwnKeys, spec: &mut DecoderSpec)
             _ => KeyValues::NormedValues,
         };
         let heads = heads(own, layer, window)?;
-        attention.head_dim = size("head_dim", heads.head_dim.unwrap_or(attention.head_dim))?;
+        let name = |key: &str, global: &str| match window {
+            _ if own.per_layer_config.is_some() => format!("per_layer_config.{layer}.{key}"),
+            Window::Full => global.to_owned(),
+            Window::Sliding(_) => key.to_owned(),
+        };
+        let head_dim = heads.head_dim.unwrap_or(attention.head_dim);
+        let num_kv_heads = heads.num_key_value_heads.unwrap_or(attention.num_kv_heads);
+        attention.head_dim = size(&name("head_dim", "global_head_dim"), head_dim)?;
         attention.num_kv_heads =
-            size("num_key_value_heads", heads.num_key_value_heads.unwrap_or(attention.num_kv_heads))?;
-        if !attention.head_dim.is_multiple_of(2) {
-            return Err(invalid("head_dim", attention.head_dim, "an even number, whose halves RoPE rotates"));
+            size(&name("num_key_value_heads", "num_global_key_value_heads"), num_kv_heads)?;
+        if !head_dim.is_multiple_of(2) {
+            let expected = "an even number, whose halves RoPE rotates";
+            return Err(invalid(&name("head_dim", "global_head_dim"), head_dim, expected));
         }
-        if !attention.num_heads.is_multiple_of(attention.num_kv_heads) {
+        if !attention.num_heads.is_multiple_of(num_kv_heads) {
             let expected = format!("a divisor of num_attention_heads = {}", attention.num_heads);
-            return Err(invalid("num_key_value_heads", attention.num_kv_heads, expected));
+            let key = name("num_key_value_heads", "num_global_key_value_heads");
+            return Err(invalid(&key, num_kv_heads, expected));
         }
     }
     Ok(())
@@ -135,9 +147,8 @@ fn heads(own: &OwnKeys, layer: usize, window: Window) -> Result<Heads> {
     if let Some(layers) = &own.per_layer_config {
         let key = format!("per_layer_config.{layer}");
         let Some(heads) = layers.get(&layer.to_string()) else { return Ok(Heads::default()) };
-        return Heads::deserialize(heads).map_err(|_| {
-            unsupported(&key, heads, json!({"head_dim": "N", "num_key_value_heads": "N"}).to_string())
-        });
+        return Heads::deserialize(heads)
+            .map_err(|_| unsupported(&key, heads, "numbers under head_dim and num_key_value_heads"));
     }
     Ok(match window {
         Window::Sliding(_) => Heads::default(),

@@ -1,10 +1,13 @@
 //! Logits and greedy tokens of the tiny checkpoints.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
-use lm_model::{ALL_ARCHITECTURES, CausalLm, Device, Embeddings, Input, LogitRows, TokenId};
+use lm_model::{
+    ALL_ARCHITECTURES, CausalLm, Device, Embeddings, Input, KvDtype, LoadOptions, LogitRows, ModelFolder,
+    TokenId, WeightFormat,
+};
 
 use crate::run::{Cache, greedy, slice};
 use crate::{devices, load, root};
@@ -227,6 +230,27 @@ fn for_each_golden(compare: impl Fn(&Golden, Device) -> anyhow::Result<()>) -> a
         }
     }
     ensure!(failed.is_empty(), "{}", failed.join("\n"));
+    Ok(())
+}
+
+/// The logits of a prompt, bit by bit, from a copy that `convert` wrote and from the original quantised while it is loaded.
+#[test]
+fn a_converted_copy_is_the_model_quantised_on_load() -> anyhow::Result<()> {
+    let format = WeightFormat::Q8;
+    for golden in Golden::all()?.into_iter().filter(|golden| golden.name.starts_with("gemma")) {
+        let parent = tempfile::tempdir()?;
+        let copy = parent.path().join("copy");
+        ModelFolder::open(&golden.path)?.convert(&copy, format, &mut |_| {})?;
+        let logits = |path: &Path, quantization| -> anyhow::Result<_> {
+            let options = LoadOptions { quantization, kv_dtype: KvDtype::F32, ..LoadOptions::default() };
+            let loaded = ModelFolder::open(path)?.load(&options, &mut |_| {})?;
+            let ids = &golden.prompts[1].ids;
+            let mut cache = Cache::new(&*loaded.model, 1, ids.len())?;
+            cache.push(Input::Ids(ids.clone()), LogitRows::All)
+        };
+        let same = logits(&copy, None)? == logits(&golden.path, Some(format))?;
+        ensure!(same, "{}: the copy gives other logits", golden.name);
+    }
     Ok(())
 }
 
