@@ -13,6 +13,7 @@ has what transformers computes with the numbers that the package `gguf` reads fr
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -40,17 +41,38 @@ FILE_TYPES = {"F32": gguf.LlamaFileType.ALL_F32, "F16": gguf.LlamaFileType.MOSTL
               "BF16": gguf.LlamaFileType.MOSTLY_BF16, "Q8_0": gguf.LlamaFileType.MOSTLY_Q8_0}
 # checkpoint, type of the matrices, tensors of a part (0: one file)
 FILES: list[tuple[str, str, int]] = [
+    ("gemma2-tiny", "BF16", 0),
+    ("gemma3-tiny", "BF16", 0),
+    ("granite-tiny-bias", "BF16", 0),
     ("llama-tiny", "Q8_0", 0),
     ("llama-tiny-bias", "F16", 0),
+    ("ministral3-tiny", "BF16", 0),
+    ("mistral-tiny-full", "BF16", 0),
+    ("olmo2-tiny-gqa", "BF16", 0),
+    ("phi3-tiny", "BF16", 0),
+    ("qwen2-tiny-yarn", "BF16", 0),
+    ("qwen3-moe-tiny", "BF16", 0),
     ("qwen3-tiny", "BF16", 14),
     ("qwen3-tiny", "Q8_0", 0),
+    ("smollm3-tiny", "BF16", 0),
 ]  # fmt: skip
+# Architectures whose converter reads a SentencePiece file, which the tiny checkpoints, all with byte-level tokenizers, lack.
+SENTENCEPIECE = ("gemma2", "phi3")
+# Settings that files have no key for, as all published checkpoints of the architecture have them. (Gemma 3: every sixth layer
+# without a window.)
+IMPLIED: dict[str, dict[str, Any]] = {
+    "gemma2-tiny": {"query_pre_attn_scalar": 16, "rope_theta": 10000.0},
+    "gemma3-tiny": {"query_pre_attn_scalar": 16, "sliding_window_pattern": 6},
+    "qwen2-tiny-yarn": {"use_sliding_window": False},
+}
 TOLERANCE = 2e-4
 
 
 def convert(folder: Path, out: Path, kind: str, part: int = 0) -> None:
     hparams = ModelBase.load_hparams(folder, False)
     converter = get_model_class(hparams["architectures"][0])
+    if hparams["model_type"] in SENTENCEPIECE:
+        converter.set_vocab = converter._set_vocab_gpt2
     with torch.inference_mode():
         converter(folder, FILE_TYPES[kind], out, split_max_tensors=part).write()
 
@@ -80,6 +102,16 @@ def requantized(folder: Path) -> Any:
             blocks = quantize(parameter.detach().numpy(), gguf.GGMLQuantizationType.Q8_0)
             parameter.data = torch.from_numpy(dequantize(blocks, gguf.GGMLQuantizationType.Q8_0))
     return model
+
+
+def with_implied(folder: Path, name: str, kind: str, settings: dict[str, Any]) -> None:
+    """Converts the checkpoint with other settings, and keeps what the reference computes with these."""
+    with tempfile.TemporaryDirectory() as copy:
+        shutil.copytree(folder, copy, dirs_exist_ok=True)
+        config = json.loads((folder / "config.json").read_text()) | settings
+        Path(copy, "config.json").write_text(json.dumps(config))
+        convert(Path(copy), HERE / f"{name}.gguf", kind)
+        save_golden(reference(Path(copy)), HERE / f"{name}.golden.json", f"{folder.name}, {settings}")
 
 
 # Offsets of the halves in a block that scale it; all other bits may be any.
@@ -169,6 +201,9 @@ def main() -> None:
         if wanted and checkpoint not in wanted:
             continue
         folder, name = MODELS / checkpoint, f"{checkpoint}-{kind.lower()}"
+        if checkpoint in IMPLIED:
+            with_implied(folder, name, kind, IMPLIED[checkpoint])
+            continue
         convert(folder, HERE / f"{name}.gguf", kind, part)
         if kind == "Q8_0":
             save_golden(requantized(folder), HERE / f"{name}.golden.json", checkpoint)

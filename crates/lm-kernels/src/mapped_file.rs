@@ -1,8 +1,9 @@
 //! Read-only file mapping, the way weights come in.
 
 use std::fs::File;
+use std::io;
 use std::ops::{Deref, Range};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
 
@@ -15,7 +16,8 @@ const LARGEST_PAGE: usize = 64 * 1024;
 /// A file's bytes, read by the operating system when they are first touched.
 ///
 /// The file must not be written to or cut short while it is mapped: the bytes would change under the reader, and
-/// reading past a new end ends the process. Replacing it by a rename is safe.
+/// reading past a new end ends the process. [`MappedFile::check_len`] finds a file that has been cut short before it is read; one
+/// that is cut between the check and the reading still ends the process (`SIGBUS` on Unix). Replacing it by a rename is safe.
 ///
 /// # Examples
 /// ```
@@ -30,6 +32,8 @@ const LARGEST_PAGE: usize = 64 * 1024;
 pub struct MappedFile {
     /// None for an empty file, which cannot be mapped everywhere.
     map: Option<Mmap>,
+    file: File,
+    path: PathBuf,
 }
 
 impl MappedFile {
@@ -40,12 +44,27 @@ impl MappedFile {
     pub fn open(path: &Path) -> Result<Self> {
         let failed = |action| move |source| Error::File { action, path: path.to_owned(), source };
         let file = File::open(path).map_err(failed("open"))?;
+        let path = path.to_owned();
         if file.metadata().map_err(failed("read the size of"))?.len() == 0 {
-            return Ok(Self { map: None });
+            return Ok(Self { map: None, file, path });
         }
         // SAFETY: the mapping is private and read-only; that nobody shortens the file is asked of the user above.
         let map = unsafe { Mmap::map(&file) }.map_err(failed("map"))?;
-        Ok(Self { map: Some(map) })
+        Ok(Self { map: Some(map), file, path })
+    }
+
+    /// Checks that the file is still as long as when it was mapped: to be called before a part of it is read.
+    ///
+    /// # Errors
+    /// [`Error::File`] when it is shorter, or its size cannot be had.
+    pub fn check_len(&self) -> Result<()> {
+        let failed = |action, source| Error::File { action, path: self.path.clone(), source };
+        let len = self.file.metadata().map_err(|source| failed("read the size of", source))?.len();
+        if len < self.len() as u64 {
+            let reason = format!("it had {} bytes when it was opened, it has {len} now", self.len());
+            return Err(failed("read", io::Error::new(io::ErrorKind::UnexpectedEof, reason)));
+        }
+        Ok(())
     }
 
     /// Tells the operating system that `range` will not be read again soon, so that its memory counts no longer as ours.
@@ -112,6 +131,17 @@ mod tests {
         assert_eq!(&file[..], &bytes[..]);
         file.release(1..bytes.len() - 1);
         assert_eq!(&file[..], &bytes[..]);
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_was_cut_short_is_found() {
+        let path = scratch("cut", &[1; 100]);
+        let file = MappedFile::open(&path).unwrap();
+        file.check_len().unwrap();
+        File::options().write(true).open(&path).unwrap().set_len(40).unwrap();
+        let error = file.check_len().unwrap_err();
+        assert!(std::error::Error::source(&error).unwrap().to_string().contains("100 bytes"), "{error:?}");
         std::fs::remove_file(path).unwrap();
     }
 

@@ -1,17 +1,15 @@
 //! A model in one GGUF file, or in several parts of one.
 
-use std::path::Path;
-
 use serde_json::{Map, Value};
 
 use super::architectures::{self, GgufArchitecture};
 use super::config::config;
 use super::description::Description;
-use super::{GgufFile, GgufMetadata, names, split, texts};
-use crate::Result;
+use super::{GgufFile, GgufMetadata, is_later_part, names, split, texts};
 use crate::config::CONFIG_FILE;
-use crate::model_folder::{FileBytes, ModelFiles};
+use crate::model_folder::{FileBytes, ModelFiles, read_required};
 use crate::weights::Checkpoint;
+use crate::{Error, Result};
 
 /// One of the files of a model.
 #[derive(Debug)]
@@ -32,18 +30,41 @@ pub(crate) struct GgufModel {
 
 impl Part {
     /// Reads the description of a file.
-    pub(super) fn read(name: String, bytes: FileBytes) -> Result<Self> {
-        let file = GgufFile::read(&name, bytes.clone())?;
-        Ok(Self { name, bytes, file })
+    pub(super) fn read(files: &dyn ModelFiles, name: &str) -> Result<Self> {
+        let bytes = read_required(files, name)?;
+        let file = GgufFile::read(name, bytes.clone())?;
+        Ok(Self { name: name.to_owned(), bytes, file })
     }
 }
 
 impl GgufModel {
+    /// The file of the one model in a folder, where that is how it is kept: the first of several parts, and none of an encoder
+    /// for images.
+    ///
+    /// # Errors
+    /// When there are several.
+    pub(crate) fn find(files: &dyn ModelFiles) -> Result<Option<String>> {
+        let mut names = files.list("")?;
+        if names.iter().any(|name| name == CONFIG_FILE) {
+            return Ok(None);
+        }
+        names.retain(|name| name.ends_with(".gguf") && !is_later_part(name) && !name.contains("mmproj"));
+        if names.len() > 1 {
+            return Err(Error::SeveralModels { location: files.location(), names });
+        }
+        Ok(names.pop())
+    }
+
     /// Maps the file, and its other parts where it is one of several.
-    pub(crate) fn open(path: &Path) -> Result<Self> {
-        let first = Part::read(path.display().to_string(), FileBytes::map(path)?)?;
-        let parts = split::all_parts(path, first)?;
-        Ok(Self { location: path.display().to_string(), parts })
+    pub(crate) fn open(files: &dyn ModelFiles, name: &str) -> Result<Self> {
+        let parts = split::all_parts(files, Part::read(files, name)?)?;
+        Ok(Self { location: format!("{}/{name}", files.location()), parts })
+    }
+
+    /// Name of the file without its ending.
+    pub(crate) fn name(&self) -> &str {
+        let name = &self.parts[0].name;
+        name.strip_suffix(".gguf").unwrap_or(name)
     }
 
     /// The settings.

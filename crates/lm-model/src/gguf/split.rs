@@ -1,17 +1,15 @@
 //! Models in several files: `NAME-00001-of-00003.gguf`.
 
-use std::path::{Path, PathBuf};
-
 use super::model::Part;
 use super::{GgufMetadata, GgufProblem};
-use crate::model_folder::FileBytes;
+use crate::model_folder::ModelFiles;
 use crate::{Error, Result};
 
 /// Most parts of a model.
 const MAX_PARTS: usize = 1024;
 
 /// All parts of the model that a file belongs to, in order; the file alone where it is whole.
-pub(super) fn all_parts(path: &Path, given: Part) -> Result<Vec<Part>> {
+pub(super) fn all_parts(files: &dyn ModelFiles, given: Part) -> Result<Vec<Part>> {
     let count = given.file.metadata().size("split.count")?.unwrap_or(1);
     if count <= 1 {
         return Ok(vec![given]);
@@ -23,12 +21,12 @@ pub(super) fn all_parts(path: &Path, given: Part) -> Result<Vec<Part>> {
     if count > MAX_PARTS {
         return Err(wrong(&given.name, format!("it is one of {count}, at most {MAX_PARTS} are read")));
     }
-    let paths = part_paths(path, count).ok_or_else(|| {
+    let names = part_names(&given.name, count).ok_or_else(|| {
         wrong(&given.name, format!("it is one of {count}, and is not called NAME-00001-of-{count:05}.gguf"))
     })?;
     let mut parts = Vec::new();
-    for path in paths {
-        parts.push(Part::read(path.display().to_string(), FileBytes::map(&path)?)?);
+    for name in names {
+        parts.push(Part::read(files, &name)?);
     }
     for (index, part) in parts.iter().enumerate() {
         let metadata = part.file.metadata();
@@ -50,12 +48,10 @@ pub(super) fn all_parts(path: &Path, given: Part) -> Result<Vec<Part>> {
     }
 }
 
-/// The paths of all parts, from the path of one.
-fn part_paths(path: &Path, count: usize) -> Option<Vec<PathBuf>> {
-    let name = path.file_name()?.to_str()?;
+/// The names of all parts, from the name of one.
+fn part_names(name: &str, count: usize) -> Option<Vec<String>> {
     let stem = part_stem(name, count)?;
-    let part = |number| path.with_file_name(format!("{stem}-{number:05}-of-{count:05}.gguf"));
-    Some((1..=count).map(part).collect())
+    Some((1..=count).map(|number| format!("{stem}-{number:05}-of-{count:05}.gguf")).collect())
 }
 
 /// `NAME` of `NAME-00002-of-00003.gguf`.
@@ -81,13 +77,10 @@ mod tests {
 
     #[test]
     fn parts_are_named_by_number() {
-        let paths = part_paths(Path::new("folder/m-q4-00002-of-00002.gguf"), 2).unwrap();
-        assert_eq!(
-            paths,
-            ["folder/m-q4-00001-of-00002.gguf", "folder/m-q4-00002-of-00002.gguf"].map(PathBuf::from)
-        );
+        let names = part_names("m-q4-00002-of-00002.gguf", 2).unwrap();
+        assert_eq!(names, ["m-q4-00001-of-00002.gguf", "m-q4-00002-of-00002.gguf"]);
         for name in ["m.gguf", "m-2-of-00002.gguf", "m-00002-of-00003.gguf", "m-00002-of-00002"] {
-            assert_eq!(part_paths(Path::new(name), 2), None, "{name}");
+            assert_eq!(part_names(name, 2), None, "{name}");
         }
         assert!(is_later_part("m-00002-of-00002.gguf"));
         assert!(!is_later_part("m-00001-of-00002.gguf") && !is_later_part("one-of-us.gguf"));

@@ -9,8 +9,6 @@ use std::sync::Arc;
 use lm_kernels::MappedFile;
 use serde::de::DeserializeOwned;
 
-use crate::config::CONFIG_FILE;
-use crate::gguf::is_later_part;
 use crate::{Error, Result};
 
 /// Largest JSON or template file that is parsed; the largest real tokenizers have about 40 MB.
@@ -62,6 +60,14 @@ impl FileBytes {
         Ok(Self::Mapped(Arc::new(MappedFile::open(path)?)))
     }
 
+    /// Checks that a mapped file is as long as when it was mapped: reading a part that is no longer there ends the process.
+    pub(crate) fn check_len(&self) -> Result<(), lm_kernels::Error> {
+        match self {
+            Self::Mapped(file) => file.check_len(),
+            Self::Embedded(_) | Self::Owned(_) => Ok(()),
+        }
+    }
+
     /// Lets the system drop the memory of a range that will not be read again soon.
     pub(crate) fn release(&self, range: Range<usize>) {
         match self {
@@ -96,21 +102,6 @@ impl Directory {
             return Err(failed(io::ErrorKind::NotADirectory.into()));
         }
         Ok(Self { path: path.to_owned() })
-    }
-
-    /// The GGUF file of the one model in the folder, where that is how it is kept: the first of several parts, and none of an
-    /// encoder for images.
-    pub(super) fn gguf_file(&self) -> Result<Option<String>> {
-        if self.path.join(CONFIG_FILE).exists() {
-            return Ok(None);
-        }
-        let is_model =
-            |name: &String| name.ends_with(".gguf") && !is_later_part(name) && !name.contains("mmproj");
-        let mut names: Vec<String> = self.list("")?.into_iter().filter(is_model).collect();
-        if names.len() > 1 {
-            return Err(Error::SeveralModels { location: self.location(), names });
-        }
-        Ok(names.pop())
     }
 
     /// The last component of the path, symbolic links and dots resolved.
@@ -155,27 +146,31 @@ impl ModelFiles for Directory {
     }
 }
 
-/// Files inside the program.
+/// Files in memory.
 #[derive(Debug)]
-pub(super) struct Embedded {
-    pub(super) name: &'static str,
-    pub(super) files: &'static [(&'static str, &'static [u8])],
+pub(super) struct InMemory {
+    pub(super) name: String,
+    pub(super) files: Vec<(String, FileBytes)>,
 }
 
-impl ModelFiles for Embedded {
+impl ModelFiles for InMemory {
     fn read(&self, name: &str) -> Result<Option<FileBytes>> {
-        Ok(self.files.iter().find(|(file, _)| *file == name).map(|(_, bytes)| FileBytes::Embedded(bytes)))
+        Ok(self.files.iter().find(|(file, _)| file == name).map(|(_, bytes)| bytes.clone()))
     }
 
     fn list(&self, folder: &str) -> Result<Vec<String>> {
-        let inside = |(file, _): &(&str, _)| Some(file.strip_prefix(folder)?.strip_prefix('/')?.to_owned());
+        let inside = |(file, _): &(String, FileBytes)| match folder {
+            "" => Some(file.clone()),
+            _ => Some(file.strip_prefix(folder)?.strip_prefix('/')?.to_owned()),
+        };
         let mut names: Vec<String> = self.files.iter().filter_map(inside).collect();
+        names.retain(|name| !name.contains('/'));
         names.sort_unstable();
         Ok(names)
     }
 
     fn location(&self) -> String {
-        format!("embedded model {}", self.name)
+        format!("model {}", self.name)
     }
 }
 

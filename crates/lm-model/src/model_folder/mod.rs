@@ -54,25 +54,41 @@ impl ModelFolder {
     /// - [`Error::SeveralModels`] when a folder has more than one GGUF model
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        if GgufFile::is_one(path) {
-            return Self::open_gguf(path);
+        if let (true, Some(name)) = (GgufFile::is_one(path), path.file_name()) {
+            let folder =
+                path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let model = GgufModel::open(&files::Directory::open(folder)?, &name.to_string_lossy())?;
+            return Ok(Self::of_gguf(model));
         }
         let directory = files::Directory::open(path)?;
-        match directory.gguf_file()? {
-            Some(file) => Self::open_gguf(&path.join(file)),
-            None => Ok(Self { name: directory.name(), files: Arc::new(directory), gguf: None }),
-        }
-    }
-
-    fn open_gguf(path: &Path) -> Result<Self> {
-        let model = Arc::new(GgufModel::open(path)?);
-        let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-        Ok(Self { name, files: model.clone(), gguf: Some(model) })
+        Self::of_files(directory.name(), directory)
     }
 
     /// A folder whose files are part of the program, by name; `name` is how messages call it.
     pub fn embedded(name: &'static str, files: &'static [(&'static str, &'static [u8])]) -> Self {
-        Self { name: name.into(), files: Arc::new(files::Embedded { name, files }), gguf: None }
+        let files = files.iter().map(|(file, bytes)| ((*file).to_owned(), FileBytes::Embedded(bytes)));
+        let files = Arc::new(files::InMemory { name: name.to_owned(), files: files.collect() });
+        Self { name: name.to_owned(), files, gguf: None }
+    }
+
+    /// A folder whose files are in memory, by name: those of a Hugging Face folder, or one model in GGUF.
+    ///
+    /// # Errors
+    /// As [`ModelFolder::open`].
+    pub fn in_memory(name: &str, files: Vec<(String, FileBytes)>) -> Result<Self> {
+        Self::of_files(name.to_owned(), files::InMemory { name: name.to_owned(), files })
+    }
+
+    fn of_files(name: String, files: impl ModelFiles + 'static) -> Result<Self> {
+        match GgufModel::find(&files)? {
+            Some(file) => Ok(Self::of_gguf(GgufModel::open(&files, &file)?)),
+            None => Ok(Self { name, files: Arc::new(files), gguf: None }),
+        }
+    }
+
+    fn of_gguf(model: GgufModel) -> Self {
+        let model = Arc::new(model);
+        Self { name: model.name().to_owned(), files: model.clone(), gguf: Some(model) }
     }
 
     /// The same folder under another name: that by which a user asked for it, where the folder is called otherwise.

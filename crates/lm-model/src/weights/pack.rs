@@ -20,6 +20,7 @@ pub(crate) fn pack_dense(
 ) -> Result<PackedMatrix> {
     let (format, _, cols) = shape;
     let packed = pack(name, shape, arena, |packing, range| {
+        rows.check_files()?;
         let (count, bytes) = (range.len(), rows.read(range.clone()));
         match (rows.ty().float(), rows.ty().blocks()) {
             (Some(dtype), _) => packing.push(count, Source::from_le_bytes(dtype, &bytes)?)?,

@@ -167,6 +167,11 @@ impl<'a> StoredRows<'a> {
         Cow::Owned(copied)
     }
 
+    /// Checks that none of the files has become shorter since it was opened.
+    pub(crate) fn check_files(&self) -> lm_kernels::Result<()> {
+        self.runs.iter().try_for_each(|run| run.file.check_len())
+    }
+
     /// The bytes of all rows.
     pub(crate) fn read_all(&self) -> Cow<'a, [u8]> {
         self.read(0..self.runs.iter().map(|run| run.count).sum())

@@ -14,6 +14,9 @@ use crate::run::Cache;
 /// How far logits, whose standard deviation is about 2, may be from those of a product of floats.
 const ROUNDING: f32 = 0.3;
 
+/// Tokens of the tiny checkpoints, whose logits are wider.
+const TOKENS: usize = 300;
+
 /// What the reference computes with the numbers of a file that are not those of a checkpoint.
 #[derive(Deserialize)]
 struct Twin {
@@ -68,15 +71,17 @@ fn logits(model: &dyn CausalLm, ids: &[TokenId]) -> anyhow::Result<Vec<f32>> {
     Ok(cache.push(Input::Ids(ids.to_vec()), LogitRows::Last)?.remove(0))
 }
 
-fn difference(a: &[f32], b: &[f32]) -> f32 {
-    assert_eq!(a.len(), b.len());
-    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+/// The largest difference of a logit. Gemma 3's converter leaves out the rows of the embedding that stand for no token.
+fn difference(from_gguf: &[f32], expected: &[f32]) -> f32 {
+    assert!(from_gguf.len() == expected.len() || from_gguf.len() == TOKENS, "{} logits", from_gguf.len());
+    from_gguf.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
 }
 
 /// Files whose numbers are those of the checkpoint: the same logits, bit by bit.
 #[test]
 fn files_of_floats_give_the_logits_of_their_checkpoints() -> anyhow::Result<()> {
     let prompt: Vec<TokenId> = (0..40).map(|i| i * 37 % 284).collect();
+    let mut differ = Vec::new();
     for path in files()? {
         if twin(&path)?.is_some() {
             continue;
@@ -84,12 +89,15 @@ fn files_of_floats_give_the_logits_of_their_checkpoints() -> anyhow::Result<()> 
         let name = stem(&path);
         let checkpoint = ["-f16", "-bf16", "-f32"].iter().find_map(|kind| Some(name.split_once(kind)?.0));
         let checkpoint = root().join("testdata/models").join(checkpoint.context("a checkpoint and a type")?);
-        let (from_gguf, from_folder) = (load(&path, None)?, load(&checkpoint, None)?);
-        let (a, b) = (logits(&*from_gguf, &prompt)?, logits(&*from_folder, &prompt)?);
-        let difference = difference(&a, &b);
-        println!("{name}: {difference:e}");
-        ensure!(difference == 0.0, "{name}: logits differ by {difference:e}");
+        let from_folder = logits(&*load(&checkpoint, None)?, &prompt)?;
+        let from_gguf = load(&path, None).and_then(|model| logits(&*model, &prompt));
+        match from_gguf.map(|logits| difference(&logits, &from_folder)) {
+            Ok(0.0) => {}
+            Ok(difference) => differ.push(format!("{name}: logits differ by {difference:e}")),
+            Err(error) => differ.push(format!("{name}: {error:#}")),
+        }
     }
+    ensure!(differ.is_empty(), "{}", differ.join("\n"));
     Ok(())
 }
 

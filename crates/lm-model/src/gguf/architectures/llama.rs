@@ -30,6 +30,24 @@ pub(super) const GRANITE: GgufArchitecture = GgufArchitecture {
     ..GgufArchitecture::new("granite", "granite")
 };
 
+pub(super) const MISTRAL3: GgufArchitecture = GgufArchitecture {
+    rope_rows: RopeRows::Pairs,
+    more: |model, config| {
+        let Some(Value::Object(mut rope)) = config.remove("rope_scaling") else { return Ok(()) };
+        if let Some(beta) = model.json("attention.temperature_scale")? {
+            rope.insert("llama_4_scaling_beta".to_owned(), beta);
+        }
+        // Files have one of the two factors; all checkpoints have both the same.
+        if let Some(mscale) = rope.get("mscale_all_dim").cloned() {
+            rope.insert("mscale".to_owned(), mscale);
+        }
+        rope.extend(config.remove("rope_theta").map(|theta| ("rope_theta".to_owned(), theta)));
+        config.insert("rope_parameters".to_owned(), rope.into());
+        Ok(())
+    },
+    ..GgufArchitecture::new("mistral3", "ministral3")
+};
+
 pub(super) const SMOLLM3: GgufArchitecture = GgufArchitecture {
     rope_rows: RopeRows::Pairs,
     more: |model, config| {
@@ -47,6 +65,10 @@ pub(super) const OLMO2: GgufArchitecture = GgufArchitecture {
         ("post_attention_norm", "post_attention_layernorm"),
         ("post_ffw_norm", "post_feedforward_layernorm"),
     ],
+    more: |model, config| {
+        biases(model, config);
+        Ok(())
+    },
     ..GgufArchitecture::new("olmo2", "olmo2")
 };
 

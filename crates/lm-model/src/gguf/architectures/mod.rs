@@ -69,10 +69,12 @@ const ALL: &[&GgufArchitecture] = &[
     &gemma::GEMMA3,
     &llama::GRANITE,
     &llama::LLAMA,
+    &llama::MISTRAL3,
     &llama::OLMO2,
     &phi::PHI3,
     &qwen::QWEN2,
     &qwen::QWEN3,
+    &qwen::QWEN3MOE,
     &llama::SMOLLM3,
 ];
 
@@ -88,7 +90,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_sorted() {
+    fn rows_are_sorted_and_lead_to_an_architecture() {
         assert!(ALL.is_sorted_by_key(|row| row.name));
+        for row in ALL {
+            let known = crate::architectures::find(row.model_type);
+            assert!(known.is_ok(), "{} is {}, which is no model_type", row.name, row.model_type);
+        }
     }
 }

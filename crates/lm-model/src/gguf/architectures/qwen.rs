@@ -12,3 +12,23 @@ pub(super) const QWEN3: GgufArchitecture = GgufArchitecture {
     },
     ..GgufArchitecture::new("qwen3", "qwen3")
 };
+
+pub(super) const QWEN3MOE: GgufArchitecture = GgufArchitecture {
+    keys: &[
+        ("expert_count", "num_experts"),
+        ("expert_feed_forward_length", "moe_intermediate_size"),
+        ("expert_used_count", "num_experts_per_tok"),
+    ],
+    more: |_, config| {
+        // What all checkpoints have in common is not in the files.
+        config.insert("norm_topk_prob".to_owned(), true.into());
+        Ok(())
+    },
+    tensors: &[
+        ("ffn_down_exps", "mlp.experts.down_proj"),
+        ("ffn_gate_exps", "mlp.experts.gate_proj"),
+        ("ffn_gate_inp", "mlp.gate"),
+        ("ffn_up_exps", "mlp.experts.up_proj"),
+    ],
+    ..GgufArchitecture::new("qwen3moe", "qwen3_moe")
+};
