@@ -40,8 +40,11 @@ fn alone(model: &dyn CausalLm, ids: &[TokenId], adapter: Option<u32>) -> Vec<Vec
     forward(model, &mut model.new_cache(4).unwrap(), vec![sequence(ids, 0, adapter)]).remove(0)
 }
 
-/// Base model, prompts and the reference's logits of an adapter.
-fn golden(name: &str) -> (String, Vec<(Vec<TokenId>, Vec<Vec<f32>>)>) {
+/// Token ids, and the reference's logits of each row.
+type Prompt = (Vec<TokenId>, Vec<Vec<f32>>);
+
+/// Base model and prompts of an adapter.
+fn golden(name: &str) -> (String, Vec<Prompt>) {
     let folder = testdata("adapters").join(name);
     let golden: Value = serde_json::from_slice(&std::fs::read(folder.join("golden.json")).unwrap()).unwrap();
     let bytes = std::fs::read(folder.join("golden.safetensors")).unwrap();
