@@ -70,6 +70,13 @@ fn a_step_reads_the_experts_that_a_row_goes_through() {
 }
 
 #[test]
+fn what_a_model_takes_is_known_before_it_is_loaded() {
+    for name in ["gpt-oss-tiny", "qwen3-tiny-fp8", "qwen3-moe-tiny"] {
+        ModelFolder::open(golden(name)).unwrap().footprint().unwrap();
+    }
+}
+
+#[test]
 fn configs_that_cannot_be_are_named() {
     let check = |name: &str, edit: fn(&mut Value), named: &str| {
         let error = load(edited(name, edit).path(), None).err().unwrap().to_string();

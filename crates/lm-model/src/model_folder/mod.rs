@@ -172,7 +172,7 @@ impl ModelFolder {
         let config = self.config()?;
         let architecture = architectures::find(&config.model_type)?;
         let spec = (architecture.spec)(&config)?;
-        Footprint::read(&self.checkpoint()?, architecture, &spec, config.stored_format()?)
+        Footprint::read(&self.weights(&config)?, architecture, &spec, config.stored_format()?)
     }
 
     /// The tensors as the files describe them, by name.
