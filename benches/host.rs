@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use lm_benches::{Limit, median_time, random_weight};
 use lm_kernels::{
-    Activation, Arena, AttentionSpec, FloatDtype, GgmlType, Isa, KvDtype, PackedMatrix, PagedLayer, Pool,
-    RaggedLayout, SequenceLayout, Source, WeightFormat, host,
+    Activation, Arena, AttentionSpec, CausalConv, DeltaNet, DeltaNetSpec, FloatDtype, GgmlType, Isa, KvDtype,
+    PackedMatrix, PagedLayer, Pool, RaggedLayout, SequenceLayout, Source, StatePages, WeightFormat, host,
 };
 
 const BUDGET: Duration = Duration::from_millis(300);
@@ -49,6 +49,16 @@ fn main() -> Result<(), lm_kernels::Error> {
             if case.contains(&word) {
                 attention(pool, dtype, cached, rows, &case, if rows == 1 { memory } else { arithmetic })?;
             }
+        }
+    }
+    for rows in [1, 512] {
+        let case = format!("short_conv of 1024 channels, {rows} rows");
+        if case.contains(&word) {
+            short_conv(pool, rows, &case, memory)?;
+        }
+        let case = format!("delta_net of 16 heads [128, 128], {rows} rows");
+        if case.contains(&word) {
+            delta_net(pool, rows, &case, if rows == 1 { memory } else { arithmetic })?;
         }
     }
     for (rows, width) in [(1, 1024), (8192, 1024)] {
@@ -116,6 +126,58 @@ fn check_linear(w: &PackedMatrix, x: &[f32], y: &[f32]) {
             assert!(error < 1e-2 * magnitude, "row {r} is off by {error}");
         }
     }
+}
+
+/// A layer of LFM2-350M: what goes in, what comes out and the state cross memory.
+fn short_conv(pool: &Pool, rows: usize, case: &str, limit: Limit) -> Result<(), lm_kernels::Error> {
+    let channels = 1024;
+    let conv = CausalConv::new(3, channels, &noise(7, 3 * channels), None);
+    let (layout, pages) = one_sequence(rows);
+    let mut states = StatePages::new(pages, conv.state_len())?;
+    let (x, mut out) = (noise(8, 3 * rows * channels), vec![0.0; rows * channels]);
+    host::short_conv(pool, &x, &conv, &mut states, &layout, &mut out);
+    let tap = noise(7, 3 * channels)[2];
+    assert!((out[0] - x[channels] * tap * x[0] * x[2 * channels]).abs() < 1e-6, "the first row has no past");
+    let time = median_time(BUDGET, || {
+        host::short_conv(pool, &x, &conv, &mut states, &layout, &mut out);
+    });
+    println!("{}", limit.line(case, (4 * (x.len() + out.len() + conv.state_len())) as f64, time));
+    Ok(())
+}
+
+/// A layer of Qwen3.5's smaller models. A row reads and writes the heads' matrices; many rows take three multiply-adds and a
+/// product for each of their elements.
+fn delta_net(pool: &Pool, rows: usize, case: &str, limit: Limit) -> Result<(), lm_kernels::Error> {
+    let spec = DeltaNetSpec { num_key_heads: 16, num_value_heads: 16, key_dim: 128, value_dim: 128 };
+    let (heads, width) = (spec.num_value_heads, spec.width());
+    let conv = CausalConv::new(4, width, &noise(9, 4 * width), None);
+    let net = DeltaNet::new(spec, conv, vec![0.5; heads], vec![0.0; heads]);
+    let (layout, pages) = one_sequence(rows);
+    let copies = if rows == 1 { COLD / (4 * net.state_len()) + 1 } else { 1 };
+    let mut states = vec![StatePages::new(pages, net.state_len())?; copies];
+    let (qkv, gates) = (noise(10, rows * width), noise(11, rows * heads));
+    let inputs = host::DeltaNetRows { qkv: &qkv, time: &gates, strength: &gates };
+    let mut out = vec![0.0; rows * heads * spec.value_dim];
+    host::delta_net(pool, inputs, &net, &mut states[0], &layout, &mut out);
+    assert!(out.iter().all(|out| out.is_finite()) && out.iter().any(|&out| out != 0.0), "something is read");
+    let mut next = 0;
+    let time = median_time(BUDGET, || {
+        host::delta_net(pool, inputs, &net, &mut states[next], &layout, &mut out);
+        next = (next + 1) % copies;
+    });
+    let matrices = heads * spec.key_dim * spec.value_dim;
+    let amount = if rows == 1 { 2 * 4 * matrices } else { rows * matrices * 7 };
+    println!("{}", limit.line(case, amount as f64, time));
+    Ok(())
+}
+
+/// The rows of one sequence, a single one after 30 tokens, and how many pages they take.
+fn one_sequence(rows: usize) -> (RaggedLayout, usize) {
+    let cached_len = if rows == 1 { 30 } else { 0 };
+    let pages = (cached_len + rows).div_ceil(lm_kernels::PAGE_LEN);
+    let block_table = (0..pages as u32).collect();
+    let sequence = SequenceLayout { rows: 0..rows, cached_len, block_table, ..Default::default() };
+    (RaggedLayout { sequences: vec![sequence] }, pages)
 }
 
 fn attention(

@@ -172,6 +172,17 @@ fn an_architecture_checks_its_own_keys() {
         json!({"rope_type": "yarn", "factor": 2.0}),
         &["llama_4_scaling_beta", "absent"],
     );
+    of("lfm2", "conv_L_cache", json!(1), &["1", "2 to 256"]);
+    of("lfm2", "norm_eps", json!(1.0), &["between 0 and 1"]);
+    of("lfm2", "block_ff_dim", json!(1), &["1", "2 to"]);
+    of("lfm2", "block_multiple_of", json!(0), &["0", "1 to"]);
+    of("lfm2", "block_ffn_dim_multiplier", json!(-1.0), &["-1", "above 0"]);
+    of("lfm2", "layer_types", json!(["conv"]), &["a list of 1", "layers"]);
+    of("qwen3_5_text", "attn_output_gate", json!(false), &["false", "true"]);
+    of("qwen3_5_text", "full_attention_interval", json!(0), &["0", "positive"]);
+    of("qwen3_5_text", "linear_conv_kernel_dim", json!(1 << 20), &["1048576", "1 to 256"]);
+    of("qwen3_5_text", "linear_value_head_dim", json!(0), &["0", "1 to"]);
+    of("qwen3_5_text", "linear_num_key_heads", json!(5), &["5", "divisor of linear_num_value_heads = 32"]);
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::path::{Path, PathBuf};
+
 use common::{Random, Tensor, TinyModel, for_each_device, largest_difference, load, load_with, logits_of};
 use lm_kernels::{PackedMatrix, Source};
 use lm_model::{Device, KvDtype, LoadOptions, ModelFolder, WeightFormat};
@@ -95,12 +97,15 @@ fn weight_bytes_are_those_of_the_packed_form() {
 /// A converted folder holds what quantising the original while loading gives, bit by bit.
 #[test]
 fn a_converted_folder_gives_the_same_logits() {
-    for model in [TinyModel::qwen3(), TinyModel::llama()] {
-        let original = model.write();
+    let tiny = [TinyModel::qwen3(), TinyModel::llama()].map(|model| model.write());
+    let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/models");
+    // Layers with parameters that are neither vectors nor quantised.
+    let states = ["lfm2-tiny", "qwen3_5-tiny"].map(|name| goldens.join(name));
+    for original in tiny.iter().map(|folder| folder.path()).chain(states.iter().map(PathBuf::as_path)) {
         for format in [WeightFormat::Q8, WeightFormat::Q4] {
             let parent = tempfile::tempdir().expect("a temporary folder");
             let converted = parent.path().join("converted");
-            let folder = ModelFolder::open(original.path()).expect("the original is there");
+            let folder = ModelFolder::open(original).expect("the original is there");
             folder.convert(&converted, format, &mut |_| {}).expect("it can be converted");
             assert_eq!(
                 std::fs::read_dir(parent.path()).expect("is there").count(),
@@ -109,14 +114,15 @@ fn a_converted_folder_gives_the_same_logits() {
             );
             for_each_device(|device| {
                 let ids = Random(3).ids(24);
-                let on_load = load_with(original.path(), &options(device, format));
+                let on_load = load_with(original, &options(device, format));
                 let before = LoadOptions { quantization: None, ..options(device, format) };
                 let loaded = load_with(&converted, &before);
                 assert_eq!(loaded.model.info(), on_load.model.info());
                 assert_eq!(
                     logits_of(&*loaded.model, &ids),
                     logits_of(&*on_load.model, &ids),
-                    "{device} {format}"
+                    "{} on {device} as {format}",
+                    original.display()
                 );
             });
         }

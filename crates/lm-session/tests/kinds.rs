@@ -4,19 +4,11 @@
 mod support;
 
 use lm_model::{LayerCache, PAGE_LEN};
-use lm_session::testing::{loaded, tokenizer};
-use lm_session::{
-    CancelHandle, Engine, EngineSettings, GenerateParams, PrefixCache, SamplerParams, Session, SessionConfig,
-    TokenId,
+use lm_session::testing::loaded;
+use lm_session::{CancelHandle, EngineSettings, GenerateParams, PrefixCache, TokenId};
+use support::{
+    FULL, NEAR, STATE, endless, engine_of, generate, kinds, last_logits, pages_held, prompt, random_model,
 };
-use support::{FULL, NEAR, STATE, engine_of, generate, kinds, last_logits, pages_held, prompt, random_model};
-
-/// A session whose generations do not end by themselves.
-fn endless(engine: &Engine) -> Session {
-    let forbid_end = tokenizer().end_ids().iter().map(|&id| (id, f32::NEG_INFINITY)).collect();
-    let sampler = SamplerParams { logit_bias: forbid_end, ..SamplerParams::default() };
-    engine.session(SessionConfig { sampler, ..SessionConfig::default() }).unwrap()
-}
 
 /// What an engine that has seen nothing else goes on with.
 fn alone(layers: &[LayerCache], ids: &[TokenId], count: usize) -> Vec<TokenId> {

@@ -19,7 +19,7 @@ impl ShortConvLayer {
 
     pub(super) fn params(&self, hidden: usize) -> Vec<(LayerParam, Vec<usize>)> {
         let mut params = linear_params(LayerParam::ConvInput, [hidden, 3 * hidden], self.bias);
-        params.push((LayerParam::ConvTaps(Piece::Weight), vec![hidden, 1, self.kernel]));
+        params.push((LayerParam::ConvTaps(Piece::Weight), vec![hidden, self.kernel]));
         if self.bias == Bias::Present {
             params.push((LayerParam::ConvTaps(Piece::Bias), vec![hidden]));
         }

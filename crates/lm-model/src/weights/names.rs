@@ -112,8 +112,9 @@ pub(crate) fn text_model_name(name: &str) -> Cow<'_, str> {
 impl Param {
     /// Whether it stays in a float format where matrices are quantised.
     pub(crate) fn keeps_floats(self) -> bool {
-        use LayerParam::{Router, StreamCorrection, StreamPrediction, StreamRouter};
-        matches!(self, Self::Layer(_, Router(_) | StreamRouter | StreamPrediction | StreamCorrection))
+        use LayerParam::{ConvTaps, Router, StreamCorrection, StreamPrediction, StreamRouter};
+        let floats = matches!(self, Self::Layer(_, ConvTaps(_) | Router(_)));
+        floats || matches!(self, Self::Layer(_, StreamRouter | StreamPrediction | StreamCorrection))
     }
 }
 

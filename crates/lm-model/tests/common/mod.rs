@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use lm_model::{
-    Batch, CausalLm, Device, KvDtype, KvPool, LoadOptions, LoadedModel, LogitRows, ModelFolder,
+    Batch, CacheGroup, CausalLm, Device, KvDtype, KvPool, LoadOptions, LoadedModel, LogitRows, ModelFolder,
     SequenceInput, TokenId,
 };
 use safetensors::tensor::{Dtype, TensorView};
@@ -208,13 +208,20 @@ pub fn load_with(dir: &Path, options: &LoadOptions) -> LoadedModel {
     ModelFolder::open(dir).unwrap().load(options, &mut |_| {}).unwrap()
 }
 
-/// The inputs, made for a cache of one group, with a table for each group of `cache`; page `p` becomes one page in each.
+/// The inputs, made for a cache of one group, with a table for each group of `cache`; page `p` becomes one page in each, and
+/// groups that share a space have pages of their own in it.
 pub fn for_groups(cache: &KvPool, mut sequences: Vec<SequenceInput>) -> Vec<SequenceInput> {
-    let groups = cache.layout().groups().len() as u32;
+    let groups = cache.layout().groups();
+    let alike =
+        |groups: &[CacheGroup], space| groups.iter().filter(|group| group.space == space).count() as u32;
     for sequence in &mut sequences {
         let table = &sequence.block_tables[0];
-        let of_group = |group| table.iter().map(|page| page * groups + group).collect();
-        sequence.block_tables = (0..groups).map(of_group).collect();
+        let of_group = |group: usize| {
+            let space = groups[group].space;
+            let (all, before) = (alike(groups, space), alike(&groups[..group], space));
+            table.iter().map(|page| page * all + before).collect()
+        };
+        sequence.block_tables = (0..groups.len()).map(of_group).collect();
     }
     sequences
 }

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use lm_model::{Batch, Embeddings, Input, KvGeometry, KvPool, LayerCache, Logits};
 use lm_session::testing::{FakeLm, loaded, tokenizer};
 use lm_session::{
-    CausalLm, Engine, EngineSettings, Error, GenerateParams, LoadedModel, ModelInfo, Result, Session,
-    SessionConfig, SessionEvent, TokenId,
+    CausalLm, Engine, EngineSettings, Error, GenerateParams, LoadedModel, ModelInfo, Result, SamplerParams,
+    Session, SessionConfig, SessionEvent, TokenId,
 };
 
 /// A model that calls `before` ahead of every forward pass: to fail, to panic or to wait.
@@ -117,6 +117,13 @@ pub fn kinds() -> Vec<Vec<LayerCache>> {
 /// An engine over [`random_model`] with these layers.
 pub fn engine_of(layers: &[LayerCache], settings: EngineSettings) -> Engine {
     Engine::new(loaded(random_model().with_layers(layers.iter().copied())), settings).unwrap()
+}
+
+/// A session whose generations do not end by themselves.
+pub fn endless(engine: &Engine) -> Session {
+    let forbid_end = engine.tokenizer().end_ids().iter().map(|&id| (id, f32::NEG_INFINITY)).collect();
+    let sampler = SamplerParams { logit_bias: forbid_end, ..SamplerParams::default() };
+    engine.session(SessionConfig { sampler, ..SessionConfig::default() }).unwrap()
 }
 
 /// Pages that sessions hold.
