@@ -4,7 +4,7 @@ use super::GgufTensor;
 use super::architectures::{GgufArchitecture, Norms, RopeRows};
 use super::description::Description;
 use crate::Result;
-use crate::weights::{RowOrder, StoredTensor, StoredValues, TensorType};
+use crate::weights::{RowOrder, StoredCoding, StoredTensor, StoredValues, TensorType};
 
 /// Tensors outside layers.
 const SHARED: &[(&str, &str)] =
@@ -69,7 +69,7 @@ pub(super) fn stored(
         _ => StoredValues::Same,
     };
     let (ty, shape, range) = (TensorType::of_gguf(tensor.ty), tensor.shape.clone(), tensor.range.clone());
-    Ok(StoredTensor { file: 0, ty, shape, range, order, values, scales: None })
+    Ok(StoredTensor { file: 0, ty, shape, range, order, values, coding: StoredCoding::Rows })
 }
 
 fn pairs(model: &Description<'_>, tensor: &GgufTensor) -> Result<RowOrder> {

@@ -1,18 +1,21 @@
 //! All tensors of a model folder, by name.
 
+mod attach;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use safetensors::Dtype;
+use lm_kernels::GgmlType;
 use serde::Deserialize;
 
+use super::groups::{Groups, StoredGroups, bytes_of};
 use super::names::text_model_name;
 use super::place::{ColumnRange, PieceRows, PlacePiece, RowRange};
 use super::safetensors::{Entry, read_header};
-use super::scales::{MXFP4_BYTES, MXFP4_COLUMNS, ScaleKind, Scales, StoredScales};
+use super::scales::{Scales, StoredScales};
 use super::stored_rows::{Coding, Run};
 use super::tensor_type::LOADABLE;
-use super::{Place, Quantization, RowOrder, StoredRows, StoredValues, TensorType};
+use super::{Place, RowOrder, StoredRows, StoredValues, TensorType};
 use crate::model_folder::{FileBytes, ModelFiles, is_plain_name, parse_json, read_required};
 use crate::{Error, Result, Source};
 
@@ -39,8 +42,19 @@ pub(crate) struct StoredTensor {
     pub(crate) range: Range<usize>,
     pub(crate) order: RowOrder,
     pub(crate) values: StoredValues,
-    /// The tensor that its codes go with.
-    pub(crate) scales: Option<StoredScales>,
+    pub(crate) coding: StoredCoding,
+}
+
+/// How the bytes of a tensor become rows.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum StoredCoding {
+    /// They are rows.
+    #[default]
+    Rows,
+    /// Rows of codes that go with another tensor.
+    Scaled(StoredScales),
+    /// Codes by inputs, which go with two other tensors.
+    Groups(Box<StoredGroups>),
 }
 
 /// One tensor of a model folder, as its file describes it.
@@ -114,7 +128,7 @@ impl Checkpoint {
             let (order, values) = (RowOrder::default(), StoredValues::default());
             (
                 text_model_name(&name).into_owned(),
-                StoredTensor { file: 0, ty, shape, range, order, values, scales: None },
+                StoredTensor { file: 0, ty, shape, range, order, values, coding: StoredCoding::Rows },
             )
         });
         self.add_tensors(file, bytes, stored)
@@ -135,79 +149,6 @@ impl Checkpoint {
                 return Err(Error::DuplicateTensor { tensor: name, first, second });
             }
             self.tensors.insert(name, StoredTensor { file: index, ..tensor });
-        }
-        Ok(())
-    }
-
-    /// Puts tensors of codes together with those of their scales, as a `quantization_config` says; the latter are then no tensors of
-    /// their own.
-    pub(crate) fn attach_scales(&mut self, quantization: Quantization) -> Result<()> {
-        let names: Vec<String> = self.tensors.keys().cloned().collect();
-        match quantization {
-            Quantization::Blocks(_) => Ok(()),
-            Quantization::Mxfp4 => names.iter().try_for_each(|name| self.attach_exponents(name)),
-            Quantization::Fp8 { block } => {
-                // Of activations: how other programs round what is multiplied, not what the weights are.
-                let of_activations =
-                    |name: &str| name.ends_with(".input_scale") || name.ends_with(".activation_scale");
-                self.tensors.retain(|name, _| !of_activations(name));
-                names.iter().try_for_each(|name| self.attach_factors(name, block))
-            }
-        }
-    }
-
-    /// `…_blocks` `[…, blocks, 16]` with `…_scales` `[…, blocks]`.
-    fn attach_exponents(&mut self, name: &str) -> Result<()> {
-        let Some(stem) = name.strip_suffix("_blocks") else { return Ok(()) };
-        let scales = format!("{stem}_scales");
-        let (codes, exponents) = (self.stored(name)?, self.stored(&scales)?);
-        for (name, stored) in [(name, codes), (&scales, exponents)] {
-            if stored.ty != TensorType::Plain(Dtype::U8) {
-                return Err(self.unsupported_type(name, stored, "U8"));
-            }
-        }
-        let expected = [exponents.shape.as_slice(), &[MXFP4_BYTES]].concat();
-        let Some((blocks, rows)) = exponents.shape.split_last().filter(|_| codes.shape == expected) else {
-            return Err(self.wrong_shape(name, codes, expected));
-        };
-        let shape = [rows, &[blocks * MXFP4_COLUMNS]].concat();
-        self.attach(name, &scales, TensorType::Mxfp4, shape, ScaleKind::Exponents)
-    }
-
-    /// A matrix of 8-bit floats with `…_scale_inv` or `…_scale`, if there is one.
-    fn attach_factors(&mut self, name: &str, block: Option<[usize; 2]>) -> Result<()> {
-        let Some(codes) = self.tensors.get(name) else { return Ok(()) };
-        let (TensorType::Plain(Dtype::F8_E4M3), &[rows, cols]) = (codes.ty, codes.shape.as_slice()) else {
-            return Ok(());
-        };
-        let scales = ["_scale_inv", "_scale"].map(|suffix| format!("{name}{suffix}"));
-        let Some(scales) = scales.iter().find(|name| self.tensors.contains_key(*name)) else { return Ok(()) };
-        let factors = self.stored(scales)?;
-        let dtype =
-            factors.ty.float().ok_or_else(|| self.unsupported_type(scales, factors, "F32, F16, BF16"))?;
-        let one_for_all = factors.range.len() == dtype.bytes();
-        let block = block.filter(|_| !one_for_all).unwrap_or([rows.max(1), cols.max(1)]);
-        let expected = vec![rows.div_ceil(block[0]), cols.div_ceil(block[1])];
-        if factors.shape != expected && !one_for_all {
-            return Err(self.wrong_shape(scales, factors, expected));
-        }
-        let kind = ScaleKind::Factors { dtype, block, per_row: expected[1] };
-        let (scales, shape) = (scales.clone(), vec![rows, cols]);
-        self.attach(name, &scales, TensorType::ScaledF8, shape, kind)
-    }
-
-    fn attach(
-        &mut self,
-        name: &str,
-        scales: &str,
-        ty: TensorType,
-        shape: Vec<usize>,
-        kind: ScaleKind,
-    ) -> Result<()> {
-        let Some(StoredTensor { file, range, .. }) = self.tensors.remove(scales) else { return Ok(()) };
-        if let Some(codes) = self.tensors.get_mut(name) {
-            (codes.ty, codes.shape) = (ty, shape);
-            codes.scales = Some(StoredScales { file, range, kind });
         }
         Ok(())
     }
@@ -320,14 +261,15 @@ impl Checkpoint {
             }
             let all = stored.range.len().checked_div(row_bytes).unwrap_or(0);
             let (_, file) = &self.files[stored.file];
-            let coding = match &stored.scales {
-                None => Coding::Rows,
-                Some(StoredScales { file, range, kind }) => {
+            let coding = match &stored.coding {
+                StoredCoding::Rows => Coding::Rows,
+                StoredCoding::Scaled(StoredScales { file, range, kind }) => {
                     Coding::Scaled(Scales { file: &self.files[*file].1, range: range.clone(), kind: *kind })
                 }
+                StoredCoding::Groups(groups) => Coding::Groups(self.groups(stored, groups)),
             };
             if matches!(piece.rows, PieceRows::Columns(_))
-                && stored.ty.float().is_none_or(|_| stored.scales.is_some())
+                && (stored.ty.float().is_none() || !matches!(stored.coding, StoredCoding::Rows))
             {
                 return Err(self.unsupported_type(&piece.tensor, stored, "F32, F16, BF16"));
             }
@@ -370,6 +312,13 @@ impl Checkpoint {
     /// Names of the files that hold the tensors.
     pub(crate) fn file_names(&self) -> impl Iterator<Item = &str> {
         self.files.iter().map(|(name, _)| name.as_str())
+    }
+
+    fn groups<'a>(&'a self, codes: &StoredTensor, stored: &'a StoredGroups) -> Groups<'a> {
+        let ty = codes.ty.blocks().unwrap_or(GgmlType::Q5_0);
+        let codes = &self.files[codes.file].1[codes.range.clone()];
+        let [zeros, scales] = [&stored.zeros, &stored.scales].map(|place| bytes_of(&self.files, place));
+        Groups { stored, ty, codes, zeros, scales }
     }
 
     fn check_shape(&self, name: &str, stored: &StoredTensor, expected: &[usize]) -> Result<()> {

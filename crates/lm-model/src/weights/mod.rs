@@ -2,6 +2,7 @@
 
 mod blocks;
 mod checkpoint;
+mod groups;
 mod loader;
 mod names;
 mod pack;
@@ -14,7 +15,8 @@ mod tensor_type;
 
 pub(crate) use blocks::{Blocks, describe};
 pub use checkpoint::TensorInfo;
-pub(crate) use checkpoint::{Checkpoint, StoredTensor};
+pub(crate) use checkpoint::{Checkpoint, StoredCoding, StoredTensor};
+pub(crate) use groups::{CodePacking, GroupFormat};
 pub(crate) use loader::{Storage, WeightLoader};
 pub(crate) use names::{LayerParam, Param, Piece, hugging_face_name};
 pub(crate) use pack::pack_dense;

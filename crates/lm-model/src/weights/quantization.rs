@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::blocks::{KEY, describe, read_description};
+use super::{CodePacking, GroupFormat};
 use crate::config::{invalid, json_error, unsupported};
 use crate::{Result, WeightFormat};
 
@@ -14,6 +15,8 @@ pub(crate) enum Quantization {
     Blocks(WeightFormat),
     /// Some as codes of MXFP4 in `…_blocks` and exponents in `…_scales`, as OpenAI published gpt-oss.
     Mxfp4,
+    /// As integers with a scale and a zero point for each group of inputs, by AutoAWQ or GPTQ.
+    Groups(GroupFormat),
     /// Some as 8-bit floats (e4m3), with factors in `…weight_scale_inv` or `…weight_scale`.
     Fp8 {
         /// Rows and columns that share a factor; `None`: all of a matrix.
@@ -22,7 +25,7 @@ pub(crate) enum Quantization {
 }
 
 /// What other methods write is not read.
-const KNOWN: &str = "quant_method lm, mxfp4, fp8";
+const KNOWN: &str = "quant_method awq, fp8, gptq, lm, mxfp4";
 
 impl Quantization {
     /// What a `quantization_config` describes.
@@ -31,12 +34,36 @@ impl Quantization {
             Some("lm") => Ok(Self::Blocks(read_description(value)?)),
             Some("mxfp4") => Ok(Self::Mxfp4),
             Some("fp8") => Self::fp8(value),
-            Some(method) => Err(unsupported(&format!("{KEY}.quant_method"), method, "lm, mxfp4, fp8")),
+            Some("awq") => Self::awq(value),
+            Some("gptq") => Self::gptq(value),
+            Some(method) => {
+                Err(unsupported(&format!("{KEY}.quant_method"), method, "awq, fp8, gptq, lm, mxfp4"))
+            }
             None => {
                 let blocks = [WeightFormat::Q8, WeightFormat::Q4].map(|format| describe(format).to_string());
                 Err(unsupported(KEY, value, format!("absent, {}, {KNOWN}", blocks.join(", "))))
             }
         }
+    }
+
+    fn awq(value: &Value) -> Result<Self> {
+        let keys = GroupKeys::deserialize(value).map_err(json_error)?;
+        if let Some(version) = keys.version.as_ref().filter(|version| !version.eq_ignore_ascii_case("gemm")) {
+            return Err(unsupported(&format!("{KEY}.version"), version, "gemm"));
+        }
+        keys.format(CodePacking::Awq, &[4])
+    }
+
+    fn gptq(value: &Value) -> Result<Self> {
+        let keys = GroupKeys::deserialize(value).map_err(json_error)?;
+        let less = match keys.checkpoint_format.as_deref() {
+            None | Some("gptq") => 1,
+            Some("gptq_v2") => 0,
+            Some(other) => {
+                return Err(unsupported(&format!("{KEY}.checkpoint_format"), other, "gptq, gptq_v2"));
+            }
+        };
+        keys.format(CodePacking::Gptq { less }, &[4, 8])
     }
 
     fn fp8(value: &Value) -> Result<Self> {
@@ -72,6 +99,32 @@ impl Quantization {
     }
 }
 
+/// What AutoAWQ and GPTQ say of their matrices.
+#[derive(Deserialize)]
+struct GroupKeys {
+    bits: usize,
+    /// -1: all inputs of a matrix.
+    group_size: i64,
+    version: Option<String>,
+    checkpoint_format: Option<String>,
+}
+
+impl GroupKeys {
+    fn format(&self, packing: CodePacking, known_bits: &[usize]) -> Result<Quantization> {
+        let Self { bits, group_size, .. } = *self;
+        if !known_bits.contains(&bits) {
+            let known: Vec<_> = known_bits.iter().map(usize::to_string).collect();
+            return Err(unsupported(&format!("{KEY}.bits"), bits, known.join(", ")));
+        }
+        let group = match usize::try_from(group_size) {
+            Ok(group) if group > 0 && group.is_multiple_of(32) => Some(group),
+            Err(_) if group_size == -1 => None,
+            _ => return Err(unsupported(&format!("{KEY}.group_size"), group_size, "-1, multiples of 32")),
+        };
+        Ok(Quantization::Groups(GroupFormat { packing, bits, group }))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,6 +144,16 @@ mod tests {
         assert_eq!(read(whole).unwrap(), Quantization::Fp8 { block: None });
         for (value, named) in [
             (json!({"quant_method": "bitsandbytes"}), "quantization_config.quant_method` is bitsandbytes"),
+            (json!({"quant_method": "awq", "bits": 3, "group_size": 128}), "quantization_config.bits` is 3"),
+            (
+                json!({"quant_method": "awq", "bits": 4, "group_size": 128, "version": "gemv"}),
+                "version` is gemv",
+            ),
+            (json!({"quant_method": "gptq", "bits": 4, "group_size": 0}), "group_size` is 0"),
+            (
+                json!({"quant_method": "gptq", "bits": 4, "group_size": 64, "checkpoint_format": "marlin"}),
+                "marlin",
+            ),
             (json!({"quant_method": "fp8", "fmt": "e5m2"}), "quantization_config.fmt` is e5m2"),
             (json!({"quant_method": "fp8", "weight_block_size": [0, 1]}), "weight_block_size"),
             (json!({"quant_method": "lm", "format": "q4", "version": 1}), "quantization_config"),

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::TensorType;
+use super::groups::Groups;
 use super::scales::Scales;
 use crate::model_folder::FileBytes;
 
@@ -34,6 +35,8 @@ pub(super) enum Coding<'a> {
     Rows,
     /// Rows of codes that go with another tensor.
     Scaled(Scales<'a>),
+    /// Codes by inputs, which go with two other tensors.
+    Groups(Groups<'a>),
     /// They are matrices `[inputs, of]`, each with so many of the rows among its columns; `first` and `step` count columns.
     Columns { inputs: usize, of: usize, per_matrix: usize },
 }
@@ -107,6 +110,7 @@ impl<'a> Run<'a> {
                 let row = self.first + row * self.step;
                 scales.decode(row, stored(row), out);
             }
+            Coding::Groups(groups) => groups.decode([self.first + row * self.step].into_iter(), out),
             &Coding::Columns { inputs, of, per_matrix } => {
                 let size = row_bytes / inputs.max(1);
                 let matrix = self.start + row / per_matrix * inputs * of * size;
@@ -136,6 +140,10 @@ impl<'a> Run<'a> {
 
     /// Lets go of the memory that reading some rows took.
     fn release(&self, rows: Range<usize>, row_bytes: usize) {
+        // Rows of groups are everywhere in their tensor.
+        if matches!(self.coding, Coding::Groups(_)) && rows.len() < self.count {
+            return;
+        }
         if let Coding::Scaled(scales) = &self.coding {
             scales.release(rows.clone(), self.count);
         }
@@ -209,7 +217,7 @@ impl<'a> StoredRows<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Checkpoint, Place, StoredTensor};
+    use super::super::{Checkpoint, Place, StoredCoding, StoredTensor};
     use super::*;
     use crate::GgufTensorType;
 
@@ -219,8 +227,8 @@ mod tests {
         let bytes: Vec<u8> = (0..8).flat_map(|row| [10 * row, 10 * row + 1]).collect();
         let ty = TensorType::of_gguf(GgufTensorType::from_name("I8").unwrap());
         let tensor = |start| {
-            let (shape, values, scales) = (vec![4, 2], StoredValues::Same, None);
-            StoredTensor { file: 0, ty, shape, range: start..start + 8, order, values, scales }
+            let (shape, values, coding) = (vec![4, 2], StoredValues::Same, StoredCoding::Rows);
+            StoredTensor { file: 0, ty, shape, range: start..start + 8, order, values, coding }
         };
         let mut checkpoint = Checkpoint::new("test".into());
         let tensors = [("a".to_owned(), tensor(0)), ("b".to_owned(), tensor(8))];
@@ -276,7 +284,8 @@ mod tests {
         let bytes: Vec<u8> = (0..24).flat_map(|i| half::bf16::from_f32(i as f32).to_le_bytes()).collect();
         let (ty, shape) = (TensorType::Plain(safetensors::Dtype::BF16), vec![2, 3, 4]);
         let (order, values) = (RowOrder::Same, StoredValues::Same);
-        let tensor = StoredTensor { file: 0, ty, shape, range: 0..48, order, values, scales: None };
+        let tensor =
+            StoredTensor { file: 0, ty, shape, range: 0..48, order, values, coding: StoredCoding::Rows };
         let mut checkpoint = Checkpoint::new("test".into());
         checkpoint.add_tensors("f", FileBytes::Owned(bytes.into()), [("m".to_owned(), tensor)]).unwrap();
         let place = Place::columns("m", [2, 3, 4], 2, 1);

@@ -19,6 +19,8 @@ pub(crate) enum TensorType {
     Mxfp4,
     /// 8-bit floats, whose factors are another tensor.
     ScaledF8,
+    /// Integers of AutoAWQ or GPTQ, which this block type holds without loss.
+    Grouped(GgmlType),
 }
 
 /// The types that weights can be loaded from, for messages.
@@ -48,7 +50,7 @@ impl TensorType {
             Self::Plain(Dtype::BF16) => Some(FloatDtype::Bf16),
             // As they are read.
             Self::ScaledF8 => Some(FloatDtype::F32),
-            Self::Plain(_) | Self::Gguf(_) | Self::Mxfp4 => None,
+            Self::Plain(_) | Self::Gguf(_) | Self::Mxfp4 | Self::Grouped(_) => None,
         }
     }
 
@@ -56,6 +58,7 @@ impl TensorType {
     pub(crate) fn blocks(self) -> Option<GgmlType> {
         match self {
             Self::Mxfp4 => Some(GgmlType::Mxfp4),
+            Self::Grouped(ty) => Some(ty),
             Self::Plain(_) | Self::ScaledF8 => None,
             Self::Gguf(ty) => ty.name().to_lowercase().parse().ok(),
         }
@@ -82,6 +85,8 @@ impl TensorType {
             Self::Gguf(ty) => ty.bytes(elements),
             Self::Mxfp4 => elements.is_multiple_of(MXFP4_COLUMNS).then_some(elements / 2),
             Self::ScaledF8 => Some(elements),
+            Self::Grouped(GgmlType::Q8_0) => Some(elements),
+            Self::Grouped(_) => Some(elements.div_ceil(2)),
         }
     }
 }
@@ -93,6 +98,8 @@ impl fmt::Display for TensorType {
             Self::Gguf(ty) => ty.fmt(f),
             Self::Mxfp4 => f.write_str("MXFP4"),
             Self::ScaledF8 => Dtype::F8_E4M3.fmt(f),
+            Self::Grouped(GgmlType::Q8_0) => f.write_str("I8 in groups"),
+            Self::Grouped(_) => f.write_str("I4 in groups"),
         }
     }
 }

@@ -1,0 +1,163 @@
+//! Tensors that make one matrix together: codes with their scales and zero points.
+
+use safetensors::Dtype;
+
+use super::super::groups::{StoredGroups, bytes_of};
+use super::super::scales::{MXFP4_BYTES, MXFP4_COLUMNS, ScaleKind, StoredScales};
+use super::super::{CodePacking, GroupFormat, Quantization, TensorType};
+use super::{Checkpoint, StoredCoding, StoredTensor};
+use crate::Result;
+use crate::config::unsupported;
+
+impl Checkpoint {
+    /// Puts tensors of codes together with those of their scales, as a `quantization_config` says; the latter are then no tensors of
+    /// their own.
+    pub(crate) fn attach_scales(&mut self, quantization: Quantization) -> Result<()> {
+        let names: Vec<String> = self.tensors.keys().cloned().collect();
+        match quantization {
+            Quantization::Blocks(_) => Ok(()),
+            Quantization::Groups(format) => {
+                names.iter().try_for_each(|name| self.attach_groups(name, format))
+            }
+            Quantization::Mxfp4 => names.iter().try_for_each(|name| self.attach_exponents(name)),
+            Quantization::Fp8 { block } => {
+                // Of activations: how other programs round what is multiplied, not what the weights are.
+                let of_activations =
+                    |name: &str| name.ends_with(".input_scale") || name.ends_with(".activation_scale");
+                self.tensors.retain(|name, _| !of_activations(name));
+                names.iter().try_for_each(|name| self.attach_factors(name, block))
+            }
+        }
+    }
+
+    /// `…_blocks` `[…, blocks, 16]` with `…_scales` `[…, blocks]`.
+    fn attach_exponents(&mut self, name: &str) -> Result<()> {
+        let Some(stem) = name.strip_suffix("_blocks") else { return Ok(()) };
+        let scales = format!("{stem}_scales");
+        let (codes, exponents) = (self.stored(name)?, self.stored(&scales)?);
+        for (name, stored) in [(name, codes), (&scales, exponents)] {
+            if stored.ty != TensorType::Plain(Dtype::U8) {
+                return Err(self.unsupported_type(name, stored, "U8"));
+            }
+        }
+        let expected = [exponents.shape.as_slice(), &[MXFP4_BYTES]].concat();
+        let Some((blocks, rows)) = exponents.shape.split_last().filter(|_| codes.shape == expected) else {
+            return Err(self.wrong_shape(name, codes, expected));
+        };
+        let shape = [rows, &[blocks * MXFP4_COLUMNS]].concat();
+        self.attach(name, &scales, TensorType::Mxfp4, shape, ScaleKind::Exponents)
+    }
+
+    /// A matrix of 8-bit floats with `…_scale_inv` or `…_scale`, if there is one.
+    fn attach_factors(&mut self, name: &str, block: Option<[usize; 2]>) -> Result<()> {
+        let Some(codes) = self.tensors.get(name) else { return Ok(()) };
+        let (TensorType::Plain(Dtype::F8_E4M3), &[rows, cols]) = (codes.ty, codes.shape.as_slice()) else {
+            return Ok(());
+        };
+        let scales = ["_scale_inv", "_scale"].map(|suffix| format!("{name}{suffix}"));
+        let Some(scales) = scales.iter().find(|name| self.tensors.contains_key(*name)) else { return Ok(()) };
+        let factors = self.stored(scales)?;
+        let dtype =
+            factors.ty.float().ok_or_else(|| self.unsupported_type(scales, factors, "F32, F16, BF16"))?;
+        let one_for_all = factors.range.len() == dtype.bytes();
+        let block = block.filter(|_| !one_for_all).unwrap_or([rows.max(1), cols.max(1)]);
+        let expected = vec![rows.div_ceil(block[0]), cols.div_ceil(block[1])];
+        if factors.shape != expected && !one_for_all {
+            return Err(self.wrong_shape(scales, factors, expected));
+        }
+        let kind = ScaleKind::Factors { dtype, block, per_row: expected[1] };
+        let (scales, shape) = (scales.clone(), vec![rows, cols]);
+        self.attach(name, &scales, TensorType::ScaledF8, shape, kind)
+    }
+
+    /// `….qweight` with `….qzeros`, `….scales` and perhaps `….g_idx`: the matrix `….weight`.
+    fn attach_groups(&mut self, name: &str, format: GroupFormat) -> Result<()> {
+        let Some(module) = name.strip_suffix(".qweight") else { return Ok(()) };
+        let [zeros, scales, order] = ["qzeros", "scales", "g_idx"].map(|part| format!("{module}.{part}"));
+        let scale_tensor = self.stored(&scales)?;
+        let scale_dtype = scale_tensor
+            .ty
+            .float()
+            .ok_or_else(|| self.unsupported_type(&scales, scale_tensor, "F16, BF16, F32"))?;
+        let codes = self.stored(name)?;
+        let (inputs, outputs) = match (format.packing, codes.shape.as_slice()) {
+            (CodePacking::Awq, &[inputs, words]) => (Some(inputs), words.checked_mul(format.per_word())),
+            (CodePacking::Gptq { .. }, &[words, outputs]) => {
+                (words.checked_mul(format.per_word()), Some(outputs))
+            }
+            _ => (None, None),
+        };
+        let shapes = inputs.zip(outputs).and_then(|(inputs, outputs)| format.shapes(inputs, outputs));
+        let (Some(inputs), Some(outputs), Some(shapes)) = (inputs, outputs, shapes) else {
+            let known = format!("a form of {name}, whose codes are {:?}", codes.shape);
+            return Err(unsupported(
+                "quantization_config.group_size",
+                format.group.map_or(-1, |group| group as i64),
+                known,
+            ));
+        };
+        for (part, expected) in [name, &zeros, &scales].into_iter().zip(shapes) {
+            let stored = self.stored(part)?;
+            if part != scales && stored.ty != TensorType::Plain(Dtype::I32) {
+                return Err(self.unsupported_type(part, stored, "I32"));
+            }
+            self.check_shape(part, stored, &expected)?;
+        }
+        let place = |name: &str| self.stored(name).map(|stored| (stored.file, stored.range.clone()));
+        let groups = StoredGroups {
+            format,
+            inputs,
+            outputs,
+            zeros: place(&zeros)?,
+            scales: place(&scales)?,
+            scale_dtype,
+        };
+        let zero_tensor = self.stored(&zeros)?;
+        let Some(ty) = groups.block_type(bytes_of(&self.files, &groups.zeros)) else {
+            return Err(self.unsupported_type(&zeros, zero_tensor, "8-bit codes around 128"));
+        };
+        if groups.half_scales(bytes_of(&self.files, &groups.scales)).is_none() {
+            return Err(self.unsupported_type(&scales, scale_tensor, "numbers that F16 has"));
+        }
+        self.check_order(&order, inputs, format.group(inputs))?;
+        let codes = self.tensors.remove(name);
+        [&zeros, &scales, &order].into_iter().for_each(|part| drop(self.tensors.remove(part)));
+        if let Some(codes) = codes {
+            let (ty, shape) = (TensorType::Grouped(ty), vec![outputs, inputs]);
+            let coding = StoredCoding::Groups(Box::new(groups));
+            self.tensors.insert(format!("{module}.weight"), StoredTensor { ty, shape, coding, ..codes });
+        }
+        Ok(())
+    }
+
+    /// Checks that the inputs of a group, where a tensor says which they are, follow each other.
+    fn check_order(&self, name: &str, inputs: usize, group: usize) -> Result<()> {
+        let Some(stored) = self.tensors.get(name) else { return Ok(()) };
+        if stored.ty != TensorType::Plain(Dtype::I32) {
+            return Err(self.unsupported_type(name, stored, "I32"));
+        }
+        self.check_shape(name, stored, &[inputs])?;
+        let bytes = bytes_of(&self.files, &(stored.file, stored.range.clone()));
+        let (words, _) = bytes.as_chunks::<4>();
+        if words.iter().enumerate().any(|(input, word)| u32::from_le_bytes(*word) as usize != input / group) {
+            return Err(unsupported("quantization_config.desc_act", true, "false: inputs in their order"));
+        }
+        Ok(())
+    }
+
+    fn attach(
+        &mut self,
+        name: &str,
+        scales: &str,
+        ty: TensorType,
+        shape: Vec<usize>,
+        kind: ScaleKind,
+    ) -> Result<()> {
+        let Some(StoredTensor { file, range, .. }) = self.tensors.remove(scales) else { return Ok(()) };
+        if let Some(codes) = self.tensors.get_mut(name) {
+            (codes.ty, codes.shape) = (ty, shape);
+            codes.coding = StoredCoding::Scaled(StoredScales { file, range, kind });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,191 @@
+//! Matrices of AutoAWQ and GPTQ: integers with a scale and a zero point for each group of inputs, stored by inputs.
+//!
+//! `w[output, input] = (code − zero[group, output]) · scale[group, output]`. The difference is an integer of five bits at most (of four where
+//! all zero points are 8, of eight in 8 bits around 128), so that ggml's Q5_0, Q4_0 and Q8_0 hold the weights without loss.
+//!
+//! Source: AutoAWQ 0.2 `WQLinear_GEMM` and its `AWQ_ORDER`; AutoGPTQ 0.7 `qlinear_cuda_old`, whose version 1 of the format stores zero
+//! points less one.
+
+use std::ops::Range;
+
+use lm_kernels::{FloatDtype, GgmlType, Source};
+
+use crate::model_folder::FileBytes;
+
+/// Columns of a block of the three types.
+const BLOCK: usize = 32;
+/// Bits of a word that codes are packed in.
+const WORD_BITS: usize = 32;
+
+/// How codes are packed in words of 32 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CodePacking {
+    /// Eight outputs in a word, in AutoAWQ's order.
+    Awq,
+    /// Neighbouring inputs in a word; zero points by neighbouring outputs, less this.
+    Gptq {
+        /// 1 in version 1 of the format, 0 in version 2.
+        less: u8,
+    },
+}
+
+/// Where AutoAWQ has output `o % 8` in its word.
+const AWQ_PLACE: [usize; 8] = [0, 4, 1, 5, 2, 6, 3, 7];
+
+/// A form of group-wise quantisation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct GroupFormat {
+    pub(crate) packing: CodePacking,
+    /// 4 or 8.
+    pub(crate) bits: usize,
+    /// Inputs that share a scale; `None`: all of them.
+    pub(crate) group: Option<usize>,
+}
+
+/// The tensors of one matrix.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredGroups {
+    pub(super) format: GroupFormat,
+    pub(super) inputs: usize,
+    pub(super) outputs: usize,
+    /// File and bytes of zero points and of scales; the codes are the tensor itself.
+    pub(super) zeros: (usize, Range<usize>),
+    pub(super) scales: (usize, Range<usize>),
+    pub(super) scale_dtype: FloatDtype,
+}
+
+/// The same, with their bytes at hand.
+#[derive(Clone)]
+pub(super) struct Groups<'a> {
+    pub(super) stored: &'a StoredGroups,
+    pub(super) ty: GgmlType,
+    pub(super) codes: &'a [u8],
+    pub(super) zeros: &'a [u8],
+    pub(super) scales: &'a [u8],
+}
+
+impl GroupFormat {
+    /// Codes in a word.
+    pub(super) fn per_word(self) -> usize {
+        WORD_BITS / self.bits
+    }
+
+    /// Inputs that share a scale.
+    pub(super) fn group(self, inputs: usize) -> usize {
+        self.group.unwrap_or(inputs)
+    }
+
+    /// Shapes of codes, zero points and scales of a matrix; `None` when it cannot be stored so.
+    pub(super) fn shapes(self, inputs: usize, outputs: usize) -> Option<[[usize; 2]; 3]> {
+        let (per_word, group) = (self.per_word(), self.group(inputs));
+        let fits =
+            inputs.is_multiple_of(group) && group.is_multiple_of(BLOCK) && outputs.is_multiple_of(per_word);
+        let groups = inputs.checked_div(group)?;
+        let codes = match self.packing {
+            CodePacking::Awq => [inputs, outputs / per_word],
+            CodePacking::Gptq { .. } => [inputs / per_word, outputs],
+        };
+        fits.then_some([codes, [groups, outputs / per_word], [groups, outputs]])
+    }
+
+    fn code(self, words: &[u8], word: usize, place: usize) -> i32 {
+        let word = words[4 * word..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
+        let mask = u32::MAX >> (WORD_BITS - self.bits);
+        (word >> (self.bits * place) & mask) as i32
+    }
+}
+
+impl StoredGroups {
+    /// The code of a weight.
+    fn weight(&self, codes: &[u8], input: usize, output: usize) -> i32 {
+        let (format, per_word) = (self.format, self.format.per_word());
+        match format.packing {
+            CodePacking::Awq => {
+                let words = self.outputs / per_word;
+                format.code(codes, input * words + output / per_word, AWQ_PLACE[output % per_word])
+            }
+            CodePacking::Gptq { .. } => {
+                format.code(codes, input / per_word * self.outputs + output, input % per_word)
+            }
+        }
+    }
+
+    /// The zero point of a group of an output.
+    fn zero(&self, zeros: &[u8], group: usize, output: usize) -> i32 {
+        let (format, per_word) = (self.format, self.format.per_word());
+        let word = group * (self.outputs / per_word) + output / per_word;
+        match format.packing {
+            CodePacking::Awq => format.code(zeros, word, AWQ_PLACE[output % per_word]),
+            CodePacking::Gptq { less } => format.code(zeros, word, output % per_word) + i32::from(less),
+        }
+    }
+
+    /// The block type that holds the weights without loss, by their zero points.
+    pub(super) fn block_type(&self, zeros: &[u8]) -> Option<GgmlType> {
+        let groups = self.inputs / self.format.group(self.inputs);
+        let middle = 1 << (self.format.bits - 1);
+        let centred = (0..groups)
+            .all(|group| (0..self.outputs).all(|output| self.zero(zeros, group, output) == middle));
+        match (self.format.bits, centred) {
+            (4, true) => Some(GgmlType::Q4_0),
+            (4, false) => Some(GgmlType::Q5_0),
+            (8, true) => Some(GgmlType::Q8_0),
+            _ => None,
+        }
+    }
+
+    /// The scales as halves, which the block types have; `None` when one is no half.
+    pub(super) fn half_scales(&self, bytes: &[u8]) -> Option<Vec<half::f16>> {
+        let mut values = vec![0.0; bytes.len() / self.scale_dtype.bytes()];
+        Source::LeBytes { dtype: self.scale_dtype, bytes }.read(0, &mut values);
+        let half = |value: f32| Some(half::f16::from_f32(value)).filter(|half| half.to_f32() == value);
+        values.into_iter().map(half).collect()
+    }
+}
+
+impl Groups<'_> {
+    /// Adds rows, which are outputs, to `out` as blocks of [`Groups::ty`].
+    pub(super) fn decode(&self, rows: impl Iterator<Item = usize>, out: &mut Vec<u8>) {
+        let stored = self.stored;
+        let group = stored.format.group(stored.inputs);
+        let mut scale = [0.0];
+        for output in rows {
+            for first in (0..stored.inputs).step_by(BLOCK) {
+                let index = first / group;
+                let zero = stored.zero(self.zeros, index, output);
+                let values: [i32; BLOCK] =
+                    std::array::from_fn(|i| stored.weight(self.codes, first + i, output) - zero);
+                Source::LeBytes { dtype: stored.scale_dtype, bytes: self.scales }
+                    .read(index * stored.outputs + output, &mut scale);
+                out.extend(half::f16::from_f32(scale[0]).to_le_bytes());
+                push_block(self.ty, &values, out);
+            }
+        }
+    }
+}
+
+/// Adds the integers of a block as ggml lays them out, after its scale.
+fn push_block(ty: GgmlType, values: &[i32; BLOCK], out: &mut Vec<u8>) {
+    let nibbles = |offset: i32| {
+        let code = move |value: i32| (value + offset) as u8 & 15;
+        (0..BLOCK / 2).map(move |i| code(values[i]) | code(values[i + BLOCK / 2]) << 4)
+    };
+    match ty {
+        GgmlType::Q4_0 => out.extend(nibbles(8)),
+        GgmlType::Q5_0 => {
+            let high =
+                values.iter().rev().fold(0_u32, |bits, value| bits << 1 | ((value + 16) as u32 >> 4 & 1));
+            out.extend(high.to_le_bytes());
+            out.extend(nibbles(16));
+        }
+        _ => out.extend(values.iter().map(|&value| value as i8 as u8)),
+    }
+}
+
+/// The bytes of a file's range.
+pub(super) fn bytes_of<'a>(
+    files: &'a [(String, FileBytes)],
+    (file, range): &(usize, Range<usize>),
+) -> &'a [u8] {
+    &files[*file].1[range.clone()]
+}
