@@ -33,6 +33,8 @@ struct Matrix {
     rows: usize,
     cols: usize,
     stored: WeightFormat,
+    /// Whether it stays in that format, whatever is asked for.
+    keeps_floats: bool,
 }
 
 impl Footprint {
@@ -45,7 +47,8 @@ impl Footprint {
         let (mut matrices, mut vector_elements, mut quantized) = (Vec::new(), 0_u64, blocks);
         for (param, shape) in spec.params() {
             let elements = shape.iter().fold(1_u64, |elements, &len| elements.saturating_mul(len as u64));
-            let [stack @ .., rows, cols] = shape.as_slice() else {
+            let dimensions = if param.stays_f32() { &[] } else { shape.as_slice() };
+            let [stack @ .., rows, cols] = dimensions else {
                 vector_elements = vector_elements.saturating_add(elements);
                 continue;
             };
@@ -75,7 +78,8 @@ impl Footprint {
                 quantized = Some(stored);
             }
             let count = stack.iter().product();
-            matrices.push(Matrix { count, rows: *rows, cols: *cols, stored });
+            let keeps_floats = param.keeps_floats();
+            matrices.push(Matrix { count, rows: *rows, cols: *cols, stored, keeps_floats });
         }
         let (cache, context_len) = (spec.cache_layout(), spec.context_len);
         Ok(Self { matrices, vector_elements, quantized, cache, context_len })
@@ -85,7 +89,8 @@ impl Footprint {
     /// [`weight_bytes`](crate::ModelInfo::weight_bytes) of a model loaded so on a CPU device.
     pub fn weight_bytes(&self, format: Option<WeightFormat>) -> u64 {
         let of_matrix = |matrix: &Matrix| {
-            let bytes = format.unwrap_or(matrix.stored).matrix_bytes(matrix.rows, matrix.cols);
+            let format = format.filter(|_| !matrix.keeps_floats).unwrap_or(matrix.stored);
+            let bytes = format.matrix_bytes(matrix.rows, matrix.cols);
             bytes.map_or(u64::MAX, |bytes| (bytes as u64).saturating_mul(matrix.count as u64))
         };
         let vectors = self.vector_elements.saturating_mul(size_of::<f32>() as u64);

@@ -110,6 +110,11 @@ pub(crate) fn text_model_name(name: &str) -> Cow<'_, str> {
 }
 
 impl Param {
+    /// Whether it is no matrix to multiply by, though it has two dimensions: its values are f32 like those of vectors.
+    pub(crate) fn stays_f32(self) -> bool {
+        matches!(self, Self::Layer(_, LayerParam::ConvTaps(_)))
+    }
+
     /// Whether it stays in a float format where matrices are quantised.
     pub(crate) fn keeps_floats(self) -> bool {
         use LayerParam::{ConvTaps, Router, StreamCorrection, StreamPrediction, StreamRouter};
