@@ -106,8 +106,8 @@ fn unsupported_values_are_named_with_what_is_known() {
     check_config(|c| c["model_type"] = json!("gpt2"), &["model_type", "gpt2", "llama, "]);
     check_config(|c| c["hidden_act"] = json!("gelu"), &["hidden_act", "gelu", "silu"]);
     check_config(
-        |c| c["quantization_config"] = json!({"quant_method": "gptq"}),
-        &["quantization_config", "gptq"],
+        |c| c["quantization_config"] = json!({"quant_method": "bitsandbytes"}),
+        &["quantization_config", "bitsandbytes"],
     );
     check_config(|c| c["partial_rotary_factor"] = json!(0.5), &["partial_rotary_factor", "0.5"]);
     let axial = json!({"rope_type": "axial", "factor": 4.0});

@@ -102,16 +102,18 @@ impl Quantization {
 /// What AutoAWQ and GPTQ say of their matrices.
 #[derive(Deserialize)]
 struct GroupKeys {
-    bits: usize,
+    bits: Option<usize>,
     /// -1: all inputs of a matrix.
-    group_size: i64,
+    group_size: Option<i64>,
     version: Option<String>,
     checkpoint_format: Option<String>,
 }
 
 impl GroupKeys {
     fn format(&self, packing: CodePacking, known_bits: &[usize]) -> Result<Quantization> {
-        let Self { bits, group_size, .. } = *self;
+        let absent = |key: &str, expected: &str| invalid(&format!("{KEY}.{key}"), "absent", expected);
+        let bits = self.bits.ok_or_else(|| absent("bits", "a number"))?;
+        let group_size = self.group_size.ok_or_else(|| absent("group_size", "a number"))?;
         if !known_bits.contains(&bits) {
             let known: Vec<_> = known_bits.iter().map(usize::to_string).collect();
             return Err(unsupported(&format!("{KEY}.bits"), bits, known.join(", ")));
@@ -144,6 +146,7 @@ mod tests {
         assert_eq!(read(whole).unwrap(), Quantization::Fp8 { block: None });
         for (value, named) in [
             (json!({"quant_method": "bitsandbytes"}), "quantization_config.quant_method` is bitsandbytes"),
+            (json!({"quant_method": "gptq"}), "quantization_config.bits` is absent"),
             (json!({"quant_method": "awq", "bits": 3, "group_size": 128}), "quantization_config.bits` is 3"),
             (
                 json!({"quant_method": "awq", "bits": 4, "group_size": 128, "version": "gemv"}),
