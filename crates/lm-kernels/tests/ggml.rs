@@ -61,21 +61,6 @@ fn any_shape_is_a_matter_of_whole_blocks() {
     }
 }
 
-#[test]
-fn mxfp4_of_two_tensors_is_that_of_blocks() {
-    let (blocks, expected) = vectors(GgmlType::Mxfp4);
-    let (mut pairs, mut exponents) = (Vec::new(), Vec::new());
-    for block in blocks.chunks(17) {
-        exponents.push(block[0]);
-        let code = |column: usize| block[1 + column % 16] >> (column / 16 * 4) & 15;
-        pairs.extend((0..16).map(|i| code(2 * i) | code(2 * i + 1) << 4));
-    }
-    let mut packing =
-        Packing::new(&Arena::default(), WeightFormat::Ggml(GgmlType::Mxfp4), ROWS, COLS).expect("small");
-    packing.push_mxfp4(ROWS, &pairs, &exponents).expect("finite scales");
-    assert!(floats(&packing.finish()) == expected);
-}
-
 /// Bits of a weight in memory, of a wide matrix; beside those in a file.
 #[test]
 fn what_is_packed_is_no_larger_than_the_file() {

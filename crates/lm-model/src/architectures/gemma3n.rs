@@ -14,6 +14,10 @@ use crate::spec::{
     activation, share_key_values, windows,
 };
 
+/// The parts of a checkpoint that see and hear.
+pub(super) const OTHER_SENSES: &[&str] =
+    &["model.audio_tower.", "model.embed_audio.", "model.embed_vision.", "model.vision_tower."];
+
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["gemma3n_text"],
     goldens: &["gemma3n-tiny", "gemma3n-tiny-nested"],
@@ -21,12 +25,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     weight_name,
     places: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
-    ignored_prefixes: &[
-        "model.audio_tower.",
-        "model.embed_audio.",
-        "model.embed_vision.",
-        "model.vision_tower.",
-    ],
+    ignored_prefixes: OTHER_SENSES,
     defaults: r#"{
         "vocab_size": 262400, "hidden_size": 2048, "intermediate_size": 16384, "num_hidden_layers": 35,
         "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 256, "max_position_embeddings": 32768,

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::gemma2::{Keys, geglu, gemma, weight_name};
-use super::gemma3n::size;
+use super::gemma3n::{OTHER_SENSES, size};
 use super::{Architecture, WHOLE_TENSORS};
 use crate::Result;
 use crate::config::{ModelConfig, invalid, unsupported};
@@ -24,12 +24,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     weight_name,
     places: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
-    ignored_prefixes: &[
-        "model.audio_tower.",
-        "model.embed_audio.",
-        "model.embed_vision.",
-        "model.vision_tower.",
-    ],
+    ignored_prefixes: OTHER_SENSES,
     defaults: r#"{
         "vocab_size": 262144, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 30,
         "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "max_position_embeddings": 131072,

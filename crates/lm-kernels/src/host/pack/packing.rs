@@ -9,7 +9,7 @@ use super::super::lanes::{F32x16, LANES, Lanes, f32_to_f16};
 use super::super::pool::Pool;
 use super::super::split::for_each_chunk;
 use super::buffer::{Arena, Buffer};
-use super::ggml::{PackBlocks, RowBlocks};
+use super::ggml::PackBlocks;
 use super::integer::{GROUP, tile_mut};
 use super::quantize::Quantize;
 use super::stored::ReadTile;
@@ -116,25 +116,9 @@ impl Packing {
     /// # Panics
     /// As [`Packing::push`], and when the format is no block type.
     pub fn push_blocks(&mut self, rows: usize, blocks: &[u8]) -> Result<()> {
-        let format = self.block_type();
-        check_len(rows, self.cols, self.cols / format.block_len() * format.block_bytes(), blocks.len())?;
-        self.blocks(rows, format, RowBlocks::Ggml(blocks))
-    }
-
-    /// Takes over the next rows of MXFP4 weights in the form of two tensors, as gpt-oss has them: `pairs` is `[rows, cols / 32, 16]`
-    /// bytes, each with the codes of a column in its low half and of the next column in its high half, `exponents` is
-    /// `[rows, cols / 32]`.
-    ///
-    /// # Errors
-    /// As [`Packing::push_blocks`]; an exponent of 255 is no number.
-    ///
-    /// # Panics
-    /// As [`Packing::push`], and when the format is not MXFP4.
-    pub fn push_mxfp4(&mut self, rows: usize, pairs: &[u8], exponents: &[u8]) -> Result<()> {
-        assert_eq!(self.format, WeightFormat::Ggml(GgmlType::Mxfp4), "the format of these tensors");
-        check_len(rows, self.cols, self.cols / 2, pairs.len())?;
-        check_len(rows, self.cols, self.cols / GROUP, exponents.len())?;
-        self.blocks(rows, GgmlType::Mxfp4, RowBlocks::Mxfp4 { pairs, exponents })
+        let (format, cols) = (self.block_type(), self.cols);
+        check_len(rows, cols, cols / format.block_len() * format.block_bytes(), blocks.len())?;
+        self.tiles(rows, |first_row, out| PackBlocks { format, blocks, rows, cols, first_row, out }.pack())
     }
 
     fn block_type(&self) -> GgmlType {
@@ -142,11 +126,6 @@ impl Packing {
             WeightFormat::Ggml(ggml) => ggml,
             other => panic!("{other} is no block type of ggml"),
         }
-    }
-
-    fn blocks(&mut self, rows: usize, format: GgmlType, blocks: RowBlocks<'_>) -> Result<()> {
-        let cols = self.cols;
-        self.tiles(rows, |first_row, out| PackBlocks { format, blocks, rows, cols, first_row, out }.pack())
     }
 
     /// The matrix.

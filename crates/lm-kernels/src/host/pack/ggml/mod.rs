@@ -21,8 +21,8 @@ use crate::{Error, Result};
 pub(in crate::host) use planes::{EXPANDED_LINES, code};
 pub(in crate::host) use scales::Scales;
 use scales::{ByteFactors, Exponents, FactorsAndMins, Halves, HalvesAndOffsets, NibblePairs, ShortFactors};
+pub(super) use tile::PackBlocks;
 pub(in crate::host) use tile::RecordTile;
-pub(super) use tile::{PackBlocks, RowBlocks};
 #[cfg(feature = "burn")]
 pub(super) use {q4_0::Q4_0, q8_0::Q8_0};
 

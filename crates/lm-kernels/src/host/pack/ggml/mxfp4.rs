@@ -28,12 +28,3 @@ impl BlockFormat for Mxfp4 {
         scales.set(lane, group, block[0])
     }
 }
-
-/// Brings codes of which neighbours share a byte to the order of ggml, where a byte holds columns `i` and `16 + i`.
-pub(super) fn interleave(pairs: &[u8], exponent: u8, block: &mut [u8; Mxfp4::BYTES]) {
-    block[0] = exponent;
-    for i in 0..16 {
-        let code = |column: usize| pairs[column / 2] >> (column % 2 * 4) & 15;
-        block[1 + i] = code(i) | code(16 + i) << 4;
-    }
-}

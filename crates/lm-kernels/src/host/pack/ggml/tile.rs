@@ -124,19 +124,11 @@ impl<'a, F: BlockFormat> Record<'a, F> {
     }
 }
 
-/// Rows of blocks as a file holds them.
-#[derive(Clone, Copy)]
-pub(in super::super) enum RowBlocks<'a> {
-    /// In ggml's bytes.
-    Ggml(&'a [u8]),
-    /// MXFP4 in two tensors: 16 bytes for each 32 columns, neighbours in a byte, and the exponents.
-    Mxfp4 { pairs: &'a [u8], exponents: &'a [u8] },
-}
-
 /// Packs 16 rows of blocks.
 pub(in super::super) struct PackBlocks<'a> {
     pub format: GgmlType,
-    pub blocks: RowBlocks<'a>,
+    /// In ggml's bytes.
+    pub blocks: &'a [u8],
     pub rows: usize,
     pub cols: usize,
     pub first_row: usize,
@@ -168,7 +160,8 @@ impl ForBlocks for PackBlocks<'_> {
                     let col = index * RECORD + i * F::BLOCK;
                     let block = (first_row + lane) * row_blocks + col / F::BLOCK;
                     let group = i * F::BLOCK / GROUP;
-                    blocks.read::<F>(block, lane, group, scales, codes).map_err(|value| Unfit {
+                    let block = &blocks[block * F::BYTES..][..F::BYTES];
+                    F::read(block, lane, group, scales, codes).map_err(|value| Unfit {
                         row: first_row + lane,
                         col,
                         value,
@@ -179,28 +172,5 @@ impl ForBlocks for PackBlocks<'_> {
             }
         }
         Ok(())
-    }
-}
-
-impl RowBlocks<'_> {
-    /// Takes a block apart.
-    fn read<F: BlockFormat>(
-        &self,
-        block: usize,
-        lane: usize,
-        group: usize,
-        scales: &mut F::Scales,
-        codes: &mut [u8],
-    ) -> Result<(), f32> {
-        match self {
-            RowBlocks::Ggml(bytes) => {
-                F::read(&bytes[block * F::BYTES..][..F::BYTES], lane, group, scales, codes)
-            }
-            RowBlocks::Mxfp4 { pairs, exponents } => {
-                let mut bytes = [0; mxfp4::Mxfp4::BYTES];
-                mxfp4::interleave(&pairs[block * 16..][..16], exponents[block], &mut bytes);
-                F::read(&bytes, lane, group, scales, codes)
-            }
-        }
     }
 }
