@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use super::super::super::lanes::{LANES, Line};
 use super::super::packing::Unfit;
 use super::planes::{row_code, store};
-use super::{BlockFormat, ForBlocks, GROUP, GgmlType, RECORD, Scales, mxfp4};
+use super::{BlockFormat, ForBlocks, GROUP, GgmlType, RECORD, Scales};
 
 /// Sixteen rows of a matrix.
 pub(in crate::host) struct RecordTile<'a, F> {
