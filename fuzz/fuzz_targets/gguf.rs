@@ -9,7 +9,11 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(gguf) = GgufFile::read("model.gguf", file.clone()) {
         let mut end = 0;
         for tensor in gguf.tensors() {
-            assert!(tensor.range.start >= end && tensor.range.end <= bytes.len(), "{tensor:?} of {} bytes", bytes.len());
+            assert!(
+                tensor.range.start >= end && tensor.range.end <= bytes.len(),
+                "{tensor:?} of {} bytes",
+                bytes.len()
+            );
             end = tensor.range.end;
         }
         for (key, _) in gguf.metadata().keys() {

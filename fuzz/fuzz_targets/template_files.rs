@@ -24,6 +24,9 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
         }
     }
     let tools = templates.source(TemplateChoice::Tools).is_ok();
-    assert!(tools || templates.names().next().is_none_or(|name| name != "default"), "the default serves for tools too");
+    assert!(
+        tools || templates.names().next().is_none_or(|name| name != "default"),
+        "the default serves for tools too"
+    );
     Corpus::Keep
 });

@@ -5,7 +5,9 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::{Corpus, fuzz_target};
-use lm_template::{GenerationPrompt, PolyfilledTemplate, Polyfills, PromptTemplate, RenderInput, SegmentKind, Value};
+use lm_template::{
+    GenerationPrompt, PolyfilledTemplate, Polyfills, PromptTemplate, RenderInput, SegmentKind, Value,
+};
 
 /// Templates that lack, each in its way, a system role, tools, tool calls, results, texts in parts; without `<`, as in `template_context`.
 const SOURCES: [&str; 4] = [

@@ -62,6 +62,33 @@ pub enum ProcessorEvent {
     },
 }
 
+impl ProcessorEvent {
+    /// Takes in an event that only goes on with this one: more text, more of the same channel, more of the same call's arguments.
+    /// Gives back any other.
+    ///
+    /// ```
+    /// use lm_processors::ProcessorEvent::Text;
+    ///
+    /// let mut event = Text("It is ".to_owned());
+    /// assert_eq!(event.absorb(Text("sunny.".to_owned())), None);
+    /// assert_eq!(event, Text("It is sunny.".to_owned()));
+    /// ```
+    pub fn absorb(&mut self, next: Self) -> Option<Self> {
+        match (self, next) {
+            (Self::Text(text), Self::Text(more)) => text.push_str(&more),
+            (Self::Channel { name, text }, Self::Channel { name: same, text: more }) if *name == same => {
+                text.push_str(&more);
+            }
+            (
+                Self::ToolCallArguments { index, fragment },
+                Self::ToolCallArguments { index: same, fragment: more },
+            ) if *index == same => fragment.push_str(&more),
+            (_, next) => return Some(next),
+        }
+        None
+    }
+}
+
 /// Why what began as a call is not one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]

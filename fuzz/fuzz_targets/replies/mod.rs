@@ -48,22 +48,13 @@ pub fn read_in(bytes: &[u8], wanted: impl Fn(&Family) -> bool) -> Corpus {
 
 /// Events without where texts were cut.
 fn joined(events: Vec<ProcessorEvent>) -> Vec<ProcessorEvent> {
-    use ProcessorEvent::{Channel, Text, ToolCallArguments};
     let mut joined: Vec<ProcessorEvent> = Vec::new();
     for event in events {
-        match (joined.last_mut(), &event) {
-            (Some(Text(last)), Text(text)) => last.push_str(text),
-            (Some(Channel { name: a, text: last }), Channel { name: b, text }) if a == b => {
-                last.push_str(text)
-            }
-            (
-                Some(ToolCallArguments { index: a, fragment: last }),
-                ToolCallArguments { index: b, fragment },
-            ) if a == b => {
-                last.push_str(fragment);
-            }
-            _ => joined.push(event),
-        }
+        let rest = match joined.last_mut() {
+            Some(last) => last.absorb(event),
+            None => Some(event),
+        };
+        joined.extend(rest);
     }
     joined
 }

@@ -159,17 +159,8 @@ impl<A: Around> Kernel for Convolve<'_, A> {
         let older = conv.kernel - 1;
         let columns = blocks.start * older * LANES..blocks.end * older * LANES;
         for (index, run) in self.runs.iter().enumerate() {
-            let page = |page: u32| page as usize..page as usize + 1;
             // SAFETY: sequences write to pages of their own, tasks of a sequence to columns of their own.
-            let mut state = unsafe { self.states.block(page(run.to), columns.clone()) };
-            if index > 0
-                && let Some(from) = run.from
-            {
-                // SAFETY: as above; it is the page that the run before this one has written.
-                state
-                    .row(0)
-                    .copy_from_slice(unsafe { self.states.block(page(from), columns.clone()) }.row(0));
-            }
+            let mut state = unsafe { run.state(index, self.states, columns.clone()) };
             // SAFETY: as above, of rows.
             let mut out = unsafe { self.out.block(run.rows.clone(), self.first..end) };
             let history = state.row(0).as_chunks_mut::<LANES>().0;

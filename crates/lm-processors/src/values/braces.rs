@@ -310,34 +310,19 @@ fn json_string_end(text: &str) -> Option<usize> {
 mod tests {
     use serde_json::{Value, json};
 
+    use super::super::fed::whole_and_by_character;
     use super::*;
 
-    /// The JSON text of arguments, fed whole and by character; both must agree, and what is certain must only grow.
+    /// The arguments that a text is.
     fn read(text: &str) -> Result<Value, String> {
         let schema = json!({"properties": {
             "place": {"type": "string"}, "n": {"type": "integer"}, "tags": {"items": {"type": "string"}}
         }});
-        let result = |arguments: &BraceArguments, progress| match progress {
-            Ok(Some(end)) if end == text.len() => Ok(serde_json::from_str(arguments.certain()).unwrap()),
-            Ok(Some(end)) => Err(format!("ends at {end}")),
-            Ok(None) => Err("open".to_owned()),
-            Err(reason) => Err(reason),
-        };
-        let mut whole = BraceArguments::new("<|\"|>");
-        let progress = whole.follow(text, Some(Schema::new(&schema)));
-        let expected = result(&whole, progress);
-        let (mut pieces, mut progress, mut certain) =
-            (BraceArguments::new("<|\"|>"), Ok(None), String::new());
-        for (at, c) in text.char_indices() {
-            progress = pieces.follow(&text[..at + c.len_utf8()], Some(Schema::new(&schema)));
-            assert!(pieces.certain().starts_with(&certain), "{text}");
-            certain = pieces.certain().to_owned();
-            if progress != Ok(None) {
-                break;
-            }
-        }
-        assert_eq!(result(&pieces, progress), expected, "{text}");
-        expected
+        let follow =
+            |arguments: &mut BraceArguments, text: &str| arguments.follow(text, Some(Schema::new(&schema)));
+        let read =
+            whole_and_by_character(text, || BraceArguments::new("<|\"|>"), follow, BraceArguments::certain);
+        read.map(|json| serde_json::from_str(&json).unwrap())
     }
 
     #[test]

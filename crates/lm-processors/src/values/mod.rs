@@ -1,6 +1,8 @@
 //! Values that are not written as JSON: what their text means, and the JSON text it becomes.
 
 mod braces;
+#[cfg(test)]
+mod fed;
 mod number;
 mod python;
 mod python_string;

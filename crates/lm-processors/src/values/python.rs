@@ -355,31 +355,13 @@ pub(crate) fn python_literal(text: &str) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fed::whole_and_by_character;
     use super::*;
 
-    /// The JSON text of arguments, fed whole and by character; both must agree, and what is certain must only grow.
+    /// The JSON text of the arguments that a text is.
     fn read(text: &str, names: &[&str]) -> Result<String, String> {
         let new = || PythonArguments::new(names.iter().map(|name| (*name).to_owned()).collect());
-        let result = |arguments: &PythonArguments, progress| match progress {
-            Ok(Some(end)) if end == text.len() => Ok(arguments.certain().to_owned()),
-            Ok(Some(end)) => Err(format!("ends at {end}")),
-            Ok(None) => Err("open".to_owned()),
-            Err(reason) => Err(reason),
-        };
-        let mut whole = new();
-        let progress = whole.follow(text);
-        let expected = result(&whole, progress);
-        let (mut pieces, mut progress, mut certain) = (new(), Ok(None), String::new());
-        for (at, c) in text.char_indices() {
-            progress = pieces.follow(&text[..at + c.len_utf8()]);
-            assert!(pieces.certain().starts_with(&certain), "{text}: {certain} became {}", pieces.certain());
-            certain = pieces.certain().to_owned();
-            if progress != Ok(None) {
-                break;
-            }
-        }
-        assert_eq!(result(&pieces, progress), expected, "{text}");
-        expected
+        whole_and_by_character(text, new, PythonArguments::follow, PythonArguments::certain)
     }
 
     #[test]

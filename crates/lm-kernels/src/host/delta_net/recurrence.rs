@@ -78,17 +78,8 @@ impl Kernel for Unit<'_> {
         let values = self.blocks.start * LANES..value_dim.min(self.blocks.end * LANES);
         let results = self.head * value_dim + values.start..self.head * value_dim + values.end;
         for (index, run) in self.runs.iter().enumerate() {
-            let page = |page: u32| page as usize..page as usize + 1;
             // SAFETY: sequences write to pages of their own, units of a sequence to columns of their own.
-            let mut state = unsafe { self.states.block(page(run.to), columns.clone()) };
-            if index > 0
-                && let Some(from) = run.from
-            {
-                // SAFETY: as above; it is the page that the run before this one has written.
-                state
-                    .row(0)
-                    .copy_from_slice(unsafe { self.states.block(page(from), columns.clone()) }.row(0));
-            }
+            let mut state = unsafe { run.state(index, self.states, columns.clone()) };
             // SAFETY: as above, of rows.
             let mut out = unsafe { self.out.block(run.rows.clone(), results.clone()) };
             let state = state.row(0).as_chunks_mut::<LANES>().0;

@@ -8,10 +8,10 @@ use bytemuck::Zeroable;
 use super::super::cpu::{Isa, Kernel};
 use super::super::lanes::{Lanes, NibbleOffset};
 use super::super::matrix_unit::SIDE;
-use super::super::norm::{Norm, norm_row};
+use super::super::norm::{Norm, norm_row, rms_norm_on};
 use super::super::pack::GROUP;
 use super::super::pool::Pool;
-use super::super::split::{Block, SharedMatrix, for_each_chunk};
+use super::super::split::{Block, SharedMatrix};
 use super::Input;
 
 /// Rows in a task; as few are converted by the calling thread alone.
@@ -169,32 +169,11 @@ fn round_to_byte(x: f32) -> i8 {
 }
 
 /// Rows as floats, normed where that was asked for.
-pub(super) fn float_rows<'a>(isa: Isa, pool: &Pool, input: &Input<'a>, cols: usize) -> Cow<'a, [f32]> {
+pub(super) fn float_rows<'a>(isa: Isa, pool: &Pool, input: &Input<'a>) -> Cow<'a, [f32]> {
     let Some(norm) = input.norm else { return Cow::Borrowed(input.x) };
     let mut normed = vec![0.0; input.x.len()];
-    for_each_chunk(pool, &mut normed, ROWS * cols, |index, y| {
-        let start = index * ROWS * cols;
-        isa.run(NormRows { x: &input.x[start..start + y.len()], norm, y });
-    });
+    rms_norm_on(isa, pool, input.x, norm, &mut normed);
     Cow::Owned(normed)
-}
-
-struct NormRows<'a> {
-    x: &'a [f32],
-    norm: Norm<'a>,
-    y: &'a mut [f32],
-}
-
-impl Kernel for NormRows<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<V: Lanes>(self) {
-        let width = self.norm.weight.len();
-        for (x, y) in self.x.chunks_exact(width).zip(self.y.chunks_exact_mut(width)) {
-            norm_row::<V>(x, &self.norm, y);
-        }
-    }
 }
 
 #[cfg(test)]

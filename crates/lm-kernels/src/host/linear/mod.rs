@@ -202,7 +202,7 @@ impl<'a> Rows<'a> {
             match activation_block(w.format()) {
                 Some(64) => _ = rows.by_64.get_or_insert_with(|| new(64)),
                 Some(block) => _ = rows.by_256.get_or_insert_with(|| new(block)),
-                None => _ = rows.float.get_or_insert_with(|| float_rows(isa, pool, input, w.cols())),
+                None => _ = rows.float.get_or_insert_with(|| float_rows(isa, pool, input)),
             }
         }
         rows

@@ -40,17 +40,18 @@ pub struct Norm<'a> {
 /// assert_eq!(y, [1.0, 2.0]);
 /// ```
 pub fn rms_norm(pool: &Pool, x: &[f32], weight: &[f32], eps: f32, y: &mut [f32]) {
-    rms_norm_on(Isa::current(), pool, x, weight, eps, y);
+    assert!(!weight.is_empty(), "a row has elements");
+    rms_norm_on(Isa::current(), pool, x, Norm { weight, eps }, y);
 }
 
 /// [`rms_norm`] with the code for one instruction set.
-fn rms_norm_on(isa: Isa, pool: &Pool, x: &[f32], weight: &[f32], eps: f32, y: &mut [f32]) {
-    let width = weight.len();
-    assert!(width > 0 && x.len().is_multiple_of(width), "{} elements in rows of {width}", x.len());
+pub(super) fn rms_norm_on(isa: Isa, pool: &Pool, x: &[f32], norm: Norm<'_>, y: &mut [f32]) {
+    let width = norm.weight.len();
+    assert!(x.len().is_multiple_of(width), "{} elements in rows of {width}", x.len());
     assert_eq!(x.len(), y.len(), "as many results as inputs");
     for_each_chunk(pool, y, ROWS * width, |index, y| {
         let start = index * ROWS * width;
-        isa.run(Rows { x: &x[start..start + y.len()], norm: Norm { weight, eps }, y });
+        isa.run(Rows { x: &x[start..start + y.len()], norm, y });
     });
 }
 

@@ -9,7 +9,7 @@ fn rows_are_those_of_the_definition_on_every_instruction_set() {
     for (rows, width) in [(1, 1), (3, 7), (40, 16), (17, 100), (2, 1000)] {
         let (x, weight) = (random.normal(rows * width), random.normal(width));
         let mut reference = vec![f32::NAN; x.len()];
-        rms_norm_on(Isa::Scalar, &Pool::new(1), &x, &weight, 1e-5, &mut reference);
+        rms_norm_on(Isa::Scalar, &Pool::new(1), &x, Norm { weight: &weight, eps: 1e-5 }, &mut reference);
         for (x, y) in x.chunks(width).zip(reference.chunks(width)) {
             let mean = x.iter().map(|x| f64::from(*x).powi(2)).sum::<f64>() / width as f64;
             for ((x, weight), y) in x.iter().zip(&weight).zip(y) {
@@ -22,7 +22,7 @@ fn rows_are_those_of_the_definition_on_every_instruction_set() {
         }
         for &isa in Isa::supported() {
             let mut y = vec![f32::NAN; x.len()];
-            rms_norm_on(isa, &Pool::new(3), &x, &weight, 1e-5, &mut y);
+            rms_norm_on(isa, &Pool::new(3), &x, Norm { weight: &weight, eps: 1e-5 }, &mut y);
             assert_eq!(bits(&y), bits(&reference), "[{rows}, {width}] with {isa}");
         }
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::super::ragged::{RaggedLayout, SequenceLayout};
-use super::super::split::SharedMatrix;
+use super::super::split::{Block, SharedMatrix};
 use super::{PAGE_LEN, PageId, zeroed};
 use crate::{Error, Result};
 
@@ -16,6 +16,31 @@ pub struct StateRun {
     pub from: Option<PageId>,
     /// The page that takes the state after them; it may be the same.
     pub to: PageId,
+}
+
+impl StateRun {
+    /// Some columns of the state that the run changes, holding what it begins with: for its sequence's first run, `index` 0, that is
+    /// there already ([`StatePages::begin`]); to the page of a later one it is copied.
+    ///
+    /// # Safety
+    /// While it is there, no other block has these columns of the run's pages.
+    pub(in crate::host) unsafe fn state<'a>(
+        &self,
+        index: usize,
+        states: &'a SharedMatrix<'_, f32>,
+        columns: Range<usize>,
+    ) -> Block<'a, f32> {
+        let page = |page: u32| page as usize..page as usize + 1;
+        // SAFETY: the caller keeps the columns apart.
+        let mut state = unsafe { states.block(page(self.to), columns.clone()) };
+        if index > 0
+            && let Some(from) = self.from
+        {
+            // SAFETY: as above; it is the page that the run before this one has written, another one than `to`.
+            state.row(0).copy_from_slice(unsafe { states.block(page(from), columns) }.row(0));
+        }
+        state
+    }
 }
 
 impl SequenceLayout {

@@ -5,6 +5,7 @@ mod escapes;
 mod expressions;
 mod lexer;
 mod parser;
+mod postfix;
 mod statements;
 mod tokens;
 

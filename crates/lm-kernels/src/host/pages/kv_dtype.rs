@@ -1,0 +1,56 @@
+//! The element types of a KV cache.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::{Error, Result};
+
+/// The element type that keys and values are kept in.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum KvDtype {
+    /// Half precision. The default: half the memory and half the reads, at an error far below that of 8-bit weights.
+    #[default]
+    F16,
+    /// Single precision: nothing is rounded.
+    F32,
+    /// 8-bit integers with a scale for each head's vector: half the memory of halves again, at an error that shows.
+    Q8,
+}
+
+impl KvDtype {
+    /// Bytes of one element, without a scale.
+    pub fn bytes(self) -> usize {
+        match self {
+            KvDtype::F16 => 2,
+            KvDtype::F32 => 4,
+            KvDtype::Q8 => 1,
+        }
+    }
+}
+
+impl fmt::Display for KvDtype {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            KvDtype::F16 => "f16",
+            KvDtype::F32 => "f32",
+            KvDtype::Q8 => "q8",
+        })
+    }
+}
+
+impl FromStr for KvDtype {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "f16" => Ok(KvDtype::F16),
+            "f32" => Ok(KvDtype::F32),
+            "q8" => Ok(KvDtype::Q8),
+            _ => Err(Error::UnknownName {
+                what: "KV cache type",
+                name: name.to_owned(),
+                known: "f16, f32, q8",
+            }),
+        }
+    }
+}
