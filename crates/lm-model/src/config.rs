@@ -164,12 +164,12 @@ const MAX_CONTEXT: usize = 1 << 31;
 impl ModelConfig {
     /// Reads `config.json`: of a model with other parts (vision, audio) what it says of the text model, and what the
     /// architecture's own defaults say where it is silent.
-    pub(crate) fn from_json(json: &[u8]) -> Result<Self> {
+    pub(crate) fn from_keys(keys: Map<String, Value>) -> Result<Self> {
         #[derive(Deserialize)]
         struct Head {
             model_type: String,
         }
-        let mut keys = text_model(serde_json::from_slice(json).map_err(json_error)?);
+        let mut keys = text_model(keys)?;
         // First the architecture: an unknown one need not have the keys that this struct asks for.
         let Head { model_type } = from_keys(&keys)?;
         let architecture = crate::architectures::find(&model_type)?;
@@ -208,6 +208,11 @@ impl ModelConfig {
         if !self.num_attention_heads.is_multiple_of(self.num_kv_heads()) {
             let expected = format!("a divisor of num_attention_heads = {}", self.num_attention_heads);
             return Err(invalid("num_key_value_heads", self.num_kv_heads(), expected));
+        }
+        let head_dim = self.head_dim.unwrap_or(1);
+        if self.num_attention_heads > MAX_SIZE / head_dim {
+            let expected = format!("at most {MAX_SIZE} / head_dim = {head_dim}");
+            return Err(invalid("num_attention_heads", self.num_attention_heads, expected));
         }
         if !(self.rms_norm_eps > 0.0 && self.rms_norm_eps < 1.0) {
             return Err(invalid("rms_norm_eps", self.rms_norm_eps, "a number between 0 and 1"));
@@ -283,14 +288,18 @@ fn from_keys<T: DeserializeOwned>(keys: &Map<String, Value>) -> Result<T> {
 }
 
 /// The keys of the text model: those under `text_config`, where there are such, laid over the outer ones.
-fn text_model(mut keys: Map<String, Value>) -> Map<String, Value> {
-    let Some(Value::Object(text)) = keys.remove("text_config") else { return keys };
+fn text_model(mut keys: Map<String, Value>) -> Result<Map<String, Value>> {
+    let text = match keys.remove("text_config") {
+        None | Some(Value::Null) => return Ok(keys),
+        Some(Value::Object(text)) => text,
+        Some(other) => return Err(invalid("text_config", other, "an object")),
+    };
     if let (false, Some(Value::String(outer))) = (text.contains_key("model_type"), keys.get_mut("model_type"))
     {
         outer.push_str("_text");
     }
     keys.extend(text);
-    keys
+    Ok(keys)
 }
 
 pub(crate) fn json_error(source: serde_json::Error) -> Error {
@@ -300,11 +309,22 @@ pub(crate) fn json_error(source: serde_json::Error) -> Error {
 /// An error about a value that makes no sense.
 pub(crate) fn invalid(key: &str, value: impl ToString, expected: impl Into<String>) -> Error {
     let (file, key) = (CONFIG_FILE.to_owned(), key.to_owned());
-    Error::InvalidValue { file, key, value: value.to_string(), expected: expected.into() }
+    Error::InvalidValue { file, key, value: shown(&value), expected: expected.into() }
 }
 
 /// An error about a value that is not implemented.
 pub(crate) fn unsupported(key: &str, value: impl ToString, known: impl Into<String>) -> Error {
     let (file, key) = (CONFIG_FILE.to_owned(), key.to_owned());
-    Error::UnsupportedValue { file, key, value: value.to_string(), known: known.into() }
+    Error::UnsupportedValue { file, key, value: shown(&value), known: known.into() }
+}
+
+/// A value as messages have it: the beginning of a long one, and nothing that a terminal would obey.
+fn shown(value: &impl ToString) -> String {
+    const MOST: usize = 300;
+    let text = value.to_string();
+    let mut shown: String = text.chars().filter(|c| !c.is_control()).take(MOST).collect();
+    if text.len() > shown.len() {
+        shown.push('…');
+    }
+    shown
 }

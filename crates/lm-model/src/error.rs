@@ -156,6 +156,18 @@ pub enum Error {
         /// The types that can be loaded.
         supported: String,
     },
+    /// A tensor that holds a number which makes no sense there, or has no counterpart here.
+    #[error("{file}: tensor {tensor} holds {value}, expected {expected}")]
+    TensorValue {
+        /// The file.
+        file: String,
+        /// The tensor.
+        tensor: String,
+        /// The number.
+        value: f32,
+        /// What would be valid.
+        expected: String,
+    },
     /// Weights that were quantised before they were written can be had in no other format.
     #[error("the weights are stored in {stored}, they cannot be had in {requested}")]
     AlreadyQuantized {

@@ -71,16 +71,15 @@ impl AdapterConfig {
                 if !pattern.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-')) {
                     return Err(unsupported(file, key, pattern, "names of modules or their ends"));
                 }
-                if value.as_f64().is_none() {
-                    return Err(invalid(file, &format!("{key}.{pattern}"), value, "a number"));
+                let name = format!("{key}.{pattern}");
+                match key {
+                    "rank_pattern" => check_rank(file, &name, value)?,
+                    _ => check_alpha(file, &name, value)?,
                 }
             }
         }
-        if self.lora_alpha.is_finite() {
-            Ok(())
-        } else {
-            Err(invalid(file, "lora_alpha", self.lora_alpha, "a number"))
-        }
+        check_rank(file, "r", &self.r.into())?;
+        check_alpha(file, "lora_alpha", &self.lora_alpha.into())
     }
 
     /// The rank of a module.
@@ -97,6 +96,23 @@ impl AdapterConfig {
         let alpha = of_module(&self.alpha_pattern, module).and_then(Value::as_f64).unwrap_or(self.lora_alpha);
         let rank = self.rank(module) as f64;
         (alpha / if self.use_rslora { rank.sqrt() } else { rank }) as f32
+    }
+}
+
+/// Largest rank: that of the largest matrix.
+const MAX_RANK: u64 = 1 << 24;
+
+fn check_rank(file: &str, key: &str, rank: &Value) -> Result<()> {
+    match rank.as_u64() {
+        Some(1..=MAX_RANK) => Ok(()),
+        _ => Err(invalid(file, key, rank, &format!("1 to {MAX_RANK}"))),
+    }
+}
+
+fn check_alpha(file: &str, key: &str, alpha: &Value) -> Result<()> {
+    match alpha.as_f64() {
+        Some(number) if (number as f32).is_finite() => Ok(()),
+        _ => Err(invalid(file, key, alpha, "a number of 32 bits")),
     }
 }
 

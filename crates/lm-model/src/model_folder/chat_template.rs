@@ -1,6 +1,6 @@
 //! The files that a chat template is made from.
 
-use super::files::{ModelFiles, check_text_size, parse_optional};
+use super::files::{ModelFiles, check_size, parse_optional};
 use crate::Result;
 
 pub(crate) const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
@@ -9,6 +9,8 @@ const SPECIAL_TOKENS: &str = "special_tokens_map.json";
 pub(crate) const MORE_TEMPLATES: &str = "additional_chat_templates";
 /// The chat template alone.
 pub(crate) const CHAT_TEMPLATE: &str = "chat_template.jinja";
+/// Most bytes of all these files together; real ones have some thousands, `tokenizer_config.json` up to 2 MB.
+const MAX_BYTES: usize = 64 << 20;
 /// Files that hold a chat template, or the strings of the tokens it writes.
 const FILES: [&str; 4] = [CHAT_TEMPLATE, "chat_template.json", TOKENIZER_CONFIG, SPECIAL_TOKENS];
 
@@ -26,10 +28,11 @@ impl ChatTemplateSource {
         let mut names: Vec<String> = FILES.map(str::to_owned).into();
         let more = files.list(MORE_TEMPLATES)?.into_iter().filter(|name| name.ends_with(".jinja"));
         names.extend(more.map(|name| format!("{MORE_TEMPLATES}/{name}")));
-        let mut found = Vec::new();
+        let (mut found, mut left) = (Vec::new(), MAX_BYTES);
         for name in names {
             if let Some(bytes) = files.read(&name)? {
-                check_text_size(&name, &bytes)?;
+                check_size(left, &name, &bytes)?;
+                left -= bytes.len();
                 found.push((name, bytes.to_vec()));
             }
         }

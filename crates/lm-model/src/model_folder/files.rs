@@ -11,8 +11,10 @@ use serde::de::DeserializeOwned;
 
 use crate::{Error, Result};
 
-/// Largest JSON or template file that is parsed; the largest real tokenizers have about 40 MB.
-const MAX_TEXT_BYTES: usize = 256 << 20;
+/// Largest tokenizer or index of tensors that is parsed; the largest real tokenizers have about 40 MB.
+pub(crate) const MAX_TABLE_BYTES: usize = 256 << 20;
+/// Largest file of settings that is parsed; the largest real ones, of tokenizers, have about 2 MB.
+const MAX_SETTINGS_BYTES: usize = 16 << 20;
 /// Most files of a folder inside the model that are listed.
 const MAX_LISTED: usize = 1024;
 
@@ -187,9 +189,14 @@ pub(crate) fn read_required(files: &dyn ModelFiles, name: &str) -> Result<FileBy
     files.read(name)?.ok_or_else(missing)
 }
 
-/// Parses a JSON file of bounded size.
+/// Parses a JSON file of settings.
 pub(crate) fn parse_json<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T> {
-    check_text_size(name, bytes)?;
+    parse_json_up_to(MAX_SETTINGS_BYTES, name, bytes)
+}
+
+/// Parses a JSON file of so many bytes at most.
+pub(crate) fn parse_json_up_to<T: DeserializeOwned>(limit: usize, name: &str, bytes: &[u8]) -> Result<T> {
+    check_size(limit, name, bytes)?;
     serde_json::from_slice(bytes).map_err(|source| Error::Json { file: name.into(), source })
 }
 
@@ -198,11 +205,12 @@ pub(super) fn parse_optional<T: DeserializeOwned>(files: &dyn ModelFiles, name: 
     files.read(name)?.map(|bytes| parse_json(name, &bytes)).transpose()
 }
 
-pub(super) fn check_text_size(name: &str, bytes: &[u8]) -> Result<()> {
-    if bytes.len() > MAX_TEXT_BYTES {
-        return Err(Error::FileTooLarge { file: name.into(), bytes: bytes.len(), limit: MAX_TEXT_BYTES });
+/// Checks that a file has so many bytes at most.
+pub(crate) fn check_size(limit: usize, name: &str, bytes: &[u8]) -> Result<()> {
+    match bytes.len() {
+        len if len > limit => Err(Error::FileTooLarge { file: name.into(), bytes: len, limit }),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -18,7 +18,9 @@ pub use self::chat_template::ChatTemplateSource;
 pub(crate) use self::chat_template::{CHAT_TEMPLATE, MORE_TEMPLATES, TOKENIZER_CONFIG};
 pub(crate) use self::files::Directory;
 pub use self::files::{FileBytes, ModelFiles};
-pub(crate) use self::files::{is_plain_name, parse_json, read_required};
+pub(crate) use self::files::{
+    MAX_TABLE_BYTES, check_size, is_plain_name, parse_json, parse_json_up_to, read_required,
+};
 pub use self::footprint::Footprint;
 pub(crate) use self::generation_config::GENERATION_CONFIG;
 pub use self::generation_config::GenerationConfig;
@@ -29,6 +31,7 @@ use crate::config::{CONFIG_FILE, ModelConfig};
 use crate::decoder::Decoder;
 use crate::gguf::{GgufFile, GgufModel};
 use crate::lora::AdapterFolder;
+use crate::tokenizer::TOKENIZER_FILE;
 use crate::weights::{Checkpoint, Storage, TensorInfo, WeightLoader};
 use crate::{CausalLm, Device, Error, KvDtype, Result, TokenId, Tokenizer, WeightFormat};
 
@@ -106,7 +109,7 @@ impl ModelFolder {
     /// # Errors
     /// When it is missing or not valid, names an unknown architecture, or asks for something that is not implemented.
     pub fn config(&self) -> Result<ModelConfig> {
-        ModelConfig::from_json(&read_required(&*self.files, CONFIG_FILE)?)
+        ModelConfig::from_keys(parse_json(CONFIG_FILE, &read_required(&*self.files, CONFIG_FILE)?)?)
     }
 
     /// Reads `tokenizer.json`, with the end ids of [`ModelFolder::generation_config`], or what a GGUF file says of its tokenizer;
@@ -119,7 +122,9 @@ impl ModelFolder {
         if let Some(model) = &self.gguf {
             return Ok(Tokenizer::from_gguf(model.metadata())?.with_logits_width(logits_width));
         }
-        let tokenizer = Tokenizer::from_json(&read_required(&*self.files, "tokenizer.json")?)?;
+        let json = read_required(&*self.files, TOKENIZER_FILE)?;
+        check_size(MAX_TABLE_BYTES, TOKENIZER_FILE, &json)?;
+        let tokenizer = Tokenizer::from_json(&json)?;
         let end_ids = self.end_ids(&tokenizer)?;
         Ok(tokenizer.with_end_ids(end_ids).with_logits_width(logits_width))
     }
@@ -160,8 +165,9 @@ impl ModelFolder {
     pub fn parameters(&self) -> Result<u64> {
         let config = self.config()?;
         let spec = (architectures::find(&config.model_type)?.spec)(&config)?;
-        let elements = |shape: Vec<usize>| shape.iter().map(|&n| n as u64).product::<u64>();
-        Ok(spec.params().into_iter().map(|(_, shape)| elements(shape)).sum())
+        let elements =
+            |shape: &[usize]| shape.iter().fold(1, |count: u64, &n| count.saturating_mul(n as u64));
+        Ok(spec.params().iter().fold(0, |count: u64, (_, shape)| count.saturating_add(elements(shape))))
     }
 
     /// What the model needs of memory, read from the headers of its files.

@@ -31,6 +31,8 @@ pub(crate) enum Shares {
 
 /// Most experts of a layer; the largest published models have 512.
 const MAX_EXPERTS: usize = 1 << 16;
+/// Most weights of a projection of all experts of a layer: those of all layers can be counted.
+const MAX_WEIGHTS: usize = 1 << 48;
 
 impl ExpertsSpec {
     /// Checks sizes, which came under these keys of config.json.
@@ -50,9 +52,10 @@ impl ExpertsSpec {
         }
         let rows = self.num_experts.checked_mul(self.intermediate_size.max(hidden_size));
         match rows.and_then(|rows| rows.checked_mul(self.intermediate_size.max(hidden_size))) {
-            Some(_) => Ok(()),
-            None => {
-                Err(invalid(keys.intermediate_size, self.intermediate_size, "a size that can be counted"))
+            Some(..=MAX_WEIGHTS) => Ok(()),
+            _ => {
+                let expected = format!("at most {MAX_WEIGHTS} weights in all experts of a layer");
+                Err(invalid(keys.intermediate_size, self.intermediate_size, expected))
             }
         }
     }

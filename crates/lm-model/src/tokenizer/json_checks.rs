@@ -1,19 +1,25 @@
-//! What of a `tokenizer.json` is looked at before the library reads it, because the library panics where it does not hold.
+//! What of a `tokenizer.json` is looked at before the library reads it, because the library panics where it does not hold, or takes
+//! time and memory without bound.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
+use super::steps;
 use crate::{Error, Result};
 
-pub(super) const TOKENIZER_FILE: &str = "tokenizer.json";
+pub(crate) const TOKENIZER_FILE: &str = "tokenizer.json";
 
 /// The parts of the file that are looked at.
 #[derive(Deserialize)]
 pub(super) struct Head {
-    pub(super) decoder: Option<serde_json::Value>,
+    pub(super) decoder: Option<Value>,
+    normalizer: Option<Value>,
+    pre_tokenizer: Option<Value>,
+    post_processor: Option<Value>,
     #[serde(default)]
     model: Model,
 }
@@ -21,22 +27,41 @@ pub(super) struct Head {
 #[derive(Default, Deserialize)]
 struct Model {
     continuing_subword_prefix: Option<String>,
+    /// Part of the merges that are left out, another part each time.
+    dropout: Option<f64>,
     #[serde(default)]
     vocab: LongestKey,
     #[serde(default)]
-    merges: LongestPair,
+    merges: Pairs,
 }
 
 impl Head {
     /// Reads and checks these parts.
     ///
     /// # Errors
-    /// [`Error::Json`] for what is no JSON, [`Error::InvalidValue`] for merges that make a text longer than any token,
-    /// [`Error::UnsupportedTokenizer`] for prefixes of subwords, which no decoder that is read here takes off again.
+    /// - [`Error::Json`] for what is no JSON
+    /// - [`Error::InvalidValue`] for merges of nothing, or that make a text longer than any token
+    /// - [`Error::UnsupportedTokenizer`] for prefixes of subwords, which no decoder that is read here takes off again, for merges
+    ///   that are left out by chance, and for steps that make much of little
     pub(super) fn read(json: &[u8]) -> Result<Self> {
         let head: Self = serde_json::from_slice(json)
             .map_err(|source| Error::Json { file: TOKENIZER_FILE.into(), source })?;
-        let Model { continuing_subword_prefix, vocab, merges } = &head.model;
+        for (part, step) in [
+            ("decoder", &head.decoder),
+            ("normalizer", &head.normalizer),
+            ("pre_tokenizer", &head.pre_tokenizer),
+            ("post_processor", &head.post_processor),
+        ] {
+            step.iter().try_for_each(|step| steps::check(part, step))?;
+        }
+        let Model { continuing_subword_prefix, dropout, vocab, merges } = &head.model;
+        if let Some(dropout) = dropout.filter(|&dropout| dropout != 0.0) {
+            return Err(Error::UnsupportedTokenizer {
+                part: "model.dropout",
+                value: dropout.to_string(),
+                known: "none",
+            });
+        }
         if let Some(prefix) = continuing_subword_prefix.as_ref().filter(|prefix| !prefix.is_empty()) {
             return Err(Error::UnsupportedTokenizer {
                 part: "model.continuing_subword_prefix",
@@ -44,13 +69,16 @@ impl Head {
                 known: "none",
             });
         }
-        if merges.0 > vocab.0 {
-            return Err(Error::InvalidValue {
-                file: TOKENIZER_FILE.into(),
-                key: "model.merges".into(),
-                value: format!("a pair of {} bytes", merges.0),
-                expected: format!("pairs that make a token, none of which has more than {} bytes", vocab.0),
-            });
+        let invalid_merge = |value: String, expected: String| {
+            let (file, key) = (TOKENIZER_FILE.to_owned(), "model.merges".to_owned());
+            Err(Error::InvalidValue { file, key, value, expected })
+        };
+        if merges.any_empty {
+            return invalid_merge("a pair with an empty part".into(), "pairs of tokens with text".into());
+        }
+        if merges.longest > vocab.0 {
+            let expected = format!("pairs that make a token, none of which has more than {} bytes", vocab.0);
+            return invalid_merge(format!("a pair of {} bytes", merges.longest), expected);
         }
         Ok(head)
     }
@@ -60,9 +88,14 @@ impl Head {
 #[derive(Clone, Copy, Default)]
 struct LongestKey(usize);
 
-/// Bytes of the longest pair of a list of pairs, each a list of two texts or a text with a blank between them.
+/// A list of pairs, each a list of two texts or a text with a blank between them.
 #[derive(Clone, Copy, Default)]
-struct LongestPair(usize);
+struct Pairs {
+    /// Bytes of the longest pair.
+    longest: usize,
+    /// Whether a pair has a part without text.
+    any_empty: bool,
+}
 
 impl<'de> Deserialize<'de> for LongestKey {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
@@ -93,10 +126,11 @@ impl<'de> Visitor<'de> for KeyVisitor {
     }
 }
 
-impl<'de> Deserialize<'de> for LongestPair {
+impl<'de> Deserialize<'de> for Pairs {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         let pairs = Vec::<Pair>::deserialize(deserializer)?;
-        Ok(Self(pairs.into_iter().map(|pair| pair.bytes()).max().unwrap_or(0)))
+        let longest = pairs.iter().map(Pair::bytes).max().unwrap_or(0);
+        Ok(Self { longest, any_empty: pairs.iter().any(Pair::has_empty_part) })
     }
 }
 
@@ -108,6 +142,14 @@ enum Pair {
 }
 
 impl Pair {
+    fn has_empty_part(&self) -> bool {
+        let (left, right) = match self {
+            Self::Parts(left, right) => (left.as_str(), right.as_str()),
+            Self::Line(line) => line.split_once(' ').unwrap_or((line, line)),
+        };
+        left.is_empty() || right.is_empty()
+    }
+
     /// Of both parts together.
     fn bytes(&self) -> usize {
         match self {

@@ -5,6 +5,7 @@ mod encoding;
 mod gguf;
 mod guarded;
 mod json_checks;
+mod steps;
 mod stream_decoder;
 pub(crate) mod token_table;
 
@@ -16,6 +17,7 @@ use tokenizers::{NormalizedString, Normalizer};
 use self::added_tokens::AddedTokens;
 use self::guarded::guarded;
 use self::json_checks::Head;
+pub(crate) use self::json_checks::TOKENIZER_FILE;
 pub use self::stream_decoder::StreamDecoder;
 use self::token_table::{Spelling, TokenTable};
 use crate::{Error, Result};

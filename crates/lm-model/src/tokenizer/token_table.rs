@@ -10,6 +10,10 @@ use crate::{Error, Result, TokenId, TokenKind};
 /// Most ids a tokenizer may have: beyond any real one, small enough to allocate.
 pub(super) const MAX_IDS: usize = 1 << 24;
 
+/// Most bytes of a token, and of all tokens.
+const MAX_TOKEN_BYTES: usize = 1 << 16;
+const MAX_BYTES: usize = 1 << 30;
+
 /// Bytes and kind of every id, in one buffer.
 #[derive(Debug)]
 pub(super) struct TokenTable {
@@ -28,8 +32,10 @@ impl TokenTable {
             inner.get_vocab(false).into_iter().map(|(text, id)| (id, text)).collect();
         tokens.retain(|(id, _)| !added.contains_key(id));
         let mut table = HashMap::with_capacity(tokens.len() + added.len());
+        let mut room = Room(MAX_BYTES);
         for (id, text) in tokens {
-            if table.insert(id, (spelling.bytes(&text), TokenKind::Text)).is_some() {
+            let bytes = room.take(&text, |text| spelling.bytes(text))?;
+            if table.insert(id, (bytes, TokenKind::Text)).is_some() {
                 return Err(Error::InvalidValue {
                     file: TOKENIZER_FILE.into(),
                     key: "model.vocab".into(),
@@ -40,7 +46,7 @@ impl TokenTable {
         }
         for (id, token) in added {
             let kind = if token.special { TokenKind::Special } else { TokenKind::Added };
-            table.insert(id, (spelling.added_bytes(&token.content), kind));
+            table.insert(id, (room.take(&token.content, |text| spelling.added_bytes(text))?, kind));
         }
         Self::collect(table, spelling.leading_spaces())
     }
@@ -83,6 +89,23 @@ impl TokenTable {
 
     pub(super) fn kind(&self, id: TokenId) -> TokenKind {
         self.kinds.get(id as usize).copied().unwrap_or(TokenKind::Text)
+    }
+}
+
+/// Bytes that tokens may still have.
+struct Room(usize);
+
+impl Room {
+    /// The bytes that a token's text spells.
+    fn take(&mut self, text: &str, spell: impl Fn(&str) -> Vec<u8>) -> Result<Vec<u8>> {
+        let too_long = |value: String, known| Error::UnsupportedTokenizer { part: "a token", value, known };
+        if text.len() > MAX_TOKEN_BYTES {
+            return Err(too_long(format!("of {} bytes", text.len()), "65536 bytes at most"));
+        }
+        let bytes = spell(text);
+        let left = self.0.checked_sub(bytes.len());
+        self.0 = left.ok_or_else(|| too_long("one too many".into(), "1 GiB of all tokens together"))?;
+        Ok(bytes)
     }
 }
 

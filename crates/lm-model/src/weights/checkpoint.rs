@@ -16,7 +16,9 @@ use super::scales::{Scales, StoredScales};
 use super::stored_rows::{Coding, Run};
 use super::tensor_type::LOADABLE;
 use super::{Place, RowOrder, StoredRows, StoredValues, TensorType};
-use crate::model_folder::{FileBytes, ModelFiles, is_plain_name, parse_json, read_required};
+use crate::model_folder::{
+    FileBytes, MAX_TABLE_BYTES, ModelFiles, is_plain_name, parse_json_up_to, read_required,
+};
 use crate::{Error, Result, Source};
 
 const SINGLE_FILE: &str = "model.safetensors";
@@ -88,7 +90,7 @@ impl Checkpoint {
         let Some(index) = files.read(INDEX_FILE)? else {
             return Err(Error::MissingFile { location: files.location(), file: SINGLE_FILE.into() });
         };
-        let Index { weight_map } = parse_json(INDEX_FILE, &index)?;
+        let Index { weight_map } = parse_json_up_to(MAX_TABLE_BYTES, INDEX_FILE, &index)?;
         if let Some((tensor, path)) = weight_map.iter().find(|(_, path)| !is_plain_name(path)) {
             let (tensor, path) = (tensor.clone(), path.clone());
             return Err(Error::ShardPath { file: INDEX_FILE.into(), tensor, path });
@@ -295,6 +297,7 @@ impl Checkpoint {
             self.stored(tensor)
                 .map_or_else(|error| error, |stored| self.unsupported_type(tensor, stored, LOADABLE))
         })?;
+        rows.check_files()?;
         let bytes = rows.read_all();
         let source = Source::from_le_bytes(float, &bytes)?;
         let mut values = vec![0.0; source.len()];

@@ -133,14 +133,6 @@ impl StoredGroups {
             _ => None,
         }
     }
-
-    /// The scales as halves, which the block types have; `None` when one is no half.
-    pub(super) fn half_scales(&self, bytes: &[u8]) -> Option<Vec<half::f16>> {
-        let mut values = vec![0.0; bytes.len() / self.scale_dtype.bytes()];
-        Source::LeBytes { dtype: self.scale_dtype, bytes }.read(0, &mut values);
-        let half = |value: f32| Some(half::f16::from_f32(value)).filter(|half| half.to_f32() == value);
-        values.into_iter().map(half).collect()
-    }
 }
 
 impl Groups<'_> {

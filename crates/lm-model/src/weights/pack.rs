@@ -59,6 +59,8 @@ pub(crate) fn pack_stored(
     let rows = |name: &str| checkpoint.rows(&Place::whole(name));
     let [quants, scales] = [rows(&blocks.quants.0)?, rows(&blocks.scales.0)?];
     pack(&blocks.quants.0, shape, arena, |packing, range| {
+        quants.check_files()?;
+        scales.check_files()?;
         packing.push_stored(range.len(), &quants.read(range.clone()), &scales.read(range.clone()))?;
         quants.release(range.clone());
         scales.release(range);

@@ -1,11 +1,12 @@
 //! The header of a safetensors file, read with distrust.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::ops::Range;
 
-use safetensors::SafeTensors;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use safetensors::Dtype;
+use serde::Deserialize;
+use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 
 use crate::{Error, Result};
 
@@ -13,12 +14,14 @@ use crate::{Error, Result};
 const MAX_HEADER_BYTES: u64 = 32 << 20;
 /// The header's own length stands in front of it.
 const LENGTH_BYTES: usize = 8;
+/// The key of the header that is no tensor: texts by name.
+const METADATA: &str = "__metadata__";
 
 /// One tensor of a file.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) name: String,
-    pub(super) dtype: safetensors::Dtype,
+    pub(super) dtype: Dtype,
     pub(super) shape: Vec<usize>,
     /// Where its bytes stand in the file.
     pub(super) range: Range<usize>,
@@ -42,50 +45,99 @@ pub(super) fn read_header(file: &str, bytes: &[u8]) -> Result<Vec<Entry>> {
         )));
     }
     let header = &bytes[LENGTH_BYTES..LENGTH_BYTES + announced as usize];
-    if let Some(name) = repeated_name(header) {
-        return Err(broken(format!("tensor {name} is described twice")));
+    let mut json = serde_json::Deserializer::from_slice(header);
+    let described = json.deserialize_map(Tensors).and_then(|tensors| json.end().map(|()| tensors));
+    let mut described = described.map_err(|error| broken(format!("its header cannot be read: {error}")))?;
+    described.sort_unstable_by(|(_, a), (_, b)| a.data_offsets.cmp(&b.data_offsets));
+    let (data, mut end) = (LENGTH_BYTES + header.len(), 0);
+    let mut entries = Vec::with_capacity(described.len());
+    for (name, tensor) in described {
+        tensor
+            .check(end, bytes.len() - data)
+            .map_err(|problem| broken(format!("tensor {name} {problem}")))?;
+        let Described { dtype, shape, data_offsets: [start, tensor_end] } = tensor;
+        end = tensor_end;
+        entries.push(Entry { name, dtype, shape, range: data + start..data + end });
     }
-    let metadata = match SafeTensors::read_metadata(bytes) {
-        Ok((_, metadata)) => metadata,
-        Err(safetensors::SafeTensorError::MetadataIncompleteBuffer) => {
-            return Err(broken("its length is not the one that its header describes".into()));
-        }
-        Err(error) => return Err(broken(error.to_string())),
-    };
-    let data = LENGTH_BYTES + header.len();
-    let entry = |name: String| {
-        let info = metadata.info(&name)?;
-        let range = data + info.data_offsets.0..data + info.data_offsets.1;
-        Some(Entry { dtype: info.dtype, shape: info.shape.clone(), range, name })
-    };
-    Ok(metadata.offset_keys().into_iter().filter_map(entry).collect())
+    match bytes.len() - data {
+        len if len == end => Ok(entries),
+        len => Err(broken(format!("its tensors have {end} bytes, {len} follow the header"))),
+    }
 }
 
-/// A name that the header has twice: the parser would keep the last one without a word.
-fn repeated_name(header: &[u8]) -> Option<String> {
-    struct Names;
+/// A tensor as the header has it.
+#[derive(Deserialize)]
+struct Described {
+    dtype: Dtype,
+    shape: Vec<usize>,
+    /// Of its bytes, after the header.
+    data_offsets: [usize; 2],
+}
 
-    impl<'de> Visitor<'de> for Names {
-        type Value = Option<String>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an object of tensors")
+impl Described {
+    /// Checks that the tensor begins where the one before it ends, and has bytes for its shape, of which `room` are in the file.
+    fn check(&self, before: usize, room: usize) -> Result<(), String> {
+        let [start, end] = self.data_offsets;
+        if start != before {
+            let what = if start < before { "shares bytes with the one before it" } else { "leaves a gap" };
+            return Err(format!("{what}: it has the offset {start}, expected {before}"));
         }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            let (mut seen, mut repeated) = (HashSet::new(), None);
-            while let Some((name, IgnoredAny)) = map.next_entry::<String, IgnoredAny>()? {
-                if seen.contains(&name) {
-                    repeated = Some(name);
-                } else {
-                    seen.insert(name);
-                }
-            }
-            Ok(repeated)
+        if end < start || end > room {
+            return Err(format!("has the offsets {start} to {end}, the file has {room} bytes of tensors"));
+        }
+        let elements = self.shape.iter().try_fold(1_usize, |product, &len| product.checked_mul(len));
+        let bits = elements.and_then(|elements| elements.checked_mul(self.dtype.bitsize()));
+        match bits.map(|bits| (bits / 8, bits % 8)) {
+            Some((bytes, 0)) if bytes == end - start => Ok(()),
+            _ => Err(format!(
+                "has {} bytes, which are not {} {:?}",
+                end - start,
+                self.dtype,
+                Shape(&self.shape)
+            )),
         }
     }
+}
 
-    serde_json::Deserializer::from_slice(header).deserialize_map(Names).ok().flatten()
+/// The beginning of a shape.
+struct Shape<'a>(&'a [usize]);
+
+impl fmt::Debug for Shape<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const MOST: usize = 8;
+        match self.0.len() {
+            ..=MOST => self.0.fmt(f),
+            len => write!(f, "in {len} dimensions"),
+        }
+    }
+}
+
+/// Reads the tensors of a header; a name that it has twice is an error.
+struct Tensors;
+
+impl<'de> Visitor<'de> for Tensors {
+    type Value = Vec<(String, Described)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of tensors")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let (mut seen, mut tensors) = (HashSet::new(), Vec::new());
+        while let Some(name) = map.next_key::<String>()? {
+            if name == METADATA {
+                map.next_value::<HashMap<String, String>>()?;
+                continue;
+            }
+            if !seen.insert(name.clone()) {
+                return Err(A::Error::custom(format!("tensor {name} is described twice")));
+            }
+            let tensor =
+                map.next_value().map_err(|error| A::Error::custom(format!("tensor {name}: {error}")))?;
+            tensors.push((name, tensor));
+        }
+        Ok(tensors)
+    }
 }
 
 #[cfg(test)]
@@ -118,15 +170,23 @@ mod tests {
     fn files_that_lie_are_refused_by_name() {
         check(b"", "0 bytes");
         check(&u64::MAX.to_le_bytes(), "18446744073709551615 bytes, 0 follow");
-        check(&file(TWO, 11), "not the one that its header describes");
-        check(&file(TWO, 13), "not the one that its header describes");
+        check(&file(TWO, 11), "tensor b has the offsets 8 to 12, the file has 11 bytes of tensors");
+        check(&file(TWO, 13), "its tensors have 12 bytes, 13 follow the header");
         check(&file("[]", 0), "header");
         check(&file("{\"a\":", 0), "header");
-        check(&file(r#"{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}}"#, 4), "shape");
-        check(&file(r#"{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}"#, 8), "offset");
+        check(
+            &file(r#"{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}}"#, 4),
+            "tensor a has 4 bytes, which are not F32 [2]",
+        );
+        check(&file(r#"{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}"#, 8), "tensor a leaves a gap");
+        let shared = r#"{"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},"b":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}}"#;
+        check(
+            &file(shared, 4),
+            "tensor b shares bytes with the one before it: it has the offset 2, expected 3",
+        );
         check(
             &file(r#"{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}}"#, 0),
-            "overflow",
+            "tensor a has 0 bytes, which are not F32 [4294967296, 4294967296]",
         );
         let tensor = r#"{"dtype":"F32","shape":[1],"data_offsets":[0,4]}"#;
         check(&file(&format!(r#"{{"a":{tensor},"a":{tensor}}}"#), 4), "tensor a is described twice");

@@ -177,7 +177,10 @@ impl<'a> StoredRows<'a> {
 
     /// Checks that none of the files has become shorter since it was opened.
     pub(crate) fn check_files(&self) -> lm_kernels::Result<()> {
-        self.runs.iter().try_for_each(|run| run.file.check_len())
+        self.runs.iter().try_for_each(|run| match &run.coding {
+            Coding::Scaled(scales) => run.file.check_len().and_then(|()| scales.file.check_len()),
+            Coding::Rows | Coding::Groups(_) | Coding::Columns { .. } => run.file.check_len(),
+        })
     }
 
     /// The bytes of all rows.

@@ -1,13 +1,14 @@
 //! Tensors that make one matrix together: codes with their scales and zero points.
 
+use lm_kernels::{FloatDtype, Source};
 use safetensors::Dtype;
 
 use super::super::groups::{StoredGroups, bytes_of};
 use super::super::scales::{MXFP4_BYTES, MXFP4_COLUMNS, ScaleKind, StoredScales};
 use super::super::{CodePacking, GroupFormat, Quantization, TensorType};
 use super::{Checkpoint, StoredCoding, StoredTensor};
-use crate::Result;
 use crate::config::unsupported;
+use crate::{Error, Result};
 
 impl Checkpoint {
     /// Puts tensors of codes together with those of their scales, as a `quantization_config` says; the latter are then no tensors of
@@ -44,7 +45,10 @@ impl Checkpoint {
         let Some((blocks, rows)) = exponents.shape.split_last().filter(|_| codes.shape == expected) else {
             return Err(self.wrong_shape(name, codes, expected));
         };
-        let shape = [rows, &[blocks * MXFP4_COLUMNS]].concat();
+        let Some(columns) = blocks.checked_mul(MXFP4_COLUMNS) else {
+            return Err(self.wrong_shape(name, codes, expected));
+        };
+        let shape = [rows, &[columns]].concat();
         self.attach(name, &scales, TensorType::Mxfp4, shape, ScaleKind::Exponents)
     }
 
@@ -65,6 +69,7 @@ impl Checkpoint {
         if factors.shape != expected && !one_for_all {
             return Err(self.wrong_shape(scales, factors, expected));
         }
+        self.check_values(scales, dtype, "finite factors", f32::is_finite)?;
         let kind = ScaleKind::Factors { dtype, block, per_row: expected[1] };
         let (scales, shape) = (scales.clone(), vec![rows, cols]);
         self.attach(name, &scales, TensorType::ScaledF8, shape, kind)
@@ -116,9 +121,8 @@ impl Checkpoint {
         let Some(ty) = groups.block_type(bytes_of(&self.files, &groups.zeros)) else {
             return Err(self.unsupported_type(&zeros, zero_tensor, "8-bit codes around 128"));
         };
-        if groups.half_scales(bytes_of(&self.files, &groups.scales)).is_none() {
-            return Err(self.unsupported_type(&scales, scale_tensor, "numbers that F16 has"));
-        }
+        let is_half = |value: f32| value.is_finite() && half::f16::from_f32(value).to_f32() == value;
+        self.check_values(&scales, scale_dtype, "numbers that F16 has", is_half)?;
         self.check_order(&order, inputs, format.group(inputs))?;
         let codes = self.tensors.remove(name);
         [&zeros, &scales, &order].into_iter().for_each(|part| drop(self.tensors.remove(part)));
@@ -143,6 +147,29 @@ impl Checkpoint {
             return Err(unsupported("quantization_config.desc_act", true, "false: inputs in their order"));
         }
         Ok(())
+    }
+
+    /// Checks the numbers of a tensor.
+    fn check_values(
+        &self,
+        name: &str,
+        dtype: FloatDtype,
+        expected: &str,
+        is_valid: impl Fn(f32) -> bool,
+    ) -> Result<()> {
+        let stored = self.stored(name)?;
+        let bytes = bytes_of(&self.files, &(stored.file, stored.range.clone()));
+        let mut values = vec![0.0; bytes.len() / dtype.bytes()];
+        Source::LeBytes { dtype, bytes }.read(0, &mut values);
+        match values.into_iter().find(|&value| !is_valid(value)) {
+            None => Ok(()),
+            Some(value) => Err(Error::TensorValue {
+                file: self.file_of(stored),
+                tensor: name.into(),
+                value,
+                expected: expected.into(),
+            }),
+        }
     }
 
     fn attach(

@@ -8,6 +8,8 @@ use lm_model::{Error, FileBytes, GgufFile, GgufProblem, LoadOptions, ModelFolder
 use proptest::prelude::*;
 use tempfile::TempDir;
 
+use crate::corpus::chain;
+
 /// A whole file, written by llama.cpp's converter.
 const WHOLE: &str = "qwen3-tiny-q8_0.gguf";
 const PARTS: [&str; 3] = [
@@ -38,14 +40,6 @@ fn load(bytes: &[u8]) -> Result<(), Error> {
 
 fn load_path(path: &Path) -> Result<(), Error> {
     ModelFolder::open(path)?.load(&LoadOptions::default(), &mut |_| {}).map(drop)
-}
-
-/// An error and its causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    std::iter::successors(Some(error), |error| error.source())
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join(": ")
 }
 
 /// Expects the load to fail with all of `words`.

@@ -1,24 +1,16 @@
 //! Folders that are broken, lie or ask for what is not there: each gives a typed error that names the place.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use common::{Tensor, TinyModel};
 use lm_model::{Error, LoadOptions, ModelFolder, WeightFormat};
 use proptest::prelude::*;
 use safetensors::tensor::Dtype;
 use serde_json::{Value, json};
 
-/// An error and its causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    std::iter::successors(Some(error), |error| error.source())
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join(": ")
-}
+use crate::common::{self, Tensor, TinyModel};
+use crate::corpus::chain;
 
 fn load_error(path: &Path, options: &LoadOptions) -> Error {
     let folder = ModelFolder::open(path).expect("the folder itself is there");
@@ -245,8 +237,14 @@ fn values_that_make_no_sense_are_named() {
 /// Nothing is allocated for sizes that the tensors do not have: these would be petabytes.
 #[test]
 fn huge_sizes_fail_before_anything_is_allocated() {
-    for key in ["hidden_size", "intermediate_size", "vocab_size", "num_attention_heads", "head_dim"] {
-        check_config(|c| c[key] = json!(1 << 24), &["shape"]);
+    for (key, word) in [
+        ("hidden_size", "shape"),
+        ("intermediate_size", "shape"),
+        ("vocab_size", "shape"),
+        ("num_attention_heads", "num_attention_heads"),
+        ("head_dim", "head_dim"),
+    ] {
+        check_config(|c| c[key] = json!(1 << 24), &[word]);
         check_config(|c| c[key] = json!(u64::MAX), &[key]);
     }
     check_config(|c| c["num_hidden_layers"] = json!(1_000_000_000_000_u64), &["num_hidden_layers"]);

@@ -1,0 +1,31 @@
+//! How much memory a refusal takes.
+
+use std::fs;
+
+/// More than the tests beside this one take together, less than any lie would.
+const MOST_USED: usize = 256 << 20;
+/// Address space, which is taken before it is used; the system's allocator takes it by 64 MiB a thread.
+const MOST_RESERVED: usize = 8 << 30;
+
+/// Runs `work` and checks, where the system tells, that the process did not grow by more than a small file can ask for.
+pub fn bounded<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    // From here on the system counts the most memory anew, where it lets itself be asked to.
+    let counted_anew = fs::write("/proc/self/clear_refs", "5").is_ok();
+    let before = [status_bytes("VmRSS:"), status_bytes("VmPeak:")];
+    let result = work();
+    let after = [status_bytes("VmHWM:"), status_bytes("VmPeak:")];
+    for ((before, after), most) in before.into_iter().zip(after).zip([MOST_USED, MOST_RESERVED]) {
+        if let (true, Some(before), Some(after)) = (counted_anew, before, after) {
+            let grown = after.saturating_sub(before);
+            assert!(grown <= most, "{what}: the process grew by {grown} bytes");
+        }
+    }
+    result
+}
+
+/// A line of the process's status, in bytes.
+fn status_bytes(key: &str) -> Option<usize> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with(key))?;
+    line.split_whitespace().nth(1)?.parse::<usize>().ok().map(|kilobytes| kilobytes << 10)
+}

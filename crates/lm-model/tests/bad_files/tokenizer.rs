@@ -1,0 +1,135 @@
+//! `tokenizer.json`: merges, ids, steps and expressions that make no sense, or make much of little.
+
+use lm_model::{Error, Result, Tokenizer};
+use serde_json::{Value, json};
+
+use crate::corpus::{Bad, Files, check_with};
+
+const FILE: &str = "tokenizer.json";
+/// An ordinary text, long enough to grow.
+const TEXT: &str = "hello world, the user aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!";
+
+/// Reads the tokenizer and uses it.
+fn load(files: Files) -> Result<()> {
+    let tokenizer = Tokenizer::from_json(&files.0[FILE])?;
+    tokenizer.encode(TEXT).map(drop)
+}
+
+fn raw(files: &mut Files, text: impl Into<Vec<u8>>) {
+    *files.bytes(FILE) = text.into();
+}
+
+fn set(files: &mut Files, key: &str, value: Value) {
+    files.json(FILE, |json| json[key] = value);
+}
+
+fn model(files: &mut Files, key: &str, value: Value) {
+    files.json(FILE, |json| json["model"][key] = value);
+}
+
+/// A vocabulary that also has these.
+fn vocab(files: &mut Files, more: &[(&str, u64)]) {
+    files.json(FILE, |json| more.iter().for_each(|(token, id)| json["model"]["vocab"][*token] = json!(id)));
+}
+
+fn added(files: &mut Files, id: u64, content: &str) {
+    files.json(FILE, |json| {
+        let token = json!({"id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true});
+        json["added_tokens"].as_array_mut().unwrap().push(token);
+    });
+}
+
+/// A step inside so many sequences.
+fn nested(list: &str, step: Value, depth: usize) -> Value {
+    (0..depth).fold(step, |inner, _| json!({"type": "Sequence", list: [inner]}))
+}
+
+/// So many steps that each make two letters of one.
+fn doubling(list: &str, steps: usize) -> Value {
+    let step = json!({"type": "Replace", "pattern": {"String": "a"}, "content": "aa"});
+    json!({"type": "Sequence", list: vec![step; steps]})
+}
+
+fn split(files: &mut Files, regex: &str) {
+    let step = json!({"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": false});
+    set(files, "pre_tokenizer", step);
+}
+
+#[rustfmt::skip]
+const TABLE: &[Bad] = &[
+    Bad { what: "no byte", spoil: |f| raw(f, ""), error: "Json", says: &[FILE] },
+    Bad { what: "a list", spoil: |f| raw(f, "[]"), error: "Json", says: &[FILE] },
+    Bad { what: "no model", spoil: |f| raw(f, "{}"), error: "UnsupportedTokenizer", says: &["decoder"] },
+    Bad { what: "cut in the middle", spoil: |f| { let b = f.bytes(FILE); b.truncate(b.len() / 2) }, error: "Json", says: &[FILE] },
+    Bad { what: "brackets without end", spoil: |f| raw(f, "[".repeat(1 << 20)), error: "Json", says: &[FILE] },
+    Bad { what: "a model of no kind", spoil: |f| model(f, "type", json!("Oracle")), error: "Tokenizer", says: &[] },
+    Bad { what: "a vocabulary that is a number", spoil: |f| model(f, "vocab", json!(1)), error: "Json", says: &[FILE, "vocabulary"] },
+    Bad { what: "an id beyond numbers", spoil: |f| vocab(f, &[("zz", u64::MAX)]), error: "Tokenizer", says: &[] },
+    Bad { what: "an id that memory is not made for", spoil: |f| vocab(f, &[("zz", 4_294_967_295)]), error: "UnsupportedTokenizer", says: &["the highest id", "4294967295"] },
+    Bad { what: "an id twice", spoil: |f| vocab(f, &[("zz", 0)]), error: "InvalidValue", says: &["model.vocab", "an id of its own"] },
+    Bad { what: "merges that are a number", spoil: |f| model(f, "merges", json!(7)), error: "Json", says: &[FILE] },
+    Bad { what: "a merge of three", spoil: |f| model(f, "merges", json!([["a", "b", "c"]])), error: "Json", says: &[FILE] },
+    Bad { what: "a merge of what is no token", spoil: |f| model(f, "merges", json!([["hell", "no"]])), error: "Tokenizer", says: &["no"] },
+    Bad { what: "a merge that makes no token", spoil: |f| model(f, "merges", json!([["h", "h"]])), error: "Tokenizer", says: &["hh"] },
+    Bad { what: "a merge longer than any token", spoil: |f| model(f, "merges", json!([["hello", "<|endoftext|>"]])), error: "InvalidValue", says: &["model.merges"] },
+    Bad { what: "a merge with itself that makes itself", spoil: |f| { vocab(f, &[("", 500)]); model(f, "merges", json!([["", ""]])) }, error: "InvalidValue", says: &["model.merges"] },
+    Bad { what: "merges in a circle", spoil: |f| { vocab(f, &[("", 500)]); model(f, "merges", json!([["a", ""], ["", "a"]])) }, error: "InvalidValue", says: &["model.merges"] },
+    Bad { what: "a merge without a blank", spoil: |f| model(f, "merges", json!(["ab"])), error: "Tokenizer", says: &[] },
+    Bad { what: "merges that are left out by chance", spoil: |f| model(f, "dropout", json!(0.5)), error: "UnsupportedTokenizer", says: &["model.dropout", "0.5"] },
+    Bad { what: "a prefix of subwords", spoil: |f| model(f, "continuing_subword_prefix", json!("##")), error: "UnsupportedTokenizer", says: &["continuing_subword_prefix"] },
+    Bad { what: "a decoder of no kind", spoil: |f| set(f, "decoder", json!({"type": "Oracle"})), error: "UnsupportedTokenizer", says: &["decoder", "Oracle"] },
+    Bad { what: "a decoder in a hundred sequences", spoil: |f| set(f, "decoder", nested("decoders", json!({"type": "ByteLevel"}), 100)), error: "Json", says: &[FILE] },
+    Bad { what: "a decoder that doubles for ever", spoil: |f| set(f, "decoder", doubling("decoders", 60)), error: "UnsupportedTokenizer", says: &["decoder"] },
+    Bad { what: "a normalizer of no kind", spoil: |f| set(f, "normalizer", json!({"type": "Oracle"})), error: "Tokenizer", says: &[] },
+    Bad { what: "a normalizer in a hundred sequences", spoil: |f| set(f, "normalizer", nested("normalizers", json!({"type": "NFC"}), 100)), error: "Json", says: &[FILE] },
+    Bad { what: "no normalizer in fifty sequences", spoil: |f| set(f, "normalizer", nested("normalizers", json!({"type": "Oracle"}), 50)), error: "UnsupportedTokenizer", says: &["normalizer"] },
+    Bad { what: "a normalizer that doubles for ever", spoil: |f| set(f, "normalizer", doubling("normalizers", 60)), error: "UnsupportedTokenizer", says: &["normalizer"] },
+    Bad { what: "a normalizer that is cut", spoil: |f| set(f, "normalizer", json!({"type": "Precompiled", "precompiled_charsmap": "AAAA"})), error: "Tokenizer", says: &[] },
+    Bad { what: "no pre-tokenizer in fifty sequences", spoil: |f| set(f, "pre_tokenizer", nested("pretokenizers", json!({"type": "Oracle"}), 50)), error: "UnsupportedTokenizer", says: &["pre_tokenizer"] },
+    Bad { what: "an expression that does not end", spoil: |f| split(f, "(a"), error: "Tokenizer", says: &[] },
+    Bad { what: "an expression of brackets", spoil: |f| split(f, &"(".repeat(100_000)), error: "Tokenizer", says: &[] },
+    Bad { what: "an expression that tries all ways", spoil: |f| split(f, "(a|aa|a?)+[^a!]"), error: "Tokenizer", says: &["gave up"] },
+    Bad { what: "an expression that repeats repeats", spoil: |f| split(f, "(?:(?:(?:a{99999}){99999}){99999}){99999}"), error: "Tokenizer", says: &[] },
+];
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let good = Files([(FILE.to_owned(), lm_model::testing::tokenizer_json().into_bytes())].into());
+    load(good.clone()).expect("the file that the others are made of is good");
+    check_with(&good, TABLE, load);
+}
+
+/// What is odd and harmless: the file is a tokenizer.
+#[test]
+fn what_is_harmless_is_read() {
+    let good = Files([(FILE.to_owned(), lm_model::testing::tokenizer_json().into_bytes())].into());
+    let harmless: [fn(&mut Files); 5] = [
+        // The library gives it the next id.
+        |files| added(files, 4_294_967_295, "<far>"),
+        |files| model(files, "merges", json!([["h", "e"], ["h", "e"]])),
+        |files| {
+            set(
+                files,
+                "truncation",
+                json!({"direction": "Right", "max_length": 1, "strategy": "LongestFirst", "stride": 0}),
+            )
+        },
+        |files| vocab(files, &[("", 500)]),
+        |files| {
+            set(
+                files,
+                "pre_tokenizer",
+                nested(
+                    "pretokenizers",
+                    json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}),
+                    4,
+                ),
+            )
+        },
+    ];
+    for (index, change) in harmless.into_iter().enumerate() {
+        let mut files = good.clone();
+        change(&mut files);
+        load(files).unwrap_or_else(|error: Error| panic!("{index}: {}", crate::corpus::chain(&error)));
+    }
+}
