@@ -48,7 +48,7 @@ pub(super) fn read_header(file: &str, bytes: &[u8]) -> Result<Vec<Entry>> {
     let mut json = serde_json::Deserializer::from_slice(header);
     let described = json.deserialize_map(Tensors).and_then(|tensors| json.end().map(|()| tensors));
     let mut described = described.map_err(|error| broken(format!("its header cannot be read: {error}")))?;
-    described.sort_unstable_by(|(_, a), (_, b)| a.data_offsets.cmp(&b.data_offsets));
+    described.sort_unstable_by_key(|(_, tensor)| tensor.data_offsets);
     let (data, mut end) = (LENGTH_BYTES + header.len(), 0);
     let mut entries = Vec::with_capacity(described.len());
     for (name, tensor) in described {
