@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use lm_benches::{Limit, median_time, random_weight};
 use lm_kernels::{
-    Activation, Arena, AttentionSpec, CausalConv, DeltaNet, DeltaNetSpec, FloatDtype, GgmlType, Isa, KvDtype,
-    PackedMatrix, PagedLayer, Pool, RaggedLayout, SequenceLayout, Source, StatePages, WeightFormat, host,
+    Activation, Arena, AttentionSpec, CausalConv, DeltaNet, DeltaNetSpec, FloatDtype, GgmlType, HeadOrder,
+    Isa, KvDtype, PackedMatrix, PagedLayer, Pool, RaggedLayout, SequenceLayout, Source, StatePages,
+    WeightFormat, host,
 };
 
 const BUDGET: Duration = Duration::from_millis(300);
@@ -148,7 +149,8 @@ fn short_conv(pool: &Pool, rows: usize, case: &str, limit: Limit) -> Result<(), 
 /// A layer of Qwen3.5's smaller models. A row reads and writes the heads' matrices; many rows take three multiply-adds and a
 /// product for each of their elements.
 fn delta_net(pool: &Pool, rows: usize, case: &str, limit: Limit) -> Result<(), lm_kernels::Error> {
-    let spec = DeltaNetSpec { num_key_heads: 16, num_value_heads: 16, key_dim: 128, value_dim: 128 };
+    let order = HeadOrder::Grouped;
+    let spec = DeltaNetSpec { num_key_heads: 16, num_value_heads: 16, key_dim: 128, value_dim: 128, order };
     let (heads, width) = (spec.num_value_heads, spec.width());
     let conv = CausalConv::new(4, width, &noise(9, 4 * width), None);
     let net = DeltaNet::new(spec, conv, vec![0.5; heads], vec![0.0; heads]);

@@ -32,6 +32,7 @@ from conversion import ModelBase, get_model_class  # noqa: E402
 from conversion.base import TextModel  # noqa: E402
 from conversion.llama import LlamaModel  # noqa: E402
 from gguf.quants import dequantize, quantize  # noqa: E402
+from safetensors import safe_open  # noqa: E402
 from transformers import AutoConfig, AutoModelForCausalLM  # noqa: E402
 
 # The converter knows pre-tokenizers by what they make of a text; that of the tiny checkpoints is GPT-2's with no merges of note.
@@ -43,7 +44,13 @@ FILE_TYPES = {"F32": gguf.LlamaFileType.ALL_F32, "F16": gguf.LlamaFileType.MOSTL
 FILES: list[tuple[str, str, int]] = [
     ("gemma2-tiny", "BF16", 0),
     ("gemma3-tiny", "BF16", 0),
+    ("gemma3n-tiny", "BF16", 0),
+    ("gemma4-tiny", "BF16", 0),
+    ("gemma4-tiny-keys", "BF16", 0),
+    ("gpt-oss-tiny", "BF16", 0),
+    ("gpt-oss-tiny-bf16", "BF16", 0),
     ("granite-tiny-bias", "BF16", 0),
+    ("lfm2-tiny", "BF16", 0),
     ("llama-tiny", "Q8_0", 0),
     ("llama-tiny-bias", "F16", 0),
     ("ministral3-tiny", "BF16", 0),
@@ -52,18 +59,31 @@ FILES: list[tuple[str, str, int]] = [
     ("phi3-tiny", "BF16", 0),
     ("qwen2-tiny-yarn", "BF16", 0),
     ("qwen3-moe-tiny", "BF16", 0),
+    ("qwen3_5-tiny", "BF16", 0),
+    ("qwen3_5-tiny-vision", "BF16", 0),
     ("qwen3-tiny", "BF16", 14),
     ("qwen3-tiny", "Q8_0", 0),
     ("smollm3-tiny", "BF16", 0),
 ]  # fmt: skip
-# Architectures whose converter reads a SentencePiece file, which the tiny checkpoints, all with byte-level tokenizers, lack.
-SENTENCEPIECE = ("gemma2", "phi3")
+# Architectures whose converter reads a SentencePiece vocabulary, which the tiny checkpoints, all with byte-level tokenizers, lack.
+SENTENCEPIECE = ("gemma2", "gemma4", "gemma4_text", "phi3")
 # Settings that files have no key for, as all published checkpoints of the architecture have them. (Gemma 3: every sixth layer
-# without a window.)
+# without a window.) None for Gemma 3n and Qwen 3.5: their files round elsewhere. Of Gemma 3n they have some
+# matrices of bfloat16 as F32, and quantiles in place of shares; of Qwen 3.5 the exponentials of a vector, and heads in another
+# order.
 IMPLIED: dict[str, dict[str, Any]] = {
     "gemma2-tiny": {"query_pre_attn_scalar": 16, "rope_theta": 10000.0},
     "gemma3-tiny": {"query_pre_attn_scalar": 16, "sliding_window_pattern": 6},
+    "gemma3n-tiny": {},
+    "gpt-oss-tiny": {"swiglu_limit": 7.0},
+    "gpt-oss-tiny-bf16": {
+        "swiglu_alpha": 1.702, "swiglu_limit": 7.0,
+        "rope_parameters": {"rope_type": "yarn", "rope_theta": 5000.0, "factor": 4.0, "beta_fast": 8.0, "beta_slow": 1.0,
+                            "truncate": False, "original_max_position_embeddings": 32},
+    },
     "qwen2-tiny-yarn": {"use_sliding_window": False},
+    "qwen3_5-tiny": {},
+    "qwen3_5-tiny-vision": {},
 }
 TOLERANCE = 2e-4
 
@@ -71,16 +91,27 @@ TOLERANCE = 2e-4
 def convert(folder: Path, out: Path, kind: str, part: int = 0) -> None:
     hparams = ModelBase.load_hparams(folder, False)
     converter = get_model_class(hparams["architectures"][0])
+    converter.no_mtp = not any("mtp." in name for name in tensor_names(folder))
     if hparams["model_type"] in SENTENCEPIECE:
         converter.set_vocab = converter._set_vocab_gpt2
     with torch.inference_mode():
         converter(folder, FILE_TYPES[kind], out, split_max_tensors=part).write()
 
 
+def tensor_names(folder: Path) -> list[str]:
+    names: list[str] = []
+    for path in folder.glob("*.safetensors"):
+        if path.name != "golden.safetensors":
+            with safe_open(path, "pt") as file:
+                names += file.keys()
+    return names
+
+
 def reference(folder: Path) -> Any:
-    config = AutoConfig.from_pretrained(folder)
-    return AutoModelForCausalLM.from_pretrained(folder, config=config, dtype=torch.float32,
-                                                attn_implementation="eager").eval()  # fmt: skip
+    config = AutoConfig.from_pretrained(folder).get_text_config()
+    nested = {f"^{prefix}": "model." for prefix in (r"model\.language_model\.", r"language_model\.model\.")}
+    return AutoModelForCausalLM.from_pretrained(folder, config=config, dtype=torch.float32, key_mapping=nested,
+                                                attn_implementation="eager").eval().float()  # fmt: skip
 
 
 def save_golden(model: Any, path: Path, of: str) -> None:
@@ -106,12 +137,13 @@ def requantized(folder: Path) -> Any:
 
 def with_implied(folder: Path, name: str, kind: str, settings: dict[str, Any]) -> None:
     """Converts the checkpoint with other settings, and keeps what the reference computes with these."""
-    with tempfile.TemporaryDirectory() as copy:
-        shutil.copytree(folder, copy, dirs_exist_ok=True)
+    with tempfile.TemporaryDirectory() as parent:
+        copy = Path(parent, folder.name)  # which the file has as the model's name
+        shutil.copytree(folder, copy)
         config = json.loads((folder / "config.json").read_text()) | settings
-        Path(copy, "config.json").write_text(json.dumps(config))
-        convert(Path(copy), HERE / f"{name}.gguf", kind)
-        save_golden(reference(Path(copy)), HERE / f"{name}.golden.json", f"{folder.name}, {settings}")
+        (copy / "config.json").write_text(json.dumps(config))
+        convert(copy, HERE / f"{name}.gguf", kind)
+        save_golden(reference(copy), HERE / f"{name}.golden.json", f"{folder.name}, {settings}")
 
 
 # Offsets of the halves in a block that scale it; all other bits may be any.

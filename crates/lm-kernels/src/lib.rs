@@ -17,9 +17,10 @@ pub use cache_layout::{CacheGroup, CacheLayout, Keeps, KvGeometry, LayerCache};
 pub use device::Device;
 pub use error::{Error, Result};
 pub use host::{
-    Activation, Arena, AttentionSpec, CausalConv, DeltaNet, DeltaNetSpec, FloatDtype, GgmlType, Isa, KvDtype,
-    NO_PAGE, PAGE_LEN, PackedMatrix, Packing, PageId, PagedLayer, Pool, RaggedLayout, RopeAngles, RopeTable,
-    Routing, SequenceLayout, Source, StatePages, StateRun, StoredBytes, StoredMatrix, WeightFormat,
+    Activation, Arena, AttentionSpec, CausalConv, DeltaNet, DeltaNetSpec, FloatDtype, GgmlType, HeadOrder,
+    Isa, KvDtype, NO_PAGE, PAGE_LEN, PackedMatrix, Packing, PageId, PagedLayer, Pool, RaggedLayout,
+    RopeAngles, RopeTable, Routing, SequenceLayout, Source, StatePages, StateRun, StoredBytes, StoredMatrix,
+    WeightFormat,
 };
 pub use mapped_file::MappedFile;
 #[cfg(feature = "burn")]

@@ -30,7 +30,7 @@ pub use activation::{Activation, glu};
 pub use attention::{AttentionSpec, attention};
 pub use causal_conv::CausalConv;
 pub use cpu::Isa;
-pub use delta_net::{DeltaNet, DeltaNetRows, DeltaNetSpec, delta_net};
+pub use delta_net::{DeltaNet, DeltaNetRows, DeltaNetSpec, HeadOrder, delta_net};
 pub use linear::{Input, Output, gated, linear, linears};
 pub use moe::{EXPERT_ROWS, ExpertBiases, Experts, Routing, moe};
 pub use norm::{Norm, rms_norm};

@@ -12,9 +12,9 @@ use super::weight::{Matrix, Weight};
 use super::*;
 use crate::host::testing::Random;
 use crate::{
-    Activation, AttentionSpec, CacheLayout, CausalConv, DeltaNet, DeltaNetSpec, Device, GgmlType, KvDtype,
-    KvGeometry, LayerCache, PackedMatrix, PagedLayer, RaggedLayout, RopeTable, Routing, SequenceLayout,
-    Source, StatePages, WeightFormat,
+    Activation, AttentionSpec, CacheLayout, CausalConv, DeltaNet, DeltaNetSpec, Device, GgmlType, HeadOrder,
+    KvDtype, KvGeometry, LayerCache, PackedMatrix, PagedLayer, RaggedLayout, RopeTable, Routing,
+    SequenceLayout, Source, StatePages, WeightFormat,
 };
 
 /// The devices whose tensors are host memory.
@@ -410,8 +410,9 @@ fn pages_before_the_window_are_not_touched() {
 /// The outputs of two calls, and the states that they leave: the host kernels and the default bodies keep them in one form.
 #[test]
 fn operations_over_states_equal_their_default_bodies() {
+    let order = HeadOrder::Tiled;
     let (channels, spec) =
-        (20, DeltaNetSpec { num_key_heads: 2, num_value_heads: 4, key_dim: 24, value_dim: 20 });
+        (20, DeltaNetSpec { num_key_heads: 2, num_value_heads: 4, key_dim: 24, value_dim: 20, order });
     let conv = Arc::new(CausalConv::new(3, channels, &noise(60, 30), Some(&noise(20, 31))));
     let qkv_conv = CausalConv::new(4, spec.width(), &noise(4 * spec.width(), 32), None);
     let net = Arc::new(DeltaNet::new(spec, qkv_conv, vec![0.5; 4], noise(4, 33)));

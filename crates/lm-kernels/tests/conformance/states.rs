@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use burn::tensor::Tensor;
+use lm_kernels::HeadOrder::{Grouped, Tiled};
 use lm_kernels::{
     CacheLayout, CausalConv, DeltaNet, DeltaNetSpec, KvDtype, KvPool, LayerCache, PAGE_LEN, RaggedLayout,
     SequenceLayout, delta_net, from_host, short_conv, to_host,
@@ -111,10 +112,14 @@ pub fn check_short_conv(target: &Target) {
 
 pub fn check_delta_net(target: &Target) {
     let mut random = Random::new(10);
-    for ([num_key_heads, num_value_heads], [key_dim, value_dim], kernel) in
-        [([1, 1], [4, 6], 2), ([2, 4], [16, 32], 4), ([2, 2], [24, 20], 4), ([1, 3], [64, 128], 3)]
-    {
-        let spec = DeltaNetSpec { num_key_heads, num_value_heads, key_dim, value_dim };
+    for ([num_key_heads, num_value_heads], order, [key_dim, value_dim], kernel) in [
+        ([1, 1], Grouped, [4, 6], 2),
+        ([2, 4], Grouped, [16, 32], 4),
+        ([2, 6], Tiled, [16, 32], 4),
+        ([2, 2], Grouped, [24, 20], 4),
+        ([1, 3], Grouped, [64, 128], 3),
+    ] {
+        let spec = DeltaNetSpec { num_key_heads, num_value_heads, key_dim, value_dim, order };
         let taps = random.values(spec.width() * kernel, 1.0);
         let rates: Vec<f32> = random.values(num_value_heads, 1.0).iter().map(|rate| rate.exp()).collect();
         let biases = random.values(num_value_heads, 1.0);
@@ -144,7 +149,7 @@ fn reference(
     [rates, biases]: [&[f32]; 2],
     parts: &[Vec<f32>],
 ) -> Vec<Vec<f64>> {
-    let DeltaNetSpec { num_key_heads, num_value_heads, key_dim, value_dim } = *spec;
+    let DeltaNetSpec { num_key_heads, num_value_heads, key_dim, value_dim, order } = *spec;
     let (width, keys) = (spec.width(), num_key_heads * key_dim);
     let silu = |x: f64| x / (1.0 + (-x).exp());
     let mut matrices = vec![vec![vec![0.0; key_dim]; value_dim]; num_value_heads];
@@ -157,7 +162,10 @@ fn reference(
         let mixed: Vec<f64> = (0..width).map(channel).collect();
         let mut result = Vec::new();
         for (head, matrix) in matrices.iter_mut().enumerate() {
-            let key_head = head / (num_value_heads / num_key_heads);
+            let key_head = match order {
+                Grouped => head / (num_value_heads / num_key_heads),
+                Tiled => head % num_key_heads,
+            };
             let unit = |start: usize| -> Vec<f64> {
                 let x = &mixed[start + key_head * key_dim..][..key_dim];
                 let length = (x.iter().map(|x| x * x).sum::<f64>() + 1e-6).sqrt();

@@ -5,14 +5,15 @@
 
 use serde::Deserialize;
 
+use super::Architecture;
 use super::gemma2::{Keys, geglu, gemma, weight_name};
-use super::{Architecture, WHOLE_TENSORS};
 use crate::Result;
 use crate::config::{ModelConfig, invalid};
 use crate::spec::{
     CorrectionScale, DecoderSpec, KeyValues, PerLayerInputs, QkNorm, RopesByType, Sparsity, Streams,
     activation, share_key_values, windows,
 };
+use crate::weights::{Param, Place};
 
 /// The parts of a checkpoint that see and hear.
 pub(super) const OTHER_SENSES: &[&str] =
@@ -23,7 +24,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     goldens: &["gemma3n-tiny", "gemma3n-tiny-nested"],
     spec,
     weight_name,
-    places: WHOLE_TENSORS,
+    places,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: OTHER_SENSES,
     defaults: r#"{
@@ -47,6 +48,8 @@ struct OwnKeys {
     num_kv_shared_layers: usize,
     laurel_rank: usize,
     activation_sparsity_pattern: Option<Vec<f64>>,
+    /// Not a key of published files: what follows from the shares of `activation_sparsity_pattern`, which it goes before.
+    activation_sparsity_deviations: Option<Vec<Option<f32>>>,
 }
 
 #[derive(Deserialize)]
@@ -80,8 +83,7 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
         share_key_values(&mut spec, own.num_kv_shared_layers)?;
     }
     let widths = own.intermediate_size.of_layers(config.num_hidden_layers)?;
-    for ((layer, share), width) in spec.layers.iter_mut().zip(sparse_shares(config, &own)?).zip(widths) {
-        let sparsity = Sparsity::of_share("activation_sparsity_pattern", share)?;
+    for ((layer, sparsity), width) in spec.layers.iter_mut().zip(sparsities(config, &own)?).zip(widths) {
         layer.mlp = geglu(width, activation, sparsity);
     }
     spec.streams = Some(streams(&own)?);
@@ -129,17 +131,38 @@ fn streams(own: &OwnKeys) -> Result<Streams> {
     })
 }
 
-fn sparse_shares(config: &ModelConfig, own: &OwnKeys) -> Result<Vec<f64>> {
+fn sparsities(config: &ModelConfig, own: &OwnKeys) -> Result<Vec<Option<Sparsity>>> {
+    const SHARES: &str = "activation_sparsity_pattern";
+    const DEVIATIONS: &str = "activation_sparsity_deviations";
     let layers = config.num_hidden_layers;
-    let Some(shares) = &own.activation_sparsity_pattern else {
-        let sparse = if layers > SPARSE_LAYERS { SPARSE_LAYERS } else { 0 };
-        return Ok((0..layers).map(|layer| if layer < sparse { SHARE } else { 0.0 }).collect());
+    let check = |key: &str, count: usize| match count {
+        count if count == layers => Ok(()),
+        count => {
+            Err(invalid(key, format!("a list of {count}"), format!("one for each of the {layers} layers")))
+        }
     };
-    if shares.len() != layers {
-        let expected = format!("one for each of the {layers} layers");
-        return Err(invalid("activation_sparsity_pattern", format!("a list of {}", shares.len()), expected));
+    if let Some(deviations) = &own.activation_sparsity_deviations {
+        check(DEVIATIONS, deviations.len())?;
+        let sparsity = |deviations: &Option<f32>| deviations.map(|deviations| Sparsity { deviations });
+        return Ok(deviations.iter().map(sparsity).collect());
     }
-    Ok(shares.clone())
+    let sparse = if layers > SPARSE_LAYERS { SPARSE_LAYERS } else { 0 };
+    let default = || (0..layers).map(|layer| if layer < sparse { SHARE } else { 0.0 }).collect();
+    let shares = own.activation_sparsity_pattern.clone().unwrap_or_else(default);
+    check(SHARES, shares.len())?;
+    shares.into_iter().map(|share| Sparsity::of_share(SHARES, share)).collect()
+}
+
+/// Where the matrices between the streams are one tensor; published checkpoints have each by itself.
+fn places(spec: &DecoderSpec, param: Param) -> Vec<Place> {
+    let (stream, name) = match param {
+        Param::StreamIn(stream) => (stream, "model.altup_projections.weight"),
+        Param::StreamOut(stream) => (stream, "model.altup_unembed_projections.weight"),
+        _ => return Vec::new(),
+    };
+    let (hidden, others) = (spec.hidden_size, spec.streams.map_or(0, |streams| streams.count - 1));
+    let rows = stream * hidden..(stream + 1) * hidden;
+    vec![Place::whole(weight_name(param)), Place::part(name, rows, others * hidden)]
 }
 
 /// A size that a product of two others cannot overflow.

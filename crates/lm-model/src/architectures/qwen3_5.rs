@@ -2,7 +2,7 @@
 //! query and key head on the rest; norms that store their factors less one, and a part of each head rotated.
 //! Source: `Qwen3_5ForCausalLM` of transformers 5.23; `config.json` of Qwen/Qwen3.5-27B.
 
-use lm_kernels::DeltaNetSpec;
+use lm_kernels::{DeltaNetSpec, HeadOrder};
 use serde::Deserialize;
 
 use super::{Architecture, WHOLE_TENSORS};
@@ -26,7 +26,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
         "num_attention_heads": 16, "num_key_value_heads": 4, "head_dim": 256, "max_position_embeddings": 32768,
         "rms_norm_eps": 1e-6, "partial_rotary_factor": 0.25, "full_attention_interval": 4, "attn_output_gate": true,
         "linear_conv_kernel_dim": 4, "linear_key_head_dim": 128, "linear_num_key_heads": 16,
-        "linear_num_value_heads": 32, "linear_value_head_dim": 128
+        "linear_num_value_heads": 32, "linear_value_head_dim": 128, "linear_head_order": "grouped"
     }"#,
 };
 
@@ -42,6 +42,8 @@ struct Keys {
     linear_num_key_heads: usize,
     linear_num_value_heads: usize,
     linear_value_head_dim: usize,
+    /// Not a key of published files: which key head a value head goes with, [`HeadOrder`].
+    linear_head_order: String,
 }
 
 /// Heads and elements of a head beyond those of any model, so that no product of sizes overflows; likewise taps.
@@ -100,11 +102,17 @@ fn delta_net(keys: &Keys) -> Result<DeltaNetLayer> {
         let expected = format!("a divisor of linear_num_value_heads = {}", keys.linear_num_value_heads);
         return Err(invalid("linear_num_key_heads", keys.linear_num_key_heads, expected));
     }
+    let order = match keys.linear_head_order.as_str() {
+        "grouped" => HeadOrder::Grouped,
+        "tiled" => HeadOrder::Tiled,
+        other => return Err(unsupported("linear_head_order", other, "grouped, tiled")),
+    };
     let heads = DeltaNetSpec {
         num_key_heads: keys.linear_num_key_heads,
         num_value_heads: keys.linear_num_value_heads,
         key_dim: keys.linear_key_head_dim,
         value_dim: keys.linear_value_head_dim,
+        order,
     };
     Ok(DeltaNetLayer { heads, kernel: keys.linear_conv_kernel_dim })
 }

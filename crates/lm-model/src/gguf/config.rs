@@ -19,6 +19,10 @@ const SHARED: &[(&str, &str)] = &[
 
 /// The keys of config.json that the metadata gives.
 pub(super) fn config(model: &Description<'_>, architecture: &GgufArchitecture) -> Result<Map<String, Value>> {
+    let causal = model.key("attention.causal");
+    if model.metadata.bool(&causal)? == Some(false) {
+        return Err(model.metadata.unsupported(&causal, false, "true"));
+    }
     let mut config = Map::new();
     let mut put = |key: &str, value: Value| drop(config.insert(key.to_owned(), value));
     put("model_type", architecture.model_type.into());
@@ -100,6 +104,31 @@ fn factors(model: &Description<'_>, name: &str) -> Result<Option<Value>> {
     let numbers: Option<Vec<_>> = factors.iter().map(|&factor| decimal(factor.into())).collect();
     let numbers = numbers.ok_or_else(|| model.metadata.invalid(name, "not finite", "finite numbers"))?;
     Ok(Some(json!(numbers)))
+}
+
+/// Says of each layer whether it slides, as the file does: by a list, or by every how many layers one does not (`period` where the
+/// file is silent).
+pub(super) fn layer_types(
+    model: &Description<'_>,
+    config: &mut Map<String, Value>,
+    period: usize,
+) -> Result<Vec<bool>> {
+    const KEY: &str = "attention.sliding_window_pattern";
+    let slides = match model.flags(KEY)? {
+        Some(slides) => slides,
+        None => {
+            let period = model.size(KEY)?.unwrap_or(period);
+            (1..=model.num_layers()?).map(|layer| !layer.is_multiple_of(period)).collect()
+        }
+    };
+    put_layer_types(config, &slides, ["sliding_attention", "full_attention"]);
+    Ok(slides)
+}
+
+/// Writes `layer_types`: the first name for layers that are marked, the second for the others.
+pub(super) fn put_layer_types(config: &mut Map<String, Value>, marked: &[bool], names: [&str; 2]) {
+    let types: Vec<_> = marked.iter().map(|&marked| names[usize::from(!marked)]).collect();
+    config.insert("layer_types".to_owned(), json!(types));
 }
 
 /// Takes over the divisors of the frequencies that stand for Llama 3's scaling, whose own settings files do not keep.

@@ -38,11 +38,44 @@ impl Description<'_> {
     /// A size for each layer, where there is a list under the key.
     pub(super) fn sizes(&self, key: &str) -> Result<Option<Vec<usize>>> {
         let key = self.key(key);
-        if self.metadata.value(&key)?.is_some() || !self.metadata.contains(&key) {
+        if !self.is_list(&key)? {
             return Ok(None);
         }
         let size = |n| usize::try_from(n).map_err(|_| self.metadata.invalid(&key, n, "sizes from 0 on"));
         Ok(Some(self.metadata.ints(&key)?.unwrap_or_default().into_iter().map(size).collect::<Result<_>>()?))
+    }
+
+    /// A size for each layer: those of a list, or the one for all.
+    pub(super) fn sizes_of_layers(&self, key: &str) -> Result<Vec<usize>> {
+        match self.sizes(key)? {
+            Some(sizes) => self.of_layers(key, sizes),
+            None => Ok(vec![self.required_size(key)?; self.num_layers()?]),
+        }
+    }
+
+    /// A truth for each layer, where there is a list under the key.
+    pub(super) fn flags(&self, key: &str) -> Result<Option<Vec<bool>>> {
+        if !self.is_list(&self.key(key))? {
+            return Ok(None);
+        }
+        let flags = self.metadata.bools(&self.key(key))?.unwrap_or_default();
+        self.of_layers(key, flags).map(Some)
+    }
+
+    fn is_list(&self, key: &str) -> Result<bool> {
+        Ok(self.metadata.contains(key) && self.metadata.value(key)?.is_none())
+    }
+
+    /// Values of all layers without those of layers that predict further tokens.
+    fn of_layers<T>(&self, key: &str, mut values: Vec<T>) -> Result<Vec<T>> {
+        let (all, layers) = (self.required_size("block_count")?, self.num_layers()?);
+        if values.len() != all {
+            let (got, expected) =
+                (format!("a list of {}", values.len()), format!("one for each of the {all} layers"));
+            return Err(self.metadata.invalid(&self.key(key), got, expected));
+        }
+        values.truncate(layers);
+        Ok(values)
     }
 
     /// A value as config.json would have it; a list of equal sizes is one size.

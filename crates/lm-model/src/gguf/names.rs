@@ -1,16 +1,16 @@
 //! The tensors of a file under their names in the model, with what has to be undone when they are read.
 
 use super::GgufTensor;
-use super::architectures::{GgufArchitecture, Norms, RopeRows};
+use super::architectures::{GgufArchitecture, RopeRows, TensorNames};
 use super::description::Description;
 use crate::Result;
 use crate::weights::{RowOrder, StoredCoding, StoredTensor, StoredValues, TensorType};
 
 /// Tensors outside layers.
-const SHARED: &[(&str, &str)] =
+const SHARED: TensorNames =
     &[("output", "lm_head"), ("output_norm", "model.norm"), ("token_embd", "model.embed_tokens")];
 /// Tensors of a layer.
-const SHARED_OF_LAYERS: &[(&str, &str)] = &[
+const SHARED_OF_LAYERS: TensorNames = &[
     ("attn_k", "self_attn.k_proj"),
     ("attn_k_norm", "self_attn.k_norm"),
     ("attn_norm", "input_layernorm"),
@@ -31,25 +31,34 @@ pub(super) fn model_name(architecture: &GgufArchitecture, num_layers: usize, nam
     if SETTINGS.contains(&name) {
         return None;
     }
-    let Some((stem, kind)) = name.rsplit_once('.') else { return Some(name.to_owned()) };
-    let find = |shared: &[(&str, &'static str)], stem: &str| {
-        architecture.tensors.iter().chain(shared).find(|row| row.0 == stem).map(|row| row.1)
-    };
-    let renamed = match layer_and_stem(stem) {
+    let renamed = match in_layer(name) {
         // Layers that predict further tokens are not run.
         Some((layer, _)) if layer >= num_layers => return None,
-        Some((layer, stem)) => {
-            find(SHARED_OF_LAYERS, stem).map(|stem| format!("model.layers.{layer}.{stem}.{kind}"))
+        Some((layer, name)) => {
+            renamed(architecture, SHARED_OF_LAYERS, name).map(|name| format!("model.layers.{layer}.{name}"))
         }
-        None => find(SHARED, stem).map(|stem| format!("{stem}.{kind}")),
+        None => renamed(architecture, SHARED, name),
     };
     Some(renamed.unwrap_or_else(|| name.to_owned()))
 }
 
-/// `7` and `attn_q` of `blk.7.attn_q`.
-fn layer_and_stem(stem: &str) -> Option<(usize, &str)> {
-    let (layer, stem) = stem.strip_prefix("blk.")?.split_once('.')?;
-    Some((layer.parse().ok()?, stem))
+/// By the row of the whole name, or of the name without the ending that both names have.
+fn renamed(architecture: &GgufArchitecture, shared: TensorNames, name: &str) -> Option<String> {
+    let find = |name: &str| {
+        let rows = architecture.tensors.iter().copied().flatten().chain(shared);
+        rows.into_iter().find(|row| row.0 == name).map(|row| row.1)
+    };
+    let of_stem = || {
+        let (stem, ending) = name.rsplit_once('.')?;
+        Some(format!("{}.{ending}", find(stem)?))
+    };
+    find(name).map(str::to_owned).or_else(of_stem)
+}
+
+/// `7` and `attn_q.weight` of `blk.7.attn_q.weight`.
+fn in_layer(name: &str) -> Option<(usize, &str)> {
+    let (layer, name) = name.strip_prefix("blk.")?.split_once('.')?;
+    Some((layer.parse().ok()?, name))
 }
 
 /// How the tensor is stored, and how it differs from the model's.
@@ -58,16 +67,14 @@ pub(super) fn stored(
     model: &Description<'_>,
     tensor: &GgufTensor,
 ) -> Result<StoredTensor> {
-    let stem = layer_and_stem(&tensor.name).map_or(tensor.name.as_str(), |(_, stem)| stem);
-    let turned = matches!(stem, "attn_q.weight" | "attn_k.weight" | "attn_q.bias" | "attn_k.bias");
+    let name = in_layer(&tensor.name).map_or(tensor.name.as_str(), |(_, name)| name);
+    let turned = matches!(name, "attn_q.weight" | "attn_k.weight" | "attn_q.bias" | "attn_k.bias");
     let order = match architecture.rope_rows {
         RopeRows::Pairs if turned => pairs(model, tensor)?,
         _ => RowOrder::Same,
     };
-    let values = match architecture.norms {
-        Norms::PlusOne if stem.ends_with("norm.weight") => StoredValues::PlusOne,
-        _ => StoredValues::Same,
-    };
+    let values = architecture.values.iter().find(|row| row.0 == name);
+    let values = values.map_or(StoredValues::Same, |row| row.1);
     let (ty, shape, range) = (TensorType::of_gguf(tensor.ty), tensor.shape.clone(), tensor.range.clone());
     Ok(StoredTensor { file: 0, ty, shape, range, order, values, coding: StoredCoding::Rows })
 }

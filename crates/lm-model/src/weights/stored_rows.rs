@@ -62,6 +62,8 @@ pub(crate) enum StoredValues {
     Same,
     /// Values that are larger by one, as the weights of Gemma's norms are used.
     PlusOne,
+    /// `-exp` of the values, as the decay of a delta net is used.
+    NegatedExp,
 }
 
 impl RowOrder {
@@ -80,11 +82,22 @@ impl RowOrder {
 
 impl StoredValues {
     /// Makes the model's values of the file's.
-    pub(super) fn restore(self, values: &mut [f32]) {
+    ///
+    /// # Errors
+    /// A value that no value of the model can have become.
+    pub(super) fn restore(self, values: &mut [f32]) -> Result<(), f32> {
         match self {
             Self::Same => {}
             Self::PlusOne => values.iter_mut().for_each(|value| *value -= 1.0),
+            Self::NegatedExp => {
+                for value in values {
+                    // In double precision: what is left is the rounding of the file's own number.
+                    let restored = (-f64::from(*value)).ln() as f32;
+                    *value = if restored.is_finite() { restored } else { return Err(*value) };
+                }
+            }
         }
+        Ok(())
     }
 }
 

@@ -28,12 +28,25 @@ const SOFTPLUS_LINEAR: f64 = 20.0;
 pub struct DeltaNetSpec {
     /// Heads of queries and keys.
     pub num_key_heads: usize,
-    /// Heads of values, a multiple of `num_key_heads`; value head `h` goes with key head `h / (num_value_heads / num_key_heads)`.
+    /// Heads of values, a multiple of `num_key_heads`.
     pub num_value_heads: usize,
     /// Elements of a query's and a key's head.
     pub key_dim: usize,
     /// Elements of a value's head.
     pub value_dim: usize,
+    /// Which key head a value head goes with.
+    pub order: HeadOrder,
+}
+
+/// Which key head each value head of a gated delta net goes with, where there are several to one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HeadOrder {
+    /// Those of one key head follow each other: `h` goes with `h / (num_value_heads / num_key_heads)`, as in checkpoints of
+    /// Hugging Face.
+    #[default]
+    Grouped,
+    /// The key heads take turns: `h` goes with `h % num_key_heads`, as in files of llama.cpp.
+    Tiled,
 }
 
 impl DeltaNetSpec {
@@ -47,6 +60,14 @@ impl DeltaNetSpec {
     pub fn state_elements(&self, kernel: usize) -> usize {
         let matrices = self.num_value_heads * self.value_blocks() * self.key_dim * LANES;
         CausalConv::state_elements(kernel, self.width()) + matrices
+    }
+
+    /// The key head that a value head goes with.
+    pub fn key_head(&self, value_head: usize) -> usize {
+        match self.order {
+            HeadOrder::Grouped => value_head / (self.num_value_heads / self.num_key_heads),
+            HeadOrder::Tiled => value_head % self.num_key_heads,
+        }
     }
 
     /// Blocks of 16 that a value's head takes in a state.

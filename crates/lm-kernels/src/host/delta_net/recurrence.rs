@@ -132,9 +132,9 @@ impl Unit<'_> {
         column: usize,
         out: &mut [f32],
     ) {
-        let DeltaNetSpec { num_key_heads, num_value_heads, key_dim, value_dim } = self.heads.spec;
+        let DeltaNetSpec { num_key_heads, num_value_heads, key_dim, value_dim, .. } = self.heads.spec;
         let mixed = &self.heads.mixed[row * self.heads.spec.width()..];
-        let key_head = self.head / (num_value_heads / num_key_heads);
+        let key_head = self.heads.spec.key_head(self.head);
         let q = &mixed[key_head * key_dim..][..key_dim];
         let k = &mixed[(num_key_heads + key_head) * key_dim..][..key_dim];
         let values = &mixed[2 * num_key_heads * key_dim + self.head * value_dim..][..value_dim][column..];

@@ -1,6 +1,7 @@
 //! `delta_net` against loops in double precision, and against itself.
 
 use super::super::testing::{Random, bits, in_pieces};
+use super::HeadOrder::{Grouped, Tiled};
 use super::*;
 
 struct Case {
@@ -12,9 +13,15 @@ struct Case {
 }
 
 impl Case {
-    fn new(heads: [usize; 2], dims: [usize; 2], kernel: usize, random: &mut Random) -> Self {
+    fn new(
+        heads: [usize; 2],
+        order: HeadOrder,
+        dims: [usize; 2],
+        kernel: usize,
+        random: &mut Random,
+    ) -> Self {
         let ([num_key_heads, num_value_heads], [key_dim, value_dim]) = (heads, dims);
-        let spec = DeltaNetSpec { num_key_heads, num_value_heads, key_dim, value_dim };
+        let spec = DeltaNetSpec { num_key_heads, num_value_heads, key_dim, value_dim, order };
         let rates = random.normal(num_value_heads).iter().map(|x| x.exp()).collect();
         let (taps, biases) = (random.normal(spec.width() * kernel), random.normal(num_value_heads));
         Self { spec, kernel, taps, rates, biases }
@@ -53,7 +60,7 @@ impl Case {
 
     /// The results for one whole sequence.
     fn exact(&self, rows: &[f32]) -> Vec<f64> {
-        let DeltaNetSpec { num_key_heads, num_value_heads, key_dim, value_dim } = self.spec;
+        let DeltaNetSpec { num_key_heads, num_value_heads, key_dim, value_dim, order } = self.spec;
         let [qkv, times, strengths] = self.split(rows);
         let mut states = vec![vec![vec![0.0; value_dim]; key_dim]; num_value_heads];
         let mut out = Vec::new();
@@ -62,7 +69,10 @@ impl Case {
             let (q, rest) = mixed.split_at(num_key_heads * key_dim);
             let (k, v) = rest.split_at(num_key_heads * key_dim);
             for (head, state) in states.iter_mut().enumerate() {
-                let key_head = head * num_key_heads / num_value_heads;
+                let key_head = match order {
+                    HeadOrder::Grouped => head * num_key_heads / num_value_heads,
+                    HeadOrder::Tiled => head % num_key_heads,
+                };
                 let normed = |x: &[f64]| -> Vec<f64> {
                     let x = &x[key_head * key_dim..(key_head + 1) * key_dim];
                     let root = (x.iter().map(|x| x * x).sum::<f64>() + 1e-6).sqrt();
@@ -90,15 +100,16 @@ impl Case {
 #[test]
 fn rows_are_those_of_the_definition_however_they_are_cut() {
     let mut random = Random(72);
-    for (heads, dims, kernel) in [
-        ([1, 1], [4, 4], 2),
-        ([2, 4], [16, 16], 4),
-        ([1, 3], [24, 40], 3),
-        ([2, 2], [128, 128], 4),
-        ([3, 6], [8, 20], 4),
-        ([1, 1], [16, 112], 4),
+    for (heads, order, dims, kernel) in [
+        ([1, 1], Grouped, [4, 4], 2),
+        ([2, 4], Grouped, [16, 16], 4),
+        ([1, 3], Grouped, [24, 40], 3),
+        ([2, 2], Grouped, [128, 128], 4),
+        ([3, 6], Grouped, [8, 20], 4),
+        ([3, 6], Tiled, [8, 20], 4),
+        ([1, 1], Grouped, [16, 112], 4),
     ] {
-        let case = Case::new(heads, dims, kernel, &mut random);
+        let case = Case::new(heads, order, dims, kernel, &mut random);
         let net = case.net();
         let inputs = [70, 5, 33].map(|rows| random.normal(rows * case.row()));
         let run = |isa, threads, piece| {
@@ -134,7 +145,8 @@ fn rows_are_those_of_the_definition_however_they_are_cut() {
 /// Far from where the exponentials are tame.
 #[test]
 fn gates_keep_their_range() {
-    let spec = DeltaNetSpec { num_key_heads: 1, num_value_heads: 2, key_dim: 1, value_dim: 1 };
+    let spec =
+        DeltaNetSpec { num_key_heads: 1, num_value_heads: 2, key_dim: 1, value_dim: 1, order: Grouped };
     let conv = CausalConv::new(1, spec.width(), &[1.0; 4], None);
     let net = DeltaNet::new(spec, conv, vec![0.0078125, 16.0], vec![0.0, 1.0]);
     assert_eq!(net.gate(0, 1e30, 1e30), Gate { decay: 0.0, strength: 1.0 });

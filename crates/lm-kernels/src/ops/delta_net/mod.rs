@@ -11,7 +11,7 @@ use burn::tensor::{Device, Tensor};
 use super::backend::LmOps;
 use super::states::{convolve, for_each_run, state_tensor, store_state, with_states};
 use super::{KvPool, Op, from_host};
-use crate::{DeltaNet, DeltaNetSpec, RaggedLayout, StatePages};
+use crate::{DeltaNet, DeltaNetSpec, HeadOrder, RaggedLayout, StatePages};
 
 pub(super) const OP: Op = Op {
     name: "delta_net",
@@ -95,12 +95,15 @@ fn learn(
     spec: &DeltaNetSpec,
     state: &mut [f32],
 ) -> Tensor<2> {
-    let DeltaNetSpec { num_key_heads, num_value_heads, key_dim, value_dim } = *spec;
+    let DeltaNetSpec { num_key_heads, num_value_heads, key_dim, value_dim, order } = *spec;
     let (rows, device, keys): (_, Device, _) = (mixed.dims()[0], mixed.device(), num_key_heads * key_dim);
     let heads = |start: usize| {
-        let shape = [rows, num_key_heads, 1, key_dim];
+        let (shape, repeated) = match order {
+            HeadOrder::Grouped => ([rows, num_key_heads, 1, key_dim], 2),
+            HeadOrder::Tiled => ([rows, 1, num_key_heads, key_dim], 1),
+        };
         let x = normed(mixed.clone().narrow(1, start, keys).reshape(shape));
-        let x = x.repeat_dim(2, num_value_heads / num_key_heads); // [rows, num_key_heads, group, key_dim]
+        let x = x.repeat_dim(repeated, num_value_heads / num_key_heads);
         x.reshape([rows, num_value_heads, key_dim, 1])
     };
     let (q, k) = (heads(0) / (key_dim as f32).sqrt(), heads(keys));

@@ -5,14 +5,27 @@
 
 use serde_json::{Map, Value, json};
 
+use super::super::config::layer_types;
 use super::super::description::Description;
-use super::{GgufArchitecture, Norms};
+use super::{GgufArchitecture, TensorNames};
 use crate::Result;
+use crate::weights::StoredValues;
 
-const NORMS: &[(&str, &str)] = &[
+/// Norms of all generations.
+pub(super) const NORMS: TensorNames = &[
     ("ffn_norm", "pre_feedforward_layernorm"),
     ("post_attention_norm", "post_attention_layernorm"),
     ("post_ffw_norm", "post_feedforward_layernorm"),
+];
+/// Norms whose weights are larger by one in the file; Gemma 2 has no norms of heads.
+const LARGER_NORMS: &[(&str, StoredValues)] = &[
+    ("attn_k_norm.weight", StoredValues::PlusOne),
+    ("attn_norm.weight", StoredValues::PlusOne),
+    ("attn_q_norm.weight", StoredValues::PlusOne),
+    ("ffn_norm.weight", StoredValues::PlusOne),
+    ("output_norm.weight", StoredValues::PlusOne),
+    ("post_attention_norm.weight", StoredValues::PlusOne),
+    ("post_ffw_norm.weight", StoredValues::PlusOne),
 ];
 /// Layers of Gemma 2 27B.
 const GEMMA2_27B: usize = 46;
@@ -29,8 +42,8 @@ pub(super) const GEMMA2: GgufArchitecture = GgufArchitecture {
         layer_types(model, config, 2)?;
         shared(model, config, GEMMA2_27B)
     },
-    tensors: NORMS,
-    norms: Norms::PlusOne,
+    tensors: &[NORMS],
+    values: LARGER_NORMS,
     ..GgufArchitecture::new("gemma2", "gemma2")
 };
 
@@ -45,8 +58,8 @@ pub(super) const GEMMA3: GgufArchitecture = GgufArchitecture {
         config.entry("rope_local_base_freq").or_insert(json!(10_000.0));
         shared(model, config, GEMMA3_27B)
     },
-    tensors: NORMS,
-    norms: Norms::PlusOne,
+    tensors: &[NORMS],
+    values: LARGER_NORMS,
     ..GgufArchitecture::new("gemma3", "gemma3_text")
 };
 
@@ -60,14 +73,5 @@ fn shared(model: &Description<'_>, config: &mut Map<String, Value>, layers_27b: 
     };
     config.insert("query_pre_attn_scalar".to_owned(), scalar.into());
     config.insert("hidden_activation".to_owned(), "gelu_pytorch_tanh".into());
-    Ok(())
-}
-
-/// Layers with windows: all but every `period`-th.
-fn layer_types(model: &Description<'_>, config: &mut Map<String, Value>, period: usize) -> Result<()> {
-    let kind =
-        |layer: usize| if layer.is_multiple_of(period) { "full_attention" } else { "sliding_attention" };
-    let kinds: Vec<_> = (1..=model.num_layers()?).map(kind).collect();
-    config.insert("layer_types".to_owned(), json!(kinds));
     Ok(())
 }

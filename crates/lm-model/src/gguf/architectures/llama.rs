@@ -61,10 +61,10 @@ pub(super) const SMOLLM3: GgufArchitecture = GgufArchitecture {
 };
 
 pub(super) const OLMO2: GgufArchitecture = GgufArchitecture {
-    tensors: &[
+    tensors: &[&[
         ("post_attention_norm", "post_attention_layernorm"),
         ("post_ffw_norm", "post_feedforward_layernorm"),
-    ],
+    ]],
     more: |model, config| {
         biases(model, config);
         Ok(())

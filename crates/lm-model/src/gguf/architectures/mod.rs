@@ -3,14 +3,24 @@
 //! Source: the converter of llama.cpp (`conversion/` of release 0.3.36 of the package `llama-cpp-python`).
 
 mod gemma;
+mod gemma3n;
+mod gemma4;
+mod gpt_oss;
+mod lfm2;
 mod llama;
 mod phi;
 mod qwen;
+mod qwen35;
 
 use serde_json::{Map, Value};
 
 use super::description::Description;
 use crate::Result;
+use crate::weights::StoredValues;
+
+/// Tensors in the file and in the model; those of layers without number. A row whose names lack an ending (`.weight`, `.bias`)
+/// stands for all of them.
+pub(super) type TensorNames = &'static [(&'static str, &'static str)];
 
 /// How the files of one architecture are to be read.
 pub(super) struct GgufArchitecture {
@@ -22,12 +32,12 @@ pub(super) struct GgufArchitecture {
     pub(super) keys: &'static [(&'static str, &'static str)],
     /// Settings that are more than a new name.
     pub(super) more: fn(&Description<'_>, &mut Map<String, Value>) -> Result<()>,
-    /// Tensors beyond the shared ones, or with other names: in the file, in the model; those of layers without number.
-    pub(super) tensors: &'static [(&'static str, &'static str)],
+    /// Tensors beyond the shared ones, or with other names.
+    pub(super) tensors: &'static [TensorNames],
     /// The order of the rows of queries and keys.
     pub(super) rope_rows: RopeRows,
-    /// What norms have as weights.
-    pub(super) norms: Norms,
+    /// Tensors, those of layers without number, that have something else in place of the model's values.
+    pub(super) values: &'static [(&'static str, StoredValues)],
 }
 
 /// The order of the rows of queries and keys in a file.
@@ -39,14 +49,12 @@ pub(super) enum RopeRows {
     Pairs,
 }
 
-/// What norms have as weights in a file.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Norms {
-    /// The weights of the model.
-    Same,
-    /// Weights that are larger by one.
-    PlusOne,
-}
+/// The projections of experts, one tensor for all experts of a layer.
+const EXPERTS: TensorNames = &[
+    ("ffn_down_exps", "mlp.experts.down_proj"),
+    ("ffn_gate_exps", "mlp.experts.gate_proj"),
+    ("ffn_up_exps", "mlp.experts.up_proj"),
+];
 
 impl GgufArchitecture {
     /// An architecture that is as in Hugging Face's files but for the names.
@@ -58,7 +66,7 @@ impl GgufArchitecture {
             more: |_, _| Ok(()),
             tensors: &[],
             rope_rows: RopeRows::Halves,
-            norms: Norms::Same,
+            values: &[],
         }
     }
 }
@@ -67,13 +75,18 @@ impl GgufArchitecture {
 const ALL: &[&GgufArchitecture] = &[
     &gemma::GEMMA2,
     &gemma::GEMMA3,
+    &gemma3n::GEMMA3N,
+    &gemma4::GEMMA4,
+    &gpt_oss::GPT_OSS,
     &llama::GRANITE,
+    &lfm2::LFM2,
     &llama::LLAMA,
     &llama::MISTRAL3,
     &llama::OLMO2,
     &phi::PHI3,
     &qwen::QWEN2,
     &qwen::QWEN3,
+    &qwen35::QWEN35,
     &qwen::QWEN3MOE,
     &llama::SMOLLM3,
 ];

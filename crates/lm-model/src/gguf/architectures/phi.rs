@@ -14,6 +14,6 @@ pub(super) const PHI3: GgufArchitecture = GgufArchitecture {
         }
         Ok(())
     },
-    tensors: &[("attn_qkv", "self_attn.qkv_proj"), ("ffn_up", "mlp.gate_up_proj")],
+    tensors: &[&[("attn_qkv", "self_attn.qkv_proj"), ("ffn_up", "mlp.gate_up_proj")]],
     ..GgufArchitecture::new("phi3", "phi3")
 };

@@ -1,6 +1,6 @@
 //! Qwen 2 and 3.
 
-use super::GgufArchitecture;
+use super::{EXPERTS, GgufArchitecture};
 
 pub(super) const QWEN2: GgufArchitecture = GgufArchitecture::new("qwen2", "qwen2");
 
@@ -24,11 +24,6 @@ pub(super) const QWEN3MOE: GgufArchitecture = GgufArchitecture {
         config.insert("norm_topk_prob".to_owned(), true.into());
         Ok(())
     },
-    tensors: &[
-        ("ffn_down_exps", "mlp.experts.down_proj"),
-        ("ffn_gate_exps", "mlp.experts.gate_proj"),
-        ("ffn_gate_inp", "mlp.gate"),
-        ("ffn_up_exps", "mlp.experts.up_proj"),
-    ],
+    tensors: &[EXPERTS, &[("ffn_gate_inp", "mlp.gate")]],
     ..GgufArchitecture::new("qwen3moe", "qwen3_moe")
 };

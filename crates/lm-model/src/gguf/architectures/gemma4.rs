@@ -1,0 +1,122 @@
+//! Gemma 4.
+
+use serde_json::{Map, Value, json};
+
+use super::super::config::layer_types;
+use super::super::description::Description;
+use super::GgufArchitecture;
+use super::gemma::NORMS;
+use super::gemma3n::{PER_LAYER_INPUTS, per_layer_vocabulary};
+use crate::{Error, Result};
+
+pub(super) const GEMMA4: GgufArchitecture = GgufArchitecture {
+    keys: &[
+        ("attention.key_length_swa", "head_dim"),
+        ("attention.shared_kv_layers", "num_kv_shared_layers"),
+        ("attention.sliding_window", "sliding_window"),
+        ("embedding_length_per_layer_input", "hidden_size_per_layer_input"),
+        ("final_logit_softcapping", "final_logit_softcapping"),
+    ],
+    more,
+    tensors: &[NORMS, PER_LAYER_INPUTS, &[("layer_output_scale.weight", "layer_scalar")]],
+    ..GgufArchitecture::new("gemma4", "gemma4_text")
+};
+
+/// What stands for a divisor of a frequency that is 0.
+const STILL: f32 = 1e30;
+
+fn more(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
+    let slides = layer_types(model, config, 6)?;
+    heads(model, config, &slides)?;
+    rope(model, config)?;
+    feed_forward(model, config)?;
+    per_layer_vocabulary(model, config);
+    let padding = model.metadata.size("tokenizer.ggml.padding_token_id")?;
+    config.extend(padding.map(|id| ("pad_token_id".to_owned(), id.into())));
+    let experts = model.size("expert_count")?.is_some_and(|experts| experts > 0);
+    config.insert("enable_moe_block".to_owned(), experts.into());
+    Ok(())
+}
+
+/// The full layers' heads are wider, and may be fewer; where they have no values of their own, keys are the values.
+fn heads(model: &Description<'_>, config: &mut Map<String, Value>, slides: &[bool]) -> Result<()> {
+    let head_dims = [model.head_dim()?, model.required_size("attention.key_length_swa")?];
+    let kv_heads = model.sizes_of_layers("attention.head_count_kv")?;
+    let of_layer = |(layer, (&slides, heads)): (usize, (&bool, &usize))| {
+        let heads = json!({"head_dim": head_dims[usize::from(slides)], "num_key_value_heads": heads});
+        (layer.to_string(), heads)
+    };
+    let layers: Map<_, _> = slides.iter().zip(&kv_heads).enumerate().map(of_layer).collect();
+    let keys_as_values = slides.iter().position(|&slides| !slides).is_some_and(|layer| {
+        let has = |part| model.tensor(&format!("blk.{layer}.{part}.weight")).is_some();
+        has("attn_k") && !has("attn_v")
+    });
+    config.insert("head_dim".to_owned(), head_dims[1].into());
+    config.insert("num_key_value_heads".to_owned(), kv_heads[0].into());
+    config.insert("per_layer_config".to_owned(), layers.into());
+    config.insert("attention_k_eq_v".to_owned(), keys_as_values.into());
+    Ok(())
+}
+
+/// The pairs of a full layer's head that turn are those whose frequency is divided by 1, and the others' by nearly infinity.
+fn rope(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
+    const DIVISORS: &str = "rope_freqs.weight";
+    for [rotated, head_dim] in [
+        ["rope.dimension_count", "attention.key_length"],
+        ["rope.dimension_count_swa", "attention.key_length_swa"],
+    ] {
+        if let Some(elements) = model.size(rotated)?.filter(|&n| model.size(head_dim).ok() != Some(Some(n))) {
+            let known = format!("as many as {}", model.key(head_dim));
+            return Err(model.metadata.unsupported(&model.key(rotated), elements, known));
+        }
+    }
+    if let Some(scaling) = config.remove("rope_scaling") {
+        return Err(model.metadata.unsupported(&model.key("rope.scaling"), scaling, "none"));
+    }
+    let missing =
+        || Error::MissingTensor { location: model.metadata.file().to_owned(), tensor: DIVISORS.to_owned() };
+    let divisors = model.vector(DIVISORS)?.ok_or_else(missing)?;
+    let turning = divisors.iter().take_while(|&&divisor| divisor == 1.0).count();
+    if divisors.len().checked_mul(2) != Some(model.head_dim()?) {
+        let expected = format!("half of {}", model.key("attention.key_length"));
+        return Err(model.metadata.invalid(DIVISORS, format!("{} numbers", divisors.len()), expected));
+    }
+    if divisors.is_empty() || divisors[turning..].iter().any(|&divisor| divisor < STILL) {
+        return Err(model.metadata.unsupported(DIVISORS, "other divisors", "ones, then 1e30"));
+    }
+    let mut part = turning as f64 / divisors.len() as f64;
+    if ((part * divisors.len() as f64) as usize) < turning {
+        part = part.next_up();
+    }
+    let theta = |key| Ok::<_, Error>(model.json(key)?.unwrap_or_else(|| json!(10_000.0)));
+    config.insert(
+        "rope_parameters".to_owned(),
+        json!({
+            "full_attention": {
+                "rope_type": "proportional",
+                "partial_rotary_factor": part,
+                "rope_theta": theta("rope.freq_base")?,
+            },
+            "sliding_attention": {"rope_type": "default", "rope_theta": theta("rope.freq_base_swa")?},
+        }),
+    );
+    Ok(())
+}
+
+/// Layers that share keys and values may have blocks of twice the width.
+fn feed_forward(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
+    const KEY: &str = "feed_forward_length";
+    let widths = model.sizes_of_layers(KEY)?;
+    let shared = model.size("attention.shared_kv_layers")?.unwrap_or(0).min(widths.len());
+    let (own, shared) = widths.split_at(widths.len() - shared);
+    let width = own.first().or(shared.first()).copied().unwrap_or(0);
+    let double = shared.first().is_some_and(|&first| first != width);
+    let expected = |factor: usize| move |&got: &usize| width.checked_mul(factor) == Some(got);
+    if !own.iter().all(expected(1)) || !shared.iter().all(expected(1 + usize::from(double))) {
+        let known = "one width, twice that in layers that share keys and values";
+        return Err(model.metadata.unsupported(&model.key(KEY), format!("{widths:?}"), known));
+    }
+    config.insert("intermediate_size".to_owned(), width.into());
+    config.insert("use_double_wide_mlp".to_owned(), double.into());
+    Ok(())
+}
