@@ -3,8 +3,8 @@
 use burn::tensor::{Int, Tensor};
 
 use crate::blocks::{
-    AltUp, Attention, Embedding, ExpertsMlp, GatedDeltaNet, GatedMlp, IdleWeights, Laurel, Pass,
-    PerLayerEmbedding, PerLayerInput, RmsNorm, Rotation, ShortConv, StreamEnds, Sublayer,
+    AltUp, Attention, Embedding, ExpertsMlp, GatedBesideExperts, GatedDeltaNet, GatedMlp, IdleWeights,
+    Laurel, Pass, PerLayerEmbedding, PerLayerInput, RmsNorm, Rotation, ShortConv, StreamEnds, Sublayer,
 };
 use crate::layout::{adapted_rows, ids_of_rows, layouts, wanted_rows};
 use crate::spec::{DecoderSpec, LayerScalar, LayerSpec, Mixer, Mlp};
@@ -50,6 +50,7 @@ enum MixerBlock {
 enum MlpBlock {
     Gated(Box<GatedMlp>),
     Experts(Box<ExpertsMlp>),
+    GatedBesideExperts(Box<GatedBesideExperts>),
 }
 
 impl Decoder {
@@ -224,14 +225,15 @@ impl Layer {
                 MixerBlock::DeltaNet(Box::new(GatedDeltaNet::load(loader, spec, net, index)?))
             }
         };
-        let mlp = match layer.mlp {
-            Mlp::Experts(ref experts) => {
-                MlpBlock::Experts(Box::new(ExpertsMlp::load(loader, experts, spec.hidden_size, index)?))
+        let hidden = spec.hidden_size;
+        let mlp = match &layer.mlp {
+            Mlp::Gated(gated) => MlpBlock::Gated(Box::new(GatedMlp::load(loader, *gated, hidden, index)?)),
+            Mlp::Experts(experts) => {
+                MlpBlock::Experts(Box::new(ExpertsMlp::load(loader, experts, hidden, index)?))
             }
-            Mlp::Gated { intermediate_size, activation, bias, sparsity } => {
-                let widths = [spec.hidden_size, intermediate_size];
-                let mlp = GatedMlp::load(loader, index, widths, activation, bias, sparsity)?;
-                MlpBlock::Gated(Box::new(mlp))
+            Mlp::GatedBesideExperts(gated, experts) => {
+                let both = GatedBesideExperts::load(loader, spec, *gated, experts, index)?;
+                MlpBlock::GatedBesideExperts(Box::new(both))
             }
         };
         let per_layer_input =
@@ -290,6 +292,7 @@ impl Layer {
         match &self.mlp {
             MlpBlock::Gated(mlp) => Ok(mlp.add_to(x, &self.around_mlp, pass)),
             MlpBlock::Experts(mlp) => mlp.add_to(x, &self.around_mlp),
+            MlpBlock::GatedBesideExperts(mlp) => mlp.add_to(x, &self.around_mlp, pass),
         }
     }
 
@@ -298,6 +301,7 @@ impl Layer {
         match &self.mlp {
             MlpBlock::Gated(_) => IdleWeights::default(),
             MlpBlock::Experts(experts) => experts.idle(),
+            MlpBlock::GatedBesideExperts(both) => both.idle(),
         }
     }
 }

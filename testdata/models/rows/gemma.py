@@ -43,8 +43,12 @@ def draw(name: str, shape: torch.Size, config: Any, random: torch.Generator) -> 
         return normal(width**-0.5)
     if name.endswith("modality_router.weight"):  # its input is divided by its width
         return normal(0.5 * shape[-1] ** 0.5)
-    if name.endswith(("layer_scalar", "correct_output_scale")):
+    if name.endswith(("layer_scalar", "correct_output_scale", "layernorm_1.weight", "layernorm_2.weight", "per_expert_scale")):
         return uniform()
+    if name.endswith("router.scale"):  # its input is divided by the root of its width
+        return 3 * shape[-1] ** 0.5 * uniform()
+    if name.endswith("router.proj.weight"):
+        return normal(shape[-1] ** -0.5)
     if name.endswith("coefs.weight"):
         return normal(0.25)
     return None
@@ -211,6 +215,58 @@ def no_layer_scalar(model: Any) -> None:
         layer.layer_scalar.fill_(1.0)
 
 
+def no_experts(model: Any) -> None:
+    for norm in each(model, "post_feedforward_layernorm_2"):
+        norm.weight.data.zero_()
+
+
+def no_gated_block(model: Any) -> None:
+    for norm in each(model, "post_feedforward_layernorm_1"):
+        norm.weight.data.zero_()
+
+
+def set_routers(**values: float) -> Callable[[Any], None]:
+    """Ones in place of a vector of the routers."""
+
+    def change(model: Any) -> None:
+        for router in each(model, "router"):
+            for name, value in values.items():
+                getattr(router, name).data.fill_(value)
+
+    return change
+
+
+def scaled_by_width(model: Any) -> None:
+    """What the router reads is not divided by the root of its width."""
+    for router in each(model, "router"):
+        router.scalar_root_size = 1.0
+
+
+def router_without_norm(model: Any) -> None:
+    for router in each(model, "router"):
+        router.norm = nn.Identity()
+
+
+def router_reads_normed(model: Any) -> None:
+    """The router reads what the gated block reads."""
+    for layer in model.model.layers:
+        layer.router.norm = layer.pre_feedforward_layernorm
+
+
+def more_experts(by: int) -> Callable[[Any], None]:
+    def change(model: Any) -> None:
+        for router in each(model, "router"):
+            router.config = type("Config", (), {"top_k_experts": router.config.top_k_experts + by})()
+
+    return change
+
+
+def swap_halves(model: Any) -> None:
+    for experts in each(model, "experts"):
+        weight = experts.gate_up_proj.data
+        weight.copy_(weight.roll(weight.shape[1] // 2, dims=1))
+
+
 def share_from_first(model: Any) -> None:
     """Shared layers read the keys and values of the first layer of their kind, not of the last before them."""
     layers = model.model.layers
@@ -281,6 +337,7 @@ def sparse(model: Any) -> bool:
 GEMMA = of("gemma2", "gemma3_text", "gemma3n_text", "gemma4_text")
 GEMMA_3N, GEMMA_4 = of("gemma3n_text"), of("gemma4_text")
 PER_LAYER = if_part("post_per_layer_input_norm")
+BESIDE = if_part("post_feedforward_layernorm_2")
 # Scores are not divided by anything: no width can be taken for another.
 UNSCALED = {"attention scale by hidden / heads"}
 FAULTS = [
@@ -319,6 +376,19 @@ FAULTS = [
     Fault("sparse by the sample's deviation", edit(unbiased_deviation), sparse),
     Fault("corrected stream scaled, or not, against the config", other_correct_scale, GEMMA_3N),
     Fault("layer scalar missing", edit(no_layer_scalar), GEMMA_4),
+    Fault("experts missing", edit(no_experts), BESIDE),
+    Fault("gated block beside experts missing", edit(no_gated_block), BESIDE),
+    Fault("norm before experts missing", without("pre_feedforward_layernorm_2"), BESIDE),
+    Fault("norm after experts missing", without("post_feedforward_layernorm_2"), BESIDE),
+    Fault("norm after the gated block missing", without("post_feedforward_layernorm_1"), BESIDE),
+    Fault("experts' factors missing", edit(set_routers(per_expert_scale=1.0)), BESIDE),
+    Fault("router's scale missing", edit(set_routers(scale=32**0.5)), BESIDE),
+    Fault("router's input not divided", edit(scaled_by_width), BESIDE),
+    Fault("router's norm missing", edit(router_without_norm), BESIDE),
+    Fault("router reads what the gated block reads", edit(router_reads_normed), BESIDE),
+    Fault("one expert more beside the block", edit(more_experts(1)), BESIDE),
+    Fault("one expert fewer beside the block", edit(more_experts(-1)), BESIDE),
+    Fault("halves of experts beside the block swapped", edit(swap_halves), BESIDE),
 ]  # fmt: skip
 
 MODELS: dict[str, dict[str, Any]] = {
@@ -397,6 +467,18 @@ MODELS: dict[str, dict[str, Any]] = {
                    "final_logit_softcapping": 4.0, "attention_bias": False, "use_bidirectional_attention": None,
                    "rope_parameters": {F: {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1000.0},
                                        S: {"rope_type": "default", "rope_theta": 10000.0}}},
+    },
+    "gemma4-tiny-experts": {  # experts beside each gated block, the wider heads of full layers, no per-layer inputs, untied
+        "dtype": "bfloat16", "shards": 2, "draw": draw, "cannot_have": UNSCALED,
+        "config": {**GEMMA4, "hidden_size": 32, "intermediate_size": 40, "num_hidden_layers": 3,
+                   "num_attention_heads": 4, "num_key_value_heads": 4, "head_dim": 8, "global_head_dim": 16,
+                   "num_global_key_value_heads": 2, "attention_k_eq_v": True, "sliding_window": 10,
+                   "layer_types": [S, S, F], "num_kv_shared_layers": 0, "use_double_wide_mlp": False,
+                   "hidden_size_per_layer_input": 0, "enable_moe_block": True, "num_experts": 6, "top_k_experts": 2,
+                   "moe_intermediate_size": 16, "final_logit_softcapping": 6.0, "tie_word_embeddings": False,
+                   "use_bidirectional_attention": None,
+                   "rope_parameters": {F: {"rope_type": "proportional", "partial_rotary_factor": 0.5, "rope_theta": 500.0},
+                                       S: {"rope_type": "default", "rope_theta": 5000.0}}},
     },
     "gemma4-tiny-keys": {  # text inside a vision model, global layers whose keys are their values, no per-layer inputs
         "dtype": "bfloat16", "shards": 1, "draw": draw, "cannot_have": UNSCALED,

@@ -8,7 +8,9 @@ use serde::Deserialize;
 use super::{Architecture, WHOLE_TENSORS};
 use crate::Result;
 use crate::config::{ModelConfig, invalid, unsupported};
-use crate::spec::{Bias, DecoderSpec, Mlp, NormPlacement, NormWeight, Sparsity, activation, windows};
+use crate::spec::{
+    Bias, DecoderSpec, GatedSpec, Mlp, NormPlacement, NormWeight, Sparsity, activation, windows,
+};
 use crate::weights::{LayerParam, Param, hugging_face_name};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
@@ -69,7 +71,7 @@ pub(super) fn gemma(config: &ModelConfig, keys: &Keys) -> Result<DecoderSpec> {
 
 /// The feed-forward block of all generations.
 pub(super) fn geglu(intermediate_size: usize, activation: Activation, sparsity: Option<Sparsity>) -> Mlp {
-    Mlp::Gated { intermediate_size, activation, bias: Bias::Absent, sparsity }
+    Mlp::Gated(GatedSpec { intermediate_size, activation, bias: Bias::Absent, sparsity })
 }
 
 /// Attention to what follows is not a decoder's: some values of the key make an encoder of the model.

@@ -1,28 +1,29 @@
-//! Gemma 4, dense: Gemma 3 with heads of another width in its full layers, of whose pairs only the first turn, values that may be
-//! the keys, and where a config asks for them per-layer embeddings and shared keys and values as Gemma 3n has them. The text model of
-//! the multimodal checkpoints.
+//! Gemma 4: Gemma 3 with heads of another width in its full layers, of whose pairs only the first turn, values that may be the keys,
+//! and where a config asks for them per-layer embeddings and shared keys and values as Gemma 3n has them, and experts beside each
+//! feed-forward block. The text model of the multimodal checkpoints.
 //! Source: `config.json` of google/gemma-4-E2B-it; modelling code and `Gemma4TextConfig` of transformers.
 
 use lm_kernels::Activation;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::gemma2::{Keys, geglu, gemma, weight_name};
+use super::Architecture;
+use super::gemma2::{self, Keys, geglu, gemma};
 use super::gemma3n::{OTHER_SENSES, size};
-use super::{Architecture, WHOLE_TENSORS};
 use crate::Result;
 use crate::config::{ModelConfig, invalid, unsupported};
 use crate::spec::{
-    DecoderSpec, KeyValues, LayerScalar, PerLayerInputs, QkNorm, RopesByType, Window, activation,
-    share_key_values, windows,
+    Bias, DecoderSpec, ExpertKeys, ExpertsSpec, KeyValues, LayerScalar, Mlp, PerLayerInputs, QkNorm,
+    RopesByType, Shares, Window, activation, share_key_values, windows,
 };
+use crate::weights::{LayerParam, Param, Piece, Place};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["gemma4_text"],
-    goldens: &["gemma4-tiny", "gemma4-tiny-keys"],
+    goldens: &["gemma4-tiny", "gemma4-tiny-experts", "gemma4-tiny-keys"],
     spec,
     weight_name,
-    places: WHOLE_TENSORS,
+    places,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: OTHER_SENSES,
     defaults: r#"{
@@ -55,6 +56,9 @@ struct OwnKeys {
     use_double_wide_mlp: bool,
     #[serde(default)]
     enable_moe_block: bool,
+    num_experts: Option<usize>,
+    top_k_experts: Option<usize>,
+    moe_intermediate_size: Option<usize>,
 }
 
 /// What differs in one layer's heads.
@@ -70,9 +74,6 @@ const PATTERN: usize = 6;
 
 fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     let (keys, own) = (config.read::<Keys>()?, config.read::<OwnKeys>()?);
-    if own.enable_moe_block {
-        return Err(unsupported("enable_moe_block", true, "false"));
-    }
     if config.keys.get("rope_parameters").is_some_and(Value::is_null) {
         return Err(invalid("rope_parameters", "null", "absent, or an object"));
     }
@@ -94,10 +95,38 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     for layer in &mut spec.layers {
         layer.scalar = LayerScalar::Present;
     }
+    if own.enable_moe_block {
+        let experts = experts(config, &own, activation)?;
+        for layer in &mut spec.layers {
+            if let Mlp::Gated(gated) = layer.mlp {
+                layer.mlp = Mlp::GatedBesideExperts(gated, experts.clone());
+            }
+        }
+    }
     if own.hidden_size_per_layer_input > 0 {
         spec.per_layer_inputs = Some(per_layer_inputs(config, &own, activation)?);
     }
     Ok(spec)
+}
+
+fn experts(config: &ModelConfig, own: &OwnKeys, activation: Activation) -> Result<ExpertsSpec> {
+    let keys = ExpertKeys {
+        num_experts: "num_experts",
+        experts_per_row: "top_k_experts",
+        intermediate_size: "moe_intermediate_size",
+    };
+    let given = |key, size: Option<usize>| size.ok_or_else(|| invalid(key, "absent", "a number"));
+    let experts = ExpertsSpec {
+        num_experts: given(keys.num_experts, own.num_experts)?,
+        experts_per_row: given(keys.experts_per_row, own.top_k_experts)?,
+        intermediate_size: given(keys.intermediate_size, own.moe_intermediate_size)?,
+        activation,
+        bias: Bias::Absent,
+        router_bias: Bias::Absent,
+        shares: Shares::OfChosen,
+    };
+    experts.check(keys, config.hidden_size)?;
+    Ok(experts)
 }
 
 fn attention_layers(config: &ModelConfig, own: &OwnKeys, spec: &mut DecoderSpec) -> Result<()> {
@@ -174,4 +203,32 @@ fn per_layer_inputs(config: &ModelConfig, own: &OwnKeys, activation: Activation)
         of_embeddings: padding,
         activation,
     })
+}
+
+fn weight_name(param: Param) -> String {
+    match param {
+        Param::Layer(layer, LayerParam::Router(_)) => format!("model.layers.{layer}.router.proj.weight"),
+        other => gemma2::weight_name(other),
+    }
+}
+
+/// All experts of a layer are one tensor, each expert's gate followed by its up.
+fn places(spec: &DecoderSpec, param: Param) -> Vec<Place> {
+    let Param::Layer(layer, param) = param else { return Vec::new() };
+    let Some(&ExpertsSpec { num_experts, intermediate_size: inner, .. }) = spec.layers[layer].mlp.experts()
+    else {
+        return Vec::new();
+    };
+    let name = |part: &str| format!("model.layers.{layer}.experts.{part}");
+    let halves = |first: usize| {
+        let rows = (0..num_experts).map(|expert| (2 * expert + first) * inner);
+        let rows = rows.map(|start| start..start + inner);
+        vec![Place::parts(&name("gate_up_proj"), rows, num_experts * 2 * inner)]
+    };
+    match param {
+        LayerParam::ExpertGates(Piece::Weight) => halves(0),
+        LayerParam::ExpertUps(Piece::Weight) => halves(1),
+        LayerParam::ExpertDowns(Piece::Weight) => vec![Place::whole(name("down_proj"))],
+        _ => Vec::new(),
+    }
 }

@@ -110,7 +110,7 @@ fn weight_name(param: Param) -> String {
 /// Gate and up take turns, and all experts of a layer are one tensor: of floats, with the matrices transposed, or of MXFP4.
 fn places(spec: &DecoderSpec, param: Param) -> Vec<Place> {
     let Param::Layer(layer, param) = param else { return Vec::new() };
-    let Mlp::Experts(ExpertsSpec { num_experts, intermediate_size: inner, .. }) = spec.layers[layer].mlp
+    let Some(&ExpertsSpec { num_experts, intermediate_size: inner, .. }) = spec.layers[layer].mlp.experts()
     else {
         return Vec::new();
     };

@@ -6,7 +6,7 @@
 use super::{Architecture, mistral};
 use crate::Result;
 use crate::config::ModelConfig;
-use crate::spec::{AttentionLayer, DecoderSpec, Mixer, Mlp, RopeSpec};
+use crate::spec::{AttentionLayer, DecoderSpec, GatedSpec, Mixer, Mlp, RopeSpec};
 use crate::weights::{LayerParam, Param, Piece, Place, hugging_face_name};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
@@ -35,7 +35,7 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
 /// Queries, keys and values are the rows of one tensor, gate and up those of another.
 fn places(spec: &DecoderSpec, param: Param) -> Vec<Place> {
     let Param::Layer(layer, param) = param else { return Vec::new() };
-    let (Mixer::Attention(attention), Mlp::Gated { intermediate_size: inner, .. }) =
+    let (Mixer::Attention(attention), Mlp::Gated(GatedSpec { intermediate_size: inner, .. })) =
         (&spec.layers[layer].mixer, &spec.layers[layer].mlp)
     else {
         return Vec::new();

@@ -90,7 +90,7 @@ fn places(spec: &DecoderSpec, param: Param) -> Vec<Place> {
         LayerParam::ExpertDowns(Piece::Weight) => "down_proj",
         _ => return Vec::new(),
     };
-    let Mlp::Experts(experts) = &spec.layers[layer].mlp else { return Vec::new() };
+    let Some(experts) = spec.layers[layer].mlp.experts() else { return Vec::new() };
     let name = |expert| format!("model.layers.{layer}.mlp.experts.{expert}.{projection}.weight");
     vec![Place::stacked((0..experts.num_experts).map(name))]
 }

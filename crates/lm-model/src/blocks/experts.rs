@@ -83,14 +83,24 @@ impl ExpertsMlp {
     /// `x`, `[rows, hidden]`, plus what the experts make of it.
     pub(crate) fn add_to(&self, x: Tensor<2>, around: &Sublayer) -> Result<Tensor<2>> {
         let input = around.input(x.clone()).normed(); // [rows, hidden]
-        let logits = lm_kernels::linear(input.clone(), &self.router); // [rows, experts]
+        let routing = self.routing(input.clone())?;
+        Ok(around.add(x, self.forward(input, routing)))
+    }
+
+    /// Where the router sends the rows, `[rows, hidden]`.
+    pub(super) fn routing(&self, input: Tensor<2>) -> Result<Routing> {
+        let logits = lm_kernels::linear(input, &self.router); // [rows, experts]
         let logits = match &self.router_bias {
             None => logits,
             Some(bias) => logits + bias.clone().unsqueeze(),
         };
         let logits = lm_kernels::to_host(logits)?;
-        let routing = route(&logits, self.num_experts, self.experts_per_row, self.shares);
-        Ok(around.add(x, lm_kernels::moe(input, &self.experts, &Arc::new(routing))))
+        Ok(route(&logits, self.num_experts, self.experts_per_row, self.shares))
+    }
+
+    /// What the experts make of the rows, `[rows, hidden]`.
+    pub(super) fn forward(&self, input: Tensor<2>, routing: Routing) -> Tensor<2> {
+        lm_kernels::moe(input, &self.experts, &Arc::new(routing))
     }
 }
 

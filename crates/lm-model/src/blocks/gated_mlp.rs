@@ -2,9 +2,9 @@ use burn::tensor::Tensor;
 use burn::tensor::activation::relu;
 use lm_kernels::Activation;
 
-use super::{Linear, Pass, Sublayer};
+use super::{BlockInput, Linear, Pass, Sublayer};
 use crate::Result;
-use crate::spec::{Bias, Sparsity};
+use crate::spec::{GatedSpec, Sparsity};
 use crate::weights::{LayerParam, WeightLoader};
 
 /// Gated feed-forward: `down(activation(gate(x)) * up(x))`.
@@ -20,15 +20,13 @@ pub(crate) struct GatedMlp {
 }
 
 impl GatedMlp {
-    /// `[hidden, inner]` are the widths outside and inside.
     pub(crate) fn load(
         loader: &mut WeightLoader<'_>,
+        spec: GatedSpec,
+        hidden: usize,
         layer: usize,
-        [hidden, inner]: [usize; 2],
-        activation: Activation,
-        bias: Bias,
-        sparsity: Option<Sparsity>,
     ) -> Result<Self> {
+        let GatedSpec { intermediate_size: inner, activation, bias, sparsity } = spec;
         Ok(Self {
             gate: Linear::load(loader, layer, LayerParam::Gate, [hidden, inner], bias)?,
             up: Linear::load(loader, layer, LayerParam::Up, [hidden, inner], bias)?,
@@ -40,16 +38,25 @@ impl GatedMlp {
 
     /// `x`, `[rows, hidden]`, plus what the block makes of it.
     pub(crate) fn add_to(&self, x: Tensor<2>, around: &Sublayer, pass: &Pass) -> Tensor<2> {
-        let input = around.input(x.clone());
-        let inner = match self.sparsity {
+        let inner = self.inner(around.input(x.clone()), pass);
+        around.add_projected(x, inner, &self.down, pass)
+    }
+
+    /// What the block makes of its input, `[rows, hidden]`.
+    pub(crate) fn forward(&self, input: BlockInput<'_>, pass: &Pass) -> Tensor<2> {
+        self.down.forward(self.inner(input, pass), pass)
+    }
+
+    /// `[rows, inner]`.
+    fn inner(&self, input: BlockInput<'_>, pass: &Pass) -> Tensor<2> {
+        match self.sparsity {
             None => input.gated(&self.gate, &self.up, self.activation, pass),
             Some(sparsity) => {
                 let x = input.normed();
                 let gate = above_threshold(self.gate.forward(x.clone(), pass), sparsity);
                 lm_kernels::glu(gate, self.up.forward(x, pass), self.activation)
             }
-        }; // [rows, inner]
-        around.add_projected(x, inner, &self.down, pass)
+        }
     }
 }
 

@@ -42,6 +42,11 @@ impl RmsNorm {
         Self { weight: Tensor::ones([len], device), eps: spec.norm_eps }
     }
 
+    /// The same norm, its results multiplied by a factor.
+    pub(crate) fn times(self, factor: f32) -> Self {
+        Self { weight: self.weight * factor, ..self }
+    }
+
     pub(crate) fn weight(&self) -> Tensor<1> {
         self.weight.clone()
     }

@@ -8,16 +8,21 @@ use crate::weights::LayerParam;
 /// A feed-forward block in field words.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Mlp {
-    /// `down(activation(gate(x)) · up(x))`.
-    Gated {
-        intermediate_size: usize,
-        activation: Activation,
-        /// Of all three projections.
-        bias: Bias,
-        sparsity: Option<Sparsity>,
-    },
-    /// Many of them, of which each row goes through a few.
+    Gated(GatedSpec),
+    /// Many gated blocks, of which each row goes through a few.
     Experts(ExpertsSpec),
+    /// A gated block that every row goes through and experts beside it, both with norms of their own; the results are added.
+    GatedBesideExperts(GatedSpec, ExpertsSpec),
+}
+
+/// `down(activation(gate(x)) · up(x))`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct GatedSpec {
+    pub(crate) intermediate_size: usize,
+    pub(crate) activation: Activation,
+    /// Of all three projections.
+    pub(crate) bias: Bias,
+    pub(crate) sparsity: Option<Sparsity>,
 }
 
 /// Which of a row's gates stay: those above their mean by so many standard deviations, less that threshold.
@@ -56,24 +61,50 @@ fn normal_quantile(share: f64) -> f64 {
 impl Mlp {
     /// The gated block that a config describes.
     pub(super) fn gated(config: &ModelConfig) -> Result<Self> {
-        Ok(Self::Gated {
+        Ok(Self::Gated(GatedSpec {
             intermediate_size: config.intermediate_size,
             activation: activation("hidden_act", config.hidden_act.as_deref().unwrap_or("silu"))?,
             bias: config.mlp_bias.into(),
             sparsity: None,
-        })
+        }))
     }
 
     pub(super) fn params(&self, hidden: usize) -> Vec<(LayerParam, Vec<usize>)> {
-        match *self {
-            Self::Experts(ref experts) => experts.params(hidden),
-            Self::Gated { intermediate_size: inner, bias, .. } => [
-                linear_params(LayerParam::Gate, [hidden, inner], bias),
-                linear_params(LayerParam::Up, [hidden, inner], bias),
-                linear_params(LayerParam::Down, [inner, hidden], bias),
-            ]
-            .concat(),
+        match self {
+            Self::Gated(gated) => gated.params(hidden),
+            Self::Experts(experts) => experts.params(hidden),
+            Self::GatedBesideExperts(gated, experts) => {
+                let norms = [
+                    LayerParam::GatedPostNorm,
+                    LayerParam::ExpertsNorm,
+                    LayerParam::ExpertsPostNorm,
+                    LayerParam::RouterNorm,
+                ];
+                let norms = norms.map(|norm| (norm, vec![hidden])).into();
+                let factors = vec![(LayerParam::ExpertFactors, vec![experts.num_experts])];
+                [gated.params(hidden), experts.params(hidden), norms, factors].concat()
+            }
         }
+    }
+
+    /// The experts, where there are any.
+    pub(crate) fn experts(&self) -> Option<&ExpertsSpec> {
+        match self {
+            Self::Gated(_) => None,
+            Self::Experts(experts) | Self::GatedBesideExperts(_, experts) => Some(experts),
+        }
+    }
+}
+
+impl GatedSpec {
+    fn params(&self, hidden: usize) -> Vec<(LayerParam, Vec<usize>)> {
+        let Self { intermediate_size: inner, bias, .. } = *self;
+        [
+            linear_params(LayerParam::Gate, [hidden, inner], bias),
+            linear_params(LayerParam::Up, [hidden, inner], bias),
+            linear_params(LayerParam::Down, [inner, hidden], bias),
+        ]
+        .concat()
     }
 }
 

@@ -67,6 +67,16 @@ pub(crate) enum LayerParam {
     ExpertGates(Piece),
     ExpertUps(Piece),
     ExpertDowns(Piece),
+    /// Of what a gated block beside experts gives.
+    GatedPostNorm,
+    /// Of what experts beside a gated block read.
+    ExpertsNorm,
+    /// Of what they give.
+    ExpertsPostNorm,
+    /// Of what their router reads.
+    RouterNorm,
+    /// On the share of each.
+    ExpertFactors,
     /// From the rows to the gate of the per-layer input.
     PerLayerGate,
     /// From the gated per-layer input to the rows.
@@ -167,6 +177,11 @@ pub(crate) fn hugging_face_name(param: Param) -> String {
         LayerParam::ExpertGates(piece) => ("mlp.experts.gate_proj", piece),
         LayerParam::ExpertUps(piece) => ("mlp.experts.up_proj", piece),
         LayerParam::ExpertDowns(piece) => ("mlp.experts.down_proj", piece),
+        LayerParam::GatedPostNorm => ("post_feedforward_layernorm_1", Piece::Weight),
+        LayerParam::ExpertsNorm => ("pre_feedforward_layernorm_2", Piece::Weight),
+        LayerParam::ExpertsPostNorm => ("post_feedforward_layernorm_2", Piece::Weight),
+        LayerParam::RouterNorm => return format!("model.layers.{layer}.router.scale"),
+        LayerParam::ExpertFactors => return format!("model.layers.{layer}.router.per_expert_scale"),
         LayerParam::PerLayerGate => ("per_layer_input_gate", Piece::Weight),
         LayerParam::PerLayerOutput => ("per_layer_projection", Piece::Weight),
         LayerParam::PerLayerNorm => ("post_per_layer_input_norm", Piece::Weight),

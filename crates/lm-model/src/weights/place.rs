@@ -79,6 +79,11 @@ impl Place {
         Self::piece(tensor, PieceRows::Range(RowRange { first: rows.start, step: 1, count: rows.len(), of }))
     }
 
+    /// Several parts of a tensor that has `of` rows, one after another.
+    pub(crate) fn parts(tensor: &str, parts: impl IntoIterator<Item = Range<usize>>, of: usize) -> Self {
+        Self { pieces: parts.into_iter().flat_map(|rows| Self::part(tensor, rows, of).pieces).collect() }
+    }
+
     /// One of `step` kinds of rows that take turns in a tensor that has `of`.
     pub(crate) fn every(tensor: impl Into<String>, step: usize, first: usize, of: usize) -> Self {
         Self::piece(tensor, PieceRows::Range(RowRange::every(step, first, of)))

@@ -79,6 +79,21 @@ fn models_of_experts() {
 }
 
 #[rustfmt::skip]
+const BESIDE: &[Bad] = &[
+    Bad { what: "no number of experts", spoil: |f| experts(f, json!(null)), error: "InvalidValue", says: &["num_experts", "absent"] },
+    Bad { what: "more experts than there are", spoil: |f| experts(f, json!(65_536)), error: "TensorShape", says: &["router.proj.weight", "65536"] },
+    Bad { what: "more chosen than there are", spoil: |f| f.set("top_k_experts", json!(7)), error: "InvalidValue", says: &["top_k_experts", "7"] },
+    Bad { what: "experts of another width", spoil: |f| f.set("moe_intermediate_size", json!(32)), error: "TensorShape", says: &["experts.gate_up_proj", "[6, 32, 32]"] },
+    Bad { what: "experts that are not wanted", spoil: |f| f.set("enable_moe_block", json!(false)), error: "UnexpectedTensor", says: &["model.layers.0.", "gemma4_text"] },
+    Bad { what: "a switch that is a number", spoil: |f| f.set("enable_moe_block", json!(1)), error: "Json", says: &["config.json"] },
+];
+
+#[test]
+fn models_of_experts_beside_dense_blocks() {
+    check(&Files::of("models/gemma4-tiny-experts"), BESIDE);
+}
+
+#[rustfmt::skip]
 const HYBRID: &[Bad] = &[
     Bad { what: "states at their most", spoil: |f| set_all(f, &["linear_num_value_heads", "linear_num_key_heads", "linear_value_head_dim", "linear_key_head_dim"], LARGE), error: "InvalidValue", says: &["linear_"] },
     Bad { what: "a kernel at its most", spoil: |f| f.set("linear_conv_kernel_dim", json!(LARGE)), error: "InvalidValue", says: &["linear_conv_kernel_dim"] },

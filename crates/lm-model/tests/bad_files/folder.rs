@@ -117,7 +117,6 @@ fn unsupported_values_are_named_with_what_is_known() {
     gemma("gemma2", "use_bidirectional_attention", json!(true), "null");
     gemma("gemma2", "hidden_activation", json!("relu"), "gelu_pytorch_tanh");
     gemma("gemma3_text", "attn_logit_softcapping", json!(50.0), "null");
-    gemma("gemma4_text", "enable_moe_block", json!(true), "false");
     gemma("gemma4_text", "per_layer_config", json!({"0": {"sliding_window": 4}}), "head_dim");
     let per_layer = json!({"full_attention": {"rope_type": "default"}});
     check_config(|c| c["rope_parameters"] = per_layer, &["rope_parameters.full_attention"]);
