@@ -5,13 +5,15 @@
 
 `<type>.bin` has ROWS rows of COLS columns in ggml's bytes, then the same rows as little-endian f32. Codes are random bytes; the
 scales of each row are of one kind: random ones, the largest, negative ones, denormals, zeros of both signs, mixtures.
+
+`<type>.quantized.bin`, of the types that floats are quantised to, has rows of COLS floats, then the blocks that the package makes of them.
 """
 
 import pathlib
 
 import numpy as np
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
-from gguf.quants import dequantize
+from gguf.quants import dequantize, quantize
 
 ROWS, COLS, SEED = 6, 256, 20261121
 
@@ -62,16 +64,42 @@ def blocks(kind, rng):
     return rows.reshape(ROWS, -1)
 
 
+def floats(rng):
+    """Rows of one kind each: what rounding, its ties, and the choice of the largest value depend on."""
+    normal = rng.standard_normal((10, COLS)).astype(np.float32)
+    steps = rng.integers(-127, 128, COLS)
+    rows = [
+        normal[0],
+        normal[1] * np.float32(1e-3),
+        normal[2] * np.float32(5e4),
+        normal[3] * np.float32(1e-7),  # steps that are denormal halves, or none
+        np.zeros(COLS),
+        -np.zeros(COLS),
+        np.where(np.arange(COLS) % 32 == 5, 127, steps / 2),  # halves of a step of 1
+        np.where(np.arange(COLS) % 32 == 5, -8, np.clip(steps // 9, -15, 15) / 2),
+        rng.choice([-1.5, 1.5], COLS),  # the largest of either sign
+        rng.choice([0.0, -0.0, 3e-5, -7.25], COLS),
+        np.exp2(rng.uniform(-20, 10, COLS)) * rng.choice([-1, 1], COLS),
+        normal[4].astype(np.float16).astype(np.float32),
+    ]
+    return np.array(rows, dtype=np.float32)
+
+
 def main():
     rng = np.random.default_rng(SEED)
     for name in HALVES:
         kind = GGMLQuantizationType[name]
         rows = blocks(kind, rng)
         with np.errstate(over="ignore"):
-            floats = dequantize(rows, kind)
-        assert floats.shape == (ROWS, COLS) and not np.isnan(floats).any(), name
+            values = dequantize(rows, kind)
+        assert values.shape == (ROWS, COLS) and not np.isnan(values).any(), name
         out = pathlib.Path(__file__).with_name(f"{name.lower()}.bin")
-        out.write_bytes(rows.tobytes() + floats.astype("<f4").tobytes())
+        out.write_bytes(rows.tobytes() + values.astype("<f4").tobytes())
+    values = floats(np.random.default_rng(SEED))
+    for name in ("Q4_0", "Q8_0"):
+        made = quantize(values, GGMLQuantizationType[name])
+        out = pathlib.Path(__file__).with_name(f"{name.lower()}.quantized.bin")
+        out.write_bytes(values.astype("<f4").tobytes() + made.tobytes())
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-//! `cargo xtask convert`: a Hugging Face folder → a quantised folder, written by `lm convert`.
+//! `cargo xtask convert`: a model → a quantised folder or a GGUF file, written by `lm convert`.
 
 use std::path::PathBuf;
 
@@ -8,19 +8,22 @@ use crate::process;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Folder with config.json, safetensors and tokenizer.json
+    /// Folder with config.json, safetensors and tokenizer.json, or a GGUF file
     model: PathBuf,
-    /// Folder to write; it must not exist yet
+    /// What to write, which must not exist yet: a GGUF file where it ends in .gguf, otherwise a folder
     output: PathBuf,
-    /// Format of the weight matrices: q8 or q4
-    #[arg(long, default_value = "q8")]
-    quantize: String,
+    /// Format of the weight matrices: of a folder q8 (default) or q4; of a GGUF file q8_0 (default), q4_0, f16, bf16 or f32
+    #[arg(long)]
+    quantize: Option<String>,
 }
 
 pub fn run(args: &Args) -> Result<()> {
     // cargo runs in the repository root: paths are meant from where the user stands.
     let here = std::env::current_dir().context("the current folder cannot be read")?;
     let mut lm = process::cargo(&["run", "--release", "--package", "lm-cli", "--", "convert"]);
-    lm.arg(here.join(&args.model)).arg(here.join(&args.output)).args(["--quantize", &args.quantize]);
+    lm.arg(here.join(&args.model)).arg(here.join(&args.output));
+    if let Some(format) = &args.quantize {
+        lm.args(["--quantize", format]);
+    }
     process::run(&mut lm)
 }

@@ -83,7 +83,8 @@ pub struct LoadArgs {
     /// Threads of the CPU devices; all cores without it
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
-    /// Quantise the weights while loading: q8 or q4; without it as stored, if that fits the memory
+    /// Quantise the weights while loading: q8 or q4, or q8_0 or q4_0 as GGUF files have them; without it as stored, if that fits
+    /// the memory
     #[arg(long, value_name = "FORMAT", value_parser = quantized_format)]
     pub quantize: Option<WeightFormat>,
     /// Format of the weights in memory: f32, f16, bf16, q8 or q4; as stored without it
@@ -185,7 +186,8 @@ impl CallArgs {
 pub fn quantized_format(text: &str) -> Result<WeightFormat, String> {
     match text.parse() {
         Ok(format @ (WeightFormat::Q8 | WeightFormat::Q4)) => Ok(format),
-        _ => Err("known formats: q8, q4".to_owned()),
+        Ok(format @ WeightFormat::Ggml(ggml)) if ggml.quantizes() => Ok(format),
+        _ => Err("known formats: q8, q4, q8_0, q4_0".to_owned()),
     }
 }
 

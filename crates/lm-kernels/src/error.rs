@@ -143,3 +143,14 @@ pub enum Error {
         reason: String,
     },
 }
+
+impl Error {
+    /// The same error, where the rows that it names are those after the first `rows` of a weight.
+    #[must_use]
+    pub fn after_rows(mut self, rows: usize) -> Self {
+        if let Self::NotRepresentable { row, .. } = &mut self {
+            *row += rows;
+        }
+        self
+    }
+}

@@ -61,6 +61,53 @@ fn any_shape_is_a_matter_of_whole_blocks() {
     }
 }
 
+/// Floats, and the blocks that the reference makes of them.
+fn quantized(format: GgmlType) -> (Vec<f32>, Vec<u8>) {
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../testdata/ggml/{format}.quantized.bin"));
+    let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let rows = bytes.len() / (COLS * 4 + format.row_bytes(COLS).expect("whole blocks"));
+    let (floats, blocks) = bytes.split_at(rows * COLS * 4);
+    let floats = floats.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+    (floats, blocks.to_vec())
+}
+
+#[test]
+fn quantising_gives_the_bytes_of_the_reference() {
+    let types: Vec<_> = GgmlType::ALL.iter().copied().filter(|format| format.quantizes()).collect();
+    assert_eq!(types, [GgmlType::Q8_0, GgmlType::Q4_0]);
+    for format in types {
+        let (floats, expected) = quantized(format);
+        let rows = floats.len() / COLS;
+        let blocks = format.quantize(COLS, Source::F32(&floats)).expect("finite values");
+        let size = format.block_bytes();
+        let differs =
+            blocks.chunks(size).zip(expected.chunks(size)).position(|(got, expected)| got != expected);
+        assert_eq!(differs.map(|block| block * 32 / COLS), None, "{format}: row");
+        // A matrix that is quantised while it is packed is the one of these blocks.
+        let packed = PackedMatrix::pack(WeightFormat::Ggml(format), rows, COLS, Source::F32(&floats));
+        let taken = PackedMatrix::from_blocks(format, rows, COLS, &blocks).expect("finite scales");
+        assert!(self::floats(&packed.expect("finite values")) == self::floats(&taken), "{format}");
+    }
+}
+
+#[test]
+fn values_that_cannot_be_quantised_are_named() {
+    for (value, format) in [(f32::NAN, GgmlType::Q8_0), (9e6, GgmlType::Q8_0), (-6e5, GgmlType::Q4_0)] {
+        let mut values = vec![1.0; 40 * 64];
+        values[37 * 64 + 40] = value;
+        values[38 * 64] = f32::INFINITY;
+        let error = PackedMatrix::pack(WeightFormat::Ggml(format), 40, 64, Source::F32(&values)).unwrap_err();
+        let named = matches!(error, Error::NotRepresentable { row: 37, col: 40, value: got, .. }
+            if got.to_bits() == value.to_bits());
+        assert!(named, "{error}");
+    }
+    let error = GgmlType::Q8_0.quantize(48, Source::F32(&[0.0; 48])).unwrap_err();
+    assert!(matches!(error, Error::PartialBlock { cols: 48, block: 32, .. }), "{error}");
+    let error = GgmlType::Q8_0.quantize(32, Source::F32(&[0.0; 33])).unwrap_err();
+    assert!(matches!(error, Error::SourceLength { .. }), "{error}");
+}
+
 /// Bits of a weight in memory, of a wide matrix; beside those in a file.
 #[test]
 fn what_is_packed_is_no_larger_than_the_file() {

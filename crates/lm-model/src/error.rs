@@ -94,6 +94,18 @@ pub enum Error {
         /// The files, first parts only.
         names: Vec<String>,
     },
+    /// Something of a model that a GGUF file of its architecture cannot say: read back, it would be something else.
+    #[error("{what} is {value}; a GGUF file of {architecture} cannot say so and would be read as {read}")]
+    NoGgufForm {
+        /// `general.architecture`.
+        architecture: String,
+        /// What of the model.
+        what: String,
+        /// What it is.
+        value: String,
+        /// What would be read.
+        read: String,
+    },
     /// The shard index names a file outside the model folder.
     #[error("{file} places tensor {tensor} in {path:?}, expected a file name inside the folder")]
     ShardPath {

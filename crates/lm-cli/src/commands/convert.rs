@@ -1,39 +1,87 @@
-//! `lm convert`: a Hugging Face folder → a quantised folder.
+//! `lm convert`: a model → a quantised folder, or a GGUF file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use lm_kernels::GgmlType;
 use lm_model::{LoadProgress, WeightFormat};
 
-use crate::args::quantized_format;
 use crate::model;
 
 const EXAMPLES: &str = "\
 Examples:
   lm convert ./Qwen3-0.6B ./Qwen3-0.6B-q4 --quantize q4
   lm chat ./Qwen3-0.6B-q4
+  lm convert ./Qwen3-0.6B Qwen3-0.6B-Q8_0.gguf --quantize q8_0
 
-Loading the copy gives the same weights as `--quantize` with the original, sooner.";
+Loading the copy gives the same weights as `--quantize` with the original, sooner. A GGUF file is read by llama.cpp and others too.";
+
+/// Formats of a folder's matrices; the first is the default.
+const OF_FOLDERS: [WeightFormat; 2] = [WeightFormat::Q8, WeightFormat::Q4];
+/// Formats of a GGUF file's matrices.
+const OF_GGUF: [WeightFormat; 5] = [
+    WeightFormat::Ggml(GgmlType::Q8_0),
+    WeightFormat::Ggml(GgmlType::Q4_0),
+    WeightFormat::F16,
+    WeightFormat::Bf16,
+    WeightFormat::F32,
+];
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Folder, or name such as Qwen/Qwen3-0.6B
+    /// Folder or GGUF file, or a name such as Qwen/Qwen3-0.6B
     model: PathBuf,
-    /// Folder to write; it must not exist yet
+    /// What to write, which must not exist yet: a GGUF file where it ends in .gguf, otherwise a folder
     output: PathBuf,
-    /// Format of the weight matrices: q8 or q4
-    #[arg(long, value_name = "FORMAT", default_value = "q8", value_parser = quantized_format)]
-    quantize: WeightFormat,
+    /// Format of the weight matrices: of a folder q8 (default) or q4; of a GGUF file q8_0 (default), q4_0, f16, bf16 or f32
+    #[arg(long, value_name = "FORMAT")]
+    quantize: Option<WeightFormat>,
+}
+
+/// What is written, by the ending of its name.
+#[derive(Clone, Copy)]
+enum Output {
+    Folder,
+    Gguf,
+}
+
+impl Output {
+    fn of(path: &Path) -> Self {
+        let is_gguf = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gguf"));
+        if is_gguf { Self::Gguf } else { Self::Folder }
+    }
+
+    /// The format, or the default one.
+    fn format(self, wanted: Option<WeightFormat>) -> Result<WeightFormat> {
+        let (what, known) = match self {
+            Self::Folder => ("a folder", &OF_FOLDERS[..]),
+            Self::Gguf => ("a GGUF file", &OF_GGUF[..]),
+        };
+        let format = wanted.unwrap_or(known[0]);
+        if !known.contains(&format) {
+            let names: Vec<_> = known.iter().map(WeightFormat::to_string).collect();
+            bail!(
+                "{what} is not written in {format}, only in {}; a name ending in .gguf asks for a GGUF file",
+                names.join(", ")
+            );
+        }
+        Ok(format)
+    }
 }
 
 pub fn run(args: &Args) -> Result<()> {
+    let output = Output::of(&args.output);
+    let format = output.format(args.quantize)?;
     let folder = model::folder(Some(&args.model))?;
     let bar = model::progress_bar("converting");
     let mut show = |progress: LoadProgress| model::show_progress(&bar, progress);
-    let converted = folder.convert(&args.output, args.quantize, &mut show);
+    let converted = match output {
+        Output::Folder => folder.convert(&args.output, format, &mut show),
+        Output::Gguf => folder.convert_to_gguf(&args.output, format, &mut show),
+    };
     bar.finish_and_clear();
     converted.with_context(|| format!("`{}` cannot be converted", args.model.display()))?;
-    println!("{} in {}", args.quantize, args.output.display());
+    println!("{format} in {}", args.output.display());
     Ok(())
 }

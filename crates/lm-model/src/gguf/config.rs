@@ -7,7 +7,7 @@ use super::description::{Description, decimal};
 use crate::Result;
 
 /// Settings that all architectures share, under their keys in both files.
-const SHARED: &[(&str, &str)] = &[
+pub(super) const SHARED: &[(&str, &str)] = &[
     ("attention.head_count", "num_attention_heads"),
     ("attention.head_count_kv", "num_key_value_heads"),
     ("attention.layer_norm_rms_epsilon", "rms_norm_eps"),

@@ -14,6 +14,7 @@ mod split;
 mod tensor_type;
 mod tensors;
 mod texts;
+mod write;
 
 use std::fs::File;
 use std::io::Read;
@@ -27,6 +28,7 @@ use self::reader::Reader;
 pub(crate) use self::split::is_later_part;
 pub use self::tensor_type::GgufTensorType;
 pub use self::tensors::GgufTensor;
+pub(crate) use self::write::{Entries, NewFile, Texts, Written};
 use crate::model_folder::FileBytes;
 use crate::{Error, Result};
 
@@ -74,6 +76,12 @@ impl GgufFile {
     /// # Errors
     /// [`Error::Gguf`] when the file is of another kind, version or byte order, ends early, or describes what cannot be.
     pub fn read(name: &str, bytes: FileBytes) -> Result<Self> {
+        let len = bytes.len();
+        Self::describe(name, bytes, len)
+    }
+
+    /// The same of the beginning of a file that is `len` bytes long.
+    fn describe(name: &str, bytes: FileBytes, len: usize) -> Result<Self> {
         let failed = |problem| Error::Gguf { file: name.to_owned(), problem };
         let mut reader = Reader::new(&bytes);
         let (num_tensors, num_keys) = read_counts(&mut reader).map_err(failed)?;
@@ -82,7 +90,7 @@ impl GgufFile {
         let end = reader.position();
         let metadata = GgufMetadata::new(name, bytes.clone(), places);
         let alignment = alignment(&metadata)?;
-        let tensors = tensors::place(infos, end, alignment, bytes.len()).map_err(failed)?;
+        let tensors = tensors::place(infos, end, alignment, len).map_err(failed)?;
         Ok(Self { metadata, tensors })
     }
 

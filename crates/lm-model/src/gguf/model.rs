@@ -8,7 +8,7 @@ use super::description::Description;
 use super::{GgufFile, GgufMetadata, is_later_part, names, split, texts};
 use crate::config::CONFIG_FILE;
 use crate::model_folder::{FileBytes, ModelFiles, read_required};
-use crate::weights::Checkpoint;
+use crate::weights::{Checkpoint, StoredTensor};
 use crate::{Error, Result};
 
 /// One of the files of a model.
@@ -59,6 +59,19 @@ impl GgufModel {
     pub(crate) fn open(files: &dyn ModelFiles, name: &str) -> Result<Self> {
         let parts = split::all_parts(files, Part::read(files, name)?)?;
         Ok(Self { location: format!("{}/{name}", files.location()), parts })
+    }
+
+    /// A model in one file.
+    pub(super) fn of_part(part: Part) -> Self {
+        Self { location: part.name.clone(), parts: vec![part] }
+    }
+
+    /// How a tensor of the file is stored.
+    pub(super) fn stored(&self, name: &str) -> Result<StoredTensor> {
+        let (model, architecture) = self.description()?;
+        let missing = || Error::MissingTensor { location: self.location.clone(), tensor: name.to_owned() };
+        let (_, tensor) = model.tensor(name).ok_or_else(missing)?;
+        names::stored(architecture, &model, tensor)
     }
 
     /// Name of the file without its ending.

@@ -55,6 +55,20 @@ fn renamed(architecture: &GgufArchitecture, shared: TensorNames, name: &str) -> 
     find(name).map(str::to_owned).or_else(of_stem)
 }
 
+/// The name that a file has for a tensor of the model; `None` where it has none.
+pub(super) fn file_name(architecture: &GgufArchitecture, num_layers: usize, name: &str) -> Option<String> {
+    let layer =
+        name.strip_prefix("model.layers.").and_then(|rest| rest.split_once('.')).map(|(layer, _)| layer);
+    let (prefix, shared) = match layer {
+        Some(layer) => (format!("blk.{layer}."), SHARED_OF_LAYERS),
+        None => (String::new(), SHARED),
+    };
+    let stems = architecture.tensors.iter().copied().flatten().chain(shared).map(|row| row.0);
+    let mut names =
+        stems.flat_map(|stem| ["", ".weight", ".bias"].map(|kind| format!("{prefix}{stem}{kind}")));
+    names.find(|own| model_name(architecture, num_layers, own).as_deref() == Some(name))
+}
+
 /// `7` and `attn_q.weight` of `blk.7.attn_q.weight`.
 fn in_layer(name: &str) -> Option<(usize, &str)> {
     let (layer, name) = name.strip_prefix("blk.")?.split_once('.')?;

@@ -9,11 +9,11 @@ use crate::model_folder::{
     CHAT_TEMPLATE, GENERATION_CONFIG, MORE_TEMPLATES, TOKENIZER_CONFIG, is_plain_name,
 };
 
-const TEMPLATE_KEY: &str = "tokenizer.chat_template";
+pub(super) const TEMPLATE_KEY: &str = "tokenizer.chat_template";
 /// Keys of the ids that end a reply: of a text, a turn, a message.
-const END_KEYS: [&str; 3] = ["eos", "eot", "eom"];
+pub(super) const END_KEYS: [&str; 3] = ["eos", "eot", "eom"];
 /// Advice for generation, under its keys in both files.
-const ADVICE: &[(&str, &str)] = &[
+pub(super) const ADVICE: &[(&str, &str)] = &[
     ("general.sampling.min_p", "min_p"),
     ("general.sampling.penalty_repeat", "repetition_penalty"),
     ("general.sampling.temp", "temperature"),

@@ -1,12 +1,12 @@
 //! Writing a quantised copy of a model folder.
 
 use std::fs::{self, File};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Map, Value};
 
 use super::quantized_file::{QuantizedFile, io_error};
+use super::unfinished::Unfinished;
 use super::{ChatTemplateSource, LoadProgress, ModelFolder, parse_json, read_required};
 use crate::architectures;
 use crate::config::CONFIG_FILE;
@@ -41,7 +41,7 @@ impl ModelFolder {
         let spec = (architecture.spec)(&config)?;
         let checkpoint = self.weights(&config)?;
         let weights = QuantizedFile::plan(&checkpoint, architecture, &spec, format)?;
-        let folder = Unfinished::create(output)?;
+        let folder = Unfinished::folder(output)?;
         self.copy_texts(&folder.path, format)?;
         let path = folder.path.join(WEIGHTS_FILE);
         let failed = |source| io_error(&path, source);
@@ -64,36 +64,6 @@ impl ModelFolder {
             parse_json(CONFIG_FILE, &read_required(&*self.files, CONFIG_FILE)?)?;
         config.insert("quantization_config".to_owned(), describe(format));
         write_file(&folder.join(CONFIG_FILE), format!("{:#}\n", Value::Object(config)).as_bytes())
-    }
-}
-
-/// A folder beside the one to be written, which takes its name in the end and goes away if that does not come.
-struct Unfinished {
-    path: PathBuf,
-}
-
-impl Unfinished {
-    fn create(output: &Path) -> Result<Self> {
-        let exists = || io_error(output, io::ErrorKind::AlreadyExists.into());
-        let no_name = || io_error(output, io::Error::new(io::ErrorKind::InvalidInput, "it names no folder"));
-        let name = output.file_name().ok_or_else(no_name)?.to_string_lossy();
-        if output.symlink_metadata().is_ok() {
-            return Err(exists());
-        }
-        let path = output.with_file_name(format!(".{name}.unfinished-{}", std::process::id()));
-        fs::create_dir(&path).map_err(|source| io_error(&path, source))?;
-        Ok(Self { path })
-    }
-
-    fn finish(self, output: &Path) -> Result<()> {
-        fs::rename(&self.path, output).map_err(|source| io_error(output, source))
-    }
-}
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        // After `finish` it is not there any more.
-        let _ = fs::remove_dir_all(&self.path);
     }
 }
 

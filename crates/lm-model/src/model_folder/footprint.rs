@@ -89,7 +89,8 @@ impl Footprint {
     /// [`weight_bytes`](crate::ModelInfo::weight_bytes) of a model loaded so on a CPU device.
     pub fn weight_bytes(&self, format: Option<WeightFormat>) -> u64 {
         let of_matrix = |matrix: &Matrix| {
-            let format = format.filter(|_| !matrix.keeps_floats).unwrap_or(matrix.stored);
+            let format =
+                format.filter(|_| !matrix.keeps_floats).unwrap_or(matrix.stored).for_rows_of(matrix.cols);
             let bytes = format.matrix_bytes(matrix.rows, matrix.cols);
             bytes.map_or(u64::MAX, |bytes| (bytes as u64).saturating_mul(matrix.count as u64))
         };

@@ -3,11 +3,13 @@
 mod chat_template;
 mod checksum;
 mod convert;
+mod convert_gguf;
 mod files;
 mod footprint;
 mod generation_config;
 mod pack_cache;
 mod quantized_file;
+mod unfinished;
 
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -26,6 +28,7 @@ pub(crate) use self::generation_config::GENERATION_CONFIG;
 pub use self::generation_config::GenerationConfig;
 use self::pack_cache::PackCacheEntry;
 use self::quantized_file::QuantizedFile;
+pub(crate) use self::quantized_file::io_error;
 use crate::architectures;
 use crate::config::{CONFIG_FILE, ModelConfig};
 use crate::decoder::Decoder;

@@ -145,6 +145,6 @@ impl Parameter {
     }
 }
 
-pub(super) fn io_error(path: &Path, source: io::Error) -> Error {
+pub(crate) fn io_error(path: &Path, source: io::Error) -> Error {
     Error::Write { file: path.display().to_string(), source }
 }

@@ -166,6 +166,7 @@ impl<'a> WeightLoader<'a> {
             got: stored.ty().to_string(),
             supported: LOADABLE.to_owned(),
         })?;
+        let format = format.for_rows_of(cols);
         let packed = pack_dense(&stored, place.name(), (format, rows, cols), &self.arena)?;
         Ok((packed, stored.bytes()))
     }

@@ -80,7 +80,27 @@ impl RowOrder {
     }
 }
 
+impl RowOrder {
+    /// Where each of a file's rows is in the model; `None` where they are in the same order.
+    pub(crate) fn model_rows(self, count: usize) -> Option<Vec<usize>> {
+        if self == Self::Same {
+            return None;
+        }
+        let mut rows = vec![0; count];
+        (0..count).for_each(|row| rows[self.stored(row)] = row);
+        Some(rows)
+    }
+}
+
 impl StoredValues {
+    /// Makes the file's values of the model's.
+    pub(crate) fn store(self, values: &mut [f32]) {
+        match self {
+            Self::Same => {}
+            Self::PlusOne => values.iter_mut().for_each(|value| *value += 1.0),
+        }
+    }
+
     /// Makes the model's values of the file's.
     ///
     /// # Errors

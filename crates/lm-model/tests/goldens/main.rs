@@ -1,6 +1,7 @@
 //! Ours against transformers: the tiny checkpoints of `testdata/models` and the pocket model, on every compiled device.
 
 mod gguf;
+mod gguf_writing;
 mod pocket;
 mod run;
 mod tiny;

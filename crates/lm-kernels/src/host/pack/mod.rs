@@ -1,6 +1,7 @@
 //! Weights in the one form that the CPU path reads.
 
 mod buffer;
+mod encode;
 mod ggml;
 mod integer;
 mod packing;
@@ -53,6 +54,21 @@ pub enum WeightFormat {
 }
 
 impl WeightFormat {
+    /// This format, or F16 where rows of `cols` columns are no whole number of its blocks, as llama.cpp's converter has it.
+    ///
+    /// ```
+    /// use lm_kernels::{GgmlType, WeightFormat};
+    /// let q8_0 = WeightFormat::Ggml(GgmlType::Q8_0);
+    /// assert_eq!([q8_0.for_rows_of(64), q8_0.for_rows_of(48)], [q8_0, WeightFormat::F16]);
+    /// ```
+    #[must_use]
+    pub fn for_rows_of(self, cols: usize) -> Self {
+        match self {
+            Self::Ggml(ggml) if !cols.is_multiple_of(ggml.block_len()) => Self::F16,
+            format => format,
+        }
+    }
+
     /// Bytes of a packed matrix, [`PackedMatrix::bytes`], known before there is one; `None` beyond what memory can be.
     ///
     /// ```
@@ -160,8 +176,8 @@ impl PackedMatrix {
     ///
     /// # Errors
     /// - [`Error::SourceLength`] when `source` has not `rows * cols` elements
-    /// - [`Error::NotRepresentable`] names a value that is too large for the format or, in Q8 and Q4, not finite
-    /// - [`Error::NotQuantizable`] when the format is one that is only read from files
+    /// - [`Error::NotRepresentable`] names a value that is too large for the format or, in formats of integers, not finite
+    /// - [`Error::NotQuantizable`] when the format is one that is only read from files, as all of ggml's but Q8_0 and Q4_0
     /// - [`Error::ShapeOverflow`], [`Error::OutOfMemory`] when there is no room
     pub fn pack(format: WeightFormat, rows: usize, cols: usize, source: Source<'_>) -> Result<Self> {
         let mut packing = Packing::alone(format, rows, cols)?;

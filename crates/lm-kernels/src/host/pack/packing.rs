@@ -71,17 +71,18 @@ impl Packing {
     ///
     /// # Errors
     /// - [`Error::SourceLength`] when `source` has not `rows * cols` elements
-    /// - [`Error::NotRepresentable`] names the first value that is too large for the format or, in Q8 and Q4, not finite
-    /// - [`Error::NotQuantizable`] when the format is a block type of ggml
+    /// - [`Error::NotRepresentable`] names the first value that is too large for the format or, in formats of integers, not finite
+    /// - [`Error::NotQuantizable`] when the format is a block type of ggml other than Q8_0 and Q4_0
     ///
     /// # Panics
     /// When there are not so many rows left, or `rows` is no multiple of [`Packing::ROWS`] and more are to come.
     pub fn push(&mut self, rows: usize, source: Source<'_>) -> Result<()> {
         let (format, cols) = (self.format, self.cols);
-        if let WeightFormat::Ggml(_) = format {
-            return Err(Error::NotQuantizable { format });
-        }
         check_len(rows, cols, cols, source.len())?;
+        if let WeightFormat::Ggml(ggml) = format {
+            let blocks = ggml.quantize(cols, source).map_err(|error| error.after_rows(self.done))?;
+            return self.push_blocks(rows, &blocks);
+        }
         self.tiles(rows, |first_row, out| {
             Isa::current().run(PackTile { format, source, rows, cols, first_row, out })
         })
@@ -210,7 +211,7 @@ impl Kernel for PackTile<'_> {
             ),
             WeightFormat::Q8 => self.blocks::<V, Q8>(),
             WeightFormat::Q4 => self.blocks::<V, Q4>(),
-            WeightFormat::Ggml(_) => unreachable!("refused by `push`"),
+            WeightFormat::Ggml(_) => unreachable!("`push` quantises and takes over the blocks"),
         }
     }
 }

@@ -7,6 +7,7 @@ use super::super::description::Description;
 use super::{GgufArchitecture, RopeRows};
 
 pub(super) const LLAMA: GgufArchitecture = GgufArchitecture {
+    also: &["mistral"],
     rope_rows: RopeRows::Pairs,
     more: |model, config| {
         biases(model, config);
@@ -31,17 +32,16 @@ pub(super) const GRANITE: GgufArchitecture = GgufArchitecture {
 };
 
 pub(super) const MISTRAL3: GgufArchitecture = GgufArchitecture {
+    keys: &[("attention.temperature_scale", "llama_4_scaling_beta")],
     rope_rows: RopeRows::Pairs,
-    more: |model, config| {
+    more: |_, config| {
         let Some(Value::Object(mut rope)) = config.remove("rope_scaling") else { return Ok(()) };
-        if let Some(beta) = model.json("attention.temperature_scale")? {
-            rope.insert("llama_4_scaling_beta".to_owned(), beta);
-        }
+        rope.extend(config.remove_entry("llama_4_scaling_beta"));
         // Files have one of the two factors; all checkpoints have both the same.
         if let Some(mscale) = rope.get("mscale_all_dim").cloned() {
             rope.insert("mscale".to_owned(), mscale);
         }
-        rope.extend(config.remove("rope_theta").map(|theta| ("rope_theta".to_owned(), theta)));
+        rope.extend(config.remove_entry("rope_theta"));
         config.insert("rope_parameters".to_owned(), rope.into());
         Ok(())
     },

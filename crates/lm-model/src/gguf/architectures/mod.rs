@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 
 use super::description::Description;
 use crate::Result;
+use crate::config::unsupported;
 use crate::weights::StoredValues;
 
 /// Tensors in the file and in the model; those of layers without number. A row whose names lack an ending (`.weight`, `.bias`)
@@ -28,6 +29,8 @@ pub(super) struct GgufArchitecture {
     pub(super) name: &'static str,
     /// `model_type` of config.json.
     pub(super) model_type: &'static str,
+    /// Further values of `model_type` whose files say the same.
+    pub(super) also: &'static [&'static str],
     /// Settings beyond the shared ones, under their keys in both files.
     pub(super) keys: &'static [(&'static str, &'static str)],
     /// Settings that are more than a new name.
@@ -62,6 +65,7 @@ impl GgufArchitecture {
         Self {
             name,
             model_type,
+            also: &[],
             keys: &[],
             more: |_, _| Ok(()),
             tensors: &[],
@@ -98,9 +102,26 @@ pub(super) fn find(model: &Description<'_>) -> Result<&'static GgufArchitecture>
     ALL.iter().copied().find(|row| row.name == model.architecture).ok_or_else(unknown)
 }
 
+/// The architecture under which files have a model.
+pub(super) fn of_model_type(model_type: &str) -> Result<&'static GgufArchitecture> {
+    let types = || ALL.iter().flat_map(|row| [&[row.model_type], row.also].concat());
+    let known = || types().collect::<Vec<_>>().join(", ");
+    let has = |row: &&GgufArchitecture| row.model_type == model_type || row.also.contains(&model_type);
+    ALL.iter().copied().find(has).ok_or_else(|| unsupported("model_type", model_type, known()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Writers ask for it: readers refuse a value of another type.
+    #[test]
+    fn keys_have_a_type() {
+        let keys = ALL.iter().flat_map(|row| row.keys).chain(super::super::config::SHARED);
+        let unknown: Vec<_> =
+            keys.map(|row| row.0).filter(|key| !super::super::write::is_known(key)).collect();
+        assert!(unknown.is_empty(), "add to gguf/write/key_types.rs: {unknown:?}");
+    }
 
     #[test]
     fn rows_are_sorted_and_lead_to_an_architecture() {
@@ -108,6 +129,7 @@ mod tests {
         for row in ALL {
             let known = crate::architectures::find(row.model_type);
             assert!(known.is_ok(), "{} is {}, which is no model_type", row.name, row.model_type);
+            assert!(row.also.iter().all(|also| crate::architectures::find(also).is_ok()), "{:?}", row.also);
         }
     }
 }

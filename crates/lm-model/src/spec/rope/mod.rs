@@ -38,6 +38,13 @@ impl RopeSpec {
         max_position_embeddings.max(stretched.min(f64::from(1_u32 << 31)) as usize)
     }
 
+    /// What the scaling divides the frequency of each pair by, in short sequences.
+    pub(crate) fn divisors(&self) -> Vec<f64> {
+        let frequency = |pair: usize| self.theta.powf(-2.0 * pair as f64 / self.rotary_dim as f64);
+        let divisor = |pair| frequency(pair) / self.scaling.apply(pair, frequency(pair), 1);
+        (0..self.rotary_dim / 2).map(divisor).collect()
+    }
+
     /// The table that the kernel rotates by, for a sequence of `len` tokens.
     pub(crate) fn table(&self, len: usize) -> RopeTable {
         let pairs = self.rotary_dim / 2;

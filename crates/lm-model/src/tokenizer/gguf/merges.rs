@@ -40,7 +40,7 @@ pub(super) fn listed(metadata: &GgufMetadata, vocabulary: &Vocabulary) -> Result
 }
 
 /// Both parts of a line. A blank that is its first character belongs to the first part.
-fn split(line: &str) -> Option<(&str, &str)> {
+pub(super) fn split(line: &str) -> Option<(&str, &str)> {
     let first = line.chars().next()?.len_utf8();
     let blank = first + line[first..].find(' ')?;
     Some((&line[..blank], &line[blank + 1..])).filter(|(_, right)| !right.is_empty())

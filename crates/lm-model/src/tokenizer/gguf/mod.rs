@@ -10,6 +10,7 @@ mod merges;
 mod pre_tokenizers;
 mod sentencepiece;
 mod vocabulary;
+mod write;
 
 use tokenizers::AddedToken;
 use tokenizers::models::bpe::BPE;

@@ -4,7 +4,7 @@
 
 use crate::{Error, GgufMetadata, Result};
 
-const KEY: &str = "tokenizer.ggml.pre";
+pub(super) const KEY: &str = "tokenizer.ggml.pre";
 
 /// How a text is cut, under the name that files have for it.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(super) enum Words {
 }
 
 /// What a row was held against.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verified {
     /// The ids that a published tokenizer of one of the names gives for test texts and for random text (`LM_SHARED/tokenizers`).
     Tokenizer,
@@ -37,10 +37,10 @@ pub(super) enum Verified {
     No,
 }
 
-const DIGIT: &str = r"\p{N}";
+pub(super) const DIGIT: &str = r"\p{N}";
 const NUMBERS: &str = r"\p{N}{1,3}";
 const LINE_END: &str = r"[\r\n]";
-const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+pub(super) const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const QWEN2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const QWEN35: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
@@ -143,6 +143,12 @@ pub(super) fn find(metadata: &GgufMetadata) -> Result<&'static PreTokenizer> {
         value: name.to_owned(),
         known: ALL.iter().map(|row| row.name).collect::<Vec<_>>().join(", "),
     })
+}
+
+/// The best verified row, and of these the first, that cuts and treats words so.
+pub(super) fn find_patterns(patterns: &[&str], words: Words) -> Option<&'static PreTokenizer> {
+    let alike = |row: &&PreTokenizer| row.patterns == patterns && row.words == words;
+    ALL.iter().filter(alike).min_by_key(|row| row.verified)
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@ use crate::tokenizer::token_table::Spelling;
 use crate::{Error, GgufMetadata, Result, TokenId};
 
 /// SentencePiece's mark for a space.
-const MARK: &str = "▁";
-const ADD_SPACE_PREFIX: &str = "tokenizer.ggml.add_space_prefix";
+pub(super) const MARK: &str = "▁";
+pub(super) const ADD_SPACE_PREFIX: &str = "tokenizer.ggml.add_space_prefix";
 /// Architectures whose scores do not follow the order in which their tokens merge; the ids do.
 const ORDERED_BY_ID: [&str; 4] = ["gemma", "gemma2", "gemma3", "gemma3n"];
 

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use crate::tokenizer::token_table::MAX_IDS;
 use crate::{Error, GgufMetadata, Result, TokenId};
 
-const TOKENS: &str = "tokenizer.ggml.tokens";
-const TYPES: &str = "tokenizer.ggml.token_type";
-const SCORES: &str = "tokenizer.ggml.scores";
+pub(super) const TOKENS: &str = "tokenizer.ggml.tokens";
+pub(super) const TYPES: &str = "tokenizer.ggml.token_type";
+pub(super) const SCORES: &str = "tokenizer.ggml.scores";
 /// Most bytes of text that all tokens have together; the largest real vocabularies have about 3 MB.
 const MAX_TEXT_BYTES: usize = 256 << 20;
 
@@ -32,6 +32,11 @@ impl TokenType {
     /// By the numbers of the format, which begin at 1.
     const ALL: [Self; 6] =
         [Self::Normal, Self::Unknown, Self::Control, Self::UserDefined, Self::Unused, Self::Byte];
+
+    /// Its number.
+    pub(super) fn number(self) -> i32 {
+        self as i32 + 1
+    }
 
     fn of_number(number: i64) -> Option<Self> {
         let index = usize::try_from(number).ok()?.checked_sub(1)?;

@@ -9,6 +9,7 @@
 //! Q6_K have some more, 36 and 32 bytes in a record of 16 blocks, which fill up a line.
 
 mod planes;
+mod quantize;
 mod scales;
 mod tile;
 
@@ -19,6 +20,7 @@ use super::integer::GROUP;
 use crate::{Error, Result};
 
 pub(in crate::host) use planes::{EXPANDED_LINES, code};
+use quantize::QuantizeBlock;
 pub(in crate::host) use scales::Scales;
 use scales::{ByteFactors, Exponents, FactorsAndMins, Halves, HalvesAndOffsets, NibblePairs, ShortFactors};
 pub(super) use tile::PackBlocks;
@@ -41,6 +43,8 @@ pub(in crate::host) trait BlockFormat: Sized + 'static {
     const ZERO: u8;
     /// What a code stands for, plus the zero, where it is not the code itself.
     const TABLE: Option<[u8; 16]> = None;
+    /// Makes a block of floats, where that is more than reading.
+    const QUANTIZE: Option<QuantizeBlock> = None;
     /// The scales of a record.
     type Scales: Scales;
 

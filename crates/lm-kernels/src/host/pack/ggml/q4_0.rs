@@ -1,5 +1,8 @@
 //! Q4_0: a block is a half and 16 bytes of nibbles.
 
+use half::f16;
+
+use super::quantize::{BLOCK, QuantizeBlock, reciprocal};
 use super::{BlockFormat, Halves, split_nibbles};
 
 /// The type's mark.
@@ -10,6 +13,7 @@ impl BlockFormat for Q4_0 {
     const BYTES: usize = 18;
     const BITS: usize = 4;
     const ZERO: u8 = 8;
+    const QUANTIZE: Option<QuantizeBlock> = Some(quantize);
     type Scales = Halves;
 
     fn read(
@@ -21,5 +25,18 @@ impl BlockFormat for Q4_0 {
     ) -> Result<(), f32> {
         split_nibbles(&block[2..], codes);
         scales.set(lane, group, block, 0)
+    }
+}
+
+/// The first of the largest values becomes -8; the others are rounded to nearest, and at most 7.
+fn quantize(values: &[f32; BLOCK], block: &mut [u8]) {
+    let first_largest = |largest: f32, value: &f32| if value.abs() > largest.abs() { *value } else { largest };
+    let step = values[1..].iter().fold(values[0], first_largest) / -8.0;
+    let factor = reciprocal(step);
+    block[..2].copy_from_slice(&f16::from_f32(step).to_le_bytes());
+    let code = |value: f32| ((value * factor + 8.5) as u8).min(15);
+    let (low, high) = values.split_at(BLOCK / 2);
+    for ((byte, low), high) in block[2..].iter_mut().zip(low).zip(high) {
+        *byte = code(*low) | code(*high) << 4;
     }
 }

@@ -1,5 +1,8 @@
 //! Q8_0: a block is a half and 32 signed bytes.
 
+use half::f16;
+
+use super::quantize::{BLOCK, QuantizeBlock, reciprocal};
 use super::{BlockFormat, Halves};
 
 /// The type's mark.
@@ -10,6 +13,7 @@ impl BlockFormat for Q8_0 {
     const BYTES: usize = 34;
     const BITS: usize = 8;
     const ZERO: u8 = 128;
+    const QUANTIZE: Option<QuantizeBlock> = Some(quantize);
     type Scales = Halves;
 
     fn read(
@@ -23,5 +27,15 @@ impl BlockFormat for Q8_0 {
             *code = byte ^ 0x80;
         }
         scales.set(lane, group, block, 0)
+    }
+}
+
+/// The largest value becomes 127 or -127; halves are rounded away from zero.
+fn quantize(values: &[f32; BLOCK], block: &mut [u8]) {
+    let step = values.iter().fold(0.0_f32, |largest, value| largest.max(value.abs())) / 127.0;
+    let factor = reciprocal(step);
+    block[..2].copy_from_slice(&f16::from_f32(step).to_le_bytes());
+    for (byte, value) in block[2..].iter_mut().zip(values) {
+        *byte = (value * factor).round() as i8 as u8;
     }
 }

@@ -1,0 +1,88 @@
+//! The types that readers of GGUF files expect under a key, whichever way config.json writes the number.
+
+use serde_json::Value;
+
+use super::metadata::Written;
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum KeyType {
+    Float,
+    Size,
+}
+
+/// The keys of settings, without the architecture in front, in alphabetical order.
+///
+/// # Source
+/// The methods `add_…` of the `GGUFWriter` of the package `gguf` 0.19.
+const TYPES: &[(&str, KeyType)] = &[
+    ("attention.head_count", KeyType::Size),
+    ("attention.head_count_kv", KeyType::Size),
+    ("attention.layer_norm_rms_epsilon", KeyType::Float),
+    ("attention.scale", KeyType::Float),
+    ("attention.sliding_window", KeyType::Size),
+    ("attention.temperature_scale", KeyType::Float),
+    ("attn_logit_softcapping", KeyType::Float),
+    ("context_length", KeyType::Size),
+    ("embedding_length", KeyType::Size),
+    ("embedding_scale", KeyType::Float),
+    ("expert_count", KeyType::Size),
+    ("expert_feed_forward_length", KeyType::Size),
+    ("expert_used_count", KeyType::Size),
+    ("feed_forward_length", KeyType::Size),
+    ("final_logit_softcapping", KeyType::Float),
+    ("logit_scale", KeyType::Float),
+    ("residual_scale", KeyType::Float),
+    ("rope.freq_base", KeyType::Float),
+    ("rope.freq_base_swa", KeyType::Float),
+    ("rope.scaling.original_context_length", KeyType::Size),
+];
+
+/// A value of config.json as a file has it under `key`; `None` where it is of another kind.
+pub(super) fn written(key: &str, value: &Value) -> Option<Written> {
+    let ty = TYPES.iter().find(|row| row.0 == key)?.1;
+    let size = |value: &Value| {
+        let whole = value.as_u64().or_else(|| value.as_f64().filter(|x| x.fract() == 0.0).map(|x| x as u64));
+        whole.and_then(|size| u32::try_from(size).ok())
+    };
+    match (ty, value) {
+        (KeyType::Float, Value::Number(number)) => Some(Written::Float(number.as_f64()? as f32)),
+        (KeyType::Float, Value::Array(list)) => {
+            let floats = list.iter().map(|value| value.as_f64().map(|x| x as f32));
+            floats.collect::<Option<_>>().map(Written::Floats)
+        }
+        (KeyType::Size, Value::Number(_)) => size(value).map(Written::Size),
+        (KeyType::Size, Value::Array(list)) => {
+            list.iter().map(size).collect::<Option<_>>().map(Written::Sizes)
+        }
+        _ => None,
+    }
+}
+
+/// Whether the type of a key is known.
+#[cfg(test)]
+pub(in crate::gguf) fn is_known(key: &str) -> bool {
+    TYPES.iter().any(|row| row.0 == key)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn rows_are_sorted() {
+        assert!(TYPES.is_sorted_by(|a, b| a.0 < b.0));
+    }
+
+    #[test]
+    fn numbers_have_the_type_of_their_key() {
+        assert_eq!(written("rope.freq_base", &json!(10_000)), Some(Written::Float(1e4)));
+        assert_eq!(written("context_length", &json!(32.0)), Some(Written::Size(32)));
+        assert_eq!(written("feed_forward_length", &json!([8, 16])), Some(Written::Sizes(vec![8, 16])));
+        for value in [json!(-1), json!(1.5), json!(1_u64 << 32), json!("8"), json!(true), json!([1, "a"])] {
+            assert_eq!(written("context_length", &value), None, "{value}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The bytes of a tensor, in the order and form that files have it.
+
+use lm_kernels::{GgmlType, Source};
+
+use super::super::GgufTensorType;
+use super::tensors::{Contents, NewTensor, float};
+use crate::weights::{Checkpoint, Place, StoredRows, StoredTensor};
+use crate::{Error, Result};
+
+/// Most bytes of a checkpoint that are in memory at once.
+const PIECE_BYTES: usize = 16 << 20;
+
+impl NewTensor {
+    /// Bytes in the file.
+    pub(super) fn bytes(&self) -> Result<usize> {
+        let elements = self.shape.iter().try_fold(1_usize, |product, &n| product.checked_mul(n));
+        elements.and_then(|elements| self.ty.bytes(elements)).ok_or_else(|| Error::TensorShape {
+            file: "the file to be written".to_owned(),
+            tensor: self.name.clone(),
+            expected: vec![self.ty.block_len()],
+            got: self.shape.clone(),
+        })
+    }
+
+    /// The description that stands in front of all data.
+    pub(super) fn describe(&self, offset: usize, out: &mut Vec<u8>) {
+        super::metadata::text(out, &self.name);
+        out.extend((self.shape.len() as u32).to_le_bytes());
+        for &len in self.shape.iter().rev() {
+            out.extend((len as u64).to_le_bytes());
+        }
+        out.extend(self.ty.id().to_le_bytes());
+        out.extend((offset as u64).to_le_bytes());
+    }
+}
+
+/// Writes the bytes of a tensor whose form in the file is `stored`; returns how many.
+pub(super) fn write_tensor(
+    checkpoint: &Checkpoint,
+    tensor: &NewTensor,
+    stored: &StoredTensor,
+    write: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<usize> {
+    let Contents::Stored(place) = &tensor.contents else { return Ok(0) };
+    match tensor.cols {
+        None => write_vector(checkpoint, place, stored, write)?,
+        Some(cols) => {
+            let rows = checkpoint.rows(place)?;
+            let count = tensor.shape[..tensor.shape.len() - 1].iter().product();
+            Matrix { rows: &rows, count, cols, ty: tensor.ty, stored }.write(place.name(), write)?;
+        }
+    }
+    tensor.bytes()
+}
+
+fn write_vector(
+    checkpoint: &Checkpoint,
+    place: &Place,
+    stored: &StoredTensor,
+    write: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let mut values = checkpoint.vector(place)?;
+    if let Some(order) = stored.order.model_rows(values.len()) {
+        values = order.into_iter().map(|row| values[row]).collect();
+    }
+    stored.values.store(&mut values);
+    write(&values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>())
+}
+
+/// A matrix on its way from a checkpoint to a file.
+struct Matrix<'a> {
+    rows: &'a StoredRows<'a>,
+    count: usize,
+    cols: usize,
+    ty: GgufTensorType,
+    stored: &'a StoredTensor,
+}
+
+impl Matrix<'_> {
+    fn write(&self, name: &str, write: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let order = self.stored.order.model_rows(self.count);
+        let piece = (PIECE_BYTES / (4 * self.cols.max(1))).max(1);
+        for first in (0..self.count).step_by(piece) {
+            let rows = first..(first + piece).min(self.count);
+            let failed = |source: lm_kernels::Error| Error::Weight {
+                tensor: name.to_owned(),
+                source: source.after_rows(first),
+            };
+            self.rows.check_files().map_err(failed)?;
+            match &order {
+                None => {
+                    write(&self.encode(&self.rows.read(rows.clone())).map_err(failed)?)?;
+                    self.rows.release(rows);
+                }
+                Some(order) => {
+                    let read = |&row: &usize| self.rows.read(row..row + 1).into_owned();
+                    let bytes: Vec<u8> = order[rows].iter().flat_map(read).collect();
+                    write(&self.encode(&bytes).map_err(failed)?)?;
+                }
+            }
+        }
+        self.rows.release_all();
+        Ok(())
+    }
+
+    /// Rows of the checkpoint in the tensor's type.
+    fn encode(&self, bytes: &[u8]) -> lm_kernels::Result<Vec<u8>> {
+        let Some(dtype) = self.rows.ty().float() else { return Ok(bytes.to_vec()) };
+        let source = Source::from_le_bytes(dtype, bytes)?;
+        match float(self.ty) {
+            Some(ty) => ty.encode(self.cols, source),
+            None => self.ty.name().to_lowercase().parse::<GgmlType>()?.quantize(self.cols, source),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What of a file is no number of the model: its name, its tokenizer, its chat templates, its advice.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::super::texts::{ADVICE, END_KEYS, TEMPLATE_KEY};
+use super::metadata::{Entries, Written};
+use crate::model_folder::{
+    CHAT_TEMPLATE, GenerationConfig, MORE_TEMPLATES, ModelFiles, TOKENIZER_CONFIG, parse_json, read_required,
+};
+use crate::{Error, Result, TokenId, Tokenizer};
+
+/// Special tokens: their names in tokenizer_config.json, and in the keys of files.
+///
+/// # Source
+/// `Keys.Tokenizer` of the package `gguf` 0.19, its spelling included.
+const SPECIAL_TOKENS: &[(&str, &str)] = &[
+    ("bos", "bos"),
+    ("cls", "cls"),
+    ("mask", "mask"),
+    ("pad", "padding"),
+    ("sep", "seperator"),
+    ("unk", "unknown"),
+];
+
+/// The texts of a model's folder.
+pub(crate) struct Texts<'a> {
+    pub(crate) files: &'a dyn ModelFiles,
+    pub(crate) name: &'a str,
+    pub(crate) licence: Option<String>,
+    pub(crate) generation: GenerationConfig,
+}
+
+impl Texts<'_> {
+    /// What the model is called, and how its authors run it.
+    pub(super) fn general(&self, architecture: &str) -> Entries {
+        let mut keys = Entries::default();
+        let text = |text: &str| Written::Text(text.to_owned());
+        keys.put("general.architecture", text(architecture));
+        keys.put("general.type", text("model"));
+        keys.put("general.name", text(self.name));
+        if let Some(licence) = &self.licence {
+            keys.put("general.license", text(licence));
+        }
+        let GenerationConfig { temperature, top_k, top_p, min_p, repetition_penalty, do_sample, .. } =
+            self.generation;
+        // Files have no key for advice not to sample.
+        if do_sample != Some(false) {
+            for (key, name) in ADVICE {
+                let value = match *name {
+                    "min_p" => min_p,
+                    "repetition_penalty" => repetition_penalty,
+                    "temperature" => temperature,
+                    "top_p" => top_p,
+                    _ => None,
+                };
+                value.into_iter().for_each(|value| keys.put(*key, Written::Float(value)));
+            }
+            if let Some(top_k) = top_k.and_then(|top_k| i32::try_from(top_k).ok()) {
+                keys.put("general.sampling.top_k", Written::Int(top_k));
+            }
+        }
+        keys
+    }
+
+    /// The tokenizer with its special ids, and the chat templates.
+    pub(super) fn tokenizer(
+        &self,
+        architecture: &str,
+        rows: usize,
+        tokenizer: &Tokenizer,
+    ) -> Result<Entries> {
+        let json = read_required(self.files, "tokenizer.json")?;
+        let mut keys = Tokenizer::gguf_entries(&json, architecture, rows)?;
+        let config: Map<String, Value> = match self.files.read(TOKENIZER_CONFIG)? {
+            Some(json) => parse_json(TOKENIZER_CONFIG, &json)?,
+            None => Map::new(),
+        };
+        let model: Map<String, Value> =
+            parse_json("config.json", &read_required(self.files, "config.json")?)?;
+        let id = |name: &str| {
+            let text = token_text(&config, &format!("{name}_token"));
+            let of_text = text.and_then(|text| tokenizer.token_id(text));
+            of_text.or_else(|| model.get(&format!("{name}_token_id"))?.as_u64()?.try_into().ok())
+        };
+        for (name, key) in SPECIAL_TOKENS {
+            if let Some(id) = id(name) {
+                keys.put(format!("tokenizer.ggml.{key}_token_id"), Written::Size(id));
+            }
+        }
+        for (kind, id) in END_KEYS.iter().zip(end_ids(architecture, tokenizer.end_ids(), id("eos"))?) {
+            keys.put(format!("tokenizer.ggml.{kind}_token_id"), Written::Size(id));
+        }
+        for kind in ["bos", "eos"] {
+            if let Some(add) = config.get(&format!("add_{kind}_token")).and_then(Value::as_bool) {
+                keys.put(format!("tokenizer.ggml.add_{kind}_token"), Written::Bool(add));
+            }
+        }
+        self.put_templates(&config, &mut keys)?;
+        Ok(keys)
+    }
+
+    /// The templates where transformers looks for them: files of their own, else in tokenizer_config.json.
+    fn put_templates(&self, config: &Map<String, Value>, keys: &mut Entries) -> Result<()> {
+        let mut templates: BTreeMap<String, String> = BTreeMap::new();
+        let of_json = |template: Option<&Value>| named_templates(template);
+        if let Some(template) = self.files.read(CHAT_TEMPLATE)? {
+            templates.insert("default".to_owned(), text(CHAT_TEMPLATE, &template)?);
+            for file in self.files.list(MORE_TEMPLATES)? {
+                let Some(name) = file.strip_suffix(".jinja") else { continue };
+                let path = format!("{MORE_TEMPLATES}/{file}");
+                templates.insert(name.to_owned(), text(&path, &read_required(self.files, &path)?)?);
+            }
+        } else if let Some(json) = self.files.read("chat_template.json")? {
+            let json: Map<String, Value> = parse_json("chat_template.json", &json)?;
+            templates = of_json(json.get("chat_template"));
+        } else {
+            templates = of_json(config.get("chat_template"));
+        }
+        if let Some(template) = templates.remove("default") {
+            keys.put(TEMPLATE_KEY, Written::Text(template));
+        }
+        if !templates.is_empty() {
+            keys.put("tokenizer.chat_templates", Written::Texts(templates.keys().cloned().collect()));
+        }
+        for (name, template) in templates {
+            keys.put(format!("{TEMPLATE_KEY}.{name}"), Written::Text(template));
+        }
+        Ok(())
+    }
+}
+
+/// One template, or a list of them with names.
+fn named_templates(template: Option<&Value>) -> BTreeMap<String, String> {
+    let named = |entry: &Value| {
+        Some((entry.get("name")?.as_str()?.to_owned(), entry.get("template")?.as_str()?.to_owned()))
+    };
+    match template {
+        Some(Value::String(template)) => [("default".to_owned(), template.clone())].into(),
+        Some(Value::Array(list)) => list.iter().filter_map(named).collect(),
+        _ => BTreeMap::new(),
+    }
+}
+
+/// The ids that end a reply, that of the `eos` token first: a file has a key for each of three.
+fn end_ids(architecture: &str, all: &[TokenId], eos: Option<TokenId>) -> Result<Vec<TokenId>> {
+    let mut ids = all.to_vec();
+    ids.sort_by_key(|id| Some(*id) != eos);
+    if ids.len() > END_KEYS.len() {
+        return Err(Error::NoGgufForm {
+            architecture: architecture.to_owned(),
+            what: "eos_token_id".to_owned(),
+            value: format!("{all:?}"),
+            read: format!("{:?}", &ids[..END_KEYS.len()]),
+        });
+    }
+    Ok(ids)
+}
+
+/// The text of a special token: written as it is, or as an object with the rules of an added token.
+fn token_text<'a>(config: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
+    let token = config.get(key)?;
+    token.as_str().or(token.get("content")?.as_str())
+}
+
+fn text(file: &str, bytes: &[u8]) -> Result<String> {
+    let text = std::str::from_utf8(bytes);
+    text.map(str::to_owned).map_err(|error| Error::InvalidValue {
+        file: file.to_owned(),
+        key: format!("byte {}", error.valid_up_to()),
+        value: "no UTF-8".to_owned(),
+        expected: "text".to_owned(),
+    })
+}

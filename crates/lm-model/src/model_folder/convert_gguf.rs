@@ -1,0 +1,63 @@
+//! Writing a model as a GGUF file.
+
+use std::path::Path;
+
+use super::quantized_file::io_error;
+use super::unfinished::Unfinished;
+use super::{LoadProgress, ModelFolder};
+use crate::architectures;
+use crate::gguf::{NewFile, Texts};
+use crate::{Error, Result, WeightFormat};
+
+impl ModelFolder {
+    /// Writes the model as one GGUF file (version 3) that llama.cpp and the Python package `gguf` read too, its matrices in
+    /// `format`: F32, F16, Bf16, or ggml's Q8_0 or Q4_0. Weights that are blocks of ggml already, or are such without loss (MXFP4,
+    /// AWQ, GPTQ), are written as they are; so are vectors and norms, in F32. Matrices whose rows are no whole blocks become F16.
+    ///
+    /// Loading the file gives the same weights, bit by bit, as loading the model with the same format. The settings and the
+    /// tokenizer that the file describes are read back and compared before any weight is written.
+    ///
+    /// The file appears when it is complete; no more than 16 MiB of a tensor is in memory beside it. `progress` is called after each
+    /// tensor.
+    ///
+    /// # Errors
+    /// - [`Error::UnsupportedValue`] for an architecture that GGUF files have no name for here, or another format
+    /// - [`Error::NoGgufForm`] when a file could not say what the model's settings or its tokenizer say
+    /// - [`Error::UnsupportedTokenizer`] for a tokenizer that files have no name for
+    /// - [`Error::AlreadyQuantized`] when none of the matrices can become what is asked for
+    /// - [`Error::Weight`] names a value that is too large for `format`
+    /// - when the model cannot be read (as for [`ModelFolder::load`]), `output` exists, or it cannot be written
+    pub fn convert_to_gguf(
+        &self,
+        output: impl AsRef<Path>,
+        format: WeightFormat,
+        progress: &mut dyn FnMut(LoadProgress),
+    ) -> Result<()> {
+        let output = output.as_ref();
+        let config = self.config()?;
+        if let Some(stored) = config.stored_format()? {
+            return Err(Error::AlreadyQuantized { stored, requested: format });
+        }
+        let architecture = architectures::find(&config.model_type)?;
+        let spec = (architecture.spec)(&config)?;
+        let (checkpoint, tokenizer) = (self.weights(&config)?, self.tokenizer()?);
+        let texts = Texts {
+            files: &*self.files,
+            name: &self.name,
+            licence: self.licence()?,
+            generation: self.generation_config()?,
+        };
+        let model = NewFile {
+            config: &config,
+            architecture,
+            spec: &spec,
+            checkpoint: &checkpoint,
+            tokenizer: &tokenizer,
+            format,
+        };
+        let (unfinished, mut file) = Unfinished::file(output)?;
+        model.write(&texts, &mut file, &unfinished.path, progress)?;
+        file.sync_all().map_err(|source| io_error(&unfinished.path, source))?;
+        unfinished.finish(output)
+    }
+}

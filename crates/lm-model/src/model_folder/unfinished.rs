@@ -1,0 +1,53 @@
+//! What is being written: it takes its name when it is complete.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::quantized_file::io_error;
+use crate::Result;
+
+/// A file or folder beside the one to be written, which takes its name in the end and goes away if that does not come.
+pub(super) struct Unfinished {
+    pub(super) path: PathBuf,
+}
+
+impl Unfinished {
+    /// Begins a folder.
+    pub(super) fn folder(output: &Path) -> Result<Self> {
+        let path = path_beside(output)?;
+        fs::create_dir(&path).map_err(|source| io_error(&path, source))?;
+        Ok(Self { path })
+    }
+
+    /// Begins a file.
+    pub(super) fn file(output: &Path) -> Result<(Self, File)> {
+        let path = path_beside(output)?;
+        let file = File::create_new(&path).map_err(|source| io_error(&path, source))?;
+        Ok((Self { path }, file))
+    }
+
+    /// Gives it its name.
+    pub(super) fn finish(self, output: &Path) -> Result<()> {
+        fs::rename(&self.path, output).map_err(|source| io_error(output, source))
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // After `finish` it is not there any more.
+        let _ = if self.path.is_dir() { fs::remove_dir_all(&self.path) } else { fs::remove_file(&self.path) };
+    }
+}
+
+/// Where something is written until it is complete. Nothing may be at its own place.
+fn path_beside(output: &Path) -> Result<PathBuf> {
+    let exists = || io_error(output, io::ErrorKind::AlreadyExists.into());
+    let no_name =
+        || io_error(output, io::Error::new(io::ErrorKind::InvalidInput, "it names nothing to write"));
+    let name = output.file_name().ok_or_else(no_name)?.to_string_lossy();
+    if output.symlink_metadata().is_ok() {
+        return Err(exists());
+    }
+    Ok(output.with_file_name(format!(".{name}.unfinished-{}", std::process::id())))
+}

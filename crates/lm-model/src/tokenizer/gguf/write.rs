@@ -1,0 +1,290 @@
+//! `tokenizer.json` as the metadata of a GGUF file.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::merges::{self, MERGES};
+use super::pre_tokenizers::{self, Words};
+use super::sentencepiece::{ADD_SPACE_PREFIX, MARK};
+use super::vocabulary::{SCORES, TOKENS, TYPES, TokenType};
+use super::{MODEL, Tokenizer};
+use crate::gguf::{Entries, Written};
+use crate::tokenizer::json_checks::TOKENIZER_FILE;
+use crate::tokenizer::token_table::MAX_IDS;
+use crate::{Error, Result, TokenId};
+
+/// The parts of the file that files of the other kind have a place for, and those that must not be there.
+#[derive(Deserialize)]
+struct File {
+    #[serde(default)]
+    added_tokens: Vec<AddedToken>,
+    normalizer: Option<Value>,
+    pre_tokenizer: Option<Value>,
+    post_processor: Option<Value>,
+    model: Model,
+}
+
+#[derive(Deserialize)]
+struct AddedToken {
+    id: TokenId,
+    content: String,
+    #[serde(default)]
+    special: bool,
+    #[serde(default)]
+    single_word: bool,
+    #[serde(default)]
+    lstrip: bool,
+    #[serde(default)]
+    rstrip: bool,
+}
+
+#[derive(Deserialize)]
+struct Model {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    unk_token: Option<String>,
+    #[serde(default)]
+    byte_fallback: bool,
+    #[serde(default)]
+    ignore_merges: bool,
+    vocab: HashMap<String, TokenId>,
+    merges: Vec<Merge>,
+}
+
+/// Two tokens that merge, in either form of the file.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Merge {
+    Line(String),
+    Pair(String, String),
+}
+
+impl Merge {
+    fn merged(&self) -> String {
+        match self {
+            Self::Line(line) => {
+                merges::split(line).map_or_else(String::new, |(left, right)| [left, right].concat())
+            }
+            Self::Pair(left, right) => [left.as_str(), right].concat(),
+        }
+    }
+
+    fn line(self) -> String {
+        match self {
+            Self::Line(line) => line,
+            Self::Pair(left, right) => format!("{left} {right}"),
+        }
+    }
+}
+
+impl Tokenizer {
+    /// The keys of a `tokenizer.json` for a model of the architecture whose embedding has so many rows.
+    ///
+    /// # Errors
+    /// [`Error::Json`] for another kind of file, [`Error::UnsupportedTokenizer`] for what GGUF files have no key or name for.
+    pub(crate) fn gguf_entries(json: &[u8], architecture: &str, rows: usize) -> Result<Entries> {
+        let file: File = serde_json::from_slice(json)
+            .map_err(|source| Error::Json { file: TOKENIZER_FILE.into(), source })?;
+        file.check(rows)?;
+        let mut keys = Entries::default();
+        let text = |text: &str| Written::Text(text.to_owned());
+        let (model, pre) = match (file.is_byte_level(), architecture) {
+            (true, _) => ("gpt2", file.pre_tokenizer()?),
+            (false, "gemma4") => ("gemma4", "default"),
+            (false, _) => ("llama", "default"),
+        };
+        keys.put(MODEL, text(model));
+        keys.put(pre_tokenizers::KEY, text(pre));
+        if !file.is_byte_level() {
+            keys.put(ADD_SPACE_PREFIX, Written::Bool(file.space_prefix()?));
+        }
+        let (tokens, types): (Vec<_>, Vec<_>) = file.tokens(rows).into_iter().unzip();
+        if model == "llama" {
+            keys.put(SCORES, Written::Floats(file.scores(&types)));
+        }
+        keys.put(TOKENS, Written::Texts(tokens));
+        keys.put(TYPES, Written::Ints(types.into_iter().map(TokenType::number).collect()));
+        let [bos, eos] = file.special_ends();
+        keys.put("tokenizer.ggml.add_bos_token", Written::Bool(bos));
+        keys.put("tokenizer.ggml.add_eos_token", Written::Bool(eos));
+        if model != "llama" {
+            keys.put(MERGES, Written::Texts(file.model.merges.into_iter().map(Merge::line).collect()));
+        }
+        Ok(keys)
+    }
+}
+
+impl File {
+    /// Fails on what the keys of a GGUF file cannot say.
+    fn check(&self, rows: usize) -> Result<()> {
+        if let Some(kind) = self.model.kind.as_deref().filter(|kind| *kind != "BPE") {
+            return Err(unsupported("model.type", kind, "BPE"));
+        }
+        let highest = self.ids().map(|(_, id)| id as usize).max().unwrap_or(0);
+        if rows > MAX_IDS || highest >= rows {
+            return Err(Error::InvalidValue {
+                file: TOKENIZER_FILE.into(),
+                key: "the highest id".into(),
+                value: highest.to_string(),
+                expected: format!("below the {rows} rows of the embedding"),
+            });
+        }
+        for token in &self.added_tokens {
+            let rules = [
+                (token.lstrip, "added_tokens.lstrip"),
+                (token.rstrip, "added_tokens.rstrip"),
+                (token.single_word, "added_tokens.single_word"),
+            ];
+            if let Some((_, part)) = rules.into_iter().find(|rule| rule.0) {
+                return Err(unsupported(
+                    part,
+                    format!("true for {:?}", token.content),
+                    "false in GGUF files",
+                ));
+            }
+        }
+        match &self.normalizer {
+            Some(normalizer) if self.is_byte_level() && kind(normalizer) == "NFC" => {
+                tracing::warn!(
+                    "GGUF files do not say that texts are normalised (NFC): those that are not have other ids"
+                );
+                Ok(())
+            }
+            Some(normalizer) if self.is_byte_level() => Err(unsupported(
+                "normalizer",
+                normalizer,
+                "none or NFC, in GGUF files of byte-level tokenizers",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn ids(&self) -> impl Iterator<Item = (&str, TokenId)> {
+        let added = self.added_tokens.iter().map(|token| (token.content.as_str(), token.id));
+        self.model.vocab.iter().map(|(text, id)| (text.as_str(), *id)).chain(added)
+    }
+
+    fn is_byte_level(&self) -> bool {
+        steps(self.pre_tokenizer.as_ref(), "pretokenizers").iter().any(|step| kind(step) == "ByteLevel")
+    }
+
+    /// The name that files have for the pre-tokenizer: that of the row with the same patterns that is best verified.
+    fn pre_tokenizer(&self) -> Result<&'static str> {
+        let words = if self.model.ignore_merges { Words::Whole } else { Words::Merged };
+        let steps = steps(self.pre_tokenizer.as_ref(), "pretokenizers");
+        let patterns: Option<Vec<_>> = steps.iter().map(pattern).collect();
+        let patterns = patterns.map(|patterns| patterns.into_iter().flatten().collect::<Vec<_>>());
+        let row = patterns.and_then(|patterns| pre_tokenizers::find_patterns(&patterns, words));
+        let unknown = || {
+            let value = self.pre_tokenizer.clone().unwrap_or_default();
+            unsupported(
+                "pre_tokenizer",
+                value,
+                "those that GGUF files have a name for, docs/compatibility.md lists them",
+            )
+        };
+        row.map(|row| row.name).ok_or_else(unknown)
+    }
+
+    /// Whether a text begins with a space more than it has.
+    fn space_prefix(&self) -> Result<bool> {
+        let normalizers = steps(self.normalizer.as_ref(), "normalizers");
+        let pre_tokenizers = steps(self.pre_tokenizer.as_ref(), "pretokenizers");
+        let mut prefix = false;
+        for step in normalizers.iter().chain(&pre_tokenizers) {
+            match kind(step) {
+                "Prepend" if step["prepend"] == MARK => prefix = true,
+                "Metaspace" => {
+                    prefix |= step["prepend_scheme"] != "never" && step["add_prefix_space"] != false
+                }
+                // After this, pieces between spaces have none inside.
+                "Replace" if step["pattern"]["String"] == " " && step["content"] == MARK => {}
+                "Split" if step["pattern"]["String"] == " " => {}
+                _ => return Err(unsupported("normalizer", step, "Prepend and Replace with `▁`, Metaspace")),
+            }
+        }
+        Ok(prefix)
+    }
+
+    /// The tokens by id with their types; ids that nothing has are filled up.
+    fn tokens(&self, rows: usize) -> Vec<(String, TokenType)> {
+        let unused = |id: usize| (format!("[PAD{id}]"), TokenType::Unused);
+        let mut tokens: Vec<_> = (0..rows).map(unused).collect();
+        for (text, id) in &self.model.vocab {
+            let is_byte = self.model.byte_fallback
+                && text
+                    .strip_prefix("<0x")
+                    .and_then(|hex| hex.strip_suffix('>'))
+                    .is_some_and(|hex| hex.len() == 2);
+            let ty = match () {
+                () if is_byte => TokenType::Byte,
+                () if !self.is_byte_level() && self.model.unk_token.as_ref() == Some(text) => {
+                    TokenType::Unknown
+                }
+                () => TokenType::Normal,
+            };
+            tokens[*id as usize] = (text.clone(), ty);
+        }
+        for token in &self.added_tokens {
+            let slot = &mut tokens[token.id as usize];
+            let ty = if token.special { TokenType::Control } else { TokenType::UserDefined };
+            *slot = (token.content.clone(), if slot.1 == TokenType::Unknown { slot.1 } else { ty });
+        }
+        tokens
+    }
+
+    /// Scores by which tokens merge in the order of the merges.
+    fn scores(&self, types: &[TokenType]) -> Vec<f32> {
+        let last = -((self.model.merges.len() + 1) as f32);
+        let score = |ty: &TokenType| if *ty == TokenType::Normal { last } else { 0.0 };
+        let mut scores: Vec<f32> = types.iter().map(score).collect();
+        for (rank, merge) in self.model.merges.iter().enumerate().rev() {
+            if let Some(&id) = self.model.vocab.get(&merge.merged()) {
+                scores[id as usize] = -(rank as f32);
+            }
+        }
+        scores
+    }
+
+    /// Whether special tokens are put before and after a text.
+    fn special_ends(&self) -> [bool; 2] {
+        let steps = steps(self.post_processor.as_ref(), "processors");
+        let template = steps.iter().find(|step| kind(step) == "TemplateProcessing");
+        let single =
+            template.and_then(|template| template["single"].as_array()).map_or(&[][..], Vec::as_slice);
+        let special = |piece: Option<&Value>| piece.is_some_and(|piece| piece.get("SpecialToken").is_some());
+        [special(single.first()), special(single.last())]
+    }
+}
+
+/// The steps of a part: those of a sequence, or itself.
+fn steps(part: Option<&Value>, sequence: &str) -> Vec<Value> {
+    match part {
+        Some(part) if kind(part) == "Sequence" => part[sequence].as_array().cloned().unwrap_or_default(),
+        Some(part) if !part.is_null() => vec![part.clone()],
+        _ => Vec::new(),
+    }
+}
+
+fn kind(part: &Value) -> &str {
+    part["type"].as_str().unwrap_or_default()
+}
+
+/// The pattern by which a step cuts a text, if it does; `None` where no pattern stands for the step.
+fn pattern(step: &Value) -> Option<Option<&str>> {
+    match kind(step) {
+        "ByteLevel" if step["add_prefix_space"] == true => None,
+        "ByteLevel" => Some((step["use_regex"] != false).then_some(pre_tokenizers::GPT2)),
+        "Digits" if step["individual_digits"] == true => Some(Some(pre_tokenizers::DIGIT)),
+        "Split" if step["behavior"] == "Isolated" && step["invert"] != true => {
+            step["pattern"]["Regex"].as_str().map(Some)
+        }
+        _ => None,
+    }
+}
+
+fn unsupported(part: &'static str, value: impl ToString, known: &'static str) -> Error {
+    Error::UnsupportedTokenizer { part, value: value.to_string(), known }
+}

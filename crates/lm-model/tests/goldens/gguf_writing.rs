@@ -1,0 +1,211 @@
+//! GGUF files that we write of the tiny checkpoints, beside those that llama.cpp's converter wrote.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+use lm_model::{FileBytes, GgufFile, GgufMetadata, GgufTensor, GgufValueType, ModelFolder, WeightFormat};
+use serde_json::{Map, Value, json};
+
+use crate::root;
+
+/// What differs, and why.
+///
+/// - `general.name`: theirs is in title case, ours is what the folder is called; `general.size_label`, a rounded number of weights
+///   for names of files, is theirs alone.
+/// - `tokenizer.ggml.token_type`: theirs takes any added token in `<|…|>` for a control token, ours those that the tokenizer says
+///   are special.
+/// - `tokenizer.ggml.tokens`: with Gemma 2 transformers adds the special tokens of its own tokenizer class; with Gemma 3 the converter
+///   leaves out rows of the embedding that stand for no token, which ours pads as it does elsewhere.
+const THEIRS: &[(&str, &str)] = &[
+    ("", "general.name"),
+    ("", "general.size_label"),
+    ("", "split.count"),
+    ("", "split.no"),
+    ("", "split.tensors.count"),
+    ("", "tokenizer.ggml.token_type"),
+    ("gemma2-tiny", "tokenizer.ggml.tokens"),
+    ("gemma3-tiny", "tokenizer.ggml.tokens"),
+];
+/// Keys of ours that theirs have for some architectures only, without the architecture in front: they say what is the default, or
+/// what llama.cpp would take from the name of the pre-tokenizer (`add_bos_token`). Theirs have one id that ends a reply
+/// (`eos_token_id`), ours all.
+const OURS: &[&str] = &[
+    "attention.key_length",
+    "attention.value_length",
+    "rope.dimension_count",
+    "rope.freq_base",
+    "tokenizer.ggml.add_bos_token",
+    "tokenizer.ggml.add_eos_token",
+    "tokenizer.ggml.eot_token_id",
+    "vocab_size",
+];
+/// Theirs are computed in 32 bits.
+const ROPE_FREQS: &str = "rope_freqs.weight";
+/// How far these may be from each other, of 1.
+const ROUNDING: f32 = 1e-6;
+/// Settings that files have no key for: the files hold what all published checkpoints have.
+const IMPLIED: &[(&str, &str)] = &[
+    ("gemma2-tiny", r#"{"query_pre_attn_scalar": 16, "rope_theta": 10000.0}"#),
+    ("gemma3-tiny", r#"{"query_pre_attn_scalar": 16, "sliding_window_pattern": 6}"#),
+    ("qwen2-tiny-yarn", r#"{"use_sliding_window": false}"#),
+];
+
+/// A file, or the parts of one.
+struct Gguf {
+    metadata: GgufMetadata,
+    tensors: BTreeMap<String, (GgufTensor, Vec<u8>)>,
+}
+
+impl Gguf {
+    fn read(paths: &[PathBuf]) -> anyhow::Result<Self> {
+        let (mut metadata, mut tensors) = (None, BTreeMap::new());
+        for path in paths {
+            let bytes = fs::read(path)?;
+            let file = GgufFile::read("file", FileBytes::Owned(bytes.clone().into()))?;
+            let with_bytes = |tensor: &GgufTensor| {
+                (tensor.name.clone(), (tensor.clone(), bytes[tensor.range.clone()].to_vec()))
+            };
+            tensors.extend(file.tensors().iter().map(with_bytes));
+            metadata.get_or_insert(file.metadata().clone());
+        }
+        Ok(Self { metadata: metadata.context("no file")?, tensors })
+    }
+
+    /// A value with its type, in words.
+    fn value(&self, key: &str) -> anyhow::Result<String> {
+        let ty = self.metadata.keys().find(|entry| entry.0 == key).map(|entry| entry.1);
+        let metadata = &self.metadata;
+        Ok(match ty {
+            Some(GgufValueType::Array) => {
+                match (metadata.strings(key), metadata.ints(key), metadata.floats(key)) {
+                    (Ok(Some(texts)), _, _) => format!("{:?}", texts.collect::<Result<Vec<_>, _>>()?),
+                    (_, Ok(Some(ints)), _) => format!("{ints:?}"),
+                    (_, _, Ok(floats)) => format!("{floats:?}"),
+                    _ => metadata.bools(key).map(|bools| format!("{bools:?}"))?,
+                }
+            }
+            Some(GgufValueType::String) => format!("{:?}", metadata.str(key)?),
+            ty => format!("{ty:?} {:?}", metadata.value(key)?),
+        })
+    }
+
+    fn keys(&self) -> BTreeSet<String> {
+        self.metadata.keys().map(|(key, _)| key.to_owned()).collect()
+    }
+}
+
+fn checkpoint(name: &str) -> PathBuf {
+    root().join("testdata/models").join(name)
+}
+
+/// Writes a checkpoint, some settings changed, to a file in the folder.
+fn convert(name: &str, changes: &str, format: WeightFormat, out: &Path) -> anyhow::Result<PathBuf> {
+    let copy = out.join(name);
+    fs::create_dir(&copy)?;
+    for entry in checkpoint(name).read_dir()? {
+        let entry = entry?;
+        fs::copy(entry.path(), copy.join(entry.file_name()))?;
+    }
+    let mut config: Map<String, Value> = serde_json::from_slice(&fs::read(copy.join("config.json"))?)?;
+    config.extend(serde_json::from_str::<Map<String, Value>>(changes)?);
+    fs::write(copy.join("config.json"), json!(config).to_string())?;
+    let path = out.join(format!("{name}-{format}.gguf"));
+    ModelFolder::open(&copy)?.convert_to_gguf(&path, format, &mut |_| {})?;
+    Ok(path)
+}
+
+/// The files in testdata/gguf: checkpoint, format, paths of all parts.
+fn files_of_llama_cpp() -> anyhow::Result<Vec<(String, WeightFormat, Vec<PathBuf>)>> {
+    let mut files: BTreeMap<(String, String), Vec<PathBuf>> = BTreeMap::new();
+    for entry in root().join("testdata/gguf").read_dir()? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let Some(stem) = name.strip_suffix(".gguf") else { continue };
+        let stem = stem.split_once("-00").map_or(stem, |(stem, _)| stem);
+        if let Some((checkpoint, format)) = stem.rsplit_once('-') {
+            files.entry((checkpoint.to_owned(), format.to_owned())).or_default().push(path);
+        }
+    }
+    let parse =
+        |((checkpoint, format), paths): ((String, String), _)| Ok((checkpoint, format.parse()?, paths));
+    files.into_iter().map(parse).collect()
+}
+
+/// The tensors' names, types, shapes and bytes, and the keys, types and values of the metadata.
+#[test]
+fn files_are_those_of_llama_cpp() -> anyhow::Result<()> {
+    let out = tempfile::tempdir()?;
+    let mut differ = Vec::new();
+    let files = files_of_llama_cpp()?;
+    ensure!(files.len() >= 14, "{} files", files.len());
+    for (name, format, paths) in files {
+        let changes = IMPLIED.iter().find(|row| row.0 == name).map_or("{}", |row| row.1);
+        let folder = out.path().join(format!("{name}-{format}"));
+        fs::create_dir(&folder)?;
+        match convert(&name, changes, format, &folder) {
+            Ok(path) => compare(&name, &Gguf::read(&[path])?, &Gguf::read(&paths)?, &mut |what| {
+                differ.push(format!("{name} {format}: {what}"));
+            })?,
+            Err(error) => differ.push(format!("{name} {format}: {error:#}")),
+        }
+    }
+    ensure!(differ.is_empty(), "{}", differ.join("\n"));
+    Ok(())
+}
+
+/// Whether floats of 32 bits are as good as the same.
+fn close(a: &[u8], b: &[u8]) -> bool {
+    let floats = |bytes: &[u8]| -> Vec<f32> {
+        bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
+    };
+    let (a, b) = (floats(a), floats(b));
+    a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| (a - b).abs() <= ROUNDING * b.abs())
+}
+
+fn compare(
+    checkpoint: &str,
+    ours: &Gguf,
+    theirs: &Gguf,
+    differ: &mut dyn FnMut(String),
+) -> anyhow::Result<()> {
+    let architecture = theirs.metadata.architecture()?;
+    let known =
+        |key: &str| THEIRS.iter().any(|row| row.1 == key && (row.0.is_empty() || row.0 == checkpoint));
+    for key in theirs.keys().iter().filter(|key| !known(key)) {
+        if !ours.metadata.contains(key) {
+            differ(format!("{key} is missing"));
+        } else if ours.value(key)? != theirs.value(key)? {
+            differ(format!("{key} is {:.100}, not {:.100}", ours.value(key)?, theirs.value(key)?));
+        }
+    }
+    for key in ours.keys().difference(&theirs.keys()) {
+        let own = key.strip_prefix(&format!("{architecture}.")).unwrap_or(key);
+        if !OURS.contains(&own) {
+            differ(format!("{key} is ours alone"));
+        }
+    }
+    for (name, (tensor, bytes)) in &theirs.tensors {
+        let Some((own, own_bytes)) = ours.tensors.get(name) else {
+            differ(format!("tensor {name} is missing"));
+            continue;
+        };
+        // The converter of Gemma 3 leaves out the rows of the embedding that stand for no token.
+        let rows_are_left_out =
+            architecture == "gemma3" && name == "token_embd.weight" && own_bytes.starts_with(bytes);
+        if name == ROPE_FREQS && close(own_bytes, bytes) || rows_are_left_out {
+            continue;
+        }
+        if (own.ty, &own.shape) != (tensor.ty, &tensor.shape) {
+            differ(format!("{name} is {} {:?}, not {} {:?}", own.ty, own.shape, tensor.ty, tensor.shape));
+        } else if own_bytes != bytes {
+            let at = own_bytes.iter().zip(bytes).position(|(a, b)| a != b);
+            differ(format!("{name}: byte {at:?} of {} differs", bytes.len()));
+        }
+    }
+    for name in ours.tensors.keys().filter(|name| !theirs.tensors.contains_key(*name)) {
+        differ(format!("tensor {name} is ours alone"));
+    }
+    Ok(())
+}
