@@ -65,7 +65,7 @@ pub enum Command {
     Batch(batch::Args),
     /// Measure prefill and decode beside the memory's read rate
     Bench(bench::Args),
-    /// Write a quantised copy of a model folder
+    /// Write a quantised folder or a GGUF file of a model
     Convert(convert::Args),
     /// Perplexity of a text, and how far a model is from another
     Eval(eval::Args),

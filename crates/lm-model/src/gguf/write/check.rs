@@ -79,12 +79,18 @@ fn unlike(what: &str, model: &impl std::fmt::Debug, read: &impl std::fmt::Debug)
     let (model, read) = (format!("{model:?}"), format!("{read:?}"));
     let same = model.char_indices().zip(read.chars()).find(|((_, a), b)| a != b).map(|((at, _), _)| at);
     let same = same.or((model.len() != read.len()).then_some(model.len().min(read.len())))?;
-    // From the beginning of the field.
-    let start = model[..same].rfind([',', '{', '(']).map_or(0, |at| at + 1);
-    let part = |text: &str| {
-        text[start..].split_once(", ").map_or(&text[start..], |(part, _)| part).trim().to_owned()
+    // From the beginning of the field on.
+    let start = model[..same].rfind(['{', '(', ',']).map_or(0, |at| at + 1);
+    let field = |text: &str| {
+        text[start..].split_once(", ").map_or(&text[start..], |(field, _)| field).trim().to_owned()
     };
-    Some((what.to_owned(), part(&model), part(&read)))
+    let (model, read) = (field(&model), field(&read));
+    Some(match (model.split_once(": "), read.split_once(": ")) {
+        (Some((name, model)), Some((_, read))) => {
+            (format!("{what}, {name}"), model.to_owned(), read.to_owned())
+        }
+        _ => (what.to_owned(), model, read),
+    })
 }
 
 fn unlike_ropes(model: &[RopeSpec], read: &[RopeSpec]) -> Option<Difference> {

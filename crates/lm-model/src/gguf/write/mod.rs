@@ -26,7 +26,7 @@ use super::model::Part;
 use super::{DEFAULT_ALIGNMENT, GgufFile, GgufModel, architectures};
 use crate::architectures::Architecture;
 use crate::config::{CONFIG_FILE, ModelConfig};
-use crate::model_folder::{FileBytes, LoadPhase, LoadProgress, io_error, read_required};
+use crate::model_folder::{FileBytes, LoadPhase, LoadProgress, io_error, parse_json, read_required};
 use crate::spec::DecoderSpec;
 use crate::weights::Checkpoint;
 use crate::{Error, Result, Tokenizer, WeightFormat};
@@ -98,7 +98,7 @@ impl NewFile<'_> {
         let bytes = FileBytes::Owned(head.bytes.as_slice().into());
         let file = GgufFile::describe(name, bytes.clone(), head.len)?;
         let model = GgufModel::of_part(Part { name: name.to_owned(), bytes, file });
-        let config = ModelConfig::from_json(&read_required(&model, CONFIG_FILE)?)?;
+        let config = ModelConfig::from_keys(parse_json(CONFIG_FILE, &read_required(&model, CONFIG_FILE)?)?)?;
         let spec = (crate::architectures::find(&config.model_type)?.spec)(&config)?;
         let architecture = model.metadata().architecture()?;
         check::check(architecture, self.spec, &spec)?;

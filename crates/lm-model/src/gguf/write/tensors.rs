@@ -98,12 +98,7 @@ fn ty(
     if let Some(blocks) = file.checkpoint.rows(place)?.ty().blocks() {
         return of_format(WeightFormat::Ggml(blocks));
     }
-    let whole =
-        |ggml: lm_kernels::GgmlType| shape.last().is_some_and(|cols| cols.is_multiple_of(ggml.block_len()));
-    match file.format {
-        WeightFormat::Ggml(ggml) if !whole(ggml) => of_format(WeightFormat::F16),
-        format => of_format(format),
-    }
+    of_format(shape.last().map_or(file.format, |&cols| file.format.for_rows_of(cols)))
 }
 
 /// The type under which files have a format.

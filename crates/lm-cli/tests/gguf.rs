@@ -1,0 +1,128 @@
+//! A folder, and the GGUF file that `lm convert` makes of it: with the same quantisation they give the same text.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+/// Runs `lm`; its standard output, or what it says about its failure.
+fn lm(args: &[&str]) -> Result<String, String> {
+    let output = Command::new(env!("CARGO_BIN_EXE_lm")).args(args).output().expect("the program starts");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+}
+
+fn ok(args: &[&str]) -> String {
+    lm(args).unwrap_or_else(|error| panic!("{args:?}: {error}"))
+}
+
+fn shown(path: &Path) -> &str {
+    path.to_str().expect("the path is text")
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn checkpoint(name: &str) -> PathBuf {
+    root().join("testdata/models").join(name)
+}
+
+/// (Llama 3's frequencies are not among these: files have them as divisors of 32 bits.)
+#[test]
+fn a_file_answers_like_the_folder_with_the_same_quantisation() {
+    let out = tempfile::tempdir().expect("a temporary folder");
+    for name in [
+        "granite-tiny-bias",
+        "mistral-tiny-full",
+        "olmo2-tiny-gqa",
+        "phi3-tiny",
+        "qwen3-moe-tiny",
+        "qwen3-tiny",
+        "smollm3-tiny",
+    ] {
+        let folder = checkpoint(name);
+        let mut texts = Vec::new();
+        for (format, flag) in [("q8_0", "--quantize"), ("q4_0", "--quantize"), ("f16", "--dtype")] {
+            let file = out.path().join(format!("{name}-{format}.gguf"));
+            ok(&["convert", shown(&folder), shown(&file), "--quantize", format]);
+            let run = ["--raw", "--temperature", "0", "--max-tokens", "40", "on the line"];
+            let from_file = ok(&[&["generate", "-m", shown(&file)][..], &run].concat());
+            let from_folder = ok(&[&["generate", "-m", shown(&folder), flag, format][..], &run].concat());
+            assert_eq!(from_file, from_folder, "{name} {format}");
+            texts.push(from_file);
+        }
+        assert!(texts.iter().all(|text| text.len() > 40), "{name}: {texts:?}");
+    }
+}
+
+/// The model of this repository with the pre-tokenizer of Qwen: its own has no name in GGUF.
+fn pocket(out: &Path, pre_tokenizer: Option<Value>) -> PathBuf {
+    let folder = out.join("pocket");
+    fs::create_dir(&folder).expect("can be made");
+    for entry in root().join("models/pocket/model").read_dir().expect("is there") {
+        let entry = entry.expect("is there");
+        fs::copy(entry.path(), folder.join(entry.file_name())).expect("can be copied");
+    }
+    if let Some(pre_tokenizer) = pre_tokenizer {
+        let path = folder.join("tokenizer.json");
+        let mut json: Value = serde_json::from_slice(&fs::read(&path).expect("is there")).expect("is JSON");
+        json["pre_tokenizer"] = pre_tokenizer;
+        fs::write(path, json.to_string()).expect("can be written");
+    }
+    folder
+}
+
+#[test]
+fn a_chat_model_keeps_its_template_and_its_ends() {
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let folder = pocket(
+        out.path(),
+        Some(
+            json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true}),
+        ),
+    );
+    let file = out.path().join("pocket-q8_0.gguf");
+    // Q8_0 is what a GGUF file has where nothing else is asked for.
+    assert_eq!(ok(&["convert", shown(&folder), shown(&file)]), format!("q8_0 in {}\n", file.display()));
+    let run = ["--temperature", "0", "--max-tokens", "60", "--tools", "demo", "How is the weather in Paris?"];
+    let from_file = ok(&[&["generate", "-m", shown(&file)][..], &run].concat());
+    let from_folder = ok(&[&["generate", "-m", shown(&folder), "--quantize", "q8_0"][..], &run].concat());
+    assert_eq!(from_file, from_folder);
+    assert!(from_file.contains("get_weather"), "{from_file}");
+}
+
+#[test]
+fn what_a_file_cannot_say_is_refused_by_its_name() {
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let file = out.path().join("m.gguf");
+    let refused = |folder: &Path, format: &str| {
+        let error =
+            lm(&["convert", shown(folder), shown(&file), "--quantize", format]).expect_err("is refused");
+        assert_eq!(
+            out.path()
+                .read_dir()
+                .expect("is there")
+                .filter(|entry| {
+                    entry.as_ref().is_ok_and(|entry| entry.file_name().to_string_lossy().contains("m.gguf"))
+                })
+                .count(),
+            0,
+            "nothing is left behind"
+        );
+        error
+    };
+    let error = refused(&pocket(out.path(), None), "q8_0");
+    assert!(error.contains("pre_tokenizer"), "{error}");
+    let error = refused(&checkpoint("mistral-tiny"), "q8_0");
+    assert!(error.contains("layer 0, window"), "{error}");
+    let error = refused(&checkpoint("llama-tiny-dynamic"), "f16");
+    assert!(error.contains("context_len is 120"), "{error}");
+    let error = refused(&checkpoint("qwen3-tiny"), "q8");
+    assert!(error.contains("only in q8_0, q4_0, f16, bf16, f32"), "{error}");
+    fs::write(&file, "here already").expect("can be written");
+    let error = lm(&["convert", shown(&checkpoint("qwen3-tiny")), shown(&file)]).expect_err("is refused");
+    assert!(error.contains("cannot be written"), "{error}");
+    assert_eq!(fs::read(&file).expect("is there"), b"here already");
+}
