@@ -98,6 +98,9 @@ impl StoredValues {
         match self {
             Self::Same => {}
             Self::PlusOne => values.iter_mut().for_each(|value| *value += 1.0),
+            Self::NegatedExp => {
+                values.iter_mut().for_each(|value| *value = -f64::from(*value).exp() as f32);
+            }
         }
     }
 

@@ -16,26 +16,37 @@ enum KeyType {
 /// # Source
 /// The methods `add_…` of the `GGUFWriter` of the package `gguf` 0.19.
 const TYPES: &[(&str, KeyType)] = &[
+    ("altup.active_idx", KeyType::Size),
+    ("altup.num_inputs", KeyType::Size),
     ("attention.head_count", KeyType::Size),
     ("attention.head_count_kv", KeyType::Size),
+    ("attention.key_length_swa", KeyType::Size),
     ("attention.layer_norm_rms_epsilon", KeyType::Float),
     ("attention.scale", KeyType::Float),
+    ("attention.shared_kv_layers", KeyType::Size),
     ("attention.sliding_window", KeyType::Size),
     ("attention.temperature_scale", KeyType::Float),
     ("attn_logit_softcapping", KeyType::Float),
     ("context_length", KeyType::Size),
     ("embedding_length", KeyType::Size),
+    ("embedding_length_per_layer_input", KeyType::Size),
     ("embedding_scale", KeyType::Float),
     ("expert_count", KeyType::Size),
     ("expert_feed_forward_length", KeyType::Size),
     ("expert_used_count", KeyType::Size),
     ("feed_forward_length", KeyType::Size),
     ("final_logit_softcapping", KeyType::Float),
+    ("full_attention_interval", KeyType::Size),
     ("logit_scale", KeyType::Float),
     ("residual_scale", KeyType::Float),
     ("rope.freq_base", KeyType::Float),
     ("rope.freq_base_swa", KeyType::Float),
     ("rope.scaling.original_context_length", KeyType::Size),
+    ("shortconv.l_cache", KeyType::Size),
+    ("ssm.conv_kernel", KeyType::Size),
+    ("ssm.group_count", KeyType::Size),
+    ("ssm.state_size", KeyType::Size),
+    ("ssm.time_step_rank", KeyType::Size),
 ];
 
 /// A value of config.json as a file has it under `key`; `None` where it is of another kind.

@@ -78,7 +78,9 @@ fn name(
 fn of_each_expert(spec: &DecoderSpec, param: Param, shape: Vec<usize>) -> Vec<usize> {
     use LayerParam::{ExpertDowns, ExpertGates, ExpertUps};
     let Param::Layer(layer, ExpertDowns(_) | ExpertGates(_) | ExpertUps(_)) = param else { return shape };
-    let Mlp::Experts(experts) = &spec.layers[layer].mlp else { return shape };
+    let (Mlp::Experts(experts) | Mlp::GatedBesideExperts(_, experts)) = &spec.layers[layer].mlp else {
+        return shape;
+    };
     [&[experts.num_experts, shape[0] / experts.num_experts], &shape[1..]].concat()
 }
 
