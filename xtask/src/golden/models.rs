@@ -1,4 +1,5 @@
-//! The tiny checkpoints of every architecture as a table: how far our logits are from the reference's, on each device.
+//! The tiny checkpoints of every architecture as a table: how far our logits are from the reference's, on each device; and the GGUF
+//! files made of them: how far theirs are from those of the checkpoint, or of the reference where the file has other numbers.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -37,6 +38,7 @@ pub(super) fn check(features: &str) -> Result<()> {
         "--",
         "--nocapture",
         "tiny::",
+        "gguf::",
     ];
     let output = process::cargo(&arguments).stderr(Stdio::inherit()).output()?;
     let printed = String::from_utf8_lossy(&output.stdout);
@@ -58,7 +60,11 @@ fn table(printed: &str, features: &str) -> String {
         let greedy: Vec<_> =
             COLUMNS.iter().filter_map(|column| found.get(&(column.device, "greedy"))).collect();
         let same = greedy.iter().all(|count| count.split_once('/').is_some_and(|(same, all)| same == all));
-        let greedy = if same && !greedy.is_empty() { "same" } else { "not the same" };
+        let greedy = match same {
+            _ if greedy.is_empty() => "not run",
+            true => "same",
+            false => "not the same",
+        };
         // Writing to a string cannot fail.
         let _ = writeln!(table, "| {architecture} | {checkpoint} | {} | {greedy} |", logits.join(" | "));
     }
@@ -112,6 +118,12 @@ mod tests {
         let row = "| llama | llama-tiny | 8.2e-6 | 7.0e-6 | not run | not the same |\n";
         assert!(table.contains(row), "{table}");
         assert!(table.ends_with("\nwgpu: not run, no adapter\n"), "{table}");
+    }
+
+    #[test]
+    fn a_file_without_greedy_tokens_says_so() {
+        let table = table("golden: a a.gguf on cpu: logits 0e0\n", "");
+        assert!(table.contains("| a | a.gguf | 0e0 | not run | not run | not run |"), "{table}");
     }
 
     #[test]

@@ -303,8 +303,8 @@ impl Checkpoint {
         let mut values = vec![0.0; source.len()];
         source.read(0, &mut values);
         rows.values.restore(&mut values).map_err(|value| {
-            let (file, key) = (self.location.clone(), place.name().to_owned());
-            Error::InvalidValue { file, key, value: value.to_string(), expected: "a number below 0".into() }
+            let (file, tensor) = (self.location.clone(), place.name().to_owned());
+            Error::TensorValue { file, tensor, value, expected: "a number below 0".into() }
         })?;
         rows.release_all();
         Ok(values)

@@ -10,6 +10,7 @@ mod config;
 mod corpus;
 mod folder;
 mod gguf;
+mod gguf_architectures;
 mod mapped;
 mod memory;
 mod safetensors;

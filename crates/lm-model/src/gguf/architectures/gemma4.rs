@@ -81,8 +81,8 @@ fn rope(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> 
         let expected = format!("half of {}", model.key("attention.key_length"));
         return Err(model.metadata.invalid(DIVISORS, format!("{} numbers", divisors.len()), expected));
     }
-    if divisors.is_empty() || divisors[turning..].iter().any(|&divisor| divisor < STILL) {
-        return Err(model.metadata.unsupported(DIVISORS, "other divisors", "ones, then 1e30"));
+    if let Some(other) = divisors[turning..].iter().find(|&&divisor| divisor < STILL || divisor.is_nan()) {
+        return Err(model.metadata.unsupported(DIVISORS, other, "ones, then 1e30"));
     }
     let mut part = turning as f64 / divisors.len() as f64;
     if ((part * divisors.len() as f64) as usize) < turning {
@@ -106,9 +106,14 @@ fn rope(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> 
 /// Layers that share keys and values may have blocks of twice the width.
 fn feed_forward(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
     const KEY: &str = "feed_forward_length";
+    const SHARED: &str = "attention.shared_kv_layers";
     let widths = model.sizes_of_layers(KEY)?;
-    let shared = model.size("attention.shared_kv_layers")?.unwrap_or(0).min(widths.len());
-    let (own, shared) = widths.split_at(widths.len() - shared);
+    let shared = model.size(SHARED)?.unwrap_or(0);
+    let Some(own) = widths.len().checked_sub(shared) else {
+        let expected = format!("at most {} layers", widths.len());
+        return Err(model.metadata.invalid(&model.key(SHARED), shared, expected));
+    };
+    let (own, shared) = widths.split_at(own);
     let width = own.first().or(shared.first()).copied().unwrap_or(0);
     let double = shared.first().is_some_and(|&first| first != width);
     let expected = |factor: usize| move |&got: &usize| width.checked_mul(factor) == Some(got);
