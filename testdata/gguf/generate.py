@@ -33,6 +33,7 @@ from conversion.base import TextModel  # noqa: E402
 from conversion.llama import LlamaModel  # noqa: E402
 from gguf.quants import dequantize, quantize  # noqa: E402
 from safetensors import safe_open  # noqa: E402
+from safetensors.torch import load_file, save_file  # noqa: E402
 from transformers import AutoConfig, AutoModelForCausalLM  # noqa: E402
 
 # The converter knows pre-tokenizers by what they make of a text; that of the tiny checkpoints is GPT-2's with no merges of note.
@@ -46,6 +47,7 @@ FILES: list[tuple[str, str, int]] = [
     ("gemma3-tiny", "BF16", 0),
     ("gemma3n-tiny", "BF16", 0),
     ("gemma4-tiny", "BF16", 0),
+    ("gemma4-tiny-experts", "BF16", 0),
     ("gemma4-tiny-keys", "BF16", 0),
     ("gpt-oss-tiny", "BF16", 0),
     ("gpt-oss-tiny-bf16", "BF16", 0),
@@ -75,6 +77,7 @@ IMPLIED: dict[str, dict[str, Any]] = {
     "gemma2-tiny": {"query_pre_attn_scalar": 16, "rope_theta": 10000.0},
     "gemma3-tiny": {"query_pre_attn_scalar": 16, "sliding_window_pattern": 6},
     "gemma3n-tiny": {},
+    "gemma4-tiny-experts": {"tie_word_embeddings": True},
     "gpt-oss-tiny": {"swiglu_limit": 7.0},
     "gpt-oss-tiny-bf16": {
         "swiglu_alpha": 1.702, "swiglu_limit": 7.0,
@@ -135,6 +138,18 @@ def requantized(folder: Path) -> Any:
     return model
 
 
+def remove_head(folder: Path) -> None:
+    for path in folder.glob("model*.safetensors"):
+        tensors = load_file(path)
+        if tensors.pop("lm_head.weight", None) is not None:
+            save_file(tensors, path, metadata={"format": "pt"})
+    index = folder / "model.safetensors.index.json"
+    if index.exists():
+        described = json.loads(index.read_text())
+        described["weight_map"].pop("lm_head.weight", None)
+        index.write_text(json.dumps(described))
+
+
 def with_implied(folder: Path, name: str, kind: str, settings: dict[str, Any]) -> None:
     """Converts the checkpoint with other settings, and keeps what the reference computes with these."""
     with tempfile.TemporaryDirectory() as parent:
@@ -142,6 +157,8 @@ def with_implied(folder: Path, name: str, kind: str, settings: dict[str, Any]) -
         shutil.copytree(folder, copy)
         config = json.loads((folder / "config.json").read_text()) | settings
         (copy / "config.json").write_text(json.dumps(config))
+        if settings.get("tie_word_embeddings"):
+            remove_head(copy)
         convert(copy, HERE / f"{name}.gguf", kind)
         save_golden(reference(copy), HERE / f"{name}.golden.json", f"{folder.name}, {settings}")
 

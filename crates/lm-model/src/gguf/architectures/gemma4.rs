@@ -4,9 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::super::config::layer_types;
 use super::super::description::Description;
-use super::GgufArchitecture;
 use super::gemma::NORMS;
 use super::gemma3n::{PER_LAYER_INPUTS, per_layer_vocabulary};
+use super::{EXPERTS, GgufArchitecture, TensorNames};
 use crate::{Error, Result};
 
 pub(super) const GEMMA4: GgufArchitecture = GgufArchitecture {
@@ -15,13 +15,33 @@ pub(super) const GEMMA4: GgufArchitecture = GgufArchitecture {
         ("attention.shared_kv_layers", "num_kv_shared_layers"),
         ("attention.sliding_window", "sliding_window"),
         ("embedding_length_per_layer_input", "hidden_size_per_layer_input"),
+        ("expert_count", "num_experts"),
+        ("expert_feed_forward_length", "moe_intermediate_size"),
+        ("expert_used_count", "top_k_experts"),
         ("final_logit_softcapping", "final_logit_softcapping"),
     ],
     more,
-    tensors: &[NORMS, PER_LAYER_INPUTS, &[("layer_output_scale.weight", "layer_scalar")]],
+    tensors: &[
+        &[("layer_output_scale.weight", "layer_scalar")],
+        BESIDE_EXPERTS,
+        EXPERTS,
+        NORMS,
+        PER_LAYER_INPUTS,
+    ],
     ..GgufArchitecture::new("gemma4", "gemma4_text")
 };
 
+/// Experts beside a feed-forward block, their gates and ups in one tensor ([`EXPERTS`] has them in two).
+const BESIDE_EXPERTS: TensorNames = &[
+    ("ffn_down_exps.scale", "router.per_expert_scale"),
+    ("ffn_down_exps.weight", "experts.down_proj"),
+    ("ffn_gate_inp.scale", "router.scale"),
+    ("ffn_gate_inp.weight", "router.proj.weight"),
+    ("ffn_gate_up_exps.weight", "experts.gate_up_proj"),
+    ("post_ffw_norm_1", "post_feedforward_layernorm_1"),
+    ("post_ffw_norm_2", "post_feedforward_layernorm_2"),
+    ("pre_ffw_norm_2", "pre_feedforward_layernorm_2"),
+];
 /// What stands for a divisor of a frequency that is 0.
 const STILL: f32 = 1e30;
 
