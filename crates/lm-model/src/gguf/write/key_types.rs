@@ -53,7 +53,9 @@ const TYPES: &[(&str, KeyType)] = &[
 pub(super) fn written(key: &str, value: &Value) -> Option<Written> {
     let ty = TYPES.iter().find(|row| row.0 == key)?.1;
     let size = |value: &Value| {
-        let whole = value.as_u64().or_else(|| value.as_f64().filter(|x| x.fract() == 0.0).map(|x| x as u64));
+        let whole = value
+            .as_u64()
+            .or_else(|| value.as_f64().filter(|x| x.fract() == 0.0 && *x >= 0.0).map(|x| x as u64));
         whole.and_then(|size| u32::try_from(size).ok())
     };
     match (ty, value) {
