@@ -1,7 +1,7 @@
 //! The rows of a linear layer in the form that a weight format multiplies with.
 
 use std::borrow::Cow;
-use std::cell::Cell;
+use std::cell::RefCell;
 
 use bytemuck::Zeroable;
 
@@ -11,7 +11,7 @@ use super::super::matrix_unit::SIDE;
 use super::super::norm::{Norm, norm_row, rms_norm_on};
 use super::super::pack::GROUP;
 use super::super::pool::Pool;
-use super::super::split::{Block, SharedMatrix};
+use super::super::split::{Block, SharedMatrix, for_each_chunk};
 use super::Input;
 
 /// Rows in a task; as few are converted by the calling thread alone.
@@ -41,8 +41,10 @@ unsafe impl Zeroable for Span {}
 
 /// Rows as 8-bit integers with one scale for each block of columns.
 pub(super) struct QuantizedRows {
-    /// `[spans, room]`, and perhaps more: the same columns of all rows lie side by side.
+    /// `[count, room]`, and perhaps more: the same columns of all rows lie side by side.
     spans: Vec<Span>,
+    /// Spans of a row.
+    count: usize,
     /// The rows, and behind them as many as a tile of a matrix unit that begins with the last one has more.
     room: usize,
 }
@@ -50,11 +52,8 @@ pub(super) struct QuantizedRows {
 impl QuantizedRows {
     /// Quantises rows with a scale for each `block` columns, 64 or 256.
     pub fn new(isa: Isa, pool: &Pool, input: &Input<'_>, cols: usize, block: usize) -> Self {
-        let room = if input.rows <= ROWS { input.rows } else { input.rows + SIDE - 1 };
-        let count = cols.div_ceil(SPAN);
-        let mut spans = SPARE.take();
-        spans.resize(spans.len().max(room * count), Span::zeroed());
-        let shared = SharedMatrix::new(&mut spans[..room * count], room);
+        let mut rows = Self::with_room(input.rows, cols.div_ceil(SPAN));
+        let (count, shared) = (rows.count, rows.shared());
         let tasks = if cols == 0 { 0 } else { input.rows.div_ceil(ROWS) };
         pool.run(tasks, |task| {
             let rows = task * ROWS..((task + 1) * ROWS).min(input.rows);
@@ -63,7 +62,39 @@ impl QuantizedRows {
             let out = unsafe { shared.block(0..count, rows) };
             isa.run(QuantizeRows { x, norm: input.norm, cols, block, out });
         });
-        Self { spans, room }
+        rows
+    }
+
+    /// The rows of these numbers, in their order.
+    pub fn gathered(&self, pool: &Pool, numbers: &[usize]) -> Self {
+        let mut rows = Self::with_room(numbers.len(), self.count);
+        let (count, shared) = (rows.count, rows.shared());
+        pool.run(numbers.len().div_ceil(ROWS), |task| {
+            let places = task * ROWS..((task + 1) * ROWS).min(numbers.len());
+            let numbers = &numbers[places.clone()];
+            // SAFETY: tasks have rows of their own, which are columns here.
+            let mut out = unsafe { shared.block(0..count, places) };
+            for span in 0..count {
+                for (out, &row) in out.row(span).iter_mut().zip(numbers) {
+                    *out = self.spans[span * self.room + row];
+                }
+            }
+        });
+        rows
+    }
+
+    /// So many rows of `count` spans, with what the last user of the memory left in them: all that belongs to a row is to be
+    /// written; what fills up the rows is multiplied for nothing.
+    fn with_room(rows: usize, count: usize) -> Self {
+        let room = if rows <= ROWS { rows } else { rows + SIDE - 1 };
+        let mut spans = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
+        spans.resize(spans.len().max(room * count), Span::zeroed());
+        Self { spans, count, room }
+    }
+
+    /// `[count, room]`, to be written.
+    fn shared(&mut self) -> SharedMatrix<'_, Span> {
+        SharedMatrix::new(&mut self.spans[..self.room * self.count], self.room)
     }
 
     /// The same columns of `M` rows, the first of which is `row`.
@@ -76,14 +107,14 @@ impl QuantizedRows {
 
 impl Drop for QuantizedRows {
     fn drop(&mut self) {
-        SPARE.set(std::mem::take(&mut self.spans));
+        SPARE.with_borrow_mut(|spare| spare.push(std::mem::take(&mut self.spans)));
     }
 }
 
 thread_local! {
-    /// The spans of the last call: a large allocation would be mapped and unmapped for each one. Its old contents do no harm, since
-    /// all that belongs to a row is written, and what fills up the rows is multiplied for nothing.
-    static SPARE: Cell<Vec<Span>> = const { Cell::new(Vec::new()) };
+    /// The spans of earlier calls, as many as were in use at the same time: a large allocation would be mapped and unmapped for
+    /// each one.
+    static SPARE: RefCell<Vec<Vec<Span>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Rows that are quantised by one task.
@@ -174,6 +205,17 @@ pub(super) fn float_rows<'a>(isa: Isa, pool: &Pool, input: &Input<'a>) -> Cow<'a
     let mut normed = vec![0.0; input.x.len()];
     rms_norm_on(isa, pool, input.x, norm, &mut normed);
     Cow::Owned(normed)
+}
+
+/// The rows of these numbers, in their order.
+pub(super) fn gathered_floats(pool: &Pool, x: &[f32], cols: usize, numbers: &[usize]) -> Vec<f32> {
+    let mut gathered = vec![0.0; numbers.len() * cols];
+    for_each_chunk(pool, &mut gathered, ROWS * cols, |index, out| {
+        for (out, &row) in out.chunks_exact_mut(cols).zip(&numbers[index * ROWS..]) {
+            out.copy_from_slice(&x[row * cols..(row + 1) * cols]);
+        }
+    });
+    gathered
 }
 
 #[cfg(test)]

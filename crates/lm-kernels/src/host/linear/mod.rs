@@ -26,7 +26,7 @@ use super::norm::Norm;
 use super::pack::{IntegerLayout, PackedMatrix, Q4, Q8, WeightFormat};
 use super::pool::Pool;
 use super::split::{Block, SharedMatrix};
-use activations::{QuantizedRows, float_rows};
+use activations::{QuantizedRows, float_rows, gathered_floats};
 use multiply::multiply_pair;
 
 /// Activation rows of a task: their sums stay in the second-level cache, 64 KiB.
@@ -206,6 +206,13 @@ impl<'a> Rows<'a> {
             }
         }
         rows
+    }
+
+    /// The rows of these numbers, in their order, each as often as it is named; they are of `cols` columns.
+    pub(super) fn gathered(&self, pool: &Pool, cols: usize, numbers: &[usize]) -> Rows<'static> {
+        let quantized = |rows: &Option<QuantizedRows>| rows.as_ref().map(|rows| rows.gathered(pool, numbers));
+        let float = self.float.as_deref().map(|x| Cow::Owned(gathered_floats(pool, x, cols, numbers)));
+        Rows { float, by_64: quantized(&self.by_64), by_256: quantized(&self.by_256) }
     }
 
     fn quantized(&self, block: usize) -> &QuantizedRows {

@@ -8,8 +8,6 @@ mod routing;
 #[cfg(test)]
 mod tests;
 
-use std::ops::Range;
-
 use super::activation::Activation;
 use super::cpu::Isa;
 use super::lanes::LANES;
@@ -18,6 +16,7 @@ use super::pack::PackedMatrix;
 use super::pool::Pool;
 use super::split::{SharedMatrix, for_each_chunk};
 
+use routing::Grouped;
 pub use routing::Routing;
 
 /// Elements of the rows that a task copies or adds up.
@@ -129,10 +128,8 @@ fn moe_on(isa: Isa, pool: &Pool, x: &[f32], experts: &Experts<'_>, routing: &Rou
     routing.check(rows, experts.count);
 
     let grouped = routing.grouped(experts.count);
-    let x = gather(pool, x, hidden, &grouped.rows); // [slots, hidden]
-    let gated = gated_products(isa, pool, &x, experts, &grouped.groups); // [slots, intermediate]
-    let mut results = x; // [slots, hidden]: the rows are not needed any more
-    down_products(isa, pool, &gated, experts, &grouped.groups, &mut results);
+    let gated = gated_products(isa, pool, x, experts, &grouped); // [slots, intermediate]
+    let results = down_products(isa, pool, &gated, experts, &grouped); // [slots, hidden]
     add_up(pool, &results, &grouped.slots, routing, y);
 }
 
@@ -154,34 +151,21 @@ fn add_up(pool: &Pool, results: &[f32], slots: &[usize], routing: &Routing, y: &
     });
 }
 
-/// The rows of `x` in the order of `rows`.
-fn gather(pool: &Pool, x: &[f32], width: usize, rows: &[usize]) -> Vec<f32> {
-    let mut gathered = vec![0.0; rows.len() * width];
-    let step = (ELEMENTS / width.max(1)).max(1);
-    for_each_chunk(pool, &mut gathered, step * width, |index, out| {
-        for (out, &row) in out.chunks_exact_mut(width).zip(&rows[index * step..]) {
-            out.copy_from_slice(&x[row * width..(row + 1) * width]);
-        }
-    });
-    gathered
-}
-
-/// `activation(gate(x), up(x))` of each slot.
-fn gated_products(
-    isa: Isa,
-    pool: &Pool,
-    x: &[f32],
-    experts: &Experts<'_>,
-    groups: &[(usize, Range<usize>)],
-) -> Vec<f32> {
-    let (slots, width) = (x.len() / experts.hidden().max(1), experts.intermediate());
+/// `activation(gate(x), up(x))` of each slot. Rows are rounded to the weights' integers once, whatever the number of their experts.
+fn gated_products(isa: Isa, pool: &Pool, x: &[f32], experts: &Experts<'_>, grouped: &Grouped) -> Vec<f32> {
+    let (hidden, width) = (experts.hidden(), experts.intermediate());
     let stores = [experts.gate, experts.up];
-    let input = Rows::of(isa, pool, &Input { x, rows: slots, norm: None }, stores.into_iter());
-    let mut gated = vec![0.0; slots * width];
+    let rows = x.len().checked_div(hidden).unwrap_or(0);
+    let input = Rows::of(isa, pool, &Input { x, rows, norm: None }, stores.into_iter());
+    let input = input.gathered(pool, hidden, &grouped.rows);
+    let mut gated = vec![0.0; grouped.rows.len() * width];
     let y = SharedMatrix::new(&mut gated, width);
-    let weights: Vec<_> =
-        groups.iter().map(|(expert, _)| stores.map(|store| of_expert(store, *expert, width))).collect();
-    let layers = weights.iter().zip(groups).map(|(weights, (expert, slots))| {
+    let weights: Vec<_> = grouped
+        .groups
+        .iter()
+        .map(|(expert, _)| stores.map(|store| of_expert(store, *expert, width)))
+        .collect();
+    let layers = weights.iter().zip(&grouped.groups).map(|(weights, (expert, slots))| {
         let part = expert * width..(expert + 1) * width;
         let biases = experts.biases.map(|biases| [&biases.gate[part.clone()], &biases.up[part]]);
         let after = After::Gate { activation: experts.activation, biases };
@@ -192,25 +176,21 @@ fn gated_products(
 }
 
 /// `down(gated)` of each slot.
-fn down_products(
-    isa: Isa,
-    pool: &Pool,
-    gated: &[f32],
-    experts: &Experts<'_>,
-    groups: &[(usize, Range<usize>)],
-    results: &mut [f32],
-) {
-    let (slots, width) = (gated.len() / experts.intermediate().max(1), experts.hidden());
+fn down_products(isa: Isa, pool: &Pool, gated: &[f32], experts: &Experts<'_>, grouped: &Grouped) -> Vec<f32> {
+    let (slots, width) = (grouped.rows.len(), experts.hidden());
     let input = Input { x: gated, rows: slots, norm: None };
     let input = Rows::of(isa, pool, &input, std::iter::once(experts.down));
-    let y = SharedMatrix::new(results, width);
-    let weights: Vec<_> = groups.iter().map(|(expert, _)| of_expert(experts.down, *expert, width)).collect();
-    let layers = weights.iter().zip(groups).map(|(w, (expert, slots))| {
+    let mut results = vec![0.0; slots * width];
+    let y = SharedMatrix::new(&mut results, width);
+    let weights: Vec<_> =
+        grouped.groups.iter().map(|(expert, _)| of_expert(experts.down, *expert, width)).collect();
+    let layers = weights.iter().zip(&grouped.groups).map(|(w, (expert, slots))| {
         let bias = experts.biases.map(|biases| &biases.down[expert * width..(expert + 1) * width]);
         let after = After::Store { bias, add: false };
         Layer { weights: [w; 2], tiles: Tiles::Shared, after, rows: slots.clone(), y: &y }
     });
     run(isa, pool, &input, &layers.collect::<Vec<_>>());
+    results
 }
 
 /// An expert's rows of a store.
