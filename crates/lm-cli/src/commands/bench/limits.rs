@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use lm_kernels::host::limits::{self, ColdMemory};
-use lm_kernels::{Pool, WeightFormat};
-use lm_model::ModelInfo;
+use lm_kernels::{KvGeometry, LayerCache, PAGE_LEN, PagedLayer, Pool, WeightFormat};
+use lm_model::{CacheLayout, KvDtype, ModelInfo};
 
 use super::runs;
 use crate::locate::Located;
@@ -51,21 +51,47 @@ impl Machine {
     }
 }
 
+/// What a step must move of a sequence's cache.
+#[derive(Debug)]
+pub struct CacheCosts {
+    layout: CacheLayout,
+    dtype: KvDtype,
+}
+
+impl CacheCosts {
+    pub fn new(layout: CacheLayout, dtype: KvDtype) -> Self {
+        Self { layout, dtype }
+    }
+
+    /// Bytes after so many tokens: the keys and values that a window leaves to be seen, and states, which are read and written.
+    fn bytes(&self, tokens: usize) -> f64 {
+        let of_layer = |layer: &LayerCache| match *layer {
+            LayerCache::State { len } => (2 * len * size_of::<f32>()) as f64,
+            LayerCache::Kv(KvGeometry { num_kv_heads, head_dim, window, .. }) => {
+                let page = PagedLayer::page_bytes(self.dtype, num_kv_heads, head_dim);
+                tokens.min(window.unwrap_or(tokens)) as f64 * (page as f64 / PAGE_LEN as f64)
+            }
+        };
+        self.layout.layers().iter().map(of_layer).sum()
+    }
+}
+
 /// What a model costs, in bytes and operations.
 #[derive(Debug)]
 pub struct Costs {
     pub weight_bytes: f64,
+    /// Of a step over one row: of experts those that it goes through.
     pub decode_bytes: f64,
-    cache_bytes_per_token: f64,
+    cache: CacheCosts,
     operations_per_token: f64,
 }
 
 impl Costs {
-    pub fn of(info: &ModelInfo, cache_bytes_per_token: usize) -> Self {
+    pub fn of(info: &ModelInfo, cache: CacheCosts) -> Self {
         Self {
             weight_bytes: info.weight_bytes as f64,
             decode_bytes: info.decode_bytes as f64,
-            cache_bytes_per_token: cache_bytes_per_token as f64,
+            cache,
             operations_per_token: 2.0 * info.layer_parameters as f64,
         }
     }
@@ -77,26 +103,25 @@ impl Costs {
 
     /// Tokens a second in the middle of a decode that begins at a context.
     pub fn decode(&self, rates: Rates, context: usize) -> f64 {
-        1.0 / self.step(rates, 1, (context + runs::OUTPUT / 2) as f64)
+        1.0 / self.step(rates, 1, self.cache.bytes(context + runs::OUTPUT / 2))
     }
 
     /// Tokens a second of several sequences together.
     pub fn batch(&self, rates: Rates, sequences: usize) -> f64 {
         let prompts = self.step(rates, sequences * runs::PROMPT, 0.0);
-        let cached = sequences * (runs::PROMPT + runs::OUTPUT / 2);
-        let replies = runs::OUTPUT as f64 * self.step(rates, sequences, cached as f64);
+        let cached = sequences as f64 * self.cache.bytes(runs::PROMPT + runs::OUTPUT / 2);
+        let replies = runs::OUTPUT as f64 * self.step(rates, sequences, cached);
         (sequences * runs::OUTPUT) as f64 / (prompts + replies)
     }
 
     /// Milliseconds of a second turn.
     pub fn second_turn(&self, rates: Rates, context: usize) -> f64 {
-        self.step(rates, runs::TURN, context as f64) * 1e3
+        self.step(rates, runs::TURN, self.cache.bytes(context)) * 1e3
     }
 
-    /// Seconds of a step: what must be read, or what must be multiplied.
+    /// Seconds of a step: what must be read, `cached` bytes of the cache among it, or what must be multiplied.
     fn step(&self, rates: Rates, rows: usize, cached: f64) -> f64 {
-        let bytes = self.decode_bytes + cached * self.cache_bytes_per_token;
-        (bytes / rates.read).max(rows as f64 * self.operations_per_token / rates.product)
+        ((self.decode_bytes + cached) / rates.read).max(rows as f64 * self.operations_per_token / rates.product)
     }
 }
 
@@ -126,17 +151,32 @@ pub fn read_files(model: Option<Located>) -> Result<Option<f64>> {
 mod tests {
     use super::*;
 
+    const KV: KvGeometry = KvGeometry { num_kv_heads: 1, head_dim: 16, window: None, shares: None };
+
     #[test]
     fn a_step_is_as_long_as_its_reads_or_its_products() {
         let rates = Rates { read: 1000.0, product: 100.0 };
         let costs = Costs {
             weight_bytes: 90.0,
             decode_bytes: 90.0,
-            cache_bytes_per_token: 1.0,
+            cache: CacheCosts::new(CacheLayout::empty(), KvDtype::F16),
             operations_per_token: 2.0,
         };
         assert_eq!(costs.step(rates, 1, 10.0), 0.1);
         assert_eq!(costs.step(rates, 100, 10.0), 2.0);
         assert_eq!(costs.prefill(rates, 100), 50.0);
+    }
+
+    #[test]
+    fn a_window_bounds_what_is_read_and_states_are_written_too() {
+        let bytes = |layers: &[LayerCache], tokens| {
+            CacheCosts::new(CacheLayout::new(layers.to_vec()), KvDtype::F16).bytes(tokens)
+        };
+        let near = LayerCache::Kv(KvGeometry { window: Some(10), ..KV });
+        let state = LayerCache::State { len: 5 };
+        assert_eq!(bytes(&[LayerCache::Kv(KV)], 100), 100.0 * 64.0);
+        assert_eq!(bytes(&[near], 100), 10.0 * 64.0);
+        assert_eq!(bytes(&[near], 4), 4.0 * 64.0);
+        assert_eq!(bytes(&[state, LayerCache::Kv(KV)], 1), 40.0 + 64.0);
     }
 }

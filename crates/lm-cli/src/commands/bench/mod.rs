@@ -11,14 +11,14 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use lm_kernels::Isa;
-use lm_model::{LoadedModel, PAGE_LEN};
+use lm_model::LoadedModel;
 use lm_session::Engine;
 
 use crate::args::{ModelPath, RunArgs};
 use crate::locate::locate;
 use crate::model;
 use figure::{Figure, Metric, Sample, median, swing};
-use limits::{Costs, Machine, Rates};
+use limits::{CacheCosts, Costs, Machine, Rates};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -75,12 +75,13 @@ pub fn run(args: &Args) -> Result<()> {
     }
     let file_read = limits::read_files(args.model.get().map(locate).transpose()?)?;
     let (loaded, seconds) = load(args)?;
-    let cache_bytes_per_token = loaded.model.cache_bytes_per_page() / PAGE_LEN;
+    let layout = loaded.model.new_cache(1)?.layout().clone();
     let engine = Engine::new(loaded, args.run.engine_settings())?;
     runs::decode(&mut runs::context(&engine, 0)?)?;
     let resident = memory::resident(); // Before the memory that is read for the limits is there.
     let machine = Machine::new(engine.model_info().format)?;
-    let costs = Costs::of(engine.model_info(), cache_bytes_per_token);
+    let cache = CacheCosts::new(layout, args.run.load.kv.unwrap_or_default());
+    let costs = Costs::of(engine.model_info(), cache);
     let bench = Bench { args, engine, machine, costs };
     if !args.json {
         bench.print_model()?;

@@ -1,0 +1,123 @@
+//! The tensors of a shape's checkpoint, by the names that are published.
+
+use super::{Experts, Family, Shape};
+
+/// A tensor's name and shape.
+pub(super) type Tensor = (String, Vec<usize>);
+
+pub(super) fn of_shape(shape: &Shape) -> Vec<Tensor> {
+    let mut tensors = vec![("model.embed_tokens.weight".to_owned(), vec![shape.vocab, shape.hidden])];
+    for layer in 0..shape.layers {
+        let named = |(name, shape)| (format!("model.layers.{layer}.{name}"), shape);
+        tensors.extend(of_layer(shape, layer).into_iter().map(named));
+    }
+    let norm = if let Family::Lfm2 { .. } = shape.family { "embedding_norm" } else { "norm" };
+    tensors.push((format!("model.{norm}.weight"), vec![shape.hidden]));
+    tensors
+}
+
+/// A tensor of a layer, by its name there.
+type LayerTensor = (&'static str, Vec<usize>);
+
+fn of_layer(shape: &Shape, layer: usize) -> Vec<LayerTensor> {
+    const NORMS: [&str; 2] = ["input_layernorm.weight", "post_attention_layernorm.weight"];
+    const HEAD_NORMS: [&str; 2] = ["self_attn.q_norm.weight", "self_attn.k_norm.weight"];
+    let vectors = |names: [_; 2], len| names.map(|name| (name, vec![len])).to_vec();
+    let norms = vectors(NORMS, shape.hidden);
+    let head_norms = vectors(HEAD_NORMS, shape.head_dim);
+    match shape.family {
+        Family::Llama => [norms, attention(shape, OUTPUT), dense(shape, DENSE)].concat(),
+        Family::Qwen3 => [norms, head_norms, attention(shape, OUTPUT), dense(shape, DENSE)].concat(),
+        Family::Qwen3Moe(experts) => {
+            [norms, head_norms, attention(shape, OUTPUT), qwen3_experts(shape, experts)].concat()
+        }
+        Family::GptOss(experts) => {
+            [norms, gpt_oss_attention(shape), gpt_oss_experts(shape, experts)].concat()
+        }
+        Family::Gemma3 { .. } => {
+            let more = ["pre_feedforward_layernorm.weight", "post_feedforward_layernorm.weight"];
+            let more = vectors(more, shape.hidden);
+            [norms, more, head_norms, attention(shape, OUTPUT), dense(shape, DENSE)].concat()
+        }
+        Family::Lfm2 { taps, attention } => lfm2_layer(shape, taps, attention.contains(&layer)),
+    }
+}
+
+const OUTPUT: &str = "self_attn.o_proj.weight";
+const DENSE: [&str; 3] = ["mlp.gate_proj.weight", "mlp.up_proj.weight", "mlp.down_proj.weight"];
+
+/// The four projections around attention, the last under this name.
+fn attention(shape: &Shape, output: &'static str) -> Vec<LayerTensor> {
+    let (q, kv) = (shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim);
+    vec![
+        ("self_attn.q_proj.weight", vec![q, shape.hidden]),
+        ("self_attn.k_proj.weight", vec![kv, shape.hidden]),
+        ("self_attn.v_proj.weight", vec![kv, shape.hidden]),
+        (output, vec![shape.hidden, q]),
+    ]
+}
+
+/// A gated block, under the names of gate, up and down.
+fn dense(shape: &Shape, [gate, up, down]: [&'static str; 3]) -> Vec<LayerTensor> {
+    let (hidden, inner) = (shape.hidden, shape.intermediate);
+    vec![(gate, vec![inner, hidden]), (up, vec![inner, hidden]), (down, vec![hidden, inner])]
+}
+
+/// All experts in one tensor for each projection, as converted folders have them.
+fn qwen3_experts(shape: &Shape, Experts { count, .. }: Experts) -> Vec<LayerTensor> {
+    let (hidden, inner) = (shape.hidden, shape.intermediate);
+    vec![
+        ("mlp.gate.weight", vec![count, hidden]),
+        ("mlp.experts.gate_proj.weight", vec![count * inner, hidden]),
+        ("mlp.experts.up_proj.weight", vec![count * inner, hidden]),
+        ("mlp.experts.down_proj.weight", vec![count * hidden, inner]),
+    ]
+}
+
+/// With biases and sinks.
+fn gpt_oss_attention(shape: &Shape) -> Vec<LayerTensor> {
+    let (q, kv) = (shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim);
+    let mut tensors = attention(shape, OUTPUT);
+    tensors.extend([
+        ("self_attn.q_proj.bias", vec![q]),
+        ("self_attn.k_proj.bias", vec![kv]),
+        ("self_attn.v_proj.bias", vec![kv]),
+        ("self_attn.o_proj.bias", vec![shape.hidden]),
+        ("self_attn.sinks", vec![shape.heads]),
+    ]);
+    tensors
+}
+
+/// MXFP4 codes of 32 columns in 16 bytes, their exponents, biases, a router.
+fn gpt_oss_experts(shape: &Shape, Experts { count, .. }: Experts) -> Vec<LayerTensor> {
+    let (hidden, inner) = (shape.hidden, shape.intermediate);
+    vec![
+        ("mlp.router.weight", vec![count, hidden]),
+        ("mlp.router.bias", vec![count]),
+        ("mlp.experts.gate_up_proj_blocks", vec![count, 2 * inner, hidden / 32, 16]),
+        ("mlp.experts.gate_up_proj_scales", vec![count, 2 * inner, hidden / 32]),
+        ("mlp.experts.gate_up_proj_bias", vec![count, 2 * inner]),
+        ("mlp.experts.down_proj_blocks", vec![count, hidden, inner / 32, 16]),
+        ("mlp.experts.down_proj_scales", vec![count, hidden, inner / 32]),
+        ("mlp.experts.down_proj_bias", vec![count, hidden]),
+    ]
+}
+
+fn lfm2_layer(shape: &Shape, taps: usize, attends: bool) -> Vec<LayerTensor> {
+    let hidden = shape.hidden;
+    let mut tensors = vec![("operator_norm.weight", vec![hidden]), ("ffn_norm.weight", vec![hidden])];
+    if attends {
+        let norms = ["self_attn.q_layernorm.weight", "self_attn.k_layernorm.weight"];
+        tensors.extend(norms.map(|name| (name, vec![shape.head_dim])));
+        tensors.extend(attention(shape, "self_attn.out_proj.weight"));
+    } else {
+        tensors.extend([
+            ("conv.in_proj.weight", vec![3 * hidden, hidden]),
+            ("conv.conv.weight", vec![hidden, 1, taps]),
+            ("conv.out_proj.weight", vec![hidden, hidden]),
+        ]);
+    }
+    let names = ["feed_forward.w1.weight", "feed_forward.w3.weight", "feed_forward.w2.weight"];
+    tensors.extend(dense(shape, names));
+    tensors
+}

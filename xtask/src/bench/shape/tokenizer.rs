@@ -1,0 +1,56 @@
+//! `tokenizer.json` of any size.
+
+use serde_json::{Map, Value, json};
+
+/// A byte-level BPE tokenizer of so many entries: 256 bytes, then entries that are merged of an earlier one and a letter.
+pub(super) fn of_size(vocab: usize) -> Value {
+    const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    let mut tokens: Vec<String> = (0..=u8::MAX).map(|byte| char_of_byte(byte).to_string()).collect();
+    let mut merges = Vec::new();
+    for i in 0..vocab.saturating_sub(tokens.len()) {
+        let (left, right) = (tokens[i / LETTERS.len()].clone(), char::from(LETTERS[i % LETTERS.len()]));
+        tokens.push(format!("{left}{right}"));
+        merges.push(json!([left, right.to_string()]));
+    }
+    let vocab: Map<String, Value> =
+        tokens.into_iter().enumerate().map(|(id, token)| (token, json!(id))).collect();
+    let byte_level =
+        json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true});
+    json!({
+        "version": "1.0",
+        "truncation": null,
+        "padding": null,
+        "added_tokens": [],
+        "normalizer": null,
+        "pre_tokenizer": byte_level,
+        "post_processor": null,
+        "decoder": byte_level,
+        "model": {
+            "type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
+            "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false, "ignore_merges": false,
+            "vocab": vocab, "merges": merges,
+        },
+    })
+}
+
+/// The character that stands for a byte in byte-level vocabularies: itself where it can be seen, otherwise one from U+0100 on.
+fn char_of_byte(byte: u8) -> char {
+    let seen = |byte: u8| matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
+    if seen(byte) {
+        return char::from(byte);
+    }
+    let unseen_before = (0..byte).filter(|&byte| !seen(byte)).count() as u32;
+    char::from_u32(0x100 + unseen_before).unwrap_or('?')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tokenizer_has_as_many_entries_as_asked_for() {
+        let tokenizer = of_size(5000);
+        assert_eq!(tokenizer["model"]["vocab"].as_object().map(Map::len), Some(5000));
+        assert_eq!(char_of_byte(b' '), 'Ġ');
+    }
+}
