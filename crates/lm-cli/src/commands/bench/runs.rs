@@ -35,9 +35,9 @@ pub fn context(engine: &Engine, tokens: usize) -> Result<Session> {
 
 /// Tokens a second after a context, which the session holds again afterwards.
 pub fn decode(session: &mut Session) -> Result<f64> {
-    let len = session.tokens().len();
+    let held = session.tokens().to_vec();
     let timing = generate(session)?;
-    session.rewind(len);
+    session.sync(&held, &CancelHandle::new())?;
     timing.decode_tokens_per_second().context("the model gave one token only")
 }
 
@@ -76,7 +76,7 @@ pub fn second_turn(session: &mut Session) -> Result<f64> {
     let turn = [&history[..], &prompt(session.engine(), TURN)].concat();
     session.sync(&turn, &CancelHandle::new())?;
     let timing = generate(session)?;
-    session.rewind(history.len());
+    session.sync(&history, &CancelHandle::new())?;
     Ok(timing.ttft.context("no token was sampled")?.as_secs_f64() * 1e3)
 }
 
