@@ -1,10 +1,12 @@
 //! The gated activation of a decoder's MLP.
 
+#![allow(clippy::needless_range_loop, reason = "plain loops are compiled for the registers of the path")]
+
 #[cfg(test)]
 mod tests;
 
 use super::cpu::{Isa, Kernel};
-use super::lanes::{Lanes, exp};
+use super::lanes::{LANES, Lanes, exp};
 use super::pool::Pool;
 use super::split::for_each_chunk;
 
@@ -55,6 +57,30 @@ impl Activation {
             }
         }
     }
+
+    /// [`Activation::gate`] of 16 values.
+    #[inline(always)]
+    pub(super) fn gate_lanes(self, gate: &[f32; LANES], up: &[f32; LANES]) -> [f32; LANES] {
+        match self {
+            Activation::Silu => gate_by(Activation::Silu, gate, up),
+            Activation::GeluTanh => gate_by(Activation::GeluTanh, gate, up),
+            Activation::ClampedSwiglu { alpha, limit } => {
+                gate_by(Activation::ClampedSwiglu { alpha, limit }, gate, up)
+            }
+            Activation::Sigmoid => gate_by(Activation::Sigmoid, gate, up),
+        }
+    }
+}
+
+/// [`Activation::gate`] of each place. The caller has matched `activation`, so that the loop does not ask which it is and is one over
+/// registers.
+#[inline(always)]
+fn gate_by(activation: Activation, gate: &[f32; LANES], up: &[f32; LANES]) -> [f32; LANES] {
+    let mut y = [0.0; LANES];
+    for lane in 0..LANES {
+        y[lane] = activation.gate(gate[lane], up[lane]);
+    }
+    y
 }
 
 /// Multiplies `up` with the activation of `gate`.
@@ -102,8 +128,14 @@ impl Kernel for Glu<'_> {
 
     #[inline(always)]
     fn run<V: Lanes>(self) {
-        for ((gate, up), y) in self.gate.iter().zip(self.up).zip(self.y) {
-            *y = self.activation.gate(*gate, *up);
+        let Self { gate, up, activation, y } = self;
+        let ((gates, last_gates), (ups, last_ups)) = (gate.as_chunks::<LANES>(), up.as_chunks::<LANES>());
+        let (ys, last_ys) = y.as_chunks_mut::<LANES>();
+        for ((gate, up), y) in gates.iter().zip(ups).zip(ys) {
+            *y = activation.gate_lanes(gate, up);
+        }
+        for ((gate, up), y) in last_gates.iter().zip(last_ups).zip(last_ys) {
+            *y = activation.gate(*gate, *up);
         }
     }
 }

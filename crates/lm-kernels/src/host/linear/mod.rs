@@ -405,8 +405,7 @@ fn gate<V: Lanes>(
             }
         }
         let [gate, up] = products;
-        for ((y, gate), up) in y.row(row).iter_mut().zip(gate).zip(up) {
-            *y = activation.gate(gate, up);
-        }
+        let gated = activation.gate_lanes(&gate, &up);
+        y.row(row).copy_from_slice(&gated[..columns.len()]);
     }
 }

@@ -17,15 +17,19 @@ pub(super) const FEW_ROWS: usize = 16;
 /// Multiplies the rows with a pair of tiles. A gate and an up weight of unlike formats, which are rare, take two passes.
 #[inline(always)]
 pub(super) fn multiply_pair<V: Lanes>(
-    tiles: [(&PackedMatrix, usize); 2],
+    [first, second]: [(&PackedMatrix, usize); 2],
     x: &Rows<'_>,
     rows: Range<usize>,
     out: &mut [[[f32; LANES]; 2]],
 ) {
-    let unlike = tiles[0].0.format() != tiles[1].0.format();
+    let unlike = first.0.format() != second.0.format();
     let mut firsts = Vec::new();
     for pass in 0..=usize::from(unlike) {
-        multiply::<V>(if unlike { [tiles[pass]; 2] } else { tiles }, x, rows.clone(), out);
+        // Chosen one by one: a pair that is read as a whole right after its halves were written makes the processor wait until
+        // they are in the cache, and what it would read ahead waits with it.
+        let a = if unlike && pass == 1 { second } else { first };
+        let b = if unlike && pass == 0 { first } else { second };
+        multiply::<V>([a, b], x, rows.clone(), out);
         if unlike && pass == 0 {
             firsts.extend(out.iter().map(|pair| pair[0]));
         }
