@@ -1,21 +1,28 @@
-"""A tiny checkpoint in the layouts of AutoAWQ and GPTQ, with what transformers computes on the weights that they stand for.
+"""A tiny checkpoint in the layouts of AutoAWQ, GPTQ and compressed-tensors, with what transformers computes on the weights that they
+stand for.
 
-    python generate.py
+    python generate.py            # all folders
+    python generate.py awq ct-*   # some of them
 
 The matrices of ``llama-tiny-bias``'s shape are drawn as integers, scales and zero points, written by the published layouts, and
-dequantised here with numpy: ``w[output, input] = (code - zero[group, output]) * scale[group, output]``.
+dequantised here with numpy: ``w[output, input] = (code - zero[group, output]) * scale[group, output]``. Where the package
+``compressed-tensors`` is installed, its own decompression of what was written must give the same weights.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
+import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
 import numpy as np
 import torch
 from safetensors.torch import save_file
 from transformers import LlamaConfig, LlamaForCausalLM
+
+import compressed
 
 HERE = Path(__file__).parent
 AWQ_ORDER = [0, 2, 4, 6, 1, 3, 5, 7]  # output that stands in each place of a word, the lowest bits first
@@ -28,6 +35,7 @@ FOLDERS = {
     "gptq-v2": {"quant_method": "gptq", "bits": 4, "group_size": -1, "sym": False, "desc_act": False,
                 "checkpoint_format": "gptq_v2"},
     "gptq-8": {"quant_method": "gptq", "bits": 8, "group_size": 32, "sym": True, "desc_act": False},
+    **compressed.FOLDERS,
 }  # fmt: skip
 
 
@@ -41,6 +49,8 @@ def pack(values: np.ndarray, bits: int, order: list[int]) -> np.ndarray:
 
 def matrix(how: dict, inputs: int, outputs: int, random: np.random.Generator) -> tuple[dict, np.ndarray]:
     """The stored tensors, by the ends of their names, and the weights `[outputs, inputs]`."""
+    if how["quant_method"] == "compressed-tensors":
+        return compressed.matrix(how, inputs, outputs, random)
     bits = how["bits"]
     group = inputs if how["group_size"] == -1 else how["group_size"]
     groups, per_word = inputs // group, 32 // bits
@@ -65,19 +75,23 @@ def matrix(how: dict, inputs: int, outputs: int, random: np.random.Generator) ->
 @torch.inference_mode()
 def main() -> None:
     torch.set_num_threads(1)
+    wanted = sys.argv[1:] or ["*"]
     for seed, (name, how) in enumerate(FOLDERS.items()):
+        if not any(fnmatch(name, pattern) for pattern in wanted):
+            continue
         random, folder = np.random.default_rng(seed), HERE / name
         folder.mkdir(exist_ok=True)
         torch.manual_seed(seed)
         model = LlamaForCausalLM._from_config(LlamaConfig(**BASE), attn_implementation="eager").eval()
-        stored = {}
+        stored, quantised = {}, set()
         for path, module in model.named_modules():
             if isinstance(module, torch.nn.Linear) and path != "lm_head":
                 parts, weights = matrix(how, module.in_features, module.out_features, random)
                 module.weight.data = torch.from_numpy(np.ascontiguousarray(weights))
-                stored |= {f"{path}.{part}": torch.from_numpy(values) for part, values in parts.items()}
+                stored |= {f"{path}.{part}": torch.as_tensor(values) for part, values in parts.items()}
+                quantised.add(path)
         for path, parameter in model.named_parameters():
-            if path.removesuffix(".weight") + ".qweight" not in stored:
+            if path.removesuffix(".weight") not in quantised:
                 spread = 0.05 if path == "lm_head.weight" else 1.0
                 parameter.data = (1.0 + 0.2 * torch.randn(parameter.shape) if "norm" in path else spread * torch.randn(parameter.shape)).half().float()
                 stored[path] = parameter.data.half()

@@ -1,4 +1,4 @@
-//! Folders of AutoAWQ and GPTQ: the weights are those that the published layouts stand for.
+//! Folders of AutoAWQ, GPTQ and compressed-tensors: the weights are those that the published layouts stand for.
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 mod common;
@@ -11,7 +11,18 @@ use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 use serde_json::Value;
 
-const FOLDERS: [&str; 4] = ["awq", "gptq-8", "gptq-sym", "gptq-v2"];
+const FOLDERS: [&str; 10] = [
+    "awq",
+    "ct-float-8",
+    "ct-float-8-tensor",
+    "ct-int-8",
+    "ct-packed-4",
+    "ct-packed-4-sym",
+    "ct-packed-8",
+    "gptq-8",
+    "gptq-sym",
+    "gptq-v2",
+];
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/groups").join(name)
@@ -43,17 +54,25 @@ fn weights_are_those_of_the_layouts() {
     for name in FOLDERS {
         let [got, expected] = compare(name, Some(WeightFormat::F32));
         assert_close(&got, &expected, name);
-        // As they are stored, activations are rounded to 8 bits.
+        // As they are stored, activations are rounded to 8 bits; logits spread by 0.4.
         let [got, expected] = compare(name, None);
         let difference = largest_difference(&got, &expected);
-        assert!(difference < 0.1, "{name} as stored: logits differ by {difference}");
+        assert!(difference < 0.15, "{name} as stored: logits differ by {difference}");
     }
 }
 
 #[test]
 fn integers_stay_small_in_memory() {
     let bytes = |name, format| load(&folder(name), format).unwrap().model.info().weight_bytes;
-    for (name, most) in [("gptq-sym", 6.5), ("awq", 7.5), ("gptq-8", 11.0)] {
+    for (name, most) in [
+        ("gptq-sym", 6.5),
+        ("ct-packed-4-sym", 6.5),
+        ("awq", 7.5),
+        ("ct-packed-4", 7.5),
+        ("gptq-8", 11.0),
+        ("ct-int-8", 11.0),
+        ("ct-packed-8", 11.0),
+    ] {
         let (stored, halves) = (bytes(name, None), bytes(name, Some(WeightFormat::F16)));
         // Embedding and head are halves in both.
         let shared = 2 * 2 * 320 * 64;

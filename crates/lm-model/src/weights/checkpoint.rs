@@ -323,7 +323,8 @@ impl Checkpoint {
     fn groups<'a>(&'a self, codes: &StoredTensor, stored: &'a StoredGroups) -> Groups<'a> {
         let ty = codes.ty.blocks().unwrap_or(GgmlType::Q5_0);
         let codes = &self.files[codes.file].1[codes.range.clone()];
-        let [zeros, scales] = [&stored.zeros, &stored.scales].map(|place| bytes_of(&self.files, place));
+        let scales = bytes_of(&self.files, &stored.scales);
+        let zeros = stored.zeros.as_ref().map(|place| bytes_of(&self.files, place));
         Groups { stored, ty, codes, zeros, scales }
     }
 

@@ -1,14 +1,15 @@
-//! Matrices of AutoAWQ and GPTQ: integers with a scale and a zero point for each group of inputs, stored by inputs.
+//! Matrices of AutoAWQ, GPTQ and compressed-tensors: integers with a scale and a zero point for each group of inputs.
 //!
 //! `w[output, input] = (code − zero[group, output]) · scale[group, output]`. The difference is an integer of five bits at most (of four where
 //! all zero points are 8, of eight in 8 bits around 128), so that ggml's Q5_0, Q4_0 and Q8_0 hold the weights without loss.
 //!
 //! Source: AutoAWQ 0.2 `WQLinear_GEMM` and its `AWQ_ORDER`; AutoGPTQ 0.7 `qlinear_cuda_old`, whose version 1 of the format stores zero
-//! points less one.
+//! points less one; compressed-tensors 0.20 `compressors/pack_quantized`.
 
 use std::ops::Range;
 
 use lm_kernels::{FloatDtype, GgmlType, Source};
+use safetensors::Dtype;
 
 use crate::model_folder::FileBytes;
 
@@ -27,6 +28,60 @@ pub(crate) enum CodePacking {
         /// 1 in version 1 of the format, 0 in version 2.
         less: u8,
     },
+    /// Neighbouring inputs in a word, by outputs; zero points, where there are any, by neighbouring outputs (compressed-tensors).
+    Words,
+    /// Signed bytes by outputs (compressed-tensors): codes less 128.
+    Bytes,
+}
+
+/// What the parts of a matrix are called: the ends of its tensors' names, and the keys of the config that speak of them.
+pub(super) struct PartNames {
+    pub(super) codes: &'static str,
+    pub(super) zeros: &'static str,
+    pub(super) scales: &'static str,
+    pub(super) order: &'static str,
+    pub(super) group_key: &'static str,
+    pub(super) order_key: &'static str,
+}
+
+const GPTQ_NAMES: PartNames = PartNames {
+    codes: "qweight",
+    zeros: "qzeros",
+    scales: "scales",
+    order: "g_idx",
+    group_key: "quantization_config.group_size",
+    order_key: "quantization_config.desc_act",
+};
+const COMPRESSED_NAMES: PartNames = PartNames {
+    codes: "weight_packed",
+    zeros: "weight_zero_point",
+    scales: "weight_scale",
+    order: "weight_g_idx",
+    group_key: "quantization_config.config_groups.*.weights.group_size",
+    order_key: "quantization_config.config_groups.*.weights.actorder",
+};
+
+impl CodePacking {
+    pub(super) fn names(self) -> PartNames {
+        match self {
+            Self::Awq | Self::Gptq { .. } => GPTQ_NAMES,
+            Self::Words => COMPRESSED_NAMES,
+            Self::Bytes => PartNames { codes: "weight", ..COMPRESSED_NAMES },
+        }
+    }
+
+    /// Whether every matrix has zero points.
+    pub(super) fn needs_zeros(self) -> bool {
+        matches!(self, Self::Awq | Self::Gptq { .. })
+    }
+
+    /// The type of codes and zero points.
+    pub(super) fn dtype(self) -> Dtype {
+        match self {
+            Self::Bytes => Dtype::I8,
+            Self::Awq | Self::Gptq { .. } | Self::Words => Dtype::I32,
+        }
+    }
 }
 
 /// Where AutoAWQ has output `o % 8` in its word.
@@ -48,8 +103,8 @@ pub(crate) struct StoredGroups {
     pub(super) format: GroupFormat,
     pub(super) inputs: usize,
     pub(super) outputs: usize,
-    /// File and bytes of zero points and of scales; the codes are the tensor itself.
-    pub(super) zeros: (usize, Range<usize>),
+    /// File and bytes of zero points (`None`: all are in the middle) and of scales; the codes are the tensor itself.
+    pub(super) zeros: Option<(usize, Range<usize>)>,
     pub(super) scales: (usize, Range<usize>),
     pub(super) scale_dtype: FloatDtype,
 }
@@ -60,14 +115,27 @@ pub(super) struct Groups<'a> {
     pub(super) stored: &'a StoredGroups,
     pub(super) ty: GgmlType,
     pub(super) codes: &'a [u8],
-    pub(super) zeros: &'a [u8],
+    pub(super) zeros: Option<&'a [u8]>,
     pub(super) scales: &'a [u8],
 }
 
 impl GroupFormat {
-    /// Codes in a word.
+    /// Codes in an element of their tensor.
     pub(super) fn per_word(self) -> usize {
-        WORD_BITS / self.bits
+        match self.packing {
+            CodePacking::Bytes => 1,
+            CodePacking::Awq | CodePacking::Gptq { .. } | CodePacking::Words => WORD_BITS / self.bits,
+        }
+    }
+
+    /// Inputs and outputs of a matrix whose codes have this shape.
+    pub(super) fn matrix(self, codes: &[usize]) -> Option<[usize; 2]> {
+        let &[rows, cols] = codes else { return None };
+        match self.packing {
+            CodePacking::Awq => Some([rows, cols.checked_mul(self.per_word())?]),
+            CodePacking::Gptq { .. } => Some([rows.checked_mul(self.per_word())?, cols]),
+            CodePacking::Words | CodePacking::Bytes => Some([cols.checked_mul(self.per_word())?, rows]),
+        }
     }
 
     /// Inputs that share a scale.
@@ -78,14 +146,22 @@ impl GroupFormat {
     /// Shapes of codes, zero points and scales of a matrix; `None` when it cannot be stored so.
     pub(super) fn shapes(self, inputs: usize, outputs: usize) -> Option<[[usize; 2]; 3]> {
         let (per_word, group) = (self.per_word(), self.group(inputs));
-        let fits =
-            inputs.is_multiple_of(group) && group.is_multiple_of(BLOCK) && outputs.is_multiple_of(per_word);
         let groups = inputs.checked_div(group)?;
-        let codes = match self.packing {
-            CodePacking::Awq => [inputs, outputs / per_word],
-            CodePacking::Gptq { .. } => [inputs / per_word, outputs],
+        let (fits, shapes) = match self.packing {
+            CodePacking::Awq | CodePacking::Gptq { .. } => {
+                let codes = match self.packing {
+                    CodePacking::Awq => [inputs, outputs / per_word],
+                    _ => [inputs / per_word, outputs],
+                };
+                let shapes = [codes, [groups, outputs / per_word], [groups, outputs]];
+                (outputs.is_multiple_of(per_word), shapes)
+            }
+            CodePacking::Words | CodePacking::Bytes => {
+                let zeros = [outputs.div_ceil(per_word), groups];
+                (true, [[outputs, inputs / per_word], zeros, [outputs, groups]])
+            }
         };
-        fits.then_some([codes, [groups, outputs / per_word], [groups, outputs]])
+        (fits && inputs.is_multiple_of(group) && group.is_multiple_of(BLOCK)).then_some(shapes)
     }
 
     fn code(self, words: &[u8], word: usize, place: usize) -> i32 {
@@ -107,24 +183,43 @@ impl StoredGroups {
             CodePacking::Gptq { .. } => {
                 format.code(codes, input / per_word * self.outputs + output, input % per_word)
             }
+            CodePacking::Words => {
+                format.code(codes, (output * self.inputs + input) / per_word, input % per_word)
+            }
+            CodePacking::Bytes => byte_code(codes, output * self.inputs + input),
+        }
+    }
+
+    fn groups(&self) -> usize {
+        self.inputs / self.format.group(self.inputs)
+    }
+
+    /// Where the scale of a group of an output is.
+    fn scale(&self, group: usize, output: usize) -> usize {
+        match self.format.packing {
+            CodePacking::Awq | CodePacking::Gptq { .. } => group * self.outputs + output,
+            CodePacking::Words | CodePacking::Bytes => output * self.groups() + group,
         }
     }
 
     /// The zero point of a group of an output.
-    fn zero(&self, zeros: &[u8], group: usize, output: usize) -> i32 {
+    fn zero(&self, zeros: Option<&[u8]>, group: usize, output: usize) -> i32 {
         let (format, per_word) = (self.format, self.format.per_word());
-        let word = group * (self.outputs / per_word) + output / per_word;
+        let Some(zeros) = zeros else { return 1 << (format.bits - 1) };
+        let by_groups = group * (self.outputs / per_word) + output / per_word;
+        let by_outputs = output / per_word * self.groups() + group;
         match format.packing {
-            CodePacking::Awq => format.code(zeros, word, AWQ_PLACE[output % per_word]),
-            CodePacking::Gptq { less } => format.code(zeros, word, output % per_word) + i32::from(less),
+            CodePacking::Awq => format.code(zeros, by_groups, AWQ_PLACE[output % per_word]),
+            CodePacking::Gptq { less } => format.code(zeros, by_groups, output % per_word) + i32::from(less),
+            CodePacking::Words => format.code(zeros, by_outputs, output % per_word),
+            CodePacking::Bytes => byte_code(zeros, by_outputs),
         }
     }
 
     /// The block type that holds the weights without loss, by their zero points.
-    pub(super) fn block_type(&self, zeros: &[u8]) -> Option<GgmlType> {
-        let groups = self.inputs / self.format.group(self.inputs);
+    pub(super) fn block_type(&self, zeros: Option<&[u8]>) -> Option<GgmlType> {
         let middle = 1 << (self.format.bits - 1);
-        let centred = (0..groups)
+        let centred = (0..self.groups())
             .all(|group| (0..self.outputs).all(|output| self.zero(zeros, group, output) == middle));
         match (self.format.bits, centred) {
             (4, true) => Some(GgmlType::Q4_0),
@@ -148,12 +243,17 @@ impl Groups<'_> {
                 let values: [i32; BLOCK] =
                     std::array::from_fn(|i| stored.weight(self.codes, first + i, output) - zero);
                 Source::LeBytes { dtype: stored.scale_dtype, bytes: self.scales }
-                    .read(index * stored.outputs + output, &mut scale);
+                    .read(stored.scale(index, output), &mut scale);
                 out.extend(half::f16::from_f32(scale[0]).to_le_bytes());
                 push_block(self.ty, &values, out);
             }
         }
     }
+}
+
+/// A signed byte as a code around 128.
+fn byte_code(bytes: &[u8], index: usize) -> i32 {
+    bytes.get(index).map_or(0, |&byte| i32::from(byte as i8)) + 128
 }
 
 /// Adds the integers of a block as ggml lays them out, after its scale.

@@ -2,6 +2,7 @@
 
 mod blocks;
 mod checkpoint;
+mod compressed_tensors;
 mod groups;
 mod loader;
 mod names;

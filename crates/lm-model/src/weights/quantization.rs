@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::blocks::{KEY, describe, read_description};
-use super::{CodePacking, GroupFormat};
+use super::{CodePacking, GroupFormat, compressed_tensors};
 use crate::config::{invalid, json_error, unsupported};
 use crate::{Result, WeightFormat};
 
@@ -15,7 +15,7 @@ pub(crate) enum Quantization {
     Blocks(WeightFormat),
     /// Some as codes of MXFP4 in `…_blocks` and exponents in `…_scales`, as OpenAI published gpt-oss.
     Mxfp4,
-    /// As integers with a scale and a zero point for each group of inputs, by AutoAWQ or GPTQ.
+    /// As integers with a scale and perhaps a zero point for each group of inputs, by AutoAWQ, GPTQ or compressed-tensors.
     Groups(GroupFormat),
     /// Some as 8-bit floats (e4m3), with factors in `…weight_scale_inv` or `…weight_scale`.
     Fp8 {
@@ -25,7 +25,7 @@ pub(crate) enum Quantization {
 }
 
 /// What other methods write is not read.
-const KNOWN: &str = "quant_method awq, fp8, gptq, lm, mxfp4";
+const KNOWN: &str = "awq, compressed-tensors, fp8, gptq, lm, mxfp4";
 
 impl Quantization {
     /// What a `quantization_config` describes.
@@ -36,12 +36,11 @@ impl Quantization {
             Some("fp8") => Self::fp8(value),
             Some("awq") => Self::awq(value),
             Some("gptq") => Self::gptq(value),
-            Some(method) => {
-                Err(unsupported(&format!("{KEY}.quant_method"), method, "awq, fp8, gptq, lm, mxfp4"))
-            }
+            Some("compressed-tensors") => compressed_tensors::read(value),
+            Some(method) => Err(unsupported(&format!("{KEY}.quant_method"), method, KNOWN)),
             None => {
                 let blocks = [WeightFormat::Q8, WeightFormat::Q4].map(|format| describe(format).to_string());
-                Err(unsupported(KEY, value, format!("absent, {}, {KNOWN}", blocks.join(", "))))
+                Err(unsupported(KEY, value, format!("absent, {}, quant_method {KNOWN}", blocks.join(", "))))
             }
         }
     }

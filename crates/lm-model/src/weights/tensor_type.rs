@@ -19,7 +19,7 @@ pub(crate) enum TensorType {
     Mxfp4,
     /// 8-bit floats, whose factors are another tensor.
     ScaledF8,
-    /// Integers of AutoAWQ or GPTQ, which this block type holds without loss.
+    /// Integers of AutoAWQ, GPTQ or compressed-tensors, which this block type holds without loss.
     Grouped(GgmlType),
 }
 

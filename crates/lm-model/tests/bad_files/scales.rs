@@ -1,6 +1,6 @@
 //! Numbers that other numbers are multiplied by: scales of 8-bit floats, exponents of MXFP4, scales and zero points of groups.
 
-use half::f16;
+use half::{bf16, f16};
 use lm_model::{LoadOptions, ModelFolder, WeightFormat};
 use serde_json::{Value, json};
 
@@ -109,6 +109,53 @@ const GROUPS: &[Bad] = &[
 #[test]
 fn scales_of_groups() {
     check(&Files::of("groups/gptq-sym"), GROUPS);
+}
+
+const PACKED: &str = "model.layers.0.self_attn.q_proj.weight_packed";
+const PACKED_ZEROS: &str = "model.layers.0.self_attn.q_proj.weight_zero_point";
+const PACKED_SCALES: &str = "model.layers.0.self_attn.q_proj.weight_scale";
+const PACKED_SHAPE: &str = "model.layers.0.self_attn.q_proj.weight_shape";
+
+/// Sets a key of the weights of the only group.
+fn weights(files: &mut Files, key: &str, value: Value) {
+    files.json("config.json", |config| {
+        config["quantization_config"]["config_groups"]["group_0"]["weights"][key] = value;
+    });
+}
+
+#[rustfmt::skip]
+const COMPRESSED: &[Bad] = &[
+    Bad { what: "a scale that is no number", spoil: |f| put(f, PACKED_SCALES, &bf16::NAN.to_le_bytes()), error: "TensorValue", says: &[PACKED_SCALES, "NaN"] },
+    Bad { what: "a scale beyond halves", spoil: |f| put(f, PACKED_SCALES, &bf16::MAX.to_le_bytes()), error: "TensorValue", says: &[PACKED_SCALES, "F16"] },
+    Bad { what: "no scales", spoil: |f| hide(f, PACKED_SCALES), error: "MissingTensor", says: &[PACKED_SCALES] },
+    Bad { what: "scales of another shape", spoil: |f| describe(f, PACKED_SCALES, "shape", json!([2, 64])), error: "TensorShape", says: &[PACKED_SCALES, "[64, 2]"] },
+    Bad { what: "zero points of another shape", spoil: |f| describe(f, PACKED_ZEROS, "shape", json!([2, 8])), error: "TensorShape", says: &[PACKED_ZEROS, "[8, 2]"] },
+    Bad { what: "codes of bytes", spoil: |f| { describe(f, PACKED, "dtype", json!("U8")); describe(f, PACKED, "shape", json!([64, 32])) }, error: "TensorDtype", says: &[PACKED, "U8", "I32"] },
+    Bad { what: "codes that are floats", spoil: |f| describe(f, PACKED, "dtype", json!("F32")), error: "TensorDtype", says: &[PACKED, "F32", "I32"] },
+    Bad { what: "another shape than the codes'", spoil: |f| put(f, PACKED_SHAPE, &65_i64.to_le_bytes()), error: "TensorValue", says: &[PACKED_SHAPE, "65", "[64, 64]"] },
+    Bad { what: "a shape of floats", spoil: |f| describe(f, PACKED_SHAPE, "dtype", json!("F64")), error: "TensorDtype", says: &[PACKED_SHAPE, "F64"] },
+    Bad { what: "codes and floats of the same matrix", spoil: |f| { hide(f, "model.norm.weight"); duplicate(f) }, error: "DuplicateTensor", says: &["q_proj.weight"] },
+    Bad { what: "groups of nothing", spoil: |f| weights(f, "group_size", json!(0)), error: "UnsupportedValue", says: &["config_groups.group_0.weights.group_size", "0"] },
+    Bad { what: "groups without end", spoil: |f| weights(f, "group_size", json!(1_u64 << 62)), error: "UnsupportedValue", says: &["config_groups.*.weights.group_size", "weight_packed"] },
+    Bad { what: "bits that it has not", spoil: |f| weights(f, "num_bits", json!(8)), error: "UnsupportedValue", says: &["weights.symmetric", "false"] },
+    Bad { what: "bits below 0", spoil: |f| weights(f, "num_bits", json!(-4)), error: "Json", says: &["config.json"] },
+    Bad { what: "another layout", spoil: |f| method(f, "format", json!("marlin-24")), error: "UnsupportedValue", says: &["quantization_config.format", "marlin-24"] },
+    Bad { what: "a sparse layout", spoil: |f| method(f, "sparsity_config", json!({"format": "sparse-bitmask"})), error: "UnsupportedValue", says: &["quantization_config.sparsity_config.format", "sparse-bitmask"] },
+    Bad { what: "a quantised cache", spoil: |f| method(f, "kv_cache_scheme", json!({"num_bits": 8})), error: "UnsupportedValue", says: &["quantization_config.kv_cache_scheme"] },
+];
+
+/// Floats under the name of a matrix that there are codes of.
+fn duplicate(files: &mut Files) {
+    files.header(TENSORS, |header| {
+        let entries = header.as_object_mut().unwrap();
+        let hidden = entries.remove("model.layers.0.self_attn.rotary_emb.inv_freq").unwrap();
+        entries.insert("model.layers.0.self_attn.q_proj.weight".into(), hidden);
+    });
+}
+
+#[test]
+fn scales_of_compressed_tensors() {
+    check(&Files::of("groups/ct-packed-4"), COMPRESSED);
 }
 
 const STORED: &str = "model.layers.0.self_attn.q_proj.weight_scale";

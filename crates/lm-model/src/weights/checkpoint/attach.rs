@@ -18,17 +18,21 @@ impl Checkpoint {
         match quantization {
             Quantization::Blocks(_) => Ok(()),
             Quantization::Groups(format) => {
+                self.drop_scales_of_activations();
                 names.iter().try_for_each(|name| self.attach_groups(name, format))
             }
             Quantization::Mxfp4 => names.iter().try_for_each(|name| self.attach_exponents(name)),
             Quantization::Fp8 { block } => {
-                // Of activations: how other programs round what is multiplied, not what the weights are.
-                let of_activations =
-                    |name: &str| name.ends_with(".input_scale") || name.ends_with(".activation_scale");
-                self.tensors.retain(|name, _| !of_activations(name));
+                self.drop_scales_of_activations();
                 names.iter().try_for_each(|name| self.attach_factors(name, block))
             }
         }
+    }
+
+    /// They say how other programs round what is multiplied, not what the weights are.
+    fn drop_scales_of_activations(&mut self) {
+        const ENDS: [&str; 3] = [".activation_scale", ".input_scale", ".input_zero_point"];
+        self.tensors.retain(|name, _| !ENDS.iter().any(|end| name.ends_with(end)));
     }
 
     /// `…_blocks` `[…, blocks, 16]` with `…_scales` `[…, blocks]`.
@@ -75,36 +79,34 @@ impl Checkpoint {
         self.attach(name, &scales, TensorType::ScaledF8, shape, kind)
     }
 
-    /// `….qweight` with `….qzeros`, `….scales` and perhaps `….g_idx`: the matrix `….weight`.
+    /// Codes with their scales and perhaps zero points and an order of the inputs: the matrix `….weight`.
     fn attach_groups(&mut self, name: &str, format: GroupFormat) -> Result<()> {
-        let Some(module) = name.strip_suffix(".qweight") else { return Ok(()) };
-        let [zeros, scales, order] = ["qzeros", "scales", "g_idx"].map(|part| format!("{module}.{part}"));
+        let parts = format.packing.names();
+        let module = name.strip_suffix(parts.codes).and_then(|module| module.strip_suffix('.'));
+        let Some(module) = module.filter(|_| self.has_codes(name, format)) else { return Ok(()) };
+        let [zeros, scales, order] =
+            [parts.zeros, parts.scales, parts.order].map(|part| format!("{module}.{part}"));
         let scale_tensor = self.stored(&scales)?;
         let scale_dtype = scale_tensor
             .ty
             .float()
             .ok_or_else(|| self.unsupported_type(&scales, scale_tensor, "F16, BF16, F32"))?;
         let codes = self.stored(name)?;
-        let (inputs, outputs) = match (format.packing, codes.shape.as_slice()) {
-            (CodePacking::Awq, &[inputs, words]) => (Some(inputs), words.checked_mul(format.per_word())),
-            (CodePacking::Gptq { .. }, &[words, outputs]) => {
-                (words.checked_mul(format.per_word()), Some(outputs))
-            }
-            _ => (None, None),
-        };
-        let shapes = inputs.zip(outputs).and_then(|(inputs, outputs)| format.shapes(inputs, outputs));
-        let (Some(inputs), Some(outputs), Some(shapes)) = (inputs, outputs, shapes) else {
+        let matrix = format.matrix(&codes.shape);
+        let shapes = matrix.and_then(|[inputs, outputs]| format.shapes(inputs, outputs));
+        let (Some([inputs, outputs]), Some(shapes)) = (matrix, shapes) else {
             let known = format!("a form of {name}, whose codes are {:?}", codes.shape);
-            return Err(unsupported(
-                "quantization_config.group_size",
-                format.group.map_or(-1, |group| group as i64),
-                known,
-            ));
+            let group = format.group.map_or(-1, |group| group as i64);
+            return Err(unsupported(parts.group_key, group, known));
         };
+        let has_zeros = self.tensors.contains_key(&zeros) || format.packing.needs_zeros();
         for (part, expected) in [name, &zeros, &scales].into_iter().zip(shapes) {
+            if part == zeros && !has_zeros {
+                continue;
+            }
             let stored = self.stored(part)?;
-            if part != scales && stored.ty != TensorType::Plain(Dtype::I32) {
-                return Err(self.unsupported_type(part, stored, "I32"));
+            if part != scales && stored.ty != TensorType::Plain(format.packing.dtype()) {
+                return Err(self.unsupported_type(part, stored, &format.packing.dtype().to_string()));
             }
             self.check_shape(part, stored, &expected)?;
         }
@@ -113,29 +115,68 @@ impl Checkpoint {
             format,
             inputs,
             outputs,
-            zeros: place(&zeros)?,
+            zeros: has_zeros.then(|| place(&zeros)).transpose()?,
             scales: place(&scales)?,
             scale_dtype,
         };
-        let zero_tensor = self.stored(&zeros)?;
-        let Some(ty) = groups.block_type(bytes_of(&self.files, &groups.zeros)) else {
-            return Err(self.unsupported_type(&zeros, zero_tensor, "8-bit codes around 128"));
+        let Some(ty) = groups.block_type(groups.zeros.as_ref().map(|place| bytes_of(&self.files, place)))
+        else {
+            return Err(self.unsupported_type(&zeros, self.stored(&zeros)?, "8-bit codes around 128"));
         };
         let is_half = |value: f32| value.is_finite() && half::f16::from_f32(value).to_f32() == value;
         self.check_values(&scales, scale_dtype, "numbers that F16 has", is_half)?;
-        self.check_order(&order, inputs, format.group(inputs))?;
+        self.check_order(&order, parts.order_key, inputs, format.group(inputs))?;
+        let shape = format!("{module}.weight_shape");
+        self.check_written_shape(&shape, [outputs, inputs])?;
+        let weight = format!("{module}.weight");
+        if let Some(other) = self.tensors.get(&weight).filter(|_| weight != name) {
+            let (first, second) = (self.file_of(other), self.file_of(self.stored(name)?));
+            return Err(Error::DuplicateTensor { tensor: weight, first, second });
+        }
         let codes = self.tensors.remove(name);
-        [&zeros, &scales, &order].into_iter().for_each(|part| drop(self.tensors.remove(part)));
+        [&zeros, &scales, &order, &shape].into_iter().for_each(|part| drop(self.tensors.remove(part)));
         if let Some(codes) = codes {
             let (ty, shape) = (TensorType::Grouped(ty), vec![outputs, inputs]);
             let coding = StoredCoding::Groups(Box::new(groups));
-            self.tensors.insert(format!("{module}.weight"), StoredTensor { ty, shape, coding, ..codes });
+            self.tensors.insert(weight, StoredTensor { ty, shape, coding, ..codes });
         }
         Ok(())
     }
 
+    /// Whether a tensor whose name says so holds codes: one of bytes has the name of one of floats.
+    fn has_codes(&self, name: &str, format: GroupFormat) -> bool {
+        let is_integer = |stored: &StoredTensor| stored.ty == TensorType::Plain(format.packing.dtype());
+        format.packing != CodePacking::Bytes || self.tensors.get(name).is_some_and(is_integer)
+    }
+
+    /// Checks the shape that a checkpoint of compressed-tensors has beside the codes.
+    fn check_written_shape(&self, name: &str, shape: [usize; 2]) -> Result<()> {
+        let Some(stored) = self.tensors.get(name) else { return Ok(()) };
+        let bytes = bytes_of(&self.files, &(stored.file, stored.range.clone()));
+        let written: Vec<i64> = match stored.ty {
+            TensorType::Plain(Dtype::I64) => {
+                bytes.as_chunks().0.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect()
+            }
+            TensorType::Plain(Dtype::I32) => {
+                bytes.as_chunks().0.iter().map(|bytes| i32::from_le_bytes(*bytes).into()).collect()
+            }
+            _ => return Err(self.unsupported_type(name, stored, "I64, I32")),
+        };
+        let expected = shape.map(|len| len as i64);
+        match written.iter().zip(expected).find(|(got, expected)| *got != expected) {
+            None if written.len() == expected.len() => Ok(()),
+            None => Err(self.wrong_shape(name, stored, vec![expected.len()])),
+            Some((&got, _)) => Err(Error::TensorValue {
+                file: self.file_of(stored),
+                tensor: name.into(),
+                value: got as f32,
+                expected: format!("{shape:?}, which the codes have"),
+            }),
+        }
+    }
+
     /// Checks that the inputs of a group, where a tensor says which they are, follow each other.
-    fn check_order(&self, name: &str, inputs: usize, group: usize) -> Result<()> {
+    fn check_order(&self, name: &str, key: &str, inputs: usize, group: usize) -> Result<()> {
         let Some(stored) = self.tensors.get(name) else { return Ok(()) };
         if stored.ty != TensorType::Plain(Dtype::I32) {
             return Err(self.unsupported_type(name, stored, "I32"));
@@ -144,7 +185,7 @@ impl Checkpoint {
         let bytes = bytes_of(&self.files, &(stored.file, stored.range.clone()));
         let (words, _) = bytes.as_chunks::<4>();
         if words.iter().enumerate().any(|(input, word)| u32::from_le_bytes(*word) as usize != input / group) {
-            return Err(unsupported("quantization_config.desc_act", true, "false: inputs in their order"));
+            return Err(unsupported(key, format!("an order in {name}"), "inputs in their order"));
         }
         Ok(())
     }
