@@ -178,20 +178,6 @@ fn sampling_follows_its_seed() {
 }
 
 #[test]
-fn the_embedded_model_is_described() {
-    let out = ok(&["inspect"], "");
-    for expected in ["qwen3", "tools, tool_calls", "model.layers.*.self_attn.q_proj.weight", "<|im_end|>"] {
-        assert!(out.contains(expected), "no {expected} in {out}");
-    }
-    let summary = parse(&ok(&["inspect", "--json"], ""));
-    assert_eq!(summary["template"]["capabilities"]["tools"], true);
-    let bytes: u64 =
-        summary["tensors"].as_array().into_iter().flatten().filter_map(|t| t["bytes"].as_u64()).sum();
-    assert_eq!(summary["weight_bytes"], bytes);
-    assert_eq!(bytes, 2 * summary["parameters"].as_u64().expect("a count"), "bf16");
-}
-
-#[test]
 fn tokens_are_listed_for_reading() {
     let lines = ok(&["tokenize", "--text", "Hello"], "");
     assert!(lines.trim_end().ends_with("\"Hello\""), "{lines}");

@@ -3,8 +3,8 @@
 use burn::tensor::{Int, Tensor};
 
 use crate::blocks::{
-    AltUp, Attention, Embedding, ExpertsMlp, GatedBesideExperts, GatedDeltaNet, GatedMlp, IdleWeights,
-    Laurel, Pass, PerLayerEmbedding, PerLayerInput, RmsNorm, Rotation, ShortConv, StreamEnds, Sublayer,
+    AltUp, Attention, Embedding, ExpertsMlp, GatedBesideExperts, GatedDeltaNet, GatedMlp, Laurel, Pass,
+    PerLayerEmbedding, PerLayerInput, RmsNorm, Rotation, ShortConv, StreamEnds, Sublayer,
 };
 use crate::layout::{adapted_rows, ids_of_rows, layouts, wanted_rows};
 use crate::spec::{DecoderSpec, LayerScalar, LayerSpec, Mixer, Mlp};
@@ -77,7 +77,6 @@ impl Decoder {
         let norm = RmsNorm::load(&mut loader, &spec, Param::OutputNorm, spec.hidden_size)?;
         let cache_layout = spec.cache_layout();
         let table = per_layer_embedding.as_ref().map_or(0, PerLayerEmbedding::bytes_of_table);
-        let idle = |count: fn(IdleWeights) -> u64| layers.iter().map(Layer::idle).map(count).sum::<u64>();
         let info = ModelInfo {
             adapters: loader.adapter_infos(&architecture)?,
             architecture,
@@ -87,11 +86,11 @@ impl Decoder {
             logits_width: spec.vocab_size,
             parameters: loader.parameters,
             weight_bytes: loader.weight_bytes,
-            layer_parameters: layer_parameters - idle(|idle| idle.parameters),
+            layer_parameters: layer_parameters - spec.idle_parameters(),
             decode_bytes: loader.weight_bytes
                 - embedding.bytes_of_table_alone()
                 - table
-                - idle(|idle| idle.bytes),
+                - layers.iter().map(Layer::idle_bytes).sum::<u64>(),
             device,
             format: embedding.format(),
         };
@@ -296,12 +295,12 @@ impl Layer {
         }
     }
 
-    /// What a row passes by.
-    fn idle(&self) -> IdleWeights {
+    /// Bytes of weights that a row passes by.
+    fn idle_bytes(&self) -> u64 {
         match &self.mlp {
-            MlpBlock::Gated(_) => IdleWeights::default(),
-            MlpBlock::Experts(experts) => experts.idle(),
-            MlpBlock::GatedBesideExperts(both) => both.idle(),
+            MlpBlock::Gated(_) => 0,
+            MlpBlock::Experts(experts) => experts.idle_bytes(),
+            MlpBlock::GatedBesideExperts(both) => both.idle_bytes(),
         }
     }
 }

@@ -37,7 +37,7 @@ pub use lm_kernels::{
 pub use lora::AdapterInfo;
 pub use model_folder::{
     ChatTemplateSource, FileBytes, Footprint, GenerationConfig, LoadOptions, LoadPhase, LoadProgress,
-    LoadedModel, ModelFiles, ModelFolder,
+    LoadedModel, ModelFiles, ModelFolder, Parameters,
 };
 pub use tokenizer::{SpecialTokens, StreamDecoder, TextSegment, TokenId, TokenKind, Tokenizer};
 pub use weights::TensorInfo;

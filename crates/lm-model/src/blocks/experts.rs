@@ -17,18 +17,9 @@ pub(crate) struct ExpertsMlp {
     router: Weight,
     router_bias: Option<Tensor<1>>,
     experts: Experts,
-    /// Elements of the experts' weights.
-    parameters: u64,
     num_experts: usize,
     experts_per_row: usize,
     shares: Shares,
-}
-
-/// Weights that a step over one row passes by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct IdleWeights {
-    pub(crate) parameters: u64,
-    pub(crate) bytes: u64,
 }
 
 impl ExpertsMlp {
@@ -66,18 +57,15 @@ impl ExpertsMlp {
             router,
             router_bias,
             experts,
-            parameters: 3 * (count * hidden) as u64 * inner as u64,
             num_experts: count,
             experts_per_row: spec.experts_per_row,
             shares: spec.shares,
         })
     }
 
-    /// What of the experts a row does not go through.
-    pub(crate) fn idle(&self) -> IdleWeights {
-        let idle =
-            |all: u64| all / self.num_experts as u64 * (self.num_experts - self.experts_per_row) as u64;
-        IdleWeights { parameters: idle(self.parameters), bytes: idle(self.experts.bytes() as u64) }
+    /// Bytes of the experts that a row does not go through.
+    pub(crate) fn idle_bytes(&self) -> u64 {
+        (self.experts.bytes() / self.num_experts * (self.num_experts - self.experts_per_row)) as u64
     }
 
     /// `x`, `[rows, hidden]`, plus what the experts make of it.

@@ -1,6 +1,6 @@
 use burn::tensor::Tensor;
 
-use super::{ExpertsMlp, GatedMlp, IdleWeights, Pass, RmsNorm, Sublayer};
+use super::{ExpertsMlp, GatedMlp, Pass, RmsNorm, Sublayer};
 use crate::Result;
 use crate::spec::{DecoderSpec, ExpertsSpec, GatedSpec};
 use crate::weights::{LayerParam, Param, WeightLoader};
@@ -49,8 +49,8 @@ impl GatedBesideExperts {
     }
 
     /// What of the experts a row does not go through.
-    pub(crate) fn idle(&self) -> IdleWeights {
-        self.experts.idle()
+    pub(crate) fn idle_bytes(&self) -> u64 {
+        self.experts.idle_bytes()
     }
 
     /// `x`, `[rows, hidden]`, plus what the two make of it.

@@ -18,7 +18,7 @@ mod sublayer;
 pub(crate) use attention::{Attention, Pass};
 pub(crate) use delta_net::GatedDeltaNet;
 pub(crate) use embedding::Embedding;
-pub(crate) use experts::{ExpertsMlp, IdleWeights};
+pub(crate) use experts::ExpertsMlp;
 pub(crate) use gated_beside_experts::GatedBesideExperts;
 pub(crate) use gated_mlp::GatedMlp;
 pub(crate) use linear::Linear;

@@ -161,16 +161,18 @@ impl ModelFolder {
         Ok(licence_of_card(&card))
     }
 
-    /// How many weights the config asks for, shared ones counted once.
+    /// How many weights the config asks for.
     ///
     /// # Errors
     /// As [`ModelFolder::config`].
-    pub fn parameters(&self) -> Result<u64> {
+    pub fn parameters(&self) -> Result<Parameters> {
         let config = self.config()?;
         let spec = (architectures::find(&config.model_type)?.spec)(&config)?;
         let elements =
             |shape: &[usize]| shape.iter().fold(1, |count: u64, &n| count.saturating_mul(n as u64));
-        Ok(spec.params().iter().fold(0, |count: u64, (_, shape)| count.saturating_add(elements(shape))))
+        let all =
+            spec.params().iter().fold(0, |count: u64, (_, shape)| count.saturating_add(elements(shape)));
+        Ok(Parameters { all, of_token: all.saturating_sub(spec.idle_parameters()) })
     }
 
     /// What the model needs of memory, read from the headers of its files.
@@ -329,6 +331,15 @@ fn licence_of_card(card: &[u8]) -> Option<String> {
         Some(plain(value))
     });
     licence.filter(|licence| !licence.is_empty())
+}
+
+/// Numbers of weights, shared ones counted once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameters {
+    /// All of them.
+    pub all: u64,
+    /// Those that belong to one token's path: the same, less the experts that it is not sent to.
+    pub of_token: u64,
 }
 
 /// What of a model is not its weights.

@@ -60,6 +60,12 @@ impl ExpertsSpec {
         }
     }
 
+    /// Weights of the experts that a row does not go through.
+    pub(super) fn idle_parameters(&self, hidden: usize) -> u64 {
+        let of_one = 3_u64.saturating_mul(hidden as u64).saturating_mul(self.intermediate_size as u64);
+        of_one.saturating_mul((self.num_experts - self.experts_per_row) as u64)
+    }
+
     pub(super) fn params(&self, hidden: usize) -> Vec<(LayerParam, Vec<usize>)> {
         let Self { num_experts: count, intermediate_size: inner, bias, .. } = *self;
         [

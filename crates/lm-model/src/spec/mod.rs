@@ -182,6 +182,12 @@ impl DecoderSpec {
 }
 
 impl DecoderSpec {
+    /// How many parameters a token does not go through: those of the experts that others are sent to.
+    pub(crate) fn idle_parameters(&self) -> u64 {
+        let experts = self.layers.iter().filter_map(|layer| layer.mlp.experts());
+        experts.map(|experts| experts.idle_parameters(self.hidden_size)).fold(0, u64::saturating_add)
+    }
+
     /// Parameters that files may hold and this decoder does not read.
     pub(crate) fn unused_params(&self) -> Vec<Param> {
         let head = (self.output_head == OutputHead::Tied).then_some(Param::OutputHead);

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use anyhow::Result;
-use lm_model::{ChatTemplateSource, GenerationConfig, ModelConfig, ModelFolder, TensorInfo, Tokenizer};
+use lm_model::{
+    ChatTemplateSource, GenerationConfig, ModelConfig, ModelFolder, Parameters, TensorInfo, Tokenizer,
+};
 use lm_template::{Capabilities, ChatTemplates, TemplateChoice};
 use serde_json::{Value, json};
 
@@ -15,7 +17,7 @@ use crate::size;
 pub struct Summary {
     name: String,
     config: ModelConfig,
-    parameters: u64,
+    parameters: Parameters,
     tensors: Vec<TensorInfo>,
     tokenizer: Tokenizer,
     generation: GenerationConfig,
@@ -124,7 +126,8 @@ impl Summary {
         json!({
             "name": self.name,
             "architecture": config.model_type,
-            "parameters": self.parameters,
+            "parameters": self.parameters.all,
+            "parameters_of_token": self.parameters.of_token,
             "weight_bytes": self.bytes(),
             "dtypes": self.dtypes(),
             "files": self.files(),
@@ -178,10 +181,17 @@ impl fmt::Display for Summary {
             .iter()
             .map(|(dtype, &bytes)| format!("{dtype} {}", size::shown(bytes as u64)))
             .collect();
-        let parameters = self.parameters as f64 / 1e6;
+        let Parameters { all, of_token } = self.parameters;
+        let millions = |count: u64| format!("{:.1} M", count as f64 / 1e6);
+        let active = if of_token < all {
+            format!(", {} of them for a token", millions(of_token))
+        } else {
+            String::new()
+        };
         writeln!(
             f,
-            "  weights       {parameters:.1} M in {} tensors: {}",
+            "  weights       {}{active}, in {} tensors: {}",
+            millions(all),
             self.tensors.len(),
             dtypes.join(", ")
         )?;
