@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use lm_hub::ModelName;
 
 use crate::locate::ModelNotFound;
+use crate::screen::visible;
 
 /// Prints the error and gives the exit code. A reader of our output that went away is no failure.
 pub fn report(error: &anyhow::Error) -> ExitCode {
@@ -27,10 +28,10 @@ pub fn print(error: &anyhow::Error) {
     }
 }
 
-/// The chain on one line. A wrapper that says what its cause says is not repeated.
+/// The chain on one line. A wrapper that says what its cause says is not repeated. Names from files steer no terminal.
 fn causes(error: &anyhow::Error) -> String {
     let mut parts: Vec<String> = Vec::new();
-    for cause in error.chain().map(|cause| cause.to_string().replace('\n', " ")) {
+    for cause in error.chain().map(|cause| visible(&cause.to_string().replace('\n', " "))) {
         if parts.last() != Some(&cause) {
             parts.push(cause);
         }
@@ -124,6 +125,8 @@ mod tests {
     fn causes_stand_on_one_line_and_are_not_repeated() {
         let error = anyhow!("no such\nfile").context("no such\nfile").context("cannot load");
         assert_eq!(causes(&error), "cannot load: no such file");
+        let error = anyhow!("model.safetensors has tensor \u{1b}]0;title\u{7}, which a llama model does not use");
+        assert!(!causes(&error).contains(char::is_control), "{error}");
     }
 
     #[test]

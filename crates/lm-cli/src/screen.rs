@@ -128,7 +128,7 @@ impl<W: Write> Screen<W> {
 }
 
 /// The text without characters that would steer the terminal; line ends and tabs stay.
-fn visible(text: &str) -> String {
+pub fn visible(text: &str) -> String {
     let shown = |c: char| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c };
     text.chars().map(shown).collect()
 }

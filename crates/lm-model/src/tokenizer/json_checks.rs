@@ -30,7 +30,7 @@ struct Model {
     /// Part of the merges that are left out, another part each time.
     dropout: Option<f64>,
     #[serde(default)]
-    vocab: LongestKey,
+    vocab: Vocabulary,
     #[serde(default)]
     merges: Pairs,
 }
@@ -76,17 +76,42 @@ impl Head {
         if merges.any_empty {
             return invalid_merge("a pair with an empty part".into(), "pairs of tokens with text".into());
         }
-        if merges.longest > vocab.0 {
-            let expected = format!("pairs that make a token, none of which has more than {} bytes", vocab.0);
+        if vocab.longest_piece > MAX_PIECE_BYTES {
+            return Err(Error::InvalidValue {
+                file: TOKENIZER_FILE.into(),
+                key: "model.vocab".into(),
+                value: format!("a piece of {} bytes", vocab.longest_piece),
+                expected: format!("{MAX_PIECE_BYTES} bytes at most"),
+            });
+        }
+        if merges.longest > vocab.longest_key {
+            let longest = vocab.longest_key;
+            let expected = format!("pairs that make a token, none of which has more than {longest} bytes");
             return invalid_merge(format!("a pair of {} bytes", merges.longest), expected);
         }
         Ok(head)
     }
 }
 
-/// Bytes of the longest key of an object; 0 for anything else.
+/// Most bytes of a piece with a score. The library walks a chain of as many nodes by recursion, and a thread's stack ends it and the
+/// process; SentencePiece learns pieces of 16 characters.
+const MAX_PIECE_BYTES: usize = 1024;
+
+/// An object of tokens, or a list of pieces with scores.
 #[derive(Clone, Copy, Default)]
-struct LongestKey(usize);
+struct Vocabulary {
+    /// Bytes of the longest key of an object; 0 for anything else.
+    longest_key: usize,
+    /// Bytes of the longest piece of a list; 0 for anything else.
+    longest_piece: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Piece {
+    Scored(String, IgnoredAny),
+    Other(IgnoredAny),
+}
 
 /// A list of pairs, each a list of two texts or a text with a blank between them.
 #[derive(Clone, Copy, Default)]
@@ -97,7 +122,7 @@ struct Pairs {
     any_empty: bool,
 }
 
-impl<'de> Deserialize<'de> for LongestKey {
+impl<'de> Deserialize<'de> for Vocabulary {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         deserializer.deserialize_any(KeyVisitor)
     }
@@ -106,23 +131,28 @@ impl<'de> Deserialize<'de> for LongestKey {
 struct KeyVisitor;
 
 impl<'de> Visitor<'de> for KeyVisitor {
-    type Value = LongestKey;
+    type Value = Vocabulary;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a vocabulary: an object or a list")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<LongestKey, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Vocabulary, A::Error> {
         let mut longest = 0;
         while let Some((key, _)) = map.next_entry::<Cow<'de, str>, IgnoredAny>()? {
             longest = longest.max(key.len());
         }
-        Ok(LongestKey(longest))
+        Ok(Vocabulary { longest_key: longest, longest_piece: 0 })
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<LongestKey, A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(LongestKey(0))
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<Vocabulary, A::Error> {
+        let mut longest = 0;
+        while let Some(piece) = seq.next_element()? {
+            if let Piece::Scored(text, _) = piece {
+                longest = longest.max(text.len());
+            }
+        }
+        Ok(Vocabulary { longest_key: 0, longest_piece: longest })
     }
 }
 

@@ -99,6 +99,37 @@ fn what_makes_no_sense_is_refused() {
     check_with(&good, TABLE, load);
 }
 
+fn unigram() -> Files {
+    let path = crate::corpus::testdata("../fuzz/seeds/tokenizer_json/unigram.json");
+    Files([(FILE.to_owned(), std::fs::read(path).unwrap())].into())
+}
+
+fn pieces(files: &mut Files, pieces: Value) {
+    model(files, "vocab", pieces);
+}
+
+#[rustfmt::skip]
+const UNIGRAM: &[Bad] = &[
+    Bad { what: "no pieces", spoil: |f| pieces(f, json!([])), error: "Tokenizer", says: &[] },
+    Bad { what: "pieces without scores", spoil: |f| pieces(f, json!(["a", "b"])), error: "Tokenizer", says: &[] },
+    Bad { what: "scores that are texts", spoil: |f| pieces(f, json!([["a", "-1"]])), error: "Tokenizer", says: &[] },
+    Bad { what: "an unknown piece beyond all", spoil: |f| model(f, "unk_id", json!(1_000_000)), error: "Tokenizer", says: &[] },
+    Bad { what: "an unknown piece below 0", spoil: |f| model(f, "unk_id", json!(-1)), error: "Tokenizer", says: &[] },
+    Bad { what: "a score beyond numbers", spoil: |f| { let text = String::from_utf8(f.0[FILE].clone()).unwrap(); raw(f, text.replacen("-1.0", "-1e999", 1).replacen("-2.0", "-1e999", 1)) }, error: "Json", says: &[FILE] },
+    Bad { what: "a piece of a megabyte", spoil: |f| pieces(f, json!([["<unk>", 0.0], ["a".repeat(1 << 20), -1.0]])), error: "InvalidValue", says: &["model.vocab", "1048576 bytes"] },
+];
+
+#[test]
+fn pieces_that_make_no_sense_are_refused() {
+    load(unigram()).expect("the file that the others are made of is good");
+    check_with(&unigram(), UNIGRAM, load);
+    for odd in [json!([["<unk>", 0.0], ["", -1.0]]), json!([["<unk>", 0.0], ["a", -1e308], ["h", 1e308]])] {
+        let mut files = unigram();
+        pieces(&mut files, odd);
+        load(files).expect("odd and harmless");
+    }
+}
+
 /// What is odd and harmless: the file is a tokenizer.
 #[test]
 fn what_is_harmless_is_read() {
