@@ -200,7 +200,13 @@ fn models_of_other_programs_are_used_where_they_are() {
         r#"{{"layers": [{{"mediaType": "application/vnd.ollama.image.model", "digest": "sha256:{digest}"}}]}}"#
     );
     home.write(".ollama/models/manifests/registry.ollama.ai/library/llama3.2/1b", manifest.as_bytes());
-    home.write(&format!(".ollama/models/blobs/sha256-{digest}"), b"GGUF");
+    let studio = home.folder.path().join(".lmstudio/models/owner/studio").display().to_string();
+    let blobs = home.folder.path().join(".ollama/models/blobs");
+    fs::create_dir_all(&blobs).expect("a folder");
+    // Blobs have no ending: a file is known by its first bytes.
+    let (file, blob) = (blobs.join("pocket.gguf"), blobs.join(format!("sha256-{digest}")));
+    home.ok(&["convert", &studio, &file.display().to_string()]);
+    fs::rename(file, blob).expect("can be renamed");
     let table = home.ok(&["list"]);
     let lines: Vec<_> = table.lines().collect();
     assert!(lines[0].starts_with("owner/studio") && lines[0].ends_with("LM Studio"), "{table}");
@@ -208,6 +214,13 @@ fn models_of_other_programs_are_used_where_they_are() {
     let question = "How is the weather in Paris?";
     let reply = home.ok(&["generate", "--tools", "demo", "-m", "owner/studio", question]);
     assert_eq!(reply, home.ok(&["generate", "--tools", "demo", question]));
+    let of_ollama = home.ok(&["generate", "--tools", "demo", "-m", "llama3.2:1b", question]);
+    assert_eq!(
+        of_ollama,
+        home.ok(&["generate", "--tools", "demo", "-m", &studio, "--quantize", "q8_0", question])
+    );
+    let shown = home.ok(&["inspect", "llama3.2:1b"]);
+    assert!(shown.starts_with("llama3.2:1b\n") && shown.contains("Q8_0"), "{shown}");
     assert!(home.error(&["rm", "llama3.2:1b", "--yes"], &[]).contains("`ollama rm llama3.2:1b`"));
     assert!(home.error(&["rm", "owner/studio", "--yes"], &[]).contains("belongs to LM Studio"));
     assert!(!home.cache().exists(), "nothing was copied");

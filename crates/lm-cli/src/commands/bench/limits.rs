@@ -121,7 +121,8 @@ impl Costs {
 
     /// Seconds of a step: what must be read, `cached` bytes of the cache among it, or what must be multiplied.
     fn step(&self, rates: Rates, rows: usize, cached: f64) -> f64 {
-        ((self.decode_bytes + cached) / rates.read).max(rows as f64 * self.operations_per_token / rates.product)
+        ((self.decode_bytes + cached) / rates.read)
+            .max(rows as f64 * self.operations_per_token / rates.product)
     }
 }
 

@@ -17,9 +17,12 @@ use tokenizers::models::bpe::BPE;
 
 use self::vocabulary::{TokenType, Vocabulary};
 use super::{Spelling, Tokenizer};
+use crate::model_folder::{MAX_TABLE_BYTES, check_size};
 use crate::{Error, GgufMetadata, Result};
 
 const MODEL: &str = "tokenizer.ggml.model";
+/// The whole of the model's tokenizer.json.
+const JSON: &str = "tokenizer.huggingface.json";
 
 /// A kind of tokenizer: `tokenizer.ggml.model`, and what makes the library's tokenizer from the metadata.
 struct Kind {
@@ -42,12 +45,15 @@ const KINDS: &[Kind] = &[
 impl Tokenizer {
     /// Makes the tokenizer that a GGUF file describes, with its end ids and the number of its tokens as the logits width.
     ///
+    /// A file that holds the model's tokenizer.json (`tokenizer.huggingface.json`) gives that one.
+    ///
     /// The end ids are those that the file names, and the tokens of known chat formats that end a reply, since a file names
     /// one where models have several.
     ///
     /// # Errors
     /// [`Error::UnsupportedValue`] for a kind of tokenizer or pre-tokenizer that is not known, [`Error::InvalidValue`] for
-    /// tokens, scores, merges or ids that do not fit each other, [`Error::Gguf`] for keys that are absent or of another type.
+    /// tokens, scores, merges or ids that do not fit each other, [`Error::Gguf`] for keys that are absent or of another type, and
+    /// those of [`Tokenizer::from_json`].
     pub fn from_gguf(metadata: &GgufMetadata) -> Result<Self> {
         let name = metadata.required(MODEL, GgufMetadata::str)?;
         let kind = KINDS.iter().find(|kind| kind.name == name).ok_or_else(|| Error::UnsupportedValue {
@@ -57,10 +63,18 @@ impl Tokenizer {
             known: KINDS.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", "),
         })?;
         let mut vocabulary = Vocabulary::read(metadata)?;
-        let Parts { mut library, spelling } = (kind.build)(metadata, &mut vocabulary)?;
-        library.add_tokens(added_tokens(&vocabulary)).map_err(Error::Tokenizer)?;
+        let tokenizer = match metadata.str(JSON)? {
+            Some(json) => {
+                check_size(MAX_TABLE_BYTES, JSON, json.as_bytes())?;
+                Self::from_json(json.as_bytes())?
+            }
+            None => {
+                let Parts { mut library, spelling } = (kind.build)(metadata, &mut vocabulary)?;
+                library.add_tokens(added_tokens(&vocabulary)).map_err(Error::Tokenizer)?;
+                Self::from_library(library, &spelling)?
+            }
+        };
         let end_ids = end_tokens::find(&vocabulary);
-        let tokenizer = Self::from_library(library, &spelling)?;
         Ok(tokenizer.with_end_ids(end_ids).with_logits_width(vocabulary.len()))
     }
 }

@@ -1,4 +1,6 @@
 //! `tokenizer.json` as the metadata of a GGUF file.
+//!
+//! What of a byte-level tokenizer the keys and names of such files cannot say, the whole of tokenizer.json says beside them.
 
 use std::collections::HashMap;
 
@@ -9,11 +11,14 @@ use super::merges::{self, MERGES};
 use super::pre_tokenizers::{self, Words};
 use super::sentencepiece::{ADD_SPACE_PREFIX, MARK};
 use super::vocabulary::{SCORES, TOKENS, TYPES, TokenType};
-use super::{MODEL, Tokenizer};
+use super::{JSON, MODEL, Tokenizer};
 use crate::gguf::{Entries, Written};
 use crate::tokenizer::json_checks::TOKENIZER_FILE;
 use crate::tokenizer::token_table::MAX_IDS;
 use crate::{Error, Result, TokenId};
+
+/// The pre-tokenizer's name where files have none for it: programs that go by names refuse it, and do not cut texts in another way.
+const UNNAMED: &str = "huggingface";
 
 /// The parts of the file that files of the other kind have a place for, and those that must not be there.
 #[derive(Deserialize)]
@@ -91,10 +96,13 @@ impl Tokenizer {
         let mut keys = Entries::default();
         let text = |text: &str| Written::Text(text.to_owned());
         let (model, pre) = match (file.is_byte_level(), architecture) {
-            (true, _) => ("gpt2", file.pre_tokenizer()?),
+            (true, _) => ("gpt2", file.pre_tokenizer().unwrap_or(UNNAMED)),
             (false, "gemma4") => ("gemma4", "default"),
             (false, _) => ("llama", "default"),
         };
+        if file.is_byte_level() && (pre == UNNAMED || file.normalizer.is_some()) {
+            keys.put(JSON, Written::Text(String::from_utf8_lossy(json).into_owned()));
+        }
         keys.put(MODEL, text(model));
         keys.put(pre_tokenizers::KEY, text(pre));
         if !file.is_byte_level() {
@@ -131,34 +139,24 @@ impl File {
                 expected: format!("below the {rows} rows of the embedding"),
             });
         }
-        for token in &self.added_tokens {
+        match self.added_token_with_a_rule() {
+            Some((part, token)) if !self.is_byte_level() => {
+                Err(unsupported(part, format!("true for {:?}", token.content), "false in GGUF files"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// An added token that takes part of what is around it, and the rule by which it does.
+    fn added_token_with_a_rule(&self) -> Option<(&'static str, &AddedToken)> {
+        self.added_tokens.iter().find_map(|token| {
             let rules = [
                 (token.lstrip, "added_tokens.lstrip"),
                 (token.rstrip, "added_tokens.rstrip"),
                 (token.single_word, "added_tokens.single_word"),
             ];
-            if let Some((_, part)) = rules.into_iter().find(|rule| rule.0) {
-                return Err(unsupported(
-                    part,
-                    format!("true for {:?}", token.content),
-                    "false in GGUF files",
-                ));
-            }
-        }
-        match &self.normalizer {
-            Some(normalizer) if self.is_byte_level() && kind(normalizer) == "NFC" => {
-                tracing::warn!(
-                    "GGUF files do not say that texts are normalised (NFC): those that are not have other ids"
-                );
-                Ok(())
-            }
-            Some(normalizer) if self.is_byte_level() => Err(unsupported(
-                "normalizer",
-                normalizer,
-                "none or NFC, in GGUF files of byte-level tokenizers",
-            )),
-            _ => Ok(()),
-        }
+            rules.into_iter().find(|rule| rule.0).map(|(_, part)| (part, token))
+        })
     }
 
     fn ids(&self) -> impl Iterator<Item = (&str, TokenId)> {
@@ -170,22 +168,18 @@ impl File {
         steps(self.pre_tokenizer.as_ref(), "pretokenizers").iter().any(|step| kind(step) == "ByteLevel")
     }
 
-    /// The name that files have for the pre-tokenizer: that of the row with the same patterns that is best verified.
-    fn pre_tokenizer(&self) -> Result<&'static str> {
+    /// The name that files have for what is done before merges: that of the row with the same patterns that is best verified.
+    /// (NFC has none. Files of others do without, and most texts are in it.)
+    fn pre_tokenizer(&self) -> Option<&'static str> {
+        let is_plain = self.normalizer.as_ref().is_none_or(|normalizer| kind(normalizer) == "NFC");
+        if !is_plain || self.added_token_with_a_rule().is_some() {
+            return None;
+        }
         let words = if self.model.ignore_merges { Words::Whole } else { Words::Merged };
         let steps = steps(self.pre_tokenizer.as_ref(), "pretokenizers");
         let patterns: Option<Vec<_>> = steps.iter().map(pattern).collect();
-        let patterns = patterns.map(|patterns| patterns.into_iter().flatten().collect::<Vec<_>>());
-        let row = patterns.and_then(|patterns| pre_tokenizers::find_patterns(&patterns, words));
-        let unknown = || {
-            let value = self.pre_tokenizer.clone().unwrap_or_default();
-            unsupported(
-                "pre_tokenizer",
-                value,
-                "those that GGUF files have a name for, docs/compatibility.md lists them",
-            )
-        };
-        row.map(|row| row.name).ok_or_else(unknown)
+        let patterns: Vec<_> = patterns?.into_iter().flatten().collect();
+        pre_tokenizers::find_patterns(&patterns, words).map(|row| row.name)
     }
 
     /// Whether a text begins with a space more than it has.
