@@ -1,6 +1,7 @@
 //! All tensors of a model folder, by name.
 
 mod attach;
+mod attach_groups;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -3,11 +3,10 @@
 use lm_kernels::{FloatDtype, Source};
 use safetensors::Dtype;
 
-use super::super::groups::{StoredGroups, bytes_of};
+use super::super::groups::bytes_of;
 use super::super::scales::{MXFP4_BYTES, MXFP4_COLUMNS, ScaleKind, StoredScales};
-use super::super::{CodePacking, GroupFormat, Quantization, TensorType};
+use super::super::{Quantization, TensorType};
 use super::{Checkpoint, StoredCoding, StoredTensor};
-use crate::config::unsupported;
 use crate::{Error, Result};
 
 impl Checkpoint {
@@ -79,119 +78,8 @@ impl Checkpoint {
         self.attach(name, &scales, TensorType::ScaledF8, shape, kind)
     }
 
-    /// Codes with their scales and perhaps zero points and an order of the inputs: the matrix `….weight`.
-    fn attach_groups(&mut self, name: &str, format: GroupFormat) -> Result<()> {
-        let parts = format.packing.names();
-        let module = name.strip_suffix(parts.codes).and_then(|module| module.strip_suffix('.'));
-        let Some(module) = module.filter(|_| self.has_codes(name, format)) else { return Ok(()) };
-        let [zeros, scales, order] =
-            [parts.zeros, parts.scales, parts.order].map(|part| format!("{module}.{part}"));
-        let scale_tensor = self.stored(&scales)?;
-        let scale_dtype = scale_tensor
-            .ty
-            .float()
-            .ok_or_else(|| self.unsupported_type(&scales, scale_tensor, "F16, BF16, F32"))?;
-        let codes = self.stored(name)?;
-        let matrix = format.matrix(&codes.shape);
-        let shapes = matrix.and_then(|[inputs, outputs]| format.shapes(inputs, outputs));
-        let (Some([inputs, outputs]), Some(shapes)) = (matrix, shapes) else {
-            let known = format!("a form of {name}, whose codes are {:?}", codes.shape);
-            let group = format.group.map_or(-1, |group| group as i64);
-            return Err(unsupported(parts.group_key, group, known));
-        };
-        let has_zeros = self.tensors.contains_key(&zeros) || format.packing.needs_zeros();
-        for (part, expected) in [name, &zeros, &scales].into_iter().zip(shapes) {
-            if part == zeros && !has_zeros {
-                continue;
-            }
-            let stored = self.stored(part)?;
-            if part != scales && stored.ty != TensorType::Plain(format.packing.dtype()) {
-                return Err(self.unsupported_type(part, stored, &format.packing.dtype().to_string()));
-            }
-            self.check_shape(part, stored, &expected)?;
-        }
-        let place = |name: &str| self.stored(name).map(|stored| (stored.file, stored.range.clone()));
-        let groups = StoredGroups {
-            format,
-            inputs,
-            outputs,
-            zeros: has_zeros.then(|| place(&zeros)).transpose()?,
-            scales: place(&scales)?,
-            scale_dtype,
-        };
-        let Some(ty) = groups.block_type(groups.zeros.as_ref().map(|place| bytes_of(&self.files, place)))
-        else {
-            return Err(self.unsupported_type(&zeros, self.stored(&zeros)?, "8-bit codes around 128"));
-        };
-        let is_half = |value: f32| value.is_finite() && half::f16::from_f32(value).to_f32() == value;
-        self.check_values(&scales, scale_dtype, "numbers that F16 has", is_half)?;
-        self.check_order(&order, parts.order_key, inputs, format.group(inputs))?;
-        let shape = format!("{module}.weight_shape");
-        self.check_written_shape(&shape, [outputs, inputs])?;
-        let weight = format!("{module}.weight");
-        if let Some(other) = self.tensors.get(&weight).filter(|_| weight != name) {
-            let (first, second) = (self.file_of(other), self.file_of(self.stored(name)?));
-            return Err(Error::DuplicateTensor { tensor: weight, first, second });
-        }
-        let codes = self.tensors.remove(name);
-        [&zeros, &scales, &order, &shape].into_iter().for_each(|part| drop(self.tensors.remove(part)));
-        if let Some(codes) = codes {
-            let (ty, shape) = (TensorType::Grouped(ty), vec![outputs, inputs]);
-            let coding = StoredCoding::Groups(Box::new(groups));
-            self.tensors.insert(weight, StoredTensor { ty, shape, coding, ..codes });
-        }
-        Ok(())
-    }
-
-    /// Whether a tensor whose name says so holds codes: one of bytes has the name of one of floats.
-    fn has_codes(&self, name: &str, format: GroupFormat) -> bool {
-        let is_integer = |stored: &StoredTensor| stored.ty == TensorType::Plain(format.packing.dtype());
-        format.packing != CodePacking::Bytes || self.tensors.get(name).is_some_and(is_integer)
-    }
-
-    /// Checks the shape that a checkpoint of compressed-tensors has beside the codes.
-    fn check_written_shape(&self, name: &str, shape: [usize; 2]) -> Result<()> {
-        let Some(stored) = self.tensors.get(name) else { return Ok(()) };
-        let bytes = bytes_of(&self.files, &(stored.file, stored.range.clone()));
-        let written: Vec<i64> = match stored.ty {
-            TensorType::Plain(Dtype::I64) => {
-                bytes.as_chunks().0.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect()
-            }
-            TensorType::Plain(Dtype::I32) => {
-                bytes.as_chunks().0.iter().map(|bytes| i32::from_le_bytes(*bytes).into()).collect()
-            }
-            _ => return Err(self.unsupported_type(name, stored, "I64, I32")),
-        };
-        let expected = shape.map(|len| len as i64);
-        match written.iter().zip(expected).find(|(got, expected)| *got != expected) {
-            None if written.len() == expected.len() => Ok(()),
-            None => Err(self.wrong_shape(name, stored, vec![expected.len()])),
-            Some((&got, _)) => Err(Error::TensorValue {
-                file: self.file_of(stored),
-                tensor: name.into(),
-                value: got as f32,
-                expected: format!("{shape:?}, which the codes have"),
-            }),
-        }
-    }
-
-    /// Checks that the inputs of a group, where a tensor says which they are, follow each other.
-    fn check_order(&self, name: &str, key: &str, inputs: usize, group: usize) -> Result<()> {
-        let Some(stored) = self.tensors.get(name) else { return Ok(()) };
-        if stored.ty != TensorType::Plain(Dtype::I32) {
-            return Err(self.unsupported_type(name, stored, "I32"));
-        }
-        self.check_shape(name, stored, &[inputs])?;
-        let bytes = bytes_of(&self.files, &(stored.file, stored.range.clone()));
-        let (words, _) = bytes.as_chunks::<4>();
-        if words.iter().enumerate().any(|(input, word)| u32::from_le_bytes(*word) as usize != input / group) {
-            return Err(unsupported(key, format!("an order in {name}"), "inputs in their order"));
-        }
-        Ok(())
-    }
-
     /// Checks the numbers of a tensor.
-    fn check_values(
+    pub(super) fn check_values(
         &self,
         name: &str,
         dtype: FloatDtype,

@@ -1,0 +1,161 @@
+//! Integers with scales and zero points, by AutoAWQ, GPTQ or compressed-tensors: several tensors that make one matrix.
+
+use lm_kernels::GgmlType;
+use safetensors::Dtype;
+
+use super::super::groups::{StoredGroups, bytes_of};
+use super::super::{CodePacking, GroupFormat, TensorType};
+use super::{Checkpoint, StoredCoding, StoredTensor};
+use crate::config::unsupported;
+use crate::{Error, Result};
+
+/// The names of a matrix's tensors.
+struct Parts {
+    codes: String,
+    zeros: String,
+    scales: String,
+    /// Of the inputs: the group of each.
+    order: String,
+    /// What compressed-tensors writes beside the codes.
+    shape: String,
+    /// What the model calls the matrix.
+    weight: String,
+}
+
+impl Parts {
+    /// Those of the matrix whose codes have this name, if it is a name of codes.
+    fn of(codes: &str, packing: CodePacking) -> Option<Self> {
+        let names = packing.names();
+        let module = codes.strip_suffix(names.codes)?.strip_suffix('.')?;
+        let part = |end: &str| format!("{module}.{end}");
+        Some(Self {
+            codes: codes.to_owned(),
+            zeros: part(names.zeros),
+            scales: part(names.scales),
+            order: part(names.order),
+            shape: part("weight_shape"),
+            weight: part("weight"),
+        })
+    }
+}
+
+impl Checkpoint {
+    /// Codes with their scales and perhaps zero points and an order of the inputs: the matrix `….weight`.
+    pub(super) fn attach_groups(&mut self, name: &str, format: GroupFormat) -> Result<()> {
+        let parts = Parts::of(name, format.packing).filter(|_| self.has_codes(name, format));
+        let Some(parts) = parts else { return Ok(()) };
+        let groups = self.stored_groups(&parts, format)?;
+        let ty = self.lossless_type(&parts, &groups)?;
+        self.check_order(&parts.order, format.packing.names().order_key, &groups)?;
+        self.check_written_shape(&parts.shape, [groups.outputs, groups.inputs])?;
+        if let Some(other) = self.tensors.get(&parts.weight).filter(|_| parts.weight != parts.codes) {
+            let (first, second) = (self.file_of(other), self.file_of(self.stored(name)?));
+            return Err(Error::DuplicateTensor { tensor: parts.weight, first, second });
+        }
+        let codes = self.tensors.remove(name);
+        for part in [&parts.zeros, &parts.scales, &parts.order, &parts.shape] {
+            self.tensors.remove(part);
+        }
+        if let Some(codes) = codes {
+            let (ty, shape) = (TensorType::Grouped(ty), vec![groups.outputs, groups.inputs]);
+            let coding = StoredCoding::Groups(Box::new(groups));
+            self.tensors.insert(parts.weight, StoredTensor { ty, shape, coding, ..codes });
+        }
+        Ok(())
+    }
+
+    /// Whether a tensor whose name says so holds codes: one of bytes has the name of one of floats.
+    fn has_codes(&self, name: &str, format: GroupFormat) -> bool {
+        let is_integer = |stored: &StoredTensor| stored.ty == TensorType::Plain(format.packing.dtype());
+        format.packing != CodePacking::Bytes || self.tensors.get(name).is_some_and(is_integer)
+    }
+
+    /// Where the tensors of a matrix are, their types and shapes checked.
+    fn stored_groups(&self, parts: &Parts, format: GroupFormat) -> Result<StoredGroups> {
+        let (codes, scales) = (self.stored(&parts.codes)?, self.stored(&parts.scales)?);
+        let float = scales.ty.float();
+        let scale_dtype =
+            float.ok_or_else(|| self.unsupported_type(&parts.scales, scales, "F16, BF16, F32"))?;
+        let matrix = format.matrix(&codes.shape);
+        let shapes = matrix.and_then(|[inputs, outputs]| format.shapes(inputs, outputs));
+        let (Some([inputs, outputs]), Some([_, zero_shape, scale_shape])) = (matrix, shapes) else {
+            let known = format!("a form of {}, whose codes are {:?}", parts.codes, codes.shape);
+            let group = format.group.map_or(-1, |group| group as i64);
+            return Err(unsupported(format.packing.names().group_key, group, known));
+        };
+        self.check_integers(&parts.codes, format)?;
+        self.check_shape(&parts.scales, scales, &scale_shape)?;
+        let has_zeros = format.packing.needs_zeros() || self.tensors.contains_key(&parts.zeros);
+        if has_zeros {
+            self.check_integers(&parts.zeros, format)?;
+            self.check_shape(&parts.zeros, self.stored(&parts.zeros)?, &zero_shape)?;
+        }
+        let place = |name: &str| self.stored(name).map(|stored| (stored.file, stored.range.clone()));
+        let zeros = has_zeros.then(|| place(&parts.zeros)).transpose()?;
+        Ok(StoredGroups { format, inputs, outputs, zeros, scales: place(&parts.scales)?, scale_dtype })
+    }
+
+    fn check_integers(&self, name: &str, format: GroupFormat) -> Result<()> {
+        let (stored, dtype) = (self.stored(name)?, format.packing.dtype());
+        if stored.ty == TensorType::Plain(dtype) {
+            return Ok(());
+        }
+        Err(self.unsupported_type(name, stored, &dtype.to_string()))
+    }
+
+    /// The block type that holds a matrix without loss.
+    fn lossless_type(&self, parts: &Parts, groups: &StoredGroups) -> Result<GgmlType> {
+        let is_half = |value: f32| value.is_finite() && half::f16::from_f32(value).to_f32() == value;
+        self.check_values(&parts.scales, groups.scale_dtype, "numbers that F16 has", is_half)?;
+        let zeros = groups.zeros.as_ref().map(|place| bytes_of(&self.files, place));
+        match groups.block_type(zeros) {
+            Some(ty) => Ok(ty),
+            None => {
+                let stored = self.stored(&parts.zeros)?;
+                Err(self.unsupported_type(&parts.zeros, stored, "8-bit codes around 128"))
+            }
+        }
+    }
+
+    /// Checks the shape that a checkpoint of compressed-tensors has beside the codes.
+    fn check_written_shape(&self, name: &str, shape: [usize; 2]) -> Result<()> {
+        let Some(stored) = self.tensors.get(name) else { return Ok(()) };
+        let bytes = bytes_of(&self.files, &(stored.file, stored.range.clone()));
+        let written: Vec<i64> = match stored.ty {
+            TensorType::Plain(Dtype::I64) => {
+                bytes.as_chunks().0.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect()
+            }
+            TensorType::Plain(Dtype::I32) => {
+                bytes.as_chunks().0.iter().map(|bytes| i32::from_le_bytes(*bytes).into()).collect()
+            }
+            _ => return Err(self.unsupported_type(name, stored, "I64, I32")),
+        };
+        let expected = shape.map(|len| len as i64);
+        match written.iter().zip(expected).find(|(got, expected)| *got != expected) {
+            None if written.len() == expected.len() => Ok(()),
+            None => Err(self.wrong_shape(name, stored, vec![expected.len()])),
+            Some((&got, _)) => Err(Error::TensorValue {
+                file: self.file_of(stored),
+                tensor: name.into(),
+                value: got as f32,
+                expected: format!("{shape:?}, which the codes have"),
+            }),
+        }
+    }
+
+    /// Checks that the inputs of a group, where a tensor says which they are, follow each other.
+    fn check_order(&self, name: &str, key: &str, groups: &StoredGroups) -> Result<()> {
+        let (inputs, group) = (groups.inputs, groups.format.group(groups.inputs));
+        let Some(stored) = self.tensors.get(name) else { return Ok(()) };
+        if stored.ty != TensorType::Plain(Dtype::I32) {
+            return Err(self.unsupported_type(name, stored, "I32"));
+        }
+        self.check_shape(name, stored, &[inputs])?;
+        let bytes = bytes_of(&self.files, &(stored.file, stored.range.clone()));
+        let (words, _) = bytes.as_chunks::<4>();
+        if words.iter().enumerate().any(|(input, word)| u32::from_le_bytes(*word) as usize != input / group) {
+            return Err(unsupported(key, format!("an order in {name}"), "inputs in their order"));
+        }
+        Ok(())
+    }
+}
