@@ -25,8 +25,8 @@ pub(super) fn multiply_pair<V: Lanes>(
     let unlike = first.0.format() != second.0.format();
     let mut firsts = Vec::new();
     for pass in 0..=usize::from(unlike) {
-        // Chosen one by one: a pair that is read as a whole right after its halves were written makes the processor wait until
-        // they are in the cache, and what it would read ahead waits with it.
+        // One by one, here and below, not by `map`: a pair that is copied as a whole right after its halves were written makes the
+        // processor wait until they are in the cache, and what it would read ahead waits with it.
         let a = if unlike && pass == 1 { second } else { first };
         let b = if unlike && pass == 0 { first } else { second };
         multiply::<V>([a, b], x, rows.clone(), out);
@@ -42,32 +42,32 @@ pub(super) fn multiply_pair<V: Lanes>(
 /// Multiplies the rows with a pair of tiles of one format.
 #[inline(always)]
 pub(super) fn multiply<V: Lanes>(
-    tiles: [(&PackedMatrix, usize); 2],
+    [(a, i), (b, j)]: [(&PackedMatrix, usize); 2],
     x: &Rows<'_>,
     rows: Range<usize>,
     out: &mut [[[f32; LANES]; 2]],
 ) {
-    match tiles[0].0.format() {
+    match a.format() {
         WeightFormat::Q8 => {
             let x = x.quantized(Q8::BLOCK);
-            multiply_integers::<V, Q8>(&tiles.map(|(w, i)| w.tile(i)), x, rows, out);
+            multiply_integers::<V, Q8>(&[a.tile(i), b.tile(j)], x, rows, out);
         }
         WeightFormat::Q4 => {
             let x = x.quantized(Q4::BLOCK);
-            multiply_integers::<V, Q4>(&tiles.map(|(w, i)| w.tile(i)), x, rows, out);
+            multiply_integers::<V, Q4>(&[a.tile(i), b.tile(j)], x, rows, out);
         }
         WeightFormat::Ggml(ggml) => {
             let x = x.quantized(ggml.activation_block());
-            ggml.run(Products::<V> { tiles, x, rows, out, lanes: PhantomData });
+            ggml.run(Products::<V> { tiles: [(a, i), (b, j)], x, rows, out, lanes: PhantomData });
         }
         WeightFormat::F32 => {
-            float::multiply::<V, [f32; LANES]>(&tiles.map(|(w, i)| w.columns(i)), x.float(), rows, out);
+            float::multiply::<V, [f32; LANES]>(&[a.columns(i), b.columns(j)], x.float(), rows, out);
         }
         WeightFormat::F16 => {
-            float::multiply::<V, F16Unit>(&tiles.map(|(w, i)| w.columns(i)), x.float(), rows, out);
+            float::multiply::<V, F16Unit>(&[a.columns(i), b.columns(j)], x.float(), rows, out);
         }
         WeightFormat::Bf16 => {
-            float::multiply::<V, Bf16Unit>(&tiles.map(|(w, i)| w.columns(i)), x.float(), rows, out);
+            float::multiply::<V, Bf16Unit>(&[a.columns(i), b.columns(j)], x.float(), rows, out);
         }
     }
 }
@@ -86,8 +86,8 @@ impl<V: Lanes> ForBlocks for Products<'_, V> {
 
     #[inline(always)]
     fn run<F: BlockFormat>(self) {
-        let Self { tiles, x, rows, out, .. } = self;
-        V::call(blocks::Products::<F> { tiles: tiles.map(|(w, i)| w.records(i)), x, rows, out });
+        let Self { tiles: [(a, i), (b, j)], x, rows, out, .. } = self;
+        V::call(blocks::Products::<F> { tiles: [a.records(i), b.records(j)], x, rows, out });
     }
 }
 
