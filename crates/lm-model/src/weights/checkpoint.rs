@@ -172,6 +172,11 @@ impl Checkpoint {
         self.tensors.contains_key(name)
     }
 
+    /// Shape of a tensor.
+    pub(crate) fn shape(&self, name: &str) -> Option<&[usize]> {
+        self.tensors.get(name).map(|stored| stored.shape.as_slice())
+    }
+
     /// Bytes of a tensor in its file.
     pub(crate) fn tensor_bytes(&self, name: &str) -> usize {
         self.tensors.get(name).map_or(0, |stored| stored.range.len())

@@ -4,9 +4,13 @@ use serde_json::{Map, Value, json};
 
 use super::super::config::layer_types;
 use super::super::description::{Description, decimal};
+use super::super::write::Settings;
 use super::gemma::NORMS;
 use super::{GgufArchitecture, TensorNames};
 use crate::Result;
+use crate::config::ModelConfig;
+use crate::gguf::Written;
+use crate::spec::{DecoderSpec, GatedSpec, LayerSpec, Mixer, Mlp, Window};
 
 /// An embedding of its own for each layer, which Gemma 4 has too.
 pub(super) const PER_LAYER_INPUTS: TensorNames = &[
@@ -44,9 +48,31 @@ pub(super) const GEMMA3N: GgufArchitecture = GgufArchitecture {
         ("rope.freq_base_swa", "rope_local_base_freq"),
     ],
     more,
+    write,
     tensors: &[NORMS, PER_LAYER_INPUTS, STREAMS],
     ..GgufArchitecture::new("gemma3n", "gemma3n_text")
 };
+
+fn write(_: &ModelConfig, spec: &DecoderSpec, settings: &mut Settings) -> Result<()> {
+    put_windows(spec, settings);
+    let deviations = |layer: &LayerSpec| match &layer.mlp {
+        Mlp::Gated(GatedSpec { sparsity: Some(sparsity), .. }) => sparsity.deviations,
+        _ => f32::NEG_INFINITY,
+    };
+    let deviations = spec.layers.iter().map(deviations).collect();
+    settings.put("activation_sparsity_scale", Written::Floats(deviations));
+    Ok(())
+}
+
+/// Which layers slide.
+pub(super) fn put_windows(spec: &DecoderSpec, settings: &mut Settings) {
+    let slides = |layer: &LayerSpec| match &layer.mixer {
+        Mixer::Attention(attention) => attention.window != Window::Full,
+        Mixer::ShortConv(_) | Mixer::DeltaNet(_) => false,
+    };
+    let slides = spec.layers.iter().map(slides).collect();
+    settings.put("attention.sliding_window_pattern", Written::Bools(slides));
+}
 
 fn more(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
     layer_types(model, config, 5)?;

@@ -4,9 +4,13 @@ use serde_json::{Map, Value, json};
 
 use super::super::config::layer_types;
 use super::super::description::Description;
+use super::super::write::Settings;
 use super::gemma::NORMS;
-use super::gemma3n::{PER_LAYER_INPUTS, per_layer_vocabulary};
+use super::gemma3n::{PER_LAYER_INPUTS, per_layer_vocabulary, put_windows};
 use super::{EXPERTS, GgufArchitecture, TensorNames};
+use crate::config::ModelConfig;
+use crate::gguf::Written;
+use crate::spec::{DecoderSpec, Mixer, RopeScaling, RopeSpec, Window};
 use crate::{Error, Result};
 
 pub(super) const GEMMA4: GgufArchitecture = GgufArchitecture {
@@ -21,6 +25,7 @@ pub(super) const GEMMA4: GgufArchitecture = GgufArchitecture {
         ("final_logit_softcapping", "final_logit_softcapping"),
     ],
     more,
+    write,
     tensors: &[
         &[("layer_output_scale.weight", "layer_scalar")],
         BESIDE_EXPERTS,
@@ -44,6 +49,33 @@ const BESIDE_EXPERTS: TensorNames = &[
 ];
 /// What stands for a divisor of a frequency that is 0.
 const STILL: f32 = 1e30;
+
+fn write(_: &ModelConfig, spec: &DecoderSpec, settings: &mut Settings) -> Result<()> {
+    put_windows(spec, settings);
+    let attention = |full: bool| {
+        spec.layers.iter().find_map(|layer| match &layer.mixer {
+            Mixer::Attention(attention) if (attention.window == Window::Full) == full => Some(attention),
+            _ => None,
+        })
+    };
+    // In a model without layers of one kind that kind's sizes are the other's.
+    let (full, sliding) = (attention(true), attention(false));
+    for (of_kind, suffix) in [(full.or(sliding), ""), (sliding.or(full), "_swa")] {
+        let Some(layer) = of_kind else { continue };
+        for key in ["attention.key_length", "attention.value_length", "rope.dimension_count"] {
+            settings.put_size(&format!("{key}{suffix}"), "head_dim", layer.head_dim)?;
+        }
+        if let Some(rope) = layer.rope.map(|rope| &spec.ropes[rope]) {
+            settings.put(&format!("rope.freq_base{suffix}"), Written::Float(rope.theta as f32));
+        }
+    }
+    let rope = full.and_then(|layer| layer.rope).map(|rope| &spec.ropes[rope]);
+    if let Some(RopeSpec { rotary_dim, scaling: RopeScaling::Proportional { pairs, .. }, .. }) = rope {
+        let divisor = |pair| if pair < *pairs { 1.0 } else { STILL };
+        settings.put_vector("rope_freqs.weight", (0..rotary_dim / 2).map(divisor).collect());
+    }
+    Ok(())
+}
 
 fn more(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
     let slides = layer_types(model, config, 6)?;

@@ -6,10 +6,19 @@ use super::super::config::put_layer_types;
 use super::super::description::Description;
 use super::GgufArchitecture;
 use crate::Result;
+use crate::spec::{LayerSpec, Mixer};
 
 pub(super) const LFM2: GgufArchitecture = GgufArchitecture {
     keys: &[("attention.layer_norm_rms_epsilon", "norm_eps"), ("shortconv.l_cache", "conv_L_cache")],
     more,
+    write: |_, spec, settings| {
+        let heads = |layer: &LayerSpec| match &layer.mixer {
+            Mixer::Attention(attention) => attention.num_kv_heads,
+            Mixer::ShortConv(_) | Mixer::DeltaNet(_) => 0,
+        };
+        let heads: Vec<_> = spec.layers.iter().map(heads).collect();
+        settings.put_sizes("attention.head_count_kv", "num_key_value_heads", &heads)
+    },
     tensors: &[&[
         ("attn_k_norm", "self_attn.k_layernorm"),
         ("attn_norm", "operator_norm"),

@@ -15,8 +15,10 @@ mod qwen35;
 use serde_json::{Map, Value};
 
 use super::description::Description;
+use super::write::Settings;
 use crate::Result;
-use crate::config::unsupported;
+use crate::config::{ModelConfig, unsupported};
+use crate::spec::DecoderSpec;
 use crate::weights::StoredValues;
 
 /// Tensors in the file and in the model; those of layers without number. A row whose names lack an ending (`.weight`, `.bias`)
@@ -35,6 +37,8 @@ pub(super) struct GgufArchitecture {
     pub(super) keys: &'static [(&'static str, &'static str)],
     /// Settings that are more than a new name.
     pub(super) more: fn(&Description<'_>, &mut Map<String, Value>) -> Result<()>,
+    /// The same where a file is written.
+    pub(super) write: fn(&ModelConfig, &DecoderSpec, &mut Settings) -> Result<()>,
     /// Tensors beyond the shared ones, or with other names.
     pub(super) tensors: &'static [TensorNames],
     /// The order of the rows of queries and keys.
@@ -68,6 +72,7 @@ impl GgufArchitecture {
             also: &[],
             keys: &[],
             more: |_, _| Ok(()),
+            write: |_, _, _| Ok(()),
             tensors: &[],
             rope_rows: RopeRows::Halves,
             values: &[],

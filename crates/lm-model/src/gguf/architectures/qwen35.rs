@@ -4,8 +4,12 @@ use serde_json::{Map, Value};
 
 use super::super::config::put_layer_types;
 use super::super::description::Description;
+use super::super::write::Settings;
 use super::GgufArchitecture;
 use crate::Result;
+use crate::config::ModelConfig;
+use crate::gguf::Written;
+use crate::spec::{DecoderSpec, LayerSpec, Mixer};
 use crate::weights::StoredValues;
 
 pub(super) const QWEN35: GgufArchitecture = GgufArchitecture {
@@ -17,6 +21,7 @@ pub(super) const QWEN35: GgufArchitecture = GgufArchitecture {
         ("ssm.time_step_rank", "linear_num_value_heads"),
     ],
     more,
+    write,
     tensors: &[&[
         ("attn_gate", "linear_attn.in_proj_z"),
         ("attn_qkv", "linear_attn.in_proj_qkv"),
@@ -39,6 +44,28 @@ pub(super) const QWEN35: GgufArchitecture = GgufArchitecture {
     ],
     ..GgufArchitecture::new("qwen35", "qwen3_5_text")
 };
+
+/// How many pairs of a head turn by each of three positions, which are the same where there is only text.
+const SECTIONS: [i32; 3] = [11, 11, 10];
+
+fn write(config: &ModelConfig, spec: &DecoderSpec, settings: &mut Settings) -> Result<()> {
+    let is_recurrent = |layer: &LayerSpec| matches!(layer.mixer, Mixer::DeltaNet(_));
+    settings
+        .put("attention.recurrent_layers", Written::Bools(spec.layers.iter().map(is_recurrent).collect()));
+    let widths = spec.layers.iter().filter_map(|layer| match &layer.mixer {
+        Mixer::DeltaNet(delta_net) => Some(delta_net.value_width()),
+        _ => None,
+    });
+    if let Some(width) = widths.max() {
+        settings.put_size("ssm.inner_size", "linear_value_head_dim", width)?;
+    }
+    let given = config.keys.get("rope_parameters").and_then(|rope| rope.get("mrope_section")?.as_array());
+    let given = given.map(|list| list.iter().filter_map(|n| i32::try_from(n.as_i64()?).ok()).collect());
+    let mut sections: Vec<i32> = given.unwrap_or(SECTIONS.into());
+    sections.resize(4, 0);
+    settings.put("rope.dimension_sections", Written::Ints(sections));
+    Ok(())
+}
 
 fn more(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
     let (width, heads) = (model.required_size("ssm.inner_size")?, model.required_size("ssm.time_step_rank")?);

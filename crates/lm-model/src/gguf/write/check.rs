@@ -1,6 +1,6 @@
 //! Whether a file says of a model what its folder says.
 
-use crate::spec::{DecoderSpec, RopeScaling, RopeSpec};
+use crate::spec::{DecoderSpec, Mixer, RopeScaling, RopeSpec};
 use crate::{Error, Result, TokenId, TokenKind, Tokenizer};
 
 /// How far RoPE's numbers may be from those that were written: files hold floats of 32 bits.
@@ -8,7 +8,7 @@ const ROUNDING: f32 = 1e-6;
 
 /// Fails where the spec that a file's settings give is not that of the model.
 pub(super) fn check(architecture: &str, model: &DecoderSpec, read: &DecoderSpec) -> Result<()> {
-    match difference(model, read) {
+    match difference(model, &with_order_of(model, read.clone())) {
         None => Ok(()),
         Some((what, value, read)) => {
             Err(Error::NoGgufForm { architecture: architecture.to_owned(), what, value, read })
@@ -49,6 +49,19 @@ pub(super) fn check_tokenizer(architecture: &str, folder: &Tokenizer, file: &Tok
         }
     }
     Ok(())
+}
+
+/// The read spec with the model's order of a delta net's heads, where it is a matter of words.
+fn with_order_of(model: &DecoderSpec, mut read: DecoderSpec) -> DecoderSpec {
+    for (model, read) in model.layers.iter().zip(&mut read.layers) {
+        if let (Mixer::DeltaNet(model), Mixer::DeltaNet(read)) = (&model.mixer, &mut read.mixer) {
+            let heads = read.heads;
+            if heads.num_key_heads == 1 || heads.num_key_heads == heads.num_value_heads {
+                read.heads.order = model.heads.order;
+            }
+        }
+    }
+    read
 }
 
 /// What is unlike, and both values.

@@ -13,6 +13,7 @@ pub(crate) enum Written {
     Sizes(Vec<u32>),
     Ints(Vec<i32>),
     Floats(Vec<f32>),
+    Bools(Vec<bool>),
     Texts(Vec<String>),
 }
 
@@ -64,6 +65,7 @@ impl Written {
             Self::Sizes(list) => array(out, Type::U32, list, |out, n| out.extend(n.to_le_bytes())),
             Self::Ints(list) => array(out, Type::I32, list, |out, n| out.extend(n.to_le_bytes())),
             Self::Floats(list) => array(out, Type::F32, list, |out, n| out.extend(n.to_le_bytes())),
+            Self::Bools(list) => array(out, Type::Bool, list, |out, truth| out.push(u8::from(*truth))),
             Self::Texts(list) => array(out, Type::String, list, |out, string| text(out, string)),
         }
     }

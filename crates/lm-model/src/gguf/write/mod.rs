@@ -19,7 +19,8 @@ use std::path::Path;
 pub(super) use self::key_types::is_known;
 pub(crate) use self::metadata::{Entries, Written};
 use self::rows::write_tensor;
-use self::settings::{Settings, settings};
+pub(super) use self::settings::Settings;
+use self::settings::settings;
 use self::tensors::{Contents, NewTensor, plan};
 pub(crate) use self::texts::Texts;
 use super::model::Part;
@@ -40,6 +41,9 @@ const QUANTIZATION_VERSION: u32 = 2;
 /// # Source
 /// `LlamaFileType` of the package `gguf` 0.19.
 const FILE_TYPES: &[(&str, u32)] = &[("bf16", 32), ("f16", 1), ("f32", 0), ("q4_0", 2), ("q8_0", 7)];
+
+/// The same of a model of floats with experts in MXFP4.
+const MXFP4_EXPERTS: u32 = 38;
 
 /// A model that becomes a file.
 pub(crate) struct NewFile<'a> {
@@ -70,16 +74,14 @@ impl NewFile<'_> {
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<()> {
         let architecture = architectures::of_model_type(&self.config.model_type)?;
-        let file_type = file_type(self.format)?;
-        let Settings { entries, vectors } = settings(self.config, self.spec, architecture)?;
+        let Settings { entries, vectors, .. } = settings(self.config, self.spec, architecture)?;
         let mut keys = texts.general(architecture.name);
-        keys.put("general.file_type", Written::Size(file_type));
         keys.put("general.quantization_version", Written::Size(QUANTIZATION_VERSION));
         keys.extend(entries);
         keys.extend(texts.tokenizer(architecture.name, self.spec.vocab_size, self.tokenizer)?);
         let f32 = tensors::of_format(WeightFormat::F32)?;
-        let vector = |(name, values): (&str, Vec<f32>)| NewTensor {
-            name: name.to_owned(),
+        let vector = |(name, values): (String, Vec<f32>)| NewTensor {
+            name,
             ty: f32,
             shape: vec![values.len()],
             cols: None,
@@ -88,9 +90,20 @@ impl NewFile<'_> {
         let mut tensors: Vec<_> = vectors.into_iter().map(vector).collect();
         tensors.extend(plan(self, architecture)?);
         self.refuse_quantized(&tensors)?;
+        keys.put("general.file_type", Written::Size(self.file_type(&tensors)?));
         let head = Head::new(&keys, &tensors)?;
         let model = self.read_back(&head, &path.display().to_string())?;
         self.write_bytes(&head, &tensors, &model, out, path, progress)
+    }
+
+    /// The number in `general.file_type`.
+    fn file_type(&self, tensors: &[NewTensor]) -> Result<u32> {
+        let name = self.format.to_string();
+        let row =
+            FILE_TYPES.iter().find(|row| row.0 == name).ok_or_else(|| unsupported_format(self.format))?;
+        let has_mxfp4 = tensors.iter().any(|tensor| tensor.ty.name() == "MXFP4");
+        let is_float = !matches!(self.format, WeightFormat::Ggml(_));
+        Ok(if has_mxfp4 && is_float { MXFP4_EXPERTS } else { row.1 })
     }
 
     /// Reads the description as any file's is read, and compares what it says of the model.
@@ -169,12 +182,6 @@ impl Head {
         bytes.resize(bytes.len().max(data), 0);
         Ok(Self { bytes, len: data + end })
     }
-}
-
-/// The number of a format in `general.file_type`.
-fn file_type(format: WeightFormat) -> Result<u32> {
-    let name = format.to_string();
-    FILE_TYPES.iter().find(|row| row.0 == name).map(|row| row.1).ok_or_else(|| unsupported_format(format))
 }
 
 /// An error about a format that is not written.

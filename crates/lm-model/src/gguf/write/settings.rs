@@ -3,22 +3,54 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::architectures::GgufArchitecture;
+use super::super::architectures::{GgufArchitecture, RopeRows};
 use super::super::config::SHARED;
 use super::key_types::written;
 use super::metadata::{Entries, Written};
 use crate::Result;
 use crate::config::{ModelConfig, RopeParameters, invalid, json_error};
-use crate::spec::{DecoderSpec, Mixer, RopeScaling, RopeSpec};
+use crate::spec::{AttentionLayer, DecoderSpec, GatedSpec, Mixer, Mlp, RopeScaling, RopeSpec};
 
 /// What a file says of a model beside its tokenizer and its weights.
-pub(super) struct Settings {
+pub(in crate::gguf) struct Settings {
+    architecture: &'static str,
     pub(super) entries: Entries,
     /// Tensors that are settings.
-    pub(super) vectors: Vec<(&'static str, Vec<f32>)>,
+    pub(super) vectors: Vec<(String, Vec<f32>)>,
 }
 
-/// Keys of config.json that newer files keep elsewhere: where `serde_json`'s pointers find them.
+impl Settings {
+    /// Sets the value of a key, which is written without the architecture in front.
+    pub(in crate::gguf) fn put(&mut self, key: &str, value: Written) {
+        self.entries.put(format!("{}.{key}", self.architecture), value);
+    }
+
+    /// Sets a size; `from` is what config.json calls it, for errors.
+    pub(in crate::gguf) fn put_size(&mut self, key: &str, from: &str, value: usize) -> Result<()> {
+        self.put(key, size(from, value)?);
+        Ok(())
+    }
+
+    /// Sets a size for each layer; one for all, where all are the same.
+    pub(in crate::gguf) fn put_sizes(&mut self, key: &str, from: &str, of_layers: &[usize]) -> Result<()> {
+        match of_layers {
+            [first, others @ ..] if others.iter().all(|other| other == first) => {
+                return self.put_size(key, from, *first);
+            }
+            _ => {}
+        }
+        let small = |&n: &usize| i32::try_from(n).map_err(|_| invalid(from, n, "less than 2147483648"));
+        self.put(key, Written::Ints(of_layers.iter().map(small).collect::<Result<_>>()?));
+        Ok(())
+    }
+
+    /// Adds a tensor that is a setting.
+    pub(in crate::gguf) fn put_vector(&mut self, name: &str, values: Vec<f32>) {
+        self.vectors.push((name.to_owned(), values));
+    }
+}
+
+/// Keys of config.json that newer files keep elsewhere, which goes before: where `serde_json`'s pointers find them.
 const ELSEWHERE: &[(&str, &[&str])] = &[
     ("llama_4_scaling_beta", &["/rope_parameters/llama_4_scaling_beta"]),
     ("rope_local_base_freq", &["/rope_parameters/sliding_attention/rope_theta"]),
@@ -31,45 +63,77 @@ pub(super) fn settings(
     spec: &DecoderSpec,
     architecture: &GgufArchitecture,
 ) -> Result<Settings> {
-    let mut settings = Settings { entries: Entries::default(), vectors: Vec::new() };
-    let mut put = |key: &str, value| settings.entries.put(format!("{}.{key}", architecture.name), value);
-    put("block_count", size("num_hidden_layers", spec.layers.len())?);
-    put("vocab_size", size("vocab_size", spec.vocab_size)?);
+    let (name, entries, vectors) = (architecture.name, Entries::default(), Vec::new());
+    let mut settings = Settings { architecture: name, entries, vectors };
+    settings.put_size("block_count", "num_hidden_layers", spec.layers.len())?;
+    settings.put_size("vocab_size", "vocab_size", spec.vocab_size)?;
     for key in ["attention.key_length", "attention.value_length"] {
-        put(key, size("head_dim", config.head_dim()?)?);
+        settings.put_size(key, "head_dim", config.head_dim()?)?;
     }
     for (key, from) in SHARED.iter().chain(architecture.keys) {
-        if let Some(value) = find(config, from).filter(|value| !value.is_null()) {
-            let expected = format!("a value for {}.{key}", architecture.name);
-            put(key, written(key, &value).ok_or_else(|| invalid(from, &value, expected))?);
+        if let Some(value) = find(config, from) {
+            let invalid = || invalid(from, &value, format!("a value for {name}.{key}"));
+            settings.put(key, written(key, &value).ok_or_else(invalid)?);
         }
     }
+    put_layers(spec, &mut settings)?;
     if let Some(rope) = spec.ropes.first() {
-        let parameters = rope_parameters(config)?;
-        if spec.ropes.len() == 1 && has_attention(spec) {
-            put("rope.dimension_count", size("head_dim", rope.rotary_dim)?);
+        if spec.ropes.len() == 1 && architecture.rope_rows == RopeRows::Pairs || !turns_whole(spec, rope) {
+            settings.put_size("rope.dimension_count", "head_dim", rope.rotary_dim)?;
         }
-        for (key, value) in scaling(&parameters, rope)? {
-            put(&format!("rope.scaling.{key}"), value);
+        for (key, value) in scaling(&rope_parameters(config)?, rope)? {
+            settings.put(&format!("rope.scaling.{key}"), value);
         }
-        settings.vectors = vectors(rope);
+        vectors_of(rope).into_iter().for_each(|(name, values)| settings.put_vector(name, values));
     }
+    (architecture.write)(config, spec, &mut settings)?;
     Ok(settings)
 }
 
-fn has_attention(spec: &DecoderSpec) -> bool {
-    spec.layers.iter().any(|layer| matches!(layer.mixer, Mixer::Attention(_)))
+/// Sizes that may differ between layers.
+fn put_layers(spec: &DecoderSpec, settings: &mut Settings) -> Result<()> {
+    let widths: Vec<_> =
+        spec.layers.iter().filter_map(|layer| Some(gated(&layer.mlp)?.intermediate_size)).collect();
+    if widths.len() == spec.layers.len() {
+        settings.put_sizes("feed_forward_length", "intermediate_size", &widths)?;
+    }
+    let heads: Vec<_> = attention(spec).map(|attention| attention.num_kv_heads).collect();
+    if !heads.is_empty() {
+        settings.put_sizes("attention.head_count_kv", "num_key_value_heads", &heads)?;
+    }
+    Ok(())
+}
+
+/// The feed-forward block that every row goes through.
+fn gated(mlp: &Mlp) -> Option<&GatedSpec> {
+    match mlp {
+        Mlp::Gated(gated) | Mlp::GatedBesideExperts(gated, _) => Some(gated),
+        Mlp::Experts(_) => None,
+    }
+}
+
+/// The attention layers.
+fn attention(spec: &DecoderSpec) -> impl Iterator<Item = &AttentionLayer> {
+    spec.layers.iter().filter_map(|layer| match &layer.mixer {
+        Mixer::Attention(attention) => Some(attention),
+        Mixer::ShortConv(_) | Mixer::DeltaNet(_) => None,
+    })
+}
+
+/// Whether no part of a head stands still.
+fn turns_whole(spec: &DecoderSpec, rope: &RopeSpec) -> bool {
+    attention(spec).all(|attention| attention.head_dim == rope.rotary_dim || spec.ropes.len() > 1)
 }
 
 /// The value of a key of config.json, wherever it is.
 fn find(config: &ModelConfig, key: &str) -> Option<Value> {
-    let own = config.keys.get(key).filter(|value| !value.is_null());
     let elsewhere = ELSEWHERE.iter().filter(|row| row.0 == key).flat_map(|row| row.1);
-    let pointed = |pointer: &str| {
+    let pointed = |pointer: &&str| {
         let (first, rest) = pointer.strip_prefix('/')?.split_once('/')?;
-        config.keys.get(first)?.pointer(&format!("/{rest}"))
+        config.keys.get(first)?.pointer(&format!("/{rest}")).filter(|value| !value.is_null())
     };
-    own.or_else(|| elsewhere.copied().find_map(pointed)).cloned()
+    let own = config.keys.get(key).filter(|value| !value.is_null());
+    elsewhere.into_iter().find_map(pointed).or(own).cloned()
 }
 
 /// RoPE's parameters: those of layers with full attention, where each kind has its own.
@@ -114,7 +178,7 @@ fn scaling(parameters: &RopeParameters, rope: &RopeSpec) -> Result<Vec<(&'static
 }
 
 /// The divisors of frequencies that files keep as tensors.
-fn vectors(rope: &RopeSpec) -> Vec<(&'static str, Vec<f32>)> {
+fn vectors_of(rope: &RopeSpec) -> Vec<(&'static str, Vec<f32>)> {
     let narrow = |divisors: &[f64]| divisors.iter().map(|&divisor| divisor as f32).collect();
     match &rope.scaling {
         RopeScaling::LongRope { short, long, .. } => {

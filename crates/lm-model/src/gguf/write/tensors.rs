@@ -33,19 +33,43 @@ pub(super) enum Contents {
 /// The weights of a model, in the order of its parameters.
 pub(super) fn plan(file: &NewFile<'_>, architecture: &GgufArchitecture) -> Result<Vec<NewTensor>> {
     let mut tensors: Vec<NewTensor> = Vec::new();
-    for (param, shape) in file.spec.params() {
+    for (param, shape) in file.spec.params().into_iter().chain(unused(file, architecture)) {
         let place = file.architecture.place(file.spec, param, file.checkpoint);
         file.checkpoint.check(&place, &shape)?;
-        let (name, place, shape) = name(file, architecture, param, place, shape)?;
+        let Named { name, place, rows, stack } = name(file, architecture, param, place, shape[0])?;
         if tensors.iter().any(|tensor| tensor.name == name) {
             continue; // Another part of the same tensor was there before.
         }
+        let shape = [&[rows], &shape[1..]].concat();
         let ty = ty(file, param, &name, &shape, &place)?;
         let cols = shape.get(1).copied();
-        let shape = of_each_expert(file.spec, param, shape);
+        let shape = match stack.or_else(|| num_experts(file.spec, param)) {
+            Some(count) => [&[count, rows / count], &shape[1..]].concat(),
+            None => shape,
+        };
         tensors.push(NewTensor { name, ty, shape, cols, contents: Contents::Stored(place) });
     }
     Ok(tensors)
+}
+
+/// Parameters that this decoder does not read and others do, where the checkpoint has them.
+fn unused(file: &NewFile<'_>, architecture: &GgufArchitecture) -> Vec<(Param, Vec<usize>)> {
+    let is_head = |param: &Param| *param == Param::OutputHead;
+    let there = |param: Param| {
+        let name = (file.architecture.weight_name)(param);
+        names::file_name(architecture, file.spec.layers.len(), &name)?;
+        Some((param, file.checkpoint.shape(&name)?.to_vec()))
+    };
+    file.spec.unused_params().into_iter().filter(|param| !is_head(param)).filter_map(there).collect()
+}
+
+/// A tensor of the file, and where its rows are.
+struct Named {
+    name: String,
+    place: Place,
+    rows: usize,
+    /// How many parameters it is a stack of.
+    stack: Option<usize>,
 }
 
 /// The tensor of a parameter: one that has others too, where files have that, otherwise one of its own.
@@ -54,34 +78,60 @@ fn name(
     architecture: &GgufArchitecture,
     param: Param,
     place: Place,
-    shape: Vec<usize>,
-) -> Result<(String, Place, Vec<usize>)> {
+    rows: usize,
+) -> Result<Named> {
     let file_name = |name: &str| names::file_name(architecture, file.spec.layers.len(), name);
-    if let [PlacePiece { tensor, rows: PieceRows::Range(rows) }] = place.pieces()
+    let own = (file.architecture.weight_name)(param);
+    if let Some((tensor, rows)) = part_of(&place)
         && let Some(name) = file_name(tensor)
     {
-        return Ok((name, Place::whole(tensor), [&[rows.of], &shape[1..]].concat()));
+        return Ok(Named { name, place: Place::whole(tensor), rows, stack: None });
     }
-    let own = (file.architecture.weight_name)(param);
-    match file_name(&own) {
-        Some(name) => Ok((name, place, shape)),
+    if let Some(name) = file_name(&own) {
+        return Ok(Named { name, place, rows, stack: None });
+    }
+    let places = (file.architecture.places)(file.spec, param);
+    let tensors = places.iter().filter_map(part_of);
+    match tensors.into_iter().find_map(|(tensor, rows)| Some((tensor, rows, file_name(tensor)?))) {
+        Some((tensor, rows, name)) => {
+            let parts = parts_of(file, tensor);
+            Ok(Named { name, rows, stack: Some(parts.len()), place: Place::stacked(parts) })
+        }
         None => Err(Error::NoGgufForm {
             architecture: architecture.name.to_owned(),
             what: format!("tensor {own}"),
-            value: format!("{shape:?}"),
+            value: "there".to_owned(),
             read: "absent".to_owned(),
         }),
     }
 }
 
-/// The shape of a parameter with the experts as a dimension of their own, where it has the rows of all of them.
-fn of_each_expert(spec: &DecoderSpec, param: Param, shape: Vec<usize>) -> Vec<usize> {
-    use LayerParam::{ExpertDowns, ExpertGates, ExpertUps};
-    let Param::Layer(layer, ExpertDowns(_) | ExpertGates(_) | ExpertUps(_)) = param else { return shape };
-    let (Mlp::Experts(experts) | Mlp::GatedBesideExperts(_, experts)) = &spec.layers[layer].mlp else {
-        return shape;
+/// The tensor that a place is some of the rows of, and how many rows that has.
+fn part_of(place: &Place) -> Option<(&str, usize)> {
+    match place.pieces() {
+        [PlacePiece { tensor, rows: PieceRows::Range(rows) }] => Some((tensor, rows.of)),
+        _ => None,
+    }
+}
+
+/// The parameters that a tensor has the rows of, by their names, in the order of these rows.
+fn parts_of(file: &NewFile<'_>, tensor: &str) -> Vec<String> {
+    let params = file.spec.params().into_iter().map(|(param, _)| param);
+    let is_part = |param: &Param| {
+        let places = (file.architecture.places)(file.spec, *param);
+        places.iter().filter_map(part_of).any(|(other, _)| other == tensor)
     };
-    [&[experts.num_experts, shape[0] / experts.num_experts], &shape[1..]].concat()
+    params.filter(is_part).map(file.architecture.weight_name).collect()
+}
+
+/// How many experts a parameter has the rows of.
+fn num_experts(spec: &DecoderSpec, param: Param) -> Option<usize> {
+    use LayerParam::{ExpertDowns, ExpertGates, ExpertUps};
+    let Param::Layer(layer, ExpertDowns(_) | ExpertGates(_) | ExpertUps(_)) = param else { return None };
+    match &spec.layers[layer].mlp {
+        Mlp::Experts(experts) | Mlp::GatedBesideExperts(_, experts) => Some(experts.num_experts),
+        Mlp::Gated(_) => None,
+    }
 }
 
 /// The type of a tensor, as llama.cpp's converter chooses it: vectors, norms and what is no matrix to multiply by are F32; blocks

@@ -77,12 +77,13 @@ impl Texts<'_> {
             Some(json) => parse_json(TOKENIZER_CONFIG, &json)?,
             None => Map::new(),
         };
-        let model: Map<String, Value> =
-            parse_json("config.json", &read_required(self.files, "config.json")?)?;
+        let model: Value = parse_json("config.json", &read_required(self.files, "config.json")?)?;
         let id = |name: &str| {
             let text = token_text(&config, &format!("{name}_token"));
             let of_text = text.and_then(|text| tokenizer.token_id(text));
-            of_text.or_else(|| model.get(&format!("{name}_token_id"))?.as_u64()?.try_into().ok())
+            let key = format!("{name}_token_id");
+            let of_model = |model: &Value| model.get(&key)?.as_u64()?.try_into().ok();
+            of_text.or_else(|| of_model(&model)).or_else(|| of_model(model.get("text_config")?))
         };
         for (name, key) in SPECIAL_TOKENS {
             if let Some(id) = id(name) {
