@@ -125,7 +125,8 @@ mod tests {
     fn causes_stand_on_one_line_and_are_not_repeated() {
         let error = anyhow!("no such\nfile").context("no such\nfile").context("cannot load");
         assert_eq!(causes(&error), "cannot load: no such file");
-        let error = anyhow!("model.safetensors has tensor \u{1b}]0;title\u{7}, which a llama model does not use");
+        let error =
+            anyhow!("model.safetensors has tensor \u{1b}]0;title\u{7}, which a llama model does not use");
         assert!(!causes(&error).contains(char::is_control), "{error}");
     }
 

@@ -56,6 +56,20 @@ fn a_file_answers_like_the_folder_with_the_same_quantisation() {
 }
 
 #[test]
+fn parts_of_a_file_become_one_and_floats_are_quantised() {
+    let out = tempfile::tempdir().expect("a temporary folder");
+    let parts = root().join("testdata/gguf/qwen3-tiny-bf16-00001-of-00003.gguf");
+    let [from_parts, from_folder] = ["parts.gguf", "folder.gguf"].map(|name| out.path().join(name));
+    for (model, file) in [(parts, &from_parts), (checkpoint("qwen3-tiny"), &from_folder)] {
+        ok(&["convert", shown(&model), shown(file), "--quantize", "q4_0"]);
+    }
+    let run = ["--raw", "--temperature", "0", "--max-tokens", "40", "on the line"];
+    let [one, other] =
+        [from_parts, from_folder].map(|file| ok(&[&["generate", "-m", shown(&file)][..], &run].concat()));
+    assert_eq!(one, other);
+}
+
+#[test]
 fn a_chat_model_keeps_its_tokenizer_its_template_and_its_ends() {
     let out = tempfile::tempdir().expect("a temporary folder");
     let folder = root().join("models/pocket/model");
@@ -97,6 +111,8 @@ fn what_a_file_cannot_say_is_refused_by_its_name() {
     assert!(error.contains("layer 0, window"), "{error}");
     let error = refused(&checkpoint("llama-tiny-dynamic"), "f16");
     assert!(error.contains("context_len is 120"), "{error}");
+    let error = refused(&root().join("testdata/gguf/llama-tiny-q8_0.gguf"), "q4_0");
+    assert!(error.contains("stored in q8_0"), "{error}");
     let error = refused(&checkpoint("qwen3-tiny"), "q8");
     assert!(error.contains("only in q8_0, q4_0, f16, bf16, f32"), "{error}");
     fs::write(&file, "here already").expect("can be written");

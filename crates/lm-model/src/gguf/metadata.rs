@@ -288,6 +288,14 @@ impl GgufMetadata {
         read_single(&mut Reader::at(&self.bytes, start), ty).map_err(|problem| self.error(problem))
     }
 
+    /// A value of any type with its bytes as they are in the file.
+    pub(super) fn raw(&self, key: &str) -> Result<Option<(GgufValueType, &[u8])>> {
+        let Some(&Place { ty, start }) = self.entries.get(key) else { return Ok(None) };
+        let mut reader = Reader::at(&self.bytes, start);
+        skip(&mut reader, ty, key, 0).map_err(|problem| self.error(problem))?;
+        Ok(Some((ty, &self.bytes[start..reader.position()])))
+    }
+
     /// An array of texts.
     ///
     /// # Errors

@@ -28,7 +28,7 @@ use self::reader::Reader;
 pub(crate) use self::split::is_later_part;
 pub use self::tensor_type::GgufTensorType;
 pub use self::tensors::GgufTensor;
-pub(crate) use self::write::{Entries, NewFile, Texts, Written};
+pub(crate) use self::write::{Entries, NewFile, NewHead, Texts, Written};
 use crate::model_folder::FileBytes;
 use crate::{Error, Result};
 

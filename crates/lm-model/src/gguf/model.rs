@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::architectures::{self, GgufArchitecture};
 use super::config::config;
 use super::description::Description;
-use super::{GgufFile, GgufMetadata, is_later_part, names, split, texts};
+use super::{GgufFile, GgufMetadata, NewHead, Written, is_later_part, names, split, texts};
 use crate::config::CONFIG_FILE;
 use crate::model_folder::{FileBytes, ModelFiles, read_required};
 use crate::weights::{Checkpoint, StoredTensor};
@@ -64,6 +64,21 @@ impl GgufModel {
     /// A model in one file.
     pub(super) fn of_part(part: Part) -> Self {
         Self { location: part.name.clone(), parts: vec![part] }
+    }
+
+    /// What the file says of the model beside its weights, as it says it.
+    pub(crate) fn head(&self) -> Result<NewHead> {
+        let (model, architecture) = self.description()?;
+        let mut head = NewHead::new(architecture.name);
+        for (key, _) in model.metadata.keys().filter(|(key, _)| !NewHead::has_own(key)) {
+            if let Some((ty, bytes)) = model.metadata.raw(key)? {
+                head.keys.put(key, Written::Copied(ty, bytes.to_vec()));
+            }
+        }
+        for name in names::SETTINGS {
+            head.vectors.extend(model.vector(name)?.map(|values| (name.to_owned(), values)));
+        }
+        Ok(head)
     }
 
     /// How a tensor of the file is stored.

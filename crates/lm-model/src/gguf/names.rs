@@ -24,7 +24,8 @@ const SHARED_OF_LAYERS: TensorNames = &[
     ("ffn_up", "mlp.up_proj"),
 ];
 /// Tensors that are settings, read with these.
-const SETTINGS: [&str; 3] = ["rope_factors_long.weight", "rope_factors_short.weight", "rope_freqs.weight"];
+pub(super) const SETTINGS: [&str; 3] =
+    ["rope_factors_long.weight", "rope_factors_short.weight", "rope_freqs.weight"];
 
 /// The tensor's name in the model; `None` for what is no weight. A name that is not known stays as it is.
 pub(super) fn model_name(architecture: &GgufArchitecture, num_layers: usize, name: &str) -> Option<String> {

@@ -14,6 +14,8 @@ impl ModelFolder {
     /// `format`: F32, F16, Bf16, or ggml's Q8_0 or Q4_0. Weights that are blocks of ggml already, or are such without loss (MXFP4,
     /// AWQ, GPTQ), are written as they are; so are vectors and norms, in F32. Matrices whose rows are no whole blocks become F16.
     ///
+    /// A model in GGUF is written under the keys that it has, in one file where it was in several.
+    ///
     /// Loading the file gives the same weights, bit by bit, as loading the model with the same format. The settings and the
     /// tokenizer that the file describes are read back and compared before any weight is written.
     ///
@@ -41,12 +43,6 @@ impl ModelFolder {
         let architecture = architectures::find(&config.model_type)?;
         let spec = (architecture.spec)(&config)?;
         let (checkpoint, tokenizer) = (self.weights(&config)?, self.tokenizer()?);
-        let texts = Texts {
-            files: &*self.files,
-            name: &self.name,
-            licence: self.licence()?,
-            generation: self.generation_config()?,
-        };
         let model = NewFile {
             config: &config,
             architecture,
@@ -55,9 +51,18 @@ impl ModelFolder {
             tokenizer: &tokenizer,
             format,
         };
+        let head = match &self.gguf {
+            Some(gguf) => gguf.head()?,
+            None => model.head(&self.texts_for_gguf()?)?,
+        };
         let (unfinished, mut file) = Unfinished::file(output)?;
-        model.write(&texts, &mut file, &unfinished.path, progress)?;
+        model.write(head, &mut file, &unfinished.path, progress)?;
         file.sync_all().map_err(|source| io_error(&unfinished.path, source))?;
         unfinished.finish(output)
+    }
+
+    fn texts_for_gguf(&self) -> Result<Texts<'_>> {
+        let (licence, generation) = (self.licence()?, self.generation_config()?);
+        Ok(Texts { files: &*self.files, name: &self.name, licence, generation })
     }
 }

@@ -58,7 +58,7 @@ fn twin(path: &Path) -> anyhow::Result<Option<Twin>> {
     Ok(Some(serde_json::from_slice(&std::fs::read(path)?)?))
 }
 
-fn load(path: &Path, quantization: Option<WeightFormat>) -> anyhow::Result<std::sync::Arc<dyn CausalLm>> {
+pub fn load(path: &Path, quantization: Option<WeightFormat>) -> anyhow::Result<std::sync::Arc<dyn CausalLm>> {
     let options =
         LoadOptions { device: Device::Cpu, kv_dtype: KvDtype::F32, quantization, ..LoadOptions::default() };
     let folder = ModelFolder::open(path)?;
@@ -79,13 +79,13 @@ fn has_blocks(path: &Path) -> anyhow::Result<bool> {
 }
 
 /// The logits of the last row.
-fn logits(model: &dyn CausalLm, ids: &[TokenId]) -> anyhow::Result<Vec<f32>> {
+pub fn logits(model: &dyn CausalLm, ids: &[TokenId]) -> anyhow::Result<Vec<f32>> {
     let mut cache = Cache::new(model, 1, ids.len())?;
     Ok(cache.push(Input::Ids(ids.to_vec()), LogitRows::Last)?.remove(0))
 }
 
 /// The largest difference of a logit. Gemma 3's converter leaves out the rows of the embedding that stand for no token.
-fn difference(from_gguf: &[f32], expected: &[f32]) -> f32 {
+pub fn difference(from_gguf: &[f32], expected: &[f32]) -> f32 {
     assert!(from_gguf.len() == expected.len() || from_gguf.len() == TOKENS, "{} logits", from_gguf.len());
     from_gguf.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
 }

@@ -5,9 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
-use lm_model::{FileBytes, GgufFile, GgufMetadata, GgufTensor, GgufValueType, ModelFolder, WeightFormat};
+use lm_model::{
+    ALL_ARCHITECTURES, FileBytes, GgufFile, GgufMetadata, GgufTensor, GgufValueType, ModelFolder, TokenId,
+    WeightFormat,
+};
 use serde_json::{Map, Value, json};
 
+use crate::gguf::{difference, load, logits};
 use crate::root;
 
 /// Keys of theirs that differ in ours, and why; the empty name is that of any checkpoint.
@@ -68,6 +72,8 @@ const OURS: &[&str] = &[
 ];
 /// Divisors of Llama 3's frequencies.
 const ROPE_FREQS: &str = "rope_freqs.weight";
+/// How far logits may be apart, where frequencies are rounded to 32 bits.
+const LOGITS: f32 = 2e-5;
 /// How far these may be from each other, of 1.
 const ROUNDING: f32 = 1e-6;
 /// Settings that files have no key for: the files hold what all published checkpoints have.
@@ -249,5 +255,53 @@ fn compare(
     for name in ours.tensors.keys().filter(|name| !theirs.tensors.contains_key(*name)) {
         differ(format!("tensor {name} is ours alone"));
     }
+    Ok(())
+}
+
+/// Checkpoints with settings that files cannot say, and which: the tiny ones have what no published one of the architecture has.
+const REFUSED_SETTINGS: &[(&str, &str)] = &[
+    ("gemma2-tiny", "layer 0, scale is 0.20412414"),
+    ("gemma2-tiny-plain", "logit_soft_cap is None"),
+    ("gemma3-tiny", "layer 0, scale is 0.20412414"),
+    ("gemma3-tiny-vision", "layer 0, rope is Some(1)"),
+    ("gemma3n-tiny-nested", "streams, correction_scale is Unused"),
+    ("gemma4-tiny-experts", "tensor model.layers.0.router.proj.weight is there"),
+    ("gpt-oss-tiny", "layer 0, limit is 1.5;"),
+    ("gpt-oss-tiny-bf16", "layer 0, alpha is 1.3;"),
+    ("lfm2-tiny-bias", "layer 1, bias is Present;"),
+    ("llama-tiny-dynamic", "context_len is 120;"),
+    ("ministral3-tiny-window", "layer 0, window is Sliding(11)"),
+    ("mistral-tiny", "layer 0, window is Sliding(9)"),
+    ("qwen2-tiny-yarn", "layer 2, window is Sliding(7)"),
+    ("qwen3-moe-tiny-mixed", "layer 0, window is Sliding(9)"),
+    ("qwen3-tiny-window", "layer 1, window is Sliding(5)"),
+    ("qwen3_5-tiny", "layer 0, order is Grouped;"),
+    ("smollm3-tiny-window", "layer 1, window is Sliding(6)"),
+];
+
+/// What the files hold is the model: the same logits in 32 bits.
+#[test]
+fn files_give_the_logits_of_their_folders() -> anyhow::Result<()> {
+    let out = tempfile::tempdir()?;
+    let prompt: Vec<TokenId> = (0..40).map(|i| i * 37 % 284).collect();
+    let mut differ = Vec::new();
+    for name in ALL_ARCHITECTURES.iter().flat_map(|architecture| architecture.goldens) {
+        let refused = REFUSED_SETTINGS.iter().find(|row| row.0 == *name).map(|row| row.1);
+        match (convert(name, "{}", WeightFormat::F32, out.path()), refused) {
+            (Ok(path), None) => {
+                let [folder, file] =
+                    [checkpoint(name), path].map(|path| load(&path, Some(WeightFormat::F32)));
+                let difference = difference(&logits(&*file?, &prompt)?, &logits(&*folder?, &prompt)?);
+                println!("{name}: {difference:e}");
+                if difference > LOGITS {
+                    differ.push(format!("{name}: logits differ by {difference:e}"));
+                }
+            }
+            (Err(error), Some(what)) if format!("{error:#}").contains(what) => {}
+            (Err(error), _) => differ.push(format!("{name}: {error:#}")),
+            (Ok(_), Some(what)) => differ.push(format!("{name}: {what} is written")),
+        }
+    }
+    ensure!(differ.is_empty(), "{}", differ.join("\n"));
     Ok(())
 }

@@ -34,7 +34,7 @@ fn content(tokenizer: &Tokenizer, text: &str) -> Vec<TokenId> {
 }
 
 /// Runs `check` on random texts, always the same ones.
-fn on_random_texts(what: &str, check: impl Fn(String)) {
+pub fn on_random_texts(what: &str, check: impl Fn(String)) {
     let config = Config { cases: TEXTS, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &SEED));
     println!("{what}: {TEXTS} random texts, seed {:?}", String::from_utf8_lossy(&SEED));

@@ -5,7 +5,10 @@
 
 mod bad_gguf;
 mod bad_json;
+#[path = "../common/mod.rs"]
+mod common;
 mod data;
 mod gguf;
 mod gguf_writer;
+mod gguf_written;
 mod library;

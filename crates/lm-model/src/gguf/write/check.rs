@@ -93,17 +93,27 @@ fn unlike(what: &str, model: &impl std::fmt::Debug, read: &impl std::fmt::Debug)
     let same = model.char_indices().zip(read.chars()).find(|((_, a), b)| a != b).map(|((at, _), _)| at);
     let same = same.or((model.len() != read.len()).then_some(model.len().min(read.len())))?;
     // From the beginning of the field on.
-    let start = model[..same].rfind(['{', '(', ',']).map_or(0, |at| at + 1);
-    let field = |text: &str| {
-        text[start..].split_once(", ").map_or(&text[start..], |(field, _)| field).trim().to_owned()
-    };
-    let (model, read) = (field(&model), field(&read));
+    let start = model[..same].rfind(['{', ',']).map_or(0, |at| at + 1);
+    let (model, read) = (field(&model[start..]), field(&read[start..]));
     Some(match (model.split_once(": "), read.split_once(": ")) {
         (Some((name, model)), Some((_, read))) => {
             (format!("{what}, {name}"), model.to_owned(), read.to_owned())
         }
-        _ => (what.to_owned(), model, read),
+        _ => (what.to_owned(), model.to_owned(), read.to_owned()),
     })
+}
+
+/// The first field of what `Debug` writes, without what closes those around it.
+fn field(text: &str) -> &str {
+    let mut field = text.split_once(", ").map_or(text, |(field, _)| field).trim();
+    let open = |field: &str| field.matches('(').count();
+    while let Some(shorter) = field
+        .strip_suffix(" }")
+        .or_else(|| field.strip_suffix(')').filter(|_| open(field) < field.matches(')').count()))
+    {
+        field = shorter;
+    }
+    field
 }
 
 fn unlike_ropes(model: &[RopeSpec], read: &[RopeSpec]) -> Option<Difference> {

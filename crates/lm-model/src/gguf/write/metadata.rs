@@ -15,6 +15,8 @@ pub(crate) enum Written {
     Floats(Vec<f32>),
     Bools(Vec<bool>),
     Texts(Vec<String>),
+    /// As another file has it.
+    Copied(GgufValueType, Vec<u8>),
 }
 
 /// Keys with their values, in the order in which they are written; no key stands twice.
@@ -66,6 +68,7 @@ impl Written {
             Self::Ints(list) => array(out, Type::I32, list, |out, n| out.extend(n.to_le_bytes())),
             Self::Floats(list) => array(out, Type::F32, list, |out, n| out.extend(n.to_le_bytes())),
             Self::Bools(list) => array(out, Type::Bool, list, |out, truth| out.push(u8::from(*truth))),
+            Self::Copied(ty, bytes) => single(out, *ty, bytes),
             Self::Texts(list) => array(out, Type::String, list, |out, string| text(out, string)),
         }
     }

@@ -34,9 +34,13 @@ use crate::{Error, Result, Tokenizer, WeightFormat};
 
 /// Version of the format that is written.
 const VERSION: u32 = 3;
-/// Version of the block types, `general.quantization_version`.
+const ALIGNMENT: &str = "general.alignment";
+const ARCHITECTURE: &str = "general.architecture";
+const FILE_TYPE: &str = "general.file_type";
+const QUANTIZATION: &str = "general.quantization_version";
+/// Version of the block types, under [`QUANTIZATION`].
 const QUANTIZATION_VERSION: u32 = 2;
-/// Numbers of formats in `general.file_type`: what most matrices are.
+/// Numbers of formats under [`FILE_TYPE`]: what most matrices are.
 ///
 /// # Source
 /// `LlamaFileType` of the package `gguf` 0.19.
@@ -63,22 +67,53 @@ struct Head {
     len: usize,
 }
 
+/// What a file says of a model beside its weights.
+pub(crate) struct NewHead {
+    pub(super) keys: Entries,
+    /// Tensors that are settings.
+    pub(super) vectors: Vec<(String, Vec<f32>)>,
+}
+
+impl NewHead {
+    /// Keys that say how a file is written, or where its parts are.
+    const OWN: [&str; 4] = [ALIGNMENT, ARCHITECTURE, FILE_TYPE, QUANTIZATION];
+
+    /// Says the architecture, which goes first.
+    pub(super) fn new(architecture: &str) -> Self {
+        let mut keys = Entries::default();
+        keys.put(ARCHITECTURE, Written::Text(architecture.to_owned()));
+        Self { keys, vectors: Vec::new() }
+    }
+
+    /// Whether a key is set for each file anew.
+    pub(super) fn has_own(key: &str) -> bool {
+        Self::OWN.contains(&key) || key.starts_with("split.")
+    }
+}
+
 impl NewFile<'_> {
-    /// Writes the file to `out`; `name` is what it is called, for errors. No more than a piece of a tensor is in memory;
+    /// What a file says of a model in a folder.
+    pub(crate) fn head(&self, texts: &Texts<'_>) -> Result<NewHead> {
+        let architecture = architectures::of_model_type(&self.config.model_type)?;
+        let Settings { entries, vectors, .. } = settings(self.config, self.spec, architecture)?;
+        let mut head = NewHead { vectors, ..NewHead::new(architecture.name) };
+        head.keys.extend(texts.general());
+        head.keys.extend(entries);
+        head.keys.extend(texts.tokenizer(architecture.name, self.spec.vocab_size, self.tokenizer)?);
+        Ok(head)
+    }
+
+    /// Writes the file to `out`; `path` is where that is, for errors. No more than a piece of a tensor is in memory;
     /// `progress` is called after each tensor.
     pub(crate) fn write(
         &self,
-        texts: &Texts<'_>,
+        head: NewHead,
         out: &mut File,
         path: &Path,
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<()> {
         let architecture = architectures::of_model_type(&self.config.model_type)?;
-        let Settings { entries, vectors, .. } = settings(self.config, self.spec, architecture)?;
-        let mut keys = texts.general(architecture.name);
-        keys.put("general.quantization_version", Written::Size(QUANTIZATION_VERSION));
-        keys.extend(entries);
-        keys.extend(texts.tokenizer(architecture.name, self.spec.vocab_size, self.tokenizer)?);
+        let NewHead { mut keys, vectors } = head;
         let f32 = tensors::of_format(WeightFormat::F32)?;
         let vector = |(name, values): (String, Vec<f32>)| NewTensor {
             name,
@@ -90,13 +125,14 @@ impl NewFile<'_> {
         let mut tensors: Vec<_> = vectors.into_iter().map(vector).collect();
         tensors.extend(plan(self, architecture)?);
         self.refuse_quantized(&tensors)?;
-        keys.put("general.file_type", Written::Size(self.file_type(&tensors)?));
+        keys.put(QUANTIZATION, Written::Size(QUANTIZATION_VERSION));
+        keys.put(FILE_TYPE, Written::Size(self.file_type(&tensors)?));
         let head = Head::new(&keys, &tensors)?;
         let model = self.read_back(&head, &path.display().to_string())?;
         self.write_bytes(&head, &tensors, &model, out, path, progress)
     }
 
-    /// The number in `general.file_type`.
+    /// The number under [`FILE_TYPE`].
     fn file_type(&self, tensors: &[NewTensor]) -> Result<u32> {
         let name = self.format.to_string();
         let row =

@@ -34,10 +34,9 @@ pub(crate) struct Texts<'a> {
 
 impl Texts<'_> {
     /// What the model is called, and how its authors run it.
-    pub(super) fn general(&self, architecture: &str) -> Entries {
+    pub(super) fn general(&self) -> Entries {
         let mut keys = Entries::default();
         let text = |text: &str| Written::Text(text.to_owned());
-        keys.put("general.architecture", text(architecture));
         keys.put("general.type", text("model"));
         keys.put("general.name", text(self.name));
         if let Some(licence) = &self.licence {
