@@ -21,7 +21,7 @@ pub(crate) use groups::{CodePacking, GroupFormat};
 pub(crate) use loader::{Storage, WeightLoader};
 pub(crate) use names::{LayerParam, Param, Piece, hugging_face_name};
 pub(crate) use pack::pack_dense;
-pub(crate) use place::{PieceRows, Place, PlacePiece};
+pub(crate) use place::{PieceRows, Place};
 pub(crate) use quantization::Quantization;
 pub(crate) use stored_rows::{RowOrder, StoredRows, StoredValues};
 pub(crate) use tensor_type::TensorType;

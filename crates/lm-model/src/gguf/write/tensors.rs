@@ -5,8 +5,8 @@ use lm_kernels::{FloatDtype, WeightFormat};
 use super::super::architectures::GgufArchitecture;
 use super::super::{GgufTensorType, names};
 use super::NewFile;
-use crate::spec::{DecoderSpec, Mlp};
-use crate::weights::{LayerParam, Param, PieceRows, Place, PlacePiece};
+use crate::spec::DecoderSpec;
+use crate::weights::{LayerParam, Param, PieceRows, Place};
 use crate::{Error, Result};
 
 /// A tensor to be written.
@@ -82,7 +82,7 @@ fn name(
 ) -> Result<Named> {
     let file_name = |name: &str| names::file_name(architecture, file.spec.layers.len(), name);
     let own = (file.architecture.weight_name)(param);
-    if let Some((tensor, rows)) = part_of(&place)
+    if let Some((tensor, rows)) = tensor_of(&place, rows)
         && let Some(name) = file_name(tensor)
     {
         return Ok(Named { name, place: Place::whole(tensor), rows, stack: None });
@@ -91,7 +91,7 @@ fn name(
         return Ok(Named { name, place, rows, stack: None });
     }
     let places = (file.architecture.places)(file.spec, param);
-    let tensors = places.iter().filter_map(part_of);
+    let tensors = places.iter().filter_map(|place| tensor_of(place, rows));
     match tensors.into_iter().find_map(|(tensor, rows)| Some((tensor, rows, file_name(tensor)?))) {
         Some((tensor, rows, name)) => {
             let parts = parts_of(file, tensor);
@@ -106,12 +106,15 @@ fn name(
     }
 }
 
-/// The tensor that a place is some of the rows of, and how many rows that has.
-fn part_of(place: &Place) -> Option<(&str, usize)> {
-    match place.pieces() {
-        [PlacePiece { tensor, rows: PieceRows::Range(rows) }] => Some((tensor, rows.of)),
-        _ => None,
-    }
+/// The one tensor that a place is all or some of the rows of, and how many rows that has, of `all` that the parameter has.
+fn tensor_of(place: &Place, all: usize) -> Option<(&str, usize)> {
+    let (first, others) = place.pieces().split_first()?;
+    let rows = match &first.rows {
+        PieceRows::All if others.is_empty() => all,
+        PieceRows::Range(rows) if others.iter().all(|other| other.tensor == first.tensor) => rows.of,
+        PieceRows::All | PieceRows::Range(_) | PieceRows::Columns(_) => return None,
+    };
+    Some((&first.tensor, rows))
 }
 
 /// The parameters that a tensor has the rows of, by their names, in the order of these rows.
@@ -119,7 +122,7 @@ fn parts_of(file: &NewFile<'_>, tensor: &str) -> Vec<String> {
     let params = file.spec.params().into_iter().map(|(param, _)| param);
     let is_part = |param: &Param| {
         let places = (file.architecture.places)(file.spec, *param);
-        places.iter().filter_map(part_of).any(|(other, _)| other == tensor)
+        places.iter().any(|place| tensor_of(place, 0).is_some_and(|(other, _)| other == tensor))
     };
     params.filter(is_part).map(file.architecture.weight_name).collect()
 }
@@ -128,10 +131,7 @@ fn parts_of(file: &NewFile<'_>, tensor: &str) -> Vec<String> {
 fn num_experts(spec: &DecoderSpec, param: Param) -> Option<usize> {
     use LayerParam::{ExpertDowns, ExpertGates, ExpertUps};
     let Param::Layer(layer, ExpertDowns(_) | ExpertGates(_) | ExpertUps(_)) = param else { return None };
-    match &spec.layers[layer].mlp {
-        Mlp::Experts(experts) | Mlp::GatedBesideExperts(_, experts) => Some(experts.num_experts),
-        Mlp::Gated(_) => None,
-    }
+    spec.layers[layer].mlp.experts().map(|experts| experts.num_experts)
 }
 
 /// The type of a tensor, as llama.cpp's converter chooses it: vectors, norms and what is no matrix to multiply by are F32; blocks
