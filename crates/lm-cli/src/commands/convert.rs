@@ -14,7 +14,7 @@ Examples:
   lm chat ./Qwen3-0.6B-q4
   lm convert ./Qwen3-0.6B Qwen3-0.6B-Q8_0.gguf --quantize q8_0
 
-Loading the copy gives the same weights as `--quantize` with the original, sooner. A GGUF file is read by llama.cpp and others too.";
+Loading the copy gives the same weights as `--quantize` with the original, sooner. A GGUF file is like those of llama.cpp's converter.";
 
 /// Formats of a folder's matrices; the first is the default.
 const OF_FOLDERS: [WeightFormat; 2] = [WeightFormat::Q8, WeightFormat::Q4];

@@ -10,7 +10,7 @@ use crate::gguf::{NewFile, Texts};
 use crate::{Error, Result, WeightFormat};
 
 impl ModelFolder {
-    /// Writes the model as one GGUF file (version 3) that llama.cpp and the Python package `gguf` read too, its matrices in
+    /// Writes the model as one GGUF file (version 3) as llama.cpp's converter does, its matrices in
     /// `format`: F32, F16, Bf16, or ggml's Q8_0 or Q4_0. Weights that are blocks of ggml already, or are such without loss (MXFP4,
     /// AWQ, GPTQ), are written as they are; so are vectors and norms, in F32. Matrices whose rows are no whole blocks become F16.
     ///
