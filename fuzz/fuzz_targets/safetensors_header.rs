@@ -20,11 +20,15 @@ const CONFIG: &str = r#"{"model_type": "llama", "vocab_size": 8, "hidden_size": 
 
 fuzz_target!(|bytes: &[u8]| {
     let file = ("model.safetensors".to_owned(), FileBytes::Owned(bytes.into()));
-    let Ok(tensors) = ModelFolder::in_memory("fuzz", vec![file.clone()]).and_then(|model| model.tensors()) else { return };
+    let Ok(tensors) = ModelFolder::in_memory("fuzz", vec![file.clone()]).and_then(|model| model.tensors())
+    else {
+        return;
+    };
     let total: usize = tensors.iter().map(|tensor| tensor.bytes).sum();
     assert!(total <= bytes.len(), "{total} bytes of tensors in a file of {}", bytes.len());
     for form in FORMS {
-        let config = ("config.json".to_owned(), FileBytes::Owned(format!("{CONFIG}{form}}}").into_bytes().into()));
+        let config =
+            ("config.json".to_owned(), FileBytes::Owned(format!("{CONFIG}{form}}}").into_bytes().into()));
         let Ok(model) = ModelFolder::in_memory("fuzz", vec![config, file.clone()]) else { continue };
         assert!(model.config().is_ok(), "{form}");
         let _ = model.footprint();
