@@ -66,14 +66,14 @@ impl Tokenizer {
         while let Some(part) = parts.pop() {
             let text = &piece.get()[part.clone()];
             let found = model.tokenize(text)?;
-            let forged = found.iter().filter(|token| is_forged(token, part.start));
-            // Behind the first character of each; a token of one character is let be.
-            let cuts: Vec<usize> = forged
-                .filter_map(|token| {
-                    let second = text[token.offsets.0..token.offsets.1].char_indices().nth(1)?.0;
-                    Some(part.start + token.offsets.0 + second)
-                })
-                .collect();
+            // Behind the first character of each forged token; one of one character is let be.
+            let mut cuts = Vec::new();
+            for token in found.iter().filter(|token| is_forged(token, part.start)) {
+                let (start, end) = token.offsets;
+                // The library counts wrong where a vocabulary gives one id to several tokens.
+                let spelled = text.get(start..end).ok_or("a token does not lie on characters")?;
+                cuts.extend(spelled.char_indices().nth(1).map(|(second, _)| part.start + start + second));
+            }
             if cuts.is_empty() {
                 tokens.extend(found);
                 continue;

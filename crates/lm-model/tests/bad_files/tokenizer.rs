@@ -1,6 +1,6 @@
 //! `tokenizer.json`: merges, ids, steps and expressions that make no sense, or make much of little.
 
-use lm_model::{Error, Result, Tokenizer};
+use lm_model::{Error, Result, TextSegment, Tokenizer};
 use serde_json::{Value, json};
 
 use crate::corpus::{Bad, Files, check_with};
@@ -128,6 +128,16 @@ fn pieces_that_make_no_sense_are_refused() {
         pieces(&mut files, odd);
         load(files).expect("odd and harmless");
     }
+}
+
+/// A vocabulary that gives one id to two tokens makes the library count wrong where the text has characters of several bytes.
+#[test]
+fn tokens_that_do_not_lie_on_characters_are_an_error() {
+    let path = crate::corpus::testdata("../fuzz/seeds/tokenizer_json/one_id_twice.json");
+    let tokenizer = Tokenizer::from_json(&std::fs::read(path).unwrap()).unwrap();
+    let content = [TextSegment::Content(" Hello, wörld\n\t 12345")];
+    let error = tokenizer.encode_segments(&content).unwrap_err();
+    crate::corpus::expect("one id twice", error, "Tokenizer", &["does not lie on characters"]);
 }
 
 /// What is odd and harmless: the file is a tokenizer.
