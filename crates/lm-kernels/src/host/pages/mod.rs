@@ -51,7 +51,7 @@ impl PagedLayer {
     /// Pages of zeros.
     ///
     /// # Errors
-    /// [`Error::ShapeOverflow`] or [`Error::OutOfMemory`] for more than can be had.
+    /// [`crate::Error::ShapeOverflow`] or [`crate::Error::OutOfMemory`] for more than can be had.
     pub fn new(dtype: KvDtype, num_pages: usize, num_kv_heads: usize, head_dim: usize) -> Result<Self> {
         let storage = match dtype {
             KvDtype::F16 => Storage::F16(Pages::new(num_pages, num_kv_heads, head_dim)?),
