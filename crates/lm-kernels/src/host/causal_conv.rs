@@ -159,7 +159,7 @@ impl<A: Around> Kernel for Convolve<'_, A> {
         let older = conv.kernel - 1;
         let columns = blocks.start * older * LANES..blocks.end * older * LANES;
         for (index, run) in self.runs.iter().enumerate() {
-            // SAFETY: sequences write to pages of their own, tasks of a sequence to columns of their own.
+            // SAFETY: sequences write to pages of their own (`StatePages::check`), tasks of a sequence to columns of their own.
             let mut state = unsafe { run.state(index, self.states, columns.clone()) };
             // SAFETY: as above, of rows.
             let mut out = unsafe { self.out.block(run.rows.clone(), self.first..end) };

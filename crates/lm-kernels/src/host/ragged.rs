@@ -18,6 +18,18 @@ impl RaggedLayout {
     pub fn rows(&self) -> usize {
         self.sequences.last().map_or(0, |sequence| sequence.rows.end)
     }
+
+    /// Checks that each sequence has rows of its own: results of several sequences are written at the same time.
+    ///
+    /// # Panics
+    /// When a range ends before it starts, or starts before the one in front of it ends.
+    pub(crate) fn check_rows(&self) {
+        self.sequences.iter().fold(0, |end, SequenceLayout { rows, .. }| {
+            assert!(rows.start <= rows.end, "rows {rows:?} end before they start");
+            assert!(end <= rows.start, "{rows:?} follows rows that end at {end}");
+            rows.end
+        });
+    }
 }
 
 /// One sequence of a ragged batch.
@@ -68,6 +80,30 @@ impl SequenceLayout {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn check_rows<const N: usize>(rows: [Range<usize>; N]) {
+        let sequence = |rows| SequenceLayout { rows, ..Default::default() };
+        RaggedLayout { sequences: rows.map(sequence).into() }.check_rows();
+    }
+
+    #[test]
+    fn rows_may_leave_gaps() {
+        check_rows([0..3, 3..3, 5..6]);
+    }
+
+    #[test]
+    #[should_panic(expected = "2..4 follows rows that end at 3")]
+    fn rows_of_two_sequences_are_refused() {
+        check_rows([0..3, 2..4]);
+    }
+
+    /// Such a range has no rows; its end would let the next sequence reach into those before it.
+    #[test]
+    #[should_panic(expected = "rows 5..2 end before they start")]
+    fn rows_that_end_before_they_start_are_refused() {
+        #[allow(clippy::reversed_empty_ranges, reason = "the range under test")]
+        check_rows([0..5, 5..2, 2..4]);
+    }
 
     #[test]
     fn a_window_counts_the_query_itself() {

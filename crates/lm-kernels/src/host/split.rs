@@ -32,9 +32,9 @@ pub(super) struct SharedMatrix<'a, T> {
 unsafe impl<T: Send> Sync for SharedMatrix<'_, T> {}
 
 impl<'a, T: Send> SharedMatrix<'a, T> {
-    /// Shares `data` in rows of `width`.
+    /// Shares `data` in rows of `width`; of rows without elements there is no end.
     pub fn new(data: &'a mut [T], width: usize) -> Self {
-        let rows = data.len().checked_div(width).unwrap_or(0);
+        let rows = data.len().checked_div(width).unwrap_or(usize::MAX);
         Self { base: data.as_mut_ptr(), rows, width, data: PhantomData }
     }
 

@@ -60,6 +60,12 @@ impl Random {
     }
 }
 
+/// A layout of new sequences in these rows, each with one page.
+pub(super) fn beside(rows: [std::ops::Range<usize>; 2], pages: [u32; 2]) -> RaggedLayout {
+    let sequence = |(rows, page)| SequenceLayout { rows, block_table: vec![page], ..Default::default() };
+    RaggedLayout { sequences: rows.into_iter().zip(pages).map(sequence).collect() }
+}
+
 /// Where a block has halves.
 pub(super) fn halves(format: GgmlType) -> &'static [usize] {
     match format {

@@ -7,7 +7,7 @@ use burn::backend::{Backend, Dispatch, ExtensionType};
 use burn::tensor::{Device, Tensor};
 
 use super::{KvPool, from_host, to_host};
-use crate::{CausalConv, PageId, RaggedLayout, StatePages};
+use crate::{CausalConv, RaggedLayout, StatePages};
 
 /// Channels and columns that lie side by side in a state.
 const BLOCK: usize = 16;
@@ -32,12 +32,7 @@ pub(super) fn with_states(
 ) -> FloatTensor<Dispatch> {
     assert_eq!(layout.rows(), rows, "the sequences must cover the rows of the batch");
     assert_eq!(pool.states(layer).state_len(), state_len, "states of layer {layer} against the operation");
-    let num_pages = pool.num_pages_of(layer);
-    let check = |page: PageId| assert!((page as usize) < num_pages, "page {page} of {num_pages}");
-    for run in layout.sequences.iter().flat_map(|sequence| sequence.state_runs()) {
-        run.from.iter().for_each(|&page| check(page));
-        check(run.to);
-    }
+    pool.states(layer).check(layout);
     let Carried { out, states } = operation(pool.take_states(layer));
     pool.put_back_states(layer, states);
     out

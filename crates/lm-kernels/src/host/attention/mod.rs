@@ -96,11 +96,7 @@ fn attention_on(
         "a sink for each of {} heads",
         spec.num_heads
     );
-    let end = layout.sequences.iter().fold(0, |end, sequence| {
-        assert!(end <= sequence.rows.start, "{:?} follows rows that end at {end}", sequence.rows);
-        sequence.rows.end
-    });
-    debug_assert_eq!(end, layout.rows());
+    layout.check_rows();
     let units: Vec<Unit<'_>> =
         layout.sequences.iter().flat_map(|sequence| Unit::split(sequence, spec)).collect();
     units.iter().for_each(|unit| unit.check(pages));

@@ -171,8 +171,8 @@ pub struct DeltaNetRows<'a> {
 /// - `out`: `[rows, num_value_heads, value_dim]`; overwritten
 ///
 /// # Panics
-/// When a length does not fit, the states are not of [`DeltaNet::state_len`], or a block table is too short or names a page
-/// out of range.
+/// When a length does not fit, the states are not of [`DeltaNet::state_len`], row ranges overlap, a block table is too short or names
+/// a page out of range, or a page that one sequence writes is written or read by another.
 ///
 /// # Source
 /// Gated Delta Networks, arXiv 2412.06464; `torch_recurrent_gated_delta_rule` of transformers 5.23, `models/qwen3_5`.

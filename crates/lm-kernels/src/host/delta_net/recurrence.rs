@@ -78,7 +78,7 @@ impl Kernel for Unit<'_> {
         let values = self.blocks.start * LANES..value_dim.min(self.blocks.end * LANES);
         let results = self.head * value_dim + values.start..self.head * value_dim + values.end;
         for (index, run) in self.runs.iter().enumerate() {
-            // SAFETY: sequences write to pages of their own, units of a sequence to columns of their own.
+            // SAFETY: sequences write to pages of their own (`StatePages::check`), units of a sequence to columns of their own.
             let mut state = unsafe { run.state(index, self.states, columns.clone()) };
             // SAFETY: as above, of rows.
             let mut out = unsafe { self.out.block(run.rows.clone(), results.clone()) };

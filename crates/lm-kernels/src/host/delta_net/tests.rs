@@ -154,3 +154,27 @@ fn gates_keep_their_range() {
     let decay = (-0.0078125_f64 * 800.0).exp() as f32;
     assert_eq!(net.gate(0, 800.0, 0.0), Gate { decay, strength: 0.5 });
 }
+
+/// Two sequences in these rows, whose states go to these pages.
+fn two_sequences(rows: [std::ops::Range<usize>; 2], pages: [u32; 2]) {
+    let spec =
+        DeltaNetSpec { num_key_heads: 1, num_value_heads: 1, key_dim: 1, value_dim: 1, order: Grouped };
+    let conv = CausalConv::new(1, spec.width(), &[1.0; 3], None);
+    let net = DeltaNet::new(spec, conv, vec![1.0], vec![0.0]);
+    let mut states = StatePages::new(2, net.state_len()).unwrap();
+    let inputs = DeltaNetRows { qkv: &[1.0; 6], time: &[0.0; 2], strength: &[0.0; 2] };
+    let layout = crate::host::testing::beside(rows, pages);
+    delta_net(&Pool::new(2), inputs, &net, &mut states, &layout, &mut [0.0; 2]);
+}
+
+#[test]
+#[should_panic(expected = "sequences 0 and 1 write page 1")]
+fn a_page_of_two_sequences_is_refused() {
+    two_sequences([0..1, 1..2], [1, 1]);
+}
+
+#[test]
+#[should_panic(expected = "1..2 follows rows that end at 2")]
+fn rows_of_two_sequences_are_refused() {
+    two_sequences([0..2, 1..2], [0, 1]);
+}

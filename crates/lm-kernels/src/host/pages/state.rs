@@ -1,5 +1,6 @@
 //! States of a fixed size, one a page.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use super::super::ragged::{RaggedLayout, SequenceLayout};
@@ -108,11 +109,47 @@ impl StatePages {
     }
 
     /// Brings each sequence's state to the page where its first run leaves it, and lists the runs of each.
+    ///
+    /// # Panics
+    /// As [`check`](Self::check), with the states as they were.
     pub(in crate::host) fn begin(&mut self, layout: &RaggedLayout) -> Vec<Vec<StateRun>> {
-        let sequences: Vec<Vec<StateRun>> =
-            layout.sequences.iter().map(|sequence| sequence.state_runs().collect()).collect();
+        let sequences = self.check(layout);
         sequences.iter().filter_map(|runs| runs.first()).for_each(|run| self.carry(run));
         sequences
+    }
+
+    /// The runs of each sequence, whose rows and pages may be written at the same time.
+    ///
+    /// # Panics
+    /// When rows of two sequences overlap, a block table is too short or names a page out of range, or a page that a run
+    /// writes is also written by another run or read by another sequence.
+    pub(crate) fn check(&self, layout: &RaggedLayout) -> Vec<Vec<StateRun>> {
+        layout.check_rows();
+        let sequences: Vec<Vec<StateRun>> =
+            layout.sequences.iter().map(|sequence| sequence.state_runs().collect()).collect();
+        let runs = || {
+            sequences.iter().enumerate().flat_map(|(index, runs)| runs.iter().map(move |run| (index, run)))
+        };
+        let mut writers = HashMap::new();
+        for (sequence, run) in runs() {
+            run.from.iter().chain([&run.to]).for_each(|&page| self.check_page(page));
+            if let Some(other) = writers.insert(run.to, sequence) {
+                panic!("sequences {other} and {sequence} write page {}", run.to);
+            }
+        }
+        for (sequence, from) in runs().filter_map(|(sequence, run)| Some((sequence, run.from?))) {
+            if let Some(other) = writers.get(&from).filter(|&&writer| writer != sequence) {
+                panic!("sequence {sequence} reads page {from}, which sequence {other} writes");
+            }
+        }
+        sequences
+    }
+
+    /// # Panics
+    /// When there is no such page. States of no elements have as many as they are asked for.
+    fn check_page(&self, page: PageId) {
+        let num_pages = self.values.len().checked_div(self.len).unwrap_or(usize::MAX);
+        assert!((page as usize) < num_pages, "page {page} of {num_pages}");
     }
 
     /// Makes the page that a run ends in hold the state that it begins with.
@@ -150,6 +187,50 @@ impl StatePages {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Checks sequences of these cached and new lengths and block tables, over 4 pages.
+    fn check<const N: usize>(sequences: [(usize, usize, &[PageId]); N]) {
+        let mut layout = RaggedLayout::default();
+        for (cached_len, new, pages) in sequences {
+            let rows = layout.rows()..layout.rows() + new;
+            layout.sequences.push(SequenceLayout {
+                rows,
+                cached_len,
+                block_table: pages.into(),
+                ..Default::default()
+            });
+        }
+        StatePages::new(4, 1).unwrap().check(&layout);
+    }
+
+    #[test]
+    fn sequences_may_go_on_from_one_page() {
+        check([(32, 1, &[0, 1]), (32, 1, &[0, 2]), (5, 3, &[3])]);
+    }
+
+    #[test]
+    #[should_panic(expected = "page 4 of 4")]
+    fn a_page_out_of_range_is_refused() {
+        check([(32, 1, &[4, 1])]);
+    }
+
+    #[test]
+    #[should_panic(expected = "sequences 0 and 1 write page 2")]
+    fn a_page_of_two_sequences_is_refused() {
+        check([(0, 40, &[0, 2]), (5, 1, &[2])]);
+    }
+
+    #[test]
+    #[should_panic(expected = "sequences 1 and 1 write page 3")]
+    fn a_page_of_two_runs_is_refused() {
+        check([(0, 1, &[1]), (0, 40, &[3, 3])]);
+    }
+
+    #[test]
+    #[should_panic(expected = "sequence 0 reads page 1, which sequence 1 writes")]
+    fn a_page_that_is_read_while_it_is_written_is_refused() {
+        check([(32, 1, &[1, 0]), (5, 1, &[1])]);
+    }
 
     #[test]
     fn runs_end_at_the_last_border_and_at_the_end() {

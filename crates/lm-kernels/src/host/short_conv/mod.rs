@@ -20,8 +20,8 @@ use super::split::SharedMatrix;
 /// - `x`: `[rows, 3 * channels]`, `out`: `[rows, channels]`, which is overwritten
 ///
 /// # Panics
-/// When a length does not fit, the states are not of [`CausalConv::state_len`], or a block table is too short or names a page
-/// out of range.
+/// When a length does not fit, the states are not of [`CausalConv::state_len`], row ranges overlap, a block table is too short or names
+/// a page out of range, or a page that one sequence writes is written or read by another.
 ///
 /// # Source
 /// `Lfm2ShortConv` of transformers 5.23, `models/lfm2/modular_lfm2.py`.

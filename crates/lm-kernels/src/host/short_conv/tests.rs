@@ -23,7 +23,7 @@ fn exact(x: &[f32], channels: usize, kernel: usize, taps: &[f32], bias: &[f32]) 
 #[test]
 fn rows_are_those_of_the_definition_however_they_are_cut() {
     let mut random = Random(71);
-    for (channels, kernel) in [(1, 2), (16, 3), (20, 4), (200, 3), (33, 2)] {
+    for (channels, kernel) in [(1, 2), (16, 3), (20, 4), (200, 3), (33, 2), (5, 1)] {
         let (taps, bias) = (random.normal(channels * kernel), random.normal(channels));
         let conv = CausalConv::new(kernel, channels, &taps, Some(&bias));
         let inputs = [75, 3, 40].map(|rows| random.normal(3 * rows * channels));
@@ -63,4 +63,24 @@ fn states_of_another_size_are_refused() {
     let conv = CausalConv::new(3, 4, &[1.0; 12], None);
     let mut states = StatePages::new(1, 7).unwrap();
     short_conv(&Pool::new(1), &[], &conv, &mut states, &RaggedLayout::default(), &mut []);
+}
+
+/// Two sequences of one row each in these rows, whose states go to these pages.
+fn two_sequences(rows: [std::ops::Range<usize>; 2], pages: [u32; 2]) {
+    let conv = CausalConv::new(3, 4, &[1.0; 12], None);
+    let mut states = StatePages::new(2, conv.state_len()).unwrap();
+    let (layout, len) = (crate::host::testing::beside(rows, pages), 4 * 2);
+    short_conv(&Pool::new(2), &vec![1.0; 3 * len], &conv, &mut states, &layout, &mut vec![0.0; len]);
+}
+
+#[test]
+#[should_panic(expected = "sequences 0 and 1 write page 1")]
+fn a_page_of_two_sequences_is_refused() {
+    two_sequences([0..1, 1..2], [1, 1]);
+}
+
+#[test]
+#[should_panic(expected = "1..2 follows rows that end at 2")]
+fn rows_of_two_sequences_are_refused() {
+    two_sequences([0..2, 1..2], [0, 1]);
 }
