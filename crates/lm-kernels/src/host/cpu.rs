@@ -34,10 +34,17 @@ pub enum Isa {
 impl Isa {
     /// The one in use: the widest this processor has, or the one that `LM_CPU` (`scalar`, `avx2`, `avx512`, `amx`) forces.
     ///
-    /// Read once. A value of `LM_CPU` that cannot be followed is passed over here; [`Isa::requested`] reports it.
+    /// Read once, by the first kernel that runs.
+    ///
+    /// # Panics
+    /// When `LM_CPU` names no instruction set or one that this processor lacks: no kernel runs on another one in its place.
+    /// [`Isa::requested`] gives the error, and so does every function that opens a device (`Device::burn`, `Weight`, `KvPool`).
     pub fn current() -> Isa {
         static CURRENT: OnceLock<Isa> = OnceLock::new();
-        *CURRENT.get_or_init(|| Isa::requested().ok().flatten().unwrap_or_else(Isa::best))
+        *CURRENT.get_or_init(|| match Isa::requested() {
+            Ok(requested) => requested.unwrap_or_else(Isa::best),
+            Err(error) => panic!("{VARIABLE}: {error}"),
+        })
     }
 
     /// The one that `LM_CPU` asks for, if it is set.
@@ -197,6 +204,25 @@ mod tests {
         if let Some(isa) = Isa::requested().expect("LM_CPU names a path of this processor") {
             assert_eq!(isa, Isa::current());
         }
+    }
+
+    /// In a process of its own: the variable is read once.
+    #[test]
+    #[cfg_attr(miri, ignore = "starts a process")]
+    fn a_request_that_cannot_be_followed_stops_every_caller() {
+        const NAME: &str = "host::cpu::tests::a_request_that_cannot_be_followed_stops_every_caller";
+        if env::var_os(VARIABLE).is_some_and(|value| value == "sse9") {
+            let panic = std::panic::catch_unwind(Isa::current).unwrap_err();
+            let message = panic.downcast_ref::<String>().unwrap();
+            assert!(message.starts_with("LM_CPU: unknown instruction set `sse9`"), "{message}");
+            #[cfg(feature = "burn")]
+            assert!(matches!(crate::Device::Cpu.burn(), Err(Error::UnknownName { .. })));
+            return;
+        }
+        let mut child = std::process::Command::new(env::current_exe().unwrap());
+        let output = child.args(["--exact", NAME]).env(VARIABLE, "sse9").output().unwrap();
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Each function takes the [`Pool`] whose threads it may use, writes to a slice the caller owns, and gives the same bits
 //! whatever the number of threads, the [`Isa`] and the number of rows in the call. Rows are row-major and follow one
 //! another without gaps. A slice whose length does not fit its shape is a broken contract between two of our own
-//! functions and panics.
+//! functions and panics, as does a value of `LM_CPU` that this processor cannot follow ([`Isa::requested`] reports it).
 
 mod activation;
 mod attention;

@@ -1,14 +1,16 @@
 //! burn's device behind each of ours.
 
-use crate::{Device, Error, Result};
+use crate::{Device, Error, Isa, Result};
 
 impl Device {
     /// The burn device of this name. Never burn's default one: that depends on which features some other crate
     /// of the build turned on.
     ///
     /// # Errors
-    /// [`Error::DeviceNotCompiled`] when the feature is off; [`Error::NoAdapter`] when no GPU adapter answers.
+    /// [`Error::DeviceNotCompiled`] when the feature is off; [`Error::NoAdapter`] when no GPU adapter answers; those of
+    /// [`Isa::requested`] when `LM_CPU` cannot be followed, on a GPU too: its weights are packed by the processor.
     pub fn burn(self) -> Result<burn::tensor::Device> {
+        Isa::requested()?;
         match self {
             Device::Cpu => Ok(burn::tensor::Device::flex()),
             Device::NdArray => ndarray(),
