@@ -16,6 +16,7 @@ import json
 import shutil
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,9 @@ FILES: list[tuple[str, str, int]] = [
     ("ministral3-tiny", "BF16", 0),
     ("mistral-tiny-full", "BF16", 0),
     ("olmo2-tiny-gqa", "BF16", 0),
+    ("olmo3-tiny", "BF16", 0),
+    ("olmo3-tiny-plain", "BF16", 0),
+    ("olmo3-tiny-types", "BF16", 0),
     ("phi3-tiny", "BF16", 0),
     ("qwen2-tiny-yarn", "BF16", 0),
     ("qwen3-moe-tiny", "BF16", 0),
@@ -89,6 +93,34 @@ IMPLIED: dict[str, dict[str, Any]] = {
     "qwen3_5-tiny-vision": {},
 }
 TOLERANCE = 2e-4
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A file of a checkpoint with other settings, `CHECKPOINT-bf16.WORD.gguf`."""
+
+    checkpoint: str
+    word: str
+    settings: dict[str, Any]  # the converter's
+    reference: dict[str, Any]  # those that transformers has besides
+    without: tuple[str, ...] = ()  # keys that the file then lacks
+
+
+YARN = {"rope_type": "yarn", "rope_theta": 5000.0, "factor": 4.0, "original_max_position_embeddings": 32}
+VARIANTS = [
+    # Text models of Mistral Small 3: the architecture of Ministral 3, and no scaling.
+    Variant("mistral-tiny-full", "mistral3", {"architectures": ["Mistral3ForConditionalGeneration"]}, {}),
+    # No base of RoPE: 10,000, and neither the config class's nor the checkpoint's.
+    Variant("mistral-tiny-full", "no-base", {"architectures": ["Mistral3ForConditionalGeneration"]},
+            {"rope_theta": 10000.0}, ("mistral3.rope.freq_base",)),
+    Variant("smollm3-tiny", "no-base", {}, {"rope_theta": 10000.0}, ("smollm3.rope.freq_base",)),
+    # As DeepSeek-R1-0528-Qwen3-8B: a reciprocal under a name that transformers passes over.
+    Variant("qwen2-tiny-yarn", "attn-factor",
+            {"rope_scaling": {**YARN, "attn_factor": 0.8782488562869419}, "use_sliding_window": False}, {}),
+    # A factor that does not follow from the others.
+    Variant("qwen2-tiny-yarn", "attention-factor",
+            {"rope_scaling": {**YARN, "attention_factor": 1.5}, "use_sliding_window": False}, {}),
+]  # fmt: skip
 
 
 def convert(folder: Path, out: Path, kind: str, part: int = 0) -> None:
@@ -163,6 +195,46 @@ def with_implied(folder: Path, name: str, kind: str, settings: dict[str, Any]) -
         save_golden(reference(copy), HERE / f"{name}.golden.json", f"{folder.name}, {settings}")
 
 
+def variant(row: Variant) -> None:
+    folder, path = MODELS / row.checkpoint, HERE / f"{row.checkpoint}-bf16.{row.word}.gguf"
+    with tempfile.TemporaryDirectory() as parent:
+        copy = Path(parent, folder.name)
+        shutil.copytree(folder, copy)
+        config = json.loads((folder / "config.json").read_text()) | row.settings
+        (copy / "config.json").write_text(json.dumps(config))
+        convert(copy, path, "BF16")
+        if row.without:
+            shutil.move(path, copy / "whole.gguf")
+            copied(copy / "whole.gguf", path, row.without)
+        architectures = json.loads((folder / "config.json").read_text())["architectures"]
+        (copy / "config.json").write_text(json.dumps(config | row.reference | {"architectures": architectures}))
+        save_golden(reference(copy), path.with_suffix(".golden.json"), f"{row.checkpoint}, {row.settings | row.reference}")
+
+
+def copied(source: Path, out: Path, without: tuple[str, ...]) -> None:
+    """Copies a file, some keys left out."""
+    reader = gguf.GGUFReader(source)
+    writer = gguf.GGUFWriter(out, reader.fields["general.architecture"].contents())
+    copy_keys(reader, writer, ("general.architecture", *without))
+    for tensor in reader.tensors:
+        writer.add_tensor(tensor.name, np.array(tensor.data), raw_dtype=tensor.tensor_type)
+    write_file(writer)
+
+
+def copy_keys(reader: Any, writer: Any, without: tuple[str, ...]) -> None:
+    for field in reader.fields.values():
+        if not field.name.startswith("GGUF.") and field.name not in without:
+            element = field.types[-1] if field.types[0] == gguf.GGUFValueType.ARRAY else None
+            writer.add_key_value(field.name, field.contents(), field.types[0], element)
+
+
+def write_file(writer: Any) -> None:
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
 # Offsets of the halves in a block that scale it; all other bits may be any.
 SCALES = {"Q8_0": [0], "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q2_K": [80, 82], "Q3_K": [108],
           "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0], "MXFP4": []}  # fmt: skip
@@ -221,10 +293,7 @@ def with_blocks(floats: Path, out: Path, stored: dict[str, tuple[str, np.ndarray
     """Copies a file of floats, with blocks in place of its matrices."""
     reader = gguf.GGUFReader(floats)
     writer = gguf.GGUFWriter(out, "llama")
-    for field in reader.fields.values():
-        if not field.name.startswith("GGUF.") and field.name not in ("general.architecture", "general.file_type"):
-            element = field.types[-1] if field.types[0] == gguf.GGUFValueType.ARRAY else None
-            writer.add_key_value(field.name, field.contents(), field.types[0], element)
+    copy_keys(reader, writer, ("general.architecture", "general.file_type"))
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config["num_hidden_layers"])
     blocks = {names.get_name(name, try_suffixes=(".weight",)): found for name, found in stored.items()}
     heads = {".attn_q.": config["num_attention_heads"], ".attn_k.": config["num_key_value_heads"]}
@@ -237,10 +306,7 @@ def with_blocks(floats: Path, out: Path, stored: dict[str, tuple[str, np.ndarray
             if part in tensor.name:
                 rows = LlamaModel.permute(torch.from_numpy(rows), count, count).numpy()
         writer.add_tensor(tensor.name, np.ascontiguousarray(rows), raw_dtype=gguf.GGMLQuantizationType[kind])
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    write_file(writer)
 
 
 def main() -> None:
@@ -256,6 +322,9 @@ def main() -> None:
         convert(folder, HERE / f"{name}.gguf", kind, part)
         if kind == "Q8_0":
             save_golden(requantized(folder), HERE / f"{name}.golden.json", checkpoint)
+    for row in VARIANTS:
+        if not wanted or row.checkpoint in wanted or row.word in wanted:
+            variant(row)
     if not wanted or "mixed" in wanted:
         mixed()
 

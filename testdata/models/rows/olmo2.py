@@ -39,6 +39,6 @@ def norm_each_head(model: Any) -> None:
 
 
 FAULTS = [
-    Fault("queries and keys normed head by head", edit(norm_each_head), if_config(lambda config: config.model_type == "olmo2")),
+    Fault("queries and keys normed head by head", edit(norm_each_head), if_config(lambda config: config.model_type in ("olmo2", "olmo3"))),
     Fault("post-feed-forward norm missing", without("post_feedforward_layernorm"), if_part("post_feedforward_layernorm")),
 ]

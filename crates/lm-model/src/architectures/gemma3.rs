@@ -32,6 +32,9 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     }"#,
 };
 
+/// Bases of full and of sliding layers.
+pub(super) const THETAS: [f64; 2] = [1_000_000.0, 10_000.0];
+
 #[derive(Deserialize)]
 struct Pattern {
     /// Every so many layers one is full.
@@ -46,7 +49,7 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     if let Some(cap) = keys.attn_logit_softcapping {
         return Err(unsupported("attn_logit_softcapping", cap, "null"));
     }
-    let ropes = RopesByType::from_config(config)?;
+    let ropes = RopesByType::from_config(config, THETAS)?;
     let windows = windows(config, config.sliding_window, |layer| !(layer + 1).is_multiple_of(pattern))?;
     let mut spec = gemma(&config.without_rope(), &keys)?;
     for (attention, window) in spec.attention_mut().zip(windows) {

@@ -5,8 +5,8 @@
 
 use serde::Deserialize;
 
-use super::Architecture;
 use super::gemma2::{Keys, geglu, gemma, weight_name};
+use super::{Architecture, gemma3};
 use crate::Result;
 use crate::config::{ModelConfig, invalid};
 use crate::spec::{
@@ -70,7 +70,7 @@ const SHARE: f64 = 0.95;
 fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     let (keys, own) = (config.read::<Keys>()?, config.read::<OwnKeys>()?);
     let activation = activation("hidden_activation", &keys.hidden_activation)?;
-    let ropes = RopesByType::from_config(config)?;
+    let ropes = RopesByType::from_config(config, gemma3::THETAS)?;
     let mut spec = gemma(&config.without_rope(), &keys)?;
     let windows = windows(config, config.sliding_window, |layer| !(layer + 1).is_multiple_of(PATTERN))?;
     for (attention, window) in spec.attention_mut().zip(windows) {

@@ -7,9 +7,9 @@ use lm_kernels::Activation;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::Architecture;
 use super::gemma2::{self, Keys, geglu, gemma};
 use super::gemma3n::{OTHER_SENSES, size};
+use super::{Architecture, gemma3};
 use crate::Result;
 use crate::config::{ModelConfig, invalid, unsupported};
 use crate::spec::{
@@ -78,7 +78,7 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
         return Err(invalid("rope_parameters", "null", "absent, or an object"));
     }
     let activation = activation("hidden_activation", &keys.hidden_activation)?;
-    let ropes = RopesByType::from_config(config)?;
+    let ropes = RopesByType::from_config(config, gemma3::THETAS)?;
     let mut spec = gemma(&config.without_rope(), &keys)?;
     attention_layers(config, &own, &mut spec)?;
     ropes.apply(&mut spec)?;

@@ -11,6 +11,7 @@ mod llama;
 mod ministral3;
 mod mistral;
 mod olmo2;
+mod olmo3;
 mod phi3;
 mod qwen2;
 mod qwen3;
@@ -93,6 +94,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &ministral3::ARCHITECTURE,
     &mistral::ARCHITECTURE,
     &olmo2::ARCHITECTURE,
+    &olmo3::ARCHITECTURE,
     &phi3::ARCHITECTURE,
     &qwen2::ARCHITECTURE,
     &qwen3::ARCHITECTURE,

@@ -18,7 +18,8 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     defaults: r#"{"rms_norm_eps": 1e-5}"#,
 };
 
-fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
+/// Llama's decoder with the norms in other places.
+pub(super) fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     let config = &ModelConfig { mlp_bias: false, ..config.clone() }; // Not a key of OLMo 2.
     let mut spec = DecoderSpec::llama(config)?;
     spec.layers.iter_mut().for_each(|layer| layer.norms = NormPlacement::Post);

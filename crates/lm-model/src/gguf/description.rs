@@ -1,5 +1,8 @@
 //! What a model's files say of it: settings under the architecture's own name, and tensors.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
 use serde_json::{Number, Value};
 
 use super::{GgufMetadata, GgufTensor, GgufValue, Part};
@@ -12,10 +15,18 @@ pub(super) struct Description<'a> {
     pub(super) parts: &'a [Part],
     /// `general.architecture`.
     pub(super) architecture: &'a str,
+    /// Keys and tensors that were asked for.
+    read: RefCell<BTreeSet<String>>,
 }
 
 /// Longest vector that is read as a part of the settings.
 const MAX_VECTOR: usize = 1 << 16;
+
+impl<'a> Description<'a> {
+    pub(super) fn new(metadata: &'a GgufMetadata, parts: &'a [Part]) -> Result<Self> {
+        Ok(Self { metadata, parts, architecture: metadata.architecture()?, read: RefCell::default() })
+    }
+}
 
 impl Description<'_> {
     /// The whole key.
@@ -23,21 +34,50 @@ impl Description<'_> {
         format!("{}.{key}", self.architecture)
     }
 
+    /// The whole key, whose value is taken into account from here on.
+    fn reading(&self, key: &str) -> String {
+        let key = self.key(key);
+        self.read.borrow_mut().insert(key.clone());
+        key
+    }
+
+    /// Whether there is a value under the key.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.metadata.contains(&self.key(key))
+    }
+
+    /// Whether a whole key, or a tensor that is a setting, was asked for.
+    pub(super) fn was_read(&self, name: &str) -> bool {
+        self.read.borrow().contains(name)
+    }
+
     pub(super) fn size(&self, key: &str) -> Result<Option<usize>> {
-        self.metadata.size(&self.key(key))
+        self.metadata.size(&self.reading(key))
     }
 
     pub(super) fn required_size(&self, key: &str) -> Result<usize> {
-        self.metadata.required(&self.key(key), GgufMetadata::size)
+        self.metadata.required(&self.reading(key), GgufMetadata::size)
+    }
+
+    pub(super) fn bool(&self, key: &str) -> Result<Option<bool>> {
+        self.metadata.bool(&self.reading(key))
+    }
+
+    pub(super) fn float(&self, key: &str) -> Result<Option<f64>> {
+        self.metadata.float(&self.reading(key))
+    }
+
+    pub(super) fn floats(&self, key: &str) -> Result<Option<Vec<f32>>> {
+        self.metadata.floats(&self.reading(key))
     }
 
     pub(super) fn str(&self, key: &str) -> Result<Option<&str>> {
-        self.metadata.str(&self.key(key))
+        self.metadata.str(&self.reading(key))
     }
 
     /// A size for each layer, where there is a list under the key.
     pub(super) fn sizes(&self, key: &str) -> Result<Option<Vec<usize>>> {
-        let key = self.key(key);
+        let key = self.reading(key);
         if !self.is_list(&key)? {
             return Ok(None);
         }
@@ -55,7 +95,7 @@ impl Description<'_> {
 
     /// A truth for each layer, where there is a list under the key.
     pub(super) fn flags(&self, key: &str) -> Result<Option<Vec<bool>>> {
-        if !self.is_list(&self.key(key))? {
+        if !self.is_list(&self.reading(key))? {
             return Ok(None);
         }
         let flags = self.metadata.bools(&self.key(key))?.unwrap_or_default();
@@ -108,6 +148,7 @@ impl Description<'_> {
     /// The numbers of a tensor that is a setting: a short vector of floats.
     pub(super) fn vector(&self, name: &str) -> Result<Option<Vec<f32>>> {
         let Some((part, tensor)) = self.tensor(name) else { return Ok(None) };
+        self.read.borrow_mut().insert(name.to_owned());
         let dtype = TensorType::of_gguf(tensor.ty).float().ok_or_else(|| Error::TensorDtype {
             file: part.name.clone(),
             tensor: name.to_owned(),

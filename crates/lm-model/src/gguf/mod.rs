@@ -10,10 +10,12 @@ mod model;
 mod names;
 mod problem;
 mod reader;
+mod rope;
 mod split;
 mod tensor_type;
 mod tensors;
 mod texts;
+mod unused;
 mod write;
 
 use std::fs::File;

@@ -118,8 +118,7 @@ impl GgufModel {
     }
 
     fn description(&self) -> Result<(Description<'_>, &'static GgufArchitecture)> {
-        let metadata = self.metadata();
-        let model = Description { metadata, parts: &self.parts, architecture: metadata.architecture()? };
+        let model = Description::new(self.metadata(), &self.parts)?;
         let architecture = architectures::find(&model)?;
         Ok((model, architecture))
     }

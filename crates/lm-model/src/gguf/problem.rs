@@ -81,6 +81,14 @@ pub enum GgufProblem {
         /// The key.
         key: String,
     },
+    /// A setting that nothing here takes into account.
+    #[error("{name} is {value}, which this architecture is not implemented with")]
+    Unused {
+        /// The key, or the tensor.
+        name: String,
+        /// Its value.
+        value: String,
+    },
     /// A value of another type than its key has.
     #[error("{key} is {got}, expected {expected}")]
     KeyType {

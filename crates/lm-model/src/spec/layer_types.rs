@@ -10,10 +10,6 @@ use crate::config::{ModelConfig, RopeParameters, invalid, json_error, unsupporte
 
 const FULL: &str = "full_attention";
 const SLIDING: &str = "sliding_attention";
-/// Bases of Gemma 3's two kinds of layers, which no other model leaves out.
-const FULL_THETA: f64 = 1_000_000.0;
-const SLIDING_THETA: f64 = 10_000.0;
-
 /// What each layer sees: `window` slots where its type slides. Without `layer_types` the layers of which `slides` is true slide, if
 /// there is a window.
 pub(crate) fn windows(
@@ -70,8 +66,9 @@ pub(crate) struct RopesByType {
 
 impl RopesByType {
     /// `rope_parameters` by layer type as transformers 5 writes them, or the older `rope_theta` and `rope_scaling` of the full
-    /// layers with `rope_local_base_freq` of the sliding ones.
-    pub(crate) fn from_config(config: &ModelConfig) -> Result<Self> {
+    /// layers with `rope_local_base_freq` of the sliding ones. Two bases stand for those
+    /// that a file does not say.
+    pub(crate) fn from_config(config: &ModelConfig, [full_theta, sliding_theta]: [f64; 2]) -> Result<Self> {
         #[derive(Deserialize)]
         struct Keys {
             rope_parameters: Option<Map<String, Value>>,
@@ -88,8 +85,8 @@ impl RopesByType {
             Some(mut by_type) => (take(&mut by_type, FULL)?, take(&mut by_type, SLIDING)?),
         };
         Ok(Self {
-            full: with_base(full, config.rope_theta, FULL_THETA),
-            sliding: with_base(sliding, rope_local_base_freq, SLIDING_THETA),
+            full: with_base(full, config.rope_theta, full_theta),
+            sliding: with_base(sliding, rope_local_base_freq, sliding_theta),
         })
     }
 

@@ -181,7 +181,7 @@ fn settings_that_make_no_sense_are_named() {
     check(&u32s("qwen3.block_count", 4), &["model.layers.3."]);
     check(&u32s("qwen3.attention.head_count", 0), &["num_attention_heads", "0"]);
     check(&u32s("qwen3.attention.head_count_kv", 3), &["num_key_value_heads", "3"]);
-    check(&u32s("qwen3.attention.key_length", 7), &["head_dim", "7"]);
+    check(&u32s("qwen3.attention.key_length", 7), &["qwen3.attention.value_length", "7"]);
     check(&u32s("qwen3.embedding_length", u32::MAX), &["hidden_size", "4294967295"]);
     check(&u32s("qwen3.context_length", 0), &["max_position_embeddings", "0"]);
     check(&u32s("tokenizer.ggml.eos_token_id", 1 << 30), &["tokenizer.ggml.eos_token_id", "1073741824"]);
@@ -194,7 +194,7 @@ fn settings_that_make_no_sense_are_named() {
     check(&with_value("general.architecture", &text("qwen9")), &["general.architecture", "qwen9", "llama"]);
     // Another type of the same length.
     let typed = |key: &'static str, ty: u32| with(move |bytes| value(bytes, key) - 4, &ty.to_le_bytes());
-    check(&typed("qwen3.context_length", 6), &["config.json"]);
+    check(&typed("qwen3.context_length", 6), &["qwen3.context_length"]);
     check(&typed("tokenizer.ggml.eos_token_id", 6), &["tokenizer.ggml.eos_token_id", "expected an integer"]);
     assert!(load(&typed("qwen3.block_count", STRING)).is_err());
     assert!(load(&typed("general.architecture", U32)).is_err());

@@ -11,6 +11,7 @@ mod corpus;
 mod folder;
 mod gguf;
 mod gguf_architectures;
+mod gguf_settings;
 mod mapped;
 mod memory;
 mod safetensors;

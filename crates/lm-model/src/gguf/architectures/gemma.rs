@@ -3,10 +3,11 @@
 //! Files leave out what all checkpoints of a generation have in common, and the attention's scale, which one size of each generation
 //! has from `hidden_size / num_attention_heads` in place of `head_dim`; llama.cpp tells that size by its layers.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::super::config::layer_types;
 use super::super::description::Description;
+use super::super::rope::{self, SlidingTheta};
 use super::{GgufArchitecture, TensorNames};
 use crate::Result;
 use crate::weights::StoredValues;
@@ -53,9 +54,9 @@ pub(super) const GEMMA3: GgufArchitecture = GgufArchitecture {
         ("final_logit_softcapping", "final_logit_softcapping"),
         ("rope.freq_base_swa", "rope_local_base_freq"),
     ],
+    rope: |model, config| rope::by_layer_type(model, config, SlidingTheta::Default),
     more: |model, config| {
         layer_types(model, config, 6)?;
-        config.entry("rope_local_base_freq").or_insert(json!(10_000.0));
         shared(model, config, GEMMA3_27B)
     },
     tensors: &[NORMS],

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::config::layer_types;
 use super::super::description::{Description, decimal};
+use super::super::rope::{self, SlidingTheta};
 use super::super::write::Settings;
 use super::gemma::NORMS;
 use super::{GgufArchitecture, TensorNames};
@@ -47,6 +48,7 @@ pub(super) const GEMMA3N: GgufArchitecture = GgufArchitecture {
         ("final_logit_softcapping", "final_logit_softcapping"),
         ("rope.freq_base_swa", "rope_local_base_freq"),
     ],
+    rope: |model, config| rope::by_layer_type(model, config, SlidingTheta::Default),
     more,
     write,
     tensors: &[NORMS, PER_LAYER_INPUTS, STREAMS],
@@ -95,8 +97,9 @@ pub(super) fn per_layer_vocabulary(model: &Description<'_>, config: &mut Map<Str
 
 /// How many standard deviations above their mean gates stay; minus infinity where all do.
 fn sparsity(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
-    let key = model.key("activation_sparsity_scale");
-    let Some(deviations) = model.metadata.floats(&key)? else { return Ok(()) };
+    const KEY: &str = "activation_sparsity_scale";
+    let key = model.key(KEY);
+    let Some(deviations) = model.floats(KEY)? else { return Ok(()) };
     let value = |&deviations: &f32| match decimal(deviations.into()) {
         Some(number) => Ok(number.into()),
         None if deviations == f32::NEG_INFINITY => Ok(Value::Null),

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::config::layer_types;
 use super::super::description::Description;
+use super::super::rope::{Scaling, scaling};
 use super::super::write::Settings;
 use super::gemma::NORMS;
 use super::gemma3n::{PER_LAYER_INPUTS, per_layer_vocabulary, put_windows};
@@ -24,6 +25,7 @@ pub(super) const GEMMA4: GgufArchitecture = GgufArchitecture {
         ("expert_used_count", "top_k_experts"),
         ("final_logit_softcapping", "final_logit_softcapping"),
     ],
+    rope,
     more,
     write,
     tensors: &[
@@ -80,7 +82,6 @@ fn write(_: &ModelConfig, spec: &DecoderSpec, settings: &mut Settings) -> Result
 fn more(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
     let slides = layer_types(model, config, 6)?;
     heads(model, config, &slides)?;
-    rope(model, config)?;
     feed_forward(model, config)?;
     per_layer_vocabulary(model, config);
     let padding = model.metadata.size("tokenizer.ggml.padding_token_id")?;
@@ -116,14 +117,15 @@ fn rope(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> 
     for [rotated, head_dim] in [
         ["rope.dimension_count", "attention.key_length"],
         ["rope.dimension_count_swa", "attention.key_length_swa"],
+        ["attention.value_length_swa", "attention.key_length_swa"],
     ] {
         if let Some(elements) = model.size(rotated)?.filter(|&n| model.size(head_dim).ok() != Some(Some(n))) {
             let known = format!("as many as {}", model.key(head_dim));
             return Err(model.metadata.unsupported(&model.key(rotated), elements, known));
         }
     }
-    if let Some(scaling) = config.remove("rope_scaling") {
-        return Err(model.metadata.unsupported(&model.key("rope.scaling"), scaling, "none"));
+    if scaling(model)? != Scaling::None {
+        return Err(model.metadata.unsupported(&model.key("rope.scaling"), "there", "none"));
     }
     let missing =
         || Error::MissingTensor { location: model.metadata.file().to_owned(), tensor: DIVISORS.to_owned() };

@@ -13,8 +13,8 @@ pub(super) const GPT_OSS: GgufArchitecture = GgufArchitecture {
     more: |model, config| {
         layer_types(model, config, 2)?;
         // All checkpoints have this; files do not say so.
-        if let Some(scaling) = config.get_mut("rope_scaling").and_then(|scaling| scaling.as_object_mut()) {
-            scaling.insert("truncate".to_owned(), false.into());
+        if let Some(rope) = config.get_mut("rope_parameters").and_then(|rope| rope.as_object_mut()) {
+            rope.insert("truncate".to_owned(), false.into());
         }
         Ok(())
     },

@@ -2,16 +2,20 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::config::frequency_divisors;
+use super::super::config::layer_types;
 use super::super::description::Description;
+use super::super::rope::{self, SlidingTheta};
+use super::gemma3n::put_windows;
 use super::{GgufArchitecture, RopeRows};
+use crate::gguf::Written;
+use crate::spec::{LayerSpec, Mixer, Window};
 
 pub(super) const LLAMA: GgufArchitecture = GgufArchitecture {
     also: &["mistral"],
     rope_rows: RopeRows::Pairs,
     more: |model, config| {
         biases(model, config);
-        frequency_divisors(model, config)
+        Ok(())
     },
     ..GgufArchitecture::new("llama", "llama")
 };
@@ -25,28 +29,37 @@ pub(super) const GRANITE: GgufArchitecture = GgufArchitecture {
     ],
     rope_rows: RopeRows::Pairs,
     more: |model, config| {
+        const TURNS: &str = "rope.scaling.finetuned";
+        // What it says of this architecture alone.
+        if model.bool(TURNS)? == Some(false) {
+            return Err(model.metadata.unsupported(&model.key(TURNS), false, "true, or absent"));
+        }
         biases(model, config);
         Ok(())
     },
     ..GgufArchitecture::new("granite", "granite")
 };
 
+/// Ministral 3, whose queries grow, and the text models of Mistral Small 3, whose queries do not.
 pub(super) const MISTRAL3: GgufArchitecture = GgufArchitecture {
-    keys: &[("attention.temperature_scale", "llama_4_scaling_beta")],
+    keys: &[("attention.temperature_scale", GROWTH)],
     rope_rows: RopeRows::Pairs,
     more: |_, config| {
-        let Some(Value::Object(mut rope)) = config.remove("rope_scaling") else { return Ok(()) };
-        rope.extend(config.remove_entry("llama_4_scaling_beta"));
-        // Files have one of the two factors; all checkpoints have both the same.
-        if let Some(mscale) = rope.get("mscale_all_dim").cloned() {
-            rope.insert("mscale".to_owned(), mscale);
+        let growth = config.remove(GROWTH).filter(|growth| growth.as_f64() != Some(0.0));
+        match (growth, config.get_mut("rope_parameters").and_then(Value::as_object_mut)) {
+            (Some(growth), Some(rope)) => drop(rope.insert(GROWTH.to_owned(), growth)),
+            _ => {
+                config.insert("model_type".to_owned(), "mistral".into());
+                config.insert("sliding_window".to_owned(), Value::Null);
+            }
         }
-        rope.extend(config.remove_entry("rope_theta"));
-        config.insert("rope_parameters".to_owned(), rope.into());
         Ok(())
     },
     ..GgufArchitecture::new("mistral3", "ministral3")
 };
+
+/// By how much queries grow.
+const GROWTH: &str = "llama_4_scaling_beta";
 
 pub(super) const SMOLLM3: GgufArchitecture = GgufArchitecture {
     rope_rows: RopeRows::Pairs,
@@ -55,22 +68,46 @@ pub(super) const SMOLLM3: GgufArchitecture = GgufArchitecture {
         // Every fourth layer has no positions; files do not say so.
         let rope: Vec<u8> = (1..=model.num_layers()?).map(|layer| u8::from(layer % 4 != 0)).collect();
         config.insert("no_rope_layers".to_owned(), json!(rope));
-        frequency_divisors(model, config)
+        Ok(())
     },
     ..GgufArchitecture::new("smollm3", "smollm3")
 };
 
+/// OLMo 2, and OLMo 3 where there is a window.
 pub(super) const OLMO2: GgufArchitecture = GgufArchitecture {
+    also: &["olmo3"],
+    keys: &[("attention.sliding_window", WINDOW)],
+    more: |model, config| {
+        biases(model, config);
+        if config.get(WINDOW).is_none_or(|window| *window == 0) {
+            config.remove(WINDOW);
+            return Ok(());
+        }
+        config.insert("model_type".to_owned(), "olmo3".into());
+        layer_types(model, config, 4)?;
+        rope::by_layer_type(model, config, SlidingTheta::OfFullLayers)
+    },
+    write: |config, spec, settings| {
+        if config.model_type == "olmo3" {
+            put_windows(spec, settings);
+        }
+        let turns = |layer: &LayerSpec| match &layer.mixer {
+            Mixer::Attention(attention) if attention.window != Window::Full => attention.rope,
+            _ => None,
+        };
+        if let Some(rope) = spec.layers.iter().find_map(turns) {
+            settings.put("rope.freq_base_swa", Written::Float(spec.ropes[rope].theta as f32));
+        }
+        Ok(())
+    },
     tensors: &[&[
         ("post_attention_norm", "post_attention_layernorm"),
         ("post_ffw_norm", "post_feedforward_layernorm"),
     ]],
-    more: |model, config| {
-        biases(model, config);
-        Ok(())
-    },
     ..GgufArchitecture::new("olmo2", "olmo2")
 };
+
+const WINDOW: &str = "sliding_window";
 
 /// Whether there are biases follows from the tensors.
 fn biases(model: &Description<'_>, config: &mut Map<String, Value>) {

@@ -15,6 +15,7 @@ mod qwen35;
 use serde_json::{Map, Value};
 
 use super::description::Description;
+use super::rope;
 use super::write::Settings;
 use crate::Result;
 use crate::config::{ModelConfig, unsupported};
@@ -35,6 +36,8 @@ pub(super) struct GgufArchitecture {
     pub(super) also: &'static [&'static str],
     /// Settings beyond the shared ones, under their keys in both files.
     pub(super) keys: &'static [(&'static str, &'static str)],
+    /// How queries and keys turn.
+    pub(super) rope: fn(&Description<'_>, &mut Map<String, Value>) -> Result<()>,
     /// Settings that are more than a new name.
     pub(super) more: fn(&Description<'_>, &mut Map<String, Value>) -> Result<()>,
     /// The same where a file is written.
@@ -71,6 +74,7 @@ impl GgufArchitecture {
             model_type,
             also: &[],
             keys: &[],
+            rope: rope::of_all_layers,
             more: |_, _| Ok(()),
             write: |_, _, _| Ok(()),
             tensors: &[],

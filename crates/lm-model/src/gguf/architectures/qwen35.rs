@@ -78,8 +78,6 @@ fn more(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> 
     if let Some(recurrent) = model.flags("attention.recurrent_layers")? {
         put_layer_types(config, &recurrent, ["linear_attention", "full_attention"]);
     }
-    // Absent: all of a head turns, which is not what a config without the key means.
-    config.entry("partial_rotary_factor").or_insert(1.0.into());
     let first_attention =
         (0..model.num_layers()?).find(|layer| model.tensor(&format!("blk.{layer}.attn_q.weight")).is_some());
     let bias =

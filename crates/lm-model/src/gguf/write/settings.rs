@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::super::architectures::{GgufArchitecture, RopeRows};
 use super::super::config::SHARED;
+use super::super::rope::yarn_magnitude;
 use super::key_types::written;
 use super::metadata::{Entries, Written};
 use crate::Result;
@@ -154,11 +155,18 @@ fn scaling(parameters: &RopeParameters, rope: &RopeSpec) -> Result<Vec<(&'static
         RopeScaling::Linear { factor } => {
             entries.extend([kind("linear"), ("factor", float(factor))]);
         }
-        RopeScaling::Yarn { factor, context, .. } => {
+        RopeScaling::Yarn { factor, context, attention_factor, .. } => {
             let context = size("original_max_position_embeddings", context as usize)?;
             entries.extend([kind("yarn"), ("factor", float(factor)), ("original_context_length", context)]);
+            // Readers multiply the factor that follows from the others, and take no other in its place.
+            let follows = yarn_magnitude(factor, parameters.mscale_all_dim.filter(|all| *all != 0.0));
+            let times = attention_factor / follows;
+            let other = (times - 1.0).abs() > f64::from(f32::EPSILON);
+            if other {
+                entries.push(("attn_factor", float(times)));
+            }
             let given = [
-                ("yarn_attn_factor", parameters.attention_factor),
+                ("yarn_attn_factor", parameters.attention_factor.filter(|_| !other)),
                 ("yarn_beta_fast", parameters.beta_fast),
                 ("yarn_beta_slow", parameters.beta_slow),
                 ("yarn_log_multiplier", parameters.mscale_all_dim),

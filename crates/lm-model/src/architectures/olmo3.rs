@@ -1,0 +1,35 @@
+//! OLMo 3: OLMo 2 with sliding windows in three of four layers; YaRN scales the positions of the others alone.
+//! Source: Olmo 3 (arXiv 2512.13961); `config.json` of allenai/Olmo-3-7B-Instruct; `Olmo3Config` of transformers for the defaults.
+
+use super::{Architecture, WHOLE_TENSORS, olmo2};
+use crate::Result;
+use crate::config::ModelConfig;
+use crate::spec::{DecoderSpec, RopesByType, windows};
+use crate::weights::hugging_face_name;
+
+pub(super) const ARCHITECTURE: Architecture = Architecture {
+    model_types: &["olmo3"],
+    goldens: &["olmo3-tiny", "olmo3-tiny-plain", "olmo3-tiny-types"],
+    spec,
+    weight_name: hugging_face_name,
+    places: WHOLE_TENSORS,
+    ignored_suffixes: &["rotary_emb.inv_freq"],
+    ignored_prefixes: &[],
+    defaults: r#"{"rms_norm_eps": 1e-5, "sliding_window": 4096}"#,
+};
+
+/// Bases of full and of sliding layers. One outside `rope_parameters` is that of full layers.
+const THETAS: [f64; 2] = [500_000.0; 2];
+/// One layer in so many is full.
+const PERIOD: usize = 4;
+
+fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
+    let ropes = RopesByType::from_config(config, THETAS)?;
+    let windows = windows(config, config.sliding_window, |layer| !(layer + 1).is_multiple_of(PERIOD))?;
+    let mut spec = olmo2::spec(&config.without_rope())?;
+    for (attention, window) in spec.attention_mut().zip(windows) {
+        attention.window = window;
+    }
+    ropes.apply(&mut spec)?;
+    Ok(spec)
+}
