@@ -174,7 +174,7 @@ impl<'a> Values<'a> {
                 literal(self.spelling.constants[1]),
                 literal(self.spelling.constants[2])
             )),
-            "integer" | "number" => Some(numbers::number(name, schema)),
+            "integer" | "number" => self.number(name, schema, path),
             "string" => Some(self.text(schema, path)),
             "array" => self.array(schema, path),
             "object" => self.object(schema, path),

@@ -1,36 +1,109 @@
 //! Numbers: every syntax writes them as JSON does.
 
+mod decimal;
+mod range;
+
 use lm_template::Value;
+use serde_json::Number;
 
-use super::Object;
+use super::{Object, Values};
+use decimal::{Bound, Decimal};
 
-/// Whole numbers of at most 15 digits: every reader keeps them. (`-0` would be read as a float.)
-const INTEGER: &str = "/0|-?[1-9][0-9]{0,14}/";
 /// Numbers that no reader overflows.
 const NUMBER: &str = r"/-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,2})?/";
-/// Bounds of numbers that have only one.
-const LARGEST: f64 = 999_999_999_999_999.0;
+/// Digits before the point of a number that has a bound on its other side only.
+const DIGITS: usize = 15;
+/// The largest integer that is written where no bound asks for more: what 64 bits hold, with either sign.
+const LARGEST_INTEGER: &str = "9223372036854775807";
+/// Digits of the bounds up to which a range is written out as it is.
+const MAX_DIGITS: usize = 40;
+/// The largest coefficient and the most decimals of `multipleOf` that the grammar library computes with.
+const MAX_DIVISOR: usize = 8;
 
-/// An expression for numbers of the type `name` within the bounds of `schema`.
-pub(super) fn number(name: &str, schema: &Object) -> String {
-    const BOUNDS: [&str; 5] = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
-    let mut bounds: Object =
-        BOUNDS.iter().filter_map(|key| Some(((*key).to_owned(), schema.get(*key)?.clone()))).collect();
-    if bounds.is_empty() {
-        return if name == "integer" { INTEGER } else { NUMBER }.to_owned();
+impl Values<'_> {
+    /// An expression for numbers of the type `name` within the bounds of `schema`; none when there are none.
+    pub(super) fn number(&mut self, name: &str, schema: &Object, path: &str) -> Option<String> {
+        let whole = name == "integer";
+        let given = [
+            self.bound(schema, ["minimum", "exclusiveMinimum"], path),
+            self.bound(schema, ["maximum", "exclusiveMaximum"], path),
+        ];
+        if !whole && given == [None, None] && !schema.contains_key("multipleOf") {
+            return Some(NUMBER.to_owned());
+        }
+        let [lower, upper] = &closed(given, whole);
+        if let Some(divisor) = schema.get("multipleOf").and_then(Value::as_number) {
+            if is_computed(divisor) && [lower, upper].iter().all(|bound| bound.at.whole.len() <= DIGITS) {
+                return multiples(name, divisor, lower, upper);
+            }
+            self.relax(path, "multipleOf");
+        }
+        let options = range::between(lower, upper, whole);
+        (!options.is_empty()).then(|| self.lark.terminal(options.join(" | ")))
     }
-    for (bound, exclusive, largest) in
-        [("minimum", "exclusiveMinimum", -LARGEST), ("maximum", "exclusiveMaximum", LARGEST)]
-    {
-        for key in [bound, exclusive] {
-            if bounds.get(key).and_then(Value::as_f64).is_some_and(|value| value.abs() > LARGEST) {
-                bounds.shift_remove(key);
+
+    /// The tighter of two bounds on one side; one that is too far away for a grammar is left out.
+    fn bound(&mut self, schema: &Object, keys: [&str; 2], path: &str) -> Option<Bound> {
+        let is_lower = keys[0] == "minimum";
+        let mut tightest: Option<Bound> = None;
+        for (key, strict) in keys.into_iter().zip([false, true]) {
+            let Some(number) = schema.get(key).and_then(Value::as_number) else { continue };
+            let Some(bound) = Bound::of(number, strict, is_lower) else {
+                self.relax(path, key);
+                continue;
+            };
+            if tightest.as_ref().is_none_or(|known| bound.is_tighter(known, is_lower)) {
+                tightest = Some(bound);
             }
         }
-        if !bounds.contains_key(bound) && !bounds.contains_key(exclusive) {
-            bounds.insert(bound.to_owned(), Value::from(largest as i64));
-        }
+        tightest
     }
-    bounds.insert("type".to_owned(), name.into());
-    format!("%json {}", Value::Object(bounds))
+}
+
+/// A range with both its ends: a side without a bound, or with one of more digits than anyone reads, gets one of its own.
+fn closed([lower, upper]: [Option<Bound>; 2], whole: bool) -> [Bound; 2] {
+    let outer = |own: &Option<Bound>, other: &Option<Bound>, negative: bool| {
+        let far = |bound: &Bound| bound.at.whole.len() > MAX_DIGITS && bound.at.negative == negative;
+        if let Some(own) = own.as_ref().filter(|own| !far(own)) {
+            return own.clone();
+        }
+        let beyond = other
+            .as_ref()
+            .filter(|other| other.at.negative == negative)
+            .map_or(0, |other| other.at.whole.len());
+        let default = if whole { LARGEST_INTEGER.to_owned() } else { "9".repeat(DIGITS) };
+        let digits = if beyond < default.len() { default } else { "9".repeat(beyond + 1) };
+        Bound { at: Decimal { negative, whole: digits, fraction: String::new() }, strict: false }
+    };
+    let (low, high) = (outer(&lower, &upper, true), outer(&upper, &lower, false));
+    [low, high]
+}
+
+/// Whether the grammar library can tell the multiples of `divisor`.
+fn is_computed(divisor: &Number) -> bool {
+    Decimal::of(divisor).is_some_and(|divisor| {
+        let digits = divisor.whole.trim_start_matches('0').len() + divisor.fraction.len();
+        (1..=MAX_DIVISOR).contains(&digits) && !divisor.negative
+    })
+}
+
+/// Multiples of `divisor`, as the grammar library writes them; none when the range has none.
+fn multiples(name: &str, divisor: &Number, lower: &Bound, upper: &Bound) -> Option<String> {
+    let divisor_of = Decimal::of(divisor)?;
+    let places = [&lower.at, &upper.at, &divisor_of].iter().map(|at| at.fraction.len()).max().unwrap_or(0);
+    let scaled = |at: &Decimal| at.scaled(places);
+    let (low, high, step) = (scaled(&lower.at)?, scaled(&upper.at)?, scaled(&divisor_of)?);
+    let (low, high) = (low + i128::from(lower.strict), high - i128::from(upper.strict));
+    let first = low.div_euclid(step) + i128::from(low.rem_euclid(step) != 0);
+    if first * step > high {
+        return None;
+    }
+    let [minimum, maximum] = [(lower, "inimum"), (upper, "aximum")].map(|(bound, key)| {
+        let key = match (bound.strict, key) {
+            (false, key) => format!("m{key}"),
+            (true, key) => format!("exclusiveM{key}"),
+        };
+        format!("\"{key}\": {}", bound.at)
+    });
+    Some(format!("%json {{\"type\": \"{name}\", \"multipleOf\": {divisor}, {minimum}, {maximum}}}"))
 }

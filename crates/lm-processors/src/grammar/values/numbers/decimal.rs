@@ -1,0 +1,146 @@
+//! Decimal numbers of any length, as the bounds of a schema are written.
+
+use std::cmp::Ordering;
+
+use serde_json::Number;
+
+/// Digits of a fraction that are looked at; a bound with more is tightened to as many.
+const MAX_FRACTION: usize = 30;
+/// The largest exponent that is written out.
+const MAX_EXPONENT: i64 = 400;
+
+/// A decimal number. Zero has no sign.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Decimal {
+    pub(super) negative: bool,
+    /// The digits before the point, without leading zeros; `0` when there is none.
+    pub(super) whole: String,
+    /// The digits behind the point, without trailing zeros.
+    pub(super) fraction: String,
+}
+
+/// One end of a range.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Bound {
+    pub(super) at: Decimal,
+    /// Whether the end itself is left out.
+    pub(super) strict: bool,
+}
+
+impl Decimal {
+    /// The value of a JSON number; none when its exponent is beyond what any reader takes.
+    pub(super) fn of(number: &Number) -> Option<Self> {
+        let text = number.to_string();
+        let (negative, text) = text.strip_prefix('-').map_or((false, &*text), |rest| (true, rest));
+        let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+        let exponent: i64 = exponent.parse().ok().filter(|exponent: &i64| exponent.abs() <= MAX_EXPONENT)?;
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let digits = format!("{whole}{fraction}");
+        let point = whole.len() as i64 + exponent;
+        let zeros = |count: i64| "0".repeat(count.max(0) as usize);
+        let digits = format!("{}{digits}{}", zeros(1 - point), zeros(point - digits.len() as i64));
+        let (whole, fraction) = digits.split_at(point.max(1) as usize);
+        Some(Self::new(negative, whole, fraction))
+    }
+
+    fn new(negative: bool, whole: &str, fraction: &str) -> Self {
+        let whole = whole.trim_start_matches('0');
+        let whole = if whole.is_empty() { "0" } else { whole };
+        let fraction = fraction.trim_end_matches('0');
+        let negative = negative && (whole != "0" || !fraction.is_empty());
+        Self { negative, whole: whole.to_owned(), fraction: fraction.to_owned() }
+    }
+
+    pub(super) fn zero() -> Self {
+        Self::new(false, "0", "")
+    }
+
+    /// The distance from zero.
+    pub(super) fn abs(&self) -> Self {
+        Self { negative: false, ..self.clone() }
+    }
+
+    /// The number times ten to the power of `places`; none when that is no whole number of at most 38 digits.
+    pub(super) fn scaled(&self, places: usize) -> Option<i128> {
+        let zeros = places.checked_sub(self.fraction.len())?;
+        let digits: i128 = format!("{}{}{}", self.whole, self.fraction, "0".repeat(zeros)).parse().ok()?;
+        Some(if self.negative { -digits } else { digits })
+    }
+}
+
+impl Ord for Decimal {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let magnitude = |own: &Self, other: &Self| {
+            let whole = own.whole.len().cmp(&other.whole.len()).then_with(|| own.whole.cmp(&other.whole));
+            whole.then_with(|| own.fraction.cmp(&other.fraction))
+        };
+        match (self.negative, other.negative) {
+            (false, false) => magnitude(self, other),
+            (true, true) => magnitude(other, self),
+            (true, false) => Ordering::Less,
+            (false, true) => Ordering::Greater,
+        }
+    }
+}
+
+impl PartialOrd for Decimal {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl std::fmt::Display for Decimal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (sign, point) =
+            (if self.negative { "-" } else { "" }, if self.fraction.is_empty() { "" } else { "." });
+        write!(f, "{sign}{}{point}{}", self.whole, self.fraction)
+    }
+}
+
+impl Bound {
+    /// The bound that `number` is; none when it is too far away to be written out.
+    pub(super) fn of(number: &Number, strict: bool, is_lower: bool) -> Option<Self> {
+        let at = Decimal::of(number)?;
+        if at.fraction.len() <= MAX_FRACTION {
+            return Some(Self { at, strict });
+        }
+        // Toward zero for one end, away from it for the other: always into the range.
+        let near = Decimal::new(at.negative, &at.whole, &at.fraction[..MAX_FRACTION]);
+        let at = if is_lower == at.negative { near } else { away_from_zero(&at) };
+        Some(Self { at, strict: false })
+    }
+
+    pub(super) fn is_tighter(&self, other: &Self, is_lower: bool) -> bool {
+        match self.at.cmp(&other.at) {
+            Ordering::Equal => self.strict,
+            order => (order == Ordering::Greater) == is_lower,
+        }
+    }
+}
+
+/// The next number of [`MAX_FRACTION`] decimals beyond `at`, which has more.
+fn away_from_zero(at: &Decimal) -> Decimal {
+    let digits = successor(&format!("{}{}", at.whole, &at.fraction[..MAX_FRACTION]));
+    let (whole, fraction) = digits.split_at(digits.len() - MAX_FRACTION);
+    Decimal::new(at.negative, whole, fraction)
+}
+
+/// `digits` and one more, as long or longer.
+pub(super) fn successor(digits: &str) -> String {
+    let kept = digits.trim_end_matches('9');
+    let zeros = "0".repeat(digits.len() - kept.len());
+    match kept.as_bytes().last() {
+        None => format!("1{zeros}"),
+        Some(last) => format!("{}{}{zeros}", &kept[..kept.len() - 1], char::from(last + 1)),
+    }
+}
+
+/// `digits`, which are not all zeros, and one less, without leading zeros.
+pub(super) fn predecessor(digits: &str) -> String {
+    let kept = digits.trim_end_matches('0');
+    let nines = "9".repeat(digits.len() - kept.len());
+    let Some(last) = kept.as_bytes().last() else { return "0".to_owned() };
+    let text = format!("{}{}{nines}", &kept[..kept.len() - 1], char::from(last - 1));
+    let text = text.trim_start_matches('0');
+    if text.is_empty() { "0".to_owned() } else { text.to_owned() }
+}

@@ -1,0 +1,137 @@
+//! Bounds of numbers: what their grammars take is what the bounds allow.
+
+use lm_processors::{GrammarRequest, ResponseFormat, Value};
+use serde_json::json;
+
+use crate::common::{Compiler, Verdict, grammar_of, verdict};
+
+fn takes(compiler: &Compiler, schema: &Value, texts: &[&str]) -> Vec<bool> {
+    let format = Some(ResponseFormat::JsonSchema(schema.clone()));
+    let request = GrammarRequest { response_format: format, ..GrammarRequest::default() };
+    let grammar = grammar_of("hermes", &request).expect("a grammar");
+    assert_eq!(grammar.relaxed, [], "{schema}");
+    let matcher = compiler.compile_grammar(&grammar.grammar);
+    let matcher = matcher.unwrap_or_else(|error| panic!("{error}\n{}", grammar.grammar.lark));
+    texts.iter().map(|text| verdict(&matcher, text) == Verdict::Accepted).collect()
+}
+
+/// Every pair of small bounds, against plain comparison.
+#[test]
+fn small_bounds_are_exact() {
+    let compiler = Compiler::new();
+    let bounds = [-100.5, -10.0, -0.25, 0.0, 0.125, 9.5, 109.75];
+    let mut texts: Vec<String> = (-120..=120).map(|number: i32| number.to_string()).collect();
+    texts.extend(
+        (-450..=450)
+            .map(|quarter: i32| f64::from(quarter) / 4.0)
+            .filter(|n| n.fract() != 0.0)
+            .map(|n| n.to_string()),
+    );
+    texts.extend(
+        ["0.1", "0.12", "0.124", "0.126", "9.50", "9.500001", "-0.26", "-0.24", "10.00"].map(str::to_owned),
+    );
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    for (at, low) in bounds.iter().enumerate() {
+        for high in &bounds[at + 1..] {
+            for (kind, keys) in [
+                ("number", ["minimum", "exclusiveMaximum"]),
+                ("number", ["exclusiveMinimum", "maximum"]),
+                ("integer", ["exclusiveMinimum", "exclusiveMaximum"]),
+                ("integer", ["minimum", "maximum"]),
+            ] {
+                let schema = json!({"type": kind, keys[0]: low, keys[1]: high});
+                if kind == "integer" && !(-200..200).any(|n| fits(f64::from(n), low, high, keys)) {
+                    continue;
+                }
+                for (text, taken) in texts.iter().zip(takes(&compiler, &schema, &texts)) {
+                    let number: f64 = text.parse().expect("a number");
+                    let wanted = fits(number, low, high, keys) && (kind == "number" || !text.contains('.'));
+                    assert_eq!(taken, wanted, "{text} for {schema}");
+                }
+            }
+        }
+    }
+}
+
+fn fits(number: f64, low: &f64, high: &f64, [lower, upper]: [&str; 2]) -> bool {
+    (number > *low || (lower == "minimum" && number == *low))
+        && (number < *high || (upper == "maximum" && number == *high))
+}
+
+/// Bounds beyond what floats tell apart.
+#[test]
+fn large_bounds_are_exact() {
+    let compiler = Compiler::new();
+    let cases = [
+        (
+            r#"{"type": "integer", "minimum": 1700000000000000000, "maximum": 1800000000000000000}"#,
+            vec!["1700000000000000000", "1799999999999999999", "1800000000000000000"],
+            vec![
+                "1699999999999999999",
+                "1800000000000000001",
+                "5",
+                "-1750000000000000000",
+                "17500000000000000000",
+            ],
+        ),
+        (
+            r#"{"type": "integer", "exclusiveMinimum": 9007199254740993}"#,
+            vec!["9007199254740994", "90071992547409930"],
+            vec!["9007199254740993", "9007199254740992", "0"],
+        ),
+        (
+            r#"{"type": "integer", "maximum": -9223372036854775807}"#,
+            vec!["-9223372036854775807", "-9223372036854775808"],
+            vec!["-9223372036854775806", "0", "9223372036854775807"],
+        ),
+        (
+            r#"{"type": "integer", "minimum": 0, "maximum": 18446744073709551615}"#,
+            vec!["0", "18446744073709551615"],
+            vec!["18446744073709551616", "-1"],
+        ),
+        (
+            r#"{"type": "number", "minimum": 4611686018427387904.5, "maximum": 1e20}"#,
+            vec!["4611686018427389000", "100000000000000000000.0"],
+            vec!["4611686018427380000", "100000000000000000000.1", "0.5"],
+        ),
+        (
+            r#"{"type": "number", "exclusiveMinimum": 0, "maximum": 1.7976931348623157e308}"#,
+            vec!["0.001", "999999999999999"],
+            vec!["0", "0.0", "-1"],
+        ),
+        (r#"{"type": "integer", "minimum": -5}"#, vec!["-5", "9223372036854775807"], vec!["-6"]),
+        (
+            r#"{"type": "integer", "multipleOf": 5, "minimum": 3, "maximum": 20}"#,
+            vec!["5", "20"],
+            vec!["0", "6", "25"],
+        ),
+        (
+            r#"{"type": "integer"}"#,
+            vec!["0", "-9223372036854775807", "1700000000000000000"],
+            vec!["-0", "01", "1.0"],
+        ),
+    ];
+    for (schema, taken, stopped) in cases {
+        let schema: Value = serde_json::from_str(schema).expect("JSON");
+        for (texts, wanted) in [(taken, true), (stopped, false)] {
+            for (text, found) in texts.iter().zip(takes(&compiler, &schema, &texts)) {
+                assert_eq!(found, wanted, "{text} for {schema}");
+            }
+        }
+    }
+}
+
+#[test]
+fn bounds_without_a_number_between_them_are_errors() {
+    for schema in [
+        json!({"type": "integer", "minimum": 5, "maximum": 4}),
+        json!({"type": "integer", "exclusiveMinimum": 1700000000000000000u64, "exclusiveMaximum": 1700000000000000001u64}),
+        json!({"type": "number", "minimum": 1, "exclusiveMaximum": 1}),
+        json!({"type": "integer", "multipleOf": 10, "minimum": 11, "maximum": 19}),
+    ] {
+        let format = Some(ResponseFormat::JsonSchema(schema.clone()));
+        let request = GrammarRequest { response_format: format, ..GrammarRequest::default() };
+        let error = grammar_of("hermes", &request).expect_err("no value");
+        assert!(matches!(error, lm_processors::Error::Schema(_)), "{error} for {schema}");
+    }
+}
