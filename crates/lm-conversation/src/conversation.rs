@@ -153,7 +153,8 @@ impl Conversation {
         let prompt = self.prompt(&messages, GenerationPrompt::Add, &turn.extra_context)?;
         let tail = template_tail(&prompt);
         let in_reasoning = self.processor.opens_reasoning(tail);
-        let ReplyLimits { constraint, answer, relaxed } = self.reply_rules(in_reasoning).limits(&mut turn)?;
+        let ReplyLimits { constraint, answer, relaxed, recovery } =
+            self.reply_rules(in_reasoning).limits(&mut turn)?;
         self.run_prompt(&prompt)?;
         let TurnOptions { sampler, max_output_tokens, stop, .. } = turn;
         let cancel = self.cancel.clone();
@@ -163,6 +164,7 @@ impl Conversation {
             prompt_tail: Some(tail.into()),
             on_malformed: self.on_malformed,
             on_unfinished: self.on_malformed,
+            recovery,
             ..ParserOptions::default()
         };
         let call_ids = FreshCallIds::new(self.preface.messages.iter().chain(&self.history).chain(&messages));

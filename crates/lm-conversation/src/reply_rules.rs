@@ -1,7 +1,7 @@
 //! What a reply may be: from a turn's options to the constraint of its generation.
 
 use lm_processors::{
-    GrammarRequest, ModelDataProcessor, Relaxed, ResponseFormat, Thinking, ToolChoice, ToolSpec,
+    GrammarRequest, ModelDataProcessor, Recovery, Relaxed, ResponseFormat, Thinking, ToolChoice, ToolSpec,
 };
 use lm_session::{ChannelBudget, Constraint, ConstraintSpec, Engine};
 
@@ -29,6 +29,8 @@ pub(crate) struct ReplyLimits {
     pub(crate) answer: Option<AnswerCheck>,
     /// What the constraint leaves open of the schemas.
     pub(crate) relaxed: Vec<Relaxed>,
+    /// Whether defects of the reply are mended: a reply written by the family's grammar has none.
+    pub(crate) recovery: Recovery,
 }
 
 impl ReplyRules<'_> {
@@ -66,7 +68,7 @@ impl ReplyRules<'_> {
             _ => None,
         };
         let constraint = Some(self.engine.compile(&spec)?.start());
-        Ok(ReplyLimits { constraint, answer, relaxed: reply.relaxed })
+        Ok(ReplyLimits { constraint, answer, relaxed: reply.relaxed, recovery: Recovery::Off })
     }
 
     fn request(&self, turn: &TurnOptions) -> GrammarRequest<'_> {

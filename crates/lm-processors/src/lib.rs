@@ -35,5 +35,5 @@ pub use grammar::{
 };
 pub use lm_template::{Message, ToolCall, ToolSpec, Value};
 pub use message_builder::MessageBuilder;
-pub use parser::{OnMalformed, OutputParser, ParserOptions, ReadCalls, ReasoningText};
+pub use parser::{OnMalformed, OutputParser, ParserOptions, ReadCalls, ReasoningText, Recovery};
 pub use processor::ModelDataProcessor;

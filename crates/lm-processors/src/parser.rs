@@ -41,6 +41,20 @@ pub enum ReasoningText {
     Inline,
 }
 
+/// Whether defects of a reply are mended.
+///
+/// Some of them can be told from a text that is meant so only as long as nobody asks for such a text. A reply that was
+/// written under the family's grammar has no defects, and what it says is what the grammar took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Recovery {
+    /// A value whose closing marker is missing ends before the next parameter of the tool, or with its call; a call in
+    /// a channel that the reply does not end is a call.
+    #[default]
+    On,
+    /// The first closing marker ends a value, and what stands in a channel is its text.
+    Off,
+}
+
 /// How a parser is to read one reply.
 #[derive(Debug, Clone, Default)]
 pub struct ParserOptions {
@@ -62,6 +76,8 @@ pub struct ParserOptions {
     pub on_unfinished: OnMalformed,
     /// What becomes of calls of tools that were not declared, when some were; none leaves it to the family.
     pub undeclared: Option<Undeclared>,
+    /// Whether defects of the reply are mended: off where a grammar wrote it.
+    pub recovery: Recovery,
 }
 
 /// Reads one reply of a model, piece by piece.

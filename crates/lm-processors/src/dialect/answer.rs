@@ -46,7 +46,8 @@ pub enum BeforeCalls {
 pub enum AfterCalls {
     /// Text of the answer; this is taken off its beginning.
     Text(Trim),
-    /// Noise of a model that should have ended its turn: it is dropped. Further calls are still read.
+    /// Noise of a model that should have ended its turn: it is dropped. Further calls are still read, and text before
+    /// such a one is text.
     Dropped,
 }
 

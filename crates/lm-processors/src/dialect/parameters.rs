@@ -2,10 +2,12 @@
 
 use super::Tags;
 
-/// `name.open` NAME `name.close`, then for each argument `key.open` KEY `key.close` `value.open` VALUE `value.close`,
+/// `before_name` `name.open` NAME `name.close`, then for each argument `key.open` KEY `key.close` `value.open` VALUE `value.close`,
 /// then `end`.
 #[derive(Debug, Clone, Copy)]
 pub struct ParameterCall {
+    /// A text before the name's marker; the parser takes calls without it.
+    pub before_name: &'static str,
     /// Around the tool's name. Without an `open`, whitespace, a parameter and the call's end also end the name.
     pub name: Tags,
     /// After the name: the text around the call's number, from 1.
@@ -33,6 +35,7 @@ pub struct ParameterCall {
 impl ParameterCall {
     /// `<function=f>` and `<parameter=k>` on lines of their own, values as Qwen3-Coder writes them.
     pub const FUNCTION: Self = Self {
+        before_name: "",
         name: Tags::new("<function=", ">"),
         number: None,
         key: Tags::new("<parameter=", ">"),

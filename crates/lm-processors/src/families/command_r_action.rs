@@ -19,6 +19,7 @@ const DIALECT: Dialect = Dialect {
     calls: &[
         CallSyntax::new(Tags::lines("Action: ```json", "```"), CallBody::Json(ACTIONS)),
         CallSyntax::new(Tags::lines("Action:```json", "```"), CallBody::Json(ACTIONS)),
+        CallSyntax::new(Tags::lines("Action:\n```json", "```"), CallBody::Json(ACTIONS)),
     ],
     ..Dialect::PLAIN
 };

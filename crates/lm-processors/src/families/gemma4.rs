@@ -22,6 +22,7 @@ const DIALECT: Dialect = Dialect {
         ..ChannelSyntax::new(Tags::new("<|channel>", "<channel|>"))
     }],
     answer: AnswerSyntax {
+        dropped: &[Tags::new("<turn|>", ""), Tags::new("<|tool_response>", "")],
         trim: Trim::Whitespace,
         before_calls: BeforeCalls::Dropped,
         ..AnswerSyntax::PLAIN

@@ -5,7 +5,7 @@ use super::Family;
 use super::dialect_processor::DialectProcessor;
 use super::think::THINK;
 use crate::dialect::{
-    AfterCalls, AnswerSyntax, CallBody, CallSyntax, ChannelSyntax, Dialect, PythonCall, Tags, Trim,
+    AfterCalls, AnswerSyntax, CallBody, CallSyntax, ChannelSyntax, Dialect, JsonCall, PythonCall, Tags, Trim,
 };
 
 pub(super) const FAMILY: Family = Family {
@@ -18,9 +18,11 @@ const DIALECT: Dialect = Dialect {
     name: "lfm2_pythonic",
     channels: &[ChannelSyntax { ..THINK }],
     answer: AnswerSyntax { after_calls: AfterCalls::Text(Trim::LineBreaks), ..AnswerSyntax::PLAIN },
-    calls: &[CallSyntax::new(
-        Tags::new("<|tool_call_start|>", "<|tool_call_end|>"),
-        CallBody::Python(PythonCall::LIST),
-    )],
+    calls: &[
+        CallSyntax::new(MARKERS, CallBody::Python(PythonCall::LIST)),
+        CallSyntax::new(MARKERS, CallBody::Json(JsonCall::LIST)),
+    ],
     ..Dialect::PLAIN
 };
+
+const MARKERS: Tags = Tags::new("<|tool_call_start|>", "<|tool_call_end|>");

@@ -4,7 +4,9 @@
 use super::Family;
 use super::dialect_processor::DialectProcessor;
 use super::think::THINK;
-use crate::dialect::{CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, ParameterCall, Tags, Trim};
+use crate::dialect::{
+    AnswerSyntax, CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, ParameterCall, Tags, Trim,
+};
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<tool_call>", "<arg_key>", "<role>ASSISTANT</role>"]],
@@ -20,6 +22,8 @@ const DIALECT: Dialect = Dialect {
         trim_end: Trim::Nothing,
         ..THINK
     }],
+    // The end of the turn, where the model spells it out.
+    answer: AnswerSyntax { dropped: &[Tags::new("<|role_end|>", "")], ..AnswerSyntax::PLAIN },
     calls: &[CallSyntax {
         separator: "\n",
         ..CallSyntax::new(

@@ -3,6 +3,7 @@
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;
+use super::hermes;
 use super::think::THINK;
 use crate::dialect::{
     AfterCalls, AnswerSyntax, BeforeCalls, CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect,
@@ -31,6 +32,8 @@ const DIALECT: Dialect = Dialect {
                 CallBody::Parameters(&ParameterCall::FUNCTION),
             )
         },
+        // Qwen's other way to write calls between these tags.
+        hermes::CALLS,
         // The models forget the outer tag now and then.
         CallSyntax::new(
             Tags::new("<function=", "</function>"),

@@ -3,6 +3,7 @@
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;
+use super::hermes;
 use crate::dialect::{
     AnswerSyntax, BeforeCalls, CallBody, CallSyntax, ChannelSyntax, Dialect, ParameterCall, Tags,
 };
@@ -17,15 +18,21 @@ const DIALECT: Dialect = Dialect {
     name: "seed_oss_xml",
     channels: &[ChannelSyntax::new(Tags::new("<seed:think>", "</seed:think>"))],
     answer: AnswerSyntax { before_calls: BeforeCalls::Layout("\n"), ..AnswerSyntax::PLAIN },
-    calls: &[CallSyntax {
-        separator: "\n",
-        ..CallSyntax::new(
-            Tags::lines("<seed:tool_call>", "</seed:tool_call>"),
-            CallBody::Parameters(&ParameterCall {
-                value: Tags::new("", "</parameter>"),
-                ..ParameterCall::FUNCTION
-            }),
-        )
-    }],
+    calls: &[
+        CallSyntax {
+            separator: "\n",
+            ..CallSyntax::new(
+                MARKERS,
+                CallBody::Parameters(&ParameterCall {
+                    value: Tags::new("", "</parameter>"),
+                    ..ParameterCall::FUNCTION
+                }),
+            )
+        },
+        // Qwen's other way to write calls, between these tags.
+        CallSyntax { call: MARKERS, ..hermes::CALLS },
+    ],
     ..Dialect::PLAIN
 };
+
+const MARKERS: Tags = Tags::lines("<seed:tool_call>", "</seed:tool_call>");

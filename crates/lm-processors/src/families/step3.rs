@@ -4,7 +4,7 @@
 use super::Family;
 use super::dialect_processor::DialectProcessor;
 use super::think::THINK;
-use crate::dialect::{CallBody, CallSyntax, Dialect, ParameterCall, Tags};
+use crate::dialect::{AnswerSyntax, CallBody, CallSyntax, Dialect, ParameterCall, Tags};
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<steptml:invoke"]],
@@ -15,11 +15,14 @@ pub(super) const FAMILY: Family = Family {
 const DIALECT: Dialect = Dialect {
     name: "step3",
     channels: &[THINK],
+    // Some templates write it between two calls.
+    answer: AnswerSyntax { dropped: &[Tags::new("<｜tool_sep｜>", "")], ..AnswerSyntax::PLAIN },
     calls: &[CallSyntax {
         section: Tags::new("<｜tool_calls_begin｜>", "<｜tool_calls_end｜>"),
         ..CallSyntax::new(
-            Tags::new("<｜tool_call_begin｜>function<｜tool_sep｜>", "<｜tool_call_end｜>"),
+            Tags::new("<｜tool_call_begin｜>", "<｜tool_call_end｜>"),
             CallBody::Parameters(&ParameterCall {
+                before_name: "function<｜tool_sep｜>",
                 name: Tags::new("<steptml:invoke name=\"", "\">"),
                 key: Tags::new("<steptml:parameter name=\"", "\">"),
                 value: Tags::new("", "</steptml:parameter>"),

@@ -2,7 +2,7 @@
 
 use lm_template::{Map, ToolCall, ToolSpec, Value};
 
-use super::body::{CallSink, Fault};
+use super::body::{CallSink, Fault, declared_name};
 use crate::values::Schema;
 
 /// How much of the arguments' text has been passed on. What is passed on is what the final arguments are read from.
@@ -31,6 +31,7 @@ impl ArgumentText {
 
 /// The schema of the arguments of the tool with this name.
 pub(crate) fn schema<'a>(tools: &'a [ToolSpec], name: &str) -> Option<Schema<'a>> {
+    let name = declared_name(tools, name);
     tools.iter().find(|tool| tool.name() == name).map(|tool| Schema::new(tool.parameters()))
 }
 
@@ -38,3 +39,15 @@ pub(crate) fn schema<'a>(tools: &'a [ToolSpec], name: &str) -> Option<Schema<'a>
 pub(crate) fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || "\"'<>{}()[]".contains(c))
 }
+
+/// How long the beginning of a block of code is that `text` begins with: a fence and a word. None when more text must tell.
+pub(crate) fn fence(text: &str) -> Option<usize> {
+    let Some(rest) = text.strip_prefix(FENCE) else {
+        return (text.is_empty() || !FENCE.starts_with(text)).then_some(0);
+    };
+    let word = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;
+    Some(FENCE.len() + word)
+}
+
+/// What a block of code ends with, and begins with.
+pub(crate) const FENCE: &str = "```";

@@ -12,6 +12,7 @@ use super::parameter_body::ParameterBody;
 use super::python_body::PythonBody;
 use crate::dialect::{CallBody, CallSyntax, Undeclared};
 use crate::event::{CallFault, ProcessorEvent};
+use crate::parser::ParserOptions;
 
 /// The longest text of a block; a reader of endless text must end.
 pub(crate) const MAX_BLOCK_BYTES: usize = 1 << 20;
@@ -30,14 +31,19 @@ pub(crate) trait BodyReader: Debug + Send {
     fn follow(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Progress, Fault>;
 
     /// The reply has ended with `text`, and the last `follow` said [`Progress::Open`]: completes what is complete but
-    /// for its last marker.
+    /// for its last marker, and tells where the body ends.
     ///
     /// # Errors
     /// [`Fault::unfinished`], when that is no whole call.
-    fn finish(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<(), Fault>;
+    fn finish(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<usize, Fault>;
 
     /// How many bytes it has read.
     fn position(&self) -> usize;
+
+    /// How many bytes belong to calls that are complete, where a body may hold several.
+    fn completed(&self) -> usize {
+        0
+    }
 }
 
 /// How far a block is.
@@ -72,12 +78,13 @@ impl Fault {
     }
 }
 
-/// A new reader for a block of this syntax. Readers that type values by a schema find it in `tools`.
-pub(crate) fn reader(syntax: &'static CallSyntax, tools: &Arc<[ToolSpec]>) -> Box<dyn BodyReader> {
+/// A new reader for a block of this syntax. Readers that type values by a schema find it among the tools.
+pub(crate) fn reader(syntax: &'static CallSyntax, options: &ParserOptions) -> Box<dyn BodyReader> {
+    let tools = &options.tools;
     match syntax.body {
         CallBody::Json(json) => Box::new(JsonBody::new(json)),
-        CallBody::Named(named) => Box::new(NamedBody::new(named)),
-        CallBody::Parameters(call) => Box::new(ParameterBody::new(call, syntax.call.close, tools.clone())),
+        CallBody::Named(named) => Box::new(NamedBody::new(named, tools.clone())),
+        CallBody::Parameters(call) => Box::new(ParameterBody::new(call, syntax, options)),
         CallBody::Python(call) => Box::new(PythonBody::new(call, syntax.call.close, tools.clone())),
         CallBody::Braces(call) => Box::new(BraceBody::new(call, syntax.call.close, tools.clone())),
     }
@@ -136,10 +143,20 @@ pub(crate) struct CallSink<'a> {
     pub(crate) events: &'a mut Vec<ProcessorEvent>,
 }
 
+/// The name under which a tool was declared, where the model writes `functions.` before it.
+pub(crate) fn declared_name<'a>(tools: &[ToolSpec], name: &'a str) -> &'a str {
+    let declared = |name: &str| tools.iter().any(|tool| tool.name() == name);
+    match name.strip_prefix("functions.") {
+        Some(bare) if !declared(name) && declared(bare) => bare,
+        _ => name,
+    }
+}
+
 impl CallSink<'_> {
     /// A call has begun. Its name and its id are given when they are known before the arguments.
     pub(crate) fn begin(&mut self, name: Option<&str>, id: Option<&str>) -> Result<(), Fault> {
         let state = &mut *self.state;
+        let name = name.map(|name| declared_name(&state.tools, name));
         state.certain |= name.is_some_and(|name| state.tools.iter().any(|tool| tool.name() == name));
         if let Some(name) = name {
             self.check(name)?;
@@ -159,7 +176,8 @@ impl CallSink<'_> {
     }
 
     /// A call is complete; it is begun here when it was not.
-    pub(crate) fn complete(&mut self, call: ToolCall) -> Result<(), Fault> {
+    pub(crate) fn complete(&mut self, mut call: ToolCall) -> Result<(), Fault> {
+        call.name = declared_name(&self.state.tools, &call.name).to_owned();
         self.check(&call.name)?;
         if !self.state.begun {
             self.begin(Some(&call.name), call.id.as_deref())?;

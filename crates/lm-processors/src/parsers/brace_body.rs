@@ -31,20 +31,22 @@ impl BraceBody {
         Self { syntax, close, tools, name: None, start: 0, braces, arguments }
     }
 
-    /// Reads the name, once it is certain.
+    /// Reads the name, once it is certain. The text before it may be missing, or just its colon be there.
     fn find_name(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<bool, Fault> {
-        let rest = text.trim_start();
         let prefix = self.syntax.before_name;
-        let Some(name) = rest.strip_prefix(prefix) else {
-            return if prefix.starts_with(rest) && text.len() <= MAX_NAME_BYTES {
-                Ok(false)
-            } else {
-                Err(Fault::malformed(format!("`{prefix}` is missing")))
-            };
+        let rest = text.trim_start();
+        let rest = rest.strip_prefix(':').unwrap_or(rest).trim_start();
+        if prefix.starts_with(rest) && rest != prefix && text.len() <= MAX_NAME_BYTES {
+            return Ok(false);
+        }
+        let (name, prefixed) = match rest.strip_prefix(prefix) {
+            Some(name) => (name, true),
+            None => (rest, false),
         };
-        let close = if self.close.is_empty() { None } else { name.find(self.close) };
-        let Some(end) = name.find('{').into_iter().chain(close).min() else {
-            return if name.len() > MAX_NAME_BYTES {
+        let window = &name[..name.floor_char_boundary(MAX_NAME_BYTES)];
+        let close = if self.close.is_empty() { None } else { window.find(self.close) };
+        let Some(end) = window.find('{').into_iter().chain(close).min() else {
+            return if text.len() > MAX_NAME_BYTES {
                 Err(Fault::malformed("its name has no end"))
             } else {
                 Ok(false)
@@ -53,6 +55,9 @@ impl BraceBody {
         let found = name[..end].trim();
         if !is_name(found) {
             return Err(Fault::malformed(format!("`{found}` is no name")));
+        }
+        if !prefixed && !name[end..].starts_with('{') {
+            return Err(Fault::malformed(format!("`{prefix}` is missing")));
         }
         self.start = text.len() - name.len() + end;
         calls.begin(Some(found), None)?;
@@ -82,7 +87,7 @@ impl BodyReader for BraceBody {
         Ok(Progress::Complete(self.start + end))
     }
 
-    fn finish(&mut self, _: &str, _: &mut CallSink<'_>) -> Result<(), Fault> {
+    fn finish(&mut self, _: &str, _: &mut CallSink<'_>) -> Result<usize, Fault> {
         Err(Fault::unfinished())
     }
 

@@ -62,6 +62,14 @@ impl ChannelFlow {
         }
     }
 
+    /// Something else than its end marker ends the channel. Of its text only the `layout` that stands before that is
+    /// dropped.
+    pub(crate) fn cut(&mut self, layout: &str, events: &mut Vec<ProcessorEvent>) {
+        if let Self::Split(split) = self {
+            split.cut(layout, events);
+        }
+    }
+
     /// The reply ends inside the channel.
     pub(crate) fn finish(&mut self, answer: &mut TextFlow, events: &mut Vec<ProcessorEvent>) {
         match self {
@@ -95,6 +103,14 @@ impl Split {
         if !self.begun && !self.held.is_empty() && self.trim_start.start(&self.held).len() == self.held.len()
         {
             self.pass_on(self.trim_end.end_of(&self.held), events);
+        }
+    }
+
+    fn cut(&mut self, layout: &str, events: &mut Vec<ProcessorEvent>) {
+        if !self.begun {
+            self.end(events);
+        } else if self.held != layout {
+            self.pass_on(self.held.len(), events);
         }
     }
 

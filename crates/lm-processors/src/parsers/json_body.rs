@@ -5,6 +5,7 @@ use std::ops::Range;
 use lm_template::{ToolCall, Value};
 use serde_json::Map;
 
+use super::argument_text::{FENCE, fence};
 use super::body::MAX_BLOCK_BYTES;
 use super::body::{BodyReader, CallSink, Fault, Progress};
 use super::json_scan::{JsonScan, Step};
@@ -17,7 +18,13 @@ pub(crate) struct JsonBody {
     scan: JsonScan,
     at: usize,
     in_list: bool,
+    /// The calls stand in a block of code.
+    fenced: bool,
+    /// Where the value ended.
+    ended: Option<usize>,
     complete: usize,
+    /// Where the last call ended that is complete.
+    completed: usize,
     element: Element,
     /// What is wrong with the element before; the rest of the value is read as its text.
     fault: Option<Fault>,
@@ -56,9 +63,35 @@ impl JsonBody {
             scan: JsonScan::default(),
             at: 0,
             in_list: false,
+            fenced: false,
+            ended: None,
             complete: 0,
+            completed: 0,
             element: Element::default(),
             fault: None,
+        }
+    }
+
+    /// Passes over the beginning of a block of code; true when more text must tell whether one begins.
+    fn at_start(&mut self, text: &str) -> bool {
+        if self.scan.depth() > 0 || self.fenced {
+            return false;
+        }
+        let rest = text[self.at..].trim_start();
+        let Some(len) = fence(rest) else { return true };
+        if len > 0 {
+            (self.at, self.fenced) = (text.len() - rest.len() + len, true);
+        }
+        false
+    }
+
+    /// After the value: the end of the block of code that it stands in.
+    fn behind_value(&self, text: &str, end: usize) -> Progress {
+        let rest = text[end..].trim_start();
+        match self.fenced {
+            true if rest.starts_with(FENCE) => Progress::Complete(text.len() - rest.len() + FENCE.len()),
+            true if FENCE.starts_with(rest) => Progress::Open,
+            _ => Progress::Complete(end),
         }
     }
 
@@ -214,7 +247,9 @@ impl JsonBody {
             }
         }
         self.complete += 1;
-        calls.complete(call)
+        calls.complete(call)?;
+        self.completed = self.at;
+        Ok(())
     }
 
     /// The call an object says.
@@ -251,10 +286,19 @@ fn unquoted(text: &str, string: &Range<usize>) -> Option<String> {
 
 impl BodyReader for JsonBody {
     fn follow(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Progress, Fault> {
+        if let Some(end) = self.ended {
+            return Ok(self.behind_value(text, end));
+        }
+        if self.at_start(text) {
+            return Ok(Progress::Open);
+        }
         for &byte in &text.as_bytes()[self.at..] {
             match self.take(text, byte, calls) {
                 Ok(None) => {}
-                Ok(Some(end)) => return Ok(Progress::Complete(end)),
+                Ok(Some(end)) => {
+                    self.ended = Some(end);
+                    return Ok(self.behind_value(text, end));
+                }
                 Err(fault) => {
                     self.pass_on(text, calls);
                     return Err(fault);
@@ -266,21 +310,28 @@ impl BodyReader for JsonBody {
     }
 
     /// Calls of a list that are complete stand, also where its brackets lack.
-    fn finish(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<(), Fault> {
+    fn finish(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<usize, Fault> {
         if let Some(fault) = self.fault.take() {
             return Err(fault);
+        }
+        if self.ended.is_some() {
+            return Ok(text.len());
         }
         let element = &mut self.element;
         if let (JsonObject::NameIsKey, Arguments::Ended(range), Some(name)) =
             (self.syntax.object, &element.arguments, element.name.take())
         {
             calls.complete(ToolCall::new(name, parsed(&text[range.clone()])?))?;
-            return Ok(());
+            return Ok(text.len());
         }
-        if self.complete > 0 && !element.begun { Ok(()) } else { Err(Fault::unfinished()) }
+        if self.complete > 0 && !element.begun { Ok(text.len()) } else { Err(Fault::unfinished()) }
     }
 
     fn position(&self) -> usize {
         self.at
+    }
+
+    fn completed(&self) -> usize {
+        self.completed
     }
 }

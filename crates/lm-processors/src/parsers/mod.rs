@@ -13,6 +13,7 @@ mod named_body;
 mod parameter_body;
 mod python_body;
 mod reply;
+mod tag;
 mod text_buffer;
 mod text_flow;
 

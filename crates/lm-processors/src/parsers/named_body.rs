@@ -1,8 +1,11 @@
 //! Calls that begin with their name: NAME, then the arguments as a JSON object.
 
-use lm_template::ToolCall;
+use std::sync::Arc;
+
+use lm_template::{ToolCall, ToolSpec};
 use serde_json::{Map, Value};
 
+use super::argument_text::{FENCE, fence};
 use super::body::{BodyReader, CallSink, Fault, MAX_BLOCK_BYTES, Progress};
 use super::json_scan::{JsonScan, Step};
 use super::marker_scan::{Scan, scan};
@@ -12,12 +15,15 @@ use crate::dialect::{NamedCall, NamedId, Nameless};
 const MAX_NAME_BYTES: usize = 256;
 
 /// Characters that stand in no name.
-const ODD: &str = "[]{}<>()\"'`";
+const ODD: &str = "[]{}<>()\"'";
 
 /// Reads [`CallBody::Named`](crate::dialect::CallBody::Named).
 #[derive(Debug)]
 pub(crate) struct NamedBody {
     syntax: NamedCall,
+    tools: Arc<[ToolSpec]>,
+    /// The arguments stand in a block of code.
+    fenced: bool,
     at: usize,
     name: String,
     id: Option<String>,
@@ -39,8 +45,8 @@ enum Part {
 }
 
 impl NamedBody {
-    pub(crate) fn new(syntax: NamedCall) -> Self {
-        Self { syntax, at: 0, name: String::new(), id: None, part: Part::Name(0) }
+    pub(crate) fn new(syntax: NamedCall, tools: Arc<[ToolSpec]>) -> Self {
+        Self { syntax, tools, fenced: false, at: 0, name: String::new(), id: None, part: Part::Name(0) }
     }
 
     /// Reads the name or the id, which begins at `start`, up to what ends it.
@@ -75,6 +81,11 @@ impl NamedBody {
         self.at = end;
         let Some(marker) = found else { return Ok(Some(Progress::Open)) };
         let word = text[start..end].trim();
+        // A block of code may begin where the name ends.
+        let fence =
+            word.rfind(FENCE).filter(|at| fence(&word[*at..]).is_none_or(|len| at + len == word.len()));
+        self.fenced |= fence.is_some();
+        let word = fence.map_or(word, |at| word[..at].trim_end());
         match self.part {
             Part::Name(_) => self.named(word)?,
             _ => self.id = Some(word.to_owned()),
@@ -107,26 +118,44 @@ impl NamedBody {
 
     fn named(&mut self, word: &str) -> Result<(), Fault> {
         let NamedCall { before_name, id, nameless, .. } = self.syntax;
-        let mut name = word.strip_prefix(before_name).unwrap_or(word);
+        let mut name = word.strip_prefix(before_name).unwrap_or(word).to_owned();
         if id == NamedId::NameAndIndex {
-            let split = name.rsplit_once(':').filter(|(_, index)| index.bytes().all(|b| b.is_ascii_digit()));
-            let (bare, _) =
-                split.ok_or_else(|| Fault::malformed(format!("`{word}` is no name and index")))?;
-            (name, self.id) = (bare, Some(word.to_owned()));
+            name = self.name_before_index(&name)?;
+            self.id = Some(word.to_owned());
         }
-        if name.contains(char::is_whitespace) {
+        if name.contains(|c: char| c.is_whitespace() || c == '`') {
             return Err(Fault::malformed(format!("`{name}` is no name")));
         }
         if name.is_empty() && nameless == Nameless::Malformed {
             return Err(Fault::malformed("it has no name"));
         }
-        self.name = name.to_owned();
+        self.name = name;
         Ok(())
+    }
+
+    /// The name in a word that ends with an index: what stands behind the last dot, where no tool has a dot in its name.
+    /// The only tool may be called by an index alone.
+    fn name_before_index(&self, name: &str) -> Result<String, Fault> {
+        let is_index = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let declared = |name: &str| self.tools.iter().any(|tool| tool.name() == name);
+        match (name.rsplit_once(':').filter(|(_, index)| is_index(index)), &*self.tools) {
+            (Some((name, _)), _) if declared(name) => Ok(name.to_owned()),
+            (Some((name, _)), _) => Ok(name.rsplit_once('.').map_or(name, |(_, last)| last).to_owned()),
+            (None, [only]) if is_index(name) => Ok(only.name().to_owned()),
+            _ => Err(Fault::malformed(format!("`{name}` is no name and index"))),
+        }
     }
 
     fn before_arguments(&mut self, text: &str) -> Result<Option<Progress>, Fault> {
         let rest = text[self.at..].trim_start();
         self.at = text.len() - rest.len();
+        if !self.fenced {
+            let Some(len) = fence(rest) else { return Ok(Some(Progress::Open)) };
+            if len > 0 {
+                (self.at, self.fenced) = (self.at + len, true);
+                return Ok(None);
+            }
+        }
         match rest.bytes().next() {
             None => return Ok(Some(Progress::Open)),
             Some(b'{') => self.part = Part::Arguments { start: self.at, scan: JsonScan::default() },
@@ -165,7 +194,10 @@ impl NamedBody {
     }
 
     fn after_arguments(&mut self, text: &str) -> Progress {
-        let after = self.syntax.after_arguments.trim();
+        let after = match self.syntax.after_arguments.trim() {
+            "" if self.fenced => FENCE,
+            after => after,
+        };
         if after.is_empty() {
             return Progress::Complete(self.at);
         }
@@ -197,9 +229,9 @@ impl BodyReader for NamedBody {
         }
     }
 
-    fn finish(&mut self, _: &str, _: &mut CallSink<'_>) -> Result<(), Fault> {
+    fn finish(&mut self, text: &str, _: &mut CallSink<'_>) -> Result<usize, Fault> {
         match self.part {
-            Part::AfterArguments => Ok(()),
+            Part::AfterArguments => Ok(text.len()),
             _ => Err(Fault::unfinished()),
         }
     }

@@ -24,6 +24,8 @@ pub(crate) struct PythonBody {
     bracketed: bool,
     printed: bool,
     calls: usize,
+    /// Where the last call ended that is complete.
+    completed: usize,
     at: usize,
     name: String,
     arguments: ArgumentText,
@@ -57,6 +59,7 @@ impl PythonBody {
             bracketed: false,
             printed: false,
             calls: 0,
+            completed: 0,
             at: 0,
             name: String::new(),
             arguments: ArgumentText::default(),
@@ -95,6 +98,8 @@ impl PythonBody {
             _ if self.bracketed => return Err(Fault::malformed(format!("`{c}` stands between the calls"))),
             _ if !self.close.is_empty() && rest.starts_with(self.close) => return Ok(Need::Nothing(self.at)),
             _ if self.close.starts_with(rest) => return Ok(Need::MoreText),
+            // What is no call either is read by the driver.
+            _ if !c.is_alphabetic() && c != '_' => return Ok(Need::Nothing(self.completed)),
             _ => {
                 self.state = State::Name;
                 return Ok(Need::AnotherLook);
@@ -143,6 +148,7 @@ impl PythonBody {
         let Some(end) = ended.map_err(Fault::malformed)? else { return Ok(Need::MoreText) };
         std::mem::take(&mut self.arguments).complete(&self.name, arguments.certain(), calls)?;
         self.at += end;
+        self.completed = self.at;
         self.calls += 1;
         self.state = State::After;
         Ok(Need::AnotherLook)
@@ -164,13 +170,17 @@ impl BodyReader for PythonBody {
     }
 
     /// Calls without brackets are complete with the last of them.
-    fn finish(&mut self, text: &str, _: &mut CallSink<'_>) -> Result<(), Fault> {
+    fn finish(&mut self, text: &str, _: &mut CallSink<'_>) -> Result<usize, Fault> {
         let complete = matches!(self.state, State::After) && !self.bracketed && !self.printed;
         let rest = text[self.at..].trim();
-        if complete && self.close.starts_with(rest) { Ok(()) } else { Err(Fault::unfinished()) }
+        if complete && self.close.starts_with(rest) { Ok(text.len()) } else { Err(Fault::unfinished()) }
     }
 
     fn position(&self) -> usize {
         self.at
+    }
+
+    fn completed(&self) -> usize {
+        self.completed
     }
 }

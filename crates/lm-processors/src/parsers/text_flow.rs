@@ -34,16 +34,27 @@ pub(crate) struct TextFlow {
     /// What the text that comes next loses at its beginning.
     trim: Trim,
     after_call: bool,
+    /// Text after a call, where that is dropped unless another call follows it.
+    after: String,
 }
 
 impl TextFlow {
     pub(crate) fn new(syntax: &'static AnswerSyntax) -> Self {
-        Self { syntax, held: String::new(), at_border: true, trim: syntax.trim, after_call: false }
+        Self {
+            syntax,
+            held: String::new(),
+            at_border: true,
+            trim: syntax.trim,
+            after_call: false,
+            after: String::new(),
+        }
     }
 
     /// Takes text of the answer.
     pub(crate) fn push(&mut self, text: &str, events: &mut Vec<ProcessorEvent>) {
-        if !(self.after_call && self.syntax.after_calls == AfterCalls::Dropped) {
+        if self.after_call && self.syntax.after_calls == AfterCalls::Dropped {
+            self.after.push_str(text);
+        } else {
             self.push_all(text, events);
         }
     }
@@ -90,8 +101,17 @@ impl TextFlow {
         self.at_border
     }
 
+    /// Whether nothing but layout has come since a call.
+    pub(crate) fn is_right_after_call(&self) -> bool {
+        self.after_call && self.at_border && self.after.trim_start().is_empty()
+    }
+
     /// The marker of a call has come, and this text follows it.
     pub(crate) fn call_begins(&mut self, following: &str, events: &mut Vec<ProcessorEvent>) {
+        let between = std::mem::take(&mut self.after);
+        if !between.trim_start().is_empty() {
+            self.push_all(&between, events);
+        }
         let own_line = following.starts_with(['\n', '\r']);
         if self.syntax.before_calls == BeforeCalls::OwnLine && !own_line && !self.at_border {
             self.pass_on(self.held.len(), events);

@@ -11,7 +11,7 @@ mod typed;
 mod written;
 
 pub(crate) use braces::BraceArguments;
-pub(crate) use python::PythonArguments;
+pub(crate) use python::{PythonArguments, python_literal};
 pub(crate) use schema::{Schema, Types};
 pub(crate) use typed::typed_value;
 pub(crate) use written::{in_braces, in_python};

@@ -2,7 +2,8 @@
 //! gives the arguments back.
 
 use lm_processors::{
-    GrammarRequest, ModelDataProcessor, ParserOptions, Thinking, ToolCall, ToolChoice, ToolSpec, Value,
+    GrammarRequest, ModelDataProcessor, ParserOptions, Recovery, Thinking, ToolCall, ToolChoice, ToolSpec,
+    Value,
 };
 use serde_json::{Map, json};
 
@@ -69,7 +70,7 @@ fn check(
         compiler.compile_grammar(&auto).unwrap_or_else(|error| panic!("{name}: {error}\n{}", auto.lark));
     assert_eq!(crate::common::verdict(&auto, text), Verdict::Accepted, "{name}: {text}");
     assert_ne!(crate::common::verdict(&auto, &more), Verdict::Accepted, "{name}: {more}");
-    let options = ParserOptions { tools: tools.into(), ..ParserOptions::default() };
+    let options = ParserOptions { tools: tools.into(), recovery: Recovery::Off, ..ParserOptions::default() };
     let message =
         processor.to_message(text, &options).unwrap_or_else(|error| panic!("{name}: {error}: {text}"));
     let plain = |calls: &[ToolCall]| -> Vec<_> {

@@ -137,7 +137,8 @@ fn parameter_call(
     number: usize,
 ) -> Option<String> {
     let number = call.number.map_or(String::new(), |tags| format!("{}{number}{}", tags.open, tags.close));
-    let mut out = [call.name.open, &tool_call.name, call.name.close, &number, call.between].concat();
+    let mut out =
+        [call.before_name, call.name.open, &tool_call.name, call.name.close, &number, call.between].concat();
     for (key, value) in &tool_call.arguments {
         out += &parameter(call, key, value, &schema["properties"][key])?;
     }

@@ -42,7 +42,6 @@ fn malformed_calls_are_errors_or_text() {
     let cases = [
         ("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\"", "it is unfinished"),
         ("<tool_call>nonsense</tool_call>", "it does not begin as a JSON object"),
-        ("<tool_call>{\"name\": \"f\"} and more</tool_call>", "text follows the call"),
         ("<tool_call>{\"arguments\": {}}</tool_call>", "tool_call: missing key `name`"),
         ("<tool_call>[]</tool_call>", "the list of calls is empty"),
         ("<tool_call>{\"name\": \"f\n</tool_call>", "a control character stands inside a string"),
@@ -62,6 +61,21 @@ fn malformed_calls_are_errors_or_text() {
 fn a_whole_call_without_its_closing_tag_is_a_call() {
     let got = read("qwen", "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool");
     assert_eq!(got.calls, [json!({"name": "f", "arguments": {}})]);
+}
+
+/// What follows a whole call between its markers is text, and does not make the call none.
+#[test]
+fn text_inside_the_markers_of_a_call_is_text() {
+    let got = read("qwen", "<tool_call>{\"name\": \"f\"} and more</tool_call>");
+    assert_eq!((got.text.as_str(), got.calls.len(), got.malformed.len()), (" and more", 1, 0));
+}
+
+/// A fault behind the first call of a list leaves that call a call, once.
+#[test]
+fn calls_before_a_fault_are_not_repeated_as_text() {
+    let reply = "[TOOL_CALLS] [{\"name\": \"f\", \"arguments\": {}}, {\"name\": }]";
+    let got = sum(parse(family("mistral_json"), &with_a_tool(OnMalformed::Text, ""), [reply]), Broken::Text);
+    assert_eq!((got.text.as_str(), got.calls.len()), (", {\"name\": }]", 1));
 }
 
 #[test]

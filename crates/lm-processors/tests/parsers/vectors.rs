@@ -25,6 +25,11 @@ const DEPARTURES: &[(&str, &str, &str)] = &[
     ),
     (
         "qwen3_coder_xml",
+        "test_extract_tool_calls_non_streaming_mixed_content_and_multiple_tool_calls",
+        "text between two calls is text; the source loses it in whole replies and keeps it in streams",
+    ),
+    (
+        "qwen3_coder_xml",
         "TestNemotronSwap::test_swap_with_whitespace_only_content",
         "the source takes reasoning for the answer where no answer follows",
     ),
@@ -173,6 +178,7 @@ fn read(processor: &dyn ModelDataProcessor, options: &ParserOptions, vector: &Va
     let listed = vector["options"]["partial"] == true || writes_json(processor);
     let broken = match options.on_malformed {
         OnMalformed::Error => Broken::Error,
+        OnMalformed::Text if vector["options"]["malformed"] == "text" => Broken::Text,
         OnMalformed::Text if listed => Broken::Listed,
         OnMalformed::Text => Broken::Text,
     };
@@ -188,12 +194,13 @@ fn writes_json(processor: &dyn ModelDataProcessor) -> bool {
 
 /// Reads all vectors of a file, and notes those that are read otherwise. Gives their number, or none for a format that
 /// is not known.
-fn read_file(path: &Path, kind: &str, wrong: &mut Vec<String>) -> Option<usize> {
+fn read_file(path: &Path, wrong: &mut Vec<String>) -> Option<usize> {
     let data: Value = serde_json::from_slice(&std::fs::read(path).expect("a file")).expect("JSON");
-    let format = data["format"].as_str().expect("text");
+    let (kind, format) = (data["kind"].as_str().expect("text"), data["format"].as_str().expect("text"));
     let processor = by_name(format)?;
     let vectors = data["vectors"].as_array().expect("a list");
     for vector in vectors {
+        let vector = &with_tools(vector, &data);
         let name = vector["name"].as_str().expect("text");
         let known = DEPARTURES.iter().any(|(file, vector, _)| *file == format && *vector == name);
         match read(processor, &options(kind, format, vector), vector) {
@@ -207,6 +214,15 @@ fn read_file(path: &Path, kind: &str, wrong: &mut Vec<String>) -> Option<usize> 
     Some(vectors.len())
 }
 
+/// A vector that declares no tools of its own declares those of its file.
+fn with_tools(vector: &Value, file: &Value) -> Value {
+    let mut vector = vector.clone();
+    if let (None, Some(tools)) = (vector.get("tools"), file.get("tools")) {
+        vector["tools"] = tools.clone();
+    }
+    vector
+}
+
 fn files(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
     entries.filter(|path| path.extension().is_some_and(|extension| extension == "json"))
@@ -218,7 +234,7 @@ fn reference_vectors() {
     let (mut vectors, mut wrong, mut unknown) = (0, Vec::new(), Vec::new());
     for kind in ["tools", "reasoning"] {
         for path in files(&folder.join(kind)) {
-            match read_file(&path, kind, &mut wrong) {
+            match read_file(&path, &mut wrong) {
                 Some(count) => vectors += count,
                 None => unknown.push(path),
             }
@@ -231,12 +247,14 @@ fn reference_vectors() {
 /// Vectors of families that the reference data has none of.
 #[test]
 fn own_vectors() {
-    let mut wrong = Vec::new();
+    let (mut vectors, mut wrong) = (0, Vec::new());
     for path in files(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/processors"))) {
-        let read = read_file(&path, "tools", &mut wrong);
-        assert!(read.is_some_and(|vectors| vectors > 0), "{path:?}: no vectors of a known format");
+        let read = read_file(&path, &mut wrong).unwrap_or_default();
+        assert!(read > 0, "{path:?}: no vectors of a known format");
+        vectors += read;
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    println!("{vectors} own vectors");
+    assert!(wrong.is_empty(), "{} of {vectors} vectors:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 /// Which family each published template belongs to; those that are not named are generic.

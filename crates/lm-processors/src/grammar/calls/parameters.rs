@@ -25,13 +25,14 @@ pub(in crate::grammar) fn parameters(
         return None;
     }
     let between = space(values.lark, call.between, values.layout);
+    let before = values.lark.marker(call.before_name);
     let (open, close) = (values.lark.marker(call.name.open), values.lark.marker(call.name.close));
     let number = call.number.map_or(String::new(), |tags| {
         let (open, close) = (values.lark.marker(tags.open), values.lark.marker(tags.close));
         format!("{open} /[1-9][0-9]{{0,2}}/ {close}")
     });
     let end = values.lark.marker(call.end);
-    Some(sequence([&*open, &literal(name), &close, &number, &between, &one_of(&options), &end]))
+    Some(sequence([&*before, &open, &literal(name), &close, &number, &between, &one_of(&options), &end]))
 }
 
 fn arguments(values: &mut Values<'_>, call: &ParameterCall, schema: &Map<String, Value>) -> Option<String> {

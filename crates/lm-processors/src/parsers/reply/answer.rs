@@ -1,8 +1,8 @@
 //! Between the markers: the answer's own text.
 
-use super::markers::Meaning;
+use super::markers::{Meaning, inner_marker, is_unmistakable};
 use super::{Need, ReplyParser, State};
-use crate::dialect::StrayEnd;
+use crate::dialect::{CallSyntax, StrayEnd};
 use crate::event::ProcessorEvent;
 use crate::parsers::marker_scan::{Scan, scan};
 
@@ -34,9 +34,37 @@ impl ReplyParser {
                 self.enter_channel(number, None);
             }
             Meaning::StrayEnd(number) => {
-                let at_start = self.channels[number].syntax.stray_end == StrayEnd::DroppedAtStart;
+                let repeated = self.after_channel == Some(number);
+                let dropped = match self.channels[number].syntax.stray_end {
+                    StrayEnd::Dropped => true,
+                    StrayEnd::DroppedAtStart => self.answer.at_border(),
+                    StrayEnd::Text | StrayEnd::EndsChannel => repeated && self.answer.at_border(),
+                };
                 let text = self.buffer.take(len);
-                if at_start && !self.answer.at_border() {
+                if !dropped {
+                    self.answer.push(text, events);
+                }
+            }
+            Meaning::InnerCall(syntax) => {
+                let marker = inner_marker(&self.syntaxes[syntax]);
+                if self.open_section == Some(syntax) || is_unmistakable(marker) {
+                    self.enter_inner_call(syntax, len, events);
+                } else {
+                    self.answer.push(self.buffer.take(len), events);
+                }
+            }
+            Meaning::CallsEnd => {
+                let text = self.buffer.take(len);
+                let owed = |syntax: Option<usize>, close: fn(&CallSyntax) -> &'static str| {
+                    syntax.is_some_and(|syntax| close(&self.syntaxes[syntax]) == text)
+                };
+                let of_call = owed(self.unclosed, |syntax| syntax.call.close);
+                let of_section = owed(self.open_section, |syntax| syntax.section.close);
+                if of_call {
+                    self.unclosed = None;
+                } else if of_section {
+                    self.open_section = None;
+                } else if !self.answer.is_right_after_call() {
                     self.answer.push(text, events);
                 }
             }
@@ -68,16 +96,15 @@ impl ReplyParser {
     pub(super) fn advance_undecided(&mut self) -> Need {
         let State::Undecided { searched } = &mut self.state else { return Need::AnotherLook };
         let end = &self.channels[0].channel.end;
-        let mut markers: Vec<&str> = self.markers.texts.iter().map(|text| &**text).collect();
-        markers.push(end);
-        let found = scan(&self.buffer.rest()[*searched..], &markers, self.ended);
+        let texts = &self.markers.texts;
+        let found = scan(&self.buffer.rest()[*searched..], texts, self.ended);
         match found {
             Scan::Clear { until } if !self.ended && *searched + until <= MAX_UNDECIDED_BYTES => {
                 *searched += until;
                 return Need::MoreText;
             }
             Scan::Found { start, marker }
-                if marker + 1 == markers.len() && *searched + start <= MAX_UNDECIDED_BYTES =>
+                if texts[marker] == *end && *searched + start <= MAX_UNDECIDED_BYTES =>
             {
                 self.enter_channel(0, None);
             }

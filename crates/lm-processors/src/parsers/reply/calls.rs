@@ -1,6 +1,6 @@
 //! Inside the markers of calls.
 
-use super::markers::{first_marker, is_bare, may_begin};
+use super::markers::{bare_start, first_marker, is_bare, may_begin};
 use super::{Need, ReplyParser, State};
 use crate::dialect::{CallSyntax, Reported, Tags, Trim};
 use crate::event::{CallFault, ProcessorEvent};
@@ -16,7 +16,9 @@ const MAX_LAYOUT_BYTES: usize = 256;
 pub(super) struct Block {
     pub(super) syntax: usize,
     reader: Box<dyn BodyReader>,
-    /// Up to where the body is read, and whitespace after it, once the body is complete.
+    /// Nothing of the body is read: its opening marker may still stand there a second time.
+    fresh: bool,
+    /// Where the body ended, once it is complete.
     ended: Option<usize>,
     /// Events of a call without a marker, which may still turn out to be text.
     held: Vec<ProcessorEvent>,
@@ -31,7 +33,8 @@ pub(super) struct Broken {
     index: Option<usize>,
     /// How many bytes of it were read as a call.
     read: usize,
-    /// How many bytes were searched for its end without success.
+    /// How many bytes were searched for its end without success. What was read as part of a call is not searched: a
+    /// marker inside a string ends nothing.
     searched: usize,
 }
 
@@ -54,6 +57,11 @@ impl ReplyParser {
     }
 
     pub(super) fn advance_choosing(&mut self, first: usize, events: &mut Vec<ProcessorEvent>) -> Need {
+        if !is_bare(&self.syntaxes[first])
+            && let Some(need) = self.skip_repeated(first_marker(&self.syntaxes[first]))
+        {
+            return need;
+        }
         let text = self.buffer.rest();
         let Some(chosen) = self.choose(first, text) else { return Need::MoreText };
         self.answer.call_begins(text, events);
@@ -63,6 +71,28 @@ impl ReplyParser {
             self.state = State::Section(chosen);
         }
         Need::AnotherLook
+    }
+
+    /// Passes over an opening marker that stands again right after itself; tells what to do when it does, or may.
+    fn skip_repeated(&mut self, marker: &str) -> Option<Need> {
+        let rest = self.buffer.rest();
+        let text = rest.trim_start();
+        let layout = rest.len() - text.len();
+        if layout > MAX_LAYOUT_BYTES {
+            return None;
+        }
+        if text.starts_with(marker) {
+            self.pending.push_str(self.buffer.take(layout + marker.len()));
+            return Some(Need::AnotherLook);
+        }
+        (!self.ended && marker.starts_with(text)).then_some(Need::MoreText)
+    }
+
+    /// The marker of a call that stands in sections has come outside of one.
+    pub(super) fn enter_inner_call(&mut self, syntax: usize, len: usize, events: &mut Vec<ProcessorEvent>) {
+        self.pending = self.buffer.take(len).to_owned();
+        self.answer.call_begins("", events);
+        self.enter_body(syntax);
     }
 
     /// Which of the syntaxes with the same marker as this one goes on with `text`; none when more text must tell.
@@ -86,13 +116,15 @@ impl ReplyParser {
     }
 
     fn enter_body(&mut self, syntax: usize) {
-        let reader = reader(&self.syntaxes[syntax], &self.options.tools);
+        let reader = reader(&self.syntaxes[syntax], &self.options);
         self.calls.block_begins();
-        self.state = State::Body(Box::new(Block { syntax, reader, ended: None, held: Vec::new() }));
+        self.unclosed = None;
+        let fresh = !self.syntaxes[syntax].section.open.is_empty();
+        self.state = State::Body(Box::new(Block { syntax, reader, fresh, ended: None, held: Vec::new() }));
     }
 
     pub(super) fn advance_section(&mut self, number: usize, events: &mut Vec<ProcessorEvent>) -> Need {
-        let CallSyntax { section, separator, call, .. } = self.syntaxes[number];
+        let CallSyntax { section, separator, call, reported, .. } = self.syntaxes[number];
         self.take_layout();
         let separator = separator.trim();
         if !separator.is_empty() && self.buffer.rest().starts_with(separator) {
@@ -110,15 +142,26 @@ impl ReplyParser {
                 events.append(&mut self.held);
                 self.answer.call_ended();
             }
+            self.open_section = None;
             self.state = State::Answer;
         } else if !rest.is_empty() && rest.starts_with(call.open) {
             self.pending.push_str(self.buffer.take(call.open.len()));
             self.enter_body(number);
-        } else if !self.ended && (rest.is_empty() || may_come(section.close) || may_come(call.open)) {
+        } else if !section.open.is_empty() && rest.starts_with(section.open) {
+            self.pending.push_str(self.buffer.take(section.open.len()));
+        } else if !self.ended
+            && (rest.is_empty() || [section.open, section.close, call.open].into_iter().any(may_come))
+        {
             return Need::MoreText;
         } else if rest.is_empty() && self.pending.trim().is_empty() {
             // A section all of whose text is reported lacks its closing marker only.
             self.pending.clear();
+            self.state = State::Answer;
+        } else if self.pending.trim().is_empty() && reported == Reported::AtOnce {
+            // Text between two calls: the section goes on behind it.
+            let layout = std::mem::take(&mut self.pending);
+            self.answer.push(&layout, events);
+            self.open_section = Some(number);
             self.state = State::Answer;
         } else {
             let reason = "text stands where a call must";
@@ -163,6 +206,15 @@ impl ReplyParser {
         if block.ended.is_some() {
             return self.close_call(events);
         }
+        if std::mem::take(&mut block.fresh) {
+            let open = self.syntaxes[block.syntax].call.open;
+            let repeated = self.skip_repeated(open);
+            if let (Some(need), State::Body(block)) = (repeated, &mut self.state) {
+                block.fresh = true;
+                return need;
+            }
+            return Need::AnotherLook;
+        }
         let bare = is_bare(&self.syntaxes[block.syntax]);
         let text = self.buffer.rest();
         let sink = match self.syntaxes[block.syntax].reported {
@@ -172,9 +224,7 @@ impl ReplyParser {
         };
         let mut sink = CallSink { state: &mut self.calls, events: sink };
         let result = match block.reader.follow(text, &mut sink) {
-            Ok(Progress::Open) if self.ended => {
-                block.reader.finish(text, &mut sink).map(|()| Progress::Complete(text.len()))
-            }
+            Ok(Progress::Open) if self.ended => block.reader.finish(text, &mut sink).map(Progress::Complete),
             result => result,
         };
         if self.calls.certain() || matches!(result, Ok(Progress::Complete(_))) {
@@ -194,48 +244,79 @@ impl ReplyParser {
         Need::AnotherLook
     }
 
-    /// The body is complete: its closing marker follows, or, at the end of the reply, is forgiven.
+    /// The body is complete. Its closing marker follows, or is forgiven: what stands in its place is no part of the call.
     fn close_call(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
         let State::Body(block) = &mut self.state else { return Need::AnotherLook };
-        let CallSyntax { call: Tags { close, .. }, section, separator, reported, .. } =
-            self.syntaxes[block.syntax];
+        let number = block.syntax;
+        let CallSyntax { call: Tags { close, .. }, section, separator, reported, body, .. } =
+            self.syntaxes[number];
         let end = block.ended.unwrap_or_default();
-        let rest = self.buffer.rest()[end..].trim_start();
-        let end = if close.is_empty() { end } else { self.buffer.rest().len() - rest.len() };
-        let closed = match () {
-            () if rest.starts_with(close) => close.len(),
-            () if !close.starts_with(rest) => {
+        let after = &self.buffer.rest()[end..];
+        let rest = after.trim_start();
+        let layout = after.len() - rest.len();
+        let another = if close.is_empty() { "" } else { bare_start(&body) };
+        let may_come = |marker: &str| !rest.starts_with(marker) && marker.starts_with(rest);
+        let taken = match () {
+            () if close.is_empty() => end,
+            () if rest.starts_with(close) => end + layout + close.len(),
+            () if self.ended && close.starts_with(rest) => end + after.len(),
+            () if !self.ended && layout <= MAX_LAYOUT_BYTES && (may_come(close) || may_come(another)) => {
+                return Need::MoreText;
+            }
+            () if reported == Reported::WithSection => {
                 self.break_call(Fault::malformed("text follows the call"), events);
                 return Need::AnotherLook;
             }
-            () if self.ended => rest.len(),
+            () if !another.is_empty() && rest.starts_with(another) => {
+                // Another call between the same markers.
+                self.buffer.take(end);
+                self.call_ended();
+                self.enter_body(number);
+                return Need::AnotherLook;
+            }
             () => {
-                block.ended = Some(end);
-                return Need::MoreText;
+                self.unclosed = Some(number);
+                end
             }
         };
         self.state = match () {
-            () if !section.open.is_empty() => State::Section(block.syntax),
+            () if !section.open.is_empty() => State::Section(number),
             () if !separator.trim().is_empty() => State::Between(separator.trim()),
             () => State::Answer,
         };
-        let text = self.buffer.take(end + closed);
+        let text = self.buffer.take(taken);
         if reported == Reported::WithSection {
             self.pending.push_str(text);
-            return Need::AnotherLook;
+        } else {
+            self.call_ended();
         }
+        Need::AnotherLook
+    }
+
+    fn call_ended(&mut self) {
         self.pending.clear();
         self.section_is_text = false;
         self.answer.call_ended();
-        Need::AnotherLook
     }
 
     fn break_call(&mut self, fault: Fault, events: &mut Vec<ProcessorEvent>) {
         let State::Body(block) = &self.state else { return };
-        let (syntax, read) = (block.syntax, block.reader.position().max(1));
+        let (syntax, position) = (block.syntax, block.reader.position());
+        let read = position.max(1);
         if !is_bare(&self.syntaxes[syntax]) || self.calls.certain() {
+            let completed = match self.syntaxes[syntax].reported {
+                Reported::AtOnce => block.reader.completed(),
+                Reported::WithSection => 0,
+            };
+            if completed > 0 {
+                // Calls before the fault stand, and their text is no text.
+                self.buffer.take(completed);
+                self.call_ended();
+            }
             let index = self.calls.give_up();
-            self.state = State::Broken(Broken { syntax, fault, index, read, searched: 0 });
+            let (position, read) = (position - completed, read - completed);
+            let searched = self.buffer.rest().floor_char_boundary(position);
+            self.state = State::Broken(Broken { syntax, fault, index, read, searched });
         } else {
             self.calls.take_back();
             let read = self.buffer.rest().floor_char_boundary(read);
@@ -247,13 +328,17 @@ impl ReplyParser {
     pub(super) fn advance_broken(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
         let State::Broken(broken) = &mut self.state else { return Need::AnotherLook };
         let CallSyntax { call, section, .. } = self.syntaxes[broken.syntax];
-        let (ends, rest) = ([call.close, section.close], self.buffer.rest());
+        let in_section = !section.open.is_empty();
+        let next = if in_section { call.open } else { first_marker(&self.syntaxes[broken.syntax]) };
+        let (ends, rest) = ([call.close, section.close, next], self.buffer.rest());
         let (end, next) = match scan(&rest[broken.searched..], &ends, self.ended) {
-            _ if ends == ["", ""] => (rest.floor_char_boundary(broken.read), State::Answer),
+            _ if ends[..2] == ["", ""] => (rest.floor_char_boundary(broken.read), State::Answer),
             Scan::Found { start, marker } => {
-                let in_section = marker == 0 && !section.open.is_empty();
-                let next = if in_section { State::Section(broken.syntax) } else { State::Answer };
-                (broken.searched + start + ends[marker].len(), next)
+                let goes_on = marker != 1 && in_section;
+                let next = if goes_on { State::Section(broken.syntax) } else { State::Answer };
+                // The next call's marker is read with that call.
+                let taken = if marker == 2 { 0 } else { ends[marker].len() };
+                (broken.searched + start + taken, next)
             }
             Scan::Clear { .. } if self.ended => (rest.len(), State::Answer),
             Scan::Clear { until } => {

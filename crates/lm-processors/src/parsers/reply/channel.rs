@@ -1,15 +1,32 @@
 //! Inside a channel.
 
+use super::markers::{first_marker, inner_marker, is_bare, may_begin};
 use super::{Need, ReplyParser, State};
 use crate::channel::ReplyChannel;
-use crate::dialect::{CallsInside, Place, Trim};
-use crate::event::ProcessorEvent;
+use crate::dialect::{BeforeCalls, CallSyntax, CallsInside, Place, Trim, Undeclared};
+use crate::event::{CallFault, ProcessorEvent};
 use crate::parser::ReasoningText;
+use crate::parsers::body::{CallSink, CallState, Fault, Progress, reader};
 use crate::parsers::channel_flow::ChannelFlow;
 use crate::parsers::marker_scan::{Scan, scan};
 
-/// How much whitespace may stand between the prompt's start marker and one that the model repeats.
+/// How much whitespace may stand between a start marker and its repetition, and how much text is looked at to tell one
+/// syntax of calls from another.
 const MAX_LAYOUT_BYTES: usize = 256;
+
+/// The channel that is being read.
+#[derive(Debug)]
+pub(super) struct InChannel {
+    number: usize,
+    /// Whether the prompt opened it.
+    opened: bool,
+    /// Nothing but whitespace has come, so the start marker may stand there a second time.
+    at_start: bool,
+    /// The buffer begins with a marker that ends the channel if the reply ends before the channel does. Of the text
+    /// from there on, this many bytes were searched for the channel's end.
+    doubtful: Option<usize>,
+    flow: ChannelFlow,
+}
 
 impl ReplyParser {
     /// Enters a channel: `opened` is what the prompt opened it with, if it did.
@@ -19,17 +36,19 @@ impl ReplyParser {
             self.options.reasoning == ReasoningText::Inline || channel.syntax.place == Place::InAnswer;
         let start = opened.unwrap_or(&channel.channel.start);
         let flow = if inline { ChannelFlow::inline(start) } else { ChannelFlow::new(channel) };
-        self.state = State::Channel { number, at_start: opened.is_some(), flow };
+        let opened = opened.is_some();
+        self.state =
+            State::Channel(InChannel { number, opened, at_start: opened || !inline, doubtful: None, flow });
     }
 
     pub(super) fn advance_channel(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
-        let State::Channel { number, at_start, flow } = &mut self.state else { return Need::AnotherLook };
-        let ReplyChannel { channel, syntax } = &self.channels[*number];
-        let others = match syntax.calls_inside {
-            CallsInside::Text => &[],
-            CallsInside::AtStart | CallsInside::End => &self.markers.after_channel[..],
-        };
-        if *at_start {
+        let State::Channel(inside) = &mut self.state else { return Need::AnotherLook };
+        let ReplyChannel { channel, syntax } = &self.channels[inside.number];
+        if inside.at_start {
+            let others = match syntax.calls_inside {
+                CallsInside::AtStart | CallsInside::End if inside.opened => &self.markers.after_channel[..],
+                _ => &[],
+            };
             let (text, start) = (self.buffer.rest().trim_start(), &*channel.start);
             let layout = self.buffer.rest().len() - text.len();
             let may_come = |marker: &str| marker.len() > text.len() && marker.starts_with(text);
@@ -37,11 +56,11 @@ impl ReplyParser {
             if open && !self.ended && layout <= MAX_LAYOUT_BYTES {
                 return Need::MoreText;
             }
-            *at_start = false;
+            inside.at_start = false;
             if layout <= MAX_LAYOUT_BYTES {
                 if text.starts_with(start) {
                     let start = start.len();
-                    flow.push(self.buffer.take(layout), &mut self.answer, events);
+                    inside.flow.push(self.buffer.take(layout), &mut self.answer, events);
                     self.buffer.take(start);
                 } else if others.iter().any(|marker| text.starts_with(marker)) {
                     self.buffer.take(layout);
@@ -49,30 +68,149 @@ impl ReplyParser {
                 }
             }
         }
+        match inside.doubtful {
+            None => self.look_for_end(events),
+            Some(searched) => self.look_behind_marker(searched, events),
+        }
+    }
+
+    /// Passes text on up to the channel's end, or to a marker that may be its end.
+    fn look_for_end(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
+        let State::Channel(inside) = &mut self.state else { return Need::AnotherLook };
+        let ReplyChannel { channel, syntax } = &self.channels[inside.number];
         let mut ends = vec![&*channel.end];
-        if syntax.calls_inside == CallsInside::End {
-            ends.extend(others);
+        if syntax.calls_inside == CallsInside::End || self.calls_in_channels {
+            ends.extend(&self.markers.after_channel);
         }
         match scan(self.buffer.rest(), &ends, self.ended) {
             Scan::Clear { until } => {
-                flow.push(self.buffer.take(until), &mut self.answer, events);
+                inside.flow.push(self.buffer.take(until), &mut self.answer, events);
                 if self.ended {
-                    flow.finish(&mut self.answer, events);
+                    inside.flow.finish(&mut self.answer, events);
                 }
                 Need::MoreText
             }
             Scan::Found { start, marker } => {
-                flow.push(self.buffer.take(start), &mut self.answer, events);
-                let end = self.buffer.take(if marker == 0 { ends[0].len() } else { 0 });
-                flow.end(end, &mut self.answer, events);
-                let trim = syntax.trim_after;
-                self.leave_channel(trim)
+                let len = ends[marker].len();
+                inside.flow.push(self.buffer.take(start), &mut self.answer, events);
+                match marker {
+                    0 => self.end_channel(len, events),
+                    _ if syntax.calls_inside == CallsInside::End => self.cut_channel(events),
+                    _ => {
+                        inside.doubtful = Some(len);
+                        Need::AnotherLook
+                    }
+                }
             }
         }
     }
 
+    /// A call's marker stands at the front of the buffer: text of the channel, if that has an end.
+    fn look_behind_marker(&mut self, searched: usize, events: &mut Vec<ProcessorEvent>) -> Need {
+        let State::Channel(inside) = &mut self.state else { return Need::AnotherLook };
+        let end = &*self.channels[inside.number].channel.end;
+        match scan(&self.buffer.rest()[searched..], &[end], self.ended) {
+            Scan::Found { start, .. } => {
+                let len = end.len();
+                inside.flow.push(self.buffer.take(searched + start), &mut self.answer, events);
+                self.end_channel(len, events)
+            }
+            Scan::Clear { until } if !self.ended => {
+                inside.doubtful = Some(searched + until);
+                Need::MoreText
+            }
+            Scan::Clear { .. } => self.end_unclosed(events),
+        }
+    }
+
+    /// The reply has ended inside the channel, and a call's marker stands at the front of the buffer. The first of such
+    /// markers that begins a call ends the channel.
+    fn end_unclosed(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
+        while let Err(read) = self.call_at_front() {
+            let State::Channel(inside) = &mut self.state else { return Need::AnotherLook };
+            inside.flow.push(self.buffer.take(read), &mut self.answer, events);
+            let until = match scan(self.buffer.rest(), &self.markers.after_channel, true) {
+                Scan::Found { start, .. } => start,
+                Scan::Clear { until } => until,
+            };
+            inside.flow.push(self.buffer.take(until), &mut self.answer, events);
+            if self.buffer.rest().is_empty() {
+                inside.flow.finish(&mut self.answer, events);
+                return Need::MoreText;
+            }
+        }
+        self.cut_channel(events)
+    }
+
+    /// Whether the text of the buffer, which begins with a marker, begins with a whole call of a declared tool.
+    ///
+    /// # Errors
+    /// How many bytes were read of what is no call.
+    fn call_at_front(&self) -> Result<(), usize> {
+        let text = self.buffer.rest();
+        let begins = |marker: &&str| !marker.is_empty() && text.starts_with(*marker);
+        let markers = self.markers.after_channel.iter().copied().filter(begins);
+        let marker = markers.max_by_key(|marker| marker.len()).unwrap_or_default();
+        let start_of = |syntax: &&CallSyntax| {
+            !is_bare(syntax) && (first_marker(syntax) == marker || inner_marker(syntax) == marker)
+        };
+        let mut syntaxes = self.dialect.calls.iter().filter(start_of).peekable();
+        let Some(first) = syntaxes.peek().copied() else { return Ok(()) };
+        let mut read = marker.len();
+        if !first.section.open.is_empty() && marker == first.section.open {
+            let inside = text[read..].trim_start();
+            read = text.len() - inside.len();
+            if !inside.starts_with(first.call.open) {
+                return Err(read);
+            }
+            read += first.call.open.len();
+        }
+        let beginning = &text[read..text.floor_char_boundary(read + MAX_LAYOUT_BYTES)];
+        let chosen = syntaxes.find(|syntax| may_begin(&syntax.body, beginning) == Some(true));
+        self.read_call(chosen.unwrap_or(first), &text[read..]).map_err(|more| (read + more).min(text.len()))
+    }
+
+    fn read_call(&self, syntax: &'static CallSyntax, text: &str) -> Result<(), usize> {
+        let mut reader = reader(syntax, &self.options);
+        let mut state = CallState::new(self.options.tools.clone(), Undeclared::Malformed);
+        let mut sink = CallSink { state: &mut state, events: &mut Vec::new() };
+        let fault = match reader.follow(text, &mut sink) {
+            Ok(Progress::Open) => reader.finish(text, &mut sink).err(),
+            Ok(_) => None,
+            Err(fault) => Some(fault),
+        };
+        match fault {
+            None => Ok(()),
+            Some(Fault { kind: CallFault::Unfinished, .. }) => Err(text.len()),
+            Some(_) => Err(text.floor_char_boundary(reader.position())),
+        }
+    }
+
+    /// The channel's end marker, of this length, stands at the front of the buffer.
+    fn end_channel(&mut self, len: usize, events: &mut Vec<ProcessorEvent>) -> Need {
+        let State::Channel(inside) = &mut self.state else { return Need::AnotherLook };
+        inside.flow.end(self.buffer.take(len), &mut self.answer, events);
+        let trim = self.channels[inside.number].syntax.trim_after;
+        self.after_channel = Some(inside.number);
+        self.leave_channel(trim)
+    }
+
+    /// What stands at the front of the buffer ends the channel, and is read again in the answer.
+    fn cut_channel(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
+        let State::Channel(inside) = &mut self.state else { return Need::AnotherLook };
+        inside.flow.cut(
+            match self.dialect.answer.before_calls {
+                BeforeCalls::Layout(layout) => layout,
+                BeforeCalls::OwnLine => "\n",
+                BeforeCalls::Text | BeforeCalls::Dropped => "",
+            },
+            events,
+        );
+        self.leave_channel(Trim::Nothing)
+    }
+
     fn leave_channel(&mut self, trim: Trim) -> Need {
-        if let State::Channel { flow: ChannelFlow::Split(_), .. } = &self.state {
+        if let State::Channel(InChannel { flow: ChannelFlow::Split(_), .. }) = &self.state {
             self.answer.border(trim);
         }
         self.state = State::Answer;

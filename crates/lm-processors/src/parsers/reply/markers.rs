@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::channel::ReplyChannel;
-use crate::dialect::{CallBody, CallSyntax, Count, Dialect, StrayEnd, Tags};
+use crate::dialect::{CallBody, CallSyntax, Count, Dialect, Tags};
 
 /// What a marker in the answer means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +13,10 @@ pub(super) enum Meaning {
     StrayEnd(usize),
     /// Calls begin, in one of the syntaxes that begin so; this is the first of them.
     Calls(usize),
+    /// One call of this syntax begins, whose section is not open.
+    InnerCall(usize),
+    /// The closing marker of calls, none of which is open.
+    CallsEnd,
     /// What stands in these tags is dropped.
     Dropped(Tags),
 }
@@ -32,7 +36,9 @@ impl Markers {
             table(dialect, channels, syntaxes).into_iter().filter(|(text, _)| !text.is_empty()).unzip();
         let answer = dialect.answer.tags.open;
         let calls = dialect.calls.iter().filter(|syntax| !is_bare(syntax)).map(first_marker);
-        let after_channel = calls.chain((!answer.is_empty()).then_some(answer)).collect();
+        let inner =
+            dialect.calls.iter().filter(|syntax| is_unmistakable(inner_marker(syntax))).map(inner_marker);
+        let after_channel = calls.chain(inner).chain((!answer.is_empty()).then_some(answer)).collect();
         Self { texts, meanings, after_channel }
     }
 }
@@ -43,11 +49,9 @@ fn table(
     syntaxes: &'static [CallSyntax],
 ) -> Vec<(Cow<'static, str>, Meaning)> {
     let mut table = Vec::new();
-    for (number, ReplyChannel { channel, syntax }) in channels.iter().enumerate() {
+    for (number, ReplyChannel { channel, .. }) in channels.iter().enumerate() {
         table.push((channel.start.clone(), Meaning::ChannelStart(number)));
-        if matches!(syntax.stray_end, StrayEnd::DroppedAtStart | StrayEnd::Dropped) {
-            table.push((channel.end.clone(), Meaning::StrayEnd(number)));
-        }
+        table.push((channel.end.clone(), Meaning::StrayEnd(number)));
     }
     for (number, syntax) in syntaxes.iter().enumerate() {
         let marker = first_marker(syntax);
@@ -60,7 +64,27 @@ fn table(
     for tags in own.iter().chain(dialect.answer.dropped) {
         table.push((tags.open.into(), Meaning::Dropped(*tags)));
     }
+    for (number, syntax) in syntaxes.iter().enumerate() {
+        table.push((inner_marker(syntax).into(), Meaning::InnerCall(number)));
+        for close in [syntax.call.close, syntax.section.close] {
+            // A fence or a bracket is no marker of calls where none is open.
+            if close.contains(char::is_alphabetic) {
+                table.push((close.into(), Meaning::CallsEnd));
+            }
+        }
+    }
     table
+}
+
+/// The marker of a single call that stands in a section; empty when no section is needed.
+pub(super) fn inner_marker(syntax: &CallSyntax) -> &'static str {
+    if syntax.section.open.is_empty() { "" } else { syntax.call.open }
+}
+
+/// Whether a marker is no plain element such as `<invoke`, which any text may hold.
+pub(super) fn is_unmistakable(marker: &str) -> bool {
+    let name = marker.trim_start_matches('<').trim_end_matches('>');
+    name.contains(|c: char| !c.is_ascii_alphanumeric() && !"_-:".contains(c))
 }
 
 /// Whether the calls of a syntax begin without a marker.
@@ -78,7 +102,7 @@ pub(super) fn first_marker(syntax: &CallSyntax) -> &'static str {
 }
 
 /// The text that a call without a marker begins with.
-fn bare_start(body: &CallBody) -> &'static str {
+pub(super) fn bare_start(body: &CallBody) -> &'static str {
     match body {
         CallBody::Json(json) if json.count == Count::One => "{",
         CallBody::Json(_) | CallBody::Python(_) => "[",
@@ -94,8 +118,16 @@ pub(super) fn may_begin(body: &CallBody, text: &str) -> Option<bool> {
     match body {
         CallBody::Json(_) => Some(text.bytes().next()? == b'{' || begins_as_list(text)?),
         CallBody::Named(_) => begins_as_list(text).map(|list| !list),
-        CallBody::Parameters(_) | CallBody::Python(_) | CallBody::Braces(_) => Some(true),
+        CallBody::Parameters(_) => Some(text.bytes().next()? != b'{' && !begins_as_list(text)?),
+        CallBody::Python(_) => Some(text.bytes().next()? != b'{' && !begins_as_json_list(text)?),
+        CallBody::Braces(_) => Some(true),
     }
+}
+
+/// The same without the empty list.
+fn begins_as_json_list(text: &str) -> Option<bool> {
+    let Some(rest) = text.strip_prefix('[') else { return Some(false) };
+    rest.trim_start().bytes().next().map(|byte| byte == b'{')
 }
 
 /// Whether `text` begins as a JSON list of objects.

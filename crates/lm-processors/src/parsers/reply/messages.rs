@@ -56,10 +56,12 @@ impl MessageParser {
         // Where the prompt left the model is read here: the parser inside always begins in the answer.
         let tail = options.prompt_tail.clone().unwrap_or_default();
         let options = ParserOptions { prompt_tail: Some("".into()), ..options.clone() };
-        let inner = ReplyParser::new(dialect, &options);
+        let inner = ReplyParser::new(dialect, &options).of_messages();
         let mut buffer = TextBuffer::default();
         if let Some(start) = tail.rfind(syntax.start).filter(|_| !syntax.start.is_empty()) {
-            buffer.push(&tail[start + syntax.start.len()..]);
+            // The text of a message that the prompt began is not the reply's.
+            let header = &tail[start + syntax.start.len()..];
+            buffer.push(header.find(syntax.text).map_or(header, |end| &header[..end + syntax.text.len()]));
         }
         Self { dialect, syntax, inner, buffer, place: Place::Start, ended: false }
     }

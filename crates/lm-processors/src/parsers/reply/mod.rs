@@ -7,17 +7,17 @@ mod markers;
 mod messages;
 
 use self::calls::{Block, Broken};
+use self::channel::InChannel;
 use self::markers::Markers;
 pub(crate) use self::messages::MessageParser;
 use super::body::CallState;
-use super::channel_flow::ChannelFlow;
 use super::eraser::Eraser;
 use super::text_buffer::TextBuffer;
 use super::text_flow::TextFlow;
 use crate::channel::{Channel, ReplyChannel};
 use crate::dialect::{CallSyntax, Dialect, StrayEnd, Undeclared, Unmarked};
 use crate::event::ProcessorEvent;
-use crate::parser::{OutputParser, ParserOptions, ReadCalls};
+use crate::parser::{OutputParser, ParserOptions, ReadCalls, Recovery};
 
 #[derive(Debug)]
 enum State {
@@ -28,12 +28,7 @@ enum State {
     },
     /// In text that is dropped up to this marker.
     Dropping(&'static str),
-    /// `at_start`: nothing but whitespace has come, so a start marker that repeats the prompt's is still possible.
-    Channel {
-        number: usize,
-        at_start: bool,
-        flow: ChannelFlow,
-    },
+    Channel(InChannel),
     /// The marker of these calls has come; what follows tells which of the syntaxes with that marker it is.
     Choosing(usize),
     /// In a section, before or between its calls.
@@ -54,6 +49,8 @@ enum Need {
 /// Reads a reply in a [`Dialect`].
 #[derive(Debug)]
 pub(crate) struct ReplyParser {
+    dialect: &'static Dialect,
+    /// The dialect's syntaxes of calls; none when no calls are read.
     syntaxes: &'static [CallSyntax],
     channels: Vec<ReplyChannel>,
     markers: Markers,
@@ -70,6 +67,14 @@ pub(crate) struct ReplyParser {
     held: Vec<ProcessorEvent>,
     /// Whether the opening marker of the section under way became text; then its closing one does too.
     section_is_text: bool,
+    /// The section in which the answer's text stands.
+    open_section: Option<usize>,
+    /// The syntax of the last call, if its closing marker has not come.
+    unclosed: Option<usize>,
+    /// Whether a call in a channel that the reply does not end is a call.
+    calls_in_channels: bool,
+    /// The channel that ended last.
+    after_channel: Option<usize>,
 }
 
 impl ReplyParser {
@@ -84,6 +89,7 @@ impl ReplyParser {
         let family = syntaxes.first().map_or(Undeclared::Call, |first| first.undeclared);
         let undeclared = options.undeclared.unwrap_or(family);
         let mut parser = Self {
+            dialect,
             syntaxes,
             markers: Markers::new(dialect, &channels, syntaxes),
             channels,
@@ -97,9 +103,18 @@ impl ReplyParser {
             pending: String::new(),
             held: Vec::new(),
             section_is_text: false,
+            open_section: None,
+            unclosed: None,
+            calls_in_channels: options.recovery == Recovery::On,
+            after_channel: None,
         };
         parser.begin();
         parser
+    }
+
+    /// For replies that are made of messages: a call is a message of its own, in another one's text it is none.
+    fn of_messages(self) -> Self {
+        Self { calls_in_channels: false, ..self }
     }
 
     /// Goes where the prompt left the model.
@@ -134,7 +149,7 @@ impl ReplyParser {
             State::Answer => self.advance_answer(events),
             State::Undecided { .. } => self.advance_undecided(),
             State::Dropping(until) => self.advance_dropping(until),
-            State::Channel { .. } => self.advance_channel(events),
+            State::Channel(_) => self.advance_channel(events),
             State::Choosing(first) => self.advance_choosing(*first, events),
             State::Section(syntax) => self.advance_section(*syntax, events),
             State::Between(separator) => self.advance_between(separator),

@@ -1,0 +1,120 @@
+//! Tags of markup, with other blanks and quotes than the family writes.
+
+/// What a text is that a tag may begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tag {
+    /// The tag, of this length; `quote` is the quote that it ends with, if it does.
+    Is { len: usize, quote: Option<char> },
+    /// The beginning of the tag, or nothing.
+    MayBe,
+    /// Something else.
+    IsNot,
+}
+
+/// Blanks, also as the marks that byte-level and other tokenizers write for them.
+fn is_blank(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '\u{120}' | '\u{10a}' | '\u{2581}')
+}
+
+/// The text without the blanks that it begins with.
+pub(crate) fn trim_blanks(text: &str) -> &str {
+    text.trim_start_matches(is_blank)
+}
+
+/// Whether `text` begins with `tag`. Where the tag has a blank the text may have any number of them, and around an equals
+/// sign too; the quote at the tag's end may be another one or be missing.
+pub(crate) fn begins_with(text: &str, tag: &str) -> Tag {
+    let mut rest = text;
+    let mut chars = tag.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            c if c.is_whitespace() => {
+                rest = trim_blanks(rest);
+                continue;
+            }
+            '"' if chars.peek().is_none() => return quoted(text, trim_blanks(rest)),
+            '=' => rest = trim_blanks(rest),
+            _ => {}
+        }
+        match rest.strip_prefix(c) {
+            Some(after) => rest = after,
+            None if rest.is_empty() => return Tag::MayBe,
+            None => return Tag::IsNot,
+        }
+    }
+    Tag::Is { len: text.len() - rest.len(), quote: None }
+}
+
+/// The end of a tag that ends with a quote.
+fn quoted(text: &str, rest: &str) -> Tag {
+    let len = text.len() - rest.len();
+    match rest.chars().next() {
+        None => Tag::MayBe,
+        Some(quote @ ('"' | '\'')) => Tag::Is { len: len + 1, quote: Some(quote) },
+        Some(_) => Tag::Is { len, quote: None },
+    }
+}
+
+/// Where a name ends that such a tag began, and where the text goes on behind `close`: the quote that closes it, other
+/// attributes and all. None as long as that has not come within `limit` bytes.
+pub(crate) fn end_of_name(
+    text: &str,
+    quote: Option<char>,
+    close: &str,
+    limit: usize,
+) -> Option<(usize, usize)> {
+    let text = &text[..text.floor_char_boundary(limit)];
+    let Some(after) = close.strip_prefix('"') else {
+        let end = text.find(close)?;
+        return Some((end, end + close.len()));
+    };
+    let end = match quote {
+        Some(quote) => text.find(quote)?,
+        None => text.find(|c: char| is_blank(c) || after.starts_with(c) || c == '>')?,
+    };
+    let behind = end + quote.map_or(0, char::len_utf8);
+    if after.is_empty() {
+        return Some((end, behind));
+    }
+    let close = text[behind..].find(after)?;
+    Some((end, behind + close + after.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blanks_and_quotes_are_free() {
+        let is = |len, quote| Tag::Is { len, quote };
+        let cases = [
+            ("<param name=\"a\"", is(13, Some('"'))),
+            ("<paramname='a'", is(12, Some('\''))),
+            ("<param\u{120}name=a>", is(13, None)),
+            ("<param \n name = \"a\"", is(17, Some('"'))),
+            ("<param ", Tag::MayBe),
+            ("<param name=", Tag::MayBe),
+            ("", Tag::MayBe),
+            ("<parameter", Tag::IsNot),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(begins_with(text, "<param name=\""), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn names_end_with_their_quote() {
+        let cases = [
+            ("a\">x", Some('"'), Some((1, 3))),
+            ("a\" id=\"1\">x", Some('"'), Some((1, 10))),
+            ("a b'>x", Some('\''), Some((3, 5))),
+            ("a>x", None, Some((1, 2))),
+            ("a\"", Some('"'), None),
+            ("a", None, None),
+        ];
+        for (text, quote, expected) in cases {
+            assert_eq!(end_of_name(text, quote, "\">", 100), expected, "{text:?}");
+        }
+        assert_eq!(end_of_name("a\" string=", Some('"'), "\"", 100), Some((1, 2)));
+    }
+}
