@@ -6,6 +6,7 @@ mod lib_files;
 mod links;
 mod machine_paths;
 mod manifests;
+mod modules;
 mod registries;
 mod sizes;
 mod unsafe_code;
@@ -21,6 +22,7 @@ const ALL: &[&Check] = &[
     &links::CHECK,
     &machine_paths::CHECK,
     &manifests::CHECK,
+    &modules::CHECK,
     &registries::CHECK,
     &sizes::CHECK,
     &unsafe_code::CHECK,

@@ -2,6 +2,8 @@
 
 mod event;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 pub use event::{AgentEvent, AgentReply, AgentStep};
 pub use stream::AgentStream;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{ToolCall, tool};
-use lm_conversation::ConversationEvent;
+use lm_conversation::{ConstrainCalls, ConversationEvent, ToolChoice};
 use lm_session::testing::scripted_engine;
 use lm_template::{Message, PromptTemplate, Role};
 use serde_json::json;
@@ -30,22 +30,30 @@ fn said(name: &str, a: i64, b: i64) -> String {
 }
 
 fn agent_with<R: Into<String>>(tools: Toolset, replies: impl IntoIterator<Item = R>) -> Agent {
+    configured(ConstrainCalls::Yes, tools, replies)
+}
+
+fn configured<R: Into<String>>(
+    constrain_calls: ConstrainCalls,
+    tools: Toolset,
+    replies: impl IntoIterator<Item = R>,
+) -> Agent {
     let engine = scripted_engine(replies.into_iter().map(Into::into).collect::<Vec<String>>());
-    let config = ConversationConfig { template: Some(template()), ..ConversationConfig::default() };
+    let template = Some(template());
+    let config = ConversationConfig { template, constrain_calls, ..ConversationConfig::default() };
     Agent::builder(&engine, tools).config(config).max_rounds(2).build().expect("an agent")
 }
 
+fn multiplication() -> Toolset {
+    Toolset::new().with(multiply::tool()).expect("one tool")
+}
+
 fn agent<R: Into<String>>(replies: impl IntoIterator<Item = R>) -> Agent {
-    agent_with(Toolset::new().with(multiply::tool()).expect("one tool"), replies)
+    agent_with(multiplication(), replies)
 }
 
 fn roles(agent: &Agent) -> Vec<Role> {
-    agent
-        .conversation()
-        .history()
-        .iter()
-        .map(|message| message.role.clone())
-        .collect()
+    agent.conversation().history().iter().map(|message| message.role.clone()).collect()
 }
 
 #[test]
@@ -61,11 +69,59 @@ fn calls_are_run_and_their_results_go_back_by_id() {
     assert!(reply.steps.iter().all(|step| step.call.id == step.result.tool_call_id));
     assert_eq!(reply.finished.len(), 2);
     assert_eq!(roles(&agent), [Role::User, Role::Assistant, Role::Tool, Role::Tool, Role::Assistant]);
+    // The model is given each result with the id of the call that it is of.
+    let history = agent.conversation().history();
+    let sent: Vec<_> =
+        history[2..4].iter().map(|result| (&result.tool_call_id, result.content.text())).collect();
+    let calls = &history[1].tool_calls;
+    assert_eq!(sent, [(&calls[0].id, "15".to_owned()), (&calls[1].id, "86".to_owned())]);
+    assert_eq!(calls[0].arguments["a"], 3);
+}
+
+/// A tool that panics.
+struct Panicking;
+
+impl crate::Tool for Panicking {
+    fn spec(&self) -> crate::ToolSpec {
+        crate::ToolSpec::new("explode", "Explode.", json!({"type": "object", "properties": {}}))
+    }
+
+    fn call(&self, _: crate::Map<String, crate::Value>) -> Result<crate::Value, crate::ToolError> {
+        panic!("no figures today")
+    }
+}
+
+#[test]
+fn the_panic_of_a_tool_is_a_result_that_the_model_reads() {
+    let call = "<tool_call>\n{\"name\": \"explode\", \"arguments\": {}}\n</tool_call>";
+    let tools = Toolset::new().with(Panicking).expect("one tool");
+    let mut agent = agent_with(tools, [call, "It failed."]);
+    let reply = agent.run("Explode.").expect("an answer");
+    assert_eq!(reply.message.content.text(), "It failed.");
+    assert_eq!(roles(&agent), [Role::User, Role::Assistant, Role::Tool, Role::Assistant]);
+    let result = &agent.conversation().history()[2];
+    assert_eq!(*result, reply.steps[0].result);
+    assert_eq!(result.tool_call_id, reply.steps[0].call.id);
+    let error: serde_json::Value = serde_json::from_str(&result.content.text()).expect("JSON");
+    assert!(error["error"].as_str().is_some_and(|error| error.contains("no figures today")), "{error}");
+}
+
+/// Required again for the second reply, the model could not answer.
+#[test]
+fn a_required_call_is_required_of_the_first_reply_only() {
+    for choice in [ToolChoice::Required, ToolChoice::Named("multiply".to_owned())] {
+        let mut agent = agent([said("multiply", 3, 5), "15.".to_owned()]);
+        let options = TurnOptions { tool_choice: choice, ..TurnOptions::default() };
+        let reply = agent.run_with("3 times 5?", options).expect("an answer");
+        assert_eq!((reply.steps.len(), reply.message.content.text().as_str()), (1, "15."));
+    }
 }
 
 #[test]
 fn an_error_is_fed_back_and_the_model_may_try_again() {
-    let mut agent = agent([said("divide", 3, 5), said("multiply", 3, 5), "15.".to_owned()]);
+    // Held to the declared tools, the model could not call another one.
+    let replies = [said("divide", 3, 5), said("multiply", 3, 5), "15.".to_owned()];
+    let mut agent = configured(ConstrainCalls::No, multiplication(), replies);
     let reply = agent.run("3 times 5?").expect("an answer");
     let results: Vec<String> = reply.steps.iter().map(|step| step.result.content.text()).collect();
     assert_eq!(results, [r#"{"tool_name":"divide","error":"Tool not found"}"#, "15"]);
@@ -106,7 +162,7 @@ impl crate::Tool for Canceller {
 fn a_turn_that_is_cancelled_while_a_tool_runs_leaves_no_trace() {
     let (cancel, runs) = (Arc::default(), Arc::default());
     let canceller = Canceller { cancel: Arc::clone(&cancel), runs: Arc::clone(&runs) };
-    let twice = said("cancel", 1, 2) + &said("cancel", 3, 4);
+    let twice = said("cancel", 1, 2) + "\n" + &said("cancel", 3, 4);
     let mut agent = agent_with(Toolset::new().with(canceller).expect("one tool"), [twice.as_str(), "Hello!"]);
     cancel.set(agent.cancel_handle()).expect("the handle is set once");
 
