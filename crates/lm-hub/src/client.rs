@@ -322,6 +322,28 @@ mod tests {
     }
 
     #[test]
+    fn a_redirect_never_leaves_tls() {
+        let answer = |location: &str| {
+            let response = Response::builder().status(302).header("location", location);
+            response.body(Body::builder().data("")).expect("a response")
+        };
+        for (from, location, wanted) in [
+            ("https://hub.example/a", "http://hub.example/b", None),
+            ("https://hub.example/a", "HTTP://cdn.example/b", None),
+            ("https://hub.example/a", "ftp://cdn.example/b", None),
+            ("https://hub.example/a", "https://cdn.example/b", Some("https://cdn.example/b")),
+            ("https://hub.example/a", "//cdn.example/b", Some("https://cdn.example/b")),
+            ("https://hub.example:8443/a", "/b?c", Some("https://hub.example:8443/b?c")),
+            ("http://hub.example/a", "http://cdn.example/b", Some("http://cdn.example/b")),
+            ("http://hub.example/a", "https://cdn.example/b", Some("https://cdn.example/b")),
+        ] {
+            let next = redirect(from, &answer(location));
+            assert_eq!(next.as_deref().ok(), wanted, "{from} → {location}: {next:?}");
+            assert!(matches!(next, Ok(_) | Err(Error::Protocol { .. })));
+        }
+    }
+
+    #[test]
     fn endpoints_are_checked() {
         for endpoint in ["", "hub", "ftp://hub", "http://u:p@hub", "http://hub?x"] {
             let settings = HubSettings::new(endpoint, crate::Cache::new("c"));

@@ -114,6 +114,20 @@ fn what_is_there_is_not_received_again() {
 }
 
 #[test]
+fn a_blob_that_was_cut_short_is_received_again() {
+    let setup = Setup::new(tiny());
+    setup.pull(NAME).expect("is downloaded");
+    for kept in [0, 1, weights().len() as u64 - 1] {
+        let blob = setup.cache.path().join("models--owner--tiny/blobs").join(tiny().files[2].etag());
+        let file = fs::OpenOptions::new().write(true).open(&blob).expect("the blob can be written to");
+        file.set_len(kept).expect("the blob can be cut");
+        let before = setup.ranges().len();
+        assert_whole(&setup.pull(NAME).expect("is downloaded again"));
+        assert!(setup.ranges().len() > before, "{kept} bytes passed for all of them");
+    }
+}
+
+#[test]
 fn a_connection_that_is_cut_is_gone_on_with() {
     let setup = Setup::new(tiny());
     for fault in [Fault::CutAfter(70_000), Fault::CutAfter(0), Fault::CutAfter(50_000)] {
