@@ -186,3 +186,41 @@ impl PageStore {
         self.spaces[space].pages.iter().map(|page| page.holders).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A space of held pages, each with a name.
+    fn named(num_pages: usize) -> Space {
+        let mut tree = PrefixTree::new(1);
+        let node = tree.new_root();
+        let mut space = Space::new(num_pages);
+        for _ in 0..num_pages {
+            let (page, _) = space.allocate();
+            space.pages[page as usize].name = Some(Name { node, group: 0 });
+        }
+        space
+    }
+
+    #[test]
+    fn the_page_released_longest_ago_is_reused_first() {
+        let mut space = named(4);
+        [2, 0, 3, 1].into_iter().for_each(|page| space.release(page));
+        // Found again and released again: it is the one released last now.
+        space.hold(0);
+        space.release(0);
+        let reused: Vec<PageId> = (0..4).map(|_| space.allocate().0).collect();
+        assert_eq!(reused, [2, 3, 1, 0]);
+    }
+
+    #[test]
+    fn a_page_without_a_name_is_reused_before_one_that_can_be_found() {
+        let mut space = named(3);
+        space.pages[1].name = None;
+        [0, 1, 2].into_iter().for_each(|page| space.release(page));
+        let (first, lost) = space.allocate();
+        assert_eq!((first, lost), (1, None));
+        assert!(space.allocate().1.is_some());
+    }
+}

@@ -172,6 +172,24 @@ mod tests {
     }
 
     #[test]
+    fn every_token_of_a_page_counts() {
+        let mut tree = PrefixTree::new(1);
+        let root = tree.new_root();
+        let known = tree.child(root, &page(0));
+        tree.set_page(known, 0, 7);
+        for place in 0..PAGE_LEN {
+            let mut other = page(0);
+            other[place] += 1;
+            assert_eq!(tree.walk(root, &other), [], "token {place} differs");
+            let child = tree.child(root, &other);
+            assert_ne!(child, known, "token {place} differs");
+            tree.hold(child);
+            tree.release(child);
+        }
+        assert_eq!(tree.walk(root, &page(0)), [known]);
+    }
+
+    #[test]
     fn what_is_of_no_use_goes_and_takes_the_way_to_it_along() {
         let mut tree = PrefixTree::new(2);
         let root = tree.new_root();

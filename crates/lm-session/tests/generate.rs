@@ -48,6 +48,22 @@ fn text_is_never_half_a_character() {
 }
 
 #[test]
+fn a_character_that_is_cut_off_is_one_replacement_character() {
+    let whole = tokenizer().encode("a€").unwrap();
+    let end = tokenizer().end_ids()[0];
+    for (kept, ended) in [(whole.len() - 1, true), (whole.len() - 2, true), (whole.len() - 1, false)] {
+        let mut ids = whole[..kept].to_vec();
+        let max_output_tokens = (!ended).then_some(ids.len());
+        ids.push(end);
+        let mut session = asked(ids, SessionConfig::default());
+        let params = GenerateParams { max_output_tokens, ..GenerateParams::default() };
+        let (text, finished) = session.generate(params).into_text().unwrap();
+        assert_eq!(text, "a\u{FFFD}", "{kept} of {} tokens", whole.len());
+        assert_eq!(finished.reason == FinishReason::EndToken, ended);
+    }
+}
+
+#[test]
 fn a_stop_string_is_found_at_every_cut() {
     // One byte per token, and any two neighbours as one more reply: the cut falls everywhere.
     let text = "the world ENDs here";

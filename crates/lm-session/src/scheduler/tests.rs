@@ -178,6 +178,24 @@ fn the_oldest_request_takes_pages_from_the_youngest_and_both_end_as_if_alone() {
 }
 
 #[test]
+fn of_several_followers_the_youngest_is_preempted() {
+    let mut bench = Bench::new(6);
+    // Each has two pages when the oldest needs a third.
+    let replies = [1, 2, 3].map(|session| bench.generate(session, 20, 60));
+    let preempted = |bench: &Bench| -> Vec<u64> {
+        let active = bench.scheduler.active.iter().filter(|active| active.preempted);
+        active.map(|active| active.request.session.0).collect()
+    };
+    while preempted(&bench).is_empty() {
+        assert!(!bench.scheduler.is_idle(), "nobody was preempted");
+        bench.scheduler.step();
+    }
+    assert_eq!(preempted(&bench), [3]);
+    bench.steps_until_idle();
+    assert!(replies.iter().all(|replies| tokens(replies).len() == 60));
+}
+
+#[test]
 fn resting_sessions_give_way_from_their_ends_the_longest_rested_first() {
     let mut bench = Bench::new(6);
     for session in 1..=2 {

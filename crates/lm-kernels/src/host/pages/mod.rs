@@ -222,6 +222,22 @@ mod tests {
         }
     }
 
+    /// Every slot has scales of its own, so that a scale that is not copied shows.
+    #[test]
+    fn a_copied_page_has_the_scales_of_its_integers() {
+        let mut layer = PagedLayer::new(KvDtype::Q8, 3, 2, 4).unwrap();
+        let (layout, _) = Random(62).layout(&[(0, 32)]);
+        let numbers = |factor: f32| (1..=32 * 8).map(|i| factor * i as f32).collect::<Vec<_>>();
+        layer.write(&layout, &numbers(0.25), &numbers(-3.0));
+        layer.copy_page(0, 2);
+        for (head, slot) in (0..2).flat_map(|head| (0..PAGE_LEN).map(move |slot| (head, slot))) {
+            assert_eq!(layer.key(2, head, slot), layer.key(0, head, slot), "key of head {head}, slot {slot}");
+            let value = layer.value(2, head, slot);
+            assert_eq!(value, layer.value(0, head, slot), "value of head {head}, slot {slot}");
+            assert!(value.iter().any(|&x| x != 0.0), "head {head}, slot {slot} was written");
+        }
+    }
+
     #[test]
     fn more_than_there_can_be_is_an_error() {
         let overflow = PagedLayer::new(KvDtype::F16, usize::MAX, 2, 64);
