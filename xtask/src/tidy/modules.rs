@@ -76,6 +76,12 @@ fn modules_of(tree: &Tree, path: &str, is_root: bool) -> Vec<String> {
         };
         found.extend(candidates.into_iter().filter(|file| tree.text(file).is_some()));
     }
+    if code.contains("mod $") {
+        // A macro of this file declares modules: their names stand where it is used.
+        let words: BTreeSet<&str> = code.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+        let named = tree.below(&inside).filter(|file| words.contains(file.trim_end_matches(".rs")));
+        found.extend(named.map(|file| format!("{inside}/{file}")));
+    }
     found
 }
 
@@ -109,7 +115,7 @@ mod tests {
         let tree = Tree::of(&[
             ("c/Cargo.toml", package),
             ("c/src/lib.rs", "mod x;\npub(crate) mod y;\n// mod lost;\n"),
-            ("c/src/x.rs", "#[cfg(test)]\nmod tests;\n"),
+            ("c/src/x.rs", "mod rows;\n#[cfg(test)]\nmod tests;\n"),
             ("c/src/x/tests.rs", "let mod_ = \"mod lost;\";"),
             ("c/src/y/mod.rs", "mod z;"),
             ("c/src/y/z.rs", ""),
@@ -121,8 +127,14 @@ mod tests {
             ("c/tests/more/part.rs", ""),
             ("c/tests/more/other.rs", ""),
             ("c/common/mod.rs", ""),
+            (
+                "c/src/x/rows.rs",
+                "macro_rules! rows { ($($name:ident)*) => { $(mod $name;)* } }\nrows! { a b }",
+            ),
+            ("c/src/x/rows/a.rs", ""),
+            ("c/src/x/rows/c.rs", ""),
         ]);
         let lost: Vec<String> = run(&tree).into_iter().map(|finding| finding.place).collect();
-        assert_eq!(lost, ["c/src/lost.rs", "c/src/tests.rs", "c/tests/more/other.rs"]);
+        assert_eq!(lost, ["c/src/lost.rs", "c/src/tests.rs", "c/src/x/rows/c.rs", "c/tests/more/other.rs"]);
     }
 }
