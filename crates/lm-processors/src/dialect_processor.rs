@@ -88,7 +88,7 @@ impl ModelDataProcessor for DialectProcessor {
     }
 
     fn grammar(&self, request: &GrammarRequest<'_>) -> Result<Option<ReplyGrammar>> {
-        reply_grammar(self.dialect, request)
+        reply_grammar(self.dialect, self.messages, request, &|options| self.parser(options))
     }
 
     fn parser(&self, options: &ParserOptions) -> Box<dyn OutputParser> {

@@ -3,6 +3,7 @@
 
 mod call_ids;
 mod channel;
+mod declared_names;
 mod dialect;
 mod dialect_processor;
 mod error;

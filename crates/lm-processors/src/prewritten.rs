@@ -68,7 +68,7 @@ impl Syntax {
 }
 
 /// A schema in braces: its keywords in alphabetical order, names of types in capitals.
-fn declared(schema: &Value, mark: &str) -> String {
+fn declared(schema: &Value, mark: &'static str) -> String {
     let Value::Object(members) = schema else { return in_braces(schema, mark) };
     let mut members: Vec<_> = members.iter().collect();
     members.sort_by_key(|(key, _)| *key);

@@ -10,6 +10,14 @@ pub enum SchemaFault {
     /// The keyword is right, but has no grammar, and leaving it out would allow anything.
     #[error("it has no grammar")]
     Unsupported,
+    /// The tool's name, or the name of a parameter, is not read back from a call in the model's syntax.
+    #[error("`{name}` is not read back as a name from a call of the {processor} models")]
+    Name {
+        /// The name.
+        name: String,
+        /// The processor's name.
+        processor: &'static str,
+    },
     /// The schema is larger or deeper than what is compiled for strangers.
     #[error("the schema is too large: {0}")]
     TooLarge(&'static str),

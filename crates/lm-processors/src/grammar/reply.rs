@@ -4,23 +4,36 @@ use std::collections::BTreeSet;
 
 use lm_template::{ToolSpec, Value};
 
-use super::calls::{CallRules, calls, opener, space, text_or_marker};
+use super::calls::{CallRules, NameCheck, NewParser, calls, opener, space, text_or_marker};
 use super::lark::{Lark, literal, one_of, sequence, text_without};
 use super::schema::Relaxed;
 use super::values::{Spelling, Values};
 use super::{GrammarRequest, Layout, ReplyGrammar, ResponseFormat, Thinking, ToolChoice};
-use crate::dialect::{CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, NamedCall, Tags, Trim};
+use crate::dialect::{
+    CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, MessageSyntax, NamedCall, Tags, Trim,
+};
 use crate::error::{Error, Result};
 use crate::grammar::schema::{Reading, relax};
 
 /// The grammar of a reply in `dialect`; none when the request leaves everything open.
-pub(crate) fn reply_grammar(dialect: &Dialect, request: &GrammarRequest<'_>) -> Result<Option<ReplyGrammar>> {
+///
+/// `parser` makes a parser of the dialect's replies: names are checked by what it reads.
+pub(crate) fn reply_grammar(
+    dialect: &Dialect,
+    messages: Option<&MessageSyntax>,
+    request: &GrammarRequest<'_>,
+    parser: &NewParser<'_>,
+) -> Result<Option<ReplyGrammar>> {
     let tools = offered(dialect, request)?;
+    if let (Some(syntax), false) = (dialect.calls.first(), tools.is_empty()) {
+        NameCheck::new(dialect.name, syntax, request.tools, parser).check(&tools)?;
+    }
     let calls_matter = !request.tools.is_empty() && !dialect.calls.is_empty();
     if !calls_matter && request.response_format.is_none() {
         return Ok(None);
     }
-    let mut writer = ReplyWriter { lark: Lark::default(), dialect, request, relaxed: BTreeSet::new() };
+    let mut writer =
+        ReplyWriter { lark: Lark::default(), dialect, messages, request, relaxed: BTreeSet::new() };
     let start = writer.start(&tools)?;
     Ok(Some(ReplyGrammar {
         grammar: writer.lark.finish(&start),
@@ -51,6 +64,7 @@ fn offered<'a>(dialect: &Dialect, request: &GrammarRequest<'a>) -> Result<Vec<&'
 struct ReplyWriter<'a, 'b> {
     lark: Lark,
     dialect: &'a Dialect,
+    messages: Option<&'a MessageSyntax>,
     request: &'a GrammarRequest<'b>,
     relaxed: BTreeSet<Relaxed>,
 }
@@ -103,7 +117,8 @@ impl ReplyWriter<'_, '_> {
             options.push(self.text_answer()?);
         }
         for syntax in self.syntaxes(tools) {
-            let rules = calls(&mut self.lark, syntax, tools, self.request.calls, self.request.layout)?;
+            let (number, layout, markers) = (self.request.calls, self.request.layout, self.message_markers());
+            let rules = calls(&mut self.lark, syntax, tools, number, layout, &markers)?;
             self.relaxed.extend(rules.relaxed.iter().cloned());
             options.push(self.calls_answer(&rules, required));
         }
@@ -118,6 +133,15 @@ impl ReplyWriter<'_, '_> {
             Layout::Exact => &known[..1],
             Layout::Any => known,
         }
+    }
+
+    /// The markers that begin and end messages.
+    fn message_markers(&self) -> Vec<&'static str> {
+        let mut markers: Vec<&str> = self
+            .messages
+            .map_or(vec![], |messages| [&[messages.start, messages.channel], messages.ends].concat());
+        markers.retain(|marker| !marker.is_empty());
+        markers
     }
 
     /// Calls and nothing after them; before them text of the answer where calls are not required.

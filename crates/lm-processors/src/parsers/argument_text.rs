@@ -35,6 +35,11 @@ pub(crate) fn schema<'a>(tools: &'a [ToolSpec], name: &str) -> Option<Schema<'a>
     tools.iter().find(|tool| tool.name() == name).map(|tool| Schema::new(tool.parameters()))
 }
 
+/// The names of these tools.
+pub(crate) fn names(tools: &[ToolSpec]) -> impl Iterator<Item = &str> {
+    tools.iter().map(ToolSpec::name)
+}
+
 /// Whether a text can be a tool's name: not empty, and without whitespace, quotes and brackets.
 pub(crate) fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || "\"'<>{}()[]".contains(c))

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use lm_template::{ToolCall, ToolSpec};
 
-use super::brace_body::BraceBody;
+use super::brace_body::{self, BraceBody};
 use super::json_body::JsonBody;
-use super::named_body::NamedBody;
-use super::parameter_body::ParameterBody;
-use super::python_body::PythonBody;
+use super::named_body::{self, NamedBody};
+use super::parameter_body::{self, ParameterBody};
+use super::python_body::{self, PythonBody};
 use crate::dialect::{CallBody, CallSyntax, Undeclared};
 use crate::event::{CallFault, ProcessorEvent};
 use crate::parser::ParserOptions;
@@ -87,6 +87,17 @@ pub(crate) fn reader(syntax: &'static CallSyntax, options: &ParserOptions) -> Bo
         CallBody::Parameters(call) => Box::new(ParameterBody::new(call, syntax, options)),
         CallBody::Python(call) => Box::new(PythonBody::new(call, syntax.call.close, tools.clone())),
         CallBody::Braces(call) => Box::new(BraceBody::new(call, syntax.call.close, tools.clone())),
+    }
+}
+
+/// The texts of which one stands after a call's name; none where the name is quoted.
+pub(crate) fn name_ends(syntax: &CallSyntax) -> Vec<&'static str> {
+    match syntax.body {
+        CallBody::Json(_) => vec![],
+        CallBody::Named(named) => named_body::name_ends(&named),
+        CallBody::Parameters(call) => parameter_body::name_ends(call, syntax.call.close),
+        CallBody::Python(_) => python_body::NAME_ENDS.to_vec(),
+        CallBody::Braces(_) => vec![brace_body::NAME_END],
     }
 }
 

@@ -4,13 +4,17 @@ use std::sync::Arc;
 
 use lm_template::ToolSpec;
 
-use super::argument_text::{ArgumentText, is_name, schema};
+use super::argument_text::{ArgumentText, is_name, names, schema};
 use super::body::{BodyReader, CallSink, Fault, MAX_BLOCK_BYTES, Progress};
+use crate::declared_names::{Declared, declared};
 use crate::dialect::BraceCall;
 use crate::values::BraceArguments;
 
 /// Names are shorter; text that goes on for longer is no call.
 const MAX_NAME_BYTES: usize = 1 << 10;
+
+/// The text that ends a call's name.
+pub(super) const NAME_END: &str = "{";
 
 /// Reads [`CallBody::Braces`](crate::dialect::CallBody::Braces). A call without braces has no arguments.
 #[derive(Debug)]
@@ -43,9 +47,15 @@ impl BraceBody {
             Some(name) => (name, true),
             None => (rest, false),
         };
+        let tools = self.tools.clone();
+        match declared(name, names(&tools), &[NAME_END, self.close]) {
+            Declared::Found(found) => return self.begin(found, text.len() - name.len() + found.len(), calls),
+            Declared::Open => return Ok(false),
+            Declared::Absent => {}
+        }
         let window = &name[..name.floor_char_boundary(MAX_NAME_BYTES)];
         let close = if self.close.is_empty() { None } else { window.find(self.close) };
-        let Some(end) = window.find('{').into_iter().chain(close).min() else {
+        let Some(end) = window.find(NAME_END).into_iter().chain(close).min() else {
             return if text.len() > MAX_NAME_BYTES {
                 Err(Fault::malformed("its name has no end"))
             } else {
@@ -59,9 +69,14 @@ impl BraceBody {
         if !prefixed && !name[end..].starts_with('{') {
             return Err(Fault::malformed(format!("`{prefix}` is missing")));
         }
-        self.start = text.len() - name.len() + end;
-        calls.begin(Some(found), None)?;
-        self.name = Some(found.to_owned());
+        self.begin(found, text.len() - name.len() + end, calls)
+    }
+
+    /// The arguments of a call of `name` begin at `start`.
+    fn begin(&mut self, name: &str, start: usize, calls: &mut CallSink<'_>) -> Result<bool, Fault> {
+        self.start = start;
+        calls.begin(Some(name), None)?;
+        self.name = Some(name.to_owned());
         Ok(true)
     }
 }

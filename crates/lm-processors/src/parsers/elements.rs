@@ -4,6 +4,7 @@ use lm_template::{Map, Value};
 
 use super::body::Fault;
 use super::marker_scan::{Scan, scan};
+use crate::declared_names::{Declared, declared};
 use crate::dialect::ParameterCall;
 use crate::values::{MAX_DEPTH, Schema, Types, typed_value};
 
@@ -67,19 +68,52 @@ impl<'a> Element<'a> {
         if self.is_list(name == ITEM) { schema.items() } else { schema.property(name) }
     }
 
+    /// The name of a child, which `text` begins with.
+    fn child_name<'t>(&self, text: &'t str, close: &str) -> Option<&'t str> {
+        let plain = name_before(text, [], close)?;
+        if self.child_schema(plain).is_some() {
+            return Some(plain);
+        }
+        let names = self.schema.map(Schema::declared_names).unwrap_or_default();
+        name_before(text, names.iter().map(String::as_str), close)
+    }
+
     /// The value of the element, whose text between its markers is `inside`.
     fn value(self, inside: &str, syntax: &ParameterCall) -> Value {
-        let types = self.types();
-        if self.children.is_empty() || types != Types::ANY && types.contains(Types::STRING) {
-            return match types {
-                Types::OBJECT if inside.trim().is_empty() => Value::Object(Map::new()),
-                Types::ARRAY if inside.trim().is_empty() => Value::Array(Vec::new()),
-                _ => typed_value(inside, self.schema, syntax.untyped),
-            };
+        let (schema, types) = (self.schema, self.types());
+        let text = typed_value(inside, schema, syntax.untyped);
+        let mut readings = match () {
+            () if types == Types::STRING => return text,
+            () if !self.children.is_empty() => self.structures(),
+            () if !inside.trim().is_empty() => return text,
+            () => {
+                let empty =
+                    [(Types::ARRAY, Value::Array(Vec::new())), (Types::OBJECT, Value::Object(Map::new()))];
+                empty.into_iter().filter(|(own, _)| types.contains(*own)).map(|(_, value)| value).collect()
+            }
+        };
+        // Where a string may stand, no text is the empty one; elements are a text as the last resort.
+        let string = types.contains(Types::STRING);
+        if string || readings.is_empty() {
+            readings.insert(if inside.trim().is_empty() { 0 } else { readings.len() }, text);
         }
-        if self.is_list(self.children.iter().all(|(name, _)| *name == ITEM)) {
-            return self.children.into_iter().map(|(_, value)| value).collect();
+        match schema {
+            Some(schema) => schema.first_fitting(readings),
+            None => readings.swap_remove(0),
         }
+    }
+
+    /// The list and the object that the element's children may be, the likelier one first.
+    fn structures(self) -> Vec<Value> {
+        let only_items = self.children.iter().all(|(name, _)| *name == ITEM);
+        let list =
+            self.is_list(only_items).then(|| self.children.iter().map(|(_, value)| value.clone()).collect());
+        let both = list.is_some() && self.types().contains(Types::OBJECT) && self.schema.is_some();
+        let object = (list.is_none() || both).then(|| self.object());
+        list.into_iter().chain(object).collect()
+    }
+
+    fn object(self) -> Value {
         let mut members: Map<String, Value> = Map::new();
         for (name, value) in self.children {
             match members.entry(name).or_insert_with(|| Value::Array(Vec::new())) {
@@ -97,6 +131,19 @@ impl<'a> Element<'a> {
         }
         Value::Object(members)
     }
+}
+
+/// The name at the front of `text`: one of `names`, or what stands before `close`.
+fn name_before<'t, 'n>(
+    text: &'t str,
+    names: impl IntoIterator<Item = &'n str>,
+    close: &str,
+) -> Option<&'t str> {
+    let len = match declared(text, names, &[close]) {
+        Declared::Found(name) => name.len(),
+        Declared::Open | Declared::Absent => text.find(close)?,
+    };
+    Some(&text[..len])
 }
 
 /// A name that stood once is no list.
@@ -129,7 +176,10 @@ pub(super) fn element_value(
         };
         top.text.push_str(&text[at..at + start]);
         let name_start = at + start + markers[marker].len();
-        let name = text[name_start..].find(syntax.key.close).map(|len| &text[name_start..name_start + len]);
+        let name = match marker {
+            0 => top.child_name(&text[name_start..], syntax.key.close),
+            _ => name_before(&text[name_start..], [top.name], syntax.key.close),
+        };
         let name = name.ok_or_else(|| Fault::malformed("an element's name has no end"))?;
         let end = at + start;
         at = name_start + name.len() + syntax.key.close.len();

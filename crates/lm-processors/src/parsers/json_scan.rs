@@ -27,7 +27,7 @@ pub(crate) enum Step {
 }
 
 /// Follows nesting and strings. Whether the text is correct JSON is judged when it is complete.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct JsonScan {
     depth: usize,
     /// Which of the open brackets are those of lists, the innermost in the lowest bit.

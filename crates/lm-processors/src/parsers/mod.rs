@@ -17,4 +17,6 @@ mod tag;
 mod text_buffer;
 mod text_flow;
 
+pub(crate) use body::name_ends;
+pub(crate) use parameter_body::{CDATA_CLOSE, CDATA_OPEN};
 pub(crate) use reply::{MessageParser, ReplyParser, open_channel};

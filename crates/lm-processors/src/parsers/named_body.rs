@@ -5,10 +5,11 @@ use std::sync::Arc;
 use lm_template::{ToolCall, ToolSpec};
 use serde_json::{Map, Value};
 
-use super::argument_text::{FENCE, fence};
+use super::argument_text::{FENCE, fence, names};
 use super::body::{BodyReader, CallSink, Fault, MAX_BLOCK_BYTES, Progress};
 use super::json_scan::{JsonScan, Step};
 use super::marker_scan::{Scan, scan};
+use crate::declared_names::{Declared, declared};
 use crate::dialect::{NamedCall, NamedId, Nameless};
 
 /// The longest name or id.
@@ -17,6 +18,15 @@ const MAX_NAME_BYTES: usize = 256;
 /// Characters that stand in no name.
 const ODD: &str = "[]{}<>()\"'";
 
+/// The texts that end a call's name.
+pub(super) fn name_ends(syntax: &NamedCall) -> Vec<&'static str> {
+    match syntax.id {
+        NamedId::NameAndIndex => vec![":"],
+        NamedId::After(marker) => vec![syntax.after_name, marker, "{"],
+        NamedId::None => vec![syntax.after_name, "{"],
+    }
+}
+
 /// Reads [`CallBody::Named`](crate::dialect::CallBody::Named).
 #[derive(Debug)]
 pub(crate) struct NamedBody {
@@ -24,6 +34,8 @@ pub(crate) struct NamedBody {
     tools: Arc<[ToolSpec]>,
     /// The arguments stand in a block of code.
     fenced: bool,
+    /// The declared name at the front, and where it ends, once that is known.
+    declared: Option<Option<(String, usize)>>,
     at: usize,
     name: String,
     id: Option<String>,
@@ -46,7 +58,16 @@ enum Part {
 
 impl NamedBody {
     pub(crate) fn new(syntax: NamedCall, tools: Arc<[ToolSpec]>) -> Self {
-        Self { syntax, tools, fenced: false, at: 0, name: String::new(), id: None, part: Part::Name(0) }
+        Self {
+            syntax,
+            tools,
+            fenced: false,
+            declared: None,
+            at: 0,
+            name: String::new(),
+            id: None,
+            part: Part::Name(0),
+        }
     }
 
     /// Reads the name or the id, which begins at `start`, up to what ends it.
@@ -62,6 +83,9 @@ impl NamedBody {
             _ => "",
         };
         if !self.pass_prefix(text, start) {
+            return Ok(Some(Progress::Open));
+        }
+        if matches!(self.part, Part::Name(_)) && !self.find_declared(text) {
             return Ok(Some(Progress::Open));
         }
         let (found, end) = match scan(&text[self.at..], &[after_name, id_marker, "{"], false) {
@@ -87,7 +111,7 @@ impl NamedBody {
         self.fenced |= fence.is_some();
         let word = fence.map_or(word, |at| word[..at].trim_end());
         match self.part {
-            Part::Name(_) => self.named(word)?,
+            Part::Name(_) => self.named(word, text[..end].trim_end())?,
             _ => self.id = Some(word.to_owned()),
         }
         self.at += [after_name, id_marker, ""][marker].len();
@@ -103,6 +127,23 @@ impl NamedBody {
         Ok(None)
     }
 
+    /// Looks for a declared name; false when more text must tell whether one comes.
+    fn find_declared(&mut self, text: &str) -> bool {
+        if self.declared.is_none() {
+            let rest = text[self.at..].trim_start();
+            let found = match declared(rest, names(&self.tools), &name_ends(&self.syntax)) {
+                Declared::Open => return false,
+                Declared::Found(name) => {
+                    self.at = text.len() - rest.len() + name.len();
+                    Some((name.to_owned(), self.at))
+                }
+                Declared::Absent => None,
+            };
+            self.declared = Some(found);
+        }
+        true
+    }
+
     /// Passes over what stands before the name; false when more text must tell whether it does.
     fn pass_prefix(&mut self, text: &str, start: usize) -> bool {
         let prefix = self.syntax.before_name;
@@ -116,8 +157,19 @@ impl NamedBody {
         rest.starts_with(prefix) || !prefix.starts_with(rest) || text.len() > start + MAX_NAME_BYTES
     }
 
-    fn named(&mut self, word: &str) -> Result<(), Fault> {
+    /// The name is `word`, or a declared one that began there; `text` ends with it.
+    fn named(&mut self, word: &str, text: &str) -> Result<(), Fault> {
         let NamedCall { before_name, id, nameless, .. } = self.syntax;
+        if let Some(Some((name, end))) = self.declared.take() {
+            let after = text.get(end..).unwrap_or_default();
+            let index = after.strip_prefix(':').filter(|index| index.bytes().all(|b| b.is_ascii_digit()));
+            let whole = if id == NamedId::NameAndIndex { index.is_some() } else { after.is_empty() };
+            if whole {
+                self.id = index.map(|_| word.to_owned());
+                self.name = name;
+                return Ok(());
+            }
+        }
         let mut name = word.strip_prefix(before_name).unwrap_or(word).to_owned();
         if id == NamedId::NameAndIndex {
             name = self.name_before_index(&name)?;

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use lm_template::{Map, ToolSpec, Value};
 
-use super::argument_text::{ArgumentText, is_name, schema};
+use super::argument_text::{ArgumentText, is_name, names, schema};
 use super::body::{BodyReader, CallSink, Fault, MAX_BLOCK_BYTES, Progress};
 use super::elements::{element_value, elements_end};
+use super::json_scan::{JsonScan, Step};
 use super::marker_scan::{Scan, scan};
 use super::tag::{Tag, begins_with, end_of_name, trim_blanks};
+use crate::declared_names::{Declared, declared};
 use crate::dialect::{Accepted, CallSyntax, ParameterCall, Tags, ValueText};
 use crate::json_text::json_text;
 use crate::parser::{ParserOptions, Recovery};
@@ -23,8 +25,18 @@ const MAX_LAYOUT_BYTES: usize = 256;
 /// Parameters that hold all arguments as one object, where a model writes so and no tool declares them.
 const WRAPPERS: [&str; 4] = ["arguments", "parameters", "properties", "args"];
 
-const CDATA_OPEN: &str = "<![CDATA[";
-const CDATA_CLOSE: &str = "]]>";
+pub(crate) const CDATA_OPEN: &str = "<![CDATA[";
+pub(crate) const CDATA_CLOSE: &str = "]]>";
+
+/// The texts that end a call's name.
+pub(super) fn name_ends(syntax: &ParameterCall, close: &'static str) -> Vec<&'static str> {
+    let mut ends = vec![syntax.name.close];
+    if syntax.name.open.is_empty() {
+        ends.extend([syntax.key.open, close, syntax.between]);
+    }
+    ends.retain(|end| !end.is_empty());
+    ends
+}
 
 /// Reads [`CallBody::Parameters`](crate::dialect::CallBody::Parameters).
 ///
@@ -39,6 +51,8 @@ pub(crate) struct ParameterBody {
     state: State,
     at: usize,
     name: String,
+    /// The names of the parameters that the tool declares.
+    declared_keys: Vec<String>,
     /// The parameter that is being read.
     key: String,
     /// The parameters that came.
@@ -101,6 +115,8 @@ struct ValueReader {
     searched: usize,
     /// Where the value ends if its closing marker never comes: before a marker that ends the call.
     held: Option<usize>,
+    /// The brackets and strings that are open in a value that can only be JSON, where no text ends it.
+    json: Option<JsonScan>,
 }
 
 enum Need {
@@ -124,6 +140,7 @@ impl ParameterBody {
             state: State::NameOpen,
             at: 0,
             name: String::new(),
+            declared_keys: Vec::new(),
             key: String::new(),
             keys: Vec::new(),
             given: Vec::new(),
@@ -220,6 +237,19 @@ impl ParameterBody {
     fn name(&mut self, text: &str, quote: Option<char>, calls: &mut CallSink<'_>) -> Result<Need, Fault> {
         let rest = text[self.at..].trim_start();
         self.at = text.len() - rest.len();
+        let tools = self.tools.clone();
+        match declared(rest, names(&tools), &name_ends(self.syntax, self.around.call.close)) {
+            Declared::Found(found) => {
+                let close = self.syntax.name.close;
+                self.at += found.len() + if rest[found.len()..].starts_with(close) { close.len() } else { 0 };
+                return self.call_begins(found, calls);
+            }
+            Declared::Open => {
+                self.state = State::Name(quote);
+                return Ok(Need::MoreText);
+            }
+            Declared::Absent => {}
+        }
         let ended = match self.syntax.name {
             Tags { open: "", .. } => self.end_of_bare_name(rest),
             Tags { close, .. } => end_of_name(rest, quote, close, MAX_NAME_BYTES),
@@ -235,18 +265,22 @@ impl ParameterBody {
         if !is_name(found) {
             return Err(Fault::malformed(format!("`{found}` is no name")));
         }
-        self.name = found.to_owned();
         self.at += behind;
-        calls.begin(Some(found), None)?;
+        self.call_begins(found, calls)
+    }
+
+    fn call_begins(&mut self, name: &str, calls: &mut CallSink<'_>) -> Result<Need, Fault> {
+        self.name = name.to_owned();
+        calls.begin(Some(name), None)?;
+        self.declared_keys = self.schema().map(Schema::declared_names).unwrap_or_default();
         self.state = if self.syntax.number.is_some() { State::Number } else { State::Parameter };
         Ok(Need::AnotherLook)
     }
 
     /// Where a name without an opening marker ends, and where the text goes on.
     fn end_of_bare_name(&self, rest: &str) -> Option<(usize, usize)> {
-        let ParameterCall { name, key, .. } = *self.syntax;
-        let mut ends = vec![name.close, key.open, self.around.call.close];
-        ends.retain(|end| !end.is_empty());
+        let ParameterCall { name, .. } = *self.syntax;
+        let ends = name_ends(self.syntax, self.around.call.close);
         let window = &rest[..rest.floor_char_boundary(MAX_NAME_BYTES)];
         let marked = ends.iter().filter_map(|end| Some((window.find(end)?, *end))).min();
         let blank = window.find(char::is_whitespace);
@@ -322,6 +356,19 @@ impl ParameterBody {
 
     fn key(&mut self, text: &str, quote: Option<char>, calls: &mut CallSink<'_>) -> Result<Need, Fault> {
         let rest = &text[self.at..];
+        let close = self.syntax.key.close;
+        match declared(rest, self.declared_keys.iter().map(String::as_str), &[close]) {
+            Declared::Found(key) => {
+                self.at += key.len() + close.len();
+                let key = key.to_owned();
+                return self.parameter_begins(&key, calls);
+            }
+            Declared::Open => {
+                self.state = State::Key(quote);
+                return Ok(Need::MoreText);
+            }
+            Declared::Absent => {}
+        }
         let Some((end, behind)) = self.end_of_key(rest, quote) else {
             if rest.len() > MAX_NAME_BYTES {
                 return Err(Fault::malformed(format!("`{}` is missing", self.syntax.key.close)));
@@ -334,6 +381,10 @@ impl ParameterBody {
         if key.is_empty() || key.contains(['<', '>', '\n']) {
             return Err(Fault::malformed(format!("`{key}` is no key")));
         }
+        self.parameter_begins(key, calls)
+    }
+
+    fn parameter_begins(&mut self, key: &str, calls: &mut CallSink<'_>) -> Result<Need, Fault> {
         if self.given.iter().any(|given| given == key) {
             return Err(Fault::malformed(format!("the argument `{key}` is given twice")));
         }
@@ -465,6 +516,7 @@ impl ParameterBody {
             self.json.push('"');
         }
         self.at = start;
+        let json = (!protected && self.is_json(meaning)).then(JsonScan::default);
         self.state = State::Value(ValueReader {
             meaning,
             start,
@@ -474,13 +526,27 @@ impl ParameterBody {
             depth: 0,
             searched: start,
             held: None,
+            json,
         });
         Need::AnotherLook
+    }
+
+    /// Whether a value cannot be a text as it is.
+    fn is_json(&self, meaning: Meaning) -> bool {
+        let schema = self.schema().and_then(|schema| schema.property(&self.key));
+        match meaning {
+            Meaning::Json => true,
+            Meaning::BySchema => schema.is_some_and(|schema| !schema.types().contains(Types::STRING)),
+            Meaning::Text | Meaning::Elements | Meaning::Wrapped | Meaning::Nothing => false,
+        }
     }
 
     fn value(&mut self, text: &str, mut reader: ValueReader) -> Result<Need, Fault> {
         if reader.meaning == Meaning::Elements {
             return self.elements(text, reader);
+        }
+        if !pass_json(text, &mut reader) {
+            return Ok(self.value_goes_on(text, reader));
         }
         let markers = self.ends_of_value(&reader);
         loop {
@@ -658,6 +724,22 @@ impl ParameterBody {
     }
 }
 
+/// Passes over a list or an object in JSON, whose strings may hold the closing marker; false when more text must come. What
+/// turns out to be none is looked through from its beginning.
+fn pass_json(text: &str, reader: &mut ValueReader) -> bool {
+    let Some(scan) = &mut reader.json else { return true };
+    for &byte in &text.as_bytes()[reader.searched..] {
+        let step = scan.step(byte);
+        let invalid = matches!(step, Step::Invalid(_));
+        reader.searched = if invalid { reader.start } else { reader.searched + 1 };
+        if invalid || step == Step::Close && scan.depth() == 0 {
+            reader.json = None;
+            return true;
+        }
+    }
+    false
+}
+
 /// Whether `text` begins with this marker; where that ends with a letter, a blank must follow it.
 fn begins_marker(text: &str, marker: &str) -> Tag {
     if marker.is_empty() {
@@ -693,8 +775,17 @@ impl BodyReader for ParameterBody {
         }
     }
 
-    /// A value without its closing marker ends with its call.
+    /// A value without its closing marker ends with its call; a string that is open did not hold the markers after it.
     fn finish(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<usize, Fault> {
+        if let State::Value(reader) = &mut self.state
+            && reader.json.take().is_some()
+        {
+            reader.searched = reader.start;
+            if let Progress::Complete(end) = self.follow(text, calls)? {
+                return Ok(end);
+            }
+            return self.finish(text, calls);
+        }
         let State::Value(reader) = std::mem::replace(&mut self.state, State::Parameter) else {
             return Err(Fault::unfinished());
         };

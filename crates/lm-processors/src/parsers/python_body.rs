@@ -4,13 +4,17 @@ use std::sync::Arc;
 
 use lm_template::ToolSpec;
 
-use super::argument_text::{ArgumentText, schema};
+use super::argument_text::{ArgumentText, names, schema};
 use super::body::{BodyReader, CallSink, Fault, MAX_BLOCK_BYTES, Progress};
+use crate::declared_names::{Declared, declared};
 use crate::dialect::{PythonCall, PythonList};
 use crate::values::{PythonArguments, Schema};
 
 /// Names are shorter; text that goes on for longer is no call.
 const MAX_NAME_BYTES: usize = 1 << 10;
+
+/// The texts that end a call's name.
+pub(super) const NAME_ENDS: &[&str] = &["("];
 
 /// Reads [`CallBody::Python`](crate::dialect::CallBody::Python): calls in brackets, or several in a row, on lines of
 /// their own or not. `print(…)` around a call, and `default_api.` before its name, are not part of it.
@@ -113,6 +117,12 @@ impl PythonBody {
         if self.calls > 0 && self.bracketed && c == ']' {
             return Ok(Need::Nothing(self.at + 1));
         }
+        let tools = self.tools.clone();
+        match declared(rest, names(&tools), NAME_ENDS) {
+            Declared::Found(name) => return self.call_begins(name, name.len() + 1, calls),
+            Declared::Open => return Ok(Need::MoreText),
+            Declared::Absent => {}
+        }
         if !c.is_alphabetic() && c != '_' {
             return Err(Fault::malformed(format!("a call cannot begin with `{c}`")));
         }
@@ -128,16 +138,24 @@ impl PythonBody {
         if !after.starts_with('(') {
             return Err(Fault::malformed(format!("`{}` is no call", &rest[..end])));
         }
-        self.at += rest.len() - after.len() + 1;
-        if &rest[..end] == "print" && self.list == PythonList::Lines && !self.printed {
+        let (name, len) = (&rest[..end], rest.len() - after.len() + 1);
+        if name == "print" && self.list == PythonList::Lines && !self.printed {
             self.printed = true;
+            self.at += len;
             return Ok(Need::AnotherLook);
         }
-        let name = &rest[..end];
-        self.name = name.strip_prefix("default_api.").unwrap_or(name).to_owned();
-        calls.begin(Some(&self.name), None)?;
-        let names = schema(&self.tools, &self.name).map(Schema::property_names).unwrap_or_default();
-        self.state = State::Arguments(PythonArguments::new(names));
+        self.call_begins(name.strip_prefix("default_api.").unwrap_or(name), len, calls)
+    }
+
+    /// The call's name, the opening bracket included, takes `len` bytes.
+    fn call_begins(&mut self, name: &str, len: usize, calls: &mut CallSink<'_>) -> Result<Need, Fault> {
+        self.at += len;
+        self.name = name.to_owned();
+        calls.begin(Some(name), None)?;
+        let schema = schema(&self.tools, name);
+        let positional = schema.map(Schema::property_names).unwrap_or_default();
+        let keywords = schema.map(Schema::declared_names).unwrap_or_default();
+        self.state = State::Arguments(PythonArguments::new(positional, keywords));
         Ok(Need::AnotherLook)
     }
 

@@ -172,7 +172,10 @@ impl BraceArguments {
         } else if rest.starts_with('"') {
             json_string_end(rest).map(|end| json_string(&rest[..end]).map(|key| (key, end))).transpose()?
         } else {
-            rest.find([':', ',', '{', '}', '[', ']']).map(|end| (rest[..end].trim_end().to_owned(), end))
+            match rest.find([':', ',', '{', '}', '[', ']']).map(|end| (rest[..end].trim_end(), end)) {
+                Some(("", _)) => return Err("a key is empty".to_owned()),
+                found => found.map(|(key, end)| (key.to_owned(), end)),
+            }
         };
         let (key, end) = match found {
             Some(found) => found,
@@ -180,14 +183,11 @@ impl BraceArguments {
             None => return Ok(Need::MoreText),
         };
         self.at += end;
-        self.write_key(key)?;
+        self.write_key(key);
         Ok(Need::AnotherLook)
     }
 
-    fn write_key(&mut self, key: String) -> Result<(), String> {
-        if key.is_empty() {
-            return Err("a key is empty".to_owned());
-        }
+    fn write_key(&mut self, key: String) {
         if self.stack.last().is_some_and(|frame| frame.filled) {
             self.out.push_str(", ");
         }
@@ -197,7 +197,6 @@ impl BraceArguments {
             self.argument = key;
         }
         self.state = State::Colon;
-        Ok(())
     }
 
     /// The schema of the value that is being read, where it is an argument or an element of one.

@@ -14,7 +14,7 @@ pub(crate) use braces::BraceArguments;
 pub(crate) use python::{PythonArguments, python_literal};
 pub(crate) use schema::{Schema, Types};
 pub(crate) use typed::typed_value;
-pub(crate) use written::{in_braces, in_python};
+pub(crate) use written::{BraceKey, brace_key, in_braces, in_python};
 
 /// How deep values may be nested: below what `serde_json` reads, and no danger to any stack.
 pub(crate) const MAX_DEPTH: usize = 100;

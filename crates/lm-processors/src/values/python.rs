@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::number::number_text;
 use super::python_string::{PythonString, Taken};
 use super::{MAX_DEPTH, push_json_string};
+use crate::declared_names::{Declared, declared};
 
 /// Reads the arguments of a call in Python, from after its opening bracket to its closing one.
 ///
@@ -16,6 +17,8 @@ pub(crate) struct PythonArguments {
     stack: Vec<Frame>,
     state: State,
     positional_names: std::vec::IntoIter<String>,
+    /// Keywords of any characters.
+    keywords: Vec<String>,
     /// How much of the text is read.
     at: usize,
 }
@@ -65,17 +68,19 @@ enum State {
 type Step = Result<(), String>;
 
 impl PythonArguments {
-    /// Arguments of a tool with these properties.
-    pub(crate) fn new(property_names: Vec<String>) -> Self {
-        Self::within(Kind::Arguments, '{', property_names)
+    /// Arguments of a tool that gives these names to positional ones, and declares these keywords.
+    pub(crate) fn new(positional_names: Vec<String>, keywords: Vec<String>) -> Self {
+        let arguments = Self::within(Kind::Arguments, '{');
+        Self { positional_names: positional_names.into_iter(), keywords, ..arguments }
     }
 
-    fn within(kind: Kind, bracket: char, property_names: Vec<String>) -> Self {
+    fn within(kind: Kind, bracket: char) -> Self {
         let mut arguments = Self {
             out: String::new(),
             stack: Vec::new(),
             state: State::Value,
-            positional_names: property_names.into_iter(),
+            positional_names: Vec::new().into_iter(),
+            keywords: Vec::new(),
             at: 0,
         };
         arguments.push_frame(kind, bracket);
@@ -93,15 +98,35 @@ impl PythonArguments {
     /// # Errors
     /// What is wrong with it.
     pub(crate) fn follow(&mut self, text: &str) -> Result<Option<usize>, String> {
-        let begin = self.at;
-        for (offset, c) in text[begin..].char_indices() {
-            self.push(c)?;
-            self.at = begin + offset + c.len_utf8();
+        while let Some(c) = text[self.at..].chars().next() {
+            match self.declared_keyword(&text[self.at..]) {
+                Declared::Found(name) => {
+                    let name = name.to_owned();
+                    self.keyword(&name)?;
+                    self.at += name.len() + 1;
+                }
+                Declared::Open => return Ok(None),
+                Declared::Absent => {
+                    self.push(c)?;
+                    self.at += c.len_utf8();
+                }
+            }
             if self.stack.is_empty() {
                 return Ok(Some(self.at));
             }
         }
         Ok(None)
+    }
+
+    /// The keyword that `text` begins with, where one may stand.
+    fn declared_keyword(&self, text: &str) -> Declared<'_> {
+        let outside = matches!(self.state, State::Value)
+            && matches!(self.stack.last(), Some(Frame { kind: Kind::Arguments, keyed: false, .. }));
+        if outside {
+            declared(text, self.keywords.iter().map(String::as_str), &["="])
+        } else {
+            Declared::Absent
+        }
     }
 
     fn push(&mut self, c: char) -> Step {
@@ -342,7 +367,7 @@ fn is_string_prefix(word: &str) -> bool {
 
 /// The value that a text is as a Python literal.
 pub(crate) fn python_literal(text: &str) -> Option<Value> {
-    let mut list = PythonArguments::within(Kind::List, '[', Vec::new());
+    let mut list = PythonArguments::within(Kind::List, '[');
     let open = list.follow(text) == Ok(None);
     list.at = 0;
     if !open || list.follow("]") != Ok(Some(1)) {
@@ -360,7 +385,7 @@ mod tests {
 
     /// The JSON text of the arguments that a text is.
     fn read(text: &str, names: &[&str]) -> Result<String, String> {
-        let new = || PythonArguments::new(names.iter().map(|name| (*name).to_owned()).collect());
+        let new = || PythonArguments::new(names.iter().map(|name| (*name).to_owned()).collect(), Vec::new());
         whole_and_by_character(text, new, PythonArguments::follow, PythonArguments::certain)
     }
 
@@ -454,7 +479,7 @@ mod tests {
 
     #[test]
     fn what_is_certain_comes_early() {
-        let mut arguments = PythonArguments::new(Vec::new());
+        let mut arguments = PythonArguments::new(Vec::new(), Vec::new());
         let mut certain = |text: &str| {
             arguments.follow(text).unwrap();
             arguments.certain().to_owned()

@@ -1,6 +1,7 @@
 //! What a tool's schema says of the types of its values.
 
-use serde_json::Value;
+use jsonschema::{PatternOptions, Validator};
+use serde_json::{Map, Value, json};
 
 /// A set of JSON types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -62,6 +63,10 @@ impl Types {
 /// How many references and combinations are followed before a schema is taken to say nothing.
 const MAX_STEPS: usize = 24;
 
+/// The identifier of a schema's document, and the key under which a part of it is put there, while values are validated.
+const DOCUMENT: &str = "urn:lm:parameters";
+const HERE: &str = "x-lm-here";
+
 /// A schema within the document that its references point into.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Schema<'a> {
@@ -97,6 +102,44 @@ impl<'a> Schema<'a> {
         let properties = self.find(MAX_STEPS, &|schema| schema.get("properties"));
         let properties = properties.and_then(|properties| properties.here.as_object());
         properties.map(|properties| properties.keys().cloned().collect()).unwrap_or_default()
+    }
+
+    /// The first of these values that fits the schema; the first of all when none does, or the schema cannot be compiled.
+    pub(crate) fn first_fitting(self, mut values: Vec<Value>) -> Value {
+        let validator = if values.len() > 1 { self.validator() } else { None };
+        let fitting =
+            validator.and_then(|validator| values.iter().position(|value| validator.is_valid(value)));
+        values.swap_remove(fitting.unwrap_or_default())
+    }
+
+    /// A validator of the schema, whose references lead into its document.
+    fn validator(self) -> Option<Validator> {
+        let mut root = self.root.as_object()?.clone();
+        root.remove("$schema");
+        root.insert("$id".to_owned(), DOCUMENT.into());
+        root.insert(HERE.to_owned(), self.here.clone());
+        let document = json!({"$ref": format!("{DOCUMENT}#/{HERE}"), "$defs": {"document": root}});
+        let options = jsonschema::options().with_pattern_options(PatternOptions::regex()).offline();
+        options.should_validate_formats(true).build(&document).ok()
+    }
+
+    /// The names of all properties that the schema, its alternatives and its parts declare or require.
+    pub(crate) fn declared_names(self) -> Vec<String> {
+        let mut names = Vec::new();
+        self.collect_names(MAX_STEPS, &mut names);
+        names
+    }
+
+    fn collect_names(self, steps: usize, names: &mut Vec<String>) {
+        let Some(steps) = steps.checked_sub(1) else { return };
+        let declared = self.here.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys);
+        let required = self.here.get("required").and_then(Value::as_array).into_iter().flatten();
+        names.extend(declared.cloned().chain(required.filter_map(Value::as_str).map(str::to_owned)));
+        if let Some(target) = self.reference() {
+            target.collect_names(steps, names);
+        }
+        let parts = ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|key| self.here.get(key)?.as_array());
+        parts.flatten().for_each(|schema| self.at(schema).collect_names(steps / 2, names));
     }
 
     /// A required property that is not among these.

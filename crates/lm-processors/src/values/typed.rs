@@ -11,7 +11,8 @@ use crate::dialect::Untyped;
 ///
 /// A string is the text as it is. Another type takes the text without whitespace around it: `null` and `None`, booleans of
 /// any case, numbers, arrays and objects as JSON, else as Python literals. Of several types a string is the last
-/// resort. A text that fits no declared type stays text: the caller's validation tells the model what is wrong with it.
+/// resort, unless only the string fits the schema: where a string or a list of numbers may stand, `[a]` and `["a"]` are strings. A
+/// text that fits no declared type stays text: the caller's validation tells the model what is wrong with it.
 pub(crate) fn typed_value(text: &str, schema: Option<Schema<'_>>, untyped: Untyped) -> Value {
     let types = schema.map_or(Types::ANY, Schema::types);
     if let Some(listed) = schema.and_then(|schema| schema.listed(text)) {
@@ -20,7 +21,14 @@ pub(crate) fn typed_value(text: &str, schema: Option<Schema<'_>>, untyped: Untyp
     if types == Types::STRING || (types == Types::ANY && untyped == Untyped::Text) {
         return Value::String(text.to_owned());
     }
-    of_other_type(text.trim(), types).unwrap_or_else(|| Value::String(text.to_owned()))
+    let string = Value::String(text.to_owned());
+    match (of_other_type(text.trim(), types), schema) {
+        (Some(value), Some(schema)) if types.contains(Types::STRING) => {
+            schema.first_fitting(vec![value, string])
+        }
+        (Some(value), _) => value,
+        (None, _) => string,
+    }
 }
 
 fn of_other_type(text: &str, types: Types) -> Option<Value> {
@@ -105,6 +113,18 @@ mod tests {
             ("celsius", json!({"enum": ["celsius", 1]}), json!("celsius")),
             ("1", json!({"enum": ["celsius", 1]}), json!(1)),
             ("1", json!({"enum": ["1", "2"]}), json!("1")),
+            ("1", json!({"anyOf": [{"const": "1"}, {"const": 2}]}), json!("1")),
+            ("7", json!({"anyOf": [{"type": "string"}, {"type": "integer", "minimum": 9}]}), json!("7")),
+            ("[1]", json!({"anyOf": [{"type": "string"}, {"items": {"type": "string"}}]}), json!("[1]")),
+            ("[\"a\"]", json!({"anyOf": [{"type": "string"}, {"items": {"type": "string"}}]}), json!(["a"])),
+            (
+                "[1]",
+                json!({"anyOf": [{"type": "string"}, {"$ref": "#/$defs/l"}],
+                "$defs": {"l": {"type": "array", "items": {"$ref": "#/$defs/s"}}, "s": {"type": "string"}}}),
+                json!("[1]"),
+            ),
+            ("null", json!({"type": "string", "nullable": true}), json!("null")),
+            ("null", json!({"type": "integer", "nullable": true}), json!(null)),
         ];
         for (text, schema, expected) in cases {
             let schema = Schema::new(&schema);

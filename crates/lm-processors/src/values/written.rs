@@ -1,9 +1,11 @@
 //! Values as the families write them: the opposite of reading, for declarations, calls and results in a prompt.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-/// A value in braces, without whitespace: strings between two of `mark`, keys as they are.
-pub(crate) fn in_braces(value: &Value, mark: &str) -> String {
+use super::BraceArguments;
+
+/// A value in braces, without whitespace: strings between two of `mark`.
+pub(crate) fn in_braces(value: &Value, mark: &'static str) -> String {
     let join = |parts: Vec<String>| parts.join(",");
     match value {
         Value::String(text) => format!("{mark}{text}{mark}"),
@@ -11,10 +13,40 @@ pub(crate) fn in_braces(value: &Value, mark: &str) -> String {
             format!("[{}]", join(values.iter().map(|value| in_braces(value, mark)).collect()))
         }
         Value::Object(members) => {
-            let member = |(key, value): (&String, &Value)| format!("{key}:{}", in_braces(value, mark));
+            let member = |(key, value): (&String, &Value)| match brace_key(key, mark) {
+                BraceKey::Bare => format!("{key}:{}", in_braces(value, mark)),
+                BraceKey::Marked => format!("{mark}{key}{mark}:{}", in_braces(value, mark)),
+                BraceKey::Quoted => format!("{}:{}", Value::from(key.as_str()), in_braces(value, mark)),
+            };
             format!("{{{}}}", join(members.iter().map(member).collect()))
         }
         value => value.to_string(),
+    }
+}
+
+/// The form of a key of an object in braces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BraceKey {
+    /// As it is.
+    Bare,
+    /// Between two marks, as strings are.
+    Marked,
+    /// A JSON string.
+    Quoted,
+}
+
+/// The first form in which the reader gives this key back.
+pub(crate) fn brace_key(key: &str, mark: &'static str) -> BraceKey {
+    let reads_back = |written: &str| {
+        let text = format!("{{{written}:0}}");
+        let mut braces = BraceArguments::new(mark);
+        let whole = braces.follow(&text, None) == Ok(Some(text.len()));
+        whole && serde_json::from_str::<Value>(braces.certain()).is_ok_and(|read| read == json!({key: 0}))
+    };
+    match () {
+        () if reads_back(key) => BraceKey::Bare,
+        () if reads_back(&format!("{mark}{key}{mark}")) => BraceKey::Marked,
+        () => BraceKey::Quoted,
     }
 }
 
@@ -40,12 +72,9 @@ pub(crate) fn in_python(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-    use serde_json::json;
-
-    use super::super::BraceArguments;
     use super::super::python::python_literal;
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn values_in_both_languages() {

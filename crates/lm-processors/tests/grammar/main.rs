@@ -2,9 +2,13 @@
 
 mod common;
 mod keywords;
+mod names;
 mod numbers;
 mod properties;
+mod random;
 mod replies;
+mod round_trip;
 mod schemas;
 mod vectors;
+mod walk;
 mod writer;

@@ -71,11 +71,11 @@ fn json_call(call: &JsonCall, name: &str, arguments: &Value) -> String {
     let JsonCall { colon, comma, .. } = call;
     let arguments = json(arguments, colon, comma);
     let JsonObject::Keys { written, .. } = call.object else {
-        return format!("{{\"{name}\"{colon}{arguments}}}");
+        return format!("{{{}{colon}{arguments}}}", Value::from(name));
     };
     let member = |(key, text): &(JsonKey, &str)| {
         let value = match key {
-            JsonKey::Name => format!("\"{name}\""),
+            JsonKey::Name => Value::from(name).to_string(),
             JsonKey::Arguments => arguments.clone(),
             JsonKey::Id => "\"a1B2c3D4e\"".to_owned(),
         };
@@ -107,8 +107,9 @@ fn python(value: &Value, quote: char) -> String {
             format!("[{}]", items.iter().map(|item| python(item, quote)).collect::<Vec<_>>().join(", "))
         }
         Value::Object(map) => {
-            let pairs =
-                map.iter().map(|(key, value)| format!("{quote}{key}{quote}: {}", python(value, quote)));
+            let pairs = map.iter().map(|(key, value)| {
+                format!("{}: {}", python(&key.as_str().into(), quote), python(value, quote))
+            });
             format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "))
         }
     }
@@ -123,7 +124,13 @@ fn braces(value: &Value, quote: &str) -> Option<String> {
             format!("[{}]", items.join(","))
         }
         Value::Object(map) => {
-            let pair = |(key, value): (&String, &Value)| Some(format!("{key}:{}", braces(value, quote)?));
+            let pair = |(key, value): (&String, &Value)| {
+                let plain = !key.is_empty()
+                    && key.trim() == key
+                    && !key.contains([':', ',', '{', '}', '[', ']', '"']);
+                let key = if plain { key.clone() } else { format!("{quote}{key}{quote}") };
+                Some(format!("{key}:{}", braces(value, quote)?))
+            };
             format!("{{{}}}", map.iter().map(pair).collect::<Option<Vec<_>>>()?.join(","))
         }
         other => other.to_string(),
@@ -140,12 +147,38 @@ fn parameter_call(
     let mut out =
         [call.before_name, call.name.open, &tool_call.name, call.name.close, &number, call.between].concat();
     for (key, value) in &tool_call.arguments {
-        out += &parameter(call, key, value, &schema["properties"][key])?;
+        out += &parameter(call, key, value, &schema["properties"][key], schema)?;
     }
     Some(out + call.end)
 }
 
-fn parameter(call: &ParameterCall, key: &str, value: &Value, schema: &Value) -> Option<String> {
+/// The part of a schema that a value belongs to by its type.
+fn branch<'a>(schema: &'a Value, root: &'a Value, value: &Value) -> Option<&'a Value> {
+    if let Some(target) = schema["$ref"].as_str() {
+        return branch(root.pointer(&target[1..])?, root, value);
+    }
+    if let Some(options) = schema["anyOf"].as_array() {
+        return options.iter().find_map(|option| branch(option, root, value));
+    }
+    let types = &schema["type"];
+    let named = types == type_of(value)
+        || types.as_array().is_some_and(|names| names.contains(&type_of(value).into()));
+    named.then_some(schema)
+}
+
+/// Whether a list or an object is written as elements: those whose elements the schema names.
+fn has_elements(schema: &Value, root: &Value, value: &Value) -> bool {
+    let Some(schema) = branch(schema, root, value) else { return false };
+    match value {
+        Value::Object(_) => {
+            schema["properties"].as_object().is_some_and(|all| !all.is_empty())
+                && schema.get("additionalProperties").is_none()
+        }
+        _ => schema["items"].is_object() && schema.get("prefixItems").is_none(),
+    }
+}
+
+fn parameter(call: &ParameterCall, key: &str, value: &Value, schema: &Value, root: &Value) -> Option<String> {
     let elements = call.written == ValueText::Elements;
     let close = if elements {
         format!("{}{key}{}", call.value.close, call.key.close)
@@ -154,17 +187,25 @@ fn parameter(call: &ParameterCall, key: &str, value: &Value, schema: &Value) -> 
     };
     let inner = match value {
         Value::String(text) if text.contains(call.value.close) => return None,
+        Value::String(text) if elements && text.contains(call.key.open) => return None,
         Value::String(text) => text.clone(),
-        Value::Object(map) if elements => map
-            .iter()
-            .map(|(key, value)| parameter(call, key, value, &schema["properties"][key]))
-            .collect::<Option<Vec<_>>>()?
-            .concat(),
-        Value::Array(items) if elements => items
-            .iter()
-            .map(|item| parameter(call, "item", item, &schema["items"]))
-            .collect::<Option<Vec<_>>>()?
-            .concat(),
+        Value::Object(map) if elements && has_elements(schema, root, value) => {
+            let schemas = &branch(schema, root, value)?["properties"];
+            let member = |(key, value): (&String, &Value)| parameter(call, key, value, &schemas[key], root);
+            map.iter().map(member).collect::<Option<Vec<_>>>()?.concat()
+        }
+        Value::Array(items) if elements && has_elements(schema, root, value) => {
+            let schema = &branch(schema, root, value)?["items"];
+            let item = |item| parameter(call, "item", item, schema, root);
+            items.iter().map(item).collect::<Option<Vec<_>>>()?.concat()
+        }
+        // Where a string may stand, or elements are read, the first marker ends the value.
+        other
+            if json(other, ": ", ", ").contains(call.value.close)
+                && (elements || schema["type"] != type_of(other)) =>
+        {
+            return None;
+        }
         other => json(other, ": ", ", "),
     };
     let attribute = call.type_attribute.as_ref().map_or(String::new(), |attribute| {

@@ -5,7 +5,7 @@ use serde_json::Map;
 
 use super::super::Layout;
 use super::super::lark::{literal, one_of};
-use super::super::values::{Member, Values, loose, named_properties};
+use super::super::values::{Keys, Member, Values, loose, named_properties};
 
 impl Values<'_> {
     /// The arguments of a call without the brackets around them: `a=1, b=2`.
@@ -16,8 +16,11 @@ impl Values<'_> {
             for (name, schema, required) in named_properties(&schema) {
                 match self.value(&schema, &format!("#/properties/{name}")) {
                     Some(value) => {
-                        let key = format!("{name}{colon}");
-                        let key = if self.layout == Layout::Any { loose(&key) } else { literal(&key) };
+                        let key = match (self.spelling.keys, self.layout) {
+                            (Keys::Bare, _) => format!("{} {}", self.key(&name), self.mark(colon)),
+                            (Keys::Quoted, Layout::Any) => loose(&format!("{name}{colon}")),
+                            (Keys::Quoted, Layout::Exact) => literal(&format!("{name}{colon}")),
+                        };
                         members.push(Member { body: self.lark.rule(format!("{key} {value}")), required });
                     }
                     None if required => return None,

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod json;
+mod names;
 mod parameters;
 
 use std::collections::BTreeSet;
@@ -18,6 +19,8 @@ use crate::dialect::{
     BraceCall, CallBody, CallSyntax, Count, JsonCall, NamedCall, NamedId, PythonCall, PythonList,
 };
 use json::json_object;
+pub(super) use names::NameCheck;
+pub(crate) use names::NewParser;
 use parameters::parameters;
 
 /// A tool and its parameters, as `relax` has left them: of type `object`.
@@ -31,6 +34,8 @@ pub(super) struct CallWriter<'a> {
     lark: &'a mut Lark,
     syntax: &'a CallSyntax,
     layout: Layout,
+    /// The markers of messages, which end a call wherever they stand.
+    excluded: &'a [&'static str],
     tools: Vec<Tool<'a>>,
     relaxed: BTreeSet<Relaxed>,
 }
@@ -45,13 +50,14 @@ pub(super) struct CallRules {
     pub(super) relaxed: BTreeSet<Relaxed>,
 }
 
-/// The calls of `tools` in `syntax`.
+/// The calls of `tools` in `syntax`, with none of `excluded` in a string.
 pub(super) fn calls(
     lark: &mut Lark,
     syntax: &CallSyntax,
     tools: &[&ToolSpec],
     number: Calls,
     layout: Layout,
+    excluded: &[&'static str],
 ) -> Result<CallRules, SchemaError> {
     let mut relaxed = BTreeSet::new();
     let mut read = Vec::new();
@@ -62,7 +68,7 @@ pub(super) fn calls(
         relaxed.extend(found.into_iter().map(|found| Relaxed { tool: Some(name.to_owned()), ..found }));
         read.push(Tool { name, parameters });
     }
-    let mut writer = CallWriter { lark, syntax, layout, tools: read, relaxed };
+    let mut writer = CallWriter { lark, syntax, layout, excluded, tools: read, relaxed };
     let rest = writer.rest(number)?;
     Ok(CallRules { opener: opener(syntax), rest, relaxed: writer.relaxed })
 }
@@ -137,7 +143,8 @@ impl CallWriter<'_> {
                 let mut options = Vec::new();
                 for at in 0..self.tools.len() {
                     let tool = std::mem::replace(&mut self.tools[at].parameters, Value::Null);
-                    let mut values = Values::new(self.lark, Spelling::JSON, self.layout, &tool);
+                    let values = Values::new(self.lark, Spelling::JSON, self.layout, &tool);
+                    let mut values = values.never_with(self.excluded);
                     let option = parameters(&mut values, call, self.tools[at].name, &tool);
                     let found = std::mem::take(&mut values.relaxed);
                     self.keep(found, at);
@@ -158,7 +165,8 @@ impl CallWriter<'_> {
         let mut options = Vec::new();
         for at in 0..self.tools.len() {
             let parameters = std::mem::replace(&mut self.tools[at].parameters, Value::Null);
-            let mut values = Values::new(self.lark, spelling, self.layout, &parameters);
+            let values = Values::new(self.lark, spelling, self.layout, &parameters);
+            let mut values = values.never_with(self.excluded);
             let expression = arguments(&mut values, &parameters);
             let found = std::mem::take(&mut values.relaxed);
             self.keep(found, at);

@@ -9,6 +9,7 @@ use super::super::schema::type_of;
 use super::super::values::{Member, Values, listed, named_properties, types_of};
 use super::space;
 use crate::dialect::{Accepted, ParameterCall, Tags, TypeAttribute, ValueText};
+use crate::parsers::{CDATA_CLOSE, CDATA_OPEN};
 
 /// A call of `name` whose parameters are markup; none when no arguments fit the schema.
 pub(in crate::grammar) fn parameters(
@@ -100,13 +101,31 @@ impl<'a> ValueTags<'a> {
         };
         Self { call, open, after_open, before_close, close }
     }
+
+    /// The texts that end a string: where values are elements, the beginning of any element and any end.
+    fn excluded(&self) -> Vec<&str> {
+        match self.call.written {
+            ValueText::Elements => vec![self.call.key.open, self.call.value.close],
+            _ => vec![&self.close],
+        }
+    }
 }
 
 /// What stands between a key and the next one: the type, the value, the markers around it.
 fn value(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Value, path: &str) -> Option<String> {
     let mut options = Vec::new();
-    for schema in values.plain(schema) {
-        for (name, body) in of_types(values, tags, &schema, path) {
+    let schemas = values.plain(schema);
+    // A string is ended by the first marker after it; so is what stands where a string may.
+    let texts = tags.call.type_attribute.is_none() && schemas.iter().any(|schema| may_be_text(schema));
+    for schema in schemas {
+        let bodies = match texts || tags.call.written == ValueText::Elements {
+            true => {
+                let excluded = tags.excluded()[0].to_owned();
+                values.excluding(&excluded, |values| of_types(values, tags, &schema, path))
+            }
+            false => of_types(values, tags, &schema, path),
+        };
+        for (name, body) in bodies {
             let attribute =
                 tags.call.type_attribute.as_ref().map(|attribute| attribute_text(attribute, name));
             let attribute = attribute.map_or(String::new(), |text| values.lark.marker(&text));
@@ -128,14 +147,15 @@ fn of_types(
     path: &str,
 ) -> Vec<(&'static str, String)> {
     if let Some(listed) = listed(schema) {
-        return listed.iter().map(|value| (type_of(value), constant(values, tags, value))).collect();
+        let body = |value| Some((type_of(value), constant(values, tags, value)?));
+        return listed.iter().filter_map(body).collect();
     }
     let mut bodies = Vec::new();
     for name in types_of(schema) {
         let Some(name) = TYPE_NAMES.into_iter().find(|known| *known == name) else { continue };
         let body = match name {
             "string" => Some(text(values, tags, schema, path)),
-            "array" | "object" if tags.call.written == ValueText::Elements => {
+            "array" | "object" if tags.call.written == ValueText::Elements && has_elements(name, schema) => {
                 let key = format!("{name} {} {}", tags.close, Value::Object(schema.clone()));
                 values.recursive(&key, |values| elements(values, tags, name, schema, path))
             }
@@ -152,13 +172,38 @@ fn of_types(
 
 const TYPE_NAMES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
-/// A listed value: a text as it is, another one as JSON.
-fn constant(values: &mut Values<'_>, tags: &ValueTags<'_>, value: &Value) -> String {
+/// Whether the schema allows strings.
+fn may_be_text(schema: &Map<String, Value>) -> bool {
+    let listed = listed(schema);
+    listed.map_or_else(|| types_of(schema).contains(&"string"), |values| values.iter().any(Value::is_string))
+}
+
+/// Whether a list or an object is written as elements: those whose elements the schema names. Others are JSON.
+fn has_elements(name: &str, schema: &Map<String, Value>) -> bool {
+    let further = schema.get("additionalProperties").is_some_and(|further| *further != Value::Bool(false));
+    match name {
+        "object" => schema.get("properties").is_some_and(|all| all != &Value::Object(Map::new())) && !further,
+        _ => schema.get("items").is_some_and(Value::is_object) && !schema.contains_key("prefixItems"),
+    }
+}
+
+/// A listed value: a text as it is, another one as JSON; none when the value's end would be found inside it.
+fn constant(values: &mut Values<'_>, tags: &ValueTags<'_>, value: &Value) -> Option<String> {
     let text = match value {
         Value::String(text) => text.clone(),
         other => values.spelling.write(other),
     };
-    enclosed(values, tags, &literal(&text))
+    let ended = |text: &str| tags.excluded().iter().any(|excluded| text.contains(excluded));
+    let cdata = tags.call.written == ValueText::OrCdata && value.is_string();
+    if cdata && (ended(&text) || text.trim_start().starts_with(CDATA_OPEN)) {
+        let protected = format!("{CDATA_OPEN}{text}{CDATA_CLOSE}");
+        let close = values.lark.marker(&tags.close);
+        return (!text.contains(CDATA_CLOSE)).then(|| sequence([&*literal(&protected), &close]));
+    }
+    if values.holds_excluded(&text) || value.is_string() && ended(&text) {
+        return None;
+    }
+    Some(enclosed(values, tags, &literal(&text)))
 }
 
 fn enclosed(values: &mut Values<'_>, tags: &ValueTags<'_>, body: &str) -> String {
@@ -170,9 +215,11 @@ fn enclosed(values: &mut Values<'_>, tags: &ValueTags<'_>, body: &str) -> String
 
 /// A text as it is. Any layout around it reads as a part of it, or is taken off.
 fn text(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Map<String, Value>, path: &str) -> String {
-    // Where values are elements, the beginning of any end would be taken for one.
-    let excluded = if tags.call.written == ValueText::Elements { tags.call.value.close } else { &tags.close };
-    let content = values.text_rules(schema, path).raw(&[excluded]);
+    let content = values.text_rules(schema, path).raw(&tags.excluded());
+    let mut content = values.without_excluded(content);
+    if tags.call.written == ValueText::OrCdata {
+        content = format!("({content} & ~/\\s*<!\\[CDATA\\[(?s:.*)/)");
+    }
     let exact = values.layout == Layout::Exact;
     let (after, before) = if exact { (tags.after_open, tags.before_close) } else { ("", "") };
     let rest = values.lark.up_to(&content, before, &tags.close);
@@ -191,12 +238,6 @@ fn elements(
         "object" => arguments(values, tags.call, schema)?,
         _ => {
             let items = schema.get("items").cloned().unwrap_or(Value::Bool(true));
-            // Elements of which nothing is known are texts: lists of lists of lists would have no end.
-            let items = if items.is_object() {
-                items
-            } else {
-                Value::Object(Map::from_iter([("type".into(), "string".into())]))
-            };
             let item = value(values, &ValueTags::of(tags.call, ITEM), &items, &format!("{path}/items"))?;
             let item = member(values, tags.call, &literal(ITEM), &item);
             let count = |key: &str| schema.get(key).and_then(Value::as_u64).filter(|count| *count <= 1_000);
@@ -214,7 +255,7 @@ fn elements(
 /// The name of a list's elements.
 const ITEM: &str = "item";
 
-fn attribute_text(attribute: &TypeAttribute, name: &str) -> String {
+pub(super) fn attribute_text(attribute: &TypeAttribute, name: &str) -> String {
     let others = || attribute.others.iter().find(|(own, _)| own.is_empty()).map_or("", |(_, word)| word);
     let word = match name {
         "string" => attribute.text,

@@ -68,7 +68,7 @@ fn anchored<'a>(
 }
 
 /// A key as a step of a JSON pointer.
-pub(super) fn escaped(key: &str) -> String {
+pub(crate) fn escaped(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 

@@ -11,6 +11,7 @@ mod references;
 use lm_template::Value;
 
 use super::error::SchemaError;
+pub(crate) use document::escaped as escaped_pointer;
 use normalize::Normalizer;
 pub(crate) use pattern::{escaped as escaped_regex, full_match};
 

@@ -13,7 +13,7 @@ use lm_template::Value;
 use serde_json::{Map, json};
 
 use super::Layout;
-use super::lark::{Lark, literal, one_of};
+use super::lark::{Lark, literal, one_of, sequence, text_without};
 use super::schema::Relaxed;
 use merge::merged;
 pub(super) use objects::{Member, named_properties};
@@ -41,6 +41,8 @@ pub(super) struct Values<'a> {
     /// Rules that may come to themselves, by reference or another key.
     references: HashMap<String, Option<String>>,
     free: Vec<String>,
+    /// Texts that stand in no string: markers that end what the string stands in.
+    excluded: Vec<String>,
     /// How deep in schemas this is, and how many it has seen.
     depth: usize,
     seen: usize,
@@ -57,6 +59,7 @@ impl<'a> Values<'a> {
             relaxed: BTreeSet::new(),
             references: HashMap::new(),
             free: Vec::new(),
+            excluded: Vec::new(),
             depth: 0,
             seen: 0,
         }
@@ -124,12 +127,31 @@ impl<'a> Values<'a> {
         known
     }
 
+    /// What `write` makes, with `excluded` in no string.
+    pub(super) fn excluding<T>(&mut self, excluded: &str, write: impl FnOnce(&mut Self) -> T) -> T {
+        if self.excluded.iter().any(|known| known == excluded) {
+            return write(self);
+        }
+        // Rules without the exclusion are not for use here, nor those with it elsewhere.
+        let (references, free) = (std::mem::take(&mut self.references), std::mem::take(&mut self.free));
+        self.excluded.push(excluded.to_owned());
+        let written = write(self);
+        self.excluded.pop();
+        (self.references, self.free) = (references, free);
+        written
+    }
+
     pub(super) fn resolved(&self, reference: &str) -> Option<&Value> {
         self.definitions.get(reference.strip_prefix("#/$defs/")?)
     }
 
     fn constants(&mut self, values: &[Value]) -> Option<String> {
-        let options: Vec<String> = values.iter().map(|value| self.constant(value)).collect();
+        let mut options = Vec::new();
+        for value in values {
+            if !self.holds_excluded(&self.spelling.write(value)) {
+                options.push(self.constant(value));
+            }
+        }
         (!options.is_empty()).then(|| one_of(&options))
     }
 
@@ -140,9 +162,24 @@ impl<'a> Values<'a> {
                 let fence = self.lark.marker(fence);
                 format!("{fence} {} {fence}", literal(text))
             }
-            (Value::Array(_) | Value::Object(_), Strings::Fenced(_)) => self.free_value(FREE_DEPTH),
+            (Value::Array(items), Strings::Fenced(_)) => {
+                let items: Vec<String> = items.iter().map(|item| self.constant(item)).collect();
+                self.enclosed_list("[", &items, "]")
+            }
+            (Value::Object(members), Strings::Fenced(_)) => {
+                let member = |(key, value): (&String, &Value)| {
+                    sequence([&*self.key(key), &literal(self.spelling.colon), &self.constant(value)])
+                };
+                let members: Vec<String> = members.iter().map(member).collect();
+                self.enclosed_list("{", &members, "}")
+            }
             _ => literal(&self.spelling.write(value)),
         }
+    }
+
+    fn enclosed_list(&self, open: &str, items: &[String], close: &str) -> String {
+        let comma = format!(" {} ", literal(self.spelling.comma));
+        sequence([&*literal(open), &items.join(&comma), &literal(close)])
     }
 
     fn combination(&mut self, schema: &Object, path: &str) -> Option<String> {
@@ -153,7 +190,7 @@ impl<'a> Values<'a> {
                 .collect();
             return (!options.is_empty()).then(|| one_of(&options));
         }
-        if self.spelling.is_json() {
+        if self.delegates() {
             return Some(self.delegated(schema));
         }
         // A superset: what stands beside the combination.
@@ -186,15 +223,18 @@ impl<'a> Values<'a> {
         let rules = self.text_rules(schema, path);
         match self.spelling.strings {
             Strings::Json => {
-                self.lark.terminal(rules.quoted('"', self.spelling.strings.escapes(self.layout)))
+                let text = rules.quoted('"', self.spelling.strings.escapes(self.layout));
+                let text = self.without_excluded(text);
+                self.lark.terminal(text)
             }
             Strings::Python(_) => {
                 let escapes = self.spelling.strings.escapes(self.layout);
                 let options = [rules.quoted('\'', escapes), rules.quoted('"', escapes)];
-                self.lark.terminal(options.join(" | "))
+                let text = self.without_excluded(options.join(" | "));
+                self.lark.terminal(text)
             }
             Strings::Fenced(fence) => {
-                let content = rules.raw(&[fence]);
+                let content = self.without_excluded(rules.raw(&[fence]));
                 let open = self.lark.marker(fence);
                 let rest = self.lark.up_to(&content, "", fence);
                 format!("{open} {rest}")
@@ -232,6 +272,28 @@ impl<'a> Values<'a> {
             options.push(member((self.mark("{"), self.mark("}")), &pair));
         }
         self.lark.rule(options.join(" | "))
+    }
+
+    /// The same values without these texts in any string.
+    pub(super) fn never_with(mut self, excluded: &[&str]) -> Self {
+        self.excluded.extend(excluded.iter().map(|text| (*text).to_owned()));
+        self
+    }
+
+    /// Whether one of the texts that stand in no string stands in this one.
+    pub(super) fn holds_excluded(&self, text: &str) -> bool {
+        self.excluded.iter().any(|excluded| text.contains(excluded.as_str()))
+    }
+
+    /// The terminal expression `text`, without the texts that stand in no string.
+    pub(super) fn without_excluded(&self, text: String) -> String {
+        let excluded: Vec<&str> = self.excluded.iter().map(String::as_str).collect();
+        if excluded.is_empty() { text } else { format!("({text}) & {}", text_without(&excluded)) }
+    }
+
+    /// Whether the grammar library's own translator can write values here.
+    pub(super) fn delegates(&self) -> bool {
+        self.spelling.is_json() && self.excluded.is_empty()
     }
 
     /// The rest of a schema that only the grammar library's own translator can say. It writes JSON.

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use lm_template::Value;
 
-use super::super::lark::{literal, one_of};
+use super::super::lark::{literal, one_of, sequence};
 use super::{Keys, Object, Strings, Values};
+use crate::values::{BraceKey, brace_key};
 
 /// How many properties an object may list.
 const MAX_PROPERTIES: usize = 1_000;
@@ -22,7 +23,7 @@ pub(in crate::grammar) struct Member {
 impl Values<'_> {
     pub(super) fn object(&mut self, schema: &Object, path: &str) -> Option<String> {
         let counts = schema.contains_key("minProperties") || schema.contains_key("maxProperties");
-        if self.spelling.is_json() && (counts || schema.contains_key("patternProperties")) {
+        if self.delegates() && (counts || schema.contains_key("patternProperties")) {
             let mut schema = schema.clone();
             schema.insert("type".to_owned(), "object".into());
             return Some(self.delegated(&schema));
@@ -75,8 +76,13 @@ impl Values<'_> {
         Some(self.lark.rule(format!("{key} {colon} {value}")))
     }
 
-    fn key(&mut self, name: &str) -> String {
+    /// A key, as the syntax writes it.
+    pub(in crate::grammar) fn key(&mut self, name: &str) -> String {
         match (self.spelling.keys, self.spelling.strings) {
+            (Keys::Bare, Strings::Fenced(mark)) if brace_key(name, mark) == BraceKey::Marked => {
+                let mark = self.lark.marker(mark);
+                sequence([&*mark, &literal(name), &mark])
+            }
             (Keys::Quoted, Strings::Python(_)) => {
                 let options: Vec<String> =
                     ['\'', '"'].map(|quote| literal(&super::Spelling::python(quote).write_key(name))).into();
@@ -99,6 +105,7 @@ impl Values<'_> {
             }
             _ => format!("/\\x22/ ({free}) /\\x22/"),
         };
+        let body = self.without_excluded(body);
         self.lark.terminal(body)
     }
 

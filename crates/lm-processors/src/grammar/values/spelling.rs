@@ -5,6 +5,7 @@ use lm_template::Value;
 use super::super::Layout;
 use super::super::lark::{literal, text_regex};
 use super::super::schema::escaped_regex;
+use crate::values::{BraceKey, brace_key};
 
 /// How a syntax writes JSON values.
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +49,7 @@ pub(in crate::grammar) enum Strings {
 pub(in crate::grammar) enum Keys {
     /// As texts are.
     Quoted,
-    /// As they are.
+    /// As they are, where the parser reads them so; else as texts are.
     Bare,
 }
 
@@ -109,7 +110,14 @@ impl Spelling {
     }
 
     pub(in crate::grammar) fn write_key(&self, key: &str) -> String {
-        if self.keys == Keys::Bare { key.to_owned() } else { self.write_text(key) }
+        match (self.keys, self.strings) {
+            (Keys::Bare, Strings::Fenced(mark)) => match brace_key(key, mark) {
+                BraceKey::Bare => key.to_owned(),
+                BraceKey::Marked => self.write_text(key),
+                BraceKey::Quoted => Value::from(key).to_string(),
+            },
+            _ => self.write_text(key),
+        }
     }
 
     /// A separator or bracket: as the syntax writes it, or with any whitespace around it.

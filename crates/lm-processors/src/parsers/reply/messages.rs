@@ -1,9 +1,15 @@
 //! Replies that are made of messages with headers, read by turning each header into the markers of the dialect.
 
+use std::sync::Arc;
+
+use lm_template::ToolSpec;
+
 use super::{OutputParser, ReplyParser, State};
+use crate::declared_names::{Declared, declared};
 use crate::dialect::{CallBody, Dialect, Meaning, MessageSyntax, Tags};
 use crate::event::ProcessorEvent;
 use crate::parser::ParserOptions;
+use crate::parsers::argument_text::names;
 use crate::parsers::marker_scan::{Scan, scan};
 use crate::parsers::text_buffer::TextBuffer;
 
@@ -18,11 +24,15 @@ const MAX_HEADER_BYTES: usize = 1 << 10;
 pub(crate) struct MessageParser {
     dialect: &'static Dialect,
     syntax: &'static MessageSyntax,
+    tools: Arc<[ToolSpec]>,
     inner: ReplyParser,
     buffer: TextBuffer,
     place: Place,
     ended: bool,
 }
+
+/// The texts that end a tool's name in a header.
+const RECIPIENT_ENDS: &[&str] = &[" ", "\n", "<"];
 
 /// Where in the reply the buffer begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +73,7 @@ impl MessageParser {
             let header = &tail[start + syntax.start.len()..];
             buffer.push(header.find(syntax.text).map_or(header, |end| &header[..end + syntax.text.len()]));
         }
-        Self { dialect, syntax, inner, buffer, place: Place::Start, ended: false }
+        Self { dialect, syntax, tools: options.tools, inner, buffer, place: Place::Start, ended: false }
     }
 
     fn advance(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
@@ -115,13 +125,21 @@ impl MessageParser {
 
     /// What the header says of its message, and for whom that is.
     fn meaning(&self, header: &str) -> (Meaning, String) {
-        let MessageSyntax { channel, recipient, names, .. } = *self.syntax;
+        let MessageSyntax { channel, recipient, names: meanings, tool_prefix, .. } = *self.syntax;
+        let declared_names: Vec<&str> = names(&self.tools).collect();
         let word = |marker: &str| {
             let start = header.rfind(marker).filter(|_| !marker.is_empty())? + marker.len();
             let rest = header[start..].trim_start();
-            Some(rest[..rest.find(|c: char| c.is_whitespace() || c == '<').unwrap_or(rest.len())].to_owned())
+            let tool = rest.strip_prefix(tool_prefix).unwrap_or(rest);
+            let len = match declared(tool, declared_names.iter().copied(), RECIPIENT_ENDS) {
+                Declared::Found(name) => rest.len() - tool.len() + name.len(),
+                _ if declared_names.contains(&tool) => rest.len(),
+                _ => rest.find(|c: char| c.is_whitespace() || c == '<').unwrap_or(rest.len()),
+            };
+            Some(rest[..len].to_owned())
         };
-        let known = |name: &str| names.iter().find(|(known, _)| *known == name).map(|(_, meaning)| *meaning);
+        let known =
+            |name: &str| meanings.iter().find(|(known, _)| *known == name).map(|(_, meaning)| *meaning);
         let recipient = word(recipient).unwrap_or_default();
         let by_recipient = known(&recipient);
         if by_recipient.is_none() && !recipient.is_empty() {

@@ -1,0 +1,65 @@
+//! Names that the caller has declared, found where a call writes them.
+
+/// The result of a search for a declared name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Declared<'a> {
+    /// The text begins with this name and one of its ends.
+    Found(&'a str),
+    /// More text decides.
+    Open,
+    /// The text begins with none.
+    Absent,
+}
+
+/// The longest of `names` that `text` begins with, with one of `ends` right after it.
+///
+/// A declared name may hold any character, the syntax's own included: only who knows the declarations can tell where it ends.
+pub(crate) fn declared<'n>(
+    text: &str,
+    names: impl IntoIterator<Item = &'n str>,
+    ends: &[&str],
+) -> Declared<'n> {
+    let (mut found, mut open) = (None, None);
+    for name in names {
+        let Some(rest) = text.strip_prefix(name) else {
+            open = open.max(name.starts_with(text).then_some(name.len()));
+            continue;
+        };
+        let mut ends = ends.iter().filter(|end| !end.is_empty());
+        if ends.clone().any(|end| rest.starts_with(end)) {
+            found = found.filter(|known: &&str| known.len() > name.len()).or(Some(name));
+        } else if ends.any(|end| end.starts_with(rest)) {
+            open = open.max(Some(name.len()));
+        }
+    }
+    match found {
+        _ if open > found.map(str::len) => Declared::Open,
+        Some(name) => Declared::Found(name),
+        None => Declared::Absent,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Declared, declared};
+
+    #[test]
+    fn the_longest_name_counts_once_it_is_certain() {
+        let names = ["a", "a>b", "", "x y"];
+        let cases = [
+            ("a>", Declared::Open),
+            ("a>1", Declared::Found("a")),
+            ("a>b>1", Declared::Found("a>b")),
+            ("a>b", Declared::Open),
+            (">", Declared::Found("")),
+            ("x y>", Declared::Found("x y")),
+            ("x ", Declared::Open),
+            ("x>", Declared::Absent),
+            ("b>", Declared::Absent),
+            ("", Declared::Open),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(declared(text, names, &[">", ""]), expected, "{text}");
+        }
+    }
+}
