@@ -81,25 +81,21 @@ impl<'a> Element<'a> {
     /// The value of the element, whose text between its markers is `inside`.
     fn value(self, inside: &str, syntax: &ParameterCall) -> Value {
         let (schema, types) = (self.schema, self.types());
-        let text = typed_value(inside, schema, syntax.untyped);
-        let mut readings = match () {
-            () if types == Types::STRING => return text,
+        let empty = inside.trim().is_empty();
+        let readings = match () {
+            // Elements are text where a string may stand.
+            () if types != Types::ANY && types.contains(Types::STRING) => vec![],
             () if !self.children.is_empty() => self.structures(),
-            () if !inside.trim().is_empty() => return text,
+            () if !empty || types == Types::ANY => vec![],
             () => {
-                let empty =
-                    [(Types::ARRAY, Value::Array(Vec::new())), (Types::OBJECT, Value::Object(Map::new()))];
-                empty.into_iter().filter(|(own, _)| types.contains(*own)).map(|(_, value)| value).collect()
+                let all = [(Types::ARRAY, Value::Array(vec![])), (Types::OBJECT, Value::Object(Map::new()))];
+                all.into_iter().filter(|(own, _)| types.contains(*own)).map(|(_, value)| value).collect()
             }
         };
-        // Where a string may stand, no text is the empty one; elements are a text as the last resort.
-        let string = types.contains(Types::STRING);
-        if string || readings.is_empty() {
-            readings.insert(if inside.trim().is_empty() { 0 } else { readings.len() }, text);
-        }
         match schema {
+            _ if readings.is_empty() => typed_value(inside, schema, syntax.untyped),
             Some(schema) => schema.first_fitting(readings),
-            None => readings.swap_remove(0),
+            None => readings.into_iter().next().unwrap_or_default(),
         }
     }
 

@@ -23,6 +23,11 @@ impl Types {
         self.0 & other.0 == other.0
     }
 
+    /// Whether some type of `other` is in the set.
+    pub(crate) fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
     fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }

@@ -18,11 +18,13 @@ pub(crate) fn typed_value(text: &str, schema: Option<Schema<'_>>, untyped: Untyp
     if let Some(listed) = schema.and_then(|schema| schema.listed(text)) {
         return listed.clone();
     }
-    if types == Types::STRING || (types == Types::ANY && untyped == Untyped::Text) {
-        return Value::String(text.to_owned());
-    }
     let string = Value::String(text.to_owned());
+    let string_first = types == Types::ANY && untyped == Untyped::Text;
+    if types == Types::STRING || string_first && schema.is_none() {
+        return string;
+    }
     match (of_other_type(text.trim(), types), schema) {
+        (Some(value), Some(schema)) if string_first => schema.first_fitting(vec![string, value]),
         (Some(value), Some(schema)) if types.contains(Types::STRING) => {
             schema.first_fitting(vec![value, string])
         }
@@ -35,7 +37,7 @@ fn of_other_type(text: &str, types: Types) -> Option<Value> {
     if let Some(constant) = constant(text, types) {
         return Some(constant);
     }
-    if types.contains(Types::INTEGER)
+    if types.meets(Types::NUMBER)
         && let Some(value) = number(text)
     {
         return as_declared(value, types);
@@ -116,6 +118,11 @@ mod tests {
             ("1", json!({"anyOf": [{"const": "1"}, {"const": 2}]}), json!("1")),
             ("7", json!({"anyOf": [{"type": "string"}, {"type": "integer", "minimum": 9}]}), json!("7")),
             ("[1]", json!({"anyOf": [{"type": "string"}, {"items": {"type": "string"}}]}), json!("[1]")),
+            (
+                "2.5",
+                json!({"anyOf": [{"enum": [null, true, "x", 2.5, ["x"]]}, {"type": "object"}]}),
+                json!(2.5),
+            ),
             ("[\"a\"]", json!({"anyOf": [{"type": "string"}, {"items": {"type": "string"}}]}), json!(["a"])),
             (
                 "[1]",

@@ -6,7 +6,10 @@ use crate::common::Compiler;
 use crate::random::Random;
 use crate::round_trip::{Case, Outcome};
 
-/// How many tools a family gets, and the first seed; `LM_PROPERTY_CASES` and `LM_PROPERTY_SEED` say others.
+/// How many texts of either kind some tools get.
+const TEXTS: u64 = 3;
+
+/// How many times a family gets some tools, and the first seed; `LM_PROPERTY_CASES` and `LM_PROPERTY_SEED` say others.
 const CASES: u64 = 40;
 
 fn number(name: &str, default: u64) -> u64 {
@@ -27,7 +30,7 @@ fn what_the_grammar_takes_is_read_back() {
                 *counts.entry("refused").or_default() += 1;
                 continue;
             };
-            for _ in 0..2 {
+            for _ in 0..TEXTS {
                 let written = case.written_calls(&mut random) == Outcome::ReadBack;
                 *counts.entry(if written { "written" } else { "unwritable" }).or_default() += 1;
                 let outcome = match case.random_text(&mut random) {

@@ -107,9 +107,7 @@ fn schema(random: &mut Random<'_>, depth: u64) -> Value {
         16 => json!({"$ref": random.one_of(&["#/$defs/word", "#/$defs/list", "#/$defs/count"])}),
         17 => json!({"anyOf": [{"$ref": "#/$defs/word"}, {"$ref": "#/$defs/list"}]}),
         18 => json!({"type": "string", "nullable": true}),
-        19 => {
-            random.one_of(&[0u8, 1]).eq(&0).then(|| json!({})).unwrap_or_else(|| json!({"const": "[\"a\"]"}))
-        }
+        19 => random.one_of(&[&json!({}), &json!({"const": "[\"a\"]"})]).clone(),
         20 | 21 => json!({"type": "array", "items": schema(random, depth - 1), "minItems": 1, "maxItems": 3}),
         22 => {
             json!({"type": "array", "prefixItems": [schema(random, depth - 1), {"type": "string"}], "items": false})

@@ -168,6 +168,10 @@ fn branch<'a>(schema: &'a Value, root: &'a Value, value: &Value) -> Option<&'a V
 
 /// Whether a list or an object is written as elements: those whose elements the schema names.
 fn has_elements(schema: &Value, root: &Value, value: &Value) -> bool {
+    // Where a string may stand, elements are a string.
+    if branch(schema, root, &Value::from("")).is_some() {
+        return false;
+    }
     let Some(schema) = branch(schema, root, value) else { return false };
     match value {
         Value::Object(_) => {

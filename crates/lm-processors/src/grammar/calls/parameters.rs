@@ -116,14 +116,17 @@ fn value(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Value, path: &s
     let mut options = Vec::new();
     let schemas = values.plain(schema);
     // A string is ended by the first marker after it; so is what stands where a string may.
-    let texts = tags.call.type_attribute.is_none() && schemas.iter().any(|schema| may_be_text(schema));
+    let texts = tags.call.type_attribute.is_none() && schemas.iter().any(may_be_text);
     for schema in schemas {
-        let bodies = match texts || tags.call.written == ValueText::Elements {
+        // Where a string may stand, elements are a string.
+        let elements = tags.call.written == ValueText::Elements;
+        let structures = if elements && !texts { Structures::Elements } else { Structures::Json };
+        let bodies = match texts || elements {
             true => {
                 let excluded = tags.excluded()[0].to_owned();
-                values.excluding(&excluded, |values| of_types(values, tags, &schema, path))
+                values.excluding(&excluded, |values| of_types(values, tags, &schema, path, structures))
             }
-            false => of_types(values, tags, &schema, path),
+            false => of_types(values, tags, &schema, path, structures),
         };
         for (name, body) in bodies {
             let attribute =
@@ -139,12 +142,20 @@ fn value(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Value, path: &s
     (!options.is_empty()).then(|| one_of(&options))
 }
 
+/// How lists and objects are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Structures {
+    Json,
+    Elements,
+}
+
 /// The bodies of values, closing marker included, by their type.
 fn of_types(
     values: &mut Values<'_>,
     tags: &ValueTags<'_>,
     schema: &Map<String, Value>,
     path: &str,
+    structures: Structures,
 ) -> Vec<(&'static str, String)> {
     if let Some(listed) = listed(schema) {
         let body = |value| Some((type_of(value), constant(values, tags, value)?));
@@ -155,7 +166,7 @@ fn of_types(
         let Some(name) = TYPE_NAMES.into_iter().find(|known| *known == name) else { continue };
         let body = match name {
             "string" => Some(text(values, tags, schema, path)),
-            "array" | "object" if tags.call.written == ValueText::Elements && has_elements(name, schema) => {
+            "array" | "object" if structures == Structures::Elements && has_elements(name, schema) => {
                 let key = format!("{name} {} {}", tags.close, Value::Object(schema.clone()));
                 values.recursive(&key, |values| elements(values, tags, name, schema, path))
             }
