@@ -1,8 +1,8 @@
 //! Names of tools and parameters with any characters: a call is read back as it is declared, or the grammar is refused.
 
 use lm_processors::{
-    Error, GrammarRequest, ModelDataProcessor, ParserOptions, SchemaFault, Thinking, ToolCall, ToolChoice,
-    ToolSpec,
+    Error, GrammarRequest, ModelDataProcessor, ParserOptions, Recovery, SchemaFault, Thinking, ToolCall,
+    ToolChoice, ToolSpec,
 };
 use serde_json::{Map, json};
 
@@ -93,7 +93,7 @@ fn outcome(compiler: &Compiler, processor: &dyn ModelDataProcessor, tool: &str, 
     let text = reply(dialect, &calls, &tools).expect("plain values");
     let matcher = compiler.compile_grammar(&grammar).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert_eq!(verdict(&matcher, &text), Verdict::Accepted, "{name}: {text}\n{}", grammar.lark);
-    let options = ParserOptions { tools: tools.into(), ..ParserOptions::default() };
+    let options = ParserOptions { tools: tools.into(), recovery: Recovery::Off, ..ParserOptions::default() };
     let read = |pieces: &mut dyn Iterator<Item = &str>| {
         let mut parser = processor.parser(&options);
         let mut events: Vec<_> = pieces.flat_map(|piece| parser.push(piece)).collect();

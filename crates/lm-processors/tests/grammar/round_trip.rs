@@ -1,8 +1,8 @@
 //! The grammar and the parser of a family on the same texts.
 
 use lm_processors::{
-    Error, GrammarRequest, ModelDataProcessor, ParserOptions, SchemaFault, Thinking, ToolCall, ToolChoice,
-    ToolSpec, Value,
+    Error, GrammarRequest, ModelDataProcessor, ParserOptions, Recovery, SchemaFault, Thinking, ToolCall,
+    ToolChoice, ToolSpec, Value,
 };
 use serde_json::Map;
 
@@ -137,7 +137,11 @@ impl Case {
     }
 
     fn read(&self, text: &str) -> Vec<ToolCall> {
-        let options = ParserOptions { tools: self.tools.clone().into(), ..ParserOptions::default() };
+        let options = ParserOptions {
+            tools: self.tools.clone().into(),
+            recovery: Recovery::Off,
+            ..ParserOptions::default()
+        };
         let message = self.processor.to_message(text, &options);
         message
             .unwrap_or_else(|error| panic!("{}: {error}: {text}\n{}", self.name(), declarations(&self.tools)))
