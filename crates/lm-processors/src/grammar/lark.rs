@@ -7,6 +7,9 @@ use lm_template::Value;
 use super::Grammar;
 use super::schema::escaped_regex;
 
+/// Up to so many literals stand in a rule each by itself.
+const MAX_ALTERNATIVES: usize = 32;
+
 /// A grammar being written. Rules are added from the leaves up; equal bodies share a rule.
 #[derive(Debug, Default)]
 pub(super) struct Lark {
@@ -29,6 +32,23 @@ impl Lark {
     /// The name of a rule that matches the terminal expression `body` and ends as soon as it can.
     pub(super) fn lazy(&mut self, body: impl Into<String>) -> String {
         self.define("[lazy]", body.into())
+    }
+
+    /// Alternatives, in which all string literals are one terminal where they are many: the parser would follow each by itself.
+    pub(super) fn alternatives(&mut self, mut options: Vec<String>) -> String {
+        let text = |option: &String| serde_json::from_str::<String>(option).ok();
+        if options.len() <= MAX_ALTERNATIVES {
+            return one_of(&options);
+        }
+        let mut texts: Vec<String> = options.extract_if(.., |option| text(option).is_some()).collect();
+        texts = texts.iter().filter_map(text).collect();
+        texts.sort_unstable();
+        texts.dedup();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        if !texts.is_empty() {
+            options.push(self.terminal(format!("/{}/", one_text_regex(&texts, 0))));
+        }
+        one_of(&options)
     }
 
     fn define(&mut self, options: &str, body: String) -> String {
@@ -102,6 +122,26 @@ pub(super) fn text_regex(text: &str) -> String {
     format!("/{}/", escaped_regex(text))
 }
 
+/// A regular expression for one of `texts`, which are sorted and alike in their first `from` bytes; what several begin with is
+/// written once.
+fn one_text_regex(texts: &[&str], from: usize) -> String {
+    let (Some(first), Some(last)) = (texts.first(), texts.last()) else { return String::new() };
+    let alike = first[from..].char_indices().zip(last[from..].chars()).take_while(|((_, a), b)| a == b);
+    let from_next = from + alike.map(|((_, c), _)| c.len_utf8()).sum::<usize>();
+    let shared = escaped_regex(&first[from..from_next]);
+    let (done, rest) = texts.split_at(usize::from(first.len() == from_next));
+    let next = |text: &&str| text[from_next..].chars().next();
+    let options: Vec<String> = rest
+        .chunk_by(|one, other| next(one) == next(other))
+        .map(|group| one_text_regex(group, from_next))
+        .collect();
+    match (options.is_empty(), done.is_empty()) {
+        (true, _) => shared,
+        (false, true) => format!("{shared}({})", options.join("|")),
+        (false, false) => format!("{shared}({})?", options.join("|")),
+    }
+}
+
 /// A terminal expression: any text in which none of `texts` occurs.
 pub(super) fn text_without(texts: &[&str]) -> String {
     if texts.is_empty() {
@@ -123,4 +163,16 @@ pub(super) fn one_of(options: &[String]) -> String {
 pub(super) fn sequence<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     if parts.is_empty() { "\"\"".to_owned() } else { parts.join(" ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_share_their_beginnings() {
+        assert_eq!(one_text_regex(&["", "a", "ab", "ac", "b"], 0), "(a(b|c)?|b)?");
+        assert_eq!(one_text_regex(&["x1", "x2"], 0), "x(1|2)");
+        assert_eq!(one_text_regex(&["\u{e4}", "\u{e8}"], 0), "(\\u{e4}|\\u{e8})");
+    }
 }

@@ -2,6 +2,7 @@
 
 mod common;
 mod keywords;
+mod listed;
 mod names;
 mod numbers;
 mod properties;

@@ -11,7 +11,7 @@ impl Values<'_> {
     /// The arguments of a call without the brackets around them: `a=1, b=2`.
     pub(super) fn arguments(&mut self, parameters: &Value, colon: &str, comma: &str) -> Option<String> {
         let mut options = Vec::new();
-        for schema in self.objects(parameters) {
+        'branches: for schema in self.objects(parameters) {
             let mut members = Vec::new();
             for (name, schema, required) in named_properties(&schema) {
                 match self.value(&schema, &format!("#/properties/{name}")) {
@@ -23,7 +23,8 @@ impl Values<'_> {
                         };
                         members.push(Member { body: self.lark.rule(format!("{key} {value}")), required });
                     }
-                    None if required => return None,
+                    // No arguments fit this alternative; others may have some.
+                    None if required => continue 'branches,
                     None => {}
                 }
             }

@@ -20,7 +20,8 @@ pub(in crate::grammar) fn parameters(
 ) -> Option<String> {
     let mut options = Vec::new();
     for schema in values.objects(schema) {
-        options.push(arguments(values, call, &schema)?);
+        // No arguments fit some alternatives; others may have some.
+        options.extend(arguments(values, call, &schema));
     }
     if options.is_empty() {
         return None;

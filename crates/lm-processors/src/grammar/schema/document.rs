@@ -21,6 +21,10 @@ impl<'a> Document<'a> {
         Self { root, base: base.split('#').next().unwrap_or_default(), ref_stands_alone }
     }
 
+    pub(super) fn root(&self) -> &'a Value {
+        self.root
+    }
+
     /// The pointer that `reference` stands for, and the schema there; none when it leads out of the document or nowhere.
     pub(super) fn resolve(&self, reference: &str) -> Option<(String, &'a Value)> {
         let (base, fragment) = reference.split_once('#').unwrap_or((reference, ""));

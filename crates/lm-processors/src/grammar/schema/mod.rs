@@ -2,7 +2,9 @@
 
 mod disjoint;
 mod document;
+mod endless;
 mod keywords;
+mod listed;
 mod normalize;
 mod objects;
 mod pattern;
@@ -12,6 +14,7 @@ use lm_template::Value;
 
 use super::error::SchemaError;
 pub(crate) use document::escaped as escaped_pointer;
+pub(crate) use listed::same_value;
 use normalize::Normalizer;
 pub(crate) use pattern::{escaped as escaped_regex, full_match};
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jsonschema::ValidatorMap;
 use lm_template::Value;
 use serde_json::{Map, json};
 
@@ -42,12 +43,14 @@ pub(super) struct Place {
     pub(super) closing: Closing,
     /// The definition that this schema is a part of in place: not below a property or an item.
     pub(super) definition: Option<usize>,
+    /// Whether it is a branch of a combination: others may have values where it has none.
+    pub(super) in_branch: bool,
 }
 
 impl Place {
     /// A branch of a combination; it must not close what another branch opens.
     fn branch(self, closing: Closing) -> Self {
-        Self { depth: self.depth + 1, closing, ..self }
+        Self { depth: self.depth + 1, closing, in_branch: true, ..self }
     }
 }
 
@@ -70,6 +73,8 @@ pub(super) struct Normalizer<'a> {
     pub(super) definitions: Object,
     /// Which definition is another one in place, without a property or an item between them.
     pub(super) in_place: Vec<(usize, usize, String)>,
+    /// The validators of all schemas of the document, once one is asked for; none when it has none.
+    pub(super) validators: Option<Option<ValidatorMap>>,
     schemas: usize,
 }
 
@@ -82,14 +87,16 @@ impl<'a> Normalizer<'a> {
             names: BTreeMap::new(),
             definitions: Map::new(),
             in_place: Vec::new(),
+            validators: None,
             schemas: 0,
         }
     }
 
     pub(super) fn run(mut self, schema: &Value) -> Result<(Value, Vec<Relaxed>), SchemaError> {
-        let place = Place { depth: 0, closing: self.closing(), definition: None };
+        let place = Place { depth: 0, closing: self.closing(), definition: None, in_branch: false };
         let mut root = self.schema(schema, "#", place)?;
         self.refuse_cycles()?;
+        self.refuse_endless(&root)?;
         if let (Value::Object(map), false) = (&mut root, self.definitions.is_empty()) {
             map.insert("$defs".to_owned(), Value::Object(self.definitions));
         }
@@ -123,6 +130,7 @@ impl<'a> Normalizer<'a> {
             }
         }
         self.adjust(&mut out, node);
+        self.fit_listed(&mut out, node)?;
         Ok(Value::Object(out))
     }
 
@@ -164,7 +172,7 @@ impl<'a> Normalizer<'a> {
 
     /// What stands below a property or an item is a value of its own, closed as its reading says.
     fn below(&self, node: Node<'_>) -> Place {
-        Place { depth: node.place.depth + 1, closing: self.closing(), definition: None }
+        Place { depth: node.place.depth + 1, closing: self.closing(), definition: None, in_branch: false }
     }
 
     fn schema_map(&mut self, node: Node<'_>, keyword: &str, value: &Value) -> Result<Value, SchemaError> {

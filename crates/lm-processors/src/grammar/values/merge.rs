@@ -3,6 +3,8 @@
 use lm_template::Value;
 use serde_json::{Map, json};
 
+use super::super::schema::same_value;
+
 type Object = Map<String, Value>;
 
 /// How many references are followed in place.
@@ -14,7 +16,27 @@ const MAX_STEPS: usize = 20_000;
 
 /// The alternatives of `schema`, none of which is a combination; none when they cannot be said as plain schemas.
 pub(super) fn merged(schema: &Object, definitions: &Object) -> Option<Vec<Object>> {
-    Merge { definitions, steps_left: MAX_STEPS }.expand(schema, 0)
+    let mut found = Merge { definitions, steps_left: MAX_STEPS }.expand(schema, 0)?;
+    found.retain_mut(|schema| fit_listed(schema, definitions));
+    Some(found)
+}
+
+/// Leaves of the listed values of a merged schema those that fit all of it. False when none is left.
+fn fit_listed(schema: &mut Object, definitions: &Object) -> bool {
+    let Some(Value::Array(mut values)) = schema.get("enum").cloned() else { return true };
+    if schema.len() > 1 {
+        let mut document = schema.clone();
+        document.insert("$defs".to_owned(), Value::Object(definitions.clone()));
+        let options = jsonschema::options().offline().should_validate_formats(true);
+        // A schema that the validator does not take restricts nothing here: finished values are judged by the original.
+        if let Ok(validator) = options.build(&Value::Object(document)) {
+            values.retain(|value| validator.is_valid(value));
+        }
+    }
+    let any = !values.is_empty();
+    schema.clear();
+    schema.insert("enum".to_owned(), Value::Array(values));
+    any
 }
 
 struct Merge<'a> {
@@ -210,7 +232,8 @@ fn union(one: &Value, other: &Value) -> Value {
 
 fn common_values(one: &Value, other: &Value) -> Value {
     let other = other.as_array().cloned().unwrap_or_default();
-    one.as_array().into_iter().flatten().filter(|value| other.contains(value)).cloned().collect()
+    let in_other = |value: &&Value| other.iter().any(|other| same_value(other, value));
+    one.as_array().into_iter().flatten().filter(in_other).cloned().collect()
 }
 
 fn larger(one: &Value, other: &Value) -> Option<Value> {

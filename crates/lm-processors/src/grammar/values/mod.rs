@@ -152,7 +152,7 @@ impl<'a> Values<'a> {
                 options.push(self.constant(value));
             }
         }
-        (!options.is_empty()).then(|| one_of(&options))
+        (!options.is_empty()).then(|| self.lark.alternatives(options))
     }
 
     /// One value, as the syntax writes it. Texts between added tokens must not become one string.
@@ -189,9 +189,6 @@ impl<'a> Values<'a> {
                 .filter_map(|branch| self.value(&Value::Object(branch.clone()), path))
                 .collect();
             return (!options.is_empty()).then(|| one_of(&options));
-        }
-        if self.delegates() {
-            return Some(self.delegated(schema));
         }
         // A superset: what stands beside the combination.
         let mut rest = schema.clone();

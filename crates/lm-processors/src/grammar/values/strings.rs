@@ -6,7 +6,7 @@ use lm_template::Value;
 
 use super::super::Layout;
 use super::super::lark::text_without;
-use super::super::schema::full_match;
+use super::super::schema::{escaped_regex, full_match};
 use super::spelling::Strings;
 
 /// The longest bound of length that is counted.
@@ -48,12 +48,25 @@ impl TextRules {
 
     /// A terminal expression for texts that are written as they are, without `excluded` anywhere.
     pub(in crate::grammar) fn raw(&self, excluded: &[&str]) -> String {
+        let counted = self.min > 0 || self.max.is_some();
         let mut all = vec![text_without(excluded)];
-        if self.min > 0 || self.max.is_some() {
+        if counted {
             all.push(format!("/(?s:.){}/", self.count()));
         }
         all.extend(self.regexes.iter().map(|regex| format!("/{regex}/")));
-        format!("({})", all.join(" & "))
+        let exact = all.join(" & ");
+        if !counted || !self.regexes.is_empty() {
+            return format!("({exact})");
+        }
+        // Texts in which not even the first character of an excluded one occurs, once more: while a text is one of these, the
+        // lexer sees that it can end without trying out the rest of the count.
+        let first: String = excluded
+            .iter()
+            .filter_map(|text| text.chars().next())
+            .map(|c| escaped_regex(&c.to_string()))
+            .collect();
+        let plain = if first.is_empty() { "(?s:.)".to_owned() } else { format!("[^{first}]") };
+        format!("(/{plain}{}/ | ({exact}))", self.count())
     }
 
     /// A terminal expression for texts in `quote`. A text that must match a regular expression is written without escapes.

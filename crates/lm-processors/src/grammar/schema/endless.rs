@@ -1,0 +1,88 @@
+//! Schemas whose values would have no end: a required property of the schema's own type, a list of at least one list of the same.
+
+use std::collections::BTreeSet;
+
+use lm_template::Value;
+
+use super::normalize::{Normalizer, Object};
+use crate::grammar::error::SchemaError;
+
+/// How often the definitions are gone through. What is not decided then counts as having values.
+const MAX_ROUNDS: usize = 64;
+
+impl Normalizer<'_> {
+    /// Replaces definitions that no finite value fits by `false`.
+    ///
+    /// # Errors
+    /// When `root` needs one of them.
+    pub(super) fn refuse_endless(&mut self, root: &Value) -> Result<(), SchemaError> {
+        let mut open: BTreeSet<String> = self.definitions.keys().cloned().collect();
+        for _ in 0..MAX_ROUNDS {
+            let decided: BTreeSet<String> = open
+                .iter()
+                .rev()
+                .filter(|name| is_finite(&self.definitions[*name], &open))
+                .cloned()
+                .collect();
+            if decided.is_empty() {
+                break;
+            }
+            open.retain(|name| !decided.contains(name));
+        }
+        if self.definitions.iter().any(|(name, schema)| open.contains(name) && is_finite(schema, &open)) {
+            return Ok(());
+        }
+        if !is_finite(root, &open) && !open.is_empty() {
+            let pointer = self.names.iter().find(|(_, number)| open.contains(&format!("d{number}")));
+            let path = pointer.map_or_else(|| "#".to_owned(), |((pointer, _), _)| format!("#{pointer}"));
+            return Err(SchemaError::bad(&path, "$ref", "no finite value fits it: it requires itself"));
+        }
+        for name in open {
+            self.definitions.insert(name, Value::Bool(false));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a value fits that needs none of the definitions in `open`.
+fn is_finite(schema: &Value, open: &BTreeSet<String>) -> bool {
+    let Value::Object(schema) = schema else { return true };
+    if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
+        return !reference.strip_prefix("#/$defs/").is_some_and(|name| open.contains(name));
+    }
+    if schema.contains_key("enum") {
+        return true;
+    }
+    let list = |key: &str| schema.get(key).and_then(Value::as_array);
+    if list("allOf").is_some_and(|all| !all.iter().all(|schema| is_finite(schema, open)))
+        || list("anyOf").is_some_and(|any| !any.iter().any(|schema| is_finite(schema, open)))
+    {
+        return false;
+    }
+    let types: Vec<&str> = match schema.get("type") {
+        Some(Value::String(name)) => vec![name],
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+        _ => return true,
+    };
+    types.iter().any(|name| match *name {
+        "object" => has_finite_object(schema, open),
+        "array" => has_finite_array(schema, open),
+        _ => true,
+    })
+}
+
+fn has_finite_object(schema: &Object, open: &BTreeSet<String>) -> bool {
+    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+    let declared = |name: &str| schema.get("properties").and_then(|properties| properties.get(name));
+    required.filter_map(Value::as_str).all(|name| {
+        let property = declared(name).or_else(|| schema.get("additionalProperties"));
+        property.is_none_or(|schema| is_finite(schema, open))
+    })
+}
+
+fn has_finite_array(schema: &Object, open: &BTreeSet<String>) -> bool {
+    let least = schema.get("minItems").and_then(Value::as_u64).unwrap_or(0) as usize;
+    let heads = schema.get("prefixItems").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let items = || schema.get("items").is_none_or(|items| is_finite(items, open));
+    heads.iter().take(least).all(|head| is_finite(head, open)) && (least <= heads.len() || items())
+}

@@ -1,0 +1,79 @@
+//! Listed values (`enum`, `const`): those that fit the rest of their schema.
+
+use jsonschema::Validator;
+use lm_template::Value;
+
+use super::keywords::role;
+use super::normalize::{Node, Normalizer, Object};
+use crate::grammar::error::SchemaError;
+
+impl Normalizer<'_> {
+    /// Where a schema lists its values, leaves those that fit all of it, and nothing else: the list says everything then.
+    ///
+    /// # Errors
+    /// When none is left, and no other branch of a combination has values.
+    pub(super) fn fit_listed(&mut self, out: &mut Object, node: Node<'_>) -> Result<(), SchemaError> {
+        let Some(mut values) = listed(out) else { return Ok(()) };
+        let keyword = if node.map.contains_key("enum") { "enum" } else { "const" };
+        if node.map.keys().any(|key| !["enum", "const"].contains(&&**key) && role(key).is_some()) {
+            let Some(fits) = self.fits(node, &values) else {
+                out.insert("enum".to_owned(), values.into());
+                out.shift_remove("const");
+                return Ok(());
+            };
+            let mut fits = fits.into_iter();
+            values.retain(|_| fits.next().unwrap_or(true));
+            self.relaxed.retain(|relaxed| relaxed.path != node.path);
+        }
+        if values.is_empty() && !node.place.in_branch {
+            return Err(SchemaError::bad(node.path, keyword, "none of its values fits the schema"));
+        }
+        out.clear();
+        out.insert("enum".to_owned(), values.into());
+        Ok(())
+    }
+
+    /// Whether each of `values` fits the schema; none when the validator does not know it.
+    fn fits(&mut self, node: Node<'_>, values: &[Value]) -> Option<Vec<bool>> {
+        let judge = |validator: &Validator| values.iter().map(|value| validator.is_valid(value)).collect();
+        let options = jsonschema::options().offline().should_validate_formats(true);
+        if let Ok(alone) = options.build(&Value::Object(node.map.clone())) {
+            return Some(judge(&alone));
+        }
+        let root = self.document.root();
+        let whole = self.validators.get_or_insert_with(|| options.build_map(root).ok()).as_ref()?;
+        whole.get(node.path).map(judge)
+    }
+}
+
+/// The values that a schema lists; with both keywords, those that both list.
+fn listed(schema: &Object) -> Option<Vec<Value>> {
+    match (schema.get("const"), schema.get("enum")) {
+        (Some(value), Some(Value::Array(values))) => {
+            Some(values.iter().filter(|other| same_value(other, value)).cloned().collect())
+        }
+        (Some(value), _) => Some(vec![value.clone()]),
+        (None, Some(Value::Array(values))) => Some(values.clone()),
+        _ => None,
+    }
+}
+
+/// Whether two values are equal as JSON Schema compares them: `1` and `1.0` are one number.
+pub(crate) fn same_value(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => {
+            one == other || {
+                let float = one.is_f64() || other.is_f64();
+                float && one.as_f64() == other.as_f64()
+            }
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same_value(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            one.len() == other.len()
+                && one.iter().all(|(key, value)| other.get(key).is_some_and(|other| same_value(value, other)))
+        }
+        (one, other) => one == other,
+    }
+}
