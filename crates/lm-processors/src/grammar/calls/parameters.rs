@@ -227,11 +227,10 @@ fn enclosed(values: &mut Values<'_>, tags: &ValueTags<'_>, body: &str) -> String
 
 /// A text as it is. Any layout around it reads as a part of it, or is taken off.
 fn text(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Map<String, Value>, path: &str) -> String {
-    let content = values.text_rules(schema, path).raw(&tags.excluded());
-    let mut content = values.without_excluded(content);
-    if tags.call.written == ValueText::OrCdata {
-        content = format!("({content} & ~/\\s*<!\\[CDATA\\[(?s:.*)/)");
-    }
+    let cdata = (tags.call.written == ValueText::OrCdata).then_some(CDATA_OPEN);
+    let excluded: Vec<String> =
+        tags.excluded().into_iter().map(str::to_owned).chain(values.excluded().to_vec()).collect();
+    let content = values.text_rules(schema, path).raw(&excluded, cdata);
     let exact = values.layout == Layout::Exact;
     let (after, before) = if exact { (tags.after_open, tags.before_close) } else { ("", "") };
     let rest = values.lark.up_to(&content, before, &tags.close);

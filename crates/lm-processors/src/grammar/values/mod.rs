@@ -220,18 +220,18 @@ impl<'a> Values<'a> {
         let rules = self.text_rules(schema, path);
         match self.spelling.strings {
             Strings::Json => {
-                let text = rules.quoted('"', self.spelling.strings.escapes(self.layout));
-                let text = self.without_excluded(text);
+                let text = rules.quoted('"', self.spelling.strings.escapes(self.layout), &self.excluded);
                 self.lark.terminal(text)
             }
             Strings::Python(_) => {
                 let escapes = self.spelling.strings.escapes(self.layout);
-                let options = [rules.quoted('\'', escapes), rules.quoted('"', escapes)];
-                let text = self.without_excluded(options.join(" | "));
-                self.lark.terminal(text)
+                let options = ['\'', '"'].map(|quote| rules.quoted(quote, escapes, &self.excluded));
+                self.lark.terminal(options.map(|option| format!("({option})")).join(" | "))
             }
             Strings::Fenced(fence) => {
-                let content = self.without_excluded(rules.raw(&[fence]));
+                let excluded: Vec<&str> =
+                    [fence].into_iter().chain(self.excluded.iter().map(String::as_str)).collect();
+                let content = rules.raw(&excluded, None);
                 let open = self.lark.marker(fence);
                 let rest = self.lark.up_to(&content, "", fence);
                 format!("{open} {rest}")
@@ -275,6 +275,11 @@ impl<'a> Values<'a> {
     pub(super) fn never_with(mut self, excluded: &[&str]) -> Self {
         self.excluded.extend(excluded.iter().map(|text| (*text).to_owned()));
         self
+    }
+
+    /// The texts that stand in no string.
+    pub(in crate::grammar) fn excluded(&self) -> &[String] {
+        &self.excluded
     }
 
     /// Whether one of the texts that stand in no string stands in this one.

@@ -1,5 +1,7 @@
 //! Texts: their terminals, with bounds of length and patterns.
 
+use std::collections::BTreeSet;
+
 use serde_json::Map;
 
 use lm_template::Value;
@@ -46,32 +48,52 @@ impl TextRules {
         (rules, relaxed)
     }
 
-    /// A terminal expression for texts that are written as they are, without `excluded` anywhere.
-    pub(in crate::grammar) fn raw(&self, excluded: &[&str]) -> String {
+    /// A terminal expression for texts that are written as they are, without `excluded` anywhere, and without `start` at their
+    /// start, blanks aside.
+    pub(in crate::grammar) fn raw<T: AsRef<str>>(&self, excluded: &[T], start: Option<&str>) -> String {
+        let excluded: BTreeSet<&str> = excluded.iter().map(AsRef::as_ref).collect();
         let counted = self.min > 0 || self.max.is_some();
-        let mut all = vec![text_without(excluded)];
+        let mut all = vec![text_without(&excluded.iter().copied().collect::<Vec<_>>())];
         if counted {
             all.push(format!("/(?s:.){}/", self.count()));
         }
         all.extend(self.regexes.iter().map(|regex| format!("/{regex}/")));
+        all.extend(start.map(|start| format!("~/\\s*{}(?s:.*)/", escaped_regex(start))));
         let exact = all.join(" & ");
         if !counted || !self.regexes.is_empty() {
             return format!("({exact})");
         }
         // Texts in which not even the first character of an excluded one occurs, once more: while a text is one of these, the
         // lexer sees that it can end without trying out the rest of the count.
-        let first: String = excluded
-            .iter()
-            .filter_map(|text| text.chars().next())
-            .map(|c| escaped_regex(&c.to_string()))
-            .collect();
+        let first: BTreeSet<char> =
+            excluded.into_iter().chain(start).filter_map(|text| text.chars().next()).collect();
+        let first: String = first.into_iter().map(|c| escaped_regex(&c.to_string())).collect();
         let plain = if first.is_empty() { "(?s:.)".to_owned() } else { format!("[^{first}]") };
         format!("(/{plain}{}/ | ({exact}))", self.count())
     }
 
-    /// A terminal expression for texts in `quote`. A text that must match a regular expression is written without escapes.
-    pub(super) fn quoted(&self, quote: char, escapes: &str) -> String {
-        let plain = format!("[^{}\\\\\\x00-\\x1f]", if quote == '"' { "\\x22" } else { "'" });
+    /// A terminal expression for texts in `quote`, without `excluded` anywhere. A text that must match a regular expression is
+    /// written without escapes.
+    pub(super) fn quoted(&self, quote: char, escapes: &str, excluded: &[String]) -> String {
+        let any = self.quoted_without(quote, escapes, "");
+        if excluded.is_empty() {
+            return any;
+        }
+        let excluded: Vec<&str> = excluded.iter().map(String::as_str).collect();
+        let exact = format!("({any}) & {}", text_without(&excluded));
+        let first: BTreeSet<char> = excluded.iter().filter_map(|text| text.chars().next()).collect();
+        let counted = self.min > 0 || self.max.is_some();
+        // The same as in raw texts; a marker that an escape may begin is not told apart so.
+        if !counted || !self.regexes.is_empty() || !first.is_subset(&BTreeSet::from(['<', '[', ']'])) {
+            return exact;
+        }
+        let first: String = first.into_iter().map(|c| escaped_regex(&c.to_string())).collect();
+        format!("{} | ({exact})", self.quoted_without(quote, escapes, &first))
+    }
+
+    /// The same without the characters `left_out`.
+    fn quoted_without(&self, quote: char, escapes: &str, left_out: &str) -> String {
+        let plain = format!("[^{left_out}{}\\\\\\x00-\\x1f]", if quote == '"' { "\\x22" } else { "'" });
         let hex = if quote == '"' { "\\x22" } else { "'" };
         if self.regexes.is_empty() {
             let count = if self.min == 0 && self.max.is_none() { "*".to_owned() } else { self.count() };
