@@ -50,9 +50,14 @@ pub(crate) fn fence(text: &str) -> Option<usize> {
     let Some(rest) = text.strip_prefix(FENCE) else {
         return (text.is_empty() || !FENCE.starts_with(text)).then_some(0);
     };
-    let word = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;
-    Some(FENCE.len() + word)
+    match rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_') {
+        Some(word) => Some(if word > MAX_WORD_BYTES { 0 } else { FENCE.len() + word }),
+        None => (rest.len() > MAX_WORD_BYTES).then_some(0),
+    }
 }
+
+/// The longest word after a fence; text that goes on for longer is none.
+const MAX_WORD_BYTES: usize = 32;
 
 /// What a block of code ends with, and begins with.
 pub(crate) const FENCE: &str = "```";

@@ -20,8 +20,8 @@ fn feed(processor: &dyn ModelDataProcessor, options: &ParserOptions, text: &str)
         events.into_iter().map(len).sum::<usize>()
     };
     let mut len = 0;
-    for at in 0..text.len() {
-        len += said(parser.push(&text[at..=at]));
+    for piece in text.split_inclusive(|_| true) {
+        len += said(parser.push(piece));
     }
     len + said(parser.finish())
 }
@@ -83,6 +83,28 @@ fn the_work_is_linear() {
         ("gpt_oss", "<|channel|>analysis<|message|>", "<|en"),
         ("hf_response_template_invoke", "", "to="),
         ("muse", "", " "),
+        ("hermes", "<think>", "<tool_call>"),
+        ("hermes", "<think>", "<tool_call>{"),
+        ("hermes", "<tool_call>```", "a"),
+        ("hermes", "<tool_call>{\"name\": \"get_weather\"}", "</tool_call"),
+        ("qwen3_coder_xml", "<think>", "<tool_call><function="),
+        ("qwen3_coder_xml", "<think>", "<tool_call><function=get_weather><parameter=a>"),
+        ("qwen3_coder_xml", "<tool_call><function=get_weather></function></tool_call>", "x"),
+        ("qwen3_coder_xml", "<tool_call>\n<function=get_weather>\n<parameter=a>", "</function>"),
+        (
+            "qwen3_coder_xml",
+            "<tool_call>\n<function=get_weather>\n<parameter=a>",
+            "</function>\n</tool_call>\n",
+        ),
+        ("qwen3_coder_xml", "<tool_call>\n<function=get_weather>\n<parameter=a>", "\n<parameter=b>"),
+        ("qwen3_coder_xml", "<tool_call>\n<function=get_weather>\n<parameter=a>", "<parameter="),
+        ("gemma4", "<|channel>", "<|tool_call>call:"),
+        ("kimi_k2", "<|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>{}", "x"),
+        ("kimi_k3", "<|open|>think<|sep|>", "<|open|>tools<|sep|><|open|>call"),
+        ("deepseek_v3", "<think>", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>x"),
+        ("minicpm5_xml", "<function", " "),
+        ("minicpm5_xml", "<function name=\"get_weather\">", "<param "),
+        ("hy_v3", "<tool_calls><tool_call>get_weather</tool_call>", "x</tool_calls>"),
     ];
     for (format, beginning, unit) in cases {
         let text = beginning.to_owned() + &unit.repeat(LEN / unit.len());

@@ -4,5 +4,6 @@ mod common;
 mod dialect;
 mod hostile;
 mod random;
+mod recovery;
 mod splits;
 mod vectors;

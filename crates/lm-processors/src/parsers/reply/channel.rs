@@ -36,9 +36,17 @@ impl ReplyParser {
             self.options.reasoning == ReasoningText::Inline || channel.syntax.place == Place::InAnswer;
         let start = opened.unwrap_or(&channel.channel.start);
         let flow = if inline { ChannelFlow::inline(start) } else { ChannelFlow::new(channel) };
+        // Behind text that the prompt wrote the model is not at the channel's start.
+        let written = opened.and_then(|opened| opened.strip_prefix(&*channel.channel.start));
+        let at_start = match written {
+            Some(written) => {
+                let written = written.trim();
+                written.is_empty() || written == channel.syntax.label.trim()
+            }
+            None => opened.is_some() || !inline,
+        };
         let opened = opened.is_some();
-        self.state =
-            State::Channel(InChannel { number, opened, at_start: opened || !inline, doubtful: None, flow });
+        self.state = State::Channel(InChannel { number, opened, at_start, doubtful: None, flow });
     }
 
     pub(super) fn advance_channel(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {

@@ -1,0 +1,73 @@
+//! What is mended of a reply that no grammar wrote, and what is not of one that a grammar wrote.
+
+use crate::common::{Broken, Sum, family, parse, sum};
+use lm_processors::{OnMalformed, ParserOptions, Recovery, ToolSpec};
+use serde_json::{Value, json};
+
+fn read(name: &str, recovery: Recovery, prompt_tail: &str, reply: &str) -> Sum {
+    let string = json!({"type": "string"});
+    let parameters = json!({"type": "object", "properties": {"town": string, "unit": string}});
+    let options = ParserOptions {
+        tools: [ToolSpec::new("forecast", "The weather to come.", parameters)].into(),
+        prompt_tail: Some(prompt_tail.into()),
+        on_malformed: OnMalformed::Text,
+        on_unfinished: OnMalformed::Text,
+        recovery,
+        ..ParserOptions::default()
+    };
+    sum(parse(family(name), &options, [reply]), Broken::Text)
+}
+
+fn call(arguments: Value) -> Value {
+    json!({"name": "forecast", "arguments": arguments})
+}
+
+const UNCLOSED: &str = "<tool_call>\n<function=forecast>\n<parameter=town>\nGraz\n<parameter=unit>\nC\n</parameter>\n</function>\n</tool_call>";
+
+#[test]
+fn what_a_grammar_wrote_is_taken_at_its_word() {
+    let got = read("qwen3_coder_xml", Recovery::Off, "", UNCLOSED);
+    assert_eq!(got.calls, [call(json!({"town": "Graz\n<parameter=unit>\nC"}))]);
+    let mended = read("qwen3_coder_xml", Recovery::On, "", UNCLOSED);
+    assert_eq!(mended.calls, [call(json!({"town": "Graz", "unit": "C"}))]);
+}
+
+#[test]
+fn a_call_in_reasoning_that_a_grammar_wrote_is_reasoning() {
+    let reply = "I look.\n<tool_call>\n<function=forecast>\n</function>\n</tool_call>";
+    let got = read("qwen3_coder_xml", Recovery::Off, "<think>\nSo: ", reply);
+    assert_eq!((got.reasoning.as_str(), got.calls.len()), (reply, 0));
+    let mended = read("qwen3_coder_xml", Recovery::On, "<think>\nSo: ", reply);
+    assert_eq!((mended.reasoning.as_str(), mended.calls.len()), ("I look.", 1));
+}
+
+/// Neither prose about calls nor a call of a tool that was not declared ends reasoning that is cut off.
+#[test]
+fn reasoning_that_is_cut_off_stays_reasoning() {
+    let replies = [
+        "I could write <tool_call> and then <function=forecast> and",
+        "Like <tool_call>\n<function=other>\n</function>\n</tool_call> perhaps",
+        "<function=forecast>\n<parameter=town>\nGr",
+    ];
+    for reply in replies {
+        let got = read("qwen3_coder_xml", Recovery::On, "<think>\nSo: ", reply);
+        assert_eq!((got.reasoning.as_str(), got.text.as_str(), got.calls.len()), (reply, "", 0), "{reply}");
+    }
+}
+
+/// A plain element is a call's marker inside its section only.
+#[test]
+fn an_element_outside_of_its_section_is_text() {
+    let reply = "<invoke name=\"forecast\"></invoke>";
+    let got = read("minimax_m2", Recovery::On, "", reply);
+    assert_eq!((got.text.as_str(), got.calls.len()), (reply, 0));
+}
+
+/// A reply without a call's markers loses nothing, whatever markers of another kind are in it.
+#[test]
+fn stray_closing_markers_are_text() {
+    let reply = "a </tool_call> b </function> c";
+    for name in ["hermes", "qwen3_coder_xml", "glm4_xml", "minicpm5_xml"] {
+        assert_eq!(read(name, Recovery::On, "", reply).text, reply, "{name}");
+    }
+}
