@@ -108,14 +108,23 @@ pub enum Error {
         /// What happened.
         message: String,
     },
-    /// No text that the constraint accepts was found that would fit.
-    #[error("{}, {available_tokens} may be generated", shortest_text(*needed_tokens))]
+    /// The shortest text that the constraint accepts does not fit.
+    #[error(
+        "the shortest text that the constraint accepts has {needed_tokens} tokens, {available_tokens} may be generated"
+    )]
     BudgetTooSmall {
-        /// Tokens of the shortest text found, the forced ones included; `None` when the search found none of any length. It
-        /// is bounded: a text may exist, and with 1,024 tokens or more the generation begins without one.
-        needed_tokens: Option<usize>,
+        /// Tokens that suffice, the forced ones included.
+        needed_tokens: usize,
         /// The smaller one of the token limit and the room in the context.
         available_tokens: usize,
+    },
+    /// The tokens ended in the middle of a text for which the engine had never found an end, so that it could not be brought to
+    /// one. The texts of grammars are, within wide bounds; those of a constraint of one's own need [`crate::Constraint::completion`]
+    /// where the engine's search does not suffice.
+    #[error("the text was cut off after {output_tokens} tokens, where its constraint does not let it end")]
+    TextCutOff {
+        /// Tokens of the text so far.
+        output_tokens: usize,
     },
     /// A prefill was cancelled. What it ran stays cached: see [`crate::Session::tokens`].
     #[error("cancelled")]
@@ -151,13 +160,6 @@ pub enum GrammarErrorKind {
     InvalidGrammar,
     /// It exceeds a bound on size, depth, states or time.
     TooLarge,
-}
-
-fn shortest_text(tokens: Option<usize>) -> String {
-    match tokens {
-        Some(tokens) => format!("the shortest text that the constraint accepts has {tokens} tokens"),
-        None => "the search found no text that the constraint accepts".to_owned(),
-    }
 }
 
 impl std::fmt::Display for GrammarErrorKind {

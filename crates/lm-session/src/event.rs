@@ -41,6 +41,9 @@ pub struct Steered {
     pub from: usize,
     /// How many stand in the place of sampled ones.
     pub tokens: usize,
+    /// How often a sampled token was not taken because no end at all was found after it, within the bounds of the search: there may
+    /// be one, that even fits. Zero for grammars, within wide bounds.
+    pub unfound: usize,
 }
 
 /// Why a generation ended.

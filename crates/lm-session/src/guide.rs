@@ -9,9 +9,7 @@ use crate::{Constraint, Ending, Error, Result, Steered, TokenId, TokenMask};
 
 /// Bytes of the text's end that the search for completions looks at.
 const TAIL_BYTES: usize = 64;
-/// With this many tokens left, a text goes on although no completion was found for it.
-const PLENTY: usize = 1024;
-/// Tokens after which one is looked for again.
+/// Tokens after which a completion is looked for again where none was found.
 const RETRY: usize = 32;
 /// Tokens that are refused in one place before the text is ended there.
 const MAX_REFUSED: usize = 16;
@@ -25,7 +23,7 @@ pub(crate) struct Guide {
     /// Whether `mask` is that of the next token.
     ready: bool,
     search: Search,
-    /// Tokens with which the text may end; `None` when none are known.
+    /// Tokens with which the text may end; `None` when none were ever found.
     completion: Option<Vec<TokenId>>,
     /// Tokens of the text when a completion is looked for again.
     retry_at: usize,
@@ -37,6 +35,8 @@ pub(crate) struct Guide {
     first: Vec<TokenId>,
     /// Tokens refused for the place where the text is.
     refused: usize,
+    /// Whether the last search has found no completion, which says nothing for sure.
+    unfound: bool,
     steered: Option<Steered>,
     /// Whether the text has come to the end of a completion that was followed.
     closed: bool,
@@ -65,8 +65,7 @@ impl Guide {
     /// A guide for a text of up to `room` tokens.
     ///
     /// # Errors
-    /// [`Error::BudgetTooSmall`] when a completion is known, but none that fits; also when none is known and there is no plenty
-    /// of room to come to one.
+    /// [`Error::BudgetTooSmall`] when a completion is known, but none that fits.
     pub fn new(constraint: Box<dyn Constraint>, vocabulary: GuideVocabulary, room: usize) -> Result<Self> {
         let width = vocabulary.logits_width;
         let search = Search::new(constraint.closers(), width);
@@ -82,17 +81,17 @@ impl Guide {
             len: 0,
             first: Vec::new(),
             refused: 0,
+            unfound: false,
             steered: None,
             closed: false,
         };
         let mut first = guide.commit_forced()?;
         guide.completion = guide.find_completion(&first, room.saturating_sub(first.len()))?;
-        if guide.completion.is_none() {
-            let shortest = guide.find_completion(&first, usize::MAX)?;
-            let needed_tokens = shortest.map(|rest| first.len() + rest.len());
-            if needed_tokens.is_some() || room < PLENTY {
-                return Err(Error::BudgetTooSmall { needed_tokens, available_tokens: room });
-            }
+        if guide.completion.is_none()
+            && let Some(shortest) = guide.find_completion(&first, usize::MAX)?
+        {
+            let needed_tokens = first.len() + shortest.len();
+            return Err(Error::BudgetTooSmall { needed_tokens, available_tokens: room });
         }
         guide.end_if_complete(&mut first, room);
         guide.took(&first);
@@ -128,6 +127,7 @@ impl Guide {
         ids.extend(self.commit_forced()?);
         self.closed = false;
         if !self.fits(&ids, room)? {
+            self.note_steered(0, usize::from(self.unfound));
             let committed = ids.iter().filter(|&&id| !self.is_end(id)).count();
             self.constraint.rollback(committed)?;
             if self.completion.as_ref().is_some_and(Vec::is_empty) {
@@ -144,6 +144,11 @@ impl Guide {
     /// failed says so with the next mask.
     pub fn is_complete(&mut self) -> bool {
         self.closed || matches!(self.constraint.ending(), Ok(Ending::Required))
+    }
+
+    /// Whether the text was cut off where it may not end: no completion of it was ever found.
+    pub fn is_cut_off(&mut self) -> bool {
+        !self.closed && self.completion.is_none() && matches!(self.constraint.ending(), Ok(Ending::Forbidden))
     }
 
     /// How the text was brought to its end, if it was.
@@ -168,11 +173,12 @@ impl Guide {
 
     /// Whether a completion that fits is known after `ids`, which are committed: it is the known one then.
     fn fits(&mut self, ids: &[TokenId], room: usize) -> Result<bool> {
+        self.unfound = false;
         // Without a known completion nothing is held back: the text goes on until its tokens end.
         let Some(left) = room.checked_sub(ids.len()) else { return Ok(self.completion.is_none()) };
         let waits = self.completion.is_none() && self.len < self.retry_at;
         let found = if waits { None } else { self.find_completion(ids, left)? };
-        let goes_on = found.is_some() || self.completion.is_none() || left >= PLENTY;
+        let goes_on = found.is_some() || self.completion.is_none();
         if goes_on {
             if found.is_none() && !waits {
                 self.retry_at = self.len + RETRY;
@@ -197,13 +203,20 @@ impl Guide {
                 return Ok(Some(known));
             }
         }
+        if let Some(shortest) = self.constraint.completion()?
+            && self.completes(&shortest)?
+        {
+            return Ok((shortest.len() <= limit).then_some(shortest));
+        }
         let Self { constraint, vocabulary, search, .. } = self;
         let mut tail = self.tail.clone();
         ids.iter().for_each(|&id| tail.extend_from_slice(vocabulary.tokenizer.token_bytes(id)));
         let GuideVocabulary { tokenizer, closing, end_ids, .. } = &*vocabulary;
         let mut place =
             Place { constraint: &mut **constraint, tokenizer, tokens: closing, end_ids, tail: &tail };
-        search.completion(&mut place, limit)
+        let found = search.completion(&mut place, limit)?;
+        self.unfound = found.is_none();
+        Ok(found)
     }
 
     /// Whether the text may end after `ids`, of which the last one may be an end token that the constraint itself asks for.
@@ -223,7 +236,7 @@ impl Guide {
         }
         self.closed = rest.is_empty();
         self.completion = Some(rest);
-        self.note_steered(next.len());
+        self.note_steered(next.len(), 0);
         Ok(next)
     }
 
@@ -231,7 +244,7 @@ impl Guide {
     /// go where there is no end token.
     fn refuse(&mut self, sampled: TokenId) -> Result<Step> {
         self.refused += 1;
-        self.note_steered(usize::from(self.refused == 1));
+        self.note_steered(usize::from(self.refused == 1), 0);
         if self.refused <= MAX_REFUSED {
             self.mask.forbid(sampled);
             return Ok(Step::Refused);
@@ -248,9 +261,10 @@ impl Guide {
         Ok(Step::Tokens(vec![next]))
     }
 
-    fn note_steered(&mut self, tokens: usize) {
-        let Steered { from, tokens: before } = self.steered.unwrap_or(Steered { from: self.len, tokens: 0 });
-        self.steered = Some(Steered { from, tokens: before + tokens });
+    fn note_steered(&mut self, tokens: usize, unfound: usize) {
+        let before = self.steered.unwrap_or(Steered { from: self.len, tokens: 0, unfound: 0 });
+        let (tokens, unfound) = (before.tokens + tokens, before.unfound + unfound);
+        self.steered = Some(Steered { from: before.from, tokens, unfound });
     }
 
     /// Appends the end token to `ids` when nothing else may come and there is but one; it is not committed.

@@ -15,6 +15,7 @@ use lm_model::{Batch, CausalLm, LogitRows, Logits, SequenceInput};
 
 use crate::caches::{KvCaches, Shortage};
 use crate::generating::Generated;
+use crate::guide::Guide;
 use crate::request::{Command, Reply, Request, SessionId, Task};
 use crate::{EngineSettings, Error, FinishReason, PrefillStats, Result, SessionEvent};
 
@@ -342,8 +343,21 @@ impl Scheduler {
             finish = token.finish;
         }
         if let Some(reason) = finish {
-            self.finish(index, reason);
+            match self.cut_off(index, &reason) {
+                Some(error) => self.fail(index, error),
+                None => self.finish(index, reason),
+            }
         }
+    }
+
+    /// The error of a generation whose tokens have ended in the middle of a constrained text.
+    fn cut_off(&mut self, index: usize, reason: &FinishReason) -> Option<Error> {
+        let Active { request, prompt_tokens, .. } = &mut self.active[index];
+        let Task::Generate(generating) = &mut request.task else { return None };
+        let out_of_tokens = matches!(reason, FinishReason::MaxOutputTokens | FinishReason::ContextFull);
+        let output_tokens = request.ids.len() - *prompt_tokens;
+        let cut_off = out_of_tokens && generating.guide.as_mut().is_some_and(Guide::is_cut_off);
+        cut_off.then_some(Error::TextCutOff { output_tokens })
     }
 
     fn cancel(&mut self, index: usize) {

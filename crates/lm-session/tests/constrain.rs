@@ -127,9 +127,7 @@ fn a_budget_below_the_shortest_text_is_an_error_that_says_what_suffices() {
         })
     };
     let needed = match begin(20) {
-        Err(lm_session::Error::BudgetTooSmall { needed_tokens: Some(needed), available_tokens: 20 }) => {
-            needed
-        }
+        Err(lm_session::Error::BudgetTooSmall { needed_tokens: needed, available_tokens: 20 }) => needed,
         other => panic!("{other:?}"),
     };
     assert!((50..100).contains(&needed), "{needed}");
@@ -140,26 +138,89 @@ fn a_budget_below_the_shortest_text_is_an_error_that_says_what_suffices() {
 }
 
 #[test]
-fn where_no_end_is_found_a_text_begins_with_plenty_of_tokens_only() {
+fn what_no_search_comes_to_is_read_from_the_grammar() {
     let engine = random_engine(EngineSettings::default());
-    let long = ConstraintSpec::Regex("([a-f][0-9]){400}".to_owned());
-    let mut session = engine.session(SessionConfig::default()).unwrap();
-    session.prefill(&support::prompt(1, 5)).unwrap();
-    let mut begin = |max| {
-        let constraint = Some(engine.compile(&long).unwrap().start());
-        session.begin(GenerateParams {
-            constraint,
+    let tree = serde_json::json!({
+        "$defs": {"node": {"type": "object", "required": ["name", "nodes"], "additionalProperties": false, "properties": {
+            "name": {"type": "string", "pattern": "^[a-f]{60}-[0-9]{60}$"}, "nodes": {"type": "array", "items": {"$ref": "#/$defs/node"}},
+        }}},
+        "type": "array", "minItems": 3, "items": {"$ref": "#/$defs/node"},
+    });
+    for (seed, spec) in [
+        ConstraintSpec::Regex("([a-f][0-9]){400}".to_owned()),
+        ConstraintSpec::Regex("(?s:.{0,300})(x|y)[0-9]{30}".to_owned()),
+        ConstraintSpec::JsonSchema(tree),
+        lark("start: (\"(\" start \")\" start) | A\nA: /[a-z]{200}/ & /.*q.*z/ & ~/.*a.*/", &[]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let compiled = engine.compile(&spec).unwrap();
+        let mut session = engine.session(SessionConfig::default()).unwrap();
+        session.prefill(&support::prompt(1, 5)).unwrap();
+        let params = GenerateParams {
+            constraint: Some(compiled.start()),
+            max_output_tokens: Some(5),
+            ..GenerateParams::default()
+        };
+        let Err(lm_session::Error::BudgetTooSmall { needed_tokens, available_tokens: 5 }) =
+            session.begin(params)
+        else {
+            panic!("{spec:?} fits into five tokens")
+        };
+        for room in [needed_tokens, needed_tokens + 1, needed_tokens + 700] {
+            let (ids, text, finished) = generate(&engine, &spec, random(seed as u64), room);
+            assert_eq!(compiled.check(&text).unwrap(), lm_session::Acceptance::Accepted, "{text}");
+            assert!(ids.len() <= room && finished.steered.is_none_or(|steered| steered.unfound == 0));
+        }
+    }
+}
+
+/// Digits that may end after so many only, of which the engine knows nothing more.
+#[derive(Clone, Debug)]
+struct Digits {
+    written: usize,
+    least: usize,
+}
+
+impl lm_session::Constraint for Digits {
+    fn mask(&mut self, mask: &mut lm_session::TokenMask) -> lm_session::Result<()> {
+        ("0123456789".bytes()).for_each(|digit| mask.allow(TokenId::from(digit)));
+        Ok(())
+    }
+    fn commit(&mut self, _: TokenId) -> lm_session::Result<()> {
+        self.written += 1;
+        Ok(())
+    }
+    fn rollback(&mut self, tokens: usize) -> lm_session::Result<()> {
+        self.written -= tokens;
+        Ok(())
+    }
+    fn ending(&mut self) -> lm_session::Result<lm_session::Ending> {
+        let ends = self.written >= self.least;
+        Ok(if ends { lm_session::Ending::Allowed } else { lm_session::Ending::Forbidden })
+    }
+    fn fork(&self) -> Box<dyn lm_session::Constraint> {
+        Box::new(self.clone())
+    }
+}
+
+#[test]
+fn a_text_of_which_no_end_was_ever_found_is_an_error_where_it_is_cut_off() {
+    let engine = random_engine(EngineSettings::default());
+    let end = |least, max| {
+        let mut session = engine.session(SessionConfig::default()).unwrap();
+        session.prefill(&support::prompt(1, 5)).unwrap();
+        let params = GenerateParams {
+            constraint: Some(Box::new(Digits { written: 0, least })),
             max_output_tokens: Some(max),
             ..GenerateParams::default()
-        })
+        };
+        session.generate(params).last().unwrap()
     };
-    match begin(1000) {
-        Err(error @ lm_session::Error::BudgetTooSmall { needed_tokens: None, available_tokens: 1000 }) => {
-            assert!(error.to_string().starts_with("the search found no text"), "{error}");
-        }
-        other => panic!("{other:?}"),
-    }
-    assert!(begin(1024).is_ok());
+    assert!(matches!(end(800, 100), Err(lm_session::Error::TextCutOff { output_tokens: 100 })));
+    assert!(matches!(end(800, 900), Ok(SessionEvent::Finished(_))));
+    assert!(matches!(end(5, 100), Ok(SessionEvent::Finished(_))));
 }
 
 #[test]

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use super::{Constraint, Ending, TokenMask};
 use crate::{Result, TokenId, Tokenizer};
 
+/// How often a completion closes the channel at most.
+const MAX_CLOSED: usize = 8;
+
 /// Ends a channel after so many tokens: its end is then forced, and the reply goes on after it.
 ///
 /// Each text between the start and the end of the channel counts, also when there are several in a reply. Another
@@ -91,6 +94,34 @@ impl ChannelBudget {
         self
     }
 
+    /// The token that must come next to end the channel, where the constraint of the reply lets it in.
+    fn next_closing(&mut self) -> Result<Option<TokenId>> {
+        let Some(&[next, ..]) = self.closing() else { return Ok(None) };
+        let let_in = match &mut self.inner {
+            Some(inner) => inner.valid_prefix(&[next])? == 1,
+            None => true,
+        };
+        Ok(let_in.then_some(next))
+    }
+
+    /// Commits a completion and adds it to `ids`; false when there is none.
+    fn complete(&mut self, ids: &mut Vec<TokenId>) -> Result<bool> {
+        for _ in 0..MAX_CLOSED {
+            while let Some(next) = self.next_closing()? {
+                self.commit(next)?;
+                ids.push(next);
+            }
+            let Some(inner) = &mut self.inner else { return Ok(true) };
+            let Some(mut rest) = inner.completion()?.map(Vec::into_iter) else { return Ok(false) };
+            while self.next_closing()?.is_none() {
+                let Some(next) = rest.next() else { return Ok(true) };
+                self.commit(next)?;
+                ids.push(next);
+            }
+        }
+        Ok(false)
+    }
+
     /// The tokens that are still to be written to end the channel, when it has to end now.
     fn closing(&self) -> Option<&[TokenId]> {
         match self.at {
@@ -159,6 +190,32 @@ impl Constraint for ChannelBudget {
                 Ok(closing[..let_in].to_vec())
             }
         }
+    }
+
+    fn valid_prefix(&mut self, ids: &[TokenId]) -> Result<usize> {
+        let mut valid = 0;
+        while let Some(&id) = ids.get(valid) {
+            let closes = self.next_closing()?;
+            let fits = match (closes, &mut self.inner) {
+                (Some(next), _) => next == id,
+                (None, Some(inner)) => inner.valid_prefix(&[id])? == 1,
+                (None, None) => true,
+            };
+            if !fits {
+                break;
+            }
+            self.commit(id)?;
+            valid += 1;
+        }
+        self.rollback(valid)?;
+        Ok(valid)
+    }
+
+    fn completion(&mut self) -> Result<Option<Vec<TokenId>>> {
+        let mut ids = Vec::new();
+        let whole = self.complete(&mut ids);
+        self.rollback(ids.len())?;
+        Ok(whole?.then_some(ids))
     }
 
     fn closers(&self) -> &[String] {

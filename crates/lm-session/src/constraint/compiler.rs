@@ -11,6 +11,7 @@ use llguidance::{ParserFactory, TokenParser};
 use lm_model::Tokenizer;
 
 use super::cache::GrammarCache;
+use super::shortest::{Outline, Shortest};
 use super::vocabulary::{Vocabulary, special_token};
 use super::{Acceptance, Constraint, ConstraintSpec, GrammarConstraint, bounds, literals, refusal};
 use crate::scheduler::panic_message;
@@ -51,6 +52,7 @@ struct Compiled {
     /// At the start of the text; generations work on copies.
     start: Mutex<TokenParser>,
     closers: Arc<[String]>,
+    outline: Option<Arc<Outline>>,
 }
 
 impl GrammarCompiler {
@@ -85,18 +87,20 @@ impl GrammarCompiler {
         }
         let started = Instant::now();
         let (shared, owned_spec) = (self.shared.clone(), spec.clone());
-        let parser = bounds::within_time(move || shared.parser(&owned_spec))??;
+        let compile = move || shared.parser(&owned_spec).map(|parser| (outline(&parser), parser));
+        let (outline, parser) = bounds::within_time(compile)??;
         let elapsed_ms = started.elapsed().as_secs_f64() * 1e3;
         tracing::debug!(bytes = key.len(), elapsed_ms, "grammar compiled");
-        let compiled = self.compiled(parser, literals::of(spec));
+        let compiled = Compiled { start: Mutex::new(parser), closers: literals::of(spec), outline };
+        let compiled = CompiledConstraint { grammar: Arc::new(compiled) };
         cache().insert(key, compiled.clone());
         Ok(compiled)
     }
+}
 
-    fn compiled(&self, parser: TokenParser, closers: Arc<[String]>) -> CompiledConstraint {
-        let start = Mutex::new(parser);
-        CompiledConstraint { grammar: Arc::new(Compiled { start, closers }) }
-    }
+/// What shortest completions are read from; none where the grammar has something that it does not know. The search is left then.
+fn outline(parser: &TokenParser) -> Option<Arc<Outline>> {
+    catch_unwind(AssertUnwindSafe(|| Outline::of(parser))).ok().flatten().map(Arc::new)
 }
 
 impl Shared {
@@ -170,7 +174,8 @@ impl CompiledConstraint {
 
     fn start_grammar(&self) -> GrammarConstraint {
         let start = self.grammar.start.lock().unwrap_or_else(PoisonError::into_inner);
-        GrammarConstraint::new(start.deep_clone(), self.grammar.closers.clone())
+        let shortest = self.grammar.outline.clone().map(Shortest::new);
+        GrammarConstraint::new(start.deep_clone(), self.grammar.closers.clone(), shortest)
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use llguidance::TokenParser;
 use llguidance::api::StopReason;
 
+use super::shortest::Shortest;
 use super::vocabulary::special_token;
 use super::{Acceptance, Constraint, Ending, TokenMask};
 use crate::scheduler::panic_message;
@@ -16,17 +17,19 @@ use crate::{Error, Result, TokenId};
 pub struct GrammarConstraint {
     parser: TokenParser,
     closers: Arc<[String]>,
+    /// What shortest completions are read from, where they are.
+    shortest: Option<Shortest>,
     /// Why it cannot go on: the parser is not asked again.
     failed: Option<String>,
 }
 
 impl GrammarConstraint {
     /// `parser` is at the start of the text.
-    pub(super) fn new(mut parser: TokenParser, closers: Arc<[String]>) -> Self {
+    pub(super) fn new(mut parser: TokenParser, closers: Arc<[String]>, shortest: Option<Shortest>) -> Self {
         if parser.is_fresh() {
             parser.start_without_prompt();
         }
-        Self { parser, closers, failed: None }
+        Self { parser, closers, shortest, failed: None }
     }
 
     /// What the grammar says about `text`, byte by byte; added tokens stand where the grammar asks for them.
@@ -71,6 +74,16 @@ impl GrammarConstraint {
     fn look<T>(&mut self, question: impl FnOnce(&mut TokenParser) -> T) -> Result<T> {
         self.ask(|parser| Ok::<_, std::convert::Infallible>(question(parser)))
     }
+
+    /// Asks what shortest completions are read from; without it, or after a panic of the library, it knows nothing.
+    fn look_up<T>(&mut self, question: impl FnOnce(&mut Shortest) -> T) -> Option<T> {
+        let shortest = self.shortest.as_mut()?;
+        let answer = catch_unwind(AssertUnwindSafe(|| question(shortest))).ok();
+        if answer.is_none() {
+            self.shortest = None;
+        }
+        answer
+    }
 }
 
 impl Constraint for GrammarConstraint {
@@ -90,12 +103,15 @@ impl Constraint for GrammarConstraint {
 
     fn commit(&mut self, id: TokenId) -> Result<()> {
         self.ask(|parser| parser.consume_token(id).and_then(|_| parser.check_stop()))?;
+        self.look_up(|shortest| shortest.commit(id));
         Ok(())
     }
 
     fn rollback(&mut self, tokens: usize) -> Result<()> {
         // The library's cache of the last mask knows a state by its place only: another text may have come to the same place.
-        self.ask(|parser| parser.rollback(tokens).map(|()| parser.invalidate_bias_cache()))
+        self.ask(|parser| parser.rollback(tokens).map(|()| parser.invalidate_bias_cache()))?;
+        self.look_up(|shortest| shortest.rollback(tokens));
+        Ok(())
     }
 
     fn ending(&mut self) -> Result<Ending> {
@@ -108,8 +124,8 @@ impl Constraint for GrammarConstraint {
     }
 
     fn fork(&self) -> Box<dyn Constraint> {
-        let (parser, closers, failed) = (self.parser.deep_clone(), self.closers.clone(), self.failed.clone());
-        Box::new(Self { parser, closers, failed })
+        let (closers, shortest, failed) = (self.closers.clone(), self.shortest.clone(), self.failed.clone());
+        Box::new(Self { parser: self.parser.deep_clone(), closers, shortest, failed })
     }
 
     fn forced(&mut self) -> Result<Vec<TokenId>> {
@@ -127,6 +143,10 @@ impl Constraint for GrammarConstraint {
         let end = self.parser.token_env.eos_token();
         let ended = [ids, &[end]].concat();
         Ok(self.valid_prefix(&ended)? == ended.len())
+    }
+
+    fn completion(&mut self) -> Result<Option<Vec<TokenId>>> {
+        Ok(self.look_up(Shortest::completion).flatten())
     }
 
     fn closers(&self) -> &[String] {

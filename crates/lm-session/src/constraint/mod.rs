@@ -8,6 +8,7 @@ pub(crate) mod continuation;
 mod grammar;
 mod literals;
 mod refusal;
+mod shortest;
 mod spec;
 mod token_mask;
 mod vocabulary;
@@ -146,6 +147,14 @@ pub trait Constraint: Send + fmt::Debug {
         let ending = self.ending()?;
         self.rollback(ids.len())?;
         Ok(ending != Ending::Forbidden)
+    }
+
+    /// Tokens after which the text may end, as few as the constraint knows. None by default: the engine then searches for them.
+    ///
+    /// # Errors
+    /// [`crate::Error::ConstraintFailed`].
+    fn completion(&mut self) -> Result<Option<Vec<TokenId>>> {
+        Ok(None)
     }
 
     /// Texts with which parts of the whole are closed, such as `"}` or `</parameter>`: where a generation must come to

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::{Duration, Instant};
 
 use lm_model::{TokenKind, Tokenizer};
 
@@ -13,6 +14,8 @@ use crate::{Constraint, Ending, Result, TokenId, TokenMask};
 /// States that are looked at before the search is given up, and those that are looked at for a shorter completion.
 const MAX_STATES: usize = 400;
 const MORE_STATES: usize = 24;
+/// Time after which it is given up. A state takes some microseconds, 1 ms at most with a large vocabulary.
+const MAX_TIME: Duration = Duration::from_millis(50);
 /// States in which nothing closes anything, before another way is tried: on the first way, and on the others.
 const MAX_FILLERS: [usize; 2] = [40, 8];
 /// Tokens of a mask up to which all are tried.
@@ -33,7 +36,7 @@ const TAIL_BYTES: usize = 64;
 /// the text ends with the beginning of; tokens of closing characters; whole closers; punctuation; and last, a few tokens of any kind.
 /// The search follows the first ones to an end, and then tries others, those first that depart from the first ones early and not far, and
 /// last those that were known in a state with the same mask.
-/// It is bounded in states, so that it need not find the shortest completion, nor any.
+/// It is bounded in states and in time, so that it need not find the shortest completion, nor any.
 #[derive(Debug)]
 pub(crate) struct Search {
     /// Those that do not begin with a letter or digit, and are not blank: names do not close anything.
@@ -48,6 +51,8 @@ pub(crate) struct Search {
     barren: TokenMask,
     /// Steps that this search knows already, by the fingerprint of the mask of their state.
     seen: HashSet<(u64, Vec<TokenId>)>,
+    /// When this search is given up.
+    until: Instant,
 }
 
 /// Where a search happens.
@@ -79,8 +84,8 @@ impl Search {
         };
         let closers = closers.filter(closes).collect();
         let (mask, encoded) = (TokenMask::new(width), HashMap::new());
-        let seen = HashSet::new();
-        Self { closers, encoded, next_mask: mask.clone(), barren: mask.clone(), mask, seen }
+        let (seen, until) = (HashSet::new(), Instant::now());
+        Self { closers, encoded, next_mask: mask.clone(), barren: mask.clone(), mask, seen, until }
     }
 
     /// Up to `limit` tokens after which the text may end; the constraint is left as it was.
@@ -89,6 +94,7 @@ impl Search {
         let (mut at, mut best) = (Vec::new(), None::<Vec<TokenId>>);
         let mut states = MAX_STATES;
         self.seen.clear();
+        self.until = Instant::now() + MAX_TIME;
         while let Some(Reverse((order, depth, path))) = waiting.pop().filter(|_| states > 0) {
             let limit = best.as_ref().map_or(limit, |best| best.len().saturating_sub(1));
             go_to(place.constraint, &mut at, &path)?;
@@ -117,7 +123,7 @@ impl Search {
         let mut fillers = MAX_FILLERS[usize::from(departed > 0)];
         let (mut taken, mut filled) = (HashSet::new(), HashSet::new());
         while at.len() <= limit && *states > 0 && fillers > 0 {
-            *states -= 1;
+            *states = if Instant::now() < self.until { *states - 1 } else { 0 };
             if let Some(end) = self.end(place)? {
                 return Ok((at.len() + end.len() <= limit).then_some(end));
             }

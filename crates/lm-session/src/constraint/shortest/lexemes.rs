@@ -1,0 +1,189 @@
+//! The lexemes of a grammar as automata, and the shortest texts that they match.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use llguidance::api::ParserLimits;
+use llguidance::earley::lexerspec::{LexemeIdx, LexerSpec};
+use llguidance::earley::regexvec::{NextByte, RegexVec, StateID};
+
+use crate::TokenId;
+
+/// Most states of the automata together.
+const MAX_STATES: usize = 30_000;
+/// Work on them, for all states of a grammar's shortest texts and for those of one text, in the library's units of about 100 ns.
+const GRAMMAR_FUEL: u64 = 5_000_000;
+const TEXT_FUEL: u64 = 2_000_000;
+
+/// What can match a lexeme.
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    /// Text, from the state of the automaton in which nothing is matched. `lazy`: the shortest possible.
+    Text { start: StateID, lazy: bool },
+    /// One of some tokens, for instance this one.
+    Token(TokenId),
+    /// Nothing.
+    Never,
+}
+
+/// The lexemes of one grammar.
+#[derive(Clone, Debug)]
+pub(super) struct Lexemes {
+    spec: Arc<LexerSpec>,
+    kinds: Arc<[Kind]>,
+    /// The automata of all lexemes, whose states are made when they are come to.
+    automata: RegexVec,
+    /// A byte of each class of bytes that no lexeme tells apart.
+    bytes: Arc<[u8]>,
+    /// States from which the shortest text is known: its length, and its first byte.
+    known: HashMap<StateID, (usize, u8)>,
+}
+
+impl Lexemes {
+    /// The lexemes of `spec`; none when the library refuses them. `tokens` are those that a lexeme can ask for by id.
+    pub fn of(spec: &LexerSpec, tokens: &[TokenId]) -> Option<Self> {
+        let mut automata = spec.to_regex_vec(&mut ParserLimits::default()).ok()?;
+        automata.set_max_states(MAX_STATES);
+        automata.set_fuel(GRAMMAR_FUEL);
+        let lazy = spec.lazy_lexemes();
+        let kind = |at: usize| {
+            let lexeme = LexemeIdx::new(at);
+            let mut alone = spec.alloc_lexeme_set();
+            alone.add(lexeme);
+            if !spec.token_range_lexemes(&alone).is_empty() {
+                let token = tokens.iter().find(|&&id| spec.lexeme_spec(lexeme).contains_token(id));
+                return token.map_or(Kind::Never, |&id| Kind::Token(id));
+            }
+            let start = automata.initial_state(&alone);
+            if start.is_dead() { Kind::Never } else { Kind::Text { start, lazy: lazy.contains(lexeme) } }
+        };
+        let kinds = (0..spec.lexemes.len()).map(kind).collect();
+        let mut classes = HashSet::new();
+        let bytes = by_preference().filter(|&byte| classes.insert(automata.alpha().map(byte))).collect();
+        Some(Self { spec: Arc::new(spec.clone()), kinds, automata, bytes, known: HashMap::new() })
+    }
+
+    /// A copy for one text.
+    pub fn for_text(&self) -> Self {
+        let mut copy = self.clone();
+        copy.automata.set_fuel(TEXT_FUEL);
+        copy
+    }
+
+    pub fn kind(&self, lexeme: LexemeIdx) -> &Kind {
+        &self.kinds[lexeme.as_usize()]
+    }
+
+    /// Whether a token matches a lexeme by its id.
+    pub fn takes(&self, lexeme: LexemeIdx, token: TokenId) -> bool {
+        self.spec.lexeme_spec(lexeme).contains_token(token)
+    }
+
+    /// The state after `byte`; none when no text goes on so.
+    pub fn after(&mut self, state: StateID, byte: u8) -> Option<StateID> {
+        if self.automata.has_error() {
+            return None;
+        }
+        let next = self.automata.transition(state, byte);
+        (!next.is_dead() && !self.automata.has_error()).then_some(next)
+    }
+
+    /// Whether the lexeme may end in this state.
+    pub fn accepts(&self, state: StateID) -> bool {
+        self.automata.state_desc(state).greedy_accepting.is_some()
+    }
+
+    /// Whether a bound was reached: nothing is known of any state any more.
+    pub fn exhausted(&self) -> bool {
+        self.automata.has_error()
+    }
+
+    /// The shortest text with which the lexeme can end from `state`; none when the bounds do not let it be found.
+    pub fn shortest(&mut self, state: StateID) -> Option<Vec<u8>> {
+        if !self.known.contains_key(&state) && !self.accepts(state) {
+            self.search(state)?;
+        }
+        let (mut text, mut at) = (Vec::new(), state);
+        while !self.accepts(at) {
+            let &(_, byte) = self.known.get(&at)?;
+            text.push(byte);
+            at = self.after(at, byte)?;
+        }
+        Some(text)
+    }
+
+    /// Finds the shortest way from `from` to an accepting state, breadth first, and notes it for all states on it.
+    fn search(&mut self, from: StateID) -> Option<()> {
+        let mut came = HashMap::from([(from, None)]);
+        let (mut level, mut depth) = (vec![from], 0);
+        // The best end so far: the length of the whole way, and the state from which the rest of it is known.
+        let mut best: Option<(usize, StateID)> = None;
+        while !level.is_empty() && best.is_none_or(|(len, _)| len > depth + 1) {
+            depth += 1;
+            level = self.next_level(&level, &mut came);
+            let ends = level.iter().filter_map(|&state| Some((depth + self.rest_len(state)?, state)));
+            best = best.into_iter().chain(ends).min_by_key(|(len, _)| *len);
+        }
+        let (_, mut at) = best?;
+        let mut rest = self.rest_len(at)?;
+        while let Some(&Some((before, byte))) = came.get(&at) {
+            rest += 1;
+            self.known.insert(before, (rest, byte));
+            at = before;
+        }
+        Some(())
+    }
+
+    /// The states that come directly after those of `level` and were not come to before, up to the first accepting one.
+    fn next_level(
+        &mut self,
+        level: &[StateID],
+        came: &mut HashMap<StateID, Option<(StateID, u8)>>,
+    ) -> Vec<StateID> {
+        let mut next = Vec::new();
+        for &state in level {
+            for byte in self.bytes_after(state) {
+                let Some(after) = self.after(state, byte) else { continue };
+                if let Entry::Vacant(entry) = came.entry(after) {
+                    entry.insert(Some((state, byte)));
+                    next.push(after);
+                    if self.accepts(after) {
+                        return next;
+                    }
+                }
+            }
+        }
+        next
+    }
+
+    /// The length of the shortest text from a state, where it is known.
+    fn rest_len(&self, state: StateID) -> Option<usize> {
+        if self.accepts(state) { Some(0) } else { self.known.get(&state).map(|known| known.0) }
+    }
+
+    /// Bytes worth trying in a state: one of each class, or the only one.
+    fn bytes_after(&mut self, state: StateID) -> Vec<u8> {
+        match self.automata.next_byte(state) {
+            NextByte::ForcedByte(byte) => vec![byte],
+            NextByte::ForcedEOI | NextByte::Dead => Vec::new(),
+            _ => self.bytes.to_vec(),
+        }
+    }
+}
+
+/// All bytes: letters first, then digits, so that a text that may be any is a word.
+fn by_preference() -> impl Iterator<Item = u8> {
+    let kind = |byte: u8| match byte {
+        b'a'..=b'z' => 0,
+        b'A'..=b'Z' => 1,
+        b'0'..=b'9' => 2,
+        b'!'..=b'~' => 3,
+        b' ' => 4,
+        0x80.. => 5,
+        _ => 6,
+    };
+    let mut bytes: Vec<u8> = (0..=u8::MAX).collect();
+    bytes.sort_by_key(|&byte| (kind(byte), byte));
+    bytes.into_iter()
+}

@@ -1,0 +1,233 @@
+//! The rules of a compiled grammar, with the cheapest expansion of each symbol.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use llguidance::earley::lexerspec::LexemeIdx;
+use llguidance::earley::{CGrammar, CSymIdx};
+
+/// A symbol, as an index.
+pub(super) type Symbol = u32;
+/// A position in a rule, as an index: before one of its symbols, or at its end.
+pub(super) type Place = u32;
+/// An estimate of tokens.
+pub(super) type Cost = u64;
+
+/// The cost of what has no finite text.
+pub(super) const ENDLESS: Cost = Cost::MAX;
+/// Most places of a grammar that is looked at.
+const MAX_PLACES: usize = 2_000_000;
+
+#[derive(Debug)]
+pub(super) struct Rules {
+    pub start: Symbol,
+    symbols: Vec<SymbolRules>,
+    places: Vec<PlaceInRule>,
+}
+
+#[derive(Debug, Default)]
+struct SymbolRules {
+    /// Of a terminal.
+    lexeme: Option<LexemeIdx>,
+    /// What may stand before it, such as whitespace that the grammar ignores.
+    skip: Option<Symbol>,
+    nullable: bool,
+    /// The first place of each rule.
+    rules: Vec<Place>,
+    cost: Cost,
+    /// The cheapest rule; none for terminals, and where the empty text is the cheapest.
+    cheapest: Option<Place>,
+}
+
+#[derive(Debug)]
+struct PlaceInRule {
+    /// The symbol after the place; none at the end of the rule.
+    next: Option<Symbol>,
+    /// The symbol whose rule it is.
+    of: Symbol,
+    /// The cost of all symbols after the place.
+    rest: Cost,
+}
+
+impl Rules {
+    /// The rules that can be reached from the grammar's start; none when there are conditions in them, or too many.
+    pub fn of(grammar: &CGrammar) -> Option<Self> {
+        if grammar.parametric() {
+            return None;
+        }
+        let mut reader = Reader::new(grammar);
+        let start = reader.symbol(grammar.start());
+        while let Some(next) = reader.waiting.pop() {
+            reader.read(next);
+            if reader.rules.places.len() > MAX_PLACES {
+                return None;
+            }
+        }
+        Some(Self { start, ..reader.rules })
+    }
+
+    /// The terminals with their lexemes.
+    pub fn terminals(&self) -> impl Iterator<Item = (Symbol, LexemeIdx)> + '_ {
+        let lexeme = |(symbol, rules): (usize, &SymbolRules)| Some((symbol as Symbol, rules.lexeme?));
+        self.symbols.iter().enumerate().filter_map(lexeme)
+    }
+
+    pub fn lexeme(&self, symbol: Symbol) -> Option<LexemeIdx> {
+        self.symbols[symbol as usize].lexeme
+    }
+
+    pub fn is_terminal(&self, symbol: Symbol) -> bool {
+        self.symbols[symbol as usize].lexeme.is_some()
+    }
+
+    /// What may stand before a terminal.
+    pub fn skip(&self, symbol: Symbol) -> Option<Symbol> {
+        self.symbols[symbol as usize].skip
+    }
+
+    pub fn is_nullable(&self, symbol: Symbol) -> bool {
+        self.symbols[symbol as usize].nullable
+    }
+
+    /// The first place of each rule of a symbol.
+    pub fn rules(&self, symbol: Symbol) -> &[Place] {
+        &self.symbols[symbol as usize].rules
+    }
+
+    pub fn next(&self, place: Place) -> Option<Symbol> {
+        self.places[place as usize].next
+    }
+
+    pub fn symbol_of(&self, place: Place) -> Symbol {
+        self.places[place as usize].of
+    }
+
+    /// The cost of what stands after a place in its rule.
+    pub fn rest_cost(&self, place: Place) -> Cost {
+        self.places[place as usize].rest
+    }
+
+    /// The terminals of the cheapest text after `place` in its rule.
+    pub fn cheapest_rest(&self, place: Place) -> Vec<Symbol> {
+        let (mut terminals, mut open) = (Vec::new(), vec![place]);
+        while let Some(place) = open.pop() {
+            let Some(next) = self.next(place) else { continue };
+            open.push(place + 1);
+            if self.is_terminal(next) {
+                terminals.push(next);
+            } else {
+                open.extend(self.symbols[next as usize].cheapest);
+            }
+        }
+        terminals
+    }
+
+    /// Computes the costs of all symbols and places from those of the terminals, the cheapest first (Knuth's generalization of
+    /// Dijkstra's algorithm).
+    pub fn set_costs(&mut self, terminal: impl Fn(Symbol) -> Cost) {
+        let rules: Vec<Place> = self.symbols.iter().flat_map(|symbol| symbol.rules.iter().copied()).collect();
+        let mut open: Vec<(usize, Cost)> = Vec::with_capacity(rules.len());
+        let mut occurrences: HashMap<Symbol, Vec<usize>> = HashMap::new();
+        for (rule, &first) in rules.iter().enumerate() {
+            let symbols: Vec<Symbol> = (first..).map_while(|place| self.next(place)).collect();
+            open.push((symbols.len(), 0));
+            symbols.into_iter().for_each(|symbol| occurrences.entry(symbol).or_default().push(rule));
+        }
+        let mut heap: BinaryHeap<Reverse<(Cost, Symbol, Option<Place>)>> = BinaryHeap::new();
+        for (symbol, rules) in self.symbols.iter().enumerate() {
+            let symbol = symbol as Symbol;
+            let cost = if rules.lexeme.is_some() { terminal(symbol) } else { 0 };
+            if (rules.lexeme.is_some() || rules.nullable) && cost != ENDLESS {
+                heap.push(Reverse((cost, symbol, None)));
+            }
+        }
+        while let Some(Reverse((cost, symbol, rule))) = heap.pop() {
+            let settled = &mut self.symbols[symbol as usize];
+            if settled.cost != ENDLESS {
+                continue;
+            }
+            (settled.cost, settled.cheapest) = (cost, rule);
+            for &rule in occurrences.get(&symbol).into_iter().flatten() {
+                let (left, sum) = &mut open[rule];
+                (*left, *sum) = (*left - 1, sum.saturating_add(cost));
+                if *left == 0 {
+                    heap.push(Reverse((*sum, self.symbol_of(rules[rule]), Some(rules[rule]))));
+                }
+            }
+        }
+        for place in (0..self.places.len()).rev() {
+            self.places[place].rest = match self.places[place].next {
+                Some(next) => self.symbols[next as usize].cost.saturating_add(self.places[place + 1].rest),
+                None => 0,
+            };
+        }
+    }
+}
+
+/// Takes over the rules of a grammar, symbol by symbol.
+struct Reader<'a> {
+    grammar: &'a CGrammar,
+    rules: Rules,
+    known: HashMap<CSymIdx, Symbol>,
+    /// Terminals by their lexeme: symbols of one lexeme are one.
+    terminals: HashMap<LexemeIdx, Symbol>,
+    waiting: Vec<CSymIdx>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(grammar: &'a CGrammar) -> Self {
+        let rules = Rules { start: 0, symbols: Vec::new(), places: Vec::new() };
+        let (known, terminals) = (HashMap::new(), HashMap::new());
+        Self { grammar, rules, known, terminals, waiting: Vec::new() }
+    }
+
+    fn symbol(&mut self, index: CSymIdx) -> Symbol {
+        if let Some(&known) = self.known.get(&index) {
+            return known;
+        }
+        let data = self.grammar.sym_data(index);
+        let symbol = match data.lexeme {
+            Some(lexeme) => {
+                let class = self.grammar.lexer_spec().lexeme_spec(lexeme).class();
+                let skip = self.terminal(self.grammar.lexer_spec().skip_id(class));
+                let symbol = self.terminal(lexeme);
+                self.rules.symbols[symbol as usize].skip = Some(skip);
+                symbol
+            }
+            None => {
+                self.waiting.push(index);
+                self.add(SymbolRules { nullable: data.is_nullable, ..SymbolRules::default() })
+            }
+        };
+        self.known.insert(index, symbol);
+        symbol
+    }
+
+    fn terminal(&mut self, lexeme: LexemeIdx) -> Symbol {
+        if let Some(&known) = self.terminals.get(&lexeme) {
+            return known;
+        }
+        let symbol = self.add(SymbolRules { lexeme: Some(lexeme), ..SymbolRules::default() });
+        self.terminals.insert(lexeme, symbol);
+        symbol
+    }
+
+    fn add(&mut self, rules: SymbolRules) -> Symbol {
+        self.rules.symbols.push(SymbolRules { cost: ENDLESS, ..rules });
+        self.rules.symbols.len() as Symbol - 1
+    }
+
+    /// Takes over the rules of `index`.
+    fn read(&mut self, index: CSymIdx) {
+        let of = self.symbol(index);
+        for &rule in self.grammar.rules_of(index) {
+            let (symbols, _, _) = self.grammar.rule_rhs(rule);
+            let first = self.rules.places.len() as Place;
+            let symbols: Vec<Option<Symbol>> =
+                symbols.iter().map(|&symbol| Some(self.symbol(symbol))).collect();
+            let places = symbols.into_iter().chain([None]);
+            self.rules.places.extend(places.map(|next| PlaceInRule { next, of, rest: ENDLESS }));
+            self.rules.symbols[of as usize].rules.push(first);
+        }
+    }
+}
