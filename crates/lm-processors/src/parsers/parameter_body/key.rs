@@ -1,0 +1,145 @@
+//! The keys of arguments, and what stands between a key and its value.
+
+use super::{MAX_NAME_BYTES, Meaning, Need, ParameterBody, State, WRAPPERS};
+use crate::declared_names::{Declared, declared};
+use crate::dialect::{Accepted, ParameterCall, ValueText};
+use crate::parsers::body::{CallSink, Fault};
+use crate::parsers::tag::{Tag, begins_with, end_of_name, trim_blanks};
+use crate::values::{Schema, Types, push_json_string};
+
+impl ParameterBody {
+    pub(super) fn key(
+        &mut self,
+        text: &str,
+        quote: Option<char>,
+        calls: &mut CallSink<'_>,
+    ) -> Result<Need, Fault> {
+        let rest = &text[self.at..];
+        let close = self.syntax.key.close;
+        match declared(rest, self.declared_keys.iter().map(String::as_str), &[close]) {
+            Declared::Found(key) => {
+                self.at += key.len() + close.len();
+                let key = key.to_owned();
+                return self.parameter_begins(&key, calls);
+            }
+            Declared::Open => {
+                self.state = State::Key(quote);
+                return Ok(Need::MoreText);
+            }
+            Declared::Absent => {}
+        }
+        let Some((end, behind)) = self.end_of_key(rest, quote) else {
+            if rest.len() > MAX_NAME_BYTES {
+                return Err(Fault::malformed(format!("`{}` is missing", self.syntax.key.close)));
+            }
+            self.state = State::Key(quote);
+            return Ok(Need::MoreText);
+        };
+        let key = rest[..end].trim();
+        self.at += behind;
+        if key.is_empty() || key.contains(['<', '>', '\n']) {
+            return Err(Fault::malformed(format!("`{key}` is no key")));
+        }
+        self.parameter_begins(key, calls)
+    }
+
+    fn parameter_begins(&mut self, key: &str, calls: &mut CallSink<'_>) -> Result<Need, Fault> {
+        if self.given.iter().any(|given| given == key) {
+            return Err(Fault::malformed(format!("the argument `{key}` is given twice")));
+        }
+        self.key = key.to_owned();
+        let meaning = self.meaning(key);
+        self.keys.push(key.to_owned());
+        if !matches!(meaning, Meaning::Nothing | Meaning::Wrapped) {
+            self.member(key);
+            self.arguments.pass_on(&self.json, calls);
+        }
+        let typed = self.syntax.type_attribute.is_some();
+        self.state = if typed { State::Type(meaning) } else { State::ValueOpen(meaning) };
+        Ok(Need::AnotherLook)
+    }
+
+    /// Where the key ends that `rest` begins with, and where the text goes on; the value's opening marker ends it too.
+    fn end_of_key(&self, rest: &str, quote: Option<char>) -> Option<(usize, usize)> {
+        let ParameterCall { key, value, .. } = *self.syntax;
+        let ended = end_of_name(rest, quote, key.close, MAX_NAME_BYTES + key.close.len());
+        let window = &rest[..rest.floor_char_boundary(ended.map_or(MAX_NAME_BYTES, |(end, _)| end))];
+        let open = if value.open.is_empty() { None } else { window.find(value.open) };
+        open.map(|open| (open, open)).or(ended)
+    }
+
+    /// Begins a member of the arguments.
+    pub(super) fn member(&mut self, key: &str) {
+        if self.syntax.accepted == Accepted::Declared && self.schema().is_some() {
+            self.given.push(key.to_owned());
+        }
+        self.json.push_str(if self.json.is_empty() { "{" } else { ", " });
+        push_json_string(&mut self.json, key);
+        self.json.push_str(": ");
+    }
+
+    /// What the schema says of the argument's text.
+    fn meaning(&self, key: &str) -> Meaning {
+        let schema = self.schema();
+        let property = schema.and_then(|schema| schema.property(key));
+        let types = property.map_or(Types::ANY, Schema::types);
+        let elements = self.syntax.written == ValueText::Elements;
+        let names = schema.map(Schema::property_names).unwrap_or_default();
+        let undeclared = !names.is_empty() && names.iter().all(|name| name != key);
+        match types {
+            _ if undeclared && self.recovers && self.keys.is_empty() && WRAPPERS.contains(&key) => {
+                Meaning::Wrapped
+            }
+            _ if self.syntax.accepted == Accepted::Declared && property.is_none() && schema.is_some() => {
+                Meaning::Nothing
+            }
+            Types::STRING => Meaning::Text,
+            types if elements && types != Types::ANY && types.contains(Types::STRING) => Meaning::BySchema,
+            _ if elements => Meaning::Elements,
+            _ => Meaning::BySchema,
+        }
+    }
+
+    pub(super) fn value_type(&mut self, text: &str, meaning: Meaning) -> Result<Need, Fault> {
+        let Some(attribute) = self.syntax.type_attribute else { return Ok(Need::AnotherLook) };
+        let rest = trim_blanks(&text[self.at..]);
+        let start = text.len() - rest.len();
+        let end = attribute.close.trim_start_matches('"');
+        if rest.starts_with(end) {
+            // Without the attribute the schema tells the type.
+            (self.at, self.state) = (start + end.len(), State::ValueOpen(meaning));
+            return Ok(Need::AnotherLook);
+        }
+        self.state = State::Type(meaning);
+        let (len, quote) = match begins_with(rest, attribute.open.trim_start()) {
+            Tag::Is { len, quote } => (len, quote),
+            Tag::IsNot if !end.starts_with(rest) => {
+                return Err(Fault::malformed(format!("`{}` is missing", attribute.open)));
+            }
+            Tag::MayBe | Tag::IsNot => return Ok(Need::MoreText),
+        };
+        let Some((word, behind)) = end_of_name(&rest[len..], quote, attribute.close, MAX_NAME_BYTES) else {
+            return match rest.len() > len + MAX_NAME_BYTES {
+                true => Err(Fault::malformed(format!("`{}` is missing", attribute.close))),
+                false => Ok(Need::MoreText),
+            };
+        };
+        let meaning = match meaning {
+            Meaning::Nothing | Meaning::Wrapped => meaning,
+            _ if rest[len..len + word].trim() == attribute.text => Meaning::Text,
+            _ => Meaning::Json,
+        };
+        (self.at, self.state) = (start + len + behind, State::ValueOpen(meaning));
+        Ok(Need::AnotherLook)
+    }
+
+    pub(super) fn value_open(&mut self, text: &str, meaning: Meaning) -> Result<Need, Fault> {
+        let open = self.syntax.value.open;
+        if open.is_empty() {
+            // The whitespace here is the value's.
+            self.state = State::ValueStart(meaning);
+            return Ok(Need::AnotherLook);
+        }
+        self.marker(text, open, State::ValueOpen(meaning), State::ValueStart(meaning))
+    }
+}

@@ -1,0 +1,329 @@
+//! Calls whose arguments are keys and values in markup.
+
+mod key;
+mod name;
+mod value;
+
+use std::sync::Arc;
+
+use lm_template::ToolSpec;
+
+use super::argument_text::{ArgumentText, schema};
+use super::body::{BodyReader, CallSink, Fault, MAX_BLOCK_BYTES, Progress};
+use super::json_scan::JsonScan;
+use super::tag::{Tag, begins_with, trim_blanks};
+use crate::dialect::{Accepted, CallSyntax, ParameterCall, Tags, ValueText};
+use crate::parser::{ParserOptions, Recovery};
+use crate::values::Schema;
+
+/// Names and keys are shorter; a search for their end must not go on through the reply.
+const MAX_NAME_BYTES: usize = 1 << 10;
+
+/// How much whitespace may stand between the markers that end a call.
+const MAX_LAYOUT_BYTES: usize = 256;
+
+/// Parameters that hold all arguments as one object, where a model writes so and no tool declares them.
+const WRAPPERS: [&str; 4] = ["arguments", "parameters", "properties", "args"];
+
+pub(crate) const CDATA_OPEN: &str = "<![CDATA[";
+pub(crate) const CDATA_CLOSE: &str = "]]>";
+
+/// The texts that end a call's name.
+pub(super) fn name_ends(syntax: &ParameterCall, close: &'static str) -> Vec<&'static str> {
+    let mut ends = vec![syntax.name.close];
+    if syntax.name.open.is_empty() {
+        ends.extend([syntax.key.open, close, syntax.between]);
+    }
+    ends.retain(|end| !end.is_empty());
+    ends
+}
+
+/// Reads [`CallBody::Parameters`](crate::dialect::CallBody::Parameters).
+///
+/// A string whose type is certain is passed on while it arrives, any other value when it is complete.
+#[derive(Debug)]
+pub(crate) struct ParameterBody {
+    syntax: &'static ParameterCall,
+    /// What stands around the body.
+    around: &'static CallSyntax,
+    tools: Arc<[ToolSpec]>,
+    recovers: bool,
+    state: State,
+    at: usize,
+    name: String,
+    /// The names of the parameters that the tool declares.
+    declared_keys: Vec<String>,
+    /// The parameter that is being read.
+    key: String,
+    /// The parameters that came.
+    keys: Vec<String>,
+    /// Those of them that the tool declares, where only such count.
+    given: Vec<String>,
+    json: String,
+    arguments: ArgumentText,
+}
+
+#[derive(Debug, Clone)]
+enum State {
+    /// Before the marker of the name.
+    NameOpen,
+    /// In the name; its marker ended with this quote.
+    Name(Option<char>),
+    Number,
+    /// Before a parameter or the end.
+    Parameter,
+    Key(Option<char>),
+    Type(Meaning),
+    /// Before the marker of the value.
+    ValueOpen(Meaning),
+    /// Before the first character of the value.
+    ValueStart(Meaning),
+    Value(ValueReader),
+    /// After protected text, before the value's end.
+    ValueClose,
+}
+
+/// What the text of a value stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    /// Itself.
+    Text,
+    /// What the schema makes of it.
+    BySchema,
+    /// JSON.
+    Json,
+    /// Elements, or a value of another type than a string.
+    Elements,
+    /// Nothing: the parameter is dropped.
+    Nothing,
+    /// All arguments.
+    Wrapped,
+}
+
+/// A value that is being read.
+#[derive(Debug, Clone)]
+struct ValueReader {
+    meaning: Meaning,
+    start: usize,
+    close: String,
+    /// The layout before `close` that is not part of the value.
+    layout: &'static str,
+    protected: bool,
+    /// Elements that are open.
+    depth: usize,
+    /// Up to where the value's end was searched.
+    searched: usize,
+    /// Where the value ends if its closing marker never comes: before a marker that ends the call.
+    held: Option<usize>,
+    /// The brackets and strings that are open in a value that can only be JSON, where no text ends it.
+    json: Option<JsonScan>,
+}
+
+enum Need {
+    MoreText,
+    AnotherLook,
+    /// The body ended before this byte.
+    Nothing(usize),
+}
+
+impl ParameterBody {
+    pub(crate) fn new(
+        syntax: &'static ParameterCall,
+        around: &'static CallSyntax,
+        options: &ParserOptions,
+    ) -> Self {
+        Self {
+            syntax,
+            around,
+            tools: options.tools.clone(),
+            recovers: options.recovery == Recovery::On,
+            state: State::NameOpen,
+            at: 0,
+            name: String::new(),
+            declared_keys: Vec::new(),
+            key: String::new(),
+            keys: Vec::new(),
+            given: Vec::new(),
+            json: String::new(),
+            arguments: ArgumentText::default(),
+        }
+    }
+
+    fn schema(&self) -> Option<Schema<'_>> {
+        schema(&self.tools, &self.name)
+    }
+
+    fn step(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Need, Fault> {
+        match std::mem::replace(&mut self.state, State::Parameter) {
+            State::NameOpen => self.name_open(text),
+            State::Name(quote) => self.name(text, quote, calls),
+            State::Number => self.number(text),
+            State::Parameter => self.parameter(text),
+            State::Key(quote) => self.key(text, quote, calls),
+            State::Type(meaning) => self.value_type(text, meaning),
+            State::ValueOpen(meaning) => self.value_open(text, meaning),
+            State::ValueStart(meaning) => Ok(self.value_start(text, meaning)),
+            State::Value(reader) => self.value(text, reader),
+            State::ValueClose => {
+                self.marker(text, self.syntax.value.close, State::ValueClose, State::Parameter)
+            }
+        }
+    }
+
+    /// Takes a marker, with whitespace before it, and goes on to `next`; without it yet, stays in `here`.
+    fn marker(&mut self, text: &str, marker: &str, here: State, next: State) -> Result<Need, Fault> {
+        let rest = text[self.at..].trim_start();
+        let marker = marker.trim();
+        self.at = text.len() - rest.len();
+        if rest.starts_with(marker) {
+            self.at += marker.len();
+            self.state = next;
+            Ok(Need::AnotherLook)
+        } else if marker.starts_with(rest) {
+            self.state = here;
+            Ok(Need::MoreText)
+        } else {
+            Err(Fault::malformed(format!("`{marker}` is missing")))
+        }
+    }
+
+    /// The text up to `close`, once that has come.
+    fn up_to<'t>(&mut self, text: &'t str, close: &str, here: State) -> Result<Option<&'t str>, Fault> {
+        let rest = &text[self.at..text.floor_char_boundary(self.at + MAX_NAME_BYTES + close.len())];
+        match rest.find(close) {
+            Some(end) => {
+                self.at += end + close.len();
+                Ok(Some(rest[..end].trim()))
+            }
+            None if rest.len() > MAX_NAME_BYTES => Err(Fault::malformed(format!("`{close}` is missing"))),
+            None => {
+                self.state = here;
+                Ok(None)
+            }
+        }
+    }
+
+    /// The call's number says nothing that its place does not.
+    fn number(&mut self, text: &str) -> Result<Need, Fault> {
+        let Some(tags) = self.syntax.number else { return Ok(Need::AnotherLook) };
+        match self.up_to(text, tags.close, State::Number)? {
+            None => Ok(Need::MoreText),
+            Some(number) if number.starts_with(tags.open.trim()) => Ok(Need::AnotherLook),
+            Some(_) => Err(Fault::malformed(format!("`{}` is missing", tags.open))),
+        }
+    }
+
+    fn parameter(&mut self, text: &str) -> Result<Need, Fault> {
+        let rest = trim_blanks(&text[self.at..]);
+        let start = text.len() - rest.len();
+        self.at = start;
+        let ParameterCall { name, key, value, written, end, .. } = *self.syntax;
+        let last = if end.is_empty() { self.around.call.close } else { end };
+        if rest.starts_with(last) {
+            return self.last_parameter(start + end.len());
+        }
+        // A name that is followed by its optional end, and a closing marker that stands twice.
+        let after_name = self.keys.is_empty() && name.open.is_empty();
+        let repeated = written != ValueText::Elements && !value.close.trim().is_empty();
+        let skipped = [(after_name, name.close), (repeated, value.close)];
+        let mut skipped = skipped.iter().filter(|(may_stand, _)| *may_stand).map(|(_, marker)| *marker);
+        if let Some(marker) = skipped.clone().find(|marker| !marker.is_empty() && rest.starts_with(marker)) {
+            self.at += marker.len();
+            return Ok(Need::AnotherLook);
+        }
+        // The end's own marker is missing: the call's or the section's stands there, or another call.
+        let Tags { open: next, close, .. } = self.around.call;
+        let others = [close, next, self.around.section.close];
+        if others
+            .iter()
+            .any(|marker| begins_marker(rest, marker) == Tag::Is { len: marker.len(), quote: None })
+        {
+            return self.last_parameter(start);
+        }
+        let may_be = |marker: &str| begins_marker(rest, marker) == Tag::MayBe;
+        if may_be(last) || others.into_iter().any(may_be) || skipped.any(may_be) {
+            return Ok(Need::MoreText);
+        }
+        match begins_with(rest, key.open) {
+            Tag::Is { len, quote } => {
+                self.at += len;
+                self.state = State::Key(quote);
+                Ok(Need::AnotherLook)
+            }
+            Tag::MayBe => Ok(Need::MoreText),
+            Tag::IsNot => Err(Fault::malformed("text stands between the parameters")),
+        }
+    }
+
+    fn last_parameter(&mut self, end: usize) -> Result<Need, Fault> {
+        if self.syntax.accepted == Accepted::Declared
+            && let Some(missing) = self.schema().and_then(|schema| schema.missing(&self.given))
+        {
+            return Err(Fault::malformed(format!("the required argument `{missing}` is missing")));
+        }
+        self.json.push_str(if self.json.is_empty() { "{}" } else { "}" });
+        Ok(Need::Nothing(end))
+    }
+}
+
+/// Whether `text` begins with this marker; where that ends with a letter, a blank must follow it.
+fn begins_marker(text: &str, marker: &str) -> Tag {
+    if marker.is_empty() {
+        return Tag::IsNot;
+    }
+    match text.strip_prefix(marker) {
+        Some("") if marker.ends_with(char::is_alphanumeric) => Tag::MayBe,
+        Some(behind) if marker.ends_with(char::is_alphanumeric) && trim_blanks(behind) == behind => {
+            Tag::IsNot
+        }
+        Some(_) => Tag::Is { len: marker.len(), quote: None },
+        None if marker.starts_with(text) => Tag::MayBe,
+        None => Tag::IsNot,
+    }
+}
+
+impl BodyReader for ParameterBody {
+    fn follow(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Progress, Fault> {
+        if text.len() > MAX_BLOCK_BYTES {
+            return Err(Fault::malformed("it is too long"));
+        }
+        loop {
+            let need = self.step(text, calls);
+            self.arguments.pass_on(&self.json, calls);
+            match need? {
+                Need::AnotherLook => {}
+                Need::MoreText => return Ok(Progress::Open),
+                Need::Nothing(end) => {
+                    std::mem::take(&mut self.arguments).complete(&self.name, &self.json, calls)?;
+                    return Ok(Progress::Complete(end));
+                }
+            }
+        }
+    }
+
+    /// A value without its closing marker ends with its call; a string that is open did not hold the markers after it.
+    fn finish(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<usize, Fault> {
+        if let State::Value(reader) = &mut self.state
+            && reader.json.take().is_some()
+        {
+            reader.searched = reader.start;
+            if let Progress::Complete(end) = self.follow(text, calls)? {
+                return Ok(end);
+            }
+            return self.finish(text, calls);
+        }
+        let State::Value(reader) = std::mem::replace(&mut self.state, State::Parameter) else {
+            return Err(Fault::unfinished());
+        };
+        let end = reader.held.ok_or_else(Fault::unfinished)?;
+        self.end_value(text, reader, end, 0)?;
+        match self.follow(text, calls)? {
+            Progress::Complete(end) => Ok(end),
+            Progress::Open | Progress::Answer(_) => Err(Fault::unfinished()),
+        }
+    }
+
+    fn position(&self) -> usize {
+        self.at
+    }
+}

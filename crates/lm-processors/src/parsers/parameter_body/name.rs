@@ -1,0 +1,105 @@
+//! The name of a call whose arguments are markup.
+
+use super::{MAX_LAYOUT_BYTES, MAX_NAME_BYTES, Need, ParameterBody, State, name_ends};
+use crate::declared_names::{Declared, declared};
+use crate::dialect::{ParameterCall, Tags};
+use crate::parsers::argument_text::{is_name, names};
+use crate::parsers::body::{CallSink, Fault};
+use crate::parsers::tag::{Tag, begins_with, end_of_name, trim_blanks};
+use crate::values::Schema;
+
+impl ParameterBody {
+    /// Takes the marker of the name, and what may stand before it: a word that is not part of the call's data.
+    pub(super) fn name_open(&mut self, text: &str) -> Result<Need, Fault> {
+        let rest = trim_blanks(&text[self.at..]);
+        self.at = text.len() - rest.len();
+        let (before, open) = (self.syntax.before_name, self.syntax.name.open.trim_start());
+        self.state = State::NameOpen;
+        if !before.is_empty() && rest.starts_with(before) {
+            self.at += before.len();
+            return Ok(Need::AnotherLook);
+        }
+        match begins_with(rest, open) {
+            Tag::Is { len, quote } => {
+                self.at += len;
+                self.state = State::Name(quote);
+                return Ok(Need::AnotherLook);
+            }
+            Tag::MayBe => return Ok(Need::MoreText),
+            Tag::IsNot if before.starts_with(rest) => return Ok(Need::MoreText),
+            Tag::IsNot => {}
+        }
+        let word = &rest[..rest.find('<').unwrap_or(rest.len())];
+        if !open.starts_with('<') || word.len() > MAX_LAYOUT_BYTES || !is_name(word.trim_end()) {
+            return Err(Fault::malformed(format!("`{open}` is missing")));
+        }
+        if word.len() == rest.len() {
+            return Ok(Need::MoreText);
+        }
+        self.at += word.len();
+        Ok(Need::AnotherLook)
+    }
+
+    pub(super) fn name(
+        &mut self,
+        text: &str,
+        quote: Option<char>,
+        calls: &mut CallSink<'_>,
+    ) -> Result<Need, Fault> {
+        let rest = text[self.at..].trim_start();
+        self.at = text.len() - rest.len();
+        let tools = self.tools.clone();
+        match declared(rest, names(&tools), &name_ends(self.syntax, self.around.call.close)) {
+            Declared::Found(found) => {
+                let close = self.syntax.name.close;
+                self.at += found.len() + if rest[found.len()..].starts_with(close) { close.len() } else { 0 };
+                return self.call_begins(found, calls);
+            }
+            Declared::Open => {
+                self.state = State::Name(quote);
+                return Ok(Need::MoreText);
+            }
+            Declared::Absent => {}
+        }
+        let ended = match self.syntax.name {
+            Tags { open: "", .. } => self.end_of_bare_name(rest),
+            Tags { close, .. } => end_of_name(rest, quote, close, MAX_NAME_BYTES),
+        };
+        let Some((end, behind)) = ended else {
+            if rest.len() > MAX_NAME_BYTES {
+                return Err(Fault::malformed("its name has no end"));
+            }
+            self.state = State::Name(quote);
+            return Ok(Need::MoreText);
+        };
+        let found = rest[..end].trim_end();
+        if !is_name(found) {
+            return Err(Fault::malformed(format!("`{found}` is no name")));
+        }
+        self.at += behind;
+        self.call_begins(found, calls)
+    }
+
+    fn call_begins(&mut self, name: &str, calls: &mut CallSink<'_>) -> Result<Need, Fault> {
+        self.name = name.to_owned();
+        calls.begin(Some(name), None)?;
+        self.declared_keys = self.schema().map(Schema::declared_names).unwrap_or_default();
+        self.state = if self.syntax.number.is_some() { State::Number } else { State::Parameter };
+        Ok(Need::AnotherLook)
+    }
+
+    /// Where a name without an opening marker ends, and where the text goes on.
+    fn end_of_bare_name(&self, rest: &str) -> Option<(usize, usize)> {
+        let ParameterCall { name, .. } = *self.syntax;
+        let ends = name_ends(self.syntax, self.around.call.close);
+        let window = &rest[..rest.floor_char_boundary(MAX_NAME_BYTES)];
+        let marked = ends.iter().filter_map(|end| Some((window.find(end)?, *end))).min();
+        let blank = window.find(char::is_whitespace);
+        match marked {
+            Some((end, close)) if blank.is_none_or(|blank| end < blank) => {
+                Some((end, end + if close == name.close { close.len() } else { 0 }))
+            }
+            _ => blank.map(|blank| (blank, blank)),
+        }
+    }
+}

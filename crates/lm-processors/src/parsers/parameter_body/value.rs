@@ -1,0 +1,274 @@
+//! The values of arguments, and where they end.
+
+use lm_template::{Map, Value};
+
+use super::{
+    CDATA_CLOSE, CDATA_OPEN, MAX_LAYOUT_BYTES, MAX_NAME_BYTES, Meaning, Need, ParameterBody, State,
+    ValueReader,
+};
+use crate::dialect::{Accepted, CallSyntax, ParameterCall, ValueText};
+use crate::json_text::json_text;
+use crate::parsers::argument_text::is_name;
+use crate::parsers::body::Fault;
+use crate::parsers::elements::{element_value, elements_end};
+use crate::parsers::json_scan::{JsonScan, Step};
+use crate::parsers::marker_scan::{Scan, scan};
+use crate::parsers::tag::end_of_name;
+use crate::values::{Schema, Types, partial, push_json_chars, python_literal, typed_value};
+
+impl ParameterBody {
+    /// The layout that a value begins with, and whether it is protected, must be known before anything is passed on.
+    pub(super) fn value_start(&mut self, text: &str, meaning: Meaning) -> Need {
+        let ParameterCall { value, key, written, .. } = *self.syntax;
+        let rest = &text[self.at..];
+        let layout = rest.starts_with(value.after_open);
+        let content = if layout { &rest[value.after_open.len()..] } else { rest };
+        let unprotected = content.trim_start();
+        let undecided = !layout && value.after_open.starts_with(rest)
+            || written == ValueText::OrCdata
+                && content.len() - unprotected.len() <= MAX_NAME_BYTES
+                && CDATA_OPEN.len() > unprotected.len()
+                && CDATA_OPEN.starts_with(unprotected);
+        if undecided {
+            self.state = State::ValueStart(meaning);
+            return Need::MoreText;
+        }
+        let protected = written == ValueText::OrCdata && unprotected.starts_with(CDATA_OPEN);
+        let close = match (protected, written) {
+            (true, _) => CDATA_CLOSE.to_owned(),
+            (_, ValueText::Elements) => format!("{}{}{}", value.close, self.key, key.close),
+            _ => value.close.to_owned(),
+        };
+        let start = if protected {
+            text.len() - unprotected.len() + CDATA_OPEN.len()
+        } else {
+            text.len() - content.len()
+        };
+        let layout = if layout && !protected { value.before_close } else { "" };
+        if meaning == Meaning::Text {
+            self.json.push('"');
+        }
+        self.at = start;
+        let json = (!protected && self.is_json(meaning)).then(JsonScan::default);
+        self.state = State::Value(ValueReader {
+            meaning,
+            start,
+            close,
+            layout,
+            protected,
+            depth: 0,
+            searched: start,
+            held: None,
+            json,
+        });
+        Need::AnotherLook
+    }
+
+    /// Whether a value cannot be a text as it is.
+    fn is_json(&self, meaning: Meaning) -> bool {
+        let schema = self.schema().and_then(|schema| schema.property(&self.key));
+        match meaning {
+            Meaning::Json => true,
+            Meaning::BySchema => schema.is_some_and(|schema| !schema.types().contains(Types::STRING)),
+            Meaning::Text | Meaning::Elements | Meaning::Wrapped | Meaning::Nothing => false,
+        }
+    }
+
+    pub(super) fn value(&mut self, text: &str, mut reader: ValueReader) -> Result<Need, Fault> {
+        if reader.meaning == Meaning::Elements {
+            return self.elements(text, reader);
+        }
+        if !pass_json(text, &mut reader) {
+            return Ok(self.value_goes_on(text, reader));
+        }
+        let markers = self.ends_of_value(&reader);
+        loop {
+            let (found, marker) = match scan(&text[reader.searched..], &markers, false) {
+                Scan::Clear { until } => {
+                    reader.searched += until;
+                    return Ok(self.value_goes_on(text, reader));
+                }
+                Scan::Found { start, marker } => (reader.searched + start, marker),
+            };
+            let behind = &text[found..];
+            let ends = match marker {
+                0 => return self.end_value(text, reader, found, markers[0].len()),
+                1 => self.is_next_parameter(&text[..found], behind),
+                _ => self.is_end_of_call(behind),
+            };
+            if marker > 1 {
+                reader.held.get_or_insert(found);
+            }
+            match ends {
+                Some(true) => {
+                    let end = if marker > 1 { reader.held.unwrap_or(found) } else { found };
+                    return self.end_value(text, reader, end, 0);
+                }
+                Some(false) => reader.searched = found + markers[marker].len(),
+                None => {
+                    reader.searched = found;
+                    return Ok(self.value_goes_on(text, reader));
+                }
+            }
+        }
+    }
+
+    /// The markers that a value may end with or before: its own, the next key's, and those that end the call.
+    fn ends_of_value(&self, reader: &ValueReader) -> Vec<String> {
+        let mut markers = vec![reader.close.clone()];
+        if self.recovers && !reader.protected {
+            let others = [self.syntax.key.open, self.syntax.end, self.around.call.close];
+            markers.extend(others.map(str::to_owned));
+        }
+        markers
+    }
+
+    /// Whether the key's marker that `text` begins with is one: it names a parameter of the tool that did not come yet,
+    /// or stands on a line of its own where that is not known. None when more text must tell.
+    fn is_next_parameter(&self, before: &str, text: &str) -> Option<bool> {
+        let ParameterCall { key, .. } = *self.syntax;
+        let rest = &text[key.open.len()..];
+        let quote = key.open.ends_with('"').then_some('"');
+        let Some((end, _)) = end_of_name(rest, quote, key.close, MAX_LAYOUT_BYTES) else {
+            return (rest.len() > MAX_LAYOUT_BYTES).then_some(false);
+        };
+        let name = rest[..end].trim();
+        let names = self.schema().map(Schema::property_names).unwrap_or_default();
+        let known = if names.is_empty() {
+            is_name(name) && before.ends_with('\n')
+        } else {
+            names.iter().any(|declared| declared == name)
+        };
+        Some(known && self.keys.iter().all(|given| given != name))
+    }
+
+    /// Whether the call ends with the marker that `text` begins with: another call follows, or the section's end. None
+    /// when more text must tell.
+    fn is_end_of_call(&self, text: &str) -> Option<bool> {
+        let CallSyntax { section, call, .. } = *self.around;
+        let mut rest = text;
+        for marker in [self.syntax.end, call.close] {
+            let behind = rest.trim_start();
+            if marker.is_empty() || !behind.starts_with(marker) {
+                continue;
+            }
+            rest = &behind[marker.len()..];
+        }
+        let behind = rest.trim_start();
+        if rest.len() - behind.len() > MAX_LAYOUT_BYTES {
+            return Some(false);
+        }
+        let follow = [section.close, section.open, call.open, call.close];
+        let follow = || follow.iter().filter(|marker| !marker.is_empty());
+        if follow().any(|marker| behind.starts_with(marker)) {
+            return Some(true);
+        }
+        if follow().any(|marker| marker.starts_with(behind)) { None } else { Some(false) }
+    }
+
+    /// Passes on what is certain of a string.
+    fn value_goes_on(&mut self, text: &str, reader: ValueReader) -> Need {
+        let certain = &text[self.at..reader.held.unwrap_or(reader.searched)];
+        let layout = if reader.layout.is_empty() && self.recovers { "\n" } else { reader.layout };
+        if reader.meaning == Meaning::Text {
+            let until = certain.len() - partial(certain, &format!("{layout}\0"));
+            push_json_chars(&mut self.json, &certain[..until]);
+            self.at += until;
+        }
+        self.state = State::Value(reader);
+        Need::MoreText
+    }
+
+    /// The value ends at this byte; a marker of `taken` bytes follows, or none where it is missing.
+    pub(super) fn end_value(
+        &mut self,
+        text: &str,
+        reader: ValueReader,
+        end: usize,
+        taken: usize,
+    ) -> Result<Need, Fault> {
+        let layout = if taken == 0 && reader.layout.is_empty() { "\n" } else { reader.layout };
+        let content = &text[reader.start..end];
+        let content = content.strip_suffix(layout).unwrap_or(content);
+        if reader.meaning == Meaning::Text {
+            push_json_chars(&mut self.json, &text[self.at..reader.start + content.len()]);
+        }
+        self.value_ends(content, &reader)?;
+        self.at = end + taken;
+        self.state = if reader.protected { State::ValueClose } else { State::Parameter };
+        Ok(Need::AnotherLook)
+    }
+
+    fn elements(&mut self, text: &str, mut reader: ValueReader) -> Result<Need, Fault> {
+        let rest = &text[self.at..];
+        let (searched, ended) = elements_end(rest, self.syntax, &mut reader.depth)?;
+        let end = &rest[searched..];
+        self.at += searched;
+        if !ended || !end.starts_with(&reader.close) {
+            if ended && !reader.close.starts_with(end) {
+                return Err(Fault::malformed(format!("`{}` is missing", reader.close)));
+            }
+            self.state = State::Value(reader);
+            return Ok(Need::MoreText);
+        }
+        self.value_ends(&text[reader.start..self.at], &reader)?;
+        self.at += reader.close.len();
+        Ok(Need::AnotherLook)
+    }
+
+    fn value_ends(&mut self, content: &str, reader: &ValueReader) -> Result<(), Fault> {
+        let schema = self.schema().and_then(|schema| schema.property(&self.key));
+        let by_schema = || typed_value(content, schema, self.syntax.untyped);
+        let value = match reader.meaning {
+            Meaning::Nothing => return Ok(()),
+            Meaning::Text => {
+                self.json.push('"');
+                return Ok(());
+            }
+            Meaning::Wrapped => {
+                self.unwrapped(content);
+                return Ok(());
+            }
+            Meaning::BySchema => by_schema(),
+            Meaning::Json => serde_json::from_str(content).unwrap_or_else(|_| by_schema()),
+            Meaning::Elements => element_value(content, self.syntax, schema)?,
+        };
+        self.json.push_str(&json_text(&value));
+        Ok(())
+    }
+
+    /// Arguments that stand in one parameter; what is no object is a parameter like any other.
+    fn unwrapped(&mut self, content: &str) {
+        let text = content.trim();
+        let object = serde_json::from_str(text).ok().or_else(|| python_literal(text));
+        let only_declared = self.syntax.accepted == Accepted::Declared;
+        let members: Map<String, Value> = match object {
+            Some(Value::Object(members)) => members,
+            _ if only_declared => return,
+            _ => Map::from_iter([(self.key.clone(), typed_value(content, None, self.syntax.untyped))]),
+        };
+        for (key, value) in members {
+            let declared = self.schema().and_then(|schema| schema.property(&key)).is_some();
+            if declared || !only_declared {
+                self.member(&key);
+                self.json.push_str(&json_text(&value));
+            }
+        }
+    }
+}
+
+/// Passes over a list or an object in JSON, whose strings may hold the closing marker; false when more text must come. What
+/// turns out to be none is looked through from its beginning.
+fn pass_json(text: &str, reader: &mut ValueReader) -> bool {
+    let Some(scan) = &mut reader.json else { return true };
+    for &byte in &text.as_bytes()[reader.searched..] {
+        let step = scan.step(byte);
+        let invalid = matches!(step, Step::Invalid(_));
+        reader.searched = if invalid { reader.start } else { reader.searched + 1 };
+        if invalid || step == Step::Close && scan.depth() == 0 {
+            reader.json = None;
+            return true;
+        }
+    }
+    false
+}
