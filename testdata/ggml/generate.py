@@ -3,7 +3,7 @@
 
     python3 testdata/ggml/generate.py        # needs numpy and gguf (made with 0.19)
 
-`<type>.bin` has ROWS rows of COLS columns in ggml's bytes, then the same rows as little-endian f32. Codes are random bytes; the
+`<type>.bin` has ROWS rows (of types with a codebook more) of COLS columns in ggml's bytes, then the same rows as little-endian f32. Codes are random bytes; the
 scales of each row are of one kind: random ones, the largest, negative ones, denormals, zeros of both signs, mixtures.
 
 `<type>.quantized.bin`, of the types that floats are quantised to, has rows of COLS floats, then the blocks that the package makes of them.
@@ -13,7 +13,7 @@ import pathlib
 
 import numpy as np
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
-from gguf.quants import dequantize, quantize
+from gguf.quants import IQ1_S, IQ2_S, IQ2_XS, IQ2_XXS, IQ3_S, IQ3_XXS, dequantize, quantize
 
 ROWS, COLS, SEED = 6, 256, 20261121
 
@@ -31,7 +31,18 @@ HALVES = {
     "Q6_K": [208],
     "IQ4_NL": [0],
     "MXFP4": [],
+    "IQ4_XS": [0],
+    "IQ3_S": [0],
+    "IQ3_XXS": [0],
+    "IQ2_S": [0],
+    "IQ2_XS": [0],
+    "IQ2_XXS": [0],
+    "IQ1_M": [],
+    "IQ1_S": [0],
 }
+# Rows of the types with a codebook, so many that random numbers meet (nearly) all entries; their scales' kinds take turns.
+CODEBOOKS = {"IQ3_S": 64, "IQ3_XXS": 32, "IQ2_S": 128, "IQ2_XS": 64, "IQ2_XXS": 32, "IQ1_M": 256, "IQ1_S": 256}
+GRIDS = pathlib.Path(__file__).parent / "../../crates/lm-kernels/src/host/pack/ggml/grids.rs"
 
 # Bits of the halves of a row: of these, at random.
 KINDS = [
@@ -48,20 +59,48 @@ EXPONENTS = [None, [254], [0, 1], [2, 3], [125, 126, 127], [253, 0, 128]]
 
 def blocks(kind, rng):
     columns, size = GGML_QUANT_SIZES[kind]
-    rows = rng.integers(0, 256, (ROWS, COLS // columns, size), dtype=np.uint8)
+    count = CODEBOOKS.get(kind.name, ROWS)
+    rows = rng.integers(0, 256, (count, COLS // columns, size), dtype=np.uint8)
     # Codes and integer scales at the ends of their ranges.
     rows[1, ::2, :] = 0xFF
     rows[2, ::2, :] = 0x00
     rows[3, ::2, :] = 0x80
-    for row, (bits, exponents) in enumerate(zip(KINDS, EXPONENTS)):
+    for row in range(count):
+        bits, exponents = KINDS[row % len(KINDS)], EXPONENTS[row % len(KINDS)]
         for offset in HALVES[kind.name]:
-            count = rows.shape[1]
-            any_finite = rng.integers(0, 0x7C00, count) | rng.integers(0, 2, count) << 15
-            halves = any_finite if bits is None else rng.choice(bits, count)
-            rows[row, :, offset : offset + 2] = halves.astype("<u2").reshape(count, 1).view(np.uint8)
+            rows[row, :, offset : offset + 2] = halves(bits, rows.shape[1], rng).view(np.uint8)
+        if kind == GGMLQuantizationType.IQ1_M:  # the upper four bits of each of the last four words
+            half = halves(bits, rows.shape[1], rng).astype(np.int64)
+            words = rows[row, :, 48:].copy().view("<u2")
+            words = words & 0x0FFF | (half >> np.arange(0, 16, 4) & 15).astype("<u2") << 12
+            rows[row, :, 48:] = words.view(np.uint8)
         if kind == GGMLQuantizationType.MXFP4:
             rows[row, :, 0] = rng.integers(0, 255, rows.shape[1]) if exponents is None else rng.choice(exponents, rows.shape[1])
-    return rows.reshape(ROWS, -1)
+    return rows.reshape(count, -1)
+
+
+def halves(bits, count, rng):
+    any_finite = rng.integers(0, 0x7C00, count) | rng.integers(0, 2, count) << 15
+    return (any_finite if bits is None else rng.choice(bits, count)).astype("<u2").reshape(count, 1)
+
+
+def grids():
+    """The codebooks as source: which numbers, whose digits are an entry's magnitudes, are in them. Entries are in their order."""
+    parts = ["//! Which entries the codebooks have, bit by bit. Written by `testdata/ggml/generate.py` from the tables of `gguf.quants`.\n"]
+    for quants in (IQ1_S, IQ2_S, IQ2_XS, IQ2_XXS, IQ3_S, IQ3_XXS):
+        quants.init_grid()
+        levels = len(quants.grid_map)
+        digits = np.searchsorted(quants.grid_map, quants.grid.reshape(quants.grid_shape))
+        numbers = digits @ levels ** np.arange(digits.shape[1])
+        assert (np.diff(numbers) > 0).all(), "the order of a codebook is that of its numbers"
+        words = [0] * -(-(levels ** digits.shape[1]) // 64)
+        for number in numbers.tolist():
+            words[number // 64] |= 1 << number % 64
+        name = quants.__name__.removesuffix("_S") if quants is IQ1_S else quants.__name__
+        rows = [", ".join(f"{word:#018x}" for word in words[at : at + 5]) for at in range(0, len(words), 5)]
+        body = ",\n    ".join(rows)
+        parts.append(f"#[rustfmt::skip]\npub(super) const {name}: [u64; {len(words)}] = [\n    {body},\n];\n")
+    GRIDS.write_text("\n".join(parts))
 
 
 def floats(rng):
@@ -86,13 +125,14 @@ def floats(rng):
 
 
 def main():
+    grids()
     rng = np.random.default_rng(SEED)
     for name in HALVES:
         kind = GGMLQuantizationType[name]
         rows = blocks(kind, rng)
         with np.errstate(over="ignore"):
             values = dequantize(rows, kind)
-        assert values.shape == (ROWS, COLS) and not np.isnan(values).any(), name
+        assert values.shape == (len(rows), COLS) and not np.isnan(values).any(), name
         out = pathlib.Path(__file__).with_name(f"{name.lower()}.bin")
         out.write_bytes(rows.tobytes() + values.astype("<f4").tobytes())
     values = floats(np.random.default_rng(SEED))

@@ -52,6 +52,7 @@ FILES: list[tuple[str, str, int]] = [
     ("gemma4-tiny-keys", "BF16", 0),
     ("gpt-oss-tiny", "BF16", 0),
     ("gpt-oss-tiny-bf16", "BF16", 0),
+    ("granite-tiny", "BF16", 0),
     ("granite-tiny-bias", "BF16", 0),
     ("lfm2-tiny", "BF16", 0),
     ("llama-tiny", "Q8_0", 0),
@@ -63,6 +64,8 @@ FILES: list[tuple[str, str, int]] = [
     ("olmo3-tiny-plain", "BF16", 0),
     ("olmo3-tiny-types", "BF16", 0),
     ("phi3-tiny", "BF16", 0),
+    ("phi3-tiny-window", "BF16", 0),
+    ("qwen2-tiny", "BF16", 0),
     ("qwen2-tiny-yarn", "BF16", 0),
     ("qwen3-moe-tiny", "BF16", 0),
     ("qwen3_5-tiny", "BF16", 0),
@@ -237,10 +240,12 @@ def write_file(writer: Any) -> None:
 
 # Offsets of the halves in a block that scale it; all other bits may be any.
 SCALES = {"Q8_0": [0], "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q2_K": [80, 82], "Q3_K": [108],
-          "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0], "MXFP4": []}  # fmt: skip
+          "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_NL": [0], "MXFP4": [], "IQ4_XS": [0], "IQ3_S": [0],
+          "IQ3_XXS": [0], "IQ2_S": [0], "IQ2_XS": [0], "IQ2_XXS": [0], "IQ1_M": [], "IQ1_S": [0]}  # fmt: skip
 # Steps of the mixed file's blocks, so that weights are of the order of 0.05.
 STEPS = {"Q8_0": 5e-4, "Q4_0": 8e-3, "Q4_1": 8e-3, "Q5_0": 4e-3, "Q5_1": 4e-3, "Q2_K": 2e-3, "Q3_K": 5e-4, "Q4_K": 2e-4,
-         "Q5_K": 1e-4, "Q6_K": 3e-5, "IQ4_NL": 6e-4, "MXFP4": 0.0}  # fmt: skip
+         "Q5_K": 1e-4, "Q6_K": 3e-5, "IQ4_NL": 6e-4, "MXFP4": 0.0, "IQ4_XS": 6e-5, "IQ3_S": 4e-4,
+         "IQ3_XXS": 4e-4, "IQ2_S": 1e-3, "IQ2_XS": 1e-3, "IQ2_XXS": 1e-3, "IQ1_M": 7e-3, "IQ1_S": 7e-3}  # fmt: skip
 
 
 def random_blocks(kind: str, rows: int, cols: int, random: np.random.Generator) -> np.ndarray:
@@ -254,31 +259,36 @@ def random_blocks(kind: str, rows: int, cols: int, random: np.random.Generator) 
         blocks[..., offset : offset + 2] = steps.astype(np.float16)[..., None].view(np.uint8)
     if kind == "MXFP4":
         blocks[..., 0] = random.integers(119, 122, blocks.shape[:2])
+    if kind == "IQ1_M":  # the step is in the upper four bits of the last four words
+        steps = (STEPS[kind] * random.uniform(0.5, 1.5, blocks.shape[:2])).astype(np.float16).view(np.uint16)
+        words = blocks[..., 48:].copy().view("<u2") & 0x0FFF
+        words |= (steps[..., None] >> np.arange(0, 16, 4, dtype=np.uint16) & 15).astype("<u2") << 12
+        blocks[..., 48:] = words.view(np.uint8)
     return blocks.reshape(rows, -1)
 
 
 def mixed() -> None:
     """A Llama whose matrices are in all block types in turn."""
-    kinds = list(SCALES)
+    kinds = [kind for kind in SCALES if kind != "Q8_0"]  # which is left for short rows
     config = json.loads((MODELS / "llama-tiny-bias" / "config.json").read_text())
-    config |= {"hidden_size": 256, "intermediate_size": 256, "num_hidden_layers": 2, "num_attention_heads": 2,
+    config |= {"hidden_size": 256, "intermediate_size": 256, "num_hidden_layers": 3, "num_attention_heads": 2,
                "num_key_value_heads": 1, "head_dim": 64, "attention_bias": False, "mlp_bias": False,
                "dtype": "float32"}  # fmt: skip
     random = np.random.default_rng(3)
     torch.manual_seed(3)
     model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**config), attn_implementation="eager").eval()
     stored: dict[str, tuple[str, np.ndarray]] = {}
+    turn = 0
     for name, parameter in model.named_parameters():
         if parameter.ndim == 1:
             parameter.data = torch.empty_like(parameter).uniform_(0.5, 1.5)
             continue
-        kind = kinds[len(stored) % len(kinds)]
-        if parameter.shape[1] % gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kind]][0]:
-            kind = "Q8_0"
+        kind = "Q8_0" if parameter.shape[1] % 256 else kinds[turn % len(kinds)]
+        turn += kind != "Q8_0"
         blocks = random_blocks(kind, *parameter.shape, random)
         parameter.data = torch.from_numpy(dequantize(blocks, gguf.GGMLQuantizationType[kind]))
         stored[name] = kind, blocks
-    assert {kind for kind, _ in stored.values()} == set(kinds)
+    assert {kind for kind, _ in stored.values()} == set(SCALES)
     with tempfile.TemporaryDirectory() as folder:
         model.save_pretrained(folder)
         Path(folder, "config.json").write_text(json.dumps(config))

@@ -37,8 +37,16 @@ impl Random {
                 let scale = f16::from_f32((self.next() % 200) as f32 * 1e-4 - 0.01);
                 block[at..at + 2].copy_from_slice(&scale.to_le_bytes());
             }
-            if format == GgmlType::Mxfp4 {
-                block[0] = 118 + self.next() as u8 % 4;
+            match format {
+                GgmlType::Mxfp4 => block[0] = 118 + self.next() as u8 % 4,
+                GgmlType::Iq1M => {
+                    // A half in the upper four bits of the last four words.
+                    let half = f16::from_f32((self.next() % 200) as f32 * 1e-4 - 0.01).to_bits();
+                    for (i, word) in block[48..].as_chunks_mut::<2>().0.iter_mut().enumerate() {
+                        word[1] = word[1] & 15 | ((half >> (4 * i) & 15) as u8) << 4;
+                    }
+                }
+                _ => {}
             }
         }
         blocks
@@ -69,12 +77,14 @@ pub(super) fn beside(rows: [std::ops::Range<usize>; 2], pages: [u32; 2]) -> Ragg
 /// Where a block has halves.
 pub(super) fn halves(format: GgmlType) -> &'static [usize] {
     match format {
-        GgmlType::Q8_0 | GgmlType::Q4_0 | GgmlType::Q5_0 | GgmlType::Iq4Nl => &[0],
+        GgmlType::Q8_0 | GgmlType::Q4_0 | GgmlType::Q5_0 | GgmlType::Iq4Nl | GgmlType::Iq4Xs => &[0],
+        GgmlType::Iq3S | GgmlType::Iq3Xxs | GgmlType::Iq2S | GgmlType::Iq2Xs | GgmlType::Iq2Xxs => &[0],
+        GgmlType::Iq1S => &[0],
         GgmlType::Q4_1 | GgmlType::Q5_1 | GgmlType::Q4K | GgmlType::Q5K => &[0, 2],
         GgmlType::Q2K => &[80, 82],
         GgmlType::Q3K => &[108],
         GgmlType::Q6K => &[208],
-        GgmlType::Mxfp4 => &[],
+        GgmlType::Mxfp4 | GgmlType::Iq1M => &[],
     }
 }
 

@@ -24,10 +24,12 @@ use Harmless::{Anything, As, One, Zero};
 const HARMLESS: &[(&str, Harmless, &str)] = &[
     ("attention.clamp_kqv", Zero, "0 clamps nothing"),
     ("attention.key_length_swa", As("attention.key_length"), "sliding layers have heads of the same width"),
+    ("attention.layer_norm_epsilon", Anything, "no norm takes a mean away; theirs has a key of its own"),
     ("attention.max_alibi_bias", Zero, "0 biases no score"),
     ("attention.sliding_window", Zero, "0 is no window"),
     ("attention.value_length_swa", As("attention.value_length"), "as key_length_swa"),
     ("expert_count", Zero, "there are no experts"),
+    ("expert_gating_func", One, "1 is a softmax"),
     ("expert_group_count", Zero, "experts are not in groups"),
     ("expert_group_used_count", Zero, "experts are not in groups"),
     ("expert_shared_count", Zero, "no expert is shared"),

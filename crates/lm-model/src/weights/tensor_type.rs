@@ -24,7 +24,7 @@ pub(crate) enum TensorType {
 }
 
 /// The types that weights can be loaded from, for messages.
-pub(crate) const LOADABLE: &str = "F32, F16, BF16, F8_E4M3 where quantization_config has scales for it; in GGUF also Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, MXFP4";
+pub(crate) const LOADABLE: &str = "F32, F16, BF16, F8_E4M3 where quantization_config has scales for it; in GGUF also Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS, IQ3_S, IQ3_XXS, IQ2_S, IQ2_XS, IQ2_XXS, IQ1_M, IQ1_S, MXFP4";
 
 impl TensorType {
     /// The type of a tensor in a GGUF file.

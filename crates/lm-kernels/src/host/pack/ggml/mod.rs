@@ -5,9 +5,12 @@
 //! 256 columns ([`Scales`]).
 //!
 //! A tile of 16 rows is a row of *records*, one for each 256 columns: the scales of the 16 rows, then for each 32 columns as many
-//! lines of codes as a code has bits ([`planes`]). It is one stream of memory, with a byte for each byte of the file; only Q3_K and
-//! Q6_K have some more, 36 and 32 bytes in a record of 16 blocks, which fill up a line.
+//! lines of codes as a code has bits ([`planes`]). It is one stream of memory, with a byte for each byte of the file; only Q3_K, Q6_K
+//! and IQ4_XS have some more, 32 to 64 bytes in a record of 16 blocks, which fill up lines, and the types with a [`codebook`] as
+//! much as their codes take.
 
+mod codebook;
+mod grids;
 mod planes;
 mod quantize;
 mod scales;
@@ -156,6 +159,22 @@ block_types! {
     Q6K "q6_k" in q6_k,
     /// A table of 16 integers, denser at zero, a half for each 32 columns: 4.5 bits.
     Iq4Nl "iq4_nl" in iq4_nl,
+    /// The table of IQ4_NL, a 6-bit step for each 32 columns, a half for 256: 4.25 bits (4.38 in memory).
+    Iq4Xs "iq4_xs" in iq4_xs,
+    /// A codebook of fours and signs, a 4-bit step for each 32 columns, a half for 256: 3.44 bits (4.38 in memory).
+    Iq3S "iq3_s" in iq3_s,
+    /// The same with fewer fours, and an even number of signs in eight columns: 3.06 bits (4.38 in memory).
+    Iq3Xxs "iq3_xxs" in iq3_xxs,
+    /// A codebook of eights and signs, a 4-bit step for each 16 columns, a half for 256: 2.56 bits (3.63 in memory).
+    Iq2S "iq2_s" in iq2_s,
+    /// The same with fewer eights, and an even number of signs in eight columns: 2.31 bits (3.63 in memory).
+    Iq2Xs "iq2_xs" in iq2_xs,
+    /// The same with still fewer eights, a 4-bit step for each 32 columns: 2.06 bits (3.38 in memory).
+    Iq2Xxs "iq2_xxs" in iq2_xxs,
+    /// A codebook of eights of -1, 0 and 1, an offset, a 3-bit step for each 16 columns, a half for 256: 1.75 bits (3.63 in memory).
+    Iq1M "iq1_m" in iq1_m,
+    /// The same with a 3-bit step for each 32 columns: 1.56 bits (3.38 in memory).
+    Iq1S "iq1_s" in iq1_s,
     /// The numbers of 4 bits of the microscaling formats, a power of two for each 32 columns: 4.25 bits.
     Mxfp4 "mxfp4" in mxfp4,
 }

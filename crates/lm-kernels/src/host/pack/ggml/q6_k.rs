@@ -12,13 +12,13 @@ impl BlockFormat for Q6K {
     const BYTES: usize = 210;
     const BITS: usize = 6;
     const ZERO: u8 = 32;
-    type Scales = ByteFactors;
+    type Scales = ByteFactors<4, 0>;
 
     fn read(
         block: &[u8],
         lane: usize,
         _: usize,
-        scales: &mut ByteFactors,
+        scales: &mut Self::Scales,
         codes: &mut [u8],
     ) -> Result<(), f32> {
         let mut upper = [0; RECORD];
@@ -29,6 +29,6 @@ impl BlockFormat for Q6K {
         for (code, upper) in codes.iter_mut().zip(upper) {
             *code |= upper << 4;
         }
-        scales.set(lane, &block[192..])
+        scales.set(lane, [block[208], block[209]], |group| block[192 + group] as i8)
     }
 }

@@ -1,4 +1,4 @@
-//! What the block types have beside their codes: five forms for twelve types.
+//! What the block types have beside their codes: one of seven forms.
 //!
 //! Integers of groups lie like codes: byte `4 r + i` of line `j` belongs to row `r` and group `4 j + i`.
 
@@ -57,7 +57,7 @@ macro_rules! scales_of_integers {
     )+};
 }
 
-scales_of_integers!(Halves HalvesAndOffsets Exponents SixBits FactorsAndMins ShortFactors ByteFactors NibblePairs);
+scales_of_integers!(Halves HalvesAndOffsets Exponents SixBits FactorsAndMins ShortFactors NibblePairs);
 
 /// A half for each 32 columns.
 #[derive(Clone, Copy)]
@@ -284,32 +284,42 @@ impl Scales for ShortFactors {
     }
 }
 
-/// For each 16 columns a signed byte, for 256 a half.
+/// For each 16 columns (4 lines of them) or 32 (2 lines) a signed byte, for 256 a half that is divided by 2 to the power of `DOWN`.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub(in crate::host) struct ByteFactors {
-    factors: [Line; 4],
+pub(in crate::host) struct ByteFactors<const FACTOR_LINES: usize, const DOWN: u32> {
+    factors: [Line; FACTOR_LINES],
     step: [u16; LANES],
     filling: [u16; LANES],
 }
 
-impl ByteFactors {
-    /// Takes the scales of a row from the last 18 bytes of a block: 16 factors and a half.
-    pub fn set(&mut self, lane: usize, block: &[u8]) -> Result<(), f32> {
-        self.step[lane] = half_at(block, 16)?;
-        for (line, factors) in self.factors.iter_mut().zip(block.as_chunks::<4>().0) {
-            line.as_chunks_mut::<4>().0[lane] = *factors;
+// SAFETY: lines of bytes, then a line of 16-bit integers: no padding, any bytes will do.
+unsafe impl<const FACTOR_LINES: usize, const DOWN: u32> Zeroable for ByteFactors<FACTOR_LINES, DOWN> {}
+// SAFETY: as above; `Copy`, no niches, no references.
+unsafe impl<const FACTOR_LINES: usize, const DOWN: u32> Pod for ByteFactors<FACTOR_LINES, DOWN> {}
+const _: () = assert!(size_of::<ByteFactors<2, 0>>() == 3 * size_of::<Line>());
+
+impl<const FACTOR_LINES: usize, const DOWN: u32> ByteFactors<FACTOR_LINES, DOWN> {
+    /// What the half is multiplied with.
+    const UNIT: f32 = 1.0 / (1_u32 << DOWN) as f32;
+
+    /// Takes the scales of a row: a half, and a factor for each group.
+    pub fn set(&mut self, lane: usize, half: [u8; 2], factors: impl Fn(usize) -> i8) -> Result<(), f32> {
+        self.step[lane] = half_at(&half, 0)?;
+        for (index, line) in self.factors.iter_mut().enumerate() {
+            line.as_chunks_mut::<4>().0[lane] = std::array::from_fn(|i| factors(4 * index + i) as u8);
         }
         Ok(())
     }
 }
 
-impl Scales for ByteFactors {
-    const COLUMNS: usize = 16;
+impl<const FACTOR_LINES: usize, const DOWN: u32> Scales for ByteFactors<FACTOR_LINES, DOWN> {
+    const COLUMNS: usize = RECORD / (4 * FACTOR_LINES);
 
     #[inline(always)]
     fn step<V: Lanes>(&self, _: usize) -> V {
-        V::load_f16(&self.step)
+        let step = V::load_f16(&self.step);
+        if DOWN == 0 { step } else { step.mul(V::splat(Self::UNIT)) }
     }
 
     #[inline(always)]
@@ -319,7 +329,7 @@ impl Scales for ByteFactors {
 
     fn of_row(&self, lane: usize, group: usize) -> (f32, Option<f32>) {
         let factor = self.factors[group / 4][4 * lane + group % 4] as i8;
-        (f16_to_f32(self.step[lane]) * f32::from(factor), None)
+        (f16_to_f32(self.step[lane]) * Self::UNIT * f32::from(factor), None)
     }
 }
 

@@ -1,0 +1,35 @@
+//! IQ1_S: a block is a half, for each 8 columns the lower 8 bits of a number of a codebook's eights, and for each 32 columns 16 bits:
+//! four times the upper 3 of the numbers, 3 of a factor, and the sign of what the weights have too much.
+
+use super::codebook::{IQ1, SHIFTED, all_or_none, odd};
+use super::{BlockFormat, ByteFactors, GROUP};
+
+/// The type's mark.
+pub(in crate::host) struct Iq1S;
+
+impl BlockFormat for Iq1S {
+    const BLOCK: usize = 256;
+    const BYTES: usize = 50;
+    const BITS: usize = 3;
+    const ZERO: u8 = SHIFTED.zero;
+    const TABLE: Option<[u8; 16]> = Some(SHIFTED.table);
+    type Scales = ByteFactors<2, 3>;
+
+    fn read(
+        block: &[u8],
+        lane: usize,
+        _: usize,
+        scales: &mut Self::Scales,
+        codes: &mut [u8],
+    ) -> Result<(), f32> {
+        let word = |group: usize| u16::from_le_bytes([block[34 + 2 * group], block[35 + 2 * group]]);
+        for (group, codes) in codes.chunks_mut(GROUP).enumerate() {
+            let word = word(group);
+            for (i, codes) in codes.chunks_mut(8).enumerate() {
+                let number = usize::from(block[2 + 4 * group + i]) | usize::from(word >> (3 * i) & 7) << 8;
+                SHIFTED.write(IQ1[number], all_or_none(word >> 15 != 0), codes);
+            }
+        }
+        scales.set(lane, [block[0], block[1]], |group| odd(u32::from(word(group) >> 12 & 7)))
+    }
+}

@@ -1,0 +1,31 @@
+//! IQ2_XS: a block is a half, for each 8 columns 16 bits (9 number an eight of a codebook, 7 are signs), and 8 bytes of nibbles, a
+//! factor for each 16 columns.
+
+use super::codebook::{EIGHTS, IQ2_XS, even_signs, odd_nibble};
+use super::{BlockFormat, ByteFactors};
+
+/// The type's mark.
+pub(in crate::host) struct Iq2Xs;
+
+impl BlockFormat for Iq2Xs {
+    const BLOCK: usize = 256;
+    const BYTES: usize = 74;
+    const BITS: usize = 3;
+    const ZERO: u8 = EIGHTS.zero;
+    const TABLE: Option<[u8; 16]> = Some(EIGHTS.table);
+    type Scales = ByteFactors<4, 3>;
+
+    fn read(
+        block: &[u8],
+        lane: usize,
+        _: usize,
+        scales: &mut Self::Scales,
+        codes: &mut [u8],
+    ) -> Result<(), f32> {
+        for (word, codes) in block[2..66].as_chunks::<2>().0.iter().zip(codes.chunks_mut(8)) {
+            let word = u16::from_le_bytes(*word);
+            EIGHTS.write(IQ2_XS[usize::from(word & 511)], even_signs(u32::from(word >> 9)), codes);
+        }
+        scales.set(lane, [block[0], block[1]], |group| odd_nibble(&block[66..], group))
+    }
+}

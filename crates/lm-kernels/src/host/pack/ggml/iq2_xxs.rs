@@ -1,0 +1,34 @@
+//! IQ2_XXS: a block is a half and, for each 32 columns, four bytes that number eights of a codebook, then 32 bits: four times 7 of
+//! signs, and 4 of a factor.
+
+use super::codebook::{EIGHTS, IQ2_XXS, even_signs, odd, word};
+use super::{BlockFormat, ByteFactors, GROUP};
+
+/// The type's mark.
+pub(in crate::host) struct Iq2Xxs;
+
+impl BlockFormat for Iq2Xxs {
+    const BLOCK: usize = 256;
+    const BYTES: usize = 66;
+    const BITS: usize = 3;
+    const ZERO: u8 = EIGHTS.zero;
+    const TABLE: Option<[u8; 16]> = Some(EIGHTS.table);
+    type Scales = ByteFactors<2, 3>;
+
+    fn read(
+        block: &[u8],
+        lane: usize,
+        _: usize,
+        scales: &mut Self::Scales,
+        codes: &mut [u8],
+    ) -> Result<(), f32> {
+        for (words, codes) in block[2..].as_chunks::<8>().0.iter().zip(codes.chunks_mut(GROUP)) {
+            let signs = word(&words[4..]);
+            for (i, codes) in codes.chunks_mut(8).enumerate() {
+                EIGHTS.write(IQ2_XXS[usize::from(words[i])], even_signs(signs >> (7 * i)), codes);
+            }
+        }
+        let factor = |group: usize| odd(word(&block[6 + 8 * group..]) >> 28);
+        scales.set(lane, [block[0], block[1]], factor)
+    }
+}

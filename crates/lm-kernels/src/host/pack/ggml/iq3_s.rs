@@ -1,0 +1,32 @@
+//! IQ3_S: a block is a half, for each 4 columns the lower 8 bits of a number of a codebook's fours, 8 bytes with their ninth bits,
+//! a sign for each column, and 4 bytes of nibbles, a factor for each 32 columns.
+
+use super::codebook::{IQ3_S, ODD_FOURS, odd_nibble};
+use super::{BlockFormat, ByteFactors};
+
+/// The type's mark.
+pub(in crate::host) struct Iq3S;
+
+impl BlockFormat for Iq3S {
+    const BLOCK: usize = 256;
+    const BYTES: usize = 110;
+    const BITS: usize = 4;
+    const ZERO: u8 = ODD_FOURS.zero;
+    const TABLE: Option<[u8; 16]> = Some(ODD_FOURS.table);
+    type Scales = ByteFactors<2, 0>;
+
+    fn read(
+        block: &[u8],
+        lane: usize,
+        _: usize,
+        scales: &mut Self::Scales,
+        codes: &mut [u8],
+    ) -> Result<(), f32> {
+        for (i, codes) in codes.chunks_mut(4).enumerate() {
+            let ninth = block[66 + i / 8] >> (i % 8) & 1;
+            let number = usize::from(block[2 + i]) | usize::from(ninth) << 8;
+            ODD_FOURS.write(IQ3_S[number], block[74 + i / 2] >> (i % 2 * 4), codes);
+        }
+        scales.set(lane, [block[0], block[1]], |group| odd_nibble(&block[106..], group))
+    }
+}

@@ -1,0 +1,32 @@
+//! IQ3_XXS: a block is a half, for each 4 columns a byte that numbers a four of a codebook, and for each 32 columns 32 bits: four
+//! times 7 of signs, and 4 of a factor.
+
+use super::codebook::{FOURS, IQ3_XXS, even_signs, odd, word};
+use super::{BlockFormat, ByteFactors};
+
+/// The type's mark.
+pub(in crate::host) struct Iq3Xxs;
+
+impl BlockFormat for Iq3Xxs {
+    const BLOCK: usize = 256;
+    const BYTES: usize = 98;
+    const BITS: usize = 4;
+    const ZERO: u8 = FOURS.zero;
+    const TABLE: Option<[u8; 16]> = Some(FOURS.table);
+    type Scales = ByteFactors<2, 2>;
+
+    fn read(
+        block: &[u8],
+        lane: usize,
+        _: usize,
+        scales: &mut Self::Scales,
+        codes: &mut [u8],
+    ) -> Result<(), f32> {
+        for (i, codes) in codes.chunks_mut(4).enumerate() {
+            let signs = even_signs(word(&block[66 + i / 8 * 4..]) >> (i / 2 % 4 * 7));
+            FOURS.write(IQ3_XXS[usize::from(block[2 + i])], signs >> (i % 2 * 4), codes);
+        }
+        let factor = |group: usize| odd(word(&block[66 + 4 * group..]) >> 28);
+        scales.set(lane, [block[0], block[1]], factor)
+    }
+}

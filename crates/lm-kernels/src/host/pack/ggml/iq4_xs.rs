@@ -1,0 +1,35 @@
+//! IQ4_XS: a block is a half, 16 bits with the upper two bits of the factors, four bytes with their lower four, and 128 bytes of
+//! nibbles, which number the entries of IQ4_NL's table.
+
+use super::{BlockFormat, ByteFactors, GROUP, iq4_nl::Iq4Nl, split_nibbles};
+
+/// The type's mark.
+pub(in crate::host) struct Iq4Xs;
+
+impl BlockFormat for Iq4Xs {
+    const BLOCK: usize = 256;
+    const BYTES: usize = 136;
+    const BITS: usize = 4;
+    const ZERO: u8 = Iq4Nl::ZERO;
+    const TABLE: Option<[u8; 16]> = Iq4Nl::TABLE;
+    type Scales = ByteFactors<2, 0>;
+
+    fn read(
+        block: &[u8],
+        lane: usize,
+        _: usize,
+        scales: &mut Self::Scales,
+        codes: &mut [u8],
+    ) -> Result<(), f32> {
+        for (nibbles, codes) in block[8..].chunks(GROUP / 2).zip(codes.chunks_mut(GROUP)) {
+            split_nibbles(nibbles, codes);
+        }
+        let upper = u16::from_le_bytes([block[2], block[3]]);
+        let factor = |group: usize| {
+            let low = block[4 + group / 2] >> (group % 2 * 4) & 15;
+            let high = (upper >> (2 * group) & 3) as u8;
+            (low | high << 4) as i8 - 32
+        };
+        scales.set(lane, [block[0], block[1]], factor)
+    }
+}
