@@ -100,12 +100,17 @@ impl Tokenizer {
         let spelling = Spelling::from_decoder(Head::read(json)?.decoder)?;
         let mut inner = guarded(|| tokenizers::Tokenizer::from_bytes(json))?;
         inner.with_truncation(None).map_err(Error::Tokenizer)?.with_padding(None);
-        Self::from_library(inner, &spelling)
+        Self::from_library(inner, &spelling, &[])
     }
 
-    /// A tokenizer around the library's, whose decoder is not used.
-    fn from_library(inner: tokenizers::Tokenizer, spelling: &Spelling) -> Result<Self> {
-        let table = TokenTable::new(spelling, &inner)?;
+    /// A tokenizer around the library's, whose decoder is not used. `doubles` are ids that it does not know, each with the one that
+    /// has its text.
+    fn from_library(
+        inner: tokenizers::Tokenizer,
+        spelling: &Spelling,
+        doubles: &[(TokenId, TokenId)],
+    ) -> Result<Self> {
+        let table = TokenTable::new(spelling, &inner, doubles)?;
         let (mut written, mut normalized) = (AddedTokens::default(), AddedTokens::default());
         for (id, token) in inner.get_added_tokens_decoder() {
             match inner.get_normalizer().filter(|_| token.normalized) {

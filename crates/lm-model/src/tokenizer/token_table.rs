@@ -25,8 +25,13 @@ pub(super) struct TokenTable {
 }
 
 impl TokenTable {
-    /// Builds the table from the library's view of the vocabulary.
-    pub(super) fn new(spelling: &Spelling, inner: &tokenizers::Tokenizer) -> Result<Self> {
+    /// Builds the table from the library's view of the vocabulary, and `doubles`: ids that it does not know, each with the one that is
+    /// spelled alike.
+    pub(super) fn new(
+        spelling: &Spelling,
+        inner: &tokenizers::Tokenizer,
+        doubles: &[(TokenId, TokenId)],
+    ) -> Result<Self> {
         let added = inner.get_added_tokens_decoder();
         let mut tokens: Vec<(TokenId, String)> =
             inner.get_vocab(false).into_iter().map(|(text, id)| (id, text)).collect();
@@ -47,6 +52,13 @@ impl TokenTable {
         for (id, token) in added {
             let kind = if token.special { TokenKind::Special } else { TokenKind::Added };
             table.insert(id, (room.take(&token.content, |text| spelling.added_bytes(text))?, kind));
+        }
+        // The last of several that are spelled alike is the known one, so from the last on.
+        for (id, like) in doubles.iter().rev() {
+            if let Some((bytes, kind)) = table.get(like).cloned() {
+                room.take_bytes(bytes.len())?;
+                table.insert(*id, (bytes, kind));
+            }
         }
         Self::collect(table, spelling.leading_spaces())
     }
@@ -103,9 +115,15 @@ impl Room {
             return Err(too_long(format!("of {} bytes", text.len()), "65536 bytes at most"));
         }
         let bytes = spell(text);
-        let left = self.0.checked_sub(bytes.len());
-        self.0 = left.ok_or_else(|| too_long("one too many".into(), "1 GiB of all tokens together"))?;
+        self.take_bytes(bytes.len())?;
         Ok(bytes)
+    }
+
+    fn take_bytes(&mut self, count: usize) -> Result<()> {
+        let (value, known) = ("one too many".to_owned(), "1 GiB of all tokens together");
+        let too_many = || Error::UnsupportedTokenizer { part: "a token", value, known };
+        self.0 = self.0.checked_sub(count).ok_or_else(too_many)?;
+        Ok(())
     }
 }
 

@@ -150,10 +150,15 @@ impl Goldens {
 
     /// Every text has the ids that transformers found.
     fn check(&self, what: &str, metadata: &Metadata, ids: &Value) {
+        self.check_where(what, metadata, ids, |_| true);
+    }
+
+    /// The same of some texts.
+    fn check_where(&self, what: &str, metadata: &Metadata, ids: &Value, is_wanted: impl Fn(&str) -> bool) {
         let tokenizer = metadata.tokenizer().unwrap_or_else(|error| panic!("{what}: {error}"));
         let texts: Vec<String> = list(&self.0["texts"]);
         let expected: Vec<Vec<TokenId>> = list(ids);
-        for (text, expected) in texts.iter().zip(expected) {
+        for (text, expected) in texts.iter().zip(expected).filter(|(text, _)| is_wanted(text)) {
             assert_eq!(tokenizer.encode(text).expect("has ids"), expected, "{what}: {text:?}");
         }
     }
@@ -196,5 +201,37 @@ fn sentencepiece_vocabularies_have_transformers_ids() {
             metadata = metadata.without("tokenizer.ggml.merges");
         }
         goldens.check(name, &metadata, &kind["ids"]);
+    }
+}
+
+/// Files without a pre-tokenizer or with the default one, with tokens of type 0, or without types:
+/// `testdata/tokenizers/generate_llama_cpp.py`.
+#[test]
+fn files_that_say_less_give_the_ids_of_llama_cpp() {
+    let file = workspace().join("testdata/tokenizers/llama_cpp.json");
+    let text = fs::read_to_string(file).expect("it is part of the repository");
+    let cases: Value = serde_json::from_str(&text).expect("is JSON");
+    let goldens = Goldens::read();
+    for (name, case) in cases.as_object().expect("names") {
+        let mut metadata = goldens
+            .vocabulary("byte_level")
+            .with("general.architecture", "llama")
+            .with("tokenizer.ggml.model", "gpt2");
+        if let Some(pre) = case["pre"].as_str() {
+            metadata = metadata.with("tokenizer.ggml.pre", pre);
+        }
+        match case["every"].as_u64() {
+            Some(0) => metadata = metadata.without("tokenizer.ggml.token_type"),
+            Some(every) => {
+                let mut types: Vec<i32> = list(&goldens.0["vocabularies"]["byte_level"]["types"]);
+                let zeros = types.iter_mut().step_by(every as usize).filter(|ty| **ty == 1);
+                zeros.for_each(|ty| *ty = 0);
+                metadata = metadata.with("tokenizer.ggml.token_type", gguf_writer::Value::Ints(types));
+            }
+            None => {}
+        }
+        // Whatever its type, llama.cpp takes a known end of a turn for a control token.
+        let has_types = case["every"] != 0;
+        goldens.check_where(name, &metadata, &case["ids"], |text| has_types || !text.contains("<|im_end|>"));
     }
 }

@@ -71,7 +71,7 @@ impl Tokenizer {
             None => {
                 let Parts { mut library, spelling } = (kind.build)(metadata, &mut vocabulary)?;
                 library.add_tokens(added_tokens(&vocabulary)).map_err(Error::Tokenizer)?;
-                Self::from_library(library, &spelling)?
+                Self::from_library(library, &spelling, &vocabulary.doubles)?
             }
         };
         let end_ids = end_tokens::find(&vocabulary);
@@ -81,7 +81,7 @@ impl Tokenizer {
 
 /// The tokens that are found in the text before anything else looks at it.
 fn added_tokens(vocabulary: &Vocabulary) -> impl Iterator<Item = AddedToken> {
-    vocabulary.iter().filter_map(|(_, token)| {
+    vocabulary.used().filter_map(|(_, token)| {
         let special = match token.ty {
             TokenType::Control | TokenType::Unknown => true,
             TokenType::UserDefined => false,

@@ -5,6 +5,8 @@
 use crate::{Error, GgufMetadata, Result};
 
 pub(super) const KEY: &str = "tokenizer.ggml.pre";
+/// The name of what llama.cpp does with files that name none.
+const DEFAULT: &str = "default";
 
 /// How a text is cut, under the name that files have for it.
 #[derive(Debug)]
@@ -33,6 +35,8 @@ pub(super) enum Verified {
     Tokenizer,
     /// The ids that transformers 5.23 gives when it reads such a GGUF file (`testdata/tokenizers/gguf.json`).
     Transformers,
+    /// The ids that llama.cpp gives (`testdata/tokenizers/llama_cpp.json`).
+    LlamaCpp,
     /// Nothing: it is written from llama.cpp's source.
     No,
 }
@@ -41,6 +45,8 @@ pub(super) const DIGIT: &str = r"\p{N}";
 const NUMBERS: &str = r"\p{N}{1,3}";
 const LINE_END: &str = r"[\r\n]";
 pub(super) const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+/// As [`GPT2`], runs of white space left to the gaps.
+const GPT2_GAPS: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)";
 const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const QWEN2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const QWEN35: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
@@ -70,6 +76,12 @@ pub(super) const ALL: &[PreTokenizer] = &[
     ),
     row("deepseek-r1-qwen", &[QWEN2], Words::Merged, Verified::Transformers),
     row("deepseek-v3", &[NUMBERS, DEEPSEEK3_CJK, DEEPSEEK3], Words::Merged, Verified::No),
+    row(
+        DEFAULT,
+        &[r"[\p{P}\$\+<=>\^~\|]+", GPT2_GAPS, r"\p{N}+", "[0-9][0-9][0-9]"],
+        Words::Merged,
+        Verified::LlamaCpp,
+    ),
     row("exaone", &[DIGIT, GPT2], Words::Merged, Verified::No),
     row("exaone4", &[GPT2], Words::Merged, Verified::No),
     row("f2llmv2", &[QWEN2], Words::Merged, Verified::Transformers),
@@ -131,12 +143,19 @@ const fn row(
     PreTokenizer { name, patterns, words, verified }
 }
 
-/// The row that a file names.
+/// The row that a file names, or the default one.
 ///
 /// # Errors
-/// When the file names none, or one that is not known.
+/// When the file names one that is not known.
 pub(super) fn find(metadata: &GgufMetadata) -> Result<&'static PreTokenizer> {
-    let name = metadata.required(KEY, GgufMetadata::str)?;
+    let name = metadata.str(KEY)?.unwrap_or(DEFAULT);
+    if name == DEFAULT {
+        let file = metadata.file();
+        tracing::warn!(
+            file,
+            "{KEY} names no pre-tokenizer: the default one may cut other words than the model's own"
+        );
+    }
     ALL.iter().find(|row| row.name == name).ok_or_else(|| Error::UnsupportedValue {
         file: metadata.file().to_owned(),
         key: KEY.into(),

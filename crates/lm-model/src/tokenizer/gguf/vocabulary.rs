@@ -38,8 +38,9 @@ impl TokenType {
         self as i32 + 1
     }
 
+    /// The type of a number; 0, which says nothing, is that of ordinary text.
     fn of_number(number: i64) -> Option<Self> {
-        let index = usize::try_from(number).ok()?.checked_sub(1)?;
+        let index = usize::try_from(number).ok()?.saturating_sub(1);
         Self::ALL.get(index).copied()
     }
 }
@@ -51,10 +52,12 @@ pub(super) struct VocabularyToken {
     pub(super) ty: TokenType,
 }
 
-/// The tokens of a file, no two of them spelled alike.
+/// The tokens of a file. Where two are spelled alike, text becomes the later one; the earlier one has the same text.
 #[derive(Debug)]
 pub(super) struct Vocabulary {
     tokens: Vec<VocabularyToken>,
+    /// Tokens that a later one is spelled like, with that one.
+    pub(super) doubles: Vec<(TokenId, TokenId)>,
     /// One for each token, none of them NaN.
     pub(super) scores: Option<Vec<f32>>,
     ids: HashMap<String, TokenId>,
@@ -75,7 +78,10 @@ impl Vocabulary {
                 format!("1 to {MAX_IDS} tokens"),
             ));
         }
-        let types = metadata.required(TYPES, GgufMetadata::ints)?;
+        let types = match metadata.ints(TYPES)? {
+            Some(types) => types,
+            None => vec![i64::from(TokenType::Normal.number()); len],
+        };
         let scores = metadata.floats(SCORES)?;
         for (key, got) in [(TYPES, Some(types.len())), (SCORES, scores.as_ref().map(Vec::len))] {
             if let Some(got) = got.filter(|got| *got != len) {
@@ -91,6 +97,7 @@ impl Vocabulary {
         }
         let mut vocabulary = Self {
             tokens: Vec::with_capacity(len),
+            doubles: Vec::new(),
             scores,
             ids: HashMap::with_capacity(len),
             end_ids: Vec::new(),
@@ -107,7 +114,34 @@ impl Vocabulary {
             vocabulary.push(metadata, text, number)?;
         }
         vocabulary.read_ids(metadata)?;
+        vocabulary.warn(metadata)?;
         Ok(vocabulary)
+    }
+
+    /// Logs what is odd about the tokens, and what is made of it.
+    fn warn(&self, metadata: &GgufMetadata) -> Result<()> {
+        let file = metadata.file();
+        if let [(earlier, later), ..] = self.doubles[..] {
+            let (count, text) = (self.doubles.len(), &self.token(later).text);
+            tracing::warn!(
+                file,
+                count,
+                text,
+                earlier,
+                later,
+                "tokens are spelled alike: text becomes the last of them"
+            );
+        }
+        match metadata.ints(TYPES)? {
+            None => tracing::warn!(file, "{TYPES} is absent: all tokens are ordinary text"),
+            Some(types) => {
+                let count = types.iter().filter(|&&number| number == 0).count();
+                if count > 0 {
+                    tracing::warn!(file, count, "tokens have the undefined type 0: they are ordinary text");
+                }
+            }
+        }
+        Ok(())
     }
 
     fn push(&mut self, metadata: &GgufMetadata, text: &str, number: i64) -> Result<()> {
@@ -116,15 +150,16 @@ impl Vocabulary {
             file: metadata.file().to_owned(),
             key: format!("{TYPES}[{id}]"),
             value: number.to_string(),
-            known: "1 (normal), 2 (unknown), 3 (control), 4 (user defined), 5 (unused), 6 (byte)".into(),
+            known:
+                "0 (undefined), 1 (normal), 2 (unknown), 3 (control), 4 (user defined), 5 (unused), 6 (byte)"
+                    .into(),
         })?;
         // Entries without text fill up some vocabularies.
         let ty = if text.is_empty() { TokenType::Unused } else { ty };
         if ty != TokenType::Unused
-            && let Some(first) = self.ids.insert(text.to_owned(), id as TokenId)
+            && let Some(earlier) = self.ids.insert(text.to_owned(), id as TokenId)
         {
-            let expected = format!("a text of its own: token {first} has it");
-            return Err(metadata.invalid(&format!("{TOKENS}[{id}]"), format!("{text:?}"), expected));
+            self.doubles.push((earlier, id as TokenId));
         }
         self.tokens.push(VocabularyToken { text: text.to_owned(), ty });
         Ok(())
@@ -174,8 +209,8 @@ impl Vocabulary {
         self.tokens.iter().enumerate().map(|(id, token)| (id as TokenId, token))
     }
 
-    /// The tokens that are in use.
+    /// The tokens that are in use and that text can become.
     pub(super) fn used(&self) -> impl Iterator<Item = (TokenId, &VocabularyToken)> {
-        self.iter().filter(|(_, token)| token.ty != TokenType::Unused)
+        self.iter().filter(|(id, token)| token.ty != TokenType::Unused && self.id(&token.text) == Some(*id))
     }
 }
