@@ -208,7 +208,7 @@ impl CallWriter<'_> {
             |values, parameters| values.value(parameters, "#"),
             |lark, name, arguments| {
                 let id = match (call.id, layout) {
-                    (NamedId::NameAndIndex, _) => "\":\" /[0-9]{1,4}/".to_owned(),
+                    (NamedId::NameAndIndex, _) => "/[0-9]{1,4}/".to_owned(),
                     (NamedId::After(marker), Layout::Any) => {
                         let marker = lark.marker(marker);
                         format!("({marker} /[A-Za-z0-9_-]{{1,64}}/)?")
@@ -217,7 +217,10 @@ impl CallWriter<'_> {
                 };
                 let (before, after) = (space(lark, call.before_name), space(lark, call.after_name));
                 let end = space(lark, call.after_arguments);
-                sequence([&*before, &literal(name), &id, &after, arguments, &end])
+                // One string: of two names that begin alike, the shorter one ends with its colon.
+                let colon = if call.id == NamedId::NameAndIndex { ":" } else { "" };
+                let name = literal(&format!("{name}{colon}"));
+                sequence([&*before, &name, &id, &after, arguments, &end])
             },
         )
     }

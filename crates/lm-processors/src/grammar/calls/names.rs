@@ -53,7 +53,13 @@ impl<'a> NameCheck<'a> {
     /// # Errors
     /// [`SchemaFault::Name`] for the first one that is not read back.
     pub(in crate::grammar) fn check(&self, tools: &[&ToolSpec]) -> Result<(), SchemaError> {
-        let ends = name_ends(self.syntax);
+        let ends = match self.syntax.body {
+            // An index follows, which no other name may begin with.
+            CallBody::Named(NamedCall { id: NamedId::NameAndIndex, .. }) => {
+                vec![":0", ":1", ":2", ":3", ":4", ":5", ":6", ":7", ":8", ":9"]
+            }
+            _ => name_ends(self.syntax),
+        };
         let names: BTreeSet<&str> = self.declared.iter().map(ToolSpec::name).collect();
         for tool in tools {
             let refused = |name: &str, path: &str| self.refused(name, path).of_tool(tool.name());
