@@ -375,4 +375,27 @@ mod tests {
         }
         assert_eq!(budget.forced().expect("both agree"), tokenizer.encode("\n</think>").expect("it encodes"));
     }
+
+    #[test]
+    fn a_completion_ends_the_channel_as_it_is_forced_to_end() {
+        let tokenizer = Arc::new(tokenizer());
+        let spec = crate::ConstraintSpec::Lark {
+            text: "start: TEXT marker_0 /\\[[0-9]{50}\\]/\nTEXT: /[a-z\\n]*/".to_owned(),
+            markers: vec!["</think>".to_owned()],
+        };
+        let compiler = crate::GrammarCompiler::new(&tokenizer).expect("tables");
+        let inner = compiler.compile(&spec).expect("it compiles").start();
+        let (budget, _) = budget(2);
+        let mut budget = budget.opened().with(Some(inner));
+        let text = |budget: &mut ChannelBudget| {
+            let ids = budget.completion().expect("no error").expect("there is one");
+            assert!(budget.completes(&ids).expect("no error"));
+            ids.iter().flat_map(|&id| tokenizer.token_bytes(id).to_vec()).collect::<Vec<u8>>()
+        };
+        let end = format!("</think>[{}]", "0".repeat(50));
+        assert_eq!(text(&mut budget), end.as_bytes());
+        write(&mut budget, &tokenizer, "a");
+        write(&mut budget, &tokenizer, "b");
+        assert_eq!(text(&mut budget), format!("\n{end}").as_bytes());
+    }
 }
