@@ -32,7 +32,7 @@ pub use causal_conv::CausalConv;
 pub use cpu::Isa;
 pub use delta_net::{DeltaNet, DeltaNetRows, DeltaNetSpec, HeadOrder, delta_net};
 pub use linear::{Input, Output, gated, linear, linears};
-pub use moe::{EXPERT_ROWS, ExpertBiases, Experts, Routing, moe};
+pub use moe::{ExpertBiases, Experts, Routing, moe};
 pub use norm::{Norm, rms_norm};
 pub use pack::{
     Arena, FloatDtype, GgmlType, PackedMatrix, Packing, Source, StoredBytes, StoredMatrix, WeightFormat,

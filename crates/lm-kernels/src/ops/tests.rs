@@ -53,7 +53,16 @@ fn row_operations_equal_their_default_bodies() {
         );
         let up = || noise_tensor([5, 48], 3, &device);
         let clamped = Activation::ClampedSwiglu { alpha: 1.702, limit: 0.5 };
-        for activation in [Activation::Silu, Activation::GeluTanh, Activation::Sigmoid, clamped] {
+        for activation in [
+            Activation::Silu,
+            Activation::GeluTanh,
+            Activation::Sigmoid,
+            Activation::Gelu,
+            Activation::QuickGelu,
+            Activation::Relu,
+            Activation::ReluSquared,
+            clamped,
+        ] {
             let what = format!("glu by {activation:?}");
             assert_close(&what, glu(x(), up(), activation), glu::portable(x(), up(), activation), 1e-6);
         }
@@ -66,7 +75,12 @@ fn row_operations_equal_their_default_bodies() {
 
 #[test]
 fn experts_equal_their_default_body_in_every_form_of_a_weight() {
-    let [count, hidden, inner] = [3, 32, 48];
+    for sizes in [[3, 32, 48], [3, 24, 20]] {
+        check_experts(sizes);
+    }
+}
+
+fn check_experts([count, hidden, inner]: [usize; 3]) {
     let activation = Activation::ClampedSwiglu { alpha: 1.702, limit: 0.5 };
     let routing =
         Arc::new(Routing { per_row: 2, experts: vec![2, 0, 0, 2, 2, 1, 0, 1], weights: noise(8, 60) });

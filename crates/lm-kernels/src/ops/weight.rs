@@ -188,31 +188,24 @@ impl<B: Bridge> Matrix<B> {
         }
     }
 
-    /// Some of its rows, which begin with a whole tile.
-    pub(super) fn part(&self, rows: Range<usize>) -> Self {
+    /// Multiplies `x` by some of its rows, transposed, in f32.
+    pub(super) fn multiply_part(&self, rows: Range<usize>, x: Tensor<2>) -> Tensor<2> {
+        let (start, len) = (rows.start, rows.len());
         match self {
-            Matrix::Host(packed) => Matrix::Host(Arc::new(packed.row_range(rows))),
-            Matrix::Dense(values) => {
-                Matrix::Dense(B::lower(B::lift::<2>(values.clone()).narrow(0, rows.start, rows.len())))
+            Matrix::Host(packed) => multiply_rows(packed, rows, x),
+            Matrix::Dense(values) => x.matmul(B::lift::<2>(values.clone()).narrow(0, start, len).transpose()),
+            Matrix::Packed { words, scales, bits, cols } => {
+                let words = B::lower_int(B::lift_int::<2>(words.clone()).narrow(0, start, len));
+                let scales = B::lower(B::lift::<2>(scales.clone()).narrow(0, start, len));
+                Self::Packed { words, scales, bits: *bits, cols: *cols }.multiply(x)
             }
-            Matrix::Packed { words, scales, bits, cols } => Matrix::Packed {
-                words: B::lower_int(B::lift_int::<2>(words.clone()).narrow(0, rows.start, rows.len())),
-                scales: B::lower(B::lift::<2>(scales.clone()).narrow(0, rows.start, rows.len())),
-                bits: *bits,
-                cols: *cols,
-            },
         }
     }
 
     /// Multiplies `x` by the transposed matrix in f32, a chunk of rows at a time.
     pub(super) fn multiply(self, x: Tensor<2>) -> Tensor<2> {
         match self {
-            Matrix::Host(packed) => {
-                let ids: Vec<u32> = (0..packed.rows() as u32).collect();
-                let dense =
-                    from_host(dequantize_rows(&packed, &ids), [packed.rows(), packed.cols()], &x.device());
-                x.matmul(dense.transpose())
-            }
+            Matrix::Host(packed) => multiply_rows(&packed, 0..packed.rows(), x),
             Matrix::Dense(values) => x.matmul(B::lift::<2>(values).transpose()),
             Matrix::Packed { words, scales, bits, cols } => {
                 let words = B::lift_int::<2>(words).split((DENSE_CHUNK / cols).max(1), 0);
@@ -224,6 +217,12 @@ impl<B: Bridge> Matrix<B> {
             }
         }
     }
+}
+
+fn multiply_rows(packed: &PackedMatrix, rows: Range<usize>, x: Tensor<2>) -> Tensor<2> {
+    let (shape, ids) = ([rows.len(), packed.cols()], rows.map(|row| row as u32).collect::<Vec<_>>());
+    let dense = from_host(dequantize_rows(packed, &ids), shape, &x.device());
+    x.matmul(dense.transpose())
 }
 
 fn dequantize_rows(packed: &PackedMatrix, ids: &[u32]) -> Vec<f32> {

@@ -42,11 +42,15 @@ const CHECKS: &[Check] = &[
     ("short_conv", states::check_short_conv),
 ];
 
-const ACTIVATIONS: [Activation; 4] = [
+const ACTIVATIONS: [Activation; 8] = [
     Activation::Silu,
     Activation::GeluTanh,
     Activation::ClampedSwiglu { alpha: 1.702, limit: 0.5 },
     Activation::Sigmoid,
+    Activation::Gelu,
+    Activation::QuickGelu,
+    Activation::Relu,
+    Activation::ReluSquared,
 ];
 
 /// The definition of an activation.
@@ -54,6 +58,10 @@ fn gate(activation: Activation, gate: f64, up: f64) -> f64 {
     match activation {
         Activation::Silu => gate / (1.0 + (-gate).exp()) * up,
         Activation::Sigmoid => up / (1.0 + (-gate).exp()),
+        Activation::QuickGelu => gate / (1.0 + (-1.702 * gate).exp()) * up,
+        Activation::Gelu => gate * normal_distribution(gate) * up,
+        Activation::Relu => gate.max(0.0) * up,
+        Activation::ReluSquared => gate.max(0.0).powi(2) * up,
         Activation::GeluTanh => {
             let z = (2.0 / std::f64::consts::PI).sqrt() * (gate + 0.044715 * gate.powi(3));
             0.5 * gate * (1.0 + z.tanh()) * up
@@ -63,6 +71,21 @@ fn gate(activation: Activation, gate: f64, up: f64) -> f64 {
             gate / (1.0 + (-f64::from(alpha) * gate).exp()) * (up + 1.0)
         }
     }
+}
+
+/// Half of the tail beyond 8 is below what a double adds to 1; within, the series of `(Φ(x) - 1/2) / φ(x)`.
+fn normal_distribution(x: f64) -> f64 {
+    if x.abs() > 8.0 {
+        return if x < 0.0 { 0.0 } else { 1.0 };
+    }
+    let density = (-x * x / 2.0).exp() / std::f64::consts::TAU.sqrt();
+    let terms = (0..300).scan(x, |term, n| {
+        let this = *term;
+        *term *= x * x / f64::from(2 * n + 3);
+        Some(this)
+    });
+    let sum: f64 = terms.sum();
+    0.5 + density * sum
 }
 
 fn check_all(device: Device) {

@@ -10,12 +10,22 @@ use lm_kernels::{
 use super::{ACTIVATIONS, Random, Target, assert_close, gate as gate_by};
 
 /// experts, hidden, intermediate, experts a row, rows
-const CASES: [[usize; 5]; 4] = [[4, 32, 64, 2, 1], [6, 96, 16, 1, 9], [3, 64, 48, 3, 4], [16, 32, 32, 4, 70]];
+const CASES: [[usize; 5]; 7] = [
+    [4, 32, 64, 2, 1],
+    [6, 96, 16, 1, 9],
+    [3, 64, 48, 3, 4],
+    [16, 32, 32, 4, 70],
+    [5, 64, 24, 2, 3],
+    [7, 40, 35, 2, 40],
+    [3, 9, 5, 2, 1],
+];
+
 pub fn check(target: &Target) {
     let mut random = Random::new(31);
     for format in [WeightFormat::F32, WeightFormat::F16, WeightFormat::Q8, WeightFormat::Q4] {
         for (index, case) in CASES.into_iter().enumerate() {
-            Case::new(target, format, case, index % 2 == 0, &mut random).check(ACTIVATIONS[index % 3]);
+            Case::new(target, format, case, index % 2 == 0, &mut random)
+                .check(ACTIVATIONS[index % ACTIVATIONS.len()]);
         }
     }
 }

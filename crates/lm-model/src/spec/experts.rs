@@ -1,8 +1,8 @@
-use lm_kernels::{Activation, Experts};
+use lm_kernels::Activation;
 
 use super::{Bias, linear_params};
 use crate::Result;
-use crate::config::{invalid, unsupported};
+use crate::config::invalid;
 use crate::weights::LayerParam;
 
 /// Many gated blocks of one shape, of which each row goes through a few: a mixture of experts, in field words.
@@ -44,11 +44,8 @@ impl ExpertsSpec {
             let expected = format!("1 to {} = {}", keys.num_experts, self.num_experts);
             return Err(invalid(keys.experts_per_row, self.experts_per_row, expected));
         }
-        for (key, size) in [(keys.intermediate_size, self.intermediate_size), ("hidden_size", hidden_size)] {
-            if size == 0 || !size.is_multiple_of(Experts::ROWS) {
-                let known = format!("a multiple of {} in a mixture of experts", Experts::ROWS);
-                return Err(unsupported(key, size, known));
-            }
+        if self.intermediate_size == 0 {
+            return Err(invalid(keys.intermediate_size, 0, "1 or more"));
         }
         let rows = self.num_experts.checked_mul(self.intermediate_size.max(hidden_size));
         match rows.and_then(|rows| rows.checked_mul(self.intermediate_size.max(hidden_size))) {

@@ -112,8 +112,19 @@ impl GatedSpec {
 pub(crate) fn activation(key: &str, name: &str) -> Result<Activation> {
     match name {
         "silu" | "swish" => Ok(Activation::Silu),
-        "gelu_pytorch_tanh" => Ok(Activation::GeluTanh),
-        other => Err(unsupported(key, other, "silu, gelu_pytorch_tanh")),
+        "gelu" | "gelu_python" => Ok(Activation::Gelu),
+        "gelu_pytorch_tanh" | "gelu_python_tanh" | "gelu_new" | "gelu_fast" | "gelu_accurate" => {
+            Ok(Activation::GeluTanh)
+        }
+        "quick_gelu" => Ok(Activation::QuickGelu),
+        "relu" => Ok(Activation::Relu),
+        "relu2" => Ok(Activation::ReluSquared),
+        "sigmoid" => Ok(Activation::Sigmoid),
+        other => Err(unsupported(
+            key,
+            other,
+            "silu, gelu, gelu_pytorch_tanh, gelu_new, quick_gelu, relu, relu2, sigmoid",
+        )),
     }
 }
 

@@ -68,8 +68,8 @@ const EXPERTS: &[Bad] = &[
     Bad { what: "large experts in many layers", spoil: |f| { experts(f, json!(65_536)); set_all(f, &["moe_intermediate_size", "hidden_size"], LARGE); f.set("num_hidden_layers", json!(4096)) }, error: "InvalidValue", says: &["moe_intermediate_size"] },
     Bad { what: "more chosen than there are", spoil: |f| f.set("num_experts_per_tok", json!(1000)), error: "InvalidValue", says: &["num_experts_per_tok", "1000"] },
     Bad { what: "none chosen", spoil: |f| f.set("num_experts_per_tok", json!(0)), error: "InvalidValue", says: &["num_experts_per_tok", "0"] },
-    Bad { what: "experts of an odd width", spoil: |f| f.set("moe_intermediate_size", json!(17)), error: "UnsupportedValue", says: &["moe_intermediate_size", "17"] },
-    Bad { what: "experts of no width", spoil: |f| f.set("moe_intermediate_size", json!(0)), error: "UnsupportedValue", says: &["moe_intermediate_size", "0"] },
+    Bad { what: "experts of another width", spoil: |f| f.set("moe_intermediate_size", json!(17)), error: "TensorShape", says: &["mlp.experts.0.", "[17, 32]"] },
+    Bad { what: "experts of no width", spoil: |f| f.set("moe_intermediate_size", json!(0)), error: "InvalidValue", says: &["moe_intermediate_size", "0"] },
     Bad { what: "a step of nothing", spoil: |f| f.set("decoder_sparse_step", json!(0)), error: "InvalidValue", says: &["decoder_sparse_step"] },
 ];
 

@@ -124,6 +124,8 @@ fn linears_on(isa: Isa, pool: &Pool, input: Input<'_>, outputs: &mut [Output<'_>
         .map(|&(w, after, ref y)| Layer {
             weights: [w; 2],
             tiles: Tiles::Shared,
+            skip: 0,
+            width: w.rows(),
             after,
             rows: 0..input.rows,
             y,
@@ -171,7 +173,8 @@ fn gated_on(
     let x = Rows::of(isa, pool, &input, weights.into_iter());
     let y = SharedMatrix::new(y, out);
     let after = After::Gate { activation, biases: None };
-    run(isa, pool, &x, &[Layer { weights, tiles: Tiles::OfEach, after, rows: 0..input.rows, y: &y }]);
+    let (tiles, rows) = (Tiles::OfEach, 0..input.rows);
+    run(isa, pool, &x, &[Layer { weights, tiles, skip: 0, width: out, after, rows, y: &y }]);
 }
 
 fn check(input: &Input<'_>, w: &PackedMatrix) {
@@ -239,6 +242,10 @@ fn activation_block(format: WeightFormat) -> Option<usize> {
 pub(super) struct Layer<'a> {
     pub weights: [&'a PackedMatrix; 2],
     pub tiles: Tiles,
+    /// Rows of the first tile that are in front of those that are wanted, fewer than 16.
+    pub skip: usize,
+    /// Rows of a weight that are wanted: columns of `y`.
+    pub width: usize,
     pub after: After<'a>,
     /// Rows of the input, and of `y`.
     pub rows: Range<usize>,
@@ -276,7 +283,16 @@ pub(super) enum After<'a> {
 impl<'a> Layer<'a> {
     /// Tiles of its result.
     fn num_tiles(&self) -> usize {
-        self.weights[0].rows().div_ceil(LANES)
+        (self.skip + self.width).div_ceil(LANES)
+    }
+
+    /// The columns of the result that a pair gives, and how many of its products are in front of the first.
+    #[inline(always)]
+    fn columns(&self, pair: usize) -> (Range<usize>, usize) {
+        let (start, products) = (pair * self.tiles.step() * LANES, self.tiles.step() * LANES);
+        let end = (start + products).min(self.skip + self.width) - self.skip;
+        let skip = self.skip.saturating_sub(start);
+        (start + skip - self.skip..end, skip)
     }
 
     fn num_pairs(&self) -> usize {
@@ -346,35 +362,40 @@ impl Kernel for Task<'_> {
     #[inline(always)]
     fn run<V: Lanes>(self) {
         let Self { layer, pairs, x, rows, out } = self;
-        let (step, width) = (layer.tiles.step(), layer.weights[0].rows());
         for pair in pairs {
             multiply_pair::<V>(layer.pair(pair), x, rows.clone(), out);
-            let columns = pair * step * LANES..((pair + 1) * step * LANES).min(width);
+            let (columns, skip) = layer.columns(pair);
             // SAFETY: each task has pairs, and so columns, or rows of its own.
             let y = unsafe { layer.y.block(rows.clone(), columns) };
             match layer.after {
-                After::Store { bias, add } => store(y, out, bias, add),
-                After::Gate { activation, biases } => gate::<V>(y, out, activation, biases),
+                After::Store { bias, add } => store(y, out, skip, bias, add),
+                After::Gate { activation, biases } => gate::<V>(y, out, skip, activation, biases),
             }
         }
     }
 }
 
-/// Writes the products of a pair to their columns of `y`.
+/// Writes the products of a pair, without the first `skip`, to their columns of `y`.
 #[inline(always)]
-fn store(mut y: Block<'_, f32>, products: &[[[f32; LANES]; 2]], bias: Option<&[f32]>, add: bool) {
+fn store(
+    mut y: Block<'_, f32>,
+    products: &[[[f32; LANES]; 2]],
+    skip: usize,
+    bias: Option<&[f32]>,
+    add: bool,
+) {
     let bias = bias.map(|bias| &bias[y.columns()]);
     for (row, products) in products.iter().enumerate() {
         let y = y.row(row);
         let mut products: [f32; PAIR] = bytemuck::cast(*products);
         if let Some(bias) = bias {
-            products.iter_mut().zip(bias).for_each(|(product, bias)| *product += bias);
+            products[skip..].iter_mut().zip(bias).for_each(|(product, bias)| *product += bias);
         }
         match y.as_mut_array::<PAIR>() {
             Some(y) if add => y.iter_mut().zip(products).for_each(|(y, product)| *y += product),
             Some(y) => *y = products,
             None => {
-                for (y, product) in y.iter_mut().zip(products) {
+                for (y, &product) in y.iter_mut().zip(&products[skip..]) {
                     *y = if add { *y + product } else { product };
                 }
             }
@@ -382,11 +403,12 @@ fn store(mut y: Block<'_, f32>, products: &[[[f32; LANES]; 2]], bias: Option<&[f
     }
 }
 
-/// Writes the gated products of a pair to their columns of `y`.
+/// Writes the gated products of a pair, without the first `skip`, to their columns of `y`.
 #[inline(always)]
 fn gate<V: Lanes>(
     mut y: Block<'_, f32>,
     products: &[[[f32; LANES]; 2]],
+    skip: usize,
     activation: Activation,
     biases: Option<[&[f32]; 2]>,
 ) {
@@ -394,7 +416,7 @@ fn gate<V: Lanes>(
     let mut added = [[0.0; LANES]; 2];
     if let Some(biases) = biases {
         for (added, bias) in added.iter_mut().zip(biases) {
-            added[..columns.len()].copy_from_slice(&bias[columns.clone()]);
+            added[skip..skip + columns.len()].copy_from_slice(&bias[columns.clone()]);
         }
     }
     for (row, products) in products.iter().enumerate() {
@@ -406,6 +428,6 @@ fn gate<V: Lanes>(
         }
         let [gate, up] = products;
         let gated = activation.gate_lanes(&gate, &up);
-        y.row(row).copy_from_slice(&gated[..columns.len()]);
+        y.row(row).copy_from_slice(&gated[skip..skip + columns.len()]);
     }
 }

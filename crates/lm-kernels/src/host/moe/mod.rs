@@ -28,11 +28,11 @@ const ELEMENTS: usize = 16 << 10;
 pub struct Experts<'a> {
     /// How many there are.
     pub count: usize,
-    /// `[count * intermediate, hidden]`; `intermediate` is a multiple of 16.
+    /// `[count * intermediate, hidden]`
     pub gate: &'a PackedMatrix,
     /// `[count * intermediate, hidden]`
     pub up: &'a PackedMatrix,
-    /// `[count * hidden, intermediate]`; `hidden` is a multiple of 16.
+    /// `[count * hidden, intermediate]`
     pub down: &'a PackedMatrix,
     /// Added to the products of the three.
     pub biases: Option<ExpertBiases<'a>>,
@@ -50,9 +50,6 @@ pub struct ExpertBiases<'a> {
     /// `[count, hidden]`
     pub down: &'a [f32],
 }
-
-/// Rows by which the experts of a store must be countable: each begins with a tile of its own.
-pub const EXPERT_ROWS: usize = LANES;
 
 impl Experts<'_> {
     /// Width of the rows that go in and come out.
@@ -73,7 +70,6 @@ impl Experts<'_> {
             (self.down, hidden, intermediate),
         ] {
             assert_eq!((w.rows(), w.cols()), (count * rows, cols), "a weight of {count} experts");
-            assert!(rows.is_multiple_of(EXPERT_ROWS), "{rows} rows of an expert are no whole tiles");
         }
         if let Some(ExpertBiases { gate, up, down }) = self.biases {
             for (bias, len) in [(gate, intermediate), (up, intermediate), (down, hidden)] {
@@ -93,7 +89,7 @@ impl Experts<'_> {
 /// - `x`, `y`: `[rows, hidden]`; `y` is overwritten
 ///
 /// # Panics
-/// When a length does not fit, an expert is out of range, or the rows of an expert are no multiple of 16.
+/// When a length does not fit, or an expert is out of range.
 ///
 /// # Source
 /// Shazeer et al., arXiv 1701.06538; grouping by expert: MegaBlocks, arXiv 2211.15841.
@@ -169,7 +165,8 @@ fn gated_products(isa: Isa, pool: &Pool, x: &[f32], experts: &Experts<'_>, group
         let part = expert * width..(expert + 1) * width;
         let biases = experts.biases.map(|biases| [&biases.gate[part.clone()], &biases.up[part]]);
         let after = After::Gate { activation: experts.activation, biases };
-        Layer { weights: weights.each_ref(), tiles: Tiles::OfEach, after, rows: slots.clone(), y: &y }
+        let (weights, rows, skip) = (weights.each_ref(), slots.clone(), expert * width % LANES);
+        Layer { weights, tiles: Tiles::OfEach, skip, width, after, rows, y: &y }
     });
     run(isa, pool, &input, &layers.collect::<Vec<_>>());
     gated
@@ -187,13 +184,14 @@ fn down_products(isa: Isa, pool: &Pool, gated: &[f32], experts: &Experts<'_>, gr
     let layers = weights.iter().zip(&grouped.groups).map(|(w, (expert, slots))| {
         let bias = experts.biases.map(|biases| &biases.down[expert * width..(expert + 1) * width]);
         let after = After::Store { bias, add: false };
-        Layer { weights: [w; 2], tiles: Tiles::Shared, after, rows: slots.clone(), y: &y }
+        let (rows, skip) = (slots.clone(), expert * width % LANES);
+        Layer { weights: [w; 2], tiles: Tiles::Shared, skip, width, after, rows, y: &y }
     });
     run(isa, pool, &input, &layers.collect::<Vec<_>>());
     results
 }
 
-/// An expert's rows of a store.
+/// The tiles of a store that hold an expert's rows; the first and the last may hold rows of its neighbours as well.
 fn of_expert(store: &PackedMatrix, expert: usize, rows: usize) -> PackedMatrix {
-    store.row_range(expert * rows..(expert + 1) * rows)
+    store.row_range(expert * rows / LANES * LANES..(expert + 1) * rows)
 }

@@ -6,8 +6,12 @@ use super::*;
 
 const FORMATS: [WeightFormat; 4] =
     [WeightFormat::F32, WeightFormat::Bf16, WeightFormat::Q8, WeightFormat::Q4];
-const ACTIVATIONS: [Activation; 3] =
-    [Activation::Silu, Activation::GeluTanh, Activation::ClampedSwiglu { alpha: 1.702, limit: 0.7 }];
+const ACTIVATIONS: [Activation; 4] = [
+    Activation::Silu,
+    Activation::GeluTanh,
+    Activation::ClampedSwiglu { alpha: 1.702, limit: 0.7 },
+    Activation::Gelu,
+];
 
 /// A layer of random experts.
 struct Layers {
@@ -78,11 +82,19 @@ fn rows_are_those_of_their_experts_alone() {
     let mut random = Random(51);
     for (index, format) in FORMATS.into_iter().enumerate() {
         // Rows of an expert below and above what a matrix unit takes at a time.
-        for (sizes, per_row, rows) in [([4, 48, 32], 2, 1), ([3, 272, 80], 1, 5), ([5, 64, 304], 3, 90)] {
+        // Experts that begin and end with whole tiles, and such that share them with their neighbours.
+        for (sizes, per_row, rows) in [
+            ([4, 48, 32], 2, 1),
+            ([3, 272, 80], 1, 5),
+            ([5, 64, 304], 3, 90),
+            ([5, 48, 24], 2, 1),
+            ([7, 264, 41], 3, 40),
+            ([3, 9, 5], 2, 7),
+        ] {
             let layers = Layers::new(&mut random, format, sizes, rows != 5);
             let routing = routing(&mut random, rows, per_row, sizes[0]);
             let x = random.normal(rows * sizes[1]);
-            let activation = ACTIVATIONS[(index + rows) % 3];
+            let activation = ACTIVATIONS[(index + rows) % 4];
             let expected: Vec<f32> = x
                 .chunks(sizes[1])
                 .enumerate()
@@ -100,8 +112,13 @@ fn rows_are_those_of_their_experts_alone() {
 #[test]
 fn experts_without_rows_are_not_read() {
     let mut random = Random(52);
-    let sizes = [3, 32, 16];
-    let layers = Layers::new(&mut random, WeightFormat::F32, sizes, false);
+    for sizes in [[3, 32, 16], [3, 40, 21]] {
+        check_reads(&mut random, sizes);
+    }
+}
+
+fn check_reads(random: &mut Random, sizes: [usize; 3]) {
+    let layers = Layers::new(random, WeightFormat::F32, sizes, false);
     // The second expert is made of NaN: any use of it would show.
     let poison = |w: &PackedMatrix| {
         let rows = w.rows() / 3;
@@ -114,7 +131,7 @@ fn experts_without_rows_are_not_read() {
         gate: poison(&layers.gate),
         up: poison(&layers.up),
         down: poison(&layers.down),
-        ..Layers::new(&mut random, WeightFormat::F32, sizes, false)
+        ..Layers::new(random, WeightFormat::F32, sizes, false)
     };
     let routing = Routing { per_row: 2, experts: vec![2, 0, 0, 2], weights: vec![0.5, 0.25, 1.0, -1.0] };
     let x = random.normal(2 * sizes[1]);
@@ -136,13 +153,4 @@ fn the_clamped_gate_is_that_of_its_definition() {
         assert!((f64::from(got) - exact).abs() <= 1e-6 * exact.abs(), "({gate}, {up}): {got}, not {exact}");
     }
     assert!(activation.gate(f32::NAN, 1.0).is_nan() && activation.gate(1.0, f32::NAN).is_nan());
-}
-
-#[test]
-#[should_panic(expected = "no whole tiles")]
-fn experts_that_share_a_tile_are_refused() {
-    let w = PackedMatrix::pack(WeightFormat::F32, 16, 8, Source::F32(&[0.0; 128])).unwrap();
-    let experts =
-        Experts { count: 2, gate: &w, up: &w, down: &w, biases: None, activation: Activation::Silu };
-    moe(&Pool::new(1), &[0.0; 8], &experts, &routing(&mut Random(1), 1, 1, 2), &mut [0.0; 8]);
 }

@@ -4,7 +4,7 @@ pub(super) mod host;
 
 use burn::backend::Dispatch;
 use burn::tensor::Tensor;
-use burn::tensor::activation::{sigmoid, silu};
+use burn::tensor::activation::{gelu, relu, sigmoid, silu};
 
 use super::Op;
 use super::backend::LmOps;
@@ -31,6 +31,10 @@ pub(super) fn portable(gate: Tensor<2>, up: Tensor<2>, activation: Activation) -
     match activation {
         Activation::Silu => silu(gate) * up,
         Activation::Sigmoid => sigmoid(gate) * up,
+        Activation::QuickGelu => gate.clone() * sigmoid(gate * 1.702) * up,
+        Activation::Gelu => gelu(gate) * up,
+        Activation::Relu => relu(gate) * up,
+        Activation::ReluSquared => relu(gate).square() * up,
         Activation::GeluTanh => {
             let inner = (gate.clone().powi_scalar(3) * 0.044_715 + gate.clone())
                 * (2.0 / std::f32::consts::PI).sqrt();

@@ -12,7 +12,6 @@ use burn::tensor::{Int, Tensor};
 use super::backend::{Bridge, LmOps};
 use super::weight::Matrix;
 use super::{Op, Weight, from_host, glu};
-use crate::host::EXPERT_ROWS;
 use crate::{Activation, Routing};
 
 pub(super) const OP: Op =
@@ -51,9 +50,6 @@ pub enum Biases<B: Backend> {
 }
 
 impl Experts {
-    /// Rows of an expert in each weight are a multiple of this.
-    pub const ROWS: usize = EXPERT_ROWS;
-
     /// Puts `count` experts together.
     ///
     /// # Shapes
@@ -61,7 +57,7 @@ impl Experts {
     /// - `biases`, of the three: `[count * intermediate]` twice and `[count * hidden]`
     ///
     /// # Panics
-    /// When shapes do not fit, or `hidden` or `intermediate` is no multiple of [`Experts::ROWS`].
+    /// When shapes do not fit.
     pub fn new(
         count: usize,
         [gate, up, down]: [Weight; 3],
@@ -76,11 +72,6 @@ impl Experts {
                 [w.rows(), w.cols()],
                 [count * rows, cols],
                 "experts: a weight against {count} experts"
-            );
-            assert!(
-                rows.is_multiple_of(Self::ROWS),
-                "experts: {rows} rows are no multiple of {}",
-                Self::ROWS
             );
         }
         for (bias, len) in biases.iter().flatten().zip([intermediate, intermediate, hidden]) {
@@ -153,7 +144,7 @@ pub(super) fn portable<B: Bridge>(
         let product = |projection: usize, x: Tensor<2>| {
             let rows = weights[projection].rows() / count;
             let part = expert * rows..(expert + 1) * rows;
-            let y = weights[projection].part(part.clone()).multiply(x);
+            let y = weights[projection].multiply_part(part.clone(), x);
             match &biases {
                 None => y,
                 Some(biases) => y + biases[projection].clone().slice(part).unsqueeze(),
