@@ -48,9 +48,9 @@ pub struct ModelConfig {
     pub mlp_bias: bool,
     /// RoPE base as older files write it.
     pub rope_theta: Option<f64>,
-    /// RoPE scaling as older files write it.
+    /// RoPE scaling as older files write it; goes before `rope_parameters`.
     pub rope_scaling: Option<RopeParameters>,
-    /// RoPE base and scaling as transformers 5 writes them; goes before the two older keys.
+    /// RoPE base and scaling as transformers 5 writes them; its base goes before `rope_theta`.
     pub rope_parameters: Option<RopeParameters>,
     /// Part of a head that is rotated.
     pub partial_rotary_factor: Option<f64>,
@@ -75,7 +75,7 @@ pub struct ModelConfig {
 }
 
 /// RoPE base and scaling, the values of `rope_parameters` or `rope_scaling`.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct RopeParameters {
     /// `default`, `dynamic`, `linear`, `llama3`, `longrope`, `proportional` or `yarn`.
     pub rope_type: Option<String>,
@@ -110,7 +110,7 @@ pub struct RopeParameters {
     pub short_factor: Option<Vec<f64>>,
     /// `longrope`: divisors for longer ones.
     pub long_factor: Option<Vec<f64>>,
-    /// Everything else: a parameter of a kind of RoPE that is not implemented.
+    /// Everything else: passed over with a warning, as in transformers.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -235,9 +235,10 @@ impl ModelConfig {
 
     /// RoPE's parameters for all layers and the key that they stand under, with what older files write beside them.
     pub(crate) fn rope_parameters(&self) -> (&'static str, RopeParameters) {
-        let (key, parameters) = match (&self.rope_parameters, &self.rope_scaling) {
-            (Some(parameters), _) => ("rope_parameters", parameters.clone()),
-            (None, Some(parameters)) => ("rope_scaling", parameters.clone()),
+        let scaling = self.rope_scaling.as_ref().filter(|scaling| **scaling != RopeParameters::default());
+        let (key, parameters) = match (scaling, &self.rope_parameters) {
+            (Some(parameters), _) => ("rope_scaling", parameters.clone()),
+            (None, Some(parameters)) => ("rope_parameters", parameters.clone()),
             (None, None) => ("rope_parameters", RopeParameters::default()),
         };
         let parameters = RopeParameters {
@@ -287,18 +288,32 @@ fn from_keys<T: DeserializeOwned>(keys: &Map<String, Value>) -> Result<T> {
     T::deserialize(Value::Object(keys.clone())).map_err(json_error)
 }
 
+/// The text models of models with other parts, where it is not the outer `model_type` with `_text` behind it: `model_type` of
+/// `sub_configs_defaults` in transformers.
+const TEXT_MODELS: [(&str, &str); 3] = [("idefics3", "llama"), ("mistral3", "mistral"), ("smolvlm", "llama")];
+
 /// The keys of the text model: those under `text_config`, where there are such, laid over the outer ones.
+///
+/// The output head belongs to the outer model: its `tie_word_embeddings` holds, and where it has none, the head is the embedding unless the
+/// files have another one ([`Architecture::choose_head`](crate::architectures::Architecture::choose_head)).
 fn text_model(mut keys: Map<String, Value>) -> Result<Map<String, Value>> {
+    const TIED: &str = "tie_word_embeddings";
     let text = match keys.remove("text_config") {
         None | Some(Value::Null) => return Ok(keys),
         Some(Value::Object(text)) => text,
         Some(other) => return Err(invalid("text_config", other, "an object")),
     };
-    if let (false, Some(Value::String(outer))) = (text.contains_key("model_type"), keys.get_mut("model_type"))
+    if let (None | Some(Value::Null), Some(Value::String(outer))) =
+        (text.get("model_type"), keys.get_mut("model_type"))
     {
-        outer.push_str("_text");
+        match TEXT_MODELS.iter().find(|(whole, _)| whole == outer) {
+            Some((_, text)) => *outer = (*text).to_owned(),
+            None => outer.push_str("_text"),
+        }
     }
+    let tied = keys.remove(TIED).filter(|tied| !tied.is_null()).unwrap_or(Value::Bool(true));
     keys.extend(text);
+    keys.insert(TIED.to_owned(), tied);
     Ok(keys)
 }
 

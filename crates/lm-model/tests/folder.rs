@@ -78,6 +78,21 @@ fn older_and_newer_rope_keys_mean_the_same() {
     assert_eq!(newer, older);
 }
 
+/// As transformers has it: of both keys the older one counts, and a parameter that no kind of RoPE has is passed over.
+#[test]
+fn rope_scaling_goes_before_rope_parameters_and_unknown_parameters_change_nothing() {
+    let plain = TinyModel::llama();
+    let mut both = plain.clone();
+    let parameters = both.config["rope_parameters"].clone();
+    both.config["rope_scaling"] = parameters;
+    both.config["rope_scaling"]["attn_factor"] = json!(0.8782488562869419);
+    both.config["rope_scaling"]["finetuned"] = json!(true);
+    both.config["rope_parameters"] = json!({"rope_type": "linear", "factor": 3.0, "rope_theta": 77.0});
+    let [plain, both] =
+        [plain, both].map(|model| logits_of(&*load(model.write().path(), Device::Cpu).model, &[1; 40]));
+    assert_eq!(plain, both);
+}
+
 #[test]
 fn layer_types_mean_the_same_as_max_window_layers() {
     let by_number = TinyModel::qwen3();

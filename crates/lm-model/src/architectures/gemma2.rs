@@ -15,7 +15,7 @@ use crate::weights::{LayerParam, Param, hugging_face_name};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["gemma2"],
-    goldens: &["gemma2-tiny", "gemma2-tiny-plain"],
+    goldens: &["gemma2-tiny", "gemma2-tiny-plain", "gemma2-tiny-erf"],
     spec,
     weight_name,
     places: WHOLE_TENSORS,

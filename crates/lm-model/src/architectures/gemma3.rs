@@ -13,7 +13,7 @@ use crate::spec::{DecoderSpec, NormWeight, QkNorm, RopesByType, windows};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["gemma3_text"],
-    goldens: &["gemma3-tiny", "gemma3-tiny-vision"],
+    goldens: &["gemma3-tiny", "gemma3-tiny-vision", "gemma3-tiny-yarn"],
     spec,
     weight_name,
     places: WHOLE_TENSORS,

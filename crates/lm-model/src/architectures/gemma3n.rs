@@ -21,7 +21,7 @@ pub(super) const OTHER_SENSES: &[&str] =
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["gemma3n_text"],
-    goldens: &["gemma3n-tiny", "gemma3n-tiny-nested"],
+    goldens: &["gemma3n-tiny", "gemma3n-tiny-nested", "gemma3n-tiny-three"],
     spec,
     weight_name,
     places,

@@ -13,7 +13,7 @@ use crate::weights::{LayerParam, Param, Piece, Place, hugging_face_name};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["gpt_oss"],
-    goldens: &["gpt-oss-tiny", "gpt-oss-tiny-bf16"],
+    goldens: &["gpt-oss-tiny", "gpt-oss-tiny-bf16", "gpt-oss-tiny-odd"],
     spec,
     weight_name,
     places,

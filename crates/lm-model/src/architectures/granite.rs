@@ -12,7 +12,7 @@ use crate::weights::hugging_face_name;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["granite"],
-    goldens: &["granite-tiny", "granite-tiny-bias"],
+    goldens: &["granite-tiny", "granite-tiny-bias", "granite-tiny-relu"],
     spec,
     weight_name: hugging_face_name,
     places: WHOLE_TENSORS,

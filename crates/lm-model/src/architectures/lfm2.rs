@@ -11,7 +11,7 @@ use crate::weights::{LayerParam, Param, Piece, hugging_face_name};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["lfm2"],
-    goldens: &["lfm2-tiny", "lfm2-tiny-bias"],
+    goldens: &["lfm2-tiny", "lfm2-tiny-bias", "lfm2-tiny-short"],
     spec,
     weight_name,
     places: WHOLE_TENSORS,

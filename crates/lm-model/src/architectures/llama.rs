@@ -1,4 +1,5 @@
-//! Llama dense decoder: pre-norm, GQA, SwiGLU, half-split RoPE with Llama 3 scaling, optional biases.
+//! Llama dense decoder: pre-norm, GQA, SwiGLU, half-split RoPE with Llama 3 scaling, optional biases. The text model of SmolVLM and
+//! Idefics 3 checkpoints.
 //! Source: The Llama 3 Herd of Models (arXiv 2407.21783); `config.json` of meta-llama/Llama-3.2-1B.
 
 use super::{Architecture, WHOLE_TENSORS};
@@ -7,11 +8,17 @@ use crate::weights::hugging_face_name;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["llama"],
-    goldens: &["llama-tiny", "llama-tiny-bias", "llama-tiny-dynamic"],
+    goldens: &[
+        "llama-tiny",
+        "llama-tiny-bias",
+        "llama-tiny-dynamic",
+        "llama-tiny-relu2",
+        "llama-tiny-vision",
+    ],
     spec: DecoderSpec::llama,
     weight_name: hugging_face_name,
     places: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
-    ignored_prefixes: &[],
+    ignored_prefixes: &["model.connector.", "model.vision_model."],
     defaults: "{}",
 };

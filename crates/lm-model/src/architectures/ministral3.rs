@@ -9,7 +9,7 @@ use crate::weights::hugging_face_name;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["ministral3"],
-    goldens: &["ministral3-tiny", "ministral3-tiny-window"],
+    goldens: &["ministral3-tiny", "ministral3-tiny-window", "ministral3-tiny-vision"],
     spec,
     weight_name: hugging_face_name,
     places: WHOLE_TENSORS,

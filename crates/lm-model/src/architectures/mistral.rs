@@ -10,7 +10,7 @@ use crate::weights::hugging_face_name;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["mistral"],
-    goldens: &["mistral-tiny", "mistral-tiny-full"],
+    goldens: &["mistral-tiny", "mistral-tiny-full", "mistral-tiny-quick", "mistral-tiny-vision"],
     spec,
     weight_name: hugging_face_name,
     places: WHOLE_TENSORS,

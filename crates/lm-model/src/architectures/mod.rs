@@ -22,7 +22,7 @@ mod smollm3;
 use serde_json::{Map, Value};
 
 use crate::config::{ModelConfig, unsupported};
-use crate::spec::DecoderSpec;
+use crate::spec::{DecoderSpec, OutputHead};
 use crate::weights::{Checkpoint, Param, Place};
 use crate::{Error, Result};
 
@@ -69,6 +69,16 @@ impl Architecture {
         }
         let there = (self.places)(spec, param).into_iter().find(|place| checkpoint.has(place));
         there.unwrap_or_else(|| self.published_place(spec, param))
+    }
+
+    /// Lets the files decide between a shared head and one of its own, as transformers does: a tied one that they have with other
+    /// values than the embedding's is separate.
+    pub(crate) fn choose_head(&self, spec: &mut DecoderSpec, checkpoint: &Checkpoint) {
+        let [head, embedding] = [Param::OutputHead, Param::Embedding].map(|param| (self.weight_name)(param));
+        if spec.output_head == OutputHead::Tied && checkpoint.differ(&head, &embedding) {
+            tracing::warn!(head, "`tie_word_embeddings` is passed over: the files have another output head");
+            spec.output_head = OutputHead::Separate;
+        }
     }
 
     /// Where published checkpoints of floats have a parameter.

@@ -9,7 +9,7 @@ use crate::weights::hugging_face_name;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["olmo2"],
-    goldens: &["olmo2-tiny", "olmo2-tiny-gqa"],
+    goldens: &["olmo2-tiny", "olmo2-tiny-gqa", "olmo2-tiny-yarn"],
     spec,
     weight_name: hugging_face_name,
     places: WHOLE_TENSORS,

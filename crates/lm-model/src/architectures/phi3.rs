@@ -11,7 +11,7 @@ use crate::weights::{LayerParam, Param, Piece, Place, hugging_face_name};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["phi3"],
-    goldens: &["phi3-tiny", "phi3-tiny-window"],
+    goldens: &["phi3-tiny", "phi3-tiny-window", "phi3-tiny-long"],
     spec,
     weight_name: hugging_face_name,
     places,

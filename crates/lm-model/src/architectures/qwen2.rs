@@ -10,7 +10,7 @@ use crate::weights::hugging_face_name;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["qwen2"],
-    goldens: &["qwen2-tiny", "qwen2-tiny-yarn"],
+    goldens: &["qwen2-tiny", "qwen2-tiny-yarn", "qwen2-tiny-list"],
     spec,
     weight_name: hugging_face_name,
     places: WHOLE_TENSORS,

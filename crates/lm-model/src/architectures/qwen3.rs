@@ -9,7 +9,7 @@ use crate::weights::hugging_face_name;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["qwen3"],
-    goldens: &["qwen3-tiny", "qwen3-tiny-fp8", "qwen3-tiny-window"],
+    goldens: &["qwen3-tiny", "qwen3-tiny-fp8", "qwen3-tiny-window", "qwen3-tiny-yarn"],
     spec,
     weight_name: hugging_face_name,
     places: WHOLE_TENSORS,

@@ -11,7 +11,7 @@ use crate::weights::{LayerParam, Param, Piece, Place, hugging_face_name};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["qwen3_moe"],
-    goldens: &["qwen3-moe-tiny", "qwen3-moe-tiny-mixed"],
+    goldens: &["qwen3-moe-tiny", "qwen3-moe-tiny-mixed", "qwen3-moe-tiny-odd"],
     spec,
     weight_name: hugging_face_name,
     places,

@@ -12,7 +12,7 @@ use crate::weights::hugging_face_name;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["smollm3"],
-    goldens: &["smollm3-tiny", "smollm3-tiny-window"],
+    goldens: &["smollm3-tiny", "smollm3-tiny-window", "smollm3-tiny-list"],
     spec,
     weight_name: hugging_face_name,
     places: WHOLE_TENSORS,

@@ -38,8 +38,9 @@ impl ModelFolder {
             return Err(Error::AlreadyQuantized { stored, requested: format });
         }
         let architecture = architectures::find(&config.model_type)?;
-        let spec = (architecture.spec)(&config)?;
+        let mut spec = (architecture.spec)(&config)?;
         let checkpoint = self.weights(&config)?;
+        architecture.choose_head(&mut spec, &checkpoint);
         let weights = QuantizedFile::plan(&checkpoint, architecture, &spec, format)?;
         let folder = Unfinished::folder(output)?;
         self.copy_texts(&folder.path, format)?;

@@ -41,8 +41,9 @@ impl ModelFolder {
             return Err(Error::AlreadyQuantized { stored, requested: format });
         }
         let architecture = architectures::find(&config.model_type)?;
-        let spec = (architecture.spec)(&config)?;
+        let mut spec = (architecture.spec)(&config)?;
         let (checkpoint, tokenizer) = (self.weights(&config)?, self.tokenizer()?);
+        architecture.choose_head(&mut spec, &checkpoint);
         let model = NewFile {
             config: &config,
             architecture,

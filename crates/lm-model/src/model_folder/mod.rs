@@ -182,8 +182,9 @@ impl ModelFolder {
     pub fn footprint(&self) -> Result<Footprint> {
         let config = self.config()?;
         let architecture = architectures::find(&config.model_type)?;
-        let spec = (architecture.spec)(&config)?;
-        Footprint::read(&self.weights(&config)?, architecture, &spec, config.stored_format()?)
+        let (mut spec, weights) = ((architecture.spec)(&config)?, self.weights(&config)?);
+        architecture.choose_head(&mut spec, &weights);
+        Footprint::read(&weights, architecture, &spec, config.stored_format()?)
     }
 
     /// The tensors as the files describe them, by name.
@@ -251,8 +252,9 @@ impl ModelFolder {
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<Decoder> {
         let architecture = architectures::find(&config.model_type)?;
-        let spec = (architecture.spec)(&config)?;
+        let mut spec = (architecture.spec)(&config)?;
         let mut checkpoint = self.weights(&config)?;
+        architecture.choose_head(&mut spec, &checkpoint);
         let LoadOptions { device, quantization, kv_dtype, ref pack_cache, ref adapters } = *options;
         let adapters: Vec<_> =
             adapters.iter().map(|path| AdapterFolder::open(path)).collect::<Result<_>>()?;

@@ -172,6 +172,14 @@ impl Checkpoint {
         self.tensors.contains_key(name)
     }
 
+    /// Whether both tensors are there and do not hold the same bytes.
+    pub(crate) fn differ(&self, one: &str, other: &str) -> bool {
+        let (Some(one), Some(other)) = (self.tensors.get(one), self.tensors.get(other)) else { return false };
+        let bytes = |stored: &StoredTensor| self.files[stored.file].1.get(stored.range.clone());
+        let form = |stored: &StoredTensor| (stored.ty, matches!(stored.coding, StoredCoding::Rows));
+        form(one) != form(other) || form(one).1 && bytes(one) != bytes(other)
+    }
+
     /// Shape of a tensor.
     pub(crate) fn shape(&self, name: &str) -> Option<&[usize]> {
         self.tensors.get(name).map(|stored| stored.shape.as_slice())

@@ -109,9 +109,11 @@ pub(crate) enum Piece {
 /// The name that a tensor has in the checkpoint of a text model, where it is part of one that can do more.
 ///
 /// # Source
-/// Published checkpoints of Gemma 3 (`language_model.model.…`) and Gemma 3n (`model.language_model.…`).
+/// Published checkpoints of Gemma 3 (`language_model.model.…`), Gemma 3n (`model.language_model.…`) and SmolVLM
+/// (`model.text_model.…`).
 pub(crate) fn text_model_name(name: &str) -> Cow<'_, str> {
-    let inner = ["language_model.model.", "model.language_model."].iter().find_map(|p| name.strip_prefix(p));
+    const PREFIXES: [&str; 3] = ["language_model.model.", "model.language_model.", "model.text_model."];
+    let inner = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));
     match (inner, name.strip_prefix("language_model.lm_head.")) {
         (Some(inner), _) => format!("model.{inner}").into(),
         (None, Some(head)) => format!("lm_head.{head}").into(),

@@ -81,7 +81,7 @@ const TABLE: &[Bad] = &[
     float(GEMMA4, Tensor("rope_freqs.weight", 7), f32::NAN, &["rope_freqs.weight", "ones, then 1e30"]),
     bad(GPT_OSS, Key("gpt-oss.expert_used_count"), 9, &["num_experts_per_tok", "9"]),
     bad(GPT_OSS, Key("gpt-oss.expert_count"), u32::MAX, &["num_local_experts", "4294967295"]),
-    bad(GPT_OSS, Key("gpt-oss.expert_feed_forward_length"), 24, &["intermediate_size", "24"]),
+    bad(GPT_OSS, Key("gpt-oss.expert_feed_forward_length"), 24, &["gate_proj", "[192, 32]"]),
     bad(GPT_OSS, Key("gpt-oss.attention.sliding_window"), 0, &["sliding_window", "0"]),
     float(GPT_OSS, Key("gpt-oss.rope.scaling.factor"), f32::NAN, &["gpt-oss.rope.scaling.factor"]),
     bad(

@@ -40,17 +40,19 @@ impl RopeSpec {
 
     /// What the scaling divides the frequency of each pair by, in short sequences.
     pub(crate) fn divisors(&self) -> Vec<f64> {
-        let frequency = |pair: usize| self.theta.powf(-2.0 * pair as f64 / self.rotary_dim as f64);
-        let divisor = |pair| frequency(pair) / self.scaling.apply(pair, frequency(pair), 1);
+        let period = |pair: usize| self.theta.powf(2.0 * pair as f64 / self.rotary_dim as f64);
+        let divisor = |pair| 1.0 / (period(pair) * self.scaling.apply(pair, period(pair), 1));
         (0..self.rotary_dim / 2).map(divisor).collect()
     }
 
     /// The table that the kernel rotates by, for a sequence of `len` tokens.
     pub(crate) fn table(&self, len: usize) -> RopeTable {
         let pairs = self.rotary_dim / 2;
-        let theta = self.scaling.theta(self.theta, self.rotary_dim, len);
-        let frequency = |pair: usize| theta.powf(-2.0 * pair as f64 / self.rotary_dim as f64);
-        let inv_freq = (0..pairs).map(|pair| self.scaling.apply(pair, frequency(pair), len) as f32).collect();
+        let theta = self.scaling.theta(self.theta, self.rotary_dim, len) as f32;
+        // In f32, as the reference: exponents and powers are rounded.
+        let exponent = |pair: usize| (2 * pair) as f32 / self.rotary_dim as f32;
+        let period = |pair: usize| f64::from(theta).powf(exponent(pair).into()) as f32;
+        let inv_freq = (0..pairs).map(|pair| self.scaling.apply(pair, period(pair), len)).collect();
         RopeTable { inv_freq, attention_factor: self.scaling.attention_factor() as f32 }
     }
 }

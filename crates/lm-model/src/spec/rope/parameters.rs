@@ -53,8 +53,12 @@ impl RopeSpec {
             let expected = "an even number of elements of a head, whose halves RoPE rotates";
             return Err(invalid("partial_rotary_factor", format!("{part}, {rotary_dim} elements"), expected));
         }
-        if let Some((name, value)) = parameters.rest.iter().find(|(_, value)| !value.is_null()) {
-            return Err(unsupported(&format!("{key}.{name}"), value, "absent"));
+        for (name, value) in &parameters.rest {
+            if value.is_object() {
+                // By layer type, for a decoder that has one rotation.
+                return Err(unsupported(&format!("{key}.{name}"), value, "absent"));
+            }
+            tracing::warn!(key = format!("{key}.{name}"), %value, "passed over: no parameter of RoPE");
         }
         let reader = Reader { key, parameters, rotary_dim, theta, context_len };
         Ok(Self { theta, rotary_dim, scaling: reader.scaling(kind)?, query_growth: None })

@@ -1,3 +1,5 @@
+use std::ops::{Add, Div, Mul, Sub};
+
 /// How RoPE's frequencies are changed for a longer context.
 ///
 /// # Source
@@ -77,37 +79,63 @@ impl RopeScaling {
         }
     }
 
-    /// The frequency of a pair in a sequence of `len` tokens, from the one without scaling.
-    pub(super) fn apply(&self, pair: usize, frequency: f64, len: usize) -> f64 {
+    /// The frequency of a pair in a sequence of `len` tokens; `period` is the reciprocal of the one without scaling.
+    ///
+    /// The operations are those of the reference in its order: in f32 they round alike, and models were trained with what comes out.
+    pub(super) fn apply<R: Real>(&self, pair: usize, period: R, len: usize) -> R {
+        let (one, of) = (R::of(1.0), R::of);
+        let frequency = one / period;
         match self {
             Self::None | Self::Dynamic { .. } => frequency,
-            Self::Linear { factor } => frequency / factor,
-            Self::Proportional { factor, pairs } => {
-                if pair < *pairs {
-                    frequency / factor
-                } else {
-                    0.0
-                }
-            }
+            Self::Linear { factor } => frequency / of(*factor),
+            Self::Proportional { factor, pairs } if pair < *pairs => frequency / of(*factor),
+            Self::Proportional { .. } => of(0.0),
             &Self::Llama3 { factor, low_freq_factor, high_freq_factor, context } => {
-                let wavelengths = context * frequency / std::f64::consts::TAU;
-                let kept = (wavelengths - low_freq_factor) / (high_freq_factor - low_freq_factor);
-                blend(frequency, factor, kept)
+                let turns = of(context) / (of(std::f64::consts::TAU) / frequency);
+                let kept = (turns - of(low_freq_factor)) / of(high_freq_factor - low_freq_factor);
+                let kept = within_one(kept);
+                (one - kept) * frequency / of(factor) + kept * frequency
             }
             &Self::Yarn { factor, low, high, .. } => {
-                blend(frequency, factor, 1.0 - (pair as f64 - low) / (high - low))
+                let kept = one - within_one((of(pair as f64) - of(low)) / of(high - low));
+                one / (of(factor) * period) * (one - kept) + frequency * kept
             }
             Self::LongRope { short, long, context, .. } => {
-                frequency / if len > *context { long[pair] } else { short[pair] }
+                one / (of(if len > *context { long[pair] } else { short[pair] }) * period)
             }
         }
     }
 }
 
-/// Between `frequency / factor` (`kept` 0 or less) and `frequency` (1 or more).
-fn blend(frequency: f64, factor: f64, kept: f64) -> f64 {
-    let kept = kept.clamp(0.0, 1.0);
-    frequency * (kept + (1.0 - kept) / factor)
+/// The arithmetic of frequencies: f32 for what the kernel rotates by, f64 for what is written down of it.
+pub(super) trait Real:
+    Copy + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self>
+{
+    fn of(value: f64) -> Self;
+}
+
+impl Real for f32 {
+    fn of(value: f64) -> Self {
+        value as f32
+    }
+}
+
+impl Real for f64 {
+    fn of(value: f64) -> Self {
+        value
+    }
+}
+
+/// The nearest number from 0 to 1.
+fn within_one<R: Real>(value: R) -> R {
+    let (zero, one) = (R::of(0.0), R::of(1.0));
+    if value < zero {
+        zero
+    } else if value > one {
+        one
+    } else {
+        value
+    }
 }
 
 #[cfg(test)]
@@ -122,19 +150,19 @@ mod tests {
         let of_wavelength = |wavelength: f64| std::f64::consts::TAU / wavelength;
         for (wavelength, divisor) in [(10.0, 1.0), (2048.0, 1.0), (8192.0, 8.0), (100_000.0, 8.0)] {
             let frequency = of_wavelength(wavelength);
-            let scaled = scaling.apply(0, frequency, 1);
+            let scaled = scaling.apply(0, 1.0 / frequency, 1);
             assert!((scaled * divisor / frequency - 1.0).abs() < 1e-12, "{wavelength}");
         }
         let middle = of_wavelength(4096.0);
         let expected = middle * (1.0 / 3.0 + 2.0 / 3.0 / 8.0);
-        assert!((scaling.apply(0, middle, 1) / expected - 1.0).abs() < 1e-12);
+        assert!((scaling.apply(0, 1.0 / middle, 1) / expected - 1.0).abs() < 1e-12);
     }
 
     #[test]
     fn yarn_keeps_the_first_pairs() {
         let scaling =
             RopeScaling::Yarn { factor: 4.0, context: 8.0, low: 1.0, high: 3.0, attention_factor: 1.0 };
-        let scaled: Vec<f64> = (0..5).map(|pair| scaling.apply(pair, 1.0, 1)).collect();
+        let scaled: Vec<f64> = (0..5).map(|pair| scaling.apply(pair, 1.0_f64, 1)).collect();
         assert_eq!(scaled, [1.0, 1.0, 0.625, 0.25, 0.25]);
     }
 }
