@@ -12,7 +12,9 @@ A row has ``config`` (as ``config.json`` has it), ``dtype`` and ``shards`` of th
 ``seed``, ``draw(name, shape, config, random)`` for weights that the usual way does not suit (``None`` where it does) and
 ``tensors(weights, random)``, which turns the model's own tensors into those of the published layout. ``in_pieces`` is
 ``False`` where the reference's logits depend on the length of a call, ``embedding_scale`` what the reference multiplies
-rows by that are given in place of ids, ``rows(model, count)`` what it needs beside rows that no ids stand behind, ``cannot_have`` a set of common faults that mean nothing for the model.
+rows by that are given in place of ids, ``rows(model, count)`` what it needs beside rows that no ids stand behind, ``cannot_have`` a set
+of common faults that mean nothing for the model, ``lengths`` those of its prompts. ``tied`` says of a model with other parts, whose class
+decides by the outer config and by the tensors of the file, whether the head is the embedding.
 """
 
 from __future__ import annotations
@@ -88,7 +90,7 @@ def write_folder(name: str, row: dict[str, Any]) -> Path:
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
     (folder / "generation_config.json").write_text(json.dumps({"eos_token_id": [299, 297]}, indent=2) + "\n")
     tokenizer().save(str(folder / "tokenizer.json"))
-    empty = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder).get_text_config())
+    empty = AutoModelForCausalLM.from_config(text_config(folder, row))
     random, own = torch.Generator().manual_seed(seed_of(name, row)), row.get("draw", lambda *_: None)
     dtype, weights = getattr(torch, row["dtype"]), {}
     tied = {"lm_head.weight"} if empty.config.tie_word_embeddings else set()
@@ -152,7 +154,7 @@ def rows_of(length: int) -> list[int]:
 @torch.inference_mode()
 def goldens(row: dict[str, Any], model: Any, random: torch.Generator) -> tuple[dict[str, Any], dict[str, Tensor]]:
     prompts, tensors = [], {}
-    for i, length in enumerate(PROMPT_LENGTHS):
+    for i, length in enumerate(row.get("lengths", PROMPT_LENGTHS)):
         while True:
             ids = torch.randint(0, model.config.vocab_size, (length,), generator=random).tolist()
             tokens, lead = greedy(model, ids)
@@ -187,7 +189,7 @@ def fault_distances(
     """The largest change of a golden logit under each fault that this model can have."""
     found = {}
     for fault in [*FAULTS, *all_faults()]:
-        model = load(folder)
+        model = load(folder, row)
         if fault.name in row.get("cannot_have", ()) or not fault.applies(model):
             continue
         with fault.inject(model):
@@ -198,11 +200,21 @@ def fault_distances(
     return found
 
 
-def load(folder: Path) -> Any:
-    """The text model, which may be a part of what the folder holds."""
+def text_config(folder: Path, row: dict[str, Any]) -> Any:
+    """That of the text model, with what the class of the whole model knows of the head."""
     config = AutoConfig.from_pretrained(folder).get_text_config()
+    config.tie_word_embeddings = row.get("tied", config.tie_word_embeddings)
+    return config
+
+
+def load(folder: Path, row: dict[str, Any]) -> Any:
+    """The text model, which may be a part of what the folder holds."""
+    config = text_config(folder, row)
     config.allow_global_per_layer_attribute_access = True  # Gemma 4's heads have two widths; statistics and faults ask for one
-    inner = {r"^(model\.language_model|language_model\.model)\.": "model."}
+    inner = {
+        r"^(model\.language_model|language_model\.model|model\.text_model)\.": "model.",
+        r"^language_model\.lm_head\.": "lm_head.",
+    }
     return AutoModelForCausalLM.from_pretrained(
         folder, config=config, key_mapping=inner, dtype=torch.float32, attn_implementation="eager"
     ).eval().float()  # of quantised weights it makes bfloat16 whatever it is asked for
@@ -210,7 +222,7 @@ def load(folder: Path) -> Any:
 
 def generate(name: str, row: dict[str, Any]) -> None:
     folder = write_folder(name, row)
-    model = load(folder)
+    model = load(folder, row)
     golden, tensors = goldens(row, model, torch.Generator().manual_seed(1000 + seed_of(name, row)))
     (folder / "golden.json").write_text(json.dumps(golden) + "\n")
     save_file(tensors, folder / "golden.safetensors")

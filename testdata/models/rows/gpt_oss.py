@@ -129,4 +129,12 @@ MODELS = {
                                        "beta_slow": 1.0, "truncate": True,
                                        "original_max_position_embeddings": 32}, **COMMON},
     },
+    "gpt-oss-tiny-odd": {  # 3 of 7 experts of 20, 3 query heads a KV head, one layer of three slides, no scaling of RoPE, untied
+        "dtype": "bfloat16", "shards": 1, "draw": draw,
+        "config": {**GPT_OSS, "hidden_size": 40, "intermediate_size": 20, "num_hidden_layers": 3,
+                   "num_attention_heads": 6, "num_key_value_heads": 2, "head_dim": 12, "tie_word_embeddings": False,
+                   "attention_bias": True, "num_local_experts": 7, "num_experts_per_tok": 3, "sliding_window": 14,
+                   "swiglu_limit": 2.5, "layer_types": ["full_attention", "full_attention", "sliding_attention"],
+                   "rope_parameters": {"rope_type": "default", "rope_theta": 2500.0}, **COMMON},
+    },
 }  # fmt: skip

@@ -25,6 +25,16 @@ MODELS = {
                    "embedding_multiplier": 0.5, "attention_multiplier": 0.3, "residual_multiplier": 1.3,
                    "logits_scaling": 0.7, **COMMON},
     },
+    "granite-tiny-relu": {  # ReLU, 7 query heads a KV head, llama3 RoPE, biases of the feed-forward blocks alone, an odd width, tied
+        "dtype": "float16", "shards": 2, "embedding_scale": 1.5,
+        "config": {**GRANITE, "hidden_size": 56, "intermediate_size": 90, "num_hidden_layers": 3,
+                   "num_attention_heads": 7, "num_key_value_heads": 1, "tie_word_embeddings": True,
+                   "attention_bias": False, "mlp_bias": True, "rope_theta": 9000.0,
+                   "rope_scaling": {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0,
+                                    "high_freq_factor": 3.0, "original_max_position_embeddings": 48},
+                   "embedding_multiplier": 1.5, "attention_multiplier": 0.5, "residual_multiplier": 0.8,
+                   "logits_scaling": 0.9, **COMMON, "hidden_act": "relu", "rms_norm_eps": 0.03},
+    },
 }  # fmt: skip
 
 

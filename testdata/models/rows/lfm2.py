@@ -42,6 +42,14 @@ MODELS = {
                    "num_hidden_layers": 3, "num_key_value_heads": 2, "tie_word_embeddings": False,
                    "rope_parameters": {"rope_type": "default", "rope_theta": 30000.0}},
     },
+    "lfm2-tiny-short": {  # 2 taps, biases, one KV head, every second layer attends, linear RoPE, an odd width, tied
+        "dtype": "bfloat16", "shards": 2, "draw": draw,
+        "config": {**LFM2, "block_auto_adjust_ff_dim": True, "intermediate_size": 101, "block_multiple_of": 7,
+                   "block_ffn_dim_multiplier": 1.3, "conv_L_cache": 2, "conv_bias": True, "hidden_size": 36,
+                   "layer_types": ["conv", "full_attention", "conv", "full_attention"], "num_attention_heads": 3,
+                   "num_hidden_layers": 4, "num_key_value_heads": 1, "tie_word_embeddings": True,
+                   "rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 8000.0}},
+    },
 }  # fmt: skip
 
 

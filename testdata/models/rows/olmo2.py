@@ -22,6 +22,14 @@ MODELS = {
                    "attention_bias": True,
                    "rope_parameters": {"rope_type": "linear", "rope_theta": 20000.0, "factor": 4.0}, **COMMON},
     },
+    "olmo2-tiny-yarn": {  # YaRN with unlike mscales, GELU without approximation, 3 query heads a KV head, an odd width, untied
+        "dtype": "float16", "shards": 2, "seed": 5,
+        "config": {**OLMO2, "hidden_size": 60, "intermediate_size": 85, "num_hidden_layers": 3,
+                   "num_attention_heads": 6, "num_key_value_heads": 2, "tie_word_embeddings": False,
+                   "attention_bias": False, "rope_theta": 12000.0,
+                   "rope_scaling": {"rope_type": "yarn", "factor": 3.0, "original_max_position_embeddings": 40,
+                                    "mscale": 0.7, "mscale_all_dim": 0.2}, **COMMON, "hidden_act": "gelu"},
+    },
 }  # fmt: skip
 
 

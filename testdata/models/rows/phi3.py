@@ -38,6 +38,17 @@ MODELS = {
                    "partial_rotary_factor": 0.5, "rope_theta": 20000.0, "rope_scaling": None,
                    "resid_pdrop": 0.0, "embd_pdrop": 0.0, "sliding_window": 9, **COMMON},
     },
+    "phi3-tiny-long": {  # prompts up to 203 tokens, longrope with a part of a head, its factor given, tied
+        "dtype": "bfloat16", "shards": 1, "draw": draw, "in_pieces": False, "lengths": (1, 40, 61, 203),
+        "cannot_have": {"long factors 10 tokens late"},
+        "config": {**PHI3, "hidden_size": 60, "intermediate_size": 84, "num_hidden_layers": 3,
+                   "num_attention_heads": 5, "num_key_value_heads": 1, "tie_word_embeddings": True,
+                   "partial_rotary_factor": 0.5, "rope_theta": 10000.0, "original_max_position_embeddings": 60,
+                   "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.2, 1.5],
+                                    "long_factor": [1.1, 2.5, 6.0], "attention_factor": 1.2},
+                   "resid_pdrop": 0.0, "embd_pdrop": 0.0, "sliding_window": None,
+                   **COMMON, "max_position_embeddings": 256},
+    },
 }  # fmt: skip
 
 

@@ -18,4 +18,13 @@ MODELS = {
                    "attention_bias": True, "rope_theta": 5000.0, "rope_scaling": None,
                    "use_sliding_window": True, "sliding_window": 5, "max_window_layers": 1, **COMMON},
     },
+    "qwen3-tiny-yarn": {  # as DeepSeek-R1-0528-Qwen3-8B: YaRN beside keys that transformers passes over; one KV head, tied
+        "dtype": "bfloat16", "shards": 1,
+        "config": {**QWEN3, "hidden_size": 40, "intermediate_size": 70, "num_hidden_layers": 3,
+                   "num_attention_heads": 6, "num_key_value_heads": 1, "head_dim": 10, "tie_word_embeddings": True,
+                   "attention_bias": False, "rope_theta": 30000.0,
+                   "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32,
+                                    "attn_factor": 0.8782488562869419, "finetuned": True},
+                   "use_sliding_window": False, "sliding_window": None, "max_window_layers": 3, **COMMON},
+    },
 }  # fmt: skip

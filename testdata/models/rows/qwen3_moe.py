@@ -83,4 +83,14 @@ MODELS = {
                    "decoder_sparse_step": 2, "mlp_only_layers": [3], "output_router_logits": False,
                    "router_aux_loss_coef": 0.001, **COMMON},
     },
+    "qwen3-moe-tiny-odd": {  # 3 of 7 experts of 20 in two layers of three, GELU without approximation, 5 query heads a KV head, tied
+        "dtype": "bfloat16", "shards": 1, "draw": draw, "tensors": one_tensor_an_expert,
+        "config": {**QWEN3_MOE, "hidden_size": 40, "intermediate_size": 48, "num_hidden_layers": 3,
+                   "num_attention_heads": 5, "num_key_value_heads": 1, "head_dim": 12, "tie_word_embeddings": True,
+                   "attention_bias": False, "rope_theta": 9000.0, "rope_scaling": {"rope_type": "linear", "factor": 2.0},
+                   "use_sliding_window": False, "sliding_window": None, "max_window_layers": 3,
+                   "num_experts": 7, "num_experts_per_tok": 3, "moe_intermediate_size": 20, "norm_topk_prob": True,
+                   "decoder_sparse_step": 1, "mlp_only_layers": [0], "output_router_logits": False,
+                   "router_aux_loss_coef": 0.001, **COMMON, "hidden_act": "gelu"},
+    },
 }  # fmt: skip

@@ -24,6 +24,15 @@ MODELS = {
                    "rope_theta": 20000.0, "rope_scaling": {"rope_type": "linear", "factor": 2.5},
                    "use_sliding_window": True, "sliding_window": 6, **COMMON},
     },
+    "smollm3-tiny-list": {  # the first of three layers without positions, the second windowed, by lists; YaRN, ReLU, an odd width, untied
+        "dtype": "float16", "shards": 2,
+        "config": {**SMOLLM3, "hidden_size": 50, "intermediate_size": 83, "num_hidden_layers": 3,
+                   "num_attention_heads": 5, "num_key_value_heads": 5, "tie_word_embeddings": False,
+                   "attention_bias": True, "mlp_bias": False, "rope_theta": 7000.0,
+                   "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32},
+                   "no_rope_layers": [0, 1, 1], "layer_types": ["full_attention", "sliding_attention", "full_attention"],
+                   "use_sliding_window": True, "sliding_window": 17, **COMMON, "hidden_act": "relu"},
+    },
 }  # fmt: skip
 
 
