@@ -30,15 +30,15 @@ pub struct RenderInput<'a> {
     pub tools: &'a Value,
     /// Whether the model writes next.
     pub generation_prompt: GenerationPrompt,
-    /// Further variables; they win over the template's own. Texts among them count as the template's, but for those
-    /// in `documents`.
+    /// Further variables; they win over the template's own. Texts among them are content: who wants template text gives it
+    /// to the template itself, with [`PromptTemplate::with_context`].
     pub extra_context: &'a Map<String, Value>,
 }
 
 /// A chat template, compiled.
 ///
 /// It renders as transformers does: the same Jinja environment, and the same steps before and after. A rendering ends
-/// after 20 million steps, 64 MiB of text or 512 MiB of values altogether, whatever the template says; it reads no
+/// after 20 million steps, 64 MiB of text or 256 MiB of values altogether, whatever the template says; it reads no
 /// files and knows no other template.
 ///
 /// ```
@@ -147,7 +147,7 @@ impl PromptTemplate {
         context
             .insert("add_generation_prompt".to_owned(), (generation_prompt == GenerationPrompt::Add).into());
         context.extend(input.extra_context.clone());
-        self.render_variables(&context)
+        self.render_given(&context, input.extra_context)
     }
 
     /// Renders with these variables and no others: the engine alone, for a template that is not of a conversation.
@@ -156,8 +156,13 @@ impl PromptTemplate {
     /// # Errors
     /// When the template refuses, fails, or exceeds a limit.
     pub fn render_variables(&self, variables: &Map<String, Value>) -> Result<Prompt> {
+        self.render_given(variables, &Map::new())
+    }
+
+    /// Renders with these variables, of which those in `given` are content.
+    fn render_given(&self, variables: &Map<String, Value>, given: &Map<String, Value>) -> Result<Prompt> {
         let limits = Limits::new();
-        let variables = provenance::variables(variables, &limits).map_err(engine_error)?;
+        let variables = provenance::variables(variables, given, &limits).map_err(engine_error)?;
         let (text, generation) =
             self.template.render(variables, self.clock, &limits).map_err(engine_error)?;
         Ok(provenance::prompt(&text, generation))

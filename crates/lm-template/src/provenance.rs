@@ -10,13 +10,14 @@ use crate::prompt::{Prompt, SegmentKind};
 /// Variables whose texts come from outside.
 const CONTENT_VARIABLES: [&str; 5] = ["documents", "message", "messages", "tools", "xml_tools"];
 
-/// The variables of a rendering as the template gets them.
+/// The variables of a rendering as the template gets them; those in `given` are content, whatever their names.
 pub(crate) fn variables(
     context: &Map<String, Value>,
+    given: &Map<String, Value>,
     limits: &Limits,
 ) -> jinja::Result<Vec<(String, TemplateValue)>> {
     let variable = |(name, value): (&String, &Value)| {
-        let kind = match CONTENT_VARIABLES.contains(&name.as_str()) {
+        let kind = match given.contains_key(name) || CONTENT_VARIABLES.contains(&name.as_str()) {
             true => SegmentKind::Content,
             false => SegmentKind::Template,
         };

@@ -4,6 +4,9 @@ use super::error::{Error, Result};
 use super::text::Text;
 use super::value::Value;
 
+/// What an argument costs besides its text, in bytes looked through.
+const ARGUMENT_WORK: usize = 64;
+
 /// What a call was given.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Args {
@@ -47,6 +50,12 @@ impl Args {
     /// As [`bind`](Self::bind), for methods that take no names.
     pub(crate) fn bind_positional<const N: usize>(self) -> Result<[Option<Value>; N]> {
         self.bind([""; N])
+    }
+
+    /// How much there is to look at: the texts' bytes, and something for each argument.
+    pub(crate) fn work(&self) -> usize {
+        let values = self.positional.iter().chain(self.named.iter().map(|(_, value)| value));
+        values.map(|value| ARGUMENT_WORK.saturating_add(value.work())).fold(0, usize::saturating_add)
     }
 
     /// How deeply the arguments are nested.

@@ -9,7 +9,7 @@ use super::text::Text;
 use super::value::{Value, check_depth};
 
 /// What an entry costs in memory, about.
-const ENTRY_BYTES: usize = 192;
+pub(super) const ENTRY_BYTES: usize = 320;
 
 /// A dict.
 #[derive(Debug, Default)]
@@ -65,6 +65,7 @@ impl Key {
                 Key::Text(TextKey(text.clone()))
             }
             Value::Tuple(items) => {
+                limits.build(items.values.len() * size_of::<Key>())?;
                 Key::Tuple(items.values.iter().map(|item| Key::of(item, limits)).collect::<Result<_>>()?)
             }
             other => return Err(Error::runtime(format!("unhashable type: '{}'", other.type_name()))),

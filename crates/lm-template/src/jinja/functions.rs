@@ -14,6 +14,9 @@ use crate::prompt::SegmentKind;
 /// Items a range may have: the limit of Jinja2's sandbox.
 const MAX_RANGE: usize = 100_000;
 
+/// Bytes of a format of `strftime_now`: a field of it may be some hundred characters wide.
+const MAX_TIME_FORMAT: usize = 1 << 12;
+
 /// The time behind `strftime_now`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) enum Clock {
@@ -172,7 +175,11 @@ fn strftime_now(machine: &mut Machine<'_>, args: Args) -> Result<Value> {
         Clock::System => jiff::Zoned::now().datetime(),
         Clock::Fixed(now) => now,
     };
-    machine.limits.text(format.len(), format.len())?;
+    if format.len() > MAX_TIME_FORMAT {
+        return Err(Error::runtime(format!(
+            "strftime_now: the format has more than {MAX_TIME_FORMAT} bytes"
+        )));
+    }
     let text = jiff::fmt::strtime::format(format.as_str(), now)
         .map_err(|error| Error::runtime(format!("strftime_now: {error}")))?;
     let kind = if format.has_content() { SegmentKind::Content } else { SegmentKind::Template };

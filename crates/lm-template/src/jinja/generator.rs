@@ -71,11 +71,19 @@ impl Generator {
     }
 }
 
+/// The arguments once more, counted before they are copied.
+fn copied(args: &Args, machine: &Machine<'_>) -> Result<Args> {
+    machine.limits.read(args.work())?;
+    Ok(args.clone())
+}
+
 impl Operation {
     fn apply(&self, machine: &mut Machine<'_>, item: Value) -> Result<Option<Value>> {
         Ok(match self {
             Operation::Pass => Some(item),
-            Operation::Filter(filter, args) => Some(filter(machine, item, args.clone())?),
+            Operation::Filter(filter, args) => {
+                Some(machine.apply_filter(*filter, item, copied(args, machine)?)?)
+            }
             Operation::Attribute(path, default) => Some(path.follow(machine, &item, default.as_ref())?),
             Operation::Select { attribute, test, keep } => {
                 let subject = match attribute {
@@ -83,7 +91,10 @@ impl Operation {
                     None => item.clone(),
                 };
                 let passes = match test {
-                    Some((test, args)) => test(machine, &subject, args.clone())?,
+                    Some((test, args)) => {
+                        let args = copied(args, machine)?;
+                        machine.apply_test(*test, &subject, args)?
+                    }
                     None => machine.is_true(&subject),
                 };
                 (passes == *keep).then_some(item)

@@ -7,11 +7,15 @@ use super::error::{Error, Failure, Result};
 /// Steps a rendering may take. The longest of the reference conversations takes some ten thousand.
 const MAX_STEPS: u64 = 20_000_000;
 /// Bytes of text and of lists that a rendering may build, all it throws away included.
-const MAX_BUILT_BYTES: u64 = 512 << 20;
+const MAX_BUILT_BYTES: u64 = 256 << 20;
 /// Bytes of one text, the rendering itself included.
 const MAX_TEXT_BYTES: usize = 64 << 20;
 /// Bytes that may be looked through in one step.
-const BYTES_PER_STEP: usize = 64;
+const BYTES_PER_STEP: usize = 32;
+/// Memory of a text besides its characters: the shared head, the heap's own overhead and the first ranges of content.
+pub(super) const TEXT_BYTES: usize = 192;
+/// Memory of a range of content in a text, the spare room of a growing list included.
+pub(super) const RANGE_BYTES: usize = 2 * size_of::<std::ops::Range<usize>>();
 /// How deeply values may be nested.
 pub(super) const MAX_VALUE_DEPTH: usize = 200;
 /// How deeply macros, blocks and expressions may be nested while they run.

@@ -11,6 +11,9 @@ use super::limits::{Limits, MAX_VALUE_DEPTH};
 use super::machine::{Macro, ObjectId};
 use super::text::Text;
 
+/// How much of a name an error tells.
+const SHOWN_CHARACTERS: usize = 100;
+
 /// What an item of a list costs in memory, about.
 const ITEM_BYTES: usize = 64;
 
@@ -154,6 +157,7 @@ impl Value {
             Value::Bool(value) => *value,
             Value::Int(value) => *value != 0,
             Value::Float(value) => *value != 0.0,
+            Value::Text(text) => !text.is_empty(),
             _ => self.len().is_none_or(|len| len > 0),
         }
     }
@@ -202,6 +206,11 @@ impl Value {
         self.as_int().ok_or_else(|| Error::runtime(format!("expected int, got {}", self.type_name())))
     }
 
+    /// Bytes that a function looks through which is given the value.
+    pub(crate) fn work(&self) -> usize {
+        if let Value::Text(text) = self { text.len() } else { 0 }
+    }
+
     /// How deeply it is nested.
     pub(crate) fn depth(&self) -> usize {
         match self {
@@ -223,6 +232,11 @@ impl Missing {
 }
 
 impl Items {
+    /// How deeply the items are nested.
+    pub(crate) fn inner_depth(&self) -> usize {
+        self.depth - 1
+    }
+
     /// Items with names.
     pub(crate) fn new(values: Vec<Value>, fields: &'static [&'static str], limits: &Limits) -> Result<Self> {
         limits.build(ITEM_BYTES * (values.len() + 1))?;
@@ -243,6 +257,11 @@ impl Range {
     pub(crate) fn get(&self, index: usize) -> i128 {
         i128::from(self.start) + i128::from(self.step) * index as i128
     }
+}
+
+/// A name as it is told in an error: cut when it is long.
+pub(crate) fn shown(name: &str) -> &str {
+    name.char_indices().nth(SHOWN_CHARACTERS).map_or(name, |(end, _)| &name[..end])
 }
 
 /// Refuses values that are nested too deeply to be walked through, or dropped, on the stack.

@@ -240,3 +240,23 @@ proptest! {
         }
     }
 }
+
+/// Further variables are what a caller was given, such as descriptions of tools; the template's own are the template's.
+#[test]
+fn further_variables_are_content_and_the_templates_own_are_not() {
+    let source = "{{ bos }}{{ custom_tools[0].description }}{{ date }}{{ '<s>' ~ effort }}";
+    let own = json!({"bos": "<s>", "date": "<s>"}).as_object().cloned().unwrap();
+    let template = PromptTemplate::new(source).unwrap().with_context(own);
+    let given = json!({"custom_tools": [{"description": "</s>"}], "date": "</s>", "effort": "high"});
+    let input = RenderInput {
+        messages: &conversation("hi"),
+        tools: &Value::Null,
+        generation_prompt: GenerationPrompt::Add,
+        extra_context: given.as_object().unwrap(),
+    };
+    let prompt = template.render(&input).unwrap();
+    let segments: Vec<_> =
+        prompt.segments.iter().map(|segment| (segment.kind, segment.text.as_str())).collect();
+    let (own, content) = (SegmentKind::Template, SegmentKind::Content);
+    assert_eq!(segments, [(own, "<s>"), (content, "</s></s>"), (own, "<s>"), (content, "high")]);
+}

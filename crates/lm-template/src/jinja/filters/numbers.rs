@@ -130,7 +130,7 @@ fn round_float(value: f64, precision: i32) -> f64 {
 
 pub(super) fn sum(machine: &mut Machine<'_>, value: Value, args: Args) -> Result<Value> {
     let [attribute, start] = args.bind(["attribute", "start"])?;
-    let path = Path::new(&attribute.unwrap_or(Value::None));
+    let path = Path::new(&attribute.unwrap_or(Value::None), machine.limits)?;
     let mut sum = start.unwrap_or(Value::Int(0));
     if matches!(sum, Value::Text(_)) {
         return Err(Error::runtime("sum() can't sum strings"));

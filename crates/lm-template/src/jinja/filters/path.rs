@@ -2,10 +2,11 @@
 
 use crate::jinja::args::{Args, required};
 use crate::jinja::error::Result;
+use crate::jinja::limits::{Limits, TEXT_BYTES};
 use crate::jinja::machine::Machine;
 use crate::jinja::python_text;
 use crate::jinja::text::Text;
-use crate::jinja::value::Value;
+use crate::jinja::value::{Value, shown};
 
 /// The way from an item to a value in it.
 #[derive(Debug, Clone)]
@@ -13,27 +14,30 @@ pub(crate) struct Path(Vec<Value>);
 
 impl Path {
     /// The path that an argument names: text with points between names, a number, or none for the item itself.
-    pub(in crate::jinja) fn new(attribute: &Value) -> Self {
+    pub(in crate::jinja) fn new(attribute: &Value, limits: &Limits) -> Result<Self> {
         match attribute {
-            Value::None => Self(Vec::new()),
-            Value::Text(path) => Self::parse(path.as_str()),
-            other => Self(vec![other.clone()]),
+            Value::None => Ok(Self(Vec::new())),
+            Value::Text(path) => Self::parse(path.as_str(), limits),
+            other => Ok(Self(vec![other.clone()])),
         }
     }
 
-    fn parse(path: &str) -> Self {
-        let step = |step: &str| match step.parse::<i128>() {
-            Ok(index) if step.bytes().all(|byte| byte.is_ascii_digit()) => Value::Int(index),
-            _ => Value::text(step),
+    fn parse(path: &str, limits: &Limits) -> Result<Self> {
+        let step = |step: &str| {
+            limits.build(TEXT_BYTES + step.len())?;
+            Ok(match step.parse::<i128>() {
+                Ok(index) if step.bytes().all(|byte| byte.is_ascii_digit()) => Value::Int(index),
+                _ => Value::text(step),
+            })
         };
-        Self(path.split('.').map(step).collect())
+        path.split('.').map(step).collect::<Result<_>>().map(Self)
     }
 
     /// The paths of an argument that may name several with commas between them.
-    pub(in crate::jinja) fn several(attribute: &Value) -> Vec<Self> {
+    pub(in crate::jinja) fn several(attribute: &Value, limits: &Limits) -> Result<Vec<Self>> {
         match attribute {
-            Value::Text(paths) => paths.as_str().split(',').map(Self::parse).collect(),
-            other => vec![Self::new(other)],
+            Value::Text(paths) => paths.as_str().split(',').map(|path| Self::parse(path, limits)).collect(),
+            other => Ok(vec![Self::new(other, limits)?]),
         }
     }
 
@@ -46,6 +50,7 @@ impl Path {
     ) -> Result<Value> {
         let mut value = item.clone();
         for step in &self.0 {
+            machine.limits.step()?;
             value = machine.item(&value, step)?;
             if let (true, Some(default)) = (value.is_undefined(), default) {
                 value = default.clone();
@@ -61,6 +66,6 @@ pub(super) fn attr(machine: &mut Machine<'_>, value: Value, args: Args) -> Resul
     let name: Text = python_text::str(machine, &required(name, "name")?)?;
     let found = machine.attribute_only(&value, &name)?;
     Ok(found.unwrap_or_else(|| {
-        Value::missing(format!("'{} object' has no attribute '{}'", value.type_name(), name.as_str()))
+        Value::missing(format!("'{} object' has no attribute '{}'", value.type_name(), shown(name.as_str())))
     }))
 }

@@ -20,7 +20,7 @@ pub(super) fn map(machine: &mut Machine<'_>, value: Value, mut args: Args) -> Re
         Some(attribute) => {
             let default = args.take("default").and_then(Value::some);
             args.bind_positional::<0>()?;
-            Operation::Attribute(Path::new(&attribute), default)
+            Operation::Attribute(Path::new(&attribute, machine.limits)?, default)
         }
         None if args.positional.is_empty() => return Err(Error::runtime("map requires a filter argument")),
         None => {
@@ -51,7 +51,7 @@ pub(super) fn rejectattr(machine: &mut Machine<'_>, value: Value, args: Args) ->
 
 fn choose_by_attribute(machine: &mut Machine<'_>, value: Value, mut args: Args, keep: bool) -> Result<Value> {
     let attribute = if args.positional.is_empty() { None } else { Some(args.positional.remove(0)) };
-    let attribute = Path::new(&required(attribute, "attribute")?);
+    let attribute = Path::new(&required(attribute, "attribute")?, machine.limits)?;
     choose(machine, value, args, Some(attribute), keep)
 }
 

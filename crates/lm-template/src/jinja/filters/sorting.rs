@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::Path;
 use crate::jinja::args::{Args, flag, required};
-use crate::jinja::dict::Key;
+use crate::jinja::dict::{self, Key};
 use crate::jinja::error::{Error, Result};
 use crate::jinja::generator::Generator;
 use crate::jinja::machine::Machine;
@@ -37,7 +37,7 @@ fn sorted<T>(machine: &Machine<'_>, mut keyed: Vec<(Value, T)>, reverse: bool) -
 pub(super) fn sort(machine: &mut Machine<'_>, value: Value, args: Args) -> Result<Value> {
     let [reverse, case_sensitive, attribute] = args.bind(["reverse", "case_sensitive", "attribute"])?;
     let case_sensitive = flag(case_sensitive);
-    let paths = Path::several(&attribute.unwrap_or(Value::None));
+    let paths = Path::several(&attribute.unwrap_or(Value::None), machine.limits)?;
     let mut keyed = Vec::new();
     for item in machine.collect(&value)? {
         let mut keys = Vec::new();
@@ -83,7 +83,7 @@ pub(super) fn max(machine: &mut Machine<'_>, value: Value, args: Args) -> Result
 fn extreme(machine: &mut Machine<'_>, value: Value, args: Args, wanted: Ordering) -> Result<Value> {
     let [case_sensitive, attribute] = args.bind(["case_sensitive", "attribute"])?;
     let case_sensitive = flag(case_sensitive);
-    let path = Path::new(&attribute.unwrap_or(Value::None));
+    let path = Path::new(&attribute.unwrap_or(Value::None), machine.limits)?;
     let mut best: Option<(Value, Value)> = None;
     for item in machine.collect(&value)? {
         let key = path.follow(machine, &item, None)?;
@@ -102,12 +102,13 @@ fn extreme(machine: &mut Machine<'_>, value: Value, args: Args, wanted: Ordering
 pub(super) fn unique(machine: &mut Machine<'_>, value: Value, args: Args) -> Result<Value> {
     let [case_sensitive, attribute] = args.bind(["case_sensitive", "attribute"])?;
     let case_sensitive = flag(case_sensitive);
-    let path = Path::new(&attribute.unwrap_or(Value::None));
+    let path = Path::new(&attribute.unwrap_or(Value::None), machine.limits)?;
     let mut seen = HashSet::new();
     let mut unique = Vec::new();
     for item in machine.collect(&value)? {
         let key = path.follow(machine, &item, None)?;
         let key = compared(machine, key, case_sensitive)?;
+        machine.limits.build(dict::ENTRY_BYTES)?;
         if seen.insert(Key::of(&key, machine.limits)?) {
             unique.push(item);
         }
@@ -117,7 +118,7 @@ pub(super) fn unique(machine: &mut Machine<'_>, value: Value, args: Args) -> Res
 
 pub(super) fn groupby(machine: &mut Machine<'_>, value: Value, args: Args) -> Result<Value> {
     let [attribute, default, case_sensitive] = args.bind(["attribute", "default", "case_sensitive"])?;
-    let path = Path::new(&required(attribute, "attribute")?);
+    let path = Path::new(&required(attribute, "attribute")?, machine.limits)?;
     let default = default.and_then(Value::some);
     let case_sensitive = flag(case_sensitive);
     let limits = machine.limits;

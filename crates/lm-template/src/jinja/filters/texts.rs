@@ -71,7 +71,7 @@ pub(super) fn replace(machine: &mut Machine<'_>, value: Value, args: Args) -> Re
 pub(super) fn join(machine: &mut Machine<'_>, value: Value, args: Args) -> Result<Value> {
     let [separator, attribute] = args.bind(["d", "attribute"])?;
     let separator = separator.map_or_else(|| Ok(Text::default()), |text| python_text::str(machine, &text))?;
-    let path = Path::new(&attribute.unwrap_or(Value::None));
+    let path = Path::new(&attribute.unwrap_or(Value::None), machine.limits)?;
     let mut out = TextWriter::new(machine.limits);
     let mut cursor = machine.iterate(&value)?;
     let mut first = true;
@@ -125,7 +125,7 @@ pub(super) fn indent(machine: &mut Machine<'_>, value: Value, args: Args) -> Res
     closed.template("\n")?;
     let closed = closed.finish();
     let mut out = TextWriter::new(limits);
-    for (number, (line, _)) in methods::lines(closed.as_str()).into_iter().enumerate() {
+    for (number, (line, _)) in methods::lines(closed.as_str()).enumerate() {
         limits.step()?;
         out.template(if number > 0 { "\n" } else { "" })?;
         if if number == 0 { first } else { blank || !line.is_empty() } {

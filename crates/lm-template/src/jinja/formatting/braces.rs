@@ -11,6 +11,9 @@ use crate::jinja::text::{Text, TextWriter};
 use crate::jinja::value::Value;
 use crate::prompt::SegmentKind;
 
+/// What it costs to pass a named argument while one is looked for, in bytes looked through.
+const LOOKUP_WORK: usize = 16;
+
 /// How deeply fields may stand in the specifications of fields: Python's limit.
 const MAX_NESTING: usize = 2;
 
@@ -107,6 +110,7 @@ impl Formatter<'_> {
     /// The value a field names: an argument, then attributes and items of it.
     fn value(&self, machine: &mut Machine<'_>, name: &str, numbering: &mut Numbering) -> Result<Value> {
         let first = name.find(['.', '[']).unwrap_or(name.len());
+        machine.limits.read(self.args.named.len().saturating_mul(LOOKUP_WORK))?;
         let mut value = self.argument(&name[..first], numbering)?;
         let mut rest = &name[first..];
         while !rest.is_empty() {

@@ -234,7 +234,8 @@ fn key_end(text: &str) -> Option<usize> {
 /// `%c`: a character, or the one of a code. What a number spells counts as content, as nobody knows whose number it is.
 fn character(machine: &Machine<'_>, value: &Value) -> Result<Text> {
     if let Value::Text(text) = value
-        && text.count() == 1
+        && text.as_str().chars().nth(1).is_none()
+        && !text.is_empty()
     {
         return python_text::str(machine, value);
     }

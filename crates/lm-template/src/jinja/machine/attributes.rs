@@ -6,7 +6,7 @@ use crate::jinja::error::Result;
 use crate::jinja::functions::Function;
 use crate::jinja::methods;
 use crate::jinja::text::Text;
-use crate::jinja::value::{Items, Value};
+use crate::jinja::value::{Items, Value, shown};
 
 impl Machine<'_> {
     /// `value.name`: an attribute in Python's sense, else an item.
@@ -137,11 +137,12 @@ fn is_hashable(key: &Value) -> bool {
 fn missing(value: &Value, key: &Value) -> Value {
     let kind = value.type_name();
     Value::missing(match key {
-        Value::Text(name) => format!("'{kind} object' has no attribute '{}'", name.as_str()),
+        Value::Text(name) => format!("'{kind} object' has no attribute '{}'", shown(name.as_str())),
         _ => format!("{kind} object has no such element"),
     })
 }
 
 fn unsafe_attribute(value: &Value, name: &str) -> Value {
-    Value::missing(format!("access to attribute '{name}' of '{}' object is unsafe.", value.type_name()))
+    let (name, kind) = (shown(name), value.type_name());
+    Value::missing(format!("access to attribute '{name}' of '{kind}' object is unsafe."))
 }

@@ -4,12 +4,16 @@ use super::Machine;
 use super::objects::{Object, ObjectId};
 use crate::jinja::args::{Args, required};
 use crate::jinja::error::{Error, Result};
+use crate::jinja::filters::Filter;
 use crate::jinja::methods;
+use crate::jinja::tests::Test;
 use crate::jinja::value::Value;
 
 impl Machine<'_> {
     /// Calls a value.
     pub(crate) fn call(&mut self, callee: &Value, args: Args) -> Result<Value> {
+        let receiver = if let Value::Method(method) = callee { &method.receiver } else { callee };
+        self.meter(receiver, &args)?;
         match callee {
             Value::Undefined(missing) => Err(missing.error()),
             Value::Function(function) => function.call(self, args),
@@ -18,6 +22,24 @@ impl Machine<'_> {
             Value::Object(id) => self.call_object(*id, args),
             other => Err(Error::runtime(format!("'{}' object is not callable", other.type_name()))),
         }
+    }
+
+    /// Applies a filter.
+    pub(crate) fn apply_filter(&mut self, filter: Filter, value: Value, args: Args) -> Result<Value> {
+        self.meter(&value, &args)?;
+        filter(self, value, args)
+    }
+
+    /// Asks a test.
+    pub(crate) fn apply_test(&mut self, test: Test, value: &Value, args: Args) -> Result<bool> {
+        self.meter(value, &args)?;
+        test(self, value, args)
+    }
+
+    /// Counts what any function may do with what it is given: one look through all texts. What does more counts that itself.
+    fn meter(&self, value: &Value, args: &Args) -> Result<()> {
+        self.limits.step()?;
+        self.limits.read(value.work().saturating_add(args.work()))
     }
 
     fn call_object(&mut self, id: ObjectId, args: Args) -> Result<Value> {

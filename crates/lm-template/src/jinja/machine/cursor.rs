@@ -28,7 +28,7 @@ impl Cursor {
     /// How deeply what it goes through is nested.
     pub(crate) fn depth(&self) -> usize {
         match self {
-            Cursor::Items(items, _) => items.values.iter().map(Value::depth).max().unwrap_or(0),
+            Cursor::Items(items, _) => items.inner_depth(),
             Cursor::Values(values) => values.as_slice().iter().map(Value::depth).max().unwrap_or(0),
             Cursor::Generator(generator) => generator.depth(),
             Cursor::Range(..) | Cursor::Text(..) => 0,
@@ -71,7 +71,6 @@ impl Machine<'_> {
                 Some(c) => {
                     let start = *at;
                     *at += c.len_utf8();
-                    self.limits.build(size_of::<Value>())?;
                     Some(Value::Text(text.slice(start..*at, self.limits)?.with_markup(false)))
                 }
                 None => None,

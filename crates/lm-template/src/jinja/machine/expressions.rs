@@ -8,8 +8,8 @@ use crate::jinja::functions::Function;
 use crate::jinja::operators::{arithmetic, compare, negative, positive};
 use crate::jinja::python_text;
 use crate::jinja::syntax::ast::{Arguments, Comparison, Expr, FilterCall, TestCall};
-use crate::jinja::text::TextWriter;
-use crate::jinja::value::Value;
+use crate::jinja::text::{Text, TextWriter};
+use crate::jinja::value::{Value, shown};
 
 impl Machine<'_> {
     /// The value of an expression.
@@ -29,7 +29,7 @@ impl Machine<'_> {
             Expr::Int(value) => Ok(Value::Int(*value)),
             Expr::Float(value) => Ok(Value::Float(*value)),
             Expr::Text(text) => Ok(Value::Text(text.clone())),
-            Expr::Name(name) => Ok(self.variable(name)),
+            Expr::Name(name) => self.variable(name),
             Expr::List(items) => self.values(items).and_then(|items| Value::list(items, self.limits)),
             Expr::Tuple(items) => self.values(items).and_then(|items| Value::tuple(items, self.limits)),
             Expr::Dict(entries) => self.dict(entries),
@@ -54,14 +54,14 @@ impl Machine<'_> {
         }
     }
 
-    fn variable(&self, name: &str) -> Value {
-        match self.scopes.get(name) {
-            Some(value) => value.clone(),
-            None => match Function::global(name) {
-                Some(function) => Value::Function(function),
-                None => Value::missing(format!("'{name}' is undefined")),
-            },
+    fn variable(&self, name: &str) -> Result<Value> {
+        if let Some(value) = self.scopes.get(name, self.limits)? {
+            return Ok(value.clone());
         }
+        Ok(match Function::global(name) {
+            Some(function) => Value::Function(function),
+            None => Value::missing(format!("'{}' is undefined", shown(name))),
+        })
     }
 
     fn values(&mut self, expressions: &[Expr]) -> Result<Vec<Value>> {
@@ -112,6 +112,7 @@ impl Machine<'_> {
             let Value::Dict(more) = self.value(more)? else {
                 return Err(Error::runtime("argument after ** must be a mapping"));
             };
+            self.limits.build(more.len() * size_of::<(Text, Value)>())?;
             for (name, value) in more.entries() {
                 args.named.push((name.expect_text()?.clone(), value.clone()));
             }
@@ -123,14 +124,14 @@ impl Machine<'_> {
         let filter =
             call.filter.ok_or_else(|| Error::runtime(format!("No filter named '{}'.", call.name)))?;
         let args = self.arguments(&call.arguments)?;
-        filter(self, value, args)
+        self.apply_filter(filter, value, args)
     }
 
     fn test(&mut self, value: &Expr, call: &TestCall) -> Result<Value> {
         let value = self.value(value)?;
         let test = call.test.ok_or_else(|| Error::runtime(format!("No test named '{}'.", call.name)))?;
         let args = self.arguments(&call.arguments)?;
-        test(self, &value, args).map(Value::Bool)
+        self.apply_test(test, &value, args).map(Value::Bool)
     }
 
     /// `and` and `or`, which give one of their sides: the left one when it is as true as `wanted`.

@@ -82,7 +82,7 @@ impl Machine<'_> {
     }
 
     fn round(&mut self, node: &For, id: ObjectId, item: Value, out: &mut TextWriter<'_>) -> Result<Flow> {
-        self.scopes.set(&"loop".into(), Value::Object(id));
+        self.scopes.set(&"loop".into(), Value::Object(id), self.limits)?;
         self.assign(&node.target, item)?;
         self.run(&node.body, out)
     }

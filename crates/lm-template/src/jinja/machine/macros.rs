@@ -39,7 +39,7 @@ impl Machine<'_> {
     pub(super) fn define(&mut self, definition: &Arc<MacroDefinition>) -> Result<()> {
         let value = self.macro_value(definition)?;
         if let Some(name) = &definition.name {
-            self.scopes.set(name, value);
+            self.scopes.set(name, value, self.limits)?;
         }
         Ok(())
     }
@@ -67,16 +67,17 @@ impl Machine<'_> {
         let more = args.positional.split_off(given);
         let mut positional = args.positional.drain(..).collect::<Vec<_>>().into_iter();
         for (name, default) in &definition.parameters {
+            self.limits.read(args.named.len().saturating_mul(size_of::<Value>()))?;
             let value = match (positional.next().or_else(|| args.take(name)), default) {
                 (Some(value), _) => value,
                 (None, Some(default)) => self.value(default)?,
                 (None, None) => Value::missing(format!("parameter '{name}' was not provided")),
             };
-            self.scopes.set(name, value);
+            self.scopes.set(name, value, self.limits)?;
         }
         if definition.reads_caller {
             let caller = args.take("caller").unwrap_or_else(|| Value::missing("No caller defined"));
-            self.scopes.set(&"caller".into(), caller);
+            self.scopes.set(&"caller".into(), caller, self.limits)?;
         }
         self.bind_rest(definition, more, args)
     }
@@ -88,14 +89,14 @@ impl Machine<'_> {
             for (name, value) in args.named {
                 named.insert(Value::Text(name), value, self.limits)?;
             }
-            self.scopes.set(&"kwargs".into(), Value::Dict(named.into()));
+            self.scopes.set(&"kwargs".into(), Value::Dict(named.into()), self.limits)?;
         } else if let Some((argument, _)) = args.named.first() {
             let argument = argument.as_str();
             return Err(Error::runtime(format!("macro '{name}' takes no keyword argument '{argument}'")));
         }
         if definition.reads_varargs {
             let more = Value::tuple(more, self.limits)?;
-            self.scopes.set(&"varargs".into(), more);
+            self.scopes.set(&"varargs".into(), more, self.limits)?;
         } else if !more.is_empty() {
             let count = definition.parameters.len();
             return Err(Error::runtime(format!("macro '{name}' takes not more than {count} argument(s)")));

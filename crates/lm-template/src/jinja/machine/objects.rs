@@ -8,7 +8,7 @@ use crate::jinja::text::Text;
 use crate::jinja::value::Value;
 
 /// What an object costs in memory, about.
-const OBJECT_BYTES: usize = 256;
+const OBJECT_BYTES: usize = 768;
 
 /// The place of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! Variables.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::jinja::error::Result;
@@ -7,7 +8,13 @@ use crate::jinja::limits::Limits;
 use crate::jinja::value::Value;
 
 /// What a scope that is kept costs in memory, about.
-const SCOPE_BYTES: usize = 128;
+const SCOPE_BYTES: usize = 1024;
+/// What a variable beyond the first few costs in memory, about.
+const VARIABLE_BYTES: usize = 256;
+/// From so many variables on a scope looks names up by their hashes.
+const INDEXED_FROM: usize = 8;
+/// Bytes looked through for each scope in which a name is looked up, besides the name.
+const SCOPE_WORK: usize = 8;
 
 /// All scopes; what a macro may still look into is kept.
 #[derive(Debug)]
@@ -23,14 +30,48 @@ pub(crate) struct ScopeId(usize);
 #[derive(Debug, Default)]
 struct Scope {
     parent: Option<usize>,
-    variables: Vec<(Arc<str>, Value)>,
+    variables: Variables,
     kept: bool,
+}
+
+/// The variables of a scope. A few are found one by one, many by an index.
+#[derive(Debug, Default)]
+struct Variables {
+    all: Vec<(Arc<str>, Value)>,
+    places: HashMap<Arc<str>, usize>,
+}
+
+impl Variables {
+    fn place(&self, name: &str) -> Option<usize> {
+        if self.all.len() < INDEXED_FROM {
+            return self.all.iter().position(|(found, _)| **found == *name);
+        }
+        self.places.get(name).copied()
+    }
+
+    /// Gives a variable its value, and tells whether it is a new one.
+    fn set(&mut self, name: &Arc<str>, value: Value) -> bool {
+        if let Some(place) = self.place(name) {
+            self.all[place].1 = value;
+            return false;
+        }
+        self.all.push((name.clone(), value));
+        let indexed = if self.all.len() == INDEXED_FROM { 0 } else { self.all.len() - 1 };
+        if self.all.len() >= INDEXED_FROM {
+            let names = self.all.iter().enumerate().skip(indexed);
+            self.places.extend(names.map(|(place, (name, _))| (name.clone(), place)));
+        }
+        true
+    }
 }
 
 impl Scopes {
     /// The outermost scope, with the variables of the rendering.
-    pub(super) fn new(variables: Vec<(String, Value)>) -> Self {
-        let variables = variables.into_iter().map(|(name, value)| (name.into(), value)).collect();
+    pub(super) fn new(given: Vec<(String, Value)>) -> Self {
+        let mut variables = Variables::default();
+        for (name, value) in given {
+            variables.set(&name.into(), value);
+        }
         Self { all: vec![Scope { parent: None, variables, kept: true }], current: 0 }
     }
 
@@ -68,24 +109,24 @@ impl Scopes {
     }
 
     /// A variable of the current scope or the closest one around it.
-    pub(super) fn get(&self, name: &str) -> Option<&Value> {
+    pub(super) fn get(&self, name: &str, limits: &Limits) -> Result<Option<&Value>> {
         let mut scope = Some(self.current);
         while let Some(place) = scope {
+            limits.read(name.len() + SCOPE_WORK)?;
             let Scope { parent, variables, .. } = &self.all[place];
-            if let Some((_, value)) = variables.iter().rev().find(|(found, _)| **found == *name) {
-                return Some(value);
+            if let Some(place) = variables.place(name) {
+                return Ok(Some(&variables.all[place].1));
             }
             scope = *parent;
         }
-        None
+        Ok(None)
     }
 
     /// Sets a variable of the current scope.
-    pub(super) fn set(&mut self, name: &Arc<str>, value: Value) {
+    pub(super) fn set(&mut self, name: &Arc<str>, value: Value, limits: &Limits) -> Result<()> {
+        limits.read(name.len())?;
         let variables = &mut self.all[self.current].variables;
-        match variables.iter_mut().find(|(found, _)| found == name) {
-            Some((_, old)) => *old = value,
-            None => variables.push((name.clone(), value)),
-        }
+        let is_new = variables.set(name, value);
+        if is_new && variables.all.len() >= INDEXED_FROM { limits.build(VARIABLE_BYTES) } else { Ok(()) }
     }
 }

@@ -112,7 +112,7 @@ impl Machine<'_> {
     /// Gives a value to what a `set`, a loop or a macro names.
     pub(super) fn assign(&mut self, target: &Target, value: Value) -> Result<()> {
         match target {
-            Target::Name(name) => self.scopes.set(name, value),
+            Target::Name(name) => self.scopes.set(name, value, self.limits)?,
             Target::Attribute(name, attribute) => return self.assign_attribute(name, attribute, value),
             Target::Tuple(targets) => {
                 let values = self.collect(&value)?;
@@ -133,7 +133,7 @@ impl Machine<'_> {
             return Err(Error::runtime("attributes of a namespace do not begin with an underscore"));
         }
         let limits = self.limits;
-        if let Some(Value::Object(id)) = self.scopes.get(name).cloned()
+        if let Some(Value::Object(id)) = self.scopes.get(name, limits)?.cloned()
             && let Object::Namespace(attributes) = self.object_mut(id)
         {
             return attributes.insert(Value::Text(attribute.clone()), value, limits);

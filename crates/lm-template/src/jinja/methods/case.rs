@@ -36,6 +36,8 @@ pub(in crate::jinja) fn upper(limits: &Limits, text: &Text) -> Result<Text> {
 fn by_piece(limits: &Limits, text: &Text, change: fn(&str) -> String) -> Result<Text> {
     let mut out = TextWriter::new(limits);
     for (kind, piece) in text.all_pieces() {
+        limits.read(piece.len().saturating_mul(8))?;
+        limits.build(piece.len().saturating_mul(2))?;
         out.push(&change(piece), kind)?;
     }
     Ok(out.finish().with_markup(text.is_markup()))

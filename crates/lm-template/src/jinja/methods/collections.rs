@@ -57,6 +57,7 @@ pub(super) fn list_method(
     let limits = machine.limits;
     if name == "copy" {
         args.bind_positional::<0>()?;
+        limits.build(size_of_val(items))?;
         return Value::list(items.to_vec(), limits);
     }
     let [wanted, start, stop] = args.bind_positional()?;
@@ -92,6 +93,7 @@ pub(super) fn format_map(machine: &mut Machine<'_>, text: &Text, args: Args) -> 
     let Value::Dict(mapping) = required(mapping, "mapping")? else {
         return Err(Error::runtime("format_map expects a mapping"));
     };
+    machine.limits.build(mapping.len() * size_of::<(Text, Value)>())?;
     let named = mapping.entries().iter().filter_map(|(key, value)| match key {
         Value::Text(name) => Some((name.clone(), value.clone())),
         _ => None,

@@ -19,105 +19,118 @@ pub(super) fn split(limits: &Limits, text: &Text, name: &str, args: Args) -> Res
     let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
     let from_right = name == "rsplit";
     let string = text.as_str();
-    let ranges = match &separator {
+    let mut pieces = Pieces::of(limits, text);
+    match &separator {
         Some(separator) if separator.is_empty() => return Err(Error::runtime("empty separator")),
-        Some(separator) => {
-            let separator = separator.as_str();
-            let mut gaps: Vec<(usize, usize)> = if from_right {
-                string
-                    .rmatch_indices(separator)
-                    .take(limit)
-                    .map(|(at, found)| (at, at + found.len()))
-                    .collect()
-            } else {
-                string
-                    .match_indices(separator)
-                    .take(limit)
-                    .map(|(at, found)| (at, at + found.len()))
-                    .collect()
-            };
-            gaps.sort_unstable();
-            between(&gaps, string.len())
+        Some(separator) if from_right => {
+            let mut end = string.len();
+            for (at, found) in string.rmatch_indices(separator.as_str()).take(limit) {
+                pieces.push(at + found.len()..end)?;
+                end = at;
+            }
+            pieces.push(0..end)?;
         }
-        None if from_right => words_from_right(string, limit),
-        None => words(string, limit),
-    };
-    slices(limits, text, ranges)
+        Some(separator) => {
+            let mut start = 0;
+            for (at, found) in string.match_indices(separator.as_str()).take(limit) {
+                pieces.push(start..at)?;
+                start = at + found.len();
+            }
+            pieces.push(start..string.len())?;
+        }
+        None if from_right => words_from_right(&mut pieces, string, limit)?,
+        None => words(&mut pieces, string, limit)?,
+    }
+    pieces.finish(from_right)
 }
 
-/// What lies between gaps, and before and after them.
-fn between(gaps: &[(usize, usize)], end: usize) -> Vec<Range<usize>> {
-    let starts = std::iter::once(0).chain(gaps.iter().map(|gap| gap.1));
-    let ends = gaps.iter().map(|gap| gap.0).chain([end]);
-    starts.zip(ends).map(|(start, end)| start..end).collect()
+/// Pieces of a text. Each is counted before it is made.
+struct Pieces<'a> {
+    limits: &'a Limits,
+    text: &'a Text,
+    values: Vec<Value>,
 }
 
-/// Words and where they are; after so many, the rest as it is but for the space before it.
-fn words(text: &str, limit: usize) -> Vec<Range<usize>> {
-    let mut words = Vec::new();
+impl<'a> Pieces<'a> {
+    fn of(limits: &'a Limits, text: &'a Text) -> Self {
+        Self { limits, text, values: Vec::new() }
+    }
+
+    fn push(&mut self, range: Range<usize>) -> Result<()> {
+        self.limits.step()?;
+        self.limits.build(2 * size_of::<Value>())?;
+        self.values.push(Value::Text(self.text.slice(range, self.limits)?));
+        Ok(())
+    }
+
+    /// The pieces as a list, in the opposite order when they were found from the right.
+    fn finish(mut self, reversed: bool) -> Result<Value> {
+        if reversed {
+            self.values.reverse();
+        }
+        Value::list(self.values, self.limits)
+    }
+}
+
+/// The words; after so many, the rest as it is but for the space before it.
+fn words(pieces: &mut Pieces<'_>, text: &str, limit: usize) -> Result<()> {
     let mut rest = text.trim_start_matches(is_space);
     while !rest.is_empty() {
         let start = text.len() - rest.len();
-        let length =
-            if words.len() == limit { rest.len() } else { rest.find(is_space).unwrap_or(rest.len()) };
-        words.push(start..start + length);
+        let length = match rest.find(is_space) {
+            Some(length) if pieces.values.len() < limit => length,
+            _ => rest.len(),
+        };
+        pieces.push(start..start + length)?;
         rest = rest[length..].trim_start_matches(is_space);
     }
-    words
+    Ok(())
 }
 
-fn words_from_right(text: &str, limit: usize) -> Vec<Range<usize>> {
-    let mut words = Vec::new();
+fn words_from_right(pieces: &mut Pieces<'_>, text: &str, limit: usize) -> Result<()> {
     let mut rest = text.trim_end_matches(is_space);
     while !rest.is_empty() {
         let last = rest.char_indices().rev().find(|(_, c)| is_space(*c));
         let start = match last {
-            Some((at, c)) if words.len() < limit => at + c.len_utf8(),
+            Some((at, c)) if pieces.values.len() < limit => at + c.len_utf8(),
             _ => 0,
         };
-        words.push(start..rest.len());
+        pieces.push(start..rest.len())?;
         rest = rest[..start].trim_end_matches(is_space);
     }
-    words.reverse();
-    words
-}
-
-fn slices(limits: &Limits, text: &Text, ranges: Vec<Range<usize>>) -> Result<Value> {
-    limits.build(ranges.len() * size_of::<Value>() * 2)?;
-    let pieces = ranges.into_iter().map(|range| text.slice(range, limits).map(Value::Text));
-    Value::list(pieces.collect::<Result<_>>()?, limits)
+    Ok(())
 }
 
 /// `splitlines`.
 pub(super) fn splitlines(limits: &Limits, text: &Text, args: Args) -> Result<Value> {
     let [keep] = args.bind(["keepends"])?;
     let keep = flag(keep);
-    let ranges =
-        lines(text.as_str()).into_iter().map(|(line, end)| if keep { line.start..end } else { line });
-    slices(limits, text, ranges.collect())
+    let mut pieces = Pieces::of(limits, text);
+    for (line, end) in lines(text.as_str()) {
+        pieces.push(if keep { line.start..end } else { line })?;
+    }
+    pieces.finish(false)
 }
 
 /// The lines of a text, and where each ends with its line break; a break at the end begins no line.
-pub(in crate::jinja) fn lines(text: &str) -> Vec<(Range<usize>, usize)> {
-    let mut lines = Vec::new();
+pub(in crate::jinja) fn lines(text: &str) -> impl Iterator<Item = (Range<usize>, usize)> {
+    let is_break = |c: char| {
+        matches!(c, '\n' | '\r' | '\x0b' | '\x0c' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}')
+    };
     let mut start = 0;
-    let mut characters = text.char_indices().peekable();
-    while let Some((at, c)) = characters.next() {
-        if !matches!(c, '\n' | '\r' | '\x0b' | '\x0c' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}')
-        {
-            continue;
-        }
-        let mut end = at + c.len_utf8();
-        if c == '\r' && characters.next_if(|(_, next)| *next == '\n').is_some() {
-            end += 1;
-        }
-        lines.push((start..at, end));
-        start = end;
-    }
-    if start < text.len() {
-        lines.push((start..text.len(), text.len()));
-    }
-    lines
+    std::iter::from_fn(move || {
+        let rest = text.get(start..).filter(|rest| !rest.is_empty())?;
+        let length = rest.find(is_break).unwrap_or(rest.len());
+        let after = &rest[length..];
+        let ending = match after.chars().next() {
+            Some('\r') if after[1..].starts_with('\n') => 2,
+            Some(c) => c.len_utf8(),
+            None => 0,
+        };
+        let line = start..start + length;
+        start = line.end + ending;
+        Some((line, start))
+    })
 }
 
 /// `partition` and `rpartition`.

@@ -28,13 +28,17 @@ fn window(text: &str, start: Option<Value>, end: Option<Value>) -> Result<Option
 pub(super) fn affix(machine: &mut Machine<'_>, text: &Text, name: &str, args: Args) -> Result<Value> {
     let [affix, start, end] = args.bind_positional()?;
     let affixes = match required(affix, "prefix")? {
-        Value::Tuple(items) => items.values.clone(),
+        Value::Tuple(items) => {
+            machine.limits.build(items.values.len() * size_of::<Value>())?;
+            items.values.clone()
+        }
         affix => vec![affix],
     };
     let Some((part, _)) = window(text.as_str(), start, end)? else { return Ok(Value::Bool(false)) };
     for affix in affixes {
         machine.limits.step()?;
         let affix = affix.expect_text()?.as_str();
+        machine.limits.read(affix.len().min(part.len()))?;
         if if name == "startswith" { part.starts_with(affix) } else { part.ends_with(affix) } {
             return Ok(Value::Bool(true));
         }

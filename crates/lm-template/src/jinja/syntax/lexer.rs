@@ -5,7 +5,7 @@ use super::tokens::{Kind, OPERATORS, Token};
 use crate::jinja::error::{Error, Result};
 
 /// The longest source, in bytes. Published templates have up to 40 KB.
-const MAX_SOURCE_BYTES: usize = 4 << 20;
+const MAX_SOURCE_BYTES: usize = 1 << 20;
 
 /// All tokens of a source, `End` last.
 pub(super) fn tokens(source: &str) -> Result<Vec<Token>> {

@@ -9,10 +9,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::error::Result;
-use super::limits::Limits;
+use super::limits::{Limits, TEXT_BYTES};
 use crate::prompt::SegmentKind;
 
 pub(crate) use writer::TextWriter;
+
+/// How much more it costs to change a character than to look at it.
+const CHANGE_COST: usize = 4;
+/// Bytes that a change of characters writes before they are counted.
+const CHANGED_BYTES: usize = 1 << 12;
 
 /// A text, its origins, and whether it counts as HTML already (Python's `Markup`).
 #[derive(Debug, Clone, Default)]
@@ -105,6 +110,9 @@ impl Text {
         if range == (0..self.len()) {
             return Ok(self.clone());
         }
+        if range.is_empty() {
+            limits.build(TEXT_BYTES)?;
+        }
         let mut writer = TextWriter::new(limits);
         writer.slice(self, range)?;
         Ok(writer.finish().with_markup(self.markup))
@@ -114,9 +122,15 @@ impl Text {
     pub(crate) fn map(&self, limits: &Limits, mut change: impl FnMut(char, &mut String)) -> Result<Text> {
         let mut writer = TextWriter::new(limits);
         for (kind, piece) in self.all_pieces() {
-            limits.read(piece.len())?;
-            let mut changed = String::with_capacity(piece.len());
-            piece.chars().for_each(|c| change(c, &mut changed));
+            limits.read(piece.len().saturating_mul(CHANGE_COST))?;
+            let mut changed = String::new();
+            for c in piece.chars() {
+                change(c, &mut changed);
+                if changed.len() >= CHANGED_BYTES {
+                    writer.push(&changed, kind)?;
+                    changed.clear();
+                }
+            }
             writer.push(&changed, kind)?;
         }
         Ok(writer.finish().with_markup(self.markup))

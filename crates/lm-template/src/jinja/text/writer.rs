@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{Data, Text};
 use crate::jinja::error::Result;
-use crate::jinja::limits::Limits;
+use crate::jinja::limits::{Limits, RANGE_BYTES, TEXT_BYTES};
 use crate::prompt::SegmentKind;
 
 /// A text being written. Each piece is counted before it is copied.
@@ -30,9 +30,19 @@ impl<'a> TextWriter<'a> {
 
     /// Writes text of one origin.
     pub(crate) fn push(&mut self, text: &str, kind: SegmentKind) -> Result<()> {
-        self.limits.text(text.len(), self.len() + text.len())?;
+        self.count(text.len(), kind)?;
         self.copy(text, kind);
         Ok(())
+    }
+
+    /// Counts the memory of so many more bytes, and of the text itself with its first ones.
+    fn count(&self, added: usize, kind: SegmentKind) -> Result<()> {
+        if added == 0 {
+            return Ok(());
+        }
+        let head = if self.len() == 0 { TEXT_BYTES } else { 0 };
+        let range = if kind == SegmentKind::Content { RANGE_BYTES } else { 0 };
+        self.limits.text(added.saturating_add(head + range), self.len().saturating_add(added))
     }
 
     /// Writes text that is counted already.
@@ -70,8 +80,8 @@ impl<'a> TextWriter<'a> {
             (None, _) => Ok(()),
             (Some((kind, piece)), None) => {
                 let added = piece.len().saturating_mul(count);
-                self.limits.text(added, self.len().saturating_add(added))?;
-                self.copy(&piece.repeat(count), kind);
+                self.count(added, kind)?;
+                (0..count).for_each(|_| self.copy(piece, kind));
                 Ok(())
             }
             _ => (0..count).try_for_each(|_| self.limits.step().and_then(|()| self.text(text))),
