@@ -1,8 +1,9 @@
 //! How large a grammar may be and how long its compilation may take.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -11,10 +12,14 @@ use crate::{Error, GrammarErrorKind, Result};
 
 /// Longest text of a grammar, in bytes.
 const MAX_BYTES: usize = 4 << 20;
+/// Most classes by a property of Unicode in a grammar: each has hundreds of ranges.
+const MAX_PROPERTIES: usize = 2_000;
 /// Deepest nesting of a schema, or of brackets in a grammar's text.
 const MAX_DEPTH: usize = 128;
 /// Time after which a compilation is given up. Real ones take milliseconds.
 const MAX_TIME: Duration = Duration::from_secs(20);
+/// Compilations that run at the same time in a process; others wait for their turn.
+const MAX_AT_ONCE: usize = 4;
 /// Stack of the thread that compiles: room for the recursion that [`MAX_DEPTH`] leaves.
 const STACK_BYTES: usize = 32 << 20;
 
@@ -41,16 +46,25 @@ pub(super) fn checked_text(spec: &ConstraintSpec) -> Result<String> {
     if text.len() > MAX_BYTES {
         return Err(too_large(format!("{} bytes, at most {MAX_BYTES} are compiled", text.len())));
     }
+    let properties = text.matches("\\p").count() + text.matches("\\P").count();
+    if properties > MAX_PROPERTIES {
+        return Err(too_large(format!(
+            "{properties} classes of Unicode properties, at most {MAX_PROPERTIES} are compiled"
+        )));
+    }
     Ok(text)
 }
 
-/// Runs `compile` on a thread of its own and waits for at most [`MAX_TIME`].
+/// Runs `compile` on a thread of its own and waits for at most [`MAX_TIME`]. [`MAX_AT_ONCE`] run at the same time.
 ///
 /// # Errors
-/// [`GrammarErrorKind::TooLarge`] when it takes longer; the thread then goes on until the library's own bounds stop it.
+/// [`GrammarErrorKind::TooLarge`] when it takes longer: the thread then goes on, and counts as one of those that run, until
+/// the library's own bounds stop it. [`Error::ConstraintFailed`] when its turn does not come in that time.
 pub(super) fn within_time<T: Send + 'static>(compile: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     let (done, result) = mpsc::channel();
+    let turn = Turn::take(MAX_TIME)?;
     let work = move || {
+        let _turn = turn;
         let _ = done.send(compile()); // Nobody may be waiting any more.
     };
     let thread = thread::Builder::new().name("lm-grammar".to_owned()).stack_size(STACK_BYTES);
@@ -61,6 +75,38 @@ pub(super) fn within_time<T: Send + 'static>(compile: impl FnOnce() -> T + Send 
             Error::ConstraintFailed { message: "the compilation panicked".to_owned() }
         }
     })
+}
+
+/// Compilations that run.
+static RUNNING: Mutex<usize> = Mutex::new(0);
+/// Told when one of them ends.
+static ENDED: Condvar = Condvar::new();
+
+/// One of the compilations that may run at the same time.
+struct Turn;
+
+impl Turn {
+    fn take(longest: Duration) -> Result<Self> {
+        let until = Instant::now() + longest;
+        let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+        while *running >= MAX_AT_ONCE {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                let message = format!("{MAX_AT_ONCE} other grammars are still being compiled");
+                return Err(Error::ConstraintFailed { message });
+            }
+            running = ENDED.wait_timeout(running, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        *running += 1;
+        Ok(Self)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        ENDED.notify_one();
+    }
 }
 
 fn too_large(message: String) -> Error {

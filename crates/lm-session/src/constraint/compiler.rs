@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use llguidance::api::{ParserLimits, TopLevelGrammar};
+use llguidance::api::{GrammarInit, ParserLimits, TopLevelGrammar};
 use llguidance::toktrie::InferenceCapabilities;
 use llguidance::{ParserFactory, TokenParser};
 use lm_model::Tokenizer;
@@ -13,7 +13,9 @@ use lm_model::Tokenizer;
 use super::cache::GrammarCache;
 use super::shortest::{Outline, Shortest};
 use super::vocabulary::{Vocabulary, special_token};
-use super::{Acceptance, Constraint, ConstraintSpec, GrammarConstraint, bounds, literals, refusal};
+use super::{
+    Acceptance, Constraint, ConstraintSpec, GrammarConstraint, bounds, conjunctions, cost, literals, refusal,
+};
 use crate::scheduler::panic_message;
 use crate::{Error, Result};
 
@@ -105,7 +107,8 @@ fn outline(parser: &TokenParser) -> Option<Arc<Outline>> {
 
 impl Shared {
     fn parser(&self, spec: &ConstraintSpec) -> Result<TokenParser> {
-        let create = |grammar| self.factory.create_parser(grammar).map_err(|error| format!("{error:#}"));
+        conjunctions::check(spec).map_err(refusal::of_grammar)?;
+        let create = |grammar| self.bounded_parser(grammar);
         create(self.grammar(spec)).map_err(|message| match spec {
             ConstraintSpec::JsonSchema(schema) => {
                 let try_schema = |schema| create(TopLevelGrammar::from_json_schema(schema)).err();
@@ -113,6 +116,19 @@ impl Shared {
             }
             _ => refusal::of_grammar(message),
         })
+    }
+
+    /// A parser of which no part is larger than what is bounded.
+    fn bounded_parser(&self, grammar: TopLevelGrammar) -> std::result::Result<TokenParser, String> {
+        let message = |error| format!("{error:#}");
+        let init = GrammarInit::Serialized(grammar);
+        let env = Some(self.factory.tok_env().clone());
+        let limits = self.factory.limits().clone();
+        let (grammar, lexer) = catch_unwind(AssertUnwindSafe(|| init.to_internal(env, limits)))
+            .map_err(|panic| panic_message(&*panic))?
+            .map_err(message)?;
+        cost::check(lexer.regex_builder.exprset())?;
+        self.factory.create_parser_from_init_default(GrammarInit::Internal(grammar, lexer)).map_err(message)
     }
 
     fn grammar(&self, spec: &ConstraintSpec) -> TopLevelGrammar {

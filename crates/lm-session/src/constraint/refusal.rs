@@ -1,11 +1,15 @@
 //! Why a grammar does not compile, as an error with fields.
 
+use std::time::{Duration, Instant};
+
 use serde_json::Value;
 
 use crate::{Error, GrammarErrorKind};
 
 /// Most parts of a schema that are compiled on their own to find the one at fault.
 const MAX_TRIES: usize = 200;
+/// Time after which no further part is tried.
+const MAX_TIME: Duration = Duration::from_secs(2);
 
 /// Keywords under which schemas stand by name, in a list, or alone.
 const BY_NAME: &[&str] = &["properties", "patternProperties", "$defs", "definitions"];
@@ -39,7 +43,8 @@ pub(super) fn of_schema(
     try_schema: &dyn Fn(Value) -> Option<String>,
 ) -> Error {
     let (kind, keyword) = classify(&message);
-    let mut search = Search { schema, message: &message, try_schema, tries: MAX_TRIES };
+    let mut search =
+        Search { schema, message: &message, try_schema, tries: MAX_TRIES, until: Instant::now() + MAX_TIME };
     let path = search.innermost(schema, String::new());
     Error::Grammar { kind, path: Some(path), keyword, message }
 }
@@ -72,13 +77,14 @@ struct Search<'a> {
     message: &'a str,
     try_schema: &'a dyn Fn(Value) -> Option<String>,
     tries: usize,
+    until: Instant,
 }
 
 impl Search<'_> {
     /// JSON pointer of the part at fault in `part`, which stands at `path` and is at fault as a whole.
     fn innermost(&mut self, part: &Value, path: String) -> String {
         for (pointer, child) in parts(part) {
-            if self.tries == 0 {
+            if self.tries == 0 || Instant::now() >= self.until {
                 break;
             }
             self.tries -= 1;
