@@ -49,14 +49,9 @@ impl BraceBody {
         };
         let tools = self.tools.clone();
         match declared(name, names(&tools), &[NAME_END, self.close]) {
-            Declared::Found(found) => {
-                let start = text.len() - name.len() + found.len();
-                if start + self.close.len().max(NAME_END.len()) <= MAX_NAME_BYTES {
-                    return self.begin(found, start, calls);
-                }
-            }
-            Declared::Open if text.len() <= MAX_NAME_BYTES => return Ok(false),
-            Declared::Open | Declared::Absent => {}
+            Declared::Found(found) => return self.begin(found, text.len() - name.len() + found.len(), calls),
+            Declared::Open => return Ok(false),
+            Declared::Absent => {}
         }
         let window = &name[..name.floor_char_boundary(MAX_NAME_BYTES)];
         let close = if self.close.is_empty() { None } else { window.find(self.close) };

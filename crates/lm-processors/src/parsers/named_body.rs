@@ -85,7 +85,7 @@ impl NamedBody {
         if !self.pass_prefix(text, start) {
             return Ok(Some(Progress::Open));
         }
-        if matches!(self.part, Part::Name(_)) && !self.find_declared(text, start) {
+        if matches!(self.part, Part::Name(_)) && !self.find_declared(text) {
             return Ok(Some(Progress::Open));
         }
         let (found, end) = match scan(&text[self.at..], &[after_name, id_marker, "{"], false) {
@@ -128,16 +128,16 @@ impl NamedBody {
     }
 
     /// Looks for a declared name; false when more text must tell whether one comes.
-    fn find_declared(&mut self, text: &str, start: usize) -> bool {
+    fn find_declared(&mut self, text: &str) -> bool {
         if self.declared.is_none() {
             let rest = text[self.at..].trim_start();
             let found = match declared(rest, names(&self.tools), &name_ends(&self.syntax)) {
-                Declared::Open if text.len() <= start + MAX_NAME_BYTES => return false,
+                Declared::Open => return false,
                 Declared::Found(name) => {
                     self.at = text.len() - rest.len() + name.len();
                     Some((name.to_owned(), self.at))
                 }
-                Declared::Open | Declared::Absent => None,
+                Declared::Absent => None,
             };
             self.declared = Some(found);
         }

@@ -4,6 +4,10 @@ use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
 /// The longest pattern that is compiled.
 const MAX_PATTERN_BYTES: usize = 4096;
+/// Most classes by a property of Unicode in one pattern: each has hundreds of ranges.
+const MAX_PROPERTIES: usize = 64;
+/// The longest expression that is written for a pattern: classes of letters have hundreds of ranges.
+const MAX_WRITTEN_BYTES: usize = 1 << 17;
 
 /// A terminal's regular expression that matches the whole of each text in which `pattern` is found; none when a grammar
 /// cannot say it (look-around, back references, word borders, an anchor in the middle).
@@ -33,7 +37,8 @@ pub(super) fn are_disjoint<'a>(patterns: impl Iterator<Item = &'a str>) -> bool 
 }
 
 fn parse(pattern: &str) -> Option<Hir> {
-    if pattern.len() > MAX_PATTERN_BYTES {
+    let properties = pattern.matches("\\p").count() + pattern.matches("\\P").count();
+    if pattern.len() > MAX_PATTERN_BYTES || properties > MAX_PROPERTIES {
         return None;
     }
     regex_syntax::Parser::new().parse(&ascii_classes(pattern)).ok()
@@ -98,6 +103,9 @@ fn write_anchored(parts: &[Hir], out: &mut String) -> Option<()> {
 }
 
 fn write(hir: &Hir, out: &mut String) -> Option<()> {
+    if out.len() > MAX_WRITTEN_BYTES {
+        return None;
+    }
     match hir.kind() {
         HirKind::Empty => {}
         HirKind::Look(_) => return None,
@@ -161,6 +169,7 @@ mod tests {
         assert_eq!(full_match("a").as_deref(), Some("(?s:.*)a(?s:.*)"));
         assert_eq!(full_match("^a|b$").as_deref(), Some("(?:a(?s:.*)|(?s:.*)b)"));
         assert_eq!(full_match(r"^\d+$").as_deref(), Some(r"(?:[\u{30}-\u{39}]){1,}"));
+        assert_eq!(full_match(&r"\p{L}".repeat(800)), None);
         for unsupported in [r"(?=a)b", r"\bword", "a^b", r"(a)\1", "["] {
             assert_eq!(full_match(unsupported), None, "{unsupported}");
         }
