@@ -1,0 +1,85 @@
+//! Hostile schemas and templates: time, memory and threads that each one takes, in a process of its own.
+//!
+//! `cargo test --release -p lm-conversation --test hostile -- --nocapture` prints the table of docs/constrained-decoding.md.
+#![cfg(target_os = "linux")]
+
+mod process;
+mod schemas;
+mod templates;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use process::{Usage, measure};
+
+/// Longest time that one input may take. Debug builds are slow.
+const MAX_TIME: Duration = Duration::from_secs(if cfg!(debug_assertions) { 120 } else { 20 });
+/// Most memory that compiling one schema may take beyond that of an idle process.
+const MAX_SCHEMA_MIB: u64 = 256;
+/// Most memory that rendering one template may take beyond that of an idle process: what is counted, and the spare room of
+/// growing texts and lists.
+const MAX_TEMPLATE_MIB: u64 = 512;
+
+/// The variable that tells a child process its input.
+const INPUT: &str = "LM_HOSTILE_INPUT";
+
+#[test]
+fn schemas_stay_within_time_memory_and_threads() {
+    let names: Vec<_> = schemas::all().into_iter().map(|(name, _)| format!("schema {name}")).collect();
+    assert!(names.len() >= 20);
+    within(&names, MAX_SCHEMA_MIB);
+}
+
+#[test]
+fn templates_stay_within_time_memory_and_threads() {
+    let names: Vec<_> = templates::all().into_iter().map(|(name, _)| format!("template {name}")).collect();
+    assert!(names.len() >= 20);
+    within(&names, MAX_TEMPLATE_MIB);
+}
+
+/// What bounds hostile schemas does not refuse real ones.
+#[test]
+fn schemas_of_the_benchmark_compile() {
+    let root = std::env::var_os("LM_SHARED").map(PathBuf::from);
+    let root = root.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"));
+    let Ok(files) = std::fs::read_dir(root.join("jsonschemabench")) else {
+        return println!("skipped: no jsonschemabench in {}", root.display());
+    };
+    let texts = files.filter_map(|file| std::fs::read_to_string(file.ok()?.path()).ok());
+    let texts: Vec<String> = texts.collect();
+    let cases = texts.iter().flat_map(|text| text.lines()).filter_map(|line| serde_json::from_str(line).ok());
+    let refused: Vec<String> = cases.filter_map(|case: lm_template::Value| schemas::refused(&case)).collect();
+    assert!(refused.len() <= 1, "{refused:#?}");
+}
+
+/// Takes one input, in a child process.
+#[test]
+#[ignore = "run by the other tests, in a process of its own"]
+fn child() {
+    let Ok(input) = std::env::var(INPUT) else { return };
+    let before = process::threads();
+    let outcome = match input.split_once(' ') {
+        Some(("schema", name)) => schemas::compile(name),
+        Some(("template", name)) => templates::render(name),
+        _ => "idle".to_owned(),
+    };
+    // A thread that was left alone would still be there.
+    std::thread::sleep(Duration::from_millis(50));
+    println!("\n{}", process::report(&outcome, before));
+}
+
+fn within(names: &[String], max_mib: u64) {
+    let idle = measure("idle", MAX_TIME).peak_mib;
+    let only = std::env::var("LM_HOSTILE_ONLY").unwrap_or_default();
+    let mut failed = Vec::new();
+    println!("| input | outcome | seconds | peak MiB | threads left |\n|---|---|---|---|---|");
+    for name in names.iter().filter(|name| name.contains(&only)) {
+        let Usage { outcome, seconds, peak_mib, threads_left, ended } = measure(name, MAX_TIME);
+        let peak = peak_mib.saturating_sub(idle);
+        println!("| {name} | {outcome} | {seconds:.2} | {peak} | {threads_left} |");
+        if !ended || peak > max_mib || threads_left > 0 {
+            failed.push(name);
+        }
+    }
+    assert!(failed.is_empty(), "over {max_mib} MiB, {MAX_TIME:?} or with threads left: {failed:?}");
+}
