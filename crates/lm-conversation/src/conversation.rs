@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use lm_processors::{FreshCallIds, ModelDataProcessor, OnMalformed, ParserOptions, by_name, detect};
+use lm_processors::{
+    FreshCallIds, MarkerTokens, ModelDataProcessor, OnMalformed, ParserOptions, ReadCalls, ToolChoice,
+    by_name, detect,
+};
 use lm_session::{CancelHandle, Engine, GenerateParams, Session};
 use lm_template::{
     ChatTemplates, GenerationPrompt, Map, Message, PolyfilledTemplate, Preface, Prompt, PromptTemplate,
@@ -13,6 +16,7 @@ use crate::config::{ConstrainCalls, ConversationConfig, TurnOptions};
 use crate::error::{Error, Result};
 use crate::event::{ConversationEvent, Reply};
 use crate::into_messages::IntoMessages;
+use crate::marker_tokens::marker_tokens;
 use crate::rendered::{ContentTokens, RenderedPrompt, encode};
 use crate::reply_rules::{ReplyLimits, ReplyRules};
 use crate::stream::Stream;
@@ -51,6 +55,8 @@ pub struct Conversation {
     session: Session,
     template: PolyfilledTemplate,
     processor: &'static dyn ModelDataProcessor,
+    /// The model's added tokens in the dialect's markers.
+    tokens: MarkerTokens,
     on_malformed: OnMalformed,
     content_tokens: ContentTokens,
     constrain_calls: ConstrainCalls,
@@ -90,6 +96,7 @@ impl Conversation {
             session: engine.session(session)?,
             template,
             processor,
+            tokens: marker_tokens(processor, engine.tokenizer()),
             on_malformed,
             content_tokens,
             constrain_calls,
@@ -153,7 +160,11 @@ impl Conversation {
         let prompt = self.prompt(&messages, GenerationPrompt::Add, &turn.extra_context)?;
         let tail = template_tail(&prompt);
         let in_reasoning = self.processor.opens_reasoning(tail);
-        let ReplyLimits { constraint, answer, relaxed, recovery } =
+        let calls = match turn.tool_choice {
+            ToolChoice::None => ReadCalls::Never,
+            _ => ReadCalls::WhenDeclared,
+        };
+        let ReplyLimits { constraint, form, answer, relaxed, recovery } =
             self.reply_rules(in_reasoning).limits(&mut turn)?;
         self.run_prompt(&prompt)?;
         let TurnOptions { sampler, max_output_tokens, stop, .. } = turn;
@@ -161,6 +172,9 @@ impl Conversation {
         self.session.begin(GenerateParams { sampler, max_output_tokens, stop, constraint, cancel })?;
         let options = ParserOptions {
             tools: Arc::clone(&self.tools),
+            calls,
+            form,
+            tokens: self.tokens.clone(),
             prompt_tail: Some(tail.into()),
             on_malformed: self.on_malformed,
             on_unfinished: self.on_malformed,
@@ -191,6 +205,7 @@ impl Conversation {
             engine: self.session.engine(),
             processor: self.processor,
             tools: &self.tools,
+            tokens: &self.tokens,
             constrain_calls: self.constrain_calls,
             in_reasoning,
         }

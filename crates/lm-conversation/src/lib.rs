@@ -7,6 +7,7 @@ mod conversation;
 mod error;
 mod event;
 mod into_messages;
+mod marker_tokens;
 mod rendered;
 mod reply_rules;
 mod stream;

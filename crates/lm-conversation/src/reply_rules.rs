@@ -1,7 +1,8 @@
 //! What a reply may be: from a turn's options to the constraint of its generation.
 
 use lm_processors::{
-    GrammarRequest, ModelDataProcessor, Recovery, Relaxed, ResponseFormat, Thinking, ToolChoice, ToolSpec,
+    GrammarRequest, MarkerTokens, ModelDataProcessor, Recovery, Relaxed, ReplyForm, ResponseFormat, Thinking,
+    ToolChoice, ToolSpec,
 };
 use lm_session::{ChannelBudget, Constraint, ConstraintSpec, Engine};
 
@@ -15,6 +16,7 @@ pub(crate) struct ReplyRules<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) processor: &'static dyn ModelDataProcessor,
     pub(crate) tools: &'a [ToolSpec],
+    pub(crate) tokens: &'a MarkerTokens,
     pub(crate) constrain_calls: ConstrainCalls,
     /// The prompt has opened the reasoning channel.
     pub(crate) in_reasoning: bool,
@@ -25,6 +27,8 @@ pub(crate) struct ReplyRules<'a> {
 pub(crate) struct ReplyLimits {
     /// What it may be, token by token; none when it may be anything.
     pub(crate) constraint: Option<Box<dyn Constraint>>,
+    /// What its parser is told of it; none when the reply is free, or held by a constraint of the caller's own.
+    pub(crate) form: Option<ReplyForm>,
     /// What the answer is checked against when it is whole.
     pub(crate) answer: Option<AnswerCheck>,
     /// What the constraint leaves open of the schemas.
@@ -58,9 +62,11 @@ impl ReplyRules<'_> {
         if free && self.constrain_calls == ConstrainCalls::No {
             return Ok(ReplyLimits::default());
         }
-        let Some(reply) = self.processor.grammar(&self.request(turn))? else {
+        let request = self.request(turn);
+        let Some(reply) = self.processor.grammar(&request)? else {
             return Ok(ReplyLimits::default());
         };
+        let form = Some(ReplyForm::of(&request));
         let spec = ConstraintSpec::Lark { text: reply.grammar.lark, markers: reply.grammar.markers };
         let of_answer = reply.relaxed.iter().any(|relaxed| relaxed.tool.is_none());
         let answer = match &turn.response_format {
@@ -68,7 +74,7 @@ impl ReplyRules<'_> {
             _ => None,
         };
         let constraint = Some(self.engine.compile(&spec)?.start());
-        Ok(ReplyLimits { constraint, answer, relaxed: reply.relaxed, recovery: Recovery::Off })
+        Ok(ReplyLimits { constraint, form, answer, relaxed: reply.relaxed, recovery: Recovery::Off })
     }
 
     fn request(&self, turn: &TurnOptions) -> GrammarRequest<'_> {
@@ -82,6 +88,7 @@ impl ReplyRules<'_> {
                 ThinkingMode::Default | ThinkingMode::On => Thinking::Allowed,
             },
             response_format: turn.response_format.clone(),
+            tokens: self.tokens.clone(),
             ..GrammarRequest::default()
         }
     }

@@ -65,8 +65,16 @@ impl Turn {
 
     fn advance(&mut self, session: &mut Session) -> Result<()> {
         match session.next_event().unwrap_or(Err(lm_session::Error::EngineStopped))? {
-            SessionEvent::Token { text, .. } => {
-                let events = self.parser.push(&text);
+            SessionEvent::Token { text, added, .. } => {
+                let mut at = 0;
+                for token in added {
+                    let events = self.parser.push(&text[at..token.start]);
+                    self.take(events)?;
+                    let events = self.parser.push_token(&text[token.clone()]);
+                    self.take(events)?;
+                    at = token.end;
+                }
+                let events = self.parser.push(&text[at..]);
                 self.take(events)
             }
             SessionEvent::Finished(finished) => self.finish(finished),

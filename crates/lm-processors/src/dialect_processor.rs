@@ -1,5 +1,7 @@
 //! The processor of every family: a dialect, and how messages enter the family's template.
 
+use std::collections::BTreeSet;
+
 use lm_template::{Content, Message, ToolSpec, Value};
 
 use crate::channel::Channel;
@@ -8,7 +10,7 @@ use crate::error::Result;
 use crate::grammar::{GrammarRequest, ReplyGrammar, reply_grammar};
 use crate::json_text::json_text;
 use crate::parser::{OutputParser, ParserOptions};
-use crate::parsers::{MessageParser, ReplyParser, open_channel};
+use crate::parsers::{GuardedParser, MessageParser, ReplyParser, open_channel};
 use crate::prewritten::Syntax;
 use crate::processor::{ModelDataProcessor, text_only};
 
@@ -64,6 +66,12 @@ impl ModelDataProcessor for DialectProcessor {
         self.dialect.channels.iter().map(Channel::from).collect()
     }
 
+    fn markers(&self) -> BTreeSet<&'static str> {
+        let mut markers = self.dialect.markers();
+        markers.extend(self.messages.iter().flat_map(|messages| messages.markers()));
+        markers
+    }
+
     fn format_tools(&self, tools: &[ToolSpec]) -> Value {
         match self.input {
             _ if tools.is_empty() => Value::Null,
@@ -92,9 +100,15 @@ impl ModelDataProcessor for DialectProcessor {
     }
 
     fn parser(&self, options: &ParserOptions) -> Box<dyn OutputParser> {
-        match self.messages {
-            Some(messages) => Box::new(MessageParser::new(self.dialect, messages, options)),
-            None => Box::new(ReplyParser::new(self.dialect, options)),
+        let tokens = options.tokens.clone();
+        // A grammar writes messages of a given form with the markers of the dialect alone.
+        let given = options.form.as_ref().is_some_and(|form| form.given.is_some());
+        match self.messages.filter(|_| !given) {
+            Some(messages) => {
+                let inner = MessageParser::new(self.dialect, messages, options);
+                Box::new(GuardedParser::new(inner, tokens))
+            }
+            None => Box::new(GuardedParser::new(ReplyParser::new(self.dialect, options), tokens)),
         }
     }
 }

@@ -39,6 +39,18 @@ pub enum Error {
     /// A call is required, but no tool is declared.
     #[error("a tool call is required, but no tool is declared")]
     NoTools,
+    /// An answer that the request allows begins as a call does, so that a reply could not be told to be one or the other.
+    #[error(
+        "the answer `{answer}` begins as {processor} models begin a call, with `{begins}`: calls must be forbidden or required"
+    )]
+    AnswerLikeCall {
+        /// The answer.
+        answer: String,
+        /// The beginning of a call.
+        begins: String,
+        /// The processor's name.
+        processor: &'static str,
+    },
     /// A call is required of a family that has no syntax for calls.
     #[error("a tool call is required, but {processor} models have no syntax for calls")]
     NoCallSyntax {

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod beginnings;
 mod call_ids;
 mod channel;
 mod declared_names;
@@ -16,6 +17,8 @@ mod parser;
 mod parsers;
 mod prewritten;
 mod processor;
+mod reply_form;
+mod tokens;
 mod values;
 
 pub use call_ids::FreshCallIds;
@@ -38,3 +41,5 @@ pub use lm_template::{Message, ToolCall, ToolSpec, Value};
 pub use message_builder::MessageBuilder;
 pub use parser::{OnMalformed, OutputParser, ParserOptions, ReadCalls, ReasoningText, Recovery};
 pub use processor::ModelDataProcessor;
+pub use reply_form::ReplyForm;
+pub use tokens::MarkerTokens;

@@ -7,6 +7,8 @@ use lm_template::ToolSpec;
 use crate::channel::Channel;
 use crate::dialect::Undeclared;
 use crate::event::ProcessorEvent;
+use crate::reply_form::ReplyForm;
+use crate::tokens::MarkerTokens;
 
 /// What becomes of text that began as a tool call and is not one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -78,14 +80,24 @@ pub struct ParserOptions {
     pub undeclared: Option<Undeclared>,
     /// Whether defects of the reply are mended: off where a grammar wrote it.
     pub recovery: Recovery,
+    /// What the reply may be, when a grammar holds it to that; none when the model writes what it likes.
+    pub form: Option<ReplyForm>,
+    /// The added tokens that stand in the family's markers; empty when the tokenizer is not known.
+    pub tokens: MarkerTokens,
 }
 
 /// Reads one reply of a model, piece by piece.
 ///
 /// Any split of the text gives the same events, but for where runs of text, channel text and fragments are cut.
 pub trait OutputParser: Send {
-    /// Takes more text, and gives what is certain by now.
+    /// Takes more text, and gives what is certain by now. Of [`ParserOptions::tokens`] it holds none: what reads as one
+    /// is text.
     fn push(&mut self, delta: &str) -> Vec<ProcessorEvent>;
+
+    /// Takes the whole text of one added token.
+    fn push_token(&mut self, token: &str) -> Vec<ProcessorEvent> {
+        self.push(token)
+    }
 
     /// Gives what was held back; the reply has ended.
     fn finish(&mut self) -> Vec<ProcessorEvent>;

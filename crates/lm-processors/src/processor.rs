@@ -1,5 +1,7 @@
 //! One model family's dialect.
 
+use std::collections::BTreeSet;
+
 use lm_template::{Content, Message, Part, ToolSpec, Value};
 
 use crate::channel::Channel;
@@ -22,6 +24,11 @@ pub trait ModelDataProcessor: Send + Sync {
     /// The channels of its replies beside the answer; the first is the one that thinking switches and budgets mean.
     fn channels(&self) -> Vec<Channel> {
         Vec::new()
+    }
+
+    /// The texts that mean something to its parser, but for names, keys and layout.
+    fn markers(&self) -> BTreeSet<&'static str> {
+        self.dialect().map(Dialect::markers).unwrap_or_default()
     }
 
     /// The declared tools as the template's `tools`; null when there are none.

@@ -1,5 +1,7 @@
 //! What a generation yields.
 
+use std::ops::Range;
+
 use crate::{Timing, TokenId, Usage};
 
 /// One item of a [`crate::Generation`].
@@ -12,6 +14,9 @@ pub enum SessionEvent {
         /// Text that became certain with it. Empty for an end token, for a part of a character and for what may be
         /// the start of a stop string; such text comes with a later token or not at all.
         text: String,
+        /// The texts of added tokens in `text`, in order, each as a whole. All other text is spelled by ordinary tokens,
+        /// also where it reads as an added one does.
+        added: Vec<Range<usize>>,
     },
     /// The last event.
     Finished(Finished),

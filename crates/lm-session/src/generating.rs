@@ -1,5 +1,6 @@
 //! The state of one generation: sampler, text, stop rules and clock.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use lm_model::{StreamDecoder, TokenId};
@@ -30,6 +31,7 @@ pub(crate) struct Generating {
 pub(crate) struct Generated {
     pub id: TokenId,
     pub text: String,
+    pub added: Vec<Range<usize>>,
     pub finish: Option<FinishReason>,
 }
 
@@ -71,9 +73,9 @@ impl Generating {
             self.clock.token();
             ids.push(id);
             let complete = index + 1 == next.len() && self.guide.as_mut().is_some_and(Guide::is_complete);
-            let (text, finish) = self.text(id, ids.len(), complete);
+            let (Matched { text, added, .. }, finish) = self.text(id, ids.len(), complete);
             let ends = finish.is_some();
-            generated.push(Generated { id, text, finish });
+            generated.push(Generated { id, text, added, finish });
             if ends {
                 break;
             }
@@ -113,34 +115,35 @@ impl Generating {
 
     /// The text that token `id` makes certain, and whether the generation ends with it. `complete`: the constraint allows
     /// nothing more, so that only an end token is missing.
-    fn text(&mut self, id: TokenId, len: usize, complete: bool) -> (String, Option<FinishReason>) {
+    fn text(&mut self, id: TokenId, len: usize, complete: bool) -> (Matched, Option<FinishReason>) {
         if self.stop_ids.contains(&id) {
-            return self.last_text(String::new(), FinishReason::EndToken);
+            return self.last_text(Matched::default(), FinishReason::EndToken);
         }
         let text = self.decoder.push(id);
-        let Matched { text, stop } = self.stop.push(&text);
-        if let Some(stop) = stop {
-            return (text, Some(FinishReason::StopString(stop)));
+        let mut matched = self.stop.push(&text, self.decoder.added_len(id, &text));
+        if let Some(stop) = matched.stop.take() {
+            return (matched, Some(FinishReason::StopString(stop)));
         }
         match self.limit(len) {
             reason if complete && (reason.is_some() || self.stop_ids.is_empty()) => {
-                self.last_text(text, FinishReason::EndToken)
+                self.last_text(matched, FinishReason::EndToken)
             }
-            Some(reason) => self.last_text(text, reason),
-            None => (text, None),
+            Some(reason) => self.last_text(matched, reason),
+            None => (matched, None),
         }
     }
 
-    /// `text` and what was held back, when nothing more comes.
-    fn last_text(&mut self, mut text: String, reason: FinishReason) -> (String, Option<FinishReason>) {
+    /// `matched` and what was held back, when nothing more comes.
+    fn last_text(&mut self, mut matched: Matched, reason: FinishReason) -> (Matched, Option<FinishReason>) {
         let rest = self.decoder.finish();
-        let Matched { text: certain, stop } = self.stop.push(&rest);
-        text += &certain;
+        let mut last = self.stop.push(&rest, 0);
+        let stop = last.stop.take();
+        matched.append(last);
         if let Some(stop) = stop {
-            return (text, Some(FinishReason::StopString(stop)));
+            return (matched, Some(FinishReason::StopString(stop)));
         }
-        text += &self.stop.finish();
-        (text, Some(reason))
+        matched.append(self.stop.finish());
+        (matched, Some(reason))
     }
 }
 

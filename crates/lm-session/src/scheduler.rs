@@ -337,7 +337,7 @@ impl Scheduler {
         let mut finish = None;
         for token in generated {
             tracing::trace!(session = request.session.0, token = token.id, "generated");
-            let event = SessionEvent::Token { id: token.id, text: token.text };
+            let event = SessionEvent::Token { id: token.id, text: token.text, added: token.added };
             // A reader that has gone sends a rewind, which ends the request.
             let _ = request.replies.send(Reply::Event(event));
             finish = token.finish;

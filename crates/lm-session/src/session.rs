@@ -157,10 +157,10 @@ impl Session {
     pub fn next_event(&mut self) -> Option<Result<SessionEvent>> {
         let replies = self.running.take()?;
         Some(match replies.recv() {
-            Ok(Reply::Event(SessionEvent::Token { id, text })) => {
+            Ok(Reply::Event(SessionEvent::Token { id, text, added })) => {
                 self.tokens.push(id);
                 self.running = Some(replies);
-                Ok(SessionEvent::Token { id, text })
+                Ok(SessionEvent::Token { id, text, added })
             }
             Ok(Reply::Event(finished)) => Ok(finished),
             Ok(Reply::Failed { error, .. }) => Err(error),

@@ -1,49 +1,84 @@
 //! Stop strings in streamed text.
 
+use std::ops::Range;
+
 use crate::{Error, Result};
 
 /// Finds the first stop string in a text that arrives in pieces of any size.
 ///
 /// Text that may be the start of a stop string is held back until it is decided. The stop string that ends first
-/// wins, the longest of those that end together; so the answer does not depend on how the text is cut.
+/// wins, the longest of those that end together; so the answer does not depend on how the text is cut. The text of an
+/// added token is never cut: it is held back as a whole.
 #[derive(Clone, Debug)]
 pub(crate) struct StopMatcher {
     stops: Vec<String>,
     held: String,
+    /// The texts of added tokens in `held`, in order.
+    added: Vec<Range<usize>>,
 }
 
 /// What a piece of text led to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Matched {
     /// Text that no stop string can swallow any more.
     pub text: String,
+    /// The texts of added tokens in it, in order.
+    pub added: Vec<Range<usize>>,
     /// The stop string that was found; nothing may be pushed after it.
     pub stop: Option<String>,
+}
+
+impl Matched {
+    /// Adds the text that follows.
+    pub fn append(&mut self, next: Self) {
+        let before = self.text.len();
+        self.text += &next.text;
+        self.added.extend(next.added.into_iter().map(|token| token.start + before..token.end + before));
+    }
 }
 
 impl StopMatcher {
     pub fn new(stops: Vec<String>) -> Result<Self> {
         match stops.iter().position(String::is_empty) {
             Some(index) => Err(Error::EmptyStopString { index }),
-            None => Ok(Self { stops, held: String::new() }),
+            None => Ok(Self { stops, held: String::new(), added: Vec::new() }),
         }
     }
 
-    pub fn push(&mut self, piece: &str) -> Matched {
+    /// Takes a piece of text whose last `added` bytes are the text of an added token.
+    pub fn push(&mut self, piece: &str, added: usize) -> Matched {
         self.held.push_str(piece);
+        if added > 0 {
+            self.added.push(self.held.len() - added..self.held.len());
+        }
         if let Some((start, stop)) = self.first_stop() {
             let stop = stop.to_owned();
-            self.held.truncate(start);
-            return Matched { text: std::mem::take(&mut self.held), stop: Some(stop) };
+            let (text, added) = self.take(start);
+            self.finish();
+            return Matched { text, added, stop: Some(stop) };
         }
-        let certain = self.held.len() - self.open_len();
-        let rest = self.held.split_off(certain);
-        Matched { text: std::mem::replace(&mut self.held, rest), stop: None }
+        let mut certain = self.held.len() - self.open_len();
+        if let Some(cut) = self.added.iter().find(|token| token.start < certain && certain < token.end) {
+            certain = cut.start;
+        }
+        let (text, added) = self.take(certain);
+        Matched { text, added, stop: None }
     }
 
     /// The text still held back, when nothing more can come.
-    pub fn finish(&mut self) -> String {
-        std::mem::take(&mut self.held)
+    pub fn finish(&mut self) -> Matched {
+        let (text, added) = self.take(self.held.len());
+        Matched { text, added, stop: None }
+    }
+
+    /// The first `len` bytes, and the added tokens that are whole in them.
+    fn take(&mut self, len: usize) -> (String, Vec<Range<usize>>) {
+        let rest = self.held.split_off(len);
+        let whole = self.added.partition_point(|token| token.end <= len);
+        let later = self.added.split_off(whole);
+        let later = later.into_iter().filter(|token| token.start >= len);
+        let later = later.map(|token| token.start - len..token.end - len).collect();
+        (std::mem::replace(&mut self.held, rest), std::mem::replace(&mut self.added, later))
     }
 
     /// Start of the stop string that ends first, and the string.
@@ -79,13 +114,13 @@ mod tests {
         let mut matcher = matcher(stops);
         let mut text = String::new();
         for piece in pieces {
-            let matched = matcher.push(piece);
+            let matched = matcher.push(piece, 0);
             text += &matched.text;
             if matched.stop.is_some() {
                 return (text, matched.stop);
             }
         }
-        text += &matcher.finish();
+        text += &matcher.finish().text;
         (text, None)
     }
 
@@ -111,9 +146,23 @@ mod tests {
     #[test]
     fn text_that_may_begin_a_stop_is_held_back() {
         let mut matcher = matcher(&["</s>"]);
-        assert_eq!(matcher.push("a<").text, "a");
-        assert_eq!(matcher.push("/").text, "");
-        assert_eq!(matcher.push("b").text, "</b");
+        assert_eq!(matcher.push("a<", 0).text, "a");
+        assert_eq!(matcher.push("/", 0).text, "");
+        assert_eq!(matcher.push("b", 0).text, "</b");
+    }
+
+    #[test]
+    fn added_tokens_are_whole_or_no_tokens() {
+        let mut matcher = matcher(&["k>x", "no"]);
+        let matched = matcher.push("a<think>", 7);
+        assert_eq!((matched.text.as_str(), matched.added), ("a", vec![]));
+        let matched = matcher.push("y", 0);
+        assert_eq!((matched.text.as_str(), matched.added), ("<think>y", vec![0..7]));
+        let matched = matcher.push("<think>", 7);
+        assert_eq!((matched.text.as_str(), matched.added), ("", vec![]));
+        let matched = matcher.push("x", 0);
+        assert_eq!((matched.text.as_str(), matched.added), ("<thin", vec![]));
+        assert_eq!(matched.stop.as_deref(), Some("k>x"));
     }
 
     #[test]

@@ -29,7 +29,7 @@ fn generate(
     let (mut ids, mut whole) = (Vec::new(), String::new());
     for event in session.generate(params) {
         match event.unwrap() {
-            SessionEvent::Token { id, text } => {
+            SessionEvent::Token { id, text, .. } => {
                 ids.push(id);
                 whole += &text;
             }

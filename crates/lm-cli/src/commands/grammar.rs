@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use lm_model::Tokenizer;
 use lm_processors::{
     Calls, GrammarRequest, Layout, ModelDataProcessor, ParserOptions, ProcessorEvent, Reading, Relaxed,
-    ReplyGrammar, ResponseFormat, SchemaError, SchemaFault, Thinking, ToolChoice, ToolSpec, relax,
+    ReplyForm, ReplyGrammar, ResponseFormat, SchemaError, SchemaFault, Thinking, ToolChoice, ToolSpec, relax,
 };
 use lm_session::{Acceptance, CompiledConstraint, ConstraintSpec, GrammarCompiler, GrammarErrorKind};
 use serde::Deserialize;
@@ -187,11 +187,13 @@ fn of_reply(line: &Line) -> Result<(Option<ReplyGrammar>, Finished), Value> {
             LayoutName::Any => Layout::Any,
             LayoutName::Exact => Layout::Exact,
         },
+        ..GrammarRequest::default()
     };
     let grammar = processor.grammar(&request).map_err(|cause| match cause {
         lm_processors::Error::Schema(cause) => schema_error(&cause),
         cause => error("bad_request", cause),
     })?;
+    let form = (request.layout == Layout::Exact).then(|| ReplyForm::of(&request));
     let finished = match &grammar {
         Some(grammar) if !grammar.relaxed.is_empty() => {
             let format = match request.response_format {
@@ -199,7 +201,8 @@ fn of_reply(line: &Line) -> Result<(Option<ReplyGrammar>, Finished), Value> {
                 _ => None,
             };
             let prompt_tail = Some(line.prompt_suffix.as_str().into());
-            let options = ParserOptions { tools: tools.clone(), prompt_tail, ..ParserOptions::default() };
+            let options =
+                ParserOptions { tools: tools.clone(), prompt_tail, form, ..ParserOptions::default() };
             Finished::Reply { processor, options, format }
         }
         _ => Finished::Nothing,

@@ -4,6 +4,7 @@ mod calls;
 mod constraints;
 mod failures;
 mod fixture;
+mod hostile;
 mod pocket;
 mod prompts;
 mod text;

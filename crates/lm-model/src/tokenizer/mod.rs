@@ -195,6 +195,11 @@ impl Tokenizer {
         self.table.kind(id)
     }
 
+    /// Ids of the added tokens, the special ones among them.
+    pub fn added_tokens(&self) -> impl Iterator<Item = TokenId> {
+        (0..self.vocab_size() as TokenId).filter(|id| self.token_kind(*id) != TokenKind::Text)
+    }
+
     /// Id of the added token or vocabulary entry that is spelled `text` in the tokenizer's own alphabet.
     pub fn token_id(&self, text: &str) -> Option<TokenId> {
         self.inner.token_to_id(text)

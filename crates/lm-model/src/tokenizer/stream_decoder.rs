@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::token_table::TokenTable;
-use crate::TokenId;
+use crate::{TokenId, TokenKind};
 
 /// Turns ids into text one by one; bytes of an unfinished UTF-8 character wait for the next id.
 ///
@@ -28,6 +28,13 @@ impl StreamDecoder {
             return String::new();
         }
         self.text.push(self.table.bytes(id))
+    }
+
+    /// Length of the text of `id` at the end of `text`, which its push gave, when `id` is an added token; 0 for any other.
+    pub fn added_len(&self, id: TokenId, text: &str) -> usize {
+        let own = self.table.bytes(id);
+        let added = self.table.kind(id) != TokenKind::Text && text.as_bytes().ends_with(own);
+        if added { own.len() } else { 0 }
     }
 
     /// The rest: one U+FFFD for a character that was never finished. The decoder starts anew afterwards.

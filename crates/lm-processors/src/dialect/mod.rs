@@ -9,6 +9,7 @@ mod answer;
 mod call;
 mod channel;
 mod json;
+mod markers;
 mod parameters;
 
 pub use answer::{AfterCalls, AnswerSyntax, BeforeCalls, Meaning, MessageSyntax};

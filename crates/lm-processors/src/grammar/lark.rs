@@ -6,6 +6,7 @@ use lm_template::Value;
 
 use super::Grammar;
 use super::schema::escaped_regex;
+use crate::tokens::MarkerTokens;
 
 /// Up to so many literals stand in a rule each by itself.
 const MAX_ALTERNATIVES: usize = 32;
@@ -16,9 +17,35 @@ pub(super) struct Lark {
     text: String,
     markers: Vec<String>,
     names: HashMap<String, String>,
+    /// Texts that are tokens: text cannot spell a marker that holds one.
+    tokens: MarkerTokens,
 }
 
 impl Lark {
+    pub(super) fn new(tokens: MarkerTokens) -> Self {
+        Self { tokens, ..Self::default() }
+    }
+
+    /// Whether text cannot spell this marker, because a part of it is a token.
+    pub(super) fn protects(&self, marker: &str) -> bool {
+        self.tokens.protect(marker)
+    }
+
+    /// Those of these markers that text can spell.
+    pub(super) fn spelled<'m>(
+        &self,
+        markers: impl IntoIterator<Item = &'m str>,
+    ) -> impl Iterator<Item = String> {
+        let spelled = markers.into_iter().filter(|marker| !self.protects(marker));
+        spelled.map(str::to_owned).collect::<Vec<_>>().into_iter()
+    }
+
+    /// A terminal expression: any text in which none of these markers occurs. Those that hold a token cannot.
+    pub(super) fn text_without(&self, markers: &[&str]) -> String {
+        let spelled: Vec<&str> = markers.iter().filter(|marker| !self.protects(marker)).copied().collect();
+        text_without(&spelled)
+    }
+
     /// The name of a rule with this body.
     pub(super) fn rule(&mut self, body: impl Into<String>) -> String {
         self.define("", body.into())
@@ -93,8 +120,15 @@ impl Lark {
     }
 
     /// A text that fits the terminal expression `content`, in which `close` does not occur, then `layout`, then `close`: as the
-    /// token that it may be, or spelled with ordinary characters.
+    /// token that it holds; where that is not known, as the token that it may be, or spelled with ordinary characters.
     pub(super) fn up_to(&mut self, content: &str, layout: &str, close: &str) -> String {
+        if let Some(token) = self.tokens.first_in(close) {
+            // What stands before the token is a part of the text that the token ends.
+            let (head, rest) = close.split_at(token.start);
+            let marker = self.marker(rest);
+            let before = self.terminal(sequence([content, &literal(&format!("{layout}{head}"))]));
+            return format!("{before} {marker}");
+        }
         let marker = self.marker(close);
         let before = self.terminal(sequence([content, &literal(layout)]));
         let content = self.terminal(content);

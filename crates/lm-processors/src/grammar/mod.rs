@@ -12,6 +12,7 @@ mod values;
 
 use lm_template::{ToolSpec, Value};
 
+use crate::tokens::MarkerTokens;
 pub(crate) use reply::reply_grammar;
 
 pub use error::{SchemaError, SchemaFault};
@@ -104,6 +105,8 @@ pub struct GrammarRequest<'a> {
     pub response_format: Option<ResponseFormat>,
     /// Whose whitespace is taken.
     pub layout: Layout,
+    /// The added tokens that stand in the family's markers; empty when the tokenizer is not known. Text may spell them.
+    pub tokens: MarkerTokens,
 }
 
 /// The grammar of a reply, and what it does not enforce.

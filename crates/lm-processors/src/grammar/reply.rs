@@ -5,15 +5,18 @@ use std::collections::BTreeSet;
 use lm_template::{ToolSpec, Value};
 
 use super::calls::{CallRules, NameCheck, NewParser, calls, opener, space, text_or_marker};
-use super::lark::{Lark, literal, one_of, sequence, text_without};
+use super::lark::{Lark, literal, one_of, sequence, text_regex};
 use super::schema::Relaxed;
-use super::values::{Spelling, Values};
+use super::values::{CallStart, Spelling, Values};
 use super::{GrammarRequest, Layout, ReplyGrammar, ResponseFormat, Thinking, ToolChoice};
+use crate::beginnings::call_openings;
 use crate::dialect::{
-    CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, MessageSyntax, NamedCall, Tags, Trim,
+    CallBody, CallSyntax, CallsInside, ChannelSyntax, Count, Dialect, JsonObject, MessageSyntax, NamedCall,
+    StrayEnd, Tags, Trim,
 };
 use crate::error::{Error, Result};
 use crate::grammar::schema::{Reading, relax};
+use crate::reply_form::Given;
 
 /// The grammar of a reply in `dialect`; none when the request leaves everything open.
 ///
@@ -32,8 +35,8 @@ pub(crate) fn reply_grammar(
     if !calls_matter && request.response_format.is_none() {
         return Ok(None);
     }
-    let mut writer =
-        ReplyWriter { lark: Lark::default(), dialect, messages, request, relaxed: BTreeSet::new() };
+    let lark = Lark::new(request.tokens.clone());
+    let mut writer = ReplyWriter { lark, dialect, messages, request, relaxed: BTreeSet::new() };
     let start = writer.start(&tools)?;
     Ok(Some(ReplyGrammar {
         grammar: writer.lark.finish(&start),
@@ -86,7 +89,14 @@ impl ReplyWriter<'_, '_> {
             return String::new();
         }
         let mut options = Vec::new();
-        for channel in self.dialect.channels.iter().filter(|channel| !channel.tags.open.is_empty()) {
+        let given = self.request.response_format.as_ref().map(Given::of);
+        // What is listed as an answer opens no channel.
+        let answers = |open: &str| {
+            given.as_ref().is_some_and(|given| given.choice_that_spells(open, &self.request.tokens).is_some())
+        };
+        let channels = self.dialect.channels.iter().filter(|channel| !answers(channel.tags.open));
+        let channels: Vec<_> = channels.filter(|channel| !channel.tags.open.is_empty()).collect();
+        for channel in channels {
             let start = self.lark.marker(channel.tags.open);
             let rest = self.channel_rest(channel);
             options.push(self.lark.rule(sequence([&*start, &rest])));
@@ -101,8 +111,12 @@ impl ReplyWriter<'_, '_> {
         if channel.calls_inside != CallsInside::Text {
             excluded.extend(openers(self.dialect));
         }
-        let text = self.lark.up_to(&text_without(&excluded), "", end);
+        let free = self.lark.text_without(&excluded);
+        let text = self.lark.up_to(&free, "", end);
+        let blank =
+            self.request.response_format.as_ref().is_some_and(|format| Given::of(format).begins_blank);
         let after = match (self.request.layout, channel.trim_after) {
+            (Layout::Exact, _) if blank => String::new(),
             (Layout::Exact, Trim::Nothing) => String::new(),
             (Layout::Exact, Trim::LineBreaks) => self.lark.terminal("/\\n{0,2}/"),
             _ => self.lark.terminal("/[ \\t\\r\\n]{0,4}/"),
@@ -114,7 +128,7 @@ impl ReplyWriter<'_, '_> {
         let required = matches!(self.request.choice, ToolChoice::Required | ToolChoice::Named(_));
         let mut options = Vec::new();
         if !required {
-            options.push(self.text_answer()?);
+            options.push(self.text_answer(tools)?);
         }
         for syntax in self.syntaxes(tools) {
             let (number, layout, markers) = (self.request.calls, self.request.layout, self.message_markers());
@@ -150,10 +164,12 @@ impl ReplyWriter<'_, '_> {
         if calls.opener.is_empty() {
             return sequence([&*calls.rest, &end]);
         }
-        let marker = self.lark.marker(calls.opener);
-        let before = if required || self.request.response_format.is_some() {
-            marker
+        let before = if self.request.response_format.is_some() {
+            self.marker_beside_answer(calls.opener)
+        } else if required {
+            self.lark.marker(calls.opener)
         } else {
+            let marker = self.lark.marker(calls.opener);
             let mut options = vec![self.lark.up_to(&self.free_text(), "", calls.opener)];
             if let Some(tagged) = self.tagged_text() {
                 let space = self.lark.terminal("/[ \\t\\r\\n]{0,4}/");
@@ -202,7 +218,7 @@ impl ReplyWriter<'_, '_> {
     }
 
     /// The answer as text: free, or in the response format.
-    fn text_answer(&mut self) -> Result<String> {
+    fn text_answer(&mut self, tools: &[&ToolSpec]) -> Result<String> {
         let body = match &self.request.response_format {
             None => {
                 let (text, end) = (self.free_text(), self.end());
@@ -212,11 +228,17 @@ impl ReplyWriter<'_, '_> {
                 return Ok(sequence([&*one_of(&options), &end]));
             }
             Some(ResponseFormat::JsonObject) => {
-                return self.json_answer(&serde_json::json!({"type": "object"}));
+                return self.json_answer(&serde_json::json!({"type": "object"}), tools);
             }
-            Some(ResponseFormat::JsonSchema(schema)) => return self.json_answer(schema),
-            Some(ResponseFormat::Regex(regex)) => return Ok(self.lark.terminal(slashed(regex))),
-            Some(ResponseFormat::Choice(texts)) => {
+            Some(ResponseFormat::JsonSchema(schema)) => return self.json_answer(schema, tools),
+            Some(ResponseFormat::Regex(regex)) => {
+                self.pattern_apart(regex, tools)?;
+                let answer = slashed(regex);
+                let other = self.begun_otherwise(tools);
+                return Ok(self.lark.terminal(sequence([&*answer, &other])));
+            }
+            Some(format @ ResponseFormat::Choice(texts)) => {
+                self.tell_apart(&Given::of(format), tools)?;
                 texts.iter().map(|text| literal(text)).collect::<Vec<_>>().join(" | ")
             }
             Some(ResponseFormat::Lark(rules)) => format!("%lark {{\n{rules}\n}}"),
@@ -224,30 +246,138 @@ impl ReplyWriter<'_, '_> {
         Ok(self.lark.rule(body))
     }
 
-    fn json_answer(&mut self, schema: &Value) -> Result<String> {
+    /// The texts with which calls begin where ordinary text can spell them.
+    fn spelled_calls(&self, tools: &[&ToolSpec]) -> Vec<String> {
+        let names = || tools.iter().map(|tool| tool.name());
+        let calls = self.syntaxes(tools).iter().flat_map(|syntax| call_openings(syntax, names()));
+        calls.filter(|text| !self.request.tokens.protect(text)).collect()
+    }
+
+    /// Refuses a listed answer that begins as a call does.
+    fn tell_apart(&self, answers: &Given, tools: &[&ToolSpec]) -> Result<()> {
+        for begins in self.spelled_calls(tools) {
+            if let Some(answer) = answers.choice_that_spells(&begins, &self.request.tokens) {
+                let processor = self.dialect.name;
+                return Err(Error::AnswerLikeCall { answer: answer.to_owned(), begins, processor });
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a pattern all of whose texts begin as calls do.
+    fn pattern_apart(&self, pattern: &str, tools: &[&ToolSpec]) -> Result<()> {
+        let prefixes = prefixes(pattern);
+        for begins in self.spelled_calls(tools) {
+            let all = |prefixes: &[String]| prefixes.iter().all(|prefix| prefix.starts_with(&begins));
+            if prefixes.as_deref().is_some_and(|prefixes| !prefixes.is_empty() && all(prefixes)) {
+                let processor = self.dialect.name;
+                return Err(Error::AnswerLikeCall { answer: pattern.to_owned(), begins, processor });
+            }
+        }
+        Ok(())
+    }
+
+    /// What a terminal expression for an answer goes on with, so that the answer begins neither as a call nor as a
+    /// channel does.
+    fn begun_otherwise(&self, tools: &[&ToolSpec]) -> String {
+        let channels = self.dialect.channels.iter().map(|channel| channel.tags.open);
+        let channels = channels.filter(|open| {
+            self.request.thinking != Thinking::Forbidden
+                && !open.is_empty()
+                && !self.request.tokens.protect(open)
+        });
+        let begins = channels.map(str::to_owned).chain(self.spelled_calls(tools));
+        let begins: Vec<String> = begins.map(|text| text_regex(&text)).collect();
+        if begins.is_empty() { String::new() } else { format!("& ~(({}) /(?s:.*)/)", begins.join(" | ")) }
+    }
+
+    fn json_answer(&mut self, schema: &Value, tools: &[&ToolSpec]) -> Result<String> {
         let (schema, relaxed) = relax(schema, Reading::Open)?;
         self.relaxed.extend(relaxed);
+        let call = self.json_call_start(tools);
         let mut values = Values::new(&mut self.lark, Spelling::ANSWER, self.request.layout, &schema);
-        let value = values.value(&schema, "#");
+        let value = match &call {
+            Some(call) => values.unlike(&schema, call, "#"),
+            None => values.value(&schema, "#"),
+        };
         let found = std::mem::take(&mut values.relaxed);
+        let like_call = call.filter(|_| values.cannot_tell || value.is_none());
         self.relaxed.extend(found);
+        if let Some(call) = like_call {
+            return Err(Error::AnswerLikeCall {
+                answer: schema.to_string().chars().take(100).collect(),
+                begins: format!("\"{}\"", call.key),
+                processor: self.dialect.name,
+            });
+        }
         value.ok_or_else(|| super::SchemaError::bad("#", "", "no value fits it").into())
+    }
+
+    /// The beginning of calls that are JSON from their first character on, if the family writes them so.
+    fn json_call_start(&self, tools: &[&ToolSpec]) -> Option<CallStart> {
+        let syntax = self.syntaxes(tools).first()?;
+        if let Some(key) = json_key(opener(syntax)) {
+            return Some(CallStart { in_list: false, key: key.to_owned(), names: None });
+        }
+        let CallBody::Json(json) = syntax.body else { return None };
+        let key = match json.object {
+            JsonObject::Keys { written, .. } => written.first().map_or("", |(_, key)| *key).to_owned(),
+            JsonObject::NameIsKey => String::new(),
+        };
+        let names = Some(tools.iter().map(|tool| tool.name().to_owned()).collect());
+        let bare = opener(syntax).is_empty();
+        bare.then_some(CallStart { in_list: json.count != Count::One, key, names })
+    }
+
+    /// The marker of calls beside an answer of a given form. One that is JSON is cut as the lexer cuts an answer.
+    fn marker_beside_answer(&mut self, opener: &str) -> String {
+        match json_key(opener) {
+            Some(key) => sequence([&*literal("{"), &literal(&Value::from(key).to_string()), &literal(":")]),
+            None => self.lark.marker(opener),
+        }
     }
 
     /// A terminal expression for text of the answer: no call and no channel begins in it.
     fn free_text(&self) -> String {
         let starts = self.dialect.channels.iter().map(|channel| channel.tags.open);
+        let dropped_ends = |channel: &&ChannelSyntax| {
+            matches!(channel.stray_end, StrayEnd::Dropped | StrayEnd::DroppedAtStart)
+        };
+        let ends = self.dialect.channels.iter().filter(dropped_ends).map(|channel| channel.tags.close);
+        let of_messages = self.messages.into_iter();
+        let of_messages = of_messages.flat_map(|messages| {
+            [messages.start, messages.channel].into_iter().chain(messages.ends.iter().copied())
+        });
         let Tags { open, close, .. } = self.dialect.answer.tags;
         let dropped = self.dialect.answer.dropped.iter().map(|tags| tags.open);
-        let mut excluded: Vec<&str> =
-            openers(self.dialect).chain(starts).chain(dropped).chain([open, close]).collect();
+        let mut excluded: Vec<&str> = openers(self.dialect)
+            .chain(starts)
+            .chain(ends)
+            .chain(dropped)
+            .chain(of_messages)
+            .chain([open, close])
+            .collect();
         excluded.retain(|text| !text.is_empty());
         excluded.sort_unstable();
         excluded.dedup();
-        let text = text_without(&excluded);
+        let text = self.lark.text_without(&excluded);
         let bare = self.dialect.calls.first().is_some_and(|syntax| opener(syntax).is_empty());
+        let bare = bare && self.request.choice != ToolChoice::None;
         if bare { format!("{text} & /([ \\t\\r\\n]*[^\\[\\{{ \\t\\r\\n](?s:.*))?/") } else { text }
     }
+}
+
+/// The key in a marker of the form `{"key":`.
+fn json_key(marker: &str) -> Option<&str> {
+    marker.strip_prefix("{\"")?.strip_suffix("\":")
+}
+
+/// The texts that those of a pattern begin with; none when they are too many.
+fn prefixes(pattern: &str) -> Option<Vec<String>> {
+    let hir = regex_syntax::parse(pattern).ok()?;
+    let prefixes = regex_syntax::hir::literal::Extractor::new().extract(&hir);
+    let texts = prefixes.literals()?.iter().map(|literal| String::from_utf8_lossy(literal.as_bytes()));
+    Some(texts.map(|text| text.into_owned()).collect())
 }
 
 /// A regular expression between slashes.

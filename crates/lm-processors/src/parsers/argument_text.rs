@@ -3,6 +3,7 @@
 use lm_template::{Map, ToolCall, ToolSpec, Value};
 
 use super::body::{CallSink, Fault, declared_name};
+use super::guard::plain;
 use crate::values::Schema;
 
 /// How much of the arguments' text has been passed on. What is passed on is what the final arguments are read from.
@@ -23,7 +24,7 @@ impl ArgumentText {
     /// Completes a call whose arguments are this text.
     pub(crate) fn complete(mut self, name: &str, text: &str, calls: &mut CallSink<'_>) -> Result<(), Fault> {
         let arguments: Map<String, Value> =
-            serde_json::from_str(text).map_err(|error| Fault::malformed(error.to_string()))?;
+            serde_json::from_str(&plain(text)).map_err(|error| Fault::malformed(error.to_string()))?;
         self.pass_on(text, calls);
         calls.complete(ToolCall::new(name, arguments))
     }

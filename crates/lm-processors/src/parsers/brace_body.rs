@@ -8,6 +8,7 @@ use super::argument_text::{ArgumentText, is_name, names, schema};
 use super::body::{BodyReader, CallSink, Fault, MAX_BLOCK_BYTES, Progress};
 use crate::declared_names::{Declared, declared};
 use crate::dialect::BraceCall;
+use crate::parsers::plain;
 use crate::values::BraceArguments;
 
 /// Names are shorter; text that goes on for longer is no call.
@@ -75,8 +76,9 @@ impl BraceBody {
     /// The arguments of a call of `name` begin at `start`.
     fn begin(&mut self, name: &str, start: usize, calls: &mut CallSink<'_>) -> Result<bool, Fault> {
         self.start = start;
-        calls.begin(Some(name), None)?;
-        self.name = Some(name.to_owned());
+        let name = plain(name).into_owned();
+        calls.begin(Some(&name), None)?;
+        self.name = Some(name);
         Ok(true)
     }
 }

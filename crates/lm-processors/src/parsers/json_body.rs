@@ -8,6 +8,7 @@ use serde_json::Map;
 use super::argument_text::{FENCE, fence};
 use super::body::MAX_BLOCK_BYTES;
 use super::body::{BodyReader, CallSink, Fault, Progress};
+use super::guard::{guarded, plain};
 use super::json_scan::{JsonScan, Step};
 use crate::dialect::{JsonCall, JsonKey, JsonObject};
 
@@ -243,7 +244,7 @@ impl JsonBody {
                 if !element.begun {
                     calls.begin(Some(&call.name), call.id.as_deref())?;
                 }
-                calls.arguments(&Value::Object(call.arguments.clone()).to_string());
+                calls.arguments(&guarded(&Value::Object(call.arguments.clone()).to_string()));
             }
         }
         self.complete += 1;
@@ -277,11 +278,11 @@ impl JsonBody {
 }
 
 fn parsed(text: &str) -> Result<Map<String, Value>, Fault> {
-    serde_json::from_str(text).map_err(|error| Fault::malformed(error.to_string()))
+    serde_json::from_str(&plain(text)).map_err(|error| Fault::malformed(error.to_string()))
 }
 
 fn unquoted(text: &str, string: &Range<usize>) -> Option<String> {
-    serde_json::from_str(&text[string.start - 1..string.end + 1]).ok()
+    serde_json::from_str(&plain(&text[string.start - 1..string.end + 1])).ok()
 }
 
 impl BodyReader for JsonBody {

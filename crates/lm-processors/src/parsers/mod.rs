@@ -6,6 +6,7 @@ mod brace_body;
 mod channel_flow;
 mod elements;
 mod eraser;
+mod guard;
 mod json_body;
 mod json_scan;
 mod marker_scan;
@@ -18,5 +19,6 @@ mod text_buffer;
 mod text_flow;
 
 pub(crate) use body::name_ends;
+pub(crate) use guard::{GuardedParser, plain};
 pub(crate) use parameter_body::{CDATA_CLOSE, CDATA_OPEN};
 pub(crate) use reply::{MessageParser, ReplyParser, open_channel};

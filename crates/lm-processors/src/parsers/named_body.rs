@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::argument_text::{FENCE, fence, names};
 use super::body::{BodyReader, CallSink, Fault, MAX_BLOCK_BYTES, Progress};
+use super::guard::plain;
 use super::json_scan::{JsonScan, Step};
 use super::marker_scan::{Scan, scan};
 use crate::declared_names::{Declared, declared};
@@ -112,7 +113,7 @@ impl NamedBody {
         let word = fence.map_or(word, |at| word[..at].trim_end());
         match self.part {
             Part::Name(_) => self.named(word, text[..end].trim_end())?,
-            _ => self.id = Some(word.to_owned()),
+            _ => self.id = Some(plain(word).into_owned()),
         }
         self.at += [after_name, id_marker, ""][marker].len();
         if marker == 1 {
@@ -173,7 +174,7 @@ impl NamedBody {
         let mut name = word.strip_prefix(before_name).unwrap_or(word).to_owned();
         if id == NamedId::NameAndIndex {
             name = self.name_before_index(&name)?;
-            self.id = Some(word.to_owned());
+            self.id = Some(plain(word).into_owned());
         }
         if name.contains(|c: char| c.is_whitespace() || c == '`') {
             return Err(Fault::malformed(format!("`{name}` is no name")));
@@ -181,7 +182,7 @@ impl NamedBody {
         if name.is_empty() && nameless == Nameless::Malformed {
             return Err(Fault::malformed("it has no name"));
         }
-        self.name = name;
+        self.name = plain(&name).into_owned();
         Ok(())
     }
 
@@ -232,7 +233,7 @@ impl NamedBody {
             self.at += 1;
             if step == Step::Close && scan.depth() == 0 {
                 calls.arguments(&text[from..self.at]);
-                let arguments: Map<String, Value> = serde_json::from_str(&text[*start..self.at])
+                let arguments: Map<String, Value> = serde_json::from_str(&plain(&text[*start..self.at]))
                     .map_err(|error| Fault::malformed(error.to_string()))?;
                 let mut call = ToolCall::new(std::mem::take(&mut self.name), arguments);
                 call.id = self.id.take();

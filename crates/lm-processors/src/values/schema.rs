@@ -3,6 +3,8 @@
 use jsonschema::{PatternOptions, Validator};
 use serde_json::{Map, Value, json};
 
+use crate::parsers::plain;
+
 /// A set of JSON types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Types(u8);
@@ -91,8 +93,9 @@ impl<'a> Schema<'a> {
 
     /// The schema of a property, when the schema says anything about it.
     pub(crate) fn property(self, key: &str) -> Option<Self> {
+        let key = plain(key);
         self.find(MAX_STEPS, &|schema| {
-            let declared = schema.get("properties").and_then(|properties| properties.get(key));
+            let declared = schema.get("properties").and_then(|properties| properties.get(&*key));
             declared.or_else(|| schema.get("additionalProperties").filter(|schema| schema.is_object()))
         })
     }

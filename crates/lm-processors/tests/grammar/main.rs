@@ -6,10 +6,13 @@ mod listed;
 mod names;
 mod numbers;
 mod properties;
+mod quoted;
 mod random;
 mod replies;
 mod round_trip;
 mod schemas;
+#[path = "../support/tokens.rs"]
+mod tokens;
 mod vectors;
 mod walk;
 mod writer;

@@ -18,8 +18,12 @@ const PARIS: &str =
 const TIME: &str = "<tool_call>\n{\"name\": \"get_time\", \"arguments\": {}}\n</tool_call>";
 
 fn check(request: &GrammarRequest<'_>, accepted: &[&str], stopped: &[&str]) {
+    check_in("hermes", request, accepted, stopped);
+}
+
+fn check_in(family: &str, request: &GrammarRequest<'_>, accepted: &[&str], stopped: &[&str]) {
     let compiler = Compiler::new();
-    let grammar = grammar_of("hermes", request).expect("a grammar");
+    let grammar = grammar_of(family, request).expect("a grammar");
     let matcher = compiler
         .compile_grammar(&grammar.grammar)
         .unwrap_or_else(|error| panic!("{error}\n{}", grammar.grammar.lark));
@@ -95,6 +99,87 @@ fn other_formats_stand_there_too() {
         let request = GrammarRequest { tools: &tools, response_format: Some(format), ..Default::default() };
         check(&request, &[right, PARIS, &format!("<think>a</think>{right}")], &[wrong, ""]);
     }
+}
+
+/// Where a call is JSON without a marker, an answer never begins as a call of an offered tool does.
+#[test]
+fn an_answer_does_not_begin_as_a_bare_call() {
+    let tools = tools();
+    let format = Some(ResponseFormat::JsonObject);
+    let request = GrammarRequest { tools: &tools, response_format: format, ..Default::default() };
+    check_in(
+        "llama3_json",
+        &request,
+        &[
+            "{\"name\": \"get_time\", \"parameters\": {}}",
+            "{\"name\": \"get_tim\", \"parameters\": {}}",
+            "{\"name\": {\"a\": 1}}",
+            "{\"a\": 1, \"b\": 2}",
+            "{}",
+        ],
+        &[
+            "{\"name\": \"get_time\", \"parameters\": {\"a\": 1}}",
+            "{\"name\":\"get_time\"}",
+            "{\"name\": \"get_time\", \"a\": 1}",
+        ],
+    );
+    let schema = json!({"type": "object", "properties": {"id": {"type": "integer"}, "name": {"enum": ["get_time", "x"]}},
+        "required": ["name"], "additionalProperties": false});
+    let request = GrammarRequest { response_format: Some(ResponseFormat::JsonSchema(schema)), ..request };
+    check_in(
+        "llama3_json",
+        &request,
+        &["{\"name\": \"x\"}", "{\"id\": 1, \"name\": \"x\"}"],
+        &["{\"name\": \"get_time\"}", "{\"name\":\"get_time\"}"],
+    );
+    let schema = json!({"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}});
+    let request = GrammarRequest { response_format: Some(ResponseFormat::JsonSchema(schema)), ..request };
+    check_in(
+        "xlam_json",
+        &request,
+        &["[]", "[{\"name\": \"x\"}]", "[{\"name\": \"get_time\", \"arguments\": {}}]"],
+        &["[{\"name\": \"get_time\"}]", "[{\"name\": \"get_time\", \"arguments\": 1}]"],
+    );
+    let format = Some(ResponseFormat::JsonObject);
+    let request = GrammarRequest { response_format: format, ..request };
+    check_in(
+        "generic_json",
+        &request,
+        &[
+            "{\"tool_call\": {\"name\": \"get_time\", \"arguments\": {}}}",
+            "{\"a\": 1, \"b\": 2}",
+            "{\"tool_cal\": 1}",
+        ],
+        &["{\"tool_call\": 1}", "{\"tool_call\":{}}"],
+    );
+    let only = json!({"type": "object", "properties": {"name": {"const": "get_time"}}, "required": ["name"]});
+    let request = GrammarRequest { response_format: Some(ResponseFormat::JsonSchema(only)), ..request };
+    let error = grammar_of("llama3_json", &request).expect_err("no answer is left");
+    assert!(matches!(error, lm_processors::Error::AnswerLikeCall { .. }), "{error}");
+    let request = GrammarRequest { choice: ToolChoice::None, ..request };
+    check_in("llama3_json", &request, &["{\"name\": \"get_time\"}"], &["{}"]);
+}
+
+/// Patterns and listed answers do not begin as calls or channels do, where ordinary text can spell those.
+#[test]
+fn an_answer_does_not_begin_as_a_marker() {
+    let tools = tools();
+    let format = Some(ResponseFormat::Regex("(?s:.)*".to_owned()));
+    let request = GrammarRequest { tools: &tools, response_format: format, ..Default::default() };
+    check(&request, &["a<tool_call>b", "<tool_cal", PARIS], &["<tool_call>b", "<think>b"]);
+    check_in("llama4_pythonic", &request, &["a[get_time()]", "[get_time()]"], &["[get_time(1)]", "[a"]);
+    let list = GrammarRequest {
+        response_format: Some(ResponseFormat::Regex("\\[[a-z]+\\]".to_owned())),
+        ..request.clone()
+    };
+    let error = grammar_of("llama4_pythonic", &list).expect_err("every answer begins as a call");
+    assert!(matches!(error, lm_processors::Error::AnswerLikeCall { .. }), "{error}");
+    let choice = vec!["<tool_call>".to_owned(), "<think>a</think>".to_owned()];
+    let request = GrammarRequest { response_format: Some(ResponseFormat::Choice(choice)), ..request };
+    let error = grammar_of("hermes", &request).expect_err("an answer begins as a call");
+    assert!(matches!(error, lm_processors::Error::AnswerLikeCall { .. }), "{error}");
+    let request = GrammarRequest { choice: ToolChoice::None, ..request };
+    check(&request, &["<tool_call>", "<think>a</think>"], &["<think>b</think><tool_call>"]);
 }
 
 #[test]

@@ -48,7 +48,7 @@ pub fn parse<'a>(
 }
 
 /// Joins neighbours that only differ in where they were cut.
-fn coalesce(events: Vec<ProcessorEvent>) -> Vec<ProcessorEvent> {
+pub fn coalesce(events: Vec<ProcessorEvent>) -> Vec<ProcessorEvent> {
     let mut joined: Vec<ProcessorEvent> = Vec::new();
     for event in events {
         let rest = match joined.last_mut() {

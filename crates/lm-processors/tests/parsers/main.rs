@@ -2,8 +2,11 @@
 
 mod common;
 mod dialect;
+mod forms;
 mod hostile;
 mod random;
 mod recovery;
 mod splits;
+#[path = "../support/tokens.rs"]
+mod tokens;
 mod vectors;

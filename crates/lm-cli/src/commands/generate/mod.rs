@@ -177,7 +177,7 @@ fn continue_text(
     let mut screen = Screen::stdout();
     for event in session.generate(GenerateParams { cancel, ..GenerateParams::default() }) {
         match event? {
-            SessionEvent::Token { id, text } if as_json => {
+            SessionEvent::Token { id, text, .. } if as_json => {
                 print_line(&json!({"type": "token", "id": id, "text": text}))?;
             }
             SessionEvent::Token { text, .. } => screen.text(&text)?,

@@ -205,7 +205,9 @@ fn constant(values: &mut Values<'_>, tags: &ValueTags<'_>, value: &Value) -> Opt
         Value::String(text) => text.clone(),
         other => values.spelling.write(other),
     };
-    let ended = |text: &str| tags.excluded().iter().any(|excluded| text.contains(excluded));
+    let spelled = |marker: &&str| !values.lark.protects(marker);
+    let ended =
+        |text: &str| tags.excluded().into_iter().filter(spelled).any(|excluded| text.contains(excluded));
     let cdata = tags.call.written == ValueText::OrCdata && value.is_string();
     if cdata && (ended(&text) || text.trim_start().starts_with(CDATA_OPEN)) {
         let protected = format!("{CDATA_OPEN}{text}{CDATA_CLOSE}");
@@ -229,7 +231,7 @@ fn enclosed(values: &mut Values<'_>, tags: &ValueTags<'_>, body: &str) -> String
 fn text(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Map<String, Value>, path: &str) -> String {
     let cdata = (tags.call.written == ValueText::OrCdata).then_some(CDATA_OPEN);
     let excluded: Vec<String> =
-        tags.excluded().into_iter().map(str::to_owned).chain(values.excluded().to_vec()).collect();
+        values.lark.spelled(tags.excluded()).chain(values.excluded().to_vec()).collect();
     let content = values.text_rules(schema, path).raw(&excluded, cdata);
     let exact = values.layout == Layout::Exact;
     let (after, before) = if exact { (tags.after_open, tags.before_close) } else { ("", "") };

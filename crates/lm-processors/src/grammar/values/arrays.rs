@@ -24,12 +24,14 @@ impl Values<'_> {
         }
         let prefix = schema.get("prefixItems").and_then(Value::as_array).cloned().unwrap_or_default();
         let items = schema.get("items").cloned().unwrap_or(Value::Bool(true));
-        let item = self.value(&items, &format!("{path}/items"));
+        let first = self.first.take();
+        let item = self.element(&items, first.as_ref(), &format!("{path}/items"));
         let (open, comma, close) = (self.mark("["), self.mark(self.spelling.comma), self.mark("]"));
         let mut heads = Vec::new();
         for (at, schema) in prefix.iter().take(max.unwrap_or(u64::MAX).min(MAX_COUNTED) as usize).enumerate()
         {
-            match self.value(schema, &format!("{path}/prefixItems/{at}")) {
+            let first = first.as_ref().filter(|_| at == 0);
+            match self.element(schema, first, &format!("{path}/prefixItems/{at}")) {
                 Some(head) => heads.push(head),
                 None => break,
             }

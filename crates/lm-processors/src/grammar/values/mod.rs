@@ -6,6 +6,7 @@ mod numbers;
 mod objects;
 mod spelling;
 mod strings;
+mod unlike;
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,12 +14,13 @@ use lm_template::Value;
 use serde_json::{Map, json};
 
 use super::Layout;
-use super::lark::{Lark, literal, one_of, sequence, text_without};
+use super::lark::{Lark, literal, one_of, sequence};
 use super::schema::Relaxed;
 use merge::merged;
 pub(super) use objects::{Member, named_properties};
 pub(super) use spelling::{Keys, Spelling, Strings, loose};
 use strings::TextRules;
+pub(super) use unlike::CallStart;
 
 /// How deep a value may be nested of which the schema says nothing. (Readers of JSON end at 127.)
 const FREE_DEPTH: usize = 6;
@@ -43,6 +45,10 @@ pub(super) struct Values<'a> {
     free: Vec<String>,
     /// Texts that stand in no string: markers that end what the string stands in.
     excluded: Vec<String>,
+    /// The call that the next object, or the first element of the next list, must not begin as.
+    first: Option<CallStart>,
+    /// Whether some value that begins as that call could not be left out.
+    pub(super) cannot_tell: bool,
     /// How deep in schemas this is, and how many it has seen.
     depth: usize,
     seen: usize,
@@ -60,6 +66,8 @@ impl<'a> Values<'a> {
             references: HashMap::new(),
             free: Vec::new(),
             excluded: Vec::new(),
+            first: None,
+            cannot_tell: false,
             depth: 0,
             seen: 0,
         }
@@ -129,7 +137,7 @@ impl<'a> Values<'a> {
 
     /// What `write` makes, with `excluded` in no string.
     pub(super) fn excluding<T>(&mut self, excluded: &str, write: impl FnOnce(&mut Self) -> T) -> T {
-        if self.excluded.iter().any(|known| known == excluded) {
+        if self.lark.protects(excluded) || self.excluded.iter().any(|known| known == excluded) {
             return write(self);
         }
         // Rules without the exclusion are not for use here, nor those with it elsewhere.
@@ -229,8 +237,8 @@ impl<'a> Values<'a> {
                 self.lark.terminal(options.map(|option| format!("({option})")).join(" | "))
             }
             Strings::Fenced(fence) => {
-                let excluded: Vec<&str> =
-                    [fence].into_iter().chain(self.excluded.iter().map(String::as_str)).collect();
+                let excluded: Vec<String> =
+                    self.lark.spelled([fence]).chain(self.excluded.iter().cloned()).collect();
                 let content = rules.raw(&excluded, None);
                 let open = self.lark.marker(fence);
                 let rest = self.lark.up_to(&content, "", fence);
@@ -273,7 +281,8 @@ impl<'a> Values<'a> {
 
     /// The same values without these texts in any string.
     pub(super) fn never_with(mut self, excluded: &[&str]) -> Self {
-        self.excluded.extend(excluded.iter().map(|text| (*text).to_owned()));
+        let spelled = excluded.iter().filter(|marker| !self.lark.protects(marker));
+        self.excluded.extend(spelled.map(|text| (*text).to_owned()));
         self
     }
 
@@ -290,7 +299,7 @@ impl<'a> Values<'a> {
     /// The terminal expression `text`, without the texts that stand in no string.
     pub(super) fn without_excluded(&self, text: String) -> String {
         let excluded: Vec<&str> = self.excluded.iter().map(String::as_str).collect();
-        if excluded.is_empty() { text } else { format!("({text}) & {}", text_without(&excluded)) }
+        if excluded.is_empty() { text } else { format!("({text}) & {}", self.lark.text_without(&excluded)) }
     }
 
     /// Whether the grammar library's own translator can write values here.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use lm_template::Value;
 
 use super::super::lark::{literal, one_of, sequence};
-use super::{Keys, Object, Strings, Values};
+use super::{CallStart, Keys, Object, Strings, Values};
 use crate::values::{BraceKey, brace_key};
 
 /// How many properties an object may list.
@@ -28,6 +28,8 @@ impl Values<'_> {
             schema.insert("type".to_owned(), "object".into());
             return Some(self.delegated(&schema));
         }
+        let first = self.first.take();
+        let mut first = first.as_ref();
         for keyword in ["minProperties", "maxProperties", "patternProperties"] {
             if schema.contains_key(keyword) {
                 self.relax(path, keyword);
@@ -38,7 +40,7 @@ impl Values<'_> {
         let properties = named_properties(schema);
         for (name, schema, required) in properties.iter().take(MAX_PROPERTIES) {
             let at = format!("{path}/properties/{name}");
-            match self.value(schema, &at) {
+            match self.member_value(name, schema, first, &at) {
                 Some(value) => {
                     let key = self.key(name);
                     members.push(Member {
@@ -49,8 +51,10 @@ impl Values<'_> {
                 None if *required => return None,
                 None => {}
             }
+            // What follows a required member does not stand first.
+            first = first.filter(|_| !required);
         }
-        let further = self.further(schema, &properties, path);
+        let further = self.further(schema, &properties, first, path);
         let comma = self.mark(self.spelling.comma);
         let body = self.member_list(&members, further.as_deref(), &comma);
         let (open, close) = (self.mark("{"), self.mark("}"));
@@ -62,6 +66,7 @@ impl Values<'_> {
         &mut self,
         schema: &Object,
         properties: &[(String, Value, bool)],
+        first: Option<&CallStart>,
         path: &str,
     ) -> Option<String> {
         let further = match schema.get("additionalProperties") {
@@ -69,11 +74,20 @@ impl Values<'_> {
             Some(Value::Bool(_)) | None => Value::Bool(true),
             Some(schema) => schema.clone(),
         };
-        let value = self.value(&further, &format!("{path}/additionalProperties"))?;
-        let taken: Vec<&str> = properties.iter().map(|(name, _, _)| name.as_str()).collect();
-        let key = self.free_key(&taken);
+        let path = format!("{path}/additionalProperties");
+        let value = self.value(&further, &path)?;
+        let mut taken: Vec<&str> = properties.iter().map(|(name, _, _)| name.as_str()).collect();
         let colon = self.mark(self.spelling.colon);
-        Some(self.lark.rule(format!("{key} {colon} {value}")))
+        let mut options = Vec::new();
+        if let Some(call) = first.filter(|call| !taken.contains(&call.key.as_str())) {
+            let value = self.member_value(&call.key, &further, first, &path);
+            let key = self.key(&call.key);
+            options.extend(value.map(|value| format!("{key} {colon} {value}")));
+            taken.push(&call.key);
+        }
+        let key = self.free_key(&taken);
+        options.push(format!("{key} {colon} {value}"));
+        Some(self.lark.rule(options.join(" | ")))
     }
 
     /// A key, as the syntax writes it.

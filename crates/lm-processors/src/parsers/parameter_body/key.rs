@@ -4,6 +4,7 @@ use super::{MAX_NAME_BYTES, Meaning, Need, ParameterBody, State, WRAPPERS};
 use crate::declared_names::{Declared, declared};
 use crate::dialect::{Accepted, ParameterCall, ValueText};
 use crate::parsers::body::{CallSink, Fault};
+use crate::parsers::guard::plain;
 use crate::parsers::tag::{Tag, begins_with, end_of_name, trim_blanks};
 use crate::values::{Schema, Types, push_json_string};
 
@@ -44,12 +45,12 @@ impl ParameterBody {
     }
 
     fn parameter_begins(&mut self, key: &str, calls: &mut CallSink<'_>) -> Result<Need, Fault> {
-        if self.given.iter().any(|given| given == key) {
+        if self.given.iter().any(|given| *given == plain(key)) {
             return Err(Fault::malformed(format!("the argument `{key}` is given twice")));
         }
         self.key = key.to_owned();
         let meaning = self.meaning(key);
-        self.keys.push(key.to_owned());
+        self.keys.push(plain(key).into_owned());
         if !matches!(meaning, Meaning::Nothing | Meaning::Wrapped) {
             self.member(key);
             self.arguments.pass_on(&self.json, calls);
@@ -71,7 +72,7 @@ impl ParameterBody {
     /// Begins a member of the arguments.
     pub(super) fn member(&mut self, key: &str) {
         if self.syntax.accepted == Accepted::Declared && self.schema().is_some() {
-            self.given.push(key.to_owned());
+            self.given.push(plain(key).into_owned());
         }
         self.json.push_str(if self.json.is_empty() { "{" } else { ", " });
         push_json_string(&mut self.json, key);

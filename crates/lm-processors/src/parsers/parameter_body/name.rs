@@ -5,6 +5,7 @@ use crate::declared_names::{Declared, declared};
 use crate::dialect::{ParameterCall, Tags};
 use crate::parsers::argument_text::{is_name, names};
 use crate::parsers::body::{CallSink, Fault};
+use crate::parsers::guard::plain;
 use crate::parsers::tag::{Tag, begins_with, end_of_name, trim_blanks};
 use crate::values::Schema;
 
@@ -81,8 +82,8 @@ impl ParameterBody {
     }
 
     fn call_begins(&mut self, name: &str, calls: &mut CallSink<'_>) -> Result<Need, Fault> {
-        self.name = name.to_owned();
-        calls.begin(Some(name), None)?;
+        self.name = plain(name).into_owned();
+        calls.begin(Some(&self.name), None)?;
         self.declared_keys = self.schema().map(Schema::declared_names).unwrap_or_default();
         self.state = if self.syntax.number.is_some() { State::Number } else { State::Parameter };
         Ok(Need::AnotherLook)

@@ -11,6 +11,7 @@ use crate::json_text::json_text;
 use crate::parsers::argument_text::is_name;
 use crate::parsers::body::Fault;
 use crate::parsers::elements::{element_value, elements_end};
+use crate::parsers::guard::{guarded, plain};
 use crate::parsers::json_scan::{JsonScan, Step};
 use crate::parsers::marker_scan::{Scan, scan};
 use crate::parsers::tag::end_of_name;
@@ -218,7 +219,7 @@ impl ParameterBody {
 
     fn value_ends(&mut self, content: &str, reader: &ValueReader) -> Result<(), Fault> {
         let schema = self.schema().and_then(|schema| schema.property(&self.key));
-        let by_schema = || typed_value(content, schema, self.syntax.untyped);
+        let by_schema = || typed_value(&plain(content), schema, self.syntax.untyped);
         let value = match reader.meaning {
             Meaning::Nothing => return Ok(()),
             Meaning::Text => {
@@ -230,28 +231,32 @@ impl ParameterBody {
                 return Ok(());
             }
             Meaning::BySchema => by_schema(),
-            Meaning::Json => serde_json::from_str(content).unwrap_or_else(|_| by_schema()),
+            Meaning::Json => serde_json::from_str(&plain(content)).unwrap_or_else(|_| by_schema()),
             Meaning::Elements => element_value(content, self.syntax, schema)?,
         };
-        self.json.push_str(&json_text(&value));
+        self.json.push_str(&guarded(&json_text(&value)));
         Ok(())
     }
 
     /// Arguments that stand in one parameter; what is no object is a parameter like any other.
     fn unwrapped(&mut self, content: &str) {
+        let content = &*plain(content);
         let text = content.trim();
         let object = serde_json::from_str(text).ok().or_else(|| python_literal(text));
         let only_declared = self.syntax.accepted == Accepted::Declared;
         let members: Map<String, Value> = match object {
             Some(Value::Object(members)) => members,
             _ if only_declared => return,
-            _ => Map::from_iter([(self.key.clone(), typed_value(content, None, self.syntax.untyped))]),
+            _ => Map::from_iter([(
+                plain(&self.key).into_owned(),
+                typed_value(content, None, self.syntax.untyped),
+            )]),
         };
         for (key, value) in members {
             let declared = self.schema().and_then(|schema| schema.property(&key)).is_some();
             if declared || !only_declared {
-                self.member(&key);
-                self.json.push_str(&json_text(&value));
+                self.member(&guarded(&key));
+                self.json.push_str(&guarded(&json_text(&value)));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Between the markers: the answer's own text.
 
-use super::markers::{Meaning, inner_marker, is_unmistakable};
+use super::markers::{Meaning, inner_marker, is_bare, is_unmistakable};
 use super::{Need, ReplyParser, State};
 use crate::dialect::{CallSyntax, StrayEnd};
 use crate::event::ProcessorEvent;
@@ -19,10 +19,21 @@ impl ReplyParser {
             Scan::Found { start, marker } => {
                 self.answer.push(self.buffer.take(start), events);
                 let len = self.markers.texts[marker].len();
+                if self.is_text_here(self.markers.meanings[marker]) {
+                    self.answer.push(self.buffer.take(len), events);
+                    return Need::AnotherLook;
+                }
                 self.take_marker(len, self.markers.meanings[marker], events);
                 Need::AnotherLook
             }
         }
+    }
+
+    /// Whether this marker means nothing here: where a grammar holds the reply, calls without a marker of their own are
+    /// all of it, and begin where it does.
+    fn is_text_here(&self, meaning: Meaning) -> bool {
+        let bare = matches!(meaning, Meaning::Calls(syntax) if is_bare(&self.syntaxes[syntax]));
+        bare && self.options.form.is_some() && !self.answer.at_border()
     }
 
     /// A marker of this length stands at the front of the buffer.

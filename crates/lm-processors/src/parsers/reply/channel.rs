@@ -218,10 +218,12 @@ impl ReplyParser {
     }
 
     fn leave_channel(&mut self, trim: Trim) -> Need {
-        if let State::Channel(InChannel { flow: ChannelFlow::Split(_), .. }) = &self.state {
+        let inline =
+            matches!(&self.state, State::Channel(InChannel { flow: ChannelFlow::Inline { .. }, .. }));
+        if !inline {
             self.answer.border(trim);
         }
-        self.state = State::Answer;
+        self.state = self.beginning(trim, inline);
         Need::AnotherLook
     }
 }

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use crate::channel::ReplyChannel;
-use crate::dialect::{CallBody, CallSyntax, Count, Dialect, Tags};
+use crate::dialect::{CallBody, CallSyntax, Count, Dialect, StrayEnd, Tags};
+use crate::parser::Recovery;
 
 /// What a marker in the answer means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,15 +32,34 @@ pub(super) struct Markers {
 }
 
 impl Markers {
-    pub(super) fn new(dialect: &Dialect, channels: &[ReplyChannel], syntaxes: &'static [CallSyntax]) -> Self {
-        let (texts, meanings) =
-            table(dialect, channels, syntaxes).into_iter().filter(|(text, _)| !text.is_empty()).unzip();
+    pub(super) fn new(
+        dialect: &Dialect,
+        channels: &[ReplyChannel],
+        syntaxes: &'static [CallSyntax],
+        recovery: Recovery,
+    ) -> Self {
+        let mut table = table(dialect, channels, syntaxes);
+        table.retain(|(text, meaning)| {
+            !text.is_empty() && (recovery == Recovery::On || is_regular(*meaning, channels))
+        });
+        let (texts, meanings) = table.into_iter().unzip();
         let answer = dialect.answer.tags.open;
         let calls = dialect.calls.iter().filter(|syntax| !is_bare(syntax)).map(first_marker);
         let inner =
             dialect.calls.iter().filter(|syntax| is_unmistakable(inner_marker(syntax))).map(inner_marker);
         let after_channel = calls.chain(inner).chain((!answer.is_empty()).then_some(answer)).collect();
         Self { texts, meanings, after_channel }
+    }
+}
+
+/// Whether a marker means something where a reply has no defects.
+fn is_regular(meaning: Meaning, channels: &[ReplyChannel]) -> bool {
+    match meaning {
+        Meaning::InnerCall(_) | Meaning::CallsEnd => false,
+        Meaning::StrayEnd(number) => {
+            matches!(channels[number].syntax.stray_end, StrayEnd::DroppedAtStart | StrayEnd::Dropped)
+        }
+        Meaning::ChannelStart(_) | Meaning::Calls(_) | Meaning::Dropped(_) => true,
     }
 }
 

@@ -3,6 +3,7 @@
 mod answer;
 mod calls;
 mod channel;
+mod form;
 mod markers;
 mod messages;
 
@@ -15,13 +16,21 @@ use super::eraser::Eraser;
 use super::text_buffer::TextBuffer;
 use super::text_flow::TextFlow;
 use crate::channel::{Channel, ReplyChannel};
-use crate::dialect::{CallSyntax, Dialect, StrayEnd, Undeclared, Unmarked};
+use crate::dialect::{CallSyntax, Dialect, StrayEnd, Trim, Undeclared, Unmarked};
 use crate::event::ProcessorEvent;
+use crate::grammar::Thinking;
 use crate::parser::{OutputParser, ParserOptions, ReadCalls, Recovery};
 
 #[derive(Debug)]
 enum State {
     Answer,
+    /// Before an answer of a given form, or calls in its place, after this layout, which may be text too.
+    Beginning {
+        layout: Trim,
+        layout_is_text: bool,
+    },
+    /// In an answer of a given form, which ends with the reply.
+    Given,
     /// The prompt is not known: text is held back until a marker tells whether it is the answer's or a channel's.
     Undecided {
         searched: usize,
@@ -79,23 +88,25 @@ pub(crate) struct ReplyParser {
 
 impl ReplyParser {
     pub(crate) fn new(dialect: &'static Dialect, options: &ParserOptions) -> Self {
-        let channels = ReplyChannel::all(dialect.channels, options.channels.as_deref());
-        let reads_calls = match options.calls {
-            ReadCalls::WhenDeclared => !options.tools.is_empty(),
-            ReadCalls::Always => true,
-            ReadCalls::Never => false,
-        };
-        let syntaxes = if reads_calls { dialect.calls } else { &[] };
+        let form = options.form.as_ref();
+        let mut channels = ReplyChannel::all(dialect.channels, options.channels.as_deref());
+        if form.is_some_and(|form| form.thinking == Thinking::Forbidden) {
+            channels.clear();
+        }
+        let syntaxes = syntaxes(dialect, options);
+        // What a grammar holds has no defects.
+        let recovery = if form.is_some() { Recovery::Off } else { options.recovery };
+        let given = form.is_some_and(|form| form.given.is_some());
         let family = syntaxes.first().map_or(Undeclared::Call, |first| first.undeclared);
         let undeclared = options.undeclared.unwrap_or(family);
         let mut parser = Self {
             dialect,
             syntaxes,
-            markers: Markers::new(dialect, &channels, syntaxes),
+            markers: Markers::new(dialect, &channels, syntaxes, recovery),
             channels,
-            options: options.clone(),
+            options: ParserOptions { recovery, ..options.clone() },
             state: State::Answer,
-            eraser: Eraser::new(dialect.erased),
+            eraser: Eraser::new(if given { &[] } else { dialect.erased }),
             buffer: TextBuffer::default(),
             ended: false,
             answer: TextFlow::new(&dialect.answer),
@@ -105,7 +116,7 @@ impl ReplyParser {
             section_is_text: false,
             open_section: None,
             unclosed: None,
-            calls_in_channels: options.recovery == Recovery::On,
+            calls_in_channels: recovery == Recovery::On,
             after_channel: None,
         };
         parser.begin();
@@ -119,7 +130,14 @@ impl ReplyParser {
 
     /// Goes where the prompt left the model.
     fn begin(&mut self) {
+        self.state = self.beginning(Trim::Nothing, false);
+        let opened = self.options.form.as_ref().map(|form| form.thinking);
         match self.options.prompt_tail.clone() {
+            None if opened == Some(Thinking::Open) && !self.channels.is_empty() => {
+                let start = self.channels[0].channel.start.clone();
+                self.enter_channel(0, Some(&start));
+            }
+            None if opened.is_some() => {}
             Some(tail) => {
                 if let Some((number, start)) =
                     open_channel(self.channels.iter().map(|channel| &channel.channel), &tail)
@@ -147,6 +165,8 @@ impl ReplyParser {
     fn advance(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
         match &self.state {
             State::Answer => self.advance_answer(events),
+            State::Beginning { .. } => self.advance_beginning(events),
+            State::Given => self.advance_given(events),
             State::Undecided { .. } => self.advance_undecided(),
             State::Dropping(until) => self.advance_dropping(until),
             State::Channel(_) => self.advance_channel(events),
@@ -162,6 +182,21 @@ impl ReplyParser {
         let mut events = Vec::new();
         while self.advance(&mut events) == Need::AnotherLook {}
         events
+    }
+}
+
+/// The syntaxes in which calls are looked for: all that the family reads, or the one that a grammar writes.
+fn syntaxes(dialect: &'static Dialect, options: &ParserOptions) -> &'static [CallSyntax] {
+    let reads_calls = match (options.calls, &options.form) {
+        (ReadCalls::Never, _) => false,
+        (_, Some(form)) => !form.tools.is_empty(),
+        (ReadCalls::WhenDeclared, None) => !options.tools.is_empty(),
+        (ReadCalls::Always, None) => true,
+    };
+    match options.form {
+        _ if !reads_calls => &[],
+        Some(_) => dialect.calls.get(..1).unwrap_or_default(),
+        None => dialect.calls,
     }
 }
 

@@ -1,0 +1,64 @@
+//! The texts by which the beginning of a reply tells that it is calls.
+
+use serde_json::Value;
+
+use crate::dialect::{CallBody, CallSyntax, Count, JsonCall, JsonKey, JsonObject, PythonCall, PythonList};
+
+/// The texts with which calls of these tools begin in `syntax`, as its family writes them: the marker, or, of calls
+/// without one, everything up to and with the tool's name. No answer of a given form begins so.
+pub(crate) fn call_beginnings<'a>(
+    syntax: &CallSyntax,
+    tools: impl IntoIterator<Item = &'a str>,
+) -> Vec<String> {
+    let marker = if syntax.section.open.is_empty() { syntax.call.open } else { syntax.section.open };
+    let mut tools = tools.into_iter();
+    if !marker.is_empty() {
+        return tools.next().map(|_| marker.to_owned()).into_iter().collect();
+    }
+    tools.map(|tool| bare_beginning(&syntax.body, tool)).collect()
+}
+
+/// The texts that no pattern and no listed answer may begin with beside calls of these tools: their beginnings, or, of
+/// calls that are a list or an object without a marker, its bracket. A lexer does not go back behind a bracket.
+pub(crate) fn call_openings<'a>(
+    syntax: &CallSyntax,
+    tools: impl IntoIterator<Item = &'a str>,
+) -> Vec<String> {
+    let bare = syntax.section.open.is_empty() && syntax.call.open.is_empty();
+    let shorten = |text: String| match text.chars().next() {
+        Some(bracket @ ('[' | '{')) if bare => bracket.to_string(),
+        _ => text,
+    };
+    let mut openings: Vec<String> = call_beginnings(syntax, tools).into_iter().map(shorten).collect();
+    openings.dedup();
+    openings
+}
+
+fn bare_beginning(body: &CallBody, tool: &str) -> String {
+    match body {
+        CallBody::Json(json) => json_beginning(json, tool),
+        CallBody::Python(PythonCall { list: PythonList::Brackets, .. }) => format!("[{tool}("),
+        CallBody::Python(_) => format!("{tool}("),
+        CallBody::Braces(braces) => format!("{}{tool}{{", braces.before_name),
+        CallBody::Named(named) => format!("{}{tool}", named.before_name),
+        CallBody::Parameters(call) => format!("{}{tool}{}", call.name.open, call.name.close),
+    }
+}
+
+fn json_beginning(json: &JsonCall, tool: &str) -> String {
+    let list = match json.count {
+        Count::One => String::new(),
+        Count::List { after_open, .. } => format!("[{after_open}"),
+    };
+    let name = Value::from(tool);
+    match json.object {
+        JsonObject::NameIsKey => format!("{list}{{{name}"),
+        JsonObject::Keys { written: [(JsonKey::Name, key), ..], .. } => {
+            format!("{list}{{\"{key}\"{}{name}", json.colon)
+        }
+        JsonObject::Keys { written, .. } => {
+            let first = written.first().map_or("", |(_, key)| *key);
+            format!("{list}{{\"{first}\"{}", json.colon)
+        }
+    }
+}

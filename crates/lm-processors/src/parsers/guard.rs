@@ -1,0 +1,223 @@
+//! Text that reads as a marker and is none.
+//!
+//! Where a marker is an added token, its text spelled by ordinary tokens is text. A break, a character that no text has,
+//! is put into each spelled occurrence before the parser sees it; so no state of the parser and no reader of values has
+//! to know of tokens. Breaks are taken out again of all that is reported.
+
+use std::borrow::Cow;
+
+use crate::event::ProcessorEvent;
+use crate::parser::OutputParser;
+use crate::tokens::MarkerTokens;
+
+/// Breaks a text that reads as a marker: a noncharacter of Unicode.
+const BREAK: char = '\u{fdd0}';
+/// Stands before a character of the text that means something here.
+const KEEP: char = '\u{fdd1}';
+
+/// Reads a reply of which is known what its tokens are.
+pub(crate) struct GuardedParser<P> {
+    inner: P,
+    guard: Guard,
+    /// Whether the text that was reported last ended with [`KEEP`].
+    kept: bool,
+}
+
+impl<P: OutputParser> GuardedParser<P> {
+    pub(crate) fn new(inner: P, tokens: MarkerTokens) -> Self {
+        Self { inner, guard: Guard::new(tokens), kept: false }
+    }
+
+    fn released(&mut self, events: Vec<ProcessorEvent>) -> Vec<ProcessorEvent> {
+        events.into_iter().filter_map(|event| self.release(event)).collect()
+    }
+
+    /// The event without breaks; none when nothing else is in it.
+    fn release(&mut self, mut event: ProcessorEvent) -> Option<ProcessorEvent> {
+        match &mut event {
+            ProcessorEvent::Text(text)
+            | ProcessorEvent::Channel { text, .. }
+            | ProcessorEvent::ToolCallArguments { fragment: text, .. } => {
+                if self.kept || text.contains(is_mark) {
+                    *text = strip(text, &mut self.kept);
+                }
+                (!text.is_empty()).then_some(event)
+            }
+            ProcessorEvent::Malformed { text, reason, .. } => {
+                *text = plain(text).into_owned();
+                *reason = plain(reason).into_owned();
+                Some(event)
+            }
+            // Names, ids and values are plain when they are reported.
+            ProcessorEvent::ToolCallStarted { .. } | ProcessorEvent::ToolCall { .. } => Some(event),
+        }
+    }
+}
+
+impl<P: OutputParser> OutputParser for GuardedParser<P> {
+    fn push(&mut self, delta: &str) -> Vec<ProcessorEvent> {
+        let text = self.guard.text(delta);
+        let events = self.inner.push(&text);
+        self.released(events)
+    }
+
+    fn push_token(&mut self, token: &str) -> Vec<ProcessorEvent> {
+        let text = self.guard.token(token);
+        let events = self.inner.push(&text);
+        self.released(events)
+    }
+
+    fn finish(&mut self) -> Vec<ProcessorEvent> {
+        let events = self.inner.finish();
+        self.released(events)
+    }
+}
+
+/// Breaks spelled markers in text that comes in pieces, whatever these are.
+#[derive(Debug)]
+struct Guard {
+    tokens: MarkerTokens,
+    longest: usize,
+    /// The end of the text since the last marker.
+    run: String,
+}
+
+impl Guard {
+    fn new(tokens: MarkerTokens) -> Self {
+        let longest = tokens.iter().map(str::len).max().unwrap_or(0);
+        Self { tokens, longest, run: String::new() }
+    }
+
+    /// Text of ordinary tokens.
+    fn text<'t>(&mut self, text: &'t str) -> Cow<'t, str> {
+        if self.tokens.is_empty() && !text.contains(is_mark) {
+            return text.into();
+        }
+        let mut out = String::with_capacity(text.len());
+        for c in text.chars() {
+            self.run.push(c);
+            // The break comes before the last character: so nothing is held back.
+            if self.tokens.iter().any(|token| self.run.ends_with(token)) {
+                out.push(BREAK);
+            }
+            push_guarded(&mut out, c);
+            if self.run.len() > 2 * self.longest + 64 {
+                let start = self.run.ceil_char_boundary(self.run.len() - self.longest);
+                self.run.drain(..start);
+            }
+        }
+        out.into()
+    }
+
+    /// The text of an added token.
+    fn token<'t>(&mut self, text: &'t str) -> Cow<'t, str> {
+        if !self.tokens.contains(text) {
+            return self.text(text);
+        }
+        let begun = self.completes_a_spelled_one(text);
+        self.run.clear();
+        if begun { format!("{BREAK}{text}").into() } else { text.into() }
+    }
+
+    /// Whether the text before and the beginning of `token` together read as a marker.
+    fn completes_a_spelled_one(&self, token: &str) -> bool {
+        let splits = |marker: &str| {
+            marker
+                .char_indices()
+                .skip(1)
+                .any(|(at, _)| self.run.ends_with(&marker[..at]) && token.starts_with(&marker[at..]))
+        };
+        self.tokens.iter().any(splits)
+    }
+}
+
+fn is_mark(c: char) -> bool {
+    c == BREAK || c == KEEP
+}
+
+fn push_guarded(out: &mut String, c: char) {
+    if is_mark(c) {
+        out.push(KEEP);
+    }
+    out.push(c);
+}
+
+/// A plain text among guarded ones.
+pub(crate) fn guarded(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_mark) {
+        return text.into();
+    }
+    let mut out = String::new();
+    text.chars().for_each(|c| push_guarded(&mut out, c));
+    out.into()
+}
+
+/// A guarded text as the model wrote it.
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+    if text.contains(is_mark) { strip(text, &mut false).into() } else { text.into() }
+}
+
+/// A part of a guarded text as the model wrote it; `kept` says whether [`KEEP`] stands before it, and then at its end.
+fn strip(text: &str, kept: &mut bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if std::mem::take(kept) || !is_mark(c) {
+            out.push(c);
+        } else {
+            *kept = c == KEEP;
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn guard() -> Guard {
+        Guard::new(MarkerTokens::in_markers(["<a>", "|b|"], |text| {
+            ["<a>", "|b|"].iter().find(|token| text.starts_with(**token)).map(|token| token.len())
+        }))
+    }
+
+    #[test]
+    fn only_tokens_are_markers() {
+        let cases: &[(&[(&str, bool)], &str)] = &[
+            (&[("x<a>y", false)], "x<a\u{fdd0}>y"),
+            (&[("x<", false), ("a", false), (">y", false)], "x<a\u{fdd0}>y"),
+            (&[("<a", false), ("<a>", true), (">", false)], "<a<a>>"),
+            (&[("<c><a>", true)], "<c><a\u{fdd0}>"),
+            (&[("<", false), ("a>", true)], "<a\u{fdd0}>"),
+            (&[("\u{fdd0}\u{fdd1}", false)], "\u{fdd1}\u{fdd0}\u{fdd1}\u{fdd1}"),
+        ];
+        for (pieces, expected) in cases {
+            let mut guard = guard();
+            let out: String = pieces
+                .iter()
+                .map(|(text, token)| if *token { guard.token(text) } else { guard.text(text) })
+                .collect();
+            assert_eq!(out, *expected, "{pieces:?}");
+            let written: String = pieces.iter().map(|(text, _)| *text).collect();
+            assert_eq!(plain(&out), written);
+        }
+    }
+
+    /// A text and a token that together spell another token do not make a marker.
+    #[test]
+    fn a_marker_is_one_token() {
+        let added =
+            |text: &str| ["<a>", ">>"].iter().find(|token| text.starts_with(**token)).map(|t| t.len());
+        let mut guard = Guard::new(MarkerTokens::in_markers(["<a>", ">>"], added));
+        assert_eq!([guard.text("<a"), guard.token(">>")].concat(), "<a\u{fdd0}>>");
+    }
+
+    #[test]
+    fn reported_text_may_be_cut_anywhere() {
+        let text = "a\u{fdd0}\u{fdd1}b<a>";
+        let broken = guard().text(text).into_owned();
+        for (cut, _) in broken.char_indices() {
+            let mut kept = false;
+            assert_eq!(strip(&broken[..cut], &mut kept) + &strip(&broken[cut..], &mut kept), text);
+        }
+    }
+}
