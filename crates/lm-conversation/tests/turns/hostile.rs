@@ -145,14 +145,19 @@ fn hostile_constants_come_out_to_the_letter() {
                     continue;
                 }
                 assert!(reply.tool_calls().is_empty(), "{case}: {reply:?}");
+                let json = reply.text();
+                let json = json.find("{\"said\"").map_or(&*json, |start| &json[start..]);
                 let said = if is_json {
-                    let value: Value = serde_json::from_str(&reply.text())
+                    let value: Value = serde_json::from_str(json)
                         .unwrap_or_else(|error| panic!("{case}: {error}: {reply:?}"));
                     value["said"].as_str().expect("a string").to_owned()
                 } else {
                     reply.text()
                 };
-                assert_eq!(said, text, "{case}");
+                // Some families leave their reasoning in the answer, before what was asked for.
+                let reasons = processor.dialect().and_then(|dialect| dialect.channels.first());
+                let in_answer = reasons.is_some_and(|channel| channel.place == Place::InAnswer);
+                assert!(said == text || in_answer && said.ends_with(&text), "{case}: {said:?}");
                 answers += 1;
             }
         }

@@ -34,7 +34,8 @@ impl StreamDecoder {
     pub fn added_len(&self, id: TokenId, text: &str) -> usize {
         let own = self.table.bytes(id);
         let added = self.table.kind(id) != TokenKind::Text && text.as_bytes().ends_with(own);
-        if added { own.len() } else { 0 }
+        // The byte of a token such as `<0xA9>` may be the end of a character.
+        if added && text.is_char_boundary(text.len() - own.len()) { own.len() } else { 0 }
     }
 
     /// The rest: one U+FFFD for a character that was never finished. The decoder starts anew afterwards.
