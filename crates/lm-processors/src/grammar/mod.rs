@@ -5,6 +5,7 @@
 
 mod calls;
 mod error;
+mod given;
 mod lark;
 mod reply;
 mod schema;

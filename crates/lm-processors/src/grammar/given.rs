@@ -1,0 +1,120 @@
+//! Answers of a given form, told apart from calls and channels.
+
+use lm_template::{ToolSpec, Value};
+
+use super::calls::opener;
+use super::lark::{literal, sequence, text_regex};
+use super::reply::ReplyWriter;
+use super::schema::{Reading, relax};
+use super::values::{CallStart, Spelling, Values};
+use super::{SchemaError, Thinking};
+use crate::beginnings::call_openings;
+use crate::dialect::{CallBody, Count, JsonObject};
+use crate::error::{Error, Result};
+use crate::reply_form::Given;
+
+impl ReplyWriter<'_, '_> {
+    /// The texts with which calls begin where ordinary text can spell them.
+    fn spelled_calls(&self, tools: &[&ToolSpec]) -> Vec<String> {
+        let names = || tools.iter().map(|tool| tool.name());
+        let calls = self.syntaxes(tools).iter().flat_map(|syntax| call_openings(syntax, names()));
+        calls.filter(|text| !self.request.tokens.protect(text)).collect()
+    }
+
+    /// Refuses a listed answer that begins as a call does.
+    pub(super) fn tell_apart(&self, answers: &Given, tools: &[&ToolSpec]) -> Result<()> {
+        for begins in self.spelled_calls(tools) {
+            if let Some(answer) = answers.choice_that_spells(&begins, &self.request.tokens) {
+                let processor = self.dialect.name;
+                return Err(Error::AnswerLikeCall { answer: answer.to_owned(), begins, processor });
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a pattern all of whose texts begin as calls do.
+    pub(super) fn pattern_apart(&self, pattern: &str, tools: &[&ToolSpec]) -> Result<()> {
+        let prefixes = prefixes(pattern);
+        for begins in self.spelled_calls(tools) {
+            let all = |prefixes: &[String]| prefixes.iter().all(|prefix| prefix.starts_with(&begins));
+            if prefixes.as_deref().is_some_and(|prefixes| !prefixes.is_empty() && all(prefixes)) {
+                let processor = self.dialect.name;
+                return Err(Error::AnswerLikeCall { answer: pattern.to_owned(), begins, processor });
+            }
+        }
+        Ok(())
+    }
+
+    /// What a terminal expression for an answer goes on with, so that the answer begins neither as a call nor as a
+    /// channel does.
+    pub(super) fn begun_otherwise(&self, tools: &[&ToolSpec]) -> String {
+        let channels = self.dialect.channels.iter().map(|channel| channel.tags.open);
+        let channels = channels.filter(|open| {
+            self.request.thinking != Thinking::Forbidden
+                && !open.is_empty()
+                && !self.request.tokens.protect(open)
+        });
+        let begins = channels.map(str::to_owned).chain(self.spelled_calls(tools));
+        let begins: Vec<String> = begins.map(|text| text_regex(&text)).collect();
+        if begins.is_empty() { String::new() } else { format!("& ~(({}) /(?s:.*)/)", begins.join(" | ")) }
+    }
+
+    pub(super) fn json_answer(&mut self, schema: &Value, tools: &[&ToolSpec]) -> Result<String> {
+        let (schema, relaxed) = relax(schema, Reading::Open)?;
+        self.relaxed.extend(relaxed);
+        let call = self.json_call_start(tools);
+        let mut values = Values::new(&mut self.lark, Spelling::ANSWER, self.request.layout, &schema);
+        let value = match &call {
+            Some(call) => values.unlike(&schema, call, "#"),
+            None => values.value(&schema, "#"),
+        };
+        let found = std::mem::take(&mut values.relaxed);
+        let like_call = call.filter(|_| values.cannot_tell || value.is_none());
+        self.relaxed.extend(found);
+        if let Some(call) = like_call {
+            return Err(Error::AnswerLikeCall {
+                answer: schema.to_string().chars().take(100).collect(),
+                begins: format!("\"{}\"", call.key),
+                processor: self.dialect.name,
+            });
+        }
+        value.ok_or_else(|| SchemaError::bad("#", "", "no value fits it").into())
+    }
+
+    /// The beginning of calls that are JSON from their first character on, if the family writes them so.
+    fn json_call_start(&self, tools: &[&ToolSpec]) -> Option<CallStart> {
+        let syntax = self.syntaxes(tools).first()?;
+        if let Some(key) = json_key(opener(syntax)) {
+            return Some(CallStart { in_list: false, key: key.to_owned(), names: None });
+        }
+        let CallBody::Json(json) = syntax.body else { return None };
+        let key = match json.object {
+            JsonObject::Keys { written, .. } => written.first().map_or("", |(_, key)| *key).to_owned(),
+            JsonObject::NameIsKey => String::new(),
+        };
+        let names = Some(tools.iter().map(|tool| tool.name().to_owned()).collect());
+        let bare = opener(syntax).is_empty();
+        bare.then_some(CallStart { in_list: json.count != Count::One, key, names })
+    }
+
+    /// The marker of calls beside an answer of a given form. One that is JSON is cut as the lexer cuts an answer.
+    pub(super) fn marker_beside_answer(&mut self, opener: &str) -> String {
+        match json_key(opener) {
+            Some(key) => sequence([&*literal("{"), &literal(&Value::from(key).to_string()), &literal(":")]),
+            None => self.lark.marker(opener),
+        }
+    }
+}
+
+/// The texts that those of a pattern begin with; none when they are too many.
+fn prefixes(pattern: &str) -> Option<Vec<String>> {
+    let hir = regex_syntax::parse(pattern).ok()?;
+    let prefixes = regex_syntax::hir::literal::Extractor::new().extract(&hir);
+    let texts = prefixes.literals()?.iter().map(|literal| String::from_utf8_lossy(literal.as_bytes()));
+    Some(texts.map(|text| text.into_owned()).collect())
+}
+
+/// The key in a marker of the form `{"key":`.
+fn json_key(marker: &str) -> Option<&str> {
+    marker.strip_prefix("{\"")?.strip_suffix("\":")
+}
