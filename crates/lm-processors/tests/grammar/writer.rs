@@ -160,6 +160,9 @@ fn branch<'a>(schema: &'a Value, root: &'a Value, value: &Value) -> Option<&'a V
     if let Some(options) = schema["anyOf"].as_array() {
         return options.iter().find_map(|option| branch(option, root, value));
     }
+    if let Some(values) = schema["enum"].as_array() {
+        return values.iter().any(|own| type_of(own) == type_of(value)).then_some(schema);
+    }
     let types = &schema["type"];
     let named = types == type_of(value)
         || types.as_array().is_some_and(|names| names.contains(&type_of(value).into()));
