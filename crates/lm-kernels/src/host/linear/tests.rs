@@ -179,8 +179,13 @@ fn sums_of_blocks_at_the_ends_of_their_ranges_are_exact() {
                 blocks.chunks_mut(ggml.block_bytes()).zip(scales.chunks(ggml.block_bytes()))
             {
                 let halves = halves(ggml).iter().flat_map(|&at| [at, at + 1]);
-                let exponents = (ggml == GgmlType::Mxfp4).then_some(0);
-                halves.chain(exponents).for_each(|at| block[at] = scales[at]);
+                // An exponent, and a half in pieces.
+                let others: &[usize] = match ggml {
+                    GgmlType::Mxfp4 => &[0],
+                    GgmlType::Iq1M => &[49, 51, 53, 55],
+                    _ => &[],
+                };
+                halves.chain(others.iter().copied()).for_each(|at| block[at] = scales[at]);
             }
             let w = PackedMatrix::from_blocks(ggml, rows, cols, &blocks).unwrap();
             let x: Vec<f32> =
