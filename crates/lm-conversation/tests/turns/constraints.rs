@@ -119,7 +119,7 @@ fn an_answer_has_its_format() {
 
 #[test]
 fn what_a_grammar_cannot_say_is_checked_when_the_answer_is_whole() {
-    let schema = json!({"type": "object", "properties": {"digit": {"enum": [1, 2, 3], "not": {"const": 2}}},
+    let schema = json!({"type": "object", "properties": {"digit": {"type": "integer", "minimum": 1, "maximum": 3, "not": {"const": 2}}},
         "required": ["digit"]});
     let turn =
         TurnOptions { response_format: Some(ResponseFormat::JsonSchema(schema)), ..Default::default() };

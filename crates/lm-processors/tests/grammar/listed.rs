@@ -64,7 +64,7 @@ fn a_list_of_which_nothing_fits_is_an_error_with_its_place() {
         (json!({"const": 5, "type": "string"}), "const"),
         (json!({"enum": [1, 2], "minimum": 3}), "enum"),
     ] {
-        let schema = json!({"type": "object", "properties": {"x": listed}});
+        let schema = json!({"type": "object", "properties": {"x": listed}, "required": ["x"]});
         let Err(Error::Schema(SchemaError { path, keyword: found, .. })) = answer(&schema) else {
             panic!("{schema} has a grammar")
         };
@@ -148,6 +148,24 @@ fn large_lists_and_counts_compile_in_every_dialect() {
 }
 
 /// An alternative without values takes nothing from the others.
+#[test]
+fn an_impossible_optional_property_is_left_out_in_every_dialect() {
+    let compiler = Compiler::new();
+    let schema = json!({"type": "object", "properties": {
+        "a": {"type": "boolean", "enum": ["true", "false"]}, "b": {"type": "integer"},
+    }, "required": ["b"]});
+    for family in families() {
+        let grammar = call(family, &schema).unwrap_or_else(|error| panic!("{family}: {error}"));
+        compiler.compile_grammar(&grammar.grammar).unwrap_or_else(|error| panic!("{family}: {error}"));
+    }
+    let grammar = answer(&schema).expect("the object may be without it");
+    let matcher = compiler.compile_grammar(&grammar.grammar).expect("a grammar");
+    assert_eq!(verdict(&matcher, r#"{"b": 1}"#), Verdict::Accepted);
+    for wrong in [r#"{"a": "true", "b": 1}"#, r#"{"a": true, "b": 1}"#] {
+        assert_ne!(verdict(&matcher, wrong), Verdict::Accepted, "{wrong}");
+    }
+}
+
 #[test]
 fn an_impossible_alternative_is_left_out_in_every_dialect() {
     let compiler = Compiler::new();

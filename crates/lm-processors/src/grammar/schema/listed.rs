@@ -11,7 +11,7 @@ impl Normalizer<'_> {
     /// Where a schema lists its values, leaves those that fit all of it, and nothing else: the list says everything then.
     ///
     /// # Errors
-    /// When none is left, and no other branch of a combination has values.
+    /// When none is left, and the whole has no value without one: not in a branch of a combination or an optional property.
     pub(super) fn fit_listed(&mut self, out: &mut Object, node: Node<'_>) -> Result<(), SchemaError> {
         let Some(mut values) = listed(out) else { return Ok(()) };
         let keyword = if node.map.contains_key("enum") { "enum" } else { "const" };
@@ -25,7 +25,7 @@ impl Normalizer<'_> {
             values.retain(|_| fits.next().unwrap_or(true));
             self.relaxed.retain(|relaxed| relaxed.path != node.path);
         }
-        if values.is_empty() && !node.place.in_branch {
+        if values.is_empty() && !node.place.may_be_empty {
             return Err(SchemaError::bad(node.path, keyword, "none of its values fits the schema"));
         }
         out.clear();

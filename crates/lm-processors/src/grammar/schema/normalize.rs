@@ -19,6 +19,8 @@ pub(super) const MAX_DEPTH: usize = 48;
 const MAX_SCHEMAS: usize = 20_000;
 /// How many values an `enum` may list.
 const MAX_ENUM: usize = 5_000;
+/// Most bytes of the values of an `enum`, written as JSON.
+const MAX_ENUM_BYTES: usize = 1 << 20;
 
 pub(super) type Object = Map<String, Value>;
 
@@ -43,14 +45,14 @@ pub(super) struct Place {
     pub(super) closing: Closing,
     /// The definition that this schema is a part of in place: not below a property or an item.
     pub(super) definition: Option<usize>,
-    /// Whether it is a branch of a combination: others may have values where it has none.
-    pub(super) in_branch: bool,
+    /// Whether the whole may have values where this schema has none: it is a branch of a combination, or an optional property.
+    pub(super) may_be_empty: bool,
 }
 
 impl Place {
     /// A branch of a combination; it must not close what another branch opens.
     fn branch(self, closing: Closing) -> Self {
-        Self { depth: self.depth + 1, closing, in_branch: true, ..self }
+        Self { depth: self.depth + 1, closing, may_be_empty: true, ..self }
     }
 }
 
@@ -93,7 +95,7 @@ impl<'a> Normalizer<'a> {
     }
 
     pub(super) fn run(mut self, schema: &Value) -> Result<(Value, Vec<Relaxed>), SchemaError> {
-        let place = Place { depth: 0, closing: self.closing(), definition: None, in_branch: false };
+        let place = Place { depth: 0, closing: self.closing(), definition: None, may_be_empty: false };
         let mut root = self.schema(schema, "#", place)?;
         self.refuse_cycles()?;
         self.refuse_endless(&root)?;
@@ -172,15 +174,17 @@ impl<'a> Normalizer<'a> {
 
     /// What stands below a property or an item is a value of its own, closed as its reading says.
     fn below(&self, node: Node<'_>) -> Place {
-        Place { depth: node.place.depth + 1, closing: self.closing(), definition: None, in_branch: false }
+        Place { depth: node.place.depth + 1, closing: self.closing(), definition: None, may_be_empty: false }
     }
 
     fn schema_map(&mut self, node: Node<'_>, keyword: &str, value: &Value) -> Result<Value, SchemaError> {
         let map = value.as_object().ok_or_else(|| node.bad(keyword, "it must be an object of schemas"))?;
-        let place = self.below(node);
+        let required = node.map.get("required").and_then(Value::as_array);
+        let is_required = |key: &str| required.is_some_and(|names| names.iter().any(|name| name == key));
         let mut out = Map::new();
         for (key, value) in map {
             let at = format!("{}/{keyword}/{}", node.path, escaped(key));
+            let place = Place { may_be_empty: !is_required(key), ..self.below(node) };
             out.insert(key.clone(), self.schema(value, &at, place)?);
         }
         Ok(Value::Object(out))
@@ -217,6 +221,10 @@ impl<'a> Normalizer<'a> {
                 let values = values.ok_or_else(|| node.bad(keyword, "it must be a list of values"))?;
                 if values.len() > MAX_ENUM {
                     let fault = SchemaFault::TooLarge("more than 5,000 values");
+                    return Err(SchemaError::new(node.path, keyword, fault));
+                }
+                if value.to_string().len() > MAX_ENUM_BYTES {
+                    let fault = SchemaFault::TooLarge("more than 1 MiB of values");
                     return Err(SchemaError::new(node.path, keyword, fault));
                 }
                 true
