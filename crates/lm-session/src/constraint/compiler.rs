@@ -227,7 +227,17 @@ fn factory(tokenizer: &Arc<Tokenizer>) -> std::result::Result<ParserFactory, Str
     Ok(factory)
 }
 
-/// What the library may spend. A generation's lexer states take 1 to 2 kB each: 100 MB at most.
+/// Limits of the grammar library for one generation.
+///
+/// - Lexer states take 1 to 2 kB each: 200 MB at most. A text whose 10,000 characters are counted needs so many.
+/// - A unit of fuel is about 100 ns: 0.3 s for one mask at most.
+/// - A row of the parser has an item for each value of an `enum`.
 fn limits() -> ParserLimits {
-    ParserLimits { max_lexer_states: 50_000, verbose_errors: false, ..ParserLimits::default() }
+    ParserLimits {
+        max_items_in_row: 20_000,
+        max_lexer_states: 100_000,
+        step_lexer_fuel: 3_000_000,
+        verbose_errors: false,
+        ..ParserLimits::default()
+    }
 }
