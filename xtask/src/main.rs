@@ -10,6 +10,7 @@ mod convert;
 mod cpu_paths;
 mod fuzz;
 mod golden;
+mod matrix;
 mod process;
 mod rust_source;
 mod sanitize;
@@ -37,6 +38,8 @@ enum Command {
     Sanitize(sanitize::Args),
     /// Compare the committed goldens with our output, or make them anew
     Golden(golden::Args),
+    /// Tool calls under random logits: every schema, dialect, budget and tool choice, as a table
+    Matrix(matrix::Args),
     /// Every fuzz target for a while
     Fuzz(fuzz::Args),
     /// A model of a public shape beside the limits of this machine, or the kernels alone
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Sanitize(args) => sanitize::run(&args),
         Command::Golden(args) => golden::run(&args),
+        Command::Matrix(args) => matrix::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Convert(args) => convert::run(&args),

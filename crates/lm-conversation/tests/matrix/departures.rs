@@ -1,0 +1,46 @@
+//! Cells that are known to be wrong, with the cause. They are counted in the table, and do not fail the test.
+
+/// A schema for which cells are wrong.
+struct Departure {
+    schema: &'static str,
+    /// The dialects concerned; all of them when empty.
+    dialects: &'static [&'static str],
+    #[expect(dead_code, reason = "for the reader")]
+    cause: &'static str,
+}
+
+const DEPARTURES: &[Departure] = &[
+    Departure { schema: "beyond_64_bits", dialects: &[], cause: LARGE },
+    Departure { schema: "const_large", dialects: &[], cause: LARGE },
+    Departure { schema: "snowflake", dialects: &[], cause: LARGE },
+    Departure {
+        schema: "long_length",
+        dialects: &["functiongemma", "functiongemma_prewritten", "gemma4", "minimax_m3"],
+        cause: "a counted text beside excluded markers exceeds the lexer's limits while it is written",
+    },
+    Departure {
+        schema: "untyped_beside",
+        dialects: &[],
+        cause: "a value of any type with bounds for two types has alternatives that no end is found for",
+    },
+    Departure {
+        schema: "undeclared_required",
+        dialects: &["minicpm5_xml"],
+        cause: "the parser does not know a parameter that is required and not declared",
+    },
+    Departure {
+        schema: "dependent_required",
+        dialects: &[],
+        cause: "`minProperties` of parameters in markup has no grammar and is not reported",
+    },
+];
+
+const LARGE: &str = "integers beyond 64 bits become floats or texts";
+
+/// Whether wrong cells of this schema and dialect are known.
+pub fn is_known(schema: &str, dialect: &str) -> bool {
+    let concerns = |departure: &&Departure| {
+        departure.schema == schema && (departure.dialects.is_empty() || departure.dialects.contains(&dialect))
+    };
+    DEPARTURES.iter().any(|departure| concerns(&departure))
+}

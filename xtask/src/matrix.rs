@@ -1,0 +1,72 @@
+//! `cargo xtask matrix`: the conformance matrix of tool calls, and its table in docs/constrained-decoding.md.
+
+use std::process::Stdio;
+
+use anyhow::{Context, Result, bail};
+
+use crate::process;
+
+/// The document that holds the table, between two comments.
+const DOCUMENT: &str = "docs/constrained-decoding.md";
+const BEGIN: &str = "<!-- matrix: written by `cargo xtask matrix --write` -->\n";
+const END: &str = "<!-- end of matrix -->";
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Replace the table in docs/constrained-decoding.md
+    #[arg(long)]
+    write: bool,
+    /// Dialects to run, separated by commas [default: all]
+    #[arg(long, conflicts_with = "write")]
+    family: Option<String>,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    let root = process::root();
+    let mut command = process::cargo(&["test", "--release", "-p", "lm-conversation", "--test", "matrix"]);
+    command.args(["--", "--nocapture"]);
+    command.env("LM_MATRIX", "all").env("LM_MATRIX_OUT", root.join("target/matrix.jsonl"));
+    if let Some(family) = &args.family {
+        command.env("LM_FAMILY", family);
+    }
+    let output = command.stderr(Stdio::inherit()).output().context("cannot start cargo")?;
+    let printed = String::from_utf8_lossy(&output.stdout);
+    print!("{printed}");
+    if args.write {
+        let path = root.join(DOCUMENT);
+        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {DOCUMENT}"))?;
+        std::fs::write(&path, with_table(&text, &table(&printed))?)?;
+    }
+    if !output.status.success() {
+        bail!("cells of the matrix are wrong");
+    }
+    Ok(())
+}
+
+/// The rows of the printed table.
+fn table(printed: &str) -> String {
+    let rows = printed.lines().filter(|line| line.starts_with('|'));
+    rows.map(|row| format!("{row}\n")).collect()
+}
+
+/// `text` with another table between the comments.
+fn with_table(text: &str, table: &str) -> Result<String> {
+    let (before, rest) =
+        text.split_once(BEGIN).with_context(|| format!("{DOCUMENT} has no line {}", BEGIN.trim()))?;
+    let (_, after) = rest.split_once(END).with_context(|| format!("{DOCUMENT} has no line {END}"))?;
+    Ok(format!("{before}{BEGIN}\n{table}\n{END}{after}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_replaced() {
+        let printed = "running 1 test\n| a | b |\n|---|---|\n| 1 | 2 |\nok\n";
+        let text = format!("x\n{BEGIN}old\n{END}\ny\n");
+        let wanted = format!("x\n{BEGIN}\n| a | b |\n|---|---|\n| 1 | 2 |\n\n{END}\ny\n");
+        assert_eq!(with_table(&text, &table(printed)).expect("both comments are there"), wanted);
+        assert!(with_table("no table", "").is_err());
+    }
+}
