@@ -204,7 +204,7 @@ impl BraceArguments {
         let argument = || schema.and_then(|schema| schema.property(&self.argument));
         match (self.stack.len(), self.element()) {
             (1, _) => argument(),
-            (2, State::Value) => argument().and_then(Schema::items),
+            (2, State::Value) => argument().and_then(Schema::all_items),
             _ => None,
         }
     }
@@ -315,7 +315,9 @@ mod tests {
     /// The arguments that a text is.
     fn read(text: &str) -> Result<Value, String> {
         let schema = json!({"properties": {
-            "place": {"type": "string"}, "n": {"type": "integer"}, "tags": {"items": {"type": "string"}}
+            "place": {"type": "string"}, "n": {"type": "integer"}, "tags": {"items": {"type": "string"}},
+            "either": {"anyOf": [{"items": {"type": "string"}}, {"items": {"type": "integer"}}]},
+            "pair": {"prefixItems": [{"type": "integer"}], "items": {"type": "string"}}
         }});
         let follow =
             |arguments: &mut BraceArguments, text: &str| arguments.follow(text, Some(Schema::new(&schema)));
@@ -340,6 +342,7 @@ mod tests {
                 json!({"place": "42", "n": 42, "m": 42, "free": "red tea"}),
             ),
             (r#"{n:<|"|>4<|"|>,place:<|"|>4<|"|>}"#, json!({"n": 4, "place": "4"})),
+            ("{either:[1,two],pair:[1,two]}", json!({"either": [1, "two"], "pair": [1, "two"]})),
             ("{tags:[1,two],rest:[1,two]}", json!({"tags": ["1", "two"], "rest": [1, "two"]})),
             (r#"{url:<|"|>a<|b<|"|>,}"#, json!({"url": "a<|b"})),
         ];

@@ -105,6 +105,14 @@ impl<'a> Schema<'a> {
         self.find(MAX_STEPS, &|schema| schema.get("items").filter(|schema| schema.is_object()))
     }
 
+    /// The schema of all elements of an array, wherever they stand; none where alternatives or places have their own.
+    pub(crate) fn all_items(self) -> Option<Self> {
+        let target = self.reference().unwrap_or(self);
+        let alike =
+            !["anyOf", "oneOf", "allOf", "prefixItems"].iter().any(|key| target.here.get(key).is_some());
+        if alike { target.items() } else { None }
+    }
+
     /// The names of the declared properties, in order.
     pub(crate) fn property_names(self) -> Vec<String> {
         let properties = self.find(MAX_STEPS, &|schema| schema.get("properties"));

@@ -217,7 +217,9 @@ fn constant(values: &mut Values<'_>, tags: &ValueTags<'_>, value: &Value) -> Opt
     if values.holds_excluded(&text) || value.is_string() && ended(&text) {
         return None;
     }
-    Some(enclosed(values, tags, &literal(&text)))
+    // Beside texts the longest lexeme is the text's, and a list in pieces would be none.
+    let body = if value.is_string() || values.excludes() { literal(&text) } else { values.constant(value) };
+    Some(enclosed(values, tags, &body))
 }
 
 fn enclosed(values: &mut Values<'_>, tags: &ValueTags<'_>, body: &str) -> String {

@@ -163,20 +163,21 @@ impl<'a> Values<'a> {
         (!options.is_empty()).then(|| self.lark.alternatives(options))
     }
 
-    /// One value, as the syntax writes it. Texts between added tokens must not become one string.
-    fn constant(&mut self, value: &Value) -> String {
+    /// One value, as the syntax writes it, in the lexemes that other lists and objects have: with a longer one, the lexer would read
+    /// what begins alike as this value alone.
+    pub(super) fn constant(&mut self, value: &Value) -> String {
         match (value, self.spelling.strings) {
             (Value::String(text), Strings::Fenced(fence)) => {
                 let fence = self.lark.marker(fence);
                 format!("{fence} {} {fence}", literal(text))
             }
-            (Value::Array(items), Strings::Fenced(_)) => {
+            (Value::Array(items), _) => {
                 let items: Vec<String> = items.iter().map(|item| self.constant(item)).collect();
                 self.enclosed_list("[", &items, "]")
             }
-            (Value::Object(members), Strings::Fenced(_)) => {
+            (Value::Object(members), _) => {
                 let member = |(key, value): (&String, &Value)| {
-                    sequence([&*self.key(key), &literal(self.spelling.colon), &self.constant(value)])
+                    sequence([&*self.key(key), &self.mark(self.spelling.colon), &self.constant(value)])
                 };
                 let members: Vec<String> = members.iter().map(member).collect();
                 self.enclosed_list("{", &members, "}")
@@ -186,8 +187,8 @@ impl<'a> Values<'a> {
     }
 
     fn enclosed_list(&self, open: &str, items: &[String], close: &str) -> String {
-        let comma = format!(" {} ", literal(self.spelling.comma));
-        sequence([&*literal(open), &items.join(&comma), &literal(close)])
+        let comma = format!(" {} ", self.mark(self.spelling.comma));
+        sequence([&*self.mark(open), &items.join(&comma), &self.mark(close)])
     }
 
     fn combination(&mut self, schema: &Object, path: &str) -> Option<String> {
@@ -289,6 +290,11 @@ impl<'a> Values<'a> {
     /// The texts that stand in no string.
     pub(in crate::grammar) fn excluded(&self) -> &[String] {
         &self.excluded
+    }
+
+    /// Whether there are texts that stand in no string.
+    pub(super) fn excludes(&self) -> bool {
+        !self.excluded.is_empty()
     }
 
     /// Whether one of the texts that stand in no string stands in this one.
