@@ -157,7 +157,10 @@ mod tests {
         let matched = matcher.push("a<think>", 7);
         assert_eq!((matched.text.as_str(), matched.added), ("a", vec![]));
         let matched = matcher.push("y", 0);
-        assert_eq!((matched.text.as_str(), matched.added), ("<think>y", vec![0..7]));
+        assert_eq!(
+            (matched.text.as_str(), matched.added.as_slice()),
+            ("<think>y", std::slice::from_ref(&(0..7)))
+        );
         let matched = matcher.push("<think>", 7);
         assert_eq!((matched.text.as_str(), matched.added), ("", vec![]));
         let matched = matcher.push("x", 0);

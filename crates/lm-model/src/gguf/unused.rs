@@ -57,7 +57,7 @@ pub(super) fn refuse(model: &Description<'_>) -> Result<()> {
     }
     let tensors = model.parts.iter().flat_map(|part| part.file.tensors());
     let settings = tensors.filter(|tensor| names::SETTINGS.contains(&tensor.name.as_str()));
-    for tensor in settings.filter(|tensor| !model.was_read(&tensor.name)) {
+    if let Some(tensor) = settings.into_iter().find(|tensor| !model.was_read(&tensor.name)) {
         return Err(unused(model, &tensor.name)?);
     }
     Ok(())
