@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use process::{Usage, measure};
 
-/// Longest time that one input may take. Debug builds are slow.
+/// Most processor time that one input may take. Debug builds are slow.
 const MAX_TIME: Duration = Duration::from_secs(if cfg!(debug_assertions) { 120 } else { 20 });
 /// Most memory that compiling one schema may take beyond that of an idle process.
 const MAX_SCHEMA_MIB: u64 = 256;
@@ -63,8 +63,6 @@ fn child() {
         Some(("template", name)) => templates::render(name),
         _ => "idle".to_owned(),
     };
-    // A thread that was left alone would still be there.
-    std::thread::sleep(Duration::from_millis(50));
     println!("\n{}", process::report(&outcome, before));
 }
 

@@ -16,7 +16,7 @@ pub struct Usage {
     pub ended: bool,
 }
 
-/// Runs one input in a process of its own, which is killed after `limit`.
+/// Runs one input in a process of its own, which is killed after `limit` of processor time.
 pub fn measure(input: &str, limit: Duration) -> Usage {
     let this = std::env::current_exe().expect("the path of this test");
     let started = Instant::now();
@@ -30,7 +30,7 @@ pub fn measure(input: &str, limit: Duration) -> Usage {
     let (mut peak_mib, mut ended) = (0, true);
     while child.try_wait().expect("the child's state").is_none() {
         peak_mib = peak_mib.max(status(&child.id().to_string(), "VmHWM:") >> 10);
-        if started.elapsed() > limit {
+        if cpu_seconds(&child.id().to_string()) > limit.as_secs_f64() {
             child.kill().expect("an end of the child");
             ended = false;
         }
@@ -54,9 +54,20 @@ pub fn measure(input: &str, limit: Duration) -> Usage {
 pub fn report(outcome: &str, threads_before: u64) -> String {
     let outcome: String = outcome.replace(['\n', '\t', '|'], " ").chars().take(110).collect();
     let peak = status("self", "VmHWM:") >> 10;
-    let left = threads().saturating_sub(threads_before);
-    let seconds = cpu_seconds();
+    let seconds = cpu_seconds("self");
+    let left = threads_left(threads_before);
     format!("usage: {outcome}\t{seconds:.2}\t{peak}\t{left}")
+}
+
+/// Threads beyond `before` that are still there after some seconds.
+fn threads_left(before: u64) -> u64 {
+    for _ in 0..100 {
+        if threads() <= before {
+            return 0;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    threads().saturating_sub(before)
 }
 
 /// Threads of this process.
@@ -64,9 +75,9 @@ pub fn threads() -> u64 {
     status("self", "Threads:")
 }
 
-/// Time since this process began.
-fn cpu_seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+/// Processor time of a process. (The time of day says little where others work too.)
+fn cpu_seconds(process: &str) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let fields: Vec<f64> =
         stat.rsplit(')').next().unwrap_or("").split(' ').filter_map(|n| n.parse().ok()).collect();
     // User and system time, in hundredths of a second.

@@ -11,7 +11,7 @@ use super::ConstraintSpec;
 use crate::{Error, GrammarErrorKind, Result};
 
 /// Longest text of a grammar, in bytes.
-const MAX_BYTES: usize = 4 << 20;
+const MAX_BYTES: usize = 2 << 20;
 /// Most classes by a property of Unicode in a grammar: each has hundreds of ranges.
 const MAX_PROPERTIES: usize = 2_000;
 /// Deepest nesting of a schema, or of brackets in a grammar's text.

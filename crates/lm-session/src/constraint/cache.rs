@@ -4,8 +4,8 @@ use super::CompiledConstraint;
 
 /// Most grammars that are kept.
 const MAX_GRAMMARS: usize = 64;
-/// Most bytes of grammar text that are kept; what is compiled from it is some times larger.
-const MAX_BYTES: usize = 8 << 20;
+/// Most bytes of grammar text that are kept; what is compiled from it is up to 30 times larger.
+const MAX_BYTES: usize = 4 << 20;
 
 /// Compiled grammars by their whole text, the one used last at the end.
 #[derive(Default)]

@@ -1,5 +1,7 @@
 //! Patterns of a schema that must hold at once, before the library multiplies them.
 
+use std::collections::HashMap;
+
 use llguidance::derivre::RegexBuilder;
 use serde_json::{Map, Value};
 
@@ -8,9 +10,8 @@ use super::cost;
 
 /// Most patterns that one text may have to match.
 const MAX_PATTERNS: usize = 32;
-/// Most schemas that are gone through for one text: combinations of references double.
-const MAX_SCHEMAS: usize = 10_000;
-
+/// Most schemas that lead into each other in place, by reference or combination.
+const MAX_DEPTH: usize = 256;
 /// Refuses schemas, those inside of a Lark grammar too, in which a text must match patterns that are too many together.
 ///
 /// # Errors
@@ -29,14 +30,14 @@ pub(super) fn check(spec: &ConstraintSpec) -> Result<(), String> {
 }
 
 fn document(root: &Value) -> Result<(), String> {
+    let mut gathered = Gathered { root, known: HashMap::new() };
     let mut open = vec![root];
     while let Some(value) = open.pop() {
         match value {
             Value::Array(items) => open.extend(items),
             Value::Object(schema) => {
                 if schema.contains_key("allOf") || schema.contains_key("$ref") {
-                    let mut gathered = Gathered { root, schemas_left: MAX_SCHEMAS };
-                    together(&gathered.patterns(schema, &mut Vec::new()))?;
+                    together(&gathered.patterns(schema, 0)?)?;
                 }
                 open.extend(schema.values());
             }
@@ -63,35 +64,44 @@ fn together(patterns: &[&str]) -> Result<(), String> {
 
 struct Gathered<'a> {
     root: &'a Value,
-    schemas_left: usize,
+    /// The patterns of the schemas that were gone through, by their places: references double.
+    known: HashMap<*const Map<String, Value>, Vec<&'a str>>,
 }
 
 impl<'a> Gathered<'a> {
-    /// The patterns that a text has to match which fits `schema`: of alternatives those of the one with the most.
-    fn patterns(&mut self, schema: &'a Map<String, Value>, within: &mut Vec<&'a str>) -> Vec<&'a str> {
-        let Some(left) = self.schemas_left.checked_sub(1) else { return Vec::new() };
-        self.schemas_left = left;
+    /// The patterns that a text has to match which fits `schema`: of alternatives those of the one with the most. Of more
+    /// than can be taken, not all.
+    fn patterns(&mut self, schema: &'a Map<String, Value>, depth: usize) -> Result<Vec<&'a str>, String> {
+        let place = std::ptr::from_ref(schema);
+        if let Some(known) = self.known.get(&place) {
+            return Ok(known.clone());
+        }
+        if depth > MAX_DEPTH {
+            return Err(format!("too many schemas in each other: over {MAX_DEPTH}"));
+        }
+        // What leads back here adds nothing.
+        self.known.insert(place, Vec::new());
         let mut found: Vec<&str> = schema.get("pattern").and_then(Value::as_str).into_iter().collect();
-        if let Some(reference) = schema.get("$ref").and_then(Value::as_str)
-            && !within.contains(&reference)
-            && let Some(Value::Object(target)) =
-                reference.strip_prefix('#').and_then(|at| self.root.pointer(at))
-        {
-            within.push(reference);
-            found.extend(self.patterns(target, within));
-            within.pop();
+        let reference = schema.get("$ref").and_then(Value::as_str).and_then(|text| text.strip_prefix('#'));
+        if let Some(Value::Object(target)) = reference.and_then(|at| self.root.pointer(at)) {
+            found.extend(self.patterns(target, depth + 1)?);
         }
         for part in members(schema, "allOf") {
-            found.extend(self.patterns(part, within));
+            found.extend(self.patterns(part, depth + 1)?);
         }
         for keyword in ["anyOf", "oneOf"] {
-            let most =
-                members(schema, keyword).map(|option| self.patterns(option, within)).max_by_key(Vec::len);
-            found.extend(most.into_iter().flatten());
+            let mut most = Vec::new();
+            for option in members(schema, keyword) {
+                let patterns = self.patterns(option, depth + 1)?;
+                most = if patterns.len() > most.len() { patterns } else { most };
+            }
+            found.extend(most);
         }
         found.sort_unstable();
         found.dedup();
-        found
+        found.truncate(MAX_PATTERNS + 1);
+        self.known.insert(place, found.clone());
+        Ok(found)
     }
 }
 
@@ -120,6 +130,12 @@ mod tests {
             assert!(check(&ConstraintSpec::Lark { text, markers: vec![] }).is_err());
         }
         let few = json!({"allOf": [{"pattern": "[a-z]"}, {"pattern": "[A-Z]"}, {"pattern": "[0-9]"}, {"pattern": "^.{8,}$"}]});
+        let link = |at: usize| (format!("d{at}"), json!({"$ref": format!("#/$defs/d{}", at + 1)}));
+        let links: Map<String, Value> = (0..20_000).map(link).collect();
+        let chain = json!({"$ref": "#/$defs/d0", "$defs": links});
+        assert!(check(&ConstraintSpec::JsonSchema(chain)).is_err());
+        let itself = json!({"allOf": [{"$ref": "#"}], "pattern": "a"});
+        assert!(check(&ConstraintSpec::JsonSchema(itself)).is_ok());
         let apart = json!({"anyOf": parts});
         for schema in [few, apart] {
             check(&ConstraintSpec::JsonSchema(schema)).unwrap();
