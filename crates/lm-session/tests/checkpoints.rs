@@ -28,12 +28,15 @@ fn goldens(folder: &Path) -> Vec<Golden> {
     prompts.iter().map(|entry| Golden { prompt: ids(&entry["ids"]), greedy: ids(&entry["greedy"]) }).collect()
 }
 
+/// An engine for contexts of 128 tokens, or of what the longest golden needs.
 fn engine(folder: &Path, device: Device) -> Engine {
+    let lengths = goldens(folder).into_iter().map(|golden| golden.prompt.len() + golden.greedy.len());
+    let context = lengths.max().unwrap_or_default().max(128);
     let options = LoadOptions { device, kv_dtype: KvDtype::F32, ..LoadOptions::default() };
     // Four pages hold one full context, the prompts and their continuations need eleven.
     let settings = EngineSettings {
-        max_context: Some(128),
-        kv_cache_tokens: Some(128),
+        max_context: Some(context),
+        kv_cache_tokens: Some(context),
         prefill_chunk: 11,
         ..EngineSettings::default()
     };

@@ -40,6 +40,9 @@ impl BraceBody {
     fn find_name(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<bool, Fault> {
         let prefix = self.syntax.before_name;
         let rest = text.trim_start();
+        if text.len() - rest.len() > MAX_NAME_BYTES {
+            return Err(Fault::malformed("it has no name"));
+        }
         let rest = rest.strip_prefix(':').unwrap_or(rest).trim_start();
         if prefix.starts_with(rest) && rest != prefix && text.len() <= MAX_NAME_BYTES {
             return Ok(false);

@@ -86,6 +86,9 @@ impl NamedBody {
         if !self.pass_prefix(text, start) {
             return Ok(Some(Progress::Open));
         }
+        if text.len() > start + MAX_NAME_BYTES && text[start..].trim_start().is_empty() {
+            return Err(Fault::malformed("it has no name"));
+        }
         if matches!(self.part, Part::Name(_)) && !self.find_declared(text) {
             return Ok(Some(Progress::Open));
         }
