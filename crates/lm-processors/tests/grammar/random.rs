@@ -119,6 +119,11 @@ fn schema(random: &mut Random<'_>, depth: u64) -> Value {
         25 => json!({"anyOf": [{"type": "string"}, {"type": "array", "items": schema(random, depth - 1)}]}),
         26 => {
             let mut options = [schema(random, depth - 1), schema(random, depth - 1)];
+            // Where anything may stand, a listed value that begins as another one does is not always told from it.
+            options
+                .iter_mut()
+                .filter(|option| **option == json!({}))
+                .for_each(|option| *option = json!({"type": "null"}));
             // A short text and a list that begin alike are one lexeme, which is the text's: no list of more is written then.
             options
                 .iter_mut()

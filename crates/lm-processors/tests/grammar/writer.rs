@@ -166,7 +166,10 @@ fn branch<'a>(schema: &'a Value, root: &'a Value, value: &Value) -> Option<&'a V
     let types = &schema["type"];
     let named = types == type_of(value)
         || types.as_array().is_some_and(|names| names.contains(&type_of(value).into()));
-    named.then_some(schema)
+    let declared =
+        |key| schema["properties"].get(key).is_some() || schema.get("additionalProperties").is_some();
+    let known = value.as_object().is_none_or(|map| map.keys().all(declared));
+    (named && known).then_some(schema)
 }
 
 /// Whether a list or an object is written as elements: those whose elements the schema names.

@@ -118,6 +118,8 @@ fn value(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Value, path: &s
     let schemas = values.plain(schema);
     // A string is ended by the first marker after it; so is what stands where a string may.
     let texts = tags.call.type_attribute.is_none() && schemas.iter().any(may_be_text);
+    let beside_text =
+        schemas.iter().any(|schema| listed(schema).is_none() && types_of(schema).contains(&"string"));
     for schema in schemas {
         // Where a string may stand, elements are a string.
         let elements = tags.call.written == ValueText::Elements;
@@ -125,9 +127,11 @@ fn value(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Value, path: &s
         let bodies = match texts || elements {
             true => {
                 let excluded = tags.excluded()[0].to_owned();
-                values.excluding(&excluded, |values| of_types(values, tags, &schema, path, structures))
+                values.excluding(&excluded, |values| {
+                    of_types(values, tags, &schema, path, structures, beside_text)
+                })
             }
-            false => of_types(values, tags, &schema, path, structures),
+            false => of_types(values, tags, &schema, path, structures, beside_text),
         };
         for (name, body) in bodies {
             let attribute =
@@ -157,9 +161,10 @@ fn of_types(
     schema: &Map<String, Value>,
     path: &str,
     structures: Structures,
+    beside_text: bool,
 ) -> Vec<(&'static str, String)> {
     if let Some(listed) = listed(schema) {
-        let body = |value| Some((type_of(value), constant(values, tags, value)?));
+        let body = |value| Some((type_of(value), constant(values, tags, value, beside_text)?));
         return listed.iter().filter_map(body).collect();
     }
     let mut bodies = Vec::new();
@@ -200,7 +205,12 @@ fn has_elements(name: &str, schema: &Map<String, Value>) -> bool {
 }
 
 /// A listed value: a text as it is, another one as JSON; none when the value's end would be found inside it.
-fn constant(values: &mut Values<'_>, tags: &ValueTags<'_>, value: &Value) -> Option<String> {
+fn constant(
+    values: &mut Values<'_>,
+    tags: &ValueTags<'_>,
+    value: &Value,
+    beside_text: bool,
+) -> Option<String> {
     let text = match value {
         Value::String(text) => text.clone(),
         other => values.spelling.write(other),
@@ -218,7 +228,7 @@ fn constant(values: &mut Values<'_>, tags: &ValueTags<'_>, value: &Value) -> Opt
         return None;
     }
     // Beside texts the longest lexeme is the text's, and a list in pieces would be none.
-    let body = if value.is_string() || values.excludes() { literal(&text) } else { values.constant(value) };
+    let body = if value.is_string() || beside_text { literal(&text) } else { values.constant(value) };
     Some(enclosed(values, tags, &body))
 }
 

@@ -292,11 +292,6 @@ impl<'a> Values<'a> {
         &self.excluded
     }
 
-    /// Whether there are texts that stand in no string.
-    pub(super) fn excludes(&self) -> bool {
-        !self.excluded.is_empty()
-    }
-
     /// Whether one of the texts that stand in no string stands in this one.
     pub(super) fn holds_excluded(&self, text: &str) -> bool {
         self.excluded.iter().any(|excluded| text.contains(excluded.as_str()))
