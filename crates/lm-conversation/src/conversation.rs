@@ -18,7 +18,9 @@ use crate::event::{ConversationEvent, Reply};
 use crate::into_messages::IntoMessages;
 use crate::marker_tokens::marker_tokens;
 use crate::rendered::{ContentTokens, RenderedPrompt, encode};
+use crate::reply_reader::ReplyReader;
 use crate::reply_rules::{ReplyLimits, ReplyRules};
+use crate::resampling::Resampling;
 use crate::stream::Stream;
 use crate::thinking::{ModelThinking, ThinkingConfig};
 use crate::turn::Turn;
@@ -164,12 +166,14 @@ impl Conversation {
             ToolChoice::None => ReadCalls::Never,
             _ => ReadCalls::WhenDeclared,
         };
-        let ReplyLimits { constraint, form, answer, relaxed, recovery } =
+        let ReplyLimits { constraint, form, checks, relaxed, recovery } =
             self.reply_rules(in_reasoning).limits(&mut turn)?;
         self.run_prompt(&prompt)?;
         let TurnOptions { sampler, max_output_tokens, stop, .. } = turn;
         let cancel = self.cancel.clone();
-        self.session.begin(GenerateParams { sampler, max_output_tokens, stop, constraint, cancel })?;
+        let params = GenerateParams { sampler, max_output_tokens, stop, constraint, cancel, continued: 0 };
+        let resampling = checks.map(|checks| Resampling::new(checks, params.clone(), &self.session));
+        self.session.begin(params)?;
         let options = ParserOptions {
             tools: Arc::clone(&self.tools),
             calls,
@@ -182,8 +186,8 @@ impl Conversation {
             ..ParserOptions::default()
         };
         let call_ids = FreshCallIds::new(self.preface.messages.iter().chain(&self.history).chain(&messages));
-        let turn = Turn::new(messages, self.processor, &options, call_ids);
-        self.turn = Some(turn.checked(answer, relaxed).polyfilled(prompt.polyfills));
+        let turn = Turn::new(messages, ReplyReader::new(self.processor, options, call_ids));
+        self.turn = Some(turn.checked(resampling, relaxed).polyfilled(prompt.polyfills));
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! Why a conversation cannot begin or a turn cannot be had.
 
+use lm_template::{Map, Value};
+
 /// The result of this crate's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -25,7 +27,8 @@ pub enum Error {
         /// The model's name.
         model: String,
     },
-    /// The answer is not what the schema of the response format says, in a keyword that the grammar does not enforce.
+    /// The answer is not what the schema of the response format says, in a keyword that the grammar does not enforce,
+    /// however often it was sampled.
     #[error("the answer does not fit the response format at `{path}`: {message}")]
     UnfitAnswer {
         /// The answer.
@@ -35,9 +38,26 @@ pub enum Error {
         /// What is wrong there.
         message: String,
     },
-    /// The response format's schema cannot be used to check an answer.
-    #[error("the response format is no schema: {message}")]
+    /// A call does not fit the parameters of its tool, in a keyword that the grammar does not enforce, however often it was
+    /// sampled.
+    #[error("a call of `{tool}` does not fit its parameters at `{path}`, keyword `{keyword}`: {message}")]
+    UnfitCall {
+        /// The tool.
+        tool: String,
+        /// The arguments of the last attempt.
+        arguments: Map<String, Value>,
+        /// Where in them, as a JSON pointer.
+        path: String,
+        /// The keyword of the schema.
+        keyword: String,
+        /// What is wrong there.
+        message: String,
+    },
+    /// A schema cannot be used to check what its grammar does not enforce.
+    #[error("{} is no schema: {message}", tool.as_ref().map_or("the response format".to_owned(), |tool| format!("`parameters` of tool `{tool}`")))]
     UnusableSchema {
+        /// The tool whose parameters it is; none for the response format.
+        tool: Option<String>,
         /// What is wrong with it.
         message: String,
     },

@@ -12,9 +12,12 @@ pub struct Reply {
     pub message: Message,
     /// Why it ended, and what it took.
     pub finish: Finished,
-    /// Keywords of the tools' and the answer's schemas that were not enforced while it was written. An answer is checked
-    /// against them when it is whole; a tool checks its arguments.
+    /// Keywords of the tools' and the answer's schemas that were not enforced while it was written. Calls and answers are
+    /// validated against them when they are complete, and sampled again when they do not fit.
     pub relaxed: Vec<Relaxed>,
+    /// How often it was sampled again, from a call or an answer on that did not fit. Tokens thrown away are not in
+    /// [`Finished::usage`].
+    pub resampled: usize,
     /// What was changed in the conversation because the template lacks it.
     pub polyfills: Vec<Polyfill>,
 }

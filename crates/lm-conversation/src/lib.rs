@@ -1,7 +1,6 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
-mod answer_check;
 mod config;
 mod conversation;
 mod error;
@@ -9,7 +8,10 @@ mod event;
 mod into_messages;
 mod marker_tokens;
 mod rendered;
+mod reply_checks;
+mod reply_reader;
 mod reply_rules;
+mod resampling;
 mod stream;
 mod thinking;
 mod turn;

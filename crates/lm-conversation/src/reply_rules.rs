@@ -1,14 +1,14 @@
 //! What a reply may be: from a turn's options to the constraint of its generation.
 
 use lm_processors::{
-    GrammarRequest, MarkerTokens, ModelDataProcessor, Recovery, Relaxed, ReplyForm, ResponseFormat, Thinking,
-    ToolChoice, ToolSpec,
+    GrammarRequest, MarkerTokens, ModelDataProcessor, Recovery, Relaxed, ReplyForm, Thinking, ToolChoice,
+    ToolSpec,
 };
 use lm_session::{ChannelBudget, Constraint, ConstraintSpec, Engine};
 
-use crate::answer_check::AnswerCheck;
 use crate::config::{ConstrainCalls, TurnOptions};
 use crate::error::Result;
+use crate::reply_checks::ReplyChecks;
 use crate::thinking::ThinkingMode;
 
 /// What decides what a reply may be, beside the turn's options.
@@ -29,8 +29,8 @@ pub(crate) struct ReplyLimits {
     pub(crate) constraint: Option<Box<dyn Constraint>>,
     /// What its parser is told of it; none when the reply is free, or held by a constraint of the caller's own.
     pub(crate) form: Option<ReplyForm>,
-    /// What the answer is checked against when it is whole.
-    pub(crate) answer: Option<AnswerCheck>,
+    /// What its calls and its answer are checked against when they are complete.
+    pub(crate) checks: Option<ReplyChecks>,
     /// What the constraint leaves open of the schemas.
     pub(crate) relaxed: Vec<Relaxed>,
     /// Whether defects of the reply are mended: a reply written by the family's grammar has none.
@@ -68,13 +68,9 @@ impl ReplyRules<'_> {
         };
         let form = Some(ReplyForm::of(&request));
         let spec = ConstraintSpec::Lark { text: reply.grammar.lark, markers: reply.grammar.markers };
-        let of_answer = reply.relaxed.iter().any(|relaxed| relaxed.tool.is_none());
-        let answer = match &turn.response_format {
-            Some(ResponseFormat::JsonSchema(schema)) if of_answer => Some(AnswerCheck::new(schema)?),
-            _ => None,
-        };
+        let checks = ReplyChecks::new(&reply.relaxed, self.tools, turn.response_format.as_ref())?;
         let constraint = Some(self.engine.compile(&spec)?.start());
-        Ok(ReplyLimits { constraint, form, answer, relaxed: reply.relaxed, recovery: Recovery::Off })
+        Ok(ReplyLimits { constraint, form, checks, relaxed: reply.relaxed, recovery: Recovery::Off })
     }
 
     fn request(&self, turn: &TurnOptions) -> GrammarRequest<'_> {

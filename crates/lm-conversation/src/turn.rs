@@ -2,25 +2,23 @@
 
 use std::collections::VecDeque;
 
-use lm_processors::{
-    FreshCallIds, MessageBuilder, ModelDataProcessor, OutputParser, ParserOptions, ProcessorEvent, Relaxed,
-};
+use lm_processors::Relaxed;
 use lm_session::{FinishReason, Finished, Session, SessionEvent};
 use lm_template::{Message, Polyfill};
 
-use crate::answer_check::AnswerCheck;
 use crate::error::{Error, Result};
 use crate::event::{ConversationEvent, Reply};
+use crate::reply_reader::{Piece, ReplyReader};
+use crate::resampling::Resampling;
 
 /// What a turn knows beside the session that generates its reply.
 pub(crate) struct Turn {
     /// What was sent.
     pub(crate) messages: Vec<Message>,
-    parser: Box<dyn OutputParser>,
-    call_ids: FreshCallIds,
-    builder: MessageBuilder,
+    reader: ReplyReader,
     ready: VecDeque<ConversationEvent>,
-    answer: Option<AnswerCheck>,
+    /// Where the reply is checked for what its constraint leaves open.
+    resampling: Option<Resampling>,
     relaxed: Vec<Relaxed>,
     polyfills: Vec<Polyfill>,
     /// What ended the turn, to be told after what is ready.
@@ -28,21 +26,14 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    pub(crate) fn new(
-        messages: Vec<Message>,
-        processor: &dyn ModelDataProcessor,
-        options: &ParserOptions,
-        call_ids: FreshCallIds,
-    ) -> Self {
-        let (parser, builder) = (processor.parser(options), MessageBuilder::new(options));
-        let (ready, answer) = (VecDeque::new(), None);
+    pub(crate) fn new(messages: Vec<Message>, reader: ReplyReader) -> Self {
         let (relaxed, polyfills) = (Vec::new(), Vec::new());
-        Self { messages, parser, call_ids, builder, ready, answer, relaxed, polyfills, failed: None }
+        Self { messages, reader, ready: VecDeque::new(), resampling: None, relaxed, polyfills, failed: None }
     }
 
-    /// With what its answer is checked against, and what its constraint leaves open.
-    pub(crate) fn checked(self, answer: Option<AnswerCheck>, relaxed: Vec<Relaxed>) -> Self {
-        Self { answer, relaxed, ..self }
+    /// With what its constraint leaves open, and how that is checked.
+    pub(crate) fn checked(self, resampling: Option<Resampling>, relaxed: Vec<Relaxed>) -> Self {
+        Self { resampling, relaxed, ..self }
     }
 
     /// With what was changed in the conversation for its prompt.
@@ -65,63 +56,47 @@ impl Turn {
 
     fn advance(&mut self, session: &mut Session) -> Result<()> {
         match session.next_event().unwrap_or(Err(lm_session::Error::EngineStopped))? {
-            SessionEvent::Token { text, added, .. } => {
-                let mut at = 0;
-                for token in added {
-                    let events = self.parser.push(&text[at..token.start]);
-                    self.take(events)?;
-                    let events = self.parser.push_token(&text[token.clone()]);
-                    self.take(events)?;
-                    at = token.end;
-                }
-                let events = self.parser.push(&text[at..]);
-                self.take(events)
-            }
-            SessionEvent::Finished(finished) => self.finish(finished),
+            SessionEvent::Token { text, added, .. } => self.read(Piece { text, added }, session),
+            SessionEvent::Finished(finished) => self.finish(finished, session),
         }
     }
 
-    fn take(&mut self, events: Vec<ProcessorEvent>) -> Result<()> {
-        for mut event in events {
-            if let ProcessorEvent::ToolCall { call, .. } = &mut event {
-                call.id.get_or_insert_with(|| self.call_ids.next_id());
-            }
-            let told = conversation_event(&event);
-            self.builder.push(event)?;
-            self.ready.extend(told);
+    fn read(&mut self, piece: Piece, session: &mut Session) -> Result<()> {
+        let mut events = Vec::new();
+        let read = self.reader.push(&piece, &mut events);
+        let Some(resampling) = &mut self.resampling else {
+            self.ready.extend(events);
+            return read;
+        };
+        read?;
+        match resampling.push(piece, events) {
+            Ok(told) => self.ready.extend(told),
+            Err(unfit) => self.reader = resampling.again(session, &self.reader, unfit)?,
         }
         Ok(())
     }
 
-    fn finish(&mut self, finish: Finished) -> Result<()> {
+    fn finish(&mut self, finish: Finished, session: &mut Session) -> Result<()> {
         if finish.reason == FinishReason::Cancelled {
             return Err(Error::Cancelled);
         }
-        let events = self.parser.finish();
-        self.take(events)?;
-        let message = std::mem::take(&mut self.builder).finish();
-        if let Some(answer) = self.answer.as_ref().filter(|_| message.tool_calls.is_empty()) {
-            answer.check(&message.content.text())?;
+        let mut events = Vec::new();
+        let message = self.reader.finish(&mut events)?;
+        let mut resampled = 0;
+        if let Some(resampling) = &mut self.resampling {
+            resampled = resampling.rejected();
+            events = match resampling.finish(events, &message) {
+                Ok(told) => told,
+                Err(unfit) => {
+                    self.reader = resampling.again(session, &self.reader, unfit)?;
+                    return Ok(());
+                }
+            };
         }
+        self.ready.extend(events);
         let (relaxed, polyfills) = (std::mem::take(&mut self.relaxed), std::mem::take(&mut self.polyfills));
-        self.ready.push_back(ConversationEvent::Finished(Reply { message, finish, relaxed, polyfills }));
+        let reply = Reply { message, finish, relaxed, resampled, polyfills };
+        self.ready.push_back(ConversationEvent::Finished(reply));
         Ok(())
-    }
-}
-
-/// The event for the caller. A malformed call is an error before it gets here, unless it is wanted as text.
-fn conversation_event(event: &ProcessorEvent) -> Option<ConversationEvent> {
-    match event.clone() {
-        ProcessorEvent::Text(text) => Some(ConversationEvent::Text(text)),
-        ProcessorEvent::Channel { text, .. } => Some(ConversationEvent::Reasoning(text)),
-        ProcessorEvent::ToolCallStarted { index, name, .. } => {
-            Some(ConversationEvent::ToolCallStarted { index, name })
-        }
-        ProcessorEvent::ToolCallArguments { index, fragment } => {
-            Some(ConversationEvent::ToolCallArguments { index, fragment })
-        }
-        ProcessorEvent::Malformed { text, .. } => Some(ConversationEvent::Text(text)),
-        ProcessorEvent::ToolCall { call, .. } => Some(ConversationEvent::ToolCall(call)),
-        _ => None,
     }
 }

@@ -19,7 +19,7 @@ use lm_template::Message;
 /// assert_eq!(message.tool_calls[0].id.as_deref(), Some("call_0"));
 /// # Ok::<(), lm_processors::Error>(())
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct FreshCallIds {
     taken: HashSet<String>,
     next: usize,

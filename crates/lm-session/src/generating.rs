@@ -43,6 +43,14 @@ impl Generating {
         self.take(ids, &first)
     }
 
+    /// Takes the text of tokens that were given as events before.
+    pub fn skip(&mut self, ids: &[TokenId]) {
+        for &id in ids {
+            let text = self.decoder.push(id);
+            self.stop.push(&text, self.decoder.added_len(id, &text));
+        }
+    }
+
     /// Samples the token after `ids` from its row of logits and appends it, and those that it forces.
     pub fn advance(&mut self, ids: &mut Vec<TokenId>, row: &[f32]) -> Result<Vec<Generated>> {
         self.clock.logits();
@@ -108,7 +116,7 @@ impl Generating {
             output_tokens: len - self.prompt_tokens,
             forced_tokens: self.forced_tokens,
         };
-        let timing = self.clock.timing(prefill.prefilled_tokens, usage.output_tokens);
+        let timing = self.clock.timing(prefill.prefilled_tokens);
         let steered = self.guide.as_ref().and_then(Guide::steered);
         Finished { reason, usage, timing, steered }
     }
@@ -156,11 +164,19 @@ pub(crate) struct Clock {
     first_logits: Option<Instant>,
     first_token: Option<Instant>,
     last_token: Option<Instant>,
+    tokens: usize,
 }
 
 impl Clock {
     pub fn start(earlier: PrefillStats) -> Self {
-        Self { started: Instant::now(), earlier, first_logits: None, first_token: None, last_token: None }
+        Self {
+            started: Instant::now(),
+            earlier,
+            first_logits: None,
+            first_token: None,
+            last_token: None,
+            tokens: 0,
+        }
     }
 
     fn logits(&mut self) {
@@ -171,9 +187,10 @@ impl Clock {
         let now = Instant::now();
         self.first_token.get_or_insert(now);
         self.last_token = Some(now);
+        self.tokens += 1;
     }
 
-    fn timing(&self, prefilled_tokens: usize, output_tokens: usize) -> Timing {
+    fn timing(&self, prefilled_tokens: usize) -> Timing {
         let since_start = |at: Instant| self.earlier.elapsed + (at - self.started);
         let decode = match (self.first_token, self.last_token) {
             (Some(first), Some(last)) => last - first,
@@ -184,7 +201,7 @@ impl Clock {
             prefill: since_start(self.first_logits.unwrap_or_else(Instant::now)),
             decode,
             prefilled_tokens: self.earlier.prefilled_tokens + prefilled_tokens,
-            decoded_tokens: output_tokens.saturating_sub(1),
+            decoded_tokens: self.tokens.saturating_sub(1),
         }
     }
 }

@@ -62,11 +62,16 @@ pub(crate) enum Step {
 }
 
 impl Guide {
-    /// A guide for a text of up to `room` tokens.
+    /// A guide for a text that begins with `written` and goes on for up to `room` tokens.
     ///
     /// # Errors
     /// [`Error::BudgetTooSmall`] when a completion is known, but none that fits.
-    pub fn new(constraint: Box<dyn Constraint>, vocabulary: GuideVocabulary, room: usize) -> Result<Self> {
+    pub fn new(
+        constraint: Box<dyn Constraint>,
+        vocabulary: GuideVocabulary,
+        written: &[TokenId],
+        room: usize,
+    ) -> Result<Self> {
         let width = vocabulary.logits_width;
         let search = Search::new(constraint.closers(), width);
         let mut guide = Self {
@@ -85,6 +90,8 @@ impl Guide {
             steered: None,
             closed: false,
         };
+        written.iter().try_for_each(|&id| guide.constraint.commit(id))?;
+        guide.took(written);
         let mut first = guide.commit_forced()?;
         guide.completion = guide.find_completion(&first, room.saturating_sub(first.len()))?;
         if guide.completion.is_none()

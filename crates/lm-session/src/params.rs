@@ -72,6 +72,10 @@ pub struct GenerateParams {
     pub constraint: Option<Box<dyn Constraint>>,
     /// Ends the generation within one step when it is set.
     pub cancel: CancelHandle,
+    /// How many of the session's last tokens are the beginning of this output, such as that of an earlier generation which is
+    /// sampled again from there; 0 by default, at most all of them. They count as output for the limits, the penalties, the
+    /// constraint and the stop strings, and are not given again as events.
+    pub continued: usize,
 }
 
 /// How the next token is chosen from the logits.

@@ -186,23 +186,25 @@ impl Session {
 
     fn start(&mut self, params: GenerateParams) -> Result<mpsc::Receiver<Reply>> {
         self.check_len(self.tokens.len())?;
-        let GenerateParams { sampler, max_output_tokens, stop, constraint, cancel } = params;
+        let GenerateParams { sampler, max_output_tokens, stop, constraint, cancel, continued } = params;
         let stop_ids = self.stop_ids();
         let max_output_tokens = max_output_tokens.or(self.config.max_output_tokens);
-        let guide =
-            constraint.map(|constraint| self.guide(constraint, &stop_ids, max_output_tokens)).transpose()?;
-        let generating = Generating {
+        let prompt_tokens = self.tokens.len().saturating_sub(continued);
+        let left = max_output_tokens.map(|max| max.saturating_sub(self.tokens.len() - prompt_tokens));
+        let guide = constraint.map(|constraint| self.guide(constraint, &stop_ids, prompt_tokens, left));
+        let mut generating = Generating {
             sampler: self.sampler(sampler.as_ref())?,
-            guide,
+            guide: guide.transpose()?,
             decoder: self.engine.tokenizer().stream_decoder(),
             stop: StopMatcher::new(self.config.stop.iter().cloned().chain(stop).collect())?,
             stop_ids,
             max_output_tokens,
             context_tokens: self.engine.context_tokens(),
-            prompt_tokens: self.tokens.len(),
+            prompt_tokens,
             forced_tokens: 0,
             clock: Clock::start(std::mem::take(&mut self.prefilled)),
         };
+        generating.skip(&self.tokens[prompt_tokens..]);
         self.run(self.tokens.len(), Task::Generate(Box::new(generating)), cancel)
     }
 
@@ -216,11 +218,13 @@ impl Session {
         &self,
         constraint: Box<dyn Constraint>,
         stop_ids: &[TokenId],
-        max_output_tokens: Option<usize>,
+        prompt_tokens: usize,
+        output_left: Option<usize>,
     ) -> Result<Guide> {
         let room = self.engine.context_tokens() - self.tokens.len();
+        let room = output_left.map_or(room, |left| left.min(room));
         let vocabulary = self.engine.guide_vocabulary(stop_ids.to_vec());
-        Guide::new(constraint, vocabulary, max_output_tokens.map_or(room, |max| max.min(room)))
+        Guide::new(constraint, vocabulary, &self.tokens[prompt_tokens..], room)
     }
 
     /// Every token that ends a generation, once.

@@ -5,8 +5,8 @@ mod support;
 
 use lm_session::testing::{Reply, loaded, scripted_engine, tokenizer};
 use lm_session::{
-    CancelHandle, Engine, EngineSettings, Error, FinishReason, GenerateParams, SamplerParams, Session,
-    SessionConfig, SessionEvent,
+    CancelHandle, ConstraintSpec, Engine, EngineSettings, Error, FinishReason, GenerateParams, SamplerParams,
+    Session, SessionConfig, SessionEvent,
 };
 use support::{ids, random_engine};
 
@@ -202,4 +202,40 @@ fn a_generation_config_may_name_more_end_ids() {
     let mut session = engine.session(SessionConfig::default()).unwrap();
     session.prefill(&[1]).unwrap();
     assert_eq!(session.generate(GenerateParams::default()).into_text().unwrap().0, "ab");
+}
+
+#[test]
+fn an_output_that_is_continued_is_as_if_it_had_not_been_cut() {
+    let engine = random_engine(EngineSettings::default());
+    let spec = ConstraintSpec::Regex("[a-z€é ]{3,60}\\.".to_owned());
+    for seed in 0..6 {
+        let sampler = SamplerParams {
+            presence_penalty: 3.0,
+            penalty_window: Some(20),
+            seed,
+            ..SamplerParams::default()
+        };
+        let params = |constrained: bool, continued| GenerateParams {
+            sampler: Some(sampler.clone()),
+            max_output_tokens: Some(40),
+            constraint: constrained.then(|| engine.compile(&spec).unwrap().start()),
+            continued,
+            ..GenerateParams::default()
+        };
+        for constrained in [false, true] {
+            let mut session = engine.session(SessionConfig::default()).unwrap();
+            session.prefill(&support::prompt(seed as u32, 7)).unwrap();
+            let (text, finished) = session.generate(params(constrained, 0)).into_text().unwrap();
+            let whole = session.tokens().to_vec();
+            let output = whole.len() - 7;
+            for kept in [0, 1, output / 2, output - 1] {
+                session.sync(&whole[..7 + kept], &CancelHandle::new()).unwrap();
+                let (rest, again) = session.generate(params(constrained, kept)).into_text().unwrap();
+                assert_eq!(session.tokens(), whole, "{kept} of {output} tokens kept");
+                assert!(text.ends_with(&rest), "{rest:?} is no end of {text:?}");
+                assert_eq!((again.usage.prompt_tokens, again.usage.output_tokens), (7, output));
+                assert_eq!(again.reason, finished.reason);
+            }
+        }
+    }
 }

@@ -59,8 +59,9 @@ impl From<lm_conversation::Error> for Refusal {
             lm_conversation::Error::Template(_) | lm_conversation::Error::NoMessage => {
                 refusal(Some("messages"), None, true)
             }
-            lm_conversation::Error::UnusableSchema { .. } => {
-                refusal(Some("response_format"), Some("invalid_schema"), true)
+            lm_conversation::Error::UnusableSchema { tool, .. } => {
+                let at = if tool.is_some() { "tools" } else { "response_format" };
+                refusal(Some(at), Some("invalid_schema"), true)
             }
             lm_conversation::Error::NoThinking { .. } => refusal(Some("max_reasoning_tokens"), None, true),
             lm_conversation::Error::Processor(error) => of_processor(error, refusal),

@@ -93,10 +93,18 @@ fn refused(opened: &Opened, family: &Family, axes: &Axes<'_>, refusal: Refusal) 
         Refusal::Budget { needed, available } if needed > available => needed,
         Refusal::Budget { .. } => return Outcome::Wrong(format!("refused for too little: {refusal:?}")),
         Refusal::Schema(message) => return Outcome::RefusedSchema(message),
+        Refusal::Unfit(message) => return Outcome::Unfit(message),
         Refusal::AfterTokens(message) => return Outcome::Wrong(message),
     };
     match turn(&opened.longer(), family, axes, Some(needed), &axes.choice) {
         Ok(_) => Outcome::RefusedBudget,
+        // The shortest call breaks a keyword that has no grammar; with more room there is another one.
+        Err(Refusal::Unfit(message)) => {
+            match turn(&opened.longer(), family, axes, Some(4 * needed), &axes.choice) {
+                Ok(_) => Outcome::RefusedBudget,
+                Err(_) => Outcome::Unfit(message),
+            }
+        }
         Err(again) => Outcome::Wrong(format!("{needed} tokens do not suffice: {again:?}")),
     }
 }
@@ -161,6 +169,9 @@ impl Refusal {
     }
 
     fn in_reply(error: Error) -> Self {
-        Self::AfterTokens(error.to_string())
+        match error {
+            Error::UnfitCall { .. } => Self::Unfit(error.to_string()),
+            error => Self::AfterTokens(error.to_string()),
+        }
     }
 }

@@ -6,8 +6,8 @@ use lm_conversation::{Reply, Value};
 pub enum Outcome {
     /// The reply has calls, and each fits the tool.
     Calls(Vec<Value>),
-    /// A call does not fit a keyword that has no grammar; the reply names it in `relaxed`.
-    Relaxed(String),
+    /// A typed error: no call that was sampled fits a keyword that has no grammar.
+    Unfit(String),
     /// The reply is text, because no call fits the budget.
     Text,
     /// Refused before the first token: the shortest call does not fit the budget, and fits the one that the error names.
@@ -23,6 +23,7 @@ pub enum Outcome {
 pub enum Refusal {
     Budget { needed: usize, available: usize },
     Schema(String),
+    Unfit(String),
     AfterTokens(String),
 }
 
@@ -34,11 +35,7 @@ impl Outcome {
             let arguments = Value::Object(call.arguments.clone());
             let error = jsonschema::validate(parameters, &arguments).err();
             if let Some(error) = error.filter(|_| call.name == "lookup") {
-                let path = error.schema_path().to_string();
-                let named =
-                    reply.relaxed.iter().any(|relaxed| path.split('/').any(|part| part == relaxed.keyword));
-                let message = format!("`{path}` does not hold for {arguments}");
-                return if named { Self::Relaxed(message) } else { Self::Wrong(message) };
+                return Self::Wrong(format!("`{}` does not hold for {arguments}", error.schema_path()));
             }
             if call.name != "lookup" {
                 return Self::Wrong(format!("a call of `{}`", call.name));
@@ -51,7 +48,7 @@ impl Outcome {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Calls(_) => "calls",
-            Self::Relaxed(_) => "relaxed",
+            Self::Unfit(_) => "unfit",
             Self::Text => "text",
             Self::RefusedBudget => "refused: budget",
             Self::RefusedSchema(_) => "refused: schema",
@@ -61,7 +58,7 @@ impl Outcome {
 
     pub fn message(&self) -> &str {
         match self {
-            Self::Relaxed(message) | Self::RefusedSchema(message) | Self::Wrong(message) => message,
+            Self::Unfit(message) | Self::RefusedSchema(message) | Self::Wrong(message) => message,
             Self::Calls(_) | Self::Text | Self::RefusedBudget => "",
         }
     }

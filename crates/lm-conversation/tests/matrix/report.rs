@@ -28,7 +28,7 @@ struct Counts {
     cells: usize,
     replies: usize,
     calls: usize,
-    relaxed: usize,
+    unfit: usize,
     text: usize,
     budget: usize,
     schema: usize,
@@ -72,7 +72,7 @@ impl Report {
             lines.flush().expect("the file can be written");
         }
         println!(
-            "| dialect | cells | replies with valid calls | calls | relaxed keyword | text | budget too small | schema refused | wrong, known | wrong |"
+            "| dialect | cells | replies with valid calls | calls | call unfit | text | budget too small | schema refused | wrong, known | wrong |"
         );
         println!("|---|---|---|---|---|---|---|---|---|---|");
         let mut all = Counts::default();
@@ -94,7 +94,7 @@ impl Counts {
                 self.replies += 1;
                 self.calls += calls.len();
             }
-            Outcome::Relaxed(_) => self.relaxed += 1,
+            Outcome::Unfit(_) => self.unfit += 1,
             Outcome::Text => self.text += 1,
             Outcome::RefusedBudget => self.budget += 1,
             Outcome::RefusedSchema(_) => self.schema += 1,
@@ -107,7 +107,7 @@ impl Counts {
         self.cells += other.cells;
         self.replies += other.replies;
         self.calls += other.calls;
-        self.relaxed += other.relaxed;
+        self.unfit += other.unfit;
         self.text += other.text;
         self.budget += other.budget;
         self.schema += other.schema;
@@ -118,10 +118,10 @@ impl Counts {
 
 impl std::fmt::Display for Counts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { cells, replies, calls, relaxed, text, budget, schema, known, wrong } = self;
+        let Self { cells, replies, calls, unfit, text, budget, schema, known, wrong } = self;
         write!(
             f,
-            "| {cells} | {replies} | {calls} | {relaxed} | {text} | {budget} | {schema} | {known} | {wrong} |"
+            "| {cells} | {replies} | {calls} | {unfit} | {text} | {budget} | {schema} | {known} | {wrong} |"
         )
     }
 }

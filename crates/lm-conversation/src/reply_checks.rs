@@ -1,0 +1,173 @@
+//! Validation of finished calls and answers against the keywords that a grammar does not enforce.
+
+use std::collections::{HashMap, HashSet};
+
+use jsonschema::{ValidationError, Validator};
+use lm_processors::{Relaxed, ResponseFormat, ToolSpec};
+use lm_template::{ToolCall, Value};
+
+use crate::error::{Error, Result};
+
+/// The schemas of a reply that its grammar enforces in part.
+#[derive(Debug)]
+pub(crate) struct ReplyChecks {
+    answer: Option<Validator>,
+    tools: HashMap<String, ToolCheck>,
+}
+
+/// A tool's parameters, and the keywords that its grammar does not enforce.
+#[derive(Debug)]
+struct ToolCheck {
+    parameters: Validator,
+    keywords: HashSet<String>,
+}
+
+impl ReplyChecks {
+    /// Compiles the schemas that `relaxed` names; none when it is empty. Nothing is fetched for a schema.
+    pub(crate) fn new(
+        relaxed: &[Relaxed],
+        tools: &[ToolSpec],
+        format: Option<&ResponseFormat>,
+    ) -> Result<Option<Self>> {
+        if relaxed.is_empty() {
+            return Ok(None);
+        }
+        let answer = match format {
+            Some(ResponseFormat::JsonSchema(schema)) if relaxed.iter().any(|it| it.tool.is_none()) => {
+                Some(compile(schema, None)?)
+            }
+            _ => None,
+        };
+        let mut checks = Self { answer, tools: HashMap::new() };
+        for tool in tools {
+            let keywords: HashSet<String> = relaxed
+                .iter()
+                .filter(|it| it.tool.as_deref() == Some(tool.name()))
+                .map(|it| it.keyword.clone())
+                .collect();
+            if !keywords.is_empty() {
+                let parameters = compile(tool.parameters(), Some(tool.name()))?;
+                checks.tools.insert(tool.name().to_owned(), ToolCheck { parameters, keywords });
+            }
+        }
+        Ok(Some(checks))
+    }
+
+    /// Whether the text of the reply is an answer to be checked.
+    pub(crate) fn checks_answer(&self) -> bool {
+        self.answer.is_some()
+    }
+
+    /// Whether calls of this tool are to be checked.
+    pub(crate) fn checks_calls_of(&self, tool: &str) -> bool {
+        self.tools.contains_key(tool)
+    }
+
+    /// Checks the text of an answer.
+    pub(crate) fn answer(&self, text: &str) -> Result<()> {
+        let Some(validator) = &self.answer else { return Ok(()) };
+        let unfit = |path: String, message: String| Error::UnfitAnswer {
+            text: text.to_owned(),
+            path,
+            message: shorten(&message),
+        };
+        let value = serde_json::from_str(text).map_err(|error| unfit(String::new(), error.to_string()))?;
+        match validator.iter_errors(&value).next() {
+            None => Ok(()),
+            Some(error) => Err(unfit(error.instance_path().to_string(), error.to_string())),
+        }
+    }
+
+    /// Checks a call against the keywords that the grammar of its tool does not enforce: all others hold already, as the
+    /// grammar reads them.
+    pub(crate) fn call(&self, call: &ToolCall) -> Result<()> {
+        let Some(check) = self.tools.get(&call.name) else { return Ok(()) };
+        let arguments = Value::Object(call.arguments.clone());
+        let mut unfit = check.parameters.iter_errors(&arguments).filter_map(|error| {
+            let keyword = check.keyword(&error)?;
+            Some(Error::UnfitCall {
+                tool: call.name.clone(),
+                arguments: call.arguments.clone(),
+                path: error.instance_path().to_string(),
+                keyword,
+                message: shorten(&error.to_string()),
+            })
+        });
+        unfit.next().map_or(Ok(()), Err)
+    }
+}
+
+impl ToolCheck {
+    /// The keyword of an error, where the grammar does not enforce it.
+    fn keyword(&self, error: &ValidationError<'_>) -> Option<String> {
+        let path = error.schema_path().to_string();
+        path.rsplit('/').find(|part| self.keywords.contains(*part)).map(str::to_owned)
+    }
+}
+
+fn compile(schema: &Value, tool: Option<&str>) -> Result<Validator> {
+    jsonschema::options().offline().build(schema).map_err(|error| Error::UnusableSchema {
+        tool: tool.map(str::to_owned),
+        message: shorten(&error.to_string()),
+    })
+}
+
+/// A complaint may quote the value, and the value may be a book.
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(200) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn relaxed(tool: Option<&str>, keyword: &str) -> Relaxed {
+        Relaxed { tool: tool.map(str::to_owned), path: "#".to_owned(), keyword: keyword.to_owned() }
+    }
+
+    #[test]
+    fn the_first_place_of_an_answer_that_does_not_fit_is_named() {
+        let format = |schema| Some(ResponseFormat::JsonSchema(schema));
+        let schema = format(json!({"properties": {"a": {"items": {"not": {"const": 3}}}}}));
+        let checks = ReplyChecks::new(&[relaxed(None, "not")], &[], schema.as_ref());
+        let checks = checks.expect("a schema").expect("one is relaxed");
+        assert!(checks.answer(r#"{"a": [1, 2]}"#).is_ok());
+        for (text, wanted) in [(r#"{"a": [1, 3]}"#, "/a/1"), (r#"{"a": "#, "")] {
+            let Err(Error::UnfitAnswer { path, .. }) = checks.answer(text) else { panic!("{text} fits") };
+            assert_eq!(path, wanted);
+        }
+        let no_schema = ReplyChecks::new(&[relaxed(None, "not")], &[], format(json!({"type": 7})).as_ref());
+        assert!(matches!(no_schema, Err(Error::UnusableSchema { tool: None, .. })));
+    }
+
+    #[test]
+    fn a_call_is_checked_for_the_relaxed_keywords_of_its_tool() {
+        let parameters = json!({
+            "properties": {"a": {"type": "string", "nullable": true, "not": {"const": "no"}}, "b": {}},
+            "dependentRequired": {"a": ["b"]},
+        });
+        let tool =
+            |name| ToolSpec::from_json(json!({"name": name, "parameters": parameters})).expect("a tool");
+        let named = [relaxed(Some("f"), "not"), relaxed(Some("f"), "dependentRequired")];
+        let checks = ReplyChecks::new(&named, &[tool("f"), tool("g")], None).expect("schemas").expect("two");
+        let keyword = |name: &str, arguments: Value| {
+            let Value::Object(arguments) = arguments else { panic!("an object") };
+            match checks.call(&ToolCall { id: None, name: name.to_owned(), arguments }) {
+                Ok(()) => None,
+                Err(Error::UnfitCall { tool, path, keyword, .. }) => Some((tool, path, keyword)),
+                Err(error) => panic!("{error}"),
+            }
+        };
+        assert_eq!(keyword("f", json!({"a": "yes", "b": 1})), None);
+        assert_eq!(keyword("f", json!({"a": null, "b": 1})), None, "`nullable` is the grammar's");
+        assert_eq!(keyword("g", json!({"a": "no"})), None, "`g` is not relaxed");
+        let unfit = |path: &str, keyword: &str| Some(("f".to_owned(), path.to_owned(), keyword.to_owned()));
+        assert_eq!(keyword("f", json!({"a": "no", "b": 1})), unfit("/a", "not"));
+        assert_eq!(keyword("f", json!({"a": "yes"})), unfit("", "dependentRequired"));
+    }
+}

@@ -1,0 +1,97 @@
+//! A reply's tokens, read into events and a message.
+
+use std::ops::Range;
+
+use lm_processors::{
+    FreshCallIds, MessageBuilder, ModelDataProcessor, OutputParser, ParserOptions, ProcessorEvent,
+};
+use lm_template::Message;
+
+use crate::error::Result;
+use crate::event::ConversationEvent;
+
+/// Text that a token has made certain.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    pub(crate) text: String,
+    /// The texts of added tokens in it.
+    pub(crate) added: Vec<Range<usize>>,
+}
+
+/// The parser of a reply and the message it comes to.
+pub(crate) struct ReplyReader {
+    processor: &'static dyn ModelDataProcessor,
+    options: ParserOptions,
+    /// As before the reply.
+    first_ids: FreshCallIds,
+    call_ids: FreshCallIds,
+    parser: Box<dyn OutputParser>,
+    builder: MessageBuilder,
+}
+
+impl ReplyReader {
+    pub(crate) fn new(
+        processor: &'static dyn ModelDataProcessor,
+        options: ParserOptions,
+        first_ids: FreshCallIds,
+    ) -> Self {
+        let (parser, builder) = (processor.parser(&options), MessageBuilder::new(&options));
+        let call_ids = first_ids.clone();
+        Self { processor, options, first_ids, call_ids, parser, builder }
+    }
+
+    /// A reader of the same reply from its beginning.
+    pub(crate) fn restarted(&self) -> Self {
+        Self::new(self.processor, self.options.clone(), self.first_ids.clone())
+    }
+
+    /// Reads the next piece, and appends what it tells to `events`.
+    pub(crate) fn push(&mut self, piece: &Piece, events: &mut Vec<ConversationEvent>) -> Result<()> {
+        let mut at = 0;
+        for token in &piece.added {
+            let read = self.parser.push(&piece.text[at..token.start]);
+            self.take(read, events)?;
+            let read = self.parser.push_token(&piece.text[token.clone()]);
+            self.take(read, events)?;
+            at = token.end;
+        }
+        let read = self.parser.push(&piece.text[at..]);
+        self.take(read, events)
+    }
+
+    /// Reads the end of the reply; the reader is not to be used again.
+    pub(crate) fn finish(&mut self, events: &mut Vec<ConversationEvent>) -> Result<Message> {
+        let read = self.parser.finish();
+        self.take(read, events)?;
+        Ok(std::mem::take(&mut self.builder).finish())
+    }
+
+    fn take(&mut self, read: Vec<ProcessorEvent>, events: &mut Vec<ConversationEvent>) -> Result<()> {
+        for mut event in read {
+            if let ProcessorEvent::ToolCall { call, .. } = &mut event {
+                call.id.get_or_insert_with(|| self.call_ids.next_id());
+            }
+            let told = conversation_event(&event);
+            self.builder.push(event)?;
+            events.extend(told);
+        }
+        Ok(())
+    }
+}
+
+/// The event for the caller. A malformed call is an error before it gets here, unless it is wanted as text.
+fn conversation_event(event: &ProcessorEvent) -> Option<ConversationEvent> {
+    match event.clone() {
+        ProcessorEvent::Text(text) => Some(ConversationEvent::Text(text)),
+        ProcessorEvent::Channel { text, .. } => Some(ConversationEvent::Reasoning(text)),
+        ProcessorEvent::ToolCallStarted { index, name, .. } => {
+            Some(ConversationEvent::ToolCallStarted { index, name })
+        }
+        ProcessorEvent::ToolCallArguments { index, fragment } => {
+            Some(ConversationEvent::ToolCallArguments { index, fragment })
+        }
+        ProcessorEvent::Malformed { text, .. } => Some(ConversationEvent::Text(text)),
+        ProcessorEvent::ToolCall { call, .. } => Some(ConversationEvent::ToolCall(call)),
+        _ => None,
+    }
+}

@@ -1,0 +1,171 @@
+//! Rejection sampling of calls and answers that do not fit what their grammar leaves open (`not`, `if`, `dependentRequired`, …).
+//!
+//! The events of such a call are held back until it is complete. When it does not fit, the reply is sampled again from the
+//! last token whose events were told, with another seed; so the caller sees one reply, and each call of it fits.
+
+use std::mem;
+
+use lm_session::{GenerateParams, SamplerParams, Session};
+use lm_template::Message;
+
+use crate::error::{Error, Result};
+use crate::event::ConversationEvent;
+use crate::reply_checks::ReplyChecks;
+use crate::reply_reader::{Piece, ReplyReader};
+
+/// How often a reply is sampled again before its turn fails.
+const MAX_REJECTED: usize = 16;
+/// Attempts that sample as the first one did, but for the seed.
+const SAME_FILTERS: usize = 4;
+/// Distance of the seeds of two attempts: the golden ratio in 64 bits, far from the seeds that people choose.
+const SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// A reply under rejection sampling.
+#[derive(Debug)]
+pub(crate) struct Resampling {
+    checks: ReplyChecks,
+    /// The parameters of the first attempt, with the constraint at its start.
+    params: GenerateParams,
+    /// The sampler of the first attempt.
+    sampler: SamplerParams,
+    /// Tokens of the session before the reply.
+    prompt_tokens: usize,
+    /// One for each token of the reply.
+    pieces: Vec<Piece>,
+    /// Pieces up to the last one whose events were told.
+    told: usize,
+    /// Events that have not been told.
+    held: Vec<ConversationEvent>,
+    /// Whether a call or an answer that is to be checked has begun.
+    open: bool,
+    /// Whether a complete call has been told.
+    has_call: bool,
+    rejected: usize,
+}
+
+impl Resampling {
+    /// For a reply that `session` is about to begin with `params`.
+    pub(crate) fn new(checks: ReplyChecks, params: GenerateParams, session: &Session) -> Self {
+        let sampler = params.sampler.clone().unwrap_or_else(|| session.config().sampler.clone());
+        let (pieces, held) = (Vec::new(), Vec::new());
+        let prompt_tokens = session.tokens().len();
+        let (told, open, has_call, rejected) = (0, false, false, 0);
+        Self { checks, params, sampler, prompt_tokens, pieces, told, held, open, has_call, rejected }
+    }
+
+    /// How often the reply was sampled again.
+    pub(crate) fn rejected(&self) -> usize {
+        self.rejected
+    }
+
+    /// Takes a piece and its events; returns those that can be told.
+    ///
+    /// # Errors
+    /// [`Error::UnfitCall`].
+    pub(crate) fn push(
+        &mut self,
+        piece: Piece,
+        events: Vec<ConversationEvent>,
+    ) -> Result<Vec<ConversationEvent>> {
+        self.pieces.push(piece);
+        let quiet = events.is_empty();
+        self.hold(events)?;
+        if quiet || self.open {
+            return Ok(Vec::new());
+        }
+        self.told = self.pieces.len();
+        self.has_call |= self.held.iter().any(|event| matches!(event, ConversationEvent::ToolCall(_)));
+        Ok(mem::take(&mut self.held))
+    }
+
+    /// Takes the last events and the whole reply; returns the events that were held.
+    ///
+    /// # Errors
+    /// [`Error::UnfitCall`], [`Error::UnfitAnswer`].
+    pub(crate) fn finish(
+        &mut self,
+        events: Vec<ConversationEvent>,
+        message: &Message,
+    ) -> Result<Vec<ConversationEvent>> {
+        self.hold(events)?;
+        if message.tool_calls.is_empty() {
+            self.checks.answer(&message.content.text())?;
+        }
+        Ok(mem::take(&mut self.held))
+    }
+
+    /// Holds events back, and checks the calls among them.
+    fn hold(&mut self, events: Vec<ConversationEvent>) -> Result<()> {
+        for event in events {
+            match &event {
+                ConversationEvent::Text(_) => self.open |= self.checks.checks_answer(),
+                ConversationEvent::ToolCallStarted { name, .. } => {
+                    let checked = |name: &String| self.checks.checks_calls_of(name);
+                    self.open |= name.as_ref().is_none_or(checked);
+                }
+                ConversationEvent::ToolCall(call) => {
+                    self.checks.call(call)?;
+                    self.open = false;
+                }
+                _ => {}
+            }
+            self.held.push(event);
+        }
+        Ok(())
+    }
+
+    /// Begins the reply again from the last token whose events were told, and returns a reader that has read it to there. After
+    /// enough attempts a reply that has a complete call ends before the next one, where it may end there.
+    ///
+    /// # Errors
+    /// `unfit`, which was wrong with the last attempt, when there were enough of them; what the session answers.
+    pub(crate) fn again(
+        &mut self,
+        session: &mut Session,
+        reader: &ReplyReader,
+        unfit: Error,
+    ) -> Result<ReplyReader> {
+        let enough = self.rejected == MAX_REJECTED;
+        if self.rejected > MAX_REJECTED || (enough && !self.has_call) {
+            return Err(unfit);
+        }
+        self.rejected += 1;
+        self.pieces.truncate(self.told);
+        self.held.clear();
+        self.open = false;
+        let kept = session.tokens()[..self.prompt_tokens + self.told].to_vec();
+        session.sync(&kept, &self.params.cancel).map_err(|error| match error {
+            lm_session::Error::Cancelled => Error::Cancelled,
+            error => error.into(),
+        })?;
+        let mut params =
+            GenerateParams { sampler: Some(self.sampler()), continued: self.told, ..self.params.clone() };
+        if enough {
+            params.max_output_tokens = Some(self.told);
+        }
+        session.begin(params).map_err(|error| match error {
+            lm_session::Error::BudgetTooSmall { .. } => unfit,
+            error => error.into(),
+        })?;
+        let mut reader = reader.restarted();
+        let mut told = Vec::new();
+        self.pieces.iter().try_for_each(|piece| reader.push(piece, &mut told))?;
+        Ok(reader)
+    }
+
+    /// The sampler of the next attempt: another seed, and at random where the first attempt was greedy, which would only
+    /// repeat itself. Later attempts are hotter and cut off no unlikely tokens: a model that is sure of what does not fit
+    /// would write it again.
+    fn sampler(&self) -> SamplerParams {
+        let temperature = if self.sampler.is_greedy() { 1.0 } else { self.sampler.temperature };
+        let seed = self.sampler.seed.wrapping_add(SEED_STEP.wrapping_mul(self.rejected as u64));
+        let again = SamplerParams { temperature, seed, ..self.sampler.clone() };
+        match self.rejected.saturating_sub(SAME_FILTERS) {
+            0 => again,
+            hotter => {
+                let temperature = temperature * (1.0 + hotter as f32 / 4.0);
+                SamplerParams { temperature, top_k: 0, top_p: 1.0, min_p: 0.0, ..again }
+            }
+        }
+    }
+}

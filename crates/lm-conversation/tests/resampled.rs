@@ -1,0 +1,178 @@
+//! Calls and answers that do not fit what their grammar leaves open are sampled again.
+
+use lm_conversation::{
+    Conversation, ConversationConfig, ConversationEvent, Engine, EngineSettings, Error, Polyfills, Preface,
+    PromptTemplate, Reply, ResponseFormat, SamplerParams, ThinkingConfig, ToolChoice, ToolSpec, TurnOptions,
+    Value,
+};
+use lm_session::testing::{FakeLm, loaded, tokenizer};
+use serde_json::json;
+
+/// Two ways to be called, one of which no grammar forbids.
+fn parameters() -> Value {
+    json!({
+        "type": "object",
+        "properties": {"unit": {"enum": ["celsius", "fahrenheit"]}},
+        "required": ["unit"],
+        "not": {"properties": {"unit": {"const": "celsius"}}},
+    })
+}
+
+fn tool(name: &str, parameters: Value) -> ToolSpec {
+    ToolSpec::from_json(json!({"name": name, "parameters": parameters})).expect("a tool")
+}
+
+/// A conversation with a model of random logits.
+fn conversation(dialect: &str, tools: Vec<ToolSpec>) -> Conversation {
+    let tokenizer = tokenizer();
+    let model = FakeLm::noise(3, tokenizer.logits_width()).with_context_len(1_024);
+    let engine = Engine::new(loaded(model), EngineSettings::default()).expect("an engine");
+    let template = "{% for m in messages %}{{ m.content }}{% endfor %}{% if tools %}{% endif %}";
+    let config = ConversationConfig {
+        preface: Preface { tools, ..Preface::default() },
+        template: Some(PromptTemplate::new(template).expect("a template")),
+        polyfills: Polyfills::none(),
+        processor: lm_processors::by_name(dialect),
+        ..ConversationConfig::default()
+    };
+    Conversation::new(&engine, config).expect("a conversation")
+}
+
+/// A call is required, and reasoning leaves room for it.
+fn required(conversation: &Conversation, seed: u64, temperature: f32) -> TurnOptions {
+    let reasons = !conversation.processor().channels().is_empty();
+    TurnOptions {
+        thinking: ThinkingConfig { max_tokens: reasons.then_some(20), ..ThinkingConfig::default() },
+        sampler: Some(SamplerParams { temperature, seed, ..SamplerParams::default() }),
+        max_output_tokens: Some(200),
+        tool_choice: ToolChoice::Required,
+        ..TurnOptions::default()
+    }
+}
+
+/// The events of a turn and its reply.
+fn turn(
+    conversation: &mut Conversation,
+    options: TurnOptions,
+) -> Result<(Vec<ConversationEvent>, Reply), Error> {
+    let mut events = Vec::new();
+    for event in conversation.stream("go", options)? {
+        match event? {
+            ConversationEvent::Finished(reply) => return Ok((events, reply)),
+            event => events.push(event),
+        }
+    }
+    panic!("a turn has a last event");
+}
+
+/// The events are those of the reply and of nothing else.
+fn assert_tells(events: &[ConversationEvent], reply: &Reply) {
+    let mut started = 0;
+    let mut arguments: Vec<String> = Vec::new();
+    let mut calls = Vec::new();
+    for event in events {
+        match event {
+            ConversationEvent::ToolCallStarted { index, .. } => {
+                assert_eq!(*index, started, "{events:?}");
+                started += 1;
+                arguments.push(String::new());
+            }
+            ConversationEvent::ToolCallArguments { index, fragment } => arguments[*index] += fragment,
+            ConversationEvent::ToolCall(call) => calls.push(call.clone()),
+            _ => {}
+        }
+    }
+    assert_eq!(calls, reply.message.tool_calls);
+    for (call, arguments) in calls.iter().zip(arguments).filter(|(_, arguments)| !arguments.is_empty()) {
+        let arguments: Value = serde_json::from_str(&arguments).expect("the fragments are the arguments");
+        assert_eq!(arguments, Value::Object(call.arguments.clone()), "{events:?}");
+    }
+}
+
+#[test]
+fn calls_fit_what_no_grammar_says() {
+    for dialect in ["hermes", "lfm2_pythonic", "qwen3_coder_xml", "llama3_json", "functiongemma", "kimi_k2"] {
+        let (mut resampled, mut several) = (0, 0);
+        for seed in 0..6 {
+            for temperature in [0.0, 1.0] {
+                let mut conversation = conversation(dialect, vec![tool("read", parameters())]);
+                let options = required(&conversation, seed, temperature);
+                let (events, reply) = turn(&mut conversation, options.clone()).expect(dialect);
+                for call in reply.tool_calls() {
+                    assert_eq!(call.arguments["unit"], "fahrenheit", "{dialect}");
+                }
+                assert!(!reply.tool_calls().is_empty());
+                assert_tells(&events, &reply);
+                let output = conversation.session().tokens().len() - reply.finish.usage.prompt_tokens;
+                assert_eq!(reply.finish.usage.output_tokens, output, "{dialect}");
+                assert!(output <= 200);
+                assert!(reply.relaxed.iter().any(|relaxed| relaxed.keyword == "not"));
+                resampled += reply.resampled;
+                several += usize::from(reply.tool_calls().len() > 1 && reply.resampled > 0);
+                let mut fresh = self::conversation(dialect, vec![tool("read", parameters())]);
+                let (_, again) = turn(&mut fresh, options).expect("the same again");
+                assert_eq!(again.message, reply.message, "{dialect}: a seed fixes the reply");
+            }
+        }
+        assert!(resampled > 0, "{dialect}: no call was sampled again");
+        println!("{dialect}: {resampled} sampled again, {several} replies with several calls among them");
+    }
+}
+
+#[test]
+fn a_call_that_can_never_fit_is_a_typed_error() {
+    let never = json!({
+        "type": "object",
+        "properties": {"unit": {"enum": ["a", "b"]}},
+        "required": ["unit"],
+        "not": {"properties": {"unit": {"enum": ["a", "b"]}}},
+    });
+    let mut conversation = conversation(
+        "hermes",
+        vec![tool("never", never), tool("free", json!({"type": "object", "properties": {}}))],
+    );
+    let options =
+        TurnOptions { tool_choice: ToolChoice::Named("never".to_owned()), ..required(&conversation, 1, 1.0) };
+    let Err(Error::UnfitCall { tool, keyword, .. }) = turn(&mut conversation, options) else {
+        panic!("the call cannot fit")
+    };
+    assert_eq!((tool.as_str(), keyword.as_str()), ("never", "not"));
+    assert!(conversation.history().is_empty());
+    let options =
+        TurnOptions { tool_choice: ToolChoice::Named("free".to_owned()), ..required(&conversation, 1, 1.0) };
+    let (_, reply) = turn(&mut conversation, options).expect("the other tool can be called");
+    assert_eq!(reply.resampled, 0);
+    assert_eq!(conversation.history().len(), 2);
+}
+
+#[test]
+fn answers_fit_what_no_grammar_says() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"digit": {"type": "integer", "minimum": 1, "maximum": 3, "not": {"const": 2}}},
+        "required": ["digit"],
+        "additionalProperties": false,
+    });
+    let mut resampled = 0;
+    for seed in 0..20 {
+        let mut conversation = conversation("hermes", vec![tool("read", parameters())]);
+        let options = TurnOptions {
+            response_format: Some(ResponseFormat::JsonSchema(schema.clone())),
+            tool_choice: ToolChoice::None,
+            ..required(&conversation, seed, 1.0)
+        };
+        let (events, reply) = turn(&mut conversation, options).expect("an answer");
+        let value: Value = serde_json::from_str(&reply.text()).expect("JSON");
+        assert!(value["digit"] == 1 || value["digit"] == 3, "{value}");
+        let told: String = events
+            .iter()
+            .filter_map(|event| match event {
+                ConversationEvent::Text(text) => Some(text.as_str()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(told, reply.text());
+        resampled += reply.resampled;
+    }
+    assert!(resampled > 0, "no answer was sampled again");
+}
