@@ -157,7 +157,7 @@ mod tests {
         let checks = ReplyChecks::new(&named, &[tool("f"), tool("g")], None).expect("schemas").expect("two");
         let keyword = |name: &str, arguments: Value| {
             let Value::Object(arguments) = arguments else { panic!("an object") };
-            match checks.call(&ToolCall { id: None, name: name.to_owned(), arguments }) {
+            match checks.call(&ToolCall::new(name, arguments)) {
                 Ok(()) => None,
                 Err(Error::UnfitCall { tool, path, keyword, .. }) => Some((tool, path, keyword)),
                 Err(error) => panic!("{error}"),

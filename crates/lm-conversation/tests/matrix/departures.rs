@@ -10,9 +10,6 @@ struct Departure {
 }
 
 const DEPARTURES: &[Departure] = &[
-    Departure { schema: "beyond_64_bits", dialects: &[], cause: LARGE },
-    Departure { schema: "const_large", dialects: &[], cause: LARGE },
-    Departure { schema: "snowflake", dialects: &[], cause: LARGE },
     Departure {
         schema: "long_length",
         dialects: &["functiongemma", "functiongemma_prewritten", "gemma4", "minimax_m3"],
@@ -34,8 +31,6 @@ const DEPARTURES: &[Departure] = &[
         cause: "`minProperties` of parameters in markup has no grammar and is not reported",
     },
 ];
-
-const LARGE: &str = "integers beyond 64 bits become floats or texts";
 
 /// Whether wrong cells of this schema and dialect are known.
 pub fn is_known(schema: &str, dialect: &str) -> bool {

@@ -3,6 +3,7 @@
 use jsonschema::Validator;
 use lm_template::Value;
 
+use super::exact::inexact;
 use super::keywords::role;
 use super::normalize::{Node, Normalizer, Object};
 use crate::grammar::error::SchemaError;
@@ -27,6 +28,9 @@ impl Normalizer<'_> {
         }
         if values.is_empty() && !node.place.may_be_empty {
             return Err(SchemaError::bad(node.path, keyword, "none of its values fits the schema"));
+        }
+        if let Some(number) = values.iter().find_map(inexact) {
+            return Err(node.bad(keyword, &format!("{number} {}", super::exact::BEYOND)));
         }
         out.clear();
         out.insert("enum".to_owned(), values.into());

@@ -3,6 +3,7 @@
 mod disjoint;
 mod document;
 mod endless;
+mod exact;
 mod keywords;
 mod listed;
 mod normalize;

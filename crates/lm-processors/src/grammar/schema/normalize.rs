@@ -8,6 +8,7 @@ use serde_json::{Map, json};
 
 use super::disjoint::all_disjoint;
 use super::document::{Document, escaped};
+use super::exact::integers_are_exact;
 use super::keywords::{FORMATS, Role, TYPES, role};
 use super::pattern::is_supported;
 use super::{Reading, Relaxed};
@@ -57,7 +58,7 @@ impl Place {
 }
 
 impl Node<'_> {
-    fn bad(&self, keyword: &str, reason: &str) -> SchemaError {
+    pub(super) fn bad(&self, keyword: &str, reason: &str) -> SchemaError {
         SchemaError::bad(self.path, keyword, reason)
     }
 
@@ -131,6 +132,7 @@ impl<'a> Normalizer<'a> {
                 self.keyword(node, role, keyword, value, &mut out)?;
             }
         }
+        integers_are_exact(&out, node)?;
         self.adjust(&mut out, node);
         self.fit_listed(&mut out, node)?;
         Ok(Value::Object(out))

@@ -15,6 +15,8 @@ const NUMBER: &str = r"/-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,
 const DIGITS: usize = 15;
 /// The largest integer that is written where no bound asks for more: what 64 bits hold, with either sign.
 const LARGEST_INTEGER: &str = "9223372036854775807";
+/// The ends of what a value holds exactly: `i64::MIN` and `u64::MAX`. Larger integers would be read as floats.
+const INTEGERS: [(bool, &str); 2] = [(true, "9223372036854775808"), (false, "18446744073709551615")];
 /// Digits of the bounds up to which a range is written out as it is.
 const MAX_DIGITS: usize = 40;
 /// The largest coefficient and the most decimals of `multipleOf` that the grammar library computes with.
@@ -31,14 +33,23 @@ impl Values<'_> {
         if !whole && given == [None, None] && !schema.contains_key("multipleOf") {
             return Some(NUMBER.to_owned());
         }
-        let [lower, upper] = &closed(given, whole);
         if let Some(divisor) = schema.get("multipleOf").and_then(Value::as_number) {
+            let [lower, upper] = &closed(given.clone(), &"9".repeat(DIGITS));
             if is_computed(divisor) && [lower, upper].iter().all(|bound| bound.at.whole.len() <= DIGITS) {
                 return multiples(name, divisor, lower, upper);
             }
             self.relax(path, "multipleOf");
         }
-        let options = range::between(lower, upper, whole);
+        let options = match whole {
+            true => {
+                let [lower, upper] = exact(closed(given, LARGEST_INTEGER));
+                range::between(&lower, &upper, true)
+            }
+            false => {
+                let [lower, upper] = closed(given, &"9".repeat(DIGITS));
+                range::between(&lower, &upper, false)
+            }
+        };
         (!options.is_empty()).then(|| self.lark.terminal(options.join(" | ")))
     }
 
@@ -60,8 +71,20 @@ impl Values<'_> {
     }
 }
 
-/// A range with both its ends: a side without a bound, or with one of more digits than anyone reads, gets one of its own.
-fn closed([lower, upper]: [Option<Bound>; 2], whole: bool) -> [Bound; 2] {
+/// The part of a range of integers that a value holds exactly.
+fn exact([lower, upper]: [Bound; 2]) -> [Bound; 2] {
+    let [least, most] = INTEGERS.map(|(negative, digits)| {
+        let at = Decimal { negative, whole: digits.to_owned(), fraction: String::new() };
+        Bound { at, strict: false }
+    });
+    let lower = if least.is_tighter(&lower, true) { least } else { lower };
+    let upper = if most.is_tighter(&upper, false) { most } else { upper };
+    [lower, upper]
+}
+
+/// A range with both its ends: a side without a bound, or with one of more digits than anyone reads, gets `default`, or a number
+/// of more digits where the other end is as far away.
+fn closed([lower, upper]: [Option<Bound>; 2], default: &str) -> [Bound; 2] {
     let outer = |own: &Option<Bound>, other: &Option<Bound>, negative: bool| {
         let far = |bound: &Bound| bound.at.whole.len() > MAX_DIGITS && bound.at.negative == negative;
         if let Some(own) = own.as_ref().filter(|own| !far(own)) {
@@ -71,8 +94,7 @@ fn closed([lower, upper]: [Option<Bound>; 2], whole: bool) -> [Bound; 2] {
             .as_ref()
             .filter(|other| other.at.negative == negative)
             .map_or(0, |other| other.at.whole.len());
-        let default = if whole { LARGEST_INTEGER.to_owned() } else { "9".repeat(DIGITS) };
-        let digits = if beyond < default.len() { default } else { "9".repeat(beyond + 1) };
+        let digits = if beyond < default.len() { default.to_owned() } else { "9".repeat(beyond + 1) };
         Bound { at: Decimal { negative, whole: digits, fraction: String::new() }, strict: false }
     };
     let (low, high) = (outer(&lower, &upper, true), outer(&upper, &lower, false));
