@@ -84,7 +84,7 @@ fn turn(
     let loaded = LoadedModel { tokenizer: Arc::new(tokenizer), ..loaded(model) };
     let engine = Engine::new(loaded, EngineSettings::default()).expect("the settings fit");
     let sampler = SamplerParams { temperature: 1.0, seed: 7, ..SamplerParams::default() };
-    let session = SessionConfig { sampler, max_output_tokens: Some(3_000), ..SessionConfig::default() };
+    let session = SessionConfig { sampler, max_output_tokens: Some(1_000), ..SessionConfig::default() };
     let config =
         ConversationConfig { processor: Some(processor), session, ..config().with_preface(preface.clone()) };
     Conversation::new(&engine, config)?.send_with("Go.", options)
@@ -137,7 +137,7 @@ fn hostile_constants_come_out_to_the_letter() {
                 let options = TurnOptions { response_format: format, tool_choice, ..TurnOptions::default() };
                 let case = format!("{} {as_tokens} {:?}", processor.name(), options.tool_choice);
                 let none = options.tool_choice == ToolChoice::None;
-                let model = |tokenizer: &Tokenizer| FakeLm::random(number as u64, tokenizer.logits_width());
+                let model = |tokenizer: &Tokenizer| FakeLm::noise(number as u64, tokenizer.logits_width());
                 let reply = turn(processor, as_tokens, model, &weather(), options);
                 let reply = reply.unwrap_or_else(|error| panic!("{case}: {error}"));
                 if !none && !reply.tool_calls().is_empty() {
