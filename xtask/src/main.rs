@@ -14,6 +14,7 @@ mod matrix;
 mod process;
 mod rust_source;
 mod sanitize;
+mod test_programs;
 mod tidy;
 mod tree;
 

@@ -80,16 +80,17 @@ impl Tool {
         for (test, reason) in self.left_out {
             println!("skipped: {}, {test}: {reason}", self.name);
         }
-        cpu_paths::run(
-            self.name,
-            || self.library(),
-            || {
-                let mut tests = self.library();
-                tests.arg("--");
-                self.left_out.iter().for_each(|(test, _)| _ = tests.args(["--skip", test]));
-                tests
-            },
-        )
+        process::run(self.library().arg("--no-run"))?;
+        let library = || {
+            let mut tests = self.library();
+            tests.arg("--");
+            tests
+        };
+        cpu_paths::run(self.name, library, || {
+            let mut tests = library();
+            self.left_out.iter().for_each(|(test, _)| _ = tests.args(["--skip", test]));
+            vec![tests]
+        })
     }
 
     /// The tests of lm-kernels that need no burn: all that is `unsafe`.

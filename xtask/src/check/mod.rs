@@ -10,6 +10,7 @@ use anyhow::{Result, bail};
 
 use crate::cpu_paths;
 use crate::process::{self, cargo};
+use crate::test_programs::{self, TestProgram};
 
 const ALL: &[Step] = &[
     Step { name: "fmt", run: fmt },
@@ -20,6 +21,15 @@ const ALL: &[Step] = &[
     Step { name: "licences", run: licences::run },
     Step { name: "deny", run: deny },
     Step { name: "packages", run: packages::run },
+];
+
+/// Tests that run on each CPU path; the first of them is the library that tells whether a path is there.
+const CPU_TESTS: &[(&str, &str)] = &[
+    ("lm-kernels", "lm_kernels"),
+    ("lm-kernels", "conformance"),
+    ("lm-model", "lm_model"),
+    ("lm-model", "forward"),
+    ("lm-model", "goldens"),
 ];
 
 struct Step {
@@ -115,13 +125,13 @@ fn features() -> Result<Outcome> {
 
 /// What the kernels promise, and the goldens through them, on each CPU path of this machine.
 fn cpu_paths() -> Result<Outcome> {
-    let tests = || cargo(&["test", "--quiet", "--package", "lm-kernels", "--package", "lm-model", "--lib"]);
-    let more = ["--test", "conformance", "--test", "forward", "--test", "goldens"];
-    cpu_paths::run("tests", tests, || {
-        let mut tests = tests();
-        tests.args(more);
+    let programs = test_programs::build(CPU_TESTS)?;
+    let quiet = |program: &TestProgram| {
+        let mut tests = program.command();
+        tests.arg("--quiet");
         tests
-    })?;
+    };
+    cpu_paths::run("tests", || programs[0].command(), || programs.iter().map(quiet).collect())?;
     Ok(Outcome::Passed)
 }
 

@@ -67,8 +67,12 @@ pub fn run(args: &Args) -> Result<()> {
 fn check(comparisons: &[Comparison], features: &str) -> Result<()> {
     for Comparison { package, test, on_devices } in comparisons {
         let features = if *on_devices { features } else { "" };
-        let arguments = ["test", "-p", package, "--test", test, "--features", features, "--", "--nocapture"];
-        let output = process::cargo(&arguments).stderr(Stdio::inherit()).output()?;
+        // Without features of its own, the build that `cargo test --workspace` has made.
+        let of_package = ["-p", package, "--features", features];
+        let build = if features.is_empty() { &["--workspace"] } else { &of_package[..] };
+        let mut command = process::cargo(&["test"]);
+        command.args(build).args(["--test", test, "--", "--nocapture"]);
+        let output = command.stderr(Stdio::inherit()).output()?;
         let printed = String::from_utf8_lossy(&output.stdout);
         print!("{printed}");
         if !output.status.success() {
