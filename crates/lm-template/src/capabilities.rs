@@ -1,12 +1,12 @@
-//! What a chat template does with the things it may be given.
+//! Capabilities of a chat template.
 
 use crate::probe::Probe;
 use crate::prompt_template::PromptTemplate;
 
-/// What a chat template writes into the prompt, found by rendering small conversations with it.
+/// Capabilities of a chat template, found by rendering small conversations with it.
 ///
-/// A template that refuses a conversation (`raise_exception`), fails on it or writes a thing as Python shows it
-/// (`{'a': 1}`) does not have the capability.
+/// A template lacks a capability if it refuses the conversation (`raise_exception`), fails on it, or writes a value as
+/// Python's `repr` does (`{'a': 1}`).
 ///
 /// ```
 /// use lm_template::{Capabilities, PromptTemplate};
@@ -22,11 +22,11 @@ pub struct Capabilities {
     pub system: bool,
     /// Content that is text reaches the prompt.
     pub text_content: bool,
-    /// Content that is a list of parts reaches the prompt with the text of its text parts, in a user's message.
+    /// The text parts of a user message whose content is a list of parts reach the prompt.
     pub typed_content: bool,
-    /// So does the system's.
+    /// The text parts of a system message whose content is a list of parts reach the prompt.
     pub typed_system: bool,
-    /// The role that the template knows the model by: `assistant`, or `model` where it leaves that out.
+    /// The role name of the model's messages: `assistant`, or `model` if only that one reaches the prompt.
     pub model_role: &'static str,
     /// Declared tools reach the prompt.
     pub tools: bool,
@@ -34,23 +34,23 @@ pub struct Capabilities {
     pub null_tools: bool,
     /// Declared tools reach the prompt only when the conversation has a system message.
     pub tools_need_system: bool,
-    /// The variable that the template reads tools from in place of `tools`.
+    /// The variable that holds the tools instead of `tools`.
     pub tools_variable: Option<&'static str>,
-    /// The assistant's calls in the history reach the prompt.
+    /// The assistant's tool calls in the history reach the prompt.
     pub tool_calls: bool,
-    /// So do several calls of one message.
+    /// Several tool calls of one message reach the prompt.
     pub parallel_tool_calls: bool,
-    /// A call's arguments reach the prompt when they are an object.
+    /// Arguments of a call reach the prompt when they are an object.
     pub object_arguments: bool,
-    /// So do values of it that are no text.
+    /// Argument values other than strings reach the prompt.
     pub argument_values: bool,
-    /// A call's arguments reach the prompt as they are when they are JSON text.
+    /// Arguments of a call reach the prompt unchanged when they are JSON text.
     pub text_arguments: bool,
-    /// What the template asks of the ids of calls.
+    /// Requirements on tool call ids.
     pub call_ids: CallIds,
-    /// Results of tools reach the prompt.
+    /// Tool results reach the prompt.
     pub tool_results: bool,
-    /// So do results that are an object.
+    /// Tool results that are objects reach the prompt.
     pub object_results: bool,
     /// The variable that switches thinking on and off.
     pub thinking: Option<ThinkingSwitch>,
@@ -59,29 +59,29 @@ pub struct Capabilities {
     pub single_turn: bool,
 }
 
-/// What a chat template asks of the ids of calls.
+/// Requirements of a chat template on tool call ids.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CallIds {
-    /// They do not reach the prompt.
+    /// Ids do not reach the prompt.
     #[default]
     Omitted,
-    /// They reach the prompt, whatever they are.
+    /// Any id reaches the prompt.
     Written,
-    /// They reach the prompt and must be nine letters and digits, as Mistral's.
+    /// Ids reach the prompt and must be nine letters and digits (Mistral).
     NineCharacters,
 }
 
-/// A variable of a template that switches thinking on and off.
+/// A template variable that switches thinking on and off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThinkingSwitch {
-    /// The variable: set to true or false in the template's context.
+    /// Name of the variable; the template's context sets it to true or false.
     pub variable: &'static str,
-    /// Whether the model thinks when the variable is not set.
+    /// True if the model thinks when the variable is not set.
     pub default: bool,
 }
 
 impl Capabilities {
-    /// Renders the small conversations, a few dozen.
+    /// Finds the capabilities by rendering a few dozen small conversations.
     pub fn of(template: &PromptTemplate) -> Self {
         Probe::new(template).capabilities()
     }
@@ -93,7 +93,7 @@ mod tests {
 
     const ECHO: &str = "{% for m in messages %}{{ m.content }}{% endfor %}";
 
-    /// Those of a template that writes nothing of what it is given.
+    /// Capabilities of a template that writes none of its input.
     const NONE: Capabilities = Capabilities {
         system: false,
         text_content: false,

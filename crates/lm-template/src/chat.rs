@@ -1,4 +1,4 @@
-//! What surrounds a template: the steps of transformers' `apply_chat_template`.
+//! Steps of transformers' `apply_chat_template` before and after the template.
 //! Source: transformers 5.23.0, `utils/chat_template_utils.py`.
 
 use serde_json::{Map, Value};
@@ -6,15 +6,15 @@ use serde_json::{Map, Value};
 use crate::error::{Error, Result};
 use crate::prompt::Prompt;
 
-/// The names a message's reasoning goes by.
+/// Names of the reasoning field of a message.
 const REASONING: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
-/// What stands at the place to go on from while the template renders.
+/// Marker appended to the text to continue while the template renders.
 const TAG: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
 
-/// The field of the last message that the model is to go on with.
+/// The field of the last message that the model continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ContinueField<'a> {
-    /// The content; in a list of parts, the last one with text.
+    /// The content; for a list of parts, the last part with text.
     #[default]
     Content,
     /// Another field, such as `reasoning_content`.
@@ -30,7 +30,7 @@ impl<'a> ContinueField<'a> {
     }
 }
 
-/// Messages as a template gets them: null keys dropped, reasoning under every name that templates read.
+/// Prepares messages for a template: drops null keys and sets reasoning under every name that templates read.
 ///
 /// # Errors
 /// [`Error::EmptyConversation`].
@@ -55,7 +55,7 @@ fn prepare_message(message: &Map<String, Value>) -> Map<String, Value> {
     message
 }
 
-/// Puts the tag behind the text to go on from, and gives that text.
+/// Appends the marker to the text to continue; returns the text without it.
 pub(crate) fn tag_final_message(
     messages: &mut [Value],
     field: ContinueField<'_>,
@@ -85,7 +85,7 @@ pub(crate) fn tag_final_message(
     Ok(original)
 }
 
-/// Cuts a rendering where the tag is, which is where the model goes on.
+/// Truncates a rendering at the marker, where the model continues.
 pub(crate) fn cut_at_tag(prompt: &mut Prompt, text: &str, field: ContinueField<'_>) -> Result<()> {
     let refuse = |reason| Error::ContinueFinalMessage { field: field.name().to_owned(), reason };
     let rendered = prompt.text();

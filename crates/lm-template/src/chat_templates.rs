@@ -11,39 +11,39 @@ use crate::error::{Error, Result};
 use crate::prompt_template::PromptTemplate;
 
 const TEMPLATE: &str = "chat_template.jinja";
-/// Of multimodal models, before they had the file above.
+/// Used by multimodal models before `chat_template.jinja`.
 const PROCESSOR_TEMPLATE: &str = "chat_template.json";
 const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
 const SPECIAL_TOKENS: &str = "special_tokens_map.json";
-/// Further templates: the files in here, each named after its template.
+/// Folder of additional templates, each file named after its template.
 const MORE_TEMPLATES: &str = "additional_chat_templates";
-/// The name of the template that is taken when none is asked for.
+/// Name of the default template.
 const DEFAULT: &str = "default";
-/// The name of the template that models with several have for conversations with tools.
+/// Name of the template for conversations with tools, in models with several templates.
 const TOOL_USE: &str = "tool_use";
 
-/// The longest file that is read; real ones have less than 1 MiB, with all added tokens in `tokenizer_config.json` a few.
+/// Maximum size of a file. Real files have less than 1 MiB; a `tokenizer_config.json` with all added tokens, a few MiB.
 const MAX_FILE_BYTES: u64 = 64 << 20;
-/// The most files of further templates.
+/// Maximum number of additional templates.
 const MAX_MORE_TEMPLATES: usize = 64;
 
-/// Which template of a model is meant.
+/// Selects a template of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TemplateChoice<'a> {
-    /// The one for conversations without tools.
+    /// The template for conversations without tools.
     #[default]
     Default,
-    /// The one for conversations with tools: `tool_use` where the model has that, else the default one.
+    /// The template for conversations with tools: `tool_use` if the model has it, else the default template.
     Tools,
-    /// The one of this name.
+    /// The template with this name.
     Named(&'a str),
 }
 
-/// The chat templates of a model, as its files hold them, and the special tokens they write.
+/// The chat templates of a model and the special tokens they write.
 ///
-/// The places are those of Hugging Face folders: `chat_template.jinja` with `additional_chat_templates/*.jinja`, else
-/// `chat_template.json`, else `chat_template` of `tokenizer_config.json`, which is one template or a list with names. The
-/// tokens are the `…_token` strings of `tokenizer_config.json` and `special_tokens_map.json`.
+/// Templates are read from a Hugging Face folder: `chat_template.jinja` with `additional_chat_templates/*.jinja`, else
+/// `chat_template.json`, else `chat_template` of `tokenizer_config.json`, which is one template or a list of named
+/// ones. The special tokens are the `…_token` strings of `tokenizer_config.json` and `special_tokens_map.json`.
 ///
 /// ```
 /// use lm_template::{ChatTemplates, TemplateChoice};
@@ -58,7 +58,7 @@ pub enum TemplateChoice<'a> {
 /// ```
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ChatTemplates {
-    /// By name; [`DEFAULT`] for the only one of a model that gives it none.
+    /// Name and source; the name is [`DEFAULT`] for a model's only, unnamed template.
     templates: Vec<(String, String)>,
     special_tokens: Map<String, Value>,
 }
@@ -83,8 +83,8 @@ impl ChatTemplates {
         Self::from_files(files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())))
     }
 
-    /// Reads the templates out of files that are in memory: their names inside the folder (with `/`), and their bytes.
-    /// Files of other names are not looked at.
+    /// Reads the templates from files in memory: names relative to the folder (with `/`) and bytes. Files with other
+    /// names are ignored.
     ///
     /// # Errors
     /// [`Error::FileInvalid`], with the file.
@@ -114,17 +114,17 @@ impl ChatTemplates {
         Ok(Self { templates, special_tokens })
     }
 
-    /// The names of the templates, in the order of the files; none when the model has no template.
+    /// Names of the templates, in file order; empty if the model has no template.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.templates.iter().map(|(name, _)| name.as_str())
     }
 
-    /// The strings of `bos_token` and its like.
+    /// The special tokens (`bos_token`, …) as strings.
     pub fn special_tokens(&self) -> &Map<String, Value> {
         &self.special_tokens
     }
 
-    /// A template, compiled, with the model's special tokens as its own variables.
+    /// Compiles a template, with the model's special tokens as its variables.
     ///
     /// # Errors
     /// [`Error::UnknownTemplate`] when the model has no such template, and those of [`PromptTemplate::new`].
@@ -132,7 +132,7 @@ impl ChatTemplates {
         Ok(PromptTemplate::new(self.source(choice)?)?.with_context(self.special_tokens.clone()))
     }
 
-    /// A template as it is written.
+    /// Source of a template.
     ///
     /// # Errors
     /// [`Error::UnknownTemplate`] when the model has no such template.
@@ -151,12 +151,12 @@ impl ChatTemplates {
     }
 }
 
-/// `NAME` of `additional_chat_templates/NAME.jinja`.
+/// Returns `NAME` of `additional_chat_templates/NAME.jinja`.
 fn more_template_name(file: &str) -> Option<&str> {
     file.strip_prefix(MORE_TEMPLATES)?.strip_prefix('/')?.strip_suffix(".jinja")
 }
 
-/// `chat_template` of a JSON file: a template, a list of templates with names, or nothing.
+/// Reads `chat_template` of a JSON file: a template, a list of named templates, or nothing.
 fn in_config(file: &str, bytes: &[u8]) -> Result<Vec<(String, String)>> {
     let mut config: Map<String, Value> = parse(file, bytes)?;
     let wrong = || Error::FileInvalid {
@@ -177,7 +177,7 @@ fn in_config(file: &str, bytes: &[u8]) -> Result<Vec<(String, String)>> {
     }
 }
 
-/// A token's string, written as such or as an object with the rules of the added token.
+/// Reads a special token: a string, or an object (added token) with the string in `content`.
 fn special_token((key, value): (String, Value)) -> Option<(String, Value)> {
     let text = value.as_str().or_else(|| value.get("content")?.as_str())?;
     key.ends_with("_token").then(|| (key, text.into()))
@@ -197,7 +197,7 @@ fn parse<T: DeserializeOwned>(file: &str, bytes: &[u8]) -> Result<T> {
     serde_json::from_slice(bytes).map_err(invalid)
 }
 
-/// The files of further templates, sorted.
+/// Files of additional templates, sorted.
 fn more_templates(folder: &Path) -> Result<Vec<String>> {
     let path = folder.join(MORE_TEMPLATES);
     let entries = match path.read_dir() {
@@ -220,14 +220,14 @@ fn more_templates(folder: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The bytes of a file; none where there is no such file.
+/// Reads a file; `None` if it does not exist.
 fn read_file(path: &Path) -> Result<Option<Vec<u8>>> {
     let metadata = match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         metadata => unreadable(path, metadata)?,
     };
     if !metadata.is_file() {
-        // Opening a pipe or a device would wait for its other end.
+        // Opening a pipe or a device blocks until its other end opens.
         unreadable(path, Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")))?;
     }
     let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! What a message says.
+//! Content of a message.
 
 use serde_json::{Map, Value, json};
 
@@ -6,35 +6,35 @@ use crate::error::{Error, Result, json_type};
 use crate::media::Media;
 use crate::role::Role;
 
-/// What a message says.
+/// Content of a message.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Content {
-    /// Nothing, as beside tool calls.
+    /// No content, as in a message with only tool calls.
     #[default]
     None,
     /// Plain text.
     Text(String),
-    /// Text, images and sound, in order.
+    /// Text, images and audio, in order.
     Parts(Vec<Part>),
-    /// A tool's result that is neither text nor parts.
+    /// A tool result that is neither text nor parts.
     Json(Value),
 }
 
-/// One piece of a message's content.
+/// A part of a message's content.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Part {
     /// Text.
     Text(String),
     /// An image.
     Image(Media),
-    /// Sound.
+    /// Audio.
     Audio(Media),
-    /// A part of another type, or a text part with more keys than its text: kept as it came.
+    /// A part of another type, or a text part with additional keys, kept unchanged.
     Other(Value),
 }
 
 impl Content {
-    /// All text of the content, parts joined without a separator; a JSON result as its text.
+    /// All text of the content: parts joined without a separator; a JSON result serialized.
     pub fn text(&self) -> String {
         match self {
             Content::None => String::new(),
@@ -44,7 +44,7 @@ impl Content {
         }
     }
 
-    /// The parts, none for a content without parts.
+    /// The parts; empty for content of another kind.
     pub fn parts(&self) -> &[Part] {
         match self {
             Content::Parts(parts) => parts,
@@ -52,7 +52,7 @@ impl Content {
         }
     }
 
-    /// Whether there is nothing to say: no content, empty text, or no part.
+    /// Returns true if there is no content: none, empty text, or an empty list of parts.
     pub fn is_empty(&self) -> bool {
         match self {
             Content::None => true,
@@ -90,7 +90,7 @@ impl Content {
     }
 }
 
-/// A tool may answer with any JSON; it answered with parts only when every item carries a part's type.
+/// A tool may return any JSON; its result is a list of parts only if every item has the `type` of a part.
 fn looks_like_parts(value: &Value) -> bool {
     let is_part = |item: &Value| {
         let kind = item.get("type").and_then(Value::as_str);
@@ -103,7 +103,7 @@ fn looks_like_parts(value: &Value) -> bool {
 }
 
 impl Part {
-    /// The text of a text part, also of one with more keys than its text.
+    /// The text of a text part, including one with additional keys.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Part::Text(text) => Some(text),
@@ -112,7 +112,7 @@ impl Part {
         }
     }
 
-    /// The name of the part's type: `text`, `image`, `audio`, or what the part itself says.
+    /// The type of the part: `text`, `image`, `audio`, or the part's own `type`.
     pub fn kind(&self) -> &str {
         match self {
             Part::Text(_) => "text",

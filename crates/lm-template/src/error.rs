@@ -1,6 +1,6 @@
-//! What can go wrong with messages and templates.
+//! Errors of messages and templates.
 
-/// The result of this crate's functions.
+/// Result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// A message that cannot be read, or a template that cannot be read, compiled or rendered.
@@ -10,7 +10,7 @@ pub enum Error {
     /// A required key of a message, part, call or tool declaration is missing.
     #[error("{at}: missing key `{key}`")]
     MissingKey {
-        /// Where, as a path such as `message.tool_calls[0]`.
+        /// Path of the value, such as `message.tool_calls[0]`.
         at: String,
         /// The key.
         key: &'static str,
@@ -18,17 +18,17 @@ pub enum Error {
     /// A value has the wrong JSON type.
     #[error("{at}: expected {expected}, got {got}")]
     WrongType {
-        /// Where, as a path such as `message.content`.
+        /// Path of the value, such as `message.content`.
         at: String,
-        /// What is accepted there.
+        /// The accepted type.
         expected: &'static str,
-        /// The JSON type that came.
+        /// The JSON type found.
         got: &'static str,
     },
     /// An image or audio part does not have exactly one of `path` and `blob`.
     #[error("{at}: a part of type `{part}` has exactly one of `path` and `blob`")]
     MediaSource {
-        /// Where, as a path such as `message.content[1]`.
+        /// Path of the part, such as `message.content[1]`.
         at: String,
         /// The part's type, `image` or `audio`.
         part: &'static str,
@@ -36,17 +36,17 @@ pub enum Error {
     /// A `blob` is not base64.
     #[error("{at}: the blob is not base64: {reason}")]
     Base64 {
-        /// Where, as a path such as `message.content[1].blob`.
+        /// Path of the value, such as `message.content[1].blob`.
         at: String,
-        /// What the decoder says.
+        /// Message of the base64 decoder.
         reason: String,
     },
-    /// Arguments of a call that came as text are not the JSON text of an object.
+    /// Arguments of a call that are a string are not the JSON text of an object.
     #[error("{at}: the text is not a JSON object: {reason}")]
     ArgumentsText {
-        /// Where, as a path such as `message.tool_calls[0].function.arguments`.
+        /// Path of the value, such as `message.tool_calls[0].function.arguments`.
         at: String,
-        /// What the JSON parser says.
+        /// Message of the JSON parser.
         reason: String,
     },
     /// The template does not compile.
@@ -54,27 +54,27 @@ pub enum Error {
     TemplateSyntax {
         /// Line of the template, from 1; 0 when the engine gives none.
         line: usize,
-        /// What the template engine says.
+        /// Message of the template engine.
         message: String,
     },
-    /// The template failed while it rendered.
+    /// The template failed during rendering.
     #[error("chat template failed, line {line}: {message}")]
     TemplateRuntime {
         /// Line of the template, from 1; 0 when the engine gives none.
         line: usize,
-        /// What the template engine says.
+        /// Message of the template engine.
         message: String,
     },
     /// The template refused the conversation by calling `raise_exception`.
     #[error("chat template refused the conversation: {message}")]
     TemplateRaised {
-        /// The template's own text.
+        /// Message of the template.
         message: String,
     },
-    /// Rendering went past a limit that protects against hostile templates.
+    /// Rendering exceeded a limit that protects against hostile templates.
     #[error("chat template exceeds the limit of {limit} {what}")]
     TemplateLimit {
-        /// What ran out: `steps`, `bytes of text`, `bytes of values` or `nested calls`.
+        /// The exceeded resource: `steps`, `bytes of text`, `bytes of values` or `nested calls`.
         what: &'static str,
         /// The limit.
         limit: u64,
@@ -84,47 +84,47 @@ pub enum Error {
     FileUnreadable {
         /// The path.
         file: String,
-        /// What the system says.
+        /// Message of the operating system.
         reason: String,
     },
-    /// A file with a chat template is larger than any real one.
+    /// A file with a chat template exceeds the size limit.
     #[error("`{file}` has more than {limit} bytes")]
     FileTooLarge {
         /// The path.
         file: String,
-        /// The most bytes that are read.
+        /// Maximum number of bytes.
         limit: u64,
     },
-    /// A file with a chat template does not hold what it should.
+    /// A file with a chat template has invalid contents.
     #[error("`{file}`: {reason}")]
     FileInvalid {
         /// The file's name.
         file: String,
-        /// What is wrong with it.
+        /// Description of the problem.
         reason: String,
     },
     /// A model has no chat template of this name.
     #[error("the model has no chat template `{name}`; it has {known:?}")]
     UnknownTemplate {
-        /// The name that was asked for.
+        /// The requested name.
         name: String,
-        /// The names that the model's templates have.
+        /// Names of the model's templates.
         known: Vec<String>,
     },
-    /// There is no message to render.
+    /// The conversation has no message.
     #[error("a conversation to render has at least one message")]
     EmptyConversation,
     /// The last message cannot be continued.
     #[error("cannot continue field `{field}` of the last message: {reason}")]
     ContinueFinalMessage {
-        /// The field that was to be continued.
+        /// The field to continue.
         field: String,
-        /// Why not.
+        /// Reason.
         reason: &'static str,
     },
 }
 
-/// The name of a value's JSON type, for [`Error::WrongType`].
+/// Name of a value's JSON type, for [`Error::WrongType`].
 pub(crate) fn json_type(value: &serde_json::Value) -> &'static str {
     match value {
         serde_json::Value::Null => "null",

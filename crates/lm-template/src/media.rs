@@ -1,4 +1,4 @@
-//! Images and sound inside a message.
+//! Images and audio inside a message.
 
 use std::path::PathBuf;
 
@@ -11,30 +11,30 @@ use crate::shape::Shape;
 
 const KNOWN: [&str; 3] = ["type", "path", "blob"];
 
-/// Where the bytes of an image or a sound are.
+/// Location of the bytes of an image or audio.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MediaSource {
-    /// In a file. The file is not opened here.
+    /// A file, which is not opened here.
     Path(PathBuf),
-    /// In the message; base64 in JSON.
+    /// Bytes in the message, base64 in JSON.
     Blob(Vec<u8>),
 }
 
-/// An image or a sound as it stands in a message: where its bytes are, and the part's other keys.
+/// An image or audio part of a message: the location of its bytes, and the part's other keys.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Media {
-    /// Where the bytes are.
+    /// Location of the bytes.
     pub source: MediaSource,
     shape: Shape,
 }
 
 impl Media {
-    /// Bytes that are in a file.
+    /// Creates media whose bytes are in a file.
     pub fn from_path(path: impl Into<PathBuf>) -> Self {
         Self { source: MediaSource::Path(path.into()), shape: Shape::new(&KNOWN) }
     }
 
-    /// Bytes that are in the message itself.
+    /// Creates media whose bytes are in the message.
     pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Self {
         Self { source: MediaSource::Blob(bytes.into()), shape: Shape::new(&KNOWN) }
     }

@@ -1,4 +1,4 @@
-//! One message of a conversation, and its JSON form.
+//! A message of a conversation, and its JSON form.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -11,11 +11,11 @@ use crate::tool_call::{ToolCall, expect_object, expect_string};
 
 const KNOWN: [&str; 6] = ["role", "reasoning_content", "content", "tool_calls", "tool_call_id", "name"];
 
-/// One message of a conversation.
+/// A message of a conversation.
 ///
-/// JSON in and out keeps unknown keys and the order of keys. These spellings are read and written in one form: role
-/// `model` becomes `assistant`, a single part becomes a list of one, a bare string in a list of parts becomes a text
-/// part, and role `tool_call` (a list of calls as content) becomes an assistant message with `tool_calls`.
+/// Reading and writing JSON keeps unknown keys and key order. These spellings are normalized: role `model` becomes
+/// `assistant`, a single part becomes a list of one, a bare string in a list of parts becomes a text part, and role
+/// `tool_call` (a list of calls as content) becomes an assistant message with `tool_calls`.
 ///
 /// ```
 /// use lm_template::Message;
@@ -29,17 +29,17 @@ const KNOWN: [&str; 6] = ["role", "reasoning_content", "content", "tool_calls", 
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
-    /// Who it is from.
+    /// Role of the author.
     pub role: Role,
-    /// What it says.
+    /// Content of the message.
     pub content: Content,
-    /// The tools an assistant's message calls, in order.
+    /// Tool calls of an assistant message, in order.
     pub tool_calls: Vec<ToolCall>,
-    /// The call that a tool's message answers.
+    /// Id of the call that a tool message answers.
     pub tool_call_id: Option<String>,
-    /// The name of the tool or of the speaker.
+    /// Name of the tool or of the author.
     pub name: Option<String>,
-    /// What an assistant's message was reasoned from.
+    /// Reasoning of an assistant message.
     pub reasoning_content: Option<String>,
     shape: Shape,
 }
@@ -51,7 +51,7 @@ impl Default for Message {
 }
 
 impl Message {
-    /// A message of any role.
+    /// Creates a message of any role.
     pub fn new(role: Role, content: impl Into<Content>) -> Self {
         Self {
             role,
@@ -64,27 +64,27 @@ impl Message {
         }
     }
 
-    /// A message from the user.
+    /// Creates a user message.
     pub fn user(content: impl Into<Content>) -> Self {
         Self::new(Role::User, content)
     }
 
-    /// A system message.
+    /// Creates a system message.
     pub fn system(content: impl Into<Content>) -> Self {
         Self::new(Role::System, content)
     }
 
-    /// A message from the model.
+    /// Creates an assistant message.
     pub fn assistant(content: impl Into<Content>) -> Self {
         Self::new(Role::Assistant, content)
     }
 
-    /// A message from the model that calls tools and says nothing.
+    /// Creates an assistant message of tool calls without content.
     pub fn tool_calls(calls: Vec<ToolCall>) -> Self {
         Self { tool_calls: calls, ..Self::new(Role::Assistant, Content::None) }
     }
 
-    /// The result of a call: text when `result` is a string, JSON otherwise.
+    /// Creates a tool result: text if `result` is a string, JSON otherwise.
     pub fn tool(call_id: Option<&str>, name: impl Into<String>, result: Value) -> Self {
         let content = match result {
             Value::String(text) => Content::Text(text),
@@ -94,17 +94,17 @@ impl Message {
         Self { tool_call_id, name, ..Self::new(Role::Tool, content) }
     }
 
-    /// The value of a key this crate has no field for.
+    /// The value of a key without a field of its own.
     pub fn extra(&self, key: &str) -> Option<&Value> {
         self.shape.get(key)
     }
 
-    /// Sets a key this crate has no field for; templates see it. Keys that have a field are left alone.
+    /// Sets a key without a field of its own; templates see it. Keys with a field are ignored.
     pub fn set_extra(&mut self, key: impl Into<String>, value: Value) {
         self.shape.set(key.into(), value);
     }
 
-    /// Reads a message.
+    /// Reads a message from JSON.
     ///
     /// # Errors
     /// When `role` is missing, a key has the wrong type, or an image or audio part has no readable source.
@@ -139,7 +139,7 @@ impl Message {
         Ok(message)
     }
 
-    /// Role `tool_call`: the content lists the calls, as JSON or as its text; `tool_calls` wins when both are there.
+    /// Reads role `tool_call`: the content lists the calls, as JSON or as its text. `tool_calls` takes precedence over it.
     fn read_calls_as_content(&mut self, content: Value, at: &str) -> Result<()> {
         self.role = Role::Assistant;
         let calls = match content {
@@ -155,7 +155,7 @@ impl Message {
         Ok(())
     }
 
-    /// The message as JSON: the keys that were read in their order, then those that were added.
+    /// Writes the message as JSON: keys that were read in their order, then added ones.
     pub fn to_json(&self) -> Value {
         let kept =
             |key: &str, value: Option<Value>| value.or_else(|| self.shape.has(key).then_some(Value::Null));
@@ -188,10 +188,10 @@ fn read_calls(value: Value, at: &str) -> Result<Vec<ToolCall>> {
     }
 }
 
-/// Reads a message argument: one message, an array of messages, or plain text (a message from the user).
+/// Reads a message argument: one message, an array of messages, or plain text (a user message).
 ///
 /// # Errors
-/// When the value is none of these, or a message cannot be read; the path in the error names the message.
+/// If the value is none of these, or a message cannot be read; the path in the error names the message.
 pub fn messages_from_json(value: Value) -> Result<Vec<Message>> {
     match value {
         Value::String(text) => Ok(vec![Message::user(text)]),

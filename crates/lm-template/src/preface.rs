@@ -1,4 +1,4 @@
-//! What a conversation starts from.
+//! Start of a conversation.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::message::Message;
 use crate::tool_spec::ToolSpec;
 
-/// What a conversation starts from: first messages, the tools, and further variables of the template.
+/// Start of a conversation: first messages, tools, and further template variables.
 ///
 /// ```
 /// use lm_template::Preface;
@@ -23,13 +23,13 @@ use crate::tool_spec::ToolSpec;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Preface {
-    /// The first messages: a system prompt, examples, an earlier history. One message, an array, or text in JSON.
+    /// First messages: a system prompt, examples, an earlier history. In JSON: one message, an array, or text.
     #[serde(deserialize_with = "messages")]
     pub messages: Vec<Message>,
-    /// The tools the model may call.
+    /// Tools that the model may call.
     #[serde(deserialize_with = "or_default")]
     pub tools: Vec<ToolSpec>,
-    /// Further variables of the template, such as `enable_thinking`.
+    /// Further template variables, such as `enable_thinking`.
     #[serde(deserialize_with = "or_default")]
     pub extra_context: Map<String, Value>,
 }

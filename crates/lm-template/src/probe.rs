@@ -1,17 +1,17 @@
-//! The small conversations that show what a template can do.
+//! Small conversations that probe the capabilities of a template.
 
 use serde_json::{Map, Value, json};
 
 use crate::capabilities::{CallIds, Capabilities, ThinkingSwitch};
 use crate::prompt_template::{GenerationPrompt, PromptTemplate, RenderInput};
 
-/// The variables by which published templates switch thinking. (`reasoning_effort` and `thinking_budget` say how much.)
+/// Variables that switch thinking in published templates. (`reasoning_effort` and `thinking_budget` set an amount.)
 const THINKING_VARIABLES: [&str; 2] = ["enable_thinking", "thinking"];
 
-/// The variables that published templates read tools from beside `tools`.
+/// Variables other than `tools` from which published templates read tools.
 const TOOL_VARIABLES: [&str; 1] = ["xml_tools"];
 
-/// Words that no template holds, by which a thing is found in a rendering.
+/// Words that occur in no template, to search for in a rendering.
 const WORD: &str = "probe7f3a";
 const OTHER: &str = "other2e1d";
 const KEY: &str = "keyed5c9e";
@@ -19,7 +19,7 @@ const VALUE: &str = "value8d2b";
 const NUMBER: u32 = 7_391_548;
 const RESULT_KEY: &str = "reply3a7c";
 const KEYS: [&str; 2] = [KEY, RESULT_KEY];
-/// An id such as calls without one are given, and one that every template takes.
+/// A typical tool call id, and one that every template accepts.
 const IDS: [&str; 2] = ["call_0", STRICT_ID];
 const STRICT_ID: &str = "ident4b6f";
 
@@ -27,11 +27,11 @@ const STRICT_ID: &str = "ident4b6f";
 enum Arguments {
     Object,
     Text,
-    /// An object with a value that is no text.
+    /// An object with a value that is not a string.
     Values,
 }
 
-/// How a call in a conversation is written.
+/// Form of a call in a conversation.
 #[derive(Clone, Copy)]
 struct CallStyle {
     arguments: Arguments,
@@ -104,7 +104,7 @@ impl<'a> Probe<'a> {
         }
     }
 
-    /// Whether the word of a conversation's content is in the prompt, and not as Python shows the part it stands in.
+    /// Returns true if the word of a conversation's content is in the prompt, and not as the `repr` or JSON of its part.
     fn shows_content(&self, messages: &[Value]) -> bool {
         let shown =
             |text: String| text.contains(WORD) && !text.contains("'text'") && !text.contains("\"text\"");
@@ -118,7 +118,7 @@ impl<'a> Probe<'a> {
         styles.into_iter().any(shows)
     }
 
-    /// Whether a declared tool is shown to a user who speaks after these messages.
+    /// Returns true if a declared tool is shown when a user message follows `before`.
     fn shows_tools(&self, variable: &str, before: &[Value]) -> bool {
         let tools = json!({variable: [tool(WORD)]});
         let messages = [before, &[self.message("user", "Hello")]].concat();
@@ -159,7 +159,8 @@ impl<'a> Probe<'a> {
         }
     }
 
-    /// Whether calls of these tools in one message, each answered with `result`, put all these words into the prompt.
+    /// Returns true if calls of these tools in one message, each answered with `result`, put all of `words` into the
+    /// prompt.
     fn shows_calls(&self, style: CallStyle, tools: &[&str], result: &Value, words: &[&str]) -> bool {
         let ids: Vec<String> = (0..tools.len()).map(|number| style.nth_id(number)).collect();
         let calls: Vec<Value> = tools.iter().zip(&ids).map(|(name, id)| style.call(name, id)).collect();
@@ -175,13 +176,13 @@ impl<'a> Probe<'a> {
         self.shows(&messages, words)
     }
 
-    /// Whether the conversation puts these words into the prompt, and their objects as the template shows its own.
+    /// Returns true if the conversation puts all of `words` into the prompt, with objects in the template's own form.
     fn shows(&self, messages: &[Value], words: &[&str]) -> bool {
         let Some(text) = self.rendered(messages) else { return false };
         words.iter().all(|word| text.contains(word)) && !KEYS.into_iter().any(|key| is_foreign(&text, key))
     }
 
-    /// The conversation with no tool declared, or with one for templates that fail without.
+    /// Renders the conversation without tools; if that fails, with one tool.
     fn rendered(&self, messages: &[Value]) -> Option<String> {
         let declared = || self.render(messages, &json!([tool("lookup")]), json!({}));
         self.render(messages, &Value::Null, json!({})).or_else(declared)
@@ -195,8 +196,8 @@ impl<'a> Probe<'a> {
     }
 }
 
-/// Whether an object with this key stands in the text as Python shows it, as JSON inside a JSON text, or in braces of the
-/// template's own.
+/// Returns true if an object with this key is in the text as a Python `repr`, as JSON inside JSON text, or in an extra
+/// pair of braces.
 fn is_foreign(text: &str, key: &str) -> bool {
     let nested = text.split(&format!("{{\"{key}\"")).next().filter(|before| before.len() < text.len());
     text.contains(&format!("'{key}'"))
@@ -205,7 +206,7 @@ fn is_foreign(text: &str, key: &str) -> bool {
 }
 
 impl CallStyle {
-    /// Different ids for the calls of a message, the first as it is.
+    /// The id of the `number`-th call of a message: the first unchanged, the others with another ending.
     fn nth_id(self, number: usize) -> String {
         let (stem, _) = self.id.split_at(self.id.len() - 1);
         if number == 0 { self.id.to_owned() } else { format!("{stem}{number}") }

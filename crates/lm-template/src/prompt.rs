@@ -1,36 +1,36 @@
-//! A rendered prompt: its text, and which of it came from where.
+//! A rendered prompt: its text, and the origin of each segment.
 
 use std::ops::Range;
 
 use crate::polyfills::Polyfill;
 
-/// Where a piece of a prompt came from.
+/// Origin of a segment of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SegmentKind {
-    /// The template itself. Special tokens are recognised here.
+    /// The template itself. Special tokens are recognized here.
     Template,
-    /// A message, a tool's declaration or a document. Special tokens are plain text here, whoever typed them.
+    /// A message, a tool declaration or a document. Special tokens are plain text here.
     Content,
 }
 
-/// A piece of a prompt from one origin.
+/// A piece of a prompt with one origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
-    /// Where the text came from.
+    /// Origin of the text.
     pub kind: SegmentKind,
     /// The text, never empty.
     pub text: String,
 }
 
-/// A rendered prompt in segments; joined, they are the rendered text.
+/// A rendered prompt in segments, which join to the rendered text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Prompt {
-    /// The pieces in order; neighbours differ in kind.
+    /// Segments in order; neighbours differ in kind.
     pub segments: Vec<Segment>,
-    /// What the template marks with `{% generation %}`: byte ranges of the text. Empty for most templates.
+    /// Byte ranges of the text that the template marks with `{% generation %}`. Empty for most templates.
     pub generation: Vec<Range<usize>>,
-    /// What was changed in the conversation because the template lacks it, in the order of the changes. Empty for what
-    /// [`PromptTemplate`](crate::PromptTemplate) renders itself.
+    /// Polyfills applied to the conversation, in order. Empty if [`PromptTemplate`](crate::PromptTemplate) renders it
+    /// directly.
     pub polyfills: Vec<Polyfill>,
 }
 
@@ -40,7 +40,7 @@ impl Prompt {
         self.segments.iter().map(|segment| segment.text.as_str()).collect()
     }
 
-    /// Appends text of one kind, to the last segment when that has the same.
+    /// Appends text, merging it into the last segment if that has the same kind.
     pub(crate) fn push(&mut self, kind: SegmentKind, text: &str) {
         match self.segments.last_mut() {
             _ if text.is_empty() => {}
@@ -56,7 +56,7 @@ impl Prompt {
         self.generation.extend(more.generation.iter().map(|range| length + range.start..length + range.end));
     }
 
-    /// Cuts the text off at byte `end`.
+    /// Truncates the text at byte `end`.
     pub(crate) fn truncate(&mut self, end: usize) {
         let mut left = end;
         self.segments.retain_mut(|segment| {

@@ -1,4 +1,4 @@
-//! A chat template, compiled.
+//! A compiled chat template.
 
 use std::path::Path;
 
@@ -11,35 +11,35 @@ use crate::jinja::{self, Clock, Failure, Limits};
 use crate::prompt::Prompt;
 use crate::provenance;
 
-/// Whether a rendering ends with the header of the model's next message.
+/// Controls the generation prompt, the header of the model's next message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum GenerationPrompt {
-    /// The model writes next: `add_generation_prompt` is true.
+    /// The rendering ends with the generation prompt: `add_generation_prompt` is true.
     #[default]
     Add,
     /// The rendering ends with the last message.
     Omit,
 }
 
-/// What a template renders.
+/// Input of a rendering.
 #[derive(Debug, Clone, Copy)]
 pub struct RenderInput<'a> {
-    /// The messages, as the template is to see them.
+    /// The messages, as passed to the template.
     pub messages: &'a [Value],
-    /// The declared tools as the template is to see them; null when there are none.
+    /// The declared tools, as passed to the template; null if there are none.
     pub tools: &'a Value,
-    /// Whether the model writes next.
+    /// Controls the generation prompt.
     pub generation_prompt: GenerationPrompt,
-    /// Further variables; they win over the template's own. Texts among them are content: who wants template text gives it
-    /// to the template itself, with [`PromptTemplate::with_context`].
+    /// Further variables, which override the template's own. Their texts are content; pass template text with
+    /// [`PromptTemplate::with_context`] instead.
     pub extra_context: &'a Map<String, Value>,
 }
 
-/// A chat template, compiled.
+/// A compiled chat template.
 ///
-/// It renders as transformers does: the same Jinja environment, and the same steps before and after. A rendering ends
-/// after 20 million steps, 64 MiB of text or 256 MiB of values altogether, whatever the template says; it reads no
-/// files and knows no other template.
+/// It renders like transformers: with the same Jinja environment, and the same steps before and after. A rendering is
+/// limited to 20 million steps, 64 MiB of text and 256 MiB of values in total. A template cannot read files or include
+/// other templates.
 ///
 /// ```
 /// use lm_template::{GenerationPrompt, PromptTemplate, RenderInput, SegmentKind, Value};
@@ -69,14 +69,14 @@ impl PromptTemplate {
     /// Compiles a template.
     ///
     /// # Errors
-    /// [`Error::TemplateSyntax`] with the line, when it does not compile.
+    /// [`Error::TemplateSyntax`] with the line if the template does not compile.
     pub fn new(source: &str) -> Result<Self> {
         let template = jinja::Template::new(source).map_err(engine_error)?;
         Ok(Self { template, clock: Clock::System, source: source.to_owned(), context: Map::new() })
     }
 
-    /// The default template of a Hugging Face folder, with the model's special tokens as its variables. A folder may hold
-    /// several: see [`ChatTemplates`].
+    /// Reads the default template of a Hugging Face folder, with the model's special tokens as its variables. For a
+    /// folder with several templates, see [`ChatTemplates`].
     ///
     /// # Errors
     /// Those of [`ChatTemplates::from_folder`] and [`ChatTemplates::get`].
@@ -84,39 +84,39 @@ impl PromptTemplate {
         ChatTemplates::from_folder(folder)?.get(TemplateChoice::Default)
     }
 
-    /// The same template with variables of its own, such as `bos_token`; they are template text.
+    /// Sets the template's own variables, such as `bos_token`, which count as template text.
     pub fn with_context(mut self, context: Map<String, Value>) -> Self {
         self.context = context;
         self
     }
 
-    /// The same template with a clock that stands still behind `strftime_now`; without it, the machine's local time.
+    /// Fixes the time of `strftime_now`, which is otherwise the machine's local time.
     pub fn with_time(mut self, now: jiff::civil::DateTime) -> Self {
         self.clock = Clock::Fixed(now);
         self
     }
 
-    /// The template's source, as it was given.
+    /// Source of the template.
     pub fn source(&self) -> &str {
         &self.source
     }
 
     /// Renders a conversation.
     ///
-    /// Before it renders, null keys of the messages are dropped and reasoning is given under every name templates use.
+    /// Null keys of messages are dropped before, and reasoning is set under every name that templates use.
     ///
     /// # Errors
-    /// When there is no message, the template refuses the conversation, or it fails.
+    /// If there is no message, the template refuses the conversation, or it fails.
     pub fn render(&self, input: &RenderInput<'_>) -> Result<Prompt> {
         self.render_prepared(&chat::prepare(input.messages)?, input, input.generation_prompt)
     }
 
-    /// Renders a conversation up to the end of the last message's text, so that the model goes on with that message.
-    /// No header for a next message is added, whatever the input says.
+    /// Renders a conversation up to the end of the last message's text, so that the model continues that message. No
+    /// generation prompt is added, whatever the input says.
     ///
     /// # Errors
-    /// As [`render`](Self::render), and [`Error::ContinueFinalMessage`] when there is no text to go on from, or the
-    /// template does not render it as it is.
+    /// As [`render`](Self::render), and [`Error::ContinueFinalMessage`] if there is no text to continue, or the
+    /// template does not render it unchanged.
     pub fn render_to_continue(&self, input: &RenderInput<'_>, field: ContinueField<'_>) -> Result<Prompt> {
         let mut messages = chat::prepare(input.messages)?;
         let text = chat::tag_final_message(&mut messages, field, &self.source)?;
@@ -125,10 +125,10 @@ impl PromptTemplate {
         Ok(prompt)
     }
 
-    /// Renders messages exactly as they are: the template alone, without the steps around it.
+    /// Renders messages unchanged: only the template, without the steps before and after.
     ///
     /// # Errors
-    /// When the template refuses the conversation, or it fails.
+    /// If the template refuses the conversation, or fails.
     pub fn render_as_is(&self, input: &RenderInput<'_>) -> Result<Prompt> {
         self.render_prepared(input.messages, input, input.generation_prompt)
     }
@@ -150,16 +150,16 @@ impl PromptTemplate {
         self.render_given(&context, input.extra_context)
     }
 
-    /// Renders with these variables and no others: the engine alone, for a template that is not of a conversation.
-    /// Texts in `messages`, `tools` and `documents` are content.
+    /// Renders with only these variables, for a template that is not of a conversation. Texts in `messages`, `tools`
+    /// and `documents` are content.
     ///
     /// # Errors
-    /// When the template refuses, fails, or exceeds a limit.
+    /// If the template refuses, fails, or exceeds a limit.
     pub fn render_variables(&self, variables: &Map<String, Value>) -> Result<Prompt> {
         self.render_given(variables, &Map::new())
     }
 
-    /// Renders with these variables, of which those in `given` are content.
+    /// Renders with `variables`; those also in `given` are content.
     fn render_given(&self, variables: &Map<String, Value>, given: &Map<String, Value>) -> Result<Prompt> {
         let limits = Limits::new();
         let variables = provenance::variables(variables, given, &limits).map_err(engine_error)?;

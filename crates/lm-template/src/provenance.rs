@@ -1,4 +1,4 @@
-//! Which of a template's variables are content, and how a rendering shows it.
+//! Origin of template variables and of rendered text (template or content).
 
 use std::ops::Range;
 
@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 use crate::jinja::{self, Dict, Limits, Text, Value as TemplateValue};
 use crate::prompt::{Prompt, SegmentKind};
 
-/// Variables whose texts come from outside.
+/// Variables whose texts are content.
 const CONTENT_VARIABLES: [&str; 5] = ["documents", "message", "messages", "tools", "xml_tools"];
 
-/// The variables of a rendering as the template gets them; those in `given` are content, whatever their names.
+/// Converts the variables of a rendering for the template; those in `given` are content, whatever their names.
 pub(crate) fn variables(
     context: &Map<String, Value>,
     given: &Map<String, Value>,
@@ -44,7 +44,8 @@ fn convert(value: &Value, kind: SegmentKind, limits: &Limits, depth: usize) -> j
         Value::Object(object) => {
             let mut dict = Dict::default();
             for (name, value) in object {
-                // Templates build markers of these two (`<|` + role + `|>`); a plain word can spell none by itself.
+                // Templates build markers from these two keys (`<|` + role + `|>`); a plain word cannot form a special
+                // token by itself.
                 let is_word =
                     matches!((name.as_str(), value), ("role" | "type", Value::String(word)) if is_word(word));
                 let inner = if is_word { SegmentKind::Template } else { kind };
@@ -56,18 +57,18 @@ fn convert(value: &Value, kind: SegmentKind, limits: &Limits, depth: usize) -> j
     })
 }
 
-/// A name that no special token can be part of, such as the roles and the types of parts.
+/// Returns true if the text cannot contain a special token, as names of roles and part types.
 fn is_word(text: &str) -> bool {
     text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/'))
 }
 
-/// A rendering in segments.
+/// Converts a rendering to segments.
 pub(crate) fn prompt(text: &Text, generation: Vec<Range<usize>>) -> Prompt {
     let mut prompt = Prompt::default();
     for (kind, piece) in text.all_pieces() {
         prompt.push(kind, piece);
     }
-    // A block inside of a macro is noted where the rendering was then, which need not be a place between characters.
+    // A range inside a macro has offsets of the output at that time, which may not be character boundaries.
     let is_place = |at: usize| text.as_str().is_char_boundary(at);
     prompt.generation =
         generation.into_iter().filter(|range| is_place(range.start) && is_place(range.end)).collect();

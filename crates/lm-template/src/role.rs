@@ -1,27 +1,27 @@
-//! Who a message is from.
+//! Role of a message's author.
 
 use std::fmt;
 
-/// Who a message is from.
+/// Role of a message's author.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub enum Role {
-    /// The person.
+    /// The user.
     #[default]
     User,
-    /// The model. Read from `assistant` and `model`, written `assistant`.
+    /// The model. Read from `assistant` and `model`, written as `assistant`.
     Assistant,
     /// Instructions for the whole conversation.
     System,
-    /// Instructions of the application, for models that tell them from the system's.
+    /// Instructions of the application, for models that distinguish them from the system's.
     Developer,
     /// A tool's result.
     Tool,
-    /// Any other role, as it was written; whether it is allowed is the template's business.
+    /// Any other role, unchanged; the template accepts or refuses it.
     Other(String),
 }
 
 impl Role {
-    /// The name that stands in JSON and in templates.
+    /// Name in JSON and in templates.
     pub fn as_str(&self) -> &str {
         match self {
             Role::User => "user",

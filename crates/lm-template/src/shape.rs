@@ -1,11 +1,11 @@
-//! The layout of a JSON object that was read: its key order and the keys nobody here knows.
+//! Layout of a JSON object that was read: key order and unknown keys.
 
 use serde_json::{Map, Value};
 
-/// A JSON object with the values of its known keys taken out (null stands in their place).
+/// A JSON object whose known keys have null for their values.
 ///
-/// Writing fills the known keys in again, so that order and unknown keys survive the way through a typed value.
-/// Two shapes are equal when their unknown keys are: layout is not part of a message's meaning.
+/// Writing fills the known keys in again, so that order and unknown keys survive a round trip through a typed value.
+/// Two shapes are equal if their unknown keys are: layout is not part of a message's meaning.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Shape {
     object: Map<String, Value>,
@@ -13,12 +13,12 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// A shape without a layout of its own.
+    /// Creates an empty shape.
     pub(crate) fn new(known: &'static [&'static str]) -> Self {
         Self { object: Map::new(), known }
     }
 
-    /// Keeps the layout of `object`, and hands out the values of the `known` keys it has, in the order of `known`.
+    /// Keeps the layout of `object` and returns the values of its `known` keys, in the order of `known`.
     pub(crate) fn split<const N: usize>(
         mut object: Map<String, Value>,
         known: &'static [&'static str; N],
@@ -27,12 +27,12 @@ impl Shape {
         (Self { object, known }, values)
     }
 
-    /// Whether the object that was read had this key.
+    /// Returns true if the object had this key when read.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.object.contains_key(key)
     }
 
-    /// The object again: `fields` at the places their keys had, those that are new at the end, absent ones left out.
+    /// Rebuilds the object: `fields` at the positions of their keys, new ones at the end, absent ones omitted.
     pub(crate) fn fill<const N: usize>(
         &self,
         fields: [(&'static str, Option<Value>); N],
@@ -47,12 +47,12 @@ impl Shape {
         object
     }
 
-    /// An unknown key's value.
+    /// The value of an unknown key.
     pub(crate) fn get(&self, key: &str) -> Option<&Value> {
         if self.known.contains(&key) { None } else { self.object.get(key) }
     }
 
-    /// Sets an unknown key; known keys are the business of their typed field.
+    /// Sets an unknown key; known keys are ignored, since they have typed fields.
     pub(crate) fn set(&mut self, key: String, value: Value) {
         if !self.known.contains(&key.as_str()) {
             self.object.insert(key, value);

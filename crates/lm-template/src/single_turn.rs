@@ -7,22 +7,22 @@ use crate::error::{Error, Result, json_type};
 use crate::prompt::Prompt;
 use crate::prompt_template::{GenerationPrompt, PromptTemplate, RenderInput};
 
-/// What comes after a part of a message.
+/// Continuation after a part of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterPart {
     /// More of the same message, or a message of another role, which ends this one.
     More,
     /// Another message: this one ends here.
     Message,
-    /// The model's message: this one ends here, and the header of the model's is written.
+    /// The model's message: this one ends here, and the generation prompt is written.
     Reply,
 }
 
-/// A conversation that is rendered part by part: each piece of prompt is what a new part adds to those before.
+/// A conversation rendered part by part: each rendering is the text that a new part adds to the prompt.
 ///
-/// The template sees one part as `message`, with `is_appending_to_prefill` true, and `is_first_part` and `is_last_part` for
-/// where in its message it stands. [`Capabilities::single_turn`](crate::Capabilities::single_turn) tells templates that
-/// read them.
+/// The template sees one part as `message`, with `is_appending_to_prefill` true, and with `is_first_part` and
+/// `is_last_part` for its position in the message. [`Capabilities::single_turn`](crate::Capabilities::single_turn) is
+/// true for templates that read them.
 ///
 /// ```
 /// use lm_template::{AfterPart, PromptTemplate, SingleTurnPrompt};
@@ -41,18 +41,17 @@ pub enum AfterPart {
 pub struct SingleTurnPrompt<'a> {
     template: &'a PromptTemplate,
     extra_context: Map<String, Value>,
-    /// The role of the message that has begun and not ended.
+    /// Role of the message that is still open.
     open: Option<String>,
 }
 
 impl<'a> SingleTurnPrompt<'a> {
-    /// Begins; `extra_context` are variables of the template for every part.
+    /// Starts a conversation; `extra_context` holds template variables for every part.
     pub fn new(template: &'a PromptTemplate, extra_context: Map<String, Value>) -> Self {
         Self { template, extra_context, open: None }
     }
 
-    /// Renders what comes before the parts: first messages and tools, as a whole conversation without the header of the
-    /// model's message.
+    /// Renders the first messages and tools, as a whole conversation without a generation prompt.
     ///
     /// # Errors
     /// As [`PromptTemplate::render_as_is`].
@@ -61,11 +60,12 @@ impl<'a> SingleTurnPrompt<'a> {
         self.template.render_as_is(&RenderInput { messages, tools, generation_prompt, extra_context })
     }
 
-    /// Renders a part: `{"role", "content", …}`. A part of another role than the last one ends the message that is open,
+    /// Renders a part: `{"role", "content", …}`. A part with another role than the last one ends the open message,
     /// unless that is the system's.
     ///
     /// # Errors
-    /// [`Error::WrongType`] for a part without a role; as [`PromptTemplate::render_as_is`]. The state is then as before.
+    /// [`Error::WrongType`] for a part without a role, and those of [`PromptTemplate::render_as_is`]. The state is then
+    /// unchanged.
     pub fn push(&mut self, part: &Value, after: AfterPart) -> Result<Prompt> {
         let role = part["role"].as_str().ok_or_else(|| Error::WrongType {
             at: "message.role".to_owned(),
@@ -102,7 +102,7 @@ impl<'a> SingleTurnPrompt<'a> {
     }
 }
 
-/// Where in its message a part stands.
+/// Position of a part in its message.
 #[derive(Clone, Copy)]
 struct Place {
     first: bool,

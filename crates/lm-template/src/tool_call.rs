@@ -1,4 +1,4 @@
-//! A call of a tool by the model.
+//! A tool call of the model.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -9,11 +9,11 @@ use crate::shape::Shape;
 const CALL: [&str; 3] = ["id", "type", "function"];
 const FUNCTION: [&str; 2] = ["name", "arguments"];
 
-/// A call of a tool by the model.
+/// A tool call of the model.
 ///
-/// JSON: `{"id"?: …, "type": "function", "function": {"name": …, "arguments": {…}}}`; `arguments` is always written
-/// as an object. Also read: the bare form `{"name", "arguments"}`, `args` and `parameters` for `arguments` there, and
-/// arguments that are the JSON text of an object. Unknown keys and the order of keys are kept.
+/// JSON: `{"id"?: …, "type": "function", "function": {"name": …, "arguments": {…}}}`; `arguments` is always written as
+/// an object. Also read: the bare form `{"name", "arguments"}`, `args` and `parameters` for `arguments` in it, and
+/// arguments that are the JSON text of an object. Unknown keys and key order are kept.
 ///
 /// ```
 /// use lm_template::ToolCall;
@@ -26,9 +26,9 @@ const FUNCTION: [&str; 2] = ["name", "arguments"];
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolCall {
-    /// Ties the call to its result; none when the model gives none.
+    /// Links the call to its result; `None` if the model gives none.
     pub id: Option<String>,
-    /// The tool's name.
+    /// Name of the tool.
     pub name: String,
     /// The arguments by name, in the model's order.
     pub arguments: Map<String, Value>,
@@ -42,22 +42,22 @@ struct Layout {
 }
 
 impl ToolCall {
-    /// A call without an id.
+    /// Creates a call without an id.
     pub fn new(name: impl Into<String>, arguments: Map<String, Value>) -> Self {
         let layout = Box::new(Layout { call: Shape::new(&CALL), function: Shape::new(&FUNCTION) });
         Self { id: None, name: name.into(), arguments, layout }
     }
 
-    /// The same call with an id.
+    /// Sets the id.
     pub fn with_id(mut self, id: impl Into<String>) -> Self {
         self.id = Some(id.into());
         self
     }
 
-    /// Reads a call in one of the forms named above.
+    /// Reads a call in one of the forms of [`ToolCall`].
     ///
     /// # Errors
-    /// When the name is missing, a key has the wrong type, or arguments in text form are not a JSON object.
+    /// If the name is missing, a key has the wrong type, or arguments in text form are not a JSON object.
     pub fn from_json(value: Value) -> Result<Self> {
         Self::read(value, "tool_call")
     }
@@ -83,7 +83,7 @@ impl ToolCall {
         Ok(call)
     }
 
-    /// The call as JSON.
+    /// Writes the call as JSON.
     pub fn to_json(&self) -> Value {
         let function = self.layout.function.fill([
             ("name", Some(self.name.as_str().into())),
@@ -122,7 +122,7 @@ fn read_id(id: Option<Value>, at: &str) -> Result<Option<String>> {
     }
 }
 
-/// Some clients quote the name twice; no tool's name holds quotes, so one pair is taken off.
+/// Some clients quote the name twice; tool names contain no quotes, so one pair is removed.
 fn read_name(name: Option<Value>, at: &str) -> Result<String> {
     let name = name.ok_or_else(|| Error::MissingKey { at: at.to_owned(), key: "name" })?;
     let name = expect_string(name, at, "name")?;

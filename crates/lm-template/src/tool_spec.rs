@@ -1,4 +1,4 @@
-//! A tool as it is declared to the model.
+//! A tool declaration.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 use crate::error::{Error, Result};
 use crate::tool_call::{expect_object, expect_string};
 
-/// A tool as it is declared to the model: its name, what it does, and the JSON schema of its arguments.
+/// A tool declaration: name, description, and the JSON schema of the arguments.
 ///
-/// Read from `{"name", "description", "parameters"}` and from `{"type": "function", "function": {…}}`; both are
-/// written as they came.
+/// Read from `{"name", "description", "parameters"}` and from `{"type": "function", "function": {…}}`; each is written
+/// back unchanged.
 ///
 /// ```
 /// use lm_template::ToolSpec;
@@ -28,7 +28,7 @@ pub struct ToolSpec {
 }
 
 impl ToolSpec {
-    /// A declaration; `parameters` is a JSON schema of type `object`.
+    /// Creates a declaration; `parameters` is a JSON schema of type `object`.
     pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: Value) -> Self {
         let (name, description) = (name.into(), description.into());
         let mut json = Map::new();
@@ -41,7 +41,7 @@ impl ToolSpec {
     /// Reads a declaration in either form.
     ///
     /// # Errors
-    /// When it is not an object, or name or description are not strings.
+    /// If it is not an object, or name or description are not strings.
     pub fn from_json(value: Value) -> Result<Self> {
         let json = expect_object(value, "tool")?;
         let function = match json.get("function") {
@@ -59,27 +59,27 @@ impl ToolSpec {
         Ok(Self { name, description, parameters, json })
     }
 
-    /// The tool's name.
+    /// Name of the tool.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What the tool does; empty when the declaration does not say.
+    /// Description of the tool; empty if the declaration has none.
     pub fn description(&self) -> &str {
         &self.description
     }
 
-    /// The JSON schema of the arguments; null when the tool takes none.
+    /// JSON schema of the arguments; null if the tool takes none.
     pub fn parameters(&self) -> &Value {
         &self.parameters
     }
 
-    /// The declaration in the form it was read, key for key.
+    /// Writes the declaration in the form it was read, key for key.
     pub fn to_json(&self) -> Value {
         Value::Object(self.json.clone())
     }
 
-    /// The declaration as `{"type": "function", "function": {…}}`, the form most models were trained with.
+    /// Writes the declaration as `{"type": "function", "function": {…}}`, the form most models were trained with.
     pub fn to_function_json(&self) -> Value {
         if self.json.contains_key("function") {
             return self.to_json();

@@ -1,11 +1,11 @@
-//! What probing finds of well-known templates, against what their reference renderings show.
+//! Probed capabilities of well-known templates, against their reference renderings.
 
 #[path = "templates/shared.rs"]
 mod shared;
 
 use lm_template::{CallIds, Capabilities, PromptTemplate};
 
-/// Template → what it can do. (`typed`: content in parts; `parallel`: several calls a message; `object` and `text`:
+/// Template → its capabilities. (`typed`: content in parts; `parallel`: several calls per message; `object` and `text`:
 /// arguments; `objects`: results.)
 const KNOWN: &[(&str, &str)] = &[
     ("HuggingFaceTB-SmolLM3-3B", "system text results enable_thinking=true"),

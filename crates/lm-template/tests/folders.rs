@@ -1,4 +1,4 @@
-//! Chat templates of Hugging Face folders: where they stand, which goes first, and files that are wrong.
+//! Chat templates of Hugging Face folders: their files, precedence, and invalid files.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ fn folder(files: &[(&str, &[u8])]) -> TempDir {
     folder
 }
 
-/// Names and texts of a folder's templates.
+/// Names and sources of a folder's templates.
 fn templates(files: &[(&str, &[u8])]) -> Vec<(String, String)> {
     let folder = folder(files);
     let templates = ChatTemplates::from_folder(folder.path()).expect("the folder is right");

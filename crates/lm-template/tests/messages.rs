@@ -1,4 +1,4 @@
-//! The JSON of messages: what is read, what is written back, and what is refused.
+//! JSON of messages: reading, writing back, and refusals.
 
 use lm_template::{
     Content, Error, Media, MediaSource, Message, Part, Preface, Role, ToolCall, ToolSpec, Value,
@@ -7,7 +7,7 @@ use lm_template::{
 use proptest::prelude::*;
 use serde_json::json;
 
-/// Messages that come back as they went in, key order included; most stand in the documents this stack follows.
+/// Messages that round-trip unchanged, key order included; most are from the documentation this stack follows.
 fn well_formed() -> Vec<Value> {
     vec![
         json!({"role": "user", "content": "Hey, what's the temperature in Paris right now?"}),
@@ -53,7 +53,7 @@ fn well_formed_messages_come_back_as_they_went_in() {
     }
 }
 
-/// Spellings that are read and written in one form.
+/// Spellings that are read and normalized.
 #[test]
 fn other_spellings_are_written_in_one_form() {
     let call = json!({"type": "function", "function": {"name": "f", "arguments": {"a": 1}}});
@@ -81,7 +81,7 @@ fn other_spellings_are_written_in_one_form() {
     }
 }
 
-/// The reply of the OpenAI flow says its call twice, with the name in quotes and the arguments as text.
+/// The reply of the OpenAI flow states its call twice, with the name in quotes and the arguments as text.
 #[test]
 fn the_tool_call_role_of_the_openai_flow() {
     let message = Message::from_json(json!({
@@ -218,7 +218,7 @@ fn json_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A message with any text, any result, any arguments and any unknown keys, its keys in any order.
+/// A message with arbitrary text, result, arguments and unknown keys, its keys in any order.
 fn message() -> impl Strategy<Value = Value> {
     let arguments = prop::collection::vec(("[a-z]{1,4}", json_value()), 0..3);
     let call = ("[a-z_]{1,6}", arguments, any::<bool>()).prop_map(|(name, arguments, with_id)| {

@@ -1,4 +1,4 @@
-//! What is done where a template lacks a thing: polyfill by polyfill with templates of ours, and with every published one.
+//! Polyfills, one by one with templates of ours, and with every published template.
 
 #[path = "templates/shared.rs"]
 mod shared;
@@ -16,7 +16,7 @@ fn render(source: &str, polyfills: Polyfills, messages: &[Value], tools: &Value)
     template.render(&input).unwrap_or_else(|error| panic!("{source}: {error}"))
 }
 
-/// One polyfill at a time: the prompt with it, that it is named, and that its switch keeps it from acting.
+/// Checks one polyfill: the prompt with it, its name in the prompt, and that it does not act when disabled.
 fn check(source: &str, messages: &Value, tools: &Value, polyfill: Polyfill, expected: &str) {
     let messages = messages.as_array().expect("a list of messages");
     let prompt = render(source, Polyfills::none().with(polyfill), messages, tools);
@@ -156,7 +156,7 @@ fn declarations_render_alike_bare_or_wrapped_and_under_the_variable_that_is_read
     check(&renamed, &user, &wrapped, Polyfill::ToolsRenamed, &text);
 }
 
-/// A conversation with everything in it; each word must reach the prompt, whatever the template.
+/// Words of a conversation that uses every feature; each word must reach the prompt, whatever the template.
 const WORDS: [&str; 8] = [
     "systemword",
     "userword",

@@ -4,14 +4,14 @@ use super::error::{Error, Result};
 use super::text::Text;
 use super::value::Value;
 
-/// What an argument costs besides its text, in bytes looked through.
+/// Cost of an argument besides its text, in bytes read.
 const ARGUMENT_WORK: usize = 64;
 
-/// What a call was given.
+/// Arguments of a call.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Args {
     pub(crate) positional: Vec<Value>,
-    /// By name; a name that came out of a message's keys keeps its origin.
+    /// Keyword arguments; a name taken from a message's keys keeps its origin.
     pub(crate) named: Vec<(Text, Value)>,
 }
 
@@ -21,10 +21,10 @@ impl Args {
         Self { positional, named: Vec::new() }
     }
 
-    /// The arguments by the parameters they are for.
+    /// Binds the arguments to parameters.
     ///
     /// # Errors
-    /// When there are too many, or one that has another name or is given twice.
+    /// If there are too many arguments, or one has an unknown name or is given twice.
     pub(crate) fn bind<const N: usize>(self, parameters: [&str; N]) -> Result<[Option<Value>; N]> {
         if self.positional.len() > N {
             return Err(Error::runtime(format!(
@@ -47,18 +47,18 @@ impl Args {
         Ok(bound)
     }
 
-    /// As [`bind`](Self::bind), for methods that take no names.
+    /// Like [`bind`](Self::bind), for methods without keyword arguments.
     pub(crate) fn bind_positional<const N: usize>(self) -> Result<[Option<Value>; N]> {
         self.bind([""; N])
     }
 
-    /// How much there is to look at: the texts' bytes, and something for each argument.
+    /// Cost of reading the arguments: the bytes of their texts, plus a constant per argument.
     pub(crate) fn work(&self) -> usize {
         let values = self.positional.iter().chain(self.named.iter().map(|(_, value)| value));
         values.map(|value| ARGUMENT_WORK.saturating_add(value.work())).fold(0, usize::saturating_add)
     }
 
-    /// How deeply the arguments are nested.
+    /// Nesting depth of the arguments.
     pub(crate) fn depth(&self) -> usize {
         self.positional
             .iter()
@@ -68,19 +68,19 @@ impl Args {
             .unwrap_or(0)
     }
 
-    /// Takes an argument that is given by name.
+    /// Removes and returns a keyword argument.
     pub(crate) fn take(&mut self, name: &str) -> Option<Value> {
         let place = self.named.iter().position(|(found, _)| found.as_str() == name)?;
         Some(self.named.remove(place).1)
     }
 }
 
-/// An argument that must be there.
+/// Returns an argument or an error if it is missing.
 pub(crate) fn required(argument: Option<Value>, name: &str) -> Result<Value> {
     argument.ok_or_else(|| Error::runtime(format!("missing argument '{name}'")))
 }
 
-/// Whether a flag is set.
+/// Returns true if a flag is set.
 pub(crate) fn flag(argument: Option<Value>) -> bool {
     argument.is_some_and(|value| value.is_true())
 }

@@ -1,4 +1,4 @@
-//! Python's dicts: any hashable key, in order of insertion.
+//! Python's dicts: any hashable key, in insertion order.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -8,10 +8,10 @@ use super::limits::Limits;
 use super::text::Text;
 use super::value::{Value, check_depth};
 
-/// What an entry costs in memory, about.
+/// Approximate memory of an entry.
 pub(super) const ENTRY_BYTES: usize = 320;
 
-/// A dict.
+/// A Python dict.
 #[derive(Debug, Default)]
 pub(crate) struct Dict {
     entries: Vec<(Value, Value)>,
@@ -19,19 +19,19 @@ pub(crate) struct Dict {
     depth: usize,
 }
 
-/// A key as it is compared: numbers of one value are one key, and the origin of text does not matter.
+/// A key under Python's equality: equal numbers are one key, and the origin of text is ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Key {
     Undefined,
     None,
     Int(i128),
-    /// The bits of a float that is not an integer.
+    /// Bits of a float that is not an integer.
     Float(u64),
     Text(TextKey),
     Tuple(Vec<Key>),
 }
 
-/// A text that is compared by its characters.
+/// A text compared by its characters.
 #[derive(Debug, Clone)]
 pub(crate) struct TextKey(Text);
 
@@ -50,7 +50,7 @@ impl std::hash::Hash for TextKey {
 }
 
 impl Key {
-    /// The key of a value; lists and dicts have none.
+    /// The key of a value; an error for unhashable values (lists and dicts).
     pub(crate) fn of(value: &Value, limits: &Limits) -> Result<Self> {
         limits.step()?;
         Ok(match value {
@@ -74,7 +74,7 @@ impl Key {
 }
 
 impl Dict {
-    /// Adds an entry; one with an equal key keeps that key and its place.
+    /// Inserts an entry. An entry with an equal key is overwritten: its key and position stay.
     pub(crate) fn insert(&mut self, key: Value, value: Value, limits: &Limits) -> Result<()> {
         let depth = 1 + key.depth().max(value.depth());
         check_depth(depth)?;
@@ -90,13 +90,13 @@ impl Dict {
         Ok(())
     }
 
-    /// The value under a key that can be one.
+    /// The value of a key; an error if the key is unhashable.
     pub(crate) fn get(&self, key: &Value, limits: &Limits) -> Result<Option<&Value>> {
         let place = self.places.get(&Key::of(key, limits)?);
         Ok(place.map(|place| &self.entries[*place].1))
     }
 
-    /// The entries in their order.
+    /// The entries in insertion order.
     pub(crate) fn entries(&self) -> &[(Value, Value)] {
         &self.entries
     }

@@ -1,4 +1,4 @@
-//! The functions that chat templates find.
+//! Functions available to chat templates.
 
 use jiff::civil::DateTime;
 
@@ -11,23 +11,23 @@ use super::text::Text;
 use super::value::{Range, Value};
 use crate::prompt::SegmentKind;
 
-/// Items a range may have: the limit of Jinja2's sandbox.
+/// Maximum number of items of a range: the limit of Jinja2's sandbox.
 const MAX_RANGE: usize = 100_000;
 
-/// Bytes of a format of `strftime_now`: a field of it may be some hundred characters wide.
+/// Maximum bytes of a `strftime_now` format: one of its fields may be some hundred characters wide.
 const MAX_TIME_FORMAT: usize = 1 << 12;
 
-/// The time behind `strftime_now`.
+/// The clock of `strftime_now`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) enum Clock {
-    /// The machine's, in its own time zone.
+    /// The machine's clock, in local time.
     #[default]
     System,
-    /// Always the same.
+    /// A fixed time.
     Fixed(DateTime),
 }
 
-/// A function.
+/// A built-in function.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Function {
     Cycler,
@@ -37,12 +37,12 @@ pub(crate) enum Function {
     Namespace,
     RaiseException,
     Range,
-    /// `self`, of which nothing is used but that it is there.
+    /// `self`, of which only the existence is used.
     SelfReference,
     StrftimeNow,
 }
 
-/// The functions by their names.
+/// Global functions by name.
 const GLOBALS: &[(&str, Function)] = &[
     ("cycler", Function::Cycler),
     ("dict", Function::Dict),
@@ -55,12 +55,12 @@ const GLOBALS: &[(&str, Function)] = &[
 ];
 
 impl Function {
-    /// The function of a name.
+    /// Looks up a global function by name.
     pub(crate) fn global(name: &str) -> Option<Self> {
         GLOBALS.iter().find(|(found, _)| *found == name).map(|(_, function)| *function)
     }
 
-    /// Calls it.
+    /// Calls the function.
     pub(crate) fn call(self, machine: &mut Machine<'_>, args: Args) -> Result<Value> {
         match self {
             Function::Cycler => cycler(machine, args),

@@ -1,4 +1,4 @@
-//! What `map`, `select` and their like give: items made when they are asked for, once.
+//! Lazy results of `map`, `select` and similar filters: items are produced on demand, once.
 
 use super::args::Args;
 use super::error::{Error, Result};
@@ -7,7 +7,7 @@ use super::machine::{Cursor, Machine};
 use super::tests::Test;
 use super::value::{Changing, Value};
 
-/// Items on their way.
+/// A lazy sequence of items.
 #[derive(Debug)]
 pub(crate) struct Generator {
     source: Changing<Cursor>,
@@ -15,15 +15,15 @@ pub(crate) struct Generator {
     depth: usize,
 }
 
-/// What is done to each item of the source.
+/// Operation on each item of the source.
 #[derive(Debug)]
 pub(crate) enum Operation {
-    /// Nothing.
+    /// Passes the item through.
     Pass,
     Filter(Filter, Args),
-    /// Its attribute, with the value of one that is not there.
+    /// The item's attribute at the path, with a default for a missing one.
     Attribute(Path, Option<Value>),
-    /// It passes when it, or its attribute, passes the test (or is true), or does not.
+    /// Keeps the item if it (or its attribute) passes the test, or is true without a test; `keep` = false inverts this.
     Select {
         attribute: Option<Path>,
         test: Option<(Test, Args)>,
@@ -42,7 +42,7 @@ impl Generator {
         Self { source: Changing::new(source), operation, depth }
     }
 
-    /// Items that are made already.
+    /// A generator of existing items.
     pub(crate) fn of(values: Vec<Value>) -> Self {
         Self::new(Cursor::values(values), Operation::Pass)
     }
@@ -51,7 +51,7 @@ impl Generator {
         self.depth
     }
 
-    /// The next item.
+    /// Produces the next item.
     pub(crate) fn next(&self, machine: &mut Machine<'_>) -> Result<Option<Value>> {
         machine.limits.deeper()?;
         let next = self.next_inner(machine);
@@ -71,7 +71,7 @@ impl Generator {
     }
 }
 
-/// The arguments once more, counted before they are copied.
+/// Copies the arguments, after counting the cost.
 fn copied(args: &Args, machine: &Machine<'_>) -> Result<Args> {
     machine.limits.read(args.work())?;
     Ok(args.clone())

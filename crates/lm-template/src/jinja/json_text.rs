@@ -8,7 +8,7 @@ use super::python_text;
 use super::text::{Text, TextWriter};
 use super::value::Value;
 
-/// The options of `json.dumps` that the filter passes on.
+/// Options of `json.dumps` that the filter supports.
 struct Dump {
     ascii: bool,
     indent: Option<Text>,
@@ -17,7 +17,7 @@ struct Dump {
     sort_keys: bool,
 }
 
-/// The filter: `value | tojson(ensure_ascii=false, indent=none, separators=none, sort_keys=false)`.
+/// The filter `value | tojson(ensure_ascii=false, indent=none, separators=none, sort_keys=false)`.
 pub(super) fn tojson(machine: &mut Machine<'_>, value: Value, args: Args) -> Result<Value> {
     let dump = Dump::from_args(machine, args)?;
     let mut out = TextWriter::new(machine.limits);
@@ -155,7 +155,7 @@ impl Dump {
     }
 }
 
-/// Python writes floats the same in JSON but for the three that JSON has no word for.
+/// Writes a float as in `repr`, except the three values that JSON lacks.
 fn float(float: f64) -> String {
     match python_text::float(float).as_str() {
         "nan" => "NaN".to_owned(),

@@ -1,27 +1,27 @@
-//! What a rendering may take. Templates come from strangers: every loop, walk and text counts.
+//! Limits of a rendering. Templates are untrusted: every loop, traversal and text counts.
 
 use std::cell::Cell;
 
 use super::error::{Error, Failure, Result};
 
-/// Steps a rendering may take. The longest of the reference conversations takes some ten thousand.
+/// Maximum steps of a rendering. The longest of the reference conversations takes some ten thousand.
 const MAX_STEPS: u64 = 20_000_000;
-/// Bytes of text and of lists that a rendering may build, all it throws away included.
+/// Maximum bytes of text and lists that a rendering builds, discarded ones included.
 const MAX_BUILT_BYTES: u64 = 256 << 20;
-/// Bytes of one text, the rendering itself included.
+/// Maximum bytes of one text, the rendering itself included.
 const MAX_TEXT_BYTES: usize = 64 << 20;
-/// Bytes that may be looked through in one step.
+/// Bytes read per step.
 const BYTES_PER_STEP: usize = 32;
-/// Memory of a text besides its characters: the shared head, the heap's own overhead and the first ranges of content.
+/// Memory of a text besides its characters: the shared header, heap overhead and the first content ranges.
 pub(super) const TEXT_BYTES: usize = 192;
-/// Memory of a range of content in a text, the spare room of a growing list included.
+/// Memory of a content range in a text, including the spare capacity of a growing list.
 pub(super) const RANGE_BYTES: usize = 2 * size_of::<std::ops::Range<usize>>();
-/// How deeply values may be nested.
+/// Maximum nesting depth of values.
 pub(super) const MAX_VALUE_DEPTH: usize = 200;
-/// How deeply macros, blocks and expressions may be nested while they run.
+/// Maximum nesting depth of running macros, blocks and expressions.
 const MAX_CALL_DEPTH: usize = 400;
 
-/// What a rendering has left.
+/// Remaining budget of a rendering.
 #[derive(Debug)]
 pub(crate) struct Limits {
     steps: Cell<u64>,
@@ -38,12 +38,12 @@ impl Limits {
         Self { steps: Cell::new(steps), bytes: Cell::new(bytes), depth: Cell::new(0) }
     }
 
-    /// Counts one step: an expression, a statement, an item of a loop or of a walk.
+    /// Counts one step: an expression, a statement, or an item of a loop or traversal.
     pub(crate) fn step(&self) -> Result<()> {
         self.steps_taken(1)
     }
 
-    /// Counts a look through this many bytes.
+    /// Counts a read of this many bytes.
     pub(crate) fn read(&self, bytes: usize) -> Result<()> {
         self.steps_taken((bytes / BYTES_PER_STEP) as u64)
     }
@@ -54,14 +54,14 @@ impl Limits {
         left.map(drop).ok_or_else(|| exceeded("steps", MAX_STEPS))
     }
 
-    /// Counts memory before it is taken.
+    /// Counts memory before its allocation.
     pub(crate) fn build(&self, bytes: usize) -> Result<()> {
         let left = self.bytes.get().checked_sub(bytes as u64);
         self.bytes.set(left.unwrap_or(0));
         left.map(drop).ok_or_else(|| exceeded("bytes of values", MAX_BUILT_BYTES))
     }
 
-    /// Counts memory for text that is to be this long.
+    /// Counts `added` bytes for a text that will have `length` bytes.
     pub(crate) fn text(&self, added: usize, length: usize) -> Result<()> {
         if length > MAX_TEXT_BYTES {
             return Err(exceeded("bytes of text", MAX_TEXT_BYTES as u64));
@@ -69,7 +69,7 @@ impl Limits {
         self.build(added)
     }
 
-    /// Runs `inner` one level deeper.
+    /// Enters a nested call.
     pub(crate) fn deeper(&self) -> Result<()> {
         self.depth.set(self.depth.get() + 1);
         if self.depth.get() > MAX_CALL_DEPTH {
@@ -79,7 +79,7 @@ impl Limits {
         Ok(())
     }
 
-    /// Ends what `deeper` began.
+    /// Leaves a nested call.
     pub(crate) fn back(&self) {
         self.depth.set(self.depth.get() - 1);
     }
@@ -94,14 +94,14 @@ mod tests {
     use super::*;
     use crate::jinja::{Clock, Template};
 
-    /// Renders with a hundredth of the limits: what they count is the same, and debug builds are slow.
+    /// Renders with a hundredth of the limits: the counting is the same, and debug builds are slow.
     fn render(source: &str) -> Result<String> {
         let limits = Limits::of(MAX_STEPS / 100, MAX_BUILT_BYTES / 100);
         let (text, _) = Template::new(source)?.render(Vec::new(), Clock::System, &limits)?;
         Ok(text.as_str().to_owned())
     }
 
-    /// Whatever builds something large from something small.
+    /// Templates that build something large from something small.
     #[test]
     fn growing_templates_end() {
         let doubling = |step: &str| {

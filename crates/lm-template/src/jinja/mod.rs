@@ -1,15 +1,15 @@
-//! The Jinja that chat templates are written in: Jinja2 3.1.6 as transformers 5.23 sets it up (immutable sandbox,
-//! `trim_blocks`, `lstrip_blocks`, no escaping, loop controls, `{% generation %}`), with texts that know where they
-//! came from and limits on everything. Source: Jinja2's documentation and its behaviour.
+//! The Jinja engine of chat templates: Jinja2 3.1.6 as configured by transformers 5.23 (immutable sandbox,
+//! `trim_blocks`, `lstrip_blocks`, no escaping, loop controls, `{% generation %}`), with texts that track their origin
+//! and limits on everything. Source: Jinja2's documentation and its behaviour.
 //!
-//! | module | what it has |
+//! | module | contents |
 //! |---|---|
 //! | `syntax` | source to syntax tree |
-//! | `machine` | runs the tree: statements, expressions, scopes, loops, macros, attributes, calls |
-//! | `value`, `dict`, `generator`, `text` | Python's values |
-//! | `operators`, `formatting`, `python_text`, `json_text` | what Python does with them |
-//! | `filters`, `tests`, `methods`, `functions` | what templates call |
-//! | `limits` | what a rendering may take |
+//! | `machine` | interpreter: statements, expressions, scopes, loops, macros, attributes, calls |
+//! | `value`, `dict`, `generator`, `text` | Python values |
+//! | `operators`, `formatting`, `python_text`, `json_text` | operations on them |
+//! | `filters`, `tests`, `methods`, `functions` | callables of templates |
+//! | `limits` | limits of a rendering |
 
 mod args;
 mod dict;
@@ -46,12 +46,12 @@ pub(crate) use value::{Value, check_depth};
 pub(crate) struct Template(Arc<Body>);
 
 impl Template {
-    /// Compiles a source.
+    /// Compiles a template.
     pub(crate) fn new(source: &str) -> Result<Self> {
         syntax::parse(source).map(|body| Self(Arc::new(body)))
     }
 
-    /// Renders it: the text, and the byte ranges that `{% generation %}` blocks have in it.
+    /// Renders the template; returns the text, and the byte ranges of its `{% generation %}` blocks.
     pub(crate) fn render(
         &self,
         variables: Vec<(String, Value)>,

@@ -1,4 +1,4 @@
-//! Values as Python prints them: `str` and `repr`.
+//! Python's `str` and `repr` of values.
 
 use super::error::{Error, Result};
 use super::limits::MAX_VALUE_DEPTH;
@@ -6,7 +6,7 @@ use super::machine::{Machine, Object, ObjectId};
 use super::text::{Text, TextWriter};
 use super::value::{Items, Value};
 
-/// `str(value)`, as `{{ value }}` prints it; undefined is nothing.
+/// `str(value)`, as `{{ value }}` prints it; empty for undefined.
 pub(super) fn str(machine: &Machine<'_>, value: &Value) -> Result<Text> {
     match value {
         Value::Text(text) => Ok(text.clone().with_markup(false)),
@@ -24,7 +24,7 @@ pub(super) fn repr(machine: &Machine<'_>, value: &Value) -> Result<Text> {
 
 fn write_repr(machine: &Machine<'_>, out: &mut TextWriter<'_>, value: &Value, depth: usize) -> Result<()> {
     machine.limits.step()?;
-    // A namespace may hold itself, so the depth of values is not enough.
+    // A namespace may contain itself, so the depth of values is not enough.
     if depth > MAX_VALUE_DEPTH {
         return Err(Error::runtime(format!("a value is nested deeper than {MAX_VALUE_DEPTH} levels")));
     }
@@ -57,7 +57,7 @@ fn write_repr(machine: &Machine<'_>, out: &mut TextWriter<'_>, value: &Value, de
             out.template(&format!("range({}, {}, {})", range.start, range.stop, range.step))
         }
         Value::Object(id) => write_object(machine, out, *id, depth),
-        // Python adds an address, which is different each time.
+        // Python adds an address, which differs each time.
         Value::Generator(_) => out.template("<generator object>"),
         Value::Function(function) => out.template(&format!("<function {function:?}>")),
         Value::Macro(definition) => match definition.name() {
@@ -115,7 +115,7 @@ fn write_object(machine: &Machine<'_>, out: &mut TextWriter<'_>, id: ObjectId, d
     }
 }
 
-/// `repr(float)`: the shortest digits that read back the same, with an exponent below 1e-4 and from 1e16 on.
+/// `repr(float)`: the shortest digits that round-trip, with an exponent below 1e-4 and from 1e16 on.
 pub(super) fn float(float: f64) -> String {
     if float.is_nan() {
         return "nan".to_owned();
@@ -134,7 +134,7 @@ pub(super) fn float(float: f64) -> String {
     }
 }
 
-/// `repr(str)`: in single quotes, unless only those are inside.
+/// `repr(str)`: in single quotes, or in double quotes if the text contains single quotes only.
 fn write_text(out: &mut TextWriter<'_>, text: &Text) -> Result<()> {
     let quote = if text.as_str().contains('\'') && !text.as_str().contains('"') { '"' } else { '\'' };
     let quoted = text.map(out.limits(), |c, out| match c {
@@ -160,8 +160,8 @@ fn escape(code: u32) -> String {
     }
 }
 
-/// Python's `str.isprintable`, for what text holds: no control, format or separator characters but the blank, nothing
-/// for private use, nothing that is not assigned for ever.
+/// Python's `str.isprintable`, for the characters of real text: no control, format or separator characters except the
+/// blank, no private-use characters, no noncharacters.
 pub(super) fn is_printable(c: char) -> bool {
     let invisible = c.is_control() || (c.is_whitespace() && c != ' ');
     let code = c as u32;

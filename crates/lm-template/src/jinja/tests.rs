@@ -11,10 +11,10 @@ use super::python_text;
 use super::syntax::ast::{Arithmetic, Comparison};
 use super::value::Value;
 
-/// A test: what is tested, and its arguments.
+/// A test: receives the value and the arguments.
 pub(crate) type Test = fn(&mut Machine<'_>, &Value, Args) -> Result<bool>;
 
-/// The tests by their names.
+/// Tests by name.
 const ALL: &[(&str, Test)] = &[
     ("!=", |m, v, a| compared(m, v, a, Comparison::NotEqual)),
     ("<", |m, v, a| compared(m, v, a, Comparison::Less)),
@@ -63,12 +63,12 @@ const ALL: &[(&str, Test)] = &[
     ("upper", |m, v, a| plain(a, question(python_text::str(m, v)?.as_str(), "isupper"))),
 ];
 
-/// The test of a name.
+/// Looks up a test by name.
 pub(crate) fn find(name: &str) -> Option<Test> {
     ALL.iter().find(|(found, _)| *found == name).map(|(_, test)| *test)
 }
 
-/// The answer of a test that takes no arguments.
+/// Result of a test without arguments.
 fn plain(args: Args, answer: bool) -> Result<bool> {
     args.bind_positional::<0>().map(|_| answer)
 }
@@ -83,7 +83,7 @@ fn has_rest(machine: &mut Machine<'_>, value: &Value, divisor: &Value, rest: i12
     compare(machine, Comparison::Equal, &found, &Value::Int(rest))
 }
 
-/// Whether a name is in a table. Python asks a dict, which refuses what cannot be a key.
+/// Returns true if a name is in a table. Python looks it up in a dict, which refuses unhashable values.
 fn is_among(machine: &Machine<'_>, value: &Value, is_known: fn(&str) -> bool) -> Result<bool> {
     Key::of(value, machine.limits)?;
     Ok(matches!(value, Value::Text(name) if is_known(name.as_str())))
@@ -91,19 +91,19 @@ fn is_among(machine: &Machine<'_>, value: &Value, is_known: fn(&str) -> bool) ->
 
 fn is_callable(machine: &Machine<'_>, value: &Value) -> bool {
     match value {
-        // Python's undefined has a `__call__`, which raises.
+        // Python's `Undefined` has a `__call__`, which raises.
         Value::Undefined(_) | Value::Macro(_) | Value::Function(_) | Value::Method(_) => true,
         Value::Object(id) => matches!(machine.object(*id), Object::Joiner { .. } | Object::Loop(_)),
         _ => false,
     }
 }
 
-/// What has a length and items. Python asks for `__getitem__`, which dicts have and views do not.
+/// Returns true for values with a length and items. Python tests for `__getitem__`, which dicts have and views do not.
 fn is_sequence(value: &Value) -> bool {
     value.len().is_some() && !matches!(value, Value::View(_))
 }
 
-/// `is`: small values are the same when they are equal and of one type, others when they are one object.
+/// `is`: small values are the same if they are equal and of one type, others if they are one object.
 fn is_same(machine: &mut Machine<'_>, value: &Value, other: &Value) -> Result<bool> {
     let scalar =
         matches!(value, Value::None | Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Text(_));

@@ -1,4 +1,4 @@
-//! The values of a template, which are Python's.
+//! Template values, which are Python's.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,16 +11,16 @@ use super::limits::{Limits, MAX_VALUE_DEPTH};
 use super::machine::{Macro, ObjectId};
 use super::text::Text;
 
-/// How much of a name an error tells.
+/// Maximum length of a name in an error message.
 const SHOWN_CHARACTERS: usize = 100;
 
-/// What an item of a list costs in memory, about.
+/// Approximate memory of a list item.
 const ITEM_BYTES: usize = 64;
 
-/// A value. Values never change; what does (namespaces, loops) is an object of the machine.
+/// A value. Values are immutable; mutable state (namespaces, loops) is an object of the machine.
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
-    /// What is not there: prints as nothing, is false, and fails when something is done with it.
+    /// A missing value: prints as empty, is false, and fails in other operations.
     Undefined(Rc<Missing>),
     None,
     Bool(bool),
@@ -31,19 +31,19 @@ pub(crate) enum Value {
     Tuple(Rc<Items>),
     Dict(Rc<Dict>),
     Range(Rc<Range>),
-    /// What `keys()`, `values()` and `items()` of a dict give.
+    /// Result of a dict's `keys()`, `values()` or `items()`.
     View(Rc<View>),
-    /// What `map`, `select` and their like give; it can be gone through once.
+    /// Result of `map`, `select` and similar filters; it can be iterated once.
     Generator(Rc<Generator>),
     /// A namespace, a loop, a cycler or a joiner.
     Object(ObjectId),
     Macro(Rc<Macro>),
     Function(Function),
-    /// A method of a value, not called yet.
+    /// A bound method.
     Method(Rc<Method>),
 }
 
-/// Why a value is not there.
+/// Reason for a missing value, the message of its errors.
 #[derive(Debug)]
 pub(crate) struct Missing(pub(crate) String);
 
@@ -51,7 +51,7 @@ pub(crate) struct Missing(pub(crate) String);
 #[derive(Debug)]
 pub(crate) struct Items {
     pub(crate) values: Vec<Value>,
-    /// Names of the items, which a group of `groupby` has.
+    /// Field names of a named tuple (the groups of `groupby`).
     pub(crate) fields: &'static [&'static str],
     depth: usize,
 }
@@ -64,7 +64,7 @@ pub(crate) struct Range {
     pub(crate) step: i64,
 }
 
-/// A dict's keys, values or items.
+/// A view of a dict's keys, values or items.
 #[derive(Debug)]
 pub(crate) struct View {
     /// `dict_keys`, `dict_values` or `dict_items`.
@@ -72,7 +72,7 @@ pub(crate) struct View {
     pub(crate) items: Rc<Items>,
 }
 
-/// A method with the value it belongs to.
+/// A bound method: receiver and name.
 #[derive(Debug)]
 pub(crate) struct Method {
     pub(crate) receiver: Value,
@@ -80,12 +80,12 @@ pub(crate) struct Method {
 }
 
 impl Value {
-    /// Text of the template.
+    /// Creates template text.
     pub(crate) fn text(text: impl Into<String>) -> Self {
         Value::Text(Text::template(text))
     }
 
-    /// What is not there, with the reason that is told when something is done with it.
+    /// Creates a missing value with the message of its errors.
     pub(crate) fn missing(reason: impl Into<String>) -> Self {
         Value::Undefined(Rc::new(Missing(reason.into())))
     }
@@ -98,12 +98,12 @@ impl Value {
         Ok(Value::Tuple(Rc::new(Items::new(values, &[], limits)?)))
     }
 
-    /// A view of a dict.
+    /// Creates a view of a dict.
     pub(crate) fn view(name: &'static str, values: Vec<Value>, limits: &Limits) -> Result<Self> {
         Ok(Value::View(Rc::new(View { name, items: Rc::new(Items::new(values, &[], limits)?) })))
     }
 
-    /// A generator over `source`.
+    /// Creates a generator value.
     pub(crate) fn generator(generator: Generator) -> Result<Self> {
         check_depth(generator.depth())?;
         Ok(Value::Generator(Rc::new(generator)))
@@ -122,12 +122,12 @@ impl Value {
         matches!(self, Value::None)
     }
 
-    /// The value, unless it is undefined or none.
+    /// The value, or `None` if it is Python's `None`.
     pub(crate) fn some(self) -> Option<Self> {
         if self.is_none() { None } else { Some(self) }
     }
 
-    /// What Python's `type(value).__name__` says.
+    /// Python's `type(value).__name__`.
     pub(crate) fn type_name(&self) -> &'static str {
         match self {
             Value::Undefined(_) => "Undefined",
@@ -150,7 +150,7 @@ impl Value {
         }
     }
 
-    /// Whether it counts as true. (Objects of the machine do, but for an exhausted loop, which nobody asks.)
+    /// Python's truth value. (Objects of the machine are true, which is wrong only for an exhausted loop.)
     pub(crate) fn is_true(&self) -> bool {
         match self {
             Value::Undefined(_) | Value::None => false,
@@ -162,7 +162,7 @@ impl Value {
         }
     }
 
-    /// Python's `len`, where there is one.
+    /// Python's `len`, if supported.
     pub(crate) fn len(&self) -> Option<usize> {
         Some(match self {
             Value::Undefined(_) => 0,
@@ -176,7 +176,7 @@ impl Value {
         })
     }
 
-    /// A number that may stand where Python wants an integer.
+    /// Number of an integer or boolean.
     pub(crate) fn as_int(&self) -> Option<i128> {
         match self {
             Value::Bool(value) => Some(i128::from(*value)),
@@ -192,7 +192,7 @@ impl Value {
         }
     }
 
-    /// The text, or the error that Python raises where it wants one.
+    /// The text, or Python's error if it is not one.
     pub(crate) fn expect_text(&self) -> Result<&Text> {
         match self {
             Value::Text(text) => Ok(text),
@@ -201,17 +201,17 @@ impl Value {
         }
     }
 
-    /// The integer, or the error that Python raises where it wants one.
+    /// The integer, or Python's error if it is not one.
     pub(crate) fn expect_int(&self) -> Result<i128> {
         self.as_int().ok_or_else(|| Error::runtime(format!("expected int, got {}", self.type_name())))
     }
 
-    /// Bytes that a function looks through which is given the value.
+    /// Bytes that a function reads of an argument.
     pub(crate) fn work(&self) -> usize {
         if let Value::Text(text) = self { text.len() } else { 0 }
     }
 
-    /// How deeply it is nested.
+    /// Nesting depth.
     pub(crate) fn depth(&self) -> usize {
         match self {
             Value::List(items) | Value::Tuple(items) => items.depth,
@@ -225,19 +225,19 @@ impl Value {
 }
 
 impl Missing {
-    /// The error of doing something with it.
+    /// Error of an operation on the missing value.
     pub(crate) fn error(&self) -> Error {
         Error::runtime(self.0.clone())
     }
 }
 
 impl Items {
-    /// How deeply the items are nested.
+    /// Nesting depth of the items.
     pub(crate) fn inner_depth(&self) -> usize {
         self.depth - 1
     }
 
-    /// Items with names.
+    /// Creates items, with field names if they form a named tuple.
     pub(crate) fn new(values: Vec<Value>, fields: &'static [&'static str], limits: &Limits) -> Result<Self> {
         limits.build(ITEM_BYTES * (values.len() + 1))?;
         limits.read(values.len())?;
@@ -259,12 +259,12 @@ impl Range {
     }
 }
 
-/// A name as it is told in an error: cut when it is long.
+/// A name for an error message, truncated if long.
 pub(crate) fn shown(name: &str) -> &str {
     name.char_indices().nth(SHOWN_CHARACTERS).map_or(name, |(end, _)| &name[..end])
 }
 
-/// Refuses values that are nested too deeply to be walked through, or dropped, on the stack.
+/// Refuses values nested too deeply to be traversed, or dropped, on the stack.
 pub(crate) fn check_depth(depth: usize) -> Result<()> {
     if depth > MAX_VALUE_DEPTH {
         return Err(Error::runtime(format!("a value is nested deeper than {MAX_VALUE_DEPTH} levels")));
@@ -272,5 +272,5 @@ pub(crate) fn check_depth(depth: usize) -> Result<()> {
     Ok(())
 }
 
-/// A place that changes: the source of a generator.
+/// A mutable cell: the source of a generator.
 pub(crate) type Changing<T> = RefCell<T>;

@@ -1,4 +1,4 @@
-//! The forms of calls.
+//! Forms of tool calls.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -8,7 +8,7 @@ use super::draft::{Draft, append, role};
 use super::{json_text, tagged_json};
 use crate::capabilities::{CallIds, Capabilities};
 
-/// A call's arguments, which stand in `function` or beside the name.
+/// Arguments of a call, in `function` or next to the name.
 fn arguments_of(call: &mut Value) -> Option<&mut Value> {
     let function = if call.get("function").is_some() { call.get_mut("function")? } else { call };
     function.get_mut("arguments")
@@ -50,7 +50,7 @@ pub(super) fn argument_values_as_text(draft: &mut Draft, can: &Capabilities) -> 
         })
 }
 
-/// Gives each id a short one, the same wherever it stands; a result without an id answers the first call that is open.
+/// Replaces each id by a short one, consistently; a result without an id answers the first open call.
 pub(super) fn shorten_ids(draft: &mut Draft, can: &Capabilities) -> bool {
     if can.call_ids != CallIds::NineCharacters {
         return false;
@@ -74,9 +74,9 @@ pub(super) fn shorten_ids(draft: &mut Draft, can: &Capabilities) -> bool {
 
 #[derive(Default)]
 struct Ids {
-    /// Short ids by the ids they stand for.
+    /// Short ids by original id.
     short: HashMap<String, String>,
-    /// Short ids of the calls without a result so far.
+    /// Short ids of calls without a result so far.
     open: VecDeque<String>,
     made: usize,
 }
@@ -111,7 +111,7 @@ impl Ids {
     }
 }
 
-/// `[a, b] → result of a → result of b` becomes `a → result of a → b → result of b`.
+/// Rewrites `[a, b] → result of a → result of b` to `a → result of a → b → result of b`.
 pub(super) fn calls_apart(draft: &mut Draft, can: &Capabilities) -> bool {
     if !can.tool_calls || can.parallel_tool_calls {
         return false;

@@ -1,4 +1,4 @@
-//! The forms of content.
+//! Forms of content.
 
 use serde_json::{Value, json};
 
@@ -6,13 +6,13 @@ use super::draft::{Draft, role, text};
 use super::json_text;
 use crate::capabilities::Capabilities;
 
-/// Whether content is a list of nothing but texts.
+/// Returns true if content is a list of text parts only.
 fn is_text_parts(content: &Value) -> bool {
     let is_text = |part: &Value| part.is_string() || (part["type"] == "text" && part["text"].is_string());
     content.as_array().is_some_and(|parts| !parts.is_empty() && parts.iter().all(is_text))
 }
 
-/// A list with an image stays: what becomes of it is for the template to say.
+/// A list with an image stays unchanged: the template handles it.
 pub(super) fn parts_as_text(draft: &mut Draft, can: &Capabilities) -> bool {
     can.text_content
         && draft.each(|message| {
@@ -20,7 +20,7 @@ pub(super) fn parts_as_text(draft: &mut Draft, can: &Capabilities) -> bool {
             if reads_parts {
                 return false;
             }
-            // A tool's list of strings is a result, not a list of parts.
+            // A list of strings from a tool is a result, not a list of parts.
             let parts = message.get("content").filter(|content| {
                 is_text_parts(content) && (role(message) != "tool" || content[0].is_object())
             });
@@ -54,7 +54,7 @@ pub(super) fn result_as_json_text(draft: &mut Draft, can: &Capabilities) -> bool
         })
 }
 
-/// Whether a tool answered with parts of a message: every item says its type.
+/// Returns true if a tool returned message parts: every item has a known type.
 fn is_media_or_text(content: &Value) -> bool {
     const TYPES: [&str; 6] = ["text", "image", "image_url", "audio", "input_audio", "tool_response"];
     let is_part = |part: &Value| part["type"].as_str().is_some_and(|kind| TYPES.contains(&kind));

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// What a template is to be given.
+/// Input of the template.
 pub(super) struct Draft {
     pub(super) messages: Vec<Value>,
     pub(super) tools: Value,
@@ -10,18 +10,18 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// Whether a tool is declared.
+    /// Returns true if a tool is declared.
     pub(super) fn has_tools(&self) -> bool {
         self.tools.as_array().is_some_and(|tools| !tools.is_empty())
     }
 
-    /// Changes every message; true when one was changed.
+    /// Applies `change` to every message; returns true if one changed.
     pub(super) fn each(&mut self, mut change: impl FnMut(&mut Map<String, Value>) -> bool) -> bool {
         let messages = self.messages.iter_mut().filter_map(Value::as_object_mut);
         messages.fold(false, |changed, message| change(message) | changed)
     }
 
-    /// Changes every call; true when one was changed.
+    /// Applies `change` to every tool call; returns true if one changed.
     pub(super) fn each_call(&mut self, mut change: impl FnMut(&mut Value) -> bool) -> bool {
         self.each(|message| {
             let calls = message.get_mut("tool_calls").and_then(Value::as_array_mut);
@@ -29,7 +29,8 @@ impl Draft {
         })
     }
 
-    /// Takes messages out and puts their texts before the user's next message, or in its place where there is none.
+    /// Removes messages and prepends their texts to the next user message; if the next message is not the user's,
+    /// inserts a user message with them.
     pub(super) fn fold_into_user(&mut self, text_of: impl Fn(&Map<String, Value>) -> Option<String>) -> bool {
         let mut pending: Vec<String> = Vec::new();
         let mut folded = false;
@@ -61,7 +62,7 @@ pub(super) fn role(message: &Map<String, Value>) -> &str {
     message.get("role").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The text of a message's content: its own, or that of its parts.
+/// The text of a message's content, or of its parts, joined.
 pub(super) fn text(message: &Map<String, Value>) -> String {
     match message.get("content") {
         Some(Value::String(text)) => text.clone(),
@@ -76,7 +77,7 @@ fn user(text: String) -> Value {
     serde_json::json!({"role": "user", "content": text})
 }
 
-/// Puts a text before a message's content.
+/// Prepends a text to a message's content.
 pub(super) fn prepend(message: &mut Map<String, Value>, text: String) {
     join(
         message,
@@ -86,7 +87,7 @@ pub(super) fn prepend(message: &mut Map<String, Value>, text: String) {
     );
 }
 
-/// Puts a text behind a message's content.
+/// Appends a text to a message's content.
 pub(super) fn append(message: &mut Map<String, Value>, text: String, separator: &str) {
     let end = usize::MAX;
     join(

@@ -1,4 +1,4 @@
-//! What is done to a conversation whose template lacks a thing.
+//! Polyfills: changes to a conversation for features its template lacks.
 
 mod calls;
 mod content;
@@ -16,53 +16,53 @@ use crate::prompt::Prompt;
 use crate::prompt_template::{PromptTemplate, RenderInput};
 use crate::tool_spec::ToolSpec;
 
-/// A change to a conversation whose template lacks a thing.
+/// A change to a conversation for a feature its template lacks.
 ///
-/// The text forms of calls and results are those of Hermes models, which the processor `hermes` reads:
-/// `<tool_call>{"name": …, "arguments": …}</tool_call>` and `<tool_response>{…}</tool_response>`, each on lines of their own.
+/// Calls and results as text take the form of Hermes models, which the processor `hermes` parses: `<tool_call>{"name":
+/// …, "arguments": …}</tool_call>` and `<tool_response>{…}</tool_response>`, each on lines of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Polyfill {
-    /// The assistant's messages are the model's: `model` in place of `assistant`.
+    /// Role `assistant` becomes `model`.
     AssistantAsModel,
-    /// Bare declarations `{name, …}` are written `{"type": "function", "function": {name, …}}`.
+    /// Bare declarations `{name, …}` become `{"type": "function", "function": {name, …}}`.
     ToolsWrapped,
     /// Without tools, `tools` is an empty list, because the template fails on null.
     ToolsAsEmptyList,
-    /// Tools go into the variable that the template reads instead of `tools`, such as `xml_tools`.
+    /// Tools are passed in the variable that the template reads instead of `tools`, such as `xml_tools`.
     ToolsRenamed,
-    /// An empty system message is added, because the template declares tools only beside one.
+    /// An empty system message is added, because the template declares tools only with one.
     SystemAdded,
-    /// Arguments that are JSON text become the object they spell.
+    /// Arguments that are JSON text become an object.
     ArgumentsAsObject,
     /// Arguments that are an object become JSON text.
     ArgumentsAsText,
-    /// Values of arguments that are no text become JSON text.
+    /// Argument values other than strings become JSON text.
     ArgumentValuesAsText,
-    /// Ids of calls become nine letters and digits, and calls without an id get one.
+    /// Tool call ids become nine letters and digits, and calls without an id get one.
     CallIdsShortened,
-    /// Calls of one message become messages of their own, each followed by its results.
+    /// Parallel calls become separate messages, each followed by its result.
     CallsApart,
     /// Content that is a list of text parts becomes text.
     PartsAsText,
-    /// A tool's result that is an object or a list becomes JSON text.
+    /// A tool result that is an object or a list becomes JSON text.
     ResultAsJsonText,
-    /// The assistant's calls become text of its message.
+    /// The assistant's tool calls become text in its message.
     CallsAsText,
-    /// Results of tools become text of the user.
+    /// Tool results become user text.
     ResultsAsUserText,
     /// Tools are declared in the system message.
     ToolsInSystemText,
-    /// A system message becomes the beginning of the user's next one.
+    /// A system message becomes the start of the next user message.
     SystemInUserText,
     /// Content that is text becomes a list of one part.
     TextAsParts,
 }
 
-/// What a polyfill does; true when there was something to do.
+/// Applies a polyfill; returns true if it changed something.
 type Step = fn(&mut Draft, &Capabilities) -> bool;
 
-/// Every polyfill, in the order they act.
+/// All polyfills, in the order of application.
 const STEPS: [(Polyfill, Step); 17] = [
     (Polyfill::AssistantAsModel, roles::assistant_as_model),
     (Polyfill::ToolsWrapped, roles::wrap_tools),
@@ -83,7 +83,7 @@ const STEPS: [(Polyfill, Step); 17] = [
     (Polyfill::TextAsParts, content::text_as_parts),
 ];
 
-/// The polyfills that may act; all of them by default.
+/// The set of enabled polyfills; all by default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Polyfills(BTreeSet<Polyfill>);
 
@@ -94,34 +94,33 @@ impl Default for Polyfills {
 }
 
 impl Polyfills {
-    /// None: what a template lacks is left out, or refused by the template.
+    /// No polyfills: the template omits or refuses unsupported features.
     pub fn none() -> Self {
         Self(BTreeSet::new())
     }
 
-    /// The same set without one.
+    /// Returns the set without `polyfill`.
     pub fn without(mut self, polyfill: Polyfill) -> Self {
         self.0.remove(&polyfill);
         self
     }
 
-    /// The same set with one more.
+    /// Returns the set with `polyfill`.
     pub fn with(mut self, polyfill: Polyfill) -> Self {
         self.0.insert(polyfill);
         self
     }
 
-    /// Whether it may act.
+    /// Returns true if `polyfill` is enabled.
     pub fn contains(&self, polyfill: Polyfill) -> bool {
         self.0.contains(&polyfill)
     }
 }
 
-/// A chat template that is given every conversation in a form it can render.
+/// A chat template whose conversations are first changed to a form it can render.
 ///
-/// What the template cannot do is found by [`Capabilities::of`], once; what is changed for it is named in
-/// [`Prompt::polyfills`]. A conversation that the template can render as it is gives what
-/// [`PromptTemplate::render`] gives.
+/// [`Capabilities::of`] probes the template once; [`Prompt::polyfills`] names the changes made. For a conversation that
+/// needs no change, the result is that of [`PromptTemplate::render`].
 ///
 /// ```
 /// use lm_template::{GenerationPrompt, Polyfill, PolyfilledTemplate, Polyfills, PromptTemplate, RenderInput, Value};
@@ -149,24 +148,24 @@ pub struct PolyfilledTemplate {
 }
 
 impl PolyfilledTemplate {
-    /// Finds out what the template can do; that takes a few dozen small renderings.
+    /// Probes the template with a few dozen small renderings.
     pub fn new(template: PromptTemplate, polyfills: Polyfills) -> Self {
         let capabilities = Capabilities::of(&template);
         Self { template, capabilities, polyfills }
     }
 
-    /// The template itself.
+    /// The underlying template.
     pub fn template(&self) -> &PromptTemplate {
         &self.template
     }
 
-    /// What the template can do.
+    /// Capabilities of the template.
     pub fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
 
-    /// Whether these tools will be declared in text, calls written as Hermes models write them, because the template has no
-    /// place for tools.
+    /// Returns true if `tools` are declared as text, with calls in the form of Hermes models, because the template does
+    /// not support tools.
     pub fn declares_in_text(&self, tools: &[ToolSpec]) -> bool {
         let named =
             self.capabilities.tools_variable.is_some() && self.polyfills.contains(Polyfill::ToolsRenamed);
@@ -174,7 +173,7 @@ impl PolyfilledTemplate {
         !tools.is_empty() && !has_place && self.polyfills.contains(Polyfill::ToolsInSystemText)
     }
 
-    /// Renders a conversation, changed where the template lacks a thing.
+    /// Renders a conversation after applying the enabled polyfills that the template needs.
     ///
     /// # Errors
     /// As [`PromptTemplate::render`].
@@ -203,12 +202,12 @@ impl PolyfilledTemplate {
     }
 }
 
-/// JSON to stand between tags: escaped so that none of its texts can end a tag.
+/// JSON for use between tags: `</` is escaped, so that no text inside can close a tag.
 fn tagged_json(value: &Value) -> String {
     json_text(value).replace("</", "<\\/")
 }
 
-/// The value as Python's `json.dumps` separates it, which is how templates write JSON.
+/// Serializes a value with the separators of Python's `json.dumps`, as templates write JSON.
 fn json_text(value: &Value) -> String {
     struct Spaced;
     impl serde_json::ser::Formatter for Spaced {

@@ -1,4 +1,4 @@
-//! Declared tools, results and system messages.
+//! Polyfills for declared tools, tool results and system messages.
 
 use serde_json::{Map, Value, json};
 

@@ -1,5 +1,5 @@
-//! The template alone, on the messages exactly as they are written: the reference data says where that gives something else
-//! than `apply_chat_template`, which drops null keys, names reasoning in every way and refuses an empty conversation.
+//! The template alone, on unchanged messages: the reference data states where the result differs from
+//! `apply_chat_template`, which drops null keys, sets reasoning under every name and refuses an empty conversation.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::goldens::{Outcome, compare};
 use crate::shared;
 
-/// What the template alone must give; none for cases of which the data says nothing.
+/// The expected result of the template alone; `None` for cases that the data does not cover.
 fn expected<'a>(case: &'a Value, variant: &Value) -> Option<&'a Value> {
     let continues = variant["continue_final_message"] != false;
     if continues || case.get("assistant_spans").is_some() {

@@ -1,4 +1,4 @@
-//! Small pieces of templates, against Jinja2 as transformers sets it up.
+//! Small template snippets, against Jinja2 as configured by transformers.
 
 use lm_template::{Error, Map, PromptTemplate, Value};
 
@@ -9,7 +9,7 @@ fn render(source: &str, context: &Map<String, Value>) -> Result<String, Error> {
     Ok(template.render_variables(context)?.text())
 }
 
-/// Renders every case of a file, and says which come out otherwise.
+/// Renders every case of a file, and lists those that differ.
 fn check(name: &str, data: &Value, expected: impl Fn(&Value) -> Option<&str>) {
     let context = data["context"].as_object().expect("an object");
     let mut different = Vec::new();
@@ -32,7 +32,7 @@ fn reference_snippets() {
     check("shared snippets", &shared::json(path), |case| case["expected"].as_str());
 }
 
-/// What Python does with text, numbers and formats, in more corners than published templates have.
+/// Python's behaviour on text, numbers and formats, in more corner cases than published templates have.
 #[test]
 fn own_snippets() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/templates/jinja.json");

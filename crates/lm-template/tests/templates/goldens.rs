@@ -1,4 +1,4 @@
-//! Every reference rendering: 109 published templates, 91 conversations each.
+//! All reference renderings: 109 published templates, 91 conversations each.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -8,19 +8,19 @@ use serde_json::{Map, Value};
 
 use crate::shared;
 
-/// Renderings that differ, as template, conversation and variant, and why. There are none.
+/// Renderings that differ: template, conversation, variant, and reason. There are none.
 const EXCEPTIONS: &[(&str, &str, &str, &str)] = &[];
 
-/// How one case went.
+/// Outcome of one case.
 #[derive(Debug, PartialEq)]
 pub enum Outcome {
     /// The text is equal.
     Text,
-    /// It was refused by `raise_exception` with the same message.
+    /// Refused by `raise_exception` with the same message.
     Raised,
-    /// It failed, or was refused before or after the template, as it is there.
+    /// Failed, or refused before or after the template, as in the reference.
     Failed,
-    /// It fails in Jinja2, with an exception of this class, and renders here: more lenient, but no wrong text.
+    /// Fails in Jinja2, with an exception of this class, and renders here: more lenient, but no wrong text.
     Lenient(String),
     Wrong(String),
 }
@@ -76,13 +76,13 @@ fn spans_fit(prompt: &Prompt, expected: &Value) -> bool {
     got.eq(spans.iter().cloned())
 }
 
-/// How cases went.
+/// Outcomes of several cases.
 #[derive(Default)]
 struct Tally {
     texts: usize,
     raised: usize,
     failed: usize,
-    /// How often, by the class of the exception in Python.
+    /// Number of cases by class of the Python exception.
     lenient: BTreeMap<String, usize>,
     excepted: usize,
     wrong: Vec<String>,

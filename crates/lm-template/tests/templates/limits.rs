@@ -1,4 +1,4 @@
-//! Templates that do not compile, fail, refuse, or would never end.
+//! Templates that do not compile, fail, refuse, or never terminate.
 
 use lm_template::{Error, GenerationPrompt, PromptTemplate, RenderInput, Value};
 use serde_json::{Map, json};
@@ -48,7 +48,7 @@ fn endless_templates_end() {
     assert!(matches!(render(looping), Err(Error::TemplateLimit { what: "nested calls", .. })));
 }
 
-/// What is nested too deeply to be walked through, or let go, on the stack.
+/// Templates nested too deeply to be traversed or dropped on the stack.
 #[test]
 fn deep_templates_end() {
     let nested =

@@ -1,4 +1,4 @@
-//! Chat templates against the reference renderings, and where the text of a prompt came from.
+//! Chat templates against the reference renderings, and the origin of each piece of a prompt.
 
 mod engine_alone;
 mod expressions;

@@ -1,4 +1,4 @@
-//! Filters for HTML and addresses.
+//! Filters for HTML and URLs.
 
 use super::texts::soft_text;
 use crate::jinja::args::Args;
@@ -11,7 +11,7 @@ use crate::jinja::text::{Text, TextWriter};
 use crate::jinja::value::Value;
 use crate::prompt::SegmentKind;
 
-/// The entities that are undone. (Python knows some two thousand.)
+/// Decoded entities. (Python knows some two thousand.)
 const ENTITIES: &[(&str, &str)] =
     &[("amp", "&"), ("lt", "<"), ("gt", ">"), ("quot", "\""), ("apos", "'"), ("nbsp", "\u{a0}")];
 
@@ -36,7 +36,7 @@ pub(super) fn striptags(machine: &mut Machine<'_>, value: Value, args: Args) -> 
     without_tags(machine.limits, &text).map(Value::Text)
 }
 
-/// The methods `striptags` and `unescape` of HTML.
+/// The methods `striptags` and `unescape` of markup.
 pub(in crate::jinja) fn markup_method(machine: &Machine<'_>, text: &Text, name: &str) -> Result<Value> {
     match name {
         "striptags" => without_tags(machine.limits, text).map(Value::Text),
@@ -44,7 +44,7 @@ pub(in crate::jinja) fn markup_method(machine: &Machine<'_>, text: &Text, name: 
     }
 }
 
-/// The text without comments and tags, its words one blank apart, its entities undone.
+/// Removes comments and tags, joins the words with single blanks, and decodes entities.
 fn without_tags(limits: &Limits, text: &Text) -> Result<Text> {
     let text = without(limits, text, "<!--", "-->")?;
     let text = without(limits, &text, "<", ">")?;
@@ -58,7 +58,7 @@ fn without_tags(limits: &Limits, text: &Text) -> Result<Text> {
     unescape(limits, &out.finish())
 }
 
-/// The text without what stands between `open` and `close`.
+/// Removes every `open`…`close` section.
 fn without(limits: &Limits, text: &Text, open: &str, close: &str) -> Result<Text> {
     let mut out = TextWriter::new(limits);
     let string = text.as_str();
@@ -72,7 +72,7 @@ fn without(limits: &Limits, text: &Text, open: &str, close: &str) -> Result<Text
     Ok(out.finish())
 }
 
-/// The text with its entities undone. What one stands for is content as soon as part of the entity is.
+/// Decodes entities. A decoded character is content if any part of its entity is.
 fn unescape(limits: &Limits, text: &Text) -> Result<Text> {
     let mut out = TextWriter::new(limits);
     let string = text.as_str();
@@ -108,7 +108,7 @@ fn entity(name: &str) -> Option<String> {
     char::from_u32(code?).map(String::from)
 }
 
-/// A dict as attributes of a tag.
+/// Formats a dict as attributes of a tag.
 pub(super) fn xmlattr(machine: &mut Machine<'_>, value: Value, args: Args) -> Result<Value> {
     let [space] = args.bind(["autospace"])?;
     let Value::Dict(dict) = &value else {
@@ -131,7 +131,7 @@ pub(super) fn xmlattr(machine: &mut Machine<'_>, value: Value, args: Args) -> Re
     Ok(Value::Text(out.finish()))
 }
 
-/// A text as part of an address, or pairs as a query.
+/// Percent-encodes a text for a URL, or pairs as a query string.
 pub(super) fn urlencode(machine: &mut Machine<'_>, value: Value, args: Args) -> Result<Value> {
     args.bind_positional::<0>()?;
     let pairs = match &value {

@@ -17,10 +17,10 @@ use super::value::Value;
 pub(super) use html::markup_method;
 pub(super) use path::Path;
 
-/// A filter: what it is applied to, and its arguments.
+/// A filter: receives the value and the arguments.
 pub(crate) type Filter = fn(&mut Machine<'_>, Value, Args) -> Result<Value>;
 
-/// The filters by their names.
+/// Filters by name.
 const ALL: &[(&str, Filter)] = &[
     ("abs", numbers::abs),
     ("attr", path::attr),
@@ -78,12 +78,12 @@ const ALL: &[(&str, Filter)] = &[
     ("xmlattr", html::xmlattr),
 ];
 
-/// The filter of a name.
+/// Looks up a filter by name.
 pub(crate) fn find(name: &str) -> Option<Filter> {
     ALL.iter().find(|(found, _)| *found == name).map(|(_, filter)| *filter)
 }
 
-/// Filters for web pages, and the one that draws lots: a prompt depends on its input alone.
+/// Unsupported filters: those for web pages, and `random`, since a prompt depends only on its input.
 fn not_offered(_: &mut Machine<'_>, _: Value, _: Args) -> Result<Value> {
     Err(Error::runtime("random, urlize and wordwrap are not offered"))
 }

@@ -19,7 +19,7 @@ pub(super) fn abs(_: &mut Machine<'_>, value: Value, args: Args) -> Result<Value
     }
 }
 
-/// Python's `int(value)`, or the default where that fails.
+/// Python's `int(value)`, or the default if that fails.
 pub(super) fn int(_: &mut Machine<'_>, value: Value, args: Args) -> Result<Value> {
     let [default, base] = args.bind(["default", "base"])?;
     let base = base.map_or(Ok(10), |base| base.expect_int())?;
@@ -41,7 +41,7 @@ fn whole(float: f64) -> Option<i128> {
     (float.is_finite() && float.abs() < 1.7e38).then_some(float as i128)
 }
 
-/// Python's `int(text, base)`: blanks around it, a sign, the base's prefix, single underscores between digits.
+/// Python's `int(text, base)`: surrounding blanks, a sign, the base's prefix, single underscores between digits.
 fn parse_int(text: &str, base: i128) -> Option<i128> {
     let text = text.trim();
     let (sign, digits) = match text.strip_prefix(['+', '-']) {
@@ -63,7 +63,7 @@ fn parse_int(text: &str, base: i128) -> Option<i128> {
     i128::from_str_radix(&format!("{sign}{}", without_underscores(digits)?), base).ok()
 }
 
-/// The digits, unless an underscore stands elsewhere than between two of them.
+/// Removes underscores; `None` if one is not between two digits.
 fn without_underscores(digits: &str) -> Option<String> {
     let misplaced = digits.starts_with('_') || digits.ends_with('_') || digits.contains("__");
     (!misplaced).then(|| digits.replace('_', ""))
@@ -73,7 +73,7 @@ fn parse_float(text: &str) -> Option<f64> {
     without_underscores(text.trim())?.parse().ok()
 }
 
-/// Python's `float(value)`, or the default where that fails.
+/// Python's `float(value)`, or the default if that fails.
 pub(super) fn float(_: &mut Machine<'_>, value: Value, args: Args) -> Result<Value> {
     let [default] = args.bind(["default"])?;
     let number = match &value {
@@ -109,7 +109,7 @@ pub(super) fn round(_: &mut Machine<'_>, value: Value, args: Args) -> Result<Val
     }
 }
 
-/// To the closest multiple of a power of ten, to the even one of two.
+/// Rounds to the nearest multiple of a power of ten, ties to even.
 fn round_integer(value: i128, digits: u32) -> i128 {
     let Some(unit) = 10_i128.checked_pow(digits) else { return 0 };
     let (quotient, rest) = (value.div_euclid(unit), value.rem_euclid(unit));

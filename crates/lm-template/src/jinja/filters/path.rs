@@ -1,4 +1,4 @@
-//! Attributes by their names: `a.b.0`.
+//! Dotted attribute paths: `a.b.0`.
 
 use crate::jinja::args::{Args, required};
 use crate::jinja::error::Result;
@@ -8,12 +8,12 @@ use crate::jinja::python_text;
 use crate::jinja::text::Text;
 use crate::jinja::value::{Value, shown};
 
-/// The way from an item to a value in it.
+/// The path from an item to a value in it.
 #[derive(Debug, Clone)]
 pub(crate) struct Path(Vec<Value>);
 
 impl Path {
-    /// The path that an argument names: text with points between names, a number, or none for the item itself.
+    /// Parses a path: text with dots between names, a number, or none for the item itself.
     pub(in crate::jinja) fn new(attribute: &Value, limits: &Limits) -> Result<Self> {
         match attribute {
             Value::None => Ok(Self(Vec::new())),
@@ -33,7 +33,7 @@ impl Path {
         path.split('.').map(step).collect::<Result<_>>().map(Self)
     }
 
-    /// The paths of an argument that may name several with commas between them.
+    /// Parses an argument that may list several paths, separated by commas.
     pub(in crate::jinja) fn several(attribute: &Value, limits: &Limits) -> Result<Vec<Self>> {
         match attribute {
             Value::Text(paths) => paths.as_str().split(',').map(|path| Self::parse(path, limits)).collect(),
@@ -41,7 +41,7 @@ impl Path {
         }
     }
 
-    /// The value there; `default` stands for one that is missing on the way.
+    /// Resolves the path; `default` replaces a missing value on the way.
     pub(in crate::jinja) fn follow(
         &self,
         machine: &mut Machine<'_>,
@@ -60,7 +60,7 @@ impl Path {
     }
 }
 
-/// `value | attr(name)`: an attribute only, never an item.
+/// `value | attr(name)`: looks up an attribute only, never an item.
 pub(super) fn attr(machine: &mut Machine<'_>, value: Value, args: Args) -> Result<Value> {
     let [name] = args.bind(["name"])?;
     let name: Text = python_text::str(machine, &required(name, "name")?)?;

@@ -1,4 +1,4 @@
-//! Filters that go through items one by one, when somebody asks for them.
+//! Lazy filters, which process items one by one on demand.
 
 use super::{Path, find};
 use crate::jinja::args::{Args, required};
@@ -8,7 +8,7 @@ use crate::jinja::machine::{Cursor, Machine};
 use crate::jinja::tests;
 use crate::jinja::value::Value;
 
-/// What is gone through: nothing when the value counts as false.
+/// Cursor over the value; empty if the value is falsy.
 fn source(machine: &Machine<'_>, value: &Value) -> Result<Cursor> {
     if value.is_true() { machine.iterate(value) } else { Ok(Cursor::values(Vec::new())) }
 }

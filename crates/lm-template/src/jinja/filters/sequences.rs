@@ -1,4 +1,4 @@
-//! Filters on lists and their like.
+//! Filters on lists and other sequences.
 
 use crate::jinja::args::{Args, flag, required};
 use crate::jinja::error::{Error, Result};
@@ -53,7 +53,7 @@ pub(super) fn list(machine: &mut Machine<'_>, value: Value, args: Args) -> Resul
     Value::list(items, machine.limits)
 }
 
-/// The entries of a dict as pairs; none of what is undefined.
+/// The entries of a dict as pairs; empty if undefined.
 pub(super) fn items(machine: &mut Machine<'_>, value: Value, args: Args) -> Result<Value> {
     args.bind_positional::<0>()?;
     let items = match &value {
@@ -71,7 +71,7 @@ pub(super) fn reverse(machine: &mut Machine<'_>, value: Value, args: Args) -> Re
     }
     let mut items = machine.collect(&value)?;
     items.reverse();
-    // Python can go backwards through everything that has a length; of the rest a list is made.
+    // Python reverses everything that has a length lazily; the rest becomes a list.
     if value.len().is_some() {
         Value::generator(Generator::of(items))
     } else {
@@ -88,7 +88,7 @@ fn reverse_text(machine: &Machine<'_>, text: &Text) -> Result<Text> {
     Ok(out.finish().with_markup(text.is_markup()))
 }
 
-/// So many lists of about the same length.
+/// Splits into the given number of lists of about the same length.
 pub(super) fn slice(machine: &mut Machine<'_>, value: Value, args: Args) -> Result<Value> {
     let [slices, fill] = args.bind(["slices", "fill_with"])?;
     let slices = required(slices, "slices")?.expect_int()?;
@@ -112,7 +112,7 @@ pub(super) fn slice(machine: &mut Machine<'_>, value: Value, args: Args) -> Resu
     Value::generator(Generator::of(lists))
 }
 
-/// Lists of a given length.
+/// Splits into lists of the given length.
 pub(super) fn batch(machine: &mut Machine<'_>, value: Value, args: Args) -> Result<Value> {
     let [size, fill] = args.bind(["linecount", "fill_with"])?;
     let size = required(size, "linecount")?.expect_int()?;

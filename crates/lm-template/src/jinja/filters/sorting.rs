@@ -1,4 +1,4 @@
-//! Filters that order and compare items.
+//! Filters that sort and compare items.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -14,7 +14,7 @@ use crate::jinja::methods;
 use crate::jinja::operators::{self, equal, order};
 use crate::jinja::value::{Items, Value};
 
-/// A value as it is compared: text in lower case, unless case matters.
+/// Comparison key of a value: text in lower case, unless `case_sensitive`.
 fn compared(machine: &Machine<'_>, value: Value, case_sensitive: bool) -> Result<Value> {
     match value {
         Value::Text(text) if !case_sensitive => methods::lower(machine.limits, &text).map(Value::Text),
@@ -22,7 +22,7 @@ fn compared(machine: &Machine<'_>, value: Value, case_sensitive: bool) -> Result
     }
 }
 
-/// Sorts by keys; backwards, equal items keep their order all the same.
+/// Sorts by keys. The sort is stable, also in reverse.
 fn sorted<T>(machine: &Machine<'_>, mut keyed: Vec<(Value, T)>, reverse: bool) -> Result<Vec<T>> {
     if reverse {
         keyed.reverse();
@@ -79,7 +79,7 @@ pub(super) fn max(machine: &mut Machine<'_>, value: Value, args: Args) -> Result
     extreme(machine, value, args, Ordering::Greater)
 }
 
-/// The first item that no other is `wanted` than.
+/// Returns the first minimum or maximum (`wanted`).
 fn extreme(machine: &mut Machine<'_>, value: Value, args: Args, wanted: Ordering) -> Result<Value> {
     let [case_sensitive, attribute] = args.bind(["case_sensitive", "attribute"])?;
     let case_sensitive = flag(case_sensitive);

@@ -1,4 +1,4 @@
-//! Filters on texts.
+//! Filters on text.
 
 use super::Path;
 use crate::jinja::args::{Args, flag, required};
@@ -12,7 +12,7 @@ use crate::jinja::python_text;
 use crate::jinja::text::{Text, TextWriter};
 use crate::jinja::value::Value;
 
-/// A value as text; HTML stays HTML.
+/// Converts a value to text; markup stays markup (`soft_str`).
 pub(super) fn soft_text(machine: &Machine<'_>, value: &Value) -> Result<Text> {
     match value {
         Value::Text(text) => Ok(text.clone()),
@@ -85,7 +85,7 @@ pub(super) fn join(machine: &mut Machine<'_>, value: Value, args: Args) -> Resul
     Ok(Value::Text(out.finish()))
 }
 
-/// `format | format(values)`: the operator `%`.
+/// `format | format(values)`: the `%` operator.
 pub(super) fn format(machine: &mut Machine<'_>, value: Value, args: Args) -> Result<Value> {
     let text = soft_text(machine, &value)?;
     let values = match (args.positional.is_empty(), args.named.is_empty()) {
@@ -104,7 +104,7 @@ pub(super) fn format(machine: &mut Machine<'_>, value: Value, args: Args) -> Res
     percent(machine, &text, &values).map(Value::Text)
 }
 
-/// Indents lines, all but the first and empty ones unless asked for.
+/// Indents lines, except the first line and empty ones unless requested.
 pub(super) fn indent(machine: &mut Machine<'_>, value: Value, args: Args) -> Result<Value> {
     let [width, first, blank] = args.bind(["width", "first", "blank"])?;
     let (first, blank) = (flag(first), flag(blank));
@@ -168,7 +168,7 @@ pub(super) fn wordcount(machine: &mut Machine<'_>, value: Value, args: Args) -> 
     Ok(Value::Int(words.filter(|word| !word.is_empty()).count() as i128))
 }
 
-/// `repr` with the keys of dicts in order. (Python breaks lines longer than 80 characters; this does not.)
+/// `repr` with sorted dict keys. (Python wraps lines longer than 80 characters; this does not.)
 pub(super) fn pprint(machine: &mut Machine<'_>, value: Value, args: Args) -> Result<Value> {
     args.bind_positional::<0>()?;
     let value = with_sorted_keys(machine, &value)?;

@@ -11,13 +11,13 @@ use crate::jinja::text::{Text, TextWriter};
 use crate::jinja::value::Value;
 use crate::prompt::SegmentKind;
 
-/// What it costs to pass a named argument while one is looked for, in bytes looked through.
+/// Cost of checking one named argument in a look-up, in bytes read.
 const LOOKUP_WORK: usize = 16;
 
-/// How deeply fields may stand in the specifications of fields: Python's limit.
+/// Maximum nesting of fields in format specifications: Python's limit.
 const MAX_NESTING: usize = 2;
 
-/// Fills in fields: `{}`, `{0}`, `{name.attribute[key]!r:>8}`.
+/// Formats fields: `{}`, `{0}`, `{name.attribute[key]!r:>8}`.
 pub(in crate::jinja) fn format(machine: &mut Machine<'_>, text: &Text, args: &Args) -> Result<Text> {
     let mut next = Numbering::Open(0);
     let formatted =
@@ -30,7 +30,7 @@ struct Formatter<'a> {
     markup: bool,
 }
 
-/// How fields without a name get their values: `{}` in turn or `{0}` by number, never both.
+/// Numbering of fields without a name: automatic (`{}`) or manual (`{0}`), never both.
 #[derive(PartialEq)]
 enum Numbering {
     Open(usize),
@@ -107,7 +107,7 @@ impl Formatter<'_> {
         if self.markup && !is_number { escape(machine.limits, &shown) } else { Ok(shown) }
     }
 
-    /// The value a field names: an argument, then attributes and items of it.
+    /// Resolves a field name: an argument, then its attributes and items.
     fn value(&self, machine: &mut Machine<'_>, name: &str, numbering: &mut Numbering) -> Result<Value> {
         let first = name.find(['.', '[']).unwrap_or(name.len());
         machine.limits.read(self.args.named.len().saturating_mul(LOOKUP_WORK))?;
@@ -162,7 +162,7 @@ impl Formatter<'_> {
     }
 }
 
-/// Where the field that begins with the text's first brace ends; none when it does not, or when that brace closes.
+/// End of the field that starts at the text's first brace; `None` if unterminated, or if that brace is a closing one.
 fn field_end(text: &str) -> Option<usize> {
     if !text.starts_with('{') {
         return None;
@@ -181,7 +181,7 @@ fn field_end(text: &str) -> Option<usize> {
     })
 }
 
-/// Where the name of a field ends and its conversion or specification begins.
+/// End of a field's name, where its conversion or specification starts.
 fn name_end(field: &str) -> usize {
     let mut in_key = false;
     let end = field.char_indices().find(|(_, c)| {
@@ -347,7 +347,7 @@ impl Spec {
         let digits = self.precision.unwrap_or(6);
         let text = match self.kind {
             None if self.precision.is_none() => python_text::float(number.abs()),
-            // Between fixed and general: a float keeps one digit after its point.
+            // Between fixed and general: a float keeps one digit after the decimal point.
             None => {
                 let text = float(number, FloatStyle::General, digits, false);
                 if text.contains(['.', 'e', 'n']) { text } else { text + ".0" }

@@ -1,4 +1,4 @@
-//! Python's two ways to fill in a text: `'%s' % value` and `'{}'.format(value)`.
+//! Python's two kinds of string formatting: `'%s' % value` and `'{}'.format(value)`.
 
 mod braces;
 mod numbers;
@@ -10,20 +10,20 @@ use super::text::{Text, TextWriter};
 pub(super) use braces::format;
 pub(super) use percent::percent;
 
-/// The widest field and the most digits.
+/// Maximum field width and number of digits.
 const MAX_WIDTH: usize = 1 << 16;
 
-/// Where text stands in a wider field.
+/// Alignment of text in a wider field.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Align {
     Left,
     Right,
     Center,
-    /// Right, with the filling after the sign.
+    /// Right, with the fill after the sign.
     AfterSign,
 }
 
-/// Writes text in a field that is at least `width` characters wide.
+/// Writes text padded to at least `width` characters.
 fn pad(out: &mut TextWriter<'_>, text: &Text, fill: &Text, align: Align, width: usize) -> Result<()> {
     let missing = width.saturating_sub(text.count());
     let sign = match align {
@@ -41,7 +41,7 @@ fn pad(out: &mut TextWriter<'_>, text: &Text, fill: &Text, align: Align, width: 
     out.repeat(fill, missing - left)
 }
 
-/// A width or number of digits at the beginning of a text, and what follows it.
+/// Parses a leading width or precision; returns it with the rest of the text.
 fn leading_number(text: &str) -> Result<(Option<usize>, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let number = match &text[..end] {

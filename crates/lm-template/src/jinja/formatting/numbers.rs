@@ -1,15 +1,15 @@
-//! Digits of numbers, without sign and field.
+//! Digits of numbers, without sign and padding.
 
-/// How a float is written.
+/// Notation of a float.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum FloatStyle {
     Fixed,
     Exponent,
-    /// Whichever of the two is shorter, without zeros at the end.
+    /// The shorter of the two, without trailing zeros.
     General,
 }
 
-/// The magnitude of a float. `keep_zeros` keeps the zeros that [`FloatStyle::General`] drops.
+/// Magnitude of a float. `keep_zeros` keeps the trailing zeros that [`FloatStyle::General`] drops.
 pub(super) fn float(value: f64, style: FloatStyle, digits: usize, keep_zeros: bool) -> String {
     let value = value.abs();
     if value.is_nan() {
@@ -52,7 +52,7 @@ fn without_zeros(text: &str) -> &str {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
 }
 
-/// The magnitude of an integer in a base.
+/// Magnitude of an integer in the base of `kind`.
 pub(super) fn integer(value: i128, kind: char) -> String {
     let value = value.unsigned_abs();
     match kind {
@@ -64,7 +64,7 @@ pub(super) fn integer(value: i128, kind: char) -> String {
     }
 }
 
-/// Digits with a separator before each group of so many, counted from the point.
+/// Inserts a separator before each group of `size` digits, counted from the decimal point.
 pub(super) fn grouped(digits: &str, separator: char, size: usize) -> String {
     let whole = digits.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(digits.len());
     let (whole, rest) = digits.split_at(whole);

@@ -10,7 +10,7 @@ use crate::jinja::text::{Text, TextWriter};
 use crate::jinja::value::Value;
 use crate::prompt::SegmentKind;
 
-/// One `%…` of a format.
+/// One conversion specifier (`%…`).
 #[derive(Default)]
 struct Field<'f> {
     key: Option<&'f str>,
@@ -23,13 +23,13 @@ struct Field<'f> {
     precision: Option<usize>,
 }
 
-/// The values that are left to fill in.
+/// The remaining values.
 struct Values<'v> {
     all: &'v Value,
     place: usize,
 }
 
-/// `format % values`, where several values are a tuple and named ones a dict.
+/// `format % values`, with several values as a tuple and named ones as a dict.
 pub(in crate::jinja) fn percent(machine: &mut Machine<'_>, format: &Text, values: &Value) -> Result<Text> {
     let mut out = TextWriter::new(machine.limits);
     let mut values = Values { all: values, place: 0 };
@@ -71,14 +71,14 @@ impl Values<'_> {
     fn are_left(&self) -> bool {
         match self.all {
             Value::Tuple(items) => self.place < items.values.len(),
-            // Whatever has items by key may be a mapping of which nothing is used.
+            // Anything subscriptable may be a mapping of which no key is used.
             Value::Dict(_) | Value::List(_) | Value::Range(_) | Value::Undefined(_) => false,
             _ => self.place == 0,
         }
     }
 }
 
-/// Writes one field, and gives what follows it.
+/// Writes one field; returns the rest of the text.
 fn fill<'f>(
     machine: &mut Machine<'_>,
     out: &mut TextWriter<'_>,
@@ -195,7 +195,7 @@ impl<'f> Field<'f> {
         }
     }
 
-    /// An integer with as many digits as the precision says.
+    /// Pads an integer with zeros to the precision.
     fn filled(&self, digits: String) -> String {
         "0".repeat(self.precision.unwrap_or(0).saturating_sub(digits.len())) + &digits
     }
@@ -210,7 +210,7 @@ impl<'f> Field<'f> {
         Text::template(format!("{sign}{prefix}{digits}"))
     }
 
-    /// The first characters of a text, as many as the precision says.
+    /// Truncates a text to as many characters as the precision.
     fn cut(&self, machine: &Machine<'_>, text: Text) -> Result<Text> {
         let Some(precision) = self.precision else { return Ok(text) };
         let end = text.as_str().char_indices().nth(precision).map_or(text.len(), |(at, _)| at);
@@ -218,7 +218,7 @@ impl<'f> Field<'f> {
     }
 }
 
-/// Where the key in parentheses ends; parentheses inside it are in pairs.
+/// End of the key in parentheses; parentheses inside it are balanced.
 fn key_end(text: &str) -> Option<usize> {
     let mut depth = 1;
     text.char_indices().find_map(|(at, c)| {
@@ -231,7 +231,8 @@ fn key_end(text: &str) -> Option<usize> {
     })
 }
 
-/// `%c`: a character, or the one of a code. What a number spells counts as content, as nobody knows whose number it is.
+/// `%c`: a character, or the character of a code point. A code point counts as content, since the number's origin is
+/// unknown.
 fn character(machine: &Machine<'_>, value: &Value) -> Result<Text> {
     if let Value::Text(text) = value
         && text.as_str().chars().nth(1).is_none()

@@ -1,4 +1,4 @@
-//! Attributes and items, found as Jinja2's immutable sandbox finds them.
+//! Attribute and item look-up, as in Jinja2's immutable sandbox.
 
 use super::Machine;
 use super::objects::{Object, ObjectId};
@@ -9,7 +9,7 @@ use crate::jinja::text::Text;
 use crate::jinja::value::{Items, Value, shown};
 
 impl Machine<'_> {
-    /// `value.name`: an attribute in Python's sense, else an item.
+    /// `value.name`: a Python attribute, else an item.
     pub(crate) fn attribute(&mut self, value: &Value, name: &Text) -> Result<Value> {
         if let Value::Undefined(missing) = value {
             return Err(missing.error());
@@ -21,7 +21,7 @@ impl Machine<'_> {
         Ok(self.python_item(value, &key)?.unwrap_or_else(|| missing(value, &key)))
     }
 
-    /// `value[key]`: an item, else an attribute in Python's sense.
+    /// `value[key]`: an item, else a Python attribute.
     pub(crate) fn item(&mut self, value: &Value, key: &Value) -> Result<Value> {
         if let Value::Undefined(missing) = value {
             return Err(missing.error());
@@ -37,7 +37,7 @@ impl Machine<'_> {
         Ok(missing(value, key))
     }
 
-    /// An attribute in Python's sense; undefined has none.
+    /// Looks up a Python attribute only; an error for undefined values.
     pub(crate) fn attribute_only(&mut self, value: &Value, name: &Text) -> Result<Option<Value>> {
         match value {
             Value::Undefined(missing) => Err(missing.error()),
@@ -109,13 +109,13 @@ impl Machine<'_> {
     }
 }
 
-/// An item of a tuple by its name.
+/// An item of a named tuple, by field name.
 fn field(items: &Items, name: &str) -> Option<Value> {
     let place = items.fields.iter().position(|field| *field == name)?;
     items.values.get(place).cloned()
 }
 
-/// Where an index points, negative ones from the end.
+/// Resolves an index; negative ones count from the end.
 fn place(index: i128, len: usize) -> Option<usize> {
     let index = if index < 0 { index.checked_add(len as i128)? } else { index };
     usize::try_from(index).ok().filter(|index| *index < len)

@@ -1,4 +1,4 @@
-//! Calls of whatever can be called.
+//! Calls of functions, methods, macros, filters and tests.
 
 use super::Machine;
 use super::objects::{Object, ObjectId};
@@ -30,13 +30,13 @@ impl Machine<'_> {
         filter(self, value, args)
     }
 
-    /// Asks a test.
+    /// Applies a test.
     pub(crate) fn apply_test(&mut self, test: Test, value: &Value, args: Args) -> Result<bool> {
         self.meter(value, &args)?;
         test(self, value, args)
     }
 
-    /// Counts what any function may do with what it is given: one look through all texts. What does more counts that itself.
+    /// Counts the basic cost of any function: one read of all texts. A function that does more counts that itself.
     fn meter(&self, value: &Value, args: &Args) -> Result<()> {
         self.limits.step()?;
         self.limits.read(value.work().saturating_add(args.work()))
@@ -56,7 +56,7 @@ impl Machine<'_> {
         }
     }
 
-    /// A method of an object; `methods` knows their names.
+    /// Calls a method of an object; the names are in `methods`.
     pub(crate) fn call_object_method(&mut self, id: ObjectId, name: &str, args: Args) -> Result<Value> {
         match name {
             "next" => Ok(self.next_of_cycler(id)),

@@ -1,4 +1,4 @@
-//! Going through values one by one.
+//! Iteration over values.
 
 use std::rc::Rc;
 
@@ -8,24 +8,24 @@ use crate::jinja::generator::Generator;
 use crate::jinja::text::Text;
 use crate::jinja::value::{Items, Range, Value};
 
-/// A place in something that is gone through.
+/// An iterator's position.
 #[derive(Debug)]
 pub(crate) enum Cursor {
     Items(Rc<Items>, usize),
     Values(std::vec::IntoIter<Value>),
     Range(Range, usize),
-    /// Characters from a byte on.
+    /// Characters, from a byte offset on.
     Text(Text, usize),
     Generator(Rc<Generator>),
 }
 
 impl Cursor {
-    /// A place before values of which nobody else knows.
+    /// A cursor over owned values.
     pub(crate) fn values(values: Vec<Value>) -> Self {
         Cursor::Values(values.into_iter())
     }
 
-    /// How deeply what it goes through is nested.
+    /// Nesting depth of the items.
     pub(crate) fn depth(&self) -> usize {
         match self {
             Cursor::Items(items, _) => items.inner_depth(),
@@ -37,7 +37,7 @@ impl Cursor {
 }
 
 impl Machine<'_> {
-    /// The beginning of a value that can be gone through.
+    /// Starts an iteration over a value.
     pub(crate) fn iterate(&self, value: &Value) -> Result<Cursor> {
         Ok(match value {
             Value::Undefined(_) => Cursor::values(Vec::new()),
@@ -54,7 +54,7 @@ impl Machine<'_> {
         })
     }
 
-    /// The next item.
+    /// Returns the next item.
     pub(crate) fn next(&mut self, cursor: &mut Cursor) -> Result<Option<Value>> {
         self.limits.step()?;
         Ok(match cursor {
@@ -79,7 +79,7 @@ impl Machine<'_> {
         })
     }
 
-    /// All that is left.
+    /// Collects the remaining items.
     pub(crate) fn rest(&mut self, cursor: &mut Cursor) -> Result<Vec<Value>> {
         let mut values = Vec::new();
         while let Some(value) = self.next(cursor)? {
@@ -89,7 +89,7 @@ impl Machine<'_> {
         Ok(values)
     }
 
-    /// The items of a value.
+    /// Collects the items of a value.
     pub(crate) fn collect(&mut self, value: &Value) -> Result<Vec<Value>> {
         let mut cursor = self.iterate(value)?;
         self.rest(&mut cursor)

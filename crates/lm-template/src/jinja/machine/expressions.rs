@@ -1,4 +1,4 @@
-//! Expressions.
+//! Evaluation of expressions.
 
 use super::Machine;
 use crate::jinja::args::Args;
@@ -12,7 +12,7 @@ use crate::jinja::text::{Text, TextWriter};
 use crate::jinja::value::{Value, shown};
 
 impl Machine<'_> {
-    /// The value of an expression.
+    /// Evaluates an expression.
     pub(super) fn value(&mut self, expression: &Expr) -> Result<Value> {
         self.limits.step()?;
         self.limits.deeper()?;
@@ -21,7 +21,7 @@ impl Machine<'_> {
         value
     }
 
-    /// One line for each kind, so that the frames of nested expressions stay small.
+    /// One line per kind, so that the stack frames of nested expressions stay small.
     fn value_inner(&mut self, expression: &Expr) -> Result<Value> {
         match expression {
             Expr::None => Ok(Value::None),
@@ -98,7 +98,7 @@ impl Machine<'_> {
         self.call(&callee, arguments)
     }
 
-    /// The arguments of a call.
+    /// Evaluates the arguments of a call.
     pub(super) fn arguments(&mut self, arguments: &Arguments) -> Result<Args> {
         let mut args = Args::of(self.values(&arguments.positional)?);
         for (name, value) in &arguments.named {
@@ -134,7 +134,7 @@ impl Machine<'_> {
         self.apply_test(test, &value, args).map(Value::Bool)
     }
 
-    /// `and` and `or`, which give one of their sides: the left one when it is as true as `wanted`.
+    /// `and` and `or`, which return one operand: the left one if its truth value is `wanted`.
     fn either(&mut self, left: &Expr, right: &Expr, wanted: bool) -> Result<Value> {
         let left = self.value(left)?;
         if self.is_true(&left) == wanted { Ok(left) } else { self.value(right) }
@@ -149,7 +149,7 @@ impl Machine<'_> {
         Ok(Value::Text(writer.finish()))
     }
 
-    /// A chain of comparisons, which ends at the first that does not hold.
+    /// Evaluates a chain of comparisons, up to the first that is false.
     fn compare(&mut self, first: &Expr, others: &[(Comparison, Expr)]) -> Result<Value> {
         let mut left = self.value(first)?;
         for (comparison, right) in others {
@@ -173,7 +173,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Whether a value counts as true.
+    /// Returns true if a value is truthy.
     pub(crate) fn is_true(&self, value: &Value) -> bool {
         value.is_true()
     }

@@ -1,4 +1,4 @@
-//! Loops, and what a template reads off `loop`.
+//! Loops, and the attributes of `loop`.
 
 use std::sync::Arc;
 
@@ -13,25 +13,25 @@ use crate::jinja::syntax::ast::For;
 use crate::jinja::text::TextWriter;
 use crate::jinja::value::Value;
 
-/// A loop on its way.
+/// A running loop.
 #[derive(Debug)]
 pub(crate) struct Loop {
     node: Arc<For>,
-    /// Where the loop stands.
+    /// Scope of the loop.
     scope: ScopeId,
     cursor: Cursor,
-    /// Whether the items ahead have passed the loop's test.
+    /// True if the items ahead have passed the loop's test already.
     tested: bool,
-    /// Items of the loop altogether, where that is known.
+    /// Total number of items, if known.
     length: Option<usize>,
-    /// Rounds begun.
+    /// Number of iterations started.
     index: usize,
     depth: usize,
     before: Option<Value>,
     current: Option<Value>,
-    /// The next item, when somebody has asked whether there is one.
+    /// The next item, if it was fetched ahead.
     after: Option<Option<Value>>,
-    /// What `loop.changed` was last told.
+    /// Last arguments of `loop.changed`.
     told: Option<Vec<Value>>,
 }
 
@@ -66,7 +66,7 @@ impl Machine<'_> {
             after: None,
             told: None,
         })))?;
-        // As in Jinja2, a round that was left early does not count.
+        // As in Jinja2, an iteration left early does not count.
         let mut completed = false;
         while let Some(item) = self.next_round(id)? {
             match self.scoped(|machine| machine.round(node, id, item, out))? {
@@ -87,7 +87,7 @@ impl Machine<'_> {
         self.run(&node.body, out)
     }
 
-    /// `loop(items)` in a recursive loop: what the loop writes for these items.
+    /// `loop(items)` in a recursive loop: returns the text that the loop writes for `items`.
     pub(super) fn call_loop(&mut self, id: ObjectId, items: &Value) -> Result<Value> {
         let (node, scope, depth) = match self.object(id) {
             Object::Loop(this) if this.node.recursive => (this.node.clone(), this.scope, this.depth),
@@ -110,7 +110,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Goes on to the next item.
+    /// Advances to the next item.
     fn next_round(&mut self, id: ObjectId) -> Result<Option<Value>> {
         let next = match self.loop_mut(id)?.after.take() {
             Some(next) => next,
@@ -124,7 +124,7 @@ impl Machine<'_> {
         Ok(next)
     }
 
-    /// The next item that passes the loop's test.
+    /// Fetches the next item that passes the loop's test.
     fn fetch(&mut self, id: ObjectId) -> Result<Option<Value>> {
         let this = self.loop_mut(id)?;
         let (node, scope, tested) = (this.node.clone(), this.scope, this.tested);
@@ -159,7 +159,7 @@ impl Machine<'_> {
         Ok(self.loop_mut(id)?.after.clone().flatten())
     }
 
-    /// How many items there are; those not known yet are fetched.
+    /// Number of items; fetches the remaining ones if unknown.
     fn length(&mut self, id: ObjectId) -> Result<usize> {
         if let Some(length) = self.loop_mut(id)?.length {
             return Ok(length);
@@ -182,7 +182,7 @@ impl Machine<'_> {
         Ok(length)
     }
 
-    /// An attribute of `loop`.
+    /// Looks up an attribute of `loop`.
     pub(super) fn loop_attribute(&mut self, id: ObjectId, name: &str) -> Result<Option<Value>> {
         let this = self.loop_mut(id)?;
         let number = |number: usize| Ok(Some(Value::Int(number as i128)));

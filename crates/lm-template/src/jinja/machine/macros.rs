@@ -1,4 +1,4 @@
-//! Macros, and the blocks of calls, which are macros too.
+//! Macros and call blocks, which are macros as well.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::jinja::error::{Error, Result};
 use crate::jinja::syntax::ast::MacroDefinition;
 use crate::jinja::value::Value;
 
-/// A macro and the variables around it.
+/// A macro and its enclosing scope.
 #[derive(Debug)]
 pub(crate) struct Macro {
     definition: Arc<MacroDefinition>,
@@ -19,7 +19,7 @@ pub(crate) struct Macro {
 }
 
 impl Macro {
-    /// Its name, for printing.
+    /// Name, for printing.
     pub(crate) fn name(&self) -> Option<&str> {
         self.definition.name.as_deref()
     }
@@ -61,7 +61,7 @@ impl Machine<'_> {
         Ok(Value::Text(text?.0))
     }
 
-    /// Gives the parameters their values, and the rest to `varargs`, `kwargs` and `caller` where the body reads them.
+    /// Binds the parameters, and the rest to `varargs`, `kwargs` and `caller` if the body reads them.
     fn bind(&mut self, definition: &MacroDefinition, mut args: Args) -> Result<()> {
         let given = args.positional.len().min(definition.parameters.len());
         let more = args.positional.split_off(given);

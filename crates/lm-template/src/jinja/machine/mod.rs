@@ -1,4 +1,4 @@
-//! Runs a template: statements write, expressions give values, and every step counts against the limits.
+//! Interpreter of templates: statements write, expressions evaluate to values, and every step counts against the limits.
 
 mod attributes;
 mod calls;
@@ -25,7 +25,7 @@ pub(crate) use macros::Macro;
 pub(crate) use objects::{Object, ObjectId};
 use scopes::Scopes;
 
-/// What a statement says about the loop around it.
+/// Control flow after a statement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Flow {
     Next,
@@ -33,21 +33,21 @@ enum Flow {
     Continue,
 }
 
-/// A rendering on its way.
+/// State of a rendering.
 #[derive(Debug)]
 pub(crate) struct Machine<'a> {
     pub(crate) limits: &'a Limits,
     pub(crate) clock: Clock,
     scopes: Scopes,
     objects: Vec<Object>,
-    /// How many texts are being written that are not the rendering itself.
+    /// Number of open captures: texts being written other than the rendering itself.
     captures: usize,
-    /// Bytes of the rendering so far.
+    /// Bytes rendered so far.
     rendered: usize,
     generation: Vec<Range<usize>>,
 }
 
-/// Renders a template with these variables: the text, and the byte ranges of `{% generation %}` blocks in it.
+/// Renders a template with `variables`; returns the text, and the byte ranges of its `{% generation %}` blocks.
 pub(crate) fn render(
     body: &Body,
     variables: Vec<(String, Value)>,

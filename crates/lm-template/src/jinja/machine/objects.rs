@@ -1,4 +1,4 @@
-//! What changes while a template runs. Objects live as long as the rendering, so that cycles of them are harmless.
+//! Mutable objects. They live as long as the rendering, so that reference cycles are harmless.
 
 use super::Machine;
 use super::loops::Loop;
@@ -7,14 +7,14 @@ use crate::jinja::error::Result;
 use crate::jinja::text::Text;
 use crate::jinja::value::Value;
 
-/// What an object costs in memory, about.
+/// Approximate memory of an object.
 const OBJECT_BYTES: usize = 768;
 
-/// The place of an object.
+/// Index of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ObjectId(usize);
 
-/// Something that changes.
+/// A mutable object.
 #[derive(Debug)]
 pub(crate) enum Object {
     Namespace(Dict),
@@ -24,7 +24,7 @@ pub(crate) enum Object {
 }
 
 impl Machine<'_> {
-    /// Puts an object among the others.
+    /// Adds an object.
     pub(crate) fn add_object(&mut self, object: Object) -> Result<ObjectId> {
         self.limits.build(OBJECT_BYTES)?;
         self.objects.push(object);
@@ -39,7 +39,7 @@ impl Machine<'_> {
         &mut self.objects[id.0]
     }
 
-    /// The item of a cycler that is current, after which it goes on.
+    /// Returns the current item of a cycler, then advances it.
     pub(super) fn next_of_cycler(&mut self, id: ObjectId) -> Value {
         match self.object_mut(id) {
             Object::Cycler { items, at } => {
@@ -51,7 +51,7 @@ impl Machine<'_> {
         }
     }
 
-    /// What a joiner gives: nothing the first time, then its separator.
+    /// Calls a joiner: empty the first time, then its separator.
     pub(super) fn next_of_joiner(&mut self, id: ObjectId) -> Value {
         match self.object_mut(id) {
             Object::Joiner { separator, used } => {

@@ -1,4 +1,4 @@
-//! Variables.
+//! Scopes and variables.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,23 +7,23 @@ use crate::jinja::error::Result;
 use crate::jinja::limits::Limits;
 use crate::jinja::value::Value;
 
-/// What a scope that is kept costs in memory, about.
+/// Approximate memory of a kept scope.
 const SCOPE_BYTES: usize = 1024;
-/// What a variable beyond the first few costs in memory, about.
+/// Approximate memory of a variable beyond the first few.
 const VARIABLE_BYTES: usize = 256;
-/// From so many variables on a scope looks names up by their hashes.
+/// Number of variables from which a scope looks up names in a hash map.
 const INDEXED_FROM: usize = 8;
-/// Bytes looked through for each scope in which a name is looked up, besides the name.
+/// Cost of a look-up in one scope besides the name, in bytes read.
 const SCOPE_WORK: usize = 8;
 
-/// All scopes; what a macro may still look into is kept.
+/// All scopes; those that a macro or loop may still access are kept.
 #[derive(Debug)]
 pub(super) struct Scopes {
     all: Vec<Scope>,
     current: usize,
 }
 
-/// The place of a scope.
+/// Index of a scope.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ScopeId(usize);
 
@@ -34,7 +34,7 @@ struct Scope {
     kept: bool,
 }
 
-/// The variables of a scope. A few are found one by one, many by an index.
+/// Variables of a scope: searched linearly if few, by hash map if many.
 #[derive(Debug, Default)]
 struct Variables {
     all: Vec<(Arc<str>, Value)>,
@@ -49,7 +49,7 @@ impl Variables {
         self.places.get(name).copied()
     }
 
-    /// Gives a variable its value, and tells whether it is a new one.
+    /// Sets a variable; returns true if it is new.
     fn set(&mut self, name: &Arc<str>, value: Value) -> bool {
         if let Some(place) = self.place(name) {
             self.all[place].1 = value;
@@ -66,7 +66,7 @@ impl Variables {
 }
 
 impl Scopes {
-    /// The outermost scope, with the variables of the rendering.
+    /// Creates the outermost scope, with the variables of the rendering.
     pub(super) fn new(given: Vec<(String, Value)>) -> Self {
         let mut variables = Variables::default();
         for (name, value) in given {
@@ -75,13 +75,13 @@ impl Scopes {
         Self { all: vec![Scope { parent: None, variables, kept: true }], current: 0 }
     }
 
-    /// Begins a scope inside of the current one.
+    /// Enters a scope inside the current one.
     pub(super) fn enter(&mut self) {
         self.all.push(Scope { parent: Some(self.current), ..Scope::default() });
         self.current = self.all.len() - 1;
     }
 
-    /// Ends the current scope.
+    /// Leaves the current scope.
     pub(super) fn leave(&mut self) {
         let left = self.current;
         self.current = self.all[left].parent.unwrap_or(0);
@@ -90,12 +90,12 @@ impl Scopes {
         }
     }
 
-    /// The current scope, which need not outlive what runs in it.
+    /// The current scope, without keeping it alive.
     pub(super) fn current(&self) -> ScopeId {
         ScopeId(self.current)
     }
 
-    /// Keeps the current scope, for what will look into it later.
+    /// Keeps the current scope alive for later use.
     pub(super) fn keep(&mut self, limits: &Limits) -> Result<ScopeId> {
         if !std::mem::replace(&mut self.all[self.current].kept, true) {
             limits.build(SCOPE_BYTES)?;
@@ -103,12 +103,12 @@ impl Scopes {
         Ok(ScopeId(self.current))
     }
 
-    /// Makes a kept scope the current one, and tells which one was.
+    /// Makes a kept scope the current one; returns the previous one.
     pub(super) fn switch(&mut self, scope: ScopeId) -> ScopeId {
         ScopeId(std::mem::replace(&mut self.current, scope.0))
     }
 
-    /// A variable of the current scope or the closest one around it.
+    /// Looks up a variable in the current scope and the ones around it, innermost first.
     pub(super) fn get(&self, name: &str, limits: &Limits) -> Result<Option<&Value>> {
         let mut scope = Some(self.current);
         while let Some(place) = scope {

@@ -48,7 +48,7 @@ impl Machine<'_> {
     }
 }
 
-/// The places that a slice takes.
+/// The indices that a slice selects.
 struct Places {
     next: usize,
     count: usize,
@@ -80,7 +80,7 @@ impl Places {
 }
 
 impl Places {
-    /// The places of a range, which are a range again.
+    /// The selection from a range, which is a range again.
     fn of(&self, range: &Range) -> Range {
         let bounded = |number: i128| number.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
         let step = i128::from(range.step).saturating_mul(self.step);

@@ -1,4 +1,4 @@
-//! Statements.
+//! Execution of statements.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::jinja::value::Value;
 use super::objects::Object;
 
 impl Machine<'_> {
-    /// Runs statements until one leaves a loop.
+    /// Runs statements until one leaves or continues a loop.
     pub(super) fn run(&mut self, body: &Body, out: &mut TextWriter<'_>) -> Result<Flow> {
         self.limits.deeper()?;
         let mut flow = Ok(Flow::Next);
@@ -85,7 +85,7 @@ impl Machine<'_> {
         self.run(otherwise, out)
     }
 
-    /// Runs something with variables of its own.
+    /// Runs `run` in a new scope.
     pub(super) fn scoped<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.scopes.enter();
         let result = run(self);
@@ -93,7 +93,7 @@ impl Machine<'_> {
         result
     }
 
-    /// What something writes.
+    /// Captures the text that `run` writes.
     pub(super) fn capture<T>(
         &mut self,
         run: impl FnOnce(&mut Self, &mut TextWriter<'_>) -> Result<T>,
@@ -109,7 +109,7 @@ impl Machine<'_> {
         self.capture(|machine, out| machine.scoped(|machine| machine.run(body, out)))
     }
 
-    /// Gives a value to what a `set`, a loop or a macro names.
+    /// Assigns a value to the target of a `set`, loop or macro.
     pub(super) fn assign(&mut self, target: &Target, value: Value) -> Result<()> {
         match target {
             Target::Name(name) => self.scopes.set(name, value, self.limits)?,
@@ -197,8 +197,8 @@ impl Machine<'_> {
         self.write(&text, out)
     }
 
-    /// Notes where the text stands that the model generated: at the end of the rendering so far, as transformers does,
-    /// also when it is written to something else first.
+    /// Records the range of the model's text: at the end of the rendering so far, as transformers does, even if the
+    /// text is captured first.
     fn generation(&mut self, body: &Body, out: &mut TextWriter<'_>) -> Result<()> {
         let (text, _) = self.capture_scoped(body)?;
         self.limits.build(size_of::<std::ops::Range<usize>>())?;

@@ -1,10 +1,10 @@
-//! Upper and lower case.
+//! Case conversion.
 
 use crate::jinja::error::Result;
 use crate::jinja::limits::Limits;
 use crate::jinja::text::{Text, TextWriter};
 
-/// The method of this name.
+/// Calls the method with this name.
 pub(super) fn change(limits: &Limits, text: &Text, name: &str) -> Result<Text> {
     match name {
         "upper" => upper(limits, text),
@@ -13,7 +13,7 @@ pub(super) fn change(limits: &Limits, text: &Text, name: &str) -> Result<Text> {
         "swapcase" => text.map(limits, |c, out| {
             if c.is_uppercase() { out.extend(c.to_lowercase()) } else { out.extend(c.to_uppercase()) }
         }),
-        // Python's casefold does a little more, for `ß` and its like.
+        // Python's casefold maps a few more characters (`ß` and others).
         "casefold" => text.map(limits, |c, out| match c {
             'ß' | 'ẞ' => out.push_str("ss"),
             'ς' => out.push('σ'),
@@ -49,12 +49,12 @@ pub(in crate::jinja) fn capitalize(limits: &Limits, text: &Text) -> Result<Text>
     by_word(limits, text, |_| std::mem::replace(&mut first, false))
 }
 
-/// `str.title`: capitals after what is no letter.
+/// `str.title`: capitals after non-letters.
 fn title(limits: &Limits, text: &Text) -> Result<Text> {
     by_word(limits, text, |before| !before)
 }
 
-/// Capitals where `begins` says so, told whether a letter stands before; else small letters.
+/// Capitals where `begins` returns true (given whether a letter precedes), lower case elsewhere.
 fn by_word(limits: &Limits, text: &Text, mut begins: impl FnMut(bool) -> bool) -> Result<Text> {
     let is_cased = |c: char| c.is_lowercase() || c.is_uppercase();
     let mut after = text.as_str().chars().skip(1);
@@ -63,7 +63,7 @@ fn by_word(limits: &Limits, text: &Text, mut begins: impl FnMut(bool) -> bool) -
         let ends = !after.next().is_some_and(is_cased);
         match c {
             c if begins(in_word) => to_title(c, out),
-            // The one small letter that has another form at the end of a word.
+            // The only lower-case letter with another form at the end of a word.
             'Σ' if in_word && ends => out.push('ς'),
             c => out.extend(c.to_lowercase()),
         }
@@ -71,7 +71,7 @@ fn by_word(limits: &Limits, text: &Text, mut begins: impl FnMut(bool) -> bool) -
     })
 }
 
-/// The filter `title`: capitals after what [`is_boundary`] says.
+/// The filter `title`: capitals after a boundary ([`is_boundary`]).
 pub(in crate::jinja) fn title_word(limits: &Limits, text: &Text) -> Result<Text> {
     let mut in_word = false;
     text.map(limits, |c, out| {
@@ -84,7 +84,7 @@ pub(in crate::jinja) fn title_word(limits: &Limits, text: &Text) -> Result<Text>
     })
 }
 
-/// Where the filter `title` sees words begin.
+/// Returns true if the filter `title` starts a word after `c`.
 fn is_boundary(c: char) -> bool {
     c.is_whitespace() || matches!(c, '-' | '(' | '{' | '[' | '<')
 }
@@ -92,7 +92,7 @@ fn is_boundary(c: char) -> bool {
 fn to_title(c: char, out: &mut String) {
     match c {
         'ß' => out.push_str("Ss"),
-        // Letters of two parts have a form between small and capital.
+        // Digraphs have a title case between lower and upper case.
         'Ǆ'..='ǆ' => out.push('ǅ'),
         'Ǉ'..='ǉ' => out.push('ǈ'),
         'Ǌ'..='ǌ' => out.push('ǋ'),

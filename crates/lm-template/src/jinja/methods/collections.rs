@@ -1,4 +1,4 @@
-//! The methods of dicts and lists.
+//! Methods of dicts and lists.
 
 use crate::jinja::args::{Args, required};
 use crate::jinja::dict::Dict;
@@ -46,7 +46,7 @@ pub(in crate::jinja) fn items(machine: &Machine<'_>, dict: &Dict) -> Result<Vec<
     dict.entries().iter().map(pair).collect()
 }
 
-/// The methods of lists, and those of them that tuples and ranges have.
+/// Methods of lists, some of which tuples and ranges share.
 pub(super) fn list_method(
     machine: &mut Machine<'_>,
     list: &Value,

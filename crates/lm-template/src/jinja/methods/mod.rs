@@ -1,4 +1,4 @@
-//! The methods of Python's values that templates may call.
+//! Methods of Python values that templates may call.
 
 mod case;
 mod collections;
@@ -22,11 +22,11 @@ pub(super) use questions::question;
 pub(super) use strip::strip;
 pub(super) use width::center;
 
-/// A method's name.
+/// Name of a method.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MethodName {
     pub(super) name: &'static str,
-    /// Whether it changes its value, which the sandbox refuses.
+    /// True if the method mutates its value, which the sandbox refuses.
     pub(super) changes: bool,
 }
 
@@ -86,7 +86,7 @@ const MARKUP: &[&str] = &["striptags", "unescape"];
 /// Methods of loops and cyclers.
 const OBJECT: &[&str] = &["changed", "cycle", "next", "reset"];
 
-/// The method of a value that has this name.
+/// Looks up a method of a value by name.
 pub(super) fn find(value: &Value, name: &str) -> Option<MethodName> {
     let (fixed, changing): (&[&'static str], &[&'static str]) = match value {
         Value::Text(text) if text.is_markup() && MARKUP.contains(&name) => (MARKUP, &[]),
@@ -105,7 +105,7 @@ pub(super) fn find(value: &Value, name: &str) -> Option<MethodName> {
     }
 }
 
-/// Calls a method that [`find`] has found.
+/// Calls a method found by [`find`].
 pub(super) fn call(machine: &mut Machine<'_>, receiver: &Value, name: &str, args: Args) -> Result<Value> {
     match receiver {
         Value::Text(text) => text_method(machine, text, name, args),
@@ -123,7 +123,7 @@ pub(super) fn call(machine: &mut Machine<'_>, receiver: &Value, name: &str, args
     }
 }
 
-/// Whether an object of the machine has a method of this name.
+/// Returns true if an object has a method with this name.
 pub(super) fn object_has(object: &Object, name: &str) -> bool {
     match object {
         Object::Loop(_) => matches!(name, "changed" | "cycle"),

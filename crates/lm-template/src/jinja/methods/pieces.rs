@@ -1,4 +1,4 @@
-//! Taking texts apart and putting them together.
+//! Splitting, replacing and joining texts.
 
 use std::ops::Range;
 
@@ -44,7 +44,7 @@ pub(super) fn split(limits: &Limits, text: &Text, name: &str, args: Args) -> Res
     pieces.finish(from_right)
 }
 
-/// Pieces of a text. Each is counted before it is made.
+/// Pieces of a text, each counted before its creation.
 struct Pieces<'a> {
     limits: &'a Limits,
     text: &'a Text,
@@ -63,7 +63,7 @@ impl<'a> Pieces<'a> {
         Ok(())
     }
 
-    /// The pieces as a list, in the opposite order when they were found from the right.
+    /// The pieces as a list, reversed if they were found from the right.
     fn finish(mut self, reversed: bool) -> Result<Value> {
         if reversed {
             self.values.reverse();
@@ -72,7 +72,7 @@ impl<'a> Pieces<'a> {
     }
 }
 
-/// The words; after so many, the rest as it is but for the space before it.
+/// Splits at whitespace; after `limit` pieces, the rest stays whole except for leading whitespace.
 fn words(pieces: &mut Pieces<'_>, text: &str, limit: usize) -> Result<()> {
     let mut rest = text.trim_start_matches(is_space);
     while !rest.is_empty() {
@@ -112,7 +112,7 @@ pub(super) fn splitlines(limits: &Limits, text: &Text, args: Args) -> Result<Val
     pieces.finish(false)
 }
 
-/// The lines of a text, and where each ends with its line break; a break at the end begins no line.
+/// The lines of a text, each with the end of its line break; a final line break starts no further line.
 pub(in crate::jinja) fn lines(text: &str) -> impl Iterator<Item = (Range<usize>, usize)> {
     let is_break = |c: char| {
         matches!(c, '\n' | '\r' | '\x0b' | '\x0c' | '\x1c'..='\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}')
@@ -159,7 +159,7 @@ pub(super) fn replace_method(limits: &Limits, text: &Text, args: Args) -> Result
     replace(limits, text, old.expect_text()?, new.expect_text()?, count).map(Value::Text)
 }
 
-/// `str.replace`; a negative count means all.
+/// `str.replace`; a negative count replaces all occurrences.
 pub(in crate::jinja) fn replace(
     limits: &Limits,
     text: &Text,

@@ -1,6 +1,6 @@
 //! The `is…` methods of texts.
 
-/// Whether the text is what `name` asks for.
+/// Returns true if the text passes the method `name`.
 pub(in crate::jinja) fn question(text: &str, name: &str) -> bool {
     let all = |test: fn(char) -> bool| !text.is_empty() && text.chars().all(test);
     match name {
@@ -23,23 +23,23 @@ pub(in crate::jinja) fn question(text: &str, name: &str) -> bool {
     }
 }
 
-/// Python's `str.isspace`: Unicode's whitespace and the four ASCII separators.
+/// Python's `str.isspace`: Unicode whitespace and the four ASCII separators.
 pub(super) fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
 }
 
-/// A letter: what is alphabetic, but for marks and letter-like numbers, which Unicode counts as such and Python does not.
+/// Returns true for letters: alphabetic characters except marks and letter-like numbers, which Python excludes.
 fn is_letter(c: char) -> bool {
     c.is_alphabetic() && !c.is_numeric() && !is_combining(c)
 }
 
-/// Marks that are alphabetic, in the scripts where they are met most.
+/// Alphabetic marks, in the most common scripts.
 fn is_combining(c: char) -> bool {
     matches!(c as u32, 0x345 | 0x5B0..=0x5C7 | 0x610..=0x61A | 0x64B..=0x657 | 0x900..=0x903 | 0x93A..=0x93B
         | 0x93E..=0x94C | 0x94E..=0x957 | 0xE31 | 0xE34..=0xE3A | 0xE4D)
 }
 
-/// A digit of a decimal system: the blocks of ten in the Basic Multilingual Plane and the mathematical ones.
+/// Decimal digits: the blocks of ten in the Basic Multilingual Plane and the mathematical ones.
 fn is_decimal(c: char) -> bool {
     const ZEROS: &[u32] = &[
         0x30, 0x660, 0x6F0, 0x7C0, 0x966, 0x9E6, 0xA66, 0xAE6, 0xB66, 0xBE6, 0xC66, 0xCE6, 0xD66, 0xDE6,
@@ -50,7 +50,7 @@ fn is_decimal(c: char) -> bool {
     ZEROS.iter().any(|zero| (*zero..zero + 10).contains(&(c as u32)))
 }
 
-/// Digits that are raised, lowered or in circles: digits to Python, but no decimals.
+/// Superscript, subscript and circled digits: digits to Python, but not decimals.
 fn is_raised_digit(c: char) -> bool {
     matches!(c, '²' | '³' | '¹' | '⁰' | '⁴'..='⁹' | '₀'..='₉' | '①'..='⑨' | '⑴'..='⑼' | '⒈'..='⒐' | '⓪' | '❶'..='❾')
 }
@@ -68,7 +68,7 @@ fn is_identifier(text: &str) -> bool {
     text.starts_with(begins) && text.chars().all(|c| begins(c) || c.is_numeric() || is_combining(c))
 }
 
-/// Each word begins with a capital letter, and none is elsewhere.
+/// Every word starts with a capital letter, and no other letter is one.
 fn is_title(text: &str) -> bool {
     let (mut in_word, mut any) = (false, false);
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! Looking for texts in texts.
+//! Search in texts.
 
 use crate::jinja::args::{Args, required};
 use crate::jinja::error::{Error, Result};
@@ -6,8 +6,8 @@ use crate::jinja::machine::Machine;
 use crate::jinja::text::Text;
 use crate::jinja::value::Value;
 
-/// The part of a text between two places in characters, negative ones from its end, and its first place; none when it
-/// begins behind the end.
+/// The part of a text between two character positions (negative ones count from the end), with its start position;
+/// `None` if the start is after the end.
 fn window(text: &str, start: Option<Value>, end: Option<Value>) -> Result<Option<(&str, usize)>> {
     let (start, end) = (start.and_then(Value::some), end.and_then(Value::some));
     if start.is_none() && end.is_none() {

@@ -1,4 +1,4 @@
-//! Taking characters off the ends.
+//! Stripping characters off the ends.
 
 use std::collections::HashSet;
 
@@ -9,9 +9,9 @@ use crate::jinja::limits::Limits;
 use crate::jinja::text::Text;
 use crate::jinja::value::Value;
 
-/// How much more it costs to look a character up than to pass it.
+/// Cost of looking a character up in a set, relative to passing it.
 const LOOKUP_COST: usize = 8;
-/// Memory of a character in a set, spare room included.
+/// Memory of a character in a set, spare capacity included.
 const CHARACTER_BYTES: usize = 16;
 
 /// `strip`, `lstrip` and `rstrip`.
@@ -27,7 +27,7 @@ pub(in crate::jinja) fn strip(limits: &Limits, text: &Text, name: &str, args: Ar
     Ok(Value::Text(text.slice(start..end.max(start), limits)?))
 }
 
-/// The characters of a set, each once.
+/// The set of characters to strip.
 fn characters(limits: &Limits, set: &Text) -> Result<HashSet<char>> {
     limits.read(set.len().saturating_mul(LOOKUP_COST))?;
     let mut characters = HashSet::new();

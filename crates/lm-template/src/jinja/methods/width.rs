@@ -1,4 +1,4 @@
-//! Texts of a given width.
+//! Padding of texts to a width.
 
 use crate::jinja::args::{Args, required};
 use crate::jinja::error::{Error, Result};
@@ -34,12 +34,12 @@ pub(super) fn pad(limits: &Limits, text: &Text, name: &str, args: Args) -> Resul
 /// `str.center`.
 pub(in crate::jinja) fn center(limits: &Limits, text: &Text, fill: &Text, width: usize) -> Result<Text> {
     let missing = width.saturating_sub(text.count());
-    // The odd one goes to the left when the width is odd.
+    // The odd blank goes to the left if the width is odd.
     let left = missing / 2 + (missing & width & 1);
     padded(limits, text, fill, [left, missing - left], 0)
 }
 
-/// The text with so many fillings on its sides, those of the left after the first `sign` bytes.
+/// Pads a text on both sides; the left padding comes after the first `sign` bytes.
 fn padded(limits: &Limits, text: &Text, fill: &Text, [left, right]: [usize; 2], sign: usize) -> Result<Text> {
     let mut out = TextWriter::new(limits);
     out.slice(text, 0..sign)?;
@@ -49,7 +49,7 @@ fn padded(limits: &Limits, text: &Text, fill: &Text, [left, right]: [usize; 2], 
     Ok(out.finish().with_markup(text.is_markup()))
 }
 
-/// `expandtabs`: blanks up to the next column that is a multiple of the size.
+/// `expandtabs`: pads with blanks to the next column that is a multiple of the tab size.
 pub(super) fn expand_tabs(limits: &Limits, text: &Text, args: Args) -> Result<Value> {
     let [size] = args.bind(["tabsize"])?;
     let size = size.map_or(Ok(8), |size| size.expect_int())?;

@@ -1,4 +1,4 @@
-//! Equality, order and membership.
+//! Equality, ordering and membership.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -30,7 +30,7 @@ pub(in crate::jinja) fn compare(
     }
 }
 
-/// `left == right`; where a text came from does not matter.
+/// `left == right`; the origin of text is ignored.
 pub(in crate::jinja) fn equal(limits: &Limits, left: &Value, right: &Value) -> Result<bool> {
     limits.step()?;
     Ok(match (left, right) {
@@ -79,7 +79,7 @@ fn equal_items(limits: &Limits, left: &Items, right: &Items) -> Result<bool> {
     Ok(true)
 }
 
-/// `left is right`, for values that have an identity.
+/// `left is right`, for values with an identity.
 pub(in crate::jinja) fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::List(left), Value::List(right)) | (Value::Tuple(left), Value::Tuple(right)) => {
@@ -98,7 +98,7 @@ pub(in crate::jinja) fn same(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// The order of two numbers; none when one is no number.
+/// Orders two numbers; `None` if one is not a number.
 fn numbers(left: &Value, right: &Value) -> Option<Option<Ordering>> {
     match (left.as_int(), right.as_int()) {
         (Some(left), Some(right)) => Some(Some(left.cmp(&right))),
@@ -108,7 +108,7 @@ fn numbers(left: &Value, right: &Value) -> Option<Option<Ordering>> {
     }
 }
 
-/// The order of an integer and a float, without rounding.
+/// Orders an integer and a float, without rounding.
 fn order_mixed(integer: i128, float: f64) -> Option<Ordering> {
     if float.is_nan() {
         return None;
@@ -121,10 +121,10 @@ fn order_mixed(integer: i128, float: f64) -> Option<Ordering> {
     Some(by_whole.then_with(|| whole.partial_cmp(&float).unwrap_or(Ordering::Equal)))
 }
 
-/// The order of two values; none for a float that is no number.
+/// Orders two values; `None` for NaN.
 ///
 /// # Errors
-/// When Python has no order for them.
+/// If Python does not order them.
 pub(in crate::jinja) fn order(limits: &Limits, left: &Value, right: &Value) -> Result<Option<Ordering>> {
     limits.step()?;
     match (left, right) {
@@ -178,8 +178,8 @@ fn contains(machine: &mut Machine<'_>, container: &Value, item: &Value) -> Resul
     }
 }
 
-/// Sorts by the keys that come first in the pairs, equal ones in the order they have. (The sort of the standard library
-/// may panic when an order is none, which a template can arrange.)
+/// Stable sort by the first value of each pair. (The sort of the standard library may panic on an inconsistent order,
+/// which a template can cause.)
 pub(in crate::jinja) fn sort<T>(limits: &Limits, mut items: Vec<(Value, T)>) -> Result<Vec<(Value, T)>> {
     if items.len() < 2 {
         return Ok(items);

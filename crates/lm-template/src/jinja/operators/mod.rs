@@ -50,7 +50,7 @@ fn joined(limits: &Limits, left: &[Value], right: &[Value]) -> Result<Vec<Value>
     Ok([left, right].concat())
 }
 
-/// `left + right`, where HTML escapes what is not.
+/// `left + right`; if one is markup, the other is escaped.
 fn add_texts(limits: &Limits, left: &Text, right: &Text) -> Result<Text> {
     let markup = left.is_markup() || right.is_markup();
     let mut writer = TextWriter::new(limits);
@@ -60,7 +60,7 @@ fn add_texts(limits: &Limits, left: &Text, right: &Text) -> Result<Text> {
     Ok(writer.finish().with_markup(markup))
 }
 
-/// A text as HTML, unless it is HTML already.
+/// Escapes a text for HTML, unless it is markup already.
 pub(super) fn escape(limits: &Limits, text: &Text) -> Result<Text> {
     if text.is_markup() {
         return Ok(text.clone());
@@ -126,7 +126,7 @@ fn numbers(operator: Arithmetic, left: &Value, right: &Value) -> Result<Value> {
     }))
 }
 
-/// The remainder with the sign of the divisor.
+/// Remainder with the sign of the divisor.
 fn modulo(a: f64, b: f64) -> f64 {
     let remainder = a % b;
     if remainder == 0.0 {
@@ -174,7 +174,7 @@ fn integers(operator: Arithmetic, a: i128, b: i128) -> Result<Value> {
         Arithmetic::Multiply => a.checked_mul(b),
         Arithmetic::Divide => return Ok(Value::Float(a as f64 / b as f64)),
         Arithmetic::FloorDivide => a.checked_div_euclid(b).map(|quotient| {
-            // Euclid's remainder is never negative, Python's has the sign of the divisor.
+            // Euclid's remainder is never negative; Python's has the sign of the divisor.
             if b < 0 && a.rem_euclid(b) != 0 { quotient - 1 } else { quotient }
         }),
         Arithmetic::Modulo => {

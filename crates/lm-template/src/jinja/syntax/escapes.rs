@@ -1,6 +1,6 @@
-//! Python's escapes in string literals.
+//! Python's escape sequences in string literals.
 
-/// The text that the inside of a literal stands for; unknown escapes stay as they are.
+/// Decodes a literal's escape sequences; unknown ones stay unchanged.
 pub(super) fn unescape(literal: &str) -> Result<String, String> {
     let mut text = String::with_capacity(literal.len());
     let mut rest = literal;
@@ -40,7 +40,7 @@ fn simple(kind: char, text: &mut String) {
     }
 }
 
-/// The number that `length` digits are.
+/// Parses `length` digits as a number.
 fn number(rest: &str, length: usize, base: u32) -> Result<u32, String> {
     let digits = rest.get(..length).filter(|digits| digits.chars().all(|c| c.is_digit(base)));
     digits
@@ -54,7 +54,7 @@ fn code<'a>(rest: &'a str, length: usize, base: u32, text: &mut String) -> Resul
     Ok(&rest[length..])
 }
 
-/// A UTF-16 unit. Two that make a character are one here, while Python would keep them apart and fail to print them.
+/// Decodes a UTF-16 unit. A surrogate pair is one character here; Python keeps the halves apart and fails to print them.
 fn unit<'a>(rest: &'a str, text: &mut String) -> Result<&'a str, String> {
     let first = number(rest, 4, 16)?;
     if !(0xD800..0xDC00).contains(&first) {

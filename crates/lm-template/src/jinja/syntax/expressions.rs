@@ -1,4 +1,4 @@
-//! Expressions.
+//! Parsing of expressions.
 
 use super::ast::{Arithmetic, Comparison, Expr};
 use super::parser::Parser;
@@ -6,7 +6,7 @@ use super::tokens::Kind;
 use crate::jinja::error::Result;
 use crate::jinja::text::Text;
 
-/// Operators of two sides in the order of their strength, the loosest first; each level groups to the left.
+/// Binary operators by precedence, lowest first; all are left-associative.
 const LEVELS: &[&[(&str, Arithmetic)]] = &[
     &[("+", Arithmetic::Add), ("-", Arithmetic::Subtract)],
     &[
@@ -24,7 +24,7 @@ impl Parser {
         self.nested(Self::conditional)
     }
 
-    /// Expressions with commas between them, which are a tuple; `conditional`: whether `a if b` may stand here.
+    /// Parses expressions separated by commas, which form a tuple; `conditional` allows `a if b`.
     pub(super) fn tuple(&mut self, conditional: bool) -> Result<Expr> {
         self.tuple_or_empty(conditional)?.ok_or_else(|| self.unexpected("an expression"))
     }
@@ -81,7 +81,7 @@ impl Parser {
         )
     }
 
-    /// Operands with operators between them, grouped to the left.
+    /// Parses left-associative operators.
     fn chain<O>(
         &mut self,
         operand: fn(&mut Self) -> Result<Expr>,
@@ -138,7 +138,7 @@ impl Parser {
         self.arithmetic(0, Self::concat)
     }
 
-    /// `~`, which stands between sums and products.
+    /// `~`, whose precedence is between sums and products.
     fn concat(&mut self) -> Result<Expr> {
         let first = self.product()?;
         let mut parts = vec![first];
@@ -233,7 +233,7 @@ impl Parser {
         Ok((key, self.expression()?))
     }
 
-    /// Items between brackets, with a comma after the last one or not.
+    /// Parses items in brackets, with an optional trailing comma.
     pub(super) fn bracketed<T>(
         &mut self,
         open: &str,

@@ -1,13 +1,13 @@
-//! Source into tokens, with `trim_blocks` and `lstrip_blocks` on.
+//! Lexer, with `trim_blocks` and `lstrip_blocks`.
 
 use super::escapes::unescape;
 use super::tokens::{Kind, OPERATORS, Token};
 use crate::jinja::error::{Error, Result};
 
-/// The longest source, in bytes. Published templates have up to 40 KB.
+/// Maximum source size in bytes. Published templates have up to 40 KB.
 const MAX_SOURCE_BYTES: usize = 1 << 20;
 
-/// All tokens of a source, `End` last.
+/// Tokenizes a source; the last token is `End`.
 pub(super) fn tokens(source: &str) -> Result<Vec<Token>> {
     if source.len() > MAX_SOURCE_BYTES {
         return Err(Error::syntax(format!("a template has at most {MAX_SOURCE_BYTES} bytes"), 1));
@@ -22,13 +22,13 @@ pub(super) fn tokens(source: &str) -> Result<Vec<Token>> {
 
 struct Lexer<'a> {
     source: &'a str,
-    /// How far it has read.
+    /// Byte offset of the next character.
     at: usize,
     line: usize,
     tokens: Vec<Token>,
 }
 
-/// What ends a tag, apart from its sign.
+/// Kind of a tag, which determines its end.
 #[derive(Clone, Copy, PartialEq)]
 enum Tag {
     Variable,
@@ -55,7 +55,7 @@ impl Lexer<'_> {
         self.advance(rest.len() - rest.trim_start().len());
     }
 
-    /// Text outside of tags, up to the end.
+    /// Reads text outside of tags, up to the end.
     fn outside(&mut self) -> Result<()> {
         while !self.rest().is_empty() {
             let rest = self.rest();
@@ -88,7 +88,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// The text before a tag, without what the tag takes from its end.
+    /// Strips the text before a tag, as the tag's sign and `lstrip_blocks` require.
     fn stripped<'t>(&self, text: &'t str, sign: Option<char>, is_variable: bool) -> &'t str {
         match sign {
             Some('-') => text.trim_end(),
@@ -101,7 +101,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Skips the end of a block or comment: `-` takes all space after it, no sign one newline.
+    /// Skips the end of a block or comment: `-` also skips all space after it, no sign one newline.
     fn close(&mut self, end: &str) -> bool {
         for (sign, trims) in [("-", true), ("+", false), ("", false)] {
             if self.rest().strip_prefix(sign).is_some_and(|rest| rest.starts_with(end)) {
@@ -120,14 +120,14 @@ impl Lexer<'_> {
     fn comment(&mut self) -> Result<()> {
         let line = self.line;
         let end = self.rest().find("#}").ok_or_else(|| Error::syntax("missing end of comment", line))?;
-        // The sign before the end belongs to it.
+        // A sign before the end belongs to it.
         let sign = usize::from(self.rest()[..end].ends_with(['-', '+']));
         self.advance(end - sign);
         self.close("#}");
         Ok(())
     }
 
-    /// Reads a raw block, if this is one; `{%` is behind us.
+    /// Reads a raw block, if this is one; `{%` has been read.
     fn raw(&mut self) -> Result<bool> {
         let word = self.rest().trim_start();
         let Some(after) = word.strip_prefix("raw").map(str::trim_start) else { return Ok(false) };
@@ -161,7 +161,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// The tokens of a tag, its beginning and end included.
+    /// Reads the tokens of a tag, including its start and end.
     fn inside(&mut self, begin: Kind, tag: Tag) -> Result<()> {
         let first = self.line;
         self.push(begin);
@@ -202,7 +202,7 @@ impl Lexer<'_> {
         ended
     }
 
-    /// Brackets must close in order; until they have, a tag does not end.
+    /// Checks that brackets close in order; a tag cannot end inside brackets.
     fn balance(&self, open: &mut Vec<&'static str>, operator: &'static str) -> Result<()> {
         let close = match operator {
             "(" => ")",
@@ -248,7 +248,7 @@ impl Lexer<'_> {
     }
 }
 
-/// A string literal and its length.
+/// Reads a string literal; returns it with its length.
 fn string(rest: &str) -> Result<(Kind, usize), String> {
     let quote = rest.as_bytes()[0];
     let mut escaped = false;
@@ -263,7 +263,7 @@ fn string(rest: &str) -> Result<(Kind, usize), String> {
     Err("a string does not end".to_owned())
 }
 
-/// A number literal and its length.
+/// Reads a number literal; returns it with its length.
 fn number(rest: &str) -> Result<(Kind, usize), String> {
     let lower = |at: usize| rest.as_bytes().get(at).map(u8::to_ascii_lowercase);
     let base = match (lower(0), lower(1)) {
@@ -304,7 +304,7 @@ fn decimal(rest: &str) -> Result<(Kind, usize), String> {
     Ok((Kind::Int(text.parse().map_err(|_| TOO_LARGE)?), length))
 }
 
-/// How long the digits at the beginning are; single underscores stand between them.
+/// Length of the leading digits, with single underscores between them.
 fn digits(text: &str, base: u32) -> usize {
     let is_digit = |c: Option<char>| c.is_some_and(|c| c.is_digit(base));
     let mut length = 0;
@@ -323,7 +323,7 @@ fn digits(text: &str, base: u32) -> usize {
 mod tests {
     use super::*;
 
-    /// Tokens as text, outside text in quotes.
+    /// Tokens as text; text outside of tags is in quotes.
     fn shown(source: &str) -> String {
         let tokens = match tokens(source) {
             Ok(tokens) => tokens,

@@ -1,4 +1,4 @@
-//! From a template's source to its syntax tree. Source: Jinja2 3.1.6, `lexer.py` and `parser.py`.
+//! Parser from source to syntax tree. Source: Jinja2 3.1.6, `lexer.py` and `parser.py`.
 
 pub(super) mod ast;
 mod escapes;

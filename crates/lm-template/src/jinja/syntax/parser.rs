@@ -1,13 +1,13 @@
-//! The parser's state and its small steps; statements and expressions have their own files.
+//! State and basic operations of the parser; statements and expressions have their own files.
 
 use super::ast::Body;
 use super::lexer::tokens;
 use super::tokens::{Kind, Token};
 use crate::jinja::error::{Error, Result};
 
-/// How deeply tags and expressions may be nested. (Jinja2 fails from some seventy parentheses on.)
+/// Maximum nesting of tags and expressions. (Jinja2 fails from some seventy parentheses on.)
 const MAX_NESTING: usize = 60;
-/// How deep the tree may be, with the links of chains (`a + b + c`, `x.y.z`), which the parser does not recurse into.
+/// Maximum depth of the tree, including chains (`a + b + c`, `x.y.z`), on which the parser does not recurse.
 const MAX_TREE_DEPTH: usize = 200;
 
 /// Parses a template.
@@ -24,9 +24,9 @@ pub(super) struct Parser {
     at: usize,
     nesting: usize,
     tree_depth: usize,
-    /// Filters and tests that do not exist, met where they are not (yet) known to be in a branch.
+    /// Unknown filters and tests that are not (yet) known to be in a branch.
     pub(super) unknown: Vec<Error>,
-    /// How many loops are open in this function, so that `break` has one to leave.
+    /// Number of open loops in this function, for `break` and `continue`.
     pub(super) loops: usize,
 }
 
@@ -35,7 +35,7 @@ impl Parser {
         self.peek_at(0)
     }
 
-    /// The token after so many others; `End` goes on for ever.
+    /// The token `ahead` positions further on; `End` repeats.
     pub(super) fn peek_at(&self, ahead: usize) -> &Kind {
         let last = self.tokens.len() - 1;
         &self.tokens[(self.at + ahead).min(last)].kind
@@ -93,7 +93,7 @@ impl Parser {
         Error::syntax(message, self.line())
     }
 
-    /// Runs `parse` one level deeper.
+    /// Runs `parse` one nesting level deeper.
     pub(super) fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.nesting == MAX_NESTING {
             return Err(self.error(format!("nested deeper than {MAX_NESTING} levels")));
@@ -106,7 +106,7 @@ impl Parser {
         parsed
     }
 
-    /// Counts a level of the tree that `unlink` takes back.
+    /// Counts a level of the tree; `unlink` reverts it.
     pub(super) fn link(&mut self) -> Result<()> {
         if self.tree_depth == MAX_TREE_DEPTH {
             return Err(self.error(format!("a chain of more than {MAX_TREE_DEPTH} links")));
@@ -119,17 +119,17 @@ impl Parser {
         self.tree_depth -= links;
     }
 
-    /// Where the parser is, for `names_since`.
+    /// Position in the tokens, for `names_since`.
     pub(super) fn position(&self) -> usize {
         self.at
     }
 
-    /// Whether a name stands among the tokens read since `start`.
+    /// Returns true if a name is among the tokens read since `start`.
     pub(super) fn names_since(&self, start: usize, name: &str) -> bool {
         self.tokens[start..self.at.min(self.tokens.len())].iter().any(|token| token.kind.is_name(name))
     }
 
-    /// Fails when unknown filters or tests were met since there were `known` of them.
+    /// Fails if there are more than `known` unknown filters and tests.
     pub(super) fn refuse_unknown(&mut self, known: usize) -> Result<()> {
         if self.unknown.len() > known { Err(self.unknown.swap_remove(known)) } else { Ok(()) }
     }

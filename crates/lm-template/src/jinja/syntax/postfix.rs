@@ -1,4 +1,4 @@
-//! What follows a value: attributes, items, calls, filters and tests.
+//! Postfix syntax: attributes, items, calls, filters and tests.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ enum Subscript {
 }
 
 impl Parser {
-    /// Attributes, items and calls after a value.
+    /// Parses attributes, items and calls after a value.
     pub(super) fn postfix(&mut self, mut value: Expr, links: &mut usize) -> Result<Expr> {
         loop {
             value = match self.peek() {
@@ -55,7 +55,7 @@ impl Parser {
         }
     }
 
-    /// A key, or the up to three bounds of a slice.
+    /// Parses a key, or the up to three bounds of a slice.
     fn key(&mut self) -> Result<Subscript> {
         let mut bounds = [None, None, None];
         for place in 0..3 {
@@ -120,7 +120,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Filters and tests after a value.
+    /// Parses filters and tests after a value.
     pub(super) fn filtered(&mut self, mut value: Expr, links: &mut usize) -> Result<Expr> {
         loop {
             value = match self.peek() {
@@ -137,7 +137,7 @@ impl Parser {
         }
     }
 
-    /// The filters of a block: `a | b`; `start`: the first one has no bar before it.
+    /// Parses the filters of a block: `a | b`; with `start`, the first one has no bar before it.
     pub(super) fn filters(&mut self, start: bool) -> Result<Vec<FilterCall>> {
         let mut filters = Vec::new();
         while (start && filters.is_empty()) || self.skip("|") {
@@ -177,7 +177,7 @@ impl Parser {
         Ok(if negated { Expr::Not(Box::new(test)) } else { test })
     }
 
-    /// The one argument that a test may have without parentheses: `x is divisibleby 3`.
+    /// Parses the single argument that a test may have without parentheses: `x is divisibleby 3`.
     fn bare_argument(&mut self) -> Result<Arguments> {
         let begins = match self.peek() {
             Kind::Name(name) => !matches!(name.as_str(), "else" | "or" | "and"),

@@ -1,4 +1,4 @@
-//! Tags.
+//! Parsing of tags.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::jinja::error::Result;
 use crate::jinja::text::Text;
 
 impl Parser {
-    /// Statements up to a tag of one of these names, whose name is skipped and told; to the end when there are none.
+    /// Parses statements up to an end tag in `ends`, and returns its name; to the end of the template if `ends` is empty.
     pub(super) fn body(&mut self, ends: &[&str]) -> Result<(Body, String)> {
         let mut body = Vec::new();
         loop {
@@ -41,14 +41,14 @@ impl Parser {
         }
     }
 
-    /// The body of a tag that ends here, up to its end tag.
+    /// Parses the end of a tag and its body, up to the end tag.
     fn tag_body(&mut self, ends: &[&str]) -> Result<(Body, String)> {
         self.skip(":");
         self.expect_kind(&Kind::BlockEnd)?;
         self.body(ends)
     }
 
-    /// A body with variables of its own, in which unknown filters are refused.
+    /// Parses a body with its own scope, in which unknown filters are refused.
     fn inner_body(&mut self, end: &str) -> Result<Body> {
         let known = self.unknown.len();
         let (body, _) = self.tag_body(&[end])?;
@@ -56,7 +56,7 @@ impl Parser {
         Ok(body)
     }
 
-    /// A body that is a function in Python: a loop around it cannot be left from inside.
+    /// Parses a body that is a function in Python: `break` inside it cannot leave a loop around it.
     fn function_body(&mut self, end: &str) -> Result<Body> {
         let loops = std::mem::take(&mut self.loops);
         let body = self.inner_body(end);
@@ -115,7 +115,7 @@ impl Parser {
                 break;
             }
         }
-        // In a branch an unknown filter matters only when it is reached.
+        // In a branch, an unknown filter fails only when executed.
         self.unknown.truncate(known);
         Ok(Statement::If { branches, otherwise })
     }
@@ -224,7 +224,7 @@ impl Parser {
         Ok(parameters)
     }
 
-    /// A name that can be assigned to.
+    /// Parses a name that can be assigned to.
     fn variable(&mut self) -> Result<Arc<str>> {
         let name = self.expect_name()?;
         match name.as_str() {
@@ -235,7 +235,7 @@ impl Parser {
         }
     }
 
-    /// What is assigned to: a name, several, or (where `attributes`) an attribute of a namespace.
+    /// Parses an assignment target: a name, several, or (with `attributes`) an attribute of a namespace.
     fn target(&mut self, attributes: bool) -> Result<Target> {
         let mut targets = Vec::new();
         let mut is_tuple = false;

@@ -1,6 +1,6 @@
-//! Tokens.
+//! Tokens of the lexer.
 
-/// A token and the line it begins in.
+/// A token and its first line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Token {
     pub(super) kind: Kind,
@@ -23,7 +23,7 @@ pub(super) enum Kind {
     End,
 }
 
-/// The operators, longer ones before those they begin with.
+/// Operators, longer ones before their prefixes.
 pub(super) const OPERATORS: &[&str] = &[
     "//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{", "}", ">", "<",
     "=", ".", ":", "|", ",", ";",
@@ -38,7 +38,7 @@ impl Kind {
         matches!(self, Kind::Operator(found) if *found == operator)
     }
 
-    /// How a message names it.
+    /// Name in error messages.
     pub(super) fn shown(&self) -> String {
         match self {
             Kind::Data(_) => "text".to_owned(),

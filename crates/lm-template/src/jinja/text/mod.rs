@@ -1,7 +1,7 @@
-//! Text that knows where each of its characters came from.
+//! Text that tracks the origin of each character.
 //!
-//! Every string of a template is a [`Text`], and every operation on strings builds its result with a [`TextWriter`],
-//! from pieces of texts. So what came from a message stays content wherever the template puts it.
+//! Every string of a template is a [`Text`], and every string operation builds its result with a [`TextWriter`] from
+//! pieces of texts. Text from a message thus stays content wherever the template puts it.
 
 mod writer;
 
@@ -14,12 +14,12 @@ use crate::prompt::SegmentKind;
 
 pub(crate) use writer::TextWriter;
 
-/// How much more it costs to change a character than to look at it.
+/// Cost of changing a character, relative to reading it.
 const CHANGE_COST: usize = 4;
-/// Bytes that a change of characters writes before they are counted.
+/// Bytes that a mapping of characters writes before they are counted.
 const CHANGED_BYTES: usize = 1 << 12;
 
-/// A text, its origins, and whether it counts as HTML already (Python's `Markup`).
+/// A text with its origins, and a flag for Python's `Markup` (escaped HTML).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Text {
     data: Arc<Data>,
@@ -29,12 +29,12 @@ pub(crate) struct Text {
 #[derive(Debug, Default)]
 struct Data {
     string: String,
-    /// The byte ranges that are content: sorted, apart from each other, none empty.
+    /// Byte ranges that are content: sorted, neither adjacent nor empty.
     content: Vec<Range<usize>>,
 }
 
 impl Text {
-    /// Text of one origin. Its length is not counted: it is as long as something that exists already.
+    /// Creates text of one origin. Its length is not counted: it is as long as something that exists already.
     pub(crate) fn new(string: impl Into<String>, kind: SegmentKind) -> Self {
         let string = string.into();
         let content = match kind {
@@ -44,7 +44,7 @@ impl Text {
         Self { data: Arc::new(Data { string, content }), markup: false }
     }
 
-    /// Text of the template.
+    /// Creates template text.
     pub(crate) fn template(string: impl Into<String>) -> Self {
         Self::new(string, SegmentKind::Template)
     }
@@ -61,23 +61,23 @@ impl Text {
         self.len() == 0
     }
 
-    /// Whether it counts as HTML, so that joining it with other text escapes that.
+    /// Returns true for markup: text joined with it is escaped.
     pub(crate) fn is_markup(&self) -> bool {
         self.markup
     }
 
-    /// The same text as HTML, or not.
+    /// Sets or clears the markup flag.
     pub(crate) fn with_markup(mut self, markup: bool) -> Self {
         self.markup = markup;
         self
     }
 
-    /// Whether any of it is content.
+    /// Returns true if any part is content.
     pub(crate) fn has_content(&self) -> bool {
         !self.data.content.is_empty()
     }
 
-    /// The pieces of a byte range, each of one origin.
+    /// Pieces of a byte range, each of one origin.
     pub(crate) fn pieces(&self, range: Range<usize>) -> impl Iterator<Item = (SegmentKind, &str)> {
         let Data { string, content } = &*self.data;
         let mut at = range.start;
@@ -100,12 +100,12 @@ impl Text {
         })
     }
 
-    /// The pieces of the whole text.
+    /// Pieces of the whole text.
     pub(crate) fn all_pieces(&self) -> impl Iterator<Item = (SegmentKind, &str)> {
         self.pieces(0..self.len())
     }
 
-    /// A byte range of the text; HTML stays HTML.
+    /// A byte range of the text; markup stays markup.
     pub(crate) fn slice(&self, range: Range<usize>, limits: &Limits) -> Result<Text> {
         if range == (0..self.len()) {
             return Ok(self.clone());
@@ -118,7 +118,7 @@ impl Text {
         Ok(writer.finish().with_markup(self.markup))
     }
 
-    /// The text with each character replaced by what `change` writes for it.
+    /// Maps each character to the text that `change` writes for it.
     pub(crate) fn map(&self, limits: &Limits, mut change: impl FnMut(char, &mut String)) -> Result<Text> {
         let mut writer = TextWriter::new(limits);
         for (kind, piece) in self.all_pieces() {
@@ -136,7 +136,7 @@ impl Text {
         Ok(writer.finish().with_markup(self.markup))
     }
 
-    /// How many characters it has.
+    /// Number of characters.
     pub(crate) fn count(&self) -> usize {
         self.data.string.chars().count()
     }

@@ -1,4 +1,4 @@
-//! How texts are built.
+//! Builder of texts.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::jinja::error::Result;
 use crate::jinja::limits::{Limits, RANGE_BYTES, TEXT_BYTES};
 use crate::prompt::SegmentKind;
 
-/// A text being written. Each piece is counted before it is copied.
+/// A text under construction. Each piece is counted before it is copied.
 #[derive(Debug)]
 pub(crate) struct TextWriter<'a> {
     limits: &'a Limits,
@@ -35,7 +35,7 @@ impl<'a> TextWriter<'a> {
         Ok(())
     }
 
-    /// Counts the memory of so many more bytes, and of the text itself with its first ones.
+    /// Counts the memory of `added` bytes, plus that of the text itself for the first ones.
     fn count(&self, added: usize, kind: SegmentKind) -> Result<()> {
         if added == 0 {
             return Ok(());
@@ -58,7 +58,7 @@ impl<'a> TextWriter<'a> {
         }
     }
 
-    /// Writes text of the template.
+    /// Writes template text.
     pub(crate) fn template(&mut self, text: &str) -> Result<()> {
         self.push(text, SegmentKind::Template)
     }
@@ -73,7 +73,7 @@ impl<'a> TextWriter<'a> {
         text.pieces(range).try_for_each(|(kind, piece)| self.push(piece, kind))
     }
 
-    /// Writes a text so many times.
+    /// Writes a text `count` times.
     pub(crate) fn repeat(&mut self, text: &Text, count: usize) -> Result<()> {
         let mut pieces = text.all_pieces();
         match (pieces.next(), pieces.next()) {
@@ -88,7 +88,7 @@ impl<'a> TextWriter<'a> {
         }
     }
 
-    /// The text written.
+    /// Returns the text.
     pub(crate) fn finish(self) -> Text {
         Text { data: std::sync::Arc::new(self.data), markup: false }
     }
