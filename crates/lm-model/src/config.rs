@@ -1,4 +1,4 @@
-//! `config.json` under its own keys.
+//! Deserialisation of `config.json`.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -7,122 +7,123 @@ use serde_json::{Map, Value};
 use crate::weights::Quantization;
 use crate::{Error, Result, TokenId, WeightFormat};
 
-/// The file that this module reads, as errors name it.
+/// Name of the file that this module reads, as shown in errors.
 pub(crate) const CONFIG_FILE: &str = "config.json";
 
-/// What a decoder's `config.json` says, key for key: the keys that architectures share. Those of a single one are read in its
-/// file; keys that no architecture here reads are passed over.
+/// Keys of a decoder's `config.json` that architectures share. Keys of a single architecture are read in its file; unknown keys
+/// are ignored.
 #[derive(Clone, Debug, Deserialize)]
 pub struct ModelConfig {
-    /// Names the architecture: `llama`, `qwen3`.
+    /// Name of the architecture: `llama`, `qwen3`.
     pub model_type: String,
-    /// Rows of the embedding.
+    /// Number of rows of the embedding table.
     pub vocab_size: usize,
     /// Width of a row between the blocks.
     pub hidden_size: usize,
-    /// Width inside the feed-forward block; the largest, where a file has a list of one for each layer.
+    /// Width inside the feed-forward block; the maximum, where a file lists one for each layer.
     #[serde(deserialize_with = "one_or_largest")]
     pub intermediate_size: usize,
     /// Number of decoder layers.
     pub num_hidden_layers: usize,
     /// Number of query heads.
     pub num_attention_heads: usize,
-    /// Number of key and value heads; as many as query heads where absent.
+    /// Number of key/value heads; `num_attention_heads` where absent.
     pub num_key_value_heads: Option<usize>,
-    /// Width of a head; the architecture says what holds where it is absent.
+    /// Width of a head; the default depends on the architecture.
     pub head_dim: Option<usize>,
-    /// Longest sequence.
+    /// Maximum sequence length.
     pub max_position_embeddings: usize,
-    /// Added to the mean square in RMS norms.
+    /// Epsilon added to the mean square in RMS norms.
     pub rms_norm_eps: f64,
     /// Activation of the feed-forward gate; `silu` where absent.
     pub hidden_act: Option<String>,
-    /// Whether the output head is the embedding.
+    /// True if the output head shares the embedding matrix.
     #[serde(default)]
     pub tie_word_embeddings: bool,
-    /// Whether the attention's four projections have a bias.
+    /// True if the four projections of attention have a bias.
     #[serde(default)]
     pub attention_bias: bool,
-    /// Whether the feed-forward projections have a bias.
+    /// True if the feed-forward projections have a bias.
     #[serde(default)]
     pub mlp_bias: bool,
-    /// RoPE base as older files write it.
+    /// RoPE base (theta) as older files write it.
     pub rope_theta: Option<f64>,
-    /// RoPE scaling as older files write it; goes before `rope_parameters`.
+    /// RoPE scaling as older files write it; takes precedence over `rope_parameters`.
     pub rope_scaling: Option<RopeParameters>,
-    /// RoPE base and scaling as transformers 5 writes them; its base goes before `rope_theta`.
+    /// RoPE base and scaling as transformers 5 writes them; its base takes precedence over `rope_theta`.
     pub rope_parameters: Option<RopeParameters>,
-    /// Part of a head that is rotated.
+    /// Fraction of a head that is rotated (partial rotary).
     pub partial_rotary_factor: Option<f64>,
-    /// Context of the first training; goes before the value among RoPE's parameters.
+    /// Context length of the original training; takes precedence over the value among the RoPE parameters.
     pub original_max_position_embeddings: Option<f64>,
-    /// Whether `sliding_window` holds at all.
+    /// True if `sliding_window` applies at all.
     #[serde(default)]
     pub use_sliding_window: bool,
-    /// Slots that a sliding layer sees, the query itself included.
+    /// Slots that a sliding-window layer attends to, the query itself included.
     pub sliding_window: Option<usize>,
-    /// First layer that slides, where `layer_types` is absent.
+    /// First layer with a sliding window, where `layer_types` is absent.
     pub max_window_layers: Option<usize>,
     /// `full_attention` or `sliding_attention` for each layer.
     pub layer_types: Option<Vec<String>>,
-    /// Ids that end a reply, where `generation_config.json` has none.
+    /// End-of-sequence ids, where `generation_config.json` has none.
     pub eos_token_id: Option<TokenIds>,
-    /// How the weights were quantised before they were written: as [`crate::ModelFolder::convert`] does it, `mxfp4` or `fp8`.
+    /// Description of the stored weights' quantisation: of [`crate::ModelFolder::convert`] (`lm`), or `awq`,
+    /// `compressed-tensors`, `fp8`, `gptq`, `mxfp4`.
     pub quantization_config: Option<Value>,
     /// Every key, those above included.
     #[serde(skip)]
     pub(crate) keys: Map<String, Value>,
 }
 
-/// RoPE base and scaling, the values of `rope_parameters` or `rope_scaling`.
+/// RoPE base and scaling: the value of `rope_parameters` or `rope_scaling`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct RopeParameters {
     /// `default`, `dynamic`, `linear`, `llama3`, `longrope`, `proportional` or `yarn`.
     pub rope_type: Option<String>,
-    /// The same under its oldest name.
+    /// The same under its legacy name.
     #[serde(rename = "type")]
     pub legacy_type: Option<String>,
-    /// Base of the frequencies.
+    /// Base (theta) of the frequencies.
     pub rope_theta: Option<f64>,
-    /// Part of a head that is rotated.
+    /// Fraction of a head that is rotated (partial rotary).
     pub partial_rotary_factor: Option<f64>,
-    /// How many times longer the context is made; the divisor of frequencies.
+    /// Scaling factor: ratio of the extended context to the original one; divides the frequencies.
     pub factor: Option<f64>,
-    /// Context of the first training.
+    /// Context length of the original training.
     pub original_max_position_embeddings: Option<f64>,
-    /// `llama3`: wavelengths above the original context divided by this are scaled whole.
+    /// `llama3`: wavelengths above the original context divided by this are fully scaled.
     pub low_freq_factor: Option<f64>,
     /// `llama3`: wavelengths below the original context divided by this are not scaled.
     pub high_freq_factor: Option<f64>,
-    /// `yarn`: turns within the original context from which on a frequency is kept. Default: 32.
+    /// `yarn`: number of rotations within the original context from which on a frequency is not scaled. Default: 32.
     pub beta_fast: Option<f64>,
-    /// `yarn`: turns within the original context up to which a frequency is scaled whole. Default: 1.
+    /// `yarn`: number of rotations within the original context up to which a frequency is fully scaled. Default: 1.
     pub beta_slow: Option<f64>,
-    /// `yarn`: weight of the factor on sine and cosine.
+    /// `yarn`: weight in the numerator of the factor on sine and cosine.
     pub mscale: Option<f64>,
-    /// `yarn`: weight of what that factor is divided by.
+    /// `yarn`: weight in the denominator of that factor.
     pub mscale_all_dim: Option<f64>,
-    /// `yarn`: whether the borders between bands are rounded to whole pairs. Default: they are.
+    /// `yarn`: true if the bounds of the ramp are rounded to whole pairs. Default: true.
     pub truncate: Option<bool>,
-    /// `yarn`, `longrope`: factor on sine and cosine, in place of the one that follows from the others.
+    /// `yarn`, `longrope`: factor on sine and cosine; overrides the one computed from the other parameters.
     pub attention_factor: Option<f64>,
-    /// `longrope`: divisors for sequences within the original context.
+    /// `longrope`: divisors of the frequencies for sequences within the original context.
     pub short_factor: Option<Vec<f64>>,
-    /// `longrope`: divisors for longer ones.
+    /// `longrope`: divisors of the frequencies for longer sequences.
     pub long_factor: Option<Vec<f64>>,
-    /// Everything else: passed over with a warning, as in transformers.
+    /// All other keys: ignored with a warning, as in transformers.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
 
 impl RopeParameters {
-    /// The kind of scaling.
+    /// Type of scaling; `default` where absent.
     pub(crate) fn kind(&self) -> &str {
         self.rope_type.as_deref().or(self.legacy_type.as_deref()).unwrap_or("default")
     }
 }
 
-/// One id or a list of them, as `eos_token_id` is written.
+/// One id or a list of ids, as in `eos_token_id`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub enum TokenIds {
@@ -141,7 +142,7 @@ impl From<TokenIds> for Vec<TokenId> {
     }
 }
 
-/// A number, or the largest of a list of them.
+/// Deserialises a number, or the maximum of a list of numbers.
 fn one_or_largest<'de, D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<usize, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "a number, or a list of numbers")]
@@ -155,22 +156,22 @@ fn one_or_largest<'de, D: serde::Deserializer<'de>>(deserializer: D) -> std::res
     })
 }
 
-/// Largest size under any key: far beyond real models, and no product of two of them overflows.
+/// Upper limit of sizes under any key: far beyond real models, and no product of two of them overflows.
 const MAX_SIZE: usize = 1 << 24;
 const MAX_LAYERS: usize = 4096;
-/// Positions are kept in 32 bits.
+/// Positions are stored in 32 bits.
 const MAX_CONTEXT: usize = 1 << 31;
 
 impl ModelConfig {
-    /// Reads `config.json`: of a model with other parts (vision, audio) what it says of the text model, and what the
-    /// architecture's own defaults say where it is silent.
+    /// Reads `config.json`. Of a multimodal model (vision, audio) it takes the text model's keys; absent keys get the
+    /// architecture's defaults.
     pub(crate) fn from_keys(keys: Map<String, Value>) -> Result<Self> {
         #[derive(Deserialize)]
         struct Head {
             model_type: String,
         }
         let mut keys = text_model(keys)?;
-        // First the architecture: an unknown one need not have the keys that this struct asks for.
+        // The architecture comes first: an unknown one need not have the keys that this struct requires.
         let Head { model_type } = from_keys(&keys)?;
         let architecture = crate::architectures::find(&model_type)?;
         for (key, value) in architecture.default_keys()? {
@@ -182,12 +183,12 @@ impl ModelConfig {
         Ok(config)
     }
 
-    /// The keys that one architecture alone reads, as a struct that its file defines.
+    /// Reads the keys of a single architecture into a struct that its file defines.
     pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T> {
         from_keys(&self.keys)
     }
 
-    /// Checks what every architecture shares: sizes in range, and nothing asked for that no architecture implements.
+    /// Checks the keys that all architectures share: sizes in range, and no value that no architecture implements.
     fn check(&self) -> Result<()> {
         let sizes = [
             ("vocab_size", self.vocab_size, MAX_SIZE),
@@ -220,12 +221,12 @@ impl ModelConfig {
         self.stored_format().map(drop)
     }
 
-    /// How the matrices were quantised before they were written.
+    /// Quantisation of the stored matrices.
     pub(crate) fn quantization(&self) -> Result<Option<Quantization>> {
         self.quantization_config.as_ref().map(Quantization::read).transpose()
     }
 
-    /// The format of matrices that [`crate::ModelFolder::convert`] has quantised.
+    /// Block format of matrices that [`crate::ModelFolder::convert`] has quantised.
     pub(crate) fn stored_format(&self) -> Result<Option<WeightFormat>> {
         Ok(match self.quantization()? {
             Some(Quantization::Blocks(format)) => Some(format),
@@ -233,7 +234,7 @@ impl ModelConfig {
         })
     }
 
-    /// RoPE's parameters for all layers and the key that they stand under, with what older files write beside them.
+    /// Returns the RoPE parameters of all layers and their key, merged with those that older files keep at the top level.
     pub(crate) fn rope_parameters(&self) -> (&'static str, RopeParameters) {
         let scaling = self.rope_scaling.as_ref().filter(|scaling| **scaling != RopeParameters::default());
         let (key, parameters) = match (scaling, &self.rope_parameters) {
@@ -252,13 +253,13 @@ impl ModelConfig {
         (key, parameters)
     }
 
-    /// The config without RoPE's parameters, for architectures that read them by themselves.
+    /// Returns the config without RoPE parameters, for architectures that read them themselves.
     pub(crate) fn without_rope(&self) -> Self {
         let (rope_parameters, rope_scaling, partial_rotary_factor) = (None, None, None);
         Self { rope_parameters, rope_scaling, partial_rotary_factor, ..self.clone() }
     }
 
-    /// `head_dim`, or an even share of `hidden_size` where it is absent.
+    /// `head_dim`; where it is absent, `hidden_size` divided by the number of heads.
     pub(crate) fn head_dim(&self) -> Result<usize> {
         match self.head_dim {
             Some(head_dim) => Ok(head_dim),
@@ -273,12 +274,12 @@ impl ModelConfig {
         }
     }
 
-    /// The config without biases, for architectures whose reference does not read the keys: tensors of biases stop the load.
+    /// Returns the config without biases, for architectures whose reference ignores the keys; bias tensors then fail the load.
     pub(crate) fn without_biases(&self) -> Self {
         Self { attention_bias: false, mlp_bias: false, ..self.clone() }
     }
 
-    /// `num_key_value_heads` with its default.
+    /// `num_key_value_heads`, or its default.
     pub(crate) fn num_kv_heads(&self) -> usize {
         self.num_key_value_heads.unwrap_or(self.num_attention_heads)
     }
@@ -288,14 +289,14 @@ fn from_keys<T: DeserializeOwned>(keys: &Map<String, Value>) -> Result<T> {
     T::deserialize(Value::Object(keys.clone())).map_err(json_error)
 }
 
-/// The text models of models with other parts, where it is not the outer `model_type` with `_text` behind it: `model_type` of
+/// Text models of multimodal models, where the name is not the outer `model_type` plus `_text`: `model_type` of
 /// `sub_configs_defaults` in transformers.
 const TEXT_MODELS: [(&str, &str); 3] = [("idefics3", "llama"), ("mistral3", "mistral"), ("smolvlm", "llama")];
 
-/// The keys of the text model: those under `text_config`, where there are such, laid over the outer ones.
+/// Returns the keys of the text model: those under `text_config`, if any, override the outer ones.
 ///
-/// The output head belongs to the outer model: its `tie_word_embeddings` holds, and where it has none, the head is the embedding unless the
-/// files have another one ([`Architecture::choose_head`](crate::architectures::Architecture::choose_head)).
+/// The output head belongs to the outer model, so its `tie_word_embeddings` applies. Without the key, the head is tied to the
+/// embedding unless the files have another head ([`Architecture::choose_head`](crate::architectures::Architecture::choose_head)).
 fn text_model(mut keys: Map<String, Value>) -> Result<Map<String, Value>> {
     const TIED: &str = "tie_word_embeddings";
     let text = match keys.remove("text_config") {
@@ -321,19 +322,19 @@ pub(crate) fn json_error(source: serde_json::Error) -> Error {
     Error::Json { file: CONFIG_FILE.into(), source }
 }
 
-/// An error about a value that makes no sense.
+/// Error for an invalid value.
 pub(crate) fn invalid(key: &str, value: impl ToString, expected: impl Into<String>) -> Error {
     let (file, key) = (CONFIG_FILE.to_owned(), key.to_owned());
     Error::InvalidValue { file, key, value: shown(&value), expected: expected.into() }
 }
 
-/// An error about a value that is not implemented.
+/// Error for a value that is not implemented.
 pub(crate) fn unsupported(key: &str, value: impl ToString, known: impl Into<String>) -> Error {
     let (file, key) = (CONFIG_FILE.to_owned(), key.to_owned());
     Error::UnsupportedValue { file, key, value: shown(&value), known: known.into() }
 }
 
-/// A value as messages have it: the beginning of a long one, and nothing that a terminal would obey.
+/// Formats a value for messages: long ones are truncated, control characters removed.
 fn shown(value: &impl ToString) -> String {
     const MOST: usize = 300;
     let text = value.to_string();

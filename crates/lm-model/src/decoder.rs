@@ -1,4 +1,4 @@
-//! The decoder that every architecture of [`crate::architectures`] is a spec of.
+//! Decoder that runs the spec of any architecture of [`crate::architectures`].
 
 use burn::tensor::{Int, Tensor};
 
@@ -29,7 +29,7 @@ pub(crate) struct Decoder {
     bytes_per_page: usize,
 }
 
-/// One layer: each block with what stands around it.
+/// Decoder layer: each block with its residual wrapper.
 struct Layer {
     around_mixer: Sublayer,
     mixer: MixerBlock,
@@ -37,7 +37,7 @@ struct Layer {
     mlp: MlpBlock,
     per_layer_input: Option<PerLayerInput>,
     streams: Option<(AltUp, Laurel)>,
-    /// Factor on what the layer gives.
+    /// Factor on the layer's output.
     scalar: Option<f32>,
 }
 
@@ -54,7 +54,7 @@ enum MlpBlock {
 }
 
 impl Decoder {
-    /// Loads the weights of `spec`; `loader` has checked that they are there.
+    /// Loads the weights of `spec`; `loader` has checked that they are present.
     pub(crate) fn load(
         architecture: String,
         spec: DecoderSpec,
@@ -94,7 +94,7 @@ impl Decoder {
             device,
             format: embedding.format(),
         };
-        // A device may store keys and values wider than asked for: a pool of one page knows.
+        // A device may store keys and values in a wider type than requested: a pool of one page tells.
         let bytes_per_page = KvPool::new(device, &cache_layout, 1, kv_dtype)?.bytes_per_page();
         let rotations = spec.ropes.into_iter().map(Rotation::new).collect();
         Ok(Self {
@@ -111,7 +111,7 @@ impl Decoder {
         })
     }
 
-    /// The new rows of all sequences, one sequence after another: `[rows, hidden]`.
+    /// The new rows of all sequences, concatenated: `[rows, hidden]`.
     fn input_rows(&self, batch: &Batch) -> Tensor<2> {
         let mut parts = Vec::new();
         let mut ids = Vec::new();
@@ -132,7 +132,7 @@ impl Decoder {
         Tensor::cat(parts, 0)
     }
 
-    /// What is shared by the layers that a batch's rows, `[rows, hidden]`, go through.
+    /// Computes the data that all layers share for the batch's rows `x`, `[rows, hidden]`.
     fn pass(&self, batch: &Batch, x: &Tensor<2>) -> Pass {
         let device = self.embedding.device();
         let per_layer = self.per_layer_embedding.as_ref();
@@ -252,7 +252,7 @@ impl Layer {
         Ok(Self { around_mixer, mixer, around_mlp, mlp, per_layer_input, streams, scalar })
     }
 
-    /// `[rows, hidden]` to the same, of each stream where there are several.
+    /// Maps `[rows, hidden]` to the same shape; with several streams, `[rows, streams * hidden]`.
     fn forward(&self, x: Tensor<2>, pass: &Pass, cache: &mut KvPool) -> Result<Tensor<2>> {
         let per_layer = self.per_layer_input.as_ref();
         let x = match &self.streams {
@@ -277,7 +277,7 @@ impl Layer {
         })
     }
 
-    /// `x`, `[rows, hidden]`, plus what the mixer makes of it.
+    /// Returns `x`, `[rows, hidden]`, plus the mixer's output.
     fn mix(&self, x: Tensor<2>, pass: &Pass, cache: &mut KvPool) -> Tensor<2> {
         match &self.mixer {
             MixerBlock::Attention(attention) => attention.add_to(x, &self.around_mixer, pass, cache),
@@ -286,7 +286,7 @@ impl Layer {
         }
     }
 
-    /// `x`, `[rows, hidden]`, plus what the feed-forward block makes of it.
+    /// Returns `x`, `[rows, hidden]`, plus the feed-forward block's output.
     fn feed_forward(&self, x: Tensor<2>, pass: &Pass) -> Result<Tensor<2>> {
         match &self.mlp {
             MlpBlock::Gated(mlp) => Ok(mlp.add_to(x, &self.around_mlp, pass)),
@@ -295,7 +295,7 @@ impl Layer {
         }
     }
 
-    /// Bytes of weights that a row passes by.
+    /// Bytes of expert weights that a row is not routed to.
     fn idle_bytes(&self) -> u64 {
         match &self.mlp {
             MlpBlock::Gated(_) => 0,

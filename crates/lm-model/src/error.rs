@@ -5,11 +5,11 @@ use crate::{GgufProblem, WeightFormat};
 /// Result with this crate's [`Error`] unless another is named.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What can go wrong when a model is opened, loaded or run.
+/// Error of opening, loading or running a model.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A file that a model needs is not there.
+    /// A required file of a model is missing.
     #[error("{location} has no {file}")]
     MissingFile {
         /// The model folder.
@@ -17,7 +17,7 @@ pub enum Error {
         /// Name of the file inside it.
         file: String,
     },
-    /// A file is there and cannot be read.
+    /// A file exists but cannot be read.
     #[error("{file} cannot be read")]
     Io {
         /// The file.
@@ -26,23 +26,23 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// A file is not the JSON that is expected there.
+    /// A file is not the expected JSON.
     #[error("{file} is not valid")]
     Json {
         /// The file.
         file: String,
-        /// Where and why.
+        /// Location and cause.
         #[source]
         source: serde_json::Error,
     },
-    /// A text file that is too large to be what it should be.
+    /// A text file is larger than the limit.
     #[error("{file} has {bytes} bytes, at most {limit} are read")]
     FileTooLarge {
         /// The file.
         file: String,
         /// Its size.
         bytes: usize,
-        /// The most that is read.
+        /// Maximum size that is read.
         limit: usize,
     },
     /// A key holds a value that this crate does not implement.
@@ -57,7 +57,7 @@ pub enum Error {
         /// The values that are implemented.
         known: String,
     },
-    /// A key holds a value that makes no sense.
+    /// A key holds an invalid value.
     #[error("{file}: `{key}` is {value}, expected {expected}")]
     InvalidValue {
         /// The file.
@@ -66,27 +66,27 @@ pub enum Error {
         key: String,
         /// The value as written.
         value: String,
-        /// What would be valid.
+        /// Description of the valid values.
         expected: String,
     },
-    /// A safetensors file whose header and length do not agree, or whose header is not readable.
+    /// A safetensors file with an unreadable header, or one whose header and length disagree.
     #[error("{file} is not a whole safetensors file: {reason}")]
     TensorFile {
         /// The file.
         file: String,
-        /// What does not fit.
+        /// The inconsistency.
         reason: String,
     },
-    /// A GGUF file that cannot be read, or lacks a key.
+    /// A GGUF file that cannot be read, or lacks a required key.
     #[error("{file} is not a GGUF file that can be used")]
     Gguf {
         /// The file.
         file: String,
-        /// What is wrong with it.
+        /// The problem with the file.
         #[source]
         problem: GgufProblem,
     },
-    /// A folder with more than one model in GGUF.
+    /// A folder with more than one GGUF model.
     #[error("{location} has several GGUF models: {}; name one of the files", names.join(", "))]
     SeveralModels {
         /// The folder.
@@ -94,16 +94,16 @@ pub enum Error {
         /// The files, first parts only.
         names: Vec<String>,
     },
-    /// Something of a model that a GGUF file of its architecture cannot say: read back, it would be something else.
+    /// A property of a model that a GGUF file of its architecture cannot represent: it would be read back as another value.
     #[error("{what} is {value}; a GGUF file of {architecture} cannot say so and would be read as {read}")]
     NoGgufForm {
         /// `general.architecture`.
         architecture: String,
-        /// What of the model.
+        /// The property.
         what: String,
-        /// What it is.
+        /// Its value.
         value: String,
-        /// What would be read.
+        /// The value that would be read back.
         read: String,
     },
     /// The shard index names a file outside the model folder.
@@ -116,7 +116,7 @@ pub enum Error {
         /// The path as written.
         path: String,
     },
-    /// A tensor stands in two files.
+    /// A tensor is in two files.
     #[error("tensor {tensor} is in both {first} and {second}")]
     DuplicateTensor {
         /// The tensor.
@@ -126,7 +126,7 @@ pub enum Error {
         /// The other file.
         second: String,
     },
-    /// A tensor that the architecture needs is absent.
+    /// A required tensor is missing.
     #[error("{location} has no tensor {tensor}")]
     MissingTensor {
         /// The model folder.
@@ -134,7 +134,7 @@ pub enum Error {
         /// The tensor.
         tensor: String,
     },
-    /// A tensor that the architecture does not know.
+    /// A tensor that the architecture does not use.
     #[error("{file} has tensor {tensor}, which a {architecture} model does not use")]
     UnexpectedTensor {
         /// The file.
@@ -144,19 +144,19 @@ pub enum Error {
         /// The model's architecture.
         architecture: String,
     },
-    /// A tensor whose shape is not the one that the config asks for.
+    /// A tensor whose shape differs from the one that the config implies.
     #[error("{file}: tensor {tensor} has shape {got:?}, expected {expected:?}")]
     TensorShape {
         /// The file.
         file: String,
         /// The tensor.
         tensor: String,
-        /// The shape that follows from the config.
+        /// The shape that the config implies.
         expected: Vec<usize>,
         /// The shape in the file.
         got: Vec<usize>,
     },
-    /// A tensor stored in a type that cannot be loaded.
+    /// A tensor of a type that cannot be loaded.
     #[error("{file}: tensor {tensor} is stored as {got}, supported: {supported}")]
     TensorDtype {
         /// The file.
@@ -168,7 +168,7 @@ pub enum Error {
         /// The types that can be loaded.
         supported: String,
     },
-    /// A tensor that holds a number which makes no sense there, or has no counterpart here.
+    /// A tensor with a value that is invalid there, or has no equivalent here.
     #[error("{file}: tensor {tensor} holds {value}, expected {expected}")]
     TensorValue {
         /// The file.
@@ -177,15 +177,15 @@ pub enum Error {
         tensor: String,
         /// The number.
         value: f32,
-        /// What would be valid.
+        /// Description of the valid values.
         expected: String,
     },
-    /// Weights that were quantised before they were written can be had in no other format.
+    /// Weights that are stored quantised cannot be loaded in another format.
     #[error("the weights are stored in {stored}, they cannot be had in {requested}")]
     AlreadyQuantized {
         /// The format in the files.
         stored: WeightFormat,
-        /// The format asked for.
+        /// The requested format.
         requested: WeightFormat,
     },
     /// A file or folder cannot be written.
@@ -197,7 +197,7 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// `tokenizer.json` is not accepted by the tokenizer library.
+    /// `tokenizer.json` is rejected by the tokenizer library.
     #[error("the tokenizer cannot be used")]
     Tokenizer(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// `tokenizer.json` asks for something whose exact bytes per token are not known here.
@@ -205,21 +205,21 @@ pub enum Error {
     UnsupportedTokenizer {
         /// Part of the tokenizer.
         part: &'static str,
-        /// What stands there.
+        /// Value of that part.
         value: String,
-        /// What is implemented.
+        /// The supported values.
         known: &'static str,
     },
-    /// A tensor whose values the device or the format cannot take.
+    /// A tensor with values that the device or the format cannot represent.
     #[error("tensor {tensor} cannot be loaded")]
     Weight {
         /// The tensor.
         tensor: String,
-        /// Why.
+        /// Cause.
         #[source]
         source: lm_kernels::Error,
     },
-    /// A cache that was not made by the model that should write to it.
+    /// A cache that another model made.
     #[error(
         "the cache is another model's: it has {got} layers, or layers of another shape, expected {expected}"
     )]
@@ -232,35 +232,35 @@ pub enum Error {
     /// A kernel, a device or a mapped file failed.
     #[error(transparent)]
     Kernels(#[from] lm_kernels::Error),
-    /// One sequence of a batch cannot run; the cache was not touched.
+    /// One sequence of a batch cannot run; the cache is unchanged.
     #[error("sequence {sequence} of the batch cannot run")]
     Batch {
         /// Index in [`crate::Batch::sequences`].
         sequence: usize,
-        /// What is wrong with it.
+        /// The problem with it.
         #[source]
         problem: BatchProblem,
     },
 }
 
-/// What is wrong with one sequence of a [`crate::Batch`].
+/// Problem with one sequence of a [`crate::Batch`].
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BatchProblem {
-    /// It has no new row.
+    /// The sequence has no new rows.
     #[error("it has no rows")]
     Empty,
-    /// An id beyond the embedding's rows.
+    /// A token id outside the embedding table.
     #[error("id {id} in row {row}, the embedding has {rows} rows")]
     UnknownToken {
         /// The row.
         row: usize,
         /// The id.
         id: u32,
-        /// Number of ids the model knows.
+        /// Number of ids in the embedding table.
         rows: usize,
     },
-    /// Embedding rows of another width than the model's, or not whole rows.
+    /// Embedding rows of another width than the model's, or an incomplete row.
     #[error("{values} embedding values in rows of {hidden_size}, expected whole rows of {expected}")]
     EmbeddingWidth {
         /// Number of values.
@@ -270,7 +270,7 @@ pub enum BatchProblem {
         /// The model's hidden size.
         expected: usize,
     },
-    /// Not one position for each row.
+    /// The number of positions differs from the number of rows.
     #[error("{positions} positions for {rows} rows")]
     PositionCount {
         /// Number of positions.
@@ -278,22 +278,22 @@ pub enum BatchProblem {
         /// Number of rows.
         rows: usize,
     },
-    /// A position at or beyond the model's context.
+    /// A position at or beyond the model's context length.
     #[error("row {row} has position {position}, the context holds {context_len}")]
     Position {
         /// The row.
         row: usize,
         /// The position.
         position: u32,
-        /// The model's context.
+        /// The model's context length.
         context_len: usize,
     },
-    /// More slots than the model's context.
+    /// More slots than the model's context length.
     #[error("{slots} slots are needed, the context holds {context_len}")]
     ContextFull {
         /// Cached and new slots.
         slots: usize,
-        /// The model's context.
+        /// The model's context length.
         context_len: usize,
     },
     /// A block table that does not cover the cached and new slots.
@@ -306,7 +306,7 @@ pub enum BatchProblem {
         /// Pages that cover them.
         expected: usize,
     },
-    /// Not one block table for each group of the cache.
+    /// The number of block tables differs from the number of cache groups.
     #[error("{tables} block tables, the cache has {expected} groups")]
     BlockTables {
         /// Tables given.
@@ -328,15 +328,15 @@ pub enum BatchProblem {
         /// Pages in the pool.
         num_pages: usize,
     },
-    /// A page that gets new rows and is used a second time in the batch.
+    /// A page that receives new rows and occurs twice in the batch.
     #[error("page {page} gets new rows and is also used by sequence {other}")]
     SharedPage {
         /// The page.
         page: u32,
-        /// The other sequence (or the same one, when its table names the page twice).
+        /// The other sequence (or the same one, if its table contains the page twice).
         other: usize,
     },
-    /// A span that is empty, leaves the rows or overlaps another.
+    /// A span that is empty, out of range or overlaps another.
     #[error("span of rows {start}..{end} is empty, leaves the {rows} rows or overlaps another span")]
     Span {
         /// First row.
@@ -346,7 +346,7 @@ pub enum BatchProblem {
         /// Number of rows.
         rows: usize,
     },
-    /// Logits wanted of a row that is not there.
+    /// Logits requested for a row that does not exist.
     #[error("logits of row {row} are wanted, it has {rows} rows")]
     LogitRow {
         /// The row.

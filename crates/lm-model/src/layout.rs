@@ -1,4 +1,4 @@
-//! A batch as the rows of one tensor: the sequences' new rows, one sequence after another.
+//! A batch as the rows of one tensor: the sequences' new rows, concatenated.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use lm_kernels::{RaggedLayout, SequenceLayout};
 use crate::blocks::AdaptedRows;
 use crate::{AttentionKind, Batch, Input, SequenceInput, TokenId};
 
-/// Which rows of the batch belong to which sequence, and where its slots are in the pages of each group.
+/// Builds the ragged layout of each cache group: each sequence's rows and the pages that hold its slots.
 pub(crate) fn layouts(batch: &Batch, groups: usize) -> Vec<Arc<RaggedLayout>> {
     (0..groups).map(|group| Arc::new(layout(batch, group))).collect()
 }
@@ -32,7 +32,7 @@ fn layout(batch: &Batch, group: usize) -> RaggedLayout {
     RaggedLayout { sequences: batch.sequences.iter().map(&mut sequence_layout).collect() }
 }
 
-/// The rows of the batch with an adapter, and its index.
+/// Returns the row ranges that use an adapter, each with the adapter's index.
 pub(crate) fn adapted_rows(batch: &Batch) -> Vec<AdaptedRows> {
     let mut end = 0;
     let rows = batch.sequences.iter().filter_map(|sequence| {
@@ -43,7 +43,7 @@ pub(crate) fn adapted_rows(batch: &Batch) -> Vec<AdaptedRows> {
     rows.collect()
 }
 
-/// The rows of the batch whose logits are wanted, and how many they are for each sequence.
+/// Returns the rows of the batch whose logits are requested, and their number for each sequence.
 pub(crate) fn wanted_rows(batch: &Batch) -> (Vec<i32>, Vec<usize>) {
     let (mut wanted, mut counts, mut start) = (Vec::new(), Vec::new(), 0);
     for sequence in &batch.sequences {
@@ -55,7 +55,7 @@ pub(crate) fn wanted_rows(batch: &Batch) -> (Vec<i32>, Vec<usize>) {
     (wanted, counts)
 }
 
-/// The ids of the batch's rows; `None` for those that come as embeddings.
+/// Token ids of the batch's rows; `None` for embedding rows.
 pub(crate) fn ids_of_rows(batch: &Batch) -> Vec<Option<TokenId>> {
     let of_sequence = |sequence: &SequenceInput| match &sequence.input {
         Input::Ids(ids) => ids.iter().copied().map(Some).collect(),

@@ -1,5 +1,5 @@
-//! Gemma 2: a dense decoder of norms before and after each block, GeGLU, every other layer with a sliding window, and scores and
-//! logits that a tangent bounds.
+//! Gemma 2: dense decoder with sandwich norms (before and after each block), GeGLU, a sliding window on every other layer, and
+//! soft-capped attention scores and logits.
 //! Source: Gemma 2 (arXiv 2408.00118); `config.json` of google/gemma-2-2b; `Gemma2Config` of transformers for the defaults.
 
 use lm_kernels::Activation;
@@ -29,7 +29,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     }"#,
 };
 
-/// Keys that Gemma's generations share.
+/// Keys shared by all Gemma generations.
 #[derive(Deserialize)]
 pub(super) struct Keys {
     pub(super) hidden_activation: String,
@@ -50,7 +50,7 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     Ok(spec)
 }
 
-/// What all generations have in common: scaled embeddings, norms around each block, GeGLU, capped logits.
+/// Builds the common part of all generations: scaled embeddings, sandwich norms, GeGLU, soft-capped logits.
 pub(super) fn gemma(config: &ModelConfig, keys: &Keys) -> Result<DecoderSpec> {
     refuse_bidirectional(config)?;
     let mut spec = DecoderSpec::llama(config)?;
@@ -74,12 +74,12 @@ pub(super) fn geglu(intermediate_size: usize, activation: Activation, sparsity: 
     Mlp::Gated(GatedSpec { intermediate_size, activation, bias: Bias::Absent, sparsity })
 }
 
-/// Attention to what follows is not a decoder's: some values of the key make an encoder of the model.
+/// Refuses bidirectional attention: some values of the key turn the decoder into an encoder.
 fn refuse_bidirectional(config: &ModelConfig) -> Result<()> {
     let key = "use_bidirectional_attention";
     match config.keys.get(key) {
         None | Some(serde_json::Value::Null | serde_json::Value::Bool(false)) => Ok(()),
-        // Gemma 4's word for images only, whose rows a batch names by itself.
+        // Gemma 4's value for images only, whose rows a batch marks itself (attention spans).
         Some(serde_json::Value::String(kind)) if kind == "vision" => Ok(()),
         Some(other) => Err(unsupported(key, other, "null, false, \"vision\"")),
     }
@@ -94,8 +94,8 @@ fn positive(key: &str, value: Option<f64>) -> Result<Option<f32>> {
     }
 }
 
-/// Each block has a norm before it and one after it; the name that Llama has for the second of the former belongs to the first
-/// of the latter.
+/// Each block has a norm before and after it. Llama's name for the norm before the feed-forward block belongs here to the norm
+/// after the mixer.
 pub(super) fn weight_name(param: Param) -> String {
     match param {
         Param::Layer(layer, LayerParam::MlpNorm) => {

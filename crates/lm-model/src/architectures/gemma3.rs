@@ -1,5 +1,5 @@
-//! Gemma 3: Gemma 2 with normed queries and keys in place of capped scores, five sliding layers to each full one, and a RoPE of its
-//! own for either kind. The text model of the multimodal checkpoints, and FunctionGemma.
+//! Gemma 3: Gemma 2 with QK norm in place of soft-capped scores, five sliding-window layers to each full-attention layer, and separate
+//! RoPE parameters for the two. Also the text model of the multimodal checkpoints, and FunctionGemma.
 //! Source: Gemma 3 Technical Report (arXiv 2503.19786); `config.json` of google/gemma-3-270m and google/gemma-3-4b-it;
 //! `Gemma3TextConfig` of transformers for the defaults.
 
@@ -32,12 +32,12 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     }"#,
 };
 
-/// Bases of full and of sliding layers.
+/// RoPE bases (theta) of full-attention and sliding-window layers.
 pub(super) const THETAS: [f64; 2] = [1_000_000.0, 10_000.0];
 
 #[derive(Deserialize)]
 struct Pattern {
-    /// Every so many layers one is full.
+    /// One layer in this many has full attention.
     sliding_window_pattern: usize,
 }
 

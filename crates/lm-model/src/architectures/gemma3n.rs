@@ -1,5 +1,5 @@
-//! Gemma 3n: Gemma 3 with several streams between the layers (AltUp), a low-rank path beside attention (LAuReL), an embedding of
-//! its own for each layer, sparse feed-forward blocks and last layers that share keys and values. The text model of the
+//! Gemma 3n: Gemma 3 with several residual streams between the layers (AltUp), a low-rank path parallel to attention (LAuReL),
+//! per-layer embeddings, sparse feed-forward blocks and last layers that share keys and values. Also the text model of the
 //! multimodal checkpoints.
 //! Source: `config.json` of google/gemma-3n-E2B; modelling code and `Gemma3nTextConfig` of transformers.
 
@@ -15,7 +15,7 @@ use crate::spec::{
 };
 use crate::weights::{Param, Place};
 
-/// The parts of a checkpoint that see and hear.
+/// Prefixes of a checkpoint's vision and audio tensors.
 pub(super) const OTHER_SENSES: &[&str] =
     &["model.audio_tower.", "model.embed_audio.", "model.embed_vision.", "model.vision_tower."];
 
@@ -48,7 +48,8 @@ struct OwnKeys {
     num_kv_shared_layers: usize,
     laurel_rank: usize,
     activation_sparsity_pattern: Option<Vec<f64>>,
-    /// Not a key of published files: what follows from the shares of `activation_sparsity_pattern`, which it goes before.
+    /// Not a key of published files: thresholds derived from the shares of `activation_sparsity_pattern`; takes precedence over
+    /// it.
     activation_sparsity_deviations: Option<Vec<Option<f32>>>,
 }
 
@@ -59,11 +60,11 @@ enum IntermediateSizes {
     OfEach(Vec<usize>),
 }
 
-/// Far beyond real models, and small enough for the cube of it, which the coefficients are.
+/// Far beyond real models, and small enough for its cube, the number of prediction coefficients.
 const MOST_STREAMS: usize = 64;
-/// Every so many layers one is full.
+/// One layer in this many has full attention.
 const PATTERN: usize = 5;
-/// Of a config that says nothing: the first layers are this sparse, in a decoder of more than that.
+/// Default without `activation_sparsity_pattern`: number of first layers that are sparse, if the decoder has more than that.
 const SPARSE_LAYERS: usize = 10;
 const SHARE: f64 = 0.95;
 
@@ -153,7 +154,7 @@ fn sparsities(config: &ModelConfig, own: &OwnKeys) -> Result<Vec<Option<Sparsity
     shares.into_iter().map(|share| Sparsity::of_share(SHARES, share)).collect()
 }
 
-/// Where the matrices between the streams are one tensor; published checkpoints have each by itself.
+/// Places where the projections of all streams are one tensor; published checkpoints store each by itself.
 fn places(spec: &DecoderSpec, param: Param) -> Vec<Place> {
     let (stream, name) = match param {
         Param::StreamIn(stream) => (stream, "model.altup_projections.weight"),
@@ -165,7 +166,7 @@ fn places(spec: &DecoderSpec, param: Param) -> Vec<Place> {
     vec![Place::whole(weight_name(param)), Place::part(name, rows, others * hidden)]
 }
 
-/// A size that a product of two others cannot overflow.
+/// Checks a size; the product of two valid ones does not overflow.
 pub(super) fn size(key: &str, value: usize) -> Result<usize> {
     const MOST: usize = 1 << 24;
     if (1..=MOST).contains(&value) { Ok(value) } else { Err(invalid(key, value, format!("1 to {MOST}"))) }

@@ -1,6 +1,6 @@
-//! Gemma 4: Gemma 3 with heads of another width in its full layers, of whose pairs only the first turn, values that may be the keys,
-//! and where a config asks for them per-layer embeddings and shared keys and values as Gemma 3n has them, and experts beside each
-//! feed-forward block. The text model of the multimodal checkpoints.
+//! Gemma 4: Gemma 3 whose full-attention layers have another head width, partial rotary and optionally keys as values; where the config
+//! asks for them, per-layer embeddings and shared keys and values as in Gemma 3n, and experts parallel to each feed-forward block. Also
+//! the text model of the multimodal checkpoints.
 //! Source: `config.json` of google/gemma-4-E2B-it; modelling code and `Gemma4TextConfig` of transformers.
 
 use lm_kernels::Activation;
@@ -42,7 +42,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
 #[derive(Deserialize)]
 struct OwnKeys {
     vocab_size_per_layer_input: usize,
-    /// 0: there are none.
+    /// 0: no per-layer inputs.
     hidden_size_per_layer_input: usize,
     pad_token_id: Option<u32>,
     global_head_dim: usize,
@@ -61,7 +61,7 @@ struct OwnKeys {
     moe_intermediate_size: Option<usize>,
 }
 
-/// What differs in one layer's heads.
+/// Overrides of one layer's heads.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Heads {
@@ -69,7 +69,7 @@ struct Heads {
     num_key_value_heads: Option<usize>,
 }
 
-/// Every so many layers one is full, and the last in any case.
+/// One layer in this many has full attention; the last always has.
 const PATTERN: usize = 6;
 
 fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
@@ -85,7 +85,7 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     if own.num_kv_shared_layers > 0 {
         share_key_values(&mut spec, own.num_kv_shared_layers)?;
         if own.use_double_wide_mlp {
-            // Such layers spend what they save on a feed-forward block of twice the width.
+            // Layers that share keys and values have a feed-forward block of twice the width instead.
             let first = spec.layers.len() - own.num_kv_shared_layers;
             for layer in &mut spec.layers[first..] {
                 layer.mlp = geglu(2 * config.intermediate_size, activation, None);
@@ -165,8 +165,8 @@ fn attention_layers(config: &ModelConfig, own: &OwnKeys, spec: &mut DecoderSpec)
     Ok(())
 }
 
-/// The heads of a layer: as `per_layer_config` has them, which transformers writes, or as the keys of published files say for all
-/// full layers.
+/// Returns a layer's head overrides: from `per_layer_config`, which transformers writes, or from the keys of published files,
+/// which apply to all full-attention layers.
 fn heads(own: &OwnKeys, layer: usize, window: Window) -> Result<Heads> {
     if let Some(layers) = &own.per_layer_config {
         let key = format!("per_layer_config.{layer}");
@@ -212,7 +212,7 @@ fn weight_name(param: Param) -> String {
     }
 }
 
-/// All experts of a layer are one tensor, each expert's gate followed by its up.
+/// All experts of a layer are one tensor; each expert's gate rows precede its up rows.
 fn places(spec: &DecoderSpec, param: Param) -> Vec<Place> {
     let Param::Layer(layer, param) = param else { return Vec::new() };
     let Some(&ExpertsSpec { num_experts, intermediate_size: inner, .. }) = spec.layers[layer].mlp.experts()

@@ -1,4 +1,4 @@
-//! GPT-OSS: experts with biases and a clamped gate in every layer, attention sinks, every other layer with a sliding window, YaRN.
+//! GPT-OSS: experts with biases and a clamped gate in every layer, attention sinks, a sliding window on every other layer, YaRN.
 //! Source: gpt-oss-120b & gpt-oss-20b Model Card (arXiv 2508.10925); `config.json` of openai/gpt-oss-20b; `GptOssConfig` of
 //! transformers for the defaults.
 
@@ -25,7 +25,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     }"#,
 };
 
-/// The keys that only this architecture has.
+/// Keys of this architecture alone.
 #[derive(Deserialize)]
 struct Keys {
     #[serde(alias = "num_experts")]
@@ -49,7 +49,7 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     Ok(spec)
 }
 
-/// The config with the reference's scaling where a file leaves it out.
+/// Returns the config with the reference's RoPE scaling where a file has none.
 fn with_rope(config: &ModelConfig) -> ModelConfig {
     let mut config = config.clone();
     if config.rope_parameters.is_none() && config.rope_scaling.is_none() {
@@ -107,7 +107,7 @@ fn weight_name(param: Param) -> String {
     }
 }
 
-/// Gate and up take turns, and all experts of a layer are one tensor: of floats, with the matrices transposed, or of MXFP4.
+/// Gate and up are interleaved, and all experts of a layer are one tensor: of floats with transposed matrices, or of MXFP4.
 fn places(spec: &DecoderSpec, param: Param) -> Vec<Place> {
     let Param::Layer(layer, param) = param else { return Vec::new() };
     let Some(&ExpertsSpec { num_experts, intermediate_size: inner, .. }) = spec.layers[layer].mlp.experts()

@@ -1,4 +1,4 @@
-//! Granite: Llama with factors on embeddings, attention scores, what each block adds, and logits.
+//! Granite: Llama with multipliers on embeddings, attention scores, block outputs and logits.
 //! Source: Granite 3.0 Language Models (IBM, 2024); `config.json` of ibm-granite/granite-3.3-2b-instruct; `modeling_granite.py`
 //! of transformers.
 
@@ -26,10 +26,10 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
 #[derive(Deserialize)]
 struct Keys {
     embedding_multiplier: f64,
-    /// What logits are divided by.
+    /// Divisor of the logits.
     logits_scaling: f64,
     residual_multiplier: f64,
-    /// The factor on attention scores, in place of the one that follows from the head.
+    /// Scale of the attention scores, in place of the one derived from the head width.
     attention_multiplier: f64,
 }
 

@@ -30,9 +30,9 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
 #[allow(non_snake_case, reason = "as the key is written")]
 struct Keys {
     norm_eps: f64,
-    /// Whether the width of the feed-forward block is that of an ungated one, to be made that of a gated one.
+    /// True if the given width is that of an ungated feed-forward block, to be converted to that of a gated one.
     block_auto_adjust_ff_dim: bool,
-    /// Goes before `intermediate_size`.
+    /// Takes precedence over `intermediate_size`.
     block_ff_dim: Option<usize>,
     block_ffn_dim_multiplier: f64,
     block_multiple_of: usize,
@@ -40,14 +40,14 @@ struct Keys {
     conv_bias: bool,
     /// Layers with attention, where `layer_types` is absent.
     full_attn_idxs: Option<Vec<usize>>,
-    /// Goes before `tie_word_embeddings`.
+    /// Takes precedence over `tie_word_embeddings`.
     tie_embedding: Option<bool>,
 }
 
-/// Taps beyond those of any model; a state holds one input less than there are.
+/// Upper limit of taps, beyond any model; a state holds one input fewer than there are taps.
 const MAX_TAPS: usize = 256;
 
-/// Feed-forward widths beyond those of any model.
+/// Upper limit of feed-forward widths, beyond any model.
 const MAX_WIDTH: usize = 1 << 20;
 
 fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
@@ -79,7 +79,8 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     Ok(spec)
 }
 
-/// Two thirds of the given width, times a multiplier, rounded up to a multiple, where the file asks for that.
+/// Feed-forward width: where the file asks for the adjustment, two thirds of the given one times a multiplier, rounded up to a
+/// multiple.
 fn feed_forward_width(config: &ModelConfig, keys: &Keys) -> Result<usize> {
     let (key, given) = match keys.block_ff_dim {
         Some(width) => ("block_ff_dim", width),
@@ -102,7 +103,7 @@ fn feed_forward_width(config: &ModelConfig, keys: &Keys) -> Result<usize> {
     Ok(width.max(1).next_multiple_of(multiple))
 }
 
-/// Of each layer, whether it has attention.
+/// Returns, for each layer, true if it has attention.
 fn attends(config: &ModelConfig, keys: &Keys) -> Result<Vec<bool>> {
     if let Some(attends) = by_type(config, &[("full_attention", true), ("conv", false)])? {
         return Ok(attends);

@@ -1,4 +1,4 @@
-//! Ministral 3: Mistral with YaRN, and queries that grow with their position. The text model of the `mistral3` checkpoints.
+//! Ministral 3: Mistral with YaRN and queries scaled up with their position. The text model of the `mistral3` checkpoints.
 //! Source: `config.json` of mistralai/Ministral-3-3B-Base-2512; `modeling_ministral3.py` of transformers.
 
 use super::{Architecture, WHOLE_TENSORS, mistral};
@@ -34,7 +34,7 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
         let value = beta.map_or("absent".to_owned(), |beta| beta.to_string());
         return Err(invalid(&format!("{key}.{BETA}"), value, "0 or a positive number"));
     };
-    // What is no number above 1 stops the load with the rope below.
+    // A value that is not a number above 1 fails the load in the RoPE parser below.
     let context =
         parameters.original_max_position_embeddings.unwrap_or(config.max_position_embeddings as f64);
     let mut spec = mistral::spec(&config.without_rope())?;

@@ -1,4 +1,4 @@
-//! Mistral: Llama whose layers all have the same sliding window, or none.
+//! Mistral: Llama with the same sliding window on all layers, or none.
 //! Source: Mistral 7B (arXiv 2310.06825); `config.json` of mistralai/Mistral-7B-v0.1 and -v0.3; `MistralConfig` of transformers
 //! for the defaults.
 
@@ -19,7 +19,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     defaults: r#"{"num_key_value_heads": 8, "sliding_window": 4096}"#,
 };
 
-/// A decoder whose every layer sees `sliding_window` slots, or all where that is null.
+/// Builds a decoder whose layers all attend to `sliding_window` slots, or to all where that is null.
 pub(super) fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     let mut spec = DecoderSpec::llama(&config.without_biases())?;
     for attention in spec.attention_mut() {

@@ -1,4 +1,4 @@
-//! The architectures that can be loaded: one small file and one row each.
+//! Registry of the supported architectures: one small file and one row each.
 
 mod gemma2;
 mod gemma3;
@@ -26,42 +26,42 @@ use crate::spec::{DecoderSpec, OutputHead};
 use crate::weights::{Checkpoint, Param, Place};
 use crate::{Error, Result};
 
-/// What tells one architecture from another.
+/// Description of an architecture: config parser, tensor names and defaults.
 #[derive(Debug)]
 pub struct Architecture {
     /// `model_type` values of config.json.
     pub model_types: &'static [&'static str],
     /// Folders under `testdata/models/`, each with a checkpoint and logits of the reference implementation.
     pub goldens: &'static [&'static str],
-    /// Reads the config.
+    /// Builds the decoder spec from the config.
     pub(crate) spec: fn(&ModelConfig) -> Result<DecoderSpec>,
-    /// A parameter's name in a checkpoint. No two have the same.
+    /// Returns the unique name of a parameter's tensor in a checkpoint.
     pub(crate) weight_name: fn(Param) -> String,
-    /// Where else a parameter may be than in a tensor of its own name: the first of these whose tensors are there counts,
-    /// and the very first is the one that published checkpoints of floats have.
+    /// Returns alternatives to a tensor under the parameter's own name: the first whose tensors are present is used, and the
+    /// first of all is the one of published float checkpoints.
     pub(crate) places: fn(&DecoderSpec, Param) -> Vec<Place>,
-    /// Ends of tensor names that checkpoints carry and the forward pass does not need.
+    /// Suffixes of tensor names that checkpoints contain and the forward pass does not need.
     pub(crate) ignored_suffixes: &'static [&'static str],
-    /// Beginnings of such names: the other parts of a checkpoint that can do more than text.
+    /// Prefixes of such names: the other parts of a checkpoint that is not text-only.
     pub(crate) ignored_prefixes: &'static [&'static str],
-    /// A JSON object: what the reference's config class holds under keys that files leave out.
+    /// JSON object with the reference config class's values of keys that files omit.
     pub(crate) defaults: &'static str,
 }
 
 impl Architecture {
-    /// The keys of [`Architecture::defaults`].
+    /// Parses [`Architecture::defaults`].
     pub(crate) fn default_keys(&self) -> Result<Map<String, Value>> {
         serde_json::from_str(self.defaults)
             .map_err(|source| Error::Json { file: format!("defaults of {}", self.model_types[0]), source })
     }
 
-    /// Whether the forward pass can do without a tensor of this name.
+    /// Returns true if the forward pass does not need a tensor of this name.
     pub(crate) fn ignores(&self, name: &str) -> bool {
         self.ignored_suffixes.iter().any(|suffix| name.ends_with(suffix))
             || self.ignored_prefixes.iter().any(|prefix| name.starts_with(prefix))
     }
 
-    /// Where a parameter is in a checkpoint; where published ones have it, if it is not there.
+    /// Returns the place of a parameter in a checkpoint; the published one if the checkpoint does not have it.
     pub(crate) fn place(&self, spec: &DecoderSpec, param: Param, checkpoint: &Checkpoint) -> Place {
         let own = Place::whole((self.weight_name)(param));
         if checkpoint.has(&own) {
@@ -71,8 +71,8 @@ impl Architecture {
         there.unwrap_or_else(|| self.published_place(spec, param))
     }
 
-    /// Lets the files decide between a shared head and one of its own, as transformers does: a tied one that they have with other
-    /// values than the embedding's is separate.
+    /// Chooses between a tied and a separate output head by the files, as transformers does: a tied head becomes separate if the
+    /// files contain one whose values differ from the embedding's.
     pub(crate) fn choose_head(&self, spec: &mut DecoderSpec, checkpoint: &Checkpoint) {
         let [head, embedding] = [Param::OutputHead, Param::Embedding].map(|param| (self.weight_name)(param));
         if spec.output_head == OutputHead::Tied && checkpoint.differ(&head, &embedding) {
@@ -81,14 +81,14 @@ impl Architecture {
         }
     }
 
-    /// Where published checkpoints of floats have a parameter.
+    /// Returns the place of a parameter in published float checkpoints.
     pub(crate) fn published_place(&self, spec: &DecoderSpec, param: Param) -> Place {
         let places = (self.places)(spec, param);
         places.into_iter().next().unwrap_or_else(|| Place::whole((self.weight_name)(param)))
     }
 }
 
-/// For architectures whose parameters are whole tensors.
+/// [`Architecture::places`] where every parameter is a whole tensor.
 const WHOLE_TENSORS: fn(&DecoderSpec, Param) -> Vec<Place> = |_, _| Vec::new();
 
 /// Every architecture, in alphabetical order.
@@ -113,7 +113,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &smollm3::ARCHITECTURE,
 ];
 
-/// The architecture of a `model_type`.
+/// Returns the architecture of a `model_type`.
 pub(crate) fn find(model_type: &str) -> Result<&'static Architecture> {
     let known = || ALL_ARCHITECTURES.iter().flat_map(|architecture| architecture.model_types);
     ALL_ARCHITECTURES

@@ -1,4 +1,4 @@
-//! OLMo 2: Llama that norms what its blocks give in place of what they read, and whole rows of queries and keys.
+//! OLMo 2: Llama with post-norm in place of pre-norm, and QK norm over whole rows.
 //! Source: 2 OLMo 2 Furious (arXiv 2501.00656); `config.json` of allenai/OLMo-2-1124-7B; `modeling_olmo2.py` of transformers.
 
 use super::{Architecture, WHOLE_TENSORS};
@@ -18,7 +18,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     defaults: r#"{"rms_norm_eps": 1e-5}"#,
 };
 
-/// Llama's decoder with the norms in other places.
+/// Builds Llama's decoder with post-norm, and QK norm over whole rows.
 pub(super) fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     let config = &ModelConfig { mlp_bias: false, ..config.clone() }; // Not a key of OLMo 2.
     let mut spec = DecoderSpec::llama(config)?;

@@ -1,5 +1,4 @@
-//! Phi-3, Phi-3.5 and Phi-4-mini: Llama whose projections are stored fused, with a sliding window, a part of each head that does
-//! not turn, and LongRoPE.
+//! Phi-3, Phi-3.5 and Phi-4-mini: Llama with fused projections, a sliding window, partial rotary and LongRoPE.
 //! Source: Phi-3 Technical Report (arXiv 2404.14219); `config.json` of microsoft/Phi-3.5-mini-instruct and
 //! microsoft/Phi-4-mini-instruct; `Phi3Config` of transformers for the defaults.
 
@@ -23,7 +22,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
 fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     let (key, mut parameters) = config.rope_parameters();
     if matches!(parameters.kind(), "su" | "yarn") {
-        // What earlier files of this model call it.
+        // Names of LongRoPE in earlier files of this model.
         (parameters.rope_type, parameters.legacy_type) = (Some("longrope".into()), None);
     }
     let mut spec = mistral::spec(&config.without_rope())?;
@@ -32,7 +31,7 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     Ok(spec)
 }
 
-/// Queries, keys and values are the rows of one tensor, gate and up those of another.
+/// Queries, keys and values are fused into one tensor, gate and up into another.
 fn places(spec: &DecoderSpec, param: Param) -> Vec<Place> {
     let Param::Layer(layer, param) = param else { return Vec::new() };
     let (Mixer::Attention(attention), Mlp::Gated(GatedSpec { intermediate_size: inner, .. })) =

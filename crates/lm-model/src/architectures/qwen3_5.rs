@@ -1,5 +1,5 @@
-//! Qwen3.5, the text model: gated delta nets on three layers of four, gated grouped-query attention with an RMS norm over each
-//! query and key head on the rest; norms that store their factors less one, and a part of each head rotated.
+//! Qwen3.5, the text model: gated delta nets on three layers of four, gated GQA with an RMS norm over each query and key head on the
+//! rest; norm weights stored minus one, partial rotary.
 //! Source: `Qwen3_5ForCausalLM` of transformers 5.23; `config.json` of Qwen/Qwen3.5-27B.
 
 use lm_kernels::{DeltaNetSpec, HeadOrder};
@@ -33,20 +33,20 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
 /// Keys of Qwen3.5 alone.
 #[derive(Deserialize)]
 struct Keys {
-    /// Every so many-th layer has attention, where `layer_types` is absent.
+    /// One layer in this many has attention, where `layer_types` is absent.
     full_attention_interval: usize,
-    /// Whether attention's results are gated; the reference always does so.
+    /// True if attention outputs are gated; the reference always gates them.
     attn_output_gate: bool,
     linear_conv_kernel_dim: usize,
     linear_key_head_dim: usize,
     linear_num_key_heads: usize,
     linear_num_value_heads: usize,
     linear_value_head_dim: usize,
-    /// Not a key of published files: which key head a value head goes with, [`HeadOrder`].
+    /// Not a key of published files: assignment of value heads to key heads, [`HeadOrder`].
     linear_head_order: String,
 }
 
-/// Heads and elements of a head beyond those of any model, so that no product of sizes overflows; likewise taps.
+/// Upper limit of head counts and head widths, beyond any model, so that no product of sizes overflows; likewise of taps.
 const MAX_HEADS: usize = 1 << 12;
 const MAX_TAPS: usize = 256;
 
@@ -78,7 +78,8 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     Ok(spec)
 }
 
-/// Positions of text are the same in time, height and width: how the frequencies are shared out among them does not matter.
+/// Drops the M-RoPE keys. A text token has the same position in time, height and width, so the split of the frequencies has no
+/// effect.
 fn text_only(mut parameters: RopeParameters) -> RopeParameters {
     for key in ["mrope_section", "mrope_interleaved"] {
         parameters.rest.remove(key);
@@ -117,7 +118,7 @@ fn delta_net(keys: &Keys) -> Result<DeltaNetLayer> {
     Ok(DeltaNetLayer { heads, kernel: keys.linear_conv_kernel_dim })
 }
 
-/// Of each layer, whether it has attention.
+/// Returns, for each layer, true if it has attention.
 fn attends(config: &ModelConfig, keys: &Keys) -> Result<Vec<bool>> {
     let interval = keys.full_attention_interval;
     match by_type(config, &[("full_attention", true), ("linear_attention", false)])? {

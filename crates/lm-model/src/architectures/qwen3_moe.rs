@@ -1,4 +1,4 @@
-//! Qwen3 with a mixture of experts: Qwen3, whose feed-forward blocks are experts in some layers or all.
+//! Qwen3 MoE: Qwen3 whose feed-forward blocks are mixtures of experts in some layers or all.
 //! Source: Qwen3 Technical Report (arXiv 2505.09388); `config.json` of Qwen/Qwen3-30B-A3B.
 
 use serde::Deserialize;
@@ -20,7 +20,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     defaults: "{}",
 };
 
-/// The keys that Qwen3 has not, with the defaults of transformers' `Qwen3MoeConfig`.
+/// Keys that Qwen3 lacks, with the defaults of transformers' `Qwen3MoeConfig`.
 #[derive(Deserialize)]
 struct Keys {
     #[serde(alias = "num_local_experts")]
@@ -29,10 +29,10 @@ struct Keys {
     moe_intermediate_size: usize,
     #[serde(default)]
     norm_topk_prob: bool,
-    /// Layer `n`, the first being 1, has experts where it is a multiple.
+    /// Layer `n`, counted from 1, has experts if `n` is a multiple of this.
     #[serde(default = "one")]
     decoder_sparse_step: usize,
-    /// Layers, the first being 0, that have none all the same.
+    /// Layers, counted from 0, that have no experts regardless.
     mlp_only_layers: Option<Vec<usize>>,
 }
 
@@ -81,7 +81,7 @@ fn experts(config: &ModelConfig, keys: &Keys) -> Result<ExpertsSpec> {
     Ok(experts)
 }
 
-/// Published checkpoints have a tensor for each projection of each expert.
+/// Published checkpoints store a tensor for each projection of each expert.
 fn places(spec: &DecoderSpec, param: Param) -> Vec<Place> {
     let Param::Layer(layer, param) = param else { return Vec::new() };
     let projection = match param {

@@ -1,4 +1,4 @@
-//! SmolLM3: Llama in which some layers have no positions.
+//! SmolLM3: Llama in which some layers have no RoPE (NoPE).
 //! Source: `config.json` of HuggingFaceTB/SmolLM3-3B; RoPE to NoPE and Back Again (arXiv 2501.18795); `SmolLM3Config` of
 //! transformers for the defaults.
 
@@ -25,9 +25,9 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
 
 #[derive(Deserialize)]
 struct Keys {
-    /// 1 for a layer with positions, 0 for one without.
+    /// 1 for a layer with RoPE, 0 for one without.
     no_rope_layers: Option<Vec<u8>>,
-    /// Where there is no list: one layer in so many has no positions, the last of them.
+    /// Interval where the list is absent: every n-th layer has no RoPE.
     no_rope_layer_interval: usize,
 }
 
@@ -44,7 +44,7 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
 }
 
 impl Keys {
-    /// Of each layer, whether its queries and keys turn.
+    /// Returns, for each layer, true if its queries and keys are rotated.
     fn rotates(self, layers: usize) -> Result<Vec<bool>> {
         let interval = self.no_rope_layer_interval;
         match self.no_rope_layers {

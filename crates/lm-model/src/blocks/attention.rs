@@ -8,14 +8,14 @@ use crate::Result;
 use crate::spec::{AttentionLayer, DecoderSpec, KeyValues, OutputGate, Sinks};
 use crate::weights::{LayerParam, Param, WeightLoader};
 
-/// Grouped-query attention over the paged cache.
+/// Grouped-query attention (GQA) over the paged cache.
 ///
 /// # Source
 /// GQA, arXiv 2305.13245.
 pub(crate) struct Attention {
     query: Linear,
     query_norm: Option<RmsNorm>,
-    /// `None`: another layer has written the rows' keys and values to the cache.
+    /// `None` if another layer writes the rows' keys and values to the cache.
     key_values: Option<KeyValueLinears>,
     output: Linear,
     output_gate: OutputGate,
@@ -25,24 +25,24 @@ pub(crate) struct Attention {
     layer: usize,
 }
 
-/// What the keys and values of rows are made with.
+/// Projections and norms of keys and values.
 struct KeyValueLinears {
     key: Linear,
     key_norm: Option<RmsNorm>,
-    /// `None`: the keys, as they are before norm and rotation.
+    /// `None`: values are the keys before norm and rotation.
     value: Option<Linear>,
     value_norm: Option<RmsNorm>,
 }
 
-/// What all layers of one forward pass share.
+/// Data that all layers of a forward pass share.
 pub(crate) struct Pass {
-    /// Which rows belong to which sequence, by group of the cache.
+    /// Ragged layout of the rows, by cache group.
     pub(crate) layouts: Vec<Arc<RaggedLayout>>,
-    /// How the rows' heads turn, by rotation of the decoder.
+    /// Rotation of the rows' heads, by RoPE of the decoder.
     pub(crate) turns: Vec<Turn>,
-    /// The rows with an adapter.
+    /// Row ranges that use an adapter.
     pub(crate) adapted: Vec<AdaptedRows>,
-    /// Of decoders that have them, one layer's after another: `[rows, layers * size]`.
+    /// Per-layer inputs of decoders that have them, concatenated by layer: `[rows, layers * size]`.
     pub(crate) per_layer_inputs: Option<Tensor<2>>,
 }
 
@@ -86,7 +86,7 @@ impl Attention {
         })
     }
 
-    /// `x`, `[rows, hidden]`, plus what attention makes of it; keys and values of the rows go to the cache.
+    /// Returns `x`, `[rows, hidden]`, plus the attention output; writes the rows' keys and values to the cache.
     pub(crate) fn add_to(
         &self,
         x: Tensor<2>,
@@ -118,8 +118,8 @@ impl Attention {
         around.add_projected(x, attended, &self.output, pass)
     }
 
-    /// Queries of a projection's `[rows, width]`, normed and turned, `[rows, num_heads, head_dim]`; and what gates the output where
-    /// the projection gives that too, `[rows, num_heads * head_dim]`.
+    /// Returns normed and rotated queries, `[rows, num_heads, head_dim]`, of a projection's `[rows, width]`; and the output gate
+    /// where the projection contains one, `[rows, num_heads * head_dim]`.
     fn queries(&self, q: Tensor<2>, turn: Option<&Turn>) -> (Tensor<3>, Option<Tensor<2>>) {
         let [rows, _] = q.dims();
         let AttentionSpec { num_heads, head_dim, .. } = self.spec;
@@ -167,7 +167,7 @@ impl KeyValueLinears {
         Ok(Some(Self { key, key_norm, value, value_norm }))
     }
 
-    /// Keys and values of what the projections gave, normed and turned: `[rows, num_kv_heads, head_dim]` each.
+    /// Returns normed, rotated keys and normed values of the projections' outputs: `[rows, num_kv_heads, head_dim]` each.
     fn heads(&self, kv: [Tensor<2>; 2], spec: &AttentionSpec, turn: Option<&Turn>) -> [Tensor<3>; 2] {
         let [k, v] = kv.map(|x| {
             let [rows, _] = x.dims();
@@ -181,7 +181,7 @@ impl KeyValueLinears {
         }
     }
 
-    /// Queries, keys and values of the rows, before norms: `[rows, heads * head_dim]` each.
+    /// Projects the rows to queries, keys and values, before QK norm: `[rows, heads * head_dim]` each.
     fn project(&self, input: BlockInput<'_>, query: &Linear, pass: &Pass) -> [Tensor<2>; 3] {
         match &self.value {
             Some(value) => input.qkv([query, &self.key, value], pass),

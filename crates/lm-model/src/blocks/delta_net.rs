@@ -8,7 +8,7 @@ use crate::Result;
 use crate::spec::{Bias, DecoderSpec, DeltaNetLayer};
 use crate::weights::{LayerParam, Param, Piece, WeightLoader};
 
-/// Linear attention by the gated delta rule, whose states are in the pages of the cache.
+/// Linear attention by the gated delta rule, with its states in the pages of the cache.
 ///
 /// # Source
 /// Gated Delta Networks, arXiv 2412.06464; `Qwen3_5GatedDeltaNet` of transformers 5.23.
@@ -18,7 +18,7 @@ pub(crate) struct GatedDeltaNet {
     time: Linear,
     strength: Linear,
     net: Arc<DeltaNet>,
-    /// Of each value head.
+    /// Norm over each value head.
     norm: RmsNorm,
     output: Linear,
     layer: usize,
@@ -52,7 +52,7 @@ impl GatedDeltaNet {
         })
     }
 
-    /// `x`, `[rows, hidden]`, plus what the net makes of it; the sequences' states go to the cache.
+    /// Returns `x`, `[rows, hidden]`, plus the net's output; writes the sequences' states to the cache.
     pub(crate) fn add_to(
         &self,
         x: Tensor<2>,

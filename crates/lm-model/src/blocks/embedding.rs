@@ -5,12 +5,12 @@ use crate::spec::{DecoderSpec, OutputHead};
 use crate::weights::{Param, WeightLoader};
 use crate::{Result, TokenId, WeightFormat};
 
-/// The table of token embeddings and the output head, which may be the same matrix.
+/// Token embedding table and output head, which may be the same matrix.
 pub(crate) struct Embedding {
     table: Weight,
-    /// `None`: the table.
+    /// `None`: tied to the table.
     head: Option<Weight>,
-    /// Factor on the rows of ids.
+    /// Factor on embedding rows looked up by id.
     scale: Option<f32>,
     logit_scale: Option<f32>,
     logit_soft_cap: Option<f32>,
@@ -35,7 +35,7 @@ impl Embedding {
         })
     }
 
-    /// The device of the table, as burn knows it.
+    /// The table's device, as a burn device.
     pub(crate) fn device(&self) -> &BurnDevice {
         &self.device
     }
@@ -45,12 +45,12 @@ impl Embedding {
         self.table.format()
     }
 
-    /// Bytes of a table that is not the head too: 0 when it is.
+    /// Bytes of the table if it is not also the output head, else 0.
     pub(crate) fn bytes_of_table_alone(&self) -> u64 {
         if self.head.is_some() { self.table.bytes() as u64 } else { 0 }
     }
 
-    /// The rows of `ids`: `[ids, hidden]`.
+    /// Looks up the embedding rows of `ids`: `[ids, hidden]`.
     pub(crate) fn lookup(&self, ids: &[TokenId]) -> Tensor<2> {
         let rows = lm_kernels::embedding(&self.table, ids, &self.device);
         match self.scale {
@@ -59,13 +59,13 @@ impl Embedding {
         }
     }
 
-    /// Rows that come from outside: `[rows, hidden]`.
+    /// Uploads embedding rows from the host: `[rows, hidden]`.
     pub(crate) fn upload(&self, values: Vec<f32>) -> Tensor<2> {
         let rows = values.len() / self.table.cols();
         lm_kernels::from_host(values, [rows, self.table.cols()], &self.device)
     }
 
-    /// `[rows, hidden]` to `[rows, vocab]`.
+    /// Computes logits: `[rows, hidden]` to `[rows, vocab]`.
     pub(crate) fn logits(&self, x: Tensor<2>) -> Tensor<2> {
         let logits = lm_kernels::linear(x, self.head.as_ref().unwrap_or(&self.table));
         let logits = match self.logit_scale {

@@ -8,12 +8,12 @@ use crate::Result;
 use crate::spec::{Bias, ExpertsSpec, Shares};
 use crate::weights::{LayerParam, Param, Piece, WeightLoader};
 
-/// A mixture of experts: a router chooses the gated blocks that each row goes through.
+/// Mixture of experts: a router chooses the gated feed-forward blocks that each row goes through.
 ///
 /// # Source
 /// Outrageously Large Neural Networks, arXiv 1701.06538.
 pub(crate) struct ExpertsMlp {
-    /// Kept in a float format, whatever the others are packed to: a small error here takes another expert.
+    /// Kept in a float format, whatever the experts' format: a small error would choose another expert.
     router: Weight,
     router_bias: Option<Tensor<1>>,
     experts: Experts,
@@ -63,19 +63,19 @@ impl ExpertsMlp {
         })
     }
 
-    /// Bytes of the experts that a row does not go through.
+    /// Bytes of the experts that a row is not routed to.
     pub(crate) fn idle_bytes(&self) -> u64 {
         (self.experts.bytes() / self.num_experts * (self.num_experts - self.experts_per_row)) as u64
     }
 
-    /// `x`, `[rows, hidden]`, plus what the experts make of it.
+    /// Returns `x`, `[rows, hidden]`, plus the experts' output.
     pub(crate) fn add_to(&self, x: Tensor<2>, around: &Sublayer) -> Result<Tensor<2>> {
         let input = around.input(x.clone()).normed(); // [rows, hidden]
         let routing = self.routing(input.clone())?;
         Ok(around.add(x, self.forward(input, routing)))
     }
 
-    /// Where the router sends the rows, `[rows, hidden]`.
+    /// Routes the rows, `[rows, hidden]`, to experts.
     pub(super) fn routing(&self, input: Tensor<2>) -> Result<Routing> {
         let logits = lm_kernels::linear(input, &self.router); // [rows, experts]
         let logits = match &self.router_bias {
@@ -86,14 +86,14 @@ impl ExpertsMlp {
         Ok(route(&logits, self.num_experts, self.experts_per_row, self.shares))
     }
 
-    /// What the experts make of the rows, `[rows, hidden]`.
+    /// Returns the experts' output for the rows, `[rows, hidden]`.
     pub(super) fn forward(&self, input: Tensor<2>, routing: Routing) -> Tensor<2> {
         lm_kernels::moe(input, &self.experts, &Arc::new(routing))
     }
 }
 
-/// Sends each row, `logits` `[rows, num_experts]`, to the experts with the largest logits: the largest first, of equal ones the
-/// one with the smaller number.
+/// Top-k routing: sends each row of `logits`, `[rows, num_experts]`, to the experts with the largest logits, largest first; ties
+/// go to the lower index.
 fn route(logits: &[f32], num_experts: usize, per_row: usize, shares: Shares) -> Routing {
     let mut routing = Routing { per_row, ..Routing::default() };
     let mut order: Vec<u32> = Vec::new();

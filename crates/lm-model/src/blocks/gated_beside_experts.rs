@@ -5,8 +5,8 @@ use crate::Result;
 use crate::spec::{DecoderSpec, ExpertsSpec, GatedSpec};
 use crate::weights::{LayerParam, Param, WeightLoader};
 
-/// A gated block and, beside it, experts. All three readers (block, router, experts) norm the rows in their own way; what the two
-/// give is normed and added.
+/// Gated block with experts parallel to it. Block, router and experts each have their own norm of the input; the two outputs are
+/// normed and added.
 ///
 /// # Source
 /// `Gemma4TextDecoderLayer` of transformers 5.23.
@@ -17,7 +17,7 @@ pub(crate) struct GatedBesideExperts {
     before_experts: RmsNorm,
     experts: ExpertsMlp,
     after_experts: RmsNorm,
-    /// On the share of each expert.
+    /// Factor on the routing weight of each expert.
     factors: Vec<f32>,
 }
 
@@ -48,12 +48,12 @@ impl GatedBesideExperts {
         })
     }
 
-    /// What of the experts a row does not go through.
+    /// Bytes of the experts that a row is not routed to.
     pub(crate) fn idle_bytes(&self) -> u64 {
         self.experts.idle_bytes()
     }
 
-    /// `x`, `[rows, hidden]`, plus what the two make of it.
+    /// Returns `x`, `[rows, hidden]`, plus the sum of both outputs.
     pub(crate) fn add_to(&self, x: Tensor<2>, around: &Sublayer, pass: &Pass) -> Result<Tensor<2>> {
         let gated = self.gated_norm.forward(self.gated.forward(around.input(x.clone()), pass)); // [rows, hidden]
         let mut routing = self.experts.routing(self.router_norm.forward(x.clone()))?;

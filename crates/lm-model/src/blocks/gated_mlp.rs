@@ -36,18 +36,18 @@ impl GatedMlp {
         })
     }
 
-    /// `x`, `[rows, hidden]`, plus what the block makes of it.
+    /// Returns `x`, `[rows, hidden]`, plus the block's output.
     pub(crate) fn add_to(&self, x: Tensor<2>, around: &Sublayer, pass: &Pass) -> Tensor<2> {
         let inner = self.inner(around.input(x.clone()), pass);
         around.add_projected(x, inner, &self.down, pass)
     }
 
-    /// What the block makes of its input, `[rows, hidden]`.
+    /// Returns the block's output, `[rows, hidden]`.
     pub(crate) fn forward(&self, input: BlockInput<'_>, pass: &Pass) -> Tensor<2> {
         self.down.forward(self.inner(input, pass), pass)
     }
 
-    /// `[rows, inner]`.
+    /// Returns the gated activations, `[rows, inner]`.
     fn inner(&self, input: BlockInput<'_>, pass: &Pass) -> Tensor<2> {
         match self.sparsity {
             None => input.gated(&self.gate, &self.up, self.activation, pass),
@@ -60,7 +60,7 @@ impl GatedMlp {
     }
 }
 
-/// By how much each gate of a row is above the row's threshold; 0 for those below.
+/// Returns each gate's excess over its row's threshold; 0 for gates below it.
 fn above_threshold(gates: Tensor<2>, sparsity: Sparsity) -> Tensor<2> {
     let mean = gates.clone().mean_dim(1); // [rows, 1]
     let centred = gates - mean;

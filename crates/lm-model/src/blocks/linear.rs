@@ -10,12 +10,12 @@ use crate::weights::{LayerParam, Param, Piece, WeightLoader};
 pub(crate) struct Linear {
     weight: Weight,
     bias: Option<Tensor<1>>,
-    /// By the index of an adapter, what it adds.
+    /// Low-rank updates, by adapter index.
     low_ranks: Vec<Option<LowRank>>,
 }
 
 impl Linear {
-    /// One of a layer's projections from `inputs` to `outputs`.
+    /// Loads a layer's projection from `inputs` to `outputs`.
     pub(crate) fn load(
         loader: &mut WeightLoader<'_>,
         layer: usize,
@@ -32,7 +32,7 @@ impl Linear {
         Ok(Self { weight, bias, low_ranks })
     }
 
-    /// `residual`, `[rows, outputs]`, plus what `[rows, inputs]` becomes.
+    /// Returns `residual`, `[rows, outputs]`, plus the projection of `x`, `[rows, inputs]`.
     pub(crate) fn add_to(&self, residual: Tensor<2>, x: Tensor<2>, pass: &Pass) -> Tensor<2> {
         let y = lm_kernels::linear_add(x.clone(), &self.weight, residual);
         self.add_low_rank(self.add_bias(y), &x, pass)
@@ -48,17 +48,17 @@ impl Linear {
         &self.weight
     }
 
-    /// Whether the products with the weight are all that there is to the rows of this pass.
+    /// Returns true if this pass needs only the product with the weight: no bias, no adapter.
     pub(crate) fn is_bare(&self, pass: &Pass) -> bool {
         self.bias.is_none() && !self.is_adapted(pass)
     }
 
-    /// Whether an adapter of some rows of this pass adds to the products.
+    /// Returns true if an adapter of some rows of this pass has an update of this projection.
     pub(crate) fn is_adapted(&self, pass: &Pass) -> bool {
         pass.adapted.iter().any(|(_, adapter)| self.low_ranks[*adapter].is_some())
     }
 
-    /// Adds the bias, if there is one, to products with the weight.
+    /// Adds the bias, if there is one, to a product with the weight.
     pub(crate) fn add_bias(&self, y: Tensor<2>) -> Tensor<2> {
         match &self.bias {
             None => y,
@@ -66,7 +66,7 @@ impl Linear {
         }
     }
 
-    /// Adds to `y` what the adapters make of their rows of `x`. Rows without one keep their bits.
+    /// Adds the adapters' low-rank products to their rows of `y`. Rows without an adapter stay bit-identical.
     fn add_low_rank(&self, mut y: Tensor<2>, x: &Tensor<2>, pass: &Pass) -> Tensor<2> {
         for (rows, adapter) in &pass.adapted {
             let Some(low_rank) = &self.low_ranks[*adapter] else { continue };

@@ -3,7 +3,7 @@ use std::ops::Range;
 use burn::tensor::Tensor;
 use lm_kernels::Weight;
 
-/// What an adapter adds to one projection: `scale · B(A(x))`.
+/// Low-rank update of one projection by an adapter: `scale · B(A(x))`.
 ///
 /// # Source
 /// LoRA, arXiv 2106.09685.
@@ -15,7 +15,7 @@ pub(crate) struct LowRank {
     scale: f32,
 }
 
-/// Rows of a batch that an adapter is for, and its index.
+/// Rows of a batch that use an adapter, and the adapter's index.
 pub(crate) type AdaptedRows = (Range<usize>, usize);
 
 impl LowRank {

@@ -1,4 +1,4 @@
-//! The parts that decoders are built from.
+//! Building blocks of decoders.
 
 mod attention;
 mod delta_net;

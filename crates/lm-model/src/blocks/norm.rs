@@ -27,7 +27,7 @@ impl RmsNorm {
         Ok(norm)
     }
 
-    /// A norm whose weight is the factors, whatever the decoder's other norms store.
+    /// Loads a norm whose stored weight is the factor itself, whatever the decoder's other norms store.
     pub(crate) fn load_as_stored(
         loader: &mut WeightLoader<'_>,
         spec: &DecoderSpec,
@@ -37,12 +37,12 @@ impl RmsNorm {
         Ok(Self { weight: loader.vector(param, len)?, eps: spec.norm_eps })
     }
 
-    /// One without a weight.
+    /// Norm without a weight.
     pub(crate) fn unweighted(device: &BurnDevice, spec: &DecoderSpec, len: usize) -> Self {
         Self { weight: Tensor::ones([len], device), eps: spec.norm_eps }
     }
 
-    /// The same norm, its results multiplied by a factor.
+    /// Returns the norm with its output multiplied by `factor`.
     pub(crate) fn times(self, factor: f32) -> Self {
         Self { weight: self.weight * factor, ..self }
     }
@@ -60,14 +60,14 @@ impl RmsNorm {
         lm_kernels::rms_norm(x, self.weight.clone(), self.eps)
     }
 
-    /// Norms parts of each row, as many as the weight has elements: heads or the whole row of `[rows, heads, head_dim]`.
+    /// Norms parts of each row, each as long as the weight: heads or the whole row of `[rows, heads, head_dim]`.
     pub(crate) fn forward_parts(&self, x: Tensor<3>) -> Tensor<3> {
         let (shape, [len]) = (x.dims(), self.weight.dims());
         let parts = shape.iter().product::<usize>() / len;
         self.forward(x.reshape([parts, len])).reshape(shape)
     }
 
-    /// [`RmsNorm::forward_parts`] where there is a norm.
+    /// Applies [`RmsNorm::forward_parts`] if there is a norm.
     pub(crate) fn apply(norm: Option<&Self>, x: Tensor<3>) -> Tensor<3> {
         match norm {
             None => x,

@@ -6,7 +6,7 @@ use crate::spec::{DecoderSpec, PerLayerInputs};
 use crate::weights::{LayerParam, Param, WeightLoader};
 use crate::{Result, TokenId};
 
-/// What each layer gets of a token beside the rows: its part of a row of one wide table, and of a projection of the embedding.
+/// Per-layer embeddings: for each layer, a slice of a row of one wide table plus a slice of a projection of the token embedding.
 ///
 /// The table stays packed; only the rows of a batch's ids are looked up.
 pub(crate) struct PerLayerEmbedding {
@@ -35,8 +35,8 @@ impl PerLayerEmbedding {
         self.table.bytes() as u64
     }
 
-    /// The inputs of all layers, one layer's after another: `[rows, layers * size]`. `ids` are those of the rows, `None` for rows
-    /// from outside; `x` are the rows, `[rows, hidden]`.
+    /// Computes the inputs of all layers, concatenated by layer: `[rows, layers * size]`. `ids` are the rows' token ids, `None`
+    /// for embedding rows; `x` are the rows, `[rows, hidden]`.
     pub(crate) fn inputs(&self, ids: &[Option<TokenId>], x: Tensor<2>) -> Tensor<2> {
         let PerLayerInputs { vocab_size, size, of_embeddings, .. } = self.spec;
         let known = |id: TokenId| if (id as usize) < vocab_size { id } else { 0 };
@@ -50,7 +50,7 @@ impl PerLayerEmbedding {
     }
 }
 
-/// Where a layer takes its per-layer input in: `norm(output(activation(gate(x)) · input))`.
+/// Gate that mixes a layer's per-layer input into its rows: `norm(output(activation(gate(x)) · input))`.
 pub(crate) struct PerLayerInput {
     gate: Weight,
     output: Weight,
@@ -79,7 +79,7 @@ impl PerLayerInput {
         })
     }
 
-    /// What the rows `x`, `[rows, hidden]`, make of the input: the same shape.
+    /// Computes the addend for the rows `x`, `[rows, hidden]`, in the same shape.
     pub(crate) fn forward(&self, x: Tensor<2>, pass: &Pass) -> Tensor<2> {
         let inputs =
             pass.per_layer_inputs.as_ref().expect("a decoder with such layers has made their inputs");

@@ -6,14 +6,14 @@ use lm_kernels::{RopeAngles, from_host};
 use crate::spec::RopeSpec;
 use crate::{Batch, RopeTable};
 
-/// How positions enter queries and keys of some layers.
+/// Rotary position embedding of some layers.
 pub(crate) struct Rotation {
     spec: RopeSpec,
-    /// For sequences of any length, where that does not matter.
+    /// Table for all sequence lengths, where the frequencies do not depend on it.
     table: RopeTable,
 }
 
-/// A rotation of the rows of one forward pass.
+/// Rotation of the rows of one forward pass.
 pub(crate) struct Turn {
     angles: Arc<RopeAngles>,
     /// Factor on each row's queries, `[rows, 1, 1]`.
@@ -25,8 +25,8 @@ impl Rotation {
         Self { table: spec.table(1), spec }
     }
 
-    /// How the rows of a batch turn. Where the length of a sequence matters it is the planned one: keys that are cached keep the
-    /// rotation of the call that brought them.
+    /// Computes the rotation of a batch's rows. RoPE that depends on the sequence length uses the planned one: cached keys keep
+    /// the rotation of the call that wrote them.
     pub(crate) fn turn(&self, batch: &Batch, device: &BurnDevice) -> Turn {
         let positions = || batch.sequences.iter().flat_map(|sequence| sequence.positions.iter().copied());
         let mut angles = RopeAngles::default();
@@ -49,7 +49,7 @@ impl Rotation {
 }
 
 impl Turn {
-    /// Of queries, `[rows, heads, head_dim]`.
+    /// Rotates and scales queries, `[rows, heads, head_dim]`.
     pub(crate) fn queries(&self, q: Tensor<3>) -> Tensor<3> {
         let q = lm_kernels::rope(q, &self.angles);
         match &self.query_scale {
@@ -58,7 +58,7 @@ impl Turn {
         }
     }
 
-    /// Of keys, `[rows, heads, head_dim]`.
+    /// Rotates keys, `[rows, heads, head_dim]`.
     pub(crate) fn keys(&self, k: Tensor<3>) -> Tensor<3> {
         lm_kernels::rope(k, &self.angles)
     }

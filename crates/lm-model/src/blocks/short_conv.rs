@@ -8,7 +8,7 @@ use crate::Result;
 use crate::spec::{Bias, DecoderSpec, ShortConvLayer};
 use crate::weights::{LayerParam, Param, Piece, WeightLoader};
 
-/// A convolution over the last few tokens between two gates, whose state is in the pages of the cache.
+/// Gated short convolution over the last few tokens, with its state in the pages of the cache.
 ///
 /// # Source
 /// LFM2 Technical Report, arXiv 2511.23404.

@@ -6,10 +6,10 @@ use crate::Result;
 use crate::spec::{CorrectionScale, DecoderSpec, Streams};
 use crate::weights::{LayerParam, Param, WeightLoader};
 
-/// Least mean square that a stream is brought to the first one's by.
+/// Lower bound of a stream's mean square when it is rescaled.
 const LEAST_MEAN_SQUARE: f32 = 1e-5;
 
-/// The way into a decoder of several streams and out of it. Between the layers a row is its streams, one after another:
+/// Entry to and exit from a decoder of several streams. Between the layers, a row is its streams concatenated:
 /// `[rows, streams * hidden]`.
 pub(crate) struct StreamEnds {
     into: Vec<Weight>,
@@ -25,14 +25,14 @@ impl StreamEnds {
         Ok(Self { into: matrices(Param::StreamIn)?, out_of: matrices(Param::StreamOut)? })
     }
 
-    /// `[rows, hidden]` to `[rows, streams * hidden]`: the row itself, then projections of it, as large as the row is.
+    /// Maps `[rows, hidden]` to `[rows, streams * hidden]`: the row itself, then projections of it, rescaled to the row's RMS.
     pub(crate) fn open(&self, x: Tensor<2>) -> Tensor<2> {
         let projected = self.into.iter().map(|weight| as_large_as(&x, lm_kernels::linear(x.clone(), weight)));
         Tensor::cat(std::iter::once(x.clone()).chain(projected).collect(), 1)
     }
 
-    /// `[rows, streams * hidden]` to `[rows, hidden]`: the mean of the first stream and of projections of the others, as large as
-    /// the first is.
+    /// Maps `[rows, streams * hidden]` to `[rows, hidden]`: the mean of the first stream and projections of the others, rescaled
+    /// to the first stream's RMS.
     pub(crate) fn close(&self, x: Tensor<2>) -> Tensor<2> {
         let count = self.out_of.len() + 1;
         let streams = x.chunk(count, 1); // [rows, hidden] each
@@ -45,17 +45,17 @@ impl StreamEnds {
     }
 }
 
-/// `x` at the root mean square of `like`, row by row.
+/// Rescales `x` to the root mean square of `like`, row by row.
 fn as_large_as(like: &Tensor<2>, x: Tensor<2>) -> Tensor<2> {
     let wanted = like.clone().square().mean_dim(1).sqrt(); // [rows, 1]
     let present = x.clone().square().mean_dim(1).clamp_min(LEAST_MEAN_SQUARE).sqrt();
     x * wanted / present
 }
 
-/// One layer's part in the streams: it guesses all of them, runs the active one and mends the guess by what came of it.
+/// AltUp of one layer: predicts all streams, runs the layer on the active one and corrects the prediction by the result.
 ///
 /// # Source
-/// Alternating Updates, arXiv 2301.13310, with the coefficients chosen by the row as in Gemma 3n.
+/// Alternating Updates, arXiv 2301.13310, with coefficients computed from the row as in Gemma 3n.
 pub(crate) struct AltUp {
     router_norm: RmsNorm,
     router: Weight,
@@ -87,7 +87,7 @@ impl AltUp {
         })
     }
 
-    /// The streams as the layer would leave them, `[rows, streams * hidden]` of the same.
+    /// Predicts the streams after the layer, `[rows, streams * hidden]`, from those before it.
     pub(crate) fn predict(&self, x: Tensor<2>) -> Tensor<2> {
         let count = self.streams.count;
         let coefficients = lm_kernels::linear(self.choice(self.active(&x)), &self.prediction);
@@ -97,14 +97,14 @@ impl AltUp {
         (change + x).reshape([rows, width])
     }
 
-    /// The stream that the layer runs: `[rows, hidden]`.
+    /// Returns the active stream, which the layer runs on: `[rows, hidden]`.
     pub(crate) fn active(&self, x: &Tensor<2>) -> Tensor<2> {
         let hidden = x.dims()[1] / self.streams.count;
         x.clone().narrow(1, self.streams.active * hidden, hidden)
     }
 
-    /// The streams that follow from what was `predicted`, `[rows, streams * hidden]`, and what the layer made of the active
-    /// one, `[rows, hidden]`; all but the first take the per-layer input in.
+    /// Corrects the `predicted` streams, `[rows, streams * hidden]`, by the layer's output for the active one, `[rows, hidden]`;
+    /// all but the first stream receive the per-layer input.
     pub(crate) fn correct(
         &self,
         predicted: Tensor<2>,
@@ -129,14 +129,14 @@ impl AltUp {
         Tensor::cat(vec![corrected.narrow(1, 0, 1), others], 1).reshape([rows, width])
     }
 
-    /// What chooses the coefficients of a row: `[rows, streams]` of `[rows, hidden]`, between -1 and 1.
+    /// Router output that determines a row's coefficients: `[rows, hidden]` to `[rows, streams]`, between -1 and 1.
     fn choice(&self, x: Tensor<2>) -> Tensor<2> {
         let [_, hidden] = x.dims();
         (lm_kernels::linear(self.router_norm.forward(x), &self.router) / hidden as f32).tanh()
     }
 }
 
-/// A low-rank path beside attention, from what attention reads to what it gives.
+/// LAuReL: a low-rank path parallel to attention, from its input to its output.
 ///
 /// # Source
 /// LAuReL, arXiv 2411.07501.
@@ -162,7 +162,8 @@ impl Laurel {
         })
     }
 
-    /// Adds the path from `x`, which attention has read, to `y`, what came of it: both `[rows, hidden]`.
+    /// Adds the low-rank path of `x`, attention's input, to `y`, the residual sum after attention, and scales by 1/√2; both
+    /// `[rows, hidden]`.
     pub(crate) fn add_to(&self, y: Tensor<2>, x: Tensor<2>, around: &Sublayer) -> Tensor<2> {
         let x = around.input(x).normed();
         let low_rank = lm_kernels::linear(lm_kernels::linear(x.clone(), &self.left), &self.right);

@@ -6,22 +6,22 @@ use crate::Result;
 use crate::spec::{DecoderSpec, NormPlacement};
 use crate::weights::{LayerParam, Param, WeightLoader};
 
-/// What stands around a block of a layer: norms before and after it, and the sum with what went in.
+/// Residual wrapper of a layer's block: pre-norm, post-norm and add.
 pub(crate) struct Sublayer {
     before: Option<RmsNorm>,
     after: Option<RmsNorm>,
-    /// Factor on what the block gives.
+    /// Factor on the block's output.
     scale: Option<f32>,
 }
 
-/// Rows that a block reads, `[rows, hidden]`, to be normed first where there is a norm.
+/// Input rows of a block, `[rows, hidden]`, with the pre-norm where there is one.
 pub(crate) struct BlockInput<'a> {
     x: Tensor<2>,
     norm: Option<&'a RmsNorm>,
 }
 
 impl Sublayer {
-    /// Those of a layer's two blocks: mixer and feed-forward.
+    /// Loads the wrappers of a layer's two blocks, mixer and feed-forward.
     pub(crate) fn load_pair(
         loader: &mut WeightLoader<'_>,
         spec: &DecoderSpec,
@@ -43,12 +43,12 @@ impl Sublayer {
         ])
     }
 
-    /// What the block reads of the rows `x`, `[rows, hidden]`.
+    /// Returns the block's input for the rows `x`, `[rows, hidden]`.
     pub(crate) fn input(&self, x: Tensor<2>) -> BlockInput<'_> {
         BlockInput { x, norm: self.before.as_ref() }
     }
 
-    /// `x` plus what the block's last projection makes of `inner`, `[rows, inputs of the projection]`.
+    /// Returns `x` plus the block's last projection of `inner`, `[rows, inputs of the projection]`.
     pub(crate) fn add_projected(
         &self,
         x: Tensor<2>,
@@ -62,7 +62,7 @@ impl Sublayer {
         }
     }
 
-    /// `x` plus `y`, what the block gives, normed and scaled where the architecture does so.
+    /// Returns `x` plus `y`, the block's output, normed and scaled where the architecture does so.
     pub(crate) fn add(&self, x: Tensor<2>, y: Tensor<2>) -> Tensor<2> {
         let y = match &self.after {
             None => y,
@@ -76,7 +76,7 @@ impl Sublayer {
 }
 
 impl BlockInput<'_> {
-    /// The rows, normed.
+    /// Returns the rows after the pre-norm.
     pub(crate) fn normed(self) -> Tensor<2> {
         match self.norm {
             None => self.x,
@@ -84,10 +84,10 @@ impl BlockInput<'_> {
         }
     }
 
-    /// What three projections make of the rows.
+    /// Projects the rows to queries, keys and values.
     pub(crate) fn qkv(self, projections: [&Linear; 3], pass: &Pass) -> [Tensor<2>; 3] {
         match self.norm {
-            // Adapters read the normed rows, which this op keeps to itself.
+            // Adapters read the normed rows, which the fused op does not return.
             Some(norm) if !projections.iter().any(|linear| linear.is_adapted(pass)) => {
                 let weights = projections.map(|linear| linear.weight());
                 let [q, k, v] = lm_kernels::qkv(self.x, norm.weight(), norm.eps(), weights);
@@ -101,10 +101,10 @@ impl BlockInput<'_> {
         }
     }
 
-    /// `activation(gate(x)) · up(x)`, biases included.
+    /// Computes `activation(gate(x)) · up(x)`, biases included.
     pub(crate) fn gated(self, gate: &Linear, up: &Linear, activation: Activation, pass: &Pass) -> Tensor<2> {
         match self.norm {
-            // Biases and adapters stand between the products and the gate.
+            // Biases and adapters apply between the products and the gate.
             Some(norm) if gate.is_bare(pass) && up.is_bare(pass) => {
                 let (gate, up) = (gate.weight(), up.weight());
                 lm_kernels::gated(self.x, norm.weight(), norm.eps(), gate, up, activation)
