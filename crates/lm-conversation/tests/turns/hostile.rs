@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lm_conversation::{
     Conversation, ConversationConfig, Engine, EngineSettings, Preface, Reply, ResponseFormat, SamplerParams,
-    SessionConfig, ToolChoice, TurnOptions,
+    SessionConfig, ToolChoice, ToolSpec, TurnOptions,
 };
 use lm_model::testing::tokenizer_json;
 use lm_processors::{ALL, ModelDataProcessor, Place};
@@ -229,4 +229,48 @@ fn markers_quoted_where_they_are_tokens_are_text() {
         }
     }
     println!("{quoted} replies");
+}
+
+/// Calls that have to be made, with markers in an argument: it comes back to the letter, in one call of the tool that is offered, and
+/// the format of an answer beside it changes nothing. A family that cannot write the text refuses the tool.
+#[test]
+fn markers_in_the_arguments_of_a_required_call_stay_there() {
+    let (mut kept, mut refused) = (0, 0);
+    for (number, family) in ALL.iter().enumerate() {
+        let processor = family.processor;
+        if processor.dialect().is_none_or(|dialect| dialect.calls.is_empty()) {
+            continue;
+        }
+        let own = processor.markers().into_iter().collect::<Vec<_>>().join(" ");
+        for text in [HOSTILE[number % HOSTILE.len()], HOSTILE[(number + 4) % HOSTILE.len()], &own] {
+            let said =
+                json!({"type": "object", "properties": {"said": {"const": text}}, "required": ["said"]});
+            let tool = ToolSpec::from_json(json!({"name": "say", "parameters": said})).expect("a tool");
+            let preface = Preface { tools: vec![tool], ..Preface::default() };
+            for (as_tokens, tool_choice) in
+                [(true, ToolChoice::Required), (false, ToolChoice::Named("say".to_owned()))]
+            {
+                let case = format!("{} {as_tokens} {tool_choice:?} {text:?}", processor.name());
+                let options = TurnOptions { tool_choice, ..schema(json!({"const": text})) };
+                let model = |tokenizer: &Tokenizer| FakeLm::noise(number as u64, tokenizer.logits_width());
+                match turn(processor, as_tokens, model, &preface, options) {
+                    Ok(reply) => {
+                        assert!(!reply.tool_calls().is_empty(), "{case}: {reply:?}");
+                        for call in reply.tool_calls() {
+                            assert_eq!(
+                                (call.name.as_str(), &call.arguments["said"]),
+                                ("say", &json!(text)),
+                                "{case}"
+                            );
+                        }
+                        kept += 1;
+                    }
+                    Err(lm_conversation::Error::Processor(lm_processors::Error::Schema(_))) => refused += 1,
+                    Err(error) => panic!("{case}: {error}"),
+                }
+            }
+        }
+    }
+    println!("{kept} replies, {refused} refused");
+    assert!(kept > 5 * refused, "{kept} replies, {refused} refused");
 }

@@ -156,11 +156,25 @@ impl<'a> Values<'a> {
     fn constants(&mut self, values: &[Value]) -> Option<String> {
         let mut options = Vec::new();
         for value in values {
-            if !self.holds_excluded(&self.spelling.write(value)) {
+            if !self.holds_excluded(&self.spelling.write(value)) && !self.holds_fence(value) {
                 options.push(self.constant(value));
             }
         }
         (!options.is_empty()).then(|| self.lark.alternatives(options))
+    }
+
+    /// Returns true if a text of `value` contains the fence between which texts are written as they are: it would end there.
+    fn holds_fence(&self, value: &Value) -> bool {
+        let Strings::Fenced(fence) = self.spelling.strings else { return false };
+        let breaks = |text: &str| self.lark.spelled([fence]).any(|fence| text.contains(&*fence));
+        match value {
+            Value::String(text) => breaks(text),
+            Value::Array(items) => items.iter().any(|item| self.holds_fence(item)),
+            Value::Object(members) => {
+                members.iter().any(|(key, value)| breaks(key) || self.holds_fence(value))
+            }
+            _ => false,
+        }
     }
 
     /// One value, as the syntax writes it, in the lexemes that other lists and objects have: with a longer one, the lexer would read
