@@ -1,11 +1,11 @@
-//! The texts by which the beginning of a reply tells that it is calls.
+//! Prefixes that mark the start of a reply as tool calls.
 
 use serde_json::Value;
 
 use crate::dialect::{CallBody, CallSyntax, Count, JsonCall, JsonKey, JsonObject, PythonCall, PythonList};
 
-/// The texts with which calls of these tools begin in `syntax`, as its family writes them: the marker, or, of calls
-/// without one, everything up to and with the tool's name. No answer of a given form begins so.
+/// Prefixes of calls of these tools in `syntax`, as the family writes them: the marker, or for calls without one, the
+/// text up to and including the tool's name. No answer of a given form starts with one.
 pub(crate) fn call_beginnings<'a>(
     syntax: &CallSyntax,
     tools: impl IntoIterator<Item = &'a str>,
@@ -18,8 +18,8 @@ pub(crate) fn call_beginnings<'a>(
     tools.map(|tool| bare_beginning(&syntax.body, tool)).collect()
 }
 
-/// The texts that no pattern and no listed answer may begin with beside calls of these tools: their beginnings, or, of
-/// calls that are a list or an object without a marker, its bracket. A lexer does not go back behind a bracket.
+/// Prefixes that patterns and listed answers must not start with if these tools may be called: the call prefixes, or
+/// only the bracket of a list or object without a marker. A lexer does not backtrack behind a bracket.
 pub(crate) fn call_openings<'a>(
     syntax: &CallSyntax,
     tools: impl IntoIterator<Item = &'a str>,

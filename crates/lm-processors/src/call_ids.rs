@@ -1,10 +1,10 @@
-//! Ids for the calls of models that give none.
+//! Ids for calls of models that write none.
 
 use std::collections::HashSet;
 
 use lm_template::Message;
 
-/// Gives ids that no call of a conversation has: `call_0`, `call_1`, and so on.
+/// Generates ids that no call of a conversation has: `call_0`, `call_1`, and so on.
 ///
 /// ```
 /// use lm_processors::{FreshCallIds, Message, ParserOptions, ReadCalls, by_name};
@@ -26,13 +26,13 @@ pub struct FreshCallIds {
 }
 
 impl FreshCallIds {
-    /// Notes the ids that these messages use.
+    /// Collects the ids used by these messages.
     pub fn new<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Self {
         let calls = messages.into_iter().flat_map(|message| &message.tool_calls);
         Self { taken: calls.filter_map(|call| call.id.clone()).collect(), next: 0 }
     }
 
-    /// A new id.
+    /// Returns a new id.
     pub fn next_id(&mut self) -> String {
         loop {
             let id = format!("call_{}", self.next);

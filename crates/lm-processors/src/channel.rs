@@ -1,20 +1,20 @@
-//! The channels of a reply beside its answer.
+//! Channels of a reply besides its answer.
 
 use std::borrow::Cow;
 
 use crate::dialect::{ChannelSyntax, Tags};
 
-/// A channel of a reply beside its answer: its name and the texts around it.
+/// A channel of a reply besides its answer: its name and its markers.
 ///
-/// Families have theirs; a caller who knows better, from a template, a tokenizer or a model card, names others in
+/// Families define their own; a caller that knows others, from a template, a tokenizer or a model card, passes them in
 /// [`ParserOptions::channels`](crate::ParserOptions::channels).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Channel {
-    /// The name the channel's text is reported under, such as [`REASONING`](crate::REASONING).
+    /// Name under which the channel's text is reported, such as [`REASONING`](crate::REASONING).
     pub name: Cow<'static, str>,
-    /// The text that opens it.
+    /// Start marker.
     pub start: Cow<'static, str>,
-    /// The text that ends it.
+    /// End marker.
     pub end: Cow<'static, str>,
 }
 
@@ -33,7 +33,7 @@ impl From<&ChannelSyntax> for Channel {
 }
 
 impl ReplyChannel {
-    /// The channels of a family, or those a caller names instead, which follow the most frequent rules.
+    /// Channels of a family, or those named by the caller, which follow the most common rules.
     pub(crate) fn all(family: &[ChannelSyntax], named: Option<&[Channel]>) -> Vec<Self> {
         let usual =
             |channel: &Channel| Self { channel: channel.clone(), syntax: ChannelSyntax::new(Tags::NONE) };

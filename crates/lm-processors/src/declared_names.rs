@@ -1,19 +1,19 @@
-//! Names that the caller has declared, found where a call writes them.
+//! Matching of declared names in calls.
 
-/// The result of a search for a declared name.
+/// Result of matching a declared name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Declared<'a> {
-    /// The text begins with this name and one of its ends.
+    /// The text starts with this name, followed by one of its ends.
     Found(&'a str),
-    /// More text decides.
+    /// Undecided until more text arrives.
     Open,
-    /// The text begins with none.
+    /// The text starts with none of the names.
     Absent,
 }
 
-/// The longest of `names` that `text` begins with, with one of `ends` right after it.
+/// Matches the longest of `names` at the start of `text` that is followed by one of `ends`.
 ///
-/// A declared name may hold any character, the syntax's own included: only who knows the declarations can tell where it ends.
+/// A declared name may contain any character, including those of the syntax: only the declarations determine its end.
 pub(crate) fn declared<'n>(
     text: &str,
     names: impl IntoIterator<Item = &'n str>,

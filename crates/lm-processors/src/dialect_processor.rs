@@ -1,4 +1,4 @@
-//! The processor of every family: a dialect, and how messages enter the family's template.
+//! Processor of a family: its dialect, and its template's message format.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::parsers::{GuardedParser, MessageParser, ReplyParser, open_channel};
 use crate::prewritten::Syntax;
 use crate::processor::{ModelDataProcessor, text_only};
 
-/// The processor of a family that is told by its [`Dialect`].
+/// Processor of a family, driven by a [`Dialect`].
 #[derive(Debug, Clone, Copy)]
 pub struct DialectProcessor {
     pub(crate) dialect: &'static Dialect,
@@ -22,24 +22,24 @@ pub struct DialectProcessor {
     messages: Option<&'static MessageSyntax>,
 }
 
-/// What a family's templates expect of tools and their results.
+/// Template input of tools and their results.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Input {
-    /// Tools wrapped as functions, results as JSON text: the templates print what they get.
+    /// Tools wrapped as functions and results as JSON text: the templates print them unchanged.
     Text,
     /// Tools, arguments and results as finished text in the family's own syntax.
     Written(Syntax),
-    /// Tools and results as they were given: what the template wants is not known.
+    /// Tools and results unchanged: the template's expectations are unknown.
     AsGiven,
 }
 
 impl DialectProcessor {
-    /// The processor of a dialect.
+    /// Creates the processor of a dialect.
     pub const fn new(dialect: &'static Dialect) -> Self {
         Self { dialect, input: Input::Text, messages: None }
     }
 
-    /// The same for replies made of messages with headers.
+    /// Sets the syntax of replies that consist of messages with headers.
     pub const fn with_messages(self, messages: &'static MessageSyntax) -> Self {
         Self { messages: Some(messages), ..self }
     }
@@ -101,7 +101,7 @@ impl ModelDataProcessor for DialectProcessor {
 
     fn parser(&self, options: &ParserOptions) -> Box<dyn OutputParser> {
         let tokens = options.tokens.clone();
-        // A grammar writes messages of a given form with the markers of the dialect alone.
+        // For a given answer format, a grammar writes messages with the markers of the dialect only.
         let given = options.form.as_ref().is_some_and(|form| form.given.is_some());
         match self.messages.filter(|_| !given) {
             Some(messages) => {

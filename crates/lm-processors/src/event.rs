@@ -1,70 +1,68 @@
-//! What a parser makes of a model's text.
+//! Events of a parser.
 
 use lm_template::ToolCall;
 
-/// The channel of reasoning, whatever a family calls it.
+/// Name of the reasoning channel, for all families.
 pub const REASONING: &str = "reasoning";
 
 /// A piece of a model's output, with its meaning.
 ///
-/// A call is [`ToolCallStarted`](Self::ToolCallStarted), then fragments whose concatenation is the text of its
-/// arguments, then [`ToolCall`](Self::ToolCall); or, when it turns out not to be one, [`Malformed`](Self::Malformed) in
-/// the last one's place.
+/// A call is [`ToolCallStarted`](Self::ToolCallStarted), then fragments that concatenate to the text of its arguments,
+/// then [`ToolCall`](Self::ToolCall); or, if it is invalid, [`Malformed`](Self::Malformed) instead of the last.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ProcessorEvent {
     /// Text of the answer, never empty.
     Text(String),
-    /// Text of a channel beside the answer, never empty.
+    /// Text of a channel besides the answer, never empty.
     Channel {
-        /// The channel's name, such as [`REASONING`].
+        /// Name of the channel, such as [`REASONING`].
         name: String,
         /// The text.
         text: String,
     },
-    /// A call has begun.
+    /// Start of a call.
     ToolCallStarted {
-        /// The call's number within the reply, from 0.
+        /// Index of the call in the reply, from 0.
         index: usize,
-        /// The tool, when the model names it before the arguments.
+        /// Name of the tool, if the model writes it before the arguments.
         name: Option<String>,
-        /// The call's id, when the model writes one before the arguments.
+        /// Id of the call, if the model writes one before the arguments.
         id: Option<String>,
     },
-    /// More of a call's arguments, as JSON text: together the fragments of a call are the text of its arguments.
+    /// A fragment of a call's arguments as JSON text: a call's fragments concatenate to the text of its arguments.
     ///
-    /// Where the family writes JSON it is the model's own text. Where it writes anything else (markup, Python, braces)
-    /// it is what that text means, and comes as it becomes certain: a string whose type is known while it is
-    /// written, any other value when it has ended.
+    /// If the family writes JSON, it is the model's own text. Otherwise (markup, Python, braces) it is converted, and
+    /// emitted once certain: strings of known type while they are written, other values at their end.
     ToolCallArguments {
-        /// The call's number within the reply.
+        /// Index of the call in the reply.
         index: usize,
         /// The text, never empty.
         fragment: String,
     },
-    /// A call is complete. Whether its tool exists and its arguments fit is not checked here.
+    /// A complete call. Existence of its tool and validity of its arguments are not checked.
     ToolCall {
-        /// The call's number within the reply.
+        /// Index of the call in the reply.
         index: usize,
-        /// The call; without an id when the model gives none.
+        /// The call; without an id if the model gives none.
         call: ToolCall,
     },
-    /// What began as a call is not one.
+    /// Text that started as a call but is invalid.
     Malformed {
-        /// The number of the call, when its beginning was reported.
+        /// Index of the call, if its start was reported.
         index: Option<usize>,
-        /// What is wrong, by kind.
+        /// Kind of the fault.
         fault: CallFault,
         /// The model's text, markers included.
         text: String,
-        /// What is wrong, in words.
+        /// Description of the fault.
         reason: String,
     },
 }
 
 impl ProcessorEvent {
-    /// Takes in an event that only goes on with this one: more text, more of the same channel, more of the same call's arguments.
-    /// Gives back any other.
+    /// Merges an event that continues this one: more text, more of the same channel, more of the same call's arguments.
+    /// Returns any other event.
     ///
     /// ```
     /// use lm_processors::ProcessorEvent::Text;
@@ -89,20 +87,20 @@ impl ProcessorEvent {
     }
 }
 
-/// Why what began as a call is not one.
+/// Reason for which a call is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CallFault {
-    /// It is not written as the family writes calls.
+    /// Invalid syntax for the family.
     Malformed,
-    /// The reply ended before it did.
+    /// The reply ended inside the call.
     Unfinished,
-    /// No tool of its name was declared, and the options or the family want such calls refused.
+    /// Its tool is not declared, and the options or the family refuse such calls.
     Undeclared,
 }
 
 impl CallFault {
-    /// Its name: `malformed`, `unfinished` or `undeclared`.
+    /// Name of the fault: `malformed`, `unfinished` or `undeclared`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Malformed => "malformed",

@@ -1,4 +1,4 @@
-//! JSON text as the models were shown it.
+//! JSON text in the form used in prompts.
 
 use std::io;
 
@@ -6,7 +6,7 @@ use lm_template::Value;
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 
-/// A value as Python's `json.dumps(value, ensure_ascii=False)` writes it: a blank after commas and colons.
+/// Serializes a value like Python's `json.dumps(value, ensure_ascii=False)`: a blank after commas and colons.
 pub(crate) fn json_text(value: &Value) -> String {
     let mut text = Vec::new();
     value

@@ -1,4 +1,4 @@
-//! Events put together to a message.
+//! Assembly of events into a message.
 
 use lm_template::{Content, Message};
 
@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::event::{CallFault, ProcessorEvent};
 use crate::parser::{OnMalformed, ParserOptions};
 
-/// Puts the events of one reply together to the assistant's message.
+/// Assembles the events of one reply into the assistant's message.
 #[derive(Debug, Clone, Default)]
 pub struct MessageBuilder {
     text: String,
@@ -17,16 +17,16 @@ pub struct MessageBuilder {
 }
 
 impl MessageBuilder {
-    /// A builder that treats malformed calls as the parser with these options does.
+    /// Creates a builder that treats malformed calls as a parser with these options does.
     pub fn new(options: &ParserOptions) -> Self {
         let ParserOptions { on_malformed, on_unfinished, .. } = *options;
         Self { on_malformed, on_unfinished, ..Self::default() }
     }
 
-    /// Takes the next event.
+    /// Adds the next event.
     ///
     /// # Errors
-    /// [`Error::MalformedToolCall`] for an event that reports one, unless the options want it as text.
+    /// [`Error::MalformedToolCall`] for an event that reports one, unless the options turn it into text.
     pub fn push(&mut self, event: ProcessorEvent) -> Result<()> {
         match event {
             ProcessorEvent::Text(text) => self.text.push_str(&text),
@@ -45,7 +45,7 @@ impl MessageBuilder {
         Ok(())
     }
 
-    /// The message. Without text its content is empty text, or none when it calls tools.
+    /// Returns the message. Without text, its content is empty text, or none if it calls tools.
     pub fn finish(self) -> Message {
         let no_content = self.text.is_empty() && !self.calls.is_empty();
         let mut message =

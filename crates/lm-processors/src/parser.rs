@@ -1,4 +1,4 @@
-//! The streaming parser's interface.
+//! Interface of the streaming parser.
 
 use std::sync::Arc;
 
@@ -10,95 +10,95 @@ use crate::event::ProcessorEvent;
 use crate::reply_form::ReplyForm;
 use crate::tokens::MarkerTokens;
 
-/// What becomes of text that began as a tool call and is not one.
+/// Handling of malformed tool calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnMalformed {
-    /// It is reported as [`ProcessorEvent::Malformed`].
+    /// Reported as [`ProcessorEvent::Malformed`].
     #[default]
     Error,
-    /// It is passed on as text of the answer, markers included. A call whose beginning was reported cannot be taken
-    /// back: it ends with [`ProcessorEvent::Malformed`] even so, and a message put together of the events has its text.
+    /// Passed on as text of the answer, markers included. A call whose start was reported cannot be retracted: it still
+    /// ends with [`ProcessorEvent::Malformed`], and a message assembled from the events contains its text.
     Text,
 }
 
-/// When markers of calls are read as calls.
+/// Condition for reading call markers as calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReadCalls {
-    /// When tools were declared; else they are plain text.
+    /// If tools are declared; otherwise they are plain text.
     #[default]
     WhenDeclared,
-    /// Always: the tools may be known elsewhere.
+    /// In all replies: the tools may be known elsewhere.
     Always,
-    /// Never.
+    /// In no reply.
     Never,
 }
 
-/// Where the text of channels goes.
+/// Destination of the text of channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReasoningText {
-    /// Into events of their own.
+    /// Events of their own.
     #[default]
     Split,
-    /// It stays in the answer, markers included, also that with which the prompt opened a channel.
+    /// The answer, markers included, also the one with which the prompt opened a channel.
     Inline,
 }
 
-/// Whether defects of a reply are mended.
+/// Recovery from defects of a reply.
 ///
-/// Some of them can be told from a text that is meant so only as long as nobody asks for such a text. A reply that was
-/// written under the family's grammar has no defects, and what it says is what the grammar took.
+/// Some defects can also be intended text. A reply generated under the family's grammar has no defects, and is read as
+/// the grammar accepted it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Recovery {
-    /// A value whose closing marker is missing ends before the next parameter of the tool, or with its call; a call in
-    /// a channel that the reply does not end is a call.
+    /// A value without its closing marker ends before the next parameter of the tool, or with its call; a call in an
+    /// unterminated channel is a call.
     #[default]
     On,
-    /// The first closing marker ends a value, and what stands in a channel is its text.
+    /// The first closing marker ends a value, and all content of a channel is its text.
     Off,
 }
 
-/// How a parser is to read one reply.
+/// Options for parsing one reply.
 #[derive(Debug, Clone, Default)]
 pub struct ParserOptions {
-    /// The tools the model was given; the formats that write values without types are typed by their schemas.
+    /// Declared tools; their schemas type the values of formats without types.
     pub tools: Arc<[ToolSpec]>,
-    /// When there are calls.
+    /// Condition for reading calls.
     pub calls: ReadCalls,
-    /// The template's own text at the end of the prompt, which may have opened a channel or a call; empty when the
-    /// prompt is known to end otherwise. None when the prompt is not known: then text may be held back until the
-    /// reply tells where it began.
+    /// The template's own text at the end of the prompt, which may have opened a channel or a call; empty if the prompt
+    /// is known to end otherwise. `None` if the prompt is unknown: text may then be held back until the reply shows the
+    /// state in which it started.
     pub prompt_tail: Option<Arc<str>>,
-    /// The channels of the reply in place of the family's; none leaves them to the family.
+    /// Channels that replace the family's; `None` uses the family's.
     pub channels: Option<Arc<[Channel]>>,
-    /// Where the text of channels goes.
+    /// Destination of the text of channels.
     pub reasoning: ReasoningText,
-    /// What becomes of malformed calls, and of undeclared ones that are refused.
+    /// Handling of malformed calls, and of undeclared ones that are refused.
     pub on_malformed: OnMalformed,
-    /// What becomes of a call that the reply did not end.
+    /// Handling of a call that the reply does not end.
     pub on_unfinished: OnMalformed,
-    /// What becomes of calls of tools that were not declared, when some were; none leaves it to the family.
+    /// Handling of calls of undeclared tools, if any tools are declared; `None` uses the family's rule.
     pub undeclared: Option<Undeclared>,
-    /// Whether defects of the reply are mended: off where a grammar wrote it.
+    /// Recovery from defects of the reply; off for replies under a grammar.
     pub recovery: Recovery,
-    /// What the reply may be, when a grammar holds it to that; none when the model writes what it likes.
+    /// The allowed form of the reply, if a grammar enforces one; `None` for unconstrained replies.
     pub form: Option<ReplyForm>,
-    /// The added tokens that stand in the family's markers; empty when the tokenizer is not known.
+    /// Added tokens in the family's markers; empty if the tokenizer is unknown.
     pub tokens: MarkerTokens,
 }
 
-/// Reads one reply of a model, piece by piece.
+/// Incremental parser of one reply.
 ///
-/// Any split of the text gives the same events, but for where runs of text, channel text and fragments are cut.
+/// Any split of the text gives the same events, except for the boundaries of text, channel text and fragments.
 pub trait OutputParser: Send {
-    /// Takes more text, and gives what is certain by now. Of [`ParserOptions::tokens`] it holds none: what reads as one
-    /// is text.
+    /// Feeds more text; returns the events that are certain. The text contains no token of [`ParserOptions::tokens`]:
+    /// the same characters are plain text.
     fn push(&mut self, delta: &str) -> Vec<ProcessorEvent>;
 
-    /// Takes the whole text of one added token.
+    /// Feeds the whole text of one added token.
     fn push_token(&mut self, token: &str) -> Vec<ProcessorEvent> {
         self.push(token)
     }
 
-    /// Gives what was held back; the reply has ended.
+    /// Ends the reply; returns the events held back.
     fn finish(&mut self) -> Vec<ProcessorEvent>;
 }

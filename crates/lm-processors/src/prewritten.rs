@@ -1,16 +1,16 @@
-//! Templates that print what they are given (those of LiteRT-LM for Gemma 3 and FunctionGemma): declarations, arguments
-//! and results go into them as finished text in the family's own syntax.
+//! Template input for templates that print values verbatim (those of LiteRT-LM for Gemma 3 and FunctionGemma):
+//! declarations, arguments and results as finished text in the family's own syntax.
 
 use lm_template::{Content, Map, Message, Role, ToolSpec, Value};
 
 use crate::values::{in_braces, in_python};
 
-/// The syntax that a family's templates expect.
+/// Syntax that a family's templates expect.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Syntax {
-    /// Python: signatures, literals.
+    /// Python: signatures and literals.
     Python,
-    /// Braces, with this mark around strings.
+    /// Braces, with this delimiter around strings.
     Braces(&'static str),
 }
 
@@ -22,7 +22,7 @@ impl Syntax {
         }
     }
 
-    /// A tool's declaration.
+    /// Formats a tool's declaration.
     pub(crate) fn tool(self, tool: &ToolSpec) -> String {
         match self {
             Self::Python => signature(tool),
@@ -34,7 +34,7 @@ impl Syntax {
         }
     }
 
-    /// A message whose calls have their arguments as text, and whose result, if it is one, is text too.
+    /// Converts a message: arguments of calls become text, and so does a tool result.
     pub(crate) fn message(self, mut message: Message) -> Message {
         for call in &mut message.tool_calls {
             for value in call.arguments.values_mut() {
@@ -47,7 +47,7 @@ impl Syntax {
         message
     }
 
-    /// A result; in braces it begins with the tool's name and is an object.
+    /// Formats a result; in braces, it starts with the tool's name and is an object.
     fn result(self, message: &Message) -> String {
         let value = match &message.content {
             Content::Json(value) => value.clone(),
@@ -67,7 +67,7 @@ impl Syntax {
     }
 }
 
-/// A schema in braces: its keywords in alphabetical order, names of types in capitals.
+/// Formats a schema in braces: keywords in alphabetical order, type names in capitals.
 fn declared(schema: &Value, mark: &'static str) -> String {
     let Value::Object(members) = schema else { return in_braces(schema, mark) };
     let mut members: Vec<_> = members.iter().collect();
@@ -96,7 +96,7 @@ fn capitals(names: &Value) -> Value {
     }
 }
 
-/// A tool as the head of a Python function with its documentation.
+/// Formats a tool as the signature of a Python function with a docstring.
 fn signature(tool: &ToolSpec) -> String {
     let properties = tool.parameters().get("properties").and_then(Value::as_object);
     let required = tool.parameters().get("required").and_then(Value::as_array);

@@ -1,4 +1,4 @@
-//! One model family's dialect.
+//! Interface to the dialect of a model family.
 
 use std::collections::BTreeSet;
 
@@ -11,59 +11,59 @@ use crate::grammar::{GrammarRequest, ReplyGrammar};
 use crate::message_builder::MessageBuilder;
 use crate::parser::{OutputParser, ParserOptions};
 
-/// One model family's dialect: how messages and tools enter its template, and how its text is read.
+/// Dialect of a model family: conversion of messages and tools for its template, and parsing of its text.
 pub trait ModelDataProcessor: Send + Sync {
-    /// The family's name.
+    /// Name of the family.
     fn name(&self) -> &'static str;
 
-    /// The family's text as data; none for a processor that parses in a way of its own.
+    /// Syntax of the family as data; `None` for a processor with a parser of its own.
     fn dialect(&self) -> Option<&'static Dialect> {
         None
     }
 
-    /// The channels of its replies beside the answer; the first is the one that thinking switches and budgets mean.
+    /// Channels of its replies besides the answer; thinking switches and budgets apply to the first.
     fn channels(&self) -> Vec<Channel> {
         Vec::new()
     }
 
-    /// The texts that mean something to its parser, but for names, keys and layout.
+    /// Texts with a meaning for its parser, except names, keys and layout.
     fn markers(&self) -> BTreeSet<&'static str> {
         self.dialect().map(Dialect::markers).unwrap_or_default()
     }
 
-    /// The declared tools as the template's `tools`; null when there are none.
+    /// Converts the declared tools for the template's `tools`; null if there are none.
     fn format_tools(&self, tools: &[ToolSpec]) -> Value {
         if tools.is_empty() { Value::Null } else { tools.iter().map(ToolSpec::to_function_json).collect() }
     }
 
-    /// A message as an element of the template's `messages`.
+    /// Converts a message to an element of the template's `messages`.
     ///
     /// # Errors
-    /// [`Error::UnsupportedPart`] for an image or a sound, when the family reads none.
+    /// [`Error::UnsupportedPart`] for an image or audio part that the family does not read.
     fn message_to_template_input(&self, message: &Message) -> Result<Value> {
         Ok(text_only(message, self.name())?.to_json())
     }
 
-    /// Whether a prompt that ends with `tail` leaves the reasoning channel open.
+    /// Returns true if a prompt that ends with `tail` leaves the reasoning channel open.
     fn opens_reasoning(&self, tail: &str) -> bool {
         let _ = tail;
         false
     }
 
-    /// The grammar of a reply; none when the request leaves everything open.
+    /// Builds the grammar of a reply; `None` if the request does not constrain it.
     ///
     /// # Errors
     /// [`Error::Schema`] for a schema without a grammar; [`Error::NoTools`], [`Error::UnknownTool`] and
-    /// [`Error::NoCallSyntax`] when the request asks for a call that cannot be.
+    /// [`Error::NoCallSyntax`] if the request requires an impossible call.
     fn grammar(&self, request: &GrammarRequest<'_>) -> Result<Option<ReplyGrammar>>;
 
-    /// A parser for one reply.
+    /// Creates a parser for one reply.
     fn parser(&self, options: &ParserOptions) -> Box<dyn OutputParser>;
 
-    /// Reads a whole reply: the streaming parser fed once.
+    /// Parses a whole reply by feeding the streaming parser once.
     ///
     /// # Errors
-    /// [`Error::MalformedToolCall`], unless the options ask for text.
+    /// [`Error::MalformedToolCall`], unless the options turn it into text.
     fn to_message(&self, text: &str, options: &ParserOptions) -> Result<Message> {
         let mut parser = self.parser(options);
         let mut builder = MessageBuilder::new(options);
@@ -73,8 +73,8 @@ pub trait ModelDataProcessor: Send + Sync {
     }
 }
 
-/// A message for a model that reads text only. A list of text parts becomes the text itself: most templates of such
-/// models know no lists.
+/// Converts a message for a text-only model. A list of text parts becomes plain text: most templates of such models do
+/// not support lists.
 pub(crate) fn text_only(message: &Message, processor: &'static str) -> Result<Message> {
     let parts = message.content.parts();
     if let Some(index) = parts.iter().position(|part| matches!(part, Part::Image(_) | Part::Audio(_))) {

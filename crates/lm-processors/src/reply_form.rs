@@ -1,16 +1,16 @@
-//! What a reply may be, as its reader needs to know it.
+//! Allowed form of a reply, for its parser.
 
 use crate::grammar::{GrammarRequest, ResponseFormat, Thinking, ToolChoice};
 use crate::tokens::MarkerTokens;
 
-/// What a reply may be: the part of a [`GrammarRequest`] that its reading depends on.
+/// Allowed form of a reply: the part of a [`GrammarRequest`] that its parser depends on.
 ///
-/// A parser that is told it reads what the grammar of the request takes: calls only where there may be some, channels
-/// only where reasoning is allowed, and an answer of a given form to the letter, with no marker in it. Whether such a
-/// reply is calls or the answer is decided by the text that it begins with, after its reasoning.
+/// A parser with it accepts what the grammar of the request accepts: calls only if allowed, channels only if reasoning
+/// is allowed, and an answer of a given form verbatim, without markers. The text after the reasoning decides by its
+/// prefix whether such a reply is calls or the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplyForm {
-    /// The tools that may be called.
+    /// Tools that may be called.
     pub(crate) tools: Vec<String>,
     pub(crate) thinking: Thinking,
     pub(crate) given: Option<Given>,
@@ -19,14 +19,14 @@ pub struct ReplyForm {
 /// An answer of a given form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Given {
-    /// Whether it may begin with a blank. Then there is no layout between a channel and it.
+    /// True if it may start with whitespace. Then there is no layout between a channel and it.
     pub(crate) begins_blank: bool,
-    /// The answers, where they are listed.
+    /// The allowed answers, if listed.
     choices: Vec<String>,
 }
 
 impl ReplyForm {
-    /// The form of the replies that the grammar of this request takes.
+    /// Derives the form of the replies that the grammar of this request accepts.
     pub fn of(request: &GrammarRequest<'_>) -> Self {
         let tools = request.tools.iter().map(|tool| tool.name());
         let tools = match &request.choice {
@@ -45,7 +45,7 @@ impl Given {
         let begins_blank = match format {
             ResponseFormat::JsonObject | ResponseFormat::JsonSchema(_) => false,
             ResponseFormat::Choice(texts) => texts.iter().any(blank),
-            // What a pattern or a grammar begins with is not looked for.
+            // The prefixes of a pattern or grammar are not analysed.
             ResponseFormat::Regex(_) | ResponseFormat::Lark(_) => true,
         };
         let choices = match format {
@@ -55,7 +55,7 @@ impl Given {
         Self { begins_blank, choices }
     }
 
-    /// The listed answer that begins with this marker, if ordinary text can spell it.
+    /// Returns the listed answer that starts with this marker, if ordinary text can spell it.
     pub(crate) fn choice_that_spells(&self, marker: &str, tokens: &MarkerTokens) -> Option<&str> {
         let begins = |text: &&String| !marker.is_empty() && text.starts_with(marker);
         self.choices.iter().find(begins).filter(|_| !tokens.protect(marker)).map(String::as_str)

@@ -1,19 +1,19 @@
-//! The added tokens that stand in a family's markers.
+//! Added tokens in a family's markers.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The texts in a family's markers that are one added token each of a tokenizer.
+/// The texts in a family's markers that are added tokens of a tokenizer.
 ///
-/// Of such a text only the token is a marker: the same text spelled by ordinary tokens is text. The empty set, which is
-/// the default, stands for a tokenizer that is not known: then markers are read wherever they are spelled.
+/// Only the token counts as a marker: the same text spelled by ordinary tokens is text. The empty set (the default)
+/// means an unknown tokenizer: markers are then recognized in any text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MarkerTokens(Arc<[String]>);
 
 impl MarkerTokens {
-    /// The added tokens in `markers`; `added` gives the length of the longest one that a text begins with.
+    /// Collects the added tokens in `markers`; `added` returns the length of the longest one at the start of a text.
     ///
-    /// Tokens of a single character and of white space are left out: their text is a marker however it was written.
+    /// Tokens of a single character or of whitespace only are left out: their text is always a marker.
     ///
     /// ```
     /// use lm_processors::MarkerTokens;
@@ -42,12 +42,12 @@ impl MarkerTokens {
         Self(found.into())
     }
 
-    /// The texts, in order.
+    /// The texts, sorted.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
 
-    /// Whether the set is empty.
+    /// Returns true if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -56,7 +56,7 @@ impl MarkerTokens {
         self.0.binary_search_by(|token| token.as_str().cmp(text)).is_ok()
     }
 
-    /// The place of the first token in `marker`.
+    /// Position of the first token in `marker`.
     pub(crate) fn first_in(&self, marker: &str) -> Option<Range<usize>> {
         let longest = |start: usize| {
             self.iter().filter(|token| marker[start..].starts_with(*token)).map(str::len).max()
@@ -64,7 +64,7 @@ impl MarkerTokens {
         marker.char_indices().find_map(|(start, _)| Some(start..start + longest(start)?))
     }
 
-    /// Whether text cannot spell `marker`, because a part of it is a token.
+    /// Returns true if text cannot spell `marker`, because a part of it is a token.
     pub(crate) fn protect(&self, marker: &str) -> bool {
         self.first_in(marker).is_some()
     }

@@ -1,24 +1,24 @@
-//! The answer, and messages within a reply.
+//! Syntax of the answer and of messages within a reply.
 
 use super::{Tags, Trim};
 
-/// The answer's own markers and layout.
+/// Markers and layout of the answer.
 #[derive(Debug)]
 pub struct AnswerSyntax {
-    /// Markers the family writes around the answer; the parser drops them wherever they stand.
+    /// Markers around the answer; the parser drops them everywhere.
     pub tags: Tags,
-    /// Other texts that are dropped: each from its `open` to its `close`, or just the `open` where that is empty.
+    /// Other dropped texts: each from its `open` to its `close`, or only the `open` if `close` is empty.
     pub dropped: &'static [Tags],
-    /// What the parser takes off both ends of the answer.
+    /// Trimming of both ends of the answer.
     pub trim: Trim,
-    /// The whitespace between the answer and the calls after it.
+    /// Whitespace between the answer and the calls after it.
     pub before_calls: BeforeCalls,
     /// Text after a call.
     pub after_calls: AfterCalls,
 }
 
 impl AnswerSyntax {
-    /// Text as it comes.
+    /// Text without markers, unchanged.
     pub const PLAIN: Self = Self {
         tags: Tags::NONE,
         dropped: &[],
@@ -28,58 +28,59 @@ impl AnswerSyntax {
     };
 }
 
-/// What the whitespace between the answer and the first call is.
+/// Meaning of the whitespace between the answer and the first call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BeforeCalls {
     /// Text of the answer.
     Text,
-    /// A line break is layout when another one follows the marker, which so has a line of its own.
+    /// A line break is layout if another one follows the marker, so that the marker has its own line.
     OwnLine,
-    /// This text is layout: the family's template writes it itself. Whitespace before it is text.
+    /// This text is layout, written by the family's template. Whitespace before it is text.
     Layout(&'static str),
     /// All of it is layout.
     Dropped,
 }
 
-/// What text after a call is.
+/// Meaning of text after a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterCalls {
-    /// Text of the answer; this is taken off its beginning.
+    /// Text of the answer, with its start trimmed.
     Text(Trim),
-    /// Noise of a model that should have ended its turn: it is dropped. Further calls are still read, and text before
-    /// such a one is text.
+    /// Dropped: noise of a model that should have ended its turn. Later calls are still read, and text before such a
+    /// call is text.
     Dropped,
 }
 
-/// Messages with headers, which say whom a message is for and which channel it belongs to: `start` HEADER `text` TEXT `end`.
+/// Messages with headers that state the recipient and the channel: `start` HEADER `text` TEXT `end`.
 ///
-/// What the family writes is said by the dialect's channels and calls, headers included. This says how headers are
-/// taken apart, so that their parts are understood in any order.
+/// The dialect's channels and calls state what the family writes, headers included. This describes the parts of a
+/// header, so that they are parsed in any order.
 #[derive(Debug)]
 pub struct MessageSyntax {
-    /// Begins a message after the first, whose beginning the prompt has written.
+    /// Start of every message but the first, whose start is in the prompt.
     pub start: &'static str,
-    /// Stands before the channel's name; may be empty.
+    /// Prefix of the channel's name; may be empty.
     pub channel: &'static str,
-    /// Stands before the recipient's name.
+    /// Prefix of the recipient's name.
     pub recipient: &'static str,
-    /// Ends a header.
+    /// End of a header.
     pub text: &'static str,
-    /// End a message.
+    /// Ends of a message.
     pub ends: &'static [&'static str],
-    /// What messages in these channels, and for these recipients, are. A message for anyone else is a call.
+    /// Meaning of messages by channel or recipient. A message for any other recipient is a call.
     pub names: &'static [(&'static str, Meaning)],
-    /// What a recipient's name begins with when it is a tool.
+    /// Prefix of a recipient's name if it is a tool.
     pub tool_prefix: &'static str,
 }
 
-/// What a message is.
+/// Meaning of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
-    /// A part of the answer.
+    /// Part of the answer.
     Answer,
     /// Reasoning: text of the dialect's first channel.
     Reasoning,
-    /// A call. Of [`CallBody::Named`](super::CallBody::Named) the header says the name and the text the arguments; any other call is in the text.
+    /// A call. With [`CallBody::Named`](super::CallBody::Named), the header holds the name and the text the arguments;
+    /// any other call is in the text.
     Call,
 }

@@ -1,26 +1,26 @@
-//! Calls: what stands around them, and the bodies that are not JSON or markup.
+//! Syntax of tool calls: their markers, and the bodies that are not JSON or markup.
 
 use super::{JsonCall, ParameterCall, Tags};
 
-/// One way to write calls: `section.open (call.open BODY call.close) separator … section.close`.
+/// A call syntax: `section.open (call.open BODY call.close) separator … section.close`.
 #[derive(Debug, Clone, Copy)]
 pub struct CallSyntax {
     /// Markers around all calls of a reply; both may be empty.
     pub section: Tags,
-    /// Between two calls: layout, or a text such as `; ` whose whitespace is layout.
+    /// Separator of two calls: layout, or a text such as `; ` whose whitespace is layout.
     pub separator: &'static str,
-    /// Markers around each call. When these and the section's are empty, the body's first character is the marker.
+    /// Markers around each call. If these and the section's are empty, the body's first character is the marker.
     pub call: Tags,
-    /// What stands between them.
+    /// Form of the body between them.
     pub body: CallBody,
-    /// What becomes of a call of a tool that was not declared, unless the caller says otherwise.
+    /// Handling of calls of undeclared tools, unless the caller overrides it.
     pub undeclared: Undeclared,
-    /// When calls are reported.
+    /// Time at which calls are reported.
     pub reported: Reported,
 }
 
 impl CallSyntax {
-    /// Calls between these markers, without a section around them.
+    /// Calls between these markers, without a section.
     pub const fn new(call: Tags, body: CallBody) -> Self {
         Self {
             section: Tags::NONE,
@@ -33,34 +33,34 @@ impl CallSyntax {
     }
 }
 
-/// When calls are reported.
+/// Time at which calls are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reported {
-    /// While they are written.
+    /// During the call.
     AtOnce,
-    /// When their section has ended. Until then one fault makes all of it malformed.
+    /// At the end of their section. One fault before that makes the whole section malformed.
     WithSection,
 }
 
-/// What becomes of a call of a tool that was not declared.
+/// Handling of a call of an undeclared tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Undeclared {
-    /// It is a call like any other; whoever runs tools answers that there is no such tool.
+    /// A normal call; the tool runner answers that there is no such tool.
     Call,
-    /// It is malformed.
+    /// Malformed.
     Malformed,
 }
 
-/// How a call says which tool and which arguments.
+/// Encoding of a call's name and arguments.
 #[derive(Debug, Clone, Copy)]
 pub enum CallBody {
-    /// One JSON value: `{"name": …, "arguments": {…}}`, or a list of such.
+    /// A JSON value: `{"name": …, "arguments": {…}}`, or a list of them.
     Json(JsonCall),
     /// The name as text, then the arguments as a JSON object.
     Named(NamedCall),
     /// The name as text, then each argument as a key and a value in markup.
     Parameters(&'static ParameterCall),
-    /// Python: `f(a=1, b='x')`, or a list of such.
+    /// Python: `f(a=1, b='x')`, or a list of such calls.
     Python(PythonCall),
     /// `call:f{a:1,b:<escape>x<escape>}`.
     Braces(BraceCall),
@@ -69,17 +69,17 @@ pub enum CallBody {
 /// `before_name` NAME `id`… `after_name` {…} `after_arguments`.
 #[derive(Debug, Clone, Copy)]
 pub struct NamedCall {
-    /// A text before the name; the parser takes calls without it.
+    /// Text before the name; the parser accepts calls without it.
     pub before_name: &'static str,
-    /// The text that ends the name; the parser also takes the `{` of the arguments for its end.
+    /// Text that ends the name; the parser also ends it at the `{` of the arguments.
     pub after_name: &'static str,
-    /// How the call's id is written.
+    /// Position of the call's id.
     pub id: NamedId,
-    /// A text after the arguments, before the call's closing marker; the parser takes calls without it.
+    /// Text after the arguments, before the call's closing marker; the parser accepts calls without it.
     pub after_arguments: &'static str,
-    /// What a call without a name is.
+    /// Handling of a call without a name.
     pub nameless: Nameless,
-    /// The name that means text of the answer instead of a call: `all` in functionary v3.2.
+    /// Name that marks text of the answer instead of a call: `all` in functionary v3.2.
     pub answer_name: Option<&'static str>,
 }
 
@@ -97,43 +97,43 @@ impl NamedCall {
     }
 }
 
-/// What a call without a name is.
+/// Handling of a call without a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nameless {
-    /// It is malformed.
+    /// Malformed.
     Malformed,
-    /// A call of a tool whose name is empty: whoever runs tools answers that there is no such tool.
+    /// A call of a tool with an empty name; the tool runner answers that there is no such tool.
     Call,
 }
 
-/// Where the id of a call stands that begins with its name.
+/// Position of the id in a call that starts with its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamedId {
-    /// Nowhere.
+    /// No id.
     None,
-    /// After this marker, which follows the name; the parser takes calls without it.
+    /// After this marker, which follows the name; the parser accepts calls without it.
     After(&'static str),
-    /// `before_name`, the name and `:INDEX` together are the id.
+    /// The id is `before_name`, the name and `:INDEX` together.
     NameAndIndex,
 }
 
 /// `f(a=1, b='x')`.
 #[derive(Debug, Clone, Copy)]
 pub struct PythonCall {
-    /// Several calls in brackets, or each on its own line without brackets.
+    /// Form of several calls: in brackets, or one per line without brackets.
     pub list: PythonList,
-    /// The quote the family writes.
+    /// Quote character that the family writes.
     pub quote: char,
 }
 
 impl PythonCall {
     /// A list of calls.
     pub const LIST: Self = Self { list: PythonList::Brackets, quote: '\'' };
-    /// One call a line.
+    /// One call per line.
     pub const LINES: Self = Self { list: PythonList::Lines, quote: '"' };
 }
 
-/// How several Python calls stand together.
+/// Form of several Python calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PythonList {
     /// `[f(), g()]`
@@ -145,8 +145,8 @@ pub enum PythonList {
 /// `open` NAME `{k:v,…}`.
 #[derive(Debug, Clone, Copy)]
 pub struct BraceCall {
-    /// The text before the name: `call:`.
+    /// Text before the name: `call:`.
     pub before_name: &'static str,
-    /// The text on both sides of a string: `<escape>`.
+    /// Delimiter on both sides of a string: `<escape>`.
     pub quote: &'static str,
 }

@@ -1,37 +1,37 @@
-//! Channels of a reply beside its answer.
+//! Channels of a reply besides its answer.
 
 use super::{Tags, Trim};
 use crate::event::REASONING;
 
-/// A channel of a reply beside its answer, and what its family does around it.
+/// A channel of a reply besides its answer, with the family's rules for it.
 #[derive(Debug, Clone, Copy)]
 pub struct ChannelSyntax {
-    /// The name its text is reported under, such as [`REASONING`](crate::REASONING).
+    /// Name under which its text is reported, such as [`REASONING`](crate::REASONING).
     pub name: &'static str,
-    /// The markers around it, and the layout the family writes inside them.
+    /// Markers around the channel, and the layout the family writes inside them.
     pub tags: Tags,
-    /// Whether the start is text of the channel too: the beginning of a sentence that the prompt wrote.
+    /// True if the start marker is text of the channel as well: the start of a sentence that the prompt wrote.
     pub start_is_text: bool,
-    /// Where its text goes, unless the caller wants all text in the answer.
+    /// Destination of its text, unless the caller wants all text in the answer.
     pub place: Place,
-    /// A label that may stand right after the start and is no text: `thought\n` in Gemma 4.
+    /// Optional label right after the start that is not text: `thought\n` in Gemma 4.
     pub label: &'static str,
-    /// What a reply without any marker is, when its prompt is not known.
+    /// Meaning of a reply without markers, if its prompt is unknown.
     pub unmarked: Unmarked,
-    /// What a call's marker, or the answer's own, means before the channel has ended.
+    /// Meaning of a call's or the answer's marker inside the channel.
     pub calls_inside: CallsInside,
-    /// What an end marker means in the answer.
+    /// Meaning of an end marker in the answer.
     pub stray_end: StrayEnd,
-    /// What is taken off the beginning of the channel's text.
+    /// Trimming of the start of the channel's text.
     pub trim_start: Trim,
-    /// What is taken off its end.
+    /// Trimming of the end of the channel's text.
     pub trim_end: Trim,
-    /// What is taken off the beginning of the answer after it.
+    /// Trimming of the start of the answer after the channel.
     pub trim_after: Trim,
 }
 
 impl ChannelSyntax {
-    /// Reasoning of the most frequent behaviour: opened by its marker or by the prompt, line breaks at the borders are layout.
+    /// Reasoning with the most common rules: opened by its marker or by the prompt; line breaks at its borders are layout.
     pub const fn new(tags: Tags) -> Self {
         Self {
             name: REASONING,
@@ -48,23 +48,23 @@ impl ChannelSyntax {
         }
     }
 
-    /// Reasoning that is kept to the letter, and so is the answer after it.
+    /// Reasoning whose text, and the answer after it, are kept unchanged.
     pub const fn untrimmed(tags: Tags) -> Self {
         let (trim_start, trim_end, trim_after) = (Trim::Nothing, Trim::Nothing, Trim::Nothing);
         Self { trim_start, trim_end, trim_after, ..Self::new(tags) }
     }
 }
 
-/// Where the text of a channel goes.
+/// Destination of the text of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// Apart from the answer.
+    /// Separate from the answer.
     Apart,
-    /// Into the answer, markers included.
+    /// In the answer, markers included.
     InAnswer,
 }
 
-/// What a reply without any marker is, when its prompt is not known.
+/// Meaning of a reply without markers, if its prompt is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unmarked {
     /// The answer.
@@ -73,27 +73,27 @@ pub enum Unmarked {
     Channel,
 }
 
-/// What a call's marker, or the answer's own, means before the channel has ended.
+/// Meaning of a call's or the answer's marker inside the channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallsInside {
-    /// It is text of the channel.
+    /// Text of the channel.
     Text,
-    /// At the very start of a channel that the prompt opened it ends the channel: the model skipped it. Later it is text.
+    /// At the very start of a channel opened by the prompt, it ends the channel: the model skipped it. Later it is text.
     AtStart,
-    /// It ends the channel.
+    /// End of the channel.
     End,
 }
 
-/// What an end marker means in the answer.
+/// Meaning of an end marker in the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StrayEnd {
-    /// It is text.
+    /// Text.
     Text,
-    /// It is text. But where the prompt is not known it tells, as the first marker of a reply, that the prompt opened
-    /// the channel: the reply is held back until its first marker comes.
+    /// Text; but if the prompt is unknown and it is the first marker of a reply, the prompt opened the channel. The
+    /// reply is held back until its first marker.
     EndsChannel,
-    /// At the start of the reply it is dropped, later it is text.
+    /// Dropped at the start of the reply, text later.
     DroppedAtStart,
-    /// It is dropped.
+    /// Dropped.
     Dropped,
 }

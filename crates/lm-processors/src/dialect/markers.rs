@@ -1,11 +1,11 @@
-//! All markers of a dialect.
+//! Markers of a dialect.
 
 use std::collections::BTreeSet;
 
 use super::{CallBody, CallSyntax, Dialect, MessageSyntax, NamedId, ParameterCall, Tags};
 
 impl Dialect {
-    /// The texts that mean something to the family's parser, but for names, keys and layout.
+    /// Texts with a meaning for the family's parser, except names, keys and layout.
     pub fn markers(&self) -> BTreeSet<&'static str> {
         let mut found = BTreeSet::new();
         let answer = &self.answer;
@@ -19,7 +19,7 @@ impl Dialect {
 }
 
 impl MessageSyntax {
-    /// The texts around headers and messages.
+    /// Texts around headers and messages.
     pub fn markers(&self) -> BTreeSet<&'static str> {
         let mut found: BTreeSet<_> = [self.start, self.channel, self.recipient, self.text].into();
         found.extend(self.ends);

@@ -1,9 +1,8 @@
-//! What a family's text looks like, as data. The parser reads by it and the grammar is written from it, so that the two
-//! cannot disagree.
+//! Dialects: the text syntax of model families, as data. Parser and grammar share this data, so that they cannot disagree.
 //!
-//! Two kinds of text stand in a dialect. *Markers* (`open`, `close`, …) tell the parser where something begins or ends;
-//! they must come as they are. *Layout* (`after_open`, `before_close`, `separator`, …) is the whitespace the family
-//! writes between them: a grammar writes it, the parser takes any whitespace in its place.
+//! A dialect holds two kinds of text. *Markers* (`open`, `close`, …) delimit parts for the parser and must match
+//! exactly. *Layout* (`after_open`, `before_close`, `separator`, …) is the whitespace that the family writes between
+//! them: a grammar writes it, and the parser accepts any whitespace instead.
 
 mod answer;
 mod call;
@@ -21,38 +20,38 @@ pub use channel::{CallsInside, ChannelSyntax, Place, StrayEnd, Unmarked};
 pub use json::{Count, JsonCall, JsonKey, JsonObject};
 pub use parameters::{Accepted, ParameterCall, TypeAttribute, Untyped, ValueText};
 
-/// One family's text.
+/// Text syntax of one family.
 #[derive(Debug)]
 pub struct Dialect {
-    /// The family's name.
+    /// Name of the family.
     pub name: &'static str,
-    /// Texts that are erased from a reply before anything else: each from its `open` to its `close`, or just the `open`
-    /// where that is empty.
+    /// Texts erased from a reply before parsing: each from its `open` to its `close`, or only the `open` if `close` is
+    /// empty.
     pub erased: &'static [Tags],
-    /// Channels beside the answer; the first is the one that thinking switches and budgets mean.
+    /// Channels besides the answer; thinking switches and budgets apply to the first.
     pub channels: &'static [ChannelSyntax],
-    /// The answer itself.
+    /// Syntax of the answer.
     pub answer: AnswerSyntax,
-    /// The syntaxes of calls: the first is the one the family writes, the others are understood too.
+    /// Call syntaxes: the family writes the first, and the parser accepts all.
     pub calls: &'static [CallSyntax],
 }
 
 impl Dialect {
-    /// Plain text; the base that dialects are written over.
+    /// Plain text; the base for other dialects.
     pub const PLAIN: Self =
         Self { name: "plain", erased: &[], channels: &[], answer: AnswerSyntax::PLAIN, calls: &[] };
 }
 
-/// Two markers around something, and the layout inside them.
+/// A pair of markers, and the layout inside them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tags {
-    /// The marker before; may be empty.
+    /// Opening marker; may be empty.
     pub open: &'static str,
-    /// The marker after; may be empty.
+    /// Closing marker; may be empty.
     pub close: &'static str,
-    /// The layout after `open`.
+    /// Layout after `open`.
     pub after_open: &'static str,
-    /// The layout before `close`.
+    /// Layout before `close`.
     pub before_close: &'static str,
 }
 
@@ -60,7 +59,7 @@ impl Tags {
     /// No markers.
     pub const NONE: Self = Self::new("", "");
 
-    /// Markers that stand right beside what they enclose.
+    /// Markers directly around their content.
     pub const fn new(open: &'static str, close: &'static str) -> Self {
         Self { open, close, after_open: "", before_close: "" }
     }
@@ -71,7 +70,7 @@ impl Tags {
     }
 }
 
-/// What is taken off the ends of a text.
+/// Trimming of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trim {
     /// Nothing.

@@ -2,38 +2,38 @@
 
 use super::Tags;
 
-/// `before_name` `name.open` NAME `name.close`, then for each argument `key.open` KEY `key.close` `value.open` VALUE `value.close`,
-/// then `end`.
+/// `before_name` `name.open` NAME `name.close`, then for each argument `key.open` KEY `key.close` `value.open` VALUE
+/// `value.close`, then `end`.
 #[derive(Debug, Clone, Copy)]
 pub struct ParameterCall {
-    /// A text before the name's marker; the parser takes calls without it.
+    /// Text before the name's marker; the parser accepts calls without it.
     pub before_name: &'static str,
-    /// Around the tool's name. Without an `open`, whitespace, a parameter and the call's end also end the name.
+    /// Markers of the tool's name. Without an `open`, whitespace, a parameter and the call's end also end the name.
     pub name: Tags,
-    /// After the name: the text around the call's number, from 1.
+    /// Markers of the call's number (from 1), after the name.
     pub number: Option<Tags>,
-    /// Around a key. Without an `open`, whatever is not the call's end is a key.
+    /// Markers of a key. Without an `open`, anything but the call's end is a key.
     pub key: Tags,
     /// Layout after a key.
     pub after_key: &'static str,
-    /// Between key and value: an attribute that tells the value's type.
+    /// Attribute with the value's type, between key and value.
     pub type_attribute: Option<TypeAttribute>,
-    /// Around a value, layout included. The parser takes `after_open` off, and where that stood also `before_close`.
+    /// Markers of a value, with layout. The parser removes `after_open`, and if it was present, `before_close`.
     pub value: Tags,
-    /// How a value is written.
+    /// Encoding of a value.
     pub written: ValueText,
-    /// What a value means about which no schema says anything.
+    /// Meaning of a value without a schema.
     pub untyped: Untyped,
-    /// Which parameters a call may have.
+    /// Accepted parameters of a call.
     pub accepted: Accepted,
     /// Layout after the name, and between and after the parameters.
     pub between: &'static str,
-    /// After the last parameter; may be empty.
+    /// Marker after the last parameter; may be empty.
     pub end: &'static str,
 }
 
 impl ParameterCall {
-    /// `<function=f>` and `<parameter=k>` on lines of their own, values as Qwen3-Coder writes them.
+    /// `<function=f>` and `<parameter=k>` on lines of their own, values as in Qwen3-Coder.
     pub const FUNCTION: Self = Self {
         before_name: "",
         name: Tags::new("<function=", ">"),
@@ -49,7 +49,7 @@ impl ParameterCall {
         end: "</function>",
     };
 
-    /// `f`, then `<arg_key>k</arg_key>` and `<arg_value>v</arg_value>`, as GLM writes them.
+    /// `f`, then `<arg_key>k</arg_key>` and `<arg_value>v</arg_value>`, as in GLM.
     pub const ARG_KEY: Self = Self {
         name: Tags::NONE,
         key: Tags::new("<arg_key>", "</arg_key>"),
@@ -69,45 +69,45 @@ impl ParameterCall {
     };
 }
 
-/// How a value stands between its markers.
+/// Encoding of a value between its markers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueText {
-    /// As it is; what is no string is JSON. The first closing marker ends it: a string cannot contain that.
+    /// Verbatim for strings, JSON for other types. The first closing marker ends the value: a string cannot contain it.
     AsItIs,
-    /// The same; but `<![CDATA[…]]>` is understood too, and protects what is in it.
+    /// The same; the parser also accepts `<![CDATA[…]]>`, which protects its content.
     OrCdata,
-    /// Members of objects and elements of lists are elements themselves: `key.open` K `key.close` VALUE, with
-    /// `value.close` K `key.close` after it; those of a list are named `item`. A string stands as it is.
+    /// Nested elements for members of objects and elements of lists: `key.open` K `key.close` VALUE, then `value.close`
+    /// K `key.close`; list elements are named `item`. Strings are verbatim.
     Elements,
 }
 
-/// What a text means about which no schema says anything.
+/// Meaning of a text without a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Untyped {
-    /// The JSON value that it is, other than a string; else the text.
+    /// A JSON value if the text is one other than a string; else text.
     Json,
-    /// Always the text.
+    /// Text in all cases.
     Text,
 }
 
-/// Which parameters a call may have.
+/// Accepted parameters of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accepted {
-    /// Whatever the model writes; of a parameter that stands twice the last one counts.
+    /// Any; the last of duplicate parameters counts.
     Any,
-    /// Those that the tool's schema names, each once. Others are dropped, a call without a required one is malformed.
+    /// Those in the tool's schema, each once. Others are dropped, and a call without a required one is malformed.
     Declared,
 }
 
-/// An attribute between key and value: `open` WORD `close`. It counts for more than the schema.
+/// A type attribute between key and value: `open` WORD `close`. It takes precedence over the schema.
 #[derive(Debug, Clone, Copy)]
 pub struct TypeAttribute {
-    /// The text before the word.
+    /// Text before the word.
     pub open: &'static str,
-    /// The text after it.
+    /// Text after the word.
     pub close: &'static str,
-    /// The word for text, which is taken as it is; any other value is JSON.
+    /// Word for text, which is verbatim; any other value is JSON.
     pub text: &'static str,
-    /// The words for other types by JSON type name; `("", word)` stands for all others.
+    /// Words for other types, by JSON type name; `("", word)` covers all others.
     pub others: &'static [(&'static str, &'static str)],
 }

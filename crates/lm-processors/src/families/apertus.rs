@@ -1,4 +1,4 @@
-//! Apertus: a list of objects whose only key is the tool's name.
+//! Apertus: a JSON list of objects whose only key is the tool's name.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

@@ -1,4 +1,4 @@
-//! Apriel 1.5 and 1.6: a JSON list in `<tool_calls>` tags; the prompt begins the reasoning with a sentence.
+//! Apriel 1.5 and 1.6: a JSON list in `<tool_calls>` tags; the prompt starts the reasoning with a sentence.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

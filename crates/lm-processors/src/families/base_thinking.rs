@@ -1,4 +1,4 @@
-//! Reasoning in `<test:think>` tags, opened by the prompt: the tags that test suites use.
+//! Reasoning in `<test:think>` tags, opened by the prompt, as in test suites.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

@@ -1,4 +1,4 @@
-//! Command R7B, Command A and Cohere 2 MoE: thinking, action and response each in tokens of their own.
+//! Command R7B, Command A and Cohere 2 MoE: separate tokens around thinking, action and response.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

@@ -1,4 +1,4 @@
-//! Command R and R+: an action is a fenced JSON list.
+//! Command R and R+: a fenced JSON list of actions.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

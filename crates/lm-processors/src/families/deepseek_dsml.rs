@@ -1,4 +1,4 @@
-//! DeepSeek V3.2 and V4: `invoke` elements of their markup, values marked as text or JSON. The section's name differs.
+//! DeepSeek V3.2 and V4: DSML `invoke` elements, with values marked as text or JSON. The section's name differs.
 //! Source: the encoding published with deepseek-ai/DeepSeek-V3.2.
 
 use super::Family;

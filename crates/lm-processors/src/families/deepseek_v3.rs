@@ -1,4 +1,4 @@
-//! DeepSeek V3 and R1: calls in sections, the arguments fenced.
+//! DeepSeek V3 and R1: calls in a section, with fenced arguments.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;
@@ -26,7 +26,7 @@ const DIALECT: Dialect = Dialect {
     ..Dialect::PLAIN
 };
 
-/// The markers of DeepSeek's calls, and the body of V3.1.
+/// Markers of DeepSeek's calls, and the body of V3.1.
 pub(super) const CALLS: CallSyntax = CallSyntax {
     section: Tags::new("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"),
     ..CallSyntax::new(

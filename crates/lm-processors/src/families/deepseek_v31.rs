@@ -1,4 +1,4 @@
-//! DeepSeek V3.1: as V3, with the arguments right after the name.
+//! DeepSeek V3.1: like V3, with the arguments right after the name.
 
 use super::Family;
 use super::deepseek_v3;

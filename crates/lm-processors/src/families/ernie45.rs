@@ -1,4 +1,4 @@
-//! ERNIE 4.5: the Hermes tags; an answer after reasoning stands in `<response>` tags.
+//! ERNIE 4.5: the Hermes tags; the answer after reasoning is in `<response>` tags.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

@@ -1,4 +1,4 @@
-//! EXAONE 4: the Hermes form, each call in tags on one line.
+//! EXAONE 4: the Hermes form, each call with its tags on one line.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

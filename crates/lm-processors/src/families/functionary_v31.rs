@@ -1,4 +1,4 @@
-//! Functionary v3.1: the name in the opening tag.
+//! Functionary v3.1: the tool's name in the opening tag.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

@@ -1,4 +1,4 @@
-//! Functionary v3.2: every part of a reply begins with `>>>` and a name; the answer's name is `all`.
+//! Functionary v3.2: every part of a reply starts with `>>>` and a name; `all` is the answer.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

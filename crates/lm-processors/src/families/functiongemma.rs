@@ -1,4 +1,4 @@
-//! FunctionGemma: arguments in braces, strings between marks.
+//! FunctionGemma: arguments in braces, strings between `<escape>` delimiters.
 //! Source: the published chat template of google/functiongemma-270m-it.
 
 use super::Family;

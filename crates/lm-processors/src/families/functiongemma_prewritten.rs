@@ -1,4 +1,4 @@
-//! FunctionGemma with the templates of LiteRT-LM, which print declarations, arguments and results as they are given.
+//! FunctionGemma with LiteRT-LM's templates, which print declarations, arguments and results verbatim.
 //! Source: the chat templates for google/functiongemma-270m-it that LiteRT-LM publishes.
 
 use super::dialect_processor::DialectProcessor;

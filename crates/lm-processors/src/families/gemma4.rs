@@ -1,4 +1,4 @@
-//! Gemma 4: arguments in braces, strings between marks; the reasoning in a channel named `thought`.
+//! Gemma 4: arguments in braces, delimited strings; reasoning in a channel named `thought`.
 //! Source: the published chat template of google/gemma-4-31B-it.
 
 use super::Family;

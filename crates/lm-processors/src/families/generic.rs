@@ -1,4 +1,4 @@
-//! A model without a known dialect: its text is its answer.
+//! A model without a known dialect: all text is the answer.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

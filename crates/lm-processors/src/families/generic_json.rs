@@ -1,4 +1,4 @@
-//! Models without a syntax of their own that are made to answer in JSON: `{"tool_call": {…}}`.
+//! Models without a call syntax of their own, made to answer in JSON: `{"tool_call": {…}}`.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

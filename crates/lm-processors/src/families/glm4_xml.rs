@@ -1,5 +1,5 @@
-//! GLM-4.5 and later: the name, then keys and values in tags of their own, all in `<tool_call>` tags. GLM-4.5 and 4.6 write
-//! each of these on a line of its own, 4.7 writes none; the parser reads both.
+//! GLM-4.5 and later: the name, then tagged keys and values, all in `<tool_call>` tags. GLM-4.5 and 4.6 write each of
+//! these on its own line, 4.7 without line breaks; the parser accepts both.
 //! Source: the call format of zai-org/GLM-4.7's published chat template.
 
 use super::Family;

@@ -1,4 +1,4 @@
-//! gpt-oss: the harmony format, in which a reply is made of messages in channels.
+//! gpt-oss: the harmony format, in which a reply consists of messages in channels.
 //! Source: the published chat template of openai/gpt-oss-120b and the description of the harmony format.
 
 use super::Family;

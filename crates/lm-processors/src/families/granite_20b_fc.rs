@@ -1,4 +1,4 @@
-//! Granite 20B function calling: each call after a token.
+//! Granite 20B function calling: a token before each call.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

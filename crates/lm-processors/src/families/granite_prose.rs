@@ -1,4 +1,4 @@
-//! Granite 3.2, which reasons and answers under headings.
+//! Granite 3.2: reasoning and answer under headings.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

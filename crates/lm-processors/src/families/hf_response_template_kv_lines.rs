@@ -1,4 +1,4 @@
-//! Calls as lines of `key: value` in `<tool_call>` tags: a format of response templates of the transformers library.
+//! Calls as lines of `key: value` in `<tool_call>` tags: a response template format of the transformers library.
 //! Source: the `response_schema` examples of transformers 5.
 
 use super::Family;

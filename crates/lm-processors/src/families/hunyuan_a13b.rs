@@ -1,4 +1,4 @@
-//! Hunyuan A13B: calls as a JSON list in `<tool_calls>` tags, an answer after reasoning in `<answer>` tags.
+//! Hunyuan A13B: calls as a JSON list in `<tool_calls>` tags; the answer after reasoning in `<answer>` tags.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

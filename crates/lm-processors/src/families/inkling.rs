@@ -1,4 +1,4 @@
-//! Inkling: a reply is a row of messages, each of the kind its first token says.
+//! Inkling: a reply is a sequence of messages, whose first token states the kind.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

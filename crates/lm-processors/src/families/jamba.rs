@@ -1,4 +1,4 @@
-//! Jamba: a JSON list in `<tool_calls>` tags, each call on a line of its own.
+//! Jamba: a JSON list in `<tool_calls>` tags, one call per line.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

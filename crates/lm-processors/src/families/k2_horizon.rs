@@ -1,4 +1,4 @@
-//! K2 Horizon: keys and values as in GLM, in tags of its own.
+//! K2 Horizon: keys and values as in GLM, in its own tags.
 //! Source: the call format of the model's published chat template.
 
 use super::Family;

@@ -1,4 +1,4 @@
-//! Kimi K2: calls in a section; the id says name and number.
+//! Kimi K2: calls in a section; the id consists of name and index.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

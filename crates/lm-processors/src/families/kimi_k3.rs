@@ -1,4 +1,4 @@
-//! Kimi-K3: a markup of its own, in which the answer stands in an element too.
+//! Kimi-K3: its own markup, with the answer in an element as well.
 //! Source: the published chat template of moonshotai/Kimi-K3.
 
 use super::Family;

@@ -1,4 +1,4 @@
-//! Ling 3: calls as GLM-4.5 writes them, on lines of their own.
+//! Ling 3: calls as in GLM-4.5, on lines of their own.
 //! Source: the call format of inclusionAI's published chat template of Ling 3.0.
 
 use super::Family;
@@ -22,7 +22,7 @@ const DIALECT: Dialect = Dialect {
         trim_end: Trim::Nothing,
         ..THINK
     }],
-    // The end of the turn, where the model spells it out.
+    // End of the turn, if the model writes it as text.
     answer: AnswerSyntax { dropped: &[Tags::new("<|role_end|>", "")], ..AnswerSyntax::PLAIN },
     calls: &[CallSyntax {
         separator: "\n",

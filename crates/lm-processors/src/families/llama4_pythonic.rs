@@ -1,4 +1,4 @@
-//! Llama 4: a list of Python calls, between markers or not.
+//! Llama 4: a list of Python calls, with or without markers.
 //! Source: the chat templates for Llama 4 that vLLM and axolotl publish.
 
 use super::Family;

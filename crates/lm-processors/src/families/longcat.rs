@@ -1,4 +1,4 @@
-//! LongCat: the Hermes form in tags of its own.
+//! LongCat: the Hermes form with its own tags.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

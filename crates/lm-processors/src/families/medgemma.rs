@@ -1,4 +1,4 @@
-//! MedGemma and other Gemma 3 models that think between two unused tokens.
+//! MedGemma and other Gemma 3 models that reason between two unused tokens.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

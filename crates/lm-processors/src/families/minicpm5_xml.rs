@@ -1,4 +1,4 @@
-//! MiniCPM5: `function` and `param` elements; a value may be protected as CDATA.
+//! MiniCPM5: `function` and `param` elements, with optional CDATA values.
 //! Source: the published chat template of openbmb/MiniCPM5-1B.
 
 use super::Family;

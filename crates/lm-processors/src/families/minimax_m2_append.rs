@@ -1,4 +1,4 @@
-//! MiniMax M2 for clients that want the reasoning inside the answer, with its tags.
+//! MiniMax M2 for clients that expect the reasoning in the answer, with its tags.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

@@ -1,4 +1,4 @@
-//! MiniMax-M3: `invoke` elements whose arguments are elements too, all the way down; each tag has a prefix.
+//! MiniMax-M3: `invoke` elements with nested elements as arguments; each tag has a prefix.
 //! Source: the published chat template of MiniMaxAI/MiniMax-M3.
 
 use super::Family;

@@ -32,5 +32,5 @@ pub(super) const LIST: CallSyntax = CallSyntax::new(
     }),
 );
 
-/// The same without its token, as servers that force a call write it.
+/// The same without its token, as written by servers that force a call.
 pub(super) const BARE: CallSyntax = CallSyntax { call: Tags::NONE, ..LIST };

@@ -1,4 +1,4 @@
-//! The known families, one file each.
+//! Known model families, one file each.
 
 use crate::dialect_processor;
 use crate::processor::ModelDataProcessor;
@@ -70,16 +70,16 @@ mod think_opened;
 mod tool_code;
 mod xlam_json;
 
-/// A row of the registry: a family, and how it is told from the others.
+/// A registry entry: a family, and the evidence by which it is detected.
 pub struct Family {
-    /// The processor.
+    /// Processor of the family.
     pub processor: &'static dyn ModelDataProcessor,
-    /// Further names of its format.
+    /// Aliases of its format.
     pub names: &'static [&'static str],
-    /// Sets of texts: a chat template that has all of one set is of the family, unless it has all of a larger set of
-    /// another. Without any, the family is never found by its template.
+    /// Sets of texts for detection: a chat template that contains all of a set belongs to the family, unless it
+    /// contains a larger set of another family. Without any, the family is never detected by its template.
     pub markers: &'static [&'static [&'static str]],
-    /// Lower-case parts of model names, for templates that say nothing.
+    /// Lower-case substrings of model names, for templates without evidence.
     pub model_names: &'static [&'static str],
 }
 
@@ -92,13 +92,13 @@ impl Family {
         self.processor.dialect().is_none_or(|dialect| !dialect.calls.is_empty())
     }
 
-    /// How many texts the largest set has that stands in the template.
+    /// Size of the largest marker set that the template contains.
     fn markers_in(&self, template: &str) -> Option<usize> {
         let stand = |set: &&&[&str]| set.iter().all(|marker| template.contains(marker));
         self.markers.iter().filter(stand).map(|set| set.len()).max()
     }
 
-    /// How long the longest part is that stands in the model's name.
+    /// Length of the longest name part that the model's name contains.
     fn name_in(&self, model_name: &str) -> Option<usize> {
         self.model_names.iter().filter(|part| model_name.contains(**part)).map(|part| part.len()).max()
     }
@@ -177,8 +177,8 @@ pub const ALL: &[&Family] = &[
     &xlam_json::FAMILY,
 ];
 
-/// The family of a model: by the markers in its chat template first, by its name last, else the generic one. A template
-/// that shows no calls, only reasoning, counts for less than the name.
+/// Detects the family of a model: by the markers in its chat template, then by its name, else the generic one. A
+/// template that shows no calls, only reasoning, has lower precedence than the name.
 pub fn detect(template: &str, model_name: &str) -> &'static dyn ModelDataProcessor {
     let model_name = model_name.to_lowercase();
     let by_template = |calls: bool| {
@@ -189,12 +189,12 @@ pub fn detect(template: &str, model_name: &str) -> &'static dyn ModelDataProcess
     by_template(true).or_else(by_name).or_else(|| by_template(false)).unwrap_or(&generic::FAMILY).processor
 }
 
-/// The family with the most evidence.
+/// Returns the family with the most evidence.
 fn best<'a>(found: impl Iterator<Item = (usize, &'a Family)>) -> Option<&'a Family> {
     found.max_by_key(|(evidence, _)| *evidence).map(|(_, family)| family)
 }
 
-/// A family by its name, or by a further name of its format.
+/// Looks up a family by its name or an alias.
 pub fn by_name(name: &str) -> Option<&'static dyn ModelDataProcessor> {
     ALL.iter().find(|family| family.is_called(name)).map(|family| family.processor)
 }

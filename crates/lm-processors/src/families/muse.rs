@@ -1,4 +1,4 @@
-//! Muse Glimmer: messages with recipients; those for a tool hold `invoke` elements.
+//! Muse Glimmer: messages with recipients; those for a tool contain `invoke` elements.
 //! Source: the call format of the model's published chat template.
 
 use super::Family;

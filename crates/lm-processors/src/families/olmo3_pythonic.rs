@@ -1,4 +1,4 @@
-//! OLMo 3: Python calls, one a line, in a section.
+//! OLMo 3: Python calls in a section, one per line.
 //! Source: the published chat template of allenai/Olmo-3-7B-Instruct.
 
 use super::Family;

@@ -1,4 +1,4 @@
-//! Phi-4-mini: tools in `<|tool|>` tokens, calls as FireFunction writes them.
+//! Phi-4-mini: tools in `<|tool|>` tokens, calls as in FireFunction.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

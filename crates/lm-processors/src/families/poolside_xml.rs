@@ -1,4 +1,4 @@
-//! Laguna: calls as GLM-4.7 writes them.
+//! Laguna: calls as in GLM-4.7.
 //! Source: the call format of poolside's published chat templates.
 
 use super::Family;

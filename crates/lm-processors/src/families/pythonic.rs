@@ -1,4 +1,4 @@
-//! Llama 3.2 and others by prompt: a list of Python calls and nothing else.
+//! Llama 3.2 and others by prompt: a list of Python calls, without markers.
 //! Source: the chat template for Llama 3.2 that vLLM publishes.
 
 use super::Family;

@@ -1,4 +1,4 @@
-//! Qwen 2.5, Qwen 3, QwQ and the embedded model: the Hermes tags, each call on a line of its own.
+//! Qwen 2.5, Qwen 3, QwQ and the embedded model: the Hermes tags, each call on its own line.
 //! Source: the published chat template of Qwen/Qwen3-0.6B, which writes the line break before a call itself.
 
 use super::Family;

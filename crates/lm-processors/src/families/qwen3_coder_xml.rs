@@ -32,9 +32,9 @@ const DIALECT: Dialect = Dialect {
                 CallBody::Parameters(&ParameterCall::FUNCTION),
             )
         },
-        // Qwen's other way to write calls between these tags.
+        // Qwen's JSON form of calls between these tags.
         hermes::CALLS,
-        // The models forget the outer tag now and then.
+        // The models sometimes omit the outer tag.
         CallSyntax::new(
             Tags::new("<function=", "</function>"),
             CallBody::Parameters(&ParameterCall {

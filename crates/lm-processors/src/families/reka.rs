@@ -1,4 +1,4 @@
-//! Reka Edge: the Hermes tags without a line break before the closing one.
+//! Reka Edge: the Hermes tags without a line break before the closing tag.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

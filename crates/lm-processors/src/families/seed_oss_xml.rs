@@ -1,4 +1,4 @@
-//! Seed-OSS: calls as in Qwen3-Coder, in tags of their own, values without line breaks around them.
+//! Seed-OSS: calls as in Qwen3-Coder, with its own tags and no line breaks around values.
 //! Source: the published chat template of ByteDance-Seed/Seed-OSS-36B-Instruct.
 
 use super::Family;
@@ -29,7 +29,7 @@ const DIALECT: Dialect = Dialect {
                 }),
             )
         },
-        // Qwen's other way to write calls, between these tags.
+        // Qwen's JSON form of calls, between these tags.
         CallSyntax { call: MARKERS, ..hermes::CALLS },
     ],
     ..Dialect::PLAIN

@@ -1,4 +1,4 @@
-//! Spark 2.5: calls as GLM-4.7 writes them.
+//! Spark 2.5: calls as in GLM-4.7.
 //! Source: the call format of the model's published chat template.
 
 use super::Family;

@@ -1,4 +1,4 @@
-//! Models that reason in `<think>` tags and whose calls are not known; the channel that most families share.
+//! Models that reason in `<think>` tags and have no known call syntax; the channel that most families share.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;
@@ -12,5 +12,5 @@ const DIALECT: Dialect = Dialect { name: "think_tags", channels: &[THINK], ..Dia
 /// `<think>…</think>`.
 pub(super) const THINK: ChannelSyntax = ChannelSyntax::new(Tags::lines("<think>", "</think>"));
 
-/// The same, kept to the letter.
+/// The same without trimming.
 pub(super) const THINK_UNTRIMMED: ChannelSyntax = ChannelSyntax::untrimmed(Tags::new("<think>", "</think>"));

@@ -1,4 +1,4 @@
-//! Models whose templates always open the reasoning, so that a reply without any marker is all reasoning.
+//! Models whose templates always open the reasoning: a reply without markers is all reasoning.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

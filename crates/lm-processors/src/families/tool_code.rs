@@ -1,4 +1,4 @@
-//! Gemma 3 and 3n with the templates of LiteRT-LM: Python calls in a block of code.
+//! Gemma 3 and 3n with LiteRT-LM's templates: Python calls in a code block.
 //! Source: the chat template for google/gemma-3n-e2b-it that LiteRT-LM publishes.
 
 use super::Family;

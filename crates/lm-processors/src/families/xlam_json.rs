@@ -1,4 +1,4 @@
-//! xLAM: a JSON list, bare or in one of several wrappings.
+//! xLAM: a JSON list, bare or in one of several wrappers.
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;

@@ -1,4 +1,4 @@
-//! A grammar's verdict on a text, byte by byte: no tokenizer takes part.
+//! A grammar's verdict on a text, byte by byte, without a tokenizer.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use llguidance::toktrie::{ApproximateTokEnv, InferenceCapabilities};
 use llguidance::{Matcher, ParserFactory};
 use lm_processors::{Grammar, GrammarRequest, ReplyGrammar, Value};
 
-/// What a grammar says about a text.
+/// Verdict of a grammar on a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Accepted,
@@ -15,7 +15,7 @@ pub enum Verdict {
     Rejected { at: usize },
 }
 
-/// Compiles grammars for a vocabulary of single bytes.
+/// Compiler of grammars for a vocabulary of single bytes.
 pub struct Compiler(ParserFactory);
 
 impl Compiler {
@@ -27,7 +27,7 @@ impl Compiler {
         Self(factory)
     }
 
-    /// A grammar whose markers are ordinary text.
+    /// Compiles a grammar whose markers are ordinary text.
     pub fn compile_grammar(&self, grammar: &Grammar) -> Result<Matcher, String> {
         let rule = |(at, text): (usize, &String)| format!("marker_{at}: {}\n", Value::from(text.as_str()));
         let markers: String = grammar.markers.iter().enumerate().map(rule).collect();
@@ -40,7 +40,7 @@ impl Compiler {
     }
 }
 
-/// The grammar of a family's reply, when there is one.
+/// Grammar of a family's reply, if any.
 pub fn grammar_of(family: &str, request: &GrammarRequest<'_>) -> lm_processors::Result<ReplyGrammar> {
     let family =
         lm_processors::ALL.iter().find(|known| known.processor.name() == family).expect("a known family");
@@ -59,7 +59,7 @@ pub fn verdict(matcher: &Matcher, text: &str) -> Verdict {
     }
 }
 
-/// The folder of third-party data; none, with a line that says so, where it is absent.
+/// Folder of third-party data; `None` if absent (prints a line that says so).
 pub fn shared(folder: &str) -> Option<PathBuf> {
     let root = std::env::var_os("LM_SHARED").map(PathBuf::from);
     let root = root.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"));

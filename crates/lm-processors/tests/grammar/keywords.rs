@@ -1,10 +1,10 @@
-//! Each keyword of JSON Schema in each dialect: its grammar compiles.
+//! All keywords of JSON Schema in each dialect: their grammars compile.
 
 use lm_processors::{GrammarRequest, Thinking, ToolChoice, ToolSpec, Value};
 
 use crate::common::Compiler;
 
-/// One in so many pairs of a dialect and a schema, each schema in several dialects; `LM_SCHEMAS=all` runs all.
+/// Every `STEP`-th pair of dialect and schema is tested, each schema in several dialects; `LM_SCHEMAS=all` runs all.
 const STEP: usize = 4;
 
 pub fn schemas() -> serde_json::Map<String, Value> {
@@ -35,7 +35,7 @@ fn every_keyword_compiles_in_every_dialect() {
             let compiled = grammar
                 .and_then(|grammar| compiler.compile_grammar(&grammar.expect("a call is required").grammar));
             if let Err(error) = compiled.map_err(|error| error.to_string())
-                // Integers that no value holds are refused in every dialect.
+                // Integers beyond 64 bits are refused in every dialect.
                 && !error.contains("more than 64 bits")
             {
                 failures.push(format!("{} {name}: {error}", processor.name()));

@@ -1,4 +1,4 @@
-//! Listed values beside other keywords, combinations, and references that come to no end.
+//! Listed values next to other keywords, combinations, and unbounded references.
 
 use lm_processors::{
     Error, GrammarRequest, ReplyGrammar, ResponseFormat, SchemaError, Thinking, ToolChoice, ToolSpec, Value,
@@ -95,7 +95,7 @@ fn endless_references_are_errors_with_their_place() {
         };
         assert_eq!(path, wanted, "{schema}");
     }
-    // Where it can be left out, it is.
+    // An unbounded reference of an optional property is left out.
     let optional = json!({
         "type": "object", "properties": {"a": {"$ref": "#/$defs/a"}, "b": {"type": "integer"}}, "required": ["b"], "additionalProperties": false,
         "$defs": {"a": {"type": "object", "properties": {"next": {"$ref": "#/$defs/a"}}, "required": ["next"]}},
@@ -107,7 +107,7 @@ fn endless_references_are_errors_with_their_place() {
     assert_ne!(verdict(&matcher, r#"{"a": {"next": {}}, "b": 1}"#), Verdict::Accepted);
 }
 
-/// Combinations that cannot be merged are left open, and said so.
+/// Combinations that cannot be merged are left open, and reported.
 #[test]
 fn combinations_of_combinations_compile() {
     let compiler = Compiler::new();
@@ -125,7 +125,7 @@ fn combinations_of_combinations_compile() {
     }
 }
 
-/// Long lists are one terminal, long counts are no work before they are used.
+/// Long lists are one terminal, and long counts cost nothing until used.
 #[test]
 fn large_lists_and_counts_compile_in_every_dialect() {
     let compiler = Compiler::new();
@@ -147,7 +147,7 @@ fn large_lists_and_counts_compile_in_every_dialect() {
     }
 }
 
-/// An alternative without values takes nothing from the others.
+/// An alternative without values does not restrict the others.
 #[test]
 fn an_impossible_optional_property_is_left_out_in_every_dialect() {
     let compiler = Compiler::new();

@@ -1,4 +1,4 @@
-//! Grammars: they compile, take what is right and stop what is wrong.
+//! Grammars: they compile, accept valid texts and reject invalid ones.
 
 mod common;
 mod keywords;

@@ -1,4 +1,4 @@
-//! Names of tools and parameters with any characters: a call is read back as it is declared, or the grammar is refused.
+//! Tool and parameter names with any characters: a call is read back as declared, or the grammar is refused.
 
 use lm_processors::{
     Error, GrammarRequest, MessageBuilder, ModelDataProcessor, ParserOptions, Recovery, SchemaFault,
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::common::{Compiler, Verdict, verdict};
 use crate::writer::reply;
 
-/// Names as APIs have them.
+/// Names common in APIs.
 const COMMON: &[&str] = &[
     "@type",
     "a b",
@@ -34,7 +34,7 @@ const COMMON: &[&str] = &[
     "50%",
 ];
 
-/// Names that hold what some syntaxes are made of.
+/// Names that contain characters of some syntaxes.
 const HOSTILE: &[&str] = &[
     "",
     " ",
@@ -61,7 +61,7 @@ const HOSTILE: &[&str] = &[
     "]<]minimax[>[<a>",
 ];
 
-/// Calls each of these tools with these parameters; false when the grammar is refused for one of the names.
+/// Calls each of these tools with these parameters; returns false if the grammar is refused for one of the names.
 fn read_back(compiler: &Compiler, processor: &dyn ModelDataProcessor, names: &[&str], keys: &[&str]) -> bool {
     let family = processor.name();
     let properties: Map<_, _> =
@@ -111,7 +111,7 @@ fn read_back(compiler: &Compiler, processor: &dyn ModelDataProcessor, names: &[&
     true
 }
 
-/// The families whose calls have a syntax of their own.
+/// Families with a call syntax of their own.
 fn families() -> impl Iterator<Item = &'static dyn ModelDataProcessor> {
     let all = lm_processors::ALL.iter().map(|family| family.processor);
     all.filter(|processor| processor.dialect().is_some_and(|dialect| !dialect.calls.is_empty()))

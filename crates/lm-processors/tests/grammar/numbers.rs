@@ -1,4 +1,4 @@
-//! Bounds of numbers: what their grammars take is what the bounds allow.
+//! Bounds of numbers: grammars accept what the bounds allow.
 
 use lm_processors::{GrammarRequest, ResponseFormat, Value};
 use serde_json::json;
@@ -15,7 +15,7 @@ fn takes(compiler: &Compiler, schema: &Value, texts: &[&str]) -> Vec<bool> {
     texts.iter().map(|text| verdict(&matcher, text) == Verdict::Accepted).collect()
 }
 
-/// Every pair of small bounds, against plain comparison.
+/// Compares every pair of small bounds with plain comparison.
 #[test]
 fn small_bounds_are_exact() {
     let compiler = Compiler::new();
@@ -58,7 +58,7 @@ fn fits(number: f64, low: &f64, high: &f64, [lower, upper]: [&str; 2]) -> bool {
         && (number < *high || (upper == "maximum" && number == *high))
 }
 
-/// Bounds beyond what floats tell apart.
+/// Bounds beyond the precision of floats.
 #[test]
 fn large_bounds_are_exact() {
     let compiler = Compiler::new();

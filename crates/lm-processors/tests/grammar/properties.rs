@@ -1,4 +1,4 @@
-//! Random tools in every syntax: what the grammar takes, the parser reads back to the same values.
+//! Random tools in every syntax: the parser reads what the grammar accepts back to the same values.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use crate::common::Compiler;
 use crate::random::Random;
 use crate::round_trip::{Case, Outcome};
 
-/// How many texts of either kind some tools get.
+/// Number of texts of each kind per set of tools.
 const TEXTS: u64 = 3;
 
-/// How many times a family gets some tools, and the first seed; `LM_PROPERTY_CASES` and `LM_PROPERTY_SEED` say others.
+/// Number of tool sets per family, and the first seed; overridden by `LM_PROPERTY_CASES` and `LM_PROPERTY_SEED`.
 const CASES: u64 = 40;
 
 fn number(name: &str, default: u64) -> u64 {

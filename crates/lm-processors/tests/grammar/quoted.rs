@@ -1,4 +1,4 @@
-//! Calls whose strings spell the markers of families: where markers are tokens, that is text like any other.
+//! Calls whose strings spell markers of families: if markers are tokens, this is ordinary text.
 
 use lm_processors::{
     ALL, GrammarRequest, ParserOptions, ProcessorEvent, ReplyForm, ToolCall, ToolChoice, ToolSpec,
@@ -9,10 +9,10 @@ use crate::common::Compiler;
 use crate::tokens::{all_tokens, push, tokenized, tokens};
 use crate::writer::reply;
 
-/// Stands for the quoted markers while a call is written.
+/// Placeholder for the quoted markers while a call is written.
 const QUOTE: char = '\u{e000}';
 
-/// What a call says comes back from the parser, whatever markers it quotes.
+/// The parser returns a call's values, whatever markers they quote.
 #[test]
 fn calls_may_quote_markers_that_are_tokens() {
     let properties =
@@ -77,7 +77,7 @@ fn calls_may_quote_markers_that_are_tokens() {
     assert!(checked > 80);
 }
 
-/// The grammar of every family that is told the tokens names only markers that the family has, and compiles.
+/// With known tokens, the grammar of every family names only markers of the family, and compiles.
 #[test]
 fn the_markers_of_grammars_are_those_of_their_families() {
     let tool = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}});
@@ -91,7 +91,7 @@ fn the_markers_of_grammars_are_those_of_their_families() {
                 GrammarRequest { tools: &tools, choice, tokens: known.clone(), ..GrammarRequest::default() };
             let Some(grammar) = processor.grammar(&request).expect("a grammar") else { continue };
             let name = processor.name();
-            // In markup whose elements are named by keys, a closing marker holds a key.
+            // In markup whose elements are named by keys, a closing marker contains a key.
             let of_family = |marker: &&String| !marker.contains("</a") && !marker.contains("</b");
             for marker in grammar.grammar.markers.iter().filter(of_family) {
                 let again = lm_processors::MarkerTokens::in_markers([marker.as_str()], |text| {

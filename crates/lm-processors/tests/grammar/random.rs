@@ -1,16 +1,16 @@
-//! Random tools, and arguments that fit them.
+//! Random tools, and arguments that match them.
 
 use lm_processors::{ToolSpec, Value};
 use serde_json::{Map, json};
 
-/// Numbers from bytes that a fuzzer chooses, or from a seed.
+/// Random numbers from a fuzzer's bytes or from a seed.
 pub struct Random<'a> {
     bytes: std::slice::Iter<'a, u8>,
     state: u64,
 }
 
 impl<'a> Random<'a> {
-    /// Numbers that look random and come again for a seed.
+    /// Pseudo-random numbers, reproducible by seed.
     #[allow(dead_code, reason = "the fuzz target has bytes")]
     pub fn seeded(seed: u64) -> Self {
         Self { bytes: [].iter(), state: seed.wrapping_mul(7919).wrapping_add(1) }
@@ -60,7 +60,7 @@ const NAMES: [&str; 14] = [
 
 const TOOLS: [&str; 8] = ["do_it", "server/tool", "a.b", "get-x", "print", "größe", "f x", "ns:f"];
 
-/// A tool with a name that is not that of `at`'s neighbours.
+/// A tool whose name differs from those of the neighbours of `at`.
 pub fn tool(random: &mut Random<'_>, at: u64) -> ToolSpec {
     let count = random.below(4);
     let mut parameters = object(random, count, 2);
@@ -119,12 +119,13 @@ fn schema(random: &mut Random<'_>, depth: u64) -> Value {
         25 => json!({"anyOf": [{"type": "string"}, {"type": "array", "items": schema(random, depth - 1)}]}),
         26 => {
             let mut options = [schema(random, depth - 1), schema(random, depth - 1)];
-            // Where anything may stand, a listed value that begins as another one does is not always told from it.
+            // If any value is allowed, a listed value with the prefix of another one is not always distinguished from it.
             options
                 .iter_mut()
                 .filter(|option| **option == json!({}))
                 .for_each(|option| *option = json!({"type": "null"}));
-            // A short text and a list that begin alike are one lexeme, which is the text's: no list of more is written then.
+            // A bounded text and a list with the same prefix are one lexeme, that of the text: a longer list is then
+            // not written.
             options
                 .iter_mut()
                 .filter_map(Value::as_object_mut)
@@ -142,7 +143,7 @@ fn schema(random: &mut Random<'_>, depth: u64) -> Value {
     }
 }
 
-/// A value that fits `schema` in most cases.
+/// A value that matches `schema` in most cases.
 pub fn value(random: &mut Random<'_>, schema: &Value, root: &Value) -> Value {
     if let Some(target) = schema["$ref"].as_str() {
         return value(random, root.pointer(&target[1..]).expect("a definition"), root);
@@ -190,7 +191,7 @@ fn array(random: &mut Random<'_>, schema: &Value, root: &Value) -> Value {
     (0..1 + random.below(3)).map(|_| value(random, &schema["items"], root)).collect()
 }
 
-/// The members of an object in the order in which they are declared.
+/// The members of an object in declaration order.
 pub fn arguments(random: &mut Random<'_>, schema: &Value, root: &Value) -> Map<String, Value> {
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let properties = schema["properties"].as_object().cloned().unwrap_or_default();
@@ -206,7 +207,7 @@ pub fn arguments(random: &mut Random<'_>, schema: &Value, root: &Value) -> Map<S
     out
 }
 
-/// Characters that mean something to some syntax, and texts that read as another type or as a marker.
+/// Special characters of the syntaxes, and texts that look like another type or a marker.
 fn text(random: &mut Random<'_>) -> String {
     const PARTS: [&str; 26] = [
         "a", "b", "Z", "0", " ", "\"", "'", "\\", "\n", "<", ">", "{", "}", "é", "😀", "/", "[", "]", ",",

@@ -101,7 +101,7 @@ fn other_formats_stand_there_too() {
     }
 }
 
-/// Where a call is JSON without a marker, an answer never begins as a call of an offered tool does.
+/// If a call is JSON without a marker, an answer never starts like a call of an offered tool.
 #[test]
 fn an_answer_does_not_begin_as_a_bare_call() {
     let tools = tools();
@@ -160,7 +160,7 @@ fn an_answer_does_not_begin_as_a_bare_call() {
     check_in("llama3_json", &request, &["{\"name\": \"get_time\"}"], &["{}"]);
 }
 
-/// Patterns and listed answers do not begin as calls or channels do, where ordinary text can spell those.
+/// Patterns and listed answers do not start like calls or channels that ordinary text can spell.
 #[test]
 fn an_answer_does_not_begin_as_a_marker() {
     let tools = tools();

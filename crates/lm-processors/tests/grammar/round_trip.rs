@@ -1,4 +1,4 @@
-//! The grammar and the parser of a family on the same texts.
+//! Grammar and parser of a family on the same texts.
 
 use lm_processors::{
     Error, GrammarRequest, ModelDataProcessor, ParserOptions, Recovery, SchemaFault, Thinking, ToolCall,
@@ -11,15 +11,15 @@ use crate::random::{Random, arguments, tool};
 use crate::walk::{Pieces, walk};
 use crate::writer::reply;
 
-/// The longest random text, in bytes.
+/// Maximum length of a random text in bytes.
 const MAX_BYTES: usize = 4_000;
 
-/// What one case came to.
+/// Outcome of one case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// The texts were read back.
     ReadBack,
-    /// The syntax cannot write a name or a value.
+    /// The syntax cannot express a name or a value.
     Unwritable,
     /// The random text did not end.
     Endless,
@@ -35,7 +35,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// Random tools for a family; none when it has no calls or cannot write their names.
+    /// Creates random tools for a family; `None` if it has no calls or cannot express their names.
     pub fn new(
         compiler: &Compiler,
         processor: &'static dyn ModelDataProcessor,
@@ -66,7 +66,7 @@ impl Case {
         self.processor.name()
     }
 
-    /// Random calls that fit the tools are taken and read back.
+    /// Random calls that match the tools are accepted and read back.
     pub fn written_calls(&self, random: &mut Random<'_>) -> Outcome {
         let calls: Vec<ToolCall> = (0..random.below(2) + 1)
             .map(|_| {
@@ -80,7 +80,7 @@ impl Case {
         let Some(text) = self.write(&calls) else { return Outcome::Unwritable };
         self.assert_taken(&text);
         let read = self.read(&text);
-        // Without types in the syntax, a text that reads as another type is that where both fit.
+        // Without types in the syntax, a text that looks like another type is that type if both match.
         let again = || self.write(&read).map(|text| self.read(&text));
         let same = self.same(&read, &calls)
             || read.iter().all(|call| self.fits(call))
@@ -89,7 +89,8 @@ impl Case {
         Outcome::ReadBack
     }
 
-    /// A random text of the grammar is read to calls that fit the tools, which are read back when they are written again.
+    /// A random text of the grammar is read as calls that match the tools, and these are read back after writing them
+    /// again.
     pub fn random_text(&self, random: &mut Random<'_>) -> Outcome {
         let pieces = Pieces::of(self.processor.dialect().expect("a dialect"));
         let Some(text) = walk(&self.matcher, &pieces, random, MAX_BYTES) else { return Outcome::Endless };
@@ -152,7 +153,7 @@ impl Case {
         let tool = self.tools.iter().find(|tool| tool.name() == call.name);
         let arguments = Value::Object(call.arguments.clone());
         tool.is_some_and(|tool| {
-            // Formats are as the grammar has them: a February has 29 days.
+            // Formats are as the grammar defines them: a February has 29 days.
             jsonschema::is_valid(tool.parameters(), &arguments)
         })
     }

@@ -1,4 +1,4 @@
-//! Schemas of JSONSchemaBench: how many compile, what their grammars take and stop.
+//! Schemas of JSONSchemaBench: number that compile, and the texts their grammars accept and reject.
 
 use std::collections::BTreeMap;
 use std::path::Path;

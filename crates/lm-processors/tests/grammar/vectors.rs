@@ -1,4 +1,4 @@
-//! The calls of real formats: a family's grammar takes the well-formed ones of its own, and stops broken copies.
+//! Calls of real formats: a family's grammar accepts its well-formed ones, and rejects broken copies.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::common::{Compiler, Verdict, shared, verdict};
 
-/// Replies that a parser reads and a grammar does not write, and why.
+/// Replies that a parser accepts and a grammar does not write, with the reason.
 const DEPARTURES: &[(&str, &str)] = &[
     ("granite4_long_string_args_stream_without_reparse", "arguments as the text of JSON"),
     ("granite4_string_args_split_across_chunks", "arguments as the text of JSON"),
@@ -141,8 +141,8 @@ fn check(
     }
 }
 
-/// The tools and calls of a reply whose calls are complete, of declared tools, fit them, and end the reply; without a
-/// declaration the tools are those that the calls fit.
+/// Tools and calls of a reply whose calls are complete, of declared tools, match them, and end the reply; without a
+/// declaration, the tools are derived from the calls.
 fn well_formed(processor: &dyn ModelDataProcessor, vector: &Value) -> Option<(Vec<ToolSpec>, Vec<ToolCall>)> {
     let expected = vector["expected"]["tool_calls"].as_array().filter(|calls| !calls.is_empty())?;
     let names = expected.iter().map(|call| call["name"].as_str()).collect::<Option<Vec<_>>>()?;
@@ -176,7 +176,7 @@ fn well_formed(processor: &dyn ModelDataProcessor, vector: &Value) -> Option<(Ve
     Some((tools, calls))
 }
 
-/// The calls of a reply in which nothing is malformed, and nothing follows them: a grammar ends there.
+/// Calls of a reply in which nothing is malformed and nothing follows them: a grammar ends there.
 fn calls_at_end(
     processor: &dyn ModelDataProcessor,
     tools: Vec<ToolSpec>,
@@ -199,7 +199,7 @@ fn head(text: &str) -> String {
     text.chars().take(600).collect()
 }
 
-/// A schema that `value` fits, its types and keys no others.
+/// A schema that `value` matches, without further types and keys.
 fn schema_of(value: &Value) -> Value {
     match value {
         Value::Null => json!({"type": "null"}),
@@ -219,7 +219,7 @@ fn schema_of(value: &Value) -> Value {
     }
 }
 
-/// Copies of `output` with one thing wrong with the last call.
+/// Copies of `output` with one fault in the last call.
 fn broken(output: &str, calls: &[ToolCall]) -> Vec<(&'static str, String)> {
     let replaced = |from: &str, to: &str| {
         let at = output.rfind(from)?;
@@ -240,7 +240,7 @@ fn broken(output: &str, calls: &[ToolCall]) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// Whether a text in `value` contains `part`.
+/// Returns true if a text in `value` contains `part`.
 fn has_text(value: &Value, part: &str) -> bool {
     match value {
         Value::String(text) => text.contains(part),

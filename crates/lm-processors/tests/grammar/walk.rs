@@ -1,11 +1,11 @@
-//! Texts from a grammar, as a model that knows nothing would write them.
+//! Random texts of a grammar, as from an untrained model.
 
 use llguidance::Matcher;
 use lm_processors::{CallBody, Dialect};
 
 use crate::random::Random;
 
-/// The pieces that a text is made of: those of the dialect, and what stands in values.
+/// Pieces for random texts: those of the dialect, and parts of values.
 pub struct Pieces {
     ends: Vec<String>,
     others: Vec<String>,
@@ -42,7 +42,7 @@ impl Pieces {
     }
 }
 
-/// A whole text that the grammar takes; none when it does not end within `limit` bytes.
+/// A whole text that the grammar accepts; `None` if it does not end within `limit` bytes.
 pub fn walk(matcher: &Matcher, pieces: &Pieces, random: &mut Random<'_>, limit: usize) -> Option<String> {
     let mut matcher = matcher.deep_clone();
     let mut text: Vec<u8> = Vec::new();
@@ -53,7 +53,7 @@ pub fn walk(matcher: &Matcher, pieces: &Pieces, random: &mut Random<'_>, limit: 
                 .is_ok()
                 .then(|| String::from_utf8(text).expect("the grammar writes UTF-8"));
         }
-        // A text that is complete ends at times; one that grows long ends as soon as it can.
+        // A complete text ends with some probability; a long one as soon as it can.
         let long = text.len() > limit / 4;
         if matcher.is_accepting().unwrap_or(false) && (long || random.chance(4)) {
             return Some(String::from_utf8(text).expect("the grammar writes UTF-8"));

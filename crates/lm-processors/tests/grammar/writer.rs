@@ -1,11 +1,11 @@
-//! Replies written by a dialect's data, to the byte as its family writes them.
+//! Replies written from a dialect's data, byte for byte as its family writes them.
 
 use lm_processors::{
     BraceCall, CallBody, CallSyntax, Count, Dialect, JsonCall, JsonKey, JsonObject, NamedCall, NamedId,
     ParameterCall, PythonCall, PythonList, Tags, ToolCall, ToolSpec, Value, ValueText,
 };
 
-/// The calls in the first syntax of `dialect`; none when it cannot say some of their texts.
+/// The calls in the first syntax of `dialect`; `None` if it cannot express some of their texts.
 pub fn reply(dialect: &Dialect, calls: &[ToolCall], tools: &[ToolSpec]) -> Option<String> {
     let syntax = dialect.calls.first()?;
     let bodies: Vec<String> = match &syntax.body {
@@ -152,7 +152,7 @@ fn parameter_call(
     Some(out + call.end)
 }
 
-/// The part of a schema that a value belongs to by its type.
+/// The branch of a schema for a value's type.
 fn branch<'a>(schema: &'a Value, root: &'a Value, value: &Value) -> Option<&'a Value> {
     if let Some(target) = schema["$ref"].as_str() {
         return branch(root.pointer(&target[1..])?, root, value);
@@ -172,9 +172,9 @@ fn branch<'a>(schema: &'a Value, root: &'a Value, value: &Value) -> Option<&'a V
     (named && known).then_some(schema)
 }
 
-/// Whether a list or an object is written as elements: those whose elements the schema names.
+/// Returns true if a list or object is written as elements: if the schema names its elements.
 fn has_elements(schema: &Value, root: &Value, value: &Value) -> bool {
-    // Where a string may stand, elements are a string.
+    // If a string is allowed, elements are a string.
     if branch(schema, root, &Value::from("")).is_some() {
         return false;
     }
@@ -209,7 +209,7 @@ fn parameter(call: &ParameterCall, key: &str, value: &Value, schema: &Value, roo
             let item = |item| parameter(call, "item", item, schema, root);
             items.iter().map(item).collect::<Option<Vec<_>>>()?.concat()
         }
-        // Where a string may stand, or elements are read, the first marker ends the value.
+        // If a string is allowed, or elements are read, the first marker ends the value.
         other
             if json(other, ": ", ", ").contains(call.value.close)
                 && (elements || schema["type"] != type_of(other)) =>

@@ -1,4 +1,4 @@
-//! What the tests over parsers share.
+//! Helpers of the parser tests.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use lm_processors::{ModelDataProcessor, OnMalformed, ParserOptions, ProcessorEvent, ToolSpec, Value};
 use serde_json::json;
 
-/// The third-party reference data, or none where it is absent (with one line that says so).
+/// Path of the third-party reference data; `None` if absent (prints one line that says so).
 pub fn shared(part: &str) -> Option<PathBuf> {
     let beside = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared"));
     let path = std::env::var_os("LM_SHARED").map_or_else(beside, PathBuf::from).join(part);
@@ -35,7 +35,7 @@ pub fn with_a_tool(on_malformed: OnMalformed, prompt_tail: &str) -> ParserOption
     }
 }
 
-/// All events of a reply that comes in these pieces.
+/// All events of a reply fed in these pieces.
 pub fn parse<'a>(
     processor: &dyn ModelDataProcessor,
     options: &ParserOptions,
@@ -47,7 +47,7 @@ pub fn parse<'a>(
     coalesce(events)
 }
 
-/// Joins neighbours that only differ in where they were cut.
+/// Merges neighbouring events that differ only in their boundaries.
 pub fn coalesce(events: Vec<ProcessorEvent>) -> Vec<ProcessorEvent> {
     let mut joined: Vec<ProcessorEvent> = Vec::new();
     for event in events {
@@ -60,7 +60,7 @@ pub fn coalesce(events: Vec<ProcessorEvent>) -> Vec<ProcessorEvent> {
     joined
 }
 
-/// The text of an answer, its reasoning, and its calls: name, id, and arguments, or the text of arguments that are not
+/// Text, reasoning and calls of an answer. A call has name, id, and arguments, or the text of arguments that are not
 /// complete JSON.
 #[derive(Debug, Default, PartialEq)]
 pub struct Sum {
@@ -70,18 +70,18 @@ pub struct Sum {
     pub malformed: Vec<String>,
 }
 
-/// What becomes of a call that began and broke.
+/// Handling of a call that started and broke.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Broken {
-    /// It is an error.
+    /// An error.
     Error,
-    /// Its text is text of the answer.
+    /// Text of the answer.
     Text,
-    /// It is listed with the text of its arguments, when that is no whole JSON; else its text is text of the answer.
+    /// Listed with the text of its arguments if that is incomplete JSON; otherwise text of the answer.
     Listed,
 }
 
-/// Adds events up.
+/// Sums up events.
 pub fn sum(events: Vec<ProcessorEvent>, broken: Broken) -> Sum {
     let mut sum = Sum::default();
     let (mut begun, mut arguments) = (json!({}), String::new());

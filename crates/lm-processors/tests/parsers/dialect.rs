@@ -1,4 +1,4 @@
-//! What the tag dialect makes of whole replies: one row per rule.
+//! Results of the tag dialect on whole replies: one row per rule.
 
 use crate::common::{Broken, Sum, family, parse, sum, with_a_tool};
 use lm_processors::{Error, OnMalformed, ParserOptions, ProcessorEvent};
@@ -63,14 +63,14 @@ fn a_whole_call_without_its_closing_tag_is_a_call() {
     assert_eq!(got.calls, [json!({"name": "f", "arguments": {}})]);
 }
 
-/// What follows a whole call between its markers is text, and does not make the call none.
+/// Text after a whole call between its markers is text, and does not invalidate the call.
 #[test]
 fn text_inside_the_markers_of_a_call_is_text() {
     let got = read("qwen", "<tool_call>{\"name\": \"f\"} and more</tool_call>");
     assert_eq!((got.text.as_str(), got.calls.len(), got.malformed.len()), (" and more", 1, 0));
 }
 
-/// A fault behind the first call of a list leaves that call a call, once.
+/// A fault after the first call of a list leaves that call valid, once.
 #[test]
 fn calls_before_a_fault_are_not_repeated_as_text() {
     let reply = "[TOOL_CALLS] [{\"name\": \"f\", \"arguments\": {}}, {\"name\": }]";
@@ -114,7 +114,7 @@ fn the_prompt_may_have_opened_the_reasoning() {
     assert_eq!((got.reasoning.as_str(), got.text.as_str()), ("Hm.", "Yes."));
 }
 
-/// What the templates of each family get of a message's content.
+/// Template input of a message's content, for each family.
 #[test]
 fn messages_enter_the_template_as_it_expects_them() {
     let result = json!({"role": "tool", "content": {"temperature": 25, "unit": "C"}});

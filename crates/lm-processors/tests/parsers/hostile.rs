@@ -1,13 +1,13 @@
-//! Replies that are made to cost time or memory.
+//! Adversarial replies that cost time or memory.
 
 use crate::common::{parse, with_a_tool};
 use lm_processors::{ALL, ModelDataProcessor, OnMalformed, ParserOptions, ProcessorEvent, by_name};
 
-/// Long enough that this test does not end in any bearable time when a reader's work grows with the square of the text:
-/// a quarter of a megabyte takes a linear one half a second without optimisation, and took a quadratic one 20 minutes.
+/// Long enough that this test does not end in bearable time if parsing is quadratic: a quarter of a megabyte takes half
+/// a second unoptimized in a linear parser, and took 20 minutes in a quadratic one.
 const LEN: usize = if cfg!(debug_assertions) { 1 << 18 } else { 1 << 20 };
 
-/// Feeds a text one byte at a time, and adds up the lengths of all texts in its events.
+/// Feeds a text byte by byte; returns the total length of all texts in its events.
 fn feed(processor: &dyn ModelDataProcessor, options: &ParserOptions, text: &str) -> usize {
     let mut parser = processor.parser(options);
     let said = |events: Vec<ProcessorEvent>| {
@@ -26,7 +26,7 @@ fn feed(processor: &dyn ModelDataProcessor, options: &ParserOptions, text: &str)
     len + said(parser.finish())
 }
 
-/// Much of one thing, after a beginning, one byte at a time.
+/// Many repetitions of one unit after a prefix, byte by byte.
 #[test]
 fn the_work_is_linear() {
     let cases = [
@@ -112,13 +112,13 @@ fn the_work_is_linear() {
         for tail in [Some("".into()), None] {
             let options = ParserOptions { prompt_tail: tail, ..with_a_tool(OnMalformed::Text, "") };
             let len = feed(processor, &options, &text);
-            // JSON text may be half as long again as what it stands for.
+            // JSON text may be half as long again as its value.
             assert!(len <= 3 * text.len(), "{format} says {len} bytes of {beginning:?} and many {unit:?}");
         }
     }
 }
 
-/// Nesting that no reader follows to its end is malformed, and no reader runs out of stack.
+/// Nesting too deep to parse is malformed, and no parser overflows the stack.
 #[test]
 fn nesting_is_bounded() {
     for family in ALL {

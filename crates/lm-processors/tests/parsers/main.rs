@@ -1,4 +1,4 @@
-//! The parsers of all families: rules, reference vectors, and any split of the text.
+//! Parsers of all families: rules, reference vectors, and any split of the text.
 
 mod common;
 mod dialect;

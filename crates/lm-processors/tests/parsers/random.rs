@@ -1,10 +1,10 @@
-//! Random numbers that can be had again.
+//! Reproducible random numbers.
 
 /// SplitMix64.
 pub struct Random(u64);
 
 impl Random {
-    /// From `LM_SEED`, else from a fixed seed; prints it.
+    /// Seeds from `LM_SEED`, else from a fixed seed; prints the seed.
     pub fn seeded(what: &str) -> Self {
         let given = std::env::var("LM_SEED").ok().and_then(|seed| seed.parse().ok());
         let seed = given.unwrap_or(20_251_121);

@@ -1,4 +1,4 @@
-//! What is mended of a reply that no grammar wrote, and what is not of one that a grammar wrote.
+//! Recovery in replies without a grammar, and none in replies under a grammar.
 
 use crate::common::{Broken, Sum, family, parse, sum};
 use lm_processors::{OnMalformed, ParserOptions, Recovery, ToolSpec};
@@ -41,7 +41,7 @@ fn a_call_in_reasoning_that_a_grammar_wrote_is_reasoning() {
     assert_eq!((mended.reasoning.as_str(), mended.calls.len()), ("I look.", 1));
 }
 
-/// Neither prose about calls nor a call of a tool that was not declared ends reasoning that is cut off.
+/// Neither prose about calls nor a call of an undeclared tool ends truncated reasoning.
 #[test]
 fn reasoning_that_is_cut_off_stays_reasoning() {
     let replies = [
@@ -55,7 +55,7 @@ fn reasoning_that_is_cut_off_stays_reasoning() {
     }
 }
 
-/// A plain element is a call's marker inside its section only.
+/// A plain element is a call's marker only inside its section.
 #[test]
 fn an_element_outside_of_its_section_is_text() {
     let reply = "<invoke name=\"forecast\"></invoke>";
@@ -63,7 +63,7 @@ fn an_element_outside_of_its_section_is_text() {
     assert_eq!((got.text.as_str(), got.calls.len()), (reply, 0));
 }
 
-/// A reply without a call's markers loses nothing, whatever markers of another kind are in it.
+/// A reply without a call's markers loses nothing, whatever other markers it contains.
 #[test]
 fn stray_closing_markers_are_text() {
     let reply = "a </tool_call> b </function> c";

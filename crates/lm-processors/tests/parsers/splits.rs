@@ -1,4 +1,4 @@
-//! Any split of a reply gives the same events: made-up replies of every family, and all reference vectors.
+//! Any split of a reply gives the same events: generated replies of every family, and all reference vectors.
 
 use crate::common::{parse, shared, with_a_tool};
 use crate::random::Random;
@@ -8,12 +8,12 @@ use lm_processors::{
 };
 use serde_json::Value;
 
-/// Made-up replies for each family.
+/// Number of generated replies per family.
 const REPLIES: usize = 150;
-/// Random splits of each vector.
+/// Number of random splits per vector.
 const SPLITS: usize = 40;
 
-/// Pieces of any reply: JSON and broken JSON, calls of other kinds, whitespace, text.
+/// Pieces of generated replies: JSON and broken JSON, calls of other kinds, whitespace, text.
 const PIECES: &[&str] = &[
     "<",
     "</",
@@ -75,7 +75,7 @@ fn of_calls(syntax: &'static CallSyntax) -> Vec<&'static str> {
     markers
 }
 
-/// Markers in their order and out of it, whole and halved, with anything between them.
+/// Markers in and out of order, whole and halved, with anything between them.
 fn reply(random: &mut Random, markers: &[&'static str]) -> String {
     let mut reply = String::new();
     for _ in 0..random.below(14) {

@@ -1,4 +1,4 @@
-//! The reference vectors of every format, whole and in any pieces.
+//! Reference vectors of every format, whole and in any pieces.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use lm_processors::{
 };
 use serde_json::{Value, json};
 
-/// Vectors that are read otherwise here, each with the reason.
+/// Vectors whose results differ here, with the reason.
 const DEPARTURES: &[(&str, &str, &str)] = &[
     ("reka", "Reka-Edge/300", "the source writes a blank after the colon that the model did not write"),
     ("deepseek_v31", "deepseek-ai-DeepSeek-V3.1/145", "the line break after `</think>` is no reasoning"),
@@ -39,8 +39,7 @@ const DEPARTURES: &[(&str, &str, &str)] = &[
 const OPENED: &[(&str, &str)] =
     &[("ernie45", "<think>"), ("kimi_k2", "<think>"), ("qwen3_coder_xml", "<think>")];
 
-/// What the sources tell their parsers and the vectors do not: that no call is wanted, or that what is malformed is
-/// no text.
+/// Settings that the sources pass to their parsers and the vectors omit: no calls, or malformed calls are not text.
 const TOLD: &[(&str, &str, Told)] = &[
     ("mistral_json", "test_legacy_extract_tool_calls_none_with_tools", Told::NoCalls),
     ("gpt_oss", "openai-gpt-oss-120b/428", Told::MalformedIsNoText),
@@ -52,7 +51,7 @@ enum Told {
     MalformedIsNoText,
 }
 
-/// Tools that the sources declare in vectors which do not say so.
+/// Tools that the sources declare and the vectors omit.
 fn declared(format: &str) -> Value {
     let tool = |name: &str, parameters: Value| json!({"name": name, "parameters": parameters});
     let string = json!({"type": "string"});
@@ -113,7 +112,7 @@ fn options(kind: &str, format: &str, vector: &Value) -> ParserOptions {
     }
 }
 
-/// What differs from the vector, if anything does.
+/// Difference from the vector, if any.
 fn differs(vector: &Value, got: &Sum) -> Option<String> {
     let expected = &vector["expected"];
     let text = |key: &str| expected.get(key).map(|text| text.as_str().unwrap_or_default());
@@ -142,7 +141,7 @@ fn fits(expected: &Value, got: &Value) -> bool {
     })
 }
 
-/// Numbers are compared by value: `5.0` is written `5` by some.
+/// Numbers are compared by value: some write `5.0` as `5`.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
@@ -161,7 +160,7 @@ fn read(processor: &dyn ModelDataProcessor, options: &ParserOptions, vector: &Va
     if whole != by_character {
         return Err(format!("whole {whole:?}\n by character {by_character:?}"));
     }
-    // The longest vectors are cut at a thousand places.
+    // The longest vectors are cut at a thousand positions.
     let step = 1 + output.len() / 1000;
     for (at, _) in output.char_indices().step_by(step) {
         let halves = parse(processor, options, [&output[..at], &output[at..]]);
@@ -186,14 +185,13 @@ fn read(processor: &dyn ModelDataProcessor, options: &ParserOptions, vector: &Va
     differs(vector, &sum).map_or(Ok(()), Err)
 }
 
-/// Whether the arguments' text is what the model wrote: then the sources hand it on although it is no call.
+/// Returns true if the text of arguments is the model's own: the sources then pass it on even if the call is invalid.
 fn writes_json(processor: &dyn ModelDataProcessor) -> bool {
     let calls = processor.dialect().map_or(&[][..], |dialect| dialect.calls);
     matches!(calls.first().map(|syntax| syntax.body), Some(CallBody::Json(_) | CallBody::Named(_)))
 }
 
-/// Reads all vectors of a file, and notes those that are read otherwise. Gives their number, or none for a format that
-/// is not known.
+/// Reads all vectors of a file and records those that differ. Returns their number, or `None` for an unknown format.
 fn read_file(path: &Path, wrong: &mut Vec<String>) -> Option<usize> {
     let data: Value = serde_json::from_slice(&std::fs::read(path).expect("a file")).expect("JSON");
     let (kind, format) = (data["kind"].as_str().expect("text"), data["format"].as_str().expect("text"));
@@ -214,7 +212,7 @@ fn read_file(path: &Path, wrong: &mut Vec<String>) -> Option<usize> {
     Some(vectors.len())
 }
 
-/// A vector that declares no tools of its own declares those of its file.
+/// A vector without tools of its own uses those of its file.
 fn with_tools(vector: &Value, file: &Value) -> Value {
     let mut vector = vector.clone();
     if let (None, Some(tools)) = (vector.get("tools"), file.get("tools")) {
@@ -244,7 +242,7 @@ fn reference_vectors() {
     assert!(wrong.is_empty(), "{} of {vectors} vectors:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Vectors of families that the reference data has none of.
+/// Vectors of families that are missing from the reference data.
 #[test]
 fn own_vectors() {
     let (mut vectors, mut wrong) = (0, Vec::new());
@@ -257,7 +255,7 @@ fn own_vectors() {
     assert!(wrong.is_empty(), "{} of {vectors} vectors:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Which family each published template belongs to; those that are not named are generic.
+/// Family of each published template; unlisted ones are generic.
 const TEMPLATES: &[(&str, &[&str])] = &[
     (
         "deepseek_v3",

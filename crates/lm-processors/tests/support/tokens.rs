@@ -1,8 +1,8 @@
-//! Markers as a tokenizer has them: what stands in angle brackets, or in square ones in capitals, is one token.
+//! A model of a tokenizer: text in angle brackets, or capitals in square ones, is one token.
 
 use lm_processors::{MarkerTokens, ModelDataProcessor, ProcessorEvent};
 
-/// The length of the token that `text` begins with.
+/// Length of the token at the start of `text`.
 pub fn token(text: &str) -> Option<usize> {
     let (close, inside): (char, fn(char) -> bool) = match text.chars().next()? {
         '<' => ('>', |c| !c.is_whitespace() && !"<\"=>".contains(c)),
@@ -13,12 +13,12 @@ pub fn token(text: &str) -> Option<usize> {
     (text[end..].starts_with(close) && end > 1).then_some(end + close.len_utf8())
 }
 
-/// The tokens in the markers of a family.
+/// Tokens in the markers of a family.
 pub fn tokens(processor: &dyn ModelDataProcessor) -> MarkerTokens {
     MarkerTokens::in_markers(processor.markers(), token)
 }
 
-/// The tokens in the markers of a family, all of them tokens.
+/// Tokens in the markers of all families.
 pub fn all_tokens() -> Vec<String> {
     let markers = lm_processors::ALL
         .iter()
@@ -29,10 +29,10 @@ pub fn all_tokens() -> Vec<String> {
     all
 }
 
-/// A piece of a reply: text, and whether it is one added token.
+/// A piece of a reply: its text, and true if it is one added token.
 pub type Piece<'a> = (&'a str, bool);
 
-/// A text whose tokens were written as such.
+/// A text split into its tokens and ordinary text.
 pub fn tokenized<'a>(text: &'a str, tokens: &MarkerTokens) -> Vec<Piece<'a>> {
     let (mut pieces, mut start, mut at) = (Vec::new(), 0, 0);
     while at < text.len() {
@@ -50,7 +50,7 @@ pub fn tokenized<'a>(text: &'a str, tokens: &MarkerTokens) -> Vec<Piece<'a>> {
     pieces
 }
 
-/// What a parser makes of the next piece.
+/// Feeds the next piece to a parser.
 pub fn push(parser: &mut dyn lm_processors::OutputParser, (text, token): Piece<'_>) -> Vec<ProcessorEvent> {
     if token { parser.push_token(text) } else { parser.push(text) }
 }
