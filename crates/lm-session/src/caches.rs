@@ -1,4 +1,4 @@
-//! The KV pool and what it holds of each session.
+//! KV page pool and the KV cache of each session.
 
 use std::collections::HashMap;
 
@@ -10,31 +10,31 @@ use crate::prefix_tree::NodeId;
 use crate::request::SessionId;
 use crate::{CacheStats, PrefixCache};
 
-/// One pool of pages, shared by all sessions.
+/// KV cache of all sessions, over one page pool.
 pub(crate) struct KvCaches {
     store: PageStore,
     sessions: HashMap<SessionId, SessionCache>,
     prefix_cache: PrefixCache,
-    /// Where the prefixes of all sessions start that may find each other's: those with the same adapter. What one adapter makes
-    /// of a token, no other can go on from.
+    /// Prefix-tree roots shared between sessions, one for each adapter: the KV entries that one adapter computes are invalid
+    /// for another.
     common_roots: HashMap<Option<AdapterId>, NodeId>,
-    /// Counts requests that ended: the clock of `resting_since`.
+    /// Number of requests that ended: the clock of `resting_since`.
     ended: u64,
     evicted_pages: u64,
 }
 
-/// The cache of one session.
+/// KV cache of one session.
 #[derive(Debug)]
 struct SessionCache {
     adapter: Option<AdapterId>,
     table: PageTable,
-    /// Logits of the last cached token, until another one follows it.
+    /// Logits of the last cached token, if kept.
     logits: Option<Vec<f32>>,
-    /// When its last request ended; `None` while one is under way.
+    /// Value of `ended` when the last request ended; `None` while a request is active.
     resting_since: Option<u64>,
 }
 
-/// Pages of one space: those that a step needs, and those that are free.
+/// Shortage of pages in one space: those that a step needs, and those that are free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shortage {
     pub needed_pages: usize,
@@ -60,12 +60,12 @@ impl KvCaches {
         self.store.pool()
     }
 
-    /// Tokens cached of `session`.
+    /// Number of cached tokens of `session`.
     pub fn len(&self, session: SessionId) -> usize {
         self.sessions.get(&session).map_or(0, |cache| cache.table.len())
     }
 
-    /// Marks `session`, which runs with this adapter, as having a request under way; its pages are then taken last.
+    /// Marks `session`, which runs with `adapter`, as active: its pages are evicted last.
     pub fn begin(&mut self, session: SessionId, adapter: Option<AdapterId>) {
         if !self.sessions.contains_key(&session) {
             let table = self.new_table(adapter);
@@ -76,7 +76,7 @@ impl KvCaches {
         }
     }
 
-    /// Marks `session` as resting from now on.
+    /// Marks `session` as idle from now on.
     pub fn rest(&mut self, session: SessionId) {
         self.ended += 1;
         if let Some(cache) = self.sessions.get_mut(&session) {
@@ -84,7 +84,7 @@ impl KvCaches {
         }
     }
 
-    /// Goes back to the last position up to `len` from which `session` can go on; returns it.
+    /// Truncates `session` to its largest resumable position ≤ `len` and returns that position.
     pub fn rewind(&mut self, session: SessionId, len: usize) -> usize {
         let Some(cache) = self.sessions.get_mut(&session) else { return 0 };
         if len < cache.table.len() {
@@ -94,8 +94,8 @@ impl KvCaches {
         cache.table.len()
     }
 
-    /// Goes to the last position from which the first tokens of `ids` can be gone on with, of which `matching` are the first
-    /// that `session` has cached; what other sessions have left of the others is taken.
+    /// Moves `session` to the largest position from which `ids` can be resumed, and reuses pages that other sessions cached.
+    /// The session's own cache matches the first `matching` of `ids`.
     pub fn resume(&mut self, session: SessionId, ids: &[TokenId], matching: usize) {
         if let Some(cache) = self.sessions.get_mut(&session) {
             cache.logits = None;
@@ -103,14 +103,14 @@ impl KvCaches {
         }
     }
 
-    /// Forgets `session`.
+    /// Drops the cache of `session`.
     pub fn close(&mut self, session: SessionId) {
         if let Some(cache) = self.sessions.remove(&session) {
             cache.table.close(&mut self.store);
         }
     }
 
-    /// Gives `to`, a new session, the cache of `from`; the pages are shared.
+    /// Gives the new session `to` a copy of the cache of `from`; the pages are shared.
     pub fn fork(&mut self, from: SessionId, to: SessionId) {
         if let Some(cache) = self.sessions.get(&from) {
             let fork = SessionCache {
@@ -123,56 +123,56 @@ impl KvCaches {
         }
     }
 
-    /// Keeps the logits of the last cached token of `session`.
+    /// Stores the logits of the last cached token of `session`.
     pub fn keep_logits(&mut self, session: SessionId, row: &[f32]) {
         if let Some(cache) = self.sessions.get_mut(&session) {
             cache.logits = Some(row.to_vec());
         }
     }
 
-    /// The logits of the last cached token of `session`, when they were kept.
+    /// Takes the logits of the last cached token of `session`, if they were kept.
     pub fn take_logits(&mut self, session: SessionId) -> Option<Vec<f32>> {
         self.sessions.get_mut(&session)?.logits.take()
     }
 
-    /// What is missing to run `rows` more tokens of `session`, in the first space that lacks pages.
+    /// Returns the page shortage for `rows` more tokens of `session`, in the first space that lacks pages.
     pub fn shortage(&self, session: SessionId, rows: usize) -> Option<Shortage> {
         let needed = self.sessions.get(&session)?.table.missing(rows, &self.store);
         let shortage = |(space, needed_pages)| Shortage { needed_pages, free_pages: self.store.free(space) };
         needed.into_iter().enumerate().map(shortage).find(|space| space.needed_pages > space.free_pages)
     }
 
-    /// Takes the pages to run `rows` more tokens of `session`.
+    /// Reserves the pages for `rows` more tokens of `session`.
     ///
     /// # Panics
-    /// When there is a [`KvCaches::shortage`].
+    /// Panics if there is a [`KvCaches::shortage`].
     pub fn reserve(&mut self, session: SessionId, rows: usize) {
         if let Some(cache) = self.sessions.get_mut(&session) {
             cache.table.reserve(rows, &mut self.store);
         }
     }
 
-    /// The block tables of `session` with `rows` more tokens, which have been reserved.
+    /// Block tables of `session` with `rows` more tokens, which must have been reserved.
     pub fn block_tables(&self, session: SessionId, rows: usize) -> Vec<Vec<PageId>> {
         self.sessions.get(&session).map_or_else(Vec::new, |cache| cache.table.block_tables(rows))
     }
 
-    /// Counts `rows` more tokens of `session` as cached, whose first tokens are `ids`. Its logits were taken when the request
-    /// began.
+    /// Marks `rows` reserved tokens of `session` as cached; `ids` starts with all its tokens up to them. Its stored logits were
+    /// taken when the request began.
     pub fn advance(&mut self, session: SessionId, ids: &[TokenId], rows: usize) {
         if let Some(cache) = self.sessions.get_mut(&session) {
             cache.table.advance(ids, rows, &mut self.store);
         }
     }
 
-    /// Takes the last page of the session that has rested longest; `false` when no resting session has one.
+    /// Evicts the last pages of the session that has been idle longest; returns false if no idle session has a page.
     pub fn evict_resting(&mut self) -> bool {
         let resting = self.sessions.iter().filter(|(_, cache)| cache.table.num_pages() > 0);
         let oldest = resting.filter_map(|(&session, cache)| Some((cache.resting_since?, session.0))).min();
         oldest.is_some_and(|(_, session)| self.evict(SessionId(session)))
     }
 
-    /// Takes the last pages of `session`; `false` when it has none.
+    /// Evicts the last pages of `session`, down to its last resumable page border; returns false if it has none.
     pub fn evict(&mut self, session: SessionId) -> bool {
         let num_pages = self.sessions.get(&session).map_or(0, |cache| cache.table.num_pages());
         if num_pages > 0 {
@@ -183,11 +183,11 @@ impl KvCaches {
         num_pages > 0
     }
 
-    /// Forgets everything cached and goes on with the pool that `make` gives. The old one is dropped first: a device
-    /// need not hold both.
+    /// Empties all caches and continues with the pool that `make` returns. The old pool is dropped first, so that a device
+    /// never holds both.
     ///
     /// # Errors
-    /// Those of `make`; the pool is then one without a page.
+    /// The errors of `make`; the pool then has no pages.
     pub fn reset(&mut self, make: impl FnOnce() -> lm_model::Result<KvPool>) -> lm_model::Result<()> {
         self.replace_pool(KvPool::empty(0));
         self.replace_pool(make()?);

@@ -1,4 +1,4 @@
-//! Cancelling a request from anywhere.
+//! Cancellation of requests from any thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,22 +19,22 @@ pub struct CancelHandle {
 }
 
 impl CancelHandle {
-    /// A handle that is not cancelled.
+    /// Creates a handle that is not cancelled.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Asks every request that holds a clone to end. Stays set until [`CancelHandle::reset`].
+    /// Cancels every request that holds a clone. The flag stays set until [`CancelHandle::reset`].
     pub fn cancel(&self) {
         self.cancelled.store(true, Ordering::Release);
     }
 
-    /// Whether [`CancelHandle::cancel`] was called since the last reset.
+    /// Returns true if [`CancelHandle::cancel`] was called since the last reset.
     pub fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Acquire)
     }
 
-    /// Clears the flag. A request that has not seen it yet goes on.
+    /// Clears the flag. A request that has not seen it yet continues.
     pub fn reset(&self) {
         self.cancelled.store(false, Ordering::Release);
     }

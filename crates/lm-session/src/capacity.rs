@@ -1,15 +1,15 @@
-//! How many pages the KV pool gets and how long a session may grow.
+//! Number of pages of the KV pool and maximum length of a session.
 
 use lm_model::PAGE_LEN;
 
 use crate::{EngineSettings, Error, Result};
 
-/// Bytes of a pool whose size nobody asked for.
+/// Maximum bytes of a pool of default size.
 const DEFAULT_POOL_BYTES: usize = 2 << 30;
-/// Full contexts of a pool whose size nobody asked for.
+/// Full contexts that a pool of default size holds.
 const DEFAULT_CONTEXTS: usize = 4;
 
-/// Sizes that fit each other: a session of `context_tokens` fits the pool.
+/// Consistent sizes: a session of `context_tokens` fits the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Capacity {
     pub num_pages: usize,
@@ -17,7 +17,7 @@ pub(crate) struct Capacity {
 }
 
 impl Capacity {
-    /// The sizes that `settings` ask for, for a model with this context and page size.
+    /// Sizes that `settings` ask for, for a model with this context and page size.
     pub fn new(settings: &EngineSettings, model_context: usize, bytes_per_page: usize) -> Result<Self> {
         let invalid = |field, value, expected| Err(Error::InvalidSettings { field, value, expected });
         if settings.prefill_chunk == 0 {

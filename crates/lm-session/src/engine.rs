@@ -1,4 +1,4 @@
-//! The engine: a handle to the worker thread that owns model and cache.
+//! Engine: a handle to the worker thread that owns the model and the KV cache.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,9 +23,9 @@ use crate::{
 
 /// A loaded model that serves any number of sessions.
 ///
-/// The engine is a cheap handle: clones share one worker thread, which owns the weights and the KV pool and batches
-/// what the sessions ask for. The thread ends when the last engine and the last session are dropped. A panic in the
-/// model's code ends the request that caused it with [`Error::WorkerPanicked`]; the others go on.
+/// The engine is a cheap handle: clones share one worker thread, which owns the weights and the KV pool and batches the
+/// requests of all sessions. The thread ends when the last engine and the last session are dropped. A panic in the model's code
+/// ends the request that caused it with [`Error::WorkerPanicked`]; the others continue.
 ///
 /// ```
 /// use lm_session::{GenerateParams, SessionConfig, testing};
@@ -53,9 +53,9 @@ struct Shared {
     generation_config: GenerationConfig,
     name: String,
     context_tokens: usize,
-    /// Made when the first grammar is compiled.
+    /// Created when the first grammar is compiled.
     compiler: Mutex<Option<GrammarCompiler>>,
-    /// Made for the first constraint.
+    /// Created for the first constraint.
     closing: OnceLock<Arc<ClosingTokens>>,
 }
 
@@ -97,10 +97,10 @@ impl Engine {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Loads the model of a folder and starts an engine on it. `progress` is called as the load goes on.
+    /// Loads the model of a folder and starts an engine on it. `progress` is called during the load.
     ///
     /// # Errors
-    /// Those of [`ModelFolder::load`] and [`Engine::new`].
+    /// The errors of [`ModelFolder::load`] and [`Engine::new`].
     pub fn load(
         folder: &ModelFolder,
         options: &LoadOptions,
@@ -110,17 +110,17 @@ impl Engine {
         Self::new(folder.load(options, progress)?, settings)
     }
 
-    /// Opens an empty session. It takes no memory of the KV pool yet.
+    /// Opens an empty session. It takes no pages of the KV pool yet.
     ///
     /// # Errors
-    /// [`Error::InvalidSampler`] and [`Error::EmptyStopString`] for a config that no generation could use.
+    /// [`Error::InvalidSampler`] and [`Error::EmptyStopString`] for an invalid config; [`Error::UnknownAdapter`].
     pub fn session(&self, config: SessionConfig) -> Result<Session> {
         Session::new(self.clone(), config)
     }
 
-    /// Compiles a grammar for this model's tokenizer, or finds it among the last ones; see [`GrammarCompiler::compile`]. The
-    /// sessions that generate meanwhile go on. The first call builds the tables of the vocabulary, which takes about half a second
-    /// for one of 150,000 entries.
+    /// Compiles a grammar for this model's tokenizer, or returns it from the cache; see [`GrammarCompiler::compile`].
+    /// Generating sessions continue meanwhile. The first call builds the vocabulary's tables, which takes about half a second
+    /// for 150,000 entries.
     ///
     /// ```
     /// use lm_session::{ConstraintSpec, GenerateParams, SessionConfig, testing};
@@ -137,15 +137,15 @@ impl Engine {
     /// ```
     ///
     /// # Errors
-    /// Those of [`GrammarCompiler::new`] and [`GrammarCompiler::compile`].
+    /// The errors of [`GrammarCompiler::new`] and [`GrammarCompiler::compile`].
     pub fn compile(&self, spec: &ConstraintSpec) -> Result<CompiledConstraint> {
         self.grammar_compiler()?.compile(spec)
     }
 
-    /// What [`Engine::compile`] compiles with.
+    /// Returns the compiler of [`Engine::compile`]; the first call creates it.
     ///
     /// # Errors
-    /// Those of [`GrammarCompiler::new`].
+    /// The errors of [`GrammarCompiler::new`].
     pub fn grammar_compiler(&self) -> Result<GrammarCompiler> {
         let mut compiler = self.shared.compiler.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(compiler) = &*compiler {
@@ -159,32 +159,32 @@ impl Engine {
         &self.shared.tokenizer
     }
 
-    /// Facts about the model.
+    /// Properties of the model.
     pub fn model_info(&self) -> &ModelInfo {
         &self.shared.info
     }
 
-    /// The model's chat template, when its folder has one.
+    /// The model's chat template, if its folder has one.
     pub fn chat_template(&self) -> Option<&ChatTemplateSource> {
         self.shared.chat_template.as_ref()
     }
 
-    /// What the model's authors advise for generation; see [`crate::SamplerParams::from_generation_config`].
+    /// The model's recommended generation settings; see [`crate::SamplerParams::from_generation_config`].
     pub fn generation_config(&self) -> &GenerationConfig {
         &self.shared.generation_config
     }
 
-    /// Name of the model: that of its folder.
+    /// Name of the model: its folder's name.
     pub fn name(&self) -> &str {
         &self.shared.name
     }
 
-    /// Most tokens that one session can hold, prompt and output together.
+    /// Maximum number of tokens of one session, prompt and output together.
     pub fn context_tokens(&self) -> usize {
         self.shared.context_tokens
     }
 
-    /// The state of the KV pool, after everything that was asked before.
+    /// Returns the state of the KV pool, after all earlier commands.
     ///
     /// # Errors
     /// [`Error::EngineStopped`].
@@ -202,7 +202,7 @@ impl Engine {
         SessionId(self.shared.sessions_opened.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// What the guide of a generation that `end_ids` end knows of the model's tokens.
+    /// Token tables for the guide of a generation with these end ids.
     pub(crate) fn guide_vocabulary(&self, end_ids: Vec<TokenId>) -> GuideVocabulary {
         let tokenizer = self.tokenizer().clone();
         let logits_width = self.shared.info.logits_width;
@@ -211,7 +211,7 @@ impl Engine {
         GuideVocabulary { tokenizer, closing, end_ids, logits_width }
     }
 
-    /// The ids that end a reply of this model.
+    /// End-of-sequence ids of this model.
     pub(crate) fn end_ids(&self) -> impl Iterator<Item = TokenId> {
         let advised = &self.shared.generation_config.eos_token_ids;
         self.shared.tokenizer.end_ids().iter().chain(advised).copied()

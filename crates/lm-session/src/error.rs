@@ -3,11 +3,11 @@
 /// Result with this crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can go wrong between a request and its last token.
+/// Errors of an engine, its sessions and grammars.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The model layer refused or failed: a file, a tensor or a batch.
+    /// The model layer rejected a file, a tensor or a batch, or failed on it.
     #[error(transparent)]
     Model(#[from] lm_model::Error),
     /// The prompt has more tokens than a session can hold.
@@ -15,13 +15,13 @@ pub enum Error {
     PromptTooLong {
         /// Tokens that the session would hold.
         prompt_tokens: usize,
-        /// Most tokens a session can hold: [`crate::Engine::context_tokens`].
+        /// Maximum number of tokens of a session: [`crate::Engine::context_tokens`].
         context_tokens: usize,
     },
-    /// A session without a token cannot be prefilled or generate: there is nothing to continue.
+    /// A session without tokens cannot be prefilled or generate: there is nothing to continue.
     #[error("the prompt is empty, expected at least one token")]
     EmptyPrompt,
-    /// The KV pool cannot hold the request even with every other cache given up.
+    /// The KV pool cannot hold the request even with every other cache evicted.
     #[error("the request needs {needed_pages} more KV pages, {free_pages} can be had")]
     CacheFull {
         /// Pages missing for the next step.
@@ -36,10 +36,10 @@ pub enum Error {
         field: &'static str,
         /// The value given.
         value: String,
-        /// What is accepted.
+        /// The accepted values.
         expected: String,
     },
-    /// A model, or what is asked for with it, does not fit the memory. Nothing was loaded.
+    /// A model, or the settings asked for with it, do not fit the memory. Nothing was loaded.
     #[error(
         "{} MB of memory are needed, {} MB are available: {} MB are weights{}, {} MB a cache of {} tokens in {}",
         mega(plan.needed_bytes), mega(*available_bytes), mega(plan.weight_bytes),
@@ -47,9 +47,9 @@ pub enum Error {
         mega(plan.cache_bytes), plan.context_tokens, plan.kv_dtype,
     )]
     DoesNotFit {
-        /// What was asked for, and the smallest of what was left open.
+        /// The settings asked for, and the smallest choice of the open ones.
         plan: crate::MemoryPlan,
-        /// What there is.
+        /// Available memory.
         available_bytes: u64,
     },
     /// An engine setting is out of range.
@@ -59,24 +59,24 @@ pub enum Error {
         field: &'static str,
         /// The value given.
         value: usize,
-        /// What is accepted.
+        /// The accepted values.
         expected: String,
     },
     /// A session asks for an adapter that was not loaded with the model.
     #[error("adapter {adapter} does not exist, {loaded} were loaded")]
     UnknownAdapter {
-        /// Its index.
+        /// Index of the adapter.
         adapter: u32,
-        /// Number of adapters.
+        /// Number of loaded adapters.
         loaded: usize,
     },
-    /// A stop string without a character would stop before the first token.
+    /// An empty stop string would stop before the first token.
     #[error("stop string {index} is empty")]
     EmptyStopString {
         /// Index among the session's stop strings followed by the request's.
         index: usize,
     },
-    /// The model answered with a logit that is NaN or +infinity.
+    /// The model returned a logit that is NaN or +infinity.
     #[error("logit of token {token} is {value}, expected a finite number or -infinity")]
     InvalidLogit {
         /// The first such token.
@@ -93,43 +93,44 @@ pub enum Error {
     /// A grammar cannot be compiled.
     #[error("{kind}: {message}")]
     Grammar {
-        /// What kind of thing is wrong.
+        /// Kind of the defect.
         kind: GrammarErrorKind,
-        /// JSON pointer of the innermost part of a schema that is at fault.
+        /// JSON pointer of the innermost defective part of a schema.
         path: Option<String>,
-        /// Keyword of the schema that is at fault, where it is one.
+        /// The defective keyword of the schema, if it is one.
         keyword: Option<String>,
-        /// What the compiler says.
+        /// The compiler's message.
         message: String,
     },
-    /// A constraint cannot go on: the grammar's state has become too large, or it was given what it does not allow.
+    /// A constraint cannot continue: the grammar's state became too large, or it was given a token that it does not allow.
     #[error("the constraint failed: {message}")]
     ConstraintFailed {
-        /// What happened.
+        /// Description of the failure.
         message: String,
     },
-    /// The shortest text that the constraint accepts does not fit.
+    /// The shortest text that the constraint accepts exceeds the available tokens.
     #[error(
         "the shortest text that the constraint accepts has {needed_tokens} tokens, {available_tokens} may be generated"
     )]
     BudgetTooSmall {
-        /// Tokens that suffice, the forced ones included.
+        /// Number of tokens that suffice, including the forced ones.
         needed_tokens: usize,
         /// The smaller one of the token limit and the room in the context.
         available_tokens: usize,
     },
-    /// The tokens ended in the middle of a text for which the engine had never found an end, so that it could not be brought to
-    /// one. The texts of grammars are, within wide bounds; those of a constraint of one's own need [`crate::Constraint::completion`]
+    /// The tokens ran out in the middle of a text for which the engine had never found a completion, so that it could not be
+    /// steered to its end. For grammars, completions are found within wide bounds; user-defined constraints need
+    /// [`crate::Constraint::completion`]
     /// where the engine's search does not suffice.
     #[error("the text was cut off after {output_tokens} tokens, where its constraint does not let it end")]
     TextCutOff {
         /// Tokens of the text so far.
         output_tokens: usize,
     },
-    /// A prefill was cancelled. What it ran stays cached: see [`crate::Session::tokens`].
+    /// A prefill was cancelled. The tokens that it ran stay cached: see [`crate::Session::tokens`].
     #[error("cancelled")]
     Cancelled,
-    /// The model's code panicked in this request. The engine goes on serving.
+    /// The model's code panicked in this request. The engine continues to serve others.
     #[error("the engine's worker panicked: {message}")]
     WorkerPanicked {
         /// The panic's message.
@@ -148,17 +149,17 @@ fn mega(bytes: u64) -> u64 {
     bytes.div_ceil(1_000_000)
 }
 
-/// Why a grammar cannot be compiled.
+/// Reason why a grammar cannot be compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum GrammarErrorKind {
-    /// The schema uses a keyword, or a value of it, that there is no grammar for.
+    /// The schema uses a keyword, or a value of it, that has no grammar.
     UnsupportedKeyword,
-    /// The schema is wrong, or nothing fits it.
+    /// The schema is invalid, or nothing matches it.
     InvalidSchema,
-    /// The Lark text or the regular expression is wrong.
+    /// The Lark text or the regular expression is invalid.
     InvalidGrammar,
-    /// It exceeds a bound on size, depth, states or time.
+    /// The grammar exceeds a limit on size, depth, states or time.
     TooLarge,
 }
 

@@ -1,4 +1,4 @@
-//! What a generation yields.
+//! Events of a generation.
 
 use std::ops::Range;
 
@@ -7,59 +7,58 @@ use crate::{Timing, TokenId, Usage};
 /// One item of a [`crate::Generation`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum SessionEvent {
-    /// One sampled token, which is now part of [`crate::Session::tokens`].
+    /// A generated token, which is now part of [`crate::Session::tokens`].
     Token {
-        /// The token; an end token and the last token of a stop string are events too.
+        /// The token; an end token and the last token of a stop string have events too.
         id: TokenId,
-        /// Text that became certain with it. Empty for an end token, for a part of a character and for what may be
-        /// the start of a stop string; such text comes with a later token or not at all.
+        /// Text that became final with it. Empty for an end token, for an incomplete character and for a possible beginning of
+        /// a stop string; held-back text comes with a later token or not at all.
         text: String,
-        /// The texts of added tokens in `text`, in order, each as a whole. All other text is spelled by ordinary tokens,
-        /// also where it reads as an added one does.
+        /// Byte ranges of added tokens in `text`, in order, each a whole token. All other text comes from ordinary tokens, even
+        /// if it looks like an added one.
         added: Vec<Range<usize>>,
     },
     /// The last event.
     Finished(Finished),
 }
 
-/// How a generation ended and what it cost.
+/// Outcome and statistics of a generation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finished {
-    /// Why it ended.
+    /// Reason for the end.
     pub reason: FinishReason,
     /// Token counts.
     pub usage: Usage,
     /// Durations.
     pub timing: Timing,
-    /// Whether a constrained text was brought to its end because its tokens ran out; `None` when the model ended it itself, or
-    /// nobody did.
+    /// Steering of a constrained text whose tokens ran out; `None` when the text was not steered.
     pub steered: Option<Steered>,
 }
 
-/// How a constrained text was brought to its end within its tokens.
+/// Steering of a constrained text to its end within the token limit.
 ///
-/// A sampled token after which no end is known that fits is not taken: in its place stands the next token of the end that was known
-/// before it, or another sampled one where the text may end anyway.
+/// A sampled token is rejected if no completion that fits is known after it. It is replaced by the next token of the completion
+/// known before it, or by another sampled token where the text may end anyway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Steered {
-    /// Output tokens before the first one that stands in the place of a sampled one.
+    /// Number of output tokens before the first replaced one.
     pub from: usize,
-    /// How many stand in the place of sampled ones.
+    /// Number of replaced tokens.
     pub tokens: usize,
-    /// How often a sampled token was not taken because no end at all was found after it, within the bounds of the search: there may
-    /// be one, that even fits. Zero for grammars, within wide bounds.
+    /// Number of rejected tokens after which no completion at all was found within the bounds of the search: one may exist, and
+    /// even fit. Zero for grammars, within wide bounds.
     pub unfound: usize,
 }
 
-/// Why a generation ended.
+/// Reason for the end of a generation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FinishReason {
-    /// The model sampled one of its end tokens or a token of [`crate::SessionConfig::stop_ids`]; or its constraint allowed nothing
-    /// more.
+    /// The model sampled one of its end tokens or a token of [`crate::SessionConfig::stop_ids`], or its constraint allows no
+    /// further token.
     EndToken,
-    /// The text came to hold this stop string. It and what follows it are not emitted.
+    /// The text contains this stop string. The stop string and the text after it are not emitted.
     StopString(String),
-    /// As many tokens were generated as were allowed.
+    /// The maximum number of output tokens was generated.
     MaxOutputTokens,
     /// The session holds [`crate::Engine::context_tokens`] tokens.
     ContextFull,

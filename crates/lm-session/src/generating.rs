@@ -1,4 +1,4 @@
-//! The state of one generation: sampler, text, stop rules and clock.
+//! State of one generation: sampler, text, stop rules and clock.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -21,12 +21,12 @@ pub(crate) struct Generating {
     pub max_output_tokens: Option<usize>,
     pub context_tokens: usize,
     pub prompt_tokens: usize,
-    /// Tokens that were not sampled: the constraint allowed nothing else.
+    /// Number of tokens that were forced by the constraint, not sampled.
     pub forced_tokens: usize,
     pub clock: Clock,
 }
 
-/// A token of the output and what it led to.
+/// An output token with its text, and the finish reason if the generation ends with it.
 #[derive(Debug)]
 pub(crate) struct Generated {
     pub id: TokenId,
@@ -36,14 +36,14 @@ pub(crate) struct Generated {
 }
 
 impl Generating {
-    /// The tokens that a constraint forces before anything is sampled, appended to `ids`.
+    /// Takes the tokens that a constraint forces before anything is sampled, and appends them to `ids`.
     pub fn begin(&mut self, ids: &mut Vec<TokenId>) -> Vec<Generated> {
         let first = self.guide.as_mut().map(Guide::begin).unwrap_or_default();
         self.forced_tokens += first.len();
         self.take(ids, &first)
     }
 
-    /// Takes the text of tokens that were given as events before.
+    /// Feeds the text of tokens whose events an earlier generation has sent.
     pub fn skip(&mut self, ids: &[TokenId]) {
         for &id in ids {
             let text = self.decoder.push(id);
@@ -51,7 +51,7 @@ impl Generating {
         }
     }
 
-    /// Samples the token after `ids` from its row of logits and appends it, and those that it forces.
+    /// Samples the token after `ids` from its row of logits, and appends it and the tokens forced after it.
     pub fn advance(&mut self, ids: &mut Vec<TokenId>, row: &[f32]) -> Result<Vec<Generated>> {
         self.clock.logits();
         let next = self.next(ids, row)?;
@@ -74,7 +74,7 @@ impl Generating {
         }
     }
 
-    /// Appends `next`, up to the token that ends the generation.
+    /// Appends `next`, up to and including the token that ends the generation.
     fn take(&mut self, ids: &mut Vec<TokenId>, next: &[TokenId]) -> Vec<Generated> {
         let mut generated: Vec<Generated> = Vec::with_capacity(next.len());
         for (index, &id) in next.iter().enumerate() {
@@ -91,13 +91,13 @@ impl Generating {
         generated
     }
 
-    /// Tokens that may still come after `len` of the session.
+    /// Number of tokens that may still follow a session of `len` tokens.
     fn room(&self, len: usize) -> usize {
         let output = self.max_output_tokens.map(|max| max.saturating_sub(len - self.prompt_tokens));
         output.unwrap_or(usize::MAX).min(self.context_tokens.saturating_sub(len))
     }
 
-    /// Whether a session of `len` tokens may not grow, and why.
+    /// Returns the limit that a session of `len` tokens has reached, if any.
     pub fn limit(&self, len: usize) -> Option<FinishReason> {
         if self.max_output_tokens.is_some_and(|max| len - self.prompt_tokens >= max) {
             Some(FinishReason::MaxOutputTokens)
@@ -108,7 +108,7 @@ impl Generating {
         }
     }
 
-    /// How the generation ended. `prefill` is what the request itself ran before its first token.
+    /// Summarises the generation. `prefill` holds the tokens that the request itself ran before its first token.
     pub fn finished(&self, reason: FinishReason, len: usize, prefill: &PrefillStats) -> Finished {
         let usage = Usage {
             prompt_tokens: self.prompt_tokens,
@@ -121,8 +121,8 @@ impl Generating {
         Finished { reason, usage, timing, steered }
     }
 
-    /// The text that token `id` makes certain, and whether the generation ends with it. `complete`: the constraint allows
-    /// nothing more, so that only an end token is missing.
+    /// Returns the text that token `id` makes final, and the finish reason if the generation ends with it. `complete`: the
+    /// constraint allows nothing more, so that only an end token is missing.
     fn text(&mut self, id: TokenId, len: usize, complete: bool) -> (Matched, Option<FinishReason>) {
         if self.stop_ids.contains(&id) {
             return self.last_text(Matched::default(), FinishReason::EndToken);
@@ -141,7 +141,7 @@ impl Generating {
         }
     }
 
-    /// `matched` and what was held back, when nothing more comes.
+    /// Appends the held-back text to `matched` at the end of the generation.
     fn last_text(&mut self, mut matched: Matched, reason: FinishReason) -> (Matched, Option<FinishReason>) {
         let rest = self.decoder.finish();
         let mut last = self.stop.push(&rest, 0);
@@ -155,11 +155,11 @@ impl Generating {
     }
 }
 
-/// Times of one generation.
+/// Timestamps of one generation.
 #[derive(Debug)]
 pub(crate) struct Clock {
     started: Instant,
-    /// The prefills since the generation before.
+    /// Prefills since the previous generation.
     earlier: PrefillStats,
     first_logits: Option<Instant>,
     first_token: Option<Instant>,

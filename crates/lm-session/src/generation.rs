@@ -1,16 +1,16 @@
-//! Reading a generation.
+//! Iterator over the events of a generation.
 
 use crate::{Error, Finished, Result, Session, SessionEvent};
 
-/// The events of one [`Session::generate`], as they come.
+/// Iterator over the events of one [`Session::generate`], as they come.
 ///
-/// The last item is [`SessionEvent::Finished`] or an error. Dropping it before that cancels the generation: the
+/// The last item is [`SessionEvent::Finished`] or an error. Dropping the iterator before that cancels the generation: the
 /// session keeps the tokens that were read.
 #[derive(Debug)]
 #[must_use = "a generation that is dropped is cancelled"]
 pub struct Generation<'a> {
     session: &'a mut Session,
-    /// Why it did not begin.
+    /// The error with which the start failed.
     failed: Option<Error>,
 }
 
@@ -19,7 +19,7 @@ impl<'a> Generation<'a> {
         Self { session, failed }
     }
 
-    /// Reads to the end and returns the whole text.
+    /// Reads all events and returns the whole text.
     ///
     /// # Errors
     /// The generation's error.

@@ -1,4 +1,4 @@
-//! A constraint at work in one generation.
+//! Application of a constraint in one generation.
 
 use std::sync::Arc;
 
@@ -7,62 +7,62 @@ use lm_model::Tokenizer;
 use crate::steering::{ClosingTokens, Place, Search};
 use crate::{Constraint, Ending, Error, Result, Steered, TokenId, TokenMask};
 
-/// Bytes of the text's end that the search for completions looks at.
+/// Length of the text's tail, in bytes, that the search for completions uses.
 const TAIL_BYTES: usize = 64;
-/// Tokens after which a completion is looked for again where none was found.
+/// Number of tokens after which the search is repeated where it found no completion.
 const RETRY: usize = 32;
-/// Tokens that are refused in one place before the text is ended there.
+/// Maximum number of rejected tokens in one position before the text is ended there.
 const MAX_REFUSED: usize = 16;
 
-/// The constraint of a generation, its mask for the next token, and how the text could end.
+/// The constraint of a generation, its mask for the next token, and a known completion of the text.
 #[derive(Debug)]
 pub(crate) struct Guide {
     constraint: Box<dyn Constraint>,
     vocabulary: GuideVocabulary,
     mask: TokenMask,
-    /// Whether `mask` is that of the next token.
+    /// True if `mask` is that of the next token.
     ready: bool,
     search: Search,
-    /// Tokens with which the text may end; `None` when none were ever found.
+    /// A completion: tokens after which the text may end; `None` when none was ever found.
     completion: Option<Vec<TokenId>>,
-    /// Tokens of the text when a completion is looked for again.
+    /// Length of the text, in tokens, at which the search is repeated.
     retry_at: usize,
-    /// The last bytes of the text.
+    /// Last bytes of the text.
     tail: Vec<u8>,
-    /// Tokens of the text.
+    /// Number of tokens of the text.
     len: usize,
-    /// What is forced before anything is sampled, until it is asked for.
+    /// Tokens forced before anything is sampled, until [`Guide::begin`] takes them.
     first: Vec<TokenId>,
-    /// Tokens refused for the place where the text is.
+    /// Number of tokens rejected in the current position.
     refused: usize,
-    /// Whether the last search has found no completion, which says nothing for sure.
+    /// True if the last search found no completion, which does not prove that there is none.
     unfound: bool,
     steered: Option<Steered>,
-    /// Whether the text has come to the end of a completion that was followed.
+    /// True if the text has reached the end of a completion that was followed.
     closed: bool,
 }
 
-/// What a guide knows of the model's tokens.
+/// Token tables of a guide.
 #[derive(Clone, Debug)]
 pub(crate) struct GuideVocabulary {
     pub tokenizer: Arc<Tokenizer>,
     pub closing: Arc<ClosingTokens>,
-    /// What ends a generation.
+    /// Ids that end a generation.
     pub end_ids: Vec<TokenId>,
     pub logits_width: usize,
 }
 
-/// What follows a sampled token.
+/// Outcome of a sampled token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// The sampled token, or another one in its place, and those that are forced after it.
+    /// The sampled token, or its replacement, and the tokens forced after it.
     Tokens(Vec<TokenId>),
-    /// Another one is to be sampled: this one begins what cannot be ended in time, and the mask forbids it now.
+    /// The token is rejected because no completion after it fits; the mask now forbids it, and another one has to be sampled.
     Refused,
 }
 
 impl Guide {
-    /// A guide for a text that begins with `written` and goes on for up to `room` tokens.
+    /// Creates a guide for a text that begins with `written` and continues for up to `room` tokens.
     ///
     /// # Errors
     /// [`Error::BudgetTooSmall`] when a completion is known, but none that fits.
@@ -106,12 +106,12 @@ impl Guide {
         Ok(guide)
     }
 
-    /// What is forced at the start of the text; nothing when asked again.
+    /// Takes the tokens forced at the start of the text; empty on later calls.
     pub fn begin(&mut self) -> Vec<TokenId> {
         std::mem::take(&mut self.first)
     }
 
-    /// What may come next, the end tokens included where the text may end.
+    /// Returns the mask of the next token, with the end tokens where the text may end.
     pub fn mask(&mut self) -> Result<&TokenMask> {
         if !self.ready {
             self.mask.clear();
@@ -124,7 +124,7 @@ impl Guide {
         Ok(&self.mask)
     }
 
-    /// Goes on with `sampled`, or with what brings the text to its end within `room` tokens.
+    /// Commits `sampled`, or replaces it by a token of the known completion, so that the text can end within `room` tokens.
     pub fn step(&mut self, sampled: TokenId, room: usize) -> Result<Step> {
         let mut ids = vec![sampled];
         if self.is_end(sampled) {
@@ -147,23 +147,23 @@ impl Guide {
         Ok(Step::Tokens(ids))
     }
 
-    /// Whether the text is whole: nothing more may come but an end token, or it was steered to where it is. A constraint that has
-    /// failed says so with the next mask.
+    /// Returns true if the text is complete: only an end token may follow, or steering has reached its end. The error of a failed
+    /// constraint is reported with the next mask.
     pub fn is_complete(&mut self) -> bool {
         self.closed || matches!(self.constraint.ending(), Ok(Ending::Required))
     }
 
-    /// Whether the text was cut off where it may not end: no completion of it was ever found.
+    /// Returns true if the text stops where it may not end, and no completion of it was ever found.
     pub fn is_cut_off(&mut self) -> bool {
         !self.closed && self.completion.is_none() && matches!(self.constraint.ending(), Ok(Ending::Forbidden))
     }
 
-    /// How the text was brought to its end, if it was.
+    /// Steering of the text, if it was steered.
     pub fn steered(&self) -> Option<Steered> {
         self.steered
     }
 
-    /// Commits what must come next and returns it: up to an end token, which is the last one and not committed.
+    /// Commits the forced tokens and returns them, up to an end token, which is included but not committed.
     fn commit_forced(&mut self) -> Result<Vec<TokenId>> {
         let mut forced = match self.constraint.ending()? {
             Ending::Forbidden => self.constraint.forced()?,
@@ -178,10 +178,11 @@ impl Guide {
         Ok(forced)
     }
 
-    /// Whether a completion that fits is known after `ids`, which are committed: it is the known one then.
+    /// Returns true if the text may continue with `ids`, which are committed: a completion that fits is known after them and
+    /// becomes the known one, or none was known before.
     fn fits(&mut self, ids: &[TokenId], room: usize) -> Result<bool> {
         self.unfound = false;
-        // Without a known completion nothing is held back: the text goes on until its tokens end.
+        // Without a known completion no token is rejected: the text continues until its tokens run out.
         let Some(left) = room.checked_sub(ids.len()) else { return Ok(self.completion.is_none()) };
         let waits = self.completion.is_none() && self.len < self.retry_at;
         let found = if waits { None } else { self.find_completion(ids, left)? };
@@ -195,7 +196,7 @@ impl Guide {
         Ok(goes_on)
     }
 
-    /// A completion of up to `limit` tokens after `ids`, which are committed.
+    /// Finds a completion of up to `limit` tokens after `ids`, which are committed.
     fn find_completion(&mut self, ids: &[TokenId], limit: usize) -> Result<Option<Vec<TokenId>>> {
         let ended = ids.last().is_some_and(|&id| self.is_end(id));
         if ended || self.constraint.ending()? != Ending::Forbidden {
@@ -226,7 +227,7 @@ impl Guide {
         Ok(found)
     }
 
-    /// Whether the text may end after `ids`, of which the last one may be an end token that the constraint itself asks for.
+    /// Returns true if the text may end after `ids`, the last of which may be an end token that the constraint itself asks for.
     fn completes(&mut self, ids: &[TokenId]) -> Result<bool> {
         match ids.last() {
             Some(&last) if self.is_end(last) => Ok(self.constraint.valid_prefix(ids)? == ids.len()),
@@ -234,7 +235,7 @@ impl Guide {
         }
     }
 
-    /// Takes the first token of the known completion, or all of it when it takes all the room there is.
+    /// Commits the first token of the known completion, or all of it when it needs all the room left.
     fn follow_completion(&mut self, room: usize) -> Result<Vec<TokenId>> {
         let mut next = self.completion.take().unwrap_or_default();
         let rest = if next.len() < room { next.split_off(next.len().min(1)) } else { Vec::new() };
@@ -247,8 +248,8 @@ impl Guide {
         Ok(next)
     }
 
-    /// Has another token sampled where the text may end: it need not begin anything. A model that insists is ended, or let
-    /// go where there is no end token.
+    /// Rejects a token where the text may end, so that another one is sampled. After [`MAX_REFUSED`] rejections the text is
+    /// ended, or continues unsteered where there is no end token.
     fn refuse(&mut self, sampled: TokenId) -> Result<Step> {
         self.refused += 1;
         self.note_steered(usize::from(self.refused == 1), 0);
@@ -274,7 +275,7 @@ impl Guide {
         self.steered = Some(Steered { from: before.from, tokens, unfound });
     }
 
-    /// Appends the end token to `ids` when nothing else may come and there is but one; it is not committed.
+    /// Appends the end token to `ids` when nothing else may come and there is exactly one; it is not committed.
     fn end_if_complete(&mut self, ids: &mut Vec<TokenId>, room: usize) {
         let ended = ids.last().is_some_and(|&id| self.is_end(id));
         if let [end] = self.vocabulary.end_ids[..]

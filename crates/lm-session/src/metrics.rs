@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-/// What a [`crate::Session::prefill`] or [`crate::Session::sync`] did.
+/// Statistics of a [`crate::Session::prefill`] or [`crate::Session::sync`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PrefillStats {
-    /// Tokens of the session that were in the KV cache already, those found in pages of other sessions included.
+    /// Tokens of the session that were in the KV cache already, including those found in pages of other sessions.
     pub cached_tokens: usize,
     /// Tokens that were run.
     pub prefilled_tokens: usize,
-    /// From the call to its answer, waiting for other sessions included.
+    /// Time from the call to its answer, including the wait for other sessions.
     pub elapsed: Duration,
 }
 
@@ -18,24 +18,24 @@ pub struct PrefillStats {
 pub struct Usage {
     /// Tokens that the session held when the generation began.
     pub prompt_tokens: usize,
-    /// Those of them that were not run for this generation, neither by it nor by the prefills since the previous one: they
-    /// were reused, from the session itself or from what others have left in the cache ([`crate::PrefixCache`]).
+    /// Prompt tokens that were not run for this generation, neither by it nor by the prefills since the previous one: they were
+    /// reused from the session itself or from other sessions' pages ([`crate::PrefixCache`]).
     pub cached_tokens: usize,
-    /// Tokens generated, the end token included.
+    /// Tokens generated, including the end token.
     pub output_tokens: usize,
-    /// Those of them that were not sampled, because the constraint left no choice.
+    /// Output tokens that were not sampled, because the constraint left no choice.
     pub forced_tokens: usize,
 }
 
-/// Durations of one generation. Waiting for other sessions is included: it is what a caller sees.
+/// Durations of one generation. They include the wait for other sessions, as a caller sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timing {
     /// Time to first token: prefills since the previous generation, then the call until the first token was sampled.
     /// `None` when no token was sampled.
     pub ttft: Option<Duration>,
-    /// Running the prompt: prefills since the previous generation, then the call until the first logits.
+    /// Prefill time: prefills since the previous generation, then the call until the first logits.
     pub prefill: Duration,
-    /// From the first sampled token to the last.
+    /// Decode time: from the first sampled token to the last.
     pub decode: Duration,
     /// Prompt tokens run in `prefill`.
     pub prefilled_tokens: usize,
@@ -64,11 +64,11 @@ fn rate(tokens: usize, elapsed: Duration) -> Option<f64> {
 pub struct CacheStats {
     /// Pages of the pool. A page holds [`crate::PAGE_LEN`] tokens of a group of layers, or a state; most models have one group.
     pub total_pages: usize,
-    /// Pages that no session holds.
+    /// Pages whose reference count is 0.
     pub free_pages: usize,
-    /// Those of the free ones whose tokens can still be found and reused.
+    /// Free pages whose tokens can still be found in the prefix cache and reused.
     pub findable_pages: usize,
-    /// Pages taken from a session since the engine started because another one needed them.
+    /// Pages evicted from a session since the engine started because another one needed them.
     pub evicted_pages: u64,
 }
 

@@ -1,56 +1,56 @@
-//! The pages of one session.
+//! Page table of one session.
 
 use lm_model::{Keeps, NO_PAGE, PAGE_LEN, PageId, TokenId};
 
 use crate::pages::PageStore;
 use crate::prefix_tree::NodeId;
 
-/// The block tables of one session, one for each group of the cache, and how many tokens they hold.
+/// Block tables of one session, one for each group of the cache, and their length in tokens.
 ///
-/// A table must be given back with [`PageTable::close`]; dropping it keeps the pages taken.
+/// A table must be closed with [`PageTable::close`]; dropping it leaks its page references.
 #[derive(Debug)]
 pub(crate) struct PageTable {
-    /// By group; [`NO_PAGE`] where a page is not needed.
+    /// Page ids by group; [`NO_PAGE`] where a page is not needed.
     pages: Vec<Vec<PageId>>,
     len: usize,
     root: NodeId,
-    /// The prefix of the full pages.
+    /// Prefix-tree node of the full pages.
     tip: NodeId,
 }
 
-/// What a table may go on from: its own first tokens, and prefixes that the store knows.
+/// Sources of resumable pages: the table's own first tokens, and prefixes in the store.
 struct Sources<'a> {
-    /// Tokens of the table itself that count.
+    /// Number of the table's own first tokens that are valid.
     own: usize,
-    /// The prefixes of one, two, ... pages.
+    /// Prefix-tree nodes of one, two, ... pages.
     path: &'a [NodeId],
 }
 
 impl PageTable {
-    /// An empty table whose prefixes start at `root`.
+    /// Creates an empty table whose prefixes start at `root`.
     pub fn new(root: NodeId, store: &mut PageStore) -> Self {
         store.tree.hold(root);
         store.tree.hold(root);
         Self { pages: vec![Vec::new(); store.groups().len()], len: 0, root, tip: root }
     }
 
-    /// Tokens in the cache.
+    /// Number of cached tokens.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Pages from the first token to the last one that there is room for.
+    /// Length of the longest block table, in pages.
     pub fn num_pages(&self) -> usize {
         self.pages.iter().map(Vec::len).max().unwrap_or(0)
     }
 
-    /// The block tables for the tokens held and `rows` more, which have been reserved.
+    /// Block tables for the cached tokens and `rows` more, which have been reserved.
     pub fn block_tables(&self, rows: usize) -> Vec<Vec<PageId>> {
         let end = (self.len + rows).div_ceil(PAGE_LEN);
         self.pages.iter().map(|pages| pages[..end].to_vec()).collect()
     }
 
-    /// Pages of each space that [`PageTable::reserve`] will take for `rows` more rows.
+    /// Number of pages of each space that [`PageTable::reserve`] will allocate for `rows` more rows.
     pub fn missing(&self, rows: usize, store: &PageStore) -> Vec<usize> {
         let mut missing = vec![0; store.num_spaces()];
         for (group, kind) in store.groups().iter().enumerate() {
@@ -63,10 +63,10 @@ impl PageTable {
         missing
     }
 
-    /// Makes the pages that the next `rows` rows write to this table's own: new ones, and copies of shared ones.
+    /// Makes the pages that the next `rows` rows write to exclusive: allocates new ones and copies shared ones (copy-on-write).
     ///
     /// # Panics
-    /// When pages are [`PageTable::missing`] that are not free.
+    /// Panics if fewer pages are free than are [`PageTable::missing`].
     pub fn reserve(&mut self, rows: usize, store: &mut PageStore) {
         for group in 0..self.pages.len() {
             for index in store.groups()[group].keeps.written(self.len, rows) {
@@ -82,8 +82,8 @@ impl PageTable {
         }
     }
 
-    /// Counts `rows` reserved rows as held, lets full pages be found by `ids` — all tokens of the session up to them — and gives
-    /// back what no later token needs.
+    /// Marks `rows` reserved rows as cached, adds full pages to the prefix tree under `ids` — all tokens of the session up to
+    /// them — and releases pages that no later token needs.
     pub fn advance(&mut self, ids: &[TokenId], rows: usize, store: &mut PageStore) {
         let before = self.len;
         self.len += rows;
@@ -109,21 +109,22 @@ impl PageTable {
         }
     }
 
-    /// Goes to the last position from which the first tokens of `ids` can be gone on with, and at most to their end.
+    /// Moves to the largest position from which `ids` can be resumed, at most to their end.
     ///
-    /// `matching` of them are this table's own first tokens. What the store knows of the others is taken.
+    /// The first `matching` of `ids` are this table's own first tokens. The others are reused as far as the store's prefix
+    /// tree has them.
     pub fn resume(&mut self, ids: &[TokenId], matching: usize, store: &mut PageStore) {
         let path = store.tree.walk(self.root, ids);
         self.go_to(ids.len(), &Sources { own: matching.min(self.len), path: &path }, store);
     }
 
-    /// Goes back to the last position up to `len` from which can be gone on.
+    /// Truncates to the largest resumable position ≤ `len`.
     pub fn rewind(&mut self, len: usize, store: &mut PageStore) {
         let path = store.tree.path(self.tip);
         self.go_to(len, &Sources { own: self.len, path: &path }, store);
     }
 
-    /// Another table over the same pages; no copy.
+    /// Creates another table over the same pages, without a copy.
     pub fn fork(&self, store: &mut PageStore) -> Self {
         store.tree.hold(self.root);
         store.tree.hold(self.tip);
@@ -132,7 +133,7 @@ impl PageTable {
         Self { pages, ..*self }
     }
 
-    /// Gives everything back.
+    /// Releases all pages and prefix-tree nodes.
     pub fn close(mut self, store: &mut PageStore) {
         let pages = std::mem::take(&mut self.pages);
         release_all(&pages, store);
@@ -149,7 +150,7 @@ impl PageTable {
         let can_go_on = |&len: &usize| self.tables_at(len, sources, store).map(|tables| (len, tables));
         let found = positions.iter().rev().find_map(can_go_on);
         let (len, pages) = found.expect("nothing is needed at the beginning");
-        // Held before others are released, so that none of them is lost in between.
+        // Retained before the old ones are released, so that no page is reused in between.
         hold_all(&pages, store);
         release_all(&std::mem::replace(&mut self.pages, pages), store);
         self.len = len;
@@ -157,7 +158,7 @@ impl PageTable {
         self.move_tip(tip, store);
     }
 
-    /// The block tables with which can be gone on after `len` tokens, if all pages that this needs are there.
+    /// Block tables for resuming after `len` tokens, if all pages needed are available.
     fn tables_at(&self, len: usize, sources: &Sources<'_>, store: &PageStore) -> Option<Vec<Vec<PageId>>> {
         let table = |group: usize| {
             let needed = store.groups()[group].keeps.first_page(len)..len.div_ceil(PAGE_LEN);
@@ -170,7 +171,7 @@ impl PageTable {
         (0..self.pages.len()).map(table).collect()
     }
 
-    /// The page that a table of `len` tokens needs in one place: of this table's own or one that the store knows.
+    /// Page that a table of `len` tokens needs at `index`: this table's own, or one from the prefix tree.
     fn page_at(
         &self,
         group: usize,
@@ -181,7 +182,7 @@ impl PageTable {
     ) -> Option<PageId> {
         let end = (index + 1) * PAGE_LEN;
         let own = match store.groups()[group].keeps {
-            // It is the state after the table's last token and after no other.
+            // The page holds the state after the table's last token only.
             Keeps::State => len == self.len && len <= sources.own,
             Keeps::All | Keeps::Window(_) => end.min(len) <= sources.own,
         };
@@ -209,7 +210,7 @@ fn hold_all(tables: &[Vec<PageId>], store: &mut PageStore) {
     }
 }
 
-/// Releases the last pages first: a prefix is of use without its continuation, not the other way round.
+/// Releases the last pages first: a prefix is useful without its continuation, not vice versa.
 fn release_all(tables: &[Vec<PageId>], store: &mut PageStore) {
     for (group, table) in tables.iter().enumerate() {
         table.iter().rev().filter(|&&page| page != NO_PAGE).for_each(|&page| store.release(group, page));

@@ -1,4 +1,4 @@
-//! Who holds which page, and which pages are worth finding again.
+//! Page allocator: reference counts, free lists and LRU eviction of cached pages.
 
 use std::collections::BTreeMap;
 
@@ -6,22 +6,22 @@ use lm_model::{CacheGroup, KvPool, NO_PAGE, PageId};
 
 use crate::prefix_tree::{NodeId, PrefixTree};
 
-/// What a full page holds: a group's part of a prefix. Such a page is never written to.
+/// Cache key of a full page: a prefix-tree node and a group. A page with a name is never written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Name {
     node: NodeId,
     group: usize,
 }
 
-/// The pages of one space.
+/// Pages of one space.
 #[derive(Debug)]
 struct Space {
     pages: Vec<Page>,
-    /// Pages that nobody holds and that have no name.
+    /// Free pages without a name.
     blank: Vec<PageId>,
-    /// Pages that nobody holds and that can still be found by their name, those released longest ago first.
+    /// Free pages that can still be found by their name, by release time (LRU order).
     findable: BTreeMap<u64, PageId>,
-    /// Counts releases: the clock of `released_at`.
+    /// Number of releases: the clock of `released_at`.
     releases: u64,
 }
 
@@ -46,7 +46,7 @@ impl Space {
         self.blank.len() + self.findable.len()
     }
 
-    /// A page without a name, held once, and the name that it loses.
+    /// Allocates a page with a reference count of 1 and no name; returns it and the name that it loses.
     fn allocate(&mut self) -> (PageId, Option<Name>) {
         let page = self.blank.pop().or_else(|| self.findable.pop_first().map(|(_, page)| page));
         let page = page.expect("callers compare what is missing with what is free");
@@ -76,7 +76,7 @@ impl Space {
     }
 }
 
-/// The pages of a [`KvPool`], the counts of their holders, and the prefixes that full ones are found by.
+/// Page store of a [`KvPool`]: reference counts, and the prefix tree that finds full pages.
 pub(crate) struct PageStore {
     pool: KvPool,
     groups: Vec<CacheGroup>,
@@ -85,7 +85,7 @@ pub(crate) struct PageStore {
 }
 
 impl PageStore {
-    /// All pages of a new pool, free.
+    /// Creates a store in which all pages of a new pool are free.
     pub fn new(pool: KvPool) -> Self {
         let groups = pool.layout().groups().to_vec();
         let spaces = (0..pool.layout().num_spaces()).map(|space| Space::new(pool.num_pages(space))).collect();
@@ -96,35 +96,35 @@ impl PageStore {
         &mut self.pool
     }
 
-    /// The groups, in the order of the block tables.
+    /// Cache groups, in the order of the block tables.
     pub fn groups(&self) -> &[CacheGroup] {
         &self.groups
     }
 
-    /// Number of spaces, whose pages are counted apart.
+    /// Number of spaces, each with its own free list.
     pub fn num_spaces(&self) -> usize {
         self.spaces.len()
     }
 
-    /// Pages of all spaces.
+    /// Number of pages in all spaces.
     pub fn total(&self) -> usize {
         self.spaces.iter().map(|space| space.pages.len()).sum()
     }
 
-    /// Pages of a space that nobody holds.
+    /// Number of free pages in a space.
     pub fn free(&self, space: usize) -> usize {
         self.spaces[space].free()
     }
 
-    /// Pages that nobody holds and that can still be found.
+    /// Number of free pages that can still be found in the prefix tree.
     pub fn findable(&self) -> usize {
         self.spaces.iter().map(|space| space.findable.len()).sum()
     }
 
-    /// Takes a free page; one that nobody can find if there is one, otherwise the one released longest ago.
+    /// Allocates a free page: one without a name if there is one, otherwise the least recently released one, which is evicted.
     ///
     /// # Panics
-    /// When none is free.
+    /// Panics if no page is free.
     pub fn allocate(&mut self, group: usize) -> PageId {
         let (page, lost) = self.space(group).allocate();
         if let Some(Name { node, group }) = lost {
@@ -141,16 +141,16 @@ impl PageStore {
         self.space(group).release(page);
     }
 
-    /// Whether others hold the page too.
+    /// Returns true if the page's reference count is above 1.
     pub fn is_shared(&self, group: usize, page: PageId) -> bool {
         self.page(group, page).holders > 1
     }
 
-    /// The page to write to in place of `page`, of which the caller is a holder: itself, no longer found by what it held, or a
-    /// copy where others hold it.
+    /// Returns the page to write to in place of `page`, of which the caller is a holder: a copy if the page is shared
+    /// (copy-on-write), otherwise the page itself, removed from the prefix tree.
     ///
     /// # Panics
-    /// When a copy is needed and no page is free.
+    /// Panics if a copy is needed and no page is free.
     pub fn writable(&mut self, group: usize, page: PageId) -> PageId {
         if self.is_shared(group, page) {
             let copy = self.allocate(group);
@@ -164,7 +164,7 @@ impl PageStore {
         page
     }
 
-    /// Makes a full page findable by the prefix that it ends, unless another page is.
+    /// Adds a full page to the prefix tree under `node`, unless the node already has a page of the group.
     pub fn name(&mut self, group: usize, page: PageId, node: NodeId) {
         if self.tree.page(node, group) == NO_PAGE {
             self.tree.set_page(node, group, page);
@@ -180,7 +180,7 @@ impl PageStore {
         &self.spaces[self.groups[group].space].pages[page as usize]
     }
 
-    /// Holders of each page of a space.
+    /// Reference count of each page of a space.
     #[cfg(test)]
     pub fn holders(&self, space: usize) -> Vec<u32> {
         self.spaces[space].pages.iter().map(|page| page.holders).collect()
@@ -191,7 +191,7 @@ impl PageStore {
 mod tests {
     use super::*;
 
-    /// A space of held pages, each with a name.
+    /// Creates a space of held pages, each with a name.
     fn named(num_pages: usize) -> Space {
         let mut tree = PrefixTree::new(1);
         let node = tree.new_root();
@@ -207,7 +207,7 @@ mod tests {
     fn the_page_released_longest_ago_is_reused_first() {
         let mut space = named(4);
         [2, 0, 3, 1].into_iter().for_each(|page| space.release(page));
-        // Found again and released again: it is the one released last now.
+        // Found and released again: it is the most recently released one now.
         space.hold(0);
         space.release(0);
         let reused: Vec<PageId> = (0..4).map(|_| space.allocate().0).collect();

@@ -1,4 +1,4 @@
-//! What a caller can choose, for an engine, a session and one generation.
+//! Parameters of an engine, a session and a generation.
 
 use lm_model::{AdapterId, GenerationConfig, TokenId};
 
@@ -7,29 +7,29 @@ use crate::{CancelHandle, Constraint, Error, Result};
 /// Sizes of an [`crate::Engine`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EngineSettings {
-    /// Most tokens of one session. `None`: the model's context, as far as the KV pool holds it.
+    /// Maximum number of tokens of one session. `None`: the model's context, as far as the KV pool holds it.
     pub max_context: Option<usize>,
-    /// Tokens that the KV pool holds for all sessions together, rounded up to whole pages; more where layers have windows. `None`: four full contexts,
-    /// within 2 GiB or one full `max_context`, whichever is more.
+    /// Capacity of the KV pool in tokens, for all sessions together, rounded up to whole pages; more where layers have windows.
+    /// `None`: four full contexts, within 2 GiB or one full `max_context`, whichever is more.
     pub kv_cache_tokens: Option<usize>,
-    /// Most prompt tokens run in one step, over all sessions. More prefill faster; fewer let the sessions that are
-    /// decoding go on sooner. Default 512.
+    /// Maximum number of prompt tokens per step, over all sessions. Larger chunks prefill faster; smaller ones delay decoding
+    /// sessions less. Default 512.
     pub prefill_chunk: usize,
-    /// Which sessions find what others have cached. Default [`PrefixCache::Engine`].
+    /// Scope of prefix caching. Default [`PrefixCache::Engine`].
     pub prefix_cache: PrefixCache,
 }
 
-/// Whose cached prefixes a session may start from.
+/// Scope of prefix caching: the sessions whose cached prefixes a session may reuse.
 ///
-/// Full pages of a prompt stay findable by their tokens while the pool has room for them. What is found has the bits that a
-/// prefill of one's own gives (on a GPU: the same within rounding), so that nothing of other sessions shows in the logits; but
-/// the time to the first token tells whether somebody has run the same prefix lately.
+/// Full pages of a prompt stay findable by their tokens while the pool has room for them. Reused pages are bit-identical to the
+/// session's own prefill (on a GPU: identical within rounding), so that the logits reveal nothing about other sessions. But the
+/// time to first token reveals whether the same prefix was run recently.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PrefixCache {
-    /// Those of all sessions of the engine: a new session with a known system prompt starts behind it.
+    /// All sessions of the engine: a new session with a known system prompt skips its prefill.
     #[default]
     Engine,
-    /// Its own, and those it has in common with its forks: for sessions of users who must not learn about each other.
+    /// The session itself and its forks: for sessions of users who must not learn about each other.
     Session,
 }
 
@@ -44,41 +44,41 @@ impl Default for EngineSettings {
     }
 }
 
-/// How a [`crate::Session`] samples and when it stops, unless a generation says otherwise.
+/// Sampling and stop settings of a [`crate::Session`], unless a generation overrides them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionConfig {
     /// The sampler; greedy by default.
     pub sampler: SamplerParams,
-    /// Text that ends a generation; it is not emitted.
+    /// Stop strings: each ends the generation and is not emitted.
     pub stop: Vec<String>,
-    /// Tokens that end a generation, besides the tokenizer's and the generation config's end ids.
+    /// Ids that end a generation, in addition to the tokenizer's and the generation config's end ids.
     pub stop_ids: Vec<TokenId>,
-    /// Most tokens of one generation. `None`: until the context is full.
+    /// Maximum number of output tokens of one generation. `None`: until the context is full.
     pub max_output_tokens: Option<usize>,
-    /// The adapter (LoRA) that all of its tokens run with, one of [`lm_model::ModelInfo::adapters`]. `None`: the model as it is.
+    /// LoRA adapter of all tokens of the session, one of [`lm_model::ModelInfo::adapters`]. `None`: the base model.
     pub adapter: Option<AdapterId>,
 }
 
-/// What one [`crate::Session::generate`] does differently from its session's [`SessionConfig`].
+/// Settings of one [`crate::Session::generate`], on top of its session's [`SessionConfig`].
 #[derive(Clone, Debug, Default)]
 pub struct GenerateParams {
-    /// In place of the session's sampler.
+    /// Replaces the session's sampler.
     pub sampler: Option<SamplerParams>,
-    /// In place of the session's limit.
+    /// Replaces the session's limit.
     pub max_output_tokens: Option<usize>,
-    /// Stop strings besides the session's.
+    /// Stop strings in addition to the session's.
     pub stop: Vec<String>,
-    /// What the generated text must be, from its first token on: [`crate::CompiledConstraint::start`], or one's own.
+    /// Constraint on the generated text, from its first token on: [`crate::CompiledConstraint::start`], or a user-defined one.
     pub constraint: Option<Box<dyn Constraint>>,
-    /// Ends the generation within one step when it is set.
+    /// Cancels the generation within one step when it is set.
     pub cancel: CancelHandle,
-    /// How many of the session's last tokens are the beginning of this output, such as that of an earlier generation which is
-    /// sampled again from there; 0 by default, at most all of them. They count as output for the limits, the penalties, the
-    /// constraint and the stop strings, and are not given again as events.
+    /// Number of the session's last tokens that are the beginning of this output, for example from an earlier generation that
+    /// is resampled from there. 0 by default, at most all tokens. They count as output for the limits, the penalties, the
+    /// constraint and the stop strings, and their events are not sent again.
     pub continued: usize,
 }
 
-/// How the next token is chosen from the logits.
+/// Parameters of the sampler, which chooses the next token from the logits.
 ///
 /// The filters run in the order of [`crate::Chain::new`]. With the same seed and the same tokens before it, a
 /// generation draws the same random numbers, whatever else the engine runs.
@@ -95,23 +95,24 @@ pub struct GenerateParams {
 pub struct SamplerParams {
     /// Divides the logits. 0 (the default) is greedy: the highest logit, the lowest id where several tie.
     pub temperature: f32,
-    /// Keeps the k highest logits and what ties with the last of them. 0 (the default) = off.
+    /// Keeps the k highest logits and those equal to the k-th. 0 (the default) = off.
     pub top_k: usize,
-    /// Keeps the most likely tokens that together hold this probability. 1 (the default) or more = off; 0 keeps one.
+    /// Nucleus sampling: keeps the smallest set of most likely tokens whose probabilities sum to p. 1 (the default) or more =
+    /// off; 0 keeps one.
     pub top_p: f32,
-    /// Keeps tokens at least this share as likely as the most likely one, `0..=1`. 0 (the default) = off.
+    /// Keeps tokens whose probability is at least this fraction of the highest one, `0..=1`. 0 (the default) = off.
     pub min_p: f32,
     /// Makes tokens of prompt and output less likely when above 1, more likely when below. 1 (the default) = off.
     pub repetition_penalty: f32,
-    /// Subtracted from the logits of tokens that the output holds. 0 (the default) = off.
+    /// Subtracted from the logits of tokens that occur in the output. 0 (the default) = off.
     pub presence_penalty: f32,
-    /// Subtracted from the logits of tokens for each time that the output holds them. 0 (the default) = off.
+    /// Subtracted from the logits of tokens once per occurrence in the output. 0 (the default) = off.
     pub frequency_penalty: f32,
-    /// How many of the last tokens the three penalties look at. `None` (the default) = all.
+    /// Number of last tokens that the three penalties consider. `None` (the default) = all.
     pub penalty_window: Option<usize>,
-    /// Added to the logits of these tokens; -infinity forbids one. Empty by default.
+    /// Biases added to the logits of single tokens; -infinity forbids one. Empty by default.
     pub logit_bias: Vec<(TokenId, f32)>,
-    /// Seed of the random numbers. Default 0.
+    /// Seed of the random number generator. Default 0.
     pub seed: u64,
 }
 
@@ -133,8 +134,8 @@ impl Default for SamplerParams {
 }
 
 impl SamplerParams {
-    /// What a model's `generation_config.json` asks for: greedy unless `do_sample` is true. Keys that are absent have
-    /// the values that transformers gives them: temperature 1, top-k 50, the rest off.
+    /// Converts a model's `generation_config.json`: greedy unless `do_sample` is true. Absent keys have the defaults of
+    /// transformers: temperature 1, top-k 50, the rest off.
     pub fn from_generation_config(config: &GenerationConfig) -> Self {
         let off = Self::default();
         let sample = config.do_sample == Some(true);
@@ -148,7 +149,7 @@ impl SamplerParams {
         }
     }
 
-    /// Whether no random number is used.
+    /// Returns true if sampling is greedy: no random number is used.
     pub fn is_greedy(&self) -> bool {
         self.temperature == 0.0
     }

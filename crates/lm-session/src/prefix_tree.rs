@@ -1,14 +1,14 @@
-//! Which pages hold which tokens: prefixes in whole pages, as a tree.
+//! Prefix tree (radix tree in steps of one page): finds cached pages by their tokens.
 
 use std::collections::HashMap;
 
 use lm_model::{NO_PAGE, PAGE_LEN, PageId, TokenId};
 
-/// A prefix of tokens that ends with a page.
+/// Id of a prefix of whole pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct NodeId(usize);
 
-/// What names a prefix: the one before it and the tokens of its last page. Tokens are compared, not only their hashes.
+/// Key of a prefix: its parent and the tokens of its last page. Tokens are compared, not only their hashes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Edge {
     parent: NodeId,
@@ -17,15 +17,15 @@ struct Edge {
 
 #[derive(Debug)]
 struct Node {
-    /// None for a root, which is a prefix without tokens.
+    /// `None` for a root, which is the empty prefix.
     edge: Option<Edge>,
-    /// The page of each group, [`NO_PAGE`] where none is known.
+    /// Page of each group, [`NO_PAGE`] where none is cached.
     pages: Vec<PageId>,
-    /// Prefixes that go on from this one, and holders.
+    /// Reference count: children and holders.
     uses: usize,
 }
 
-/// The prefixes that are held or of which a page is known, and those on the way to them.
+/// Prefixes that are held or have a cached page, and their ancestors.
 #[derive(Debug)]
 pub(crate) struct PrefixTree {
     groups: usize,
@@ -35,19 +35,19 @@ pub(crate) struct PrefixTree {
 }
 
 impl PrefixTree {
-    /// An empty tree over a cache with so many groups.
+    /// Creates an empty tree for a cache with `groups` groups.
     pub fn new(groups: usize) -> Self {
         Self { groups, nodes: Vec::new(), free: Vec::new(), by_edge: HashMap::new() }
     }
 
-    /// A root of its own, held once. Prefixes of different roots know nothing of each other.
+    /// Creates a new root, held once. Prefixes of different roots do not share pages.
     pub fn new_root(&mut self) -> NodeId {
         let root = self.insert(None);
         self.hold(root);
         root
     }
 
-    /// The prefixes of `ids` in whole pages, up to the first that is unknown.
+    /// Looks up the prefixes of `ids` in whole pages, up to the first unknown one.
     pub fn walk(&self, root: NodeId, ids: &[TokenId]) -> Vec<NodeId> {
         let (pages, _) = ids.as_chunks::<PAGE_LEN>();
         let go_on = |parent: &mut NodeId, ids: &[TokenId; PAGE_LEN]| {
@@ -57,7 +57,7 @@ impl PrefixTree {
         pages.iter().scan(root, go_on).collect()
     }
 
-    /// The prefixes on the way to `node`, itself included, without the root.
+    /// Prefixes on the path to `node`, including itself, without the root.
     pub fn path(&self, node: NodeId) -> Vec<NodeId> {
         let parent = |&node: &NodeId| self.node(node).edge.as_ref().map(|edge| edge.parent);
         let mut path: Vec<NodeId> = std::iter::successors(Some(node), parent).collect();
@@ -66,7 +66,7 @@ impl PrefixTree {
         path
     }
 
-    /// The prefix that goes on from `parent` with a page of `ids`. One that is new must be held or get a page.
+    /// Returns or creates the prefix that extends `parent` by a page of `ids`. A new one must be held or get a page.
     pub fn child(&mut self, parent: NodeId, ids: &[TokenId; PAGE_LEN]) -> NodeId {
         let edge = Edge { parent, ids: *ids };
         if let Some(&child) = self.by_edge.get(&edge) {
@@ -76,28 +76,28 @@ impl PrefixTree {
         self.insert(Some(edge))
     }
 
-    /// The page of a group that ends the prefix, or [`NO_PAGE`].
+    /// Page of a group that ends the prefix, or [`NO_PAGE`].
     pub fn page(&self, node: NodeId, group: usize) -> PageId {
         self.node(node).pages[group]
     }
 
-    /// Notes the page of a group.
+    /// Sets the page of a group.
     pub fn set_page(&mut self, node: NodeId, group: usize, page: PageId) {
         self.node_mut(node).pages[group] = page;
     }
 
-    /// Forgets the page of a group, and the prefix with it where nothing else is known of it.
+    /// Clears the page of a group, and removes the prefix if nothing else uses it.
     pub fn clear_page(&mut self, node: NodeId, group: usize) {
         self.set_page(node, group, NO_PAGE);
         self.prune(node);
     }
 
-    /// Keeps a prefix in the tree until it is released as often.
+    /// Increments the reference count of a prefix.
     pub fn hold(&mut self, node: NodeId) {
         self.node_mut(node).uses += 1;
     }
 
-    /// Undoes one [`PrefixTree::hold`].
+    /// Decrements the reference count of a prefix, and removes it if it is unused.
     pub fn release(&mut self, node: NodeId) {
         self.node_mut(node).uses -= 1;
         self.prune(node);
@@ -115,7 +115,7 @@ impl PrefixTree {
         id
     }
 
-    /// Removes `node`, and what only led to it, when it is of no use.
+    /// Removes `node` if it is unused, and then its unused ancestors.
     fn prune(&mut self, mut node: NodeId) {
         loop {
             let Node { pages, uses, .. } = self.node(node);

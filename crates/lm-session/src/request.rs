@@ -1,4 +1,4 @@
-//! What a session asks of the engine's worker, and the answers.
+//! Commands from sessions to the engine's worker, and the replies.
 
 use std::sync::mpsc::Sender;
 
@@ -7,7 +7,7 @@ use lm_model::{AdapterId, TokenId};
 use crate::generating::Generating;
 use crate::{CacheStats, CancelHandle, Error, SessionEvent};
 
-/// Names a session to the worker.
+/// Id of a session in the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SessionId(pub u64);
 
@@ -16,26 +16,26 @@ pub(crate) struct SessionId(pub u64);
 pub(crate) enum Command {
     /// Brings the cache up to the request's tokens and does its task.
     Run(Request),
-    /// Ends what the session has running and goes back to the last position up to `len` from which it can go on, which is
-    /// the answer.
+    /// Ends the session's running request and truncates its cache to the largest resumable position ≤ `len`, which is the
+    /// answer.
     Rewind { session: SessionId, len: usize, reached: Sender<usize> },
-    /// Gives session `to` the cache of session `from`; the pages are shared.
+    /// Gives session `to` a copy of the cache of session `from`; the pages are shared.
     Fork { from: SessionId, to: SessionId },
-    /// Ends what the session has running and forgets its cache.
+    /// Ends the session's running request and drops its cache.
     Close { session: SessionId },
     /// Asks for the state of the pool.
     CacheStats(Sender<CacheStats>),
 }
 
-/// Tokens to bring into the cache and what to do then.
+/// A request: tokens to bring into the cache, and the task after that.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub session: SessionId,
-    /// The session's, always the same.
+    /// Adapter of the session; never changes.
     pub adapter: Option<AdapterId>,
     /// All tokens of the session.
     pub ids: Vec<TokenId>,
-    /// How many of them the session's cache may hold; what it holds beyond is something else.
+    /// Number of leading `ids` that the session's cache may hold; cached tokens beyond it are different ones.
     pub matching: usize,
     pub task: Task,
     pub cancel: CancelHandle,
@@ -47,17 +47,17 @@ pub(crate) struct Request {
 pub(crate) enum Task {
     /// Answers when the tokens are in the cache.
     Prefill,
-    /// Goes on sampling.
+    /// Samples tokens after them.
     Generate(Box<Generating>),
 }
 
-/// An answer to a [`Request`]. All but a token event end it.
+/// Answer to a [`Request`]. All but a token event end it.
 #[derive(Debug)]
 pub(crate) enum Reply {
     /// The tokens of a [`Task::Prefill`] are in the cache.
     Prefilled { cached_tokens: usize, prefilled_tokens: usize },
-    /// Of a [`Task::Generate`].
+    /// Event of a [`Task::Generate`].
     Event(SessionEvent),
-    /// The request has ended early; the cache holds this many of its tokens.
+    /// The request failed; the cache holds this many of its tokens.
     Failed { error: Error, cached_tokens: usize },
 }

@@ -1,10 +1,10 @@
-//! Continuous batching: every step is one forward pass over what all requests want to run.
+//! Continuous batching: each step is one forward pass over the pending tokens of all requests.
 //!
-//! A request wants the tokens run that its session's cache does not hold: many while it prefills, the one sampled last
-//! while it decodes. A step takes the decode rows of all requests and as many prompt rows as the chunk allows, the
-//! oldest request first. When pages run out, resting sessions lose theirs from the end of their sequences, the one that
-//! has rested longest first; then the youngest request does, and waits until another one ends. What was lost is run
-//! again from the tokens: nobody above notices more than the time it takes.
+//! The pending tokens of a request are those that its session's cache does not hold: many in prefill, the last sampled one in
+//! decode. A step takes the decode rows of all requests and as many prompt rows as the chunk allows (chunked prefill), the
+//! oldest request first. When pages run out, idle sessions are evicted from the end of their sequences, the one idle longest
+//! first. Then the youngest request is preempted, and waits until another one ends. Evicted tokens are recomputed: callers
+//! notice only the time it takes.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,39 +19,39 @@ use crate::guide::Guide;
 use crate::request::{Command, Reply, Request, SessionId, Task};
 use crate::{EngineSettings, Error, FinishReason, PrefillStats, Result, SessionEvent};
 
-/// The worker's state: what is cached and the requests under way.
+/// State of the worker: the caches and the active requests.
 pub(crate) struct Scheduler {
     model: Arc<dyn CausalLm>,
     caches: KvCaches,
-    /// Pages of tokens that the pool was made for.
+    /// Size of the pool, in pages of tokens.
     num_pages: usize,
-    /// In the order of arrival; one per session at most.
+    /// Active requests in the order of arrival; one per session at most.
     active: Vec<Active>,
     prefill_chunk: usize,
     batching: Batching,
 }
 
-/// Whether requests share a forward pass.
+/// Batching mode of forward passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Batching {
     Together,
-    /// One request at a time, by turns, after a batch failed: the next failure tells whose it is.
+    /// One request per pass, in turn, after a batch failed: the next failure identifies the request at fault.
     Singly {
         turn: usize,
     },
 }
 
-/// A request under way. Its cache always lacks at least one of its tokens.
+/// An active request. Its cache always lacks at least one of its tokens.
 #[derive(Debug)]
 struct Active {
     request: Request,
-    /// What was cached when it came, and what it has run before its first sampled token.
+    /// Tokens cached at admission, and tokens run before its first sampled token.
     prefill: PrefillStats,
-    /// Tokens when it came.
+    /// Number of tokens at admission.
     prompt_tokens: usize,
-    /// No logits have come for it yet.
+    /// True until its first logits.
     prefilling: bool,
-    /// Lost pages to an older request, and waits until one ends.
+    /// True if it lost pages to an older request: it waits until a request ends.
     preempted: bool,
 }
 
@@ -64,7 +64,7 @@ struct Planned {
 }
 
 impl Scheduler {
-    /// A scheduler over a pool for `num_pages` pages of tokens.
+    /// Creates a scheduler with a pool of `num_pages` pages of tokens.
     pub fn new(model: Arc<dyn CausalLm>, num_pages: usize, settings: &EngineSettings) -> Result<Self> {
         let &EngineSettings { prefill_chunk, prefix_cache, .. } = settings;
         let caches = KvCaches::new(model.new_cache(num_pages)?, prefix_cache);
@@ -72,18 +72,18 @@ impl Scheduler {
         Ok(Self { model, caches, num_pages, active, prefill_chunk, batching })
     }
 
-    /// Whether no request is under way.
+    /// Returns true if no request is active.
     pub fn is_idle(&self) -> bool {
         self.active.is_empty()
     }
 
-    /// Takes a command. Answers at once what needs no forward pass.
+    /// Handles a command. Answers immediately if no forward pass is needed.
     pub fn handle(&mut self, command: Command) {
         match command {
             Command::Run(request) => self.admit(request),
             Command::Rewind { session, len, reached } => {
                 self.stop(session);
-                let _ = reached.send(self.caches.rewind(session, len)); // Whoever asked may have gone.
+                let _ = reached.send(self.caches.rewind(session, len)); // The receiver may be gone.
             }
             Command::Fork { from, to } => self.caches.fork(from, to),
             Command::Close { session } => {
@@ -91,12 +91,12 @@ impl Scheduler {
                 self.caches.close(session);
             }
             Command::CacheStats(answer) => {
-                let _ = answer.send(self.caches.stats()); // Whoever asked may have gone.
+                let _ = answer.send(self.caches.stats()); // The receiver may be gone.
             }
         }
     }
 
-    /// Runs one forward pass for the requests under way and passes on what it gave.
+    /// Runs one forward pass for the active requests and distributes its results.
     pub fn step(&mut self) {
         for index in (0..self.active.len()).rev() {
             if self.active[index].request.cancel.is_cancelled() {
@@ -113,9 +113,9 @@ impl Scheduler {
         }
     }
 
-    /// Ends every request after a panic outside the model's forward pass, and starts over with an empty pool.
+    /// Ends every request after a panic outside the model's forward pass, and restarts with an empty pool.
     pub fn recover(&mut self, message: &str) {
-        self.reset_pool(); // First: the answers say that nothing is cached.
+        self.reset_pool(); // First: the replies report that nothing is cached.
         while !self.active.is_empty() {
             self.fail(0, Error::WorkerPanicked { message: message.to_owned() });
         }
@@ -129,7 +129,7 @@ impl Scheduler {
         let all_cached = request.matching >= tokens && self.caches.len(session) == tokens;
         let row = self.caches.take_logits(session).filter(|_| all_cached);
         if row.is_none() {
-            // The last token runs again: its logits are wanted.
+            // The last token runs again, to get its logits.
             self.caches.resume(session, &request.ids[..tokens - 1], request.matching);
         }
         let prefill = PrefillStats { cached_tokens: self.caches.len(session), ..PrefillStats::default() };
@@ -152,7 +152,7 @@ impl Scheduler {
         }
     }
 
-    /// Takes the tokens that a constraint forces from the start; whether there were any.
+    /// Takes the tokens that a constraint forces from the start; returns true if there were any.
     fn begin(&mut self, index: usize) -> bool {
         let Active { request, .. } = &mut self.active[index];
         match &mut request.task {
@@ -166,7 +166,7 @@ impl Scheduler {
         }
     }
 
-    /// Ends what `session` has running.
+    /// Cancels the active request of `session`.
     fn stop(&mut self, session: SessionId) {
         if let Some(index) = self.active.iter().position(|active| active.request.session == session) {
             self.cancel(index);
@@ -174,19 +174,19 @@ impl Scheduler {
     }
 }
 
-/// Planning and running a step.
+/// Planning and execution of a step.
 impl Scheduler {
-    /// Chooses the rows of the next forward pass and takes the pages for them.
+    /// Chooses the rows of the next forward pass and reserves the pages for them.
     ///
     /// # Errors
-    /// [`Error::CacheFull`] when the oldest request cannot run though all others gave up their pages.
+    /// [`Error::CacheFull`] when the oldest request cannot run although all others were evicted.
     fn plan(&mut self) -> Result<Vec<Planned>> {
         let mut prompt_rows = self.prefill_chunk;
         let mut plan = Vec::new();
         for active in self.whose_turn() {
             let Active { request, prefilling, preempted: false, .. } = &self.active[active] else { continue };
             let (session, pending) = (request.session, request.ids.len() - self.caches.len(request.session));
-            // Who decodes gets a row in every step, whatever the prompts of others take.
+            // A decoding request gets a row in every step, independent of the prompts of others.
             let least = if *prefilling && pending > 1 { 0 } else { 1 };
             let rows = pending.min(prompt_rows.max(least));
             if rows == 0 {
@@ -199,7 +199,7 @@ impl Scheduler {
                     prompt_rows = prompt_rows.saturating_sub(if pending == 1 { 0 } else { rows });
                 }
                 Err(full) if active == 0 => return Err(full),
-                Err(_) => {} // It waits for an older one.
+                Err(_) => {} // It waits for an older request.
             }
         }
         Ok(plan)
@@ -216,7 +216,7 @@ impl Scheduler {
         }
     }
 
-    /// Sees to it that pages for `rows` more rows of a request are free.
+    /// Frees pages for `rows` more rows of a request, by eviction and preemption.
     fn make_room(&mut self, index: usize, rows: usize) -> Result<()> {
         let session = self.active[index].request.session;
         while let Some(Shortage { needed_pages, free_pages }) = self.caches.shortage(session, rows) {
@@ -248,7 +248,7 @@ impl Scheduler {
         span.record("elapsed_ms", started.elapsed().as_secs_f64() * 1e3);
         outcome
             .map_err(|panic| {
-                self.reset_pool(); // What the panic left in it is unknown.
+                self.reset_pool(); // Its contents after the panic are undefined.
                 Error::WorkerPanicked { message: panic_message(&*panic) }
             })?
             .map_err(Error::from)
@@ -272,7 +272,7 @@ impl Scheduler {
     }
 
     fn apply(&mut self, plan: &[Planned], logits: &Logits) {
-        // Backwards: a request that ends leaves the list, and those behind it move.
+        // In reverse order: a request that ends leaves the list, and the later ones move.
         for (sequence, planned) in plan.iter().enumerate().rev() {
             let active = &mut self.active[planned.active];
             let session = active.request.session;
@@ -308,9 +308,9 @@ impl Scheduler {
     }
 }
 
-/// Answering requests.
+/// Replies to requests.
 impl Scheduler {
-    /// Uses the logits of a request's last token.
+    /// Handles the logits of a request's last token.
     fn serve(&mut self, index: usize, row: &[f32]) {
         let Active { request, prefill, prefilling, .. } = &mut self.active[index];
         *prefilling = false;
@@ -327,7 +327,7 @@ impl Scheduler {
         }
     }
 
-    /// Sends the tokens that a generation has gained, and ends it when one of them does.
+    /// Sends the events of generated tokens, and ends the generation if one of them does.
     fn pass_on(&mut self, index: usize, generated: Result<Vec<Generated>>) {
         let request = &self.active[index].request;
         let generated = match generated {
@@ -338,7 +338,7 @@ impl Scheduler {
         for token in generated {
             tracing::trace!(session = request.session.0, token = token.id, "generated");
             let event = SessionEvent::Token { id: token.id, text: token.text, added: token.added };
-            // A reader that has gone sends a rewind, which ends the request.
+            // A reader that is gone has sent a rewind, which ends the request.
             let _ = request.replies.send(Reply::Event(event));
             finish = token.finish;
         }
@@ -350,7 +350,7 @@ impl Scheduler {
         }
     }
 
-    /// The error of a generation whose tokens have ended in the middle of a constrained text.
+    /// Returns the error of a generation whose tokens ran out in the middle of a constrained text.
     fn cut_off(&mut self, index: usize, reason: &FinishReason) -> Option<Error> {
         let Active { request, prompt_tokens, .. } = &mut self.active[index];
         let Task::Generate(generating) = &mut request.task else { return None };
@@ -395,12 +395,12 @@ impl Scheduler {
         if self.active.is_empty() {
             self.batching = Batching::Together;
         }
-        let _ = request.replies.send(reply); // Its reader may have gone.
+        let _ = request.replies.send(reply); // The receiver may be gone.
     }
 }
 
 impl Active {
-    /// Why a generation may not even begin.
+    /// Returns the limit that a generation has reached before it begins, if any.
     fn limit(&self) -> Option<FinishReason> {
         match &self.request.task {
             Task::Prefill => None,
@@ -418,7 +418,7 @@ fn step_span(sequences: usize, rows: usize) -> tracing::Span {
     }
 }
 
-/// What a panic said, when it said it in text.
+/// Message of a panic, if it has a text.
 pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message").to_owned()

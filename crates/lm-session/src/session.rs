@@ -1,4 +1,4 @@
-//! A session: one sequence of tokens and its place in the cache.
+//! Session: one sequence of tokens and its KV cache.
 
 use std::sync::mpsc;
 use std::time::Instant;
@@ -15,10 +15,10 @@ use crate::{
     SessionConfig, SessionEvent,
 };
 
-/// One sequence of tokens that grows by prompts and by generations.
+/// A sequence of tokens that grows by prompts and by generations.
 ///
-/// A session remembers its tokens; the engine keeps their keys and values as long as the KV pool has room, also while
-/// the session rests, and runs them again when another session needed the room. Dropping the session gives its pages back.
+/// A session stores its tokens; the engine keeps their keys and values as long as the KV pool has room, also while the session is
+/// idle. Tokens evicted for another session are recomputed. Dropping the session releases its pages.
 ///
 /// ```
 /// use lm_session::{CancelHandle, GenerateParams, SessionConfig, SessionEvent, testing};
@@ -44,9 +44,9 @@ pub struct Session {
     id: SessionId,
     config: SessionConfig,
     tokens: Vec<TokenId>,
-    /// The prefills since the last generation.
+    /// Statistics of the prefills since the last generation.
     prefilled: PrefillStats,
-    /// The events of the generation under way.
+    /// Events of the running generation.
     running: Option<mpsc::Receiver<Reply>>,
 }
 
@@ -63,8 +63,8 @@ impl Session {
         Ok(Self { engine, id, config, tokens, prefilled, running: None })
     }
 
-    /// The tokens of this session: everything prefilled and everything that generations have yielded, the end token
-    /// included. All but the last of a generation's have been run; that one runs with the next call.
+    /// Tokens of this session: all tokens prefilled or yielded by generations, including the end token. All but the last token
+    /// of a generation have been run; that one runs with the next call.
     pub fn tokens(&self) -> &[TokenId] {
         &self.tokens
     }
@@ -74,27 +74,27 @@ impl Session {
         &self.engine
     }
 
-    /// The config it was opened with.
+    /// The config of this session.
     pub fn config(&self) -> &SessionConfig {
         &self.config
     }
 
-    /// Appends `ids` and runs what has not been run yet, the last token included.
+    /// Appends `ids` and runs all tokens that have not been run yet, including the last one.
     ///
     /// # Errors
     /// [`Error::EmptyPrompt`] when the session would still be empty, [`Error::PromptTooLong`] when it would exceed the
-    /// context: both leave it as it is. Otherwise the tokens that were run are kept: see [`Session::tokens`].
+    /// context: both leave it unchanged. On other errors, the tokens that were run are kept: see [`Session::tokens`].
     pub fn prefill(&mut self, ids: &[TokenId]) -> Result<PrefillStats> {
         self.check_len(self.tokens.len() + ids.len())?;
         self.append(ids, &CancelHandle::new())
     }
 
-    /// Makes the tokens of this session equal to `ids`: keeps the longest common prefix, forgets the rest, runs what
-    /// is new. When nothing is new, nothing is run, except the last token where its logits are not at hand.
+    /// Makes the tokens of this session equal to `ids`: keeps the longest common prefix, drops the rest, runs the new tokens.
+    /// If there are no new tokens, nothing is run, except the last token if its logits are not stored.
     ///
     /// # Errors
-    /// [`Error::EmptyPrompt`] and [`Error::PromptTooLong`] leave the session as it is. After [`Error::Cancelled`] and
-    /// all others it holds the common prefix and those of the new tokens that were run.
+    /// [`Error::EmptyPrompt`] and [`Error::PromptTooLong`] leave the session unchanged. After [`Error::Cancelled`] and all
+    /// others it holds the common prefix and those of the new tokens that were run.
     pub fn sync(&mut self, ids: &[TokenId], cancel: &CancelHandle) -> Result<PrefillStats> {
         self.check_len(ids.len())?;
         let common = self.tokens.iter().zip(ids).take_while(|(ours, theirs)| ours == theirs).count();
@@ -102,23 +102,24 @@ impl Session {
         self.append(&ids[common..], cancel)
     }
 
-    /// Goes back to the last position up to `len` from which the cache can go on, and forgets the tokens after it; returns it.
+    /// Truncates the session to the largest resumable position ≤ `len`, and returns that position.
     ///
-    /// The caller prefills from there; the call waits for the engine's step under way. The position is `len` itself for a model that keeps all keys and values, unless the pool was too
-    /// small for them; a model with states, or with windows, goes back to where it has a snapshot, or the pages of the window.
-    /// With no fewer than all tokens nothing is forgotten. [`Session::sync`] does the same for those who have the whole prompt.
+    /// The caller prefills from there; the call waits for the engine's current step. The position is `len` itself for a model
+    /// that keeps all keys and values, unless the pool was too small for them. A model with states goes back to a snapshot, one
+    /// with windows to where the pages of the window are cached. If `len` is at least the number of tokens, nothing is dropped.
+    /// [`Session::sync`] does the same for callers that have the whole prompt.
     pub fn rewind(&mut self, len: usize) -> usize {
         let forgets = len < self.tokens.len();
         let reached = self.stop(len);
         if forgets {
-            // An engine that has stopped has nothing cached; the next call tells.
+            // A stopped engine has nothing cached; the next call returns the error.
             self.tokens.truncate(reached.recv().unwrap_or(0));
         }
         self.tokens.len()
     }
 
-    /// Opens a session with the same config and tokens. It shares the pages of the cache; a page is copied when one of
-    /// the two writes to it.
+    /// Opens a session with the same config and tokens. It shares the pages of the cache; a page is copied when one of the two
+    /// writes to it (copy-on-write).
     ///
     /// # Errors
     /// [`Error::EngineStopped`].
@@ -130,18 +131,18 @@ impl Session {
         Ok(Self { engine, id, config, tokens, prefilled: PrefillStats::default(), running: None })
     }
 
-    /// Starts to sample tokens after those of the session. Tokens that have not been run yet run first.
+    /// Starts sampling tokens after those of the session. Tokens that have not been run yet run first.
     ///
-    /// The engine works whether or not the iterator is read; dropping it ends the generation, and the session then
-    /// holds the tokens that were read. Errors come as its only item: those of [`Session::begin`], and later what the
-    /// model answers.
+    /// The engine generates whether or not the iterator is read; dropping it ends the generation, and the session then holds
+    /// the tokens that were read. The errors of [`Session::begin`] come as the only item; later errors of the model come as the
+    /// last item.
     pub fn generate(&mut self, params: GenerateParams) -> Generation<'_> {
         let failed = self.begin(params).err();
         Generation::new(self, failed)
     }
 
-    /// [`Session::generate`] for those who keep the session while it generates: the events come from
-    /// [`Session::next_event`]. Every other call that changes the tokens ends the generation.
+    /// [`Session::generate`] without the borrow: the events come from [`Session::next_event`]. Every other call that changes
+    /// the tokens ends the generation.
     ///
     /// # Errors
     /// Those of [`Engine::session`] for `params`, [`Error::EmptyPrompt`], [`Error::BudgetTooSmall`] and
@@ -152,8 +153,8 @@ impl Session {
         Ok(())
     }
 
-    /// Waits for the next event of the generation under way; the last one is [`SessionEvent::Finished`] or an error.
-    /// None when there is no generation.
+    /// Waits for the next event of the running generation; the last one is [`SessionEvent::Finished`] or an error. Returns
+    /// `None` when there is no generation.
     pub fn next_event(&mut self) -> Option<Result<SessionEvent>> {
         let replies = self.running.take()?;
         Some(match replies.recv() {
@@ -168,14 +169,15 @@ impl Session {
         })
     }
 
-    /// Ends the generation under way, if there is one; the session keeps the tokens that were read.
+    /// Ends the running generation, if there is one; the session keeps the tokens that were read.
     pub fn abort(&mut self) {
         if self.running.is_some() {
             self.stop(usize::MAX);
         }
     }
 
-    /// Ends what is under way and rewinds the cache to `len` or to the end of the tokens; the position that it reached will come.
+    /// Ends the running generation and truncates the cache to `len`, or to the end of the tokens; the receiver gets the
+    /// position reached.
     fn stop(&mut self, len: usize) -> mpsc::Receiver<usize> {
         self.running = None;
         let (reached, answer) = mpsc::channel();
@@ -227,7 +229,7 @@ impl Session {
         Guide::new(constraint, vocabulary, &self.tokens[prompt_tokens..], room)
     }
 
-    /// Every token that ends a generation, once.
+    /// All tokens that end a generation, without duplicates.
     fn stop_ids(&self) -> Vec<TokenId> {
         let mut ids: Vec<TokenId> =
             self.config.stop_ids.iter().copied().chain(self.engine.end_ids()).collect();
@@ -247,7 +249,7 @@ impl Session {
 
     fn append(&mut self, ids: &[TokenId], cancel: &CancelHandle) -> Result<PrefillStats> {
         let started = Instant::now();
-        self.running = None; // The engine ends it when the request comes.
+        self.running = None; // The engine ends it when it receives the request.
         let before = self.tokens.len();
         self.tokens.extend_from_slice(ids);
         let reply = self.run(before, Task::Prefill, cancel.clone()).map(|replies| replies.recv());
@@ -259,7 +261,7 @@ impl Session {
                 return Ok(stats);
             }
             Ok(Ok(Reply::Failed { error, cached_tokens })) => (error, cached_tokens),
-            // Token events belong to generations; a reply that never comes means that the worker is gone.
+            // Token events belong to generations; a missing reply means that the worker is gone.
             Ok(Ok(Reply::Event(_)) | Err(mpsc::RecvError)) => (Error::EngineStopped, 0),
             Err(error) => (error, 0),
         };
@@ -267,7 +269,7 @@ impl Session {
         Err(error)
     }
 
-    /// Sends a request for all tokens, of which the first `matching` are those that earlier requests have brought.
+    /// Sends a request for all tokens, the first `matching` of which are those of earlier requests.
     fn run(&self, matching: usize, task: Task, cancel: CancelHandle) -> Result<mpsc::Receiver<Reply>> {
         let (replies, answers) = mpsc::channel();
         let ids = self.tokens.clone();
@@ -279,7 +281,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // An engine that has stopped has nothing to give back.
+        // A stopped engine has nothing to release.
         drop(self.engine.send(Command::Close { session: self.id }));
     }
 }

@@ -6,30 +6,30 @@ use crate::{Error, Result};
 
 /// Finds the first stop string in a text that arrives in pieces of any size.
 ///
-/// Text that may be the start of a stop string is held back until it is decided. The stop string that ends first
-/// wins, the longest of those that end together; so the answer does not depend on how the text is cut. The text of an
-/// added token is never cut: it is held back as a whole.
+/// Text that may be the start of a stop string is held back until this is decided. The stop string that ends first wins, the
+/// longest of those that end together, so that the result does not depend on how the text is split. The text of an added token
+/// is never split: it is held back as a whole.
 #[derive(Clone, Debug)]
 pub(crate) struct StopMatcher {
     stops: Vec<String>,
     held: String,
-    /// The texts of added tokens in `held`, in order.
+    /// Byte ranges of added tokens in `held`, in order.
     added: Vec<Range<usize>>,
 }
 
-/// What a piece of text led to.
+/// Result of a piece of text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Matched {
-    /// Text that no stop string can swallow any more.
+    /// Text that can no longer be part of a stop string.
     pub text: String,
-    /// The texts of added tokens in it, in order.
+    /// Byte ranges of added tokens in it, in order.
     pub added: Vec<Range<usize>>,
     /// The stop string that was found; nothing may be pushed after it.
     pub stop: Option<String>,
 }
 
 impl Matched {
-    /// Adds the text that follows.
+    /// Appends the text that follows.
     pub fn append(&mut self, next: Self) {
         let before = self.text.len();
         self.text += &next.text;
@@ -45,7 +45,7 @@ impl StopMatcher {
         }
     }
 
-    /// Takes a piece of text whose last `added` bytes are the text of an added token.
+    /// Pushes a piece of text whose last `added` bytes are the text of an added token.
     pub fn push(&mut self, piece: &str, added: usize) -> Matched {
         self.held.push_str(piece);
         if added > 0 {
@@ -65,13 +65,13 @@ impl StopMatcher {
         Matched { text, added, stop: None }
     }
 
-    /// The text still held back, when nothing more can come.
+    /// Returns the text still held back, when nothing more can come.
     pub fn finish(&mut self) -> Matched {
         let (text, added) = self.take(self.held.len());
         Matched { text, added, stop: None }
     }
 
-    /// The first `len` bytes, and the added tokens that are whole in them.
+    /// Takes the first `len` bytes, and the added tokens that are completely in them.
     fn take(&mut self, len: usize) -> (String, Vec<Range<usize>>) {
         let rest = self.held.split_off(len);
         let whole = self.added.partition_point(|token| token.end <= len);
@@ -88,7 +88,7 @@ impl StopMatcher {
         found.min_by_key(|(start, stop)| (start + stop.len(), *start))
     }
 
-    /// Length of the longest end of the held text that a stop string begins with.
+    /// Length of the longest suffix of the held text that is a prefix of a stop string.
     fn open_len(&self) -> usize {
         let held = self.held.as_bytes();
         let open = |stop: &String| {
@@ -109,7 +109,7 @@ mod tests {
         StopMatcher::new(stops.iter().map(|s| s.to_string()).collect()).unwrap()
     }
 
-    /// Feeds `pieces` and returns all emitted text and the stop string.
+    /// Pushes `pieces` and returns the emitted text and the stop string.
     fn run<'a>(stops: &[&str], pieces: impl IntoIterator<Item = &'a str>) -> (String, Option<String>) {
         let mut matcher = matcher(stops);
         let mut text = String::new();

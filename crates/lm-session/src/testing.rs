@@ -1,4 +1,4 @@
-//! Engines without weights for tests, and the fakes that they run on (feature `test-util`).
+//! Engines without weights for tests, and their fake models (feature `test-util`).
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ pub use lm_model::testing::{FakeLm, Reply, tokenizer};
 
 use crate::{CausalLm, Engine, EngineSettings, GenerationConfig, LoadedModel};
 
-/// `model` with the tokenizer of [`tokenizer`] and no chat template.
+/// Wraps `model` with the tokenizer of [`tokenizer`] and no chat template.
 pub fn loaded(model: impl CausalLm + 'static) -> LoadedModel {
     LoadedModel {
         model: Arc::new(model),
@@ -17,9 +17,9 @@ pub fn loaded(model: impl CausalLm + 'static) -> LoadedModel {
     }
 }
 
-/// An engine whose greedy answers are `replies`, one after another; see [`FakeLm::scripted`].
+/// Creates an engine whose greedy replies are `replies`, one after another; see [`FakeLm::scripted`].
 ///
-/// A prefill that runs a token asks for logits and so begins the next reply, which the generation after it says.
+/// A prefill that runs a token asks for logits and so begins the next reply, which the following generation yields.
 ///
 /// # Panics
 /// When a reply cannot be encoded.

@@ -1,4 +1,4 @@
-//! The engine's thread.
+//! Worker thread of the engine.
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use crate::request::Command;
 use crate::scheduler::{Scheduler, panic_message};
 
-/// Serves `commands` until the last sender is gone. A panic ends the requests under way and not the thread.
+/// Serves `commands` until the last sender is gone. A panic ends the active requests, not the thread.
 pub(crate) fn serve(mut scheduler: Scheduler, commands: &Receiver<Command>) {
     loop {
         match catch_unwind(AssertUnwindSafe(|| turn(&mut scheduler, commands))) {
@@ -18,7 +18,7 @@ pub(crate) fn serve(mut scheduler: Scheduler, commands: &Receiver<Command>) {
     }
 }
 
-/// Takes the commands that wait, sleeping when there is nothing else to do, and runs one step.
+/// Handles the waiting commands, blocking if no request is active, and runs one step.
 fn turn(scheduler: &mut Scheduler, commands: &Receiver<Command>) -> ControlFlow<()> {
     while scheduler.is_idle() {
         match commands.recv() {

@@ -1,4 +1,4 @@
-//! Sessions with unlike adapters on one engine: each as if alone, and none takes what another has cached.
+//! Sessions with different adapters on one engine: each behaves as if alone, and none reuses another adapter's cache.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ fn session(engine: &Engine, adapter: Option<u32>) -> Session {
         .unwrap()
 }
 
-/// The prompt, then what is generated after it; and how much of the prompt was cached.
+/// Returns the prompt with the tokens generated after it, and the number of cached prompt tokens.
 fn run(session: &mut Session) -> (Vec<TokenId>, usize) {
     let prompt: Vec<TokenId> = (0..80).map(|i| i * 37 % 290).collect();
     let stats = session.prefill(&prompt).unwrap();

@@ -1,4 +1,4 @@
-//! Cancelling from another thread, and walking away from a generation.
+//! Cancellation from another thread, and dropped generations.
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 mod support;
@@ -12,14 +12,14 @@ use lm_session::{
 };
 use support::{generate, hooked_engine, prompt, random_engine};
 
-/// Both ends of a gate in front of every forward pass: `arrived` hears of each, `open` lets it go on.
+/// Creates a gate in front of every forward pass: `arrived` receives a message for each pass, `open` lets it run.
 fn gate() -> (impl Fn() + Send + Sync + 'static, Receiver<()>, Sender<()>) {
     let (arrive, arrived) = channel();
     let (open, opened) = channel();
     let ends = Mutex::new((arrive, opened));
     let wait = move || {
         let ends: &(Sender<()>, Receiver<()>) = &ends.lock().unwrap();
-        // A test that has ended opens all gates.
+        // After the end of the test, all gates are open.
         let _ = ends.0.send(());
         let _ = ends.1.recv();
     };
@@ -43,7 +43,7 @@ fn a_prefill_is_cancelled_within_one_step_and_keeps_what_it_ran() {
                 arrived.recv().unwrap();
                 open.send(()).unwrap();
             }
-            arrived.recv().unwrap(); // The third chunk is under way.
+            arrived.recv().unwrap(); // The third chunk is running.
             cancel.cancel();
         }
     });
@@ -73,7 +73,7 @@ fn a_generation_is_cancelled_within_one_step() {
                 arrived.recv().unwrap();
                 open.send(()).unwrap();
             }
-            arrived.recv().unwrap(); // The prompt and three tokens have run; the fourth is under way.
+            arrived.recv().unwrap(); // The prompt and three tokens have run; the fourth is running.
             cancel.cancel();
         }
     });
@@ -83,7 +83,7 @@ fn a_generation_is_cancelled_within_one_step() {
     canceller.join().unwrap();
     let Some(SessionEvent::Finished(finished)) = events.last() else { panic!("{events:?}") };
     assert_eq!(finished.reason, FinishReason::Cancelled);
-    // One from the prompt's logits, and one from each of four passes.
+    // One token from the prompt's logits, and one from each of four passes.
     assert_eq!((finished.usage.output_tokens, events.len()), (5, 6));
     assert_eq!(session.tokens().len(), 3 + 5);
 }
@@ -128,7 +128,7 @@ fn a_dropped_generation_runs_no_further() {
     let mut session = engine.session(SessionConfig { sampler, ..SessionConfig::default() }).unwrap();
     session.prefill(&[9, 8, 7]).unwrap();
     drop(session.generate(GenerateParams::default()));
-    // The answer comes after the drop was noticed.
+    // The reply comes after the drop was handled.
     let stats = engine.cache_stats().unwrap();
     assert_eq!(stats.total_pages - stats.free_pages, 1);
     let calls = model.calls().len();

@@ -1,5 +1,5 @@
-//! The tiny checkpoints of `testdata/models` through an engine that batches them, splits their prompts and has too few
-//! pages for all: the greedy tokens are still those of transformers.
+//! Greedy tokens of the tiny checkpoints of `testdata/models` equal those of transformers, in an engine that batches them,
+//! splits their prompts and has too few pages for all.
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 mod support;
@@ -28,12 +28,12 @@ fn goldens(folder: &Path) -> Vec<Golden> {
     prompts.iter().map(|entry| Golden { prompt: ids(&entry["ids"]), greedy: ids(&entry["greedy"]) }).collect()
 }
 
-/// An engine for contexts of 128 tokens, or of what the longest golden needs.
+/// Creates an engine for contexts of 128 tokens, or of the longest golden.
 fn engine(folder: &Path, device: Device) -> Engine {
     let lengths = goldens(folder).into_iter().map(|golden| golden.prompt.len() + golden.greedy.len());
     let context = lengths.max().unwrap_or_default().max(128);
     let options = LoadOptions { device, kv_dtype: KvDtype::F32, ..LoadOptions::default() };
-    // Four pages hold one full context, the prompts and their continuations need eleven.
+    // Four pages hold one full context; the prompts and their continuations need eleven.
     let settings = EngineSettings {
         max_context: Some(context),
         kv_cache_tokens: Some(context),
@@ -66,8 +66,8 @@ fn check(folder: &Path, device: Device) {
     assert_eq!(stats.free_pages, stats.total_pages);
 }
 
-/// Those of every architecture but one: the logits of `llama-tiny-dynamic` follow the length that a sequence has come to, and so
-/// what of it was run when.
+/// Checkpoints of every architecture, except `llama-tiny-dynamic`: its logits depend on the current length of the sequence, and
+/// so on how the prompt was split.
 fn folders() -> Vec<PathBuf> {
     let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/models");
     let goldens = ALL_ARCHITECTURES.iter().flat_map(|architecture| architecture.goldens);

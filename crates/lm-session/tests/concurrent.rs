@@ -1,4 +1,4 @@
-//! Several sessions at once: each gets what it would get alone, and none waits for another's reader.
+//! Concurrent sessions: each gets the tokens that it gets alone, and none waits for another's reader.
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 mod support;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use lm_session::{Engine, EngineSettings, GenerateParams, SamplerParams, SessionConfig, SessionEvent};
 use support::{hooked_engine, ids, prompt, random_engine};
 
-/// The eight requests: prompts of unlike lengths, greedy and sampled.
+/// Prompt and config of one of the eight requests: prompts of different lengths, greedy and sampled.
 fn config(index: u32) -> (Vec<u32>, SessionConfig) {
     let temperature = if index.is_multiple_of(3) { 0.0 } else { 0.9 };
     let sampler = SamplerParams {
@@ -30,8 +30,8 @@ fn alone(engine: &Engine, index: u32) -> Vec<u32> {
     ids(session.generate(GenerateParams::default())).unwrap()
 }
 
-/// Prefills eight sessions from as many threads, then starts all generations before the next forward pass may run; also
-/// the number of forward passes that several of them shared.
+/// Prefills eight sessions from as many threads, then starts all generations before the next forward pass may run. Also returns
+/// the number of forward passes with several requests.
 fn together(settings: EngineSettings) -> (Vec<Vec<u32>>, usize) {
     let gate = Arc::new(Mutex::new(None::<Receiver<()>>));
     let (engine, model) = hooked_engine(settings, {
@@ -64,7 +64,7 @@ fn together(settings: EngineSettings) -> (Vec<Vec<u32>>, usize) {
 fn eight_at_once_give_what_each_gives_alone() {
     let reference = random_engine(EngineSettings::default());
     let expected: Vec<_> = (0..8).map(|index| alone(&reference, index)).collect();
-    // Plenty of room; and a pool of 256 tokens, in which the eight (up to 202 tokens each) cannot all be.
+    // Plenty of room; and a pool of 256 tokens, which cannot hold all eight (up to 202 tokens each).
     for (kv_cache_tokens, prefill_chunk) in [(None, 512), (None, 7), (Some(256), 64)] {
         let settings = EngineSettings { kv_cache_tokens, prefill_chunk, ..EngineSettings::default() };
         let (got, shared) = together(settings);

@@ -1,4 +1,4 @@
-//! Generations under a constraint, by the engine's public face.
+//! Constrained generations through the public API of the engine.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod support;
@@ -10,7 +10,7 @@ use lm_session::{
 };
 use support::random_engine;
 
-/// Ids, text and end of a generation of at most `max_output_tokens` under `spec`.
+/// Returns ids, text and outcome of a generation of at most `max_output_tokens` under `spec`.
 fn generate(
     engine: &Engine,
     spec: &ConstraintSpec,
@@ -80,7 +80,7 @@ fn random_text_fits_its_grammar() {
     }
 }
 
-/// One tool with a required array of objects, as a call between markers.
+/// A tool call between markers, with a required array of objects.
 fn call() -> ConstraintSpec {
     let schema = serde_json::json!({
         "type": "object",
@@ -176,7 +176,7 @@ fn what_no_search_comes_to_is_read_from_the_grammar() {
     }
 }
 
-/// Digits that may end after so many only, of which the engine knows nothing more.
+/// Digits, at least `least` of them; the constraint has no completion of its own.
 #[derive(Clone, Debug)]
 struct Digits {
     written: usize,
@@ -243,7 +243,7 @@ fn forced_tokens_run_in_one_forward_pass() {
     let spec = lark("start: (\"a\" | \"b\") \" then a long text that is forced.\" (\"x\" | \"y\")", &[]);
     let (ids, _, finished) = generate(&engine, &spec, random(1), 200);
     let rows: Vec<usize> = model.calls().iter().map(|call| call[0].len()).collect();
-    // The prompt, what is forced together with the token that forces it, and the end.
+    // The prompt, the forced tokens together with the token before them, and the end.
     assert!(rows.len() <= 4 && rows.iter().any(|&rows| rows > 20), "{rows:?}");
     assert!(finished.usage.forced_tokens > 20 && finished.usage.output_tokens == ids.len());
     assert_eq!(finished.usage.prompt_tokens, 5);
@@ -276,7 +276,7 @@ fn a_cancelled_text_stops_and_the_session_goes_on() {
     let mut session = engine.session(SessionConfig::default()).unwrap();
     session.prefill(&support::prompt(1, 5)).unwrap();
     let cancel = lm_session::CancelHandle::new();
-    // It would not end by itself before it is cancelled.
+    // It does not end by itself before it is cancelled.
     let logit_bias = engine.tokenizer().end_ids().iter().map(|&id| (id, f32::NEG_INFINITY)).collect();
     let sampler = Some(SamplerParams { logit_bias, ..SamplerParams::default() });
     let params = GenerateParams {

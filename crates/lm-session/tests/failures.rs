@@ -1,4 +1,4 @@
-//! A request that fails, alone and among others.
+//! Failing requests, alone and in a batch.
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 mod support;
@@ -14,10 +14,10 @@ use lm_session::{
 };
 use support::{generate, hooked_engine, last_error, prompt, random_engine, random_model, runs};
 
-/// Makes the hooked model panic when it is run.
+/// Token on which the hooked model panics.
 const PANICS: u32 = 250;
 
-/// An engine that panics on [`PANICS`] and whose first forward pass waits for the sender.
+/// Creates an engine that panics on [`PANICS`] and whose first forward pass waits for the sender.
 fn waiting_engine() -> (Engine, Sender<()>) {
     let (open, opened) = channel();
     let opened = Mutex::new(Some(opened));
@@ -31,7 +31,8 @@ fn waiting_engine() -> (Engine, Sender<()>) {
     (hooked_engine(EngineSettings::default(), before).0, open)
 }
 
-/// Runs a request that brings `poison` together with four others; its error, and a check that the others end as alone.
+/// Runs a request with the token `poison` together with four others; returns its error, and checks that the others end as if
+/// alone.
 fn fails_alone(poison: u32) -> Error {
     let (engine, open) = waiting_engine();
     let prompts: Vec<Vec<u32>> = (0..5).map(|seed| prompt(seed, 40)).collect();
@@ -96,7 +97,7 @@ fn a_session_goes_on_after_its_failure() {
     assert!(matches!(error, Error::WorkerPanicked { .. }), "{error}");
     assert_eq!(session.tokens(), prompt(1, 40), "the failed tokens are not kept");
     assert_eq!(generate(&mut session, 8).unwrap(), alone(&prompt(1, 40), 8));
-    // What the panic left in the pool is unknown, so nothing of it is used again.
+    // The contents of the pool after the panic are undefined, so none of it is reused.
     assert_eq!(other.prefill(&[9]).unwrap().cached_tokens, 0);
     assert_eq!(generate(&mut other, 8).unwrap(), alone(&[prompt(2, 40), vec![9]].concat(), 8));
 }
@@ -116,7 +117,7 @@ fn a_failure_in_decode_is_the_last_event() {
     assert_eq!(generate(&mut session, 5).unwrap(), alone(&[1, 2, 3], 5));
 }
 
-/// A model that breaks its contract once: it answers without the row that was asked for.
+/// A model that violates its contract once: it returns no logits row although one was requested.
 struct Rowless {
     inner: FakeLm,
     broken: AtomicBool,

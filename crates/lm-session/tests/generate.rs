@@ -1,4 +1,4 @@
-//! Text, stop rules and figures of one generation.
+//! Text, stop rules and statistics of one generation.
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 mod support;
@@ -10,7 +10,7 @@ use lm_session::{
 };
 use support::{ids, random_engine};
 
-/// A session that has read a prompt and answers with `reply`.
+/// Creates a session that has prefilled a prompt and replies with `reply`.
 fn asked(reply: impl Into<Reply>, config: SessionConfig) -> Session {
     let engine = scripted_engine([reply.into()]);
     let mut session = engine.session(config).unwrap();
@@ -65,7 +65,7 @@ fn a_character_that_is_cut_off_is_one_replacement_character() {
 
 #[test]
 fn a_stop_string_is_found_at_every_cut() {
-    // One byte per token, and any two neighbours as one more reply: the cut falls everywhere.
+    // One byte per token, and then whole tokens: the cut is at every position.
     let text = "the world ENDs here";
     let byte_ids: Vec<u32> = text.bytes().map(u32::from).collect();
     for stop_text in ["END", "E", "s h", "world", "the", "e"] {
@@ -121,7 +121,7 @@ fn limits_end_a_generation() {
         let engine = random_engine(settings);
         let mut session = engine.session(SessionConfig::default()).unwrap();
         session.prefill(&[1; 8]).unwrap();
-        // The random model may well sample an end token: forbid it.
+        // The random model may sample an end token: forbid it.
         let forbid = tokenizer().end_ids().iter().map(|&id| (id, f32::NEG_INFINITY)).collect();
         let sampler = Some(SamplerParams { logit_bias: forbid, ..SamplerParams::default() });
         let params = GenerateParams { max_output_tokens, sampler, ..GenerateParams::default() };
@@ -183,7 +183,7 @@ fn figures_cover_the_turn() {
     assert!(finished.timing.prefill >= first.elapsed);
     assert!(finished.timing.ttft.unwrap() >= finished.timing.prefill);
 
-    // The next turn: all but the end token is cached, the end token and the new ones run.
+    // The next turn: all but the end token is cached; the end token and the new ones run.
     let cached = session.tokens().len() - 1;
     let next = [session.tokens(), &[8, 9]].concat();
     let second = session.sync(&next, &none).unwrap();

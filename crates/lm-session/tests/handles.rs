@@ -1,4 +1,4 @@
-//! What may cross threads, and when the worker's thread ends.
+//! Thread safety of the handles, and the end of the worker thread.
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 mod support;
@@ -22,7 +22,7 @@ fn handles_cross_threads() {
     sync::<CancelHandle>();
 }
 
-/// Says so when it is dropped.
+/// Sends a message when it is dropped.
 struct Farewell(Sender<()>);
 
 impl Drop for Farewell {

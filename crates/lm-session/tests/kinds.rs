@@ -1,4 +1,4 @@
-//! What each kind of cache promises: windows that give pages back, states with snapshots, prefixes that others find.
+//! Guarantees of each cache kind: windows release pages, states have snapshots, prefixes are found by other sessions.
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 mod support;
@@ -10,7 +10,7 @@ use support::{
     FULL, NEAR, STATE, endless, engine_of, generate, kinds, last_logits, pages_held, prompt, random_model,
 };
 
-/// What an engine that has seen nothing else goes on with.
+/// Continuation of `ids` by a fresh engine.
 fn alone(layers: &[LayerCache], ids: &[TokenId], count: usize) -> Vec<TokenId> {
     let engine = engine_of(layers, EngineSettings::default());
     let mut session = endless(&engine);
@@ -60,7 +60,7 @@ fn a_session_of_its_own_finds_only_what_it_has_run_itself() {
 #[test]
 fn a_rewind_goes_back_to_where_every_kind_can_go_on() {
     let ids = prompt(3, 150);
-    // Into the middle of a page: all keys and values are there, of windows the page before, of states the last snapshot.
+    // Truncation into the middle of a page: full caches reach it, windows have the page before it, states the last snapshot.
     for (layers, reached) in [
         (vec![FULL], 140),
         (vec![FULL, NEAR], 140),

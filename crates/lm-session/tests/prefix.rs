@@ -1,5 +1,5 @@
-//! Sessions against a plain list of tokens: whatever was cached, shared, found, evicted or rewound, and of whatever kinds
-//! the cache is, the next tokens are those of the list.
+//! Model-based test of sessions against a plain list of tokens: whatever was cached, shared, found, evicted or rewound, and for
+//! every cache kind, the next tokens are those of the list.
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 mod support;
@@ -18,7 +18,7 @@ enum Operation {
     /// Keeps some tokens and appends others.
     Sync(usize, usize, Vec<u32>),
     Rewind(usize, usize),
-    /// Samples up to so many tokens and reads so many of them.
+    /// Session, maximum number of tokens to sample, and number of tokens to read.
     Generate(usize, usize, usize),
     Fork(usize, usize),
 }
@@ -37,7 +37,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// Block tables for a pass over everything.
+/// Block tables for a forward pass over all tokens.
 fn block_tables(cache: &KvPool, slots: usize) -> Vec<Vec<PageId>> {
     let mut next = vec![0..; cache.layout().num_spaces()];
     let table = |group: &lm_model::CacheGroup| {
@@ -48,7 +48,7 @@ fn block_tables(cache: &KvPool, slots: usize) -> Vec<Vec<PageId>> {
     cache.layout().groups().iter().map(table).collect()
 }
 
-/// The greedy continuation of `ids`, each token by a pass over everything.
+/// Greedy continuation of `ids`, each token by a forward pass over all tokens.
 fn continuation(layers: &[LayerCache], mut ids: Vec<u32>, count: usize) -> Vec<u32> {
     let model = random_model().with_layers(layers.iter().copied());
     let start = ids.len();
@@ -88,7 +88,7 @@ fn apply(layers: &[LayerCache], sessions: &mut [Session], lists: &mut [Vec<u32>]
             }
             let max = max.min(CONTEXT - list.len());
             let expected = continuation(layers, list.clone(), max);
-            // The model is random: make end tokens ordinary by not letting a generation reach one.
+            // The model is random: skip generations that reach an end token.
             let ends = sessions[session].engine().tokenizer().end_ids().to_vec();
             if expected.iter().any(|id| ends.contains(id)) {
                 return;
@@ -112,7 +112,7 @@ fn check_prefill(result: lm_session::Result<lm_session::PrefillStats>, list: &mu
         assert!(result.is_err());
     } else {
         let stats = result.unwrap();
-        // Pages may have been lost to others and tokens run twice, but never fewer than are missing.
+        // Evicted tokens may run twice, but never fewer run than are missing.
         assert!(stats.cached_tokens + stats.prefilled_tokens >= whole.len());
         *list = whole;
     }
@@ -126,7 +126,7 @@ proptest! {
         layers in prop::sample::select(kinds()),
         operations in prop::collection::vec(operation(), 1..25),
     ) {
-        // Six pages: one full context and one page, so three sessions take pages from each other.
+        // Six pages: one full context and one page, so three sessions evict each other's pages.
         let settings = EngineSettings {
             max_context: Some(CONTEXT),
             kv_cache_tokens: Some(CONTEXT + PAGE_LEN),

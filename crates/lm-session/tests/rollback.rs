@@ -1,4 +1,4 @@
-//! A constraint that takes tokens back is again what it was: masks, forced tokens, ending.
+//! Rollback of a constraint restores its state: mask, forced tokens, ending.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::{Arc, LazyLock};
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 static COMPILER: LazyLock<GrammarCompiler> =
     LazyLock::new(|| GrammarCompiler::new(&Arc::new(tokenizer())).unwrap());
 
-/// Everything that a constraint says about one state.
+/// All observable parts of a constraint's state.
 #[derive(Debug, PartialEq)]
 struct State {
     ending: Ending,
@@ -25,7 +25,7 @@ fn state(constraint: &mut dyn Constraint) -> State {
     State { ending, forced, mask }
 }
 
-/// A constraint with the methods that the trait gives it.
+/// A constraint with the trait's default methods.
 #[derive(Debug)]
 struct Committed(Box<dyn Constraint>);
 
@@ -90,7 +90,7 @@ proptest! {
                     walked.rollback(back).unwrap();
                     ids.truncate(ids.len() - back);
                 }
-                // Asking what may come changes nothing either.
+                // Queries do not change the state either.
                 let valid = walked.valid_prefix(&[choice as TokenId % 270, (choice / 7) as TokenId % 270]).unwrap();
                 prop_assert!(valid <= 2);
                 let next: Vec<TokenId> = allowed.iter().copied().take(1).collect();

@@ -1,4 +1,4 @@
-//! What the engine tells a tracing subscriber: a span for each step, and nothing of the text above `trace`.
+//! Tracing output of the engine: a span for each step, and no text above `trace`.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Writes down every span, event and field above `trace`.
+/// Records every span, event and field above `trace`.
 #[derive(Clone, Default)]
 struct Notes(Arc<Mutex<Vec<String>>>);
 

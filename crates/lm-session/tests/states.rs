@@ -1,4 +1,4 @@
-//! Models with layers that keep a state, through an engine: what a session goes on with is what a fresh one gets.
+//! Models with recurrent-state layers in an engine: a session continues with the tokens of a fresh one.
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 mod support;
@@ -8,7 +8,7 @@ use std::path::Path;
 use lm_session::{CancelHandle, Engine, EngineSettings, KvDtype, LoadOptions, ModelFolder, TokenId};
 use support::{endless, generate, pages_held, prompt};
 
-/// Convolutions and attention; gated delta nets and attention.
+/// Checkpoints with convolutions and attention, and with gated delta nets and attention.
 const MODELS: [&str; 2] = ["lfm2-tiny", "qwen3_5-tiny"];
 
 fn engine(model: &str, prefill_chunk: usize) -> Engine {
@@ -18,7 +18,7 @@ fn engine(model: &str, prefill_chunk: usize) -> Engine {
     Engine::load(&ModelFolder::open(folder).unwrap(), &options, settings, &mut |_| {}).unwrap()
 }
 
-/// What an engine that has seen nothing else goes on with.
+/// Continuation of `ids` by a fresh engine.
 fn alone(model: &str, ids: &[TokenId], count: usize) -> Vec<TokenId> {
     let engine = engine(model, 512);
     let mut session = endless(&engine);
@@ -30,7 +30,7 @@ fn alone(model: &str, ids: &[TokenId], count: usize) -> Vec<TokenId> {
 fn a_rewind_goes_to_the_nearest_snapshot_and_the_rest_is_run_again() {
     let ids = prompt(6, 110);
     for model in MODELS {
-        // A prefill leaves a snapshot at the last border of a page in each chunk.
+        // A prefill leaves a snapshot at the last page border in each chunk.
         for (chunk, len, reached) in [(512, 100, 96), (512, 90, 0), (40, 90, 64), (40, 63, 32), (32, 96, 96)]
         {
             let engine = engine(model, chunk);
@@ -57,7 +57,7 @@ fn a_second_turn_is_that_of_a_fresh_prefill() {
         let mut session = endless(&engine);
         session.prefill(&prompt(7, 45)).unwrap();
         generate(&mut session, 20).unwrap();
-        // As a template does: the reply's last tokens are rendered anew, others follow.
+        // As with a chat template: the reply's last tokens are rendered differently, and others follow.
         let kept = session.tokens().len() - 3;
         let second = [&session.tokens()[..kept], &prompt(8, 30)].concat();
         let stats = session.sync(&second, &CancelHandle::new()).unwrap();

@@ -1,5 +1,5 @@
-//! Constraints over real vocabularies: byte-level and SentencePiece, read in place from the shared folder (`LM_SHARED`, by default
-//! `../shared` beside the checkout); where it is absent, the tests are skipped with a printed line.
+//! Constraints over real vocabularies, byte-level and SentencePiece, read from the shared folder (`LM_SHARED`, by default
+//! `../shared` beside the checkout). Without the folder, the tests are skipped with a printed line.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use lm_session::{
     SamplerParams, SessionConfig, SessionEvent, SpecialTokens, TokenId, TokenKind, TokenMask, Tokenizer,
 };
 
-/// Ids that a model has beyond its vocabulary.
+/// Number of ids of a model beyond its vocabulary.
 const PADDING: usize = 70;
 
-/// The vocabularies, each with the added tokens that stand for the opening and the closing marker of a call in these tests.
+/// Vocabularies, each with the added tokens used as the opening and the closing marker of a call in these tests.
 const VOCABULARIES: [(&str, [&str; 2]); 4] = [
     ("llama-bpe", ["<|start_header_id|>", "<|eom_id|>"]),
     ("phi-3", ["<|assistant|>", "<|end|>"]),
@@ -38,7 +38,7 @@ static COMPILERS: LazyLock<Vec<(&str, [&str; 2], GrammarCompiler)>> = LazyLock::
     VOCABULARIES.into_iter().map(read).collect()
 });
 
-/// A call between markers, of which the second one is no token anywhere.
+/// A call between markers; the second marker is no token in any vocabulary.
 fn call(markers: [&str; 2]) -> ConstraintSpec {
     let arguments = serde_json::json!({
         "type": "object",
@@ -84,7 +84,7 @@ fn forced_text_is_cut_as_the_tokenizer_cuts_it() {
         let expected = format!("{}call the tool\n[no token]{{", markers[0]);
         let text = tokenizer.decode(&forced, SpecialTokens::Keep);
         assert!(expected.starts_with(&text) && text.len() + 12 > expected.len(), "{name}: {text:?}");
-        // As in the whole text, up to a token at the end that goes on with what is not forced.
+        // As in the whole text, up to a last token that would continue into text that is not forced.
         let whole = tokenizer.encode(&expected).unwrap();
         let same = forced.iter().zip(&whole).take_while(|(a, b)| a == b).count();
         assert!(same + 2 >= forced.len() || *name == "phi-3", "{name}: {forced:?}, expected {whole:?}");

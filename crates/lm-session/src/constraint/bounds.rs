@@ -1,4 +1,4 @@
-//! How large a grammar may be and how long its compilation may take.
+//! Bounds on the size of a grammar and on its compilation time.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -10,26 +10,26 @@ use serde_json::Value;
 use super::ConstraintSpec;
 use crate::{Error, GrammarErrorKind, Result};
 
-/// Longest text of a grammar, in bytes.
+/// Maximum length of a grammar's text, in bytes.
 const MAX_BYTES: usize = 2 << 20;
-/// Most classes by a property of Unicode in a grammar: each has hundreds of ranges.
+/// Maximum number of Unicode property classes in a grammar: each has hundreds of ranges.
 const MAX_PROPERTIES: usize = 2_000;
-/// Deepest nesting of a schema, or of brackets in a grammar's text.
+/// Maximum nesting depth of a schema, or of brackets in a grammar's text.
 const MAX_DEPTH: usize = 128;
-/// Time after which a compilation is given up. Real ones take milliseconds.
+/// Time limit of a compilation. Real ones take milliseconds.
 const MAX_TIME: Duration = Duration::from_secs(20);
-/// Compilations that run at the same time in a process; others wait for their turn.
+/// Maximum number of concurrent compilations in a process; others wait.
 const MAX_AT_ONCE: usize = 4;
-/// Stack of the thread that compiles: room for the recursion that [`MAX_DEPTH`] leaves.
+/// Stack size of the compiling thread: enough for recursion to [`MAX_DEPTH`].
 const STACK_BYTES: usize = 32 << 20;
 
-/// The whole content of `spec` as text: the key under which it is cached.
+/// Returns the whole content of `spec` as text, which is its cache key.
 ///
 /// # Errors
 /// [`GrammarErrorKind::TooLarge`].
 pub(super) fn checked_text(spec: &ConstraintSpec) -> Result<String> {
     let (text, depth) = match spec {
-        // Deep values are not written at all: writing recurses.
+        // Deep values are not serialised at all: serialisation recurses.
         ConstraintSpec::JsonSchema(schema) => match depth_of(schema) {
             depth if depth > MAX_DEPTH => (String::new(), depth),
             depth => (format!("schema {schema}"), depth),
@@ -55,11 +55,11 @@ pub(super) fn checked_text(spec: &ConstraintSpec) -> Result<String> {
     Ok(text)
 }
 
-/// Runs `compile` on a thread of its own and waits for at most [`MAX_TIME`]. [`MAX_AT_ONCE`] run at the same time.
+/// Runs `compile` on its own thread and waits for at most [`MAX_TIME`]. At most [`MAX_AT_ONCE`] run concurrently.
 ///
 /// # Errors
-/// [`GrammarErrorKind::TooLarge`] when it takes longer: the thread then goes on, and counts as one of those that run, until
-/// the library's own bounds stop it. [`Error::ConstraintFailed`] when its turn does not come in that time.
+/// [`GrammarErrorKind::TooLarge`] when it takes longer: the thread then keeps running, and keeps its slot, until the library's
+/// own limits stop it. [`Error::ConstraintFailed`] when no slot becomes free in that time.
 pub(super) fn within_time<T: Send + 'static>(compile: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     let (done, result) = mpsc::channel();
     let turn = Turn::take(MAX_TIME)?;
@@ -77,12 +77,12 @@ pub(super) fn within_time<T: Send + 'static>(compile: impl FnOnce() -> T + Send 
     })
 }
 
-/// Compilations that run.
+/// Number of running compilations.
 static RUNNING: Mutex<usize> = Mutex::new(0);
-/// Told when one of them ends.
+/// Notified when a compilation ends.
 static ENDED: Condvar = Condvar::new();
 
-/// One of the compilations that may run at the same time.
+/// A slot for one compilation; released on drop.
 struct Turn;
 
 impl Turn {
@@ -113,7 +113,7 @@ fn too_large(message: String) -> Error {
     Error::Grammar { kind: GrammarErrorKind::TooLarge, path: None, keyword: None, message }
 }
 
-/// Levels of arrays and objects, without recursion.
+/// Nesting depth of arrays and objects, computed without recursion.
 fn depth_of(value: &Value) -> usize {
     let (mut level, mut depth) = (vec![value], 0);
     while !level.is_empty() {
@@ -131,7 +131,7 @@ fn children(value: &Value) -> Vec<&Value> {
     }
 }
 
-/// An upper bound for the depth to which brackets nest, whatever they mean where they stand.
+/// Upper bound of the nesting depth of brackets; every bracket counts, also in literals.
 fn brackets(text: &str) -> usize {
     let (mut open, mut deepest) = (0usize, 0);
     for byte in text.bytes() {

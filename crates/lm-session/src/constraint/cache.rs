@@ -1,13 +1,13 @@
-//! Grammars that were compiled lately.
+//! LRU cache of compiled grammars.
 
 use super::CompiledConstraint;
 
-/// Most grammars that are kept.
+/// Maximum number of cached grammars.
 const MAX_GRAMMARS: usize = 64;
-/// Most bytes of grammar text that are kept; what is compiled from it is up to 30 times larger.
+/// Maximum total bytes of grammar text in the cache; the compiled form is up to 30 times larger.
 const MAX_BYTES: usize = 4 << 20;
 
-/// Compiled grammars by their whole text, the one used last at the end.
+/// Compiled grammars keyed by their whole text, most recently used last.
 #[derive(Default)]
 pub(super) struct GrammarCache {
     grammars: Vec<(String, CompiledConstraint)>,

@@ -1,18 +1,18 @@
-//! A limit on the tokens of a channel, such as reasoning.
+//! Token budget of a channel, such as reasoning.
 
 use std::sync::Arc;
 
 use super::{Constraint, Ending, TokenMask};
 use crate::{Result, TokenId, Tokenizer};
 
-/// How often a completion closes the channel at most.
+/// Maximum number of times that one completion closes the channel.
 const MAX_CLOSED: usize = 8;
 
-/// Ends a channel after so many tokens: its end is then forced, and the reply goes on after it.
+/// Ends a channel after a number of tokens: its end marker is then forced, and the reply continues after it.
 ///
-/// Each text between the start and the end of the channel counts, also when there are several in a reply. Another
-/// constraint can hold for the reply as a whole; it has to let the channel's end in, and where it does not do so at once
-/// (in the middle of a character, say) the end comes at the first token where it does.
+/// All text between the channel's start and end markers counts, also when a reply has several such parts. Another constraint
+/// can apply to the reply as a whole. It has to allow the end marker; where it does not do so at once (in the middle of a
+/// character, say), the end marker comes at the first token where it does.
 ///
 /// ```
 /// use lm_session::{ChannelBudget, Constraint, TokenMask, testing};
@@ -31,7 +31,7 @@ pub struct ChannelBudget {
     channel: Arc<Channel>,
     inner: Option<Box<dyn Constraint>>,
     at: At,
-    /// Where it stood before each committed token.
+    /// State before each committed token.
     before: Vec<At>,
 }
 
@@ -40,12 +40,12 @@ struct Channel {
     tokenizer: Arc<Tokenizer>,
     start: String,
     end: String,
-    /// The tokens that end the channel from within.
+    /// Tokens that close the channel.
     closing: Vec<TokenId>,
     budget: usize,
 }
 
-/// Where in a reply the next token stands. `matched` bytes of the marker that is looked for have just been written.
+/// State at the next token of a reply: `spent` tokens of the budget are used, and `matched` bytes of the next marker are matched.
 #[derive(Clone, Copy, Debug)]
 enum At {
     Outside {
@@ -56,7 +56,7 @@ enum At {
         spent: usize,
         matched: usize,
     },
-    /// So many of the closing tokens are written.
+    /// The first `written` closing tokens are committed.
     Closing {
         spent: usize,
         written: usize,
@@ -64,8 +64,8 @@ enum At {
 }
 
 impl ChannelBudget {
-    /// A budget of `tokens` for the channel between `start` and `end`; `layout` is written before `end` when the channel is
-    /// ended here.
+    /// Creates a budget of `tokens` for the channel between `start` and `end`; `layout` is written before `end` when the budget
+    /// forces the end.
     ///
     /// # Errors
     /// [`crate::Error::Model`] when the tokenizer cannot encode the end.
@@ -82,19 +82,19 @@ impl ChannelBudget {
         Ok(Self { channel, inner: None, at: At::Outside { spent: 0, matched: 0 }, before: Vec::new() })
     }
 
-    /// For a reply that begins inside the channel.
+    /// Sets the state for a reply that begins inside the channel.
     pub fn opened(mut self) -> Self {
         self.at = At::Inside { spent: 0, matched: 0 };
         self
     }
 
-    /// With a constraint that holds for the whole reply.
+    /// Adds a constraint on the whole reply.
     pub fn with(mut self, inner: Option<Box<dyn Constraint>>) -> Self {
         self.inner = inner;
         self
     }
 
-    /// The token that must come next to end the channel, where the constraint of the reply lets it in.
+    /// Returns the token that must come next to end the channel, if the reply's constraint allows it.
     fn next_closing(&mut self) -> Result<Option<TokenId>> {
         let Some(&[next, ..]) = self.closing() else { return Ok(None) };
         let let_in = match &mut self.inner {
@@ -104,7 +104,7 @@ impl ChannelBudget {
         Ok(let_in.then_some(next))
     }
 
-    /// Commits a completion and adds it to `ids`; false when there is none.
+    /// Commits a completion and appends it to `ids`; returns false if there is none.
     fn complete(&mut self, ids: &mut Vec<TokenId>) -> Result<bool> {
         for _ in 0..MAX_CLOSED {
             while let Some(next) = self.next_closing()? {
@@ -122,7 +122,7 @@ impl ChannelBudget {
         Ok(false)
     }
 
-    /// The tokens that are still to be written to end the channel, when it has to end now.
+    /// Returns the remaining tokens of the closing sequence, if the channel has to end now.
     fn closing(&self) -> Option<&[TokenId]> {
         match self.at {
             At::Inside { spent, .. } if spent >= self.channel.budget => Some(&self.channel.closing),
@@ -224,7 +224,7 @@ impl Constraint for ChannelBudget {
 }
 
 impl Channel {
-    /// Where a reply stands after token `id`, which `closes` the channel or is any other.
+    /// State after token `id`; `closes` is true if it is the next closing token.
     fn after(&self, at: At, id: TokenId, closes: bool) -> At {
         if closes {
             let (spent, written) = match at {
@@ -236,7 +236,7 @@ impl Channel {
         }
         let at = match at {
             At::Inside { spent, matched } => At::Inside { spent: spent + 1, matched },
-            // The constraint of the reply has let something else in: the channel ends a little later.
+            // The reply's constraint allowed another token: the channel ends a little later.
             At::Closing { spent, .. } => At::Inside { spent, matched: 0 },
             outside @ At::Outside { .. } => outside,
         };
@@ -258,8 +258,8 @@ impl Channel {
     }
 }
 
-/// How many bytes of `marker` a text ends with after `byte`, when before it that were `matched`; none when it ends with
-/// the whole marker. A marker without a byte is never found.
+/// Returns the length of the longest prefix of `marker` that the text ends with after `byte`, given that `matched` bytes matched
+/// before; `None` when the text ends with the whole marker. An empty marker is never found.
 fn advance(marker: &[u8], matched: usize, byte: u8) -> Option<usize> {
     let written = [&marker[..matched], &[byte]].concat();
     let longest = (0..=written.len()).rev().find(|&len| marker.starts_with(&written[written.len() - len..]));
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn what_holds_for_the_reply_decides_when_the_end_can_come() {
-        /// Wants "ab" before anything else.
+        /// Requires "ab" first.
         #[derive(Clone, Debug)]
         struct AbFirst(Vec<TokenId>, usize);
         impl Constraint for AbFirst {

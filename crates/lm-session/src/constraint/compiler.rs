@@ -1,4 +1,4 @@
-//! From a grammar's text to a constraint: once for each text, bounded in time and size.
+//! Compilation of grammars to constraints: cached by text, bounded in time and size.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -44,24 +44,24 @@ struct Shared {
     cache: Mutex<GrammarCache>,
 }
 
-/// A grammar for one tokenizer. Any number of generations can use it, at the same time too; clones are cheap.
+/// A grammar compiled for one tokenizer. Any number of generations can use it concurrently; clones are cheap.
 #[derive(Clone)]
 pub struct CompiledConstraint {
     grammar: Arc<Compiled>,
 }
 
 struct Compiled {
-    /// At the start of the text; generations work on copies.
+    /// Parser at the start of the text; generations work on copies.
     start: Mutex<TokenParser>,
     closers: Arc<[String]>,
     outline: Option<Arc<Outline>>,
 }
 
 impl GrammarCompiler {
-    /// Builds the tables of a vocabulary. Takes about half a second for one of 150,000 entries.
+    /// Builds the vocabulary's tables. Takes about half a second for 150,000 entries.
     ///
     /// # Errors
-    /// [`Error::ConstraintFailed`] for a vocabulary that the grammar library cannot take.
+    /// [`Error::ConstraintFailed`] for a vocabulary that the grammar library rejects.
     pub fn new(tokenizer: &Arc<Tokenizer>) -> Result<Self> {
         let failed = |message| Error::ConstraintFailed { message };
         let factory = catch_unwind(AssertUnwindSafe(|| factory(tokenizer)))
@@ -76,11 +76,12 @@ impl GrammarCompiler {
         &self.shared.tokenizer
     }
 
-    /// Compiles a grammar, or finds it among the last ones. The work is done on a thread of its own, which is left alone when
-    /// it takes too long.
+    /// Compiles a grammar, or returns it from the cache. The work is done on its own thread, which is abandoned when it exceeds
+    /// the time limit.
     ///
     /// # Errors
-    /// [`Error::Grammar`] says what is wrong with it.
+    /// [`Error::Grammar`] describes the defect; [`Error::ConstraintFailed`] when the compilation panics, or when no thread for
+    /// it can start or becomes free.
     pub fn compile(&self, spec: &ConstraintSpec) -> Result<CompiledConstraint> {
         let key = bounds::checked_text(spec)?;
         let cache = || self.shared.cache.lock().unwrap_or_else(PoisonError::into_inner);
@@ -100,7 +101,7 @@ impl GrammarCompiler {
     }
 }
 
-/// What shortest completions are read from; none where the grammar has something that it does not know. The search is left then.
+/// Builds the rules for shortest completions; `None` where the grammar uses an unsupported feature, and only the search remains.
 fn outline(parser: &TokenParser) -> Option<Arc<Outline>> {
     catch_unwind(AssertUnwindSafe(|| Outline::of(parser))).ok().flatten().map(Arc::new)
 }
@@ -118,7 +119,7 @@ impl Shared {
         })
     }
 
-    /// A parser of which no part is larger than what is bounded.
+    /// Creates a parser after checking the bounds on its parts.
     fn bounded_parser(&self, grammar: TopLevelGrammar) -> std::result::Result<TokenParser, String> {
         let message = |error| format!("{error:#}");
         let init = GrammarInit::Serialized(grammar);
@@ -146,7 +147,7 @@ impl Shared {
         }
     }
 
-    /// The tokens and strings that a marker's text is made of.
+    /// Rule for the tokens and strings that make up a marker's text.
     fn marker_rule(&self, index: usize, text: &str) -> String {
         let trie = self.factory.tok_env().tok_trie();
         let (mut rule, mut plain, mut rest) = (format!("marker_{index}:"), String::new(), text);
@@ -166,7 +167,7 @@ impl Shared {
     }
 }
 
-/// Adds `plain` to a rule as a string, and empties it.
+/// Appends `plain` to a rule as a string literal, and clears it.
 fn push_literal(rule: &mut String, plain: &mut String) {
     if !plain.is_empty() {
         *rule += &format!(" {}", serde_json::Value::from(std::mem::take(plain)));
@@ -174,13 +175,13 @@ fn push_literal(rule: &mut String, plain: &mut String) {
 }
 
 impl CompiledConstraint {
-    /// The constraint at the start of a text, for [`crate::GenerateParams::constraint`].
+    /// Creates the constraint at the start of a text, for [`crate::GenerateParams::constraint`].
     pub fn start(&self) -> Box<dyn Constraint> {
         Box::new(self.start_grammar())
     }
 
-    /// What the grammar says about `text`, however it is cut into tokens; where the grammar asks for an added token, its spelling
-    /// is it.
+    /// Checks `text` against the grammar, independent of tokenization; an added token that the grammar asks for is matched by
+    /// its spelling.
     ///
     /// # Errors
     /// [`Error::ConstraintFailed`].
@@ -207,8 +208,8 @@ impl fmt::Debug for CompiledConstraint {
     }
 }
 
-/// Parts of the vocabulary that are allowed as a whole where a lexeme takes all of their texts: blanks, and text inside of strings, which
-/// is also free text in which no marker of a call can begin.
+/// Vocabulary slices (llguidance) that are allowed as a whole where a lexeme matches all of their texts: whitespace, and text
+/// inside of strings, which also covers free text in which no marker of a call can begin.
 const SLICES: [&str; 4] = [
     r"[\x20\x0A\x0D\x09]+",
     r#"[^"\\<\x00-\x1F\x7F]{1,10}"#,
@@ -227,9 +228,9 @@ fn factory(tokenizer: &Arc<Tokenizer>) -> std::result::Result<ParserFactory, Str
     Ok(factory)
 }
 
-/// Limits of the grammar library for one generation.
+/// llguidance limits of one generation.
 ///
-/// - Lexer states take 1 to 2 kB each: 200 MB at most. A text whose 10,000 characters are counted needs so many.
+/// - Lexer states take 1 to 2 kB each: 200 MB at most. A counted repetition of 10,000 characters needs that many.
 /// - A unit of fuel is about 100 ns: 0.3 s for one mask at most.
 /// - A row of the parser has an item for each value of an `enum`.
 fn limits() -> ParserLimits {

@@ -1,4 +1,4 @@
-//! Patterns of a schema that must hold at once, before the library multiplies them.
+//! Bound on the conjunctions of a schema's patterns, checked before the library builds their product.
 
 use std::collections::HashMap;
 
@@ -8,11 +8,11 @@ use serde_json::{Map, Value};
 use super::ConstraintSpec;
 use super::cost;
 
-/// Most patterns that one text may have to match.
+/// Maximum number of patterns that one text may have to match.
 const MAX_PATTERNS: usize = 32;
-/// Most schemas that lead into each other in place, by reference or combination.
+/// Maximum depth of schemas nested in place, by `$ref` or combination.
 const MAX_DEPTH: usize = 256;
-/// Refuses schemas, those inside of a Lark grammar too, in which a text must match patterns that are too many together.
+/// Rejects schemas, also those inside a Lark grammar, in which the conjunction of patterns on one text is too large.
 ///
 /// # Errors
 /// The reason.
@@ -47,7 +47,7 @@ fn document(root: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses patterns whose branches are too many together.
+/// Rejects patterns whose conjunction has too many branches.
 fn together(patterns: &[&str]) -> Result<(), String> {
     if patterns.len() > MAX_PATTERNS {
         return Err(format!("too many patterns that must hold at once: {}", patterns.len()));
@@ -58,19 +58,19 @@ fn together(patterns: &[&str]) -> Result<(), String> {
     let found: Vec<String> = patterns.iter().map(|pattern| format!("(?s:.*)(?:{pattern})(?s:.*)")).collect();
     let found: Vec<&str> = found.iter().map(String::as_str).collect();
     let mut builder = RegexBuilder::new();
-    // What the library cannot read is refused when it reads it.
+    // Patterns that the library cannot parse are refused when it parses them.
     if builder.mk_regex_and(&found).is_err() { Ok(()) } else { cost::check(builder.exprset()) }
 }
 
 struct Gathered<'a> {
     root: &'a Value,
-    /// The patterns of the schemas that were gone through, by their places: references double.
+    /// Patterns of visited schemas, memoised by address: references would otherwise double the work.
     known: HashMap<*const Map<String, Value>, Vec<&'a str>>,
 }
 
 impl<'a> Gathered<'a> {
-    /// The patterns that a text has to match which fits `schema`: of alternatives those of the one with the most. Of more
-    /// than can be taken, not all.
+    /// Collects the patterns that a text matching `schema` has to match: of alternatives, those of the one with the most. Above
+    /// [`MAX_PATTERNS`], the list is truncated.
     fn patterns(&mut self, schema: &'a Map<String, Value>, depth: usize) -> Result<Vec<&'a str>, String> {
         let place = std::ptr::from_ref(schema);
         if let Some(known) = self.known.get(&place) {
@@ -79,7 +79,7 @@ impl<'a> Gathered<'a> {
         if depth > MAX_DEPTH {
             return Err(format!("too many schemas in each other: over {MAX_DEPTH}"));
         }
-        // What leads back here adds nothing.
+        // A cycle back to this schema adds nothing.
         self.known.insert(place, Vec::new());
         let mut found: Vec<&str> = schema.get("pattern").and_then(Value::as_str).into_iter().collect();
         let reference = schema.get("$ref").and_then(Value::as_str).and_then(|text| text.strip_prefix('#'));
@@ -105,7 +105,7 @@ impl<'a> Gathered<'a> {
     }
 }
 
-/// The schemas in a list of `schema`.
+/// Schemas in the list `keyword` of `schema`.
 fn members<'a>(
     schema: &'a Map<String, Value>,
     keyword: &str,

@@ -1,18 +1,18 @@
-//! Ids of a text that goes on after another.
+//! Tokenization of a text that continues another.
 
 use lm_model::{TextSegment, Tokenizer};
 
 use crate::TokenId;
 
-/// Ids that spell exactly `text` wherever it stands; `None` where the tokenizer's ids spell something else, as after
-/// normalisation. Added tokens are not recognised.
+/// Encodes `text` to ids that spell exactly it at any position; `None` where the tokenizer's ids spell something else, for
+/// example because of normalisation. Added tokens are not recognised.
 pub(crate) fn encode(tokenizer: &Tokenizer, text: &str) -> Option<Vec<TokenId>> {
     let encode = |text: &str| tokenizer.encode_segments(&[TextSegment::Content(text)]).ok();
     let plain = encode(text)?;
     if spells(tokenizer, &plain, text.as_bytes()) {
         return Some(plain);
     }
-    // SentencePiece puts a space before a text: a line break takes it, and is cut off with it.
+    // SentencePiece prepends a space to a text: a line break absorbs it and is removed together with it.
     let after_break = encode(&format!("\n{text}"))?;
     let first = (1..=after_break.len()).find(|&at| spells(tokenizer, &after_break[..at], b" \n"))?;
     let rest = &after_break[first..];

@@ -1,19 +1,19 @@
-//! An upper bound for one step of the grammar library's search, before the search begins.
+//! Upper bound of the work of one derivative step, checked before the grammar library's search.
 //!
-//! The library counts its work after each step. A step through expressions that must hold at once multiplies their branches,
-//! so that a single one can take any time and memory: this product is bounded here.
+//! The library counts its work after each step. A step through a conjunction multiplies the branches of its operands, so that a
+//! single one can take unbounded time and memory: this product is bounded here.
 
 use llguidance::derivre::ExprRef;
 use llguidance::derivre::raw::ExprSet;
 
-/// Most branches that a conjunction may have for one byte.
+/// Maximum number of branches of a conjunction for one byte.
 const MAX_BRANCHES: u64 = 1 << 20;
-/// Most expressions that are looked at, counted once for each byte.
+/// Maximum number of expressions examined, counted once for each byte.
 const MAX_WORK: usize = 100_000_000;
-/// Bytes that begin a character. (One that goes on with a character follows a byte that is counted.)
+/// First bytes of UTF-8 characters. (A continuation byte follows a byte that is counted.)
 const FIRST_BYTES: [std::ops::RangeInclusive<u8>; 2] = [0x00..=0x7f, 0xc2..=0xf4];
 
-/// Refuses expressions of which a conjunction has too many branches for a byte.
+/// Rejects expression sets that have a conjunction with too many branches for a byte.
 ///
 /// # Errors
 /// The reason.
@@ -29,7 +29,7 @@ pub(super) fn check(exprs: &ExprSet) -> Result<(), String> {
     }
     let mut branches = vec![0; exprs.len()];
     for byte in bytes {
-        // What an expression is made of stands before it.
+        // Operands precede their expression.
         for expr in all() {
             let found = kinds.branches(exprs, expr, byte, &branches);
             if found > MAX_BRANCHES && exprs.get_tag(expr) as u8 == kinds.and {
@@ -41,7 +41,7 @@ pub(super) fn check(exprs: &ExprSet) -> Result<(), String> {
     Ok(())
 }
 
-/// The kinds of expressions that are told apart, as the library numbers them.
+/// Tags of the expression kinds that are distinguished, as the library numbers them.
 struct Kinds {
     and: u8,
     not: u8,
@@ -67,12 +67,12 @@ impl Kinds {
         }
     }
 
-    /// At most so many ways to take `byte` are open at once in `expr`, given those of its parts.
+    /// Upper bound of the number of branches of `expr` for `byte`, given those of its operands.
     fn branches(&self, exprs: &ExprSet, expr: ExprRef, byte: u8, of: &[u64]) -> u64 {
         let parts = || exprs.get_args(expr).iter().map(|part| of[part.as_usize()]);
         match exprs.get_tag(expr) as u8 {
             kind if kind == self.byte || kind == self.bytes => exprs.get(expr).matches_byte(byte).into(),
-            // The ways through a negation are made disjoint.
+            // The branches of a negation are made disjoint.
             kind if kind == self.not => 1,
             kind if kind == self.and => parts().fold(1, u64::saturating_mul),
             kind if kind == self.literal => parts().fold(1, u64::saturating_add),
@@ -101,7 +101,7 @@ mod tests {
         let found = |c: char| format!("(?s:.*)a{c}(?s:.*)");
         assert!(conjoined(('a'..='z').map(found)).is_err());
         assert!(conjoined(('a'..='e').map(found)).is_ok());
-        // Each byte decides what comes next.
+        // Each byte determines the next state.
         assert!(conjoined(('a'..='z').map(|c| format!("[0-9]*{c}"))).is_ok());
         assert!(conjoined(["[a-z]{1,1000}".to_owned(), "[^q]{5,50}".to_owned()]).is_ok());
     }

@@ -1,4 +1,4 @@
-//! A grammar as a constraint, over llguidance's parser.
+//! Constraint that follows a grammar with llguidance's parser.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,18 +13,18 @@ use super::{Acceptance, Constraint, Ending, TokenMask};
 use crate::scheduler::panic_message;
 use crate::{Error, Result, TokenId};
 
-/// The state of a text under a grammar: [`crate::CompiledConstraint::start`].
+/// State of a text under a grammar; created by [`crate::CompiledConstraint::start`].
 pub struct GrammarConstraint {
     parser: TokenParser,
     closers: Arc<[String]>,
-    /// What shortest completions are read from, where they are.
+    /// State of the shortest completions, if available.
     shortest: Option<Shortest>,
-    /// Why it cannot go on: the parser is not asked again.
+    /// First error, after which the parser is not called again.
     failed: Option<String>,
 }
 
 impl GrammarConstraint {
-    /// `parser` is at the start of the text.
+    /// Creates the constraint; `parser` is at the start of the text.
     pub(super) fn new(mut parser: TokenParser, closers: Arc<[String]>, shortest: Option<Shortest>) -> Self {
         if parser.is_fresh() {
             parser.start_without_prompt();
@@ -32,7 +32,7 @@ impl GrammarConstraint {
         Self { parser, closers, shortest, failed: None }
     }
 
-    /// What the grammar says about `text`, byte by byte; added tokens stand where the grammar asks for them.
+    /// Checks `text` byte by byte; an added token is matched by its spelling where the grammar allows it.
     pub(super) fn check(&mut self, text: &str) -> Result<Acceptance> {
         let env = self.parser.token_env.clone();
         let trie = env.tok_trie();
@@ -52,7 +52,7 @@ impl GrammarConstraint {
         Ok(if self.ending()? == Ending::Forbidden { Acceptance::Incomplete } else { Acceptance::Accepted })
     }
 
-    /// What the parser says; its errors and panics are final.
+    /// Calls the parser; its errors and panics are final.
     fn ask<T, E: fmt::Display>(
         &mut self,
         question: impl FnOnce(&mut TokenParser) -> std::result::Result<T, E>,
@@ -70,12 +70,12 @@ impl GrammarConstraint {
         })
     }
 
-    /// The same for questions that have an answer in every state.
+    /// [`Self::ask`] for infallible calls.
     fn look<T>(&mut self, question: impl FnOnce(&mut TokenParser) -> T) -> Result<T> {
         self.ask(|parser| Ok::<_, std::convert::Infallible>(question(parser)))
     }
 
-    /// Asks what shortest completions are read from; without it, or after a panic of the library, it knows nothing.
+    /// Queries the shortest completions; returns `None` without them, or after a panic of the library.
     fn look_up<T>(&mut self, question: impl FnOnce(&mut Shortest) -> T) -> Option<T> {
         let shortest = self.shortest.as_mut()?;
         let answer = catch_unwind(AssertUnwindSafe(|| question(shortest))).ok();
@@ -108,7 +108,8 @@ impl Constraint for GrammarConstraint {
     }
 
     fn rollback(&mut self, tokens: usize) -> Result<()> {
-        // The library's cache of the last mask knows a state by its place only: another text may have come to the same place.
+        // The library's cache of the last mask keys a state by its position only: another text may have reached the same
+        // position.
         self.ask(|parser| parser.rollback(tokens).map(|()| parser.invalidate_bias_cache()))?;
         self.look_up(|shortest| shortest.rollback(tokens));
         Ok(())

@@ -1,14 +1,14 @@
-//! The texts that a grammar writes in so many words.
+//! String literals of a grammar.
 
 use std::sync::Arc;
 
 use super::ConstraintSpec;
 
-/// Most literals that are kept, and their longest, in bytes.
+/// Maximum number of literals kept, and maximum length of one, in bytes.
 const MAX_LITERALS: usize = 256;
 const MAX_BYTES: usize = 64;
 
-/// The string literals and markers of a Lark grammar: what closes a part of the text is among them.
+/// String literals and markers of a Lark grammar; they include the ones that close a part of the text.
 pub(super) fn of(spec: &ConstraintSpec) -> Arc<[String]> {
     let mut found = Vec::new();
     if let ConstraintSpec::Lark { text, markers } = spec {
@@ -22,8 +22,8 @@ pub(super) fn of(spec: &ConstraintSpec) -> Arc<[String]> {
     found.into()
 }
 
-/// What stands between double quotes. A quote inside a regular expression begins something that is no literal; it is
-/// harmless: a literal is only tried.
+/// Texts between double quotes. A quote inside a regular expression yields a text that is no literal; it is harmless, as
+/// literals are only tried.
 fn in_line(line: &str) -> Vec<String> {
     let (mut literals, mut rest) = (Vec::new(), line);
     while let Some(start) = rest.find('"') {

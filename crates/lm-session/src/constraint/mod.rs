@@ -1,4 +1,4 @@
-//! What restricts the tokens of a generation: grammars, and constraints of one's own.
+//! Constraints on the tokens of a generation: compiled grammars and user-defined ones.
 
 mod bounds;
 mod cache;
@@ -25,11 +25,11 @@ pub use token_mask::TokenMask;
 
 use crate::{Result, TokenId};
 
-/// Says which tokens may come next, token by token.
+/// Decides token by token which tokens may come next.
 ///
-/// The engine asks for a mask, samples, and commits what was sampled. End tokens are none of a constraint's business:
-/// the engine allows them where [`Constraint::ending`] does, and never commits one. A constraint that is compiled from
-/// a grammar comes from [`crate::Engine::compile`]; one's own needs four methods:
+/// The engine asks for a mask, samples, and commits the sampled token. End tokens are not a constraint's business: the engine
+/// allows them where [`Constraint::ending`] does, and never commits one. Constraints compiled from a grammar come from
+/// [`crate::Engine::compile`]; a user-defined one needs five methods:
 ///
 /// ```
 /// use std::sync::Arc;
@@ -81,35 +81,35 @@ use crate::{Result, TokenId};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Constraint: Send + fmt::Debug {
-    /// Allows in `mask`, which comes empty and as wide as the logits, every token that may come next.
+    /// Sets in `mask`, which comes empty and as wide as the logits, every token that may come next.
     ///
     /// # Errors
     /// [`crate::Error::ConstraintFailed`], which ends the generation.
     fn mask(&mut self, mask: &mut TokenMask) -> Result<()>;
 
-    /// Takes the next token, one that the mask allows.
+    /// Commits the next token, one that the mask allows.
     ///
     /// # Errors
     /// [`crate::Error::ConstraintFailed`], also for a token that may not come next.
     fn commit(&mut self, id: TokenId) -> Result<()>;
 
-    /// Takes back the last `tokens` committed ones: masks, forced tokens and ending are again what they were.
+    /// Reverts the last `tokens` commits: masks, forced tokens and ending are what they were before.
     ///
     /// # Errors
-    /// [`crate::Error::ConstraintFailed`] when fewer were committed.
+    /// [`crate::Error::ConstraintFailed`] if fewer were committed.
     fn rollback(&mut self, tokens: usize) -> Result<()>;
 
-    /// Whether the text may end here.
+    /// Returns whether the text may end here.
     ///
     /// # Errors
     /// [`crate::Error::ConstraintFailed`].
     fn ending(&mut self) -> Result<Ending>;
 
-    /// A copy with a state of its own.
+    /// Creates a copy with its own state.
     fn fork(&self) -> Box<dyn Constraint>;
 
-    /// Tokens that must come next, in this order, as far as they are known; they are fed to the model together and not
-    /// sampled. None by default, which is always right.
+    /// Returns the tokens that must come next, in this order, as far as they are known; they are fed to the model together and
+    /// not sampled. Empty by default, which is always correct.
     ///
     /// # Errors
     /// [`crate::Error::ConstraintFailed`].
@@ -117,7 +117,7 @@ pub trait Constraint: Send + fmt::Debug {
         Ok(Vec::new())
     }
 
-    /// How many of `ids` may come next, in this order. By default each is looked up in a mask.
+    /// Returns the length of the longest prefix of `ids` that may come next. By default each token is looked up in a mask.
     ///
     /// # Errors
     /// [`crate::Error::ConstraintFailed`].
@@ -137,7 +137,7 @@ pub trait Constraint: Send + fmt::Debug {
         Ok(valid)
     }
 
-    /// Whether the text may end after `ids`. By default they are committed and taken back.
+    /// Returns true if the text may end after `ids`. By default they are committed and rolled back.
     ///
     /// # Errors
     /// [`crate::Error::ConstraintFailed`].
@@ -151,7 +151,8 @@ pub trait Constraint: Send + fmt::Debug {
         Ok(ending != Ending::Forbidden)
     }
 
-    /// Tokens after which the text may end, as few as the constraint knows. None by default: the engine then searches for them.
+    /// Returns tokens after which the text may end, as few as the constraint knows. None by default: the engine then searches
+    /// for them.
     ///
     /// # Errors
     /// [`crate::Error::ConstraintFailed`].
@@ -159,8 +160,8 @@ pub trait Constraint: Send + fmt::Debug {
         Ok(None)
     }
 
-    /// Texts with which parts of the whole are closed, such as `"}` or `</parameter>`: where a generation must come to
-    /// its end, they are tried first. None by default.
+    /// Texts that close parts of the whole, such as `"}` or `</parameter>`: they are tried first where a generation must end.
+    /// Empty by default.
     fn closers(&self) -> &[String] {
         &[]
     }
@@ -172,13 +173,13 @@ impl Clone for Box<dyn Constraint> {
     }
 }
 
-/// Whether a constrained text may end.
+/// Permission of a constrained text to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// More must come.
+    /// The text is incomplete.
     Forbidden,
-    /// It is complete, and more may come.
+    /// The text is complete and may continue.
     Allowed,
-    /// It is complete, and nothing more may come.
+    /// The text is complete and cannot continue.
     Required,
 }

@@ -1,4 +1,4 @@
-//! Why a grammar does not compile, as an error with fields.
+//! Typed errors for grammars that do not compile.
 
 use std::time::{Duration, Instant};
 
@@ -6,28 +6,28 @@ use serde_json::Value;
 
 use crate::{Error, GrammarErrorKind};
 
-/// Most parts of a schema that are compiled on their own to find the one at fault.
+/// Maximum number of subschemas that are compiled on their own to locate the defect.
 const MAX_TRIES: usize = 200;
-/// Time after which no further part is tried.
+/// Time after which no further subschema is tried.
 const MAX_TIME: Duration = Duration::from_secs(2);
 
-/// Keywords under which schemas stand by name, in a list, or alone.
+/// Keywords that hold schemas by name, in a list, or alone.
 const BY_NAME: &[&str] = &["properties", "patternProperties", "$defs", "definitions"];
 const LISTS: &[&str] = &["allOf", "anyOf", "oneOf", "prefixItems", "items"];
 const SINGLE: &[&str] = &["items", "additionalItems", "additionalProperties"];
 
-/// What the library's messages say about keywords that it has no grammar for.
+/// Parts of the library's messages for keywords without a grammar, and the keyword.
 const UNSUPPORTED: &[(&str, &str)] = &[
     ("oneOf constraints are not supported", "oneOf"),
     ("Unknown format", "format"),
     ("patternProperty", "patternProperties"),
     ("min/maxProperties", "minProperties"),
 ];
-/// What they say when a bound was reached.
+/// Parts of the messages for an exceeded limit.
 const TOO_LARGE: &[&str] =
     &["too big", "too large", "too many", "fuel", "limit", "level exceeded", "Unable to determine if regex"];
 
-/// The error for a Lark grammar, a regular expression or a choice.
+/// Creates the error for a Lark grammar, a regular expression or a choice.
 pub(super) fn of_grammar(message: String) -> Error {
     let kind = match is_any(&message, TOO_LARGE) {
         true => GrammarErrorKind::TooLarge,
@@ -36,7 +36,7 @@ pub(super) fn of_grammar(message: String) -> Error {
     Error::Grammar { kind, path: None, keyword: None, message }
 }
 
-/// The error for a schema. `try_schema` says why a schema does not compile.
+/// Creates the error for a schema. `try_schema` returns the message if a schema does not compile.
 pub(super) fn of_schema(
     schema: &Value,
     message: String,
@@ -66,12 +66,12 @@ fn is_any(message: &str, texts: &[&str]) -> bool {
     texts.iter().any(|text| message.contains(text))
 }
 
-/// The first text between two `quote`s.
+/// First text between two `quote`s.
 fn quoted(text: &str, quote: char) -> Option<String> {
     text.split(quote).nth(1).map(str::to_owned)
 }
 
-/// Looks for the innermost part of a schema that does not compile for the same reason.
+/// Search for the innermost subschema that does not compile for the same reason.
 struct Search<'a> {
     schema: &'a Value,
     message: &'a str,
@@ -81,7 +81,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// JSON pointer of the part at fault in `part`, which stands at `path` and is at fault as a whole.
+    /// Returns the JSON pointer of the innermost defective schema in `part`, which is at `path` and defective as a whole.
     fn innermost(&mut self, part: &Value, path: String) -> String {
         for (pointer, child) in parts(part) {
             if self.tries == 0 || Instant::now() >= self.until {
@@ -89,7 +89,7 @@ impl Search<'_> {
             }
             self.tries -= 1;
             let reason = (self.try_schema)(self.with_definitions(child));
-            // A part compiles alone up to what it refers to; then the message says more or something else.
+            // A part whose references do not resolve fails with another or a longer message.
             if reason.is_some_and(|reason| reason.lines().next() == self.message.lines().next()) {
                 return self.innermost(child, path + &pointer);
             }
@@ -110,7 +110,7 @@ impl Search<'_> {
     }
 }
 
-/// The schemas directly inside `schema`, each with its pointer from there.
+/// Direct subschemas of `schema`, each with its relative JSON pointer.
 fn parts(schema: &Value) -> Vec<(String, &Value)> {
     let Some(fields) = schema.as_object() else { return Vec::new() };
     let mut parts = Vec::new();
@@ -129,7 +129,7 @@ fn parts(schema: &Value) -> Vec<(String, &Value)> {
     parts
 }
 
-/// A key as JSON pointers write it.
+/// Escapes a key for a JSON pointer.
 fn escaped(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }

@@ -1,38 +1,38 @@
-//! What a grammar can be made of.
+//! Specifications of grammars.
 
 use serde_json::Value;
 
 /// A grammar to compile: [`crate::Engine::compile`], or [`crate::GrammarCompiler::compile`] without a model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ConstraintSpec {
-    /// JSON text that fits this schema. The keys of an object come in the order of the schema. What the compiler has no
-    /// grammar for is an error, not ignored. Options of llguidance can stand under `x-guidance`.
+    /// JSON text that matches this schema. The keys of an object come in the order of the schema. Keywords that the compiler
+    /// has no grammar for are errors, not ignored. `x-guidance` holds options of llguidance.
     JsonSchema(Value),
     /// Text that matches this regular expression as a whole (syntax of the crate `regex`).
     Regex(String),
     /// One of these texts.
     Choice(Vec<String>),
-    /// Text of a grammar.
+    /// Text that matches this Lark grammar.
     Lark {
         /// A grammar in llguidance's Lark dialect with the start rule `start`. It may use the rules `marker_0`, `marker_1`, …, one for
         /// each of `markers`, without defining them.
         text: String,
-        /// Texts that are, or hold, added tokens of some tokenizers: what of them is an added token here stands for that token, the
-        /// rest for its spelling.
+        /// Texts that are or contain added tokens of some tokenizers: a part that is an added token of this tokenizer stands
+        /// for that token, the rest for its spelling.
         markers: Vec<String>,
     },
 }
 
-/// What a grammar says about a text.
+/// Result of checking a text against a grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acceptance {
-    /// It is complete.
+    /// The text is complete.
     Accepted,
-    /// So far it is right, and more must come.
+    /// The text is a valid prefix, and more must come.
     Incomplete,
-    /// It is wrong from this byte on.
+    /// The text is invalid from this byte on.
     Rejected {
-        /// The first byte that the grammar does not take.
+        /// Offset of the first byte that the grammar rejects.
         at: usize,
     },
 }

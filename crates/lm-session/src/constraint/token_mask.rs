@@ -1,11 +1,11 @@
-//! A set of tokens, one bit each.
+//! Token bitmask.
 
 use crate::TokenId;
 
-/// Bits of a word.
+/// Bits per word.
 const BITS: usize = u32::BITS as usize;
 
-/// Which tokens may come next.
+/// Bitmask of the tokens that may come next.
 ///
 /// ```
 /// use lm_session::TokenMask;
@@ -25,17 +25,17 @@ pub struct TokenMask {
 }
 
 impl TokenMask {
-    /// A mask for logits of `width` tokens that allows none.
+    /// Creates a mask for logits of `width` tokens that allows none.
     pub fn new(width: usize) -> Self {
         Self { words: vec![0; width.div_ceil(BITS)], width }
     }
 
-    /// Number of tokens that it speaks of.
+    /// Number of tokens that the mask covers.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Allows no token.
+    /// Forbids every token.
     pub fn clear(&mut self) {
         self.words.fill(0);
     }
@@ -46,7 +46,7 @@ impl TokenMask {
         self.clear_rest();
     }
 
-    /// Allows `id`; without effect outside of the width.
+    /// Allows `id`; no effect if it is outside of the width.
     pub fn allow(&mut self, id: TokenId) {
         if (id as usize) < self.width {
             self.words[id as usize / BITS] |= 1 << (id as usize % BITS);
@@ -60,7 +60,7 @@ impl TokenMask {
         }
     }
 
-    /// Whether `id` is allowed.
+    /// Returns true if `id` is allowed.
     pub fn allows(&self, id: TokenId) -> bool {
         self.words.get(id as usize / BITS).is_some_and(|word| word >> (id as usize % BITS) & 1 == 1)
     }
@@ -70,12 +70,12 @@ impl TokenMask {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Whether no token is allowed.
+    /// Returns true if no token is allowed.
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|&word| word == 0)
     }
 
-    /// The allowed tokens, ascending.
+    /// Iterates over the allowed tokens in ascending order.
     pub fn ids(&self) -> impl Iterator<Item = TokenId> {
         self.words.iter().enumerate().flat_map(|(index, &word)| {
             let rest = std::iter::successors(Some(word), |rest| Some(rest & rest.wrapping_sub(1)));
@@ -89,7 +89,7 @@ impl TokenMask {
         &self.words
     }
 
-    /// Takes bits over, as many as there is width for.
+    /// Copies bits, as many as fit the width; the rest become 0.
     pub(crate) fn copy_from(&mut self, words: &[u32]) {
         let common = self.words.len().min(words.len());
         self.words[..common].copy_from_slice(&words[..common]);

@@ -1,4 +1,4 @@
-//! A tokenizer as the grammar library sees it.
+//! Adapter of a tokenizer to llguidance.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use lm_model::{TokenKind, Tokenizer};
 use super::continuation;
 use crate::TokenId;
 
-/// The trie of all tokens, and the real tokenizer for text that a grammar forces.
+/// Trie of all tokens, and the real tokenizer for text that a grammar forces.
 ///
-/// Every added token is a special one to the library, flagged as such or not: no text reaches it, only its marker does.
-/// Ids without text, the padding of the logits among them, are in no mask. The id after the last stands for the end of
-/// the text: in a mask it says that the text may end, so that real end ids are ordinary tokens to a grammar.
+/// Every added token is a special token to the library, whether flagged as such or not: it is reached by its marker only, not
+/// by text. Ids without text, including the padding of the logits, are in no mask. The id after the last is the end of text: in
+/// a mask it says that the text may end, so that the real end ids are ordinary tokens to a grammar.
 pub(super) struct Vocabulary {
     tokenizer: Arc<Tokenizer>,
     trie: TokTrie,
@@ -39,19 +39,19 @@ impl TokenizerEnv for Vocabulary {
     }
 }
 
-/// The bytes of `id` in the trie.
+/// Trie bytes of `id`.
 fn word(tokenizer: &Tokenizer, id: TokenId) -> Vec<u8> {
     let bytes = tokenizer.token_bytes(id);
     match tokenizer.token_kind(id) {
         _ if bytes.is_empty() => Vec::new(),
         TokenKind::Added | TokenKind::Special => [&[TokTrie::SPECIAL_TOKEN_MARKER], bytes].concat(),
-        // No text holds the byte of the marker; a token that begins with it would pass for a special one.
+        // The marker's byte never occurs in text; a token that begins with it would be taken for a special one.
         TokenKind::Text if bytes.first() == Some(&TokTrie::SPECIAL_TOKEN_MARKER) => Vec::new(),
         TokenKind::Text => bytes.to_vec(),
     }
 }
 
-/// The longest added token that `text` begins with, and its length.
+/// Returns the longest added token that `text` begins with, and its length.
 pub(super) fn special_token(trie: &TokTrie, text: &[u8]) -> Option<(TokenId, usize)> {
     let mut node = trie.child_at_byte(trie.root(), TokTrie::SPECIAL_TOKEN_MARKER)?;
     let mut longest = None;

@@ -1,12 +1,12 @@
-//! The memory that this process can still have.
+//! Memory available to this process.
 
 use std::fs;
 use std::path::Path;
 
-/// Bytes that this process can take without pushing others out: what the system has available, or what is left within the limits
-/// of its control groups and its address space, whichever is least. None where the system does not tell.
+/// Returns the bytes that this process can allocate without swapping or evicting others: the minimum of what the system has
+/// available and what the limits of its cgroups and its address space leave. `None` where the system does not report it.
 ///
-/// File caches that can be given back count as available. Swap does not.
+/// Reclaimable file caches count as available. Swap does not.
 pub fn available_memory() -> Option<u64> {
     if cfg!(target_os = "linux") { linux(Path::new("/")) } else { elsewhere() }
 }
@@ -23,14 +23,14 @@ fn elsewhere() -> Option<u64> {
     Some(system.available_memory()).filter(|&bytes| bytes > 0)
 }
 
-/// What the files below `root` say, as Linux has them.
+/// Reads the available memory from Linux's files below `root`.
 fn linux(root: &Path) -> Option<u64> {
     let system = kibibytes(&read(root, "proc/meminfo")?, "MemAvailable:");
     let limits = [system, in_groups(root), in_address_space(root)];
     limits.into_iter().flatten().min()
 }
 
-/// The least that the control groups of this process leave, both versions of them.
+/// Minimum that the cgroups of this process leave, of both versions.
 fn in_groups(root: &Path) -> Option<u64> {
     let groups = read(root, "proc/self/cgroup")?;
     let rooms = groups.lines().filter_map(|line| {
@@ -44,7 +44,7 @@ fn in_groups(root: &Path) -> Option<u64> {
     rooms.min()
 }
 
-/// The files of a version of control groups.
+/// Version of cgroups.
 #[derive(Clone, Copy)]
 enum Version {
     One,
@@ -52,7 +52,7 @@ enum Version {
 }
 
 impl Version {
-    /// Folder, limit, usage, and the line of `memory.stat` with what of it can be given back.
+    /// Folder, limit, usage, and the line of `memory.stat` with the reclaimable part.
     fn files(self) -> [&'static str; 4] {
         match self {
             Self::One => [
@@ -65,7 +65,8 @@ impl Version {
         }
     }
 
-    /// What the group and those around it leave. Inside a container the path is that of the outside, and only the root is there.
+    /// Minimum that the cgroup and its ancestors leave. Inside a container the path is that of the host, and only the root
+    /// exists.
     fn room(self, root: &Path, group: &str) -> Option<u64> {
         let [mount, ..] = self.files();
         let mount = root.join(mount);
@@ -79,7 +80,7 @@ impl Version {
 
     fn room_of(self, folder: &Path) -> Option<u64> {
         let [_, limit, usage, inactive] = self.files();
-        // `max` is no limit.
+        // `max` means no limit.
         let limit: u64 = read(folder, limit)?.trim().parse().ok()?;
         let usage: u64 = read(folder, usage)?.trim().parse().ok()?;
         let stat = read(folder, "memory.stat").unwrap_or_default();
@@ -89,7 +90,7 @@ impl Version {
     }
 }
 
-/// What `ulimit -v` leaves.
+/// Address space that `ulimit -v` leaves.
 fn in_address_space(root: &Path) -> Option<u64> {
     let limits = read(root, "proc/self/limits")?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
@@ -113,7 +114,7 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
 
-    /// What is found where these files are.
+    /// Memory found with these files.
     fn found(files: &[(&str, &str)]) -> Option<u64> {
         let root = tempfile::tempdir().expect("a temporary folder");
         for (path, text) in files {
@@ -151,7 +152,7 @@ mod tests {
             ("sys/fs/cgroup/outer/inner/memory.current", "1"),
         ];
         assert_eq!(found(&files), Some(2 * GIB));
-        // In a container the path is not there, its root is.
+        // In a container the path does not exist, its root does.
         let inside = [
             SYSTEM,
             ("proc/self/cgroup", "0::/docker/1234\n"),

@@ -1,4 +1,4 @@
-//! Whether a model fits the memory, and which context, cache and quantisation do.
+//! Memory planning: choice of context, cache and quantisation that fit the memory.
 
 mod available;
 mod plan;

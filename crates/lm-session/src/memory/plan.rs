@@ -1,47 +1,48 @@
-//! Choosing what was not asked for so that it fits.
+//! Choice of unspecified sizes and formats that fit the memory.
 
 use lm_model::{Footprint, KvDtype, LoadOptions, PAGE_LEN, WeightFormat};
 
 use crate::{EngineSettings, Error, Result};
 
-/// Beside weights and cache: program, tokenizer, activations; `lm bench` measures it. Of small models it is less.
+/// Overhead besides weights and cache: program, tokenizer, activations; measured by `lm bench`. Small models have less.
 const BESIDES: u64 = 150 << 20;
-/// Beside the weights while they are loaded, when the cache has no memory yet.
+/// Overhead while the weights are loaded, when the cache is not allocated yet.
 const LOADING: u64 = 300 << 20;
-/// The same for a model without weights: what goes beyond it grows with them.
+/// Overhead of a model without weights; the overhead above it grows with the weights.
 const LEAST_BESIDES: u64 = 64 << 20;
-/// Contexts that are worth a smaller cache or smaller weights, the better one first.
+/// Contexts for which a smaller cache or smaller weights are accepted, the preferred one first.
 const GOALS: [usize; 2] = [4096, 512];
-/// Of the memory there is, what is chosen for as long as that is enough; the rest is for others. What is asked for may take all of it.
+/// Share of the available memory that automatic choices use while it suffices; the rest is for other processes. Explicit
+/// choices may use all of it.
 const SHARE: (u64, u64) = (9, 10);
-/// The cache holds several contexts where that costs no more than this.
+/// Maximum bytes of a cache that holds several contexts.
 const SEVERAL_CONTEXTS_BYTES: u64 = 2 << 30;
 const SEVERAL_CONTEXTS: usize = 4;
 
-/// What a user has decided; the rest is chosen.
+/// The user's choices; the rest is chosen automatically.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryRequest {
     /// Format of the weights.
     pub weights: WeightChoice,
-    /// Storage of keys and values. Where none is asked for: halves, or 8 bit if that fits more.
+    /// Data type of the KV cache. `None`: f16, or 8-bit where f16 leaves too little context.
     pub kv_dtype: Option<KvDtype>,
-    /// Most tokens of a session. Where none is asked for: the model's, as far as they fit.
+    /// Maximum number of tokens of a session. `None`: the model's context, as far as it fits.
     pub context_tokens: Option<usize>,
 }
 
-/// In which format weights are wanted.
+/// Weight format to load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WeightChoice {
-    /// As stored if that fits, else in 8 bit or 4 bit.
+    /// As stored if that fits, otherwise 8-bit or 4-bit.
     #[default]
     Fitting,
     /// As stored.
     AsStored,
-    /// In this one.
+    /// This format.
     In(WeightFormat),
 }
 
-/// Sizes that fit each other and the memory.
+/// Consistent sizes that fit the memory.
 ///
 /// ```
 /// use lm_session::{KvDtype, MemoryPlan, MemoryRequest, ModelFolder};
@@ -58,29 +59,30 @@ pub enum WeightChoice {
 pub struct MemoryPlan {
     /// Format of the weights; `None` as stored.
     pub quantization: Option<WeightFormat>,
-    /// Storage of keys and values.
+    /// Data type of the KV cache.
     pub kv_dtype: KvDtype,
-    /// Most tokens of a session.
+    /// Maximum number of tokens of a session.
     pub context_tokens: usize,
-    /// Tokens that the cache holds for all sessions together.
+    /// Number of tokens that the cache holds for all sessions together.
     pub cache_tokens: usize,
     /// Bytes of the weights.
     pub weight_bytes: u64,
     /// Bytes of the cache when it is full.
     pub cache_bytes: u64,
-    /// The most that the process takes: weights, cache, and what is beside them.
+    /// Peak memory of the process: weights, cache and overhead.
     pub needed_bytes: u64,
 }
 
 impl MemoryPlan {
-    /// Sizes for a model on a CPU device within `available` bytes.
+    /// Chooses sizes for a model on a CPU device within `available` bytes.
     ///
-    /// What is not asked for is the largest context of the best formats that leaves a tenth of the memory to others: first as the
-    /// weights are stored with a cache in halves, then with an 8-bit cache, then with weights in 8 bit and in 4 bit, as soon as 4,096
-    /// tokens fit; where they fit nowhere, the same with 512, in the end with nothing left to others.
-    ///
+    /// Unspecified values become the largest context of the best formats that leaves a tenth of the memory to other processes.
+    /// The formats are tried in this order until 4,096 tokens fit: weights as stored with an f16 cache, with an 8-bit cache,
+    /// then 8-bit and 4-bit weights, each with both caches. If none fits, 512 tokens are tried in the same way, and at last 512
+    /// tokens without a reserve.
     /// # Errors
-    /// [`Error::DoesNotFit`] with the sizes when nothing fits; [`Error::InvalidSettings`] for a context of 0 or beyond the model's.
+    /// [`Error::DoesNotFit`] with the sizes when nothing fits; [`Error::InvalidSettings`] for a context of 0 or beyond the
+    /// model's.
     pub fn choose(footprint: &Footprint, request: &MemoryRequest, available: u64) -> Result<Self> {
         let limit = footprint.context_len();
         if let Some(value) = request.context_tokens.filter(|&tokens| tokens == 0 || tokens > limit) {
@@ -106,7 +108,7 @@ impl MemoryPlan {
         Err(Self::refusal(footprint, request, available))
     }
 
-    /// What these choices take, with a cache for one context.
+    /// Computes the memory of these choices, with a cache for one context.
     pub fn with(
         footprint: &Footprint,
         quantization: Option<WeightFormat>,
@@ -122,18 +124,18 @@ impl MemoryPlan {
         Self { quantization, kv_dtype, context_tokens, cache_tokens, weight_bytes, cache_bytes, needed_bytes }
     }
 
-    /// The load's options with what was chosen.
+    /// Applies the plan to load options.
     pub fn load_options(&self, options: LoadOptions) -> LoadOptions {
         LoadOptions { quantization: self.quantization, kv_dtype: self.kv_dtype, ..options }
     }
 
-    /// The engine's settings with what was chosen.
+    /// Applies the plan to engine settings.
     pub fn engine_settings(&self, settings: EngineSettings) -> EngineSettings {
         let (max_context, kv_cache_tokens) = (Some(self.context_tokens), Some(self.cache_tokens));
         EngineSettings { max_context, kv_cache_tokens, ..settings }
     }
 
-    /// A cache for more than one session, where it is cheap.
+    /// Enlarges the cache for several sessions, where it is cheap.
     fn with_room_for_several(self, footprint: &Footprint, budget: u64) -> Self {
         let cheap = |tokens| {
             let plan = Self::with(footprint, self.quantization, self.kv_dtype, tokens);
@@ -156,7 +158,7 @@ impl MemoryPlan {
     }
 }
 
-/// Formats of weights and cache that the request leaves open, the better ones first.
+/// Formats of weights and cache that the request leaves open, the preferred ones first.
 fn candidates(
     footprint: &Footprint,
     request: &MemoryRequest,
@@ -170,7 +172,7 @@ fn candidates(
     formats.into_iter().flat_map(move |format| caches.clone().into_iter().map(move |cache| (format, cache)))
 }
 
-/// The largest number between two that fits; the smaller one is known to.
+/// Binary search for the largest number in `least..=most` that fits; `least` is known to fit.
 fn largest(least: usize, most: usize, fits: impl Fn(usize) -> bool) -> usize {
     let (mut low, mut high) = (least, most.max(least));
     while low < high {
@@ -208,7 +210,7 @@ mod tests {
         assert!(plan.needed_bytes <= 8 << 30);
     }
 
-    /// Every memory from nothing to enough: what is chosen fits, and only gets better with more.
+    /// For memory sizes from too little to enough: each plan fits, and plans only get better with more memory.
     #[test]
     fn what_is_chosen_fits_and_grows_with_the_memory() {
         let footprint = footprint();

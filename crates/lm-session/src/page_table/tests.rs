@@ -13,7 +13,7 @@ fn store<L: Into<LayerCache>>(layers: impl IntoIterator<Item = L>, num_pages: us
     PageStore::new(FakeLm::random(1, 4).with_layers(layers).new_cache(num_pages).unwrap())
 }
 
-/// Tokens that differ with `seed` from their second page on.
+/// Token ids that depend on `seed` from position 40 on, in the second page.
 fn ids(seed: u32, len: usize) -> Vec<TokenId> {
     (0..len as u32).map(|i| if i < 40 { i } else { i + 1000 * seed }).collect()
 }
@@ -58,7 +58,7 @@ fn full_pages_are_found_by_their_tokens_until_others_need_the_room() {
     let mut second = PageTable::new(root, &mut store);
     second.resume(&ids(2, 70), 0, &mut store);
     assert_eq!((second.len(), second.block_tables(0).remove(0)), (32, vec![pages[0]]));
-    // Three more pages: the blank ones first, then the page that is not found by these tokens.
+    // Three more pages: the blank ones first, then the page of the other prefix.
     grow(&mut second, &ids(2, 128), &mut store);
     assert_eq!((store.free(0), store.findable()), (0, 0));
     second.close(&mut store);
@@ -91,7 +91,7 @@ fn a_window_needs_few_pages_and_finds_old_ones_again() {
         let held = table.block_tables(0)[1].iter().filter(|&&page| page != NO_PAGE).count();
         assert!(held <= 3, "{held} pages for 40 slots after {len} tokens");
     }
-    // The pages of both are in one space of 32: 10 are held for all tokens, 2 for the window.
+    // Both groups share a space of 32 pages: 10 are held for all tokens, 2 for the window.
     assert_eq!(store.free(0), 20);
     table.rewind(100, &mut store);
     assert_eq!(table.len(), 96, "slots from 57 on are found again; the part of a page is not");
@@ -107,7 +107,7 @@ fn a_state_goes_back_to_its_snapshots() {
     for len in [100, 110, 140] {
         grow(&mut table, &ids(0, len), &mut store);
     }
-    // Snapshots after 96 and 128 tokens: the last borders within the rows.
+    // Snapshots after 96 and 128 tokens: the last page borders within the rows.
     for (len, reached) in [(140, 140), (139, 128), (127, 96), (95, 0)] {
         let mut fork = table.fork(&mut store);
         fork.rewind(len, &mut store);
@@ -127,7 +127,7 @@ fn a_state_in_the_middle_of_a_page_is_no_snapshot() {
     for len in [20, 140] {
         grow(&mut table, &ids(0, len), &mut store);
     }
-    // The first page has kept the state after 20 tokens, not after 32.
+    // The first page holds the state after 20 tokens, not after 32.
     table.rewind(50, &mut store);
     assert_eq!(table.len(), 0);
 }
@@ -142,12 +142,12 @@ fn prefixes_of_another_root_are_not_found() {
     assert_eq!(two.len(), 0);
 }
 
-/// One random operation on one of a few tables.
+/// A random operation on one of a few tables.
 #[derive(Clone, Debug)]
 enum Operation {
     Grow(usize, usize),
     Rewind(usize, usize),
-    /// Takes the first tokens of one of two texts.
+    /// Resumes the first tokens of one of two texts.
     Resume(usize, u32, usize),
     Fork(usize, usize),
 }
@@ -216,7 +216,7 @@ proptest! {
         }
         tables.into_iter().for_each(|table| table.close(&mut store));
         prop_assert_eq!(free(&store), store.total());
-        // What is known is known by a page; a chain of prefixes leads to it.
+        // Every remaining prefix-tree node has a page, or leads to a node that has one.
         prop_assert!(store.findable() > 0 || store.tree.len() == 1);
     }
 }

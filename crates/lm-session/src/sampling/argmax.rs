@@ -1,14 +1,14 @@
-//! Greedy choice.
+//! Argmax for greedy sampling.
 
 use crate::TokenMask;
 
-/// Tokens of a word of a mask.
+/// Number of tokens per mask word.
 const WORD: usize = u32::BITS as usize;
 
-/// Values looked at together: a vocabulary is read once a token, so the loops over them must be loops over registers.
+/// Block size of loops over the vocabulary, chosen so that they vectorise: the vocabulary is read once per token.
 pub(super) const TOGETHER: usize = 64;
 
-/// Index of the highest value, the first where several tie; `None` when all are -infinity.
+/// Index of the highest value, the first of equal ones; `None` when all are -infinity.
 ///
 /// Values are neither NaN nor +infinity.
 pub(super) fn argmax(values: &[f32]) -> Option<usize> {
@@ -48,7 +48,7 @@ pub(super) fn masked_argmax(values: &[f32], mask: &TokenMask) -> Option<usize> {
     )
 }
 
-/// Highest of up to 32 values whose bit is set.
+/// Highest of up to 32 values whose bit in `word` is set.
 fn highest_of(values: &[f32], word: u32) -> f32 {
     let allowed = |place: usize, value: f32| if word & 1 << place != 0 { value } else { f32::NEG_INFINITY };
     let values = values.iter().enumerate().map(|(place, &value)| allowed(place, value));

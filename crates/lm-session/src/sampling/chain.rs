@@ -1,21 +1,21 @@
-//! The filters of a request, in their fixed order.
+//! Chain of a request's logits filters, in their fixed order.
 
 use super::{
     History, LogitsFilter, TokenLogits, logit_bias, min_p, repetition_penalty, temperature, top_k, top_p,
 };
 use crate::SamplerParams;
 
-/// A filter that parameters can switch on.
+/// A filter and the parameters that enable it.
 pub(super) struct Row {
-    /// The parameters that switch it on.
+    /// Names of the parameters.
     #[cfg_attr(not(test), expect(dead_code, reason = "for the tests' messages"))]
     pub name: &'static str,
-    /// The filter; `None` when the parameters leave it off.
+    /// Builds the filter; `None` when the parameters leave it off.
     pub build: fn(&SamplerParams) -> Option<Box<dyn LogitsFilter>>,
 }
 
-/// Every filter, in the order in which they run: what changes single tokens first, then the temperature, then what
-/// cuts the tail of the distribution. The last four stand as in transformers' `generate`.
+/// All filters in execution order: changes of single tokens first, then the temperature, then the truncation of the distribution.
+/// The order of the last four is that of transformers' `generate`.
 pub(super) const ALL: &[Row] = &[
     Row { name: "repetition_penalty", build: repetition_penalty::repetition },
     Row { name: "presence_penalty, frequency_penalty", build: repetition_penalty::presence_and_frequency },
@@ -43,15 +43,14 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// The filters that `params` switch on: repetition penalty, presence and frequency penalty, logit bias,
-    /// temperature, top-k, top-p, min-p. At temperature 0 the last four are left out: they never remove the token
-    /// with the highest logit.
+    /// Creates the filters that `params` enable: repetition penalty, presence and frequency penalty, logit bias, temperature,
+    /// top-k, top-p, min-p. At temperature 0 the last four are left out: they never remove the token with the highest logit.
     pub fn new(params: &SamplerParams) -> Self {
         Self { filters: ALL.iter().filter_map(|row| (row.build)(params)).collect() }
     }
 
-    /// Adds a filter that runs before the others, where a constraint's mask belongs: what it masks takes no part in
-    /// top-k, top-p and min-p.
+    /// Adds a filter that runs before the others. A constraint's mask belongs here: masked tokens then take no part in top-k,
+    /// top-p and min-p.
     pub fn with_first(mut self, filter: Box<dyn LogitsFilter>) -> Self {
         self.filters.insert(0, filter);
         self
@@ -64,7 +63,7 @@ impl Chain {
         }
     }
 
-    /// Whether no filter is on.
+    /// Returns true if no filter is enabled.
     pub fn is_empty(&self) -> bool {
         self.filters.is_empty()
     }
@@ -76,7 +75,7 @@ mod tests {
 
     use super::*;
 
-    /// Parameters that switch every row on.
+    /// Parameters that enable every row.
     fn all_on() -> SamplerParams {
         SamplerParams {
             temperature: 0.7,
@@ -111,7 +110,7 @@ mod tests {
         assert_eq!(names.join(" "), order);
     }
 
-    /// The filters in the documented order, each in one plain line, in f64.
+    /// Reference implementation of the filters in the documented order, in f64.
     fn plain(row: &[f32], history: &History<'_>, params: &SamplerParams) -> Vec<(u32, f64)> {
         let count = |ids: &[u32], id: u32| ids.iter().filter(|&&seen| seen == id).count() as f64;
         let mut logits: Vec<(u32, f64)> = (0..).zip(row.iter().map(|&value| f64::from(value))).collect();
@@ -150,7 +149,7 @@ mod tests {
     #[test]
     fn the_chain_is_its_filters_in_the_documented_order() {
         let history = History { prompt: &[0, 3, 3, 9], generated: &[1, 4, 4, 4, 9] };
-        // Rows whose results differ when two neighbours that do not commute change places.
+        // Random rows: swapping two neighbours that do not commute changes the result.
         for seed in 0..200u32 {
             let number = |id: u32| seed.wrapping_mul(31).wrapping_add(id.wrapping_mul(2_654_435_761)) % 997;
             let row: Vec<f32> = (0..12).map(|id| number(id) as f32 / 150.0 - 3.0).collect();

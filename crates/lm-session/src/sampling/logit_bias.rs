@@ -1,9 +1,9 @@
-//! Logit bias: a caller's thumb on the scale for single tokens.
+//! Logit bias: additive biases for single tokens.
 
 use super::{History, LogitsFilter, TokenLogits};
 use crate::{SamplerParams, TokenId};
 
-/// Adds a number to the logits of given tokens; -infinity masks them.
+/// Adds a bias to the logits of given tokens; -infinity masks them.
 ///
 /// # Source
 /// `logit_bias` of OpenAI's chat completions.

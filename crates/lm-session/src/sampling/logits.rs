@@ -1,11 +1,11 @@
-//! The logits of one step as the filters see them.
+//! Logits of one step, as the filters see them.
 
 use super::argmax::TOGETHER;
 use crate::{Error, Result, TokenId, TokenMask};
 
-/// The tokens that can still be sampled, in ascending order of id, each with its logit.
+/// Candidate tokens in ascending order of id, each with its logit.
 ///
-/// A masked token is absent or has the logit -infinity. Both ways are final: no method gives a masked token a logit
+/// A masked token is absent or has the logit -infinity. Both are final: no method gives a masked token a logit
 /// again. Logits are never NaN nor +infinity.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TokenLogits {
@@ -14,7 +14,7 @@ pub struct TokenLogits {
 }
 
 impl TokenLogits {
-    /// The logits of a whole vocabulary: entry `i` belongs to token `i`.
+    /// Creates the logits of a whole vocabulary: entry `i` belongs to token `i`.
     ///
     /// # Errors
     /// [`Error::InvalidLogit`] for NaN or +infinity; -infinity is a mask.
@@ -24,10 +24,10 @@ impl TokenLogits {
         Ok(logits)
     }
 
-    /// [`TokenLogits::new`] into the memory that is there.
+    /// [`TokenLogits::new`] in place: reuses the buffers.
     pub(crate) fn load(&mut self, row: &[f32]) -> Result<()> {
         check(row)?;
-        // As many ids as tokens are all ids: each occurs once.
+        // If there are as many ids as tokens, they are all ids: each occurs once.
         if self.ids.len() != row.len() {
             self.ids.clear();
             self.ids.extend(0..row.len() as TokenId);
@@ -47,12 +47,12 @@ impl TokenLogits {
         Ok(())
     }
 
-    /// The ids, ascending.
+    /// Ids in ascending order.
     pub fn ids(&self) -> &[TokenId] {
         &self.ids
     }
 
-    /// The logits, in the order of [`TokenLogits::ids`].
+    /// Logits, in the order of [`TokenLogits::ids`].
     pub fn values(&self) -> &[f32] {
         &self.values
     }
@@ -62,7 +62,7 @@ impl TokenLogits {
         self.values.iter().copied().reduce(f32::max).filter(|max| *max > f32::NEG_INFINITY)
     }
 
-    /// Replaces each logit. Masked tokens are not shown to `change`.
+    /// Replaces each logit of an unmasked token.
     pub fn update(&mut self, mut change: impl FnMut(f32) -> f32) {
         for value in &mut self.values {
             set(value, &mut change);
@@ -91,10 +91,10 @@ impl TokenLogits {
     }
 }
 
-/// The first value that is neither finite nor -infinity, as an error.
+/// Returns an error for the first value that is neither finite nor -infinity.
 pub(super) fn check(row: &[f32]) -> Result<()> {
     let bad = |value: &f32| value.is_nan() || *value == f32::INFINITY;
-    // No way out of the inner loop: it is one over registers.
+    // No early exit from the inner loop, so that it vectorises.
     let group =
         row.chunks(TOGETHER).position(|values| values.iter().fold(false, |any, value| any | bad(value)));
     let first = group.map_or(row.len(), |group| group * TOGETHER);

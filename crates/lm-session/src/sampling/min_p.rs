@@ -1,4 +1,4 @@
-//! Min-p: tokens not too much less likely than the most likely one.
+//! Min-p sampling.
 
 use super::{History, LogitsFilter, TokenLogits};
 use crate::SamplerParams;

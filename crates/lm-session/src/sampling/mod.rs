@@ -1,4 +1,4 @@
-//! From logits to a token: filters, then a draw.
+//! Sampling: logits filters, then a random or greedy choice.
 
 mod argmax;
 mod chain;
@@ -18,7 +18,7 @@ pub(crate) use sampler::Sampler;
 
 use crate::TokenId;
 
-/// Changes or masks logits before a token is drawn.
+/// A filter that changes or masks logits before a token is drawn.
 ///
 /// A filter never revives a masked token; [`TokenLogits`] has no method that could.
 pub trait LogitsFilter: Send + std::fmt::Debug {
@@ -26,12 +26,12 @@ pub trait LogitsFilter: Send + std::fmt::Debug {
     fn apply(&self, logits: &mut TokenLogits, history: &History<'_>);
 }
 
-/// The tokens before the one that is to be sampled.
+/// Tokens before the one to be sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct History<'a> {
-    /// What the session held when the generation began.
+    /// Tokens of the session when the generation began.
     pub prompt: &'a [TokenId],
-    /// What the generation has sampled.
+    /// Tokens of the output so far.
     pub generated: &'a [TokenId],
 }
 
@@ -52,7 +52,7 @@ fn last(tokens: &[TokenId], count: usize) -> &[TokenId] {
 mod tests {
     use super::*;
 
-    /// Applies the filter that `build` makes of `params` and returns what is left.
+    /// Applies the filter that `build` makes of `params` and checks the remaining logits.
     pub(super) fn check_filter(
         build: fn(&crate::SamplerParams) -> Option<Box<dyn LogitsFilter>>,
         params: crate::SamplerParams,

@@ -1,10 +1,10 @@
-//! A draw from the distribution that the logits stand for.
+//! Draw from the categorical distribution of the logits.
 
 use super::TokenLogits;
 use crate::TokenId;
 
-/// The token in whose share of the probability mass, tokens laid out by id, the point `at` of `[0, 1)` falls; `None`
-/// when every token is masked.
+/// Inverse-CDF sampling: returns the token at the point `at` of `[0, 1)` of the cumulative distribution over ascending ids;
+/// `None` when every token is masked.
 pub(super) fn multinomial(logits: &TokenLogits, at: f64) -> Option<TokenId> {
     let max = logits.max()?;
     let weights = || logits.values().iter().map(|value| f64::from(value - max).exp());
@@ -30,7 +30,7 @@ mod tests {
     #[test]
     fn each_token_owns_its_share() {
         const MASKED: f32 = f32::NEG_INFINITY;
-        // Shares 1/4, -, 1/2, 1/4, -.
+        // Probabilities 1/4, 0, 1/2, 1/4, 0.
         let (half, quarter) = (7.0, 7.0 - std::f32::consts::LN_2);
         let logits = TokenLogits::new(&[quarter, MASKED, half, quarter, MASKED]).unwrap();
         for (at, expected) in [(0.0, 0), (0.24, 0), (0.26, 2), (0.74, 2), (0.76, 3), (1.0, 3)] {

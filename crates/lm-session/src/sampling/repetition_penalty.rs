@@ -1,4 +1,4 @@
-//! Penalties on tokens that have been seen.
+//! Repetition, presence and frequency penalties.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! One request's way from a row of logits to a token.
+//! Sampler of one request.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -9,12 +9,12 @@ use super::multinomial::multinomial;
 use super::{Chain, History, TokenLogits};
 use crate::{Error, Result, SamplerParams, TokenId, TokenMask};
 
-/// Filters and random numbers of one generation. Each has its own: what other requests do changes nothing.
+/// Filters and random number generator of one generation: independent of other requests.
 #[derive(Debug)]
 pub(crate) struct Sampler {
     chain: Chain,
     choice: Choice,
-    /// Memory for the logits, kept between steps.
+    /// Buffer for the logits, kept between steps.
     logits: TokenLogits,
 }
 
@@ -33,8 +33,8 @@ impl Sampler {
         Self { chain: Chain::new(params), choice, logits: TokenLogits::default() }
     }
 
-    /// The token that follows `history`, given its row of logits and what a constraint allows. Takes one random number, or
-    /// none when greedy.
+    /// Samples the token after `history` from its row of logits and a constraint's mask. Draws one random number, or none
+    /// when greedy.
     pub fn sample(
         &mut self,
         row: &[f32],
@@ -60,7 +60,7 @@ impl Sampler {
     }
 }
 
-/// A number in `[0, 1)` with 53 random bits.
+/// Uniform number in `[0, 1)` with 53 random bits.
 fn unit_interval(rng: &mut impl Rng) -> f64 {
     (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
 }

@@ -1,9 +1,9 @@
-//! Temperature: how flat the distribution is.
+//! Temperature scaling.
 
 use super::{History, LogitsFilter, TokenLogits};
 use crate::SamplerParams;
 
-/// Divides logits by the temperature. The highest is moved to 0 first, which changes no probability and keeps very low
+/// Divides logits by the temperature. The maximum is subtracted first, which changes no probability and keeps very low
 /// temperatures from overflowing.
 #[derive(Debug)]
 struct Temperature(f32);

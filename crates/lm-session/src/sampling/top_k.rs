@@ -1,9 +1,9 @@
-//! Top-k: the k most likely tokens.
+//! Top-k sampling.
 
 use super::{History, LogitsFilter, TokenLogits};
 use crate::SamplerParams;
 
-/// Keeps the tokens whose logit is at least the k-th highest; tokens that tie with it stay.
+/// Keeps the tokens whose logit is at least the k-th highest, including ties.
 ///
 /// # Source
 /// `TopKLogitsWarper` of Hugging Face transformers.

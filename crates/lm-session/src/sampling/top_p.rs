@@ -1,10 +1,10 @@
-//! Top-p (nucleus): the most likely tokens that together hold the mass p.
+//! Top-p (nucleus) sampling.
 
 use super::{History, LogitsFilter, TokenLogits};
 use crate::SamplerParams;
 
-/// Keeps the fewest tokens, from the most likely down (the lower id first where they tie), whose probabilities add up
-/// to at least p; one token stays always.
+/// Keeps the nucleus: the smallest set of most likely tokens (the lower id first among equal ones) whose probabilities sum to
+/// at least p; at least one token.
 ///
 /// # Source
 /// Holtzman et al., arXiv 1904.09751; `TopPLogitsWarper` of Hugging Face transformers.
@@ -29,11 +29,11 @@ impl LogitsFilter for TopP {
     }
 }
 
-/// Indices of the fewest highest weights that add up to `mass`, at least one.
+/// Indices of the smallest set of highest weights that sum to `mass`, at least one.
 fn nucleus(weights: &[f64], mass: f64) -> Vec<usize> {
     let by_weight = |a: &usize, b: &usize| weights[*b].total_cmp(&weights[*a]).then(a.cmp(b));
     let mut indices: Vec<usize> = (0..weights.len()).collect();
-    // The nucleus is mostly small: sort the head first, and more of it only when the mass is not reached.
+    // The nucleus is usually small: sort the head first, and more only when its mass does not suffice.
     let mut head = 256;
     loop {
         head = head.min(indices.len());

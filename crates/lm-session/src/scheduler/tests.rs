@@ -9,7 +9,7 @@ use crate::{CancelHandle, SamplerParams};
 
 const CHUNK: usize = 16;
 
-/// A scheduler over `num_pages` that is stepped by hand.
+/// A scheduler over `num_pages` that is stepped manually.
 struct Bench {
     scheduler: Scheduler,
     model: Arc<FakeLm>,
@@ -69,7 +69,7 @@ impl Bench {
         steps
     }
 
-    /// Rows of each sequence of each forward pass.
+    /// Number of rows of each sequence of each forward pass.
     fn rows(&self) -> Vec<Vec<usize>> {
         self.model.calls().iter().map(|call| call.iter().map(Range::len).collect()).collect()
     }
@@ -168,7 +168,7 @@ fn the_oldest_request_takes_pages_from_the_youngest_and_both_end_as_if_alone() {
         bench.steps_until_idle();
         tokens(&replies)
     };
-    // Each needs three pages in the end, together six.
+    // Each needs three pages at the end, together six.
     let mut bench = Bench::new(4);
     let (one, two) = (bench.generate(1, 20, 60), bench.generate(2, 20, 60));
     bench.steps_until_idle();
@@ -231,6 +231,6 @@ fn a_batch_that_fails_goes_on_singly_until_the_one_at_fault_has_failed() {
     let fault = bad.try_recv();
     assert!(matches!(fault, Ok(Reply::Failed { error: Error::Model(_), cached_tokens: 0 })), "{fault:?}");
     assert_eq!((tokens(&good).len(), tokens(&other).len()), (4, 4));
-    // The failed batch left no trace; the first runs alone, the second fails, and the rest is together again.
+    // The failed batch left no trace; the first runs alone, the second fails, and the rest is batched again.
     assert_eq!(bench.rows(), [vec![3], vec![1, 3], vec![1, 1], vec![1, 1], vec![1]]);
 }

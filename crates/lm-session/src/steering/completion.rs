@@ -1,4 +1,4 @@
-//! The search for tokens with which a text may end.
+//! Best-first search for a completion: tokens after which a text may end.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -11,65 +11,65 @@ use super::tokens::{CLOSING, ClosingTokens};
 use crate::constraint::continuation;
 use crate::{Constraint, Ending, Result, TokenId, TokenMask};
 
-/// States that are looked at before the search is given up, and those that are looked at for a shorter completion.
+/// Maximum number of states of a search, and of those visited to improve a completion once one is found.
 const MAX_STATES: usize = 400;
 const MORE_STATES: usize = 24;
-/// Time after which it is given up. A state takes some microseconds, 1 ms at most with a large vocabulary.
+/// Time limit of a search. A state takes some microseconds, 1 ms at most with a large vocabulary.
 const MAX_TIME: Duration = Duration::from_millis(50);
-/// States in which nothing closes anything, before another way is tried: on the first way, and on the others.
+/// Maximum number of states without a closing step on one path: on the first path, and on the others.
 const MAX_FILLERS: [usize; 2] = [40, 8];
-/// Tokens of a mask up to which all are tried.
+/// Maximum number of allowed tokens of a mask for which all are tried.
 const FEW_TOKENS: usize = 32;
-/// Part of the vocabulary above which a mask is taken for one of free text, where nearly everything may stand.
+/// A mask that allows more than 1/8 of the vocabulary is taken for one of free text, where nearly any token may come.
 const FREE_TEXT: usize = 8;
-/// How much later a step is tried that was known in a state with the same mask: it leads where another one has led.
+/// Penalty on the order of a step already seen in a state with the same mask: it probably leads where the other one led.
 const SEEN_BEFORE: usize = 64;
-/// Closers tried in a state, and tokens of each kind.
+/// Maximum number of closers tried in a state, and of tokens of each kind.
 const MAX_CLOSERS: usize = 24;
 const MAX_TOKENS: usize = 4;
-/// Bytes of text in which the beginning of a closer is looked for.
+/// Length of the text's tail, in bytes, that is searched for the beginning of a closer.
 const TAIL_BYTES: usize = 64;
 
-/// Looks for completions of one constraint's texts.
+/// Search for completions of one constraint's texts.
 ///
-/// In each state there is a list of steps, the most promising first: what is forced; added tokens; what is left of a closer that
-/// the text ends with the beginning of; tokens of closing characters; whole closers; punctuation; and last, a few tokens of any kind.
-/// The search follows the first ones to an end, and then tries others, those first that depart from the first ones early and not far, and
-/// last those that were known in a state with the same mask.
-/// It is bounded in states and in time, so that it need not find the shortest completion, nor any.
+/// Each state has a list of steps, the most promising first: forced tokens; added tokens; the rest of a closer whose beginning
+/// the text ends with; tokens of closing characters; whole closers; punctuation; and last, a few tokens of any kind. The search
+/// follows the first steps to an end, and then tries others: first those that depart from the first steps early and not far,
+/// last those already seen in a state with the same mask. It is bounded in states and in time, so it need not find the shortest
+/// completion, nor any.
 #[derive(Debug)]
 pub(crate) struct Search {
-    /// Those that do not begin with a letter or digit, and are not blank: names do not close anything.
+    /// Closers, without those that are blank or begin with a letter or digit: names do not close anything.
     closers: Vec<Vec<u8>>,
-    /// Ids of closers and of their ends, as far as they were needed.
+    /// Ids of closers and of their suffixes, encoded on demand.
     encoded: HashMap<Vec<u8>, Vec<TokenId>>,
-    /// Of the state that is looked at.
+    /// Mask of the current state.
     mask: TokenMask,
-    /// Of the state after a closer, to see whether it has led anywhere.
+    /// Mask of the state after a closer, to see whether it leaves free text.
     next_mask: TokenMask,
-    /// Of free text that no closer leads out of.
+    /// Mask of free text that no closer leaves.
     barren: TokenMask,
-    /// Steps that this search knows already, by the fingerprint of the mask of their state.
+    /// Steps already seen in this search, with the fingerprint of the mask of their state.
     seen: HashSet<(u64, Vec<TokenId>)>,
-    /// When this search is given up.
+    /// Deadline of this search.
     until: Instant,
 }
 
-/// Where a search happens.
+/// Context of a search: the constraint, the vocabulary and the text so far.
 pub(crate) struct Place<'a> {
     pub constraint: &'a mut dyn Constraint,
     pub tokenizer: &'a Tokenizer,
     pub tokens: &'a ClosingTokens,
     pub end_ids: &'a [TokenId],
-    /// The end of the text so far.
+    /// Tail of the text so far.
     pub tail: &'a [u8],
 }
 
-/// A way that waits to be tried: how much it departs from the first steps and how many steps it has, together and the steps alone, and its
+/// A queue entry: its priority (departure from the first steps plus number of steps; lower first), its number of steps, and its
 /// tokens.
 type Waiting = Reverse<(usize, usize, Vec<TokenId>)>;
 
-/// The steps from a state, and whether any of them may close something.
+/// Steps from a state; `only_fill` is true if none of them closes anything.
 struct Steps {
     steps: Vec<Vec<TokenId>>,
     only_fill: bool,
@@ -88,7 +88,7 @@ impl Search {
         Self { closers, encoded, next_mask: mask.clone(), barren: mask.clone(), mask, seen, until }
     }
 
-    /// Up to `limit` tokens after which the text may end; the constraint is left as it was.
+    /// Searches for up to `limit` tokens after which the text may end; leaves the constraint as it was.
     pub fn completion(&mut self, place: &mut Place<'_>, limit: usize) -> Result<Option<Vec<TokenId>>> {
         let mut waiting: BinaryHeap<Waiting> = BinaryHeap::from([Reverse((0, 0, Vec::new()))]);
         let (mut at, mut best) = (Vec::new(), None::<Vec<TokenId>>);
@@ -109,8 +109,8 @@ impl Search {
         Ok(best)
     }
 
-    /// Follows the first steps from the state after `at`, and puts the others among those that wait. Returns what ends the text after
-    /// `at`, when an end is reached within `limit` tokens.
+    /// Follows the first steps from the state after `at`, and queues the others. Returns the tokens that end the text after
+    /// `at` if an end is reached within `limit` tokens.
     fn follow(
         &mut self,
         place: &mut Place<'_>,
@@ -149,7 +149,8 @@ impl Search {
         Ok(None)
     }
 
-    /// Whether the text may end here: with nothing, or with an end token that the constraint itself asks for. Leaves the mask.
+    /// Returns the tokens that end the text here: none, or an end token that the constraint itself asks for. If the text may
+    /// not end without further tokens, the mask of the state is left in `self.mask`.
     fn end(&mut self, place: &mut Place<'_>) -> Result<Option<Vec<TokenId>>> {
         if place.constraint.ending()? != Ending::Forbidden {
             return Ok(Some(Vec::new()));
@@ -159,14 +160,14 @@ impl Search {
         Ok(place.end_ids.iter().find(|&&id| self.mask.allows(id)).map(|&id| vec![id]))
     }
 
-    /// What to try in the state after `path`, whose mask is `self.mask`.
+    /// Steps to try in the state after `path`, whose mask is `self.mask`.
     fn steps(&mut self, place: &mut Place<'_>, path: &[TokenId]) -> Result<Steps> {
         let forced = place.constraint.forced()?;
         if !forced.is_empty() {
             return Ok(Steps { steps: vec![forced], only_fill: false });
         }
         let free = is_free(&self.mask);
-        // Where a marker is spelled out, the way through it is tried before added tokens that may open a channel of free text.
+        // Where a marker is spelled out, its text is tried before added tokens, which may open a channel of free text.
         let added = one_by_one(place.tokens.added(&self.mask));
         let mut steps = if free { added.clone() } else { Vec::new() };
         if !free || self.mask != self.barren {
@@ -198,7 +199,7 @@ impl Search {
         Ok(Steps { steps, only_fill })
     }
 
-    /// Adds what is left of closers that have begun, closing tokens, and whole closers.
+    /// Adds the rest of started closers, closing tokens, and whole closers.
     fn closing_steps(
         &mut self,
         place: &mut Place<'_>,
@@ -226,7 +227,7 @@ impl Search {
         Ok(())
     }
 
-    /// Adds the rest of a closer, if it may come next and closes something.
+    /// Adds the rest of a closer, if it may come next and, in free text, leaves it.
     fn closer(
         &mut self,
         place: &mut Place<'_>,
@@ -247,7 +248,7 @@ impl Search {
         Ok(())
     }
 
-    /// Whether `ids` lead out of free text.
+    /// Returns true if `ids` lead out of free text.
     fn leads_on(&mut self, place: &mut Place<'_>, ids: &[TokenId]) -> Result<bool> {
         for &id in ids {
             place.constraint.commit(id)?;
@@ -267,8 +268,8 @@ impl Search {
     }
 }
 
-/// Puts a marker that was not taken yet before one that was: what begins another call, say, comes round again and again, and
-/// what ends them all stands behind it. A marker is an added token, or a text of several tokens.
+/// Moves the first untaken marker before a taken one: a marker that begins another call, say, would repeat forever, and the one
+/// that ends them all comes later in the list. A marker is an added token, or a step of several tokens.
 fn new_marker_first(steps: &mut [Vec<TokenId>], taken: &HashSet<Vec<TokenId>>, tokenizer: &Tokenizer) {
     let is_marker = |step: &[TokenId]| {
         step.len() > 1 || step.iter().any(|&id| tokenizer.token_kind(id) != TokenKind::Text)
@@ -280,22 +281,22 @@ fn new_marker_first(steps: &mut [Vec<TokenId>], taken: &HashSet<Vec<TokenId>>, t
     }
 }
 
-/// Puts a step that was not taken yet in a state with this mask before those that were: what repeats itself (`[0-9]+`) goes on
-/// by another way.
+/// Moves the first step not yet taken in a state with this mask to the front: repetitions (`[0-9]+`) then continue on another
+/// path.
 fn new_filler_first(steps: &mut [Vec<TokenId>], state: u64, filled: &HashSet<(u64, Vec<TokenId>)>) {
     if let Some(new) = steps.iter().position(|step| !filled.contains(&(state, step.clone()))) {
         steps[..=new].rotate_right(1);
     }
 }
 
-/// A step for each first byte of `ids`, as far as there are few.
+/// One step for each distinct first byte of `ids`, [`FEW_TOKENS`] at most.
 fn unlike_ones(ids: impl Iterator<Item = TokenId>, tokenizer: &Tokenizer) -> Vec<Vec<TokenId>> {
     let mut seen = HashSet::new();
     let unlike = ids.filter(|&id| seen.insert(tokenizer.token_bytes(id).first().copied()));
     unlike.take(FEW_TOKENS).map(|id| vec![id]).collect()
 }
 
-/// The same for equal masks, another one for others, as good as always.
+/// Hash of a mask.
 fn fingerprint(mask: &TokenMask) -> u64 {
     let mut hasher = DefaultHasher::new();
     mask.hash(&mut hasher);
@@ -306,12 +307,12 @@ fn is_free(mask: &TokenMask) -> bool {
     mask.count() > mask.width() / FREE_TEXT
 }
 
-/// Steps of one token each.
+/// Steps of one token each, [`MAX_TOKENS`] at most.
 fn one_by_one(ids: impl Iterator<Item = TokenId>) -> Vec<Vec<TokenId>> {
     ids.take(MAX_TOKENS).map(|id| vec![id]).collect()
 }
 
-/// Takes the constraint from the state after `at` to the one after `path`.
+/// Moves the constraint from the state after `at` to the one after `path`.
 fn go_to(constraint: &mut dyn Constraint, at: &mut Vec<TokenId>, path: &[TokenId]) -> Result<()> {
     let common = at.iter().zip(path).take_while(|(a, b)| a == b).count();
     constraint.rollback(at.len() - common)?;
@@ -323,7 +324,7 @@ fn go_to(constraint: &mut dyn Constraint, at: &mut Vec<TokenId>, path: &[TokenId
     Ok(())
 }
 
-/// The end of the text after `path`.
+/// Tail of the text after `path`.
 fn tail_of(place: &Place<'_>, path: &[TokenId]) -> Vec<u8> {
     let recent = &path[path.len().saturating_sub(TAIL_BYTES)..];
     let mut tail = place.tail.to_vec();
@@ -332,7 +333,7 @@ fn tail_of(place: &Place<'_>, path: &[TokenId]) -> Vec<u8> {
     tail
 }
 
-/// What is missing of `closer` where `tail` ends with its beginning, the longest beginning first.
+/// Missing rests of `closer` where `tail` ends with its beginning, the longest beginning first.
 fn begun_ends(closer: &[u8], tail: &[u8]) -> Vec<Vec<u8>> {
     let begun = (1..closer.len()).rev().filter(|&len| tail.ends_with(&closer[..len]));
     begun.map(|len| closer[len..].to_vec()).collect()

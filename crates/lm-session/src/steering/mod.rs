@@ -1,7 +1,8 @@
-//! Bringing a constrained text to its end within the tokens that are left.
+//! Steering of a constrained text to its end within the remaining tokens.
 //!
-//! For the state that the text is in, a *completion* is known: tokens with which it may end. A sampled token is taken
-//! only when a completion that fits is known after it too; otherwise the known one is followed. So what has begun ends in time.
+//! For the current state of the text, a *completion* is known: tokens after which it may end. A sampled token is accepted only
+//! if a completion that fits is known after it too; otherwise the known completion is followed. So a text that was begun ends
+//! in time.
 
 mod completion;
 mod tokens;

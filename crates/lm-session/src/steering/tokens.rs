@@ -1,4 +1,4 @@
-//! Tokens with which texts are closed.
+//! Tokens that close texts.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -7,23 +7,23 @@ use lm_model::{TokenKind, Tokenizer};
 
 use crate::{TokenId, TokenMask};
 
-/// What texts, values and calls end with in the syntaxes of JSON, Python and XML.
+/// Closing characters of texts, values and calls in JSON, Python and XML syntax.
 pub(super) const CLOSING: &[u8] = b"\"')]}>";
-/// What stands between their parts.
+/// Punctuation between their parts.
 const JOINING: &[u8] = b"\"'()[]{}<>:,=";
-/// Longest token, in bytes, that is tried where anything may stand.
+/// Maximum length of a filler token, in bytes.
 const MAX_FILLER: usize = 16;
 
-/// Tokens of a vocabulary that are worth trying where a text must come to its end.
+/// Tokens of a vocabulary that are tried where a text must end.
 #[derive(Debug)]
 pub(crate) struct ClosingTokens {
-    /// Made of closing characters only, the longest first, each with its first one.
+    /// Tokens of closing characters only, the longest first, each with its first character.
     closing: Vec<(u8, TokenId)>,
-    /// Made of punctuation that stands between parts, the longest first.
+    /// Tokens of punctuation between parts, the longest first.
     joining: Vec<TokenId>,
-    /// Added tokens: where a grammar allows one, it means it.
+    /// Added tokens: a grammar that allows one asks for it explicitly.
     added: Vec<TokenId>,
-    /// Letters or digits to fill a value with: for each length one token of each, the longest first.
+    /// Tokens of letters or digits to fill a value: one of each kind for each length, the longest first.
     fillers: Vec<TokenId>,
 }
 
@@ -53,23 +53,23 @@ impl ClosingTokens {
         Self { closing, joining, added, fillers: fillers.into_iter().map(|(_, id)| id).collect() }
     }
 
-    /// Those made of closing characters, `first` before all, that `mask` allows, the longest first.
+    /// Allowed tokens of closing characters that begin with `first`, the longest first.
     pub fn closing<'a>(&'a self, first: u8, mask: &'a TokenMask) -> impl Iterator<Item = TokenId> + 'a {
         let all = self.closing.iter().filter(move |(byte, _)| *byte == first);
         all.map(|&(_, id)| id).filter(|&id| mask.allows(id))
     }
 
-    /// Those made of joining characters that `mask` allows.
+    /// Allowed tokens of punctuation.
     pub fn joining<'a>(&'a self, mask: &'a TokenMask) -> impl Iterator<Item = TokenId> + 'a {
         self.joining.iter().copied().filter(|&id| mask.allows(id))
     }
 
-    /// The added tokens that `mask` allows.
+    /// Allowed added tokens.
     pub fn added<'a>(&'a self, mask: &'a TokenMask) -> impl Iterator<Item = TokenId> + 'a {
         self.added.iter().copied().filter(|&id| mask.allows(id))
     }
 
-    /// The fillers that `mask` allows.
+    /// Allowed fillers.
     pub fn fillers<'a>(&'a self, mask: &'a TokenMask) -> impl Iterator<Item = TokenId> + 'a {
         self.fillers.iter().copied().filter(|&id| mask.allows(id))
     }

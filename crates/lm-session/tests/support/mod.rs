@@ -1,4 +1,4 @@
-//! What the tests of the engine share.
+//! Shared helpers of the engine's tests.
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -11,7 +11,7 @@ use lm_session::{
     Session, SessionConfig, SessionEvent, TokenId,
 };
 
-/// A model that calls `before` ahead of every forward pass: to fail, to panic or to wait.
+/// A model that calls `before` before every forward pass: to fail, to panic or to wait.
 pub struct Hooked<F> {
     pub inner: Arc<FakeLm>,
     pub before: F,
@@ -40,7 +40,7 @@ impl<F: Fn(&Batch) -> lm_model::Result<()> + Send + Sync> CausalLm for Hooked<F>
     }
 }
 
-/// Keeps the bits of the logits of every call.
+/// Records the bits of the logits of every call.
 struct Recorder {
     inner: Arc<dyn CausalLm>,
     logits: Arc<Mutex<Vec<Vec<u32>>>>,
@@ -71,8 +71,8 @@ impl CausalLm for Recorder {
     }
 }
 
-/// The tokens that were found in the cache when the last of `prompts` was prefilled, each in a session of its own on one
-/// engine, and the bits of the logits of its last token.
+/// Prefills `prompts`, each in its own session on one engine; returns the number of cached tokens of the last one, and the bits
+/// of the logits of its last token.
 pub fn last_logits(loaded: LoadedModel, prompts: &[&[TokenId]]) -> (usize, Vec<u32>) {
     let logits = Arc::new(Mutex::new(Vec::new()));
     let model = Arc::new(Recorder { inner: loaded.model, logits: logits.clone() });
@@ -86,20 +86,20 @@ pub fn last_logits(loaded: LoadedModel, prompts: &[&[TokenId]]) -> (usize, Vec<u
     (cached, bits)
 }
 
-/// A model whose logits depend on every token before, so that a wrong cache shows.
+/// A model whose logits depend on all earlier tokens, so that a wrong cache is detected.
 pub fn random_model() -> FakeLm {
     FakeLm::random(11, tokenizer().logits_width())
 }
 
-/// A layer that sees everything.
+/// A layer with full attention.
 pub const FULL: LayerCache = LayerCache::Kv(KV);
-/// A layer with a window.
+/// A layer with sliding-window attention.
 pub const NEAR: LayerCache = LayerCache::Kv(KvGeometry { window: Some(40), ..KV });
-/// A layer with a state.
+/// A layer with a recurrent state.
 pub const STATE: LayerCache = LayerCache::State { len: 5 };
 const KV: KvGeometry = KvGeometry { num_kv_heads: 1, head_dim: FakeLm::HEAD_DIM, window: None, shares: None };
 
-/// The kinds of caches that a model may be made of.
+/// Combinations of cache kinds in a model.
 pub fn kinds() -> Vec<Vec<LayerCache>> {
     let shared = |layer: LayerCache, owner| match layer {
         LayerCache::Kv(geometry) => LayerCache::Kv(KvGeometry { shares: Some(owner), ..geometry }),
@@ -119,14 +119,14 @@ pub fn engine_of(layers: &[LayerCache], settings: EngineSettings) -> Engine {
     Engine::new(loaded(random_model().with_layers(layers.iter().copied())), settings).unwrap()
 }
 
-/// A session whose generations do not end by themselves.
+/// A session whose generations never end by an end token.
 pub fn endless(engine: &Engine) -> Session {
     let forbid_end = engine.tokenizer().end_ids().iter().map(|&id| (id, f32::NEG_INFINITY)).collect();
     let sampler = SamplerParams { logit_bias: forbid_end, ..SamplerParams::default() };
     engine.session(SessionConfig { sampler, ..SessionConfig::default() }).unwrap()
 }
 
-/// Pages that sessions hold.
+/// Number of pages held by sessions.
 pub fn pages_held(engine: &Engine) -> usize {
     let stats = engine.cache_stats().unwrap();
     stats.total_pages - stats.free_pages
@@ -137,7 +137,7 @@ pub fn random_engine(settings: EngineSettings) -> Engine {
     Engine::new(loaded(random_model()), settings).unwrap()
 }
 
-/// An engine over [`random_model`] with a hook, and the model for its record of calls.
+/// An engine over [`random_model`] with a hook, and the model, which records its calls.
 pub fn hooked_engine(
     settings: EngineSettings,
     before: impl Fn(&Batch) -> lm_model::Result<()> + Send + Sync + 'static,
@@ -147,19 +147,19 @@ pub fn hooked_engine(
     (engine, inner)
 }
 
-/// Whether a batch runs token `id`.
+/// Returns true if a batch runs token `id`.
 pub fn runs(batch: &Batch, id: TokenId) -> bool {
     batch.sequences.iter().any(|sequence| matches!(&sequence.input, Input::Ids(ids) if ids.contains(&id)))
 }
 
-/// Reads a generation of `max_output_tokens` to its end; its ids.
+/// Reads a generation of `max_output_tokens` to its end and returns its ids.
 pub fn generate(session: &mut Session, max_output_tokens: usize) -> Result<Vec<TokenId>> {
     let max_output_tokens = Some(max_output_tokens);
     let events = session.generate(GenerateParams { max_output_tokens, ..GenerateParams::default() });
     ids(events)
 }
 
-/// The ids of all token events.
+/// Ids of all token events.
 pub fn ids(events: impl Iterator<Item = Result<SessionEvent>>) -> Result<Vec<TokenId>> {
     let id = |event| match event {
         Ok(SessionEvent::Token { id, .. }) => Some(Ok(id)),
@@ -169,12 +169,12 @@ pub fn ids(events: impl Iterator<Item = Result<SessionEvent>>) -> Result<Vec<Tok
     events.filter_map(id).collect()
 }
 
-/// A prompt of `len` tokens that differs with `seed`.
+/// A prompt of `len` tokens that depends on `seed`.
 pub fn prompt(seed: u32, len: usize) -> Vec<TokenId> {
     (0..len as u32).map(|position| (position * 31 + seed * 17) % 200).collect()
 }
 
-/// The error of a generation's last event.
+/// Error of a generation's last event.
 pub fn last_error(events: impl Iterator<Item = Result<SessionEvent>>) -> Error {
     events.last().expect("a generation has a last event").expect_err("the generation was to fail")
 }

@@ -1,4 +1,4 @@
-//! An Earley chart of a text, byte by byte, and the cheapest way from its end to the end of a whole text.
+//! Byte-by-byte Earley chart of a text, and the cheapest completion from its end.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
@@ -9,11 +9,11 @@ use super::lexemes::{Kind, Lexemes};
 use super::rules::{Cost, ENDLESS, Place, Rules, Symbol};
 use crate::TokenId;
 
-/// Most items of one row, and of all.
+/// Maximum number of items in one Earley set, and in all.
 const MAX_ROW_ITEMS: usize = 100_000;
 const MAX_ITEMS: usize = 4_000_000;
 
-/// A rule that has been followed up to a place, and the row in which it began.
+/// An Earley item: a dotted rule and the row (Earley set) in which it began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Item {
     place: Place,
@@ -21,43 +21,43 @@ struct Item {
 }
 
 impl Item {
-    /// Past the symbol that it waits for.
+    /// The item with the dot moved past the next symbol.
     fn after(self) -> Self {
         Self { place: self.place + 1, ..self }
     }
 }
 
-/// A terminal that has begun.
+/// A partially matched terminal.
 #[derive(Clone, Copy, Debug)]
 struct Thread {
     terminal: Symbol,
-    /// Of its automaton; none when a token has to match it.
+    /// State of its automaton; `None` when a token has to match it by id.
     state: Option<StateID>,
-    /// The row in which it began.
+    /// Row in which it began.
     row: u32,
 }
 
-/// The items that wait for the same symbol are neighbours.
+/// An Earley set, sorted so that items with the same next symbol are adjacent.
 type Row = Vec<(Symbol, Item)>;
 
-/// What a text may go on with, where the rows are places between two lexemes of it.
+/// Earley chart of a text, with one row for each lexeme border.
 ///
-/// Lexemes are not cut as the library does it, which prefers the longest: all ways to cut the text are followed. So what is found here
-/// need not be a text of the library's, but whatever is one is found.
+/// The library cuts lexemes greedily, the longest first; the chart follows all ways to cut the text. So a completion found here
+/// need not be accepted by the library, but every completion that the library accepts is found.
 #[derive(Clone, Debug)]
 pub(super) struct Chart {
     rows: Vec<Row>,
     items: usize,
     now: Now,
-    /// What was there before each token.
+    /// Checkpoints, one before each token.
     marks: Vec<Mark>,
 }
 
-/// What may come next.
+/// Possible continuations.
 #[derive(Clone, Debug, Default)]
 struct Now {
     threads: Vec<Thread>,
-    /// Whether the text may end.
+    /// True if the text may end.
     complete: bool,
 }
 
@@ -67,7 +67,7 @@ struct Mark {
     now: Now,
 }
 
-/// A part of a text: the rest of a lexeme that has begun, or a terminal.
+/// A part of a completion: the rest of a partially matched lexeme, or a terminal.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Rest(StateID),
@@ -75,7 +75,7 @@ pub(super) enum Part {
 }
 
 impl Chart {
-    /// The chart of the empty text; none when the grammar is too large.
+    /// Creates the chart of the empty text; `None` when the grammar is too large.
     pub fn new(rules: &Rules, lexemes: &Lexemes) -> Option<Self> {
         let mut chart = Self { rows: Vec::new(), items: 0, now: Now::default(), marks: Vec::new() };
         let first = rules.rules(rules.start).iter().map(|&place| Item { place, origin: 0 });
@@ -85,12 +85,12 @@ impl Chart {
         Some(chart)
     }
 
-    /// Tokens of the text.
+    /// Number of tokens of the text.
     pub fn len(&self) -> usize {
         self.marks.len()
     }
 
-    /// Takes back all tokens after the first `len`.
+    /// Removes all tokens after the first `len`.
     pub fn truncate(&mut self, len: usize) {
         if len < self.marks.len() {
             let Mark { rows, now } = self.marks[len].clone();
@@ -105,7 +105,7 @@ impl Chart {
         self.rows.truncate(rows);
     }
 
-    /// Goes on with a token of these bytes; those of a token that is no text are none. None when a bound was reached.
+    /// Appends a token with these bytes, which are empty for a special token. Returns `None` when a bound is reached.
     pub fn push(&mut self, id: TokenId, bytes: &[u8], rules: &Rules, lexemes: &mut Lexemes) -> Option<()> {
         self.marks.push(Mark { rows: self.rows.len(), now: self.now.clone() });
         let takes = |terminal| rules.lexeme(terminal).is_some_and(|lexeme| lexemes.takes(lexeme, id));
@@ -130,7 +130,7 @@ impl Chart {
         (!lexemes.exhausted()).then_some(())
     }
 
-    /// Adds the row after the ended lexemes, if any did.
+    /// Adds the row after the completed lexemes (Earley scan), if there are any.
     fn next_row(&mut self, ended: &[Thread], rules: &Rules, lexemes: &Lexemes) -> Option<()> {
         self.now = Now::default();
         if ended.is_empty() {
@@ -140,14 +140,14 @@ impl Chart {
         for thread in ended {
             let row = &self.rows[thread.row as usize];
             items.extend(waiting(row, thread.terminal).map(Item::after));
-            // What is skipped leaves everything that waited for a terminal where it was.
+            // A skipped lexeme leaves the items that expected a terminal in place.
             let before = row.iter().filter(|(next, _)| rules.skip(*next) == Some(thread.terminal));
             skipped.extend(before.map(|(_, item)| *item));
         }
         self.add_row(items, &skipped, rules, lexemes)
     }
 
-    /// Adds a row with these items and what follows from them, and begins its terminals.
+    /// Adds a row with the closure of these items, and starts its terminals.
     fn add_row(
         &mut self,
         kernel: Vec<Item>,
@@ -177,7 +177,7 @@ impl Chart {
         (self.items <= MAX_ITEMS).then_some(())
     }
 
-    /// These items and what follows from them in the row after the last one, without those at the end of their rule.
+    /// Computes the closure (predict and complete) of the kernel items of the next row, without items at the end of their rule.
     fn closure(&mut self, kernel: Vec<Item>, rules: &Rules) -> Option<Row> {
         let current = self.rows.len() as u32;
         let mut row = Row::new();
@@ -188,7 +188,7 @@ impl Chart {
             let Some(next) = rules.next(item.place) else {
                 let of = rules.symbol_of(item.place);
                 self.now.complete |= of == rules.start && item.origin == 0;
-                // A symbol that is complete where it began is empty: it was passed over when it was predicted.
+                // A symbol that completes in the row where it began is empty: it was passed over when it was predicted.
                 if item.origin != current {
                     waiting(&self.rows[item.origin as usize], of).for_each(|item| add(item.after()));
                 }
@@ -208,8 +208,8 @@ impl Chart {
         Some(row)
     }
 
-    /// The parts of the cheapest text after which the whole may end; none when there is none, or it costs more than `limit`.
-    /// `rest` is the cost of bringing a terminal to its end.
+    /// Returns the parts of the cheapest completion of the text; `None` when there is none, or its cost exceeds `limit`. `rest`
+    /// is the cost of completing a terminal from a state.
     pub fn cheapest_end(
         &self,
         rules: &Rules,
@@ -246,13 +246,13 @@ impl Chart {
     }
 }
 
-/// The items of a row that wait for `symbol`.
+/// Items of a row whose next symbol is `symbol`.
 fn waiting(row: &Row, symbol: Symbol) -> impl Iterator<Item = Item> + '_ {
     let first = row.partition_point(|(next, _)| *next < symbol);
     row[first..].iter().take_while(move |(next, _)| *next == symbol).map(|(_, item)| *item)
 }
 
-/// The threads that go on with `byte`, and those that may end after it.
+/// Advances the threads by `byte`; returns those that may continue, and those that may end after it.
 fn after(threads: &[Thread], byte: u8, rules: &Rules, lexemes: &mut Lexemes) -> (Vec<Thread>, Vec<Thread>) {
     let (mut now, mut ended) = (Vec::new(), Vec::new());
     for thread in threads {
@@ -271,18 +271,18 @@ fn after(threads: &[Thread], byte: u8, rules: &Rules, lexemes: &mut Lexemes) -> 
     (now, ended)
 }
 
-/// The ways to the end that are looked at, from the inner symbols to the outer ones.
+/// State of the Dijkstra search for the cheapest completion, from the inner symbols to the outer ones.
 #[derive(Default)]
 struct Ways {
     all: Vec<Way>,
     heap: BinaryHeap<Reverse<(Cost, usize)>>,
 }
 
-/// After a symbol that began in a row was brought to its end.
+/// A search node: `symbol`, which began in `row`, is complete.
 struct Way {
     symbol: Symbol,
     row: u32,
-    /// From where its rule was followed to its end.
+    /// Position from which its rule is completed.
     place: Place,
     before: Before,
 }
@@ -293,7 +293,7 @@ enum Before {
 }
 
 impl Ways {
-    /// Adds the way that follows the rule of `item` to its end after the symbol that it waits for.
+    /// Adds the node that completes the rule of `item` after its next symbol.
     fn add(&mut self, cost: Cost, item: Item, before: Before, rules: &Rules) {
         let place = item.place + 1;
         let cost = cost.saturating_add(rules.rest_cost(place));
@@ -303,7 +303,7 @@ impl Ways {
         }
     }
 
-    /// All parts up to the end of a way.
+    /// Returns all parts up to the node `last`.
     fn parts(&self, last: usize, rules: &Rules) -> Vec<Part> {
         let (mut places, mut at) = (Vec::new(), last);
         let thread = loop {

@@ -1,4 +1,4 @@
-//! The lexemes of a grammar as automata, and the shortest texts that they match.
+//! Automata of a grammar's lexemes, and their shortest matches.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -10,38 +10,38 @@ use llguidance::earley::regexvec::{NextByte, RegexVec, StateID};
 
 use crate::TokenId;
 
-/// Most states of the automata together.
+/// Maximum number of states of all automata together.
 const MAX_STATES: usize = 30_000;
-/// Work on them, for all states of a grammar's shortest texts and for those of one text, in the library's units of about 100 ns.
+/// Fuel for the states of a grammar's shortest texts, and for those of one text, in the library's units of about 100 ns.
 const GRAMMAR_FUEL: u64 = 5_000_000;
 const TEXT_FUEL: u64 = 2_000_000;
 
-/// What can match a lexeme.
+/// Kind of a lexeme's match.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
-    /// Text, from the state of the automaton in which nothing is matched. `lazy`: the shortest possible.
+    /// Text, from the automaton's start state. `lazy`: the shortest match.
     Text { start: StateID, lazy: bool },
-    /// One of some tokens, for instance this one.
+    /// One of several tokens; this is the first of them.
     Token(TokenId),
-    /// Nothing.
+    /// No match.
     Never,
 }
 
-/// The lexemes of one grammar.
+/// Lexemes of one grammar.
 #[derive(Clone, Debug)]
 pub(super) struct Lexemes {
     spec: Arc<LexerSpec>,
     kinds: Arc<[Kind]>,
-    /// The automata of all lexemes, whose states are made when they are come to.
+    /// Automata of all lexemes, whose states are built lazily.
     automata: RegexVec,
-    /// A byte of each class of bytes that no lexeme tells apart.
+    /// One byte of each byte equivalence class.
     bytes: Arc<[u8]>,
-    /// States from which the shortest text is known: its length, and its first byte.
+    /// Length and first byte of the shortest match, by state.
     known: HashMap<StateID, (usize, u8)>,
 }
 
 impl Lexemes {
-    /// The lexemes of `spec`; none when the library refuses them. `tokens` are those that a lexeme can ask for by id.
+    /// Builds the lexemes of `spec`; `None` when the library rejects them. `tokens` are those that a lexeme can ask for by id.
     pub fn of(spec: &LexerSpec, tokens: &[TokenId]) -> Option<Self> {
         let mut automata = spec.to_regex_vec(&mut ParserLimits::default()).ok()?;
         automata.set_max_states(MAX_STATES);
@@ -64,7 +64,7 @@ impl Lexemes {
         Some(Self { spec: Arc::new(spec.clone()), kinds, automata, bytes, known: HashMap::new() })
     }
 
-    /// A copy for one text.
+    /// Creates a copy for one text, with its own fuel.
     pub fn for_text(&self) -> Self {
         let mut copy = self.clone();
         copy.automata.set_fuel(TEXT_FUEL);
@@ -75,12 +75,12 @@ impl Lexemes {
         &self.kinds[lexeme.as_usize()]
     }
 
-    /// Whether a token matches a lexeme by its id.
+    /// Returns true if a token matches a lexeme by its id.
     pub fn takes(&self, lexeme: LexemeIdx, token: TokenId) -> bool {
         self.spec.lexeme_spec(lexeme).contains_token(token)
     }
 
-    /// The state after `byte`; none when no text goes on so.
+    /// Returns the state after `byte`; `None` when no text continues so.
     pub fn after(&mut self, state: StateID, byte: u8) -> Option<StateID> {
         if self.automata.has_error() {
             return None;
@@ -89,17 +89,17 @@ impl Lexemes {
         (!next.is_dead() && !self.automata.has_error()).then_some(next)
     }
 
-    /// Whether the lexeme may end in this state.
+    /// Returns true if the lexeme may end in this state.
     pub fn accepts(&self, state: StateID) -> bool {
         self.automata.state_desc(state).greedy_accepting.is_some()
     }
 
-    /// Whether a bound was reached: nothing is known of any state any more.
+    /// Returns true if a limit was exceeded: no state is valid any more.
     pub fn exhausted(&self) -> bool {
         self.automata.has_error()
     }
 
-    /// The shortest text with which the lexeme can end from `state`; none when the bounds do not let it be found.
+    /// Returns the shortest text that completes the lexeme from `state`; `None` when the limits prevent finding it.
     pub fn shortest(&mut self, state: StateID) -> Option<Vec<u8>> {
         if !self.known.contains_key(&state) && !self.accepts(state) {
             self.search(state)?;
@@ -113,11 +113,11 @@ impl Lexemes {
         Some(text)
     }
 
-    /// Finds the shortest way from `from` to an accepting state, breadth first, and notes it for all states on it.
+    /// Finds the shortest path from `from` to an accepting state, breadth first, and records it for all states on it.
     fn search(&mut self, from: StateID) -> Option<()> {
         let mut came = HashMap::from([(from, None)]);
         let (mut level, mut depth) = (vec![from], 0);
-        // The best end so far: the length of the whole way, and the state from which the rest of it is known.
+        // Best path so far: its total length, and the state from which the rest of it is known.
         let mut best: Option<(usize, StateID)> = None;
         while !level.is_empty() && best.is_none_or(|(len, _)| len > depth + 1) {
             depth += 1;
@@ -135,7 +135,7 @@ impl Lexemes {
         Some(())
     }
 
-    /// The states that come directly after those of `level` and were not come to before, up to the first accepting one.
+    /// Unvisited successors of the states of `level`, up to the first accepting one.
     fn next_level(
         &mut self,
         level: &[StateID],
@@ -157,12 +157,12 @@ impl Lexemes {
         next
     }
 
-    /// The length of the shortest text from a state, where it is known.
+    /// Length of the shortest text from a state, where it is known.
     fn rest_len(&self, state: StateID) -> Option<usize> {
         if self.accepts(state) { Some(0) } else { self.known.get(&state).map(|known| known.0) }
     }
 
-    /// Bytes worth trying in a state: one of each class, or the only one.
+    /// Bytes to try in a state: one of each class, or the forced one.
     fn bytes_after(&mut self, state: StateID) -> Vec<u8> {
         match self.automata.next_byte(state) {
             NextByte::ForcedByte(byte) => vec![byte],
@@ -172,7 +172,7 @@ impl Lexemes {
     }
 }
 
-/// All bytes: letters first, then digits, so that a text that may be any is a word.
+/// All bytes in order of preference: letters first, then digits, so that free text becomes a word.
 fn by_preference() -> impl Iterator<Item = u8> {
     let kind = |byte: u8| match byte {
         b'a'..=b'z' => 0,

@@ -1,8 +1,8 @@
-//! The shortest completion of a text, from the rules of its grammar.
+//! Shortest completion of a text, computed from the rules of its grammar.
 //!
-//! Beside the library's parser, whose state is not public, a second one follows the text: an Earley chart over the compiled rules, with
-//! the library's own automata for the lexemes. From its rows the cheapest way to the end is read, at a cost that does not depend on how long
-//! that way is. It is found in estimated tokens; its text is then cut into real ones.
+//! The state of the library's parser is private. So a second parser follows the text: an Earley chart over the compiled rules,
+//! with the library's own automata for the lexemes. Its rows give the cheapest completion, at a cost that does not depend on
+//! the completion's length. Costs are estimated token counts; the text found is then tokenized.
 
 mod chart;
 mod lexemes;
@@ -22,23 +22,23 @@ use chart::{Chart, Part};
 use lexemes::{Kind, Lexemes};
 use rules::{Cost, ENDLESS, Rules, Symbol};
 
-/// Tokens up to which a completion is written out.
+/// Maximum length of a completion, in estimated tokens.
 const MAX_COST: Cost = 1 << 18;
-/// Tokens that are taken over together.
+/// Number of tokens that the chart takes in together.
 const BATCH: usize = 32;
 
-/// The rules of one grammar, and their shortest texts.
+/// Rules of one grammar, and the shortest texts of its terminals.
 pub(super) struct Outline {
     rules: Rules,
-    /// At the start of a text; each text works on a copy.
+    /// Lexemes at the start of a text; each text works on a copy.
     lexemes: Lexemes,
     chart: Chart,
-    /// The shortest text of each terminal.
+    /// Shortest text of each terminal.
     texts: HashMap<Symbol, Text>,
     vocabulary: TokEnv,
 }
 
-/// A text, or a token that is none, and its cost.
+/// A text or a special token, and its cost.
 struct Text {
     piece: Piece,
     cost: Cost,
@@ -50,13 +50,13 @@ enum Piece {
     Token(TokenId),
 }
 
-/// What is followed of one text.
+/// Shortest-completion state of one text.
 #[derive(Clone)]
 pub(super) struct Shortest {
     outline: Arc<Outline>,
-    /// The tokens of the text, of which the first ones are in the chart.
+    /// Tokens of the text; the chart holds a prefix of them.
     ids: Vec<TokenId>,
-    /// Made when it is needed first; none any more when a bound was reached.
+    /// Created when first needed; `Lost` after a bound was reached.
     state: State,
 }
 
@@ -68,8 +68,8 @@ enum State {
 }
 
 impl Outline {
-    /// The outline of a compiled grammar, whose parser is at the start; none for what it does not know: conditions, lexemes with
-    /// look-ahead, grammars beyond its bounds.
+    /// Builds the outline of a compiled grammar, whose parser is at the start; `None` for unsupported features: conditions,
+    /// lexemes with look-ahead, grammars beyond the bounds.
     pub fn of(parser: &TokenParser) -> Option<Self> {
         let grammar = parser.parser.grammar();
         let vocabulary = parser.token_env.clone();
@@ -91,7 +91,7 @@ impl Outline {
     }
 }
 
-/// The tokens that are no text.
+/// Special tokens, which are not text.
 fn special_tokens(trie: &TokTrie) -> Vec<TokenId> {
     let special = |id: &TokenId| trie.token(*id).first() == Some(&TokTrie::SPECIAL_TOKEN_MARKER);
     (0..trie.vocab_size() as TokenId).filter(special).collect()
@@ -113,12 +113,12 @@ fn cost_of(vocabulary: &TokEnv, piece: &Piece) -> Cost {
 }
 
 impl Shortest {
-    /// At the start of a text.
+    /// Creates the state at the start of a text.
     pub fn new(outline: Arc<Outline>) -> Self {
         Self { outline, ids: Vec::new(), state: State::Fresh }
     }
 
-    /// Goes on with a token.
+    /// Appends a token.
     pub fn commit(&mut self, id: TokenId) {
         self.ids.push(id);
         let followed = match &self.state {
@@ -131,7 +131,7 @@ impl Shortest {
         }
     }
 
-    /// Takes the last `tokens` back.
+    /// Removes the last `tokens`.
     pub fn rollback(&mut self, tokens: usize) {
         self.ids.truncate(self.ids.len().saturating_sub(tokens));
         if let State::Live(live) = &mut self.state {
@@ -139,7 +139,7 @@ impl Shortest {
         }
     }
 
-    /// The shortest completion, as far as the rules tell; none when there is none, or a bound was reached.
+    /// Returns the shortest completion, up to the cost estimate; `None` when there is none, or a bound was reached.
     pub fn completion(&mut self) -> Option<Vec<TokenId>> {
         self.follow();
         let Self { outline, state: State::Live(live), .. } = self else { return None };
@@ -167,7 +167,7 @@ impl Shortest {
         Some(ids)
     }
 
-    /// Takes over the tokens that the chart does not have yet.
+    /// Pushes the tokens that the chart does not hold yet.
     fn follow(&mut self) {
         let Self { outline, ids, state } = self;
         if let State::Fresh = state {
@@ -188,7 +188,7 @@ impl Shortest {
 }
 
 impl Outline {
-    /// The cost of bringing a terminal to its end.
+    /// Cost of completing a terminal from a state.
     fn rest(
         &self,
         terminal: Symbol,

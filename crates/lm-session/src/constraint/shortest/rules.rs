@@ -1,4 +1,4 @@
-//! The rules of a compiled grammar, with the cheapest expansion of each symbol.
+//! Rules of a compiled grammar, with the cheapest expansion of each symbol.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -6,16 +6,16 @@ use std::collections::{BinaryHeap, HashMap};
 use llguidance::earley::lexerspec::LexemeIdx;
 use llguidance::earley::{CGrammar, CSymIdx};
 
-/// A symbol, as an index.
+/// Index of a symbol.
 pub(super) type Symbol = u32;
-/// A position in a rule, as an index: before one of its symbols, or at its end.
+/// Index of a dot position in a rule: before one of its symbols, or at its end.
 pub(super) type Place = u32;
-/// An estimate of tokens.
+/// Estimated number of tokens.
 pub(super) type Cost = u64;
 
-/// The cost of what has no finite text.
+/// Cost of a symbol without finite text.
 pub(super) const ENDLESS: Cost = Cost::MAX;
-/// Most places of a grammar that is looked at.
+/// Maximum number of dot positions of a supported grammar.
 const MAX_PLACES: usize = 2_000_000;
 
 #[derive(Debug)]
@@ -27,30 +27,30 @@ pub(super) struct Rules {
 
 #[derive(Debug, Default)]
 struct SymbolRules {
-    /// Of a terminal.
+    /// The lexeme of a terminal.
     lexeme: Option<LexemeIdx>,
-    /// What may stand before it, such as whitespace that the grammar ignores.
+    /// Terminal that may precede it, such as whitespace that the grammar ignores.
     skip: Option<Symbol>,
     nullable: bool,
-    /// The first place of each rule.
+    /// First position of each rule.
     rules: Vec<Place>,
     cost: Cost,
-    /// The cheapest rule; none for terminals, and where the empty text is the cheapest.
+    /// The cheapest rule; `None` for terminals, and where the empty text is the cheapest.
     cheapest: Option<Place>,
 }
 
 #[derive(Debug)]
 struct PlaceInRule {
-    /// The symbol after the place; none at the end of the rule.
+    /// Symbol after the dot; `None` at the end of the rule.
     next: Option<Symbol>,
-    /// The symbol whose rule it is.
+    /// Left-hand side of the rule.
     of: Symbol,
-    /// The cost of all symbols after the place.
+    /// Cost of all symbols after the dot.
     rest: Cost,
 }
 
 impl Rules {
-    /// The rules that can be reached from the grammar's start; none when there are conditions in them, or too many.
+    /// Reads the rules reachable from the grammar's start symbol; `None` when they have conditions, or there are too many.
     pub fn of(grammar: &CGrammar) -> Option<Self> {
         if grammar.parametric() {
             return None;
@@ -66,7 +66,7 @@ impl Rules {
         Some(Self { start, ..reader.rules })
     }
 
-    /// The terminals with their lexemes.
+    /// Terminals with their lexemes.
     pub fn terminals(&self) -> impl Iterator<Item = (Symbol, LexemeIdx)> + '_ {
         let lexeme = |(symbol, rules): (usize, &SymbolRules)| Some((symbol as Symbol, rules.lexeme?));
         self.symbols.iter().enumerate().filter_map(lexeme)
@@ -80,7 +80,7 @@ impl Rules {
         self.symbols[symbol as usize].lexeme.is_some()
     }
 
-    /// What may stand before a terminal.
+    /// Terminal that may precede a terminal.
     pub fn skip(&self, symbol: Symbol) -> Option<Symbol> {
         self.symbols[symbol as usize].skip
     }
@@ -89,7 +89,7 @@ impl Rules {
         self.symbols[symbol as usize].nullable
     }
 
-    /// The first place of each rule of a symbol.
+    /// First position of each rule of a symbol.
     pub fn rules(&self, symbol: Symbol) -> &[Place] {
         &self.symbols[symbol as usize].rules
     }
@@ -102,12 +102,12 @@ impl Rules {
         self.places[place as usize].of
     }
 
-    /// The cost of what stands after a place in its rule.
+    /// Cost of the symbols after the dot.
     pub fn rest_cost(&self, place: Place) -> Cost {
         self.places[place as usize].rest
     }
 
-    /// The terminals of the cheapest text after `place` in its rule.
+    /// Terminals of the cheapest text after `place` in its rule.
     pub fn cheapest_rest(&self, place: Place) -> Vec<Symbol> {
         let (mut terminals, mut open) = (Vec::new(), vec![place]);
         while let Some(place) = open.pop() {
@@ -122,7 +122,8 @@ impl Rules {
         terminals
     }
 
-    /// Computes the costs of all symbols and places from those of the terminals, the cheapest first (Knuth's generalization of
+    /// Computes the costs of all symbols and positions from those of the terminals, in increasing order (Knuth's
+    /// generalization of
     /// Dijkstra's algorithm).
     pub fn set_costs(&mut self, terminal: impl Fn(Symbol) -> Cost) {
         let rules: Vec<Place> = self.symbols.iter().flat_map(|symbol| symbol.rules.iter().copied()).collect();
@@ -164,12 +165,12 @@ impl Rules {
     }
 }
 
-/// Takes over the rules of a grammar, symbol by symbol.
+/// Reads the rules of a grammar, symbol by symbol.
 struct Reader<'a> {
     grammar: &'a CGrammar,
     rules: Rules,
     known: HashMap<CSymIdx, Symbol>,
-    /// Terminals by their lexeme: symbols of one lexeme are one.
+    /// Terminals by lexeme: symbols of one lexeme are merged.
     terminals: HashMap<LexemeIdx, Symbol>,
     waiting: Vec<CSymIdx>,
 }
@@ -217,7 +218,7 @@ impl<'a> Reader<'a> {
         self.rules.symbols.len() as Symbol - 1
     }
 
-    /// Takes over the rules of `index`.
+    /// Reads the rules of `index`.
     fn read(&mut self, index: CSymIdx) {
         let of = self.symbol(index);
         for &rule in self.grammar.rules_of(index) {
