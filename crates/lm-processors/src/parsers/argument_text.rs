@@ -1,4 +1,4 @@
-//! The JSON text of a call's arguments that are not written as JSON.
+//! JSON text of call arguments that are not written as JSON.
 
 use lm_template::{Map, ToolCall, ToolSpec, Value};
 
@@ -6,14 +6,14 @@ use super::body::{CallSink, Fault, declared_name};
 use super::guard::plain;
 use crate::values::Schema;
 
-/// How much of the arguments' text has been passed on. What is passed on is what the final arguments are read from.
+/// Number of bytes of the arguments' text emitted so far. The final arguments are parsed from the same text.
 #[derive(Debug, Default)]
 pub(crate) struct ArgumentText {
     passed_on: usize,
 }
 
 impl ArgumentText {
-    /// Passes on what is new in `certain`, the text that can no longer change.
+    /// Emits the new part of `certain`, the text that can no longer change.
     pub(crate) fn pass_on(&mut self, certain: &str, calls: &mut CallSink<'_>) {
         if let Some(fragment) = certain.get(self.passed_on..) {
             calls.arguments(fragment);
@@ -21,7 +21,7 @@ impl ArgumentText {
         }
     }
 
-    /// Completes a call whose arguments are this text.
+    /// Completes a call with this text as its arguments.
     pub(crate) fn complete(mut self, name: &str, text: &str, calls: &mut CallSink<'_>) -> Result<(), Fault> {
         let arguments: Map<String, Value> =
             serde_json::from_str(&plain(text)).map_err(|error| Fault::malformed(error.to_string()))?;
@@ -30,23 +30,24 @@ impl ArgumentText {
     }
 }
 
-/// The schema of the arguments of the tool with this name.
+/// Schema of the arguments of the tool with this name.
 pub(crate) fn schema<'a>(tools: &'a [ToolSpec], name: &str) -> Option<Schema<'a>> {
     let name = declared_name(tools, name);
     tools.iter().find(|tool| tool.name() == name).map(|tool| Schema::new(tool.parameters()))
 }
 
-/// The names of these tools.
+/// Names of these tools.
 pub(crate) fn names(tools: &[ToolSpec]) -> impl Iterator<Item = &str> {
     tools.iter().map(ToolSpec::name)
 }
 
-/// Whether a text can be a tool's name: not empty, and without whitespace, quotes and brackets.
+/// Returns true if a text can be a tool's name: not empty, without whitespace, quotes and brackets.
 pub(crate) fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || "\"'<>{}()[]".contains(c))
 }
 
-/// How long the beginning of a block of code is that `text` begins with: a fence and a word. None when more text must tell.
+/// Length of the code fence (backticks and a word) at the start of `text`; 0 if there is none, `None` if more text is
+/// needed to decide.
 pub(crate) fn fence(text: &str) -> Option<usize> {
     let Some(rest) = text.strip_prefix(FENCE) else {
         return (text.is_empty() || !FENCE.starts_with(text)).then_some(0);
@@ -57,8 +58,8 @@ pub(crate) fn fence(text: &str) -> Option<usize> {
     }
 }
 
-/// The longest word after a fence; text that goes on for longer is none.
+/// Maximum length of the word after a fence; longer text is not a fence.
 const MAX_WORD_BYTES: usize = 32;
 
-/// What a block of code ends with, and begins with.
+/// Start and end marker of a code block.
 pub(crate) const FENCE: &str = "```";

@@ -1,4 +1,4 @@
-//! What the driver of a reply and the readers of call bodies say to each other.
+//! Interface between the reply parser and the readers of call bodies.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -14,50 +14,50 @@ use crate::dialect::{CallBody, CallSyntax, Undeclared};
 use crate::event::{CallFault, ProcessorEvent};
 use crate::parser::ParserOptions;
 
-/// The longest text of a block; a reader of endless text must end.
+/// Maximum length of a block, so that endless text ends a reader.
 pub(crate) const MAX_BLOCK_BYTES: usize = 1 << 20;
 
-/// Reads what stands between the opening and the closing marker of a call, while it arrives.
+/// Incremental reader of a call's body, between its opening and closing marker.
 ///
-/// A reader is made for one block and dropped with it. It decides on certain text only: whatever it reports for a text
-/// it also reports when that text comes in other pieces.
+/// A reader is created for one block and dropped with it. It decides on certain text only: its events do not depend on
+/// the split of the text.
 pub(crate) trait BodyReader: Debug + Send {
-    /// Reads on in `text`, all of the block so far: it begins right after the opening marker (with the body's first
-    /// character, where there is no marker) and only grows from one call to the next. The reader remembers how far it
-    /// has read, so that the work stays linear.
+    /// Continues with `text`, the whole block so far: it starts right after the opening marker (or with the body's
+    /// first character if there is no marker), and only grows between calls. The reader keeps its position, so that the
+    /// work is linear.
     ///
     /// # Errors
-    /// When this is not a call.
+    /// If this is not a call.
     fn follow(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Progress, Fault>;
 
-    /// The reply has ended with `text`, and the last `follow` said [`Progress::Open`]: completes what is complete but
-    /// for its last marker, and tells where the body ends.
+    /// Ends the body at the end of the reply, after the last `follow` returned [`Progress::Open`]: completes a call
+    /// that lacks only its last marker, and returns the end of the body.
     ///
     /// # Errors
-    /// [`Fault::unfinished`], when that is no whole call.
+    /// [`Fault::unfinished`] if the call is incomplete.
     fn finish(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<usize, Fault>;
 
-    /// How many bytes it has read.
+    /// Number of bytes read.
     fn position(&self) -> usize;
 
-    /// How many bytes belong to calls that are complete, where a body may hold several.
+    /// Number of bytes of complete calls, if a body may contain several.
     fn completed(&self) -> usize {
         0
     }
 }
 
-/// How far a block is.
+/// Progress of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// More must come.
+    /// Incomplete: more text is needed.
     Open,
     /// The body ended before this byte. Whitespace and the closing marker, which the driver reads, may follow.
     Complete(usize),
-    /// This is no call but the answer, which goes on at this byte.
+    /// The text is the answer, which continues at this byte, and not a call.
     Answer(usize),
 }
 
-/// Why a text is not a call.
+/// Reason for which a text is not a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) kind: CallFault,
@@ -78,7 +78,7 @@ impl Fault {
     }
 }
 
-/// A new reader for a block of this syntax. Readers that type values by a schema find it among the tools.
+/// Creates a reader for a block of this syntax. Readers that type values by a schema take it from the tools.
 pub(crate) fn reader(syntax: &'static CallSyntax, options: &ParserOptions) -> Box<dyn BodyReader> {
     let tools = &options.tools;
     match syntax.body {
@@ -90,7 +90,7 @@ pub(crate) fn reader(syntax: &'static CallSyntax, options: &ParserOptions) -> Bo
     }
 }
 
-/// The texts of which one stands after a call's name; none where the name is quoted.
+/// Texts that end a call's name; empty if the name is quoted.
 pub(crate) fn name_ends(syntax: &CallSyntax) -> Vec<&'static str> {
     match syntax.body {
         CallBody::Json(_) => vec![],
@@ -101,17 +101,17 @@ pub(crate) fn name_ends(syntax: &CallSyntax) -> Vec<&'static str> {
     }
 }
 
-/// The calls of a reply, as far as they were reported.
+/// State of the calls of a reply, as reported.
 #[derive(Debug)]
 pub(crate) struct CallState {
     tools: Arc<[ToolSpec]>,
     undeclared: Undeclared,
-    /// The number of the next call to begin, or of the one that has begun.
+    /// Index of the current call, or of the next if none has begun.
     index: usize,
     begun: bool,
-    /// The number of the first call of the block under way.
+    /// Index of the first call of the current block.
     first_of_block: usize,
-    /// Whether a call of a declared tool has begun in the block under way.
+    /// True if a call of a declared tool has begun in the current block.
     certain: bool,
 }
 
@@ -124,37 +124,37 @@ impl CallState {
         (self.first_of_block, self.certain) = (self.index, false);
     }
 
-    /// Whether a call of a declared tool has begun in this block.
+    /// Returns true if a call of a declared tool has begun in this block.
     pub(crate) fn certain(&self) -> bool {
         self.certain
     }
 
-    /// What has begun ends without becoming a call; gives its number.
+    /// Abandons the current call; returns its index if it was begun.
     pub(crate) fn give_up(&mut self) -> Option<usize> {
         let index = std::mem::take(&mut self.begun).then_some(self.index);
         self.index += usize::from(index.is_some());
         index
     }
 
-    /// Nothing of this block was a call, and nobody was told that it was.
+    /// Resets the state to the start of the block, none of whose calls was reported.
     pub(crate) fn take_back(&mut self) {
         (self.index, self.begun) = (self.first_of_block, false);
     }
 
-    /// The last `count` calls that began were not reported, and will not be.
+    /// Reverts the last `count` calls, which were begun but not reported.
     pub(crate) fn take_back_last(&mut self, count: usize) {
         self.index = self.index.saturating_sub(count);
     }
 }
 
-/// Where a reader reports calls: it numbers them, and checks their names.
+/// Sink of a reader's calls: numbers them and checks their names.
 #[derive(Debug)]
 pub(crate) struct CallSink<'a> {
     pub(crate) state: &'a mut CallState,
     pub(crate) events: &'a mut Vec<ProcessorEvent>,
 }
 
-/// The name under which a tool was declared, where the model writes `functions.` before it.
+/// Declared name of a tool, without a `functions.` prefix that the model adds.
 pub(crate) fn declared_name<'a>(tools: &[ToolSpec], name: &'a str) -> &'a str {
     let declared = |name: &str| tools.iter().any(|tool| tool.name() == name);
     match name.strip_prefix("functions.") {
@@ -164,7 +164,7 @@ pub(crate) fn declared_name<'a>(tools: &[ToolSpec], name: &'a str) -> &'a str {
 }
 
 impl CallSink<'_> {
-    /// A call has begun. Its name and its id are given when they are known before the arguments.
+    /// Begins a call. Name and id are given if known before the arguments.
     pub(crate) fn begin(&mut self, name: Option<&str>, id: Option<&str>) -> Result<(), Fault> {
         let state = &mut *self.state;
         let name = name.map(|name| declared_name(&state.tools, name));
@@ -178,7 +178,7 @@ impl CallSink<'_> {
         Ok(())
     }
 
-    /// More of the arguments of the call that has begun: JSON text, as the model wrote it where it writes JSON.
+    /// Emits a fragment of the current call's arguments: JSON text, verbatim if the model writes JSON.
     pub(crate) fn arguments(&mut self, fragment: &str) {
         if !fragment.is_empty() {
             let (index, fragment) = (self.state.index, fragment.to_owned());
@@ -186,7 +186,7 @@ impl CallSink<'_> {
         }
     }
 
-    /// A call is complete; it is begun here when it was not.
+    /// Completes a call, and begins it first if necessary.
     pub(crate) fn complete(&mut self, mut call: ToolCall) -> Result<(), Fault> {
         call.name = declared_name(&self.state.tools, &call.name).to_owned();
         self.check(&call.name)?;

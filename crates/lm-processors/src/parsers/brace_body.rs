@@ -1,4 +1,4 @@
-//! Calls with their arguments in braces: `call:f{a:1}`.
+//! Calls with arguments in braces: `call:f{a:1}`.
 
 use std::sync::Arc;
 
@@ -11,20 +11,20 @@ use crate::dialect::BraceCall;
 use crate::parsers::plain;
 use crate::values::BraceArguments;
 
-/// Names are shorter; text that goes on for longer is no call.
+/// Maximum length of a name; longer text is not a call.
 const MAX_NAME_BYTES: usize = 1 << 10;
 
-/// The text that ends a call's name.
+/// Text that ends a call's name.
 pub(super) const NAME_END: &str = "{";
 
-/// Reads [`CallBody::Braces`](crate::dialect::CallBody::Braces). A call without braces has no arguments.
+/// Reader of [`CallBody::Braces`](crate::dialect::CallBody::Braces). A call without braces has no arguments.
 #[derive(Debug)]
 pub(crate) struct BraceBody {
     syntax: BraceCall,
     close: &'static str,
     tools: Arc<[ToolSpec]>,
     name: Option<String>,
-    /// Where the arguments begin, once the name is known.
+    /// Start of the arguments, once the name is known.
     start: usize,
     braces: BraceArguments,
     arguments: ArgumentText,
@@ -36,7 +36,7 @@ impl BraceBody {
         Self { syntax, close, tools, name: None, start: 0, braces, arguments }
     }
 
-    /// Reads the name, once it is certain. The text before it may be missing, or just its colon be there.
+    /// Reads the name, once it is certain. The prefix before it may be missing or reduced to its colon.
     fn find_name(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<bool, Fault> {
         let prefix = self.syntax.before_name;
         let rest = text.trim_start();
@@ -76,7 +76,7 @@ impl BraceBody {
         self.begin(found, text.len() - name.len() + end, calls)
     }
 
-    /// The arguments of a call of `name` begin at `start`.
+    /// Begins a call of `name`, whose arguments start at `start`.
     fn begin(&mut self, name: &str, start: usize, calls: &mut CallSink<'_>) -> Result<bool, Fault> {
         self.start = start;
         let name = plain(name).into_owned();

@@ -1,4 +1,4 @@
-//! The text of a channel, without the layout that sets it apart from its markers.
+//! Text of a channel, without the layout next to its markers.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use crate::channel::ReplyChannel;
 use crate::dialect::{ChannelSyntax, Trim};
 use crate::event::ProcessorEvent;
 
-/// Passes the text of one span of a channel on.
+/// Emits the text of one span of a channel.
 #[derive(Debug)]
 pub(crate) enum ChannelFlow {
     /// As text of its channel.
@@ -54,7 +54,7 @@ impl ChannelFlow {
         }
     }
 
-    /// The channel ends with its end marker, or with an empty one where something else ends it.
+    /// Ends the channel with its end marker, or with an empty one if something else ends it.
     pub(crate) fn end(&mut self, marker: &str, answer: &mut TextFlow, events: &mut Vec<ProcessorEvent>) {
         match self {
             Self::Split(split) => split.end(events),
@@ -62,15 +62,14 @@ impl ChannelFlow {
         }
     }
 
-    /// Something else than its end marker ends the channel. Of its text only the `layout` that stands before that is
-    /// dropped.
+    /// Ends the channel by something other than its end marker. Only the `layout` before that is dropped.
     pub(crate) fn cut(&mut self, layout: &str, events: &mut Vec<ProcessorEvent>) {
         if let Self::Split(split) = self {
             split.cut(layout, events);
         }
     }
 
-    /// The reply ends inside the channel.
+    /// Ends the channel at the end of the reply.
     pub(crate) fn finish(&mut self, answer: &mut TextFlow, events: &mut Vec<ProcessorEvent>) {
         match self {
             Self::Split(split) => split.end(events),
@@ -98,7 +97,7 @@ impl Split {
         self.pass_on(self.trim_end.end_of(&self.held), events);
     }
 
-    /// What looked like the label and is none is text.
+    /// A partial label at the end of the channel is text.
     fn end(&mut self, events: &mut Vec<ProcessorEvent>) {
         if !self.begun && !self.held.is_empty() && self.trim_start.start(&self.held).len() == self.held.len()
         {

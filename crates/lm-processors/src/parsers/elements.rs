@@ -1,4 +1,4 @@
-//! Values written as elements: members of objects by their names, elements of lists as `item`.
+//! Values written as elements: members of objects by name, elements of lists as `item`.
 
 use lm_template::{Map, Value};
 
@@ -9,16 +9,16 @@ use crate::declared_names::{Declared, declared};
 use crate::dialect::ParameterCall;
 use crate::values::{MAX_DEPTH, Schema, Types, typed_value};
 
-/// The name of a list's element.
+/// Element name of list elements.
 const ITEM: &str = "item";
-/// The key of text that stands beside elements.
+/// Key of text next to elements.
 const TEXT: &str = "$text";
 
-/// Looks for the end of the element that `rest` is inside of; `depth` elements are open within it. Gives how far it is
-/// certain, and whether the closing marker stands there.
+/// Searches for the end of the current element, which `rest` continues; `depth` is the number of open elements inside
+/// it. Returns the end of the decided text, and true if the closing marker is there.
 ///
 /// # Errors
-/// When elements are nested too deep.
+/// If elements are nested too deeply.
 pub(super) fn elements_end(
     rest: &str,
     syntax: &ParameterCall,
@@ -41,7 +41,7 @@ pub(super) fn elements_end(
     }
 }
 
-/// An element that is open.
+/// An open element.
 struct Element<'a> {
     name: &'a str,
     schema: Option<Schema<'a>>,
@@ -69,7 +69,7 @@ impl<'a> Element<'a> {
         if self.is_list(name == ITEM) { schema.items() } else { schema.property(name) }
     }
 
-    /// The name of a child, which `text` begins with.
+    /// The name of a child at the start of `text`.
     fn child_name<'t>(&self, text: &'t str, close: &str) -> Option<&'t str> {
         let plain = name_before(text, [], close)?;
         if self.child_schema(plain).is_some() {
@@ -79,12 +79,12 @@ impl<'a> Element<'a> {
         name_before(text, names.iter().map(String::as_str), close)
     }
 
-    /// The value of the element, whose text between its markers is `inside`.
+    /// Value of the element; `inside` is the text between its markers.
     fn value(self, inside: &str, syntax: &ParameterCall) -> Value {
         let (schema, types) = (self.schema, self.types());
         let empty = inside.trim().is_empty();
         let readings = match () {
-            // Elements are text where a string may stand.
+            // If a string is allowed, elements are text.
             () if types != Types::ANY && types.contains(Types::STRING) => vec![],
             () if !self.children.is_empty() => self.structures(),
             () if !empty || types == Types::ANY => vec![],
@@ -100,7 +100,7 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// The list and the object that the element's children may be, the likelier one first.
+    /// The list or object of the element's children; the likelier one first if both are possible.
     fn structures(self) -> Vec<Value> {
         let only_items = self.children.iter().all(|(name, _)| *name == ITEM);
         let list =
@@ -130,7 +130,7 @@ impl<'a> Element<'a> {
     }
 }
 
-/// The name at the front of `text`: one of `names`, or what stands before `close`.
+/// The name at the start of `text`: one of `names`, or the text before `close`.
 fn name_before<'t, 'n>(
     text: &'t str,
     names: impl IntoIterator<Item = &'n str>,
@@ -143,7 +143,7 @@ fn name_before<'t, 'n>(
     Some(&text[..len])
 }
 
-/// A name that stood once is no list.
+/// Replaces a list of one value by the value: the name occurred once.
 fn unwrap_single(value: &mut Value) {
     if let Value::Array(values) = value
         && values.len() == 1
@@ -153,10 +153,10 @@ fn unwrap_single(value: &mut Value) {
     }
 }
 
-/// The value of an argument whose text is `text`.
+/// Value of an argument with the text `text`.
 ///
 /// # Errors
-/// When its elements do not fit into each other.
+/// If its elements are not properly nested.
 pub(super) fn element_value(
     text: &str,
     syntax: &ParameterCall,

@@ -1,15 +1,15 @@
-//! Texts that are erased from a reply before it is read: citations.
+//! Erasure of texts before parsing, such as citations.
 
 use super::marker_scan::{Scan, scan};
 use super::text_buffer::TextBuffer;
 use crate::dialect::Tags;
 
-/// Passes text on without what stands in some tags.
+/// Passes text on without the parts in the given tags.
 #[derive(Debug)]
 pub(crate) struct Eraser {
     openings: Vec<&'static str>,
     tags: &'static [Tags],
-    /// What ends the text that is being erased.
+    /// End marker of the text being erased.
     until: Option<&'static str>,
     held: TextBuffer,
 }

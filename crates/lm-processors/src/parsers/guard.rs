@@ -1,8 +1,8 @@
-//! Text that reads as a marker and is none.
+//! Protection against text that spells a marker.
 //!
-//! Where a marker is an added token, its text spelled by ordinary tokens is text. A break, a character that no text has,
-//! is put into each spelled occurrence before the parser sees it; so no state of the parser and no reader of values has
-//! to know of tokens. Breaks are taken out again of all that is reported.
+//! If a marker is an added token, the same text spelled by ordinary tokens is text. A break (a noncharacter) is
+//! inserted into each spelled occurrence before the parser sees it, so that neither parser states nor value readers
+//! need to know tokens. Breaks are removed from all events.
 
 use std::borrow::Cow;
 
@@ -10,16 +10,16 @@ use crate::event::ProcessorEvent;
 use crate::parser::OutputParser;
 use crate::tokens::MarkerTokens;
 
-/// Breaks a text that reads as a marker: a noncharacter of Unicode.
+/// Break inside a text that spells a marker: a Unicode noncharacter.
 const BREAK: char = '\u{fdd0}';
-/// Stands before a character of the text that means something here.
+/// Escape before an occurrence of [`BREAK`] or [`KEEP`] in the text.
 const KEEP: char = '\u{fdd1}';
 
-/// Reads a reply of which is known what its tokens are.
+/// Parser of a reply with known tokens.
 pub(crate) struct GuardedParser<P> {
     inner: P,
     guard: Guard,
-    /// Whether the text that was reported last ended with [`KEEP`].
+    /// True if the last reported text ended with [`KEEP`].
     kept: bool,
 }
 
@@ -32,7 +32,7 @@ impl<P: OutputParser> GuardedParser<P> {
         events.into_iter().filter_map(|event| self.release(event)).collect()
     }
 
-    /// The event without breaks; none when nothing else is in it.
+    /// Removes breaks from the event; `None` if nothing else is in it.
     fn release(&mut self, mut event: ProcessorEvent) -> Option<ProcessorEvent> {
         match &mut event {
             ProcessorEvent::Text(text)
@@ -48,7 +48,7 @@ impl<P: OutputParser> GuardedParser<P> {
                 *reason = plain(reason).into_owned();
                 Some(event)
             }
-            // Names, ids and values are plain when they are reported.
+            // Names, ids and values are reported without breaks.
             ProcessorEvent::ToolCallStarted { .. } | ProcessorEvent::ToolCall { .. } => Some(event),
         }
     }
@@ -73,12 +73,12 @@ impl<P: OutputParser> OutputParser for GuardedParser<P> {
     }
 }
 
-/// Breaks spelled markers in text that comes in pieces, whatever these are.
+/// Inserts breaks into spelled markers of streamed text.
 #[derive(Debug)]
 struct Guard {
     tokens: MarkerTokens,
     longest: usize,
-    /// The end of the text since the last marker.
+    /// End of the text since the last marker.
     run: String,
 }
 
@@ -88,7 +88,7 @@ impl Guard {
         Self { tokens, longest, run: String::new() }
     }
 
-    /// Text of ordinary tokens.
+    /// Guards text of ordinary tokens.
     fn text<'t>(&mut self, text: &'t str) -> Cow<'t, str> {
         if self.tokens.is_empty() && !text.contains(is_mark) {
             return text.into();
@@ -96,7 +96,7 @@ impl Guard {
         let mut out = String::with_capacity(text.len());
         for c in text.chars() {
             self.run.push(c);
-            // The break comes before the last character: so nothing is held back.
+            // The break is inserted before the last character, so that no text is held back.
             if self.tokens.iter().any(|token| self.run.ends_with(token)) {
                 out.push(BREAK);
             }
@@ -109,7 +109,7 @@ impl Guard {
         out.into()
     }
 
-    /// The text of an added token.
+    /// Guards the text of an added token.
     fn token<'t>(&mut self, text: &'t str) -> Cow<'t, str> {
         if !self.tokens.contains(text) {
             return self.text(text);
@@ -119,7 +119,7 @@ impl Guard {
         if begun { format!("{BREAK}{text}").into() } else { text.into() }
     }
 
-    /// Whether the text before and the beginning of `token` together read as a marker.
+    /// Returns true if the preceding text and the start of `token` together spell a marker.
     fn completes_a_spelled_one(&self, token: &str) -> bool {
         let splits = |marker: &str| {
             marker
@@ -142,7 +142,7 @@ fn push_guarded(out: &mut String, c: char) {
     out.push(c);
 }
 
-/// A plain text among guarded ones.
+/// Guards a plain text.
 pub(crate) fn guarded(text: &str) -> Cow<'_, str> {
     if !text.contains(is_mark) {
         return text.into();
@@ -152,12 +152,12 @@ pub(crate) fn guarded(text: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// A guarded text as the model wrote it.
+/// Removes the guards of a text: the text as the model wrote it.
 pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     if text.contains(is_mark) { strip(text, &mut false).into() } else { text.into() }
 }
 
-/// A part of a guarded text as the model wrote it; `kept` says whether [`KEEP`] stands before it, and then at its end.
+/// Removes the guards of a partial text; `kept` is true if [`KEEP`] precedes it, and is updated for its end.
 fn strip(text: &str, kept: &mut bool) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    /// A text and a token that together spell another token do not make a marker.
+    /// A text and a token that together spell another token are not a marker.
     #[test]
     fn a_marker_is_one_token() {
         let added =

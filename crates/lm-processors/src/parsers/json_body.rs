@@ -12,30 +12,30 @@ use super::guard::{guarded, plain};
 use super::json_scan::{JsonScan, Step};
 use crate::dialect::{JsonCall, JsonKey, JsonObject};
 
-/// Reads [`CallBody::Json`](crate::dialect::CallBody::Json).
+/// Reader of [`CallBody::Json`](crate::dialect::CallBody::Json).
 #[derive(Debug)]
 pub(crate) struct JsonBody {
     syntax: JsonCall,
     scan: JsonScan,
     at: usize,
     in_list: bool,
-    /// The calls stand in a block of code.
+    /// True if the calls are in a code block.
     fenced: bool,
-    /// Where the value ended.
+    /// End of the value.
     ended: Option<usize>,
     complete: usize,
-    /// Where the last call ended that is complete.
+    /// End of the last complete call.
     completed: usize,
     element: Element,
-    /// What is wrong with the element before; the rest of the value is read as its text.
+    /// Fault of an earlier element; the rest of the value is read as its text.
     fault: Option<Fault>,
 }
 
-/// The object of one call.
+/// JSON object of one call.
 #[derive(Debug, Default)]
 struct Element {
     start: usize,
-    /// The last key of the object itself, without its quotes.
+    /// The object's current key, without quotes.
     key: Range<usize>,
     after_colon: bool,
     string_start: usize,
@@ -45,15 +45,15 @@ struct Element {
     arguments: Arguments,
 }
 
-/// How far the arguments are.
+/// State of the arguments.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Arguments {
-    /// They have not begun, or are no object.
+    /// Not begun, or not an object.
     #[default]
     None,
-    /// They began at `start` and are passed on up to `passed_on`.
+    /// Begun at `start`, emitted up to `passed_on`.
     Open { start: usize, passed_on: usize },
-    /// They stood here.
+    /// Complete, in this range.
     Ended(Range<usize>),
 }
 
@@ -73,7 +73,7 @@ impl JsonBody {
         }
     }
 
-    /// Passes over the beginning of a block of code; true when more text must tell whether one begins.
+    /// Skips the start of a code block; returns true if more text is needed to decide.
     fn at_start(&mut self, text: &str) -> bool {
         if self.scan.depth() > 0 || self.fenced {
             return false;
@@ -86,7 +86,7 @@ impl JsonBody {
         false
     }
 
-    /// After the value: the end of the block of code that it stands in.
+    /// Reads the end of the enclosing code block after the value.
     fn behind_value(&self, text: &str, end: usize) -> Progress {
         let rest = text[end..].trim_start();
         match self.fenced {
@@ -96,18 +96,19 @@ impl JsonBody {
         }
     }
 
-    /// The depth inside the object of a call.
+    /// Depth inside the object of a call.
     fn inside(&self) -> usize {
         1 + usize::from(self.in_list)
     }
 
-    /// Whether a number or a word may stand here: not between the objects of a list, nor where an object has its keys.
+    /// Returns true if a number or a word is allowed here: not between the objects of a list, nor in place of an
+    /// object's key.
     fn may_hold_a_word(&self) -> bool {
         let depth = self.scan.depth();
         self.scan.in_string() || depth > self.inside() || depth == self.inside() && self.element.after_colon
     }
 
-    /// Takes the next byte; gives the end of the value when that is it.
+    /// Consumes the next byte; returns the end of the value if that is it.
     fn take(&mut self, text: &str, byte: u8, calls: &mut CallSink<'_>) -> Result<Option<usize>, Fault> {
         if self.at == MAX_BLOCK_BYTES {
             return Err(Fault::malformed("it is too long"));
@@ -192,7 +193,7 @@ impl JsonBody {
         Ok(())
     }
 
-    /// Reports that the call has begun, with what is known of it.
+    /// Reports the start of the call, with the parts known so far.
     fn begin(&mut self, calls: &mut CallSink<'_>) -> Result<(), Fault> {
         let element = &mut self.element;
         if std::mem::replace(&mut element.begun, true) {
@@ -205,7 +206,7 @@ impl JsonBody {
         self.element.after_colon && self.part(&text[self.element.key.clone()]) == Some(part)
     }
 
-    /// What a key of a call's object stands for.
+    /// The part of a call that a key of its object denotes.
     fn part(&self, key: &str) -> Option<JsonKey> {
         match self.syntax.object {
             JsonObject::NameIsKey => Some(JsonKey::Arguments),
@@ -222,7 +223,7 @@ impl JsonBody {
         }
     }
 
-    /// Passes on what is known of the arguments.
+    /// Emits the new part of the arguments.
     fn pass_on(&mut self, text: &str, calls: &mut CallSink<'_>) {
         if let Arguments::Open { passed_on, .. } = &mut self.element.arguments {
             calls.arguments(&text[*passed_on..self.at]);
@@ -253,7 +254,7 @@ impl JsonBody {
         Ok(())
     }
 
-    /// The call an object says.
+    /// Converts an object to a call.
     fn call(&self, object: Map<String, Value>) -> Result<ToolCall, Fault> {
         let mut call = Map::new();
         if matches!(self.syntax.object, JsonObject::NameIsKey) {
@@ -310,7 +311,7 @@ impl BodyReader for JsonBody {
         Ok(Progress::Open)
     }
 
-    /// Calls of a list that are complete stand, also where its brackets lack.
+    /// Complete calls of a list are kept even if its brackets are missing.
     fn finish(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<usize, Fault> {
         if let Some(fault) = self.fault.take() {
             return Err(fault);

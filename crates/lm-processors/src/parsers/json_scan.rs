@@ -1,53 +1,53 @@
-//! The structure of JSON text, followed byte by byte.
+//! Structure of JSON text, byte by byte.
 
-/// The deepest nesting; the JSON reader that judges a complete value knows the same limit.
+/// Maximum nesting depth; the JSON parser of complete values has the same limit.
 pub(crate) const MAX_DEPTH: usize = 127;
 
-/// What a byte means for the structure.
+/// Structural meaning of a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Whitespace outside the strings.
     Layout,
-    /// A part of a string, a number or a word.
+    /// Part of a string, number or word.
     Inside,
-    /// `{` or `[`: the depth is one more now.
+    /// `{` or `[`: increments the depth.
     Open,
-    /// `}` or `]`: the depth is one less now.
+    /// `}` or `]`: decrements the depth.
     Close,
-    /// The first quote of a string.
+    /// Opening quote of a string.
     StringStart,
-    /// The last quote of a string.
+    /// Closing quote of a string.
     StringEnd,
     /// `:`
     Colon,
     /// `,`
     Comma,
-    /// This cannot stand in JSON.
+    /// Invalid in JSON.
     Invalid(&'static str),
 }
 
-/// Follows nesting and strings. Whether the text is correct JSON is judged when it is complete.
+/// Tracks nesting and strings. Complete text is validated by the JSON parser.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct JsonScan {
     depth: usize,
-    /// Which of the open brackets are those of lists, the innermost in the lowest bit.
+    /// Bit set of the open brackets that are lists, the innermost in the lowest bit.
     lists: u128,
     in_string: bool,
     escaped: bool,
 }
 
 impl JsonScan {
-    /// How many brackets are open.
+    /// Number of open brackets.
     pub(crate) fn depth(&self) -> usize {
         self.depth
     }
 
-    /// Whether the next byte stands in a string.
+    /// Returns true if the next byte is inside a string.
     pub(crate) fn in_string(&self) -> bool {
         self.in_string
     }
 
-    /// Takes the next byte.
+    /// Consumes the next byte.
     pub(crate) fn step(&mut self, byte: u8) -> Step {
         if self.in_string {
             return self.string_step(byte);

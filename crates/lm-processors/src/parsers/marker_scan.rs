@@ -1,18 +1,18 @@
-//! Finding markers in text that arrives in pieces.
+//! Marker search in streamed text.
 
-/// What stands at the front of a buffer, as far as can be said.
+/// Result of a search.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Scan {
-    /// The marker with this number begins at this byte.
+    /// The marker with this index starts at this byte.
     Found { start: usize, marker: usize },
-    /// No marker begins before this byte; from there on one may, or nothing is left.
+    /// No marker starts before this byte; a marker may start there, or the text ends.
     Clear { until: usize },
 }
 
-/// Finds the first of `markers` in `text`, the longest of those at one place.
+/// Finds the first of `markers` in `text`, the longest one if several start at the same position.
 ///
-/// `ended` tells that no more text comes. One pass over the text. Any piecewise feeding finds the same markers as long as none stands inside another.
-/// Empty markers are never found.
+/// `ended` is true if no more text follows. One pass over the text. Any split of the text finds the same markers, as
+/// long as none contains another. Empty markers are never found.
 pub(crate) fn scan<M: AsRef<str>>(text: &str, markers: &[M], ended: bool) -> Scan {
     let mut first_bytes = [false; 256];
     for marker in markers {

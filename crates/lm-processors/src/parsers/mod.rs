@@ -1,4 +1,4 @@
-//! The parser cores that families are declared over.
+//! Parsers of replies, driven by the dialects of families.
 
 mod argument_text;
 mod body;

@@ -1,4 +1,4 @@
-//! Calls that begin with their name: NAME, then the arguments as a JSON object.
+//! Calls that start with their name: NAME, then the arguments as a JSON object.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use super::marker_scan::{Scan, scan};
 use crate::declared_names::{Declared, declared};
 use crate::dialect::{NamedCall, NamedId, Nameless};
 
-/// The longest name or id.
+/// Maximum length of a name or id.
 const MAX_NAME_BYTES: usize = 256;
 
-/// Characters that stand in no name.
+/// Characters that are invalid in names.
 const ODD: &str = "[]{}<>()\"'";
 
-/// The texts that end a call's name.
+/// Texts that end a call's name.
 pub(super) fn name_ends(syntax: &NamedCall) -> Vec<&'static str> {
     match syntax.id {
         NamedId::NameAndIndex => vec![":"],
@@ -28,14 +28,14 @@ pub(super) fn name_ends(syntax: &NamedCall) -> Vec<&'static str> {
     }
 }
 
-/// Reads [`CallBody::Named`](crate::dialect::CallBody::Named).
+/// Reader of [`CallBody::Named`](crate::dialect::CallBody::Named).
 #[derive(Debug)]
 pub(crate) struct NamedBody {
     syntax: NamedCall,
     tools: Arc<[ToolSpec]>,
-    /// The arguments stand in a block of code.
+    /// True if the arguments are in a code block.
     fenced: bool,
-    /// The declared name at the front, and where it ends, once that is known.
+    /// The declared name at the start and its end, once decided.
     declared: Option<Option<(String, usize)>>,
     at: usize,
     name: String,
@@ -43,10 +43,10 @@ pub(crate) struct NamedBody {
     part: Part,
 }
 
-/// What is being read.
+/// The part being read.
 #[derive(Debug)]
 enum Part {
-    /// From this byte on.
+    /// The name, from this byte on.
     Name(usize),
     Id(usize),
     BeforeArguments,
@@ -71,7 +71,7 @@ impl NamedBody {
         }
     }
 
-    /// Reads the name or the id, which begins at `start`, up to what ends it.
+    /// Reads the name or id that starts at `start`, up to its end marker.
     fn word(
         &mut self,
         text: &str,
@@ -109,7 +109,7 @@ impl NamedBody {
         self.at = end;
         let Some(marker) = found else { return Ok(Some(Progress::Open)) };
         let word = text[start..end].trim();
-        // A block of code may begin where the name ends.
+        // A code block may start at the end of the name.
         let fence =
             word.rfind(FENCE).filter(|at| fence(&word[*at..]).is_none_or(|len| at + len == word.len()));
         self.fenced |= fence.is_some();
@@ -131,7 +131,7 @@ impl NamedBody {
         Ok(None)
     }
 
-    /// Looks for a declared name; false when more text must tell whether one comes.
+    /// Matches a declared name; returns false if more text is needed to decide.
     fn find_declared(&mut self, text: &str) -> bool {
         if self.declared.is_none() {
             let rest = text[self.at..].trim_start();
@@ -148,7 +148,7 @@ impl NamedBody {
         true
     }
 
-    /// Passes over what stands before the name; false when more text must tell whether it does.
+    /// Skips the prefix before the name; returns false if more text is needed to decide.
     fn pass_prefix(&mut self, text: &str, start: usize) -> bool {
         let prefix = self.syntax.before_name;
         if prefix.is_empty() || self.at > start || !matches!(self.part, Part::Name(_)) {
@@ -161,7 +161,7 @@ impl NamedBody {
         rest.starts_with(prefix) || !prefix.starts_with(rest) || text.len() > start + MAX_NAME_BYTES
     }
 
-    /// The name is `word`, or a declared one that began there; `text` ends with it.
+    /// Sets the name to `word`, or to a declared one that starts there; `text` ends with it.
     fn named(&mut self, word: &str, text: &str) -> Result<(), Fault> {
         let NamedCall { before_name, id, nameless, .. } = self.syntax;
         if let Some(Some((name, end))) = self.declared.take() {
@@ -189,8 +189,8 @@ impl NamedBody {
         Ok(())
     }
 
-    /// The name in a word that ends with an index: what stands behind the last dot, where no tool has a dot in its name.
-    /// The only tool may be called by an index alone.
+    /// Extracts the name from a word with an index: the part after the last dot, unless a declared tool has the whole
+    /// name. An index alone denotes the only tool.
     fn name_before_index(&self, name: &str) -> Result<String, Fault> {
         let is_index = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let declared = |name: &str| self.tools.iter().any(|tool| tool.name() == name);

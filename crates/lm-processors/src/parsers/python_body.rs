@@ -1,4 +1,4 @@
-//! Calls written in Python.
+//! Calls in Python syntax.
 
 use std::sync::Arc;
 
@@ -10,25 +10,25 @@ use crate::declared_names::{Declared, declared};
 use crate::dialect::{PythonCall, PythonList};
 use crate::values::{PythonArguments, Schema};
 
-/// Names are shorter; text that goes on for longer is no call.
+/// Maximum length of a name; longer text is not a call.
 const MAX_NAME_BYTES: usize = 1 << 10;
 
-/// The texts that end a call's name.
+/// Texts that end a call's name.
 pub(super) const NAME_ENDS: &[&str] = &["("];
 
-/// Reads [`CallBody::Python`](crate::dialect::CallBody::Python): calls in brackets, or several in a row, on lines of
-/// their own or not. `print(…)` around a call, and `default_api.` before its name, are not part of it.
+/// Reader of [`CallBody::Python`](crate::dialect::CallBody::Python): calls in brackets, or several in sequence, each on
+/// its own line or not. `print(…)` around a call and `default_api.` before its name are ignored.
 #[derive(Debug)]
 pub(crate) struct PythonBody {
     list: PythonList,
     close: &'static str,
     tools: Arc<[ToolSpec]>,
     state: State,
-    /// Whether the calls stand in brackets.
+    /// True if the calls are in brackets.
     bracketed: bool,
     printed: bool,
     calls: usize,
-    /// Where the last call ended that is complete.
+    /// End of the last complete call.
     completed: usize,
     at: usize,
     name: String,
@@ -92,7 +92,7 @@ impl PythonBody {
         }
     }
 
-    /// What may stand after a call: the bracket that `print` opened, another call, the end.
+    /// Reads the text after a call: the closing bracket of `print`, another call, or the end.
     fn after_call(&mut self, rest: &str, c: char) -> Result<Need, Fault> {
         match c {
             ')' if std::mem::take(&mut self.printed) => {}
@@ -102,7 +102,7 @@ impl PythonBody {
             _ if self.bracketed => return Err(Fault::malformed(format!("`{c}` stands between the calls"))),
             _ if !self.close.is_empty() && rest.starts_with(self.close) => return Ok(Need::Nothing(self.at)),
             _ if self.close.starts_with(rest) => return Ok(Need::MoreText),
-            // What is no call either is read by the driver.
+            // The driver reads other text.
             _ if !c.is_alphabetic() && c != '_' => return Ok(Need::Nothing(self.completed)),
             _ => {
                 self.state = State::Name;
@@ -147,7 +147,7 @@ impl PythonBody {
         self.call_begins(name.strip_prefix("default_api.").unwrap_or(name), len, calls)
     }
 
-    /// The call's name, the opening bracket included, takes `len` bytes.
+    /// Begins a call; `len` is the length of its name and opening bracket.
     fn call_begins(&mut self, name: &str, len: usize, calls: &mut CallSink<'_>) -> Result<Need, Fault> {
         self.at += len;
         self.name = name.to_owned();
@@ -187,7 +187,7 @@ impl BodyReader for PythonBody {
         }
     }
 
-    /// Calls without brackets are complete with the last of them.
+    /// Calls without brackets are complete after the last one.
     fn finish(&mut self, text: &str, _: &mut CallSink<'_>) -> Result<usize, Fault> {
         let complete = matches!(self.state, State::After) && !self.bracketed && !self.printed;
         let rest = text[self.at..].trim();

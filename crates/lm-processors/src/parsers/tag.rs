@@ -1,28 +1,28 @@
-//! Tags of markup, with other blanks and quotes than the family writes.
+//! Markup tags, tolerant of other blanks and quotes.
 
-/// What a text is that a tag may begin.
+/// Result of matching a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tag {
-    /// The tag, of this length; `quote` is the quote that it ends with, if it does.
+    /// The tag, of this length; `quote` is the quote at its end, if any.
     Is { len: usize, quote: Option<char> },
-    /// The beginning of the tag, or nothing.
+    /// A prefix of the tag, or empty text.
     MayBe,
-    /// Something else.
+    /// Other text.
     IsNot,
 }
 
-/// Blanks, also as the marks that byte-level and other tokenizers write for them.
+/// Returns true for blanks, including the symbols that byte-level and other tokenizers write for them.
 fn is_blank(c: char) -> bool {
     c.is_whitespace() || matches!(c, '\u{120}' | '\u{10a}' | '\u{2581}')
 }
 
-/// The text without the blanks that it begins with.
+/// Trims leading blanks.
 pub(crate) fn trim_blanks(text: &str) -> &str {
     text.trim_start_matches(is_blank)
 }
 
-/// Whether `text` begins with `tag`. Where the tag has a blank the text may have any number of them, and around an equals
-/// sign too; the quote at the tag's end may be another one or be missing.
+/// Matches `tag` at the start of `text`. A blank in the tag matches any number of blanks, which are also allowed around
+/// an equals sign; the quote at the tag's end may be the other kind or missing.
 pub(crate) fn begins_with(text: &str, tag: &str) -> Tag {
     let mut rest = text;
     let mut chars = tag.chars().peekable();
@@ -45,7 +45,7 @@ pub(crate) fn begins_with(text: &str, tag: &str) -> Tag {
     Tag::Is { len: text.len() - rest.len(), quote: None }
 }
 
-/// The end of a tag that ends with a quote.
+/// Matches the end of a tag that ends with a quote.
 fn quoted(text: &str, rest: &str) -> Tag {
     let len = text.len() - rest.len();
     match rest.chars().next() {
@@ -55,8 +55,8 @@ fn quoted(text: &str, rest: &str) -> Tag {
     }
 }
 
-/// Where a name ends that such a tag began, and where the text goes on behind `close`: the quote that closes it, other
-/// attributes and all. None as long as that has not come within `limit` bytes.
+/// End of a name in such a tag, and the position after `close`: past the closing quote and other attributes. `None`
+/// until it is found within `limit` bytes.
 pub(crate) fn end_of_name(
     text: &str,
     quote: Option<char>,

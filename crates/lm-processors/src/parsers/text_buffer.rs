@@ -1,6 +1,6 @@
-//! Text that arrives at one end and is taken from the other.
+//! FIFO buffer of text.
 
-/// The part of a reply that is not decided yet.
+/// The undecided part of a reply.
 #[derive(Debug, Default)]
 pub(crate) struct TextBuffer {
     text: String,
@@ -9,7 +9,7 @@ pub(crate) struct TextBuffer {
 
 impl TextBuffer {
     pub(crate) fn push(&mut self, text: &str) {
-        // Moving what is left only when it is the smaller half keeps the work linear.
+        // Moving the rest only if it is the smaller half keeps the work linear.
         if self.taken * 2 >= self.text.len() {
             self.text.drain(..self.taken);
             self.taken = 0;

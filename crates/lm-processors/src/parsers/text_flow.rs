@@ -1,4 +1,4 @@
-//! The whitespace of an answer: what belongs to the text, and what only sets the markers apart.
+//! Whitespace of an answer: text, or layout next to markers.
 
 use crate::dialect::{AfterCalls, AnswerSyntax, BeforeCalls, Trim};
 use crate::event::ProcessorEvent;
@@ -16,25 +16,25 @@ impl Trim {
         text.trim_start_matches(|c| self.takes(c))
     }
 
-    /// Where the text ends without what is taken off its end.
+    /// End of the text after trimming.
     pub(crate) fn end_of(self, text: &str) -> usize {
         text.trim_end_matches(|c| self.takes(c)).len()
     }
 }
 
-/// Passes text on and holds back the whitespace whose meaning shows only later.
+/// Emits text, and holds back whitespace until its meaning is known.
 ///
-/// Text between two markers, or between a marker and either end, that is whitespace only is layout.
+/// Whitespace-only text between two markers, or between a marker and either end, is layout.
 #[derive(Debug)]
 pub(crate) struct TextFlow {
     syntax: &'static AnswerSyntax,
-    /// Whitespace whose meaning is open.
+    /// Undecided whitespace.
     held: String,
     at_border: bool,
-    /// What the text that comes next loses at its beginning.
+    /// Trimming of the start of the next text.
     trim: Trim,
     after_call: bool,
-    /// Text after a call, where that is dropped unless another call follows it.
+    /// Text after a call, which is dropped unless another call follows.
     after: String,
 }
 
@@ -50,7 +50,7 @@ impl TextFlow {
         }
     }
 
-    /// Takes text of the answer.
+    /// Adds text of the answer.
     pub(crate) fn push(&mut self, text: &str, events: &mut Vec<ProcessorEvent>) {
         if self.after_call && self.syntax.after_calls == AfterCalls::Dropped {
             self.after.push_str(text);
@@ -59,7 +59,7 @@ impl TextFlow {
         }
     }
 
-    /// Takes text that is part of the answer wherever it stands.
+    /// Adds text that is part of the answer in any position.
     pub(crate) fn push_all(&mut self, text: &str, events: &mut Vec<ProcessorEvent>) {
         if (self.at_border || self.holds_all()) && text.trim_start().is_empty() {
             self.held.push_str(text);
@@ -84,7 +84,7 @@ impl TextFlow {
         self.syntax.before_calls == BeforeCalls::Dropped || self.syntax.trim == Trim::Whitespace
     }
 
-    /// Up to where the text is text, whatever follows.
+    /// Length of the held text that is text whatever follows.
     fn certain(&self) -> usize {
         let layout = match self.syntax.before_calls {
             _ if self.holds_all() => return self.held.trim_end().len(),
@@ -96,17 +96,17 @@ impl TextFlow {
         end.last().map_or(self.held.len(), |(start, _)| start)
     }
 
-    /// Whether nothing but layout has come since the reply began or the last marker.
+    /// Returns true if only layout has come since the start of the reply or the last marker.
     pub(crate) fn at_border(&self) -> bool {
         self.at_border
     }
 
-    /// Whether nothing but layout has come since a call.
+    /// Returns true if only layout has come since a call.
     pub(crate) fn is_right_after_call(&self) -> bool {
         self.after_call && self.at_border && self.after.trim_start().is_empty()
     }
 
-    /// The marker of a call has come, and this text follows it.
+    /// Handles the marker of a call; `following` is the text after it.
     pub(crate) fn call_begins(&mut self, following: &str, events: &mut Vec<ProcessorEvent>) {
         let between = std::mem::take(&mut self.after);
         if !between.trim_start().is_empty() {
@@ -118,7 +118,7 @@ impl TextFlow {
         }
     }
 
-    /// A call was here: what is held back is layout.
+    /// Handles the end of a call: held text is layout.
     pub(crate) fn call_ended(&mut self) {
         self.border(match self.syntax.after_calls {
             AfterCalls::Text(trim) => trim,
@@ -127,13 +127,13 @@ impl TextFlow {
         self.after_call = true;
     }
 
-    /// What was here is no text: what is held back is layout.
+    /// Handles a border of the text: held text is layout.
     pub(crate) fn border(&mut self, trim: Trim) {
         self.held.clear();
         (self.at_border, self.trim) = (true, trim);
     }
 
-    /// Something else begins: what was text stays text.
+    /// Handles the start of something else: held text is text.
     pub(crate) fn stays(&mut self, events: &mut Vec<ProcessorEvent>) {
         if !self.at_border {
             self.pass_on(self.held.len(), events);
@@ -141,12 +141,12 @@ impl TextFlow {
         self.border(Trim::Nothing);
     }
 
-    /// After the end of one answer another one begins.
+    /// Starts another answer after the end of one.
     pub(crate) fn begin_again(&mut self) {
         self.border(self.syntax.trim);
     }
 
-    /// The reply has ended.
+    /// Ends the reply.
     pub(crate) fn end(&mut self, events: &mut Vec<ProcessorEvent>) {
         if self.syntax.trim == Trim::Whitespace {
             self.held.clear();

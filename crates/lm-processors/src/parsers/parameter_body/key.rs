@@ -1,4 +1,4 @@
-//! The keys of arguments, and what stands between a key and its value.
+//! Keys of arguments, and the syntax between a key and its value.
 
 use super::{MAX_NAME_BYTES, Meaning, Need, ParameterBody, State, WRAPPERS};
 use crate::declared_names::{Declared, declared};
@@ -60,7 +60,7 @@ impl ParameterBody {
         Ok(Need::AnotherLook)
     }
 
-    /// Where the key ends that `rest` begins with, and where the text goes on; the value's opening marker ends it too.
+    /// End of the key at the start of `rest`, and the position after it; the value's opening marker also ends it.
     fn end_of_key(&self, rest: &str, quote: Option<char>) -> Option<(usize, usize)> {
         let ParameterCall { key, value, .. } = *self.syntax;
         let ended = end_of_name(rest, quote, key.close, MAX_NAME_BYTES + key.close.len());
@@ -69,7 +69,7 @@ impl ParameterBody {
         open.map(|open| (open, open)).or(ended)
     }
 
-    /// Begins a member of the arguments.
+    /// Starts a member of the arguments.
     pub(super) fn member(&mut self, key: &str) {
         if self.syntax.accepted == Accepted::Declared && self.schema().is_some() {
             self.given.push(plain(key).into_owned());
@@ -79,7 +79,7 @@ impl ParameterBody {
         self.json.push_str(": ");
     }
 
-    /// What the schema says of the argument's text.
+    /// Interpretation of the argument's text by the schema.
     fn meaning(&self, key: &str) -> Meaning {
         let schema = self.schema();
         let property = schema.and_then(|schema| schema.property(key));
@@ -107,7 +107,7 @@ impl ParameterBody {
         let start = text.len() - rest.len();
         let end = attribute.close.trim_start_matches('"');
         if rest.starts_with(end) {
-            // Without the attribute the schema tells the type.
+            // Without the attribute, the schema determines the type.
             (self.at, self.state) = (start + end.len(), State::ValueOpen(meaning));
             return Ok(Need::AnotherLook);
         }
@@ -137,7 +137,7 @@ impl ParameterBody {
     pub(super) fn value_open(&mut self, text: &str, meaning: Meaning) -> Result<Need, Fault> {
         let open = self.syntax.value.open;
         if open.is_empty() {
-            // The whitespace here is the value's.
+            // The whitespace here belongs to the value.
             self.state = State::ValueStart(meaning);
             return Ok(Need::AnotherLook);
         }

@@ -16,19 +16,19 @@ use crate::dialect::{Accepted, CallSyntax, ParameterCall, Tags, ValueText};
 use crate::parser::{ParserOptions, Recovery};
 use crate::values::Schema;
 
-/// Names and keys are shorter; a search for their end must not go on through the reply.
+/// Maximum length of names and keys, which bounds the search for their end.
 const MAX_NAME_BYTES: usize = 1 << 10;
 
-/// How much whitespace may stand between the markers that end a call.
+/// Maximum whitespace between the markers that end a call.
 const MAX_LAYOUT_BYTES: usize = 256;
 
-/// Parameters that hold all arguments as one object, where a model writes so and no tool declares them.
+/// Parameters that some models wrap all arguments in, if the tool does not declare them.
 const WRAPPERS: [&str; 4] = ["arguments", "parameters", "properties", "args"];
 
 pub(crate) const CDATA_OPEN: &str = "<![CDATA[";
 pub(crate) const CDATA_CLOSE: &str = "]]>";
 
-/// The texts that end a call's name.
+/// Texts that end a call's name.
 pub(super) fn name_ends(syntax: &ParameterCall, close: &'static str) -> Vec<&'static str> {
     let mut ends = vec![syntax.name.close];
     if syntax.name.open.is_empty() {
@@ -38,26 +38,26 @@ pub(super) fn name_ends(syntax: &ParameterCall, close: &'static str) -> Vec<&'st
     ends
 }
 
-/// Reads [`CallBody::Parameters`](crate::dialect::CallBody::Parameters).
+/// Reader of [`CallBody::Parameters`](crate::dialect::CallBody::Parameters).
 ///
-/// A string whose type is certain is passed on while it arrives, any other value when it is complete.
+/// A value known to be a string is emitted while it arrives, any other value at its end.
 #[derive(Debug)]
 pub(crate) struct ParameterBody {
     syntax: &'static ParameterCall,
-    /// What stands around the body.
+    /// Syntax around the body.
     around: &'static CallSyntax,
     tools: Arc<[ToolSpec]>,
     recovers: bool,
     state: State,
     at: usize,
     name: String,
-    /// The names of the parameters that the tool declares.
+    /// Names of the tool's declared parameters.
     declared_keys: Vec<String>,
-    /// The parameter that is being read.
+    /// Key of the current parameter.
     key: String,
-    /// The parameters that came.
+    /// Keys of the parameters so far.
     keys: Vec<String>,
-    /// Those of them that the tool declares, where only such count.
+    /// Declared ones of them, if only declared parameters are accepted.
     given: Vec<String>,
     json: String,
     arguments: ArgumentText,
@@ -65,7 +65,7 @@ pub(crate) struct ParameterBody {
 
 #[derive(Debug, Clone)]
 enum State {
-    /// Before the marker of the name.
+    /// Before the name's marker.
     NameOpen,
     /// In the name; its marker ended with this quote.
     Name(Option<char>),
@@ -74,48 +74,48 @@ enum State {
     Parameter,
     Key(Option<char>),
     Type(Meaning),
-    /// Before the marker of the value.
+    /// Before the value's marker.
     ValueOpen(Meaning),
-    /// Before the first character of the value.
+    /// Before the value's first character.
     ValueStart(Meaning),
     Value(ValueReader),
-    /// After protected text, before the value's end.
+    /// After protected text (CDATA), before the value's end.
     ValueClose,
 }
 
-/// What the text of a value stands for.
+/// Interpretation of the text of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Meaning {
-    /// Itself.
+    /// Verbatim text.
     Text,
-    /// What the schema makes of it.
+    /// By the schema.
     BySchema,
     /// JSON.
     Json,
-    /// Elements, or a value of another type than a string.
+    /// Elements, or a value of a type other than string.
     Elements,
-    /// Nothing: the parameter is dropped.
+    /// Ignored: the parameter is dropped.
     Nothing,
-    /// All arguments.
+    /// An object of all arguments.
     Wrapped,
 }
 
-/// A value that is being read.
+/// The value being read.
 #[derive(Debug, Clone)]
 struct ValueReader {
     meaning: Meaning,
     start: usize,
     close: String,
-    /// The layout before `close` that is not part of the value.
+    /// Layout before `close` that is not part of the value.
     layout: &'static str,
     protected: bool,
-    /// Elements that are open.
+    /// Number of open elements.
     depth: usize,
-    /// Up to where the value's end was searched.
+    /// End of the range searched for the value's end.
     searched: usize,
-    /// Where the value ends if its closing marker never comes: before a marker that ends the call.
+    /// End of the value if its closing marker is missing: before a marker that ends the call.
     held: Option<usize>,
-    /// The brackets and strings that are open in a value that can only be JSON, where no text ends it.
+    /// Nesting and strings of a value that can only be JSON, inside which no marker ends it.
     json: Option<JsonScan>,
 }
 
@@ -170,7 +170,7 @@ impl ParameterBody {
         }
     }
 
-    /// Takes a marker, with whitespace before it, and goes on to `next`; without it yet, stays in `here`.
+    /// Consumes a marker, preceded by whitespace, and enters `next`; stays in `here` while it is incomplete.
     fn marker(&mut self, text: &str, marker: &str, here: State, next: State) -> Result<Need, Fault> {
         let rest = text[self.at..].trim_start();
         let marker = marker.trim();
@@ -187,7 +187,7 @@ impl ParameterBody {
         }
     }
 
-    /// The text up to `close`, once that has come.
+    /// Consumes and returns the text up to `close`, once complete.
     fn up_to<'t>(&mut self, text: &'t str, close: &str, here: State) -> Result<Option<&'t str>, Fault> {
         let rest = &text[self.at..text.floor_char_boundary(self.at + MAX_NAME_BYTES + close.len())];
         match rest.find(close) {
@@ -203,7 +203,7 @@ impl ParameterBody {
         }
     }
 
-    /// The call's number says nothing that its place does not.
+    /// Reads the call's number, which its position already implies.
     fn number(&mut self, text: &str) -> Result<Need, Fault> {
         let Some(tags) = self.syntax.number else { return Ok(Need::AnotherLook) };
         match self.up_to(text, tags.close, State::Number)? {
@@ -222,7 +222,7 @@ impl ParameterBody {
         if rest.starts_with(last) {
             return self.last_parameter(start + end.len());
         }
-        // A name that is followed by its optional end, and a closing marker that stands twice.
+        // An optional end marker after the name, or a repeated closing marker.
         let after_name = self.keys.is_empty() && name.open.is_empty();
         let repeated = written != ValueText::Elements && !value.close.trim().is_empty();
         let skipped = [(after_name, name.close), (repeated, value.close)];
@@ -231,7 +231,7 @@ impl ParameterBody {
             self.at += marker.len();
             return Ok(Need::AnotherLook);
         }
-        // The end's own marker is missing: the call's or the section's stands there, or another call.
+        // The end marker is missing if the call's or section's follows, or another call.
         let Tags { open: next, close, .. } = self.around.call;
         let others = [close, next, self.around.section.close];
         if others
@@ -266,7 +266,7 @@ impl ParameterBody {
     }
 }
 
-/// Whether `text` begins with this marker; where that ends with a letter, a blank must follow it.
+/// Returns whether `text` starts with this marker; a blank must follow a marker that ends with a letter.
 fn begins_marker(text: &str, marker: &str) -> Tag {
     if marker.is_empty() {
         return Tag::IsNot;
@@ -301,7 +301,7 @@ impl BodyReader for ParameterBody {
         }
     }
 
-    /// A value without its closing marker ends with its call; a string that is open did not hold the markers after it.
+    /// A value without its closing marker ends with its call; an unterminated string does not contain the markers after it.
     fn finish(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<usize, Fault> {
         if let State::Value(reader) = &mut self.state
             && reader.json.take().is_some()

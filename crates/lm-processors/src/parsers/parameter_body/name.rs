@@ -1,4 +1,4 @@
-//! The name of a call whose arguments are markup.
+//! Name of a call whose arguments are markup.
 
 use super::{MAX_LAYOUT_BYTES, MAX_NAME_BYTES, Need, ParameterBody, State, name_ends};
 use crate::declared_names::{Declared, declared};
@@ -10,7 +10,7 @@ use crate::parsers::tag::{Tag, begins_with, end_of_name, trim_blanks};
 use crate::values::Schema;
 
 impl ParameterBody {
-    /// Takes the marker of the name, and what may stand before it: a word that is not part of the call's data.
+    /// Consumes the name's marker, and an unrelated word before it.
     pub(super) fn name_open(&mut self, text: &str) -> Result<Need, Fault> {
         let rest = trim_blanks(&text[self.at..]);
         self.at = text.len() - rest.len();
@@ -89,7 +89,7 @@ impl ParameterBody {
         Ok(Need::AnotherLook)
     }
 
-    /// Where a name without an opening marker ends, and where the text goes on.
+    /// End of a name without an opening marker, and the position after it.
     fn end_of_bare_name(&self, rest: &str) -> Option<(usize, usize)> {
         let ParameterCall { name, .. } = *self.syntax;
         let ends = name_ends(self.syntax, self.around.call.close);

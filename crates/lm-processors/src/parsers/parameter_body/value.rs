@@ -1,4 +1,4 @@
-//! The values of arguments, and where they end.
+//! Values of arguments, and the search for their end.
 
 use lm_template::{Map, Value};
 
@@ -18,7 +18,7 @@ use crate::parsers::tag::end_of_name;
 use crate::values::{Schema, Types, partial, push_json_chars, python_literal, typed_value};
 
 impl ParameterBody {
-    /// The layout that a value begins with, and whether it is protected, must be known before anything is passed on.
+    /// Reads the layout before a value and its CDATA marker, both of which must be known before anything is emitted.
     pub(super) fn value_start(&mut self, text: &str, meaning: Meaning) -> Need {
         let ParameterCall { value, key, written, .. } = *self.syntax;
         let rest = &text[self.at..];
@@ -65,7 +65,7 @@ impl ParameterBody {
         Need::AnotherLook
     }
 
-    /// Whether a value cannot be a text as it is.
+    /// Returns true if a value cannot be verbatim text.
     fn is_json(&self, meaning: Meaning) -> bool {
         let schema = self.schema().and_then(|schema| schema.property(&self.key));
         match meaning {
@@ -114,7 +114,7 @@ impl ParameterBody {
         }
     }
 
-    /// The markers that a value may end with or before: its own, the next key's, and those that end the call.
+    /// Markers that may end a value: its own, the next key's, and those that end the call.
     fn ends_of_value(&self, reader: &ValueReader) -> Vec<String> {
         let mut markers = vec![reader.close.clone()];
         if self.recovers && !reader.protected {
@@ -124,8 +124,8 @@ impl ParameterBody {
         markers
     }
 
-    /// Whether the key's marker that `text` begins with is one: it names a parameter of the tool that did not come yet,
-    /// or stands on a line of its own where that is not known. None when more text must tell.
+    /// Returns true if the key marker at the start of `text` is a real one: it names a declared parameter not given
+    /// yet, or starts a line if the declaration is unknown. `None` if more text is needed to decide.
     fn is_next_parameter(&self, before: &str, text: &str) -> Option<bool> {
         let ParameterCall { key, .. } = *self.syntax;
         let rest = &text[key.open.len()..];
@@ -143,8 +143,8 @@ impl ParameterBody {
         Some(known && self.keys.iter().all(|given| given != name))
     }
 
-    /// Whether the call ends with the marker that `text` begins with: another call follows, or the section's end. None
-    /// when more text must tell.
+    /// Returns true if the marker at the start of `text` ends the call: another call or the section's end follows.
+    /// `None` if more text is needed to decide.
     fn is_end_of_call(&self, text: &str) -> Option<bool> {
         let CallSyntax { section, call, .. } = *self.around;
         let mut rest = text;
@@ -167,7 +167,7 @@ impl ParameterBody {
         if follow().any(|marker| marker.starts_with(behind)) { None } else { Some(false) }
     }
 
-    /// Passes on what is certain of a string.
+    /// Emits the certain part of a string.
     fn value_goes_on(&mut self, text: &str, reader: ValueReader) -> Need {
         let certain = &text[self.at..reader.held.unwrap_or(reader.searched)];
         let layout = if reader.layout.is_empty() && self.recovers { "\n" } else { reader.layout };
@@ -180,7 +180,7 @@ impl ParameterBody {
         Need::MoreText
     }
 
-    /// The value ends at this byte; a marker of `taken` bytes follows, or none where it is missing.
+    /// Ends the value at this byte; `taken` is the length of the marker after it, 0 if that is missing.
     pub(super) fn end_value(
         &mut self,
         text: &str,
@@ -238,7 +238,7 @@ impl ParameterBody {
         Ok(())
     }
 
-    /// Arguments that stand in one parameter; what is no object is a parameter like any other.
+    /// Unwraps arguments given as one parameter; a value that is not an object is an ordinary parameter.
     fn unwrapped(&mut self, content: &str) {
         let content = &*plain(content);
         let text = content.trim();
@@ -262,8 +262,8 @@ impl ParameterBody {
     }
 }
 
-/// Passes over a list or an object in JSON, whose strings may hold the closing marker; false when more text must come. What
-/// turns out to be none is looked through from its beginning.
+/// Skips a JSON list or object, whose strings may contain the closing marker; returns false if more text is needed.
+/// Text that is not JSON is searched from its start.
 fn pass_json(text: &str, reader: &mut ValueReader) -> bool {
     let Some(scan) = &mut reader.json else { return true };
     for &byte in &text.as_bytes()[reader.searched..] {

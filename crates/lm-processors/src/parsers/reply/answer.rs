@@ -1,4 +1,4 @@
-//! Between the markers: the answer's own text.
+//! Parsing of the answer, between markers.
 
 use super::markers::{Meaning, inner_marker, is_bare, is_unmistakable};
 use super::{Need, ReplyParser, State};
@@ -6,7 +6,7 @@ use crate::dialect::{CallSyntax, StrayEnd};
 use crate::event::ProcessorEvent;
 use crate::parsers::marker_scan::{Scan, scan};
 
-/// How much text is held back while it is open whose it is.
+/// Maximum amount of text held back while it is undecided.
 const MAX_UNDECIDED_BYTES: usize = 1 << 16;
 
 impl ReplyParser {
@@ -29,14 +29,14 @@ impl ReplyParser {
         }
     }
 
-    /// Whether this marker means nothing here: where a grammar holds the reply, calls without a marker of their own are
-    /// all of it, and begin where it does.
+    /// Returns true if this marker is text here: under a grammar, calls without a marker start at the start of the
+    /// reply and fill it.
     fn is_text_here(&self, meaning: Meaning) -> bool {
         let bare = matches!(meaning, Meaning::Calls(syntax) if is_bare(&self.syntaxes[syntax]));
         bare && self.options.form.is_some() && !self.answer.at_border()
     }
 
-    /// A marker of this length stands at the front of the buffer.
+    /// Consumes a marker of this length at the start of the buffer.
     fn take_marker(&mut self, len: usize, meaning: Meaning, events: &mut Vec<ProcessorEvent>) {
         match meaning {
             Meaning::ChannelStart(number) => {
@@ -103,7 +103,8 @@ impl ReplyParser {
         }
     }
 
-    /// Looks for the first marker; when it ends the channel that the prompt may have opened, the text was the channel's.
+    /// Searches for the first marker; if it ends a channel that the prompt may have opened, the text belongs to the
+    /// channel.
     pub(super) fn advance_undecided(&mut self) -> Need {
         let State::Undecided { searched } = &mut self.state else { return Need::AnotherLook };
         let end = &self.channels[0].channel.end;

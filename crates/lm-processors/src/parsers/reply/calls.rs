@@ -1,4 +1,4 @@
-//! Inside the markers of calls.
+//! Parsing of calls, inside their markers.
 
 use super::markers::{bare_start, first_marker, is_bare, may_begin};
 use super::{Need, ReplyParser, State};
@@ -8,39 +8,38 @@ use crate::parser::OnMalformed;
 use crate::parsers::body::{BodyReader, CallSink, Fault, Progress, reader};
 use crate::parsers::marker_scan::{Scan, scan};
 
-/// How much layout is looked at to tell what comes next.
+/// Maximum amount of layout examined to decide what follows.
 const MAX_LAYOUT_BYTES: usize = 256;
 
-/// The block of a call that is being read.
+/// The call block being read.
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) syntax: usize,
     reader: Box<dyn BodyReader>,
-    /// Nothing of the body is read: its opening marker may still stand there a second time.
+    /// True while nothing of the body is read: its opening marker may be repeated.
     fresh: bool,
-    /// Where the body ended, once it is complete.
+    /// End of the body, once complete.
     ended: Option<usize>,
-    /// Events of a call without a marker, which may still turn out to be text.
+    /// Held events of a call without a marker, which may still be text.
     held: Vec<ProcessorEvent>,
 }
 
-/// A call that is none. Its end is still looked for.
+/// An invalid call, whose end is still searched for.
 #[derive(Debug)]
 pub(super) struct Broken {
     pub(super) syntax: usize,
     fault: Fault,
-    /// The number of the call, if it was announced.
+    /// Index of the call, if its start was reported.
     index: Option<usize>,
-    /// How many bytes of it were read as a call.
+    /// Number of bytes read as a call.
     read: usize,
-    /// How many bytes were searched for its end without success. What was read as part of a call is not searched: a
-    /// marker inside a string ends nothing.
+    /// Number of bytes searched for its end. Bytes read as part of the call are not searched: a marker inside a string
+    /// ends nothing.
     searched: usize,
 }
 
 impl ReplyParser {
-    /// The marker of calls, of this length, stands at the front of the buffer; this syntax is the first of those that
-    /// begin with it.
+    /// Enters calls at their marker of this length at the start of the buffer; `syntax` is the first one with that marker.
     pub(super) fn enter_calls(&mut self, syntax: usize, len: usize) {
         if !is_bare(&self.syntaxes[syntax]) {
             self.pending = self.buffer.take(len).to_owned();
@@ -48,7 +47,7 @@ impl ReplyParser {
         self.state = State::Choosing(syntax);
     }
 
-    /// Enters the calls whose marker the prompt ends with, if it does.
+    /// Enters the calls whose marker the prompt ends with, if any.
     pub(super) fn enter_open_calls(&mut self, tail: &str) {
         let open = |syntax: &CallSyntax| !is_bare(syntax) && tail.ends_with(first_marker(syntax));
         if let Some(syntax) = self.syntaxes.iter().position(open) {
@@ -73,7 +72,7 @@ impl ReplyParser {
         Need::AnotherLook
     }
 
-    /// Passes over an opening marker that stands again right after itself; tells what to do when it does, or may.
+    /// Skips a repetition of an opening marker; returns the next step if it is, or may be, repeated.
     fn skip_repeated(&mut self, marker: &str) -> Option<Need> {
         let rest = self.buffer.rest();
         let text = rest.trim_start();
@@ -88,14 +87,14 @@ impl ReplyParser {
         (!self.ended && marker.starts_with(text)).then_some(Need::MoreText)
     }
 
-    /// The marker of a call that stands in sections has come outside of one.
+    /// Enters a call at its marker outside of the section that it requires.
     pub(super) fn enter_inner_call(&mut self, syntax: usize, len: usize, events: &mut Vec<ProcessorEvent>) {
         self.pending = self.buffer.take(len).to_owned();
         self.answer.call_begins("", events);
         self.enter_body(syntax);
     }
 
-    /// Which of the syntaxes with the same marker as this one goes on with `text`; none when more text must tell.
+    /// Chooses the syntax that `text` continues, among those with the same marker; `None` if more text is needed to decide.
     fn choose(&self, first: usize, text: &str) -> Option<usize> {
         let marker = first_marker(&self.syntaxes[first]);
         let beginning = &text[..text.floor_char_boundary(MAX_LAYOUT_BYTES)];
@@ -154,11 +153,11 @@ impl ReplyParser {
         {
             return Need::MoreText;
         } else if rest.is_empty() && self.pending.trim().is_empty() {
-            // A section all of whose text is reported lacks its closing marker only.
+            // Only the closing marker of the section is missing, and all its text is reported.
             self.pending.clear();
             self.state = State::Answer;
         } else if self.pending.trim().is_empty() && reported == Reported::AtOnce {
-            // Text between two calls: the section goes on behind it.
+            // Text between two calls: the section continues after it.
             let layout = std::mem::take(&mut self.pending);
             self.answer.push(&layout, events);
             self.open_section = Some(number);
@@ -171,7 +170,7 @@ impl ReplyParser {
         Need::AnotherLook
     }
 
-    /// Between two calls that are not in a section: takes the text that separates them, if another one follows it.
+    /// Consumes the separator of two calls without a section, if another call follows.
     pub(super) fn advance_between(&mut self, separator: &'static str) -> Need {
         let rest = self.buffer.rest();
         let text = rest.trim_start();
@@ -244,7 +243,7 @@ impl ReplyParser {
         Need::AnotherLook
     }
 
-    /// The body is complete. Its closing marker follows, or is forgiven: what stands in its place is no part of the call.
+    /// Reads the closing marker after a complete body. A missing one is tolerated: other text is not part of the call.
     fn close_call(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
         let State::Body(block) = &mut self.state else { return Need::AnotherLook };
         let number = block.syntax;
@@ -309,7 +308,7 @@ impl ReplyParser {
                 Reported::WithSection => 0,
             };
             if completed > 0 {
-                // Calls before the fault stand, and their text is no text.
+                // Calls before the fault are kept, and their text is not reported as text.
                 self.buffer.take(completed);
                 self.call_ended();
             }
@@ -353,7 +352,7 @@ impl ReplyParser {
         Need::AnotherLook
     }
 
-    /// The text up to byte `end` is what became of the call.
+    /// Reports an invalid call with the text up to byte `end`.
     fn report_broken(&mut self, broken: Broken, end: usize, events: &mut Vec<ProcessorEvent>) {
         let Broken { syntax, fault: Fault { kind, reason }, mut index, .. } = broken;
         if self.syntaxes[syntax].reported == Reported::WithSection {

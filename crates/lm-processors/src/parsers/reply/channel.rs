@@ -1,4 +1,4 @@
-//! Inside a channel.
+//! Parsing of a channel.
 
 use super::markers::{first_marker, inner_marker, is_bare, may_begin};
 use super::{Need, ReplyParser, State};
@@ -10,33 +10,32 @@ use crate::parsers::body::{CallSink, CallState, Fault, Progress, reader};
 use crate::parsers::channel_flow::ChannelFlow;
 use crate::parsers::marker_scan::{Scan, scan};
 
-/// How much whitespace may stand between a start marker and its repetition, and how much text is looked at to tell one
-/// syntax of calls from another.
+/// Maximum whitespace between a start marker and its repetition, and maximum text examined to choose a call syntax.
 const MAX_LAYOUT_BYTES: usize = 256;
 
-/// The channel that is being read.
+/// The channel being read.
 #[derive(Debug)]
 pub(super) struct InChannel {
     number: usize,
-    /// Whether the prompt opened it.
+    /// True if the prompt opened it.
     opened: bool,
-    /// Nothing but whitespace has come, so the start marker may stand there a second time.
+    /// True if only whitespace has come, so that the start marker may be repeated.
     at_start: bool,
-    /// The buffer begins with a marker that ends the channel if the reply ends before the channel does. Of the text
-    /// from there on, this many bytes were searched for the channel's end.
+    /// Set if the buffer starts with a marker that ends the channel only if the reply ends without the channel's end
+    /// marker. The value is the number of bytes from there on that were searched for that end marker.
     doubtful: Option<usize>,
     flow: ChannelFlow,
 }
 
 impl ReplyParser {
-    /// Enters a channel: `opened` is what the prompt opened it with, if it did.
+    /// Enters a channel; `opened` is the text with which the prompt opened it, if it did.
     pub(super) fn enter_channel(&mut self, number: usize, opened: Option<&str>) {
         let channel = &self.channels[number];
         let inline =
             self.options.reasoning == ReasoningText::Inline || channel.syntax.place == Place::InAnswer;
         let start = opened.unwrap_or(&channel.channel.start);
         let flow = if inline { ChannelFlow::inline(start) } else { ChannelFlow::new(channel) };
-        // Behind text that the prompt wrote the model is not at the channel's start.
+        // After text that the prompt wrote, the model is not at the channel's start.
         let written = opened.and_then(|opened| opened.strip_prefix(&*channel.channel.start));
         let at_start = match written {
             Some(written) => {
@@ -82,7 +81,7 @@ impl ReplyParser {
         }
     }
 
-    /// Passes text on up to the channel's end, or to a marker that may be its end.
+    /// Emits text up to the channel's end, or to a marker that may end it.
     fn look_for_end(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
         let State::Channel(inside) = &mut self.state else { return Need::AnotherLook };
         let ReplyChannel { channel, syntax } = &self.channels[inside.number];
@@ -113,7 +112,7 @@ impl ReplyParser {
         }
     }
 
-    /// A call's marker stands at the front of the buffer: text of the channel, if that has an end.
+    /// Handles a call's marker at the start of the buffer: it is text of the channel if the channel has an end marker.
     fn look_behind_marker(&mut self, searched: usize, events: &mut Vec<ProcessorEvent>) -> Need {
         let State::Channel(inside) = &mut self.state else { return Need::AnotherLook };
         let end = &*self.channels[inside.number].channel.end;
@@ -131,8 +130,8 @@ impl ReplyParser {
         }
     }
 
-    /// The reply has ended inside the channel, and a call's marker stands at the front of the buffer. The first of such
-    /// markers that begins a call ends the channel.
+    /// Handles the end of the reply inside the channel, with a call's marker at the start of the buffer. The first such
+    /// marker that starts a call ends the channel.
     fn end_unclosed(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
         while let Err(read) = self.call_at_front() {
             let State::Channel(inside) = &mut self.state else { return Need::AnotherLook };
@@ -150,10 +149,10 @@ impl ReplyParser {
         self.cut_channel(events)
     }
 
-    /// Whether the text of the buffer, which begins with a marker, begins with a whole call of a declared tool.
+    /// Checks that the buffer, which starts with a marker, starts with a complete call of a declared tool.
     ///
     /// # Errors
-    /// How many bytes were read of what is no call.
+    /// The number of bytes read, if it is not a call.
     fn call_at_front(&self) -> Result<(), usize> {
         let text = self.buffer.rest();
         let begins = |marker: &&str| !marker.is_empty() && text.starts_with(*marker);
@@ -194,7 +193,7 @@ impl ReplyParser {
         }
     }
 
-    /// The channel's end marker, of this length, stands at the front of the buffer.
+    /// Consumes the channel's end marker, of this length, at the start of the buffer.
     fn end_channel(&mut self, len: usize, events: &mut Vec<ProcessorEvent>) -> Need {
         let State::Channel(inside) = &mut self.state else { return Need::AnotherLook };
         inside.flow.end(self.buffer.take(len), &mut self.answer, events);
@@ -203,7 +202,7 @@ impl ReplyParser {
         self.leave_channel(trim)
     }
 
-    /// What stands at the front of the buffer ends the channel, and is read again in the answer.
+    /// Ends the channel before the text at the start of the buffer, which is then read as part of the answer.
     fn cut_channel(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
         let State::Channel(inside) = &mut self.state else { return Need::AnotherLook };
         inside.flow.cut(

@@ -1,4 +1,4 @@
-//! Replies of a given form: calls or the answer, decided where they begin.
+//! Replies of a given form: calls or the answer, decided by their prefix.
 
 use super::markers::is_bare;
 use super::{Need, ReplyParser, State};
@@ -7,7 +7,7 @@ use crate::dialect::Trim;
 use crate::event::ProcessorEvent;
 use crate::reply_form::{Given, ReplyForm};
 
-/// What a reply of a given form may begin with beside the answer.
+/// Alternatives to the answer at the start of a reply of a given form.
 #[derive(Debug, Clone, Copy)]
 enum Beginning {
     Channel(usize),
@@ -15,7 +15,7 @@ enum Beginning {
 }
 
 impl ReplyParser {
-    /// Where a reply begins, or goes on after a channel; `layout` is what may stand before it there.
+    /// State at the start of a reply or after a channel; `layout` is the whitespace that may precede it.
     pub(super) fn beginning(&self, layout: Trim, layout_is_text: bool) -> State {
         match self.given() {
             Some(given) => {
@@ -66,7 +66,7 @@ impl ReplyParser {
         Need::AnotherLook
     }
 
-    /// The texts that a reply may begin with beside the answer.
+    /// Prefixes that a reply may start with other than the answer.
     fn beginnings(&self) -> Vec<(String, Beginning)> {
         let tokens = &self.options.tokens;
         let answers = |start: &str| self.given().and_then(|given| given.choice_that_spells(start, tokens));
@@ -81,7 +81,7 @@ impl ReplyParser {
         channels.chain(calls).filter(|(text, _)| !text.is_empty()).collect()
     }
 
-    /// The answer, in which no marker means anything.
+    /// Reads the answer, in which markers have no meaning.
     pub(super) fn advance_given(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
         let len = self.buffer.rest().len();
         if len > 0 {

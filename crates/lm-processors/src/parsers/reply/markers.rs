@@ -1,4 +1,4 @@
-//! The markers of a dialect, and what each means in the answer.
+//! Markers of a dialect, and their meaning in the answer.
 
 use std::borrow::Cow;
 
@@ -6,28 +6,28 @@ use crate::channel::ReplyChannel;
 use crate::dialect::{CallBody, CallSyntax, Count, Dialect, StrayEnd, Tags};
 use crate::parser::Recovery;
 
-/// What a marker in the answer means.
+/// Meaning of a marker in the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
     ChannelStart(usize),
-    /// The end of a channel that is not open.
+    /// End marker of a channel that is not open.
     StrayEnd(usize),
-    /// Calls begin, in one of the syntaxes that begin so; this is the first of them.
+    /// Start of calls, in one of the syntaxes with this marker; the index is that of the first.
     Calls(usize),
-    /// One call of this syntax begins, whose section is not open.
+    /// Start of one call of this syntax, outside of its section.
     InnerCall(usize),
-    /// The closing marker of calls, none of which is open.
+    /// Closing marker of calls while none is open.
     CallsEnd,
-    /// What stands in these tags is dropped.
+    /// The text in these tags is dropped.
     Dropped(Tags),
 }
 
-/// The markers that are looked for in an answer.
+/// Markers that are searched for in an answer.
 #[derive(Debug)]
 pub(super) struct Markers {
     pub(super) texts: Vec<Cow<'static, str>>,
     pub(super) meanings: Vec<Meaning>,
-    /// Those that may end a channel without its end marker: of calls, and the answer's own.
+    /// Markers that may end a channel without its end marker: those of calls, and the answer's own.
     pub(super) after_channel: Vec<&'static str>,
 }
 
@@ -52,7 +52,7 @@ impl Markers {
     }
 }
 
-/// Whether a marker means something where a reply has no defects.
+/// Returns true if a marker has a meaning in a reply without defects.
 fn is_regular(meaning: Meaning, channels: &[ReplyChannel]) -> bool {
     match meaning {
         Meaning::InnerCall(_) | Meaning::CallsEnd => false,
@@ -87,7 +87,7 @@ fn table(
     for (number, syntax) in syntaxes.iter().enumerate() {
         table.push((inner_marker(syntax).into(), Meaning::InnerCall(number)));
         for close in [syntax.call.close, syntax.section.close] {
-            // A fence or a bracket is no marker of calls where none is open.
+            // A fence or bracket is not a marker of calls while none is open.
             if close.contains(char::is_alphabetic) {
                 table.push((close.into(), Meaning::CallsEnd));
             }
@@ -96,23 +96,23 @@ fn table(
     table
 }
 
-/// The marker of a single call that stands in a section; empty when no section is needed.
+/// Marker of a single call inside a section; empty if the syntax has no section.
 pub(super) fn inner_marker(syntax: &CallSyntax) -> &'static str {
     if syntax.section.open.is_empty() { "" } else { syntax.call.open }
 }
 
-/// Whether a marker is no plain element such as `<invoke`, which any text may hold.
+/// Returns true if a marker has special characters, unlike a plain element such as `<invoke`, which any text may contain.
 pub(super) fn is_unmistakable(marker: &str) -> bool {
     let name = marker.trim_start_matches('<').trim_end_matches('>');
     name.contains(|c: char| !c.is_ascii_alphanumeric() && !"_-:".contains(c))
 }
 
-/// Whether the calls of a syntax begin without a marker.
+/// Returns true if the calls of a syntax have no start marker.
 pub(super) fn is_bare(syntax: &CallSyntax) -> bool {
     syntax.section.open.is_empty() && syntax.call.open.is_empty()
 }
 
-/// The text that tells that calls begin.
+/// The text that marks the start of calls.
 pub(super) fn first_marker(syntax: &CallSyntax) -> &'static str {
     match (syntax.section.open, syntax.call.open) {
         ("", "") => bare_start(&syntax.body),
@@ -121,7 +121,7 @@ pub(super) fn first_marker(syntax: &CallSyntax) -> &'static str {
     }
 }
 
-/// The text that a call without a marker begins with.
+/// The text that a call without a marker starts with.
 pub(super) fn bare_start(body: &CallBody) -> &'static str {
     match body {
         CallBody::Json(json) if json.count == Count::One => "{",
@@ -132,7 +132,7 @@ pub(super) fn bare_start(body: &CallBody) -> &'static str {
     }
 }
 
-/// Whether a body may begin with `text`; none when more text must tell.
+/// Returns true if a body may start with `text`; `None` if more text is needed to decide.
 pub(super) fn may_begin(body: &CallBody, text: &str) -> Option<bool> {
     let text = text.trim_start();
     match body {
@@ -144,13 +144,13 @@ pub(super) fn may_begin(body: &CallBody, text: &str) -> Option<bool> {
     }
 }
 
-/// The same without the empty list.
+/// Like [`begins_as_list`], without the empty list.
 fn begins_as_json_list(text: &str) -> Option<bool> {
     let Some(rest) = text.strip_prefix('[') else { return Some(false) };
     rest.trim_start().bytes().next().map(|byte| byte == b'{')
 }
 
-/// Whether `text` begins as a JSON list of objects.
+/// Returns true if `text` starts like a JSON list of objects.
 fn begins_as_list(text: &str) -> Option<bool> {
     let Some(rest) = text.strip_prefix('[') else { return (!text.is_empty()).then_some(false) };
     rest.trim_start().bytes().next().map(|byte| byte == b'{' || byte == b']')

@@ -1,4 +1,4 @@
-//! Replies that are made of messages with headers, read by turning each header into the markers of the dialect.
+//! Replies that consist of messages with headers; each header is translated to the markers of the dialect.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::parsers::argument_text::names;
 use crate::parsers::marker_scan::{Scan, scan};
 use crate::parsers::text_buffer::TextBuffer;
 
-/// A header is shorter; what goes on for longer is none.
+/// Maximum length of a header; longer text is not a header.
 const MAX_HEADER_BYTES: usize = 1 << 10;
 
-/// Reads a reply whose dialect has a [`MessageSyntax`].
+/// Parser of a reply whose dialect has a [`MessageSyntax`].
 ///
-/// A message is passed on to the parser of the dialect in the form in which the family writes it: reasoning between
-/// the channel's markers, a call after its opening marker. So the order of the parts of a header does not matter.
+/// A message is passed to the dialect's parser in the family's own form: reasoning between the channel's markers, a
+/// call after its opening marker. The order of a header's parts therefore does not matter.
 #[derive(Debug)]
 pub(crate) struct MessageParser {
     dialect: &'static Dialect,
@@ -31,22 +31,22 @@ pub(crate) struct MessageParser {
     ended: bool,
 }
 
-/// The texts that end a tool's name in a header.
+/// Texts that end a tool's name in a header.
 const RECIPIENT_ENDS: &[&str] = &[" ", "\n", "<"];
 
-/// Where in the reply the buffer begins.
+/// Position in the reply of the buffer's start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Before a header, or text that has none.
+    /// Before a header, or before text without one.
     Start,
     /// In the text of a message.
     Text(Meaning),
-    /// In text that belongs to no message; the dialect's own markers are read there.
+    /// In text outside of messages, where the dialect's own markers are read.
     Outside,
 }
 
 impl Place {
-    /// Whether the text goes to the parser of the dialect, rather than being the answer as it is.
+    /// Returns true if the text goes to the dialect's parser, and false if it is the answer verbatim.
     fn has_markers(self) -> bool {
         self != Self::Text(Meaning::Answer)
     }
@@ -63,13 +63,13 @@ impl MessageParser {
         syntax: &'static MessageSyntax,
         options: &ParserOptions,
     ) -> Self {
-        // Where the prompt left the model is read here: the parser inside always begins in the answer.
+        // The prompt's tail is handled here: the inner parser always starts in the answer.
         let tail = options.prompt_tail.clone().unwrap_or_default();
         let options = ParserOptions { prompt_tail: Some("".into()), ..options.clone() };
         let inner = ReplyParser::new(dialect, &options).of_messages();
         let mut buffer = TextBuffer::default();
         if let Some(start) = tail.rfind(syntax.start).filter(|_| !syntax.start.is_empty()) {
-            // The text of a message that the prompt began is not the reply's.
+            // The text of a message that the prompt began is not part of the reply.
             let header = &tail[start + syntax.start.len()..];
             buffer.push(header.find(syntax.text).map_or(header, |end| &header[..end + syntax.text.len()]));
         }
@@ -112,18 +112,18 @@ impl MessageParser {
             return Need::AnotherLook;
         }
         if begins.len() >= MAX_HEADER_BYTES + text.len() {
-            // Its first marker is text now, or it would be found again.
+            // Its first marker becomes text; otherwise it would be found again.
             let marker = parts[1..].iter().filter(|part| begins.starts_with(**part)).map(|part| part.len());
             let text = self.buffer.take(layout + marker.max().unwrap_or_default());
             events.extend(self.inner.push(text));
             self.place = Place::Outside;
             return Need::AnotherLook;
         }
-        // A header that the reply ends in has no message.
+        // A header cut off by the end of the reply has no message.
         Need::MoreText
     }
 
-    /// What the header says of its message, and for whom that is.
+    /// Meaning and recipient of the message with this header.
     fn meaning(&self, header: &str) -> (Meaning, String) {
         let MessageSyntax { channel, recipient, names: meanings, tool_prefix, .. } = *self.syntax;
         let declared_names: Vec<&str> = names(&self.tools).collect();
@@ -184,7 +184,7 @@ impl MessageParser {
             self.inner.push_answer(text, events);
         }
         let Some(marker) = marker else { return Need::MoreText };
-        // What begins a header is read with it.
+        // The start of a header is read with the header.
         if marker > 1 {
             self.buffer.take(markers[marker].len());
         }
@@ -203,7 +203,7 @@ impl MessageParser {
 }
 
 impl ReplyParser {
-    /// Text of the answer follows, in which no marker means anything.
+    /// Starts the answer's text, in which markers have no meaning.
     fn begin_answer(&mut self, events: &mut Vec<ProcessorEvent>) {
         let held = self.buffer.rest().len();
         self.answer.push_all(self.buffer.take(held), events);
@@ -213,13 +213,13 @@ impl ReplyParser {
         self.answer.push_all(text, events);
     }
 
-    /// The answer's text ends, and may begin again.
+    /// Ends the answer's text, which may start again.
     fn end_answer(&mut self, events: &mut Vec<ProcessorEvent>) {
         self.answer.end(events);
         self.answer.begin_again();
     }
 
-    /// A message ends: so do calls that it has left open, as they do at the end of a reply.
+    /// Ends calls left open at the end of a message, as at the end of a reply.
     fn end_calls(&mut self, events: &mut Vec<ProcessorEvent>) {
         if let State::Choosing(_) | State::Section(_) | State::Body(_) | State::Broken(_) = self.state {
             self.ended = true;
@@ -249,7 +249,7 @@ impl OutputParser for MessageParser {
 mod tests {
     use crate::{CallFault, ParserOptions, ProcessorEvent, ReadCalls, by_name};
 
-    /// The string that a call's message leaves open does not swallow the message after it.
+    /// An unterminated string in a call's message does not swallow the next message.
     #[test]
     fn a_call_ends_with_its_message() {
         let reply = "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"a\": \"<|end|>\
@@ -275,7 +275,7 @@ mod tests {
         }
     }
 
-    /// What goes on for longer than a header is none, whether it comes at once or in pieces.
+    /// Text longer than a header is not a header, whether it arrives at once or in pieces.
     #[test]
     fn a_header_has_a_longest_length() {
         let options = ParserOptions { calls: ReadCalls::Always, ..ParserOptions::default() };

@@ -1,4 +1,4 @@
-//! The parser of every dialect: one state machine over its table of markers.
+//! Parser of all dialects: one state machine over a dialect's markers.
 
 mod answer;
 mod calls;
@@ -24,42 +24,42 @@ use crate::parser::{OutputParser, ParserOptions, ReadCalls, Recovery};
 #[derive(Debug)]
 enum State {
     Answer,
-    /// Before an answer of a given form, or calls in its place, after this layout, which may be text too.
+    /// Before an answer of a given form, or calls instead, preceded by this layout, which may also be text.
     Beginning {
         layout: Trim,
         layout_is_text: bool,
     },
     /// In an answer of a given form, which ends with the reply.
     Given,
-    /// The prompt is not known: text is held back until a marker tells whether it is the answer's or a channel's.
+    /// Unknown prompt: text is held back until a marker shows if it belongs to the answer or a channel.
     Undecided {
         searched: usize,
     },
     /// In text that is dropped up to this marker.
     Dropping(&'static str),
     Channel(InChannel),
-    /// The marker of these calls has come; what follows tells which of the syntaxes with that marker it is.
+    /// After the marker of these calls; the next text determines the syntax among those with that marker.
     Choosing(usize),
     /// In a section, before or between its calls.
     Section(usize),
-    /// After a call that is in no section; this may separate it from the next.
+    /// After a call without a section; this may separate it from the next.
     Between(&'static str),
     Body(Box<Block>),
     Broken(Broken),
 }
 
-/// Whether the state machine can go on with the text it has.
+/// Next step of the state machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Need {
     MoreText,
     AnotherLook,
 }
 
-/// Reads a reply in a [`Dialect`].
+/// Parser of a reply in a [`Dialect`].
 #[derive(Debug)]
 pub(crate) struct ReplyParser {
     dialect: &'static Dialect,
-    /// The dialect's syntaxes of calls; none when no calls are read.
+    /// The dialect's call syntaxes; empty if no calls are read.
     syntaxes: &'static [CallSyntax],
     channels: Vec<ReplyChannel>,
     markers: Markers,
@@ -70,17 +70,17 @@ pub(crate) struct ReplyParser {
     ended: bool,
     answer: TextFlow,
     calls: CallState,
-    /// The markers of calls that were taken from the buffer and belong to what may become text.
+    /// Consumed markers of calls, which may still become text.
     pending: String,
-    /// What is reported when the section under way ends.
+    /// Events held until the current section ends.
     held: Vec<ProcessorEvent>,
-    /// Whether the opening marker of the section under way became text; then its closing one does too.
+    /// True if the opening marker of the current section became text; the closing one then does as well.
     section_is_text: bool,
-    /// The section in which the answer's text stands.
+    /// The open section, while text of the answer interrupts it.
     open_section: Option<usize>,
-    /// The syntax of the last call, if its closing marker has not come.
+    /// Syntax of the last call, if its closing marker is still missing.
     unclosed: Option<usize>,
-    /// Whether a call in a channel that the reply does not end is a call.
+    /// True if a call in an unterminated channel is a call.
     calls_in_channels: bool,
     /// The channel that ended last.
     after_channel: Option<usize>,
@@ -94,7 +94,7 @@ impl ReplyParser {
             channels.clear();
         }
         let syntaxes = syntaxes(dialect, options);
-        // What a grammar holds has no defects.
+        // A reply under a grammar has no defects.
         let recovery = if form.is_some() { Recovery::Off } else { options.recovery };
         let given = form.is_some_and(|form| form.given.is_some());
         let family = syntaxes.first().map_or(Undeclared::Call, |first| first.undeclared);
@@ -123,12 +123,12 @@ impl ReplyParser {
         parser
     }
 
-    /// For replies that are made of messages: a call is a message of its own, in another one's text it is none.
+    /// Configures the parser for replies of messages: a call is a message of its own, and never inside another one's text.
     fn of_messages(self) -> Self {
         Self { calls_in_channels: false, ..self }
     }
 
-    /// Goes where the prompt left the model.
+    /// Sets the state in which the prompt left the model.
     fn begin(&mut self) {
         self.state = self.beginning(Trim::Nothing, false);
         let opened = self.options.form.as_ref().map(|form| form.thinking);
@@ -185,7 +185,7 @@ impl ReplyParser {
     }
 }
 
-/// The syntaxes in which calls are looked for: all that the family reads, or the one that a grammar writes.
+/// Call syntaxes to search for: all that the family reads, or the one that a grammar writes.
 fn syntaxes(dialect: &'static Dialect, options: &ParserOptions) -> &'static [CallSyntax] {
     let reads_calls = match (options.calls, &options.form) {
         (ReadCalls::Never, _) => false,
@@ -200,7 +200,7 @@ fn syntaxes(dialect: &'static Dialect, options: &ParserOptions) -> &'static [Cal
     }
 }
 
-/// The channel that a prompt which ends with `tail` leaves open, and where it begins there.
+/// Finds the channel left open by a prompt that ends with `tail`, and its start there.
 pub(crate) fn open_channel<'a>(
     channels: impl IntoIterator<Item = &'a Channel>,
     tail: &str,
