@@ -1,28 +1,30 @@
-//! What each layer keeps of the tokens before it, and how that is cut into pages.
+//! Per-layer KV cache and state requirements, and their layout in pages.
 
 use crate::{KvDtype, PAGE_LEN, PagedLayer};
 
-/// Keys and values that an attention layer keeps.
+/// Keys and values that an attention layer caches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct KvGeometry {
     /// Key and value heads of the layer.
     pub num_kv_heads: usize,
     /// Elements of a head.
     pub head_dim: usize,
-    /// Slots that a query sees, itself included; `None` is all.
+    /// Sliding window in slots, the query's own included; `None` for full attention.
     pub window: Option<usize>,
-    /// An earlier layer of the same shape and window whose keys and values this one reads; it has none of its own.
+    /// Earlier layer of the same shape and window whose keys and values this one reads (cross-layer KV
+    /// sharing); such a layer caches none of its own.
     pub shares: Option<usize>,
 }
 
-/// What one layer keeps of the tokens before it.
+/// Cache of one layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LayerCache {
-    /// Keys and values of every token that a later one may see.
+    /// Keys and values of every token that a later one may attend to.
     Kv(KvGeometry),
-    /// A state of fixed size that each token changes: of a convolution, of a recurrence.
+    /// Recurrent state of fixed size that each token updates: of a convolution or a linear-attention
+    /// recurrence.
     State {
-        /// Its `f32` elements.
+        /// Number of `f32` elements.
         len: usize,
     },
 }
@@ -33,19 +35,21 @@ impl From<KvGeometry> for LayerCache {
     }
 }
 
-/// What a group of layers needs of a sequence's pages, which are counted from its first token.
+/// Pages of a sequence that a group of layers retains, counted from the first token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Keeps {
-    /// All of them.
+    /// All pages (full attention).
     All,
-    /// Those with a slot that the next token sees: of this many slots, itself included.
+    /// Pages with a slot visible to the next token, in a sliding window of this many slots, itself included.
     Window(usize),
-    /// The one that holds the state after the last token. Earlier ones are snapshots: the state after a page's last token.
+    /// The page that holds the state after the last token. Earlier ones are snapshots: the state after a
+    /// page's last token.
     State,
 }
 
 impl Keeps {
-    /// The first page that a sequence of `len` tokens needs to go on; it needs all from there to the last token's.
+    /// First page that a sequence of `len` tokens needs to continue; it needs all from there to the last
+    /// token's.
     pub fn first_page(self, len: usize) -> usize {
         match self {
             Self::All => 0,
@@ -54,7 +58,7 @@ impl Keeps {
         }
     }
 
-    /// The pages that a forward pass of `rows` rows after `len` tokens writes to, in order.
+    /// Pages that a forward pass of `rows` rows after `len` tokens writes to, in order.
     ///
     /// A state is stored after the last row, and after the last full page before it if that ends within the rows.
     pub fn written(self, len: usize, rows: usize) -> impl Iterator<Item = usize> + Clone {
@@ -67,20 +71,22 @@ impl Keeps {
     }
 }
 
-/// Layers that keep and lose the same pages of a sequence and so share its block table.
+/// Layers that retain and free the same pages of a sequence and so share its block table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CacheGroup {
-    /// What they need.
+    /// The pages that they retain.
     pub keeps: Keeps,
-    /// Where their pages come from: an index below [`CacheLayout::num_spaces`].
+    /// Page pool that their pages come from: an index below [`CacheLayout::num_spaces`].
     pub space: usize,
 }
 
-/// The layers' caches, sorted into groups with a block table each, whose pages come from spaces with page numbers of their own.
+/// Layers' caches, sorted into groups with a block table each, whose pages come from spaces with page
+/// numbers of their own.
 ///
-/// Layers whose pages have the same size share a space, whatever their window, so that what a window no longer needs serves
-/// the layers that see everything. For that, groups of a space are made equally large: of 22 layers with a window and 4 without
-/// come one group of 4 and six of at most 4, and a page is a page of 4 layers.
+/// Layers whose pages have the same size share a space, whatever their window, so that pages freed by
+/// sliding-window layers serve the layers with full attention. For that, the groups of a space have the same
+/// maximum size: 22 layers with a window and 4 without give one group of 4 and six of at most 4, and a page is a
+/// page of 4 layers.
 ///
 /// ```
 /// use lm_kernels::{CacheLayout, Keeps, KvGeometry};
@@ -97,11 +103,11 @@ pub struct CacheLayout {
     layers: Vec<LayerCache>,
     places: Vec<Place>,
     groups: Vec<CacheGroup>,
-    /// By space, what is stored for each page: the layers that have this place in their groups.
+    /// By space, the contents of a page: the layers at this index in their groups.
     stores: Vec<Vec<LayerCache>>,
 }
 
-/// Where a layer's pages are.
+/// Location of a layer's pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Place {
     pub group: usize,
@@ -110,7 +116,7 @@ pub(crate) struct Place {
     pub store: usize,
 }
 
-/// Layers of one space that need the same.
+/// Layers of one space with the same retention.
 struct Class {
     space: usize,
     keeps: Keeps,
@@ -118,7 +124,7 @@ struct Class {
 }
 
 impl CacheLayout {
-    /// The groups and spaces of a model's layers.
+    /// Sorts a model's layers into groups and spaces.
     ///
     /// # Panics
     /// When a layer shares with one that does not come before it, shares itself or differs from it; for a window of 0.
@@ -140,7 +146,7 @@ impl CacheLayout {
         layout
     }
 
-    /// The number of spaces, and the layers with pages of their own by space and need.
+    /// Returns the number of spaces, and the layers with pages of their own by space and retention.
     fn classes(&self) -> (usize, Vec<Class>) {
         let (mut shapes, mut classes): (Vec<_>, Vec<Class>) = (Vec::new(), Vec::new());
         for layer in (0..self.layers.len()).filter(|&layer| self.owner(layer) == layer) {
@@ -165,13 +171,13 @@ impl CacheLayout {
         }
     }
 
-    /// A layout of one group that keeps everything and stores nothing, for models that keep nothing.
+    /// A layout of one group that retains all pages and stores nothing, for models without a cache.
     pub fn empty() -> Self {
         let groups = vec![CacheGroup { keeps: Keeps::All, space: 0 }];
         Self { groups, stores: vec![Vec::new()], ..Self::default() }
     }
 
-    /// What each layer keeps, as given.
+    /// The cache of each layer, as given.
     pub fn layers(&self) -> &[LayerCache] {
         &self.layers
     }
@@ -205,20 +211,20 @@ impl CacheLayout {
         }
     }
 
-    /// Where a layer's pages are.
+    /// Location of a layer's pages.
     pub(crate) fn place(&self, layer: usize) -> Place {
         self.places[layer]
     }
 
-    /// What is stored for each page of a space.
+    /// The layers stored in each page of a space.
     pub(crate) fn stores(&self, space: usize) -> &[LayerCache] {
         &self.stores[space]
     }
 
-    /// Pages of a space that let its groups hold `num_pages` pages of tokens each.
+    /// Number of pages of a space that let its groups hold `num_pages` pages of tokens each.
     ///
-    /// States are larger than the keys and values of a page, and few of them are wanted: those of the sequences under way and a
-    /// snapshot now and then.
+    /// States are larger than the keys and values of a page, and few are needed: those of the running sequences and
+    /// occasional snapshots.
     pub fn pages_of(&self, space: usize, num_pages: usize) -> usize {
         let pages = |group: &CacheGroup| match group.keeps {
             Keeps::All | Keeps::Window(_) => num_pages,
@@ -227,8 +233,8 @@ impl CacheLayout {
         self.groups.iter().filter(|group| group.space == space).map(pages).sum()
     }
 
-    /// Bytes of a pool in host memory with `num_pages` pages for each group, keys and values stored as `dtype`; `usize::MAX` beyond
-    /// what memory can be.
+    /// Bytes of a pool in host memory with `num_pages` pages for each group, keys and values stored as
+    /// `dtype`; saturates at `usize::MAX`.
     pub fn host_bytes(&self, num_pages: usize, dtype: KvDtype) -> usize {
         let of_layer = |layer: &LayerCache| match *layer {
             LayerCache::State { len } => len.saturating_mul(size_of::<f32>()),
@@ -243,7 +249,7 @@ impl CacheLayout {
         (0..self.num_spaces()).map(of_space).fold(0, usize::saturating_add)
     }
 
-    /// The layer in whose pages a layer's keys and values are.
+    /// Returns the layer whose pages hold a layer's keys and values.
     fn owner(&self, layer: usize) -> usize {
         let LayerCache::Kv(KvGeometry { shares: Some(owner), window, num_kv_heads, head_dim }) =
             self.layers[layer]
@@ -259,13 +265,13 @@ impl CacheLayout {
     }
 }
 
-/// Pages of tokens to a state, in the size of a pool.
+/// Pages of tokens per state, in the size of a pool.
 const PAGES_PER_STATE: usize = 16;
 
-/// States of the smallest pool.
+/// Minimum number of states in a pool.
 const LEAST_STATES: usize = 8;
 
-/// The heads and their length, none for states; and what is needed of the pages.
+/// The number and length of the heads (`None` for states), and the pages retained.
 fn shape_and_keeps(layer: &LayerCache) -> (Option<(usize, usize)>, Keeps) {
     match *layer {
         LayerCache::Kv(KvGeometry { num_kv_heads, head_dim, window, .. }) => {

@@ -1,11 +1,11 @@
-//! Where a model runs, by name.
+//! Compute devices, by name.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::{Error, Result};
 
-/// A place where tensors live and kernels run.
+/// A compute device, which holds tensors and runs kernels.
 ///
 /// # Examples
 /// ```
@@ -16,17 +16,17 @@ use crate::{Error, Result};
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Device {
-    /// The processor, through burn's Flex backend. The default.
+    /// The CPU, through burn's Flex backend. The default.
     #[default]
     Cpu,
-    /// The processor, through burn's NdArray backend (feature `ndarray`).
+    /// The CPU, through burn's NdArray backend (feature `ndarray`).
     NdArray,
-    /// A graphics card, through wgpu (features `wgpu`, `vulkan`, `metal`).
+    /// A GPU, through wgpu (features `wgpu`, `vulkan`, `metal`).
     Gpu,
 }
 
 impl Device {
-    /// The devices this build has code for; empty without the burn layer. Whether the machine has them is another matter.
+    /// Devices compiled into this build; empty without the burn layer. The machine may lack them.
     pub fn available() -> &'static [Device] {
         &[
             #[cfg(feature = "burn")]

@@ -1,75 +1,75 @@
-//! What can go wrong in this crate. Wrong shapes between our own functions are panics instead.
+//! Error types of this crate. Wrong shapes between our own functions are panics instead.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::{Device, FloatDtype, Isa, WeightFormat};
 
-/// The result of everything fallible in this crate.
+/// Result of the fallible functions of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A fact about a file, a device, a setting or a weight that stops the work.
+/// Errors about files, devices, settings and weights.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A word from outside (a flag, a setting, an environment variable) names nothing known.
+    /// A name from outside (a flag, a setting, an environment variable) is unknown.
     #[error("unknown {what} `{name}`, expected one of: {known}")]
     UnknownName {
-        /// What the word should have named, such as `device`.
+        /// Kind of thing that the name should denote, such as `device`.
         what: &'static str,
-        /// The word as it came.
+        /// The name as given.
         name: String,
-        /// The words that would have been understood.
+        /// The known names.
         known: &'static str,
     },
 
     /// The device exists, but this build has no code for it.
     #[error("device `{device}` is not compiled in; build with feature `{feature}`")]
     DeviceNotCompiled {
-        /// The device asked for.
+        /// The device requested.
         device: Device,
-        /// The cargo feature that brings it.
+        /// The cargo feature that enables it.
         feature: &'static str,
     },
 
-    /// The device is compiled in, but this machine offers nothing to run it on.
+    /// The device is compiled in, but this machine has no adapter for it.
     #[error("no usable graphics adapter: {reason}")]
     NoAdapter {
-        /// What the graphics layer said.
+        /// Message of the graphics layer.
         reason: String,
     },
 
-    /// `LM_CPU` asks for instructions that this processor does not have.
+    /// `LM_CPU` requests an instruction set that this processor does not have.
     #[error("this processor cannot run `{isa}` kernels, the widest it can run is `{best}`")]
     UnsupportedIsa {
-        /// The instruction set asked for.
+        /// The instruction set requested.
         isa: Isa,
         /// The widest one this processor has.
         best: Isa,
     },
 
-    /// The global pool runs already with another number of threads.
+    /// The global pool is already running with another number of threads.
     #[error("the global thread pool has {threads} threads already, {requested} came too late")]
     PoolStarted {
-        /// How many threads it has.
+        /// Number of threads it has.
         threads: usize,
-        /// How many were asked for.
+        /// Number of threads requested.
         requested: usize,
     },
 
     /// A file cannot be opened or mapped.
     #[error("cannot {action} `{}`", path.display())]
     File {
-        /// What was tried, such as `open`.
+        /// Operation attempted, such as `open`.
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         #[source]
         source: io::Error,
     },
 
-    /// A weight has another number of elements than its shape says.
+    /// A weight's number of elements differs from that of its shape.
     #[error("a [{rows}, {cols}] weight has {expected} elements, the source has {got}")]
     SourceLength {
         /// Rows of the shape.
@@ -82,16 +82,16 @@ pub enum Error {
         got: usize,
     },
 
-    /// Bytes that should hold whole elements end in the middle of one.
+    /// The length in bytes is not a multiple of the element size.
     #[error("{bytes} bytes are no whole number of {dtype} elements")]
     PartialElement {
         /// The element type.
         dtype: FloatDtype,
-        /// How many bytes came.
+        /// Number of bytes.
         bytes: usize,
     },
 
-    /// A weight's value has no counterpart in the format it should be packed to.
+    /// A weight's value is not representable in the format it is packed to.
     #[error("the weight at row {row}, column {col} is {value}, which {format} cannot hold")]
     NotRepresentable {
         /// Row of the value.
@@ -100,18 +100,18 @@ pub enum Error {
         col: usize,
         /// The value.
         value: f32,
-        /// The format to pack to.
+        /// The target format.
         format: WeightFormat,
     },
 
-    /// Floats cannot be packed to a format that is only read from files.
+    /// Floats cannot be quantised to a format that is only read from files.
     #[error("weights cannot be quantised to {format}: its blocks are read from files only")]
     NotQuantizable {
-        /// The format asked for.
+        /// The format requested.
         format: WeightFormat,
     },
 
-    /// Rows that are no whole number of a format's blocks.
+    /// The row length is not a multiple of the format's block size.
     #[error("rows of {cols} columns are no whole number of {format} blocks of {block}")]
     PartialBlock {
         /// Columns of the shape.
@@ -122,30 +122,30 @@ pub enum Error {
         format: WeightFormat,
     },
 
-    /// A shape whose size in bytes does not fit the address space.
+    /// The size of a shape in bytes overflows the address space.
     #[error("the shape {shape:?} is too large")]
     ShapeOverflow {
         /// The shape, outermost dimension first.
         shape: Vec<usize>,
     },
 
-    /// The allocator refused.
+    /// Memory allocation failed.
     #[error("cannot allocate {bytes} bytes")]
     OutOfMemory {
-        /// How much was asked for.
+        /// Number of bytes requested.
         bytes: usize,
     },
 
-    /// A device failed at work it had accepted; GPU work is queued, so that the cause may lie some operations back.
+    /// A device failed at work it had accepted. GPU work is queued, so the cause may be some operations back.
     #[error("the device failed: {reason}")]
     Device {
-        /// What the device layer said.
+        /// Message of the device layer.
         reason: String,
     },
 }
 
 impl Error {
-    /// The same error, where the rows that it names are those after the first `rows` of a weight.
+    /// Offsets the row numbers in the error by `rows`, the number of the weight's rows before them.
     #[must_use]
     pub fn after_rows(mut self, rows: usize) -> Self {
         if let Self::NotRepresentable { row, .. } = &mut self {

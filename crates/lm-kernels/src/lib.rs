@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 #![allow(unsafe_code)]
-// Lists of row ranges are what batches are made of, in tests often of one.
+// Batches are lists of row ranges, in tests often with a single one.
 #![allow(clippy::single_range_in_vec_init)]
 
 #[cfg(feature = "burn")]

@@ -1,4 +1,4 @@
-//! Read-only file mapping, the way weights come in.
+//! Read-only memory-mapped files, for loading weights.
 
 use std::fs::File;
 use std::io;
@@ -9,15 +9,16 @@ use memmap2::Mmap;
 
 use crate::{Error, Result};
 
-/// Page sizes in use are at most this; ranges are narrowed to multiples of it.
+/// Upper bound of the page sizes in use; ranges are narrowed to multiples of it.
 #[cfg(unix)]
 const LARGEST_PAGE: usize = 64 * 1024;
 
-/// A file's bytes, read by the operating system when they are first touched.
+/// A memory-mapped file, whose bytes are read on first access.
 ///
-/// The file must not be written to or cut short while it is mapped: the bytes would change under the reader, and
-/// reading past a new end ends the process. [`MappedFile::check_len`] finds a file that has been cut short before it is read; one
-/// that is cut between the check and the reading still ends the process (`SIGBUS` on Unix). Replacing it by a rename is safe.
+/// The file must not be written to or truncated while it is mapped: the bytes would change under the reader, and
+/// reading past a new end kills the process. [`MappedFile::check_len`] detects a truncated file before it is read; a
+/// truncation between the check and the read still kills the process (`SIGBUS` on Unix). Replacing the file by a
+/// rename is safe.
 ///
 /// # Examples
 /// ```
@@ -30,7 +31,7 @@ const LARGEST_PAGE: usize = 64 * 1024;
 /// ```
 #[derive(Debug)]
 pub struct MappedFile {
-    /// None for an empty file, which cannot be mapped everywhere.
+    /// `None` for an empty file, which cannot be mapped on every system.
     map: Option<Mmap>,
     file: File,
     path: PathBuf,
@@ -40,7 +41,7 @@ impl MappedFile {
     /// Maps the whole file at `path`; an empty file gives no bytes.
     ///
     /// # Errors
-    /// [`Error::File`] when it cannot be opened or mapped, a folder for one.
+    /// [`Error::File`] when it cannot be opened or mapped, such as a directory.
     pub fn open(path: &Path) -> Result<Self> {
         let failed = |action| move |source| Error::File { action, path: path.to_owned(), source };
         let file = File::open(path).map_err(failed("open"))?;
@@ -48,15 +49,15 @@ impl MappedFile {
         if file.metadata().map_err(failed("read the size of"))?.len() == 0 {
             return Ok(Self { map: None, file, path });
         }
-        // SAFETY: the mapping is private and read-only; that nobody shortens the file is asked of the user above.
+        // SAFETY: the mapping is private and read-only; the documentation above requires that the file is not truncated.
         let map = unsafe { Mmap::map(&file) }.map_err(failed("map"))?;
         Ok(Self { map: Some(map), file, path })
     }
 
-    /// Checks that the file is still as long as when it was mapped: to be called before a part of it is read.
+    /// Checks that the file is not shorter than when it was mapped; to be called before a part of it is read.
     ///
     /// # Errors
-    /// [`Error::File`] when it is shorter, or its size cannot be had.
+    /// [`Error::File`] when it is shorter, or its size cannot be read.
     pub fn check_len(&self) -> Result<()> {
         let failed = |action, source| Error::File { action, path: self.path.clone(), source };
         let len = self.file.metadata().map_err(|source| failed("read the size of", source))?.len();
@@ -67,10 +68,11 @@ impl MappedFile {
         Ok(())
     }
 
-    /// Tells the operating system that `range` will not be read again soon, so that its memory counts no longer as ours.
+    /// Advises the operating system that `range` will not be read again soon, so that its memory is no longer
+    /// counted as resident.
     ///
-    /// Reading it again is correct and reads from the file. A hint: it has no effect on systems without `madvise`, nor on
-    /// the rest of a page at the ends of the range.
+    /// Reading it again is correct and reads from the file. This is a hint: it has no effect on systems without
+    /// `madvise`, nor on partial pages at the ends of the range.
     ///
     /// # Panics
     /// When the range is outside the file.
@@ -85,11 +87,12 @@ impl MappedFile {
             let start = range.start.next_multiple_of(LARGEST_PAGE);
             let end = range.end / LARGEST_PAGE * LARGEST_PAGE;
             if start < end {
-                // SAFETY: the pages are clean ones of a read-only file mapping: dropped, they are read from the file again.
+                // SAFETY: the pages are clean pages of a read-only file mapping: once dropped, they are read from
+                // the file again.
                 let advice = unsafe {
                     map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, start, end - start)
                 };
-                // A refused hint changes nothing but the memory in use.
+                // A failed hint affects only memory use.
                 drop(advice);
             }
         }

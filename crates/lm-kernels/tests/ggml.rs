@@ -1,4 +1,4 @@
-//! ggml's block types against the reference's floats: `testdata/ggml`, made by a script on the `gguf` package.
+//! ggml's block types against the reference's floats: `testdata/ggml`, made by a script with the `gguf` package.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use lm_kernels::{Arena, Error, GgmlType, PackedMatrix, Packing, Source, WeightFo
 
 const COLS: usize = 256;
 
-/// The blocks of a type and the floats that the reference makes of them.
+/// The blocks of a type and their floats by the reference.
 fn vectors(format: GgmlType) -> (Vec<u8>, Vec<u8>) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../testdata/ggml/{format}.bin"));
     let mut blocks = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -17,7 +17,7 @@ fn vectors(format: GgmlType) -> (Vec<u8>, Vec<u8>) {
     (blocks, floats)
 }
 
-/// Rows of a type's vectors.
+/// Number of rows of a type's vectors.
 fn rows_of(floats: &[u8]) -> usize {
     floats.len() / (COLS * 4)
 }
@@ -51,7 +51,7 @@ fn every_type_has_the_bits_of_the_reference() {
 fn any_shape_is_a_matter_of_whole_blocks() {
     for &format in GgmlType::ALL {
         let (blocks, expected) = vectors(format);
-        // The rows as rows of one block, or as one row; in pieces too.
+        // The rows as rows of one block, or as one row; in chunks too.
         let len = format.block_len();
         let elements = rows_of(&expected) * COLS;
         for rows in [elements / len, 1] {
@@ -69,7 +69,7 @@ fn any_shape_is_a_matter_of_whole_blocks() {
     }
 }
 
-/// Floats, and the blocks that the reference makes of them.
+/// Floats, and their blocks by the reference.
 fn quantized(format: GgmlType) -> (Vec<f32>, Vec<u8>) {
     let path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../testdata/ggml/{format}.quantized.bin"));
@@ -92,7 +92,7 @@ fn quantising_gives_the_bytes_of_the_reference() {
         let differs =
             blocks.chunks(size).zip(expected.chunks(size)).position(|(got, expected)| got != expected);
         assert_eq!(differs.map(|block| block * 32 / COLS), None, "{format}: row");
-        // A matrix that is quantised while it is packed is the one of these blocks.
+        // Quantising while packing gives the same matrix as packing these blocks.
         let packed = PackedMatrix::pack(WeightFormat::Ggml(format), rows, COLS, Source::F32(&floats));
         let taken = PackedMatrix::from_blocks(format, rows, COLS, &blocks).expect("finite scales");
         assert!(self::floats(&packed.expect("finite values")) == self::floats(&taken), "{format}");
@@ -116,7 +116,7 @@ fn values_that_cannot_be_quantised_are_named() {
     assert!(matches!(error, Error::SourceLength { .. }), "{error}");
 }
 
-/// Most bytes in memory for a byte of the file: numbers of a codebook's entries become the entries.
+/// Maximum bytes in memory per byte of the file: codebook indices are expanded to the entries.
 fn growth(format: GgmlType) -> f64 {
     match format {
         GgmlType::Iq4Xs => 1.03,
@@ -131,7 +131,7 @@ fn growth(format: GgmlType) -> f64 {
     }
 }
 
-/// Bytes of a wide matrix in memory, beside those in a file.
+/// Bytes of a wide matrix in memory, compared with those in a file.
 #[test]
 fn what_is_packed_is_no_larger_than_the_file() {
     for &format in GgmlType::ALL {

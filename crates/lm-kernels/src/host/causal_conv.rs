@@ -1,4 +1,4 @@
-//! Depthwise convolutions over a sequence that see its past only, row after row.
+//! Causal depthwise 1-D convolutions over a sequence.
 
 use super::cpu::{Isa, Kernel};
 use super::lanes::{LANES, Lanes, load_part, store_part};
@@ -6,11 +6,11 @@ use super::pages::StateRun;
 use super::pool::Pool;
 use super::split::SharedMatrix;
 
-/// Channels in a task.
+/// Channels per task.
 const CHANNELS: usize = 8 * LANES;
 
-/// The weights of a depthwise convolution over a sequence: `y_t = bias + Σ_j tap_j · x_(t - kernel + 1 + j)`, each channel for
-/// itself; what lies before the first token is zero.
+/// Weights of a causal depthwise convolution over a sequence: `y_t = bias + Σ_j tap_j · x_(t - kernel + 1 + j)` in
+/// each channel; inputs before the first token are zero.
 ///
 /// Its state is the last `kernel - 1` inputs.
 ///
@@ -23,14 +23,14 @@ const CHANNELS: usize = 8 * LANES;
 pub struct CausalConv {
     kernel: usize,
     channels: usize,
-    /// `[blocks of 16 channels, kernel, 16]`, filled up with zeros.
+    /// `[blocks of 16 channels, kernel, 16]`, zero-padded.
     taps: Vec<f32>,
     /// `[blocks, 16]`.
     bias: Vec<f32>,
 }
 
 impl CausalConv {
-    /// The convolution of these weights.
+    /// Packs the weights.
     ///
     /// # Shapes
     /// - `taps`: `[channels, kernel]`, a channel's last tap for the newest input, as in PyTorch's `Conv1d`
@@ -56,12 +56,12 @@ impl CausalConv {
         conv
     }
 
-    /// How many inputs a result is made of.
+    /// Kernel size: the number of taps of a channel.
     pub fn kernel(&self) -> usize {
         self.kernel
     }
 
-    /// How many channels there are.
+    /// Number of channels.
     pub fn channels(&self) -> usize {
         self.channels
     }
@@ -71,7 +71,7 @@ impl CausalConv {
         Self::state_elements(self.kernel, self.channels)
     }
 
-    /// [`state_len`](Self::state_len) of such a convolution.
+    /// [`state_len`](Self::state_len) of a convolution with this kernel size and number of channels.
     ///
     /// # Panics
     /// When there are no taps.
@@ -91,8 +91,8 @@ impl CausalConv {
         &self.bias[..self.channels]
     }
 
-    /// Convolves the rows of each sequence, going on from its state and leaving it in the pages; the state is the pages' first
-    /// [`state_len`](Self::state_len) elements.
+    /// Convolves the rows of each sequence, starting from its state in the pages and updating it; the state is the
+    /// first [`state_len`](Self::state_len) elements of a page.
     ///
     /// # Panics
     /// When a row or a page is out of range.
@@ -112,7 +112,7 @@ impl CausalConv {
         });
     }
 
-    /// The sum for 16 channels; the input moves into the history.
+    /// Computes the output of 16 channels and shifts the input into the history.
     #[inline(always)]
     fn step<V: Lanes>(&self, block: usize, input: V, history: &mut [[f32; LANES]]) -> V {
         let taps = self.taps[block * self.kernel * LANES..][..self.kernel * LANES].as_chunks::<LANES>().0;
@@ -131,15 +131,15 @@ impl CausalConv {
     }
 }
 
-/// What stands before and after a convolution, for 16 channels from `channel` on; fewer at the end.
+/// Prologue and epilogue fused into a convolution, for 16 channels from `channel` on; fewer at the end.
 pub(super) trait Around: Sync {
-    /// The input of a row.
+    /// Loads the input of a row.
     fn input<V: Lanes>(&self, row: usize, channel: usize) -> V;
-    /// What becomes of the row's sum.
+    /// Maps the row's sum to its output.
     fn output<V: Lanes>(&self, row: usize, channel: usize, sum: V) -> V;
 }
 
-/// The channels of one task in all rows of a sequence.
+/// The channels of one task over all rows of a sequence.
 struct Convolve<'a, A> {
     conv: &'a CausalConv,
     around: &'a A,
@@ -159,9 +159,10 @@ impl<A: Around> Kernel for Convolve<'_, A> {
         let older = conv.kernel - 1;
         let columns = blocks.start * older * LANES..blocks.end * older * LANES;
         for (index, run) in self.runs.iter().enumerate() {
-            // SAFETY: sequences write to pages of their own (`StatePages::check`), tasks of a sequence to columns of their own.
+            // SAFETY: sequences write to distinct pages (`StatePages::check`), tasks of a sequence to
+            // distinct columns.
             let mut state = unsafe { run.state(index, self.states, columns.clone()) };
-            // SAFETY: as above, of rows.
+            // SAFETY: as above, for rows.
             let mut out = unsafe { self.out.block(run.rows.clone(), self.first..end) };
             let history = state.row(0).as_chunks_mut::<LANES>().0;
             for (index, row) in run.rows.clone().enumerate() {

@@ -1,4 +1,4 @@
-//! Which instructions the kernels are compiled for, chosen when the program runs.
+//! Instruction sets of the kernels and their dispatch at run time.
 
 use std::env;
 use std::fmt;
@@ -17,11 +17,11 @@ const VARIABLE: &str = "LM_CPU";
 
 /// An instruction set that kernels are compiled for.
 ///
-/// Every kernel gives the same bits on each of them: sums have one order, written in the kernel, and a multiply-add
-/// rounds once everywhere.
+/// Every kernel is bit-identical on each of them: sums have a fixed order, written in the kernel, and a
+/// multiply-add rounds once everywhere.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Isa {
-    /// What the compilation target has at least. The reference; slow on x86-64 that has no fused multiply-add.
+    /// The baseline of the compilation target. The reference; slow on x86-64 without fused multiply-add.
     Scalar,
     /// x86-64 with AVX2, FMA and F16C.
     Avx2,
@@ -32,13 +32,15 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// The one in use: the widest this processor has, or the one that `LM_CPU` (`scalar`, `avx2`, `avx512`, `amx`) forces.
+    /// Returns the instruction set in use: the widest this processor has, or the one that `LM_CPU`
+    /// (`scalar`, `avx2`, `avx512`, `amx`) forces.
     ///
     /// Read once, by the first kernel that runs.
     ///
     /// # Panics
-    /// When `LM_CPU` names no instruction set or one that this processor lacks: no kernel runs on another one in its place.
-    /// [`Isa::requested`] gives the error, and so does every function that opens a device (`Device::burn`, `Weight`, `KvPool`).
+    /// When `LM_CPU` names no instruction set or one that this processor lacks; there is no fallback.
+    /// [`Isa::requested`] returns the error, and so does every function that opens a device (`Device::burn`,
+    /// `Weight`, `KvPool`).
     pub fn current() -> Isa {
         static CURRENT: OnceLock<Isa> = OnceLock::new();
         *CURRENT.get_or_init(|| match Isa::requested() {
@@ -47,27 +49,27 @@ impl Isa {
         })
     }
 
-    /// The one that `LM_CPU` asks for, if it is set.
+    /// Returns the instruction set that `LM_CPU` requests, if it is set.
     ///
     /// # Errors
-    /// [`Error::UnknownName`] for a word that names none, [`Error::UnsupportedIsa`] for one this processor lacks.
+    /// [`Error::UnknownName`] for an unknown name, [`Error::UnsupportedIsa`] for one this processor lacks.
     pub fn requested() -> Result<Option<Isa>> {
         env::var_os(VARIABLE).map(|name| Isa::among(&name.to_string_lossy(), Isa::best())).transpose()
     }
 
-    /// The one called `name`, if a processor whose widest is `best` can run it.
+    /// Parses `name`, which a processor whose widest is `best` must support.
     fn among(name: &str, best: Isa) -> Result<Isa> {
         let isa: Isa = name.parse()?;
         if isa > best { Err(Error::UnsupportedIsa { isa, best }) } else { Ok(isa) }
     }
 
-    /// Those this processor can run, narrowest first.
+    /// Instruction sets that this processor supports, narrowest first.
     pub fn supported() -> &'static [Isa] {
         let all = &[Isa::Scalar, Isa::Avx2, Isa::Avx512, Isa::Amx];
         &all[..=Isa::best() as usize]
     }
 
-    /// The widest this processor has, found out once.
+    /// The widest that this processor supports, detected once.
     fn best() -> Isa {
         static BEST: OnceLock<Isa> = OnceLock::new();
         *BEST.get_or_init(Isa::detect)
@@ -96,22 +98,22 @@ impl Isa {
         Isa::Scalar
     }
 
-    /// Runs `kernel` in the copy of its code that is compiled for this instruction set.
+    /// Runs `kernel` in its copy compiled for this instruction set.
     ///
     /// # Panics
-    /// When this processor lacks it, which only a test that names it can bring about.
+    /// When this processor lacks it, which only a test that names it can cause.
     pub(super) fn run<K: Kernel>(self, kernel: K) -> K::Output {
         assert!(self <= Isa::best(), "this processor cannot run {self} kernels");
         match self {
             Isa::Scalar => kernel.run::<F32x16>(),
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `best` has found the features, as asserted above.
+            // SAFETY: `best` has detected the features, as asserted above.
             Isa::Avx2 => unsafe { run_avx2(kernel) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `best` has found the features, as asserted above.
+            // SAFETY: `best` has detected the features, as asserted above.
             Isa::Avx512 => unsafe { run_avx512::<NoMatrixUnit, K>(kernel) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `best` has found the features, as asserted above.
+            // SAFETY: `best` has detected the features, as asserted above.
             Isa::Amx => unsafe { run_avx512::<Amx, K>(kernel) },
             #[cfg(not(target_arch = "x86_64"))]
             Isa::Avx2 | Isa::Avx512 | Isa::Amx => unreachable!("not supported, as asserted above"),
@@ -119,19 +121,19 @@ impl Isa {
     }
 }
 
-/// A piece of work over slices, written once and compiled for every [`Isa`].
+/// A kernel over slices, written once and compiled for every [`Isa`].
 ///
-/// `run` and all that it calls in its loops must be `#[inline(always)]`: only code inlined into the function that carries the
-/// target features is compiled with them. A kernel that only one instruction set has goes in beside this, by a match on the
-/// `Isa` where the work is handed out.
+/// `run` and all that it calls in its loops must be `#[inline(always)]`: only code inlined into the function with
+/// the target features is compiled with them. A kernel for a single instruction set goes beside this, by a match on
+/// the `Isa` at dispatch.
 pub(super) trait Kernel {
-    /// What the work yields.
+    /// Result of the kernel.
     type Output;
-    /// Does the work, with floats in the registers of `V`.
+    /// Runs the kernel with floats in registers of type `V`.
     fn run<V: Lanes>(self) -> Self::Output;
 }
 
-// Not inlined where one kernel calls another: a format's loops are a function of their own.
+// Not inlined if one kernel calls another: a format's loops are a function of their own.
 #[cfg(target_arch = "x86_64")]
 #[inline(never)]
 #[target_feature(enable = "avx2,fma,f16c")]
@@ -198,7 +200,8 @@ mod tests {
         );
     }
 
-    /// Fails where `LM_CPU` asks for what this processor lacks: `cargo xtask` finds out by it on which paths tests can run.
+    /// Fails if `LM_CPU` requests an instruction set this processor lacks: `cargo xtask` uses it to find
+    /// the paths on which tests can run.
     #[test]
     fn the_environment_is_followed() {
         if let Some(isa) = Isa::requested().expect("LM_CPU names a path of this processor") {

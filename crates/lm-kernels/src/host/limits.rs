@@ -1,4 +1,4 @@
-//! What the machine can do at most, measured, so that a kernel's figure can stand next to it.
+//! Measured hardware limits (memory bandwidth, peak operations), to compare kernels against.
 
 #![allow(clippy::needless_range_loop, reason = "plain loops are compiled for the registers of the path")]
 
@@ -13,10 +13,10 @@ use super::pack::Buffer;
 use super::pool::Pool;
 use crate::Result;
 
-/// What is read to measure the memory: far more than the last caches of most machines.
+/// Bytes read to measure memory bandwidth: far more than the last-level caches of most machines.
 const READ_BYTES: usize = 1 << 30;
 
-/// 1 GiB of the memory that weights are kept in, to measure how fast it can be read.
+/// A 1 GiB buffer of the memory that weights are kept in, to measure read bandwidth.
 ///
 /// # Examples
 /// ```no_run
@@ -29,18 +29,18 @@ const READ_BYTES: usize = 1 << 30;
 pub struct ColdMemory(Buffer);
 
 impl ColdMemory {
-    /// Takes the memory.
+    /// Allocates and touches the buffer.
     ///
     /// # Errors
     /// [`crate::Error::OutOfMemory`].
     pub fn new() -> Result<Self> {
         let mut buffer = Buffer::zeroed(READ_BYTES)?;
-        buffer.bytes_mut().fill(1); // Memory that was never written is one page of zeros.
+        buffer.bytes_mut().fill(1); // Memory never written to maps to one page of zeros.
         Ok(Self(buffer))
     }
 
-    /// Bytes per second that the pool's threads read together: the best pass of straight on, straight on with lines asked for
-    /// ahead, and four streams at a time. A cache of this size would be measured in the memory's place.
+    /// Bytes per second that the pool's threads read together: the best of sequential reads, sequential reads with
+    /// prefetching, and four streams at a time. A cache of this size would be measured instead of the memory.
     pub fn read_rate(&self, pool: &Pool) -> f64 {
         let lines: &[[u64; 8]] = bytemuck::cast_slice(self.0.bytes());
         let rate = |read: fn(&[[u64; 8]]) -> u64| {
@@ -61,7 +61,7 @@ impl ColdMemory {
     }
 }
 
-/// Floating-point operations per second that the pool's threads do together in fused multiply-adds on registers.
+/// Peak floating-point operations per second of the pool's threads, in fused multiply-adds on registers.
 pub fn multiply_add_rate(pool: &Pool) -> f64 {
     const ROUNDS: usize = 1 << 20;
     let operations = pool.threads() * ROUNDS * CHAINS * LANES * 2;
@@ -72,8 +72,8 @@ pub fn multiply_add_rate(pool: &Pool) -> f64 {
     })
 }
 
-/// Operations per second (a multiplication and an addition are two) that the pool's threads do together on bytes: with the matrix
-/// unit where there is one, otherwise in registers; operands come from the first-level cache.
+/// Peak 8-bit integer operations per second of the pool's threads (a multiply-add counts as two): with the matrix
+/// unit if there is one, otherwise in registers; operands come from the L1 cache.
 pub fn byte_product_rate(pool: &Pool) -> f64 {
     const ROUNDS: usize = 1 << 14;
     let operations = Isa::current().run(ByteProducts(1));
@@ -93,7 +93,7 @@ fn best_rate(times: usize, amount: usize, work: impl Fn()) -> f64 {
     amount as f64 / seconds.fold(f64::INFINITY, f64::min)
 }
 
-/// Reads lines in `STREAMS` places at a time, and asks for those that come `AHEAD` bytes later; 0 = does not.
+/// Reads lines in `STREAMS` streams, prefetching `AHEAD` bytes ahead; 0 disables prefetching.
 struct Xor<'a, const STREAMS: usize, const AHEAD: usize>(&'a [[u64; 8]]);
 
 impl<const STREAMS: usize, const AHEAD: usize> Kernel for Xor<'_, STREAMS, AHEAD> {
@@ -118,7 +118,7 @@ impl<const STREAMS: usize, const AHEAD: usize> Kernel for Xor<'_, STREAMS, AHEAD
     }
 }
 
-/// Sums that do not wait for one another: enough for two units of a latency of four.
+/// Independent accumulators: enough for two units with a latency of four.
 const CHAINS: usize = 10;
 
 struct MultiplyAdds(f32, usize);
@@ -139,7 +139,7 @@ impl Kernel for MultiplyAdds {
     }
 }
 
-/// So many rounds of products of bytes; gives the operations of one round.
+/// Runs rounds of integer dot products; returns the operations of one round.
 struct ByteProducts(usize);
 
 impl Kernel for ByteProducts {

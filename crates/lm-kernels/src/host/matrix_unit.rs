@@ -1,26 +1,27 @@
-//! Matrix units: processors' instructions that multiply whole tiles of bytes.
+//! Matrix units: instructions that multiply whole tiles of bytes (Intel AMX).
 
 /// Rows of activations, and of weights, in a product of tiles.
 pub(super) const SIDE: usize = 32;
-/// Columns that a step of a product takes in.
+/// Columns per step of a product.
 pub(super) const STEP: usize = 64;
 
 /// The dot products of [`SIDE`] rows of activations with [`SIDE`] rows of weights.
 pub(super) type Products = [[i32; SIDE]; SIDE];
 
-/// What a CPU path has to multiply tiles with.
+/// Tile multiplication of a CPU path.
 ///
-/// The instructions of an implementation are there: only [`Isa::run`](super::cpu::Isa::run) chooses one.
+/// The instructions of an implementation are available: only [`Isa::run`](super::cpu::Isa::run) chooses one.
 pub(super) trait MatrixUnit {
-    /// Whether there is one.
+    /// True if the path has a matrix unit.
     const PRESENT: bool;
 
-    /// Makes the unit ready for [`MatrixUnit::multiply`] on this thread; [`MatrixUnit::release`] ends that.
+    /// Configures the unit for [`MatrixUnit::multiply`] on this thread, until [`MatrixUnit::release`].
     fn configure();
-    /// Gives the unit's registers back.
+    /// Releases the unit's registers.
     fn release();
 
-    /// Products of signed activations with unsigned weights over `steps` times [`STEP`] columns, at least one step.
+    /// Multiplies signed activations by unsigned weights over `steps` times [`STEP`] columns; at least one
+    /// step.
     ///
     /// # Safety
     /// `a` has [`SIDE`] rows, `a_stride` bytes apart, and each `b` has `steps` tiles of 1,024 bytes: 16 lines of four columns of
@@ -43,11 +44,12 @@ impl MatrixUnit for NoMatrixUnit {
     }
 }
 
-/// A tile program, written down once: as a function of machine instructions and as data, which the tests interpret on
-/// processors that lack the unit.
+/// A tile program, in a single definition for two uses: a function of machine instructions, and data that the tests
+/// interpret on processors without the unit.
 ///
-/// Instructions: `zero` a register, `load` one from a base and a stride, `dot` (add to the first the products of the second
-/// and the third), `step` a base by some bytes, `store` a register at an offset of a base and a stride.
+/// Instructions: `zero` a register, `load` one from a base and a stride, `dot` (add to the first the products of
+/// the second and the third), `step` a base by a number of bytes, `store` a register at an offset of a base and a
+/// stride.
 macro_rules! tile_program {
     (
         $(#[$attribute:meta])* $function:ident, $data:ident:
@@ -57,7 +59,8 @@ macro_rules! tile_program {
         #[cfg(target_arch = "x86_64")]
         #[inline(always)]
         unsafe fn $function(a: [*const i8; 2], a_stride: usize, b: [*const u8; 2], steps: usize, c: [*mut i32; 2]) {
-            // SAFETY: the caller has configured the unit and vouches for the memory; the registers are named as clobbered.
+            // SAFETY: the caller has configured the unit and guarantees the memory; the registers are
+            // declared as clobbered.
             unsafe {
                 std::arch::asm!(
                     $(tile_text!($($first)+),)+
@@ -83,7 +86,7 @@ macro_rules! tile_program {
             }
         }
 
-        /// What comes before the loop, in it and after it.
+        /// The instructions before, in and after the loop.
         #[cfg(test)]
         const $data: [&[tests::Instruction]; 3] =
             [&[$(tile_data!($($first)+)),+], &[$(tile_data!($($body)+)),+], &[$(tile_data!($($last)+)),+]];
@@ -138,7 +141,7 @@ macro_rules! tile_data {
 }
 
 tile_program! {
-    /// Two by two registers of sums; each tile that is loaded is used twice.
+    /// 2×2 accumulator tiles; each loaded tile is used twice.
     ///
     /// # Safety
     /// As for [`MatrixUnit::multiply`], with the rows of `a` and `c` in two halves of 16; the unit is configured.
@@ -153,10 +156,10 @@ tile_program! {
     { [store 0 c0 c_stride 0] [store 1 c0 c_stride 64] [store 2 c1 c_stride 0] [store 3 c1 c_stride 64] }
 }
 
-/// Intel's AMX with 8-bit integers.
+/// Intel AMX with 8-bit integers.
 ///
-/// Not run on a processor by this project's tests unless theirs has it: elsewhere they interpret the program above. That the
-/// instructions do what the interpreter does is checked once before the path is offered ([`Amx::works`]).
+/// The tests run it only on processors that have it; elsewhere they interpret the program above. [`Amx::works`]
+/// checks once, before the path is offered, that the instructions and the interpreter agree.
 ///
 /// # Source
 /// Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18; `TDPBSUD` in volume 2.
@@ -186,7 +189,7 @@ impl MatrixUnit for Amx {
             TileConfig { palette: 1, start_row: 0, reserved: [0; 14], bytes_per_row: [0; 16], rows: [0; 16] };
         config.bytes_per_row[..8].fill(STEP as u16);
         config.rows[..8].fill(16);
-        // SAFETY: AMX is there and this process may use it, as `Isa::best` has found; 64 bytes are read.
+        // SAFETY: AMX is there and this process may use it, as `Isa::best` has detected; 64 bytes are read.
         unsafe {
             std::arch::asm!("ldtilecfg [{config}]", config = in(reg) &raw const config, options(nostack, readonly))
         };
@@ -201,7 +204,7 @@ impl MatrixUnit for Amx {
     #[inline(always)]
     unsafe fn multiply(a: *const i8, a_stride: usize, b: [*const u8; 2], steps: usize, out: &mut Products) {
         let c = out.as_mut_ptr().cast::<i32>();
-        // SAFETY: the caller vouches for `a` and `b`; `c` is the two halves of `out`.
+        // SAFETY: the caller guarantees `a` and `b`; `c` is the two halves of `out`.
         unsafe {
             let halves = [c, c.add(SIDE / 2 * SIDE)];
             multiply_tiles([a, a.add(SIDE / 2 * a_stride)], a_stride, b, steps, halves);
@@ -211,7 +214,8 @@ impl MatrixUnit for Amx {
 
 #[cfg(target_arch = "x86_64")]
 impl Amx {
-    /// Whether this processor has the unit, the system lets this process use it, and it multiplies as it should.
+    /// Returns true if this processor has the unit, the system lets this process use it, and its results
+    /// are correct.
     pub fn works() -> bool {
         Self::is_there() && Self::is_permitted() && Self::multiplies()
     }
@@ -225,20 +229,20 @@ impl Amx {
         }
         #[target_feature(enable = "xsave")]
         fn enabled_state() -> u64 {
-            // SAFETY: register 0 is there where XSAVE is.
+            // SAFETY: register 0 exists if XSAVE does.
             unsafe { _xgetbv(0) }
         }
-        // SAFETY: XSAVE was found.
+        // SAFETY: XSAVE was detected.
         let state = unsafe { enabled_state() };
         __cpuid_count(7, 0).edx & TILE_AND_INT8 == TILE_AND_INT8 && state & TILE_STATE == TILE_STATE
     }
 
-    /// Asks Linux for the registers, for all threads of the process.
+    /// Requests the tile registers from Linux, for all threads of the process.
     #[cfg(target_os = "linux")]
     fn is_permitted() -> bool {
         const ARCH_REQ_XCOMP_PERM: libc::c_long = 0x1023;
         const XFEATURE_XTILEDATA: libc::c_long = 18;
-        // SAFETY: the call takes two numbers and changes nothing but the permission.
+        // SAFETY: the call takes two numbers and changes only the permission.
         unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0 }
     }
 
@@ -247,7 +251,7 @@ impl Amx {
         false
     }
 
-    /// One product against plain sums.
+    /// Checks one product against plain sums.
     fn multiplies() -> bool {
         const STEPS: usize = 2;
         let a: Vec<i8> = (0..SIDE * STEPS * STEP).map(|i| (i * 37 % 255) as i8).collect();
@@ -255,7 +259,7 @@ impl Amx {
         let (first, second) = b.split_at(STEPS * 1024);
         let mut products = [[0; SIDE]; SIDE];
         Self::configure();
-        // SAFETY: the sizes are those asked for, as the lines above show.
+        // SAFETY: the sizes are the required ones, as the lines above show.
         unsafe {
             Self::multiply(a.as_ptr(), STEPS * STEP, [first.as_ptr(), second.as_ptr()], STEPS, &mut products)
         };
@@ -264,7 +268,7 @@ impl Amx {
     }
 }
 
-/// What [`MatrixUnit::multiply`] has to give.
+/// Reference implementation of [`MatrixUnit::multiply`].
 #[cfg(target_arch = "x86_64")]
 fn plain_products(a: &[i8], b: [&[u8]; 2]) -> Products {
     let columns = a.len() / SIDE;
@@ -295,11 +299,11 @@ pub(super) mod tests {
     /// The registers: 16 rows of 64 bytes each.
     type Registers = [[[u8; STEP]; 16]; 8];
 
-    /// Runs the tile program by the manual's description of its instructions.
+    /// Interprets the tile program as the manual describes its instructions.
     #[derive(Clone, Copy)]
     pub struct Interpreter;
 
-    /// Where a program's bases point.
+    /// Addresses of a program's bases.
     struct Bases {
         a: [*const i8; 2],
         b: [*const u8; 2],
@@ -340,14 +344,14 @@ pub(super) mod tests {
         }
 
         /// # Safety
-        /// What the instruction reads and writes is memory of the caller's.
+        /// The instruction reads and writes only memory of the caller.
         unsafe fn run(&mut self, instruction: Instruction, registers: &mut Registers) {
             match instruction {
                 Instruction::Zero(t) => registers[t] = [[0; STEP]; 16],
                 Instruction::Load(t, base, stride) => {
                     for (row, out) in registers[t].iter_mut().enumerate() {
                         let from = self.address(base).wrapping_add(row * self.stride(stride));
-                        // SAFETY: as the caller says.
+                        // SAFETY: guaranteed by the caller.
                         *out = unsafe { from.cast::<[u8; STEP]>().read_unaligned() };
                     }
                 }
@@ -356,7 +360,7 @@ pub(super) mod tests {
                 Instruction::Store(t, base, stride, offset) => {
                     for (row, bytes) in registers[t].iter().enumerate() {
                         let to = self.address(base).wrapping_add(row * self.stride(stride) + offset);
-                        // SAFETY: as the caller says.
+                        // SAFETY: guaranteed by the caller.
                         unsafe { to.cast::<[u8; STEP]>().write_unaligned(*bytes) };
                     }
                 }
@@ -401,7 +405,8 @@ pub(super) mod tests {
             let [first, body, last] = PROGRAM;
             let repeated = (0..steps).flat_map(|_| body);
             for instruction in first.iter().chain(repeated).chain(last) {
-                // SAFETY: the program stays in the operands that the caller vouches for; a wrong one fails the test below.
+                // SAFETY: the program stays within the operands, which the caller guarantees; a wrong one
+                // fails the test below.
                 unsafe { bases.run(*instruction, &mut registers) };
             }
         }
@@ -416,7 +421,7 @@ pub(super) mod tests {
             let (first, second) = b.split_at(steps * 1024);
             let mut products = [[-1; SIDE]; SIDE];
             let operands = [first.as_ptr(), second.as_ptr()];
-            // SAFETY: the sizes are those asked for, as the lines above show.
+            // SAFETY: the sizes are the required ones, as the lines above show.
             unsafe { Interpreter::multiply(a.as_ptr(), steps * STEP, operands, steps, &mut products) };
             assert_eq!(products, plain_products(&a, [first, second]), "{steps} steps");
         }

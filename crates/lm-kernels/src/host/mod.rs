@@ -1,9 +1,9 @@
-//! Kernels on plain slices: packed weights, paged keys and values, a thread pool. No burn here.
+//! CPU kernels on plain slices: packed weights, paged KV cache, a thread pool. No burn here.
 //!
-//! Each function takes the [`Pool`] whose threads it may use, writes to a slice the caller owns, and gives the same bits
-//! whatever the number of threads, the [`Isa`] and the number of rows in the call. Rows are row-major and follow one
-//! another without gaps. A slice whose length does not fit its shape is a broken contract between two of our own
-//! functions and panics, as does a value of `LM_CPU` that this processor cannot follow ([`Isa::requested`] reports it).
+//! Each function takes the [`Pool`] whose threads it may use and writes to a slice the caller owns. Results are
+//! bit-identical for every number of threads, [`Isa`] and number of rows in the call. Matrices are row-major and
+//! contiguous. A slice whose length does not fit its shape is a broken contract between two of our own functions
+//! and panics, as does a value of `LM_CPU` that this processor does not support ([`Isa::requested`] reports it).
 
 mod activation;
 mod attention;

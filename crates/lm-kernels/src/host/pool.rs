@@ -1,4 +1,4 @@
-//! A small thread pool for loops that take microseconds: spin briefly, then park; static split, stealing tail.
+//! Thread pool for loops that take microseconds: spin, then park; static partition with work stealing.
 
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -11,16 +11,16 @@ use std::thread::{self, JoinHandle};
 
 use crate::{Error, Result};
 
-/// How often a thread looks for work, or for the end of it, before it gives its core away. A few dozen microseconds: longer
-/// than the gap between two kernels of a forward pass, shorter than a pause that anybody would see as load.
+/// Iterations a thread spins, waiting for work or the end of a round, before it parks or yields. A few dozen
+/// microseconds: longer than the gap between two kernels of a forward pass, too short to show up as CPU load.
 const SPINS: usize = 2_000;
 
 static GLOBAL: OnceLock<Pool> = OnceLock::new();
 
-/// Threads that share out the tasks of one loop at a time; the calling thread is one of them.
+/// A thread pool that runs one parallel loop at a time; the calling thread takes part.
 ///
-/// Tasks are first split evenly, so that a thread meets the same part of the weights in every call; a thread that has
-/// finished its part takes tasks from the others'. The floating-point environment of the threads is left as it is:
+/// Tasks are first split evenly, so that a thread processes the same part of the weights in every call; a thread that has
+/// finished its part steals tasks from the others. The floating-point environment of the threads is not changed:
 /// denormals are computed, not flushed, in all of them.
 ///
 /// # Examples
@@ -33,15 +33,15 @@ static GLOBAL: OnceLock<Pool> = OnceLock::new();
 /// ```
 pub struct Pool {
     shared: Arc<Shared>,
-    /// Set while a loop is being shared out.
+    /// Set while a loop is running.
     busy: AtomicBool,
     workers: Vec<JoinHandle<()>>,
 }
 
 impl Pool {
-    /// A pool of `threads`, the calling thread included; 0 counts as 1.
+    /// Creates a pool of `threads`, the calling thread included; 0 counts as 1.
     ///
-    /// Where the operating system grants fewer threads, the pool has those it got; see [`Pool::threads`].
+    /// If the operating system grants fewer threads, the pool has only those; see [`Pool::threads`].
     pub fn new(threads: usize) -> Self {
         let shared = Arc::new(Shared::new(threads.max(1)));
         let workers = (1..threads)
@@ -56,9 +56,9 @@ impl Pool {
         Self { shared, busy: AtomicBool::new(false), workers }
     }
 
-    /// The pool that kernels use when nobody gives them another, started when it is first asked for.
+    /// Returns the default pool of the kernels, started on first use.
     ///
-    /// It has as many threads as the process may use (cgroup limits and affinity counted) unless
+    /// It has as many threads as the process may use (cgroup limits and affinity included) unless
     /// [`Pool::set_global_threads`] was called before.
     pub fn global() -> &'static Pool {
         GLOBAL.get_or_init(|| Pool::new(thread::available_parallelism().map_or(1, usize::from)))
@@ -67,7 +67,7 @@ impl Pool {
     /// Starts the global pool with this many threads.
     ///
     /// # Errors
-    /// [`Error::PoolStarted`] when it runs already with another number.
+    /// [`Error::PoolStarted`] when it is already running with another number.
     pub fn set_global_threads(threads: usize) -> Result<()> {
         let pool = GLOBAL.get_or_init(|| Pool::new(threads));
         match pool.threads() {
@@ -76,19 +76,19 @@ impl Pool {
         }
     }
 
-    /// How many threads work on a loop, the calling one included.
+    /// Number of threads, the calling one included.
     pub fn threads(&self) -> usize {
         self.workers.len() + 1
     }
 
-    /// Calls `task` once with each number below `tasks`, on all threads, and returns when all calls have ended.
+    /// Calls `task` once with each number below `tasks`, on all threads, and returns when all calls have finished.
     ///
-    /// Called while the pool is at work, by one of its own tasks or by another thread, it runs the loop on the calling
+    /// If the pool is busy, called from one of its own tasks or from another thread, it runs the loop on the calling
     /// thread alone instead of waiting.
     ///
     /// # Panics
-    /// With the first panic of a task, once no thread is in a task any more. Tasks not begun then may be left out. With 2^32 tasks
-    /// or more.
+    /// With the first panic of a task, after all running tasks have finished. Tasks not started by then may be
+    /// skipped. With 2^32 tasks or more.
     pub fn run(&self, tasks: usize, task: impl Fn(usize) + Sync) {
         if tasks <= 1 || self.workers.is_empty() || self.busy.swap(true, Ordering::Acquire) {
             return (0..tasks).for_each(task);
@@ -122,13 +122,13 @@ impl fmt::Debug for Pool {
 type Task<'a> = dyn Fn(usize) + Sync + 'a;
 type Panic = Box<dyn Any + Send>;
 
-/// What the caller and the workers have in common.
+/// State shared by the caller and the workers.
 struct Shared {
-    /// Round number in the upper half; then whether the round is open; then how many workers are in it.
+    /// Round number in the upper half; then a bit that the round is open; then the number of workers inside it.
     gate: AtomicU64,
-    /// The loop body of the round, as long as it lasts. Written by the caller while the gate is shut and nobody is inside.
+    /// The loop body of the current round. Written by the caller while the gate is closed and no worker is inside.
     task: UnsafeCell<Option<&'static Task<'static>>>,
-    /// What is left of each thread's part.
+    /// Remaining tasks of each thread's part.
     parts: Box<[Part]>,
     panic: Mutex<Option<Panic>>,
     asleep: AtomicUsize,
@@ -140,13 +140,13 @@ struct Shared {
 const OPEN: u64 = 1 << 31;
 const ROUND: u64 = 1 << 32;
 
-/// The tasks of one thread, on a cache line of its own: the first that is left in the upper half, the end in the lower.
+/// Tasks of one thread, on a cache line of its own: the next in the upper half, the end in the lower.
 #[derive(Default)]
 #[repr(align(128))]
 struct Part(AtomicU64);
 
 // SAFETY: all fields but `task` are `Sync`; `task` is written only by the one caller of `share_out` (`Pool::busy`) while
-// the gate is shut and empty, and read only by those who have entered through the gate since.
+// the gate is closed and empty, and read only by workers that have entered through the gate since.
 unsafe impl Sync for Shared {}
 impl Shared {
     fn new(threads: usize) -> Self {
@@ -162,15 +162,15 @@ impl Shared {
         }
     }
 
-    /// The caller's side of one round. Returns the first panic of a task.
+    /// Runs one round on the caller's side. Returns the first panic of a task.
     fn share_out(&self, tasks: usize, threads: usize, task: &Task<'_>) -> Option<Panic> {
         for (thread, part) in self.parts[..threads].iter().enumerate() {
             part.fill(tasks * thread / threads..tasks * (thread + 1) / threads);
         }
-        // SAFETY: only the lifetime is changed; the gate is shut and empty again before this function returns, and nobody looks at
-        // the task outside of it.
+        // SAFETY: only the lifetime is changed; the gate is closed and empty again before this function returns,
+        // and no worker reads the task outside of it.
         let lasting = unsafe { std::mem::transmute::<&Task<'_>, &'static Task<'static>>(task) };
-        // SAFETY: the gate is shut and empty and `Pool::busy` keeps other callers out, so nobody else looks at it.
+        // SAFETY: the gate is closed and empty and `Pool::busy` excludes other callers, so no one else reads it.
         unsafe { *self.task.get() = Some(lasting) };
         self.gate.fetch_add(ROUND | OPEN, Ordering::SeqCst);
         self.wake();
@@ -179,19 +179,19 @@ impl Shared {
         let mut spins = 0;
         while self.gate.load(Ordering::Acquire) & (OPEN - 1) != 0 {
             spins += 1;
-            // A worker may have lost its core in the middle of a task.
+            // A worker may have been descheduled in the middle of a task.
             if spins < SPINS { std::hint::spin_loop() } else { thread::yield_now() }
         }
         lock(&self.panic).take()
     }
 
-    /// A worker's life: one turn of the loop is one round.
+    /// Worker loop: one iteration is one round.
     fn serve(&self, worker: usize) {
         let mut round = 0;
         while let Some(current) = self.next_round(round) {
             round = current;
             if self.enter(round) {
-                // SAFETY: inside an open round it is the caller's, which lives until all have left.
+                // SAFETY: inside an open round it is the caller's task, which is alive until all workers have left.
                 if let Some(task) = unsafe { *self.task.get() } {
                     self.work(worker, task);
                 }
@@ -200,7 +200,7 @@ impl Shared {
         }
     }
 
-    /// Waits for a round other than `last`; none when the pool ends.
+    /// Waits for a round other than `last`; `None` when the pool shuts down.
     fn next_round(&self, last: u64) -> Option<u64> {
         let news = || {
             let round = self.gate.load(Ordering::SeqCst) / ROUND;
@@ -226,8 +226,8 @@ impl Shared {
         round.filter(|_| !self.end.load(Ordering::SeqCst))
     }
 
-    /// Wakes the sleepers. What they wait for has been stored before, and they look again after they said they sleep: one
-    /// of the two sees the other.
+    /// Wakes parked workers. The new round is stored before `asleep` is read, and workers check again after
+    /// incrementing `asleep`: one side sees the other.
     fn wake(&self) {
         if self.asleep.load(Ordering::SeqCst) > 0 {
             drop(lock(&self.bed));
@@ -235,13 +235,13 @@ impl Shared {
         }
     }
 
-    /// Steps into `round`, unless it is over.
+    /// Enters `round`, unless it is closed.
     fn enter(&self, round: u64) -> bool {
         let open = |gate: u64| (gate / ROUND == round && gate & OPEN != 0).then_some(gate + 1);
         self.gate.fetch_update(Ordering::AcqRel, Ordering::Acquire, open).is_ok()
     }
 
-    /// Does one's own part, then what is left of the others'. Panics of tasks are kept, not let through.
+    /// Runs the thread's own part, then steals from the others. Panics of tasks are stored, not propagated.
     fn work(&self, thread: usize, task: &Task<'_>) {
         let result = catch_unwind(AssertUnwindSafe(|| {
             while let Some(index) = self.parts[thread].take_first() {
@@ -266,12 +266,12 @@ impl Part {
         self.0.store((tasks.start as u64) << 32 | tasks.end as u64, Ordering::Relaxed);
     }
 
-    /// For the thread whose part it is: in order, as its memory lies.
+    /// Takes the owner's next task: in order, for sequential memory access.
     fn take_first(&self) -> Option<usize> {
         self.take(|Range { start, end }| (start, start + 1..end))
     }
 
-    /// For the others: far from where the first is.
+    /// Steals a task from the end, far from the owner's position.
     fn take_last(&self) -> Option<usize> {
         self.take(|Range { start, end }| (end - 1, start..end - 1))
     }
@@ -291,7 +291,7 @@ impl Part {
     }
 }
 
-/// No task runs under these locks, so a poisoned one guards nothing broken.
+/// No task runs under these locks, so a poisoned lock protects consistent data.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -326,7 +326,7 @@ mod tests {
         while pool.shared.asleep.load(Ordering::SeqCst) < 3 {
             thread::yield_now();
         }
-        // A barrier of all four threads: it ends only if the three sleepers come.
+        // A barrier of all four threads: it ends only if the three parked workers wake.
         let arrived = AtomicUsize::new(0);
         pool.run(4, |_| {
             arrived.fetch_add(1, Ordering::SeqCst);
@@ -378,7 +378,7 @@ mod tests {
     fn a_thread_steals_what_another_leaves() {
         let pool = Pool::new(2);
         let done = AtomicUsize::new(0);
-        // Task 0 holds its thread until the other one has done all the rest, that thread's own part included.
+        // Task 0 blocks its thread until the other one has done all the rest, that thread's own part included.
         pool.run(10, |i| {
             if i == 0 {
                 while done.load(Ordering::SeqCst) < 9 {

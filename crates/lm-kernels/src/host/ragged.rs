@@ -1,10 +1,10 @@
-//! How the rows of one call split into sequences of unlike lengths.
+//! Ragged batches: rows of one call that belong to sequences of different lengths.
 
 use std::ops::Range;
 
 use super::pages::{PAGE_LEN, PageId};
 
-/// The rows of a ragged batch: which belong to which sequence, and where that sequence's keys and values lie.
+/// Layout of a ragged batch: the rows of each sequence, and the pages of its KV cache.
 ///
 /// Built once for a forward pass and shared by its layers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,12 +14,12 @@ pub struct RaggedLayout {
 }
 
 impl RaggedLayout {
-    /// How many rows the sequences cover together: the end of the last one's.
+    /// Number of rows of all sequences: the end of the last one's.
     pub fn rows(&self) -> usize {
         self.sequences.last().map_or(0, |sequence| sequence.rows.end)
     }
 
-    /// Checks that each sequence has rows of its own: results of several sequences are written at the same time.
+    /// Checks that the sequences' rows are disjoint: results of several sequences are written concurrently.
     ///
     /// # Panics
     /// When a range ends before it starts, or starts before the one in front of it ends.
@@ -34,18 +34,18 @@ impl RaggedLayout {
 
 /// One sequence of a ragged batch.
 ///
-/// A *slot* is a place in the sequence's cache: row `i` of the new rows has slot `cached_len + i`, which lies in page
+/// A *slot* is a position in the sequence's cache: row `i` of the new rows has slot `cached_len + i`, which is in page
 /// `block_table[slot / PAGE_LEN]` at offset `slot % PAGE_LEN`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SequenceLayout {
     /// Its rows within the batch.
     pub rows: Range<usize>,
-    /// How many slots before them are in the cache.
+    /// Number of slots already in the cache before them.
     pub cached_len: usize,
-    /// The pages of its slots, in order; they cover `cached_len + rows.len()`. Pages that hold no slot that a row sees may be
-    /// [`NO_PAGE`](super::pages::NO_PAGE).
+    /// Block table: the pages of its slots, in order, covering `cached_len + rows.len()`. Pages without a slot
+    /// visible to any row may be [`NO_PAGE`](super::pages::NO_PAGE).
     pub block_table: Vec<PageId>,
-    /// Ranges of its own rows, counted from its first, whose members all see each other (an image's). Apart from one another.
+    /// Disjoint ranges of its rows, relative to its first, with bidirectional attention within each (an image's tokens).
     pub bidirectional: Vec<Range<usize>>,
 }
 
@@ -53,20 +53,20 @@ impl SequenceLayout {
     /// The page and the offset in it of a slot.
     ///
     /// # Panics
-    /// When the block table ends before it.
+    /// When the block table is too short.
     pub fn place(&self, slot: usize) -> (PageId, usize) {
         (self.block_table[slot / PAGE_LEN], slot % PAGE_LEN)
     }
 
-    /// The first slot that any of its rows sees: its first row's, whether or not that is in a bidirectional range.
+    /// First slot visible to any of its rows: its first row's, even if that is in a bidirectional range.
     pub fn first_visible(&self, window: Option<usize>) -> usize {
         window.map_or(0, |window| (self.cached_len + 1).saturating_sub(window))
     }
 
-    /// The slots that row `row` (counted from the sequence's first) attends to.
+    /// Range of slots that row `row` (relative to the sequence's first) attends to.
     ///
-    /// With its own slot `p` that is `p - window < slot <= p`, or all up to `p` without a window, and the whole of a
-    /// bidirectional range that holds the row.
+    /// For its own slot `p` that is `p - window < slot <= p`, or all up to `p` without a window, plus all of a
+    /// bidirectional range that contains the row.
     pub fn visible(&self, row: usize, window: Option<usize>) -> Range<usize> {
         let slot = self.cached_len + row;
         let first = window.map_or(0, |window| (slot + 1).saturating_sub(window));
@@ -97,7 +97,7 @@ mod tests {
         check_rows([0..3, 2..4]);
     }
 
-    /// Such a range has no rows; its end would let the next sequence reach into those before it.
+    /// Such a range has no rows; its end would allow the next sequence to overlap the rows before it.
     #[test]
     #[should_panic(expected = "rows 5..2 end before they start")]
     fn rows_that_end_before_they_start_are_refused() {

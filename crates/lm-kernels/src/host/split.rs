@@ -1,11 +1,12 @@
-//! Sharing a slice that is written to among the tasks of a [`Pool`].
+//! Disjoint mutable access to a slice from the tasks of a [`Pool`].
 
 use std::marker::PhantomData;
 use std::ops::Range;
 
 use super::pool::Pool;
 
-/// Calls `task` with each piece of `len` neighbouring elements of `data` and its number; the last may be shorter.
+/// Calls `task` with the index and elements of each chunk of `len` contiguous elements of `data`; the last may be
+/// shorter.
 pub(super) fn for_each_chunk<T: Send>(
     pool: &Pool,
     data: &mut [T],
@@ -15,12 +16,12 @@ pub(super) fn for_each_chunk<T: Send>(
     let total = data.len();
     let shared = SharedMatrix::new(data, 1);
     pool.run(total.div_ceil(len.max(1)), |index| {
-        // SAFETY: the pieces do not overlap.
+        // SAFETY: the chunks do not overlap.
         task(index, unsafe { shared.rows(index * len..((index + 1) * len).min(total)) });
     });
 }
 
-/// A row-major matrix whose parts are written by several tasks.
+/// A row-major matrix of which several tasks write disjoint parts.
 pub(super) struct SharedMatrix<'a, T> {
     base: *mut T,
     rows: usize,
@@ -28,40 +29,40 @@ pub(super) struct SharedMatrix<'a, T> {
     data: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: what tasks reach through it does not overlap (its methods ask for that), and elements may be sent.
+// SAFETY: tasks access disjoint parts (its methods require that), and elements are `Send`.
 unsafe impl<T: Send> Sync for SharedMatrix<'_, T> {}
 
 impl<'a, T: Send> SharedMatrix<'a, T> {
-    /// Shares `data` in rows of `width`; of rows without elements there is no end.
+    /// Shares `data` as rows of `width` elements; with a width of 0 the number of rows is unlimited.
     pub fn new(data: &'a mut [T], width: usize) -> Self {
         let rows = data.len().checked_div(width).unwrap_or(usize::MAX);
         Self { base: data.as_mut_ptr(), rows, width, data: PhantomData }
     }
 
-    /// Some rows and columns, to be written.
+    /// Returns a mutable block of rows and columns.
     ///
     /// # Safety
-    /// While the block is there, no other one has any of its elements.
+    /// While the block is alive, no other block may have any of its elements.
     pub unsafe fn block(&self, rows: Range<usize>, columns: Range<usize>) -> Block<'_, T> {
         assert!(rows.end <= self.rows && columns.end <= self.width, "{rows:?}, {columns:?} leave the matrix");
         Block { base: self.base, rows, width: self.width, columns, data: PhantomData }
     }
 
-    /// Whole rows, one after another.
+    /// Returns full rows, contiguous.
     ///
     /// # Safety
     /// As for [`SharedMatrix::block`].
     #[allow(clippy::mut_from_ref, reason = "the caller keeps the parts apart")]
     pub unsafe fn rows(&self, rows: Range<usize>) -> &mut [T] {
         assert!(rows.start <= rows.end && rows.end <= self.rows, "{rows:?} leave the matrix");
-        // SAFETY: the rows are inside the slice, which is borrowed for as long as `self`; the caller keeps them apart.
+        // SAFETY: the rows are inside the slice, which is borrowed for as long as `self`; the caller keeps them disjoint.
         unsafe {
             std::slice::from_raw_parts_mut(self.base.add(rows.start * self.width), rows.len() * self.width)
         }
     }
 }
 
-/// Some rows and columns of a matrix, to be written by one task.
+/// A mutable block of rows and columns of a matrix, for one task.
 pub(super) struct Block<'a, T> {
     base: *mut T,
     rows: Range<usize>,
@@ -71,19 +72,19 @@ pub(super) struct Block<'a, T> {
 }
 
 impl<T> Block<'_, T> {
-    /// Which columns it has.
+    /// Range of its columns.
     #[inline(always)]
     pub fn columns(&self) -> Range<usize> {
         self.columns.clone()
     }
 
-    /// The elements of its row `row`, counted from its first.
+    /// Elements of row `row` of the block, relative to its first.
     #[inline(always)]
     pub fn row(&mut self, row: usize) -> &mut [T] {
         assert!(row < self.rows.len(), "row {row} of {}", self.rows.len());
         // SAFETY: the row is inside the slice (`SharedMatrix::block` has checked), and `columns.start <= width`.
         let start = unsafe { self.base.add((self.rows.start + row) * self.width + self.columns.start) };
-        // SAFETY: `columns.end <= width`; no other block has these elements, and `&mut self` keeps this one's rows apart.
+        // SAFETY: `columns.end <= width`; no other block has these elements, and `&mut self` makes this access exclusive.
         unsafe { std::slice::from_raw_parts_mut(start, self.columns.len()) }
     }
 }
@@ -98,7 +99,7 @@ mod tests {
         let shared = SharedMatrix::new(&mut data, 10);
         Pool::new(3).run(4, |index| {
             let (rows, columns) = (index / 2 * 2..index / 2 * 2 + 2, index % 2 * 6..[6, 10][index % 2]);
-            // SAFETY: four quarters.
+            // SAFETY: four disjoint quarters.
             let mut block = unsafe { shared.block(rows, columns) };
             for row in 0..2 {
                 block.row(row).iter_mut().for_each(|value| *value += index + 1);

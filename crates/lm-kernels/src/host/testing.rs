@@ -1,4 +1,4 @@
-//! Random inputs for the tests of this module; seeds are fixed.
+//! Random inputs for the tests of this module, from fixed seeds.
 
 use half::f16;
 
@@ -6,7 +6,7 @@ use super::pack::GgmlType;
 use super::pages::PAGE_LEN;
 use super::ragged::{RaggedLayout, SequenceLayout};
 
-/// A small generator (SplitMix64).
+/// SplitMix64 generator.
 pub(crate) struct Random(pub u64);
 
 impl Random {
@@ -17,18 +17,18 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from `low` to `high`, both included.
+    /// A number from `low` to `high`, both inclusive.
     pub fn between(&mut self, low: usize, high: usize) -> usize {
         low + (self.next() % (high - low + 1) as u64) as usize
     }
 
-    /// About normally distributed numbers.
+    /// Approximately normally distributed numbers.
     pub fn normal(&mut self, len: usize) -> Vec<f32> {
         let mut uniform = || (self.next() >> 40) as f32 / (1 << 24) as f32 - 0.5;
         (0..len).map(|_| (0..6).map(|_| uniform()).sum::<f32>() * std::f32::consts::SQRT_2).collect()
     }
 
-    /// Rows of blocks with any codes and scales of about 1/100; of MXFP4 from 1/1024 to 1/128.
+    /// Random blocks with arbitrary codes and scales of about 1/100; of MXFP4 from 1/1024 to 1/128.
     pub fn blocks(&mut self, format: GgmlType, rows: usize, cols: usize) -> Vec<u8> {
         let bytes = rows * format.row_bytes(cols).expect("whole blocks");
         let mut blocks: Vec<u8> = (0..bytes).map(|_| self.next() as u8).collect();
@@ -40,7 +40,7 @@ impl Random {
             match format {
                 GgmlType::Mxfp4 => block[0] = 118 + self.next() as u8 % 4,
                 GgmlType::Iq1M => {
-                    // A half in the upper four bits of the last four words.
+                    // An f16 in the upper four bits of the last four words.
                     let half = f16::from_f32((self.next() % 200) as f32 * 1e-4 - 0.01).to_bits();
                     for (i, word) in block[48..].as_chunks_mut::<2>().0.iter_mut().enumerate() {
                         word[1] = word[1] & 15 | ((half >> (4 * i) & 15) as u8) << 4;
@@ -52,7 +52,8 @@ impl Random {
         blocks
     }
 
-    /// A layout of sequences with these (cached, new) lengths, their pages shuffled over a pool. Returns the pool's size too.
+    /// A layout of sequences with these (cached, new) lengths, their pages shuffled over a pool. Returns the pool's
+    /// size too.
     pub fn layout(&mut self, lengths: &[(usize, usize)]) -> (RaggedLayout, usize) {
         let pages: usize = lengths.iter().map(|(cached, new)| (cached + new).div_ceil(PAGE_LEN)).sum();
         let mut free: Vec<u32> = (0..pages as u32).collect();
@@ -68,13 +69,13 @@ impl Random {
     }
 }
 
-/// A layout of new sequences in these rows, each with one page.
+/// A layout of two new sequences with these rows, each with one page.
 pub(super) fn beside(rows: [std::ops::Range<usize>; 2], pages: [u32; 2]) -> RaggedLayout {
     let sequence = |(rows, page)| SequenceLayout { rows, block_table: vec![page], ..Default::default() };
     RaggedLayout { sequences: rows.into_iter().zip(pages).map(sequence).collect() }
 }
 
-/// Where a block has halves.
+/// Byte offsets of the f16 scales in a block.
 pub(super) fn halves(format: GgmlType) -> &'static [usize] {
     match format {
         GgmlType::Q8_0 | GgmlType::Q4_0 | GgmlType::Q5_0 | GgmlType::Iq4Nl | GgmlType::Iq4Xs => &[0],
@@ -88,14 +89,15 @@ pub(super) fn halves(format: GgmlType) -> &'static [usize] {
     }
 }
 
-/// The bits of floats, for comparisons that must not forgive anything.
+/// The bits of floats, for exact comparisons.
 pub(super) fn bits(x: &[f32]) -> Vec<u32> {
     x.iter().map(|x| x.to_bits()).collect()
 }
 
-/// Runs sequences `piece` rows at a time, side by side, over pages that lie one after another, and returns the results of each.
+/// Runs sequences `piece` rows at a time, in one batch, over contiguous pages, and returns the results of each.
 ///
-/// `inputs` are the rows of each sequence, `width` values a row; `call` gets those of a piece and gives the results of its rows.
+/// `inputs` are the rows of each sequence, `width` values per row; `call` gets those of a piece and returns the
+/// results of its rows.
 pub(super) fn in_pieces(
     inputs: &[Vec<f32>],
     width: usize,

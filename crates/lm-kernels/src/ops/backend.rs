@@ -1,4 +1,4 @@
-//! The operations as one burn backend extension, and who implements it how.
+//! The operations as a burn backend extension, and its implementations.
 
 // burn-ndarray is deprecated upstream and kept here behind its feature; the types are named in generated code.
 #![cfg_attr(feature = "ndarray", allow(deprecated))]
@@ -18,22 +18,22 @@ use super::weight::Matrix;
 use super::{delta_net, gated, glu, linear, linear_add, rms_norm, rope, short_conv};
 use crate::{Activation, AttentionSpec, CausalConv, DeltaNet, RaggedLayout, RopeAngles, Routing, StatePages};
 
-/// How a backend's own tensors enter burn's device-independent [`Tensor`] and come back, so that the default
-/// bodies of [`LmOps`] read like any other tensor code.
+/// Conversion between a backend's own tensors and burn's device-independent [`Tensor`], so that the default
+/// bodies of [`LmOps`] are ordinary tensor code.
 pub trait Bridge: Backend {
     /// Wraps a float primitive of this backend.
     fn lift<const D: usize>(tensor: FloatTensor<Self>) -> Tensor<D>;
     /// Wraps an int primitive of this backend.
     fn lift_int<const D: usize>(tensor: IntTensor<Self>) -> Tensor<D, Int>;
-    /// Takes the primitive out again.
+    /// Unwraps the primitive.
     ///
     /// # Panics
-    /// When the tensor lives on another backend.
+    /// When the tensor is on another backend.
     fn lower<const D: usize>(tensor: Tensor<D>) -> FloatTensor<Self>;
-    /// Takes the primitive of an int tensor out again.
+    /// Unwraps the primitive of an int tensor.
     ///
     /// # Panics
-    /// When the tensor lives on another backend.
+    /// When the tensor is on another backend.
     fn lower_int<const D: usize>(tensor: Tensor<D, Int>) -> IntTensor<Self>;
 }
 
@@ -77,9 +77,9 @@ bridge!(burn_ndarray::NdArray);
 #[cfg(feature = "wgpu")]
 bridge!(burn_wgpu::CubeBackend);
 
-/// The operations that a backend may do in its own way; the default bodies are plain burn tensor code.
+/// Operations that a backend may override; the default bodies are plain burn tensor code.
 ///
-/// Looking up embedding rows is not among them: it has no tensor input that could choose a backend.
+/// Embedding lookup is not among them: it has no tensor input to select a backend by.
 #[backend_extension(Flex, NdArray: cfg(feature = "ndarray"), Cube: cfg(feature = "wgpu"))]
 pub trait LmOps: Bridge {
     /// See [`linear`](super::linear()).
@@ -148,7 +148,7 @@ pub trait LmOps: Bridge {
         Self::lower(rope::portable(Self::lift(x), &angles))
     }
 
-    /// See [`attention`](super::attention()). The cache of the layer is moved in and handed back, so that it is
+    /// See [`attention`](super::attention()). The cache of the layer is moved in and returned, so that it is
     /// updated in place.
     fn attention(
         q: FloatTensor<Self>,
@@ -161,7 +161,7 @@ pub trait LmOps: Bridge {
         Attended { out: Self::lower(out), cache }
     }
 
-    /// See [`short_conv`](super::short_conv()). The states of the layer are moved in and handed back.
+    /// See [`short_conv`](super::short_conv()). The states of the layer are moved in and returned.
     fn short_conv(
         x: FloatTensor<Self>,
         conv: Arc<CausalConv>,
@@ -173,7 +173,7 @@ pub trait LmOps: Bridge {
         Carried { out: Self::lower(out), states }
     }
 
-    /// See [`delta_net`](super::delta_net()). The states of the layer are moved in and handed back.
+    /// See [`delta_net`](super::delta_net()). The states of the layer are moved in and returned.
     fn delta_net(
         qkv: FloatTensor<Self>,
         time: FloatTensor<Self>,
@@ -188,7 +188,7 @@ pub trait LmOps: Bridge {
     }
 }
 
-/// Implements [`LmOps`] by the slice kernels for a backend whose tensors are slices of host memory.
+/// Implements [`LmOps`] with the slice kernels, for a backend whose tensors are slices of host memory.
 macro_rules! host_ops {
     ($backend:ty) => {
         impl LmOps for $backend {
@@ -339,6 +339,6 @@ host_ops!(Flex);
 #[cfg(feature = "ndarray")]
 host_ops!(burn_ndarray::NdArray);
 
-// wgpu takes every default body: tensors of the device's memory, updated in place.
+// wgpu uses the default bodies: tensors in device memory, updated in place.
 #[cfg(feature = "wgpu")]
 impl LmOps for burn_wgpu::CubeBackend {}

@@ -1,14 +1,14 @@
-//! burn's device behind each of ours.
+//! Mapping of our devices to burn's.
 
 use crate::{Device, Error, Isa, Result};
 
 impl Device {
-    /// The burn device of this name. Never burn's default one: that depends on which features some other crate
-    /// of the build turned on.
+    /// Returns the burn device of this name. It is never burn's default device, which depends on the features that
+    /// other crates of the build enable.
     ///
     /// # Errors
-    /// [`Error::DeviceNotCompiled`] when the feature is off; [`Error::NoAdapter`] when no GPU adapter answers; those of
-    /// [`Isa::requested`] when `LM_CPU` cannot be followed, on a GPU too: its weights are packed by the processor.
+    /// [`Error::DeviceNotCompiled`] when the feature is off; [`Error::NoAdapter`] when there is no GPU adapter; those of
+    /// [`Isa::requested`] for an unsupported `LM_CPU`, on a GPU too: its weights are packed on the CPU.
     pub fn burn(self) -> Result<burn::tensor::Device> {
         Isa::requested()?;
         match self {
@@ -30,7 +30,7 @@ fn ndarray() -> Result<burn::tensor::Device> {
     Err(Error::DeviceNotCompiled { device: Device::NdArray, feature: "ndarray" })
 }
 
-/// Initialised once per process: a second initialisation of the same adapter is refused by the runtime.
+/// Initialised once per process: the runtime rejects a second initialisation of the same adapter.
 #[cfg(feature = "wgpu")]
 fn gpu() -> Result<burn::tensor::Device> {
     use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! The few things that the slice kernels need of a tensor in host memory.
+//! Slice access to tensors in host memory.
 
 use std::borrow::Cow;
 
@@ -14,13 +14,13 @@ pub(super) trait HostTensor: TensorMetadata + Sized {
     /// When the elements are not f32.
     fn values(&self) -> Cow<'_, [f32]>;
 
-    /// Rewrites the elements, in place when nobody else holds them.
+    /// Rewrites the elements, in place if the tensor is not shared.
     ///
     /// # Panics
     /// When the elements are not f32.
     fn update(self, rewrite: impl FnOnce(&mut [f32])) -> Self;
 
-    /// A new tensor of the shape.
+    /// Creates a tensor of the shape.
     fn from_values(values: Vec<f32>, shape: Shape) -> Self;
 }
 

@@ -1,4 +1,4 @@
-//! The pages of the caches of all layers, on one device.
+//! Cache pages of all layers, on one device.
 
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, Dispatch, ExtensionType, Flex};
@@ -9,19 +9,19 @@ use crate::{
     CacheLayout, Device, KvDtype, KvGeometry, LayerCache, PAGE_LEN, PageId, PagedLayer, Result, StatePages,
 };
 
-/// One layer's pages: slices on the host, tensors of all slots elsewhere.
+/// Pages of one layer: slices on the host, tensors of all slots elsewhere.
 #[derive(ExtensionType)]
 pub enum KvLayer<B: Backend> {
-    /// Opaque to burn: moved through operations as it is.
+    /// Opaque to burn: passed through operations unchanged.
     Host(Box<PagedLayer>),
     /// `[num_pages * PAGE_LEN, num_kv_heads, head_dim]` each.
     Device { keys: FloatTensor<B>, values: FloatTensor<B> },
 }
 
-/// The pages of all layers on one device. A forward pass borrows it mutably and updates it in place.
+/// Page pool of the caches of all layers on one device. A forward pass borrows it mutably and updates it in place.
 ///
-/// A page is the same number of slots in every layer of its group, or a state of each; which pages belong to which sequence is
-/// the caller's business. New pages hold zeros.
+/// A page is the same number of slots in every layer of its group, or a state of each; the caller assigns pages to
+/// sequences. New pages are zeroed.
 ///
 /// ```
 /// use lm_kernels::{CacheLayout, Device, KvDtype, KvGeometry, KvPool};
@@ -38,26 +38,27 @@ pub struct KvPool {
     on_host: bool,
 }
 
-/// Pages with numbers of their own, `0..num_pages`.
+/// Pages with ids of their own, `0..num_pages`.
 struct Space {
     num_pages: usize,
     stores: Vec<Store>,
 }
 
-/// The pages of the layers that have one place in their groups.
+/// Pages of the layers at the same index in their groups.
 #[allow(clippy::large_enum_variant, reason = "a model has a few dozen")]
 enum Store {
-    /// `None` while an operation holds it.
+    /// `None` while an operation has taken it.
     Kv(Option<KvLayer<Dispatch>>),
-    /// In host memory on every device; `None` while an operation holds them.
+    /// In host memory on every device; `None` while an operation has taken them.
     State(Option<StatePages>),
 }
 
 impl KvPool {
-    /// Allocates the pages with which every group of `layout` can hold `num_pages` pages of tokens; of states there are fewer
-    /// ([`CacheLayout::pages_of`]).
+    /// Allocates the pages with which every group of `layout` can hold `num_pages` pages of tokens; there are fewer
+    /// state pages ([`CacheLayout::pages_of`]).
     ///
-    /// A GPU has no 8-bit pages and takes f16 in their place; one without f16 gets f32: [`dtype`](Self::dtype) says which.
+    /// A GPU does not support 8-bit pages and uses f16 instead, or f32 without f16 support: [`dtype`](Self::dtype)
+    /// returns the type used.
     ///
     /// # Errors
     /// As [`Device::burn`], [`PagedLayer::new`] and [`StatePages::new`].
@@ -85,7 +86,7 @@ impl KvPool {
         Ok(Self { layout: layout.clone(), spaces, dtype, on_host })
     }
 
-    /// A pool of numbered pages without any layer, for models that keep nothing.
+    /// A pool of numbered pages without layers, for models without a cache.
     pub fn empty(num_pages: usize) -> Self {
         let spaces = vec![Space { num_pages, stores: Vec::new() }];
         Self { layout: CacheLayout::empty(), spaces, dtype: KvDtype::default(), on_host: true }
@@ -104,14 +105,14 @@ impl KvPool {
         self.spaces[space].num_pages
     }
 
-    /// Element type of the pages of keys and values as they are stored.
+    /// Element type of the stored keys and values.
     pub fn dtype(&self) -> KvDtype {
         self.dtype
     }
 
-    /// Bytes of [`PAGE_LEN`] tokens: a page of every group; of states the share that a pool has for so many tokens.
+    /// Bytes per [`PAGE_LEN`] tokens: a page of every group, and for states a pool's share for that many tokens.
     pub fn bytes_per_page(&self) -> usize {
-        // Enough pages for the states that every pool has not to count.
+        // Enough pages to make the fixed minimum of states negligible.
         const PAGES: usize = 1 << 16;
         let of_layer = |layer: &LayerCache| match *layer {
             LayerCache::State { len } => len * size_of::<f32>(),
@@ -127,7 +128,7 @@ impl KvPool {
         (0..self.layout.num_spaces()).map(of_space).sum()
     }
 
-    /// Copies a page of a space, so that a sequence may go on alone from a shared one.
+    /// Copies a page of a space (copy-on-write of a page shared between sequences).
     ///
     /// # Panics
     /// When there is no such space or page.
@@ -144,10 +145,10 @@ impl KvPool {
         }
     }
 
-    /// The states of a layer.
+    /// State pages of a layer.
     ///
     /// # Panics
-    /// When the layer keeps none.
+    /// When the layer has none.
     pub fn states(&mut self, layer: usize) -> &mut StatePages {
         match self.store(layer) {
             Store::State(states) => present(states.as_mut()),
@@ -155,10 +156,11 @@ impl KvPool {
         }
     }
 
-    /// Where keys and values lie: a pair for each place in the groups, whose pages the groups of a space share out; none for states.
+    /// Memory addresses of keys and values: a pair for each layer index in the groups, whose pages the groups of a
+    /// space share; none for states.
     ///
-    /// They stay where they are as long as every operation writes to the pages that it was given. A number that changes says
-    /// that one has copied them all: a test counts those.
+    /// They do not change as long as every operation writes to its pages in place. A changed address means that an
+    /// operation has copied the whole pool: a test counts those.
     pub fn addresses(&self) -> Vec<[usize; 2]> {
         let stores = self.spaces.iter().flat_map(|space| &space.stores);
         stores
@@ -167,7 +169,7 @@ impl KvPool {
             .collect()
     }
 
-    /// A pool around one given layer.
+    /// Creates a pool with one given layer.
     #[cfg(test)]
     pub(super) fn of_layer(layer: KvLayer<Dispatch>, geometry: KvGeometry, num_pages: usize) -> Self {
         let spaces = vec![Space { num_pages, stores: vec![Store::Kv(Some(layer))] }];
@@ -207,13 +209,13 @@ impl KvPool {
     }
 }
 
-/// What a store holds unless an operation has taken it away and panicked.
+/// Unwraps a store, which is empty only if an operation has taken it and panicked.
 fn present<T>(held: Option<T>) -> T {
     held.expect("a layer is away only during an operation that panicked")
 }
 
 impl KvLayer<Dispatch> {
-    /// Tensors of zeros.
+    /// Allocates tensors of zeros.
     pub(super) fn on_device(
         num_pages: usize,
         num_kv_heads: usize,
@@ -256,7 +258,7 @@ impl<B: Bridge> KvLayer<B> {
     }
 }
 
-/// What tells the memory of a tensor from any other.
+/// Identity of a tensor's memory.
 fn address(tensor: Tensor<3>) -> usize {
     #[cfg(feature = "wgpu")]
     if let Ok(tensor) = tensor.clone().try_into_primitive::<burn_wgpu::CubeBackend>() {
@@ -267,7 +269,7 @@ fn address(tensor: Tensor<3>) -> usize {
     tensor.bytes().as_ptr().addr()
 }
 
-/// What a device in whose memory pages are tensors keeps in place of `dtype`.
+/// Element type that a device with tensor pages uses instead of `dtype`.
 fn on_device(dtype: KvDtype, device: &BurnDevice) -> KvDtype {
     match dtype {
         KvDtype::F16 | KvDtype::Q8 if device.supports_dtype(DType::F16) => KvDtype::F16,
@@ -275,7 +277,7 @@ fn on_device(dtype: KvDtype, device: &BurnDevice) -> KvDtype {
     }
 }
 
-/// burn's name of the element type of tensors.
+/// burn's element type.
 fn element(dtype: KvDtype) -> DType {
     match dtype {
         KvDtype::F16 => DType::F16,

@@ -42,16 +42,16 @@ pub use short_conv::short_conv;
 pub use transfer::{from_host, to_host};
 pub use weight::Weight;
 
-/// One row of the registry of operations.
+/// An entry of the registry of operations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Op {
     /// Name of the public function and of its folder.
     pub name: &'static str,
-    /// What it computes, in one line.
+    /// One-line summary of its computation.
     pub summary: &'static str,
 }
 
-/// Every operation, in alphabetical order. The conformance test has a check for each row.
+/// Every operation, in alphabetical order. The conformance test has a check for each entry.
 pub const ALL: &[&Op] = &[
     &attention::OP,
     &delta_net::OP,

@@ -1,4 +1,4 @@
-//! What operations over states share: the way of the states out of the pool and back, and the plain convolution.
+//! Common code of operations with recurrent states: taking states from the pool, and the default convolution.
 
 use std::ops::Range;
 
@@ -9,10 +9,10 @@ use burn::tensor::{Device, Tensor};
 use super::{KvPool, from_host, to_host};
 use crate::{CausalConv, RaggedLayout, StatePages};
 
-/// Channels and columns that lie side by side in a state.
+/// Channels and columns that are adjacent in a state.
 const BLOCK: usize = 16;
 
-/// What an operation over states hands back: its output and the updated states.
+/// Result of an operation over states: its output and the updated states.
 #[derive(ExtensionType)]
 pub struct Carried<B: Backend> {
     pub out: FloatTensor<B>,
@@ -22,7 +22,7 @@ pub struct Carried<B: Backend> {
 /// Takes a layer's states out of the pool for an operation and puts them back.
 ///
 /// # Panics
-/// When the layout, the rows or the size of a state do not fit the pool; it is then as before.
+/// When the layout, the rows or the size of a state do not fit the pool, which is then unchanged.
 pub(super) fn with_states(
     pool: &mut KvPool,
     layer: usize,
@@ -38,8 +38,8 @@ pub(super) fn with_states(
     out
 }
 
-/// Calls `operation` with the rows of each run and the state that it begins with, which it changes to that after them;
-/// returns what it gives, one run after another.
+/// Calls `operation` with the rows of each run and its input state, which it updates in place; returns the results in the
+/// order of the runs.
 pub(super) fn for_each_run(
     states: &mut StatePages,
     layout: &RaggedLayout,
@@ -68,7 +68,7 @@ pub(super) fn convolve(conv: &CausalConv, x: Tensor<2>, state: &mut [f32]) -> Te
     sum
 }
 
-/// The part of a state that is `[groups, blocks of 16 columns, rows, 16]` as `[groups, rows, columns]`.
+/// Converts part of a state, `[groups, blocks of 16 columns, rows, 16]`, to a tensor `[groups, rows, columns]`.
 pub(super) fn state_tensor(state: &[f32], shape: [usize; 3], device: &Device) -> Tensor<3> {
     let [groups, rows, columns] = shape;
     let blocks = columns.div_ceil(BLOCK);
@@ -76,7 +76,7 @@ pub(super) fn state_tensor(state: &[f32], shape: [usize; 3], device: &Device) ->
     blocked.swap_dims(1, 2).reshape([groups, rows, blocks * BLOCK]).narrow(2, 0, columns)
 }
 
-/// The other way round.
+/// Inverse of [`state_tensor`].
 pub(super) fn store_state(tensor: Tensor<3>, state: &mut [f32]) {
     let [groups, rows, columns] = tensor.dims();
     let blocks = columns.div_ceil(BLOCK);

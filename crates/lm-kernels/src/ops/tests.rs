@@ -1,5 +1,5 @@
-//! The default bodies against the host implementations, the device forms of weights and caches on host memory (so that
-//! they are tested where there is no GPU), and that caches are updated in place.
+//! Default bodies against the host implementations, device forms of weights and caches on host memory (so that
+//! they are tested without a GPU), and in-place updates of caches.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ use crate::{
     SequenceLayout, Source, StatePages, WeightFormat,
 };
 
-/// The devices whose tensors are host memory.
+/// Devices whose tensors are in host memory.
 fn host_devices() -> Vec<BurnDevice> {
     let on_host = Device::available().iter().filter(|&&device| device != Device::Gpu);
     on_host.map(|device| device.burn().unwrap()).collect()
 }
 
-/// Values between -1 and 1 that look like noise.
+/// Pseudo-random values between -1 and 1.
 fn noise(count: usize, seed: usize) -> Vec<f32> {
     (0..count).map(|index| ((index * 7 + seed * 13 + 1) as f32 * 0.731).sin()).collect()
 }
@@ -114,7 +114,7 @@ fn check_experts([count, hidden, inner]: [usize; 3]) {
     }
 }
 
-/// Views that are no plain slice: kernels must see the elements in the tensor's order.
+/// Views that are not contiguous slices: kernels must see the elements in the tensor's order.
 #[test]
 fn host_operations_read_strided_views() {
     for device in host_devices() {
@@ -134,8 +134,8 @@ fn host_operations_read_strided_views() {
     }
 }
 
-/// The Q formats differ by the rounding of the activations that only the host does: of 64 products of values below 1, each
-/// is off by at most 0.5 / 127.
+/// The Q formats differ by the rounding of the activations, which only the host does: of 64 products of values
+/// below 1, each is off by at most 0.5 / 127.
 #[test]
 fn linear_equals_its_default_body() {
     for device in host_devices() {
@@ -234,7 +234,7 @@ fn geometry() -> KvGeometry {
     KvGeometry { num_kv_heads: 2, head_dim: 8, window: None, shares: None }
 }
 
-/// A prompt of 40 rows that crosses a page, one of 3, then single rows.
+/// A prompt of 40 rows that crosses a page boundary, one of 3, then single rows.
 fn layouts() -> [RaggedLayout; 2] {
     let sequence = |rows: std::ops::Range<usize>, cached_len, block_table: &[u32]| SequenceLayout {
         rows,
@@ -258,7 +258,7 @@ fn new_kv(k: Tensor<3>, v: Tensor<3>) -> attention::NewKv<Dispatch> {
     attention::NewKv::Rows { k: k.into_dispatch(), v: v.into_dispatch() }
 }
 
-/// An empty layer of 4 pages in either form; the tensors are f32 where the device has no f16 ones.
+/// An empty layer of 4 pages in either form; the tensors are f32 if the device has no f16.
 fn layers(dtype: KvDtype, device: &BurnDevice) -> [KvLayer<Dispatch>; 2] {
     let spec = spec();
     let host = PagedLayer::new(dtype, 4, spec.num_kv_heads, spec.head_dim).unwrap();
@@ -310,7 +310,7 @@ fn a_copied_page_goes_on_alone() {
         );
         let mut pool = KvPool::of_layer(cache, geometry(), 4);
         pool.copy_page(0, 1, 2);
-        // The copy takes the step: the output is the same, and the page it came from keeps its slots.
+        // The copy takes the step: the output is the same, and the original page keeps its slots.
         let mut moved = steps.clone();
         moved.sequences[0].block_table = vec![3, 2];
         let step = |pool: &mut KvPool, layout: &RaggedLayout| {
@@ -323,7 +323,7 @@ fn a_copied_page_goes_on_alone() {
     }
 }
 
-/// Nothing of a pool is copied but the new rows: on every device in the form that it has there, and as tensors of host memory.
+/// Only the new rows of a pool are copied: on every device in its own form, and as tensors of host memory.
 #[test]
 fn caches_are_updated_in_place() {
     for &device in Device::available() {
@@ -357,7 +357,7 @@ fn assert_stays(mut pool: KvPool, burn: &BurnDevice) {
     assert_eq!(pool.addresses(), before);
 }
 
-/// A copy shows in the addresses: without this the test above could not fail.
+/// A copy changes the addresses: without this the test above could not fail.
 #[test]
 fn a_pool_that_somebody_else_holds_moves() {
     let burn = Device::Cpu.burn().unwrap();
@@ -421,7 +421,7 @@ fn pages_before_the_window_are_not_touched() {
     }
 }
 
-/// The outputs of two calls, and the states that they leave: the host kernels and the default bodies keep them in one form.
+/// Outputs of two calls, and the states that they leave: the host kernels and the default bodies share one state layout.
 #[test]
 fn operations_over_states_equal_their_default_bodies() {
     let order = HeadOrder::Tiled;

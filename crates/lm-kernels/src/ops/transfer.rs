@@ -1,10 +1,10 @@
-//! Rows between host memory and a device.
+//! Transfers between host memory and a device.
 
 use burn::tensor::{Device, Tensor, TensorData};
 
 use crate::{Error, Result};
 
-/// Puts f32 values on a device.
+/// Copies f32 values to a device.
 ///
 /// # Panics
 /// When the number of values is not the product of `shape`.
@@ -12,11 +12,11 @@ pub fn from_host<const D: usize>(values: Vec<f32>, shape: [usize; D], device: &D
     Tensor::from_data(TensorData::new(values, shape), device)
 }
 
-/// Reads a tensor back, in row-major order. Waits for the device.
+/// Copies a tensor to host memory, in row-major order. Waits for the device.
 ///
 /// # Errors
-/// [`Error::Device`] when the device failed at this or at an earlier operation; GPU work is queued, so that its
-/// failures show here.
+/// [`Error::Device`] when the device failed at this or at an earlier operation; GPU work is queued, so its
+/// failures surface here.
 pub fn to_host<const D: usize>(tensor: Tensor<D>) -> Result<Vec<f32>> {
     let data = tensor.try_into_data().map_err(|error| Error::Device { reason: error.to_string() })?;
     data.convert::<f32>().try_into_vec().map_err(|error| Error::Device { reason: format!("{error:?}") })

@@ -1,4 +1,4 @@
-//! Weight matrices where the device wants them.
+//! Weight matrices in device memory.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::{Device, GgmlType, PackedMatrix, Result, Source, WeightFormat};
 
 /// A weight matrix `[rows, cols]` = `[out, in]`, in the memory of the device that multiplies by it.
 ///
-/// CPU devices keep a [`PackedMatrix`] in its format. A GPU keeps Q8, Q4 and ggml's Q8_0 and Q4_0 packed in 32-bit words beside their
-/// scales, and all others as f32. Cloning shares the memory.
+/// CPU devices keep a [`PackedMatrix`] in its format. A GPU keeps Q8, Q4 and ggml's Q8_0 and Q4_0 packed in 32-bit
+/// words with their scales, and all others as f32. Clones share the memory.
 ///
 /// ```
 /// use lm_kernels::{Device, Source, Weight, WeightFormat};
@@ -33,7 +33,7 @@ pub struct Weight {
     matrix: Matrix<Dispatch>,
 }
 
-/// The forms of a weight as they go through an operation.
+/// Representations of a weight as operation arguments.
 #[derive(ExtensionType)]
 pub enum Matrix<B: Backend> {
     /// Opaque to burn.
@@ -41,24 +41,24 @@ pub enum Matrix<B: Backend> {
     /// `[rows, cols]`.
     Dense(FloatTensor<B>),
     /// Blocks of 32 unsigned quants, lowest bits first, and a scale for each; the last block of a row is
-    /// filled up.
+    /// padded.
     Packed {
         /// `[rows, blocks * BLOCK * bits / 32]`
         words: IntTensor<B>,
         /// `[rows, blocks]`
         scales: FloatTensor<B>,
-        /// Bits of a quant: 4 or 8. A quant `q` stands for `q - 2^(bits - 1)`.
+        /// Bits of a quant: 4 or 8. The zero point is `2^(bits - 1)`.
         bits: u32,
-        /// Columns without the filling.
+        /// Columns without padding.
         cols: usize,
     },
 }
 
-/// Columns that share a scale; as many as [`PackedMatrix::block`] yields.
+/// Columns per scale, as in [`PackedMatrix::block`].
 const BLOCK: usize = 32;
 
-/// Dense values that the portable [`linear`](super::linear()) makes at a time out of packed ones (64 MiB), so that a
-/// large head does not come to stand in memory.
+/// Elements that the default [`linear`](super::linear()) dequantises at a time (64 MiB), so that a large
+/// output head is never dequantised as a whole.
 const DENSE_CHUNK: usize = 1 << 24;
 
 impl Weight {
@@ -77,7 +77,7 @@ impl Weight {
         Self::place(device, PackedMatrix::pack(format, rows, cols, source)?)
     }
 
-    /// Brings a packed matrix to a device.
+    /// Places a packed matrix on a device.
     ///
     /// # Errors
     /// As [`Device::burn`].
@@ -104,22 +104,22 @@ impl Weight {
         Self { rows, cols, format, matrix }
     }
 
-    /// Rows: the outputs of a layer, or the entries of an embedding.
+    /// Number of rows: the outputs of a layer, or the entries of an embedding.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Columns: the inputs of a layer, or the width of an embedding.
+    /// Number of columns: the inputs of a layer, or the width of an embedding.
     pub fn cols(&self) -> usize {
         self.cols
     }
 
-    /// The format that was asked for.
+    /// The format requested.
     pub fn format(&self) -> WeightFormat {
         self.format
     }
 
-    /// Bytes that the weight takes in the device's memory.
+    /// Bytes of the weight in device memory.
     pub fn bytes(&self) -> usize {
         let tensor = |elements: usize, dtype: DType| elements * dtype.size();
         match &self.matrix {
@@ -158,7 +158,7 @@ impl Clone for Matrix<Dispatch> {
 }
 
 impl Matrix<Dispatch> {
-    /// Rows by id as f32, on `device`.
+    /// Gathers rows by id as f32, on `device`.
     pub(super) fn select(self, ids: &[u32], device: &BurnDevice) -> Tensor<2> {
         let index = || {
             let ids: Vec<i32> = ids.iter().map(|&id| id as i32).collect();
@@ -179,7 +179,7 @@ impl Matrix<Dispatch> {
 }
 
 impl<B: Bridge> Matrix<B> {
-    /// How many there are of its rows.
+    /// Number of rows.
     pub(super) fn rows(&self) -> usize {
         match self {
             Matrix::Host(packed) => packed.rows(),
@@ -188,7 +188,7 @@ impl<B: Bridge> Matrix<B> {
         }
     }
 
-    /// Multiplies `x` by some of its rows, transposed, in f32.
+    /// Multiplies `x` by a range of the rows, transposed, in f32.
     pub(super) fn multiply_part(&self, rows: Range<usize>, x: Tensor<2>) -> Tensor<2> {
         let (start, len) = (rows.start, rows.len());
         match self {
@@ -257,13 +257,13 @@ fn upload_packed(packed: &PackedMatrix, bits: u32, device: &BurnDevice) -> Matri
     }
 }
 
-/// Offset quants in one word, the first in the lowest bits.
+/// Packs quants with their zero point into one word, the first in the lowest bits.
 fn pack_word(quants: &[i8], bits: u32) -> u32 {
     let offset = 1i32 << (bits - 1);
     quants.iter().rev().fold(0, |word, &quant| word << bits | (i32::from(quant) + offset) as u32)
 }
 
-/// `words [rows, blocks * 32 * bits / 32]`, `scales [rows, blocks]` to values `[rows, cols]`.
+/// Dequantises `words [rows, blocks * 32 * bits / 32]` and `scales [rows, blocks]` to `[rows, cols]`.
 fn unpack(words: Tensor<2, Int>, scales: Tensor<2>, bits: u32, cols: usize) -> Tensor<2> {
     let [rows, num_words] = words.dims();
     let [_, blocks] = scales.dims();

@@ -1,4 +1,4 @@
-//! Attention over pages: ragged batches, grouped heads, windows and bidirectional ranges, in several steps.
+//! Paged attention: ragged batches, GQA, sliding windows and bidirectional ranges, in several steps.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub fn check(target: &Target) {
     }
 }
 
-/// A pool and, beside it, the same keys and values in plain vectors by sequence.
+/// A pool and the same keys and values in plain vectors by sequence.
 struct Run<'a> {
     target: &'a Target,
     spec: AttentionSpec,
@@ -46,7 +46,7 @@ struct Run<'a> {
 
 struct Reference {
     block_table: Vec<PageId>,
-    /// `[slot][kv_head * head_dim]`, rounded as the pool keeps them.
+    /// `[slot][kv_head * head_dim]`, rounded like the pool's.
     keys: Vec<Vec<f64>>,
     values: Vec<Vec<f64>>,
 }
@@ -160,7 +160,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// One query head over the slots it sees.
+/// One query head over its visible slots.
 fn attend(
     q: &[f32],
     reference: &Reference,
@@ -184,7 +184,7 @@ fn attend(
     part.clone().map(element).collect()
 }
 
-/// The rule of the window and of the ranges, as the documentation of [`SequenceLayout`] states it.
+/// Visibility by window and ranges, as the documentation of [`SequenceLayout`] defines it.
 fn sees(sequence: &SequenceLayout, row: usize, slot: usize, window: Option<usize>) -> bool {
     let query = sequence.cached_len + row;
     let causal = slot <= query && window.is_none_or(|window| slot + window > query);
@@ -195,7 +195,7 @@ fn sees(sequence: &SequenceLayout, row: usize, slot: usize, window: Option<usize
     causal || together
 }
 
-/// Up to two ranges apart from each other.
+/// Up to two disjoint ranges.
 fn spans(len: usize, random: &mut Random) -> Vec<Range<usize>> {
     let middle = len / 2;
     let mut spans = Vec::new();

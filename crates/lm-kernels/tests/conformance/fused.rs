@@ -1,4 +1,4 @@
-//! Fused operations against those that they are made of.
+//! Fused operations against their unfused parts.
 
 use burn::tensor::Tensor;
 use lm_kernels::{
@@ -30,7 +30,7 @@ impl Case<'_> {
         Weight::load(self.target.device, self.format, self.outputs, self.cols, Source::F32(&values)).unwrap()
     }
 
-    /// The same bits on the host; elsewhere as near as single precision allows.
+    /// Checks for the same bits on the host, and elsewhere within single precision.
     fn check<const D: usize>(&self, what: &str, got: Tensor<D>, parts: Tensor<D>) {
         let Self { target, rows, cols, outputs, format, .. } = self;
         let what = format!("{what} {format} [{rows}, {cols}] to {outputs} on {}", target.device);

@@ -9,7 +9,7 @@ use super::{Random, Target, assert_close};
 const FORMATS: [WeightFormat; 5] =
     [WeightFormat::F32, WeightFormat::F16, WeightFormat::Bf16, WeightFormat::Q8, WeightFormat::Q4];
 
-/// A weight on the target and the values it stands for, `[rows, cols]`.
+/// A weight on the target and its dequantised values, `[rows, cols]`.
 fn weight(
     target: &Target,
     format: WeightFormat,
@@ -31,8 +31,8 @@ fn weight(
     (weight, meant)
 }
 
-/// How far packing may move a value below 1: half a step of the format; the search for a 4-bit scale cuts the ends of its
-/// range off, by two steps at most.
+/// Maximum error of packing a value below 1: half a step of the format; the 4-bit scale search clips the ends of its
+/// range, by two steps at most.
 fn step(format: WeightFormat) -> f32 {
     match format {
         WeightFormat::F32 => 0.0,
@@ -62,8 +62,8 @@ pub fn check(target: &Target) {
     }
 }
 
-/// The row as the kernel multiplies it: on the host in the Q formats each block is rounded to s8, which other
-/// devices do not do.
+/// The row as the kernel multiplies it: on the host in the Q formats each block is quantised to 8-bit integers,
+/// which other devices do not do.
 fn seen(target: &Target, format: WeightFormat, row: &[f32]) -> Vec<f64> {
     let on_host = matches!(target.device, Device::Cpu | Device::NdArray);
     match format {
@@ -80,7 +80,7 @@ fn quantise(block: &[f32]) -> Vec<f64> {
     block.iter().map(|x| f64::from((x * inverse).round_ties_even()) * f64::from(scale)).collect()
 }
 
-/// `x · wᵀ`, and for each element the rounding that a sum of `cols` f32 products may show.
+/// `x · wᵀ`, and for each element the error bound of a sum of `cols` f32 products.
 fn product(x: &[f32], w: &[f32], cols: usize, seen: impl Fn(&[f32]) -> Vec<f64>) -> (Vec<f64>, Vec<f64>) {
     let (mut products, mut tolerances) = (Vec::new(), Vec::new());
     for x in x.chunks(cols).map(seen) {
@@ -109,7 +109,7 @@ pub fn check_embedding(target: &Target) {
     }
 }
 
-/// What a format takes in memory, by device: packed formats stay packed.
+/// Memory size of each format, by device: packed formats stay packed.
 #[test]
 fn weights_are_resident_in_their_format() {
     let (rows, cols) = (64, 256);
@@ -122,7 +122,7 @@ fn weights_are_resident_in_their_format() {
         for (format, bits) in [(WeightFormat::Q8, 8.0), (WeightFormat::Q4, 4.0)] {
             let weight = Weight::load(device, format, rows, cols, Source::F32(&values)).unwrap();
             let per_weight = weight.bytes() as f64 * 8.0 / (rows * cols) as f64;
-            // A scale in f16, or in f32 where the device lacks f16, for each block of 32.
+            // A scale in f16, or in f32 on devices without f16, for each block of 32.
             assert!(per_weight > bits && per_weight <= bits + 1.0, "{format} on {device}: {per_weight} bits");
         }
     }

@@ -1,7 +1,7 @@
 //! Every operation on every compiled device and element type against plain f64 loops.
 //!
-//! The loops are written here and share nothing with the kernels but the packed weights' dequantised values. Shapes
-//! and values are random from fixed seeds. A device that cannot do a case says so in one printed line.
+//! The loops are independent of the kernels, except for the packed weights' dequantised values. Shapes
+//! and values are random from fixed seeds. A device that does not support a case prints one line.
 
 #![cfg(feature = "burn")]
 #![allow(clippy::unwrap_used, reason = "tests")]
@@ -24,7 +24,7 @@ pub struct Target {
     burn: burn::tensor::Device,
 }
 
-/// The name of an operation and what goes through all of its cases.
+/// Name of an operation and a function that runs all of its cases.
 type Check = (&'static str, fn(&Target));
 
 const CHECKS: &[Check] = &[
@@ -73,7 +73,7 @@ fn gate(activation: Activation, gate: f64, up: f64) -> f64 {
     }
 }
 
-/// Half of the tail beyond 8 is below what a double adds to 1; within, the series of `(Φ(x) - 1/2) / φ(x)`.
+/// Half of the tail beyond 8 is below the precision of a double at 1; within, the series of `(Φ(x) - 1/2) / φ(x)`.
 fn normal_distribution(x: f64) -> f64 {
     if x.abs() > 8.0 {
         return if x < 0.0 { 0.0 } else { 1.0 };
@@ -141,7 +141,7 @@ fn a_device_that_is_not_compiled_in_names_its_feature() {
     }
 }
 
-/// Fails when a value is further from the expected one than its tolerance.
+/// Fails if a value differs from the expected one by more than its tolerance.
 fn assert_close(what: &str, got: &[f32], expected: &[f64], tolerance: impl Fn(usize) -> f64) {
     assert_eq!(got.len(), expected.len(), "{what}: length");
     for (index, (&got, &expected)) in got.iter().zip(expected).enumerate() {

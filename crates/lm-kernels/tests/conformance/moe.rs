@@ -1,4 +1,4 @@
-//! A mixture of experts against loops over the rows of each expert.
+//! Mixture of experts against loops over the rows of each expert.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use lm_kernels::{
 
 use super::{ACTIVATIONS, Random, Target, assert_close, gate as gate_by};
 
-/// experts, hidden, intermediate, experts a row, rows
+/// experts, hidden, intermediate, experts per row, rows
 const CASES: [[usize; 5]; 7] = [
     [4, 32, 64, 2, 1],
     [6, 96, 16, 1, 9],
@@ -30,7 +30,7 @@ pub fn check(target: &Target) {
     }
 }
 
-/// A projection of all experts: on the device, and what its values are.
+/// A projection of all experts: on the device, and its values.
 struct Projection {
     weight: Weight,
     values: Vec<f32>,
@@ -86,7 +86,7 @@ impl<'a> Case<'a> {
         assert_close(&what, &got, &expected, |_| tolerance);
     }
 
-    /// Sums of a few dozen products of order 1; the Q formats also round what is multiplied, to 127 steps, twice.
+    /// Sums of a few dozen products of order 1; the Q formats also round the activations, to 127 steps, twice.
     fn tolerance(&self) -> f64 {
         let on_host = matches!(self.target.device, Device::Cpu | Device::NdArray);
         let quantised = matches!(self.format, WeightFormat::Q8 | WeightFormat::Q4);

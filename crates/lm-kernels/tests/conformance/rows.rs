@@ -1,4 +1,4 @@
-//! Operations that treat each row for itself.
+//! Row-wise operations.
 
 use std::sync::Arc;
 
@@ -77,7 +77,7 @@ pub fn check_rope(target: &Target) {
     }
 }
 
-/// One head in place; the product of position and frequency is an f32, as the operation's documentation says.
+/// Rotates one head in place; the product of position and frequency is an f32, as the operation's documentation says.
 fn rotate(head: &mut [f64], position: u32, table: &RopeTable) {
     let half = table.inv_freq.len();
     for pair in 0..half {

@@ -1,4 +1,4 @@
-//! Operations that carry a state: ragged batches, in several steps, over pages that lie anywhere.
+//! Operations with recurrent states: ragged batches, in several steps, over pages in any order.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use lm_kernels::{
 
 use super::{Random, Target, assert_close};
 
-/// Rows of three sequences in each step: prompts, pieces, single tokens, and none of the last.
+/// Rows of three sequences in each step: prompts, chunks, single tokens, and none of the last.
 const STEPS: [[usize; 3]; 4] = [[70, 1, 33], [5, 60, 31], [1, 1, 1], [1, 40, 0]];
 const PAGES: usize = 5;
 
-/// Runs sequences step by step. `inputs` are all rows of each sequence as parts of these widths, `results` what is expected of
-/// each row.
+/// Runs sequences step by step. `inputs` are all rows of each sequence, split into parts of these widths, `results`
+/// the expected results of each row.
 fn steps(
     target: &Target,
     what: &str,
@@ -63,7 +63,7 @@ fn total_rows(sequence: usize) -> usize {
     STEPS.iter().map(|lengths| lengths[sequence]).sum()
 }
 
-/// A channel's sum over the newest inputs.
+/// A channel's convolution sum over the newest inputs.
 fn tap_sum(taps: &[f32], row: usize, input: impl Fn(usize) -> f64) -> f64 {
     let taps = taps.iter().rev().take(row + 1).enumerate();
     taps.map(|(back, &tap)| f64::from(tap) * input(row - back)).sum()
@@ -141,7 +141,7 @@ pub fn check_delta_net(target: &Target) {
     }
 }
 
-/// The rows' results for one whole sequence.
+/// Reference results for one whole sequence.
 fn reference(
     spec: &DeltaNetSpec,
     kernel: usize,

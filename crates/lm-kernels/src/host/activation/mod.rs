@@ -1,4 +1,4 @@
-//! The gated activation of a decoder's MLP.
+//! Activations of gated MLPs (GLU variants).
 
 #![allow(clippy::needless_range_loop, reason = "plain loops are compiled for the registers of the path")]
 
@@ -10,28 +10,29 @@ use super::lanes::{LANES, Lanes, exp};
 use super::pool::Pool;
 use super::split::for_each_chunk;
 
-/// Elements in a task.
+/// Elements per task.
 const ELEMENTS: usize = 4096;
 
-/// What gates the other half of a gated MLP.
+/// Activation function of a gated MLP.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Activation {
     /// `x / (1 + e^-x)`; SwiGLU.
     Silu,
-    /// `x · Φ(x)` of the normal distribution function, GELU without an approximation (`gelu` of transformers).
+    /// Exact GELU, `x · Φ(x)` with the normal distribution function (`gelu` of transformers).
     Gelu,
-    /// The approximation of GELU by a tangent: `x / 2 · (1 + tanh(√(2/π) (x + 0.044715 x³)))`; GeGLU.
+    /// The tanh approximation of GELU, `x / 2 · (1 + tanh(√(2/π) (x + 0.044715 x³)))`; GeGLU.
     GeluTanh,
-    /// GPT-OSS: `gate · σ(alpha · gate) · (up + 1)` of a gate of at most `limit` and an `up` from `-limit` to `limit`.
+    /// GPT-OSS: `gate · σ(alpha · gate) · (up + 1)`, with `gate` clamped to at most `limit` and `up` to
+    /// `-limit..=limit`.
     ClampedSwiglu {
         /// Slope of the sigmoid; 1.702 in the published models.
         alpha: f32,
-        /// Bound of what goes in; 7 in the published models.
+        /// Clamping limit of the inputs; 7 in the published models.
         limit: f32,
     },
-    /// `1 / (1 + e^-x)`, where a gate is only to let through.
+    /// `1 / (1 + e^-x)`, for plain gates.
     Sigmoid,
-    /// The approximation of GELU by a sigmoid: `x / (1 + e^-1.702x)`.
+    /// The sigmoid approximation of GELU, `x / (1 + e^-1.702x)`.
     QuickGelu,
     /// `max(x, 0)`; ReGLU.
     Relu,
@@ -40,7 +41,7 @@ pub enum Activation {
 }
 
 impl Activation {
-    /// What a gated block makes of one value of its gate and one of its other half.
+    /// Applies the activation to one value of the gate projection and multiplies by the up projection.
     #[inline(always)]
     pub(super) fn gate(self, gate: f32, up: f32) -> f32 {
         match self {
@@ -70,7 +71,7 @@ impl Activation {
         }
     }
 
-    /// [`Activation::gate`] of 16 values.
+    /// [`Activation::gate`] of 16 lanes.
     #[inline(always)]
     pub(super) fn gate_lanes(self, gate: &[f32; LANES], up: &[f32; LANES]) -> [f32; LANES] {
         match self {
@@ -94,10 +95,10 @@ fn positive_part(x: f32) -> f32 {
     if x < 0.0 { 0.0 } else { x }
 }
 
-/// The distribution function of the standard normal distribution, `(1 + erf(x / √2)) / 2`.
+/// The cumulative distribution function of the standard normal distribution, `(1 + erf(x / √2)) / 2`.
 ///
-/// Below zero it is `t · Q(t) · e^(-x²/2)` with `t = 1 / (1 + 0.35 |x|)`, `Q` interpolating at the Chebyshev nodes of
-/// `|x| ≤ 13.3`, where the exponential ends: a relative error of 4e-8 before rounding.
+/// Below zero it is `t · Q(t) · e^(-x²/2)` with `t = 1 / (1 + 0.35 |x|)`. `Q` interpolates at the Chebyshev nodes of
+/// `|x| ≤ 13.3`, the range in which the exponential is not zero: a relative error of 4e-8 before rounding.
 #[inline(always)]
 fn normal_distribution(x: f32) -> f32 {
     const Q: [f32; 9] = [
@@ -120,8 +121,8 @@ fn normal_distribution(x: f32) -> f32 {
     if x < 0.0 { tail } else { 1.0 - tail }
 }
 
-/// [`Activation::gate`] of each place. The caller has matched `activation`, so that the loop does not ask which it is and is one over
-/// registers.
+/// [`Activation::gate`] of each lane. The caller has matched `activation`, so that the loop has no branch on it and
+/// is vectorised.
 #[inline(always)]
 fn gate_by(activation: Activation, gate: &[f32; LANES], up: &[f32; LANES]) -> [f32; LANES] {
     let mut y = [0.0; LANES];
@@ -131,10 +132,10 @@ fn gate_by(activation: Activation, gate: &[f32; LANES], up: &[f32; LANES]) -> [f
     y
 }
 
-/// Multiplies `up` with the activation of `gate`.
+/// Multiplies `up` by the activation of `gate`, elementwise.
 ///
 /// # Shapes
-/// - `gate`, `up`, `y`: of one length; `y` is overwritten
+/// - `gate`, `up`, `y`: of the same length; `y` is overwritten
 ///
 /// # Panics
 /// When the lengths differ.
@@ -154,7 +155,7 @@ pub fn glu(pool: &Pool, gate: &[f32], up: &[f32], activation: Activation, y: &mu
     glu_on(Isa::current(), pool, gate, up, activation, y);
 }
 
-/// [`glu`] with the code for one instruction set.
+/// [`glu`] on one instruction set.
 fn glu_on(isa: Isa, pool: &Pool, gate: &[f32], up: &[f32], activation: Activation, y: &mut [f32]) {
     assert_eq!(gate.len(), up.len(), "as many gates as inputs");
     assert_eq!(gate.len(), y.len(), "as many results as inputs");

@@ -10,8 +10,9 @@ fn values_are_those_of_the_definition_on_every_instruction_set() {
     let mut gate: Vec<f32> = random.normal(len).iter().map(|x| x * 8.0).collect();
     gate[..6].copy_from_slice(&[0.0, -0.0, 90.0, -90.0, 1e10, -1e10]);
     let up = random.normal(len);
-    // Far below zero the exponential carries the error of its argument, which is a cube in GELU: 88 · 2^-24, and more.
-    // Likewise the square in the normal density, and 1.702 times the argument.
+    // Far below zero the exponential carries the error of its argument, which is a cube in GELU: 88 ·
+    // 2^-24, and more.
+    // The same holds for the square in the normal density and for 1.702 times the argument.
     let definitions = [
         (Activation::Silu, silu as fn(f64) -> f64, 1e-6),
         (Activation::GeluTanh, gelu, 3e-5),
@@ -43,7 +44,7 @@ fn silu(x: f64) -> f64 {
     x / (1.0 + (-x).exp())
 }
 
-/// By its series near zero, by its continued fraction in the tails.
+/// By its series near zero and its continued fraction in the tails.
 fn normal_distribution(x: f64) -> f64 {
     let density = (-x * x / 2.0).exp() / std::f64::consts::TAU.sqrt();
     if x.abs() < 3.0 {
@@ -59,7 +60,7 @@ fn normal_distribution(x: f64) -> f64 {
     if x < 0.0 { tail } else { 1.0 - tail }
 }
 
-/// `x / 2 (1 + tanh z)` as `x / (1 + e^-2z)`, which keeps its digits far below zero.
+/// `x / 2 (1 + tanh z)` as `x / (1 + e^-2z)`, which keeps its precision far below zero.
 fn gelu(x: f64) -> f64 {
     x / (1.0 + (-2.0 * (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).exp())
 }

@@ -1,7 +1,7 @@
-//! Attention of some queries to one chunk of slots.
+//! Attention of a tile of queries to one chunk of slots.
 
-// Loops over registers are plain loops with indices: closures are not compiled for the features of their caller unless the
-// compiler happens to inline them.
+// Loops over registers are plain indexed loops: closures are compiled with the target features of their caller only
+// if the compiler happens to inline them.
 #![allow(clippy::needless_range_loop)]
 
 use std::ops::Range;
@@ -10,24 +10,25 @@ use super::super::lanes::{LANES, Lanes, bf16_to_f32, exp, fetch};
 use super::super::pages::{Element, PAGE_LEN, PageId, Pages};
 use super::AttentionSpec;
 
-/// Slots of a chunk. Chunks lie at multiples of it, whatever a call brings.
+/// Slots of a chunk. Chunks are aligned to multiples of it in the sequence, whatever rows a call has.
 pub(super) const CHUNK: usize = 256;
 
-/// Queries in registers up to which memory, not arithmetic, is what a page takes its time for.
+/// Query count up to which a page is memory-bound, not compute-bound.
 const FEW_QUERIES: usize = 4;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// The queries of a task: some rows of a sequence, for each of them the heads that share a KV head.
+/// Queries of a task: some rows of a sequence, with the query heads that share one KV head.
 pub(super) struct Queries<'a> {
     /// By row and head.
     pub heads: Vec<&'a [f32]>,
-    /// The slots that each of them sees.
+    /// Range of slots visible to each of them.
     pub visible: Vec<Range<usize>>,
 }
 
-/// Softmax over some slots, unfinished: `Σ weight · value` with `weight = exp(score - max)`, and the weights' sum.
+/// Unnormalised softmax over some slots: `Σ weight · value` with `weight = exp(score - max)`, and the sum
+/// of the weights.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Partial {
     /// By query; -∞ for one that sees none of the slots.
@@ -39,7 +40,7 @@ pub(super) struct Partial {
 }
 
 impl Partial {
-    /// Of no slots.
+    /// Resets to the result over no slots.
     pub fn reset(&mut self, queries: usize, width: usize) {
         self.max.clear();
         self.max.resize(queries, f32::NEG_INFINITY);
@@ -49,7 +50,7 @@ impl Partial {
         self.values.resize(queries * width, 0.0);
     }
 
-    /// Adds the slots of `next`, which come after all that are in it.
+    /// Merges the slots of `next`, which come after all that are merged already (online softmax).
     #[inline(always)]
     pub fn merge<V: Lanes>(&mut self, next: &Partial) {
         let width = self.values.len().checked_div(self.max.len()).unwrap_or(0);
@@ -71,14 +72,14 @@ impl Partial {
     }
 }
 
-/// Slots of one chunk.
+/// A range of slots within one chunk.
 pub(super) struct Place<'a> {
     pub block_table: &'a [PageId],
     pub kv_head: usize,
     pub slots: Range<usize>,
 }
 
-/// Fills `out` with what the queries see in some slots; `scores` is room.
+/// Computes the attention of the queries to some slots into `out`; `scores` is scratch space.
 #[inline(always)]
 pub(super) fn attend_chunk<V: Lanes, E: Element>(
     queries: &Queries<'_>,
@@ -127,15 +128,15 @@ pub(super) fn attend_chunk<V: Lanes, E: Element>(
     }
 }
 
-/// What is asked for while a page's scores are taken: the keys of the next page and the values of this one. With few queries
-/// little is done on a page, and the processor's own prefetching stops at the ends of its memory pages.
+/// Prefetches issued while a page's scores are computed: the keys of the next page and the values of this one. With
+/// few queries there is little work per page, and the hardware prefetcher stops at memory page boundaries.
 struct Ahead<'a, E> {
     keys: &'a [[E; PAGE_LEN]],
     values: &'a [E],
 }
 
 impl<E> Ahead<'_, E> {
-    /// Asks for what belongs to one of the page's `columns`.
+    /// Prefetches the share of one of the page's `columns`.
     #[inline(always)]
     fn fetch(&self, column: usize, columns: usize) {
         let keys = self.keys.get(column).map_or(&[][..], |keys| keys);
@@ -149,7 +150,7 @@ impl<E> Ahead<'_, E> {
     }
 }
 
-/// The scores of all queries for a page.
+/// Computes the scores of all queries for a page.
 #[inline(always)]
 fn score_page<V: Lanes, E: Element>(
     queries: &[&[f32]],
@@ -172,7 +173,8 @@ fn score_page<V: Lanes, E: Element>(
     }
 }
 
-/// The scores of `M` queries: the slots lie in lanes, each score is one chain over the values of the head.
+/// Computes the scores of `M` queries: slots are in lanes, and each score is one chain of multiply-adds
+/// over the head dimension.
 #[inline(always)]
 fn score_queries<V: Lanes, E: Element, const M: usize>(
     queries: &[&[f32]],
@@ -213,7 +215,8 @@ fn score_queries<V: Lanes, E: Element, const M: usize>(
     M
 }
 
-/// Turns the scores of one query into weights; returns the largest score and the weights' sum. What is not seen weighs nothing.
+/// Turns the scores of one query into softmax weights. Returns the largest score and the sum of the
+/// weights. Slots not visible get weight 0.
 #[inline(always)]
 fn weigh<V: Lanes>(
     scores: &mut [f32],
@@ -233,7 +236,7 @@ fn weigh<V: Lanes>(
     let mut largest = [f32::NEG_INFINITY; LANES];
     for scores in &*scores {
         for lane in 0..LANES {
-            // A score that is no number is taken, so that it shows.
+            // NaN is taken as the maximum, so that it propagates.
             largest[lane] = if scores[lane] < largest[lane] { largest[lane] } else { scores[lane] };
         }
     }
@@ -248,7 +251,7 @@ fn weigh<V: Lanes>(
     (max, sum.sum())
 }
 
-/// Adds a page's values, each times its weight, in the order of the slots.
+/// Accumulates a page's values times their weights, in the order of the slots.
 #[inline(always)]
 fn add_values<V: Lanes, E: Element>(
     weights: &[[f32; CHUNK]],

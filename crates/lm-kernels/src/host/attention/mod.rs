@@ -1,10 +1,10 @@
-//! Attention of new rows to the pages of their sequences.
+//! Paged attention of new rows to the KV pages of their sequences.
 //!
-//! A unit of work is a few rows of one sequence with the query heads of one KV head, so that a page is read once for all of them
-//! and never repeated. Slots are taken in chunks that lie at fixed places ([`chunk`]): within one all scores are known before
-//! the first value is added, and chunks are merged in their order. A row's result depends on the slots it sees and their
-//! places alone, so that prompts may be cut anywhere, rows may share tiles, and the chunks of a long context may go to
-//! different threads.
+//! A unit of work is a few rows of one sequence with the query heads of one KV head (GQA), so that a page is read
+//! once for all of them and never repeated. Slots are processed in chunks at fixed positions ([`chunk`]): all
+//! scores of a chunk are computed before the first value is accumulated, and chunks are merged in order. A row's
+//! result depends only on the slots visible to it and their positions, so that prompts may be split anywhere, rows
+//! may share tiles, and the chunks of a long context may run on different threads.
 
 mod chunk;
 #[cfg(test)]
@@ -22,41 +22,41 @@ use super::ragged::{RaggedLayout, SequenceLayout};
 use super::split::{Block, SharedMatrix, for_each_chunk};
 use chunk::{CHUNK, Partial, Place, Queries, attend_chunk};
 
-/// Queries of a unit, which share each page: rows times the heads of a group.
+/// Maximum queries per unit, which share each page: rows times the heads of a group.
 const QUERIES: usize = 48;
 
-/// Units a thread below which chunks are shared out as well.
+/// Units per thread below which chunks are distributed over threads as well.
 const FEW_UNITS: usize = 4;
 
-/// What a layer's attention looks like.
+/// Attention parameters of a layer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttentionSpec {
     /// Query heads, a multiple of `num_kv_heads`.
     pub num_heads: usize,
-    /// Heads of keys and values; query head `h` reads head `h / (num_heads / num_kv_heads)`.
+    /// KV heads; query head `h` reads head `h / (num_heads / num_kv_heads)`.
     pub num_kv_heads: usize,
-    /// Values of a head.
+    /// Head dimension.
     pub head_dim: usize,
-    /// Factor on the dot products, usually `1 / sqrt(head_dim)`.
+    /// Scaling factor of the dot products, usually `1 / sqrt(head_dim)`.
     pub scale: f32,
-    /// How many slots a query sees, its own included; all up to its own when there is none.
+    /// Sliding window in slots, the query's own included; `None` for full causal attention.
     pub window: Option<usize>,
-    /// Bounds the scores: `cap · tanh(score / cap)`, after the factor.
+    /// Logit soft-capping: `cap · tanh(score / cap)`, after the scaling.
     pub soft_cap: Option<f32>,
-    /// Of each query head: a score that takes its share of the softmax and has no value.
+    /// Attention sinks: a logit for each query head that adds to the softmax denominator and has no value.
     pub sinks: Option<Arc<[f32]>>,
 }
 
-/// Softmax attention of each row of `q` to the slots its sequence has in `pages`, those of the new rows included: they must
-/// have been written ([`PagedLayer::write`]) before. [`SequenceLayout::visible`] says which slots a row sees.
+/// Softmax attention of each row of `q` to the slots of its sequence in `pages`. Those of the new rows are included
+/// and must be written first ([`PagedLayer::write`]). [`SequenceLayout::visible`] gives the slots visible to a row.
 ///
-/// The result has the same bits however the rows of a sequence are cut into calls, and in whatever company.
+/// The result is bit-identical however the rows of a sequence are split into calls and batched with others.
 ///
 /// # Shapes
 /// - `q`, `out`: `[rows, num_heads, head_dim]`; `out` is overwritten
 ///
 /// # Panics
-/// When a length does not fit, row ranges overlap, a block table is too short or names a page out of range.
+/// When a length does not fit, row ranges overlap, or a block table is too short or names a page out of range.
 ///
 /// # Source
 /// Online softmax: arXiv 1805.02867; pages: PagedAttention, arXiv 2309.06180; chunks: Flash-Decoding (Dao et al., 2023); sinks:
@@ -72,7 +72,7 @@ pub fn attention(
     attention_on(Isa::current(), pool, q, pages, layout, spec, out);
 }
 
-/// [`attention`] with the code for one instruction set.
+/// [`attention`] on one instruction set.
 fn attention_on(
     isa: Isa,
     pool: &Pool,
@@ -113,12 +113,12 @@ struct Unit<'a> {
     /// Rows of the batch.
     rows: Range<usize>,
     kv_head: usize,
-    /// The slots that any of its rows sees.
+    /// Union of the slots visible to its rows.
     slots: Range<usize>,
 }
 
 impl<'a> Unit<'a> {
-    /// The units of a sequence.
+    /// Splits a sequence into units.
     fn split(sequence: &'a SequenceLayout, spec: &AttentionSpec) -> impl Iterator<Item = Unit<'a>> {
         let step = (QUERIES * spec.num_kv_heads / spec.num_heads).max(1);
         let (end, window) = (sequence.rows.end, spec.window);
@@ -144,7 +144,7 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// Its slots, cut at the borders of chunks.
+    /// The unit's slots, split at chunk boundaries.
     fn chunks(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         let Range { start, end } = self.slots;
         (start / CHUNK..end.div_ceil(CHUNK))
@@ -164,7 +164,7 @@ impl<'a> Unit<'a> {
     }
 }
 
-/// One call over pages of one element type.
+/// A call, generic over the element type of the pages.
 struct Call<'a, E> {
     isa: Isa,
     pool: &'a Pool,
@@ -175,7 +175,7 @@ struct Call<'a, E> {
 }
 
 impl<E: Element> Call<'_, E> {
-    /// A unit is a task.
+    /// Runs each unit as one task.
     fn whole_units(&self, units: &[Unit<'_>]) {
         self.pool.run(units.len(), |index| {
             let unit = &units[index];
@@ -191,7 +191,7 @@ impl<E: Element> Call<'_, E> {
         });
     }
 
-    /// A chunk of a unit is a task; what they find is merged afterwards.
+    /// Runs each chunk of a unit as one task; the partial results are merged afterwards.
     fn split_chunks(&self, units: &[Unit<'_>]) {
         let tasks: Vec<(&Unit<'_>, Range<usize>)> =
             units.iter().flat_map(|unit| unit.chunks().map(move |slots| (unit, slots))).collect();
@@ -211,12 +211,12 @@ impl<E: Element> Call<'_, E> {
         }
     }
 
-    /// Query heads that share a KV head.
+    /// Query heads per KV head.
     fn group(&self) -> usize {
         self.spec.num_heads / self.spec.num_kv_heads
     }
 
-    /// Divides by the sums of the weights and writes the result.
+    /// Divides by the sums of the weights (with the sinks) and writes the result.
     fn finish(&self, unit: &Unit<'_>, total: &mut Partial) {
         let (group, dim) = (self.group(), self.spec.head_dim);
         let heads = unit.kv_head * group..(unit.kv_head + 1) * group;
@@ -228,11 +228,11 @@ impl<E: Element> Call<'_, E> {
 }
 
 thread_local! {
-    /// Room for a unit's softmax and for that of a chunk.
+    /// Scratch space for the partial softmax of a unit and of a chunk.
     static ROOM: RefCell<[Partial; 2]> = const {
         RefCell::new([const { Partial { max: Vec::new(), sum: Vec::new(), values: Vec::new() } }; 2])
     };
-    /// Room for the scores of a chunk, by query.
+    /// Scratch space for the scores of a chunk, by query.
     static SCORES: RefCell<Vec<[f32; CHUNK]>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -296,7 +296,8 @@ impl Kernel for Finish<'_> {
             let values = &self.total.values[query * width..][..self.dim];
             let out = &mut self.out.row(row)[head * self.dim..(head + 1) * self.dim];
             for (out, value) in out.iter_mut().zip(values) {
-                // Zero is added so that it has one sign: slots that are not seen may or may not have been added to -0.
+                // Adding 0.0 turns -0.0 into 0.0: whether slots not visible were added to -0.0 depends on
+                // the chunking.
                 *out = value * factor / sum + 0.0;
             }
         }

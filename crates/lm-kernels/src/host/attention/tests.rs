@@ -1,4 +1,4 @@
-//! `attention` against loops in double precision, and against itself cut up in every way.
+//! `attention` against loops in double precision, and against itself with every split and batching.
 
 use super::super::testing::{Random, bits};
 use super::super::{KvDtype, PagedLayer, Pool, RaggedLayout};
@@ -72,7 +72,7 @@ impl Case {
         out
     }
 
-    /// One query's result in double precision, by the definition.
+    /// One query's result in double precision, by definition.
     fn expected(&self, sequence: usize, slot: usize, head: usize) -> Vec<f64> {
         let AttentionSpec { num_heads, num_kv_heads, head_dim, scale, window, soft_cap, ref sinks } =
             self.spec;

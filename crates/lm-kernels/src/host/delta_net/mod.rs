@@ -1,4 +1,4 @@
-//! The gated delta rule: a matrix for each head that is read, corrected and decays with every token.
+//! The gated delta rule (Gated DeltaNet): a matrix-valued state per head with decay and delta-rule updates.
 
 mod recurrence;
 #[cfg(test)]
@@ -14,38 +14,39 @@ use super::ragged::RaggedLayout;
 use super::split::{SharedMatrix, for_each_chunk};
 use recurrence::{Gate, Heads};
 
-/// Rows in a task.
+/// Rows per task.
 const ROWS: usize = 8;
 
-/// Added to the sum of squares that keys and queries are divided by the root of.
+/// Epsilon of the L2 norm of keys and queries, added to the sum of squares under the root.
 const NORM_EPS: f32 = 1e-6;
 
 /// Above this the logarithm of `1 + e^x` is `x`, as in PyTorch's `softplus`.
 const SOFTPLUS_LINEAR: f64 = 20.0;
 
-/// The heads of a gated delta net.
+/// Head configuration of a gated delta net.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeltaNetSpec {
-    /// Heads of queries and keys.
+    /// Query and key heads.
     pub num_key_heads: usize,
-    /// Heads of values, a multiple of `num_key_heads`.
+    /// Value heads, a multiple of `num_key_heads`.
     pub num_value_heads: usize,
-    /// Elements of a query's and a key's head.
+    /// Head dimension of queries and keys.
     pub key_dim: usize,
-    /// Elements of a value's head.
+    /// Head dimension of values.
     pub value_dim: usize,
-    /// Which key head a value head goes with.
+    /// Assignment of value heads to key heads.
     pub order: HeadOrder,
 }
 
-/// Which key head each value head of a gated delta net goes with, where there are several to one.
+/// Assignment of value heads to the key heads of a gated delta net, if there are several per key head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HeadOrder {
-    /// Those of one key head follow each other: `h` goes with `h / (num_value_heads / num_key_heads)`, as in checkpoints of
+    /// Value heads of one key head are adjacent: `h` uses `h / (num_value_heads / num_key_heads)`, as in
+    /// checkpoints of
     /// Hugging Face.
     #[default]
     Grouped,
-    /// The key heads take turns: `h` goes with `h % num_key_heads`, as in files of llama.cpp.
+    /// Key heads alternate: `h` uses `h % num_key_heads`, as in GGUF files of llama.cpp.
     Tiled,
 }
 
@@ -55,14 +56,14 @@ impl DeltaNetSpec {
         2 * self.num_key_heads * self.key_dim + self.num_value_heads * self.value_dim
     }
 
-    /// Elements of a state behind a convolution of so many taps: the convolution's, then
+    /// Elements of a state with a convolution of `kernel` taps: the convolution's state, then
     /// `[num_value_heads, blocks of 16 values, key_dim, 16]`.
     pub fn state_elements(&self, kernel: usize) -> usize {
         let matrices = self.num_value_heads * self.value_blocks() * self.key_dim * LANES;
         CausalConv::state_elements(kernel, self.width()) + matrices
     }
 
-    /// The key head that a value head goes with.
+    /// Key head of a value head.
     pub fn key_head(&self, value_head: usize) -> usize {
         match self.order {
             HeadOrder::Grouped => value_head / (self.num_value_heads / self.num_key_heads),
@@ -70,27 +71,27 @@ impl DeltaNetSpec {
         }
     }
 
-    /// Blocks of 16 that a value's head takes in a state.
+    /// Blocks of 16 lanes per value head in a state.
     fn value_blocks(&self) -> usize {
         self.value_dim.div_ceil(LANES)
     }
 }
 
-/// The weights of a gated delta net with the convolution in front of it.
+/// Weights of a gated delta net with the short convolution in front of it.
 ///
 /// Its state is that of the convolution and, behind it, a matrix for each value head.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeltaNet {
     spec: DeltaNetSpec,
     conv: CausalConv,
-    /// By value head, how fast it forgets: at least 0.
+    /// Decay rate of each value head: at least 0.
     decay_rates: Vec<f32>,
-    /// By value head, added to what says how much time passes.
+    /// Bias of each value head's time step (`dt_bias`).
     time_biases: Vec<f32>,
 }
 
 impl DeltaNet {
-    /// A net of these weights.
+    /// Creates a net from its weights.
     ///
     /// # Shapes
     /// - `conv`: of [`DeltaNetSpec::width`] channels, over queries, keys and values in this order
@@ -109,23 +110,23 @@ impl DeltaNet {
         Self { spec, conv, decay_rates, time_biases }
     }
 
-    /// Its heads.
+    /// The head configuration.
     pub fn spec(&self) -> &DeltaNetSpec {
         &self.spec
     }
 
-    /// The convolution in front of it.
+    /// The short convolution in front of it.
     pub fn conv(&self) -> &CausalConv {
         &self.conv
     }
 
-    /// By value head, how fast it forgets.
+    /// Decay rate of each value head.
     #[cfg(feature = "burn")]
     pub(crate) fn decay_rates(&self) -> &[f32] {
         &self.decay_rates
     }
 
-    /// By value head, what is added to the times.
+    /// Time-step bias of each value head.
     #[cfg(feature = "burn")]
     pub(crate) fn time_biases(&self) -> &[f32] {
         &self.time_biases
@@ -136,8 +137,9 @@ impl DeltaNet {
         self.spec.state_elements(self.conv.kernel())
     }
 
-    /// What a value head does with a token: `e^(-rate · ln(1 + e^(time + bias)))` is left of what it knows, and of what it has
-    /// wrong it takes in `1 / (1 + e^-strength)`.
+    /// Gates of a value head for a token: the decay is `e^(-rate · ln(1 + e^(time + bias)))`, the strength
+    /// of the update (beta)
+    /// `1 / (1 + e^-strength)`.
     pub(crate) fn gate(&self, head: usize, time: f32, strength: f32) -> Gate {
         let time = f64::from(time) + f64::from(self.time_biases[head]);
         let passed = if time > SOFTPLUS_LINEAR { time } else { time.exp().ln_1p() };
@@ -148,31 +150,31 @@ impl DeltaNet {
     }
 }
 
-/// The rows that a [`delta_net`] takes, as projections give them.
+/// Input rows of [`delta_net`], as the projections output them.
 #[derive(Clone, Copy, Debug)]
 pub struct DeltaNetRows<'a> {
     /// `[rows, width]`: queries, keys and values, before the convolution.
     pub qkv: &'a [f32],
-    /// `[rows, num_value_heads]`: how much time passes, before its bias (`a` of the reference).
+    /// `[rows, num_value_heads]`: time step before bias and softplus (`a` of the reference).
     pub time: &'a [f32],
-    /// `[rows, num_value_heads]`: how much is corrected, before the sigmoid (`b` of the reference).
+    /// `[rows, num_value_heads]`: update strength before the sigmoid (`b` of the reference).
     pub strength: &'a [f32],
 }
 
-/// Convolves queries, keys and values over each sequence, applies SiLU, norms queries and keys to length 1, and lets each
-/// value head's matrix `S` `[key_dim, value_dim]` read and learn token by token:
+/// Convolves queries, keys and values over each sequence, applies SiLU, L2-normalises queries and keys, and runs
+/// each value head's state matrix `S` `[key_dim, value_dim]` token by token:
 ///
 /// `S ← decay · S`, `S ← S + k ⊗ strength · (v - Sᵀk)`, `y = Sᵀq / sqrt(key_dim)`
 ///
-/// A row's result has the same bits however the rows of a sequence are cut into calls, and in whatever company: a prefill does
-/// what decode steps do.
+/// A row's result is bit-identical however the rows of a sequence are split into calls and batched with others: a
+/// prefill computes the same as decode steps.
 ///
 /// # Shapes
 /// - `out`: `[rows, num_value_heads, value_dim]`; overwritten
 ///
 /// # Panics
-/// When a length does not fit, the states are not of [`DeltaNet::state_len`], row ranges overlap, a block table is too short or names
-/// a page out of range, or a page that one sequence writes is written or read by another.
+/// When a length does not fit, the states are not of [`DeltaNet::state_len`], row ranges overlap, a block table is
+/// too short or names a page out of range, or a page that one sequence writes is written or read by another.
 ///
 /// # Source
 /// Gated Delta Networks, arXiv 2412.06464; `torch_recurrent_gated_delta_rule` of transformers 5.23, `models/qwen3_5`.
@@ -187,7 +189,7 @@ pub fn delta_net(
     delta_net_on(Isa::current(), pool, rows, net, states, layout, out);
 }
 
-/// [`delta_net`] with the code for one instruction set.
+/// [`delta_net`] on one instruction set.
 fn delta_net_on(
     isa: Isa,
     pool: &Pool,
@@ -220,7 +222,7 @@ fn delta_net_on(
     heads.run(isa, pool, &states, out);
 }
 
-/// Rows that are convolved as they are, and go through SiLU.
+/// Input rows unchanged, output through SiLU.
 struct Silu<'a> {
     qkv: &'a [f32],
     width: usize,
@@ -244,7 +246,7 @@ impl Around for Silu<'_> {
     }
 }
 
-/// Norms the queries and keys of whole rows; queries are scaled as well.
+/// L2-normalises the queries and keys of whole rows; queries are scaled by `1 / sqrt(key_dim)` as well.
 struct NormHeads<'a> {
     rows: &'a mut [f32],
     spec: DeltaNetSpec,

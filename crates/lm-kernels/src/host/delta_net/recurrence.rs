@@ -1,10 +1,10 @@
 //! The recurrence, token by token.
 //!
-//! Columns of a head's matrix do not see each other: each belongs to one element of the values. A unit of work is a sequence,
-//! a head and a few columns, whose part of the state stays in the fastest cache over all rows.
+//! Columns of a head's state matrix are independent: each belongs to one element of the values. A unit of work is a
+//! sequence, a head and a few columns, whose part of the state stays in the L1 cache over all rows.
 
-// Loops over registers are plain loops with indices: closures are not compiled for the features of their caller unless the
-// compiler happens to inline them.
+// Loops over registers are plain indexed loops: closures are compiled with the target features of their caller only
+// if the compiler happens to inline them.
 #![allow(clippy::needless_range_loop)]
 
 use std::ops::Range;
@@ -16,24 +16,24 @@ use super::super::pool::Pool;
 use super::super::split::{Block, SharedMatrix};
 use super::DeltaNetSpec;
 
-/// Blocks of 16 columns in a unit: 32 KiB of state where keys have 128 elements.
+/// Blocks of 16 columns per unit: 32 KiB of state with a key dimension of 128.
 const BLOCKS: usize = 4;
 
-/// What a head does with a token.
+/// Gates of a head for a token.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Gate {
-    /// What is left of all that it knows.
+    /// Factor on the state (alpha).
     pub decay: f32,
-    /// How much of what it has wrong it takes in.
+    /// Strength of the delta-rule update (beta).
     pub strength: f32,
 }
 
 /// All heads of all rows.
 pub(super) struct Heads<'a> {
     pub spec: DeltaNetSpec,
-    /// Where the heads' matrices begin in a state.
+    /// Offset of the heads' matrices in a state.
     pub first: usize,
-    /// `[rows, width]`: normed queries and keys, and values.
+    /// `[rows, width]`: normalised queries and keys, and values.
     pub mixed: &'a [f32],
     /// `[rows, num_value_heads]`.
     pub gates: &'a [Gate],
@@ -54,7 +54,7 @@ impl Heads<'_> {
     }
 }
 
-/// Some columns of one head in all rows of a sequence.
+/// Some columns of one head over all rows of a sequence.
 struct Unit<'a> {
     heads: &'a Heads<'a>,
     runs: &'a [StateRun],
@@ -78,9 +78,10 @@ impl Kernel for Unit<'_> {
         let values = self.blocks.start * LANES..value_dim.min(self.blocks.end * LANES);
         let results = self.head * value_dim + values.start..self.head * value_dim + values.end;
         for (index, run) in self.runs.iter().enumerate() {
-            // SAFETY: sequences write to pages of their own (`StatePages::check`), units of a sequence to columns of their own.
+            // SAFETY: sequences write to distinct pages (`StatePages::check`), units of a sequence to
+            // distinct columns.
             let mut state = unsafe { run.state(index, self.states, columns.clone()) };
-            // SAFETY: as above, of rows.
+            // SAFETY: as above, for rows.
             let mut out = unsafe { self.out.block(run.rows.clone(), results.clone()) };
             let state = state.row(0).as_chunks_mut::<LANES>().0;
             self.learn::<V>(run.rows.clone(), state, values.start, &mut out);
@@ -89,7 +90,7 @@ impl Kernel for Unit<'_> {
 }
 
 impl Unit<'_> {
-    /// Takes the rows in, as many columns at a time as there are registers for.
+    /// Processes the rows, as many columns at a time as fit the registers.
     #[inline(always)]
     fn learn<V: Lanes>(
         &self,
@@ -120,10 +121,10 @@ impl Unit<'_> {
         }
     }
 
-    /// One row and `16 · N` columns of the matrix, whose blocks of 16 columns lie one after another.
+    /// Processes one row for `16 · N` columns of the matrix, whose blocks of 16 columns are contiguous.
     ///
-    /// What the token reads after it was learnt is `decay · Sᵀq + (k · q) · correction` with the matrix as it was before: one
-    /// pass reads, another writes.
+    /// The output of the updated state is `decay · Sᵀq + (k · q) · correction` with the state before the update:
+    /// one pass reads, another writes.
     #[inline(always)]
     fn token<V: Lanes, const N: usize>(
         &self,

@@ -32,7 +32,7 @@ impl Case {
         DeltaNet::new(self.spec, conv, self.rates.clone(), self.biases.clone())
     }
 
-    /// Values of a row: queries, keys and values, times, strengths.
+    /// Elements of a row: queries, keys and values, times, strengths.
     fn row(&self) -> usize {
         self.spec.width() + 2 * self.spec.num_value_heads
     }
@@ -114,7 +114,7 @@ fn rows_are_those_of_the_definition_however_they_are_cut() {
         let inputs = [70, 5, 33].map(|rows| random.normal(rows * case.row()));
         let run = |isa, threads, piece| {
             let (pool, mut states) = (Pool::new(threads), StatePages::new(6, net.state_len()).unwrap());
-            states.get_mut(0).fill(f32::NAN); // What a page held before does not matter.
+            states.get_mut(0).fill(f32::NAN); // The previous content of a page is ignored.
             in_pieces(&inputs, case.row(), piece, |layout, rows| {
                 let [qkv, time, strength] = case.split(rows);
                 let rows = DeltaNetRows { qkv: &qkv, time: &time, strength: &strength };
@@ -142,7 +142,7 @@ fn rows_are_those_of_the_definition_however_they_are_cut() {
     }
 }
 
-/// Far from where the exponentials are tame.
+/// Inputs at the extremes of the exponentials.
 #[test]
 fn gates_keep_their_range() {
     let spec =
@@ -155,7 +155,7 @@ fn gates_keep_their_range() {
     assert_eq!(net.gate(0, 800.0, 0.0), Gate { decay, strength: 0.5 });
 }
 
-/// Two sequences in these rows, whose states go to these pages.
+/// Two sequences with these rows, whose states are written to these pages.
 fn two_sequences(rows: [std::ops::Range<usize>; 2], pages: [u32; 2]) {
     let spec =
         DeltaNetSpec { num_key_heads: 1, num_value_heads: 1, key_dim: 1, value_dim: 1, order: Grouped };

@@ -1,4 +1,4 @@
-//! Sixteen floats in two registers.
+//! Sixteen-lane vectors in two AVX2 registers.
 
 use std::arch::x86_64::*;
 
@@ -24,15 +24,16 @@ fn halves<T>(x: &[T; LANES]) -> [&[T; LANES / 2]; 2] {
     [&halves[0], &halves[1]]
 }
 
-// All blocks below rely on one invariant: this type is named by `Isa::run` alone, after it has found AVX2, FMA and F16C.
+// Safety invariant of all unsafe blocks below: only `Isa::run` names this type, after it has detected AVX2,
+// FMA and F16C.
 impl Lanes for Avx2 {
     type Unit = NoMatrixUnit;
     type Ints = [__m256i; 2];
     type Bytes = [__m256i; 2];
     type Quad = __m256i;
-    /// Two sums of 16 bits in each lane, of two columns of four each.
+    /// Two 16-bit sums per lane, each over two of every four columns.
     type NibbleSums = [__m256i; 2];
-    /// Each lane's factor twice, in 16 bits.
+    /// The factor of each lane twice, in 16 bits.
     type Factors = [__m256i; 2];
     type Pairs = [__m256i; 2];
     const MANY_REGISTERS: bool = false;
@@ -142,7 +143,7 @@ impl Lanes for Avx2 {
     #[inline(always)]
     fn transpose(lines: [&Line; LANES]) -> [[u32; LANES]; LANES] {
         let mut out = [[0; LANES]; LANES];
-        // Four quarters of 8 lines and 8 words.
+        // Four 8×8 blocks of lines and words.
         for first in [0, LANES / 2] {
             for word in [0, LANES / 2] {
                 let mut part = [[0; LANES / 2]; LANES / 2];
@@ -160,7 +161,7 @@ impl Lanes for Avx2 {
     #[inline(always)]
     fn halves(words: &[u32; LANES]) -> [[u16; LANES]; 2] {
         let [a, b]: [__m256i; 2] = bytemuck::cast(*words);
-        // SAFETY: AVX2 is there. Packing goes by halves of the registers: the middle quarters change places after it.
+        // SAFETY: AVX2 is there. Packing works per 128-bit lane: the middle quarters are swapped after it.
         let halves = unsafe {
             let mask = _mm256_set1_epi32(0xffff);
             let low = _mm256_packus_epi32(_mm256_and_si256(a, mask), _mm256_and_si256(b, mask));
@@ -268,7 +269,7 @@ impl Lanes for Avx2 {
         unsafe { _mm256_set1_epi32(bytemuck::cast(x)) }
     }
 
-    /// The bytes' offset is taken off before they are multiplied.
+    /// The bytes' offset is subtracted before they are multiplied.
     #[inline(always)]
     fn start_bytes(_: i32) -> [__m256i; 2] {
         Self::splat_int(0)
@@ -281,7 +282,7 @@ impl Lanes for Avx2 {
 
     #[inline(always)]
     fn dot_small_bytes(sums: [__m256i; 2], w: [__m256i; 2], x: __m256i) -> [__m256i; 2] {
-        // The sum of two products is at most 2 · 127 · 127, so that nothing is cut off.
+        // The sum of two products is at most 2 · 127 · 127, so it does not saturate.
         // SAFETY: AVX2 is there.
         unsafe {
             let one = _mm256_set1_epi16(1);
@@ -292,7 +293,7 @@ impl Lanes for Avx2 {
         }
     }
 
-    /// The bytes' offset is taken off before they are multiplied.
+    /// The bytes' offset is subtracted before they are multiplied.
     #[inline(always)]
     fn start_bytes_of(_: [__m256i; 2], _: [i16; 2]) -> [__m256i; 2] {
         Self::splat_int(0)
@@ -326,8 +327,8 @@ impl Lanes for Avx2 {
         }
     }
 
-    /// At the end, each of a lane's two sums is that of 16 products with nibbles less 4 times the sum of 32 activations: at most
-    /// 16 · (15 - 4) · 127 + 16 · 4 · 127 = 30,480, which fits into 16 bits.
+    /// At the end, each of a lane's two sums is that of 16 products with nibbles minus 4 times the sum of 32
+    /// activations: at most 16 · (15 - 4) · 127 + 16 · 4 · 127 = 30,480, which fits 16 bits.
     #[inline(always)]
     fn start_nibbles(offset: &NibbleOffset) -> [__m256i; 2] {
         Self::splat_int(offset.halves)
@@ -335,7 +336,7 @@ impl Lanes for Avx2 {
 
     #[inline(always)]
     fn dot_nibbles(sums: [__m256i; 2], w: [__m256i; 2], x: __m256i) -> [__m256i; 2] {
-        // The sum of two products is at most 2 · 15 · 127, so that nothing is cut off.
+        // The sum of two products is at most 2 · 15 · 127, so it does not saturate.
         // SAFETY: AVX2 is there.
         unsafe {
             [
@@ -380,9 +381,9 @@ impl Lanes for Avx2 {
     }
 }
 
-// Functions, not closures: only what is inlined by force is compiled for the features of its caller.
+// Functions, not closures: only code inlined by force is compiled with the target features of its caller.
 
-/// Row `i` of the result has word `i` of each row.
+/// Transposes: row `i` of the result has word `i` of each row.
 #[inline(always)]
 fn transpose_8(rows: [[u32; LANES / 2]; LANES / 2]) -> [[u32; LANES / 2]; LANES / 2] {
     let x: [__m256i; LANES / 2] = bytemuck::cast(rows);
@@ -409,8 +410,8 @@ fn transpose_8(rows: [[u32; LANES / 2]; LANES / 2]) -> [[u32; LANES / 2]; LANES 
     bytemuck::cast(y)
 }
 
-/// The weights' magnitudes times the activations with the weights' signs: two products are at most 2 · 127 · 127, so that nothing is
-/// cut off.
+/// The weights' magnitudes times the activations with the weights' signs: two products are at most 2 · 127 · 127,
+/// so they do not saturate.
 #[inline(always)]
 fn add_dot_bytes(sums: __m256i, w: __m256i, x: __m256i) -> __m256i {
     // SAFETY: AVX2 is there, as said above.
@@ -421,7 +422,7 @@ fn add_dot_bytes(sums: __m256i, w: __m256i, x: __m256i) -> __m256i {
     }
 }
 
-/// For a shuffle of bytes: two of each four, each followed by a zero.
+/// Byte shuffle control: two of each four bytes, each followed by a zero.
 #[inline(always)]
 pub(super) fn places_of_pair(which: [u8; 2]) -> [u8; 16] {
     const NONE: u8 = 0x80;
@@ -433,7 +434,7 @@ pub(super) fn places_of_pair(which: [u8; 2]) -> [u8; 16] {
     places
 }
 
-/// As `power` does it.
+/// The computation of `power`.
 #[inline(always)]
 fn powers(exponents: &[u8; LANES / 2]) -> __m256 {
     // SAFETY: AVX2 is there, as said above; 8 bytes are read from an array of 8.
@@ -446,7 +447,7 @@ fn powers(exponents: &[u8; LANES / 2]) -> __m256 {
     }
 }
 
-/// Bits of each byte; those of the neighbour in a word are not in the mask.
+/// Shifts and masks each byte; the mask excludes the bits of the neighbour in a word.
 #[inline(always)]
 fn bits_of(bytes: __m256i, shift: i32, mask: u8) -> __m256i {
     // SAFETY: AVX2 is there, as said above.
@@ -460,7 +461,7 @@ fn bits_of(bytes: __m256i, shift: i32, mask: u8) -> __m256i {
     }
 }
 
-/// The words whose bit is set negated.
+/// Negates the words whose bit is set.
 #[inline(always)]
 fn negate(x: __m256i, signs: u16) -> __m256i {
     const BITS: [u16; LANES] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768];
@@ -477,7 +478,7 @@ fn negate(x: __m256i, signs: u16) -> __m256i {
 fn twice(words: __m256i) -> [__m256i; 2] {
     // SAFETY: AVX2 is there.
     unsafe {
-        // What is interleaved next are the low and the high halves of both halves of the register.
+        // Unpacking interleaves within 128-bit lanes: the quarters are reordered for it.
         let quarters = _mm256_permute4x64_epi64::<0b11_01_10_00>(words);
         [_mm256_unpacklo_epi16(quarters, quarters), _mm256_unpackhi_epi16(quarters, quarters)]
     }

@@ -1,4 +1,4 @@
-//! Sixteen floats in one register.
+//! Sixteen-lane vectors in one AVX-512 register.
 
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
@@ -8,7 +8,7 @@ use super::super::matrix_unit::{MatrixUnit, NoMatrixUnit};
 use super::avx2::places_of_pair;
 use super::{Avx2, LANES, Lanes, Line, NibbleOffset};
 
-/// Sixteen floats in an AVX-512 register, beside a matrix unit or none.
+/// Sixteen floats in an AVX-512 register, with a matrix unit or none.
 pub(in crate::host) struct Avx512<U>(__m512, PhantomData<U>);
 
 impl<U> Clone for Avx512<U> {
@@ -27,8 +27,8 @@ impl<U> From<__m512> for Avx512<U> {
     }
 }
 
-// All blocks below rely on one invariant: this type is named by `Isa::run` alone, after it has found AVX-512 F, BW, DQ, VL and
-// VNNI, and all that `Avx2` needs.
+// Safety invariant of all unsafe blocks below: only `Isa::run` names this type, after it has detected AVX-512 F,
+// BW, DQ, VL and VNNI, and all that `Avx2` needs.
 impl<U: MatrixUnit> Lanes for Avx512<U> {
     type Unit = U;
     type Ints = __m512i;
@@ -42,7 +42,7 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
 
     #[inline(always)]
     fn call<K: Kernel>(kernel: K) -> K::Output {
-        // The same registers; compiled once, whatever unit is beside them.
+        // The registers are the same for every unit, so the kernel is compiled once.
         // SAFETY: AVX-512 is there, as said above.
         unsafe { run_avx512::<NoMatrixUnit, K>(kernel) }
     }
@@ -81,7 +81,7 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
 
     #[inline(always)]
     fn load_powers(exponents: &[u8; LANES]) -> Self {
-        // As `power` does it.
+        // The computation of `power`.
         // SAFETY: AVX-512 is there; 16 bytes are read from an array of 16.
         unsafe {
             let one = _mm512_set1_epi32(1);
@@ -124,14 +124,14 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
 
     #[inline(always)]
     fn transpose(lines: [&Line; LANES]) -> [[u32; LANES]; LANES] {
-        // SAFETY: AVX-512 is there; 64 bytes are read from arrays of 64 and written to arrays of 16 words. (As a loop over all 16 lines, not a closure for each:
-        // closures are compiled without the features.)
+        // SAFETY: AVX-512 is there; 64 bytes are read from arrays of 64 and written to arrays of 16 words. (A loop
+        // over all 16 lines, not a closure for each: closures are compiled without the target features.)
         unsafe {
             let mut x = [_mm512_setzero_si512(); LANES];
             for (x, line) in x.iter_mut().zip(lines) {
                 *x = _mm512_loadu_si512(line.as_ptr().cast());
             }
-            // Words of two lines side by side, then of four; each quarter of a register has its own columns.
+            // Interleaves words of two lines, then of four; each quarter of a register has its own columns.
             let mut y = x;
             for i in 0..LANES / 2 {
                 y[2 * i] = _mm512_unpacklo_epi32(x[2 * i], x[2 * i + 1]);
@@ -143,7 +143,8 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
                 x[4 * i + 2] = _mm512_unpacklo_epi64(y[4 * i + 1], y[4 * i + 3]);
                 x[4 * i + 3] = _mm512_unpackhi_epi64(y[4 * i + 1], y[4 * i + 3]);
             }
-            // x[4 i + j]: quarter q has column 4 q + j of lines 4 i to 4 i + 3. Quarters of four registers change places.
+            // x[4 i + j]: quarter q has column 4 q + j of lines 4 i to 4 i + 3. Transposes the quarters of
+            // four registers.
             for j in 0..4 {
                 let low = _mm512_shuffle_i32x4::<0x44>(x[j], x[4 + j]);
                 let high = _mm512_shuffle_i32x4::<0xee>(x[j], x[4 + j]);
@@ -211,7 +212,7 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
 
     #[inline(always)]
     fn bits_of(bytes: __m512i, shift: i32, mask: u8) -> __m512i {
-        // Bits of the neighbour in a word are not in the mask.
+        // The mask excludes the bits of the neighbour in a word.
         // SAFETY: AVX-512 is there, BW too.
         unsafe {
             let shifted = if shift >= 0 {
@@ -313,7 +314,7 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
         Self::dot_bytes(sums, w, x)
     }
 
-    /// The factors are in the low halves of the lanes; the high ones are zero.
+    /// The factors are in the low halves of the lanes; the high halves are zero.
     #[inline(always)]
     fn factors(magnitudes: &[u8; LANES], signs: [u16; 2]) -> [__m512i; 2] {
         // SAFETY: AVX-512 is there, BW and VL too; 16 bytes are read from an array of 16.
@@ -329,7 +330,7 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
 
     #[inline(always)]
     fn add_scaled(sums: __m512i, terms: __m512i, factors: __m512i) -> __m512i {
-        // A term fits into 16 bits; the high half of its lane, its sign, is multiplied with zero.
+        // A term fits 16 bits; the high half of its lane, its sign extension, is multiplied by zero.
         // SAFETY: AVX-512 VNNI is there.
         unsafe { _mm512_dpwssd_epi32(sums, terms, factors) }
     }

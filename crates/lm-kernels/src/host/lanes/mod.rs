@@ -1,7 +1,8 @@
-//! Sixteen lanes side by side, and the few functions that kernels need of them. Each CPU path is one file here.
+//! Sixteen-lane vector abstraction for the kernels. Each CPU path is one file here.
 //!
-//! Sixteen floats are one AVX-512 register, two of AVX2, four of SSE or NEON. The lanes fix the order of every sum of floats, so
-//! that wider registers cannot change a bit; sums of integers are exact, and each path takes them in its own way.
+//! Sixteen floats are one AVX-512 register, two of AVX2, four of SSE or NEON. The lanes fix the order of every
+//! float sum, so that wider registers cannot change a bit; integer sums are exact, and each path orders them
+//! freely.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -20,38 +21,38 @@ pub(super) use portable::F32x16;
 use super::cpu::Kernel;
 use super::matrix_unit::MatrixUnit;
 
-/// How many lanes there are.
+/// Number of lanes.
 pub(super) const LANES: usize = 16;
 
-/// The bytes of a cache line: four for each lane.
+/// A cache line: four bytes per lane.
 pub(super) type Line = [u8; 4 * LANES];
 
-/// What takes off the 8 that nibbles of weights have too much: -8 times the sum of 32 activations.
+/// Correction for the zero point 8 of the weights' nibbles: -8 times the sum of 32 activations.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(super) struct NibbleOffset {
-    /// For one sum in a lane.
+    /// For one 32-bit sum per lane.
     pub whole: i32,
-    /// For two sums of 16 bits in a lane, half of it each.
+    /// For two 16-bit sums per lane, half of it each.
     pub halves: i32,
 }
 
 impl NibbleOffset {
-    /// Of activations with this sum.
+    /// The correction for activations with this sum.
     #[inline(always)]
     pub fn of(sum: i32) -> Self {
         Self { whole: -8 * sum, halves: ((-4 * sum) & 0xffff).wrapping_mul(0x1_0001) }
     }
 }
 
-/// Sixteen floats in the registers of one instruction set. All implementations give the same bits.
+/// Sixteen floats in the registers of one instruction set. All implementations are bit-identical.
 ///
 /// Only [`Isa::run`](super::cpu::Isa::run) may choose an implementation: those other than [`F32x16`] run instructions that the
 /// processor must have.
 pub(super) trait Lanes: Copy {
-    /// The matrix unit beside the registers.
+    /// Matrix unit of the path.
     type Unit: MatrixUnit;
-    /// Sixteen integers of 32 bits.
+    /// Sixteen 32-bit integers.
     type Ints: Copy;
     /// Four unsigned bytes in each lane.
     type Bytes: Copy;
@@ -59,93 +60,97 @@ pub(super) trait Lanes: Copy {
     type Quad: Copy;
     /// Sums of products of nibbles over a group of 32 columns: at most 32 · 8 · 127 in magnitude.
     type NibbleSums: Copy;
-    /// A factor from -15 to 15 in each lane.
+    /// A factor from -15 to 15 per lane.
     type Factors: Copy;
-    /// Two integers of 16 bits in each lane.
+    /// Two 16-bit integers per lane.
     type Pairs: Copy;
-    /// Whether there are 32 registers of sixteen lanes, so that many rows can share what is loaded of the weights.
+    /// True if there are 32 registers of sixteen lanes, so that many rows can share each load of weights.
     const MANY_REGISTERS: bool;
-    /// Whether many rows are multiplied with weights that were expanded to bytes for them.
+    /// True if weights are expanded to bytes for products with many rows.
     const PANELS: bool;
 
-    /// Runs a kernel that needs no matrix unit in a function of its own, compiled for these lanes: what is called so need not be inlined.
+    /// Runs a kernel that needs no matrix unit in a function of its own, compiled for these lanes: code called this
+    /// way need not be inlined.
     fn call<K: Kernel>(kernel: K) -> K::Output;
 
     fn splat(value: f32) -> Self;
     fn load(x: &[f32; LANES]) -> Self;
-    /// Halves, by their bits.
+    /// Loads f16 values, given as bits.
     fn load_f16(bits: &[u16; LANES]) -> Self;
-    /// Bfloat16, by their bits.
+    /// Loads bf16 values, given as bits.
     fn load_bf16(bits: &[u16; LANES]) -> Self;
     fn load_i8(x: &[i8; LANES]) -> Self;
-    /// 2^(e - 128) for each exponent, exact where it is denormal too.
+    /// 2^(e - 128) for each exponent, exact for denormal results too.
     fn load_powers(exponents: &[u8; LANES]) -> Self;
     fn store(self, out: &mut [f32; LANES]);
     fn mul(self, factor: Self) -> Self;
     /// `self * factor + addend`, rounded once.
     fn mul_add(self, factor: Self, addend: Self) -> Self;
-    /// The lesser in each lane, of lanes that are no NaN.
+    /// Minimum of each lane; no lane may be NaN.
     fn min(self, other: Self) -> Self;
-    /// The greater in each lane, of lanes that are no NaN.
+    /// Maximum of each lane; no lane may be NaN.
     fn max(self, other: Self) -> Self;
 
     fn splat_int(value: i32) -> Self::Ints;
     fn load_ints(x: &[i32; LANES]) -> Self::Ints;
-    /// The integers as floats; exact below 2^24.
+    /// Converts the integers to floats; exact below 2^24.
     fn from_ints(ints: Self::Ints) -> Self;
 
     fn load_bytes(line: &Line) -> Self::Bytes;
     fn store_bytes(bytes: Self::Bytes, line: &mut Line);
-    /// The low and the high halves of the bytes.
+    /// Loads the low and the high nibbles of the bytes.
     fn load_nibbles(line: &Line) -> [Self::Bytes; 2];
-    /// Each byte shifted down, or up by a negative number, of which only the bits of `mask` are kept; they are bits of the same byte.
+    /// Shifts each byte right, or left by a negative number, and masks it with `mask`; the masked bits must come
+    /// from the same byte.
     fn bits_of(bytes: Self::Bytes, shift: i32, mask: u8) -> Self::Bytes;
-    /// The bits of both.
+    /// Bitwise OR.
     fn join(a: Self::Bytes, b: Self::Bytes) -> Self::Bytes;
-    /// The table's entry for each byte, which is below 16.
+    /// Table lookup for each byte, which is below 16.
     fn look_up(table: &[u8; 16], bytes: Self::Bytes) -> Self::Bytes;
-    /// The first byte of each lane as an integer with sign.
+    /// The first byte of each lane, sign-extended.
     fn first_bytes(bytes: Self::Bytes) -> Self::Ints;
-    /// Each lane's bytes but the first, and a zero.
+    /// Each lane shifted right by one byte.
     fn next_bytes(bytes: Self::Bytes) -> Self::Bytes;
-    /// Two of each lane's bytes, without sign.
+    /// Two of each lane's bytes, zero-extended.
     fn pair(bytes: Self::Bytes, which: [u8; 2]) -> Self::Pairs;
     fn quad(x: [i8; 4]) -> Self::Quad;
 
-    /// Where sums of [`Lanes::dot_bytes`] begin: -128 times the sum of the activations.
+    /// Initial value of [`Lanes::dot_bytes`] sums: -128 times the sum of the activations.
     fn start_bytes(offset: i32) -> Self::Ints;
-    /// The same for a sum in two parts, which count where `parts` has -128 and not 0.
+    /// The same for a sum in two parts, each of which counts in lanes whose `parts` has -128, not 0.
     fn start_bytes_of(parts: Self::Pairs, sums: [i16; 2]) -> Self::Ints;
-    /// Adds to each lane the dot product of its four bytes, each 128 more than a weight from -127 to 127, with `x`, from -127 to 127.
+    /// Adds to each lane the dot product of its four bytes (weights from -127 to 127 with zero point 128) and `x`,
+    /// from -127 to 127.
     fn dot_bytes(sums: Self::Ints, w: Self::Bytes, x: Self::Quad) -> Self::Ints;
-    /// Adds to each lane the dot product of its four bytes, at most 127, with `x`, from -127 to 127.
+    /// Adds to each lane the dot product of its four bytes, at most 127, and `x`, from -127 to 127.
     fn dot_small_bytes(sums: Self::Ints, w: Self::Bytes, x: Self::Quad) -> Self::Ints;
     fn splat_pair(pair: [i16; 2]) -> Self::Pairs;
-    /// Adds to each lane the dot product of its pair with `x`.
+    /// Adds to each lane the dot product of its pair and `x`.
     fn dot_pairs(sums: Self::Ints, w: Self::Pairs, x: [i16; 2]) -> Self::Ints;
     /// `sums + terms * factors`.
     fn add_products(sums: Self::Ints, terms: Self::Ints, factors: Self::Ints) -> Self::Ints;
-    /// Where sums of [`Lanes::dot_nibbles`] begin.
+    /// Initial value of [`Lanes::dot_nibbles`] sums.
     fn start_nibbles(offset: &NibbleOffset) -> Self::NibbleSums;
-    /// Adds to each lane the dot product of its four bytes, each 8 more than a weight from -8 to 7, with `x`, from -127 to 127; over at
-    /// most 32 columns.
+    /// Adds to each lane the dot product of its four bytes (weights from -8 to 7 with zero point 8) and
+    /// `x`, from -127 to 127;
+    /// over at most 32 columns.
     fn dot_nibbles(sums: Self::NibbleSums, w: Self::Bytes, x: Self::Quad) -> Self::NibbleSums;
-    /// Two factors for each lane: the low and the high half of its byte, negative where the lane's bit is set.
+    /// Two factors per lane: the low and the high nibble of its byte, negative if the lane's sign bit is set.
     fn factors(magnitudes: &[u8; LANES], signs: [u16; 2]) -> [Self::Factors; 2];
     /// `sums + terms * factors`.
     fn add_scaled(sums: Self::Ints, terms: Self::NibbleSums, factors: Self::Factors) -> Self::Ints;
 
-    /// The words of 16 lines, little-endian: row `i` of the result has word `i` of each line.
+    /// Transposes the words of 16 lines, little-endian: row `i` of the result has word `i` of each line.
     fn transpose(lines: [&Line; LANES]) -> [[u32; LANES]; LANES];
 
-    /// The low and the high halves of words.
+    /// The low and the high halves of the words.
     fn halves(words: &[u32; LANES]) -> [[u16; LANES]; 2];
 
-    /// The lanes' sum, always by halves: lane i and lane i + 8, then i and i + 4, and so on.
+    /// Horizontal sum, always by halves: lane i and lane i + 8, then i and i + 4, and so on.
     fn sum(self) -> f32;
 }
 
-/// Asks for the cache line where `x` begins.
+/// Prefetches the cache line of the first byte of `x`.
 #[inline(always)]
 pub(super) fn fetch<T>(x: &T) {
     #[cfg(target_arch = "x86_64")]
@@ -158,7 +163,7 @@ pub(super) fn fetch<T>(x: &T) {
     let _ = x;
 }
 
-/// Asks for the cache line that lies `ahead` bytes behind `line`, if there is memory; otherwise nothing happens.
+/// Prefetches the cache line `ahead` bytes after `line`; has no effect if there is no memory.
 #[inline(always)]
 pub(super) fn prefetch(line: &Line, ahead: usize) {
     #[cfg(target_arch = "x86_64")]
@@ -171,7 +176,7 @@ pub(super) fn prefetch(line: &Line, ahead: usize) {
     let _ = (line, ahead);
 }
 
-/// The dot product of two slices of one length: element `i` is added to lane `i % 16`.
+/// Dot product of two slices of the same length: element `i` is added to lane `i % 16`.
 #[inline(always)]
 pub(super) fn dot<V: Lanes>(a: &[f32], b: &[f32]) -> f32 {
     let (a, a_rest) = a.as_chunks::<LANES>();
@@ -186,7 +191,7 @@ pub(super) fn dot<V: Lanes>(a: &[f32], b: &[f32]) -> f32 {
     sum.sum()
 }
 
-/// Sixteen floats, or as many as there are and zeros behind them.
+/// Loads the first sixteen floats, zero-padded if there are fewer.
 #[inline(always)]
 pub(super) fn load_part<V: Lanes>(x: &[f32]) -> V {
     match x.first_chunk() {
@@ -195,7 +200,7 @@ pub(super) fn load_part<V: Lanes>(x: &[f32]) -> V {
     }
 }
 
-/// Stores as many lanes as there is room for.
+/// Stores as many lanes as fit `out`.
 #[inline(always)]
 pub(super) fn store_part<V: Lanes>(lanes: V, out: &mut [f32]) {
     if let Some(out) = out.first_chunk_mut() {
@@ -209,7 +214,7 @@ pub(super) fn store_part<V: Lanes>(lanes: V, out: &mut [f32]) {
     }
 }
 
-/// The last lanes of a row, filled up with zeros.
+/// Zero-pads the last lanes of a row.
 #[inline(always)]
 fn padded(x: &[f32]) -> [f32; LANES] {
     let mut out = [0.0; LANES];
@@ -249,23 +254,23 @@ pub(super) fn exp(x: f32) -> f32 {
     }
 }
 
-/// The float with the bits of a half.
+/// Converts the bits of an f16 to a float.
 #[inline(always)]
 pub(super) fn f16_to_f32(bits: u16) -> f32 {
     let magnitude = u32::from(bits & 0x7fff) << 13;
-    // Moves the exponent by the difference of the two biases; exact, denormal halves included.
+    // Rebiases the exponent; exact, denormals included.
     let scaled = f32::from_bits(magnitude) * f32::from_bits((127 + 112) << 23);
     let infinite_or_nan = if bits & 0x7c00 == 0x7c00 { 0x7f80_0000 } else { 0 };
     f32::from_bits(scaled.to_bits() | infinite_or_nan | (u32::from(bits & 0x8000) << 16))
 }
 
-/// The bits of the smallest bfloat16 that is not below a number without sign.
+/// Rounds a nonnegative number up to bf16 bits.
 pub(super) fn bfloat_not_below(x: f32) -> u16 {
     let bfloat = half::bf16::from_f32(x);
     if bfloat.to_f32() < x { bfloat.to_bits() + 1 } else { bfloat.to_bits() }
 }
 
-/// 2^(e - 128): the bits of an exponent one lower, or of a fraction where that would be 0 or less.
+/// 2^(e - 128): the exponent bits are `e - 1`; a denormal if that is 0 or less.
 #[inline(always)]
 pub(super) fn power(exponent: u8) -> f32 {
     let exponent = i32::from(exponent);
@@ -273,13 +278,13 @@ pub(super) fn power(exponent: u8) -> f32 {
     f32::from_bits(((exponent - 1) << 23).max(denormal) as u32)
 }
 
-/// The float with the bits of a bfloat16.
+/// Converts the bits of a bf16 to a float.
 #[inline(always)]
 pub(super) fn bf16_to_f32(bits: u16) -> f32 {
     f32::from_bits(u32::from(bits) << 16)
 }
 
-/// Rounds floats to the nearest halves, ties to even; what is too large becomes infinite.
+/// Rounds floats to f16, ties to even; overflow gives infinity.
 pub(super) fn f32_to_f16(x: &[f32], out: &mut [u16]) {
     out.reinterpret_cast_mut::<half::f16>().convert_from_f32_slice(x);
 }

@@ -1,10 +1,10 @@
-//! Sixteen floats for any processor.
+//! Portable sixteen-lane vectors.
 
 use super::super::cpu::Kernel;
 use super::super::matrix_unit::NoMatrixUnit;
 use super::{LANES, Lanes, Line, NibbleOffset, bf16_to_f32, f16_to_f32, power};
 
-/// Sixteen floats in an array; the reference.
+/// Sixteen floats in an array; the reference implementation.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(in crate::host) struct F32x16(pub [f32; LANES]);
@@ -268,7 +268,7 @@ impl Lanes for F32x16 {
     }
 }
 
-/// An array with what `f` makes of each lane's number.
+/// Builds an array by applying `f` to each lane's index.
 #[inline(always)]
 fn each_lane<T: Copy + Default>(f: impl Fn(usize) -> T) -> [T; LANES] {
     let mut out = [T::default(); LANES];

@@ -1,4 +1,4 @@
-//! The rows of a linear layer in the form that a weight format multiplies with.
+//! Activation rows in the form that a weight format's kernel needs: quantised to 8 bits, or as floats.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -14,43 +14,45 @@ use super::super::pool::Pool;
 use super::super::split::{Block, SharedMatrix, for_each_chunk};
 use super::Input;
 
-/// Rows in a task; as few are converted by the calling thread alone.
+/// Rows per task; so few are converted by the calling thread alone.
 const ROWS: usize = 8;
 
 /// Columns of a [`Span`].
 pub(super) const SPAN: usize = 256;
 
-/// Up to 256 columns of a row as `scale · value`; what the row lacks is zero.
+/// Up to 256 quantised columns of a row, `scale · value`; missing columns are zero.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(super) struct Span {
-    /// The values, from -127 to 127, four neighbouring columns together.
+    /// Values from -127 to 127, in quads of four adjacent columns.
     pub quads: [[i8; 4]; SPAN / 4],
-    /// Of each block of columns. NaN or infinite when an activation is, so that results are too.
+    /// Scale of each block of columns. NaN or infinite if an activation is, so that it propagates to the
+    /// results.
     pub scales: [f32; 4],
-    /// Of each block: what takes off the 128 that bytes of weights have too much, -128 times the sum of the values.
+    /// Zero-point correction of each block for byte weights with zero point 128: -128 times the sum of the
+    /// values.
     pub byte_offsets: [i32; 4],
-    /// The sums of the values of each 16 columns.
+    /// Sum of the values of each 16 columns.
     pub sums: [i16; SPAN / 16],
-    /// Of each group of 32 columns: what takes off the 8 that nibbles have too much.
+    /// Zero-point correction of each group of 32 columns, for nibble weights with zero point 8.
     pub nibble_offsets: [NibbleOffset; SPAN / GROUP],
 }
 
-// SAFETY: arrays of numbers, for which all bits may be zero.
+// SAFETY: arrays of numbers, for which all-zero bits are valid.
 unsafe impl Zeroable for Span {}
 
-/// Rows as 8-bit integers with one scale for each block of columns.
+/// Rows quantised to 8-bit integers with one scale per block of columns.
 pub(super) struct QuantizedRows {
-    /// `[count, room]`, and perhaps more: the same columns of all rows lie side by side.
+    /// At least `[count, room]`: the spans of all rows for the same columns are adjacent.
     spans: Vec<Span>,
-    /// Spans of a row.
+    /// Spans per row.
     count: usize,
-    /// The rows, and behind them as many as a tile of a matrix unit that begins with the last one has more.
+    /// The rows, padded so that a matrix-unit tile may start at the last one.
     room: usize,
 }
 
 impl QuantizedRows {
-    /// Quantises rows with a scale for each `block` columns, 64 or 256.
+    /// Quantises rows with a scale per `block` columns, 64 or 256.
     pub fn new(isa: Isa, pool: &Pool, input: &Input<'_>, cols: usize, block: usize) -> Self {
         let mut rows = Self::with_room(input.rows, cols.div_ceil(SPAN));
         let (count, shared) = (rows.count, rows.shared());
@@ -58,21 +60,21 @@ impl QuantizedRows {
         pool.run(tasks, |task| {
             let rows = task * ROWS..((task + 1) * ROWS).min(input.rows);
             let x = &input.x[rows.start * cols..rows.end * cols];
-            // SAFETY: tasks have rows of their own, which are columns here.
+            // SAFETY: tasks have distinct rows, which are columns here.
             let out = unsafe { shared.block(0..count, rows) };
             isa.run(QuantizeRows { x, norm: input.norm, cols, block, out });
         });
         rows
     }
 
-    /// The rows of these numbers, in their order.
+    /// Gathers rows by index, in the order of `numbers`.
     pub fn gathered(&self, pool: &Pool, numbers: &[usize]) -> Self {
         let mut rows = Self::with_room(numbers.len(), self.count);
         let (count, shared) = (rows.count, rows.shared());
         pool.run(numbers.len().div_ceil(ROWS), |task| {
             let places = task * ROWS..((task + 1) * ROWS).min(numbers.len());
             let numbers = &numbers[places.clone()];
-            // SAFETY: tasks have rows of their own, which are columns here.
+            // SAFETY: tasks have distinct rows, which are columns here.
             let mut out = unsafe { shared.block(0..count, places) };
             for span in 0..count {
                 for (out, &row) in out.row(span).iter_mut().zip(numbers) {
@@ -83,8 +85,8 @@ impl QuantizedRows {
         rows
     }
 
-    /// So many rows of `count` spans, with what the last user of the memory left in them: all that belongs to a row is to be
-    /// written; what fills up the rows is multiplied for nothing.
+    /// Allocates `rows` rows of `count` spans with stale contents from the last use of the memory: all spans of a
+    /// row must be written; the products of the padding rows are discarded.
     fn with_room(rows: usize, count: usize) -> Self {
         let room = if rows <= ROWS { rows } else { rows + SIDE - 1 };
         let mut spans = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
@@ -97,7 +99,7 @@ impl QuantizedRows {
         SharedMatrix::new(&mut self.spans[..self.room * self.count], self.room)
     }
 
-    /// The same columns of `M` rows, the first of which is `row`.
+    /// Spans of `M` rows for the same columns; `row` is the first.
     #[inline(always)]
     pub fn spans<const M: usize>(&self, span: usize, row: usize) -> &[Span; M] {
         let spans = &self.spans[span * self.room..(span + 1) * self.room];
@@ -112,12 +114,12 @@ impl Drop for QuantizedRows {
 }
 
 thread_local! {
-    /// The spans of earlier calls, as many as were in use at the same time: a large allocation would be mapped and unmapped for
-    /// each one.
+    /// Freed spans of earlier calls, as many as were in use at the same time, for reuse: a large allocation would
+    /// be mapped and unmapped in each call.
     static SPARE: RefCell<Vec<Vec<Span>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Rows that are quantised by one task.
+/// Rows quantised by one task.
 struct QuantizeRows<'a> {
     x: &'a [f32],
     norm: Option<Norm<'a>>,
@@ -149,7 +151,7 @@ impl Kernel for QuantizeRows<'_> {
     }
 }
 
-/// Rounds a span in blocks of `B` columns.
+/// Quantises a span in blocks of `B` columns.
 #[inline(always)]
 fn quantize_span<const B: usize>(x: &[f32; SPAN], span: &mut Span) {
     let values: &mut [i8] = span.quads.as_flattened_mut();
@@ -173,10 +175,10 @@ fn quantize_span<const B: usize>(x: &[f32; SPAN], span: &mut Span) {
     }
 }
 
-/// Rounds a block and returns its scale.
+/// Quantises a block and returns its scale.
 #[inline(always)]
 fn quantize_block<const B: usize>(x: &[f32; B], values: &mut [i8; B]) -> f32 {
-    // Without their sign, floats are ordered like their bits, and NaN is the largest.
+    // The bits of nonnegative floats have the order of the floats; NaN is the largest.
     let mut largest = [0; GROUP];
     for x in x.as_chunks::<GROUP>().0 {
         for (largest, x) in largest.iter_mut().zip(x) {
@@ -184,14 +186,14 @@ fn quantize_block<const B: usize>(x: &[f32; B], values: &mut [i8; B]) -> f32 {
         }
     }
     let scale = f32::from_bits(largest.iter().fold(0, |a, &b| a.max(b))) / 127.0;
-    // A block this small is as good as zero; its inverse would be infinite.
+    // A scale this small counts as zero; its inverse would be infinite.
     let inverse = if scale < 1e-36 { 0.0 } else { 1.0 / scale };
     for (value, x) in values.iter_mut().zip(x) {
         *value = round_to_byte(x * inverse);
     }
     scale
 }
-/// The nearest integer, ties to even, of a number from -127 to 127; any for others.
+/// Rounds a number from -127 to 127 to the nearest integer, ties to even; any result for others.
 #[inline(always)]
 fn round_to_byte(x: f32) -> i8 {
     // The integer is in the lowest bits of the sum.
@@ -199,7 +201,7 @@ fn round_to_byte(x: f32) -> i8 {
     (x + SHIFT).to_bits() as i8
 }
 
-/// Rows as floats, normed where that was asked for.
+/// Rows as floats, normalised if a norm is given.
 pub(super) fn float_rows<'a>(isa: Isa, pool: &Pool, input: &Input<'a>) -> Cow<'a, [f32]> {
     let Some(norm) = input.norm else { return Cow::Borrowed(input.x) };
     let mut normed = vec![0.0; input.x.len()];
@@ -207,7 +209,7 @@ pub(super) fn float_rows<'a>(isa: Isa, pool: &Pool, input: &Input<'a>) -> Cow<'a
     Cow::Owned(normed)
 }
 
-/// The rows of these numbers, in their order.
+/// Gathers rows by index, in the order of `numbers`.
 pub(super) fn gathered_floats(pool: &Pool, x: &[f32], cols: usize, numbers: &[usize]) -> Vec<f32> {
     let mut gathered = vec![0.0; numbers.len() * cols];
     for_each_chunk(pool, &mut gathered, ROWS * cols, |index, out| {

@@ -1,9 +1,10 @@
-//! Products with weights in ggml's block types: one kernel for all of them.
+//! Products with weights in ggml's block-quantised types: one kernel for all of them.
 //!
-//! Codes are multiplied with the rows' integers; their zero, times the sum of the rows' integers, is where a group's sum begins. Of
-//! types whose groups have integer scales, the sums are multiplied and added as integers too, so that 256 columns are one step
-//! of an output's chain, `sum = (step · d) · dot + sum`, and another one for the minimums. Of the others each 32 columns are.
-//! For [many](super::panels) rows, the codes of 256 columns are expanded first; the sums are the same integers, and the chain is the same.
+//! Codes are multiplied by the quantised rows. The zero-point correction, the zero point times the sum of the row's
+//! values, is the initial value of a group's sum. In types whose groups have integer scales, the sums are scaled
+//! and added as integers too, so that 256 columns are one step of an output's chain, `sum = (step · d) · dot +
+//! sum`, plus one for the minimums. In the other types each 64 columns are a step. For [many](super::panels) rows,
+//! the codes of 256 columns are expanded first; the integer sums and the chain are the same.
 
 #![allow(clippy::needless_range_loop, reason = "see `integer`")]
 
@@ -16,12 +17,12 @@ use super::activations::{QuantizedRows, Span};
 use super::integer::SPAN_LINES;
 use super::multiply::FEW_ROWS;
 
-/// How far ahead of their use records are asked for, in bytes.
+/// Prefetch distance of records, in bytes.
 const AHEAD: usize = 7 << 10;
-/// Columns whose rows' integers have a sum.
+/// Columns per sum of the row's integers.
 const SUMMED: usize = 16;
 
-/// Products of the rows `rows` with two tiles; `out` is `[rows, 2, 16]`.
+/// Multiplies the rows `rows` by two tiles; `out` is `[rows, 2, 16]`.
 pub(super) struct Products<'a, F: BlockFormat> {
     pub tiles: [RecordTile<'a, F>; 2],
     pub x: &'a QuantizedRows,
@@ -45,7 +46,7 @@ impl<F: BlockFormat> Kernel for Products<'_, F> {
     }
 }
 
-/// Rows times a tile whose codes are used as they are stored.
+/// Multiplies rows by a tile, with the codes unpacked on the fly.
 #[inline(always)]
 fn as_stored<V: Lanes, F: BlockFormat>(
     tile: RecordTile<'_, F>,
@@ -67,7 +68,7 @@ fn as_stored<V: Lanes, F: BlockFormat>(
     }
 }
 
-/// `M` rows times a tile. Returns how many rows that are.
+/// Multiplies `M` rows by a tile and returns `M`.
 #[inline(always)]
 fn few<V: Lanes, F: BlockFormat, const M: usize>(
     tile: RecordTile<'_, F>,
@@ -87,7 +88,8 @@ fn few<V: Lanes, F: BlockFormat, const M: usize>(
     M
 }
 
-/// Rows times tiles whose codes are expanded, 256 columns at a time; the chains are kept in `out` in between.
+/// Multiplies rows by tiles with expanded codes, 256 columns at a time; the chains' partial sums are kept
+/// in `out` in between.
 #[inline(always)]
 fn by_panels<V: Lanes, F: BlockFormat>(
     tiles: [RecordTile<'_, F>; 2],
@@ -114,7 +116,7 @@ fn by_panels<V: Lanes, F: BlockFormat>(
     }
 }
 
-/// The codes of up to 256 columns in bytes.
+/// Expands the codes of up to 256 columns to bytes.
 #[inline(always)]
 fn expand<'a, V: Lanes, F: BlockFormat>(lines: &[Line], room: &'a mut [Line; SPAN_LINES]) -> &'a [Line] {
     let groups = (lines.len() / F::BITS).min(RECORD / GROUP);
@@ -127,7 +129,7 @@ fn expand<'a, V: Lanes, F: BlockFormat>(lines: &[Line], room: &'a mut [Line; SPA
     &room[..groups * EXPANDED_LINES]
 }
 
-/// Adds the products of `M` rows with the panels. Returns how many rows that are.
+/// Adds the products of `M` rows with the panels and returns `M`.
 #[inline(always)]
 fn add_span<V: Lanes, F: BlockFormat, const M: usize>(
     scales: [&F::Scales; 2],
@@ -148,7 +150,8 @@ fn add_span<V: Lanes, F: BlockFormat, const M: usize>(
     M
 }
 
-/// The steps of the outputs' chains for a record of each of `T` tiles. `lines` has their codes, expanded to bytes or not.
+/// Adds the steps of the outputs' chains for a record of each of `T` tiles. `lines` has the codes, expanded
+/// to bytes if `EXPANDED`.
 #[inline(always)]
 fn add_record<V: Lanes, F: BlockFormat, const M: usize, const T: usize, const EXPANDED: bool>(
     sums: &mut [[V; T]; M],
@@ -163,7 +166,7 @@ fn add_record<V: Lanes, F: BlockFormat, const M: usize, const T: usize, const EX
     }
 }
 
-/// A step for each 64 columns, which share a scale of the rows.
+/// Adds a step for each 64 columns, which share a scale of the rows.
 #[inline(always)]
 fn add_floats<V: Lanes, F: BlockFormat, const M: usize, const T: usize, const EXPANDED: bool>(
     sums: &mut [[V; T]; M],
@@ -201,7 +204,7 @@ fn add_floats<V: Lanes, F: BlockFormat, const M: usize, const T: usize, const EX
     }
 }
 
-/// A step for 256 columns, and one for their minimums.
+/// Adds a step for 256 columns, and one for their minimums.
 #[inline(always)]
 fn add_integers<V: Lanes, F: BlockFormat, const M: usize, const T: usize, const EXPANDED: bool>(
     sums: &mut [[V; T]; M],
@@ -212,7 +215,7 @@ fn add_integers<V: Lanes, F: BlockFormat, const M: usize, const T: usize, const 
     let group_lines = if EXPANDED { EXPANDED_LINES } else { F::BITS };
     let columns = F::Scales::COLUMNS;
     let mut totals = [[V::splat_int(0); T]; M];
-    // As many groups as have integers in a lane's bytes.
+    // Groups in fours: each lane's four bytes hold four integer scales.
     for quad in 0..RECORD / columns / 4 {
         let Some(first) = scales[0].factors::<V>(quad) else { return };
         let mut factors = [first; T];
@@ -281,7 +284,7 @@ fn ask_ahead(lines: &[Line]) {
     }
 }
 
-/// The sums of a row's integers over the groups, two and two.
+/// Sums of a row's integers over the groups, in pairs.
 #[inline(always)]
 fn sums_of_groups<F: BlockFormat>(x: &Span) -> [[i16; 2]; RECORD / SUMMED / 2] {
     let mut sums = x.sums;
@@ -293,7 +296,7 @@ fn sums_of_groups<F: BlockFormat>(x: &Span) -> [[i16; 2]; RECORD / SUMMED / 2] {
     bytemuck::cast(sums)
 }
 
-/// `Σ quant · x` over the columns of some lines of a group.
+/// `Σ quant · x` over the columns of a range of lines of a group.
 #[inline(always)]
 fn dots<V: Lanes, F: BlockFormat, const M: usize, const T: usize, const EXPANDED: bool>(
     lines: [&[Line]; T],
@@ -303,7 +306,7 @@ fn dots<V: Lanes, F: BlockFormat, const M: usize, const T: usize, const EXPANDED
 ) -> [[V::Ints; T]; M] {
     let mut dots = [[V::splat_int(0); T]; M];
     if F::ZERO > 0 {
-        // The group's two sums count where their columns do.
+        // Only the halves of the group within the range get their zero-point correction.
         let half = |half: usize| if range.contains(&(4 * half)) { -i16::from(F::ZERO) } else { 0 };
         let parts = V::splat_pair([half(0), half(1)]);
         for m in 0..M {

@@ -1,14 +1,14 @@
-//! Products with weights in the float formats: one chain of multiply-adds over the columns for each output.
+//! Products with weights in the float formats: one chain of multiply-adds over the columns per output.
 
 use std::ops::Range;
 
 use super::super::lanes::{LANES, Lanes};
 use super::super::pack::{Bf16Unit, F16Unit};
 
-/// Rows that share the registers of the kernel.
+/// Maximum rows of a register tile.
 const ROWS: usize = 6;
 
-/// A column of 16 rows of a weight.
+/// One column of 16 weight rows.
 pub(super) trait Column: bytemuck::Pod + Sync {
     fn widen<V: Lanes>(&self) -> V;
 }
@@ -34,7 +34,7 @@ impl Column for Bf16Unit {
     }
 }
 
-/// Products of the rows `rows` of `x` with two tiles; `out` is `[rows, 2, 16]`.
+/// Multiplies the rows `rows` of `x` by two tiles; `out` is `[rows, 2, 16]`.
 #[inline(always)]
 pub(super) fn multiply<V: Lanes, U: Column>(
     tiles: &[&[U]; 2],

@@ -1,11 +1,12 @@
-//! Few rows times weights in the integer formats.
+//! Products of few rows with weights in the integer formats.
 //!
-//! All between two scales is a sum of integers, exact in any order. The float work of an output is one chain over the blocks,
-//! in order: `sum = (scale of the weights · scale of the row) · dot + sum`, rounded after the product of the scales and at the
-//! end. The kernels for few rows and for [many](super::panels) therefore give the same bits.
+//! Everything between two scales is an integer sum, exact in any order. The float work of an output is one chain
+//! over the blocks, in order: `sum = (scale of the weights · scale of the row) · dot + sum`, rounded after the
+//! product of the scales and at the end. The kernels for few rows and for [many](super::panels) are therefore
+//! bit-identical.
 
-// Loops over registers are plain loops with indices: closures are not compiled for the features of their caller unless the
-// compiler happens to inline them.
+// Loops over registers are plain indexed loops: closures are compiled with the target features of their caller only
+// if the compiler happens to inline them.
 #![allow(clippy::needless_range_loop)]
 
 use std::ops::Range;
@@ -14,23 +15,24 @@ use super::super::lanes::{LANES, Lanes, Line};
 use super::super::pack::{IntegerLayout, Tile};
 use super::activations::{QuantizedRows, Span};
 
-/// What the kernels need of an integer format.
+/// Kernel operations of an integer format.
 pub(super) trait IntegerWeights: IntegerLayout {
-    /// Lines of a block of unsigned bytes, four columns each.
+    /// Lines per block, expanded to unsigned bytes, four columns each.
     const BLOCK_LINES: usize = Self::BLOCK / 4;
 
-    /// The sums of the products of a tile with `M` rows, `row` being the first.
+    /// Multiplies `M` rows, the first of which is `row`, by a tile.
     fn multiply<V: Lanes, const M: usize>(tile: &Tile<'_, Self>, x: &QuantizedRows, row: usize) -> [V; M];
 
-    /// The quants of 256 columns, times the integer scale of their group and plus 128, as a multiple of 16 lines; what is added to make
-    /// it one may hold anything, for the rows are zero there. `room` is theirs if they must be computed.
+    /// Expands 256 columns to bytes: quant times the integer scale of its group, plus 128. The number of lines is
+    /// padded to a multiple of 16 with arbitrary contents, since the rows are zero there. `room` is the buffer for
+    /// lines that are computed.
     fn bytes<'a>(tile: &Tile<'a, Self>, span: usize, room: &'a mut [Line; SPAN_LINES]) -> &'a [Line];
 }
 
-/// Lines of the unsigned bytes of 256 columns.
+/// Lines of 256 columns expanded to unsigned bytes.
 pub(super) const SPAN_LINES: usize = super::activations::SPAN / 4;
 
-/// Products of the rows `rows` with two tiles, whose quants are used as they are stored; `out` is `[rows, 2, 16]`.
+/// Multiplies the rows `rows` by two tiles, with the quants unpacked on the fly; `out` is `[rows, 2, 16]`.
 #[inline(always)]
 pub(super) fn multiply<V: Lanes, F: IntegerWeights>(
     tiles: &[Tile<'_, F>; 2],
@@ -53,7 +55,7 @@ pub(super) fn multiply<V: Lanes, F: IntegerWeights>(
     }
 }
 
-/// `M` rows with tile `t` of the two. Returns how many rows that are.
+/// Multiplies `M` rows by tile `t` of the two and returns `M`.
 #[inline(always)]
 fn few<V: Lanes, F: IntegerWeights, const M: usize>(
     tile: &Tile<'_, F>,
@@ -69,7 +71,8 @@ fn few<V: Lanes, F: IntegerWeights, const M: usize>(
     M
 }
 
-/// One step of the outputs' chains: the dot products of a block, times the scales of the weights and of the rows.
+/// Adds one step of the outputs' chains: the dot products of a block, times the scales of the weights and
+/// of the rows.
 #[inline(always)]
 pub(super) fn add_block<V: Lanes, const M: usize>(
     sums: &mut [V; M],

@@ -1,8 +1,9 @@
-//! Linear layers: `y = x · Wᵀ`, several of them over the same rows, with what stands before and after them.
+//! Linear layers: `y = x · Wᵀ`, several of them over the same rows, with fused prologue (norm) and epilogue
+//! (bias, add, gating).
 //!
-//! The unit of work is two tiles of 16 rows of weights times some rows of activations ([`Products`]), 32 columns of a result
-//! or, in a gated layer, 16 of each half. [`integer`] and [`float`] say how a format is multiplied. Neither the number of
-//! activation rows nor the threads nor the vector width can change a bit of a result.
+//! The unit of work is two tiles of 16 weight rows times some activation rows ([`Products`]): 32 columns of a
+//! result or, in a gated layer, 16 of each half. [`integer`] and [`float`] define the arithmetic of a format.
+//! Results do not depend on the number of activation rows, the threads or the vector width.
 
 mod activations;
 mod blocks;
@@ -29,44 +30,45 @@ use super::split::{Block, SharedMatrix};
 use activations::{QuantizedRows, float_rows, gathered_floats};
 use multiply::multiply_pair;
 
-/// Activation rows of a task: their sums stay in the second-level cache, 64 KiB.
+/// Activation rows per task: their sums, 64 KiB, stay in the L2 cache.
 const ROWS: usize = 512;
 
-/// Bytes of weights of a task: enough to pay for handing it out.
+/// Bytes of weights per task, enough to amortise scheduling.
 const TASK_BYTES: usize = 64 << 10;
 
 /// Columns of a pair of tiles.
 const PAIR: usize = 2 * LANES;
 
-/// The rows that linear layers read.
+/// Input rows of linear layers.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
     /// `[rows, cols]`.
     pub x: &'a [f32],
-    /// How many rows there are.
+    /// Number of rows.
     pub rows: usize,
-    /// Norms each row before it is multiplied; the rows themselves stay as they are.
+    /// RMSNorm applied to each row before it is multiplied; `x` itself is not changed.
     pub norm: Option<Norm<'a>>,
 }
 
-/// One of the linear layers over the same rows.
+/// One of several linear layers over the same rows.
 #[derive(Debug)]
 pub struct Output<'a> {
     /// The weight, `[out, cols]`.
     pub w: &'a PackedMatrix,
-    /// Added to each row of products: `[out]`.
+    /// Bias added to each row of products: `[out]`.
     pub bias: Option<&'a [f32]>,
-    /// Whether the result is added to `y` instead of taking its place.
+    /// True to add the result to `y`, false to overwrite it.
     pub add: bool,
     /// `[rows, out]`.
     pub y: &'a mut [f32],
 }
 
-/// Multiplies `m` rows of activations with a packed weight: `y[i, r] = Σ x[i, c] · w[r, c]`.
+/// Multiplies `m` rows of activations by a packed weight: `y[i, r] = Σ x[i, c] · w[r, c]`.
 ///
-/// Float weights are multiplied as they are and summed in single precision, column by column. For all others the activations
-/// are rounded to 8-bit integers with one scale for each 64 or 256 columns; a block's products are summed exactly, then
-/// scaled and added block by block. A row's result has the same bits for every `m`, number of threads and [`Isa`].
+/// Float weights are multiplied as they are and summed in single precision, column by column. For all other formats
+/// the activations are quantised to 8-bit integers with one scale per 64 or 256 columns; a block's products are
+/// summed exactly, then scaled and added block by block. A row's result is bit-identical for every `m`, number of
+/// threads and [`Isa`].
 ///
 /// # Shapes
 /// - `x`: `[m, cols]`
@@ -88,10 +90,10 @@ pub fn linear(pool: &Pool, w: &PackedMatrix, x: &[f32], m: usize, y: &mut [f32])
     linears(pool, Input { x, rows: m, norm: None }, &mut [Output { w, bias: None, add: false, y }]);
 }
 
-/// [`linear`] for several weights over the same rows, which are normed and converted once.
+/// [`linear`] for several weights over the same rows, which are normalised and quantised once.
 ///
-/// Gives the bits of [`rms_norm`](super::rms_norm), [`linear`] and additions one after another: first the bias, then
-/// what `y` held.
+/// Bit-identical to [`rms_norm`](super::rms_norm), [`linear`] and additions in sequence: first the bias, then
+/// the old contents of `y`.
 ///
 /// # Panics
 /// When a length does not fit.
@@ -99,7 +101,7 @@ pub fn linears(pool: &Pool, input: Input<'_>, outputs: &mut [Output<'_>]) {
     linears_on(Isa::current(), pool, input, outputs);
 }
 
-/// [`linears`] with the code for one instruction set.
+/// [`linears`] on one instruction set.
 fn linears_on(isa: Isa, pool: &Pool, input: Input<'_>, outputs: &mut [Output<'_>]) {
     for output in &*outputs {
         check(&input, output.w);
@@ -134,9 +136,9 @@ fn linears_on(isa: Isa, pool: &Pool, input: Input<'_>, outputs: &mut [Output<'_>
     run(isa, pool, &x, &layers);
 }
 
-/// The first half of a gated MLP: `y = activation(x · Wᵀ of the gate) · (x · Wᵀ of up)`, value by value.
+/// Gate and up projections of a gated MLP: `y = activation(x · Wᵀ of the gate) · (x · Wᵀ of up)`, elementwise.
 ///
-/// Gives the bits of [`linears`] and the activation one after another.
+/// Bit-identical to [`linears`] and the activation in sequence.
 ///
 /// # Shapes
 /// - `y`: `[rows, out]`, overwritten; both weights are `[out, cols]`
@@ -157,7 +159,7 @@ pub fn gated(
     gated_on(Isa::current(), pool, input, [gate, up], activation, y);
 }
 
-/// [`gated`] with the code for one instruction set.
+/// [`gated`] on one instruction set.
 fn gated_on(
     isa: Isa,
     pool: &Pool,
@@ -182,13 +184,13 @@ fn check(input: &Input<'_>, w: &PackedMatrix) {
     assert!(input.norm.is_none_or(|norm| norm.weight.len() == w.cols()), "a norm's weight for each column");
 }
 
-/// The rows of one call in the forms that its weights ask for.
+/// Rows of one call in the forms that its weights need.
 #[derive(Default)]
 pub(super) struct Rows<'a> {
     float: Option<Cow<'a, [f32]>>,
-    /// With a scale for each 64 columns.
+    /// With a scale per 64 columns.
     by_64: Option<QuantizedRows>,
-    /// With a scale for each 256.
+    /// With a scale per 256 columns.
     by_256: Option<QuantizedRows>,
 }
 
@@ -211,7 +213,7 @@ impl<'a> Rows<'a> {
         rows
     }
 
-    /// The rows of these numbers, in their order, each as often as it is named; they are of `cols` columns.
+    /// Gathers rows of `cols` columns by index, in the order of `numbers`, which may repeat.
     pub(super) fn gathered(&self, pool: &Pool, cols: usize, numbers: &[usize]) -> Rows<'static> {
         let quantized = |rows: &Option<QuantizedRows>| rows.as_ref().map(|rows| rows.gathered(pool, numbers));
         let float = self.float.as_deref().map(|x| Cow::Owned(gathered_floats(pool, x, cols, numbers)));
@@ -228,7 +230,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Columns of a row that share a scale when they are multiplied with a format: 64, 256, or none where they stay floats.
+/// Activation columns per scale for a weight format: 64, 256, or `None` if activations stay floats.
 fn activation_block(format: WeightFormat) -> Option<usize> {
     match format {
         WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => None,
@@ -238,31 +240,31 @@ fn activation_block(format: WeightFormat) -> Option<usize> {
     }
 }
 
-/// Some rows times a weight or two.
+/// A linear layer over a range of rows, of one or two weights.
 pub(super) struct Layer<'a> {
     pub weights: [&'a PackedMatrix; 2],
     pub tiles: Tiles,
-    /// Rows of the first tile that are in front of those that are wanted, fewer than 16.
+    /// Number of leading rows of the first tile to skip, fewer than 16.
     pub skip: usize,
-    /// Rows of a weight that are wanted: columns of `y`.
+    /// Number of weight rows after those skipped: columns of `y`.
     pub width: usize,
     pub after: After<'a>,
-    /// Rows of the input, and of `y`.
+    /// Rows of the input and of `y`.
     pub rows: Range<usize>,
     pub y: &'a SharedMatrix<'a, f32>,
 }
 
-/// Where the two tiles of a pair come from.
+/// Source of the two tiles of a pair.
 #[derive(Clone, Copy)]
 pub(super) enum Tiles {
-    /// One weight, named twice, whose tiles they share out.
+    /// Consecutive tiles of one weight, given twice.
     Shared,
-    /// One tile of each weight, in the same place.
+    /// The tiles at the same index of each weight.
     OfEach,
 }
 
 impl Tiles {
-    /// Tiles of the result from one pair to the next.
+    /// Distance between pairs, in tiles of the result.
     fn step(self) -> usize {
         match self {
             Tiles::Shared => 2,
@@ -271,22 +273,22 @@ impl Tiles {
     }
 }
 
-/// What is done with the products of a pair.
+/// Epilogue of a pair's products.
 #[derive(Clone, Copy)]
 pub(super) enum After<'a> {
-    /// Both tiles are columns of `y`.
+    /// Stores both tiles to columns of `y`.
     Store { bias: Option<&'a [f32]>, add: bool },
-    /// The first gates the second, once their biases are added.
+    /// Gates the second tile by the first, after adding the biases.
     Gate { activation: Activation, biases: Option<[&'a [f32]; 2]> },
 }
 
 impl<'a> Layer<'a> {
-    /// Tiles of its result.
+    /// Number of tiles of the result.
     fn num_tiles(&self) -> usize {
         (self.skip + self.width).div_ceil(LANES)
     }
 
-    /// The columns of the result that a pair gives, and how many of its products are in front of the first.
+    /// The columns of the result that a pair computes, and the number of its leading products to skip.
     #[inline(always)]
     fn columns(&self, pair: usize) -> (Range<usize>, usize) {
         let (start, products) = (pair * self.tiles.step() * LANES, self.tiles.step() * LANES);
@@ -299,13 +301,13 @@ impl<'a> Layer<'a> {
         self.num_tiles().div_ceil(self.tiles.step())
     }
 
-    /// Pairs that make a task.
+    /// Pairs per task.
     fn pairs_of_task(&self) -> usize {
         let bytes: usize = self.weights.iter().map(|w| w.bytes()).sum();
         (TASK_BYTES * self.num_tiles() / bytes.max(1)).clamp(1, self.num_pairs().max(1))
     }
 
-    /// The tiles of a pair; a last one without its second takes the first twice.
+    /// The tiles of a pair; an unpaired last tile is taken twice.
     #[inline(always)]
     fn pair(&self, pair: usize) -> [(&'a PackedMatrix, usize); 2] {
         let first = pair * self.tiles.step();
@@ -317,7 +319,7 @@ impl<'a> Layer<'a> {
     }
 }
 
-/// Shares out the pairs of all layers, and the rows in pieces.
+/// Distributes the pairs of all layers over tasks, with the rows in pieces.
 pub(super) fn run(isa: Isa, pool: &Pool, x: &Rows<'_>, layers: &[Layer<'_>]) {
     let pieces = layers.iter().map(|layer| layer.rows.len().div_ceil(ROWS)).max().unwrap_or(0);
     let mut tasks: Vec<(&Layer<'_>, Range<usize>, Range<usize>)> = Vec::new();
@@ -343,7 +345,7 @@ pub(super) fn run(isa: Isa, pool: &Pool, x: &Rows<'_>, layers: &[Layer<'_>]) {
 }
 
 thread_local! {
-    /// Room for the products of a pair, `[rows, 2, 16]`.
+    /// Scratch space for the products of a pair, `[rows, 2, 16]`.
     static SUMS: RefCell<Vec<[[f32; LANES]; 2]>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -365,7 +367,7 @@ impl Kernel for Task<'_> {
         for pair in pairs {
             multiply_pair::<V>(layer.pair(pair), x, rows.clone(), out);
             let (columns, skip) = layer.columns(pair);
-            // SAFETY: each task has pairs, and so columns, or rows of its own.
+            // SAFETY: each task has distinct pairs, and so columns, or rows.
             let y = unsafe { layer.y.block(rows.clone(), columns) };
             match layer.after {
                 After::Store { bias, add } => store(y, out, skip, bias, add),

@@ -1,4 +1,4 @@
-//! Which kernel multiplies rows with a pair of tiles: by the weights' format and the number of rows.
+//! Selects the kernel for rows and a pair of tiles, by the weights' format and the number of rows.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -11,10 +11,11 @@ use super::activations::QuantizedRows;
 use super::integer::IntegerWeights;
 use super::{Rows, blocks, float, integer, panels};
 
-/// Rows up to which integer quants are used as they are stored, where a path has a kernel for more.
+/// Maximum rows for which integer quants are unpacked on the fly; paths with a panel kernel use it for more.
 pub(super) const FEW_ROWS: usize = 16;
 
-/// Multiplies the rows with a pair of tiles. A gate and an up weight of unlike formats, which are rare, take two passes.
+/// Multiplies the rows by a pair of tiles. Gate and up weights of different formats, which are rare, take
+/// two passes.
 #[inline(always)]
 pub(super) fn multiply_pair<V: Lanes>(
     [first, second]: [(&PackedMatrix, usize); 2],
@@ -25,8 +26,8 @@ pub(super) fn multiply_pair<V: Lanes>(
     let unlike = first.0.format() != second.0.format();
     let mut firsts = Vec::new();
     for pass in 0..=usize::from(unlike) {
-        // One by one, here and below, not by `map`: a pair that is copied as a whole right after its halves were written makes the
-        // processor wait until they are in the cache, and what it would read ahead waits with it.
+        // Assigned separately, here and below, not by `map`: copying a pair as a whole right after its halves were
+        // written causes a store-forwarding stall, which also delays the loads after it.
         let a = if unlike && pass == 1 { second } else { first };
         let b = if unlike && pass == 0 { first } else { second };
         multiply::<V>([a, b], x, rows.clone(), out);
@@ -39,7 +40,7 @@ pub(super) fn multiply_pair<V: Lanes>(
     }
 }
 
-/// Multiplies the rows with a pair of tiles of one format.
+/// Multiplies the rows by a pair of tiles of one format.
 #[inline(always)]
 pub(super) fn multiply<V: Lanes>(
     [(a, i), (b, j)]: [(&PackedMatrix, usize); 2],
@@ -91,7 +92,7 @@ impl<V: Lanes> ForBlocks for Products<'_, V> {
     }
 }
 
-/// Multiplies the rows with a pair of tiles in an integer format.
+/// Multiplies the rows by a pair of tiles in an integer format.
 #[inline(always)]
 fn multiply_integers<V: Lanes, F: IntegerWeights>(
     tiles: &[Tile<'_, F>; 2],

@@ -1,8 +1,8 @@
-//! Many rows times weights in the integer formats.
+//! Products of many rows with weights in the integer formats.
 //!
-//! For each 256 columns, the two tiles are expanded once to unsigned bytes, 8 KiB that stay in the first-level cache, and all
-//! rows go over them, as many at a time as the registers hold sums of. The outputs' chains of floats are kept in memory in
-//! between: one addition for 64 (Q4) or 16 (Q8) steps of the inner loop.
+//! For each 256 columns, the two tiles are expanded once to panels of unsigned bytes, 8 KiB that stay in the L1
+//! cache, and all rows are multiplied by them, as many at a time as there are accumulator registers. The outputs'
+//! float chains are kept in memory in between: one addition per 64 (Q4) or 16 (Q8) steps of the inner loop.
 
 #![allow(clippy::needless_range_loop, reason = "see the parent")]
 
@@ -14,7 +14,7 @@ use super::super::pack::Tile;
 use super::activations::{QuantizedRows, SPAN, Span};
 use super::integer::{IntegerWeights, SPAN_LINES};
 
-/// Products of the rows `rows` with two tiles; `out` is `[rows, 2, 16]`.
+/// Multiplies the rows `rows` by two tiles; `out` is `[rows, 2, 16]`.
 #[inline(always)]
 pub(super) fn multiply<V: Lanes, F: IntegerWeights>(
     tiles: &[Tile<'_, F>; 2],
@@ -37,7 +37,8 @@ pub(super) fn multiply<V: Lanes, F: IntegerWeights>(
     }
 }
 
-/// Adds the products of the rows with the panels of a span, as many rows at a time as the registers hold sums of.
+/// Adds the products of the rows with the panels of a span, as many rows at a time as there are accumulator
+/// registers.
 #[inline(always)]
 fn add_span_by_rows<V: Lanes, F: IntegerWeights>(
     panels: [&[Line]; 2],
@@ -61,7 +62,7 @@ fn add_span_by_rows<V: Lanes, F: IntegerWeights>(
     }
 }
 
-/// Adds the products of the rows with the panels of a span, by the matrix unit.
+/// Adds the products of the rows with the panels of a span, on the matrix unit.
 #[inline(always)]
 fn add_span_by_tiles<V: Lanes, F: IntegerWeights>(
     panels: [&[Line]; 2],
@@ -79,8 +80,8 @@ fn add_span_by_tiles<V: Lanes, F: IntegerWeights>(
         for (block, (a, b)) in a.zip(b).enumerate().take(SPAN / F::BLOCK) {
             let steps = a.len().min(b.len()) / (STEP / 4);
             let values = &raw const x[0].quads[block * F::BLOCK_LINES];
-            // SAFETY: there are as many rows, a span from one to the next, with the columns of the block; each panel has 16 lines,
-            // 1,024 bytes, for each step.
+            // SAFETY: there are `SIDE` rows, one span apart, with the columns of the block; each panel has 16
+            // lines, 1,024 bytes, per step.
             unsafe {
                 let weights = [a.as_ptr().cast(), b.as_ptr().cast()];
                 V::Unit::multiply(values.cast(), size_of::<Span>(), weights, steps, &mut products);
@@ -100,7 +101,7 @@ fn add_span_by_tiles<V: Lanes, F: IntegerWeights>(
     V::Unit::release();
 }
 
-/// Adds the products of `M` rows with the panels, block by block. Returns how many rows that are.
+/// Adds the products of `M` rows with the panels, block by block, and returns `M`.
 #[inline(always)]
 fn add_span<V: Lanes, F: IntegerWeights, const M: usize>(
     panels: [&[Line]; 2],
@@ -117,7 +118,7 @@ fn add_span<V: Lanes, F: IntegerWeights, const M: usize>(
     M
 }
 
-/// One step of the outputs' chains.
+/// Adds one step of the outputs' chains.
 #[inline(always)]
 fn add_products<V: Lanes, F: IntegerWeights, const M: usize>(
     dots: &[[V::Ints; 2]; M],
@@ -136,7 +137,7 @@ fn add_products<V: Lanes, F: IntegerWeights, const M: usize>(
     }
 }
 
-/// The dot products of a block with `M` rows.
+/// Computes the dot products of a block with `M` rows.
 #[inline(always)]
 fn dots<V: Lanes, F: IntegerWeights, const M: usize>(
     a: &[Line],

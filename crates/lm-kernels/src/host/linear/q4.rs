@@ -1,4 +1,4 @@
-//! Q4: nibbles with an integer scale for each 32 columns; blocks of 256 columns.
+//! Q4 kernel: nibbles with an integer scale per 32 columns; blocks of 256 columns.
 
 #![allow(clippy::needless_range_loop, reason = "see the parent")]
 
@@ -7,11 +7,11 @@ use super::super::pack::{GROUP, IntegerLayout, Q4, Q4Scales, Tile};
 use super::activations::{QuantizedRows, Span};
 use super::integer::{IntegerWeights, SPAN_LINES, add_block};
 
-/// Lines of nibbles of a group.
+/// Lines of nibbles per group.
 const LINES: usize = Q4::GROUP_LINES;
-/// Groups of a block.
+/// Groups per block.
 const GROUPS: usize = Q4::BLOCK / GROUP;
-/// How far ahead of their use quants are asked for, in bytes.
+/// Prefetch distance of quants, in bytes.
 const AHEAD: usize = 7 << 10;
 
 impl IntegerWeights for Q4 {
@@ -27,8 +27,8 @@ impl IntegerWeights for Q4 {
         sums
     }
 
-    /// With |s| in each byte of a row's words, one multiplication of words gives two products: |s| · (q + 8) is at most 225. For a
-    /// negative s the nibble is first taken from 15, which leaves 7 - q.
+    /// Two products per 16-bit multiplication: the word of a row has |s| as factor for both bytes, and |s| · (q +
+    /// 8) is at most 225. For a negative s the nibble is first subtracted from 15, which gives 7 - q.
     #[inline(always)]
     fn bytes<'a>(tile: &Tile<'a, Q4>, span: usize, room: &'a mut [Line; SPAN_LINES]) -> &'a [Line] {
         let scales = &tile.scales[span];

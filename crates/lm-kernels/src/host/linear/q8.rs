@@ -1,4 +1,4 @@
-//! Q8: bytes; blocks of 64 columns.
+//! Q8 kernel: bytes; blocks of 64 columns.
 
 #![allow(clippy::needless_range_loop, reason = "see the parent")]
 
@@ -7,11 +7,11 @@ use super::super::pack::{IntegerLayout, Q8, Tile};
 use super::activations::{QuantizedRows, SPAN, Span};
 use super::integer::{IntegerWeights, SPAN_LINES, add_block};
 
-/// Blocks of a span.
+/// Blocks per span.
 const BLOCKS: usize = SPAN / Q8::BLOCK;
-/// Lines of a block.
+/// Lines per block.
 const LINES: usize = Q8::BLOCK / 4;
-/// How far ahead of their use quants are asked for, in bytes.
+/// Prefetch distance of quants, in bytes.
 const AHEAD: usize = 6 << 10;
 
 impl IntegerWeights for Q8 {

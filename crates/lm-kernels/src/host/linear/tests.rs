@@ -1,4 +1,4 @@
-//! `linear` against loops in double precision, and against itself cut up in every way.
+//! `linear` against loops in double precision, and against itself with every split and batching.
 
 use proptest::prelude::*;
 
@@ -15,7 +15,7 @@ fn formats() -> Vec<WeightFormat> {
         .collect()
 }
 
-/// rows, cols, m: whole tiles and blocks, and ends of every kind.
+/// rows, cols, m: full tiles and blocks, and partial ones of every kind.
 const SHAPES: [(usize, usize, usize); 13] = [
     (1, 1, 1),
     (16, 32, 1),
@@ -32,7 +32,7 @@ const SHAPES: [(usize, usize, usize); 13] = [
     (16, 800, 7),
 ];
 
-/// A weight of at least `cols` columns, as many as make whole blocks, and rows.
+/// A weight of at least `cols` columns, rounded up to full blocks, and rows.
 fn case(
     random: &mut Random,
     format: WeightFormat,
@@ -58,7 +58,7 @@ fn run(isa: Isa, threads: usize, w: &PackedMatrix, x: &[f32], m: usize) -> Vec<f
     y
 }
 
-/// The exact product with the packed weight and the error that the arithmetic may make.
+/// The exact product with the packed weight, and the error bound of the arithmetic.
 fn expected_of(w: &PackedMatrix, x: &[f32], row: usize) -> (f64, f64) {
     let mut weights = vec![0.0; w.cols()];
     w.dequantize_row(row, &mut weights);
@@ -67,7 +67,7 @@ fn expected_of(w: &PackedMatrix, x: &[f32], row: usize) -> (f64, f64) {
     let magnitude: f64 = x.iter().zip(&weights).map(product).map(f64::abs).sum();
     let rounding = magnitude * w.cols() as f64 * f64::from(f32::EPSILON);
     let Some(block) = activation_block(w.format()) else { return (sum, 1.01 * rounding) };
-    // Of types with offsets, what is rounded is the sum before the offsets are added.
+    // In types with offsets, the rounded value is the sum before the offsets are added.
     let rounding = if matches!(w.format(), WeightFormat::Ggml(_)) { 30.0 * rounding } else { rounding };
     let of_activations = |(x, w): (&[f32], &[f32])| {
         let largest = x.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
@@ -134,7 +134,7 @@ fn a_row_does_not_know_its_company() {
     }
 }
 
-/// Rows and weights at the ends of their ranges, where sums of 16 bits come closest to their limits.
+/// Rows and weights at the limits of their ranges, where 16-bit sums are closest to overflow.
 #[test]
 fn sums_at_the_ends_of_their_ranges_are_exact() {
     let signs = |seed: usize, i: usize| if (i * 7 + seed).is_multiple_of(3) { -1.0 } else { 1.0 };
@@ -166,7 +166,7 @@ fn sums_at_the_ends_of_their_ranges_are_exact() {
     }
 }
 
-/// The same for block types: all codes and integer scales at one end, or two ends by turns.
+/// The same for block types: all codes and integer scales at one limit, or alternating between both.
 #[test]
 fn sums_of_blocks_at_the_ends_of_their_ranges_are_exact() {
     let (rows, cols) = (16, 512);
@@ -179,7 +179,7 @@ fn sums_of_blocks_at_the_ends_of_their_ranges_are_exact() {
                 blocks.chunks_mut(ggml.block_bytes()).zip(scales.chunks(ggml.block_bytes()))
             {
                 let halves = halves(ggml).iter().flat_map(|&at| [at, at + 1]);
-                // An exponent, and a half in pieces.
+                // An exponent, and an f16 in pieces.
                 let others: &[usize] = match ggml {
                     GgmlType::Mxfp4 => &[0],
                     GgmlType::Iq1M => &[49, 51, 53, 55],
@@ -237,7 +237,7 @@ fn an_activation_that_is_no_number_shows_in_its_row_only() {
     }
 }
 
-/// What the fused functions are made of, one after another.
+/// The operations of the fused functions, run one after another.
 fn one_by_one(w: &PackedMatrix, x: &[f32], norm: Option<Norm<'_>>, bias: &[f32], before: &[f32]) -> Vec<f32> {
     let (pool, mut normed) = (Pool::new(1), x.to_vec());
     if let Some(Norm { weight, eps }) = norm {
@@ -366,7 +366,7 @@ fn tiles_of_a_matrix_unit_do_not_change_a_bit() {
             let mut expected = vec![[[0.0; LANES]; 2]; m];
             Isa::Scalar.run(Pair { w: &w, rows: &rows, out: &mut expected });
             let mut out = vec![[[f32::NAN; LANES]; 2]; m];
-            // SAFETY: AVX-512 is there, as asked above.
+            // SAFETY: AVX-512 is there, as checked above.
             unsafe { run_avx512::<Interpreter, _>(Pair { w: &w, rows: &rows, out: &mut out }) };
             assert_eq!(out, expected, "{format} [{m}, {cols}]");
         }

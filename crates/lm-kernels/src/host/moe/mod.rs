@@ -1,8 +1,9 @@
-//! A gated MLP of which each row uses some of many copies: a mixture of experts.
+//! Mixture of experts (MoE): a gated MLP with many experts, of which each row uses a few.
 //!
-//! Rows are sorted by expert, so that the bytes of an expert are read once for all of its rows, and those of an expert without
-//! rows never. A row's products are those of [`linear`](super::linear) alone, and its experts are added in the order of its
-//! routing: what other rows are in the call cannot change a bit.
+//! Rows are grouped by expert, so that an expert's weights are read once for all of its rows, and not at
+//! all if it has none.
+//! A row's products are those of [`linear`](super::linear) alone, and its experts' results are added in the order
+//! of its routing: other rows of the batch cannot change a bit.
 
 mod routing;
 #[cfg(test)]
@@ -19,14 +20,14 @@ use super::split::{SharedMatrix, for_each_chunk};
 use routing::Grouped;
 pub use routing::Routing;
 
-/// Elements of the rows that a task copies or adds up.
+/// Elements per task that copies or sums rows.
 const ELEMENTS: usize = 16 << 10;
 
-/// The experts of a layer: gated MLPs of one shape. Each matrix holds one projection of all of them, one expert's rows after
-/// another's.
+/// Experts of a layer: gated MLPs of one shape. Each matrix holds one projection of all experts, the rows of one
+/// expert after those of another.
 #[derive(Clone, Copy, Debug)]
 pub struct Experts<'a> {
-    /// How many there are.
+    /// Number of experts.
     pub count: usize,
     /// `[count * intermediate, hidden]`
     pub gate: &'a PackedMatrix,
@@ -34,9 +35,9 @@ pub struct Experts<'a> {
     pub up: &'a PackedMatrix,
     /// `[count * hidden, intermediate]`
     pub down: &'a PackedMatrix,
-    /// Added to the products of the three.
+    /// Biases of the three projections.
     pub biases: Option<ExpertBiases<'a>>,
-    /// What gates `up`.
+    /// Activation of the gate projection.
     pub activation: Activation,
 }
 
@@ -52,12 +53,12 @@ pub struct ExpertBiases<'a> {
 }
 
 impl Experts<'_> {
-    /// Width of the rows that go in and come out.
+    /// Hidden size: width of input and output rows.
     fn hidden(&self) -> usize {
         self.gate.cols()
     }
 
-    /// Width of what is between the projections.
+    /// Intermediate size of an expert.
     fn intermediate(&self) -> usize {
         self.down.cols()
     }
@@ -79,10 +80,10 @@ impl Experts<'_> {
     }
 }
 
-/// Sends each row through the experts that `routing` names and adds up their results:
+/// Sends each row through the experts that `routing` selects and sums their weighted results:
 /// `y = Σ weight · down(activation(gate(x), up(x)))`.
 ///
-/// Reads only the weights of experts that are named. A row has the same bits whatever rows are beside it, on any [`Isa`] and
+/// Reads only the weights of selected experts. A row's result is bit-identical in every batch, on any [`Isa`] and
 /// with any number of threads.
 ///
 /// # Shapes
@@ -115,7 +116,7 @@ pub fn moe(pool: &Pool, x: &[f32], experts: &Experts<'_>, routing: &Routing, y: 
     moe_on(Isa::current(), pool, x, experts, routing, y);
 }
 
-/// [`moe`] with the code for one instruction set.
+/// [`moe`] on one instruction set.
 fn moe_on(isa: Isa, pool: &Pool, x: &[f32], experts: &Experts<'_>, routing: &Routing, y: &mut [f32]) {
     experts.check();
     let (hidden, rows) = (experts.hidden(), routing.rows());
@@ -129,7 +130,7 @@ fn moe_on(isa: Isa, pool: &Pool, x: &[f32], experts: &Experts<'_>, routing: &Rou
     add_up(pool, &results, &grouped.slots, routing, y);
 }
 
-/// The weighted sum of each row's results, in the order of its experts.
+/// Weighted sum of each row's results, in the order of its experts.
 fn add_up(pool: &Pool, results: &[f32], slots: &[usize], routing: &Routing, y: &mut [f32]) {
     let width = y.len().checked_div(routing.rows()).unwrap_or(0);
     let step = (ELEMENTS / width.max(1)).max(1);
@@ -147,7 +148,8 @@ fn add_up(pool: &Pool, results: &[f32], slots: &[usize], routing: &Routing, y: &
     });
 }
 
-/// `activation(gate(x), up(x))` of each slot. Rows are rounded to the weights' integers once, whatever the number of their experts.
+/// Computes `activation(gate(x), up(x))` of each slot. Rows are quantised once, whatever the number of
+/// their experts.
 fn gated_products(isa: Isa, pool: &Pool, x: &[f32], experts: &Experts<'_>, grouped: &Grouped) -> Vec<f32> {
     let (hidden, width) = (experts.hidden(), experts.intermediate());
     let stores = [experts.gate, experts.up];
@@ -172,7 +174,7 @@ fn gated_products(isa: Isa, pool: &Pool, x: &[f32], experts: &Experts<'_>, group
     gated
 }
 
-/// `down(gated)` of each slot.
+/// Computes `down(gated)` of each slot.
 fn down_products(isa: Isa, pool: &Pool, gated: &[f32], experts: &Experts<'_>, grouped: &Grouped) -> Vec<f32> {
     let (slots, width) = (grouped.rows.len(), experts.hidden());
     let input = Input { x: gated, rows: slots, norm: None };
@@ -191,7 +193,8 @@ fn down_products(isa: Isa, pool: &Pool, gated: &[f32], experts: &Experts<'_>, gr
     results
 }
 
-/// The tiles of a store that hold an expert's rows; the first and the last may hold rows of its neighbours as well.
+/// The tiles of a matrix that hold an expert's rows; the first and the last may hold rows of neighbouring
+/// experts too.
 fn of_expert(store: &PackedMatrix, expert: usize, rows: usize) -> PackedMatrix {
     store.row_range(expert * rows / LANES * LANES..(expert + 1) * rows)
 }

@@ -1,11 +1,11 @@
-//! Which experts each row goes to, and the rows of each expert.
+//! Expert assignment of rows, and rows grouped by expert.
 
 use std::ops::Range;
 
-/// Which experts each row goes to, and what their results count.
+/// Selected experts and weights of each row.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Routing {
-    /// How many experts a row goes to.
+    /// Experts per row (top-k).
     pub per_row: usize,
     /// `[rows, per_row]`; their results are added in this order.
     pub experts: Vec<u32>,
@@ -14,12 +14,12 @@ pub struct Routing {
 }
 
 impl Routing {
-    /// How many rows it is for.
+    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.experts.len().checked_div(self.per_row).unwrap_or(0)
     }
 
-    /// Asserts that it is one of `rows` rows over `count` experts.
+    /// Asserts that it has `rows` rows over `count` experts.
     ///
     /// # Panics
     /// When it is not.
@@ -31,7 +31,7 @@ impl Routing {
         assert_eq!(outside, None, "there are {count} experts");
     }
 
-    /// The rows of each expert.
+    /// Groups the rows by expert.
     pub(crate) fn grouped(&self, count: usize) -> Grouped {
         let mut starts = vec![0; count + 1];
         for &expert in &self.experts {
@@ -53,14 +53,14 @@ impl Routing {
     }
 }
 
-/// Rows sorted by expert: a row has a slot for each of its experts.
+/// Rows grouped by expert: a row has a slot for each of its experts.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Grouped {
     /// Experts that have rows, and their slots.
     pub groups: Vec<(usize, Range<usize>)>,
-    /// By slot: the row.
+    /// Row of each slot.
     pub rows: Vec<usize>,
-    /// `[rows, per_row]`: the slots.
+    /// `[rows, per_row]`: the slots of each row.
     pub slots: Vec<usize>,
 }
 

@@ -1,4 +1,5 @@
-//! `moe` against loops over [`linear`], in every company, and with memory that says who was read.
+//! `moe` against loops over [`linear`], in every batch, and with poisoned weights of experts that are not
+//! selected.
 
 use super::super::testing::{Random, bits};
 use super::super::{Source, WeightFormat, linear};
@@ -81,8 +82,8 @@ fn routing(random: &mut Random, rows: usize, per_row: usize, count: usize) -> Ro
 fn rows_are_those_of_their_experts_alone() {
     let mut random = Random(51);
     for (index, format) in FORMATS.into_iter().enumerate() {
-        // Rows of an expert below and above what a matrix unit takes at a time.
-        // Experts that begin and end with whole tiles, and such that share them with their neighbours.
+        // Experts with fewer and with more rows than the matrix unit takes at a time.
+        // Experts that begin and end at tile boundaries, and experts that share tiles with their neighbours.
         for (sizes, per_row, rows) in [
             ([4, 48, 32], 2, 1),
             ([3, 272, 80], 1, 5),
@@ -119,7 +120,7 @@ fn experts_without_rows_are_not_read() {
 
 fn check_reads(random: &mut Random, sizes: [usize; 3]) {
     let layers = Layers::new(random, WeightFormat::F32, sizes, false);
-    // The second expert is made of NaN: any use of it would show.
+    // The second expert is all NaN: any use of it is visible.
     let poison = |w: &PackedMatrix| {
         let rows = w.rows() / 3;
         let mut values = vec![0.0; w.rows() * w.cols()];

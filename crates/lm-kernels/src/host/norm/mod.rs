@@ -1,4 +1,4 @@
-//! Normalisation of rows.
+//! Row normalisation (RMSNorm).
 
 #[cfg(test)]
 mod tests;
@@ -8,19 +8,19 @@ use super::lanes::{Lanes, dot};
 use super::pool::Pool;
 use super::split::for_each_chunk;
 
-/// Rows in a task.
+/// Rows per task.
 const ROWS: usize = 16;
 
-/// A root-mean-square norm, to be done in front of something else.
+/// RMSNorm parameters, for a norm fused into another operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Norm<'a> {
-    /// What each column is multiplied with; as long as a row.
+    /// Weight of each column; as long as a row.
     pub weight: &'a [f32],
-    /// What is added to the mean of the squares.
+    /// Epsilon, added to the mean of the squares.
     pub eps: f32,
 }
 
-/// Divides each row by its root mean square and multiplies it with `weight`:
+/// Divides each row by its root mean square and multiplies it by `weight` (RMSNorm):
 /// `y = x / sqrt(mean(x²) + eps) · weight`.
 ///
 /// # Shapes
@@ -44,7 +44,7 @@ pub fn rms_norm(pool: &Pool, x: &[f32], weight: &[f32], eps: f32, y: &mut [f32])
     rms_norm_on(Isa::current(), pool, x, Norm { weight, eps }, y);
 }
 
-/// [`rms_norm`] with the code for one instruction set.
+/// [`rms_norm`] on one instruction set.
 pub(super) fn rms_norm_on(isa: Isa, pool: &Pool, x: &[f32], norm: Norm<'_>, y: &mut [f32]) {
     let width = norm.weight.len();
     assert!(x.len().is_multiple_of(width), "{} elements in rows of {width}", x.len());
@@ -73,7 +73,7 @@ impl Kernel for Rows<'_> {
     }
 }
 
-/// Norms one row.
+/// Normalises one row.
 #[inline(always)]
 pub(super) fn norm_row<V: Lanes>(x: &[f32], norm: &Norm<'_>, y: &mut [f32]) {
     let scale = 1.0 / (dot::<V>(x, x) / x.len() as f32 + norm.eps).sqrt();

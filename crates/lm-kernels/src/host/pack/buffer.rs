@@ -1,4 +1,4 @@
-//! The memory of packed matrices: cache lines in huge pages.
+//! Memory of packed matrices: cache-line aligned, in huge pages.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,16 +10,16 @@ use memmap2::{MmapMut, MmapRaw};
 use super::super::lanes::Line;
 use crate::{Error, Result};
 
-/// What Linux calls a huge page on x86-64; a map is laid out in whole ones.
+/// Huge page size of Linux on x86-64.
 const HUGE_PAGE: usize = 2 << 20;
-/// Address space that is taken at a time; memory is used as it is written to.
+/// Address space reserved at a time; pages are committed when they are written to.
 const REGION: usize = 64 << 20;
 
-/// Memory for the matrices of one model.
+/// Arena for the weights of one model.
 ///
-/// They lie close together in a few large maps, for which huge pages are asked where the system has them: reading weights with
-/// 4 KiB pages takes a tenth longer. What is handed out is zero, begins at a cache line, and is given back with the last matrix
-/// of its map.
+/// Buffers share a few large mappings, with huge pages if the system has them: reading weights through
+/// 4 KiB pages takes a tenth longer. A buffer is zeroed and cache-line aligned. A mapping is freed with the last
+/// matrix in it.
 ///
 /// # Examples
 /// ```
@@ -36,13 +36,13 @@ pub struct Arena {
     rest: Mutex<Option<Rest>>,
 }
 
-/// What is left of a region.
+/// Unused rest of a region.
 struct Rest {
     region: Arc<MmapRaw>,
     start: usize,
 }
 
-/// Zeros that begin at a cache line, to be filled by their one owner.
+/// Zeroed, cache-line aligned buffer with a single owner.
 pub(in crate::host) struct Buffer {
     region: Arc<MmapRaw>,
     start: usize,
@@ -50,7 +50,7 @@ pub(in crate::host) struct Buffer {
 }
 
 impl Arena {
-    /// Zeroed bytes, apart from all others.
+    /// Allocates zeroed bytes, disjoint from all other buffers.
     pub(super) fn take(&self, len: usize) -> Result<Buffer> {
         let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
         let left = match rest.take() {
@@ -59,7 +59,7 @@ impl Arena {
         };
         let buffer = Buffer { region: Arc::clone(&left.region), start: left.start, len };
         let end = left.start + len;
-        // Whole lines only: the next buffer begins at one.
+        // Whole lines only, so that the next buffer is aligned.
         if left.region.len() - end >= size_of::<Line>() {
             *rest = Some(Rest { start: end.next_multiple_of(size_of::<Line>()), ..left });
         }
@@ -74,16 +74,16 @@ impl fmt::Debug for Arena {
 }
 
 impl Rest {
-    /// A new map of at least `len` bytes after its start.
+    /// Maps a region of at least `len` bytes after its start.
     fn map(len: usize) -> Result<Self> {
         let no_memory = || Error::OutOfMemory { bytes: len };
-        // Room to begin at a huge page; small maps have none.
+        // Slack to align the start to a huge page; small mappings have none.
         let spare = if len >= HUGE_PAGE { HUGE_PAGE } else { 0 };
         let bytes = len.checked_add(spare).ok_or_else(no_memory)?.max(1);
         let map = MmapMut::map_anon(bytes).map_err(|_| no_memory())?;
         #[cfg(target_os = "linux")]
         if spare > 0 {
-            // Refused where the kernel has no huge pages: then it is small ones.
+            // Fails if the kernel has no huge pages, which leaves small ones.
             drop(map.advise(memmap2::Advice::HugePage));
         }
         let start = if spare > 0 { map.as_ptr().align_offset(HUGE_PAGE) } else { 0 };
@@ -92,20 +92,21 @@ impl Rest {
 }
 
 impl Buffer {
-    /// Zeroed bytes in a map of their own.
+    /// Allocates zeroed bytes in a mapping of their own.
     pub fn zeroed(len: usize) -> Result<Self> {
         let Rest { region, start } = Rest::map(len)?;
         Ok(Self { region, start, len })
     }
 
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: `start..start + len` is inside the map, which lives as long as `self`, and no other buffer has a part of it
-        // (`Arena::take` moves on behind it, `zeroed` gives the map to one). Anonymous memory is initialised: it is zeros.
+        // SAFETY: `start..start + len` is inside the mapping, which lives as long as `self`, and no other buffer
+        // overlaps it (`Arena::take` advances past it, `zeroed` gives the mapping to one buffer). Anonymous memory
+        // is initialised: it is zeros.
         unsafe { slice::from_raw_parts(self.region.as_ptr().add(self.start), self.len) }
     }
 
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above; the map is writable, and `&mut self` keeps other views of the range away.
+        // SAFETY: as above; the mapping is writable, and `&mut self` excludes other views of the range.
         unsafe { slice::from_raw_parts_mut(self.region.as_mut_ptr().add(self.start), self.len) }
     }
 }
@@ -116,7 +117,7 @@ impl fmt::Debug for Buffer {
     }
 }
 
-/// A buffer that is not written to any more, or a part of one.
+/// A read-only buffer, or a slice of one.
 pub(super) struct Filled(Buffer);
 
 impl From<Buffer> for Filled {
@@ -130,7 +131,8 @@ impl Filled {
         self.0.bytes()
     }
 
-    /// A range of the bytes, in the same memory. (No buffer that could be written to has a part of it: there is no way back to one.)
+    /// A subrange of the bytes, in the same memory. (No writable buffer overlaps it: a `Filled` cannot
+    /// become one again.)
     pub fn part(&self, range: Range<usize>) -> Self {
         assert!(range.start <= range.end && range.end <= self.0.len, "{range:?} of {} bytes", self.0.len);
         let region = Arc::clone(&self.0.region);
@@ -140,7 +142,7 @@ impl Filled {
 
 impl Clone for Filled {
     /// # Panics
-    /// When there is no memory, as for any clone.
+    /// When memory runs out, as for any clone.
     fn clone(&self) -> Self {
         let mut copy = Buffer::zeroed(self.0.len).expect("memory for a copy");
         copy.bytes_mut().copy_from_slice(self.bytes());

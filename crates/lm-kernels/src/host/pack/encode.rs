@@ -1,4 +1,4 @@
-//! Floats as the bytes of a file.
+//! Conversion of floats to little-endian bytes of a file.
 
 use half::{bf16, f16};
 
@@ -6,10 +6,10 @@ use super::{FloatDtype, Source, WeightFormat};
 use crate::{Error, Result};
 
 impl FloatDtype {
-    /// Rows of floats as little-endian elements of this type, each the nearest to its value.
+    /// Encodes rows of floats as little-endian elements of this type, rounded to nearest.
     ///
     /// # Errors
-    /// [`Error::NotRepresentable`] names the first finite value that would become infinite.
+    /// [`Error::NotRepresentable`] for the first finite value that would become infinite.
     ///
     /// # Panics
     /// When `cols` is 0 and there are elements.
@@ -49,7 +49,7 @@ impl FloatDtype {
         Ok(bytes)
     }
 
-    /// Whether a finite value becomes infinite.
+    /// Returns true if a finite value becomes infinite.
     fn overflows(self, value: f32) -> bool {
         value.is_finite()
             && match self {

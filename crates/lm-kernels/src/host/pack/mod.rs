@@ -1,4 +1,4 @@
-//! Weights in the one form that the CPU path reads.
+//! Weights packed for the CPU kernels.
 
 mod buffer;
 mod encode;
@@ -36,25 +36,26 @@ pub(super) use quantize::round;
 pub use source::{FloatDtype, Source};
 pub use stored::{StoredBytes, StoredMatrix};
 
-/// How weights are kept in memory.
+/// Storage format of weights.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum WeightFormat {
     /// IEEE single precision.
     F32,
     /// IEEE half precision.
     F16,
-    /// The upper half of a single.
+    /// bfloat16, the upper half of a single.
     Bf16,
-    /// 8-bit integers with a `bf16` scale for each 64 columns of a row: 8.25 bits a weight.
+    /// 8-bit integers with a `bf16` scale per 64 columns of a row: 8.25 bits per weight.
     Q8,
-    /// 4-bit integers with an integer scale for each 32 columns of a row and a `bf16` one for each 256: 4.22 bits a weight.
+    /// 4-bit integers with an integer scale per 32 columns of a row and a `bf16` scale per 256: 4.22 bits per weight.
     Q4,
-    /// A block type of GGUF files, whose values are kept as they are.
+    /// A block-quantised type of GGUF files, with unchanged values.
     Ggml(GgmlType),
 }
 
 impl WeightFormat {
-    /// This format, or F16 where rows of `cols` columns are no whole number of its blocks, as llama.cpp's converter has it.
+    /// Returns this format, or F16 if rows of `cols` columns are not a multiple of its blocks, as in llama.cpp's
+    /// converter.
     ///
     /// ```
     /// use lm_kernels::{GgmlType, WeightFormat};
@@ -69,7 +70,7 @@ impl WeightFormat {
         }
     }
 
-    /// Bytes of a packed matrix, [`PackedMatrix::bytes`], known before there is one; `None` beyond what memory can be.
+    /// Returns the bytes of a packed matrix, [`PackedMatrix::bytes`], without packing one; `None` on overflow.
     ///
     /// ```
     /// use lm_kernels::{PackedMatrix, Source, WeightFormat};
@@ -82,7 +83,7 @@ impl WeightFormat {
         self.tile_bytes(cols)?.checked_mul(rows.div_ceil(LANES))
     }
 
-    /// Bytes of the packed columns of one tile of rows.
+    /// Bytes of a packed tile of 16 rows; `None` on overflow.
     fn tile_bytes(self, cols: usize) -> Option<usize> {
         match self {
             WeightFormat::F32 => cols.checked_mul(size_of::<[f32; LANES]>()),
@@ -126,11 +127,11 @@ impl FromStr for WeightFormat {
     }
 }
 
-/// A weight of a linear layer, `[rows, cols]` = `[out, in]`, packed for the kernels.
+/// Weight of a linear layer, `[rows, cols]` = `[out, in]`, packed for the kernels.
 ///
-/// It owns one range of memory that begins at a cache line; nothing of the source is kept. The layout is private: tiles of 16 rows,
-/// in each the columns one after another with the 16 rows side by side. Rows and columns may be any number; what is missing
-/// in the last tile or block is zero.
+/// It owns one contiguous, cache-line aligned buffer and keeps no reference to the source. The layout is private:
+/// tiles of 16 rows, each column-major, with the 16 rows of a column adjacent. Any number of rows and columns is
+/// allowed; the last tile and block are zero-padded.
 ///
 /// # Examples
 /// ```
@@ -149,21 +150,21 @@ pub struct PackedMatrix {
     buffer: Filled,
 }
 
-/// A column of halves, as bits.
+/// A column of 16 f16 values, as bits.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(super) struct F16Unit(pub [u16; LANES]);
 
-/// A column of bfloat16, as bits.
+/// A column of 16 bf16 values, as bits.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(super) struct Bf16Unit(pub [u16; LANES]);
 
-// SAFETY: an array of integers: any bytes will do.
+// SAFETY: an array of integers: any bytes are valid.
 unsafe impl bytemuck::Zeroable for F16Unit {}
 // SAFETY: as above, without padding.
 unsafe impl bytemuck::Pod for F16Unit {}
-// SAFETY: an array of integers: any bytes will do.
+// SAFETY: an array of integers: any bytes are valid.
 unsafe impl bytemuck::Zeroable for Bf16Unit {}
 // SAFETY: as above, without padding.
 unsafe impl bytemuck::Pod for Bf16Unit {}
@@ -171,21 +172,21 @@ unsafe impl bytemuck::Pod for Bf16Unit {}
 impl PackedMatrix {
     /// Packs the row-major elements of `source`, on the threads of the global pool.
     ///
-    /// Float formats take the nearest value; 8 bit takes the largest magnitude of each block to 127; 4 bit searches the scale
-    /// with the least error, large values counting more. The result depends on the values alone.
+    /// Float formats round to nearest; Q8 maps the largest magnitude of each block to 127; Q4 searches the scale
+    /// with the least error, weighted towards large values. The result depends on the values alone.
     ///
     /// # Errors
-    /// - [`Error::SourceLength`] when `source` has not `rows * cols` elements
-    /// - [`Error::NotRepresentable`] names a value that is too large for the format or, in formats of integers, not finite
-    /// - [`Error::NotQuantizable`] when the format is one that is only read from files, as all of ggml's but Q8_0 and Q4_0
-    /// - [`Error::ShapeOverflow`], [`Error::OutOfMemory`] when there is no room
+    /// - [`Error::SourceLength`] when `source` does not have `rows * cols` elements
+    /// - [`Error::NotRepresentable`] for a value that is too large for the format or, in integer formats, not finite
+    /// - [`Error::NotQuantizable`] when the format is only read from files, as all of ggml's but Q8_0 and Q4_0
+    /// - [`Error::ShapeOverflow`], [`Error::OutOfMemory`] when there is not enough memory
     pub fn pack(format: WeightFormat, rows: usize, cols: usize, source: Source<'_>) -> Result<Self> {
         let mut packing = Packing::alone(format, rows, cols)?;
         packing.push(rows, source)?;
         Ok(packing.finish())
     }
 
-    /// Packs a weight from blocks as a GGUF file holds them: [`Packing::push_blocks`] of all rows.
+    /// Packs a weight from blocks in GGUF's layout: [`Packing::push_blocks`] of all rows.
     ///
     /// # Errors
     /// As [`Packing::new`] and [`Packing::push_blocks`].
@@ -207,30 +208,30 @@ impl PackedMatrix {
         Ok(packing.finish())
     }
 
-    /// How many outputs a linear layer with this weight has.
+    /// Number of rows: output features of the linear layer.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// How many inputs a linear layer with this weight has.
+    /// Number of columns: input features of the linear layer.
     pub fn cols(&self) -> usize {
         self.cols
     }
 
-    /// What it was packed to.
+    /// Storage format.
     pub fn format(&self) -> WeightFormat {
         self.format
     }
 
-    /// Bytes of the buffer, with what fills up the last tile and block.
+    /// Bytes of the buffer, including the padding of the last tile and block.
     pub fn bytes(&self) -> usize {
         self.buffer.bytes().len()
     }
 
-    /// Some of the rows, in the same memory: nothing is copied, and the memory stays as long as one of both does.
+    /// Returns a view of some of the rows, sharing the memory (reference-counted) without copying.
     ///
     /// # Panics
-    /// When there are not so many rows, or the first is not at the start of a tile: a multiple of [`Packing::ROWS`].
+    /// When the range exceeds the rows, or does not start at a tile: a multiple of [`Packing::ROWS`].
     ///
     /// # Examples
     /// ```
@@ -251,10 +252,10 @@ impl PackedMatrix {
         PackedMatrix { format: self.format, rows: rows.len(), cols: self.cols, buffer }
     }
 
-    /// Writes one row as floats to `out`: the values that [`linear`](super::linear) multiplies with.
+    /// Dequantises one row to `out`: the values that [`linear`](super::linear) multiplies by.
     ///
     /// # Panics
-    /// When there is no such row, or `out` has not `cols` elements.
+    /// When there is no such row, or `out` does not have `cols` elements.
     pub fn dequantize_row(&self, row: usize, out: &mut [f32]) {
         assert!(row < self.rows, "row {row} of {}", self.rows);
         assert_eq!(out.len(), self.cols, "a row has {} columns", self.cols);
@@ -269,11 +270,10 @@ impl PackedMatrix {
         }
     }
 
-    /// The scale and the integers of 32 columns of a row, for devices that lay them out in their own way. What the row lacks is
-    /// zero.
+    /// Scale and quants of 32 columns of a row, for devices with a layout of their own. Missing columns are zero.
     ///
     /// # Panics
-    /// When the format is none of Q8, Q4 and ggml's Q8_0 and Q4_0, or there is no such block.
+    /// When the format is not one of Q8, Q4 and ggml's Q8_0 and Q4_0, or there is no such block.
     #[cfg(feature = "burn")]
     pub(crate) fn block(&self, row: usize, block: usize) -> (f32, [i8; GROUP]) {
         let (tile, lane) = (row / LANES, row % LANES);
@@ -288,19 +288,19 @@ impl PackedMatrix {
         }
     }
 
-    /// Sixteen rows of a matrix in an integer format, which must be `F`.
+    /// Tile `index` of a matrix in the integer format `F`.
     #[inline(always)]
     pub(super) fn tile<F: IntegerLayout>(&self, index: usize) -> Tile<'_, F> {
         Tile::of(self.buffer.bytes(), index, self.cols)
     }
 
-    /// Sixteen rows of a matrix in a block type, which must be `F`.
+    /// Tile `index` of a matrix in the block type `F`.
     #[inline(always)]
     pub(super) fn records<F: BlockFormat>(&self, index: usize) -> RecordTile<'_, F> {
         RecordTile::of(self.buffer.bytes(), index, self.cols)
     }
 
-    /// The columns of sixteen rows of a matrix in a float format, whose unit must be `U`.
+    /// Columns of a tile of a matrix in a float format whose unit is `U`.
     #[inline(always)]
     pub(super) fn columns<U: bytemuck::Pod>(&self, tile: usize) -> &[U] {
         &bytemuck::cast_slice(self.buffer.bytes())[tile * self.cols..(tile + 1) * self.cols]
@@ -313,7 +313,7 @@ impl fmt::Debug for PackedMatrix {
     }
 }
 
-/// Reads a row of a matrix in a block type.
+/// Dequantises a row of a matrix in a block type.
 struct ReadRow<'a> {
     matrix: &'a PackedMatrix,
     tile: usize,
@@ -336,14 +336,14 @@ fn fill<U>(out: &mut [f32], units: &[U], read: impl Fn(&U) -> f32) {
 }
 
 impl<F: IntegerLayout> Tile<'_, F> {
-    /// Scale and integers of a group of a row.
+    /// Scale and quants of a group of a row.
     fn group(&self, lane: usize, group: usize) -> (f32, [i8; GROUP]) {
         let scales = F::steps(&self.scales[group * GROUP / F::BLOCK]);
         let scale = bf16_to_f32(scales[lane]) * f32::from(F::group_scale(self, lane, group));
         (scale, std::array::from_fn(|column| F::quant(self, lane, group, column)))
     }
 
-    /// The row as floats.
+    /// Dequantises a row.
     fn read_row(&self, lane: usize, out: &mut [f32]) {
         for (group, out) in out.chunks_mut(GROUP).enumerate() {
             let (scale, quants) = self.group(lane, group);

@@ -1,4 +1,4 @@
-//! Packing rows that come piece by piece.
+//! Incremental packing of rows.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -16,35 +16,35 @@ use super::stored::ReadTile;
 use super::{FloatDtype, GgmlType, PackedMatrix, Q4, Q8, Source, WeightFormat};
 use crate::{Error, Result};
 
-/// A [`PackedMatrix`] in the making.
+/// Builder of a [`PackedMatrix`].
 ///
-/// Its rows come in order, some at a time, so that what they were read from can be let go of before the next ones are read.
-/// What is packed does not depend on where the rows are cut.
+/// Rows are pushed in order, some at a time, so that the memory they were read from can be released before the next
+/// ones are read. The result does not depend on how the rows are split.
 #[derive(Debug)]
 pub struct Packing {
     format: WeightFormat,
     rows: usize,
     cols: usize,
-    /// Rows that are packed.
+    /// Number of rows packed.
     done: usize,
     tile_bytes: usize,
     buffer: Buffer,
 }
 
 impl Packing {
-    /// Rows that come together must be a multiple of this, but for the last ones.
+    /// Rows pushed together must be a multiple of this, except for the last ones.
     pub const ROWS: usize = LANES;
 
-    /// A matrix `[rows, cols]` in memory of `arena`.
+    /// Starts a matrix `[rows, cols]` in memory of `arena`.
     ///
     /// # Errors
-    /// - [`Error::PartialBlock`] when the format is a block type of which `cols` is no whole number
-    /// - [`Error::ShapeOverflow`], [`Error::OutOfMemory`] when there is no room
+    /// - [`Error::PartialBlock`] when the format is a block type and `cols` is not a multiple of its blocks
+    /// - [`Error::ShapeOverflow`], [`Error::OutOfMemory`] when there is not enough memory
     pub fn new(arena: &Arena, format: WeightFormat, rows: usize, cols: usize) -> Result<Self> {
         Self::within(format, rows, cols, |bytes| arena.take(bytes))
     }
 
-    /// A matrix in memory of its own.
+    /// Starts a matrix in a buffer of its own.
     pub(super) fn alone(format: WeightFormat, rows: usize, cols: usize) -> Result<Self> {
         Self::within(format, rows, cols, Buffer::zeroed)
     }
@@ -67,15 +67,17 @@ impl Packing {
         Ok(Self { format, rows, cols, done: 0, tile_bytes, buffer: take(bytes)? })
     }
 
-    /// Packs the next rows from row-major elements, on the threads of the global pool; values as in [`PackedMatrix::pack`].
+    /// Packs the next rows from row-major elements, on the threads of the global pool; values as in
+    /// [`PackedMatrix::pack`].
     ///
     /// # Errors
-    /// - [`Error::SourceLength`] when `source` has not `rows * cols` elements
-    /// - [`Error::NotRepresentable`] names the first value that is too large for the format or, in formats of integers, not finite
+    /// - [`Error::SourceLength`] when `source` does not have `rows * cols` elements
+    /// - [`Error::NotRepresentable`] for the first value that is too large for the format or, in integer formats,
+    ///   not finite
     /// - [`Error::NotQuantizable`] when the format is a block type of ggml other than Q8_0 and Q4_0
     ///
     /// # Panics
-    /// When there are not so many rows left, or `rows` is no multiple of [`Packing::ROWS`] and more are to come.
+    /// When `rows` exceeds the rows left, or is not a multiple of [`Packing::ROWS`] and not the last.
     pub fn push(&mut self, rows: usize, source: Source<'_>) -> Result<()> {
         let (format, cols) = (self.format, self.cols);
         check_len(rows, cols, cols, source.len())?;
@@ -88,12 +90,12 @@ impl Packing {
         })
     }
 
-    /// Takes over the next rows of a matrix that was quantised before, bit by bit: `quants` and `scales` as in
+    /// Packs the next rows of an already quantised matrix, without changing a value: `quants` and `scales` as in
     /// [`StoredMatrix`](super::StoredMatrix).
     ///
     /// # Errors
-    /// - [`Error::SourceLength`] when `quants` or `scales` have not as many bytes as the rows ask for
-    /// - [`Error::NotRepresentable`] names the first scale that is not finite, factor beyond 15, or quant of -128
+    /// - [`Error::SourceLength`] when the number of bytes in `quants` or `scales` does not fit the rows
+    /// - [`Error::NotRepresentable`] for the first scale that is not finite, factor beyond 15, or quant of -128
     ///
     /// # Panics
     /// As [`Packing::push`], and when the format is a float format.
@@ -108,14 +110,14 @@ impl Packing {
         })
     }
 
-    /// Takes over the next rows from blocks as a GGUF file holds them, row after row; no value changes.
+    /// Packs the next rows from blocks in GGUF's layout, row-major; no value changes.
     ///
     /// # Errors
-    /// - [`Error::SourceLength`] when there are not as many bytes as the rows ask for
-    /// - [`Error::NotRepresentable`] names the first column of the first block with a scale that is not finite
+    /// - [`Error::SourceLength`] when the number of bytes does not fit the rows
+    /// - [`Error::NotRepresentable`] for the first column of the first block with a scale that is not finite
     ///
     /// # Panics
-    /// As [`Packing::push`], and when the format is no block type.
+    /// As [`Packing::push`], and when the format is not a block type.
     pub fn push_blocks(&mut self, rows: usize, blocks: &[u8]) -> Result<()> {
         let (format, cols) = (self.block_type(), self.cols);
         check_len(rows, cols, cols / format.block_len() * format.block_bytes(), blocks.len())?;
@@ -129,7 +131,7 @@ impl Packing {
         }
     }
 
-    /// The matrix.
+    /// Finishes the matrix.
     ///
     /// # Panics
     /// When rows are missing.
@@ -138,7 +140,8 @@ impl Packing {
         PackedMatrix { format: self.format, rows: self.rows, cols: self.cols, buffer: self.buffer.into() }
     }
 
-    /// Fills the tiles of the next rows: `task` gets the first row of a tile, counted from the first of these, and its bytes.
+    /// Fills the tiles of the next rows: `task` gets the first row of a tile, relative to the first of these, and
+    /// its bytes.
     fn tiles(
         &mut self,
         rows: usize,
@@ -151,7 +154,7 @@ impl Packing {
         let start = self.done / LANES * self.tile_bytes;
         let out = &mut self.buffer.bytes_mut()[start..][..rows.div_ceil(LANES) * self.tile_bytes];
         for_each_chunk(Pool::global(), out, self.tile_bytes, |tile, out| {
-            // A page that is read before it is written to is mapped twice.
+            // Zeroed here: a page that is read before it is written causes two page faults.
             out.fill(0);
             if let Err(bad) = task(tile * LANES, out) {
                 let mut first = first_bad.lock().unwrap_or_else(PoisonError::into_inner);
@@ -176,7 +179,7 @@ fn check_len(rows: usize, cols: usize, row_len: usize, got: usize) -> Result<()>
     if got == expected { Ok(()) } else { Err(Error::SourceLength { rows, cols, expected, got }) }
 }
 
-/// A value that the format cannot hold.
+/// A value that is not representable in the format.
 pub(super) struct Unfit {
     pub row: usize,
     pub col: usize,
@@ -217,14 +220,14 @@ impl Kernel for PackTile<'_> {
 }
 
 impl PackTile<'_> {
-    /// Whether all 16 rows are there, in whole groups of this type in a file.
+    /// Returns true if all 16 rows are present, in full groups, and stored in a file as `dtype`.
     fn is_whole(&self, dtype: FloatDtype) -> bool {
         matches!(self.source, Source::LeBytes { dtype: got, .. } if got == dtype)
             && self.first_row + LANES <= self.rows
             && self.cols.is_multiple_of(GROUP)
     }
 
-    /// Packs columns of the format's own type.
+    /// Copies columns that are stored in the format's own type.
     #[inline(always)]
     fn copy<V: Lanes>(self) -> std::result::Result<(), Unfit> {
         let units: &mut [[u16; LANES]] = bytemuck::cast_slice_mut(self.out);
@@ -234,7 +237,7 @@ impl PackTile<'_> {
         Ok(())
     }
 
-    /// Packs columns; what is not finite stays so, but nothing becomes so.
+    /// Converts columns to a float format; values that are not finite stay so, but none may become so.
     #[inline(always)]
     fn floats<V: Lanes, U: bytemuck::Pod>(
         self,
@@ -282,7 +285,7 @@ impl PackTile<'_> {
     }
 }
 
-/// The first value, row by row, that does not pass.
+/// Finds the first value, in row order, that does not pass `fits`.
 #[inline(always)]
 fn find_unfit(
     columns: &[F32x16],
@@ -300,11 +303,11 @@ fn find_unfit(
     Ok(())
 }
 
-/// Whether all are finite: 0 times anything else is NaN, and so is each sum with it.
+/// Returns true if all values are finite: 0 times anything else is NaN, and so is each sum with it.
 #[inline(always)]
 fn all_finite<V: Lanes>(columns: &[F32x16]) -> bool {
     let zero = V::splat(0.0);
-    let mut sums = [zero; 4]; // Four, so that none waits for its own last addition.
+    let mut sums = [zero; 4]; // four independent accumulators, to hide latency
     for columns in columns.as_chunks::<4>().0 {
         for (sum, column) in sums.iter_mut().zip(columns) {
             *sum = V::load(&column.0).mul_add(zero, *sum);

@@ -1,8 +1,9 @@
-//! 4 bits: `weight = D · s · quant`, `D` a bfloat16 for each 256 columns of a row, `s` an integer of at most 15 for each 32;
-//! 4.22 bits a weight.
+//! Q4 layout: `weight = D · s · quant`, with a bf16 `D` per 256 columns of a row and an integer `s` of at most ±15
+//! per 32;
+//! 4.22 bits per weight.
 //!
-//! Byte `4 r + i` of line `j` of a group holds column `4 j + i` of row `r` in its low half and column `16 + 4 j + i` in its
-//! high half, plus 8 each. `s · quant` fits into a signed byte.
+//! Byte `4 r + i` of line `j` of a group holds column `4 j + i` of row `r` in its low nibble and column `16 + 4 j +
+//! i` in its high nibble, each with zero point 8. `s · quant` fits a signed byte.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -11,40 +12,40 @@ use super::integer::{GROUP, IntegerLayout, Tile};
 use super::quantize::{Quantize, low_bits};
 use super::scale_search::Group;
 
-/// The largest magnitude of an integer scale.
+/// Maximum magnitude of an integer scale.
 pub(in crate::host) const MAX_SCALE: i8 = 15;
 
-/// Groups of a block.
+/// Groups per block.
 const GROUPS: usize = 8;
 
-/// The format's mark.
+/// Marker type of Q4.
 pub(in crate::host) struct Q4;
 
-/// The scales of 16 rows of a block.
+/// Scales of 16 rows of a block.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(in crate::host) struct Q4Scales {
-    /// `D` of each row, as the bits of a bfloat16.
+    /// `D` of each row, as bf16 bits.
     pub steps: [u16; LANES],
-    /// Magnitudes of `s`, a byte for each row: of group `2 i` in the low halves of entry `i`, of `2 i + 1` in the high ones.
+    /// Magnitudes of `s`, a byte per row: of group `2 i` in the low nibbles of entry `i`, of `2 i + 1` in the high ones.
     pub magnitudes: [[u8; LANES]; GROUPS / 2],
-    /// By group: bit `r` is set where `s` of row `r` is negative.
+    /// Signs of each group: bit `r` is set if `s` of row `r` is negative.
     pub signs: [u16; GROUPS],
 }
 
-// SAFETY: arrays of integers, 32, 64 and 16 bytes long with an alignment of 2: no padding, any bytes will do.
+// SAFETY: arrays of integers, 32, 64 and 16 bytes long with an alignment of 2: no padding, any bytes are valid.
 unsafe impl Zeroable for Q4Scales {}
 // SAFETY: as above; `Copy`, no niches, no references.
 unsafe impl Pod for Q4Scales {}
 
 impl Q4Scales {
-    /// `s` of a row in one of the block's groups.
+    /// Integer scale `s` of a row in one of the block's groups.
     pub(super) fn factor(&self, lane: usize, group: usize) -> i8 {
         let magnitude = (self.magnitudes[group / 2][lane] >> (group % 2 * 4) & 15) as i8;
         if self.signs[group] >> lane & 1 == 1 { -magnitude } else { magnitude }
     }
 
-    /// Sets `s` of a row in one of the block's groups, which was zero.
+    /// Sets `s` of a row in one of the block's groups, which must be zero.
     #[inline(always)]
     pub(super) fn set_factor(&mut self, lane: usize, group: usize, factor: i8) {
         self.magnitudes[group / 2][lane] |= factor.unsigned_abs() << (group % 2 * 4);
@@ -74,7 +75,7 @@ impl IntegerLayout for Q4 {
 }
 
 impl Q4 {
-    /// Writes the quants of one column of a group whose lines are zeros; integers from -8 to 7.
+    /// Writes the quants of one column of a group whose lines are zero; integers from -8 to 7.
     #[inline(always)]
     pub(super) fn set(lines: &mut [Line], column: usize, quants: F32x16) {
         let (half, column) = (column / (GROUP / 2), column % (GROUP / 2));
@@ -87,7 +88,8 @@ impl Q4 {
 }
 
 impl Quantize for Q4 {
-    /// Each group finds its best scale; the block's largest becomes 15 steps, and the others what is best of the steps around them.
+    /// Each group finds its best scale; the block's largest becomes 15 steps, and the others take the best of the
+    /// nearest step counts.
     #[inline(always)]
     fn quantize<V: Lanes>(x: &[F32x16], scales: &mut Q4Scales, lines: &mut [Line]) {
         let mut groups = [Group::EMPTY; GROUPS];

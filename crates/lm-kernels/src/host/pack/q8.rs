@@ -1,12 +1,12 @@
-//! 8 bits: `weight = scale · quant`, a bfloat16 for each 64 columns of a row; 8.25 bits a weight.
+//! Q8 layout: `weight = scale · quant`, with a bf16 scale per 64 columns of a row; 8.25 bits per weight.
 //!
-//! Byte `4 r + i` of line `j` of a group is column `4 j + i` of row `r`, plus 128.
+//! Byte `4 r + i` of line `j` of a group is column `4 j + i` of row `r`, with zero point 128.
 
 use super::super::lanes::{F32x16, LANES, Lanes, Line, bf16_to_f32, bfloat_not_below};
 use super::integer::{GROUP, IntegerLayout, Tile};
 use super::quantize::{Quantize, SHIFT, inverse, low_bits};
 
-/// The format's mark.
+/// Marker type of Q8.
 pub(in crate::host) struct Q8;
 
 impl IntegerLayout for Q8 {
@@ -30,7 +30,7 @@ impl IntegerLayout for Q8 {
 }
 
 impl Q8 {
-    /// Writes the quants of one column of a group whose lines are zeros; integers from -127 to 127.
+    /// Writes the quants of one column of a group whose lines are zero; integers from -127 to 127.
     #[inline(always)]
     pub(super) fn set(lines: &mut [Line], column: usize, quants: F32x16) {
         for (word, quant) in lines[column / 4].as_chunks_mut().0.iter_mut().zip(quants.0) {
@@ -41,10 +41,10 @@ impl Q8 {
 }
 
 impl Quantize for Q8 {
-    /// The largest magnitude becomes 127; the scale is rounded up, so that nothing is cut off.
+    /// The largest magnitude maps to 127; the scale is rounded up, so that nothing is clipped.
     #[inline(always)]
     fn quantize<V: Lanes>(x: &[F32x16], scales: &mut [u16; LANES], lines: &mut [Line]) {
-        // In registers throughout: loops over lanes were compiled to scattered reads.
+        // In registers throughout: loops over lanes compile to scattered loads.
         let (one, minus) = (V::splat(1.0), V::splat(-1.0));
         let mut greatest = V::splat(0.0);
         for x in x {
@@ -53,11 +53,11 @@ impl Quantize for Q8 {
         }
         let mut largest = F32x16::ZERO;
         greatest.store(&mut largest.0);
-        // The magnitude: of zeros it may be -0.
+        // Absolute value, since the largest of zeros may be -0.
         *scales = largest.map(|largest| largest.abs() / 127.0).0.map(bfloat_not_below);
         let inverse = V::load(&F32x16(scales.map(bf16_to_f32)).map(inverse).0);
         for (index, x) in x.iter().enumerate() {
-            // As `round` does it.
+            // The computation of `round`.
             let rounded =
                 V::load(&x.0).mul(inverse).mul_add(one, V::splat(SHIFT)).mul_add(one, V::splat(-SHIFT));
             let mut quants = F32x16::ZERO;

@@ -1,44 +1,44 @@
-//! Scales for groups of 4-bit integers: the one that leaves the least error, of some that are tried.
+//! Scale search for groups of 4-bit integers: tries several scales and keeps the one with the least weighted error.
 //!
-//! The error of each value is weighed by its magnitude and the group's root mean square, taken together: what is large is mostly
-//! also what matters (docs/decisions/0010-accuracy.md).
+//! The error of each value is weighted by its magnitude plus the group's root mean square: large values mostly
+//! matter more (docs/decisions/0010-accuracy.md).
 
 use super::super::lanes::{F32x16, LANES, Lanes};
 use super::integer::GROUP;
 use super::q4::MAX_SCALE;
 use super::quantize::{inverse, round};
 
-/// Groups whose largest magnitude is below this are zeros: its inverse would be infinite.
+/// Groups whose largest magnitude is below this are zero: its inverse would be infinite.
 const TINY: f32 = 1e-35;
 
-/// Where the scales that are tried first take the largest magnitude, in quants.
+/// Initial candidates of the scale, given as the quant of the largest magnitude.
 const TARGETS: [f32; 5] = [8.0, 7.5, 7.0, 6.5, 8.5];
 
-/// A group of 16 rows, made ready for trying scales.
+/// A group of 16 rows, prepared for the scale search.
 #[derive(Clone, Copy)]
 pub(super) struct Group {
     /// The value of largest magnitude of each row, with its sign.
     largest: F32x16,
-    /// The values as parts of it: from -1 to 1, whatever the size of the weights.
+    /// The values divided by the largest: from -1 to 1, whatever the magnitude of the weights.
     values: [F32x16; GROUP],
-    /// What their squared errors count.
+    /// Weights of their squared errors.
     weights: [F32x16; GROUP],
 }
 
-/// What is known of the integers that some scale gives, in sums over the group with the weights.
+/// Weighted sums over the group, for the quants of a candidate scale.
 struct Sums {
-    /// Of values times integers.
+    /// Sum of values times quants.
     xq: F32x16,
-    /// Of squared integers.
+    /// Sum of squared quants.
     qq: F32x16,
 }
 
 impl Group {
-    /// No group, for the places of those that a short block lacks.
+    /// An empty group, as padding of short blocks.
     pub const EMPTY: Self =
         Self { largest: F32x16::ZERO, values: [F32x16::ZERO; GROUP], weights: [F32x16::ZERO; GROUP] };
 
-    /// The columns `x`, which are finite.
+    /// Prepares the columns `x`, which must be finite.
     #[inline(always)]
     pub fn new<V: Lanes>(x: &[F32x16; GROUP]) -> Self {
         let (mut high, mut low) = (V::splat(0.0), V::splat(0.0));
@@ -65,9 +65,10 @@ impl Group {
         group
     }
 
-    /// The scale with the least error of those that take the largest magnitude to about -8; 0 for a group of zeros.
+    /// Finds the scale with the least error among the candidates that map the largest magnitude to about -8; 0 for
+    /// a group of zeros.
     ///
-    /// For given integers the best scale is Σxq / Σq², and it lowers the error by (Σxq)² / Σq².
+    /// For given quants the best scale is Σxq / Σq², and it lowers the error by (Σxq)² / Σq².
     #[inline(always)]
     pub fn best_scale<V: Lanes>(&self) -> F32x16 {
         let mut best = Sums { xq: F32x16::ZERO, qq: F32x16([1.0; LANES]) };
@@ -83,7 +84,7 @@ impl Group {
         best.xq.zip(best.qq, |xq, qq| xq / qq).zip(self.largest, |scale, largest| scale * largest)
     }
 
-    /// How many steps the scale has: the number around `best` that leaves the least error, 0 where none lowers it.
+    /// Finds the integer scale: the multiple of `step` around `best` with the least error, 0 if none lowers it.
     #[inline(always)]
     pub fn best_factor<V: Lanes>(&self, best: &F32x16, step: &F32x16) -> F32x16 {
         let nearest = best.zip(*step, |best, step| round(best * inverse(step)));
@@ -105,7 +106,7 @@ impl Group {
         factor
     }
 
-    /// The integers of each column, for a scale.
+    /// Computes the quants of each column for a scale.
     #[inline(always)]
     pub fn quants<V: Lanes>(&self, scale: &F32x16, mut write: impl FnMut(usize, F32x16)) {
         let inverse = V::load(&self.relative(scale).map(inverse).0);
@@ -119,7 +120,7 @@ impl Group {
         let (mut xq, mut qq) = ([V::splat(0.0); 2], [V::splat(0.0); 2]);
         let (values, weights) = (self.values.as_chunks::<2>().0, self.weights.as_chunks::<2>().0);
         for (values, weights) in values.iter().zip(weights) {
-            // Two sums each, so that none waits for its own last addition.
+            // Two accumulators each, to hide the latency of the additions.
             for half in 0..2 {
                 let x = V::load(&values[half].0);
                 let q = quants(x, inverse);
@@ -132,14 +133,14 @@ impl Group {
         Sums { xq: sum(xq), qq: sum(qq) }
     }
 
-    /// A scale for [`Group::values`].
+    /// Converts a scale to one of [`Group::values`].
     #[inline(always)]
     fn relative(&self, scale: &F32x16) -> F32x16 {
         scale.zip(self.largest, |scale, largest| if largest.abs() > TINY { scale / largest } else { 0.0 })
     }
 }
 
-/// The nearest integers from -8 to 7, ties to even, of `x * inverse`.
+/// Rounds `x * inverse` to the nearest integers, ties to even, clamped to -8 to 7.
 #[inline(always)]
 fn quants<V: Lanes>(x: V, inverse: V) -> V {
     let shift = 12_582_912.0; // 1.5 * 2^23: one unit in the last place is 1

@@ -1,4 +1,4 @@
-//! Where the weights to be packed come from.
+//! Sources of weights to be packed.
 
 use std::fmt;
 
@@ -9,14 +9,14 @@ use super::super::lanes::{F32x16, LANES, Lanes, Line};
 use super::GROUP;
 use crate::{Error, Result};
 
-/// The float types that checkpoints are stored in.
+/// Float types of checkpoints.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FloatDtype {
     /// IEEE single precision.
     F32,
     /// IEEE half precision.
     F16,
-    /// The upper half of a single.
+    /// bfloat16, the upper half of a single.
     Bf16,
 }
 
@@ -40,7 +40,7 @@ impl fmt::Display for FloatDtype {
     }
 }
 
-/// The elements of a dense weight, row-major, borrowed from wherever they are.
+/// Elements of a dense weight, row-major and borrowed.
 ///
 /// # Examples
 /// ```
@@ -53,27 +53,27 @@ impl fmt::Display for FloatDtype {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Source<'a> {
-    /// Singles.
+    /// f32 elements.
     F32(&'a [f32]),
-    /// Halves.
+    /// f16 elements.
     F16(&'a [f16]),
-    /// Bfloat16.
+    /// bf16 elements.
     Bf16(&'a [bf16]),
-    /// Little-endian elements of a file, aligned or not. A partial element at the end is passed over;
-    /// [`Source::from_le_bytes`] refuses it.
+    /// Little-endian elements of a file, possibly unaligned. A partial element at the end is ignored;
+    /// [`Source::from_le_bytes`] rejects it.
     LeBytes {
-        /// Their type.
+        /// Element type.
         dtype: FloatDtype,
-        /// Their bytes.
+        /// Bytes of the elements.
         bytes: &'a [u8],
     },
 }
 
 impl<'a> Source<'a> {
-    /// The elements that a file holds in `bytes`, which need no alignment.
+    /// Reads elements from the `bytes` of a file, which need no alignment.
     ///
     /// # Errors
-    /// [`Error::PartialElement`] when the last one is cut.
+    /// [`Error::PartialElement`] when the last one is incomplete.
     pub fn from_le_bytes(dtype: FloatDtype, bytes: &'a [u8]) -> Result<Self> {
         if !bytes.len().is_multiple_of(dtype.bytes()) {
             return Err(Error::PartialElement { dtype, bytes: bytes.len() });
@@ -81,7 +81,7 @@ impl<'a> Source<'a> {
         Ok(Source::LeBytes { dtype, bytes })
     }
 
-    /// How many elements there are.
+    /// Number of elements.
     pub fn len(&self) -> usize {
         match self {
             Source::F32(values) => values.len(),
@@ -91,12 +91,12 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Their type.
+    /// Element type.
     pub fn dtype(&self) -> FloatDtype {
         match self {
             Source::F32(_) => FloatDtype::F32,
@@ -106,7 +106,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Fills `out` with the elements from `start` on, as singles; exact.
+    /// Fills `out` with the elements from `start` on, converted to f32 exactly.
     ///
     /// # Panics
     /// When there are not enough.
@@ -127,7 +127,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// 32 columns of 16 rows of a matrix `[rows, cols]`, transposed; zeros outside of it.
+    /// Gathers 32 columns of 16 rows of a matrix `[rows, cols]`, transposed; zeros outside of it.
     #[inline(always)]
     pub(super) fn gather<V: Lanes>(
         &self,
@@ -154,7 +154,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The same from an element on, if the 16 rows are as wide and lie in a file; whether they do.
+    /// Gathers the same from element `start` on, for 16 full-width rows in a file. Returns false if the source is
+    /// not a file.
     #[inline(always)]
     fn gather_words<V: Lanes>(&self, cols: usize, start: usize, out: &mut [F32x16; GROUP]) -> bool {
         let Source::LeBytes { dtype, bytes } = self else { return false };
@@ -176,10 +177,11 @@ impl<'a> Source<'a> {
         true
     }
 
-    /// The bits of 32 columns of 16 rows, transposed: of a matrix of `cols` columns in a file, from an element on.
+    /// Gathers the bits of 32 columns of 16 rows, transposed, from element `start` of a matrix of `cols` columns in
+    /// a file.
     ///
     /// # Panics
-    /// When the elements have no 16 bits or lie in no file.
+    /// When the elements do not have 16 bits or are not in a file.
     #[inline(always)]
     pub(super) fn gather_bits<V: Lanes>(&self, cols: usize, start: usize, out: &mut [[u16; LANES]; GROUP]) {
         let Source::LeBytes { dtype: FloatDtype::F16 | FloatDtype::Bf16, bytes } = self else {
@@ -192,7 +194,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Sixteen lines, one every `stride` bytes. (A loop: what is not inlined here is compiled without the wide registers.)
+/// Sixteen lines, `stride` bytes apart. (A loop: code not inlined here is compiled without the target features.)
 #[inline(always)]
 pub(super) fn lines(bytes: &[u8], start: usize, stride: usize) -> [&Line; LANES] {
     let mut lines = [&[0; size_of::<Line>()]; LANES];
@@ -202,7 +204,7 @@ pub(super) fn lines(bytes: &[u8], start: usize, stride: usize) -> [&Line; LANES]
     lines
 }
 
-/// Columns that stand two in a word.
+/// Transposes and converts columns of 16-bit elements, two to a word.
 #[inline(always)]
 fn pairs<V: Lanes>(lines: [&Line; LANES], out: &mut [F32x16; GROUP], load: impl Fn(&[u16; LANES]) -> V) {
     for (words, out) in V::transpose(lines).iter().zip(out.as_chunks_mut::<2>().0) {

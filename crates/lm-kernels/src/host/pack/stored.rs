@@ -1,4 +1,4 @@
-//! Quantised weights as files hold them: row by row, apart from the layout that the kernels read.
+//! File layout of quantised weights: row-major, independent of the kernels' layout.
 
 use half::bf16;
 
@@ -11,23 +11,23 @@ use super::source::lines;
 use super::{GROUP, IntegerLayout, PackedMatrix, Q4, Q8, Tile, WeightFormat};
 use crate::Result;
 
-/// A quantised weight `[rows, cols]` in the form for files, borrowed from wherever it is.
+/// A quantised weight `[rows, cols]` in the file layout, borrowed.
 ///
-/// The rows follow one another, each cut in groups of 32 columns and blocks of 64 (Q8) or 256 (Q4); what the last group
-/// lacks is zero. A weight is its quant times its block's scale, in Q4 times its group's factor as well.
+/// Rows are contiguous, each split into groups of 32 columns and blocks of 64 (Q8) or 256 (Q4); the last group
+/// is zero-padded. A weight is its quant times its block's scale, and in Q4 also times its group's integer scale.
 #[derive(Clone, Copy, Debug)]
 pub struct StoredMatrix<'a> {
     /// Q8 or Q4.
     pub format: WeightFormat,
-    /// Outputs.
+    /// Output features.
     pub rows: usize,
-    /// Inputs.
+    /// Input features.
     pub cols: usize,
     /// `[rows, groups, bytes]`. Q8: 32 signed bytes, -127 to 127. Q4: 16 bytes, byte `j` with column `j` in its low and
-    /// column `j + 16` in its high half, each plus 8.
+    /// column `j + 16` in its high nibble, each with zero point 8.
     pub quants: &'a [u8],
-    /// `[rows, blocks, bytes]`: a little-endian `bf16`; in Q4 then 8 signed bytes, -15 to 15, the factors of the block's groups
-    /// (0 where it has fewer).
+    /// `[rows, blocks, bytes]`: a little-endian `bf16`; in Q4 then 8 signed bytes, -15 to 15, the integer scales of
+    /// the block's groups (0 for missing groups).
     pub scales: &'a [u8],
 }
 
@@ -40,25 +40,26 @@ pub struct StoredBytes {
     pub scales: Vec<u8>,
 }
 
-/// How a quantised format lies in a file.
+/// File layout of a quantised format.
 ///
-/// The quants of a row are words of four bytes, and so are those of a row in a line of a tile: word `i` of a row is its part of
-/// the tile's line `i`, but for some bits.
+/// The quants of a row are 4-byte words, and so are those of a row in a line of a tile: word `i` of a row is its part of
+/// the tile's line `i`, except for some flipped bits.
 trait StoredLayout: IntegerLayout {
-    /// Bytes of a block's scales.
+    /// Bytes of scales per block.
     const SCALE_BYTES: usize;
-    /// The bits in which a word of a tile differs.
+    /// Bits in which a word of a tile differs from that of the file.
     const FLIPPED: u32;
-    /// A word of a tile whose quants are zero.
+    /// Word of a tile whose quants are zero.
     const ZEROS: u32;
 
-    /// Whether the words of a file have values that the format does not.
+    /// Returns true if the words of a file have values outside the format's range.
     fn is_bad(words: &[u32; LANES]) -> bool;
-    /// Sets the quants of a column to zero, in a group of a tile.
+    /// Sets the quants of a column of a group in a tile to zero.
     fn clear(lines: &mut [Line], column: usize);
-    /// Sets the scale of a row in a block and the factors in `bytes`; a factor out of range is refused.
+    /// Sets the scale and integer scales of a row in a block from `bytes`; returns an integer scale that is out of
+    /// range as error.
     fn set_scales(scales: &mut Self::Scales, lane: usize, bytes: &[u8]) -> std::result::Result<(), i8>;
-    /// Writes the scale of a row in a block and its factors.
+    /// Appends the scale and integer scales of a row in a block.
     fn scale_bytes(tile: &Tile<'_, Self>, lane: usize, block: usize, out: &mut Vec<u8>);
 }
 
@@ -69,7 +70,7 @@ impl StoredLayout for Q8 {
 
     #[inline(always)]
     fn is_bad(words: &[u32; LANES]) -> bool {
-        // A byte is zero where, without its highest bit, the addition does not reach it, nor was it set.
+        // A byte is zero if adding 0x7f to its low seven bits leaves the highest bit clear, and it was clear before.
         let mut bad = 0;
         for word in words {
             let word = word ^ Self::FLIPPED;
@@ -152,12 +153,15 @@ impl WeightFormat {
 }
 
 impl PackedMatrix {
-    /// Packs a weight that was quantised before; the values are taken over bit by bit.
+    /// Packs an already quantised weight; values do not change.
     ///
     /// # Errors
-    /// - [`Error::SourceLength`](crate::Error::SourceLength) when `quants` or `scales` have not as many bytes as the shape asks for
-    /// - [`Error::NotRepresentable`](crate::Error::NotRepresentable) names the first scale that is not finite, factor beyond 15, or quant of -128
-    /// - [`Error::ShapeOverflow`](crate::Error::ShapeOverflow), [`Error::OutOfMemory`](crate::Error::OutOfMemory) when there is no room
+    /// - [`Error::SourceLength`](crate::Error::SourceLength) when the number of bytes in `quants` or `scales` does
+    ///   not fit the shape
+    /// - [`Error::NotRepresentable`](crate::Error::NotRepresentable) for the first scale that is not finite, factor
+    ///   beyond 15, or quant of -128
+    /// - [`Error::ShapeOverflow`](crate::Error::ShapeOverflow), [`Error::OutOfMemory`](crate::Error::OutOfMemory)
+    ///   when there is not enough memory
     ///
     /// # Panics
     /// When the format is a float format.
@@ -168,7 +172,7 @@ impl PackedMatrix {
         Ok(packing.finish())
     }
 
-    /// The weight in the form for files; `None` for formats other than Q8 and Q4.
+    /// Converts the weight to the file layout; `None` for formats other than Q8 and Q4.
     pub fn to_stored(&self) -> Option<StoredBytes> {
         match self.format {
             WeightFormat::Q8 => Some(self.store::<Q8>()),
@@ -193,7 +197,7 @@ impl PackedMatrix {
     }
 }
 
-/// Lays out 16 rows for the kernels.
+/// Packs 16 rows from the file layout.
 pub(super) struct ReadTile<'a> {
     pub format: WeightFormat,
     pub quants: &'a [u8],
@@ -259,7 +263,7 @@ impl ReadTile<'_> {
     }
 }
 
-/// Up to 16 words of each row from a byte on, transposed; `missing` for the rest of them and for rows that are not there.
+/// Up to 16 words of each row from byte `start` on, transposed; `missing` for missing words and rows.
 #[inline(always)]
 fn words_of<V: Lanes>(rows: &[u8], row_bytes: usize, start: usize, missing: u32) -> [[u32; LANES]; LANES] {
     if rows.len() == LANES * row_bytes && start + size_of::<Line>() <= row_bytes {
@@ -274,7 +278,7 @@ fn words_of<V: Lanes>(rows: &[u8], row_bytes: usize, start: usize, missing: u32)
     words
 }
 
-/// The first quant of -128 in words that have one.
+/// Locates the first quant of -128 in words that have one.
 #[cold]
 fn unfit(words: &[u32; LANES], first_row: usize, first_col: usize) -> Unfit {
     let bytes = words.iter().flat_map(|word| word.to_le_bytes());

@@ -1,4 +1,4 @@
-//! What packing keeps of the values, and what it refuses.
+//! Values that packing keeps, and values that it rejects.
 
 use half::{bf16, f16};
 use proptest::prelude::*;
@@ -27,7 +27,7 @@ fn squared_error(x: &[f32], y: &[f32]) -> f64 {
     x.iter().zip(y).map(|(x, y)| f64::from(x - y).powi(2)).sum()
 }
 
-/// A block in the plainest 4-bit way: the largest magnitude to -8.
+/// A block in plain 4-bit quantisation: the largest magnitude to -8.
 fn plain_4_bit(block: &[f32]) -> Vec<f32> {
     let largest = block.iter().fold(0.0_f32, |largest, x| if x.abs() > largest.abs() { *x } else { largest });
     let scale = f16::from_f32(largest / -8.0).to_f32();
@@ -35,7 +35,7 @@ fn plain_4_bit(block: &[f32]) -> Vec<f32> {
     block.iter().map(|x| scale * quant(x)).collect()
 }
 
-/// Matrices of any shape with values of very unlike sizes.
+/// Matrices of any shape with values of very different magnitudes.
 fn matrix() -> impl Strategy<Value = (usize, usize, Vec<f32>)> {
     (1..40_usize, 1..80_usize).prop_flat_map(|(rows, cols)| {
         let value = prop_oneof![
@@ -66,7 +66,7 @@ proptest! {
         for (row, packed) in values.chunks(cols).zip(packed.chunks(cols)) {
             for (block, packed) in row.chunks(64).zip(packed.chunks(64)) {
                 let largest = block.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
-                // The scale is a bfloat16, not below largest / 127 and at most one above it.
+                // The bf16 scale is at least largest / 127 and at most one step above it.
                 let step = (largest / 127.0) * 1.008;
                 for (x, packed) in block.iter().zip(packed) {
                     prop_assert!((x - packed).abs() <= step * 0.5001, "{} became {} (step {})", x, packed, step);
@@ -103,7 +103,7 @@ fn four_bits_of_normal_weights_lose_less_than_the_plain_way() {
     assert!(ours < 0.95 * plain && ours < 6.8e-3, "relative squared error {ours:.2e}, plain {plain:.2e}");
 }
 
-/// Models differ in the size of their weights by many powers of two; what is found must not depend on it.
+/// Models differ in the size of their weights by many powers of two; the quantisation must be scale-invariant.
 #[test]
 fn weights_of_any_size_are_quantised_alike() {
     let values = Random(24).normal(20 * 300);
@@ -117,7 +117,7 @@ fn weights_of_any_size_are_quantised_alike() {
     }
 }
 
-/// The errors that count: those of large values more than those of small ones.
+/// Weighted errors: those of large values count more than those of small ones.
 #[test]
 fn four_bits_keep_large_weights_best() {
     let values = Random(25).normal(64 * 1024);
@@ -201,7 +201,7 @@ fn what_a_format_cannot_hold_is_named_with_its_place() {
             other => panic!("{format} took {bad}: {other:?}"),
         }
     }
-    // What is not finite in a float checkpoint is kept: it will show in the results.
+    // Non-finite values of a float checkpoint are kept: they show in the results.
     let kept = unpacked(&pack(WeightFormat::Bf16, 20, 70, &with(f32::NEG_INFINITY)).unwrap());
     assert_eq!(kept[18 * 70 + 66], f32::NEG_INFINITY);
 }
@@ -223,7 +223,7 @@ fn names_of_formats_round_trip() {
 
 #[test]
 fn elements_of_the_format_s_own_type_keep_their_bits() {
-    // Whole groups and tiles, and parts of both: NaN, infinities and denormals among them.
+    // Full groups and tiles, and partial ones: NaN, infinities and denormals among them.
     for (rows, cols) in [(32, 64), (35, 64), (32, 70)] {
         let bits: Vec<u16> = (0..rows * cols).map(|i| (i * 40_503 % 65_536) as u16).collect();
         let bytes: Vec<u8> = bits.iter().flat_map(|bits| bits.to_le_bytes()).collect();

@@ -1,16 +1,16 @@
-//! The types that keys and values are kept in.
+//! Element types of the KV cache.
 
 use super::super::lanes::{LANES, Lanes, bf16_to_f32, bfloat_not_below, f16_to_f32, f32_to_f16};
 
-/// An element type of pages.
+/// An element type of KV pages.
 pub(in crate::host) trait Element: bytemuck::Pod + Send + Sync {
-    /// Whether the elements of a head's vector share a scale.
+    /// True if the elements of a head vector share a scale.
     const SCALED: bool;
-    /// Sixteen elements, without their scale.
+    /// Loads sixteen elements, without their scale.
     fn load<V: Lanes>(x: &[Self; LANES]) -> V;
-    /// One element, without its scale.
+    /// Converts one element, without its scale.
     fn widen(self) -> f32;
-    /// Rounds a head's vector; returns the bits of its scale, a bfloat16, or 0 where there is none.
+    /// Quantises or rounds a head vector; returns the bf16 bits of its scale, or 0 if there is none.
     fn round(x: &[f32], out: &mut [Self]) -> u16;
 }
 
@@ -32,7 +32,7 @@ impl Element for f32 {
     }
 }
 
-/// Halves, by their bits: those of zero come from the system as such.
+/// f16, as bits: zero-initialised memory from the system is valid.
 impl Element for u16 {
     const SCALED: bool = false;
 
@@ -65,7 +65,7 @@ impl Element for i8 {
     }
 
     fn round(x: &[f32], out: &mut [i8]) -> u16 {
-        // Without their sign, floats are ordered like their bits, and NaN is the largest.
+        // The bits of nonnegative floats have the order of the floats; NaN is the largest.
         let largest = f32::from_bits(x.iter().fold(0, |largest, x| largest.max(x.abs().to_bits())));
         let scale = bfloat_not_below(largest / 127.0);
         let inverse = match bf16_to_f32(scale) {

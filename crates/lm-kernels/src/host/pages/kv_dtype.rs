@@ -1,19 +1,20 @@
-//! The element types of a KV cache.
+//! Element types of a KV cache.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::{Error, Result};
 
-/// The element type that keys and values are kept in.
+/// Element type of cached keys and values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum KvDtype {
-    /// Half precision. The default: half the memory and half the reads, at an error far below that of 8-bit weights.
+    /// Half precision. The default: half the memory and memory traffic of f32, at an error far below that of 8-bit
+    /// weights.
     #[default]
     F16,
-    /// Single precision: nothing is rounded.
+    /// Single precision: no rounding.
     F32,
-    /// 8-bit integers with a scale for each head's vector: half the memory of halves again, at an error that shows.
+    /// 8-bit integers with a scale per head vector: half the memory of f16, at a noticeable error.
     Q8,
 }
 

@@ -1,4 +1,4 @@
-//! Keys and values of one layer, in pages that sequences share out among themselves.
+//! Paged KV cache of one layer.
 
 mod element;
 mod kv_dtype;
@@ -15,21 +15,20 @@ pub use state::{StatePages, StateRun};
 use storage::zeroed;
 pub(super) use storage::{Pages, Storage, with_pages};
 
-/// How many slots (tokens) a page holds.
+/// Slots (tokens) per page.
 pub const PAGE_LEN: usize = 32;
 
-/// The number of a page in its pool.
+/// Index of a page in its pool.
 pub type PageId = u32;
 
-/// Stands in a block table where a page was given back: nothing that is still seen was in it.
+/// Block-table entry of a freed page, none of whose slots is visible any more.
 pub const NO_PAGE: PageId = PageId::MAX;
 
-/// The pages of one layer's keys and values.
+/// KV pages of one layer.
 ///
-/// Keys are `[page, kv_head, head_dim, slot]`, so that the slots of a page lie side by side, and values
-/// `[page, kv_head, slot, width]`, `width` being `head_dim` filled up to a multiple of 16. Memory is taken from the system when
-/// a page is first written. Whose page is whose is the caller's business.
-///
+/// Keys are `[page, kv_head, head_dim, slot]`, so that the slots of a page are adjacent, and values
+/// `[page, kv_head, slot, width]`, where `width` is `head_dim` rounded up to a multiple of 16. Memory is committed when
+/// a page is first written. The caller assigns pages to sequences.
 /// # Examples
 /// ```
 /// use lm_kernels::{KvDtype, PagedLayer, RaggedLayout, SequenceLayout};
@@ -48,10 +47,10 @@ pub struct PagedLayer {
 }
 
 impl PagedLayer {
-    /// Pages of zeros.
+    /// Allocates pages of zeros.
     ///
     /// # Errors
-    /// [`crate::Error::ShapeOverflow`] or [`crate::Error::OutOfMemory`] for more than can be had.
+    /// [`crate::Error::ShapeOverflow`] or [`crate::Error::OutOfMemory`] when there is not enough memory.
     pub fn new(dtype: KvDtype, num_pages: usize, num_kv_heads: usize, head_dim: usize) -> Result<Self> {
         let storage = match dtype {
             KvDtype::F16 => Storage::F16(Pages::new(num_pages, num_kv_heads, head_dim)?),
@@ -61,17 +60,17 @@ impl PagedLayer {
         Ok(Self { num_pages, num_kv_heads, head_dim, storage })
     }
 
-    /// How many pages there are.
+    /// Number of pages.
     pub fn num_pages(&self) -> usize {
         self.num_pages
     }
 
-    /// How many heads keys and values have.
+    /// Number of KV heads.
     pub fn num_kv_heads(&self) -> usize {
         self.num_kv_heads
     }
 
-    /// How many values a head has.
+    /// Head dimension.
     pub fn head_dim(&self) -> usize {
         self.head_dim
     }
@@ -85,25 +84,25 @@ impl PagedLayer {
         }
     }
 
-    /// Bytes of one page, keys and values together, scales and filling included.
+    /// Bytes of one page, keys and values together, including scales and padding.
     pub fn bytes_per_page(&self) -> usize {
         Self::page_bytes(self.dtype(), self.num_kv_heads, self.head_dim)
     }
 
-    /// Bytes of a page of such a layer.
+    /// Bytes of a page of a layer with this type and shape.
     pub fn page_bytes(dtype: KvDtype, num_kv_heads: usize, head_dim: usize) -> usize {
         let elements = head_dim + head_dim.next_multiple_of(LANES);
         let scales = if dtype == KvDtype::Q8 { 2 * size_of::<u16>() } else { 0 };
         num_kv_heads * PAGE_LEN * (elements * dtype.bytes() + scales)
     }
 
-    /// Writes the rows of `k` and `v` to the slots that `layout` gives them, rounded to the element type.
+    /// Writes the rows of `k` and `v` to their slots in `layout`, rounded to the element type.
     ///
     /// # Shapes
     /// - `k`, `v`: `[rows, num_kv_heads, head_dim]`
     ///
     /// # Panics
-    /// When a length does not fit, a block table is too short or names a page out of range.
+    /// When a length does not fit, or a block table is too short or names a page out of range.
     pub fn write(&mut self, layout: &RaggedLayout, k: &[f32], v: &[f32]) {
         let width = self.num_kv_heads * self.head_dim;
         assert_eq!(k.len(), layout.rows() * width, "keys are [{}, {width}]", layout.rows());
@@ -125,7 +124,7 @@ impl PagedLayer {
         });
     }
 
-    /// Makes page `to` a copy of page `from`.
+    /// Copies page `from` to page `to`.
     ///
     /// # Panics
     /// When either is out of range.
@@ -135,7 +134,7 @@ impl PagedLayer {
         with_pages!(&mut self.storage, pages => pages.copy_page(from as usize, to as usize));
     }
 
-    /// One key, as it is read by attention.
+    /// One key vector, as attention reads it.
     ///
     /// # Panics
     /// When an index is out of range.
@@ -144,7 +143,7 @@ impl PagedLayer {
         with_pages!(&self.storage, pages => pages.key(page, kv_head, slot))
     }
 
-    /// One value, as it is read by attention.
+    /// One value vector, as attention reads it.
     ///
     /// # Panics
     /// When an index is out of range.
@@ -153,7 +152,7 @@ impl PagedLayer {
         with_pages!(&self.storage, pages => pages.value(page, kv_head, slot))
     }
 
-    /// Where the first key and the first value lie in memory, to see that they stay there.
+    /// Memory addresses of the first key and the first value, to check that they do not move.
     #[cfg(feature = "burn")]
     pub(crate) fn addresses(&self) -> [usize; 2] {
         with_pages!(&self.storage, pages => pages.addresses())
@@ -222,7 +221,7 @@ mod tests {
         }
     }
 
-    /// Every slot has scales of its own, so that a scale that is not copied shows.
+    /// Each slot has a different scale, so that a scale that is not copied is detected.
     #[test]
     fn a_copied_page_has_the_scales_of_its_integers() {
         let mut layer = PagedLayer::new(KvDtype::Q8, 3, 2, 4).unwrap();

@@ -1,4 +1,4 @@
-//! States of a fixed size, one a page.
+//! Paged recurrent states of a fixed size, one per page.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -8,23 +8,23 @@ use super::super::split::{Block, SharedMatrix};
 use super::{PAGE_LEN, PageId, zeroed};
 use crate::{Error, Result};
 
-/// Rows of a sequence after the last of which its state is kept.
+/// A run of rows of a sequence, after the last of which its state is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateRun {
     /// Rows of the batch.
     pub rows: Range<usize>,
-    /// The page with the state before them; `None` is a state of zeros, that of no tokens.
+    /// Page of the state before them; `None` is a state of zeros, before the first token.
     pub from: Option<PageId>,
-    /// The page that takes the state after them; it may be the same.
+    /// Page that receives the state after them; it may be the same.
     pub to: PageId,
 }
 
 impl StateRun {
-    /// Some columns of the state that the run changes, holding what it begins with: for its sequence's first run, `index` 0, that is
-    /// there already ([`StatePages::begin`]); to the page of a later one it is copied.
+    /// Returns some columns of the run's output state, initialised with its input state. For a sequence's first
+    /// run, `index` 0, [`StatePages::begin`] has put it there; for a later run it is copied here.
     ///
     /// # Safety
-    /// While it is there, no other block has these columns of the run's pages.
+    /// While the block is alive, no other block may have these columns of the run's pages.
     pub(in crate::host) unsafe fn state<'a>(
         &self,
         index: usize,
@@ -32,12 +32,12 @@ impl StateRun {
         columns: Range<usize>,
     ) -> Block<'a, f32> {
         let page = |page: u32| page as usize..page as usize + 1;
-        // SAFETY: the caller keeps the columns apart.
+        // SAFETY: the caller keeps the columns disjoint.
         let mut state = unsafe { states.block(page(self.to), columns.clone()) };
         if index > 0
             && let Some(from) = self.from
         {
-            // SAFETY: as above; it is the page that the run before this one has written, another one than `to`.
+            // SAFETY: as above; the previous run has written this page, which differs from `to`.
             state.row(0).copy_from_slice(unsafe { states.block(page(from), columns) }.row(0));
         }
         state
@@ -45,11 +45,11 @@ impl StateRun {
 }
 
 impl SequenceLayout {
-    /// The runs that the sequence's rows are cut into: up to the last border of a page within them, where the state stays as a
-    /// snapshot, and from there to the end. At most two, each beginning with the state that the one before it leaves.
+    /// Splits the sequence's rows into runs: up to the last page boundary within them, where the state is stored as a
+    /// snapshot, and from there to the end. At most two, each starting from the state of the one before it.
     ///
     /// # Panics
-    /// When the block table ends before the pages that are read and written.
+    /// When the block table is shorter than the pages that are read and written.
     pub fn state_runs(&self) -> impl Iterator<Item = StateRun> + use<> {
         let (first, end) = (self.cached_len, self.cached_len + self.rows.len());
         let border = end.saturating_sub(1) / PAGE_LEN * PAGE_LEN;
@@ -66,7 +66,7 @@ impl SequenceLayout {
     }
 }
 
-/// One layer's states: a page holds the state after the last token that was written to it.
+/// State pages of one layer: a page holds the state after the last token written to it.
 ///
 /// ```
 /// let mut states = lm_kernels::StatePages::new(2, 3)?; // 2 pages, 3 elements
@@ -82,10 +82,10 @@ pub struct StatePages {
 }
 
 impl StatePages {
-    /// Pages of zeros with `len` elements each.
+    /// Allocates pages of zeros with `len` elements each.
     ///
     /// # Errors
-    /// [`Error::ShapeOverflow`] or [`Error::OutOfMemory`] for more than can be had.
+    /// [`Error::ShapeOverflow`] or [`Error::OutOfMemory`] when there is not enough memory.
     pub fn new(num_pages: usize, len: usize) -> Result<Self> {
         let elements = num_pages.checked_mul(len).filter(|&elements| elements < isize::MAX as usize / 8);
         let elements = elements.ok_or_else(|| Error::ShapeOverflow { shape: vec![num_pages, len] })?;
@@ -100,7 +100,7 @@ impl StatePages {
         &self.values[page as usize * self.len..][..self.len]
     }
 
-    /// A page's state, to be written.
+    /// A page's state, mutably.
     ///
     /// # Panics
     /// When there is no such page.
@@ -108,17 +108,17 @@ impl StatePages {
         &mut self.values[page as usize * self.len..][..self.len]
     }
 
-    /// Brings each sequence's state to the page where its first run leaves it, and lists the runs of each.
+    /// Copies each sequence's state to the output page of its first run, and returns the runs of each.
     ///
     /// # Panics
-    /// As [`check`](Self::check), with the states as they were.
+    /// As [`check`](Self::check); the states are then unchanged.
     pub(in crate::host) fn begin(&mut self, layout: &RaggedLayout) -> Vec<Vec<StateRun>> {
         let sequences = self.check(layout);
         sequences.iter().filter_map(|runs| runs.first()).for_each(|run| self.carry(run));
         sequences
     }
 
-    /// The runs of each sequence, whose rows and pages may be written at the same time.
+    /// The runs of each sequence, whose rows and pages may be written concurrently.
     ///
     /// # Panics
     /// When rows of two sequences overlap, a block table is too short or names a page out of range, or a page that a run
@@ -146,13 +146,13 @@ impl StatePages {
     }
 
     /// # Panics
-    /// When there is no such page. States of no elements have as many as they are asked for.
+    /// When there is no such page. States of no elements have any number of pages.
     fn check_page(&self, page: PageId) {
         let num_pages = self.values.len().checked_div(self.len).unwrap_or(usize::MAX);
         assert!((page as usize) < num_pages, "page {page} of {num_pages}");
     }
 
-    /// Makes the page that a run ends in hold the state that it begins with.
+    /// Copies the state that a run starts from to its output page.
     ///
     /// # Panics
     /// When a page is out of range.
@@ -164,7 +164,7 @@ impl StatePages {
         }
     }
 
-    /// The pages as rows of a matrix, for tasks that have columns of their own.
+    /// The pages as rows of a matrix, for tasks with disjoint columns.
     pub(in crate::host) fn share(&mut self) -> SharedMatrix<'_, f32> {
         SharedMatrix::new(&mut self.values, self.len)
     }
@@ -174,7 +174,7 @@ impl StatePages {
         self.len
     }
 
-    /// Makes page `to` a copy of page `from`.
+    /// Copies page `from` to page `to`.
     ///
     /// # Panics
     /// When either is out of range.

@@ -1,11 +1,11 @@
-//! Keys and values of a layer in the one element type they have.
+//! Storage of a layer's keys and values, by element type.
 
 use super::super::lanes::{LANES, bf16_to_f32};
 use super::super::split::SharedMatrix;
 use super::{Element, PAGE_LEN, PageId};
 use crate::{Error, Result};
 
-/// Keys and values in the one type they have.
+/// Keys and values in one of the element types.
 #[derive(Clone, Debug)]
 pub(in crate::host) enum Storage {
     F16(Pages<u16>),
@@ -13,19 +13,19 @@ pub(in crate::host) enum Storage {
     Q8(Pages<i8>),
 }
 
-/// Keys and values of one type.
+/// Keys and values of element type `E`.
 #[derive(Clone, Debug)]
 pub(in crate::host) struct Pages<E> {
     keys: Vec<E>,
     values: Vec<E>,
-    /// `[page, kv_head, slot]`, the bits of bfloat16; empty for types without scales.
+    /// `[page, kv_head, slot]`, as bf16 bits; empty for types without scales.
     key_scales: Vec<u16>,
     value_scales: Vec<u16>,
     num_kv_heads: usize,
     head_dim: usize,
 }
 
-/// Runs the same code on the pages, whatever their type.
+/// Runs the same code on the pages of any element type.
 macro_rules! with_pages {
     ($storage:expr, $pages:ident => $body:expr) => {
         match $storage {
@@ -59,13 +59,13 @@ impl<E: Element> Pages<E> {
         })
     }
 
-    /// Where the first key and the first value lie in memory.
+    /// Memory addresses of the first key and the first value.
     #[cfg(feature = "burn")]
     pub(super) fn addresses(&self) -> [usize; 2] {
         [self.keys.as_ptr().addr(), self.values.as_ptr().addr()]
     }
 
-    /// Elements of a value's row.
+    /// Elements of a value row: the head dimension rounded up to a multiple of 16.
     #[inline(always)]
     pub fn width(&self) -> usize {
         self.head_dim.next_multiple_of(LANES)
@@ -76,21 +76,21 @@ impl<E: Element> Pages<E> {
         page as usize * self.num_kv_heads + kv_head
     }
 
-    /// The keys of a page: for each of the head's values 32 slots.
+    /// The keys of a page: 32 slots for each element of the head.
     #[inline(always)]
     pub fn keys(&self, page: PageId, kv_head: usize) -> &[[E; PAGE_LEN]] {
         let (block, len) = (self.block(page, kv_head), self.head_dim * PAGE_LEN);
         self.keys[block * len..(block + 1) * len].as_chunks().0
     }
 
-    /// The values of a page: for each slot [`Pages::width`].
+    /// The values of a page: [`Pages::width`] elements for each slot.
     #[inline(always)]
     pub fn values(&self, page: PageId, kv_head: usize) -> &[E] {
         let (block, len) = (self.block(page, kv_head), self.width() * PAGE_LEN);
         &self.values[block * len..(block + 1) * len]
     }
 
-    /// The scales of a page's keys, as the bits of bfloat16; nothing for types without scales.
+    /// The scales of a page's keys, as bf16 bits; empty for types without scales.
     #[inline(always)]
     pub fn key_scales(&self, page: PageId, kv_head: usize) -> &[[u16; LANES]] {
         self.scales(&self.key_scales, page, kv_head)
@@ -154,7 +154,7 @@ pub(in crate::host) struct SharedPages<'a, E> {
     num_kv_heads: usize,
 }
 
-/// A page's keys and values of one head, to be written.
+/// Mutable keys and values of one head of a page.
 pub(in crate::host) struct PageMut<'a, E> {
     keys: &'a mut [[E; PAGE_LEN]],
     values: &'a mut [E],
@@ -163,17 +163,17 @@ pub(in crate::host) struct PageMut<'a, E> {
 }
 
 impl<E: Element> SharedPages<'_, E> {
-    /// A page's keys and values of one head.
+    /// Keys and values of one head of a page.
     ///
     /// # Safety
-    /// While it is there, no other one of the same page and head is.
+    /// While the result is alive, there must be no other one of the same page and head.
     ///
     /// # Panics
     /// When there is no such page.
     pub unsafe fn page(&self, page: PageId, kv_head: usize) -> PageMut<'_, E> {
         let block = page as usize * self.num_kv_heads + kv_head;
         let scales = if E::SCALED { block..block + 1 } else { 0..0 };
-        // SAFETY: the caller keeps the pages apart.
+        // SAFETY: the caller keeps the pages disjoint.
         unsafe {
             PageMut {
                 keys: self.keys.rows(block..block + 1).as_chunks_mut().0,
@@ -202,7 +202,7 @@ impl<E: Element> PageMut<'_, E> {
     }
 }
 
-/// The scale of a slot, 1 where there are none.
+/// The scale of a slot, 1 for types without scales.
 fn scale_of(scales: &[[u16; LANES]], slot: usize) -> f32 {
     scales.get(slot / LANES).map_or(1.0, |scales| bf16_to_f32(scales[slot % LANES]))
 }

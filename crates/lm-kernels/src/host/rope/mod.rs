@@ -1,4 +1,4 @@
-//! Rotary positions.
+//! Rotary position embedding (RoPE).
 
 #[cfg(test)]
 mod tests;
@@ -8,20 +8,20 @@ use super::lanes::Lanes;
 use super::pool::Pool;
 use super::split::for_each_chunk;
 
-/// Rows in a task.
+/// Rows per task.
 const ROWS: usize = 8;
 
-/// How fast each pair of a head turns; made from a model's configuration.
+/// Rotary frequencies of a model; made from its configuration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RopeTable {
-    /// Radians per position of each pair: `rotary_dim / 2` of them, after any scaling.
+    /// Inverse frequencies, radians per position: `rotary_dim / 2` of them, after any scaling.
     pub inv_freq: Vec<f32>,
-    /// Factor on sine and cosine; 1 but for some ways to stretch the context.
+    /// Attention factor, multiplied into sine and cosine; 1 except with some context-extension methods (YaRN).
     pub attention_factor: f32,
 }
 
 impl RopeTable {
-    /// The table without any scaling: pair `i` turns by `theta^(-2i / rotary_dim)` per position.
+    /// Computes the unscaled frequencies: pair `i` rotates by `theta^(-2i / rotary_dim)` per position.
     ///
     /// # Panics
     /// When `rotary_dim` is odd.
@@ -33,12 +33,12 @@ impl RopeTable {
         Self { inv_freq, attention_factor: 1.0 }
     }
 
-    /// How many values at the start of each head are rotated.
+    /// Number of rotated elements at the start of each head (partial rotary).
     pub fn rotary_dim(&self) -> usize {
         2 * self.inv_freq.len()
     }
 
-    /// How far each row turns, for all layers of a forward pass.
+    /// Computes sine and cosine of each row, for all layers of a forward pass.
     ///
     /// Angles are products in single precision, as in the reference code; their sine and cosine are taken in double
     /// precision and rounded.
@@ -62,15 +62,15 @@ pub struct RopeAngles {
 }
 
 impl RopeAngles {
-    /// How many rows they are for.
+    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Adds the rows of other angles after these.
+    /// Appends the rows of other angles.
     ///
     /// # Panics
-    /// When both have rows and rotate different numbers of values.
+    /// When both have rows and their rotary dimensions differ.
     pub fn append(&mut self, other: &Self) {
         assert!(self.rows == 0 || other.rows == 0 || self.pairs == other.pairs, "rows of one width");
         self.pairs = self.pairs.max(other.pairs);
@@ -79,7 +79,7 @@ impl RopeAngles {
         self.cos.extend_from_slice(&other.cos);
     }
 
-    /// How many values at the start of each head are rotated.
+    /// Number of rotated elements at the start of each head (partial rotary).
     pub fn rotary_dim(&self) -> usize {
         2 * self.pairs
     }
@@ -95,13 +95,14 @@ impl RopeAngles {
     }
 }
 
-/// Rotates `x` in place by absolute position (RoPE, half-split layout: value `i` turns with value `i + rotary_dim / 2`).
+/// Applies rotary position embedding to `x` in place (half-split layout: element `i` pairs with element `i +
+/// rotary_dim / 2`).
 ///
-/// Values of a head past `rotary_dim` stay as they are.
+/// Elements of a head past `rotary_dim` are not changed (partial rotary).
 ///
 /// # Shapes
 /// - `x`: `[rows, num_heads, head_dim]`
-/// - `angles`: of `rows` positions, the cache's included
+/// - `angles`: of `rows` absolute positions, counting cached tokens
 ///
 /// # Panics
 /// When a length does not fit, or `head_dim` is less than the angles' `rotary_dim`.
@@ -112,7 +113,7 @@ pub fn rope(pool: &Pool, x: &mut [f32], head_dim: usize, angles: &RopeAngles) {
     rope_on(Isa::current(), pool, x, head_dim, angles);
 }
 
-/// [`rope`] with the code for one instruction set.
+/// [`rope`] on one instruction set.
 fn rope_on(isa: Isa, pool: &Pool, x: &mut [f32], head_dim: usize, angles: &RopeAngles) {
     if angles.rows == 0 || angles.pairs == 0 {
         return;

@@ -3,7 +3,7 @@
 use super::super::testing::{Random, bits};
 use super::*;
 
-/// The definition: the pair (i, i + rotary_dim / 2) is a complex number that turns.
+/// The definition: the pair (i, i + rotary_dim / 2) is a complex number that is rotated.
 fn expected(x: &[f32], position: u32, table: &RopeTable) -> Vec<f64> {
     let pairs = table.inv_freq.len();
     let mut out: Vec<f64> = x.iter().map(|x| f64::from(*x)).collect();

@@ -11,17 +11,17 @@ use super::pool::Pool;
 use super::ragged::RaggedLayout;
 use super::split::SharedMatrix;
 
-/// Convolves the product of two gates and inputs over each sequence: with a row `b, c, x` of channels each, `c · conv(b · x)`.
+/// Gated short convolution over each sequence: with a row `b, c, x` of channels each, `c · conv(b · x)`.
 ///
-/// The state of a sequence is that of the convolution, over the products `b · x`. A row's result has the same bits however the
-/// rows of a sequence are cut into calls, and in whatever company.
+/// The state of a sequence is that of the convolution, over the products `b · x`. A row's result is bit-identical
+/// however the rows of a sequence are split into calls and batched with others.
 ///
 /// # Shapes
 /// - `x`: `[rows, 3 * channels]`, `out`: `[rows, channels]`, which is overwritten
 ///
 /// # Panics
-/// When a length does not fit, the states are not of [`CausalConv::state_len`], row ranges overlap, a block table is too short or names
-/// a page out of range, or a page that one sequence writes is written or read by another.
+/// When a length does not fit, the states are not of [`CausalConv::state_len`], row ranges overlap, a block table
+/// is too short or names a page out of range, or a page that one sequence writes is written or read by another.
 ///
 /// # Source
 /// `Lfm2ShortConv` of transformers 5.23, `models/lfm2/modular_lfm2.py`.
@@ -36,7 +36,7 @@ pub fn short_conv(
     short_conv_on(Isa::current(), pool, x, conv, states, layout, out);
 }
 
-/// [`short_conv`] with the code for one instruction set.
+/// [`short_conv`] on one instruction set.
 fn short_conv_on(
     isa: Isa,
     pool: &Pool,
@@ -55,14 +55,14 @@ fn short_conv_on(
     conv.run(isa, pool, &Gates { x, channels }, &sequences, &states.share(), &out);
 }
 
-/// Rows of two gates and inputs.
+/// Rows of two gates and the input.
 struct Gates<'a> {
     x: &'a [f32],
     channels: usize,
 }
 
 impl Gates<'_> {
-    /// Part 0, 1 or 2 of a row.
+    /// Loads part 0 (`b`), 1 (`c`) or 2 (`x`) of a row.
     #[inline(always)]
     fn part<V: Lanes>(&self, row: usize, part: usize, channel: usize) -> V {
         let start = (3 * row + part) * self.channels;

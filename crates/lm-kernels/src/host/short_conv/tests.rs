@@ -29,7 +29,7 @@ fn rows_are_those_of_the_definition_however_they_are_cut() {
         let inputs = [75, 3, 40].map(|rows| random.normal(3 * rows * channels));
         let run = |isa, threads, piece| {
             let (pool, mut states) = (Pool::new(threads), StatePages::new(6, conv.state_len()).unwrap());
-            states.get_mut(0).fill(f32::NAN); // What a page held before does not matter.
+            states.get_mut(0).fill(f32::NAN); // The previous content of a page is ignored.
             in_pieces(&inputs, 3 * channels, piece, |layout, x| {
                 let mut out = vec![f32::NAN; x.len() / 3];
                 short_conv_on(isa, &pool, x, &conv, &mut states, layout, &mut out);
@@ -65,7 +65,7 @@ fn states_of_another_size_are_refused() {
     short_conv(&Pool::new(1), &[], &conv, &mut states, &RaggedLayout::default(), &mut []);
 }
 
-/// Two sequences of one row each in these rows, whose states go to these pages.
+/// Two sequences of one row each, whose states are written to these pages.
 fn two_sequences(rows: [std::ops::Range<usize>; 2], pages: [u32; 2]) {
     let conv = CausalConv::new(3, 4, &[1.0; 12], None);
     let mut states = StatePages::new(2, conv.state_len()).unwrap();

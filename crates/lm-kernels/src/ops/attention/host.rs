@@ -1,4 +1,4 @@
-//! Over slices of host memory and [`PagedLayer`], which is written in place.
+//! Implementation over slices of host memory and [`PagedLayer`], which is written in place.
 
 use super::super::host_tensor::HostTensor;
 use crate::{AttentionSpec, PagedLayer, Pool, RaggedLayout, host};

@@ -1,4 +1,4 @@
-//! Attention of a ragged batch over paged keys and values.
+//! Paged attention of a ragged batch.
 
 pub(super) mod host;
 
@@ -18,7 +18,7 @@ use crate::{AttentionSpec, PAGE_LEN, PageId, PagedLayer, RaggedLayout, SequenceL
 pub(super) const OP: Op =
     Op { name: "attention", summary: "writes new keys and values to their pages, then attends over them" };
 
-/// What an attention operation hands back: its output `[rows, num_heads, head_dim]` and the updated cache.
+/// Result of an attention operation: its output `[rows, num_heads, head_dim]` and the updated KV cache.
 #[derive(ExtensionType)]
 pub struct Attended<B: Backend> {
     pub out: FloatTensor<B>,
@@ -26,24 +26,24 @@ pub struct Attended<B: Backend> {
     pub cache: KvLayer<B>,
 }
 
-/// Keys and values that an attention operation writes before it attends.
+/// New keys and values of an attention operation.
 #[derive(ExtensionType)]
 pub enum NewKv<B: Backend> {
     /// `[rows, num_kv_heads, head_dim]` each.
     Rows { k: FloatTensor<B>, v: FloatTensor<B> },
-    /// None: another layer has written to the cache that this one shares.
+    /// None: the layer shares the cache of an earlier layer, which has written it.
     Shared,
 }
 
 /// Writes the keys and values of the new rows to their slots in `layer` of the pool, then lets each row attend to
-/// the slots of its own sequence: to those at or before it and inside the window, and to its bidirectional range.
+/// the slots of its own sequence: causally within the sliding window, and to its bidirectional range.
 ///
 /// # Shapes
 /// - `q`: `[rows, num_heads, head_dim]`; returns the same shape
 /// - `k`, `v`: `[rows, num_kv_heads, head_dim]`
 ///
 /// # Panics
-/// When shapes, layout, spec and pool do not fit each other; the pool is then as before. When the pool's tensors are on
+/// When shapes, layout, spec and pool do not fit each other; the pool is then unchanged. When the pool's tensors are on
 /// another device than `q`; the layer's cache is then lost.
 pub fn attention(
     q: Tensor<3>,
@@ -62,8 +62,8 @@ pub fn attention(
     attend_over(q, NewKv::Rows { k, v }, pool, layer, layout, spec)
 }
 
-/// [`attention`] of a layer that shares the cache of an earlier one, which has written the rows' keys and values in the same
-/// forward pass.
+/// [`attention`] of a layer that shares the KV cache of an earlier one, which has written the rows' keys and values
+/// in the same forward pass.
 ///
 /// # Shapes
 /// - `q`: `[rows, num_heads, head_dim]`; returns the same shape
@@ -130,7 +130,8 @@ pub(super) fn portable<B: Bridge>(
     (out, cache)
 }
 
-/// One sequence: `q [rows, num_heads, head_dim]`, `keys` and `values [slots, num_kv_heads, head_dim]`, `mask [rows, slots]`.
+/// Attention of one sequence: `q [rows, num_heads, head_dim]`, `keys` and `values [slots, num_kv_heads, head_dim]`,
+/// `mask [rows, slots]`.
 fn attend(
     q: Tensor<3>,
     keys: Tensor<3>,
@@ -161,8 +162,8 @@ fn attend(
     out.reshape([rows, heads, dim])
 }
 
-/// 0 where a row sees a slot, of those from the first visible one on, and a large negative number elsewhere; finite, because WGSL may assume that no
-/// infinities occur.
+/// Additive mask over the slots from the first visible one on: 0 for visible slots, a large negative number for the
+/// others. It is finite, because WGSL may assume that no infinities occur.
 fn mask(sequence: &SequenceLayout, window: Option<usize>, like: &Tensor<3>) -> Tensor<2> {
     let (rows, first) = (sequence.rows.len(), sequence.first_visible(window));
     let slots = total_len(sequence) - first;
@@ -195,7 +196,8 @@ impl<B: Bridge> KvLayer<B> {
         }
     }
 
-    /// Keys and values of a sequence's slots from the first visible one on: `[slots, num_kv_heads, head_dim]` each, f32.
+    /// Reads keys and values of a sequence's slots from the first visible one on: `[slots, num_kv_heads, head_dim]`
+    /// each, f32.
     fn read(
         &self,
         sequence: &SequenceLayout,
@@ -227,18 +229,18 @@ impl<B: Bridge> KvLayer<B> {
     }
 }
 
-/// Slots that a sequence holds after this pass.
+/// Number of slots of a sequence after this pass.
 fn total_len(sequence: &SequenceLayout) -> usize {
     sequence.cached_len + sequence.rows.len()
 }
 
-/// Index of a slot among all slots of the pool.
+/// Flat index of a slot in the pool.
 fn flat_slot(sequence: &SequenceLayout, slot: usize) -> usize {
     let (page, offset) = sequence.place(slot);
     page as usize * PAGE_LEN + offset
 }
 
-/// One assignment for each page that the rows of a sequence touch; in place when `cache` is not shared.
+/// Writes rows with one assignment per page that they touch; in place if `cache` is not shared.
 fn write_slots(mut cache: Tensor<3>, rows: &Tensor<3>, layout: &RaggedLayout) -> Tensor<3> {
     let dtype = cache.dtype();
     for sequence in &layout.sequences {
@@ -254,7 +256,7 @@ fn write_slots(mut cache: Tensor<3>, rows: &Tensor<3>, layout: &RaggedLayout) ->
     cache
 }
 
-/// Asserts the contract between a layout, the rows of the batch and the pool.
+/// Asserts that the layout fits the rows of the batch and the pool.
 fn check_layout(layout: &RaggedLayout, rows: usize, num_pages: usize, window: Option<usize>) {
     let mut next = 0;
     for (index, sequence) in layout.sequences.iter().enumerate() {

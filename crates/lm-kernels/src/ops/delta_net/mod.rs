@@ -1,4 +1,4 @@
-//! The gated delta rule of Qwen3.5's linear attention.
+//! The gated delta rule (Gated DeltaNet) of Qwen3.5's linear attention.
 
 pub(super) mod host;
 
@@ -18,11 +18,11 @@ pub(super) const OP: Op = Op {
     summary: "convolves queries, keys and values, then reads and corrects a matrix a head",
 };
 
-/// Convolves queries, keys and values over each sequence, applies SiLU, norms queries and keys to length 1, and lets each value
-/// head's matrix decay, learn and be read, token by token; [`host::delta_net`](crate::host::delta_net) has the formulas.
+/// Convolves queries, keys and values over each sequence, applies SiLU, L2-normalises queries and keys, and runs
+/// each value head's recurrence token by token; [`host::delta_net`](crate::host::delta_net) has the formulas.
 ///
-/// A sequence goes on from the state in the page of its last cached token (from zeros where nothing is cached) and leaves its
-/// own where [`Keeps::State`](crate::Keeps::State) says.
+/// A sequence continues from the state in the page of its last cached token (from zeros if nothing is cached) and
+/// stores its new state as [`Keeps::State`](crate::Keeps::State) describes.
 ///
 /// # Shapes
 /// - `qkv`: `[rows, width]` of [`DeltaNetSpec::width`], queries, keys and values in this order
@@ -30,7 +30,7 @@ pub(super) const OP: Op = Op {
 /// - returns `[rows, num_value_heads, value_dim]`
 ///
 /// # Panics
-/// When shapes, layout and pool do not fit each other; the pool is then as before. When the device fails.
+/// When shapes, layout and pool do not fit each other; the pool is then unchanged. When the device fails.
 ///
 /// # Source
 /// Gated Delta Networks, arXiv 2412.06464; `Qwen3_5GatedDeltaNet` of transformers 5.23.
@@ -78,7 +78,7 @@ pub(super) fn portable(
     }
 }
 
-/// What is left of a head's matrix at each row: `exp(-rate · softplus(time + bias))`.
+/// Decay of a head's state at each row: `exp(-rate · softplus(time + bias))`.
 fn decay(time: Tensor<2>, net: &DeltaNet) -> Tensor<2> {
     let ([_, heads], device) = (time.dims(), time.device());
     let by_head = |values: &[f32]| from_host(values.to_vec(), [1, heads], &device);
@@ -87,7 +87,8 @@ fn decay(time: Tensor<2>, net: &DeltaNet) -> Tensor<2> {
     (-passed * by_head(net.decay_rates())).exp()
 }
 
-/// One run: `mixed [rows, width]`, `decay` and `strength [rows, num_value_heads]`; returns `[rows, num_value_heads * value_dim]`.
+/// Runs the recurrence of one run: `mixed [rows, width]`, `decay` and `strength [rows, num_value_heads]`; returns
+/// `[rows, num_value_heads * value_dim]`.
 fn learn(
     mixed: Tensor<2>,
     decay: Tensor<2>,
@@ -124,7 +125,7 @@ fn learn(
     Tensor::cat(out, 0)
 }
 
-/// Heads of length 1.
+/// L2-normalises each head.
 fn normed(x: Tensor<4>) -> Tensor<4> {
     let length = (x.clone().square().sum_dim(3) + 1e-6).sqrt();
     x / length

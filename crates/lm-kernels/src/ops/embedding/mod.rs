@@ -1,4 +1,4 @@
-//! Lookup of embedding rows.
+//! Embedding lookup.
 
 use burn::tensor::{Device, Tensor};
 

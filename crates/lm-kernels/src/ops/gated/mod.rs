@@ -1,4 +1,4 @@
-//! The first half of a gated feed-forward block.
+//! Fused norm, gate and up projections of a gated MLP.
 
 pub(super) mod host;
 
@@ -13,8 +13,8 @@ use crate::Activation;
 pub(super) const OP: Op =
     Op { name: "gated", summary: "activation(x · Wᵀ of the gate) · (x · Wᵀ of up), x normed" };
 
-/// Norms each row of `x` as [`rms_norm`](super::rms_norm()) does, multiplies it with two weights as
-/// [`linear`](super::linear()) does, and gates the second result by the first.
+/// Normalises each row of `x` like [`rms_norm`](super::rms_norm()), multiplies it by two weights like
+/// [`linear`](super::linear()), and gates the second result by the first.
 ///
 /// # Shapes
 /// - `x`: `[rows, in]`, `norm`: `[in]`, both weights `[out, in]`; returns `[rows, out]`

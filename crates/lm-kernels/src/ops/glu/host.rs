@@ -1,4 +1,4 @@
-//! Over slices of host memory.
+//! Implementation over slices of host memory.
 
 use super::super::host_tensor::HostTensor;
 use crate::{Activation, Pool, host};

@@ -1,4 +1,4 @@
-//! The gated activation of feed-forward blocks.
+//! Gated activation of MLP blocks (GLU variants).
 
 pub(super) mod host;
 

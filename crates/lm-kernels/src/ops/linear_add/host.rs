@@ -1,4 +1,4 @@
-//! Over slices of host memory; in place when nobody else holds the residual.
+//! Implementation over slices of host memory; in place if the residual is not shared.
 
 use super::super::host_tensor::HostTensor;
 use crate::host::{Input, Output};

@@ -1,4 +1,4 @@
-//! A linear layer whose result is added to something.
+//! Linear layer with a fused residual add.
 
 pub(super) mod host;
 
@@ -11,7 +11,7 @@ use super::{Op, Weight};
 
 pub(super) const OP: Op = Op { name: "linear_add", summary: "residual + x · Wᵀ" };
 
-/// Adds what [`linear`](super::linear()) gives to `residual`, in place when nobody else holds it.
+/// Adds the result of [`linear`](super::linear()) to `residual`, in place if it is not shared.
 ///
 /// # Shapes
 /// - `x`: `[rows, in]`, the weight `[out, in]`, `residual`: `[rows, out]`; returns the shape of `residual`

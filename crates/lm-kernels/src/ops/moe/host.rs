@@ -1,4 +1,4 @@
-//! Over slices of host memory.
+//! Implementation over slices of host memory.
 
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, TensorMetadata};

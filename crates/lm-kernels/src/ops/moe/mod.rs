@@ -1,4 +1,4 @@
-//! A mixture of experts.
+//! Mixture of experts (MoE).
 
 pub(super) mod host;
 
@@ -17,10 +17,10 @@ use crate::{Activation, Routing};
 pub(super) const OP: Op =
     Op { name: "moe", summary: "Σ weight · down(activation(gate(x), up(x))) over the experts of each row" };
 
-/// The experts of a layer: gated MLPs of one shape, on one device.
+/// Experts of a layer: gated MLPs of one shape, on one device.
 ///
-/// Each weight holds one projection of all of them, one expert's rows after another's, so that it is loaded, packed and moved
-/// like any other.
+/// Each weight stacks one projection of all experts, the rows of one expert after those of another, so that it is loaded,
+/// packed and moved like any other weight.
 #[derive(Clone)]
 pub struct Experts {
     gate: Weight,
@@ -30,14 +30,14 @@ pub struct Experts {
     shape: ExpertShape,
 }
 
-/// How many experts there are, and what gates the second half of each.
+/// Number of experts, and the activation of each gate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExpertShape {
     pub count: usize,
     pub activation: Activation,
 }
 
-/// The biases of all experts as they go through the operation.
+/// Biases of all experts, as operation arguments.
 #[derive(ExtensionType)]
 pub enum Biases<B: Backend> {
     Absent,
@@ -50,11 +50,11 @@ pub enum Biases<B: Backend> {
 }
 
 impl Experts {
-    /// Puts `count` experts together.
+    /// Combines the weights of `count` experts.
     ///
     /// # Shapes
     /// - `gate`, `up`: `[count * intermediate, hidden]`, `down`: `[count * hidden, intermediate]`
-    /// - `biases`, of the three: `[count * intermediate]` twice and `[count * hidden]`
+    /// - `biases`, of the three projections: `[count * intermediate]` twice and `[count * hidden]`
     ///
     /// # Panics
     /// When shapes do not fit.
@@ -80,7 +80,7 @@ impl Experts {
         Self { gate, up, down, biases, shape: ExpertShape { count, activation } }
     }
 
-    /// How many there are.
+    /// Number of experts.
     pub fn count(&self) -> usize {
         self.shape.count
     }
@@ -91,10 +91,11 @@ impl Experts {
     }
 }
 
-/// Sends each row of `x` through the experts that `routing` names for it, and adds up what they make of it, times its weights.
+/// Sends each row of `x` through the experts that `routing` selects for it, and sums their results times the
+/// routing weights.
 ///
-/// The CPU devices read the weights of the experts that are named and no others, and group the rows of a prefill by expert; a
-/// row has the same bits in any company.
+/// The CPU devices read only the weights of selected experts, and group the rows of a prefill by expert; a
+/// row's result is bit-identical in every batch.
 ///
 /// # Shapes
 /// - `x`: `[rows, hidden]`; returns the same shape

@@ -1,4 +1,4 @@
-//! The projections that attention begins with.
+//! Fused norm and query, key and value projections.
 
 pub(super) mod host;
 
@@ -20,8 +20,8 @@ pub struct Qkv<B: Backend> {
     pub v: FloatTensor<B>,
 }
 
-/// Norms each row of `x` as [`rms_norm`](super::rms_norm()) does and multiplies it with three weights as
-/// [`linear`](super::linear()) does, with their bits.
+/// Normalises each row of `x` like [`rms_norm`](super::rms_norm()) and multiplies it by three weights like
+/// [`linear`](super::linear()), with bit-identical results.
 ///
 /// # Shapes
 /// - `x`: `[rows, in]`, `norm`: `[in]`, the weights `[out, in]`; returns three times `[rows, out]`

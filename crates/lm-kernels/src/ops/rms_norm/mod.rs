@@ -1,4 +1,4 @@
-//! Root-mean-square normalisation.
+//! Root-mean-square normalisation (RMSNorm).
 
 pub(super) mod host;
 
@@ -13,14 +13,14 @@ pub(super) const OP: Op = Op { name: "rms_norm", summary: "x / sqrt(mean(x²) + 
 /// Normalises each row of `x` by its root mean square and scales it by `weight`.
 ///
 /// # Shapes
-/// - `x`: `[rows, size]`; returns the same shape. For a norm per head, reshape to `[rows * heads, head_dim]`
+/// - `x`: `[rows, size]`; returns the same shape. For a per-head norm, reshape to `[rows * heads, head_dim]`
 /// - `weight`: `[size]`
 ///
 /// # Panics
 /// When `weight` is not as long as a row of `x`.
 ///
 /// # Source
-/// Zhang and Sennrich, arXiv 1910.07467; `eps` stands inside the root, as in the Llama reference code.
+/// Zhang and Sennrich, arXiv 1910.07467; `eps` is inside the root, as in the Llama reference code.
 pub fn rms_norm(x: Tensor<2>, weight: Tensor<1>, eps: f32) -> Tensor<2> {
     let [_, size] = x.dims();
     assert_eq!(weight.dims(), [size], "rms_norm: weight must be as long as a row of x");

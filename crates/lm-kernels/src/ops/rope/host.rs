@@ -1,4 +1,4 @@
-//! Over slices of host memory; in place when nobody else holds the tensor.
+//! Implementation over slices of host memory; in place if the tensor is not shared.
 
 use super::super::host_tensor::HostTensor;
 use crate::{Pool, RopeAngles, host};

@@ -1,4 +1,4 @@
-//! Rotary position embedding.
+//! Rotary position embedding (RoPE).
 
 pub(super) mod host;
 
@@ -15,7 +15,7 @@ pub(super) const OP: Op =
     Op { name: "rope", summary: "rotates each head by absolute position, half-split layout" };
 
 /// Rotates `x` by absolute position. Element `i` of the first half of the rotated part pairs with element `i` of
-/// its second half; what lies beyond the rotated part is passed on.
+/// its second half; elements past the rotated part are not changed (partial rotary).
 ///
 /// # Shapes
 /// - `x`: `[rows, heads, head_dim]`; returns the same shape
@@ -34,7 +34,7 @@ pub fn rope(x: Tensor<3>, angles: &Arc<RopeAngles>) -> Tensor<3> {
     Tensor::from_dispatch(Dispatch::rope(x.into_dispatch(), angles.clone()))
 }
 
-/// The angles come from the host: WGSL promises no accuracy for sines of large arguments.
+/// The angles come from the host: WGSL guarantees no accuracy for sines of large arguments.
 pub(super) fn portable(x: Tensor<3>, angles: &RopeAngles) -> Tensor<3> {
     let [rows, heads, head_dim] = x.dims();
     let half = angles.rotary_dim() / 2;

@@ -15,16 +15,16 @@ use crate::{CausalConv, RaggedLayout, StatePages};
 pub(super) const OP: Op =
     Op { name: "short_conv", summary: "c · conv(b · x) over each sequence, going on from its state" };
 
-/// Convolves the product of gates and inputs over each sequence and gates the result: with rows `b, c, x`, `c · conv(b · x)`.
+/// Gated short convolution over each sequence: with rows `b, c, x`, `c · conv(b · x)`.
 ///
-/// A sequence goes on from the state in the page of its last cached token (from zeros where nothing is cached) and leaves its
-/// own where [`Keeps::State`](crate::Keeps::State) says.
+/// A sequence continues from the state in the page of its last cached token (from zeros if nothing is cached) and
+/// stores its new state as [`Keeps::State`](crate::Keeps::State) describes.
 ///
 /// # Shapes
 /// - `x`: `[rows, 3 * channels]`; returns `[rows, channels]`
 ///
 /// # Panics
-/// When shapes, layout and pool do not fit each other; the pool is then as before. When the device fails.
+/// When shapes, layout and pool do not fit each other; the pool is then unchanged. When the device fails.
 ///
 /// # Source
 /// `Lfm2ShortConv` of transformers 5.23, `models/lfm2/modular_lfm2.py`.

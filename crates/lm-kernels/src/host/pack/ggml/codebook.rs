@@ -1,14 +1,15 @@
-//! Codebooks: a number stands for the magnitudes of four or eight columns, and a bit for the sign of each.
+//! Codebooks (grids): an index selects the magnitudes of four or eight columns, and a bit gives the sign of
+//! each.
 //!
-//! No instruction looks up eight bytes for each of 16 rows, so magnitude and sign become a code of 3 or 4 bits when a block is read,
-//! which numbers an entry of a table like the codes of other types.
+//! No instruction looks up eight bytes for each of 16 rows, so magnitude and sign become a code of 3 or 4 bits when
+//! a block is read, which indexes a table like the codes of other types.
 
 use super::grids;
 
-/// The quants that a digit of a codebook's entry stands for, without and with the sign.
+/// Quants of the digits of a codebook entry, by digit and sign.
 pub(super) struct Levels {
     pub zero: u8,
-    /// By code: the digit, the sign above it.
+    /// By code: the digit in the low bits, the sign above it.
     pub table: [u8; 16],
     digit_bits: u32,
 }
@@ -19,7 +20,7 @@ pub(super) const EIGHTS: Levels = Levels::symmetric(43, 2, &[8, 25, 43]);
 pub(super) const FOURS: Levels = Levels::symmetric(62, 3, &[4, 12, 20, 28, 36, 44, 52, 62]);
 /// Magnitudes of IQ3_S.
 pub(super) const ODD_FOURS: Levels = Levels::symmetric(15, 3, &[1, 3, 5, 7, 9, 11, 13, 15]);
-/// Eight times -1, 0 or 1, and one more; one less with the sign.
+/// IQ1: 8 times -1, 0 or 1, plus a delta of 1; minus 1 with the sign.
 pub(super) const SHIFTED: Levels =
     Levels { zero: 9, table: [2, 10, 18, 0, 0, 8, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0], digit_bits: 2 };
 
@@ -35,7 +36,7 @@ impl Levels {
         Self { zero, table, digit_bits }
     }
 
-    /// Writes the codes of an entry's columns; bit `i` of `signs` is that of column `i`.
+    /// Writes the codes of an entry's columns; bit `i` of `signs` is the sign of column `i`.
     pub fn write(&self, entry: u16, signs: u8, codes: &mut [u8]) {
         let mask = (1 << self.digit_bits) - 1;
         for (column, code) in codes.iter_mut().enumerate() {
@@ -45,7 +46,7 @@ impl Levels {
     }
 }
 
-/// The codebooks, an entry's digits from the lowest bits on.
+/// The codebooks, with an entry's digits from the lowest bits on.
 pub(super) static IQ2_XXS: [u16; 256] = entries(8, 3, &grids::IQ2_XXS);
 pub(super) static IQ2_XS: [u16; 512] = entries(8, 3, &grids::IQ2_XS);
 pub(super) static IQ2_S: [u16; 1024] = entries(8, 3, &grids::IQ2_S);
@@ -53,7 +54,8 @@ pub(super) static IQ3_XXS: [u16; 256] = entries(4, 8, &grids::IQ3_XXS);
 pub(super) static IQ3_S: [u16; 512] = entries(4, 8, &grids::IQ3_S);
 pub(super) static IQ1: [u16; 2048] = entries(8, 3, &grids::IQ1);
 
-/// The numbers of so many digits to a base whose bits are set, in ascending order, each digit in bits of its own.
+/// Numbers with this many digits in this base whose bits are set in `set`, in ascending order, each digit
+/// in bits of its own.
 const fn entries<const COUNT: usize>(digits: u32, base: u16, set: &[u64]) -> [u16; COUNT] {
     let digit_bits = 16 - (base - 1).leading_zeros();
     let mut entries = [0; COUNT];
@@ -74,7 +76,7 @@ const fn entries<const COUNT: usize>(digits: u32, base: u16, set: &[u64]) -> [u1
     entries
 }
 
-/// Seven signs and an eighth, so that an even number of them is set.
+/// Seven sign bits and their parity as the eighth, so that an even number of them is set.
 pub(super) fn even_signs(bits: u32) -> u8 {
     let seven = (bits & 127) as u8;
     seven | (seven.count_ones() as u8 & 1) << 7
@@ -85,17 +87,17 @@ pub(super) fn all_or_none(set: bool) -> u8 {
     if set { u8::MAX } else { 0 }
 }
 
-/// The first four bytes as an integer.
+/// The first four bytes as a little-endian integer.
 pub(super) fn word(bytes: &[u8]) -> u32 {
     u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
 }
 
-/// The odd factor of a small number.
+/// The odd scale `2n + 1`.
 pub(super) fn odd(number: u32) -> i8 {
     2 * number as i8 + 1
 }
 
-/// The odd factor of a nibble; the low half of a byte comes first.
+/// The odd scale of a nibble; the low nibble of a byte comes first.
 pub(super) fn odd_nibble(nibbles: &[u8], index: usize) -> i8 {
     odd(u32::from(nibbles[index / 2] >> (index % 2 * 4) & 15))
 }

@@ -1,4 +1,4 @@
-//! Which entries the codebooks have, bit by bit. Written by `testdata/ggml/generate.py` from the tables of `gguf.quants`.
+//! Codebook entries as bit sets. Written by `testdata/ggml/generate.py` from the tables of `gguf.quants`.
 
 #[rustfmt::skip]
 pub(super) const IQ1: [u64; 103] = [

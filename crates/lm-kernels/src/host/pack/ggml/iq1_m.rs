@@ -1,11 +1,11 @@
-//! IQ1_M: a block is, for each 8 columns, the lower 8 bits of a number of a codebook's eights, then as many nibbles with the upper 3
-//! and the sign of what the weights have too much, and four times 16 bits: a factor of 3 bits for each 16 columns, and a quarter of
-//! a half in the upper 4.
+//! IQ1_M block layout: the lower 8 bits of a grid index for each 8 columns; a nibble for each 8 columns with the
+//! upper 3 bits of the index and the sign of the delta; four 16-bit words with a 3-bit scale for each 16 columns,
+//! and a quarter of the f16 super-block scale in the upper 4 bits.
 
 use super::codebook::{IQ1, SHIFTED, all_or_none, odd};
 use super::{BlockFormat, ByteFactors};
 
-/// The type's mark.
+/// Marker type of IQ1_M.
 pub(in crate::host) struct Iq1M;
 
 impl BlockFormat for Iq1M {

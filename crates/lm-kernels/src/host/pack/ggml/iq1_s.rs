@@ -1,10 +1,10 @@
-//! IQ1_S: a block is a half, for each 8 columns the lower 8 bits of a number of a codebook's eights, and for each 32 columns 16 bits:
-//! four times the upper 3 of the numbers, 3 of a factor, and the sign of what the weights have too much.
+//! IQ1_S block layout: an f16 scale; the lower 8 bits of a grid index for each 8 columns; 16 bits for each 32
+//! columns: the upper 3 bits of four grid indices, a 3-bit scale, and the sign of the delta.
 
 use super::codebook::{IQ1, SHIFTED, all_or_none, odd};
 use super::{BlockFormat, ByteFactors, GROUP};
 
-/// The type's mark.
+/// Marker type of IQ1_S.
 pub(in crate::host) struct Iq1S;
 
 impl BlockFormat for Iq1S {

@@ -1,10 +1,11 @@
-//! IQ2_S: a block is a half, for each 8 columns the lower 8 bits of a number of a codebook's eights, as many bytes of signs, 8 bytes
-//! with the upper two bits of the numbers, and 8 bytes of nibbles, a factor for each 16 columns.
+//! IQ2_S block layout: an f16 scale; the lower 8 bits of a grid index for each 8 columns; a byte of signs
+//! for each 8 columns;
+//! 8 bytes with the upper two bits of the indices; 8 bytes of nibbles, a scale for each 16 columns.
 
 use super::codebook::{EIGHTS, IQ2_S, odd_nibble};
 use super::{BlockFormat, ByteFactors};
 
-/// The type's mark.
+/// Marker type of IQ2_S.
 pub(in crate::host) struct Iq2S;
 
 impl BlockFormat for Iq2S {

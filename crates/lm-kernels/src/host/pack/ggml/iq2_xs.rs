@@ -1,10 +1,10 @@
-//! IQ2_XS: a block is a half, for each 8 columns 16 bits (9 number an eight of a codebook, 7 are signs), and 8 bytes of nibbles, a
-//! factor for each 16 columns.
+//! IQ2_XS block layout: an f16 scale; 16 bits for each 8 columns (a 9-bit grid index and 7 sign bits); 8 bytes of
+//! nibbles, a scale for each 16 columns.
 
 use super::codebook::{EIGHTS, IQ2_XS, even_signs, odd_nibble};
 use super::{BlockFormat, ByteFactors};
 
-/// The type's mark.
+/// Marker type of IQ2_XS.
 pub(in crate::host) struct Iq2Xs;
 
 impl BlockFormat for Iq2Xs {

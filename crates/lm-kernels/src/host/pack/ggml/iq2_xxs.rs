@@ -1,10 +1,10 @@
-//! IQ2_XXS: a block is a half and, for each 32 columns, four bytes that number eights of a codebook, then 32 bits: four times 7 of
-//! signs, and 4 of a factor.
+//! IQ2_XXS block layout: an f16 scale and, for each 32 columns, four 8-bit grid indices of 8 columns each, then 32
+//! bits: four times 7 sign bits, and a 4-bit scale.
 
 use super::codebook::{EIGHTS, IQ2_XXS, even_signs, odd, word};
 use super::{BlockFormat, ByteFactors, GROUP};
 
-/// The type's mark.
+/// Marker type of IQ2_XXS.
 pub(in crate::host) struct Iq2Xxs;
 
 impl BlockFormat for Iq2Xxs {

@@ -1,10 +1,11 @@
-//! IQ3_S: a block is a half, for each 4 columns the lower 8 bits of a number of a codebook's fours, 8 bytes with their ninth bits,
-//! a sign for each column, and 4 bytes of nibbles, a factor for each 32 columns.
+//! IQ3_S block layout: an f16 scale; the lower 8 bits of a grid index for each 4 columns; 8 bytes with
+//! their ninth bits;
+//! a sign bit for each column; 4 bytes of nibbles, a scale for each 32 columns.
 
 use super::codebook::{IQ3_S, ODD_FOURS, odd_nibble};
 use super::{BlockFormat, ByteFactors};
 
-/// The type's mark.
+/// Marker type of IQ3_S.
 pub(in crate::host) struct Iq3S;
 
 impl BlockFormat for Iq3S {

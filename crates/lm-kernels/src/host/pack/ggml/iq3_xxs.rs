@@ -1,10 +1,10 @@
-//! IQ3_XXS: a block is a half, for each 4 columns a byte that numbers a four of a codebook, and for each 32 columns 32 bits: four
-//! times 7 of signs, and 4 of a factor.
+//! IQ3_XXS block layout: an f16 scale; an 8-bit grid index for each 4 columns; 32 bits for each 32 columns: four
+//! times 7 sign bits, and a 4-bit scale.
 
 use super::codebook::{FOURS, IQ3_XXS, even_signs, odd, word};
 use super::{BlockFormat, ByteFactors};
 
-/// The type's mark.
+/// Marker type of IQ3_XXS.
 pub(in crate::host) struct Iq3Xxs;
 
 impl BlockFormat for Iq3Xxs {

@@ -1,8 +1,8 @@
-//! IQ4_NL: a block is a half and 16 bytes of nibbles, which number the entries of a table.
+//! IQ4_NL block layout: an f16 scale and 16 bytes of nibbles, which index a non-linear table.
 
 use super::{BlockFormat, Halves, split_nibbles};
 
-/// The type's mark.
+/// Marker type of IQ4_NL.
 pub(in crate::host) struct Iq4Nl;
 
 impl BlockFormat for Iq4Nl {
@@ -10,7 +10,7 @@ impl BlockFormat for Iq4Nl {
     const BYTES: usize = 18;
     const BITS: usize = 4;
     const ZERO: u8 = 128;
-    // From -127 to 113, plus 128.
+    // From -127 to 113, plus the zero point 128.
     const TABLE: Option<[u8; 16]> =
         Some([1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241]);
     type Scales = Halves;

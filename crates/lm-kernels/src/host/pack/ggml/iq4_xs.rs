@@ -1,9 +1,10 @@
-//! IQ4_XS: a block is a half, 16 bits with the upper two bits of the factors, four bytes with their lower four, and 128 bytes of
-//! nibbles, which number the entries of IQ4_NL's table.
+//! IQ4_XS block layout: an f16 scale; 16 bits with the upper two bits of the 6-bit scales; four bytes with
+//! their lower four;
+//! 128 bytes of nibbles, which index IQ4_NL's table.
 
 use super::{BlockFormat, ByteFactors, GROUP, iq4_nl::Iq4Nl, split_nibbles};
 
-/// The type's mark.
+/// Marker type of IQ4_XS.
 pub(in crate::host) struct Iq4Xs;
 
 impl BlockFormat for Iq4Xs {

@@ -1,13 +1,13 @@
-//! The block types of ggml, re-packed without loss: one frame that all of them fit as data.
+//! ggml's block-quantised types (GGUF), re-packed without loss: a generic layout with a data description of each type.
 //!
-//! A weight is `step · quant`, for some types plus an offset. A quant is an unsigned *code* less the type's zero, or what a table
-//! of 16 entries has for it; steps and offsets belong to groups of 16 or 32 columns and are floats, or integers times a float for
-//! 256 columns ([`Scales`]).
+//! A weight is `step · quant`, in some types plus an offset. A quant is an unsigned *code* minus the type's zero
+//! point, or the entry of a 16-entry table for the code; steps and offsets belong to groups of 16 or 32 columns and
+//! are floats, or integers times a super-block float for 256 columns ([`Scales`]).
 //!
-//! A tile of 16 rows is a row of *records*, one for each 256 columns: the scales of the 16 rows, then for each 32 columns as many
-//! lines of codes as a code has bits ([`planes`]). It is one stream of memory, with a byte for each byte of the file; only Q3_K, Q6_K
-//! and IQ4_XS have some more, 32 to 64 bytes in a record of 16 blocks, which fill up lines, and the types with a [`codebook`] as
-//! much as their codes take.
+//! A tile of 16 rows is a sequence of *records*, one per 256 columns: the scales of the 16 rows, then for each 32
+//! columns as many lines of codes as a code has bits ([`planes`]). A tile is read sequentially, and has the size of
+//! the blocks in the file; only Q3_K, Q6_K and IQ4_XS need more, 32 to 64 padding bytes in a record of 16 blocks,
+//! and the types with a [`codebook`], whose codes are larger than their grid indices.
 
 mod codebook;
 mod grids;
@@ -34,25 +34,25 @@ pub(super) use {q4_0::Q4_0, q8_0::Q8_0};
 /// Columns of a record.
 pub(in crate::host) const RECORD: usize = 256;
 
-/// A block type as data.
+/// Description of a block type.
 pub(in crate::host) trait BlockFormat: Sized + 'static {
-    /// Columns of a block in a file: 32 or 256.
+    /// Columns per block in a file: 32 or 256.
     const BLOCK: usize;
-    /// Bytes of a block in a file.
+    /// Bytes per block in a file.
     const BYTES: usize;
-    /// Bits of a code: 8 or less than 8.
+    /// Bits of a code: 8 or less.
     const BITS: usize;
-    /// What a code has too much; 128 where codes, or the table's entries, use all of a byte, otherwise they are below 128.
+    /// Zero point of the codes: 128 if codes or table entries use the full range of a byte, otherwise they are below 128.
     const ZERO: u8;
-    /// What a code stands for, plus the zero, where it is not the code itself.
+    /// Lookup table from codes to quants plus the zero point; `None` if the code is the quant plus the zero point.
     const TABLE: Option<[u8; 16]> = None;
-    /// Makes a block of floats, where that is more than reading.
+    /// Quantises floats to a block; `None` for types that are only read.
     const QUANTIZE: Option<QuantizeBlock> = None;
-    /// The scales of a record.
+    /// Scales of a record.
     type Scales: Scales;
 
-    /// Takes a file's block of a row apart: the codes of its columns, and its scales as those of the row `lane` from the group of 32
-    /// columns `group` on.
+    /// Unpacks a block of a row from a file: the codes of its columns, and its scales into those of row `lane`,
+    /// starting at `group`, a group of 32 columns.
     ///
     /// # Errors
     /// A scale that is not finite.
@@ -65,11 +65,11 @@ pub(in crate::host) trait BlockFormat: Sized + 'static {
     ) -> std::result::Result<(), f32>;
 }
 
-/// Work that is compiled for each block type.
+/// Work that is generic over the block type.
 pub(in crate::host) trait ForBlocks {
-    /// What it yields.
+    /// Result of the work.
     type Output;
-    /// Does it.
+    /// Runs the work for the type `F`.
     fn run<F: BlockFormat>(self) -> Self::Output;
 }
 
@@ -81,10 +81,10 @@ macro_rules! block_types {
     ($($(#[$doc:meta])* $variant:ident $name:literal in $module:ident,)+) => {
         $(mod $module;)+
 
-        /// A block type of ggml: how GGUF files hold quantised weights.
+        /// A block-quantised type of ggml, as in GGUF files.
         ///
         /// # Source
-        /// The GGUF specification and the package `gguf` (`gguf.quants`), to whose floats each type is equal bit for bit.
+        /// The GGUF specification and the package `gguf` (`gguf.quants`); each type dequantises to the same bits.
         ///
         /// # Examples
         /// ```
@@ -99,10 +99,10 @@ macro_rules! block_types {
         }
 
         impl GgmlType {
-            /// All of them.
+            /// All types.
             pub const ALL: &[GgmlType] = &[$(GgmlType::$variant,)+];
 
-            /// Runs `work` for the type.
+            /// Runs `work` for this type.
             #[inline(always)]
             pub(in crate::host) fn run<W: ForBlocks>(self, work: W) -> W::Output {
                 match self {
@@ -137,73 +137,76 @@ macro_rules! block_types {
 }
 
 block_types! {
-    /// 8-bit integers, a half for each 32 columns: 8.5 bits a weight.
+    /// 8-bit integers, f16 scale per 32 columns: 8.5 bits per weight.
     Q8_0 "q8_0" in q8_0,
-    /// 4-bit integers, a half for each 32 columns: 4.5 bits.
+    /// 4-bit integers, f16 scale per 32 columns: 4.5 bits.
     Q4_0 "q4_0" in q4_0,
-    /// 4 bits without sign, a step and an offset for each 32 columns: 5 bits.
+    /// Unsigned 4-bit quants, f16 scale and offset (min) per 32 columns: 5 bits.
     Q4_1 "q4_1" in q4_1,
-    /// 5-bit integers, a half for each 32 columns: 5.5 bits.
+    /// 5-bit integers, f16 scale per 32 columns: 5.5 bits.
     Q5_0 "q5_0" in q5_0,
-    /// 5 bits without sign, a step and an offset for each 32 columns: 6 bits.
+    /// Unsigned 5-bit quants, f16 scale and offset (min) per 32 columns: 6 bits.
     Q5_1 "q5_1" in q5_1,
-    /// 2 bits without sign, 4-bit step and offset for each 16 columns, two halves for 256: 2.63 bits.
+    /// Unsigned 2-bit quants, 4-bit scale and min per 16 columns, two f16 super-block scales per 256: 2.63 bits.
     Q2K "q2_k" in q2_k,
-    /// 3-bit integers, a 6-bit step for each 16 columns, a half for 256: 3.44 bits (3.5 in memory).
+    /// 3-bit integers, 6-bit scale per 16 columns, f16 super-block scale per 256: 3.44 bits (3.5 in memory).
     Q3K "q3_k" in q3_k,
-    /// 4 bits without sign, 6-bit step and offset for each 32 columns, two halves for 256: 4.5 bits.
+    /// Unsigned 4-bit quants, 6-bit scale and min per 32 columns, two f16 super-block scales per 256: 4.5 bits.
     Q4K "q4_k" in q4_k,
-    /// 5 bits without sign, 6-bit step and offset for each 32 columns, two halves for 256: 5.5 bits.
+    /// Unsigned 5-bit quants, 6-bit scale and min per 32 columns, two f16 super-block scales per 256: 5.5 bits.
     Q5K "q5_k" in q5_k,
-    /// 6-bit integers, an 8-bit step for each 16 columns, a half for 256: 6.56 bits (6.63 in memory).
+    /// 6-bit integers, 8-bit scale per 16 columns, f16 super-block scale per 256: 6.56 bits (6.63 in memory).
     Q6K "q6_k" in q6_k,
-    /// A table of 16 integers, denser at zero, a half for each 32 columns: 4.5 bits.
+    /// A non-linear table of 16 integers, denser near zero, f16 scale per 32 columns: 4.5 bits.
     Iq4Nl "iq4_nl" in iq4_nl,
-    /// The table of IQ4_NL, a 6-bit step for each 32 columns, a half for 256: 4.25 bits (4.38 in memory).
+    /// The table of IQ4_NL, 6-bit scale per 32 columns, f16 super-block scale per 256: 4.25 bits (4.38 in memory).
     Iq4Xs "iq4_xs" in iq4_xs,
-    /// A codebook of fours and signs, a 4-bit step for each 32 columns, a half for 256: 3.44 bits (4.38 in memory).
+    /// A codebook (grid) of 4 magnitudes with signs, 4-bit scale per 32 columns, f16 super-block scale per 256:
+    /// 3.44 bits (4.38 in memory).
     Iq3S "iq3_s" in iq3_s,
-    /// The same with fewer fours, and an even number of signs in eight columns: 3.06 bits (4.38 in memory).
+    /// As IQ3_S with a smaller codebook and an even number of signs per eight columns: 3.06 bits (4.38 in memory).
     Iq3Xxs "iq3_xxs" in iq3_xxs,
-    /// A codebook of eights and signs, a 4-bit step for each 16 columns, a half for 256: 2.56 bits (3.63 in memory).
+    /// A codebook (grid) of 8 magnitudes with signs, 4-bit scale per 16 columns, f16 super-block scale per 256:
+    /// 2.56 bits (3.63 in memory).
     Iq2S "iq2_s" in iq2_s,
-    /// The same with fewer eights, and an even number of signs in eight columns: 2.31 bits (3.63 in memory).
+    /// As IQ2_S with a smaller codebook and an even number of signs per eight columns: 2.31 bits (3.63 in memory).
     Iq2Xs "iq2_xs" in iq2_xs,
-    /// The same with still fewer eights, a 4-bit step for each 32 columns: 2.06 bits (3.38 in memory).
+    /// As IQ2_XS with a still smaller codebook, 4-bit scale per 32 columns: 2.06 bits (3.38 in memory).
     Iq2Xxs "iq2_xxs" in iq2_xxs,
-    /// A codebook of eights of -1, 0 and 1, an offset, a 3-bit step for each 16 columns, a half for 256: 1.75 bits (3.63 in memory).
+    /// A codebook (grid) of 8 ternary values (-1, 0, 1), a delta, 3-bit scale per 16 columns, f16 super-block scale
+    /// per 256: 1.75 bits (3.63 in memory).
     Iq1M "iq1_m" in iq1_m,
-    /// The same with a 3-bit step for each 32 columns: 1.56 bits (3.38 in memory).
+    /// As IQ1_M with a 3-bit scale per 32 columns: 1.56 bits (3.38 in memory).
     Iq1S "iq1_s" in iq1_s,
-    /// The numbers of 4 bits of the microscaling formats, a power of two for each 32 columns: 4.25 bits.
+    /// Microscaling FP4 (E2M1), power-of-two scale per 32 columns: 4.25 bits.
     Mxfp4 "mxfp4" in mxfp4,
 }
 
 impl GgmlType {
-    /// Columns of a block in a file; a row has whole blocks.
+    /// Columns per block in a file; a row is a whole number of blocks.
     pub fn block_len(self) -> usize {
         self.run(Block).0
     }
 
-    /// Bytes of a block in a file.
+    /// Bytes per block in a file.
     pub fn block_bytes(self) -> usize {
         self.run(Block).1
     }
 
-    /// Bytes of a row in a file; `None` where `cols` is no whole number of blocks, or the row too large.
+    /// Bytes of a row in a file; `None` if `cols` is not a multiple of the block length, or on overflow.
     pub fn row_bytes(self, cols: usize) -> Option<usize> {
         let (len, bytes) = self.run(Block);
         if cols.is_multiple_of(len) { (cols / len).checked_mul(bytes) } else { None }
     }
 
-    /// Bytes of a packed tile.
+    /// Bytes of a packed tile; `None` on overflow.
     pub(super) fn tile_bytes(self, cols: usize) -> Option<usize> {
         self.run(tile::TileBytes(cols))
     }
 
-    /// Columns of a row of activations that share a scale when they are multiplied with the type.
+    /// Activation columns per scale for products with this type.
     pub(in crate::host) fn activation_block(self) -> usize {
-        // Where the weights' own scales are floats for each 32 columns, shorter blocks cost nothing.
+        // If the weights have a float scale per 32 columns, shorter activation blocks cost nothing.
         if self.block_len() == RECORD { RECORD } else { 2 * GROUP }
     }
 }
@@ -219,7 +222,7 @@ impl ForBlocks for Block {
     }
 }
 
-/// Codes from bytes that hold two: the first half of the columns in their low halves, the second in the high ones.
+/// Unpacks bytes of two codes: the first half of the columns from the low nibbles, the second from the high ones.
 fn split_nibbles(bytes: &[u8], codes: &mut [u8]) {
     let (low, high) = codes.split_at_mut(codes.len() / 2);
     for ((low, high), byte) in low.iter_mut().zip(high).zip(bytes) {
@@ -228,7 +231,7 @@ fn split_nibbles(bytes: &[u8], codes: &mut [u8]) {
     }
 }
 
-/// Codes from bytes that hold four: byte `i` of each 32 has those of columns `i`, `32 + i`, `64 + i` and `96 + i`.
+/// Unpacks bytes of four codes: byte `i` of each 32 has those of columns `i`, `32 + i`, `64 + i` and `96 + i`.
 fn split_pairs(bytes: &[u8], codes: &mut [u8]) {
     for (bytes, codes) in bytes.chunks(GROUP).zip(codes.chunks_mut(4 * GROUP)) {
         for (part, codes) in codes.chunks_mut(GROUP).enumerate() {
@@ -239,7 +242,7 @@ fn split_pairs(bytes: &[u8], codes: &mut [u8]) {
     }
 }
 
-/// The fifth bits of 32 codes, a bit each.
+/// Adds the fifth bits of 32 codes, stored one bit each.
 fn add_fifth_bits(bits: &[u8], codes: &mut [u8]) {
     for (column, code) in codes.iter_mut().enumerate() {
         *code |= (bits[column / 8] >> (column % 8) & 1) << 4;

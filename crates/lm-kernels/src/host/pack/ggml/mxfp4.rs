@@ -1,11 +1,11 @@
-//! MXFP4: a block is an exponent and 16 bytes of nibbles, which number the entries of a table.
+//! MXFP4 block layout: an exponent byte and 16 bytes of nibbles, which index a table of the FP4 values.
 //!
 //! # Source
-//! OCP Microscaling Formats (MX) Specification 1.0: numbers of one sign, two exponent and one mantissa bit; a shared power of two.
+//! OCP Microscaling Formats (MX) Specification 1.0: E2M1 values with a shared power-of-two scale.
 
 use super::{BlockFormat, Exponents, split_nibbles};
 
-/// The type's mark.
+/// Marker type of MXFP4.
 pub(in crate::host) struct Mxfp4;
 
 impl BlockFormat for Mxfp4 {
@@ -13,7 +13,7 @@ impl BlockFormat for Mxfp4 {
     const BYTES: usize = 17;
     const BITS: usize = 4;
     const ZERO: u8 = 12;
-    // Twice the numbers, from -12 to 12, plus 12.
+    // Twice the E2M1 values, from -12 to 12, plus the zero point 12.
     const TABLE: Option<[u8; 16]> = Some([12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0]);
     type Scales = Exponents;
 

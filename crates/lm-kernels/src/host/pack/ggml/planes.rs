@@ -1,11 +1,14 @@
-//! How the codes of 32 columns of 16 rows lie in memory: as many lines as a code has bits.
+//! Bit-plane layout of the codes of 32 columns of 16 rows: as many lines as a code has bits.
 //!
-//! Expanded, they are 8 lines: byte `4 r + i` of line `j` is the code of column `4 j + i` of row `r`. Stored, codes of 8 bits are just that.
-//! Others are cut in planes, the lowest bits first: four bits (if the width has a 4 in it), two (if it has a 2) and one.
+//! Expanded, they are 8 lines: byte `4 r + i` of line `j` is the code of column `4 j + i` of row `r`. Codes of 8
+//! bits are stored like this. Others are split into planes, the lowest bits first: four bits (if the width has a 4
+//! in it), two (if it has a 2) and one.
 //!
-//! - The plane of nibbles has 4 lines; line `k` has the codes of line `k` in the low halves of its bytes and those of `4 + k` in the high.
-//! - The plane of pairs has 2 lines; line `k` has those of lines `k`, `2 + k`, `4 + k` and `6 + k`, lowest bits first.
-//! - The plane of single bits has one; bit `j` belongs to line `j`.
+//! - The plane of nibbles has 4 lines; line `k` has the codes of line `k` in the low nibbles and those of `4 + k`
+//!   in the high ones.
+//! - The plane of bit pairs has 2 lines; line `k` has those of lines `k`, `2 + k`, `4 + k` and `6 + k`, lowest bits
+//!   first.
+//! - The plane of single bits has one line; bit `j` belongs to line `j`.
 
 use super::super::super::lanes::{Lanes, Line};
 use super::{BlockFormat, GROUP};
@@ -13,14 +16,14 @@ use super::{BlockFormat, GROUP};
 /// Lines of the expanded codes of 32 columns.
 pub(in crate::host) const EXPANDED_LINES: usize = GROUP / 4;
 
-/// Where the planes of codes of some bits are.
+/// Planes of codes with a given number of bits.
 struct Planes {
     nibbles: Option<Plane>,
     pairs: Option<Plane>,
     ones: Option<Plane>,
 }
 
-/// A plane's first line, and the place of its bits in a code.
+/// First line of a plane, and the position of its bits in a code.
 #[derive(Clone, Copy)]
 struct Plane {
     line: usize,
@@ -39,7 +42,7 @@ impl Planes {
     }
 }
 
-/// Line `j` of the expanded codes of 32 columns, in bytes.
+/// Unpacks line `j` of the expanded codes of 32 columns, in bytes.
 #[inline(always)]
 pub(in crate::host) fn code<V: Lanes, F: BlockFormat>(lines: &[Line], j: usize) -> V::Bytes {
     let part = |line: usize, shift: i32, mask: u8| V::bits_of(V::load_bytes(&lines[line]), shift, mask);
@@ -67,7 +70,7 @@ pub(in crate::host) fn code<V: Lanes, F: BlockFormat>(lines: &[Line], j: usize) 
     }
 }
 
-/// The same of one row, four bytes.
+/// Unpacks the same for one row, four bytes.
 pub(super) fn row_code<F: BlockFormat>(lines: &[Line], lane: usize, j: usize) -> [u8; 4] {
     let word = |line: usize| u32::from_le_bytes(lines[line].as_chunks().0[lane]);
     if F::BITS == 8 {
@@ -88,7 +91,7 @@ pub(super) fn row_code<F: BlockFormat>(lines: &[Line], lane: usize, j: usize) ->
     F::TABLE.map_or(code, |table| code.map(|code| table[usize::from(code)]))
 }
 
-/// Sets the codes of 32 columns of a row in lines that are zero there.
+/// Stores the codes of 32 columns of a row into lines that are zero there.
 pub(super) fn store<F: BlockFormat>(codes: &[u8; GROUP], lane: usize, lines: &mut [Line]) {
     let mut expanded = [0_u32; EXPANDED_LINES];
     for (word, codes) in expanded.iter_mut().zip(codes.as_chunks().0) {

@@ -1,10 +1,10 @@
-//! Q2_K: a block is 16 bytes of scales, 64 bytes of codes, and two halves.
+//! Q2_K block layout: 16 bytes of scales and mins, 64 bytes of codes, and two f16 super-block scales.
 //!
 //! Byte `i` of each 32 bytes of codes holds those of columns `i`, `32 + i`, `64 + i` and `96 + i`, lowest bits first.
 
 use super::{BlockFormat, NibblePairs, split_pairs};
 
-/// The type's mark.
+/// Marker type of Q2_K.
 pub(in crate::host) struct Q2K;
 
 impl BlockFormat for Q2K {

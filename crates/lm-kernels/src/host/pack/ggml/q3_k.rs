@@ -1,10 +1,11 @@
-//! Q3_K: a block is 32 bytes of third bits, 64 bytes of the lower two, 12 bytes of factors, and a half.
+//! Q3_K block layout: 32 bytes of third bits, 64 bytes of the lower two bits, 12 bytes of scales, and an f16
+//! super-block scale.
 //!
-//! The lower bits lie as in Q2_K. Bit `j` of byte `i` of the others belongs to column `32 j + i`.
+//! The lower bits are laid out as in Q2_K. Bit `j` of byte `i` of the third bits belongs to column `32 j + i`.
 
 use super::{BlockFormat, GROUP, ShortFactors, split_pairs};
 
-/// The type's mark.
+/// Marker type of Q3_K.
 pub(in crate::host) struct Q3K;
 
 impl BlockFormat for Q3K {

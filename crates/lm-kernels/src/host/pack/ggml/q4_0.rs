@@ -1,11 +1,11 @@
-//! Q4_0: a block is a half and 16 bytes of nibbles.
+//! Q4_0 block layout: an f16 scale and 16 bytes of nibbles.
 
 use half::f16;
 
 use super::quantize::{BLOCK, QuantizeBlock, reciprocal};
 use super::{BlockFormat, Halves, split_nibbles};
 
-/// The type's mark.
+/// Marker type of Q4_0.
 pub(in crate::host) struct Q4_0;
 
 impl BlockFormat for Q4_0 {
@@ -28,7 +28,7 @@ impl BlockFormat for Q4_0 {
     }
 }
 
-/// The first of the largest values becomes -8; the others are rounded to nearest, and at most 7.
+/// The first value of largest magnitude becomes -8; the others are rounded to nearest and clamped to 7.
 fn quantize(values: &[f32; BLOCK], block: &mut [u8]) {
     let first_largest = |largest: f32, value: &f32| if value.abs() > largest.abs() { *value } else { largest };
     let step = values[1..].iter().fold(values[0], first_largest) / -8.0;

@@ -1,8 +1,8 @@
-//! Q4_1: a block is two halves, step and offset, and 16 bytes of nibbles.
+//! Q4_1 block layout: f16 scale and offset, and 16 bytes of nibbles.
 
 use super::{BlockFormat, HalvesAndOffsets, split_nibbles};
 
-/// The type's mark.
+/// Marker type of Q4_1.
 pub(in crate::host) struct Q4_1;
 
 impl BlockFormat for Q4_1 {

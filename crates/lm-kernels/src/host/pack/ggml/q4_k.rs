@@ -1,10 +1,10 @@
-//! Q4_K: a block is 16 bytes of scales and 128 bytes of nibbles.
+//! Q4_K block layout: 16 bytes of scales and 128 bytes of nibbles.
 //!
 //! Byte `i` of each 32 bytes of nibbles holds those of columns `i` and `32 + i`.
 
 use super::{BlockFormat, FactorsAndMins, split_nibbles};
 
-/// The type's mark.
+/// Marker type of Q4_K.
 pub(in crate::host) struct Q4K;
 
 impl BlockFormat for Q4K {

@@ -1,8 +1,8 @@
-//! Q5_0: a block is a half, the 32 fifth bits, and 16 bytes of nibbles.
+//! Q5_0 block layout: an f16 scale, the 32 fifth bits, and 16 bytes of nibbles.
 
 use super::{BlockFormat, Halves, add_fifth_bits, split_nibbles};
 
-/// The type's mark.
+/// Marker type of Q5_0.
 pub(in crate::host) struct Q5_0;
 
 impl BlockFormat for Q5_0 {

@@ -1,8 +1,8 @@
-//! Q5_1: a block is two halves, step and offset, the 32 fifth bits, and 16 bytes of nibbles.
+//! Q5_1 block layout: f16 scale and offset, the 32 fifth bits, and 16 bytes of nibbles.
 
 use super::{BlockFormat, HalvesAndOffsets, add_fifth_bits, split_nibbles};
 
-/// The type's mark.
+/// Marker type of Q5_1.
 pub(in crate::host) struct Q5_1;
 
 impl BlockFormat for Q5_1 {

@@ -1,10 +1,10 @@
-//! Q5_K: a block is 16 bytes of scales, 32 bytes of fifth bits, and 128 bytes of nibbles.
+//! Q5_K block layout: 16 bytes of scales, 32 bytes of fifth bits, and 128 bytes of nibbles.
 //!
-//! Nibbles lie as in Q4_K. Bit `j` of byte `i` of the fifth bits belongs to column `32 j + i`.
+//! Nibbles are laid out as in Q4_K. Bit `j` of byte `i` of the fifth bits belongs to column `32 j + i`.
 
 use super::{BlockFormat, FactorsAndMins, GROUP, split_nibbles};
 
-/// The type's mark.
+/// Marker type of Q5_K.
 pub(in crate::host) struct Q5K;
 
 impl BlockFormat for Q5K {

@@ -1,10 +1,12 @@
-//! Q6_K: a block is 128 bytes of nibbles, 64 bytes of the upper two bits, 16 signed bytes of factors, and a half.
+//! Q6_K block layout: 128 bytes of nibbles, 64 bytes of the upper two bits, 16 signed bytes of scales, and an f16
+//! super-block scale.
 //!
-//! Byte `i` of each 64 bytes of nibbles holds those of columns `i` and `64 + i`; the upper bits lie as the codes of Q2_K.
+//! Byte `i` of each 64 bytes of nibbles holds those of columns `i` and `64 + i`; the upper bits are laid out as the
+//! codes of Q2_K.
 
 use super::{BlockFormat, ByteFactors, RECORD, split_nibbles, split_pairs};
 
-/// The type's mark.
+/// Marker type of Q6_K.
 pub(in crate::host) struct Q6K;
 
 impl BlockFormat for Q6K {

@@ -1,11 +1,11 @@
-//! Q8_0: a block is a half and 32 signed bytes.
+//! Q8_0 block layout: an f16 scale and 32 signed bytes.
 
 use half::f16;
 
 use super::quantize::{BLOCK, QuantizeBlock, reciprocal};
 use super::{BlockFormat, Halves};
 
-/// The type's mark.
+/// Marker type of Q8_0.
 pub(in crate::host) struct Q8_0;
 
 impl BlockFormat for Q8_0 {
@@ -30,7 +30,7 @@ impl BlockFormat for Q8_0 {
     }
 }
 
-/// The largest value becomes 127 or -127; halves are rounded away from zero.
+/// The largest magnitude becomes 127 or -127; ties are rounded away from zero.
 fn quantize(values: &[f32; BLOCK], block: &mut [u8]) {
     let step = values.iter().fold(0.0_f32, |largest, value| largest.max(value.abs())) / 127.0;
     let factor = reciprocal(step);

@@ -1,7 +1,7 @@
-//! Floats to blocks, for the types whose quantisation is a plain rounding.
+//! Quantisation of floats to blocks, for the types that round to nearest.
 //!
-//! The bytes are those of the reference, [`quantize`](GgmlType::quantize) names it; other types search for their scales, each
-//! program in its own way.
+//! The bytes are those of the reference that [`quantize`](GgmlType::quantize) names. Other types search for their
+//! scales, and implementations differ in how.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -13,27 +13,27 @@ use super::super::{Source, WeightFormat};
 use super::{BlockFormat, ForBlocks, GgmlType};
 use crate::{Error, Result};
 
-/// Columns of a block of the types that can be quantised to.
+/// Columns per block of the types that floats can be quantised to.
 pub(super) const BLOCK: usize = 32;
-/// Fills the bytes of a block from the values of its columns, all of them finite.
+/// Quantises a block: fills its bytes from the values of its columns, all finite.
 pub(super) type QuantizeBlock = fn(&[f32; BLOCK], &mut [u8]);
 
 impl GgmlType {
-    /// Whether floats can be quantised to the type.
+    /// Returns true if floats can be quantised to this type.
     pub fn quantizes(self) -> bool {
         self.run(Function).is_some()
     }
 
-    /// Quantises rows of floats to blocks as a GGUF file holds them, row after row, on the threads of the global pool.
+    /// Quantises rows of floats to blocks in GGUF's layout, row-major, on the threads of the global pool.
     ///
     /// # Errors
     /// - [`Error::NotQuantizable`] for types other than Q8_0 and Q4_0
-    /// - [`Error::PartialBlock`] when `cols` is no whole number of blocks
-    /// - [`Error::SourceLength`] when `source` is no whole number of rows
-    /// - [`Error::NotRepresentable`] names the first value that is not finite, or too large for its block's half-precision step
+    /// - [`Error::PartialBlock`] when `cols` is not a multiple of the block length
+    /// - [`Error::SourceLength`] when `source` is not a whole number of rows
+    /// - [`Error::NotRepresentable`] for the first value that is not finite, or too large for its block's f16 scale
     ///
     /// # Source
-    /// `gguf.quants.quantize` of the Python package `gguf` 0.19, to which the bytes are equal.
+    /// `gguf.quants.quantize` of the Python package `gguf` 0.19, whose bytes are the same.
     ///
     /// # Examples
     /// ```
@@ -67,7 +67,7 @@ impl GgmlType {
     }
 }
 
-/// Quantises the row that begins at an element; a value that does not fit is named with its column.
+/// Quantises the row that starts at element `start`; returns the column and value of one that is not representable.
 fn quantize_row(
     quantize: QuantizeBlock,
     source: Source<'_>,
@@ -88,7 +88,7 @@ fn quantize_row(
     Ok(())
 }
 
-/// What quantises a block of a type.
+/// Selects the block quantiser of a type.
 struct Function;
 
 impl ForBlocks for Function {
@@ -99,7 +99,7 @@ impl ForBlocks for Function {
     }
 }
 
-/// The reciprocal of a step; 0 where there is none.
+/// The reciprocal of a step, or 0 if it is not finite.
 pub(super) fn reciprocal(step: f32) -> f32 {
     let reciprocal = 1.0 / step;
     if reciprocal.is_finite() { reciprocal } else { 0.0 }

@@ -1,6 +1,6 @@
-//! What the block types have beside their codes: one of seven forms.
+//! Scales of the block types, in one of seven layouts.
 //!
-//! Integers of groups lie like codes: byte `4 r + i` of line `j` belongs to row `r` and group `4 j + i`.
+//! Group integers are laid out like codes: byte `4 r + i` of line `j` belongs to row `r` and group `4 j + i`.
 
 use bytemuck::{Pod, Zeroable};
 use half::f16;
@@ -8,40 +8,41 @@ use half::f16;
 use super::super::super::lanes::{LANES, Lanes, Line, f16_to_f32, power};
 use super::{GROUP, RECORD};
 
-/// Groups of 32 columns in a record.
+/// Groups of 32 columns per record.
 const GROUPS: usize = RECORD / GROUP;
 
-/// The scales of a record of 16 rows: a weight is `step · factor · quant + offset · min`.
+/// Scales of a record of 16 rows: a weight is `step · factor · quant + offset · min`.
 pub(in crate::host) trait Scales: Pod + Sync {
-    /// Columns that share them: 16 or 32.
+    /// Columns per group: 16 or 32.
     const COLUMNS: usize;
 
-    /// The step of a group. Where there are factors, all groups have the same one.
+    /// The scale of a group. With factors, it is the super-block scale and the same for all groups.
     fn step<V: Lanes>(&self, group: usize) -> V;
 
-    /// What the step is multiplied with, in each lane's bytes the integers of four groups; 1 if there are none.
+    /// Integer scales that the step is multiplied by, those of four groups in each lane's bytes; `None` if the type
+    /// has none (factor 1).
     fn factors<V: Lanes>(&self, _quad: usize) -> Option<V::Bytes> {
         None
     }
 
-    /// The offset of a group, if the type has offsets. Where there are factors, all groups have the same one.
+    /// The offset of a group, if the type has offsets. With factors, all groups have the same one.
     fn offset<V: Lanes>(&self, _group: usize) -> Option<V> {
         None
     }
 
-    /// What the offset is multiplied with, like factors.
+    /// Integer mins that the offset is multiplied by, laid out like the factors.
     fn mins<V: Lanes>(&self, _quad: usize) -> Option<V::Bytes> {
         None
     }
 
-    /// For a group of a row `step · factor`, and `offset · min` if there are offsets.
+    /// For a group of a row, `step · factor`, and `offset · min` if there are offsets.
     fn of_row(&self, lane: usize, group: usize) -> (f32, Option<f32>);
 }
 
-/// A half of each row for each group of 32 columns.
+/// An f16 of each row for each group of 32 columns.
 type HalfRows = [[u16; LANES]; GROUPS];
 
-/// The bits of a half that a file has at a place, if it is finite.
+/// Reads the bits of an f16 at an offset of a block, which must be finite.
 fn half_at(block: &[u8], at: usize) -> Result<u16, f32> {
     let half = f16::from_le_bytes([block[at], block[at + 1]]);
     if half.is_finite() { Ok(half.to_bits()) } else { Err(half.to_f32()) }
@@ -49,7 +50,8 @@ fn half_at(block: &[u8], at: usize) -> Result<u16, f32> {
 
 macro_rules! scales_of_integers {
     ($($name:ident)+) => {$(
-        // SAFETY: arrays of integers whose alignment of at most 2 divides the size of each: no padding, any bytes will do.
+        // SAFETY: arrays of integers whose alignment of at most 2 divides the size of each: no padding, any bytes
+        // are valid.
         unsafe impl Zeroable for $name {}
         // SAFETY: as above; `Copy`, no niches, no references.
         unsafe impl Pod for $name {}
@@ -59,13 +61,13 @@ macro_rules! scales_of_integers {
 
 scales_of_integers!(Halves HalvesAndOffsets Exponents SixBits FactorsAndMins ShortFactors NibblePairs);
 
-/// A half for each 32 columns.
+/// An f16 scale per 32 columns.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(in crate::host) struct Halves(HalfRows);
 
 impl Halves {
-    /// Takes the step of a group of a row from a place in a block.
+    /// Reads the scale of a group of a row from an offset in a block.
     pub fn set(&mut self, lane: usize, group: usize, block: &[u8], at: usize) -> Result<(), f32> {
         self.0[group][lane] = half_at(block, at)?;
         Ok(())
@@ -85,7 +87,7 @@ impl Scales for Halves {
     }
 }
 
-/// Two halves for each 32 columns: step and offset.
+/// An f16 scale and an f16 offset per 32 columns.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(in crate::host) struct HalvesAndOffsets {
@@ -94,7 +96,7 @@ pub(in crate::host) struct HalvesAndOffsets {
 }
 
 impl HalvesAndOffsets {
-    /// Takes step and offset of a group of a row from the first bytes of a block.
+    /// Reads scale and offset of a group of a row from the first bytes of a block.
     pub fn set(&mut self, lane: usize, group: usize, block: &[u8]) -> Result<(), f32> {
         self.steps[group][lane] = half_at(block, 0)?;
         self.offsets[group][lane] = half_at(block, 2)?;
@@ -120,13 +122,13 @@ impl Scales for HalvesAndOffsets {
     }
 }
 
-/// A power of two for each 32 columns: 2^(e - 128), since the table of quants is doubled.
+/// A power-of-two scale (E8M0) per 32 columns: 2^(e - 128), since the table of quants is doubled.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(in crate::host) struct Exponents([[u8; LANES]; GROUPS]);
 
 impl Exponents {
-    /// Sets the exponent of a group of a row. The largest stands for no number.
+    /// Sets the exponent of a group of a row. 255 is NaN, an error.
     pub fn set(&mut self, lane: usize, group: usize, exponent: u8) -> Result<(), f32> {
         self.0[group][lane] = exponent;
         if exponent == u8::MAX { Err(f32::NAN) } else { Ok(()) }
@@ -146,15 +148,15 @@ impl Scales for Exponents {
     }
 }
 
-/// 16 integers of 6 bits and two halves for each row.
+/// 16 integers of 6 bits and two f16 values for each row.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct SixBits {
     step: [u16; LANES],
     min_step: [u16; LANES],
-    /// The low four bits: line `i` has those of line `2 i` in the low halves of its bytes, those of `2 i + 1` in the high ones.
+    /// Low four bits: line `i` has those of line `2 i` in its low nibbles, those of `2 i + 1` in its high ones.
     low: [Line; 2],
-    /// The high two: of lines 0 to 3, lowest bits first.
+    /// High two bits: of lines 0 to 3, lowest bits first.
     high: Line,
 }
 
@@ -172,7 +174,7 @@ impl SixBits {
         (self.low[line / 2][byte] >> (line % 2 * 4) & 15) | (self.high[byte] >> (2 * line) & 3) << 4
     }
 
-    /// A line of the integers; `high` is what their high bits stand for.
+    /// Unpacks a line of the integers; `high` maps their high bits to values.
     #[inline(always)]
     fn line<V: Lanes>(&self, line: usize, high: &[u8; 16]) -> V::Bytes {
         let low = V::bits_of(V::load_bytes(&self.low[line / 2]), line as i32 % 2 * 4, 15);
@@ -180,25 +182,26 @@ impl SixBits {
     }
 }
 
-/// What the high two of six bits stand for: without sign, and for numbers that are 32 less.
+/// Values of the high two of six bits: unsigned, and with a zero point of 32.
 const UNSIGNED: [u8; 16] = [0, 16, 32, 48, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 const SIGNED: [u8; 16] = [0xe0, 0xf0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
-/// The offsets that minimums are multiplied with.
+/// The negated scale of the mins: the offsets that they are multiplied by.
 #[inline(always)]
 fn negative<V: Lanes>(min_step: &[u16; LANES]) -> Option<V> {
     Some(V::load_f16(min_step).mul(V::splat(-1.0)))
 }
 
-/// For each 32 columns a factor and a minimum of 6 bits without sign, for 256 the two floats that they are multiplied with.
+/// An unsigned 6-bit scale and min per 32 columns, and two f16 super-block scales for them per 256.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(in crate::host) struct FactorsAndMins(SixBits);
 
 impl FactorsAndMins {
-    /// Takes the scales of a row from the first 16 bytes of a block: two halves, then 12 bytes. The first four of these have the
-    /// factors of groups 0 to 3 in their low 6 bits, the next four their minimums, the last four the low four bits of
-    /// factors (low halves) and minimums (high halves) of groups 4 to 7; whose high bits are those of the first eight.
+    /// Reads the scales of a row from the first 16 bytes of a block: two f16 values, then 12 bytes. The first four
+    /// of these have the scales of groups 0 to 3 in their low 6 bits, the next four their mins, the last four the
+    /// low four bits of the scales (low nibbles) and mins (high nibbles) of groups 4 to 7, whose high bits are in
+    /// the upper two bits of the first eight.
     pub fn set(&mut self, lane: usize, block: &[u8]) -> Result<(), f32> {
         self.0.step[lane] = half_at(block, 0)?;
         self.0.min_step[lane] = half_at(block, 2)?;
@@ -245,14 +248,15 @@ impl Scales for FactorsAndMins {
     }
 }
 
-/// For each 16 columns a factor from -32 to 31, for 256 a half.
+/// A 6-bit scale from -32 to 31 per 16 columns, and an f16 super-block scale per 256.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(in crate::host) struct ShortFactors(SixBits);
 
 impl ShortFactors {
-    /// Takes the scales of a row from the last 14 bytes of a block: 12 with the factors, plus 32 each, and a half. Byte `i` of the first
-    /// eight has the low bits of factors `i` and `8 + i`, byte `i` of the other four the high bits of `i`, `4 + i`, `8 + i` and `12 + i`.
+    /// Reads the scales of a row from the last 14 bytes of a block: 12 with the integers, plus 32 each, and an f16.
+    /// Byte `i` of the first eight has the low bits of scales `i` and `8 + i`, byte `i` of the other four the high
+    /// bits of `i`, `4 + i`, `8 + i` and `12 + i`.
     pub fn set(&mut self, lane: usize, block: &[u8]) -> Result<(), f32> {
         self.0.step[lane] = half_at(block, 12)?;
         let mut values = [0; 16];
@@ -284,7 +288,8 @@ impl Scales for ShortFactors {
     }
 }
 
-/// For each 16 columns (4 lines of them) or 32 (2 lines) a signed byte, for 256 a half that is divided by 2 to the power of `DOWN`.
+/// A signed 8-bit scale per 16 columns (4 lines) or 32 (2 lines), and an f16 super-block scale per 256, divided by
+/// 2^`DOWN`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(in crate::host) struct ByteFactors<const FACTOR_LINES: usize, const DOWN: u32> {
@@ -293,17 +298,17 @@ pub(in crate::host) struct ByteFactors<const FACTOR_LINES: usize, const DOWN: u3
     filling: [u16; LANES],
 }
 
-// SAFETY: lines of bytes, then a line of 16-bit integers: no padding, any bytes will do.
+// SAFETY: lines of bytes, then a line of 16-bit integers: no padding, any bytes are valid.
 unsafe impl<const FACTOR_LINES: usize, const DOWN: u32> Zeroable for ByteFactors<FACTOR_LINES, DOWN> {}
 // SAFETY: as above; `Copy`, no niches, no references.
 unsafe impl<const FACTOR_LINES: usize, const DOWN: u32> Pod for ByteFactors<FACTOR_LINES, DOWN> {}
 const _: () = assert!(size_of::<ByteFactors<2, 0>>() == 3 * size_of::<Line>());
 
 impl<const FACTOR_LINES: usize, const DOWN: u32> ByteFactors<FACTOR_LINES, DOWN> {
-    /// What the half is multiplied with.
+    /// Factor of the f16 scale.
     const UNIT: f32 = 1.0 / (1_u32 << DOWN) as f32;
 
-    /// Takes the scales of a row: a half, and a factor for each group.
+    /// Sets the scales of a row: an f16, and an integer for each group.
     pub fn set(&mut self, lane: usize, half: [u8; 2], factors: impl Fn(usize) -> i8) -> Result<(), f32> {
         self.step[lane] = half_at(&half, 0)?;
         for (index, line) in self.factors.iter_mut().enumerate() {
@@ -333,18 +338,19 @@ impl<const FACTOR_LINES: usize, const DOWN: u32> Scales for ByteFactors<FACTOR_L
     }
 }
 
-/// For each 16 columns a factor and a minimum of 4 bits without sign, for 256 two halves.
+/// An unsigned 4-bit scale and min per 16 columns, and two f16 super-block scales per 256.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(in crate::host) struct NibblePairs {
-    /// Factors in the low halves of the bytes, minimums in the high ones.
+    /// Scales in the low nibbles, mins in the high ones.
     pairs: [Line; 4],
     step: [u16; LANES],
     min_step: [u16; LANES],
 }
 
 impl NibblePairs {
-    /// Takes the scales of a row: 16 pairs from the first bytes of a block, step and minimums' step from its last four.
+    /// Reads the scales of a row: 16 pairs from the first bytes of a block, the super-block scales of scales and
+    /// mins from its last four.
     pub fn set(&mut self, lane: usize, pairs: &[u8], halves: &[u8]) -> Result<(), f32> {
         self.step[lane] = half_at(halves, 0)?;
         self.min_step[lane] = half_at(halves, 2)?;

@@ -1,4 +1,4 @@
-//! Tiles of records: how they are written and read back.
+//! Tiles of records: packing and dequantisation.
 
 use std::marker::PhantomData;
 
@@ -23,29 +23,29 @@ impl<F> Copy for RecordTile<'_, F> {}
 
 /// Up to 256 columns of 16 rows.
 pub(in crate::host) struct Record<'a, F: BlockFormat> {
-    /// Their scales.
+    /// Scales of the 16 rows.
     pub scales: &'a F::Scales,
-    /// `F::BITS` lines of codes for each 32 columns.
+    /// `F::BITS` lines of codes per 32 columns.
     pub lines: &'a [Line],
 }
 
-/// Lines of the scales of a record.
+/// Lines of scales per record.
 const fn scale_lines<F: BlockFormat>() -> usize {
     size_of::<F::Scales>() / size_of::<Line>()
 }
 
-/// Lines of a whole record.
+/// Lines of a full record.
 const fn record_lines<F: BlockFormat>() -> usize {
     scale_lines::<F>() + RECORD / GROUP * F::BITS
 }
 
-/// Lines of a tile of `cols` columns, whole groups.
+/// Lines of a tile of `cols` columns, a multiple of the group length.
 fn tile_lines<F: BlockFormat>(cols: usize) -> Option<usize> {
     let scales = cols.div_ceil(RECORD).checked_mul(scale_lines::<F>())?;
     scales.checked_add((cols / GROUP).checked_mul(F::BITS)?)
 }
 
-/// Bytes of a tile of so many columns.
+/// Bytes of a tile with this number of columns.
 pub(super) struct TileBytes(pub usize);
 
 impl ForBlocks for TileBytes {
@@ -65,13 +65,13 @@ impl<'a, F: BlockFormat> RecordTile<'a, F> {
         Self { lines: &lines[index * len..(index + 1) * len], format: PhantomData }
     }
 
-    /// Its records, from the first columns to the last.
+    /// Records of the tile, in column order.
     #[inline(always)]
     pub fn records(self) -> impl Iterator<Item = Record<'a, F>> {
         self.lines.chunks(record_lines::<F>()).map(Record::of)
     }
 
-    /// Step and quants of a group of 32 columns of a row, of a type that has one step for them and no offset.
+    /// Scale and quants of a group of 32 columns of a row, in a type with one scale per group and no offset.
     #[cfg(feature = "burn")]
     pub(in super::super) fn group(self, lane: usize, group: usize) -> (f32, [i8; GROUP]) {
         let groups = RECORD / GROUP;
@@ -83,7 +83,7 @@ impl<'a, F: BlockFormat> RecordTile<'a, F> {
         (record.scales.of_row(lane, group).0, quants)
     }
 
-    /// A row as floats.
+    /// Dequantises a row.
     pub(in super::super) fn read_row(self, lane: usize, out: &mut [f32]) {
         for (record, out) in self.records().zip(out.chunks_mut(RECORD)) {
             for (group, out) in out.chunks_mut(GROUP).enumerate() {
@@ -100,18 +100,18 @@ impl<'a, F: BlockFormat> Record<'a, F> {
         Self { scales: &bytemuck::cast_slice(scales)[0], lines }
     }
 
-    /// The lines that its scales are in.
+    /// The lines of its scales, for prefetching.
     #[inline(always)]
     pub fn scale_lines(&self) -> &'a [Line] {
         bytemuck::cast_slice(std::slice::from_ref(self.scales))
     }
 
-    /// Columns `4 j` to `4 j + 3` of a group of a row.
+    /// Codes of columns `4 j` to `4 j + 3` of a group of a row.
     fn codes(&self, lane: usize, group: usize, j: usize) -> [u8; 4] {
         row_code::<F>(&self.lines[group * F::BITS..(group + 1) * F::BITS], lane, j)
     }
 
-    /// 32 columns of a row as floats, in the reference's order of operations.
+    /// Dequantises 32 columns of a row, in the reference's order of operations.
     fn read_group(&self, lane: usize, group: usize, out: &mut [f32]) {
         for (j, out) in out.as_chunks_mut::<4>().0.iter_mut().enumerate() {
             let codes = self.codes(lane, group, j);
@@ -127,17 +127,17 @@ impl<'a, F: BlockFormat> Record<'a, F> {
 /// Packs 16 rows of blocks.
 pub(in super::super) struct PackBlocks<'a> {
     pub format: GgmlType,
-    /// In ggml's bytes.
+    /// Blocks in ggml's layout.
     pub blocks: &'a [u8],
     pub rows: usize,
     pub cols: usize,
     pub first_row: usize,
-    /// Zeros.
+    /// The tile's bytes, zeroed.
     pub out: &'a mut [u8],
 }
 
 impl PackBlocks<'_> {
-    /// Does it.
+    /// Packs the tile.
     pub fn pack(self) -> Result<(), Unfit> {
         self.format.run(self)
     }
