@@ -1,8 +1,9 @@
-//! What constraints cost: `cargo bench -p lm-conversation --bench constrain [TOKENIZER.json [MODEL]]`.
+//! Benchmark of constraints: `cargo bench -p lm-conversation --bench constrain [TOKENIZER.json [MODEL]]`.
 //!
-//! No model is needed: where a folder is named, its model also writes calls, with forced tokens run together and one by one. The grammars are the schemas of `jsonschemabench` and tools of `bfcl` in the shared folder (`LM_SHARED`, by default
-//! `../shared` beside the checkout), the texts are the valid instances and calls made of the right answers. Each token of a text costs one mask,
-//! one commit and the question what is forced after it, as in a generation.
+//! No model is needed. If a model folder is given, its model also writes calls, with forced tokens batched and one by one. The grammars
+//! are the schemas of `jsonschemabench` and the tools of `bfcl` in the shared folder (`LM_SHARED`, by default `../shared` beside the
+//! checkout); the texts are the valid instances, and calls made of the right answers. Each token of a text costs one mask, one commit
+//! and one query of the tokens forced after it, as in a generation.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -49,7 +50,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// What was measured over many texts.
+/// Measurements over many texts.
 #[derive(Default)]
 struct Walk {
     grammars: usize,
@@ -177,7 +178,7 @@ fn walk_schemas(compiler: &GrammarCompiler, folder: &Path) -> Result<Walk> {
     Ok(walk)
 }
 
-/// Replies in the dialect `format` under the grammar of `choice`: the right calls of cases, after a sentence where `text` may come first.
+/// Replies in the dialect `format` under the grammar of `choice`: the right calls of the cases, after a sentence if text may come first.
 fn walk_calls(compiler: &GrammarCompiler, shared: &Path, format: &str, choice: &ToolChoice) -> Result<Walk> {
     const SENTENCE: &str = "To answer that I have to look a few things up first: the weather in three cities (1 < 2), and what people there say about it today.\n";
     let processor = lm_processors::by_name(format).ok_or("a family")?;
@@ -219,7 +220,8 @@ fn walk_calls(compiler: &GrammarCompiler, shared: &Path, format: &str, choice: &
     Ok(walk)
 }
 
-/// What a constraint adds to a step of the engine, steering included: a model of noise writes greedily, without a constraint and with some.
+/// Cost of a constraint in a step of the engine, including steering: a model with random logits writes greedily, without a
+/// constraint and with several ones.
 fn steps(shared: &Path) -> Result<()> {
     let tokenizer = Tokenizer::from_json(&std::fs::read(shared.join("tokenizers/qwen2-tokenizer.json"))?)?;
     let end = tokenizer.token_id("<|im_end|>").ok_or("an end token")?;
@@ -291,8 +293,8 @@ fn steps(shared: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Tokens a second of replies by a model of a folder whose forced tokens are run together, and of the same replies where each is
-/// sampled for itself; the two take turns.
+/// Tokens per second of a model's replies with forced tokens run in one batch, and of the same replies with each token sampled on its
+/// own; the two alternate.
 fn batched_and_singly(folder: &Path, shared: &Path) -> Result<()> {
     let folder = ModelFolder::open(folder)?;
     let engine = Engine::load(&folder, &LoadOptions::default(), EngineSettings::default(), &mut |_| {})?;
@@ -344,7 +346,7 @@ fn batched_and_singly(folder: &Path, shared: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A constraint that keeps to itself what is forced: the mask then leaves one token.
+/// A constraint that reports no forced tokens: the mask then allows a single token.
 #[derive(Debug)]
 struct NothingForced(Box<dyn Constraint>);
 

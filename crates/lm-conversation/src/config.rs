@@ -1,4 +1,4 @@
-//! What a conversation starts from, and what one turn may do differently.
+//! Configuration of a conversation, and options of one turn.
 
 use std::fmt;
 
@@ -9,50 +9,50 @@ use lm_template::{Map, Polyfills, Preface, PromptTemplate, Value};
 use crate::rendered::ContentTokens;
 use crate::thinking::ThinkingConfig;
 
-/// What a conversation starts from. The default is greedy, with the model's own template and dialect.
+/// Configuration of a conversation. The default is greedy, with the model's own template and dialect.
 #[derive(Clone, Default)]
 pub struct ConversationConfig {
-    /// First messages, tools and further variables of the template.
+    /// Initial messages, tools and further variables of the template.
     pub preface: Preface,
     /// Sampler, stop strings and limits.
     pub session: SessionConfig,
-    /// In place of the model's chat template.
+    /// Replaces the model's chat template.
     pub template: Option<PromptTemplate>,
-    /// What may be changed in the conversation where the template lacks a thing; all by default.
-    /// [`RenderedPrompt::polyfills`](crate::RenderedPrompt::polyfills) names what was.
+    /// Allowed changes of the conversation for features that the template lacks; all by default.
+    /// [`RenderedPrompt::polyfills`](crate::RenderedPrompt::polyfills) lists those made.
     pub polyfills: Polyfills,
-    /// In place of the dialect found by the chat template.
+    /// Replaces the dialect detected from the chat template.
     pub processor: Option<&'static dyn ModelDataProcessor>,
-    /// What becomes of a malformed tool call: the turn fails (the default), or it is text.
+    /// Handling of a malformed tool call: the turn fails (the default), or the call becomes text.
     pub on_malformed: OnMalformed,
-    /// Whether what messages and tools say can spell the tokenizer's added tokens; it cannot by default.
+    /// Permission of messages and tools to spell the tokenizer's added tokens; denied by default.
     pub content_tokens: ContentTokens,
-    /// Whether the calls of a model that is free to call are held to the tools' schemas while they are written.
+    /// Constraint of optional tool calls to the tools' schemas during generation.
     pub constrain_calls: ConstrainCalls,
 }
 
-/// Whether the calls of a model that is free to call are held to the tools' schemas while they are written.
+/// Constraint of optional tool calls (`tool_choice` auto) to the tools' schemas during generation.
 ///
-/// It says nothing of turns that require a call, forbid calls or ask for a format: those are always constrained.
+/// Turns that require a call, forbid calls or ask for a format are always constrained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ConstrainCalls {
-    /// They are: a call that has begun is one of a declared tool, fits its schema as far as a grammar can say it, and ends
-    /// before the tokens do.
+    /// Constrained: a call that was begun names a declared tool, matches its schema as far as a grammar can express it, and ends within the
+    /// token limit.
     #[default]
     Yes,
-    /// They are not: what the model writes is read, and may turn out to be no call.
+    /// Unconstrained: the model's text is parsed, and may turn out not to be a call.
     No,
 }
 
 impl ConversationConfig {
-    /// The config a model's authors advise: the default, with the sampler of `generation_config.json`, which is greedy
-    /// unless that says `do_sample`.
+    /// Creates the config recommended by the model: the default, with the sampler of `generation_config.json`, which is greedy unless
+    /// `do_sample` is set.
     pub fn from_engine(engine: &Engine) -> Self {
         let sampler = SamplerParams::from_generation_config(engine.generation_config());
         Self { session: SessionConfig { sampler, ..SessionConfig::default() }, ..Self::default() }
     }
 
-    /// The same config with another preface.
+    /// Replaces the preface.
     pub fn with_preface(mut self, preface: Preface) -> Self {
         self.preface = preface;
         self
@@ -74,26 +74,26 @@ impl fmt::Debug for ConversationConfig {
     }
 }
 
-/// What one turn does differently from its conversation.
+/// Options of one turn, on top of its conversation's configuration.
 #[derive(Debug, Clone, Default)]
 pub struct TurnOptions {
-    /// In place of the conversation's sampler.
+    /// Replaces the conversation's sampler.
     pub sampler: Option<SamplerParams>,
-    /// In place of the conversation's limit.
+    /// Replaces the conversation's limit.
     pub max_output_tokens: Option<usize>,
-    /// Stop strings besides the conversation's.
+    /// Stop strings in addition to the conversation's.
     pub stop: Vec<String>,
-    /// Variables of the template, such as `enable_thinking`; they win over the preface's.
+    /// Variables of the template, such as `enable_thinking`; they override the preface's.
     pub extra_context: Map<String, Value>,
-    /// Whether and which tools are called; as the model likes by default.
+    /// Tool choice; auto by default.
     pub tool_choice: ToolChoice,
-    /// How many tools are called; any number by default.
+    /// Number of tool calls; any by default.
     pub calls: Calls,
-    /// What the answer is, where it is text; free by default.
+    /// Format of the answer, where it is text; free by default.
     pub response_format: Option<ResponseFormat>,
-    /// Whether and how long the model reasons before it answers.
+    /// Reasoning before the answer, and its token limit.
     pub thinking: ThinkingConfig,
-    /// A constraint of one's own, from the first token of the reply, in place of what `tool_choice`, `calls` and
-    /// `response_format` would make.
+    /// User-defined constraint from the first token of the reply; it replaces the one derived from `tool_choice`, `calls` and
+    /// `response_format`.
     pub constraint: Option<Box<dyn Constraint>>,
 }

@@ -1,4 +1,4 @@
-//! A conversation: its history, and the turns that add to it.
+//! Conversation: its history, and the turns that add to it.
 
 use std::sync::Arc;
 
@@ -30,8 +30,8 @@ const TEXT_DIALECT: &str = "hermes";
 
 /// A conversation with a model: its history, and the turns that add to it.
 ///
-/// Each turn renders the whole conversation with the model's chat template; of its tokens only those run that differ
-/// from what the engine has already run. A turn that fails or is cancelled leaves no trace.
+/// Each turn renders the whole conversation with the model's chat template; only the tokens that differ from those already run are
+/// prefilled. A turn that fails or is cancelled leaves no trace.
 ///
 /// ```
 /// use lm_conversation::{Conversation, ConversationConfig, ConversationEvent, PromptTemplate, TurnOptions};
@@ -57,7 +57,7 @@ pub struct Conversation {
     session: Session,
     template: PolyfilledTemplate,
     processor: &'static dyn ModelDataProcessor,
-    /// The model's added tokens in the dialect's markers.
+    /// The model's added tokens that occur in the dialect's markers.
     tokens: MarkerTokens,
     on_malformed: OnMalformed,
     content_tokens: ContentTokens,
@@ -65,18 +65,18 @@ pub struct Conversation {
     preface: Preface,
     tools: Arc<[ToolSpec]>,
     history: Vec<Message>,
-    /// The turn under way.
+    /// The running turn.
     turn: Option<Turn>,
     cancel: CancelHandle,
-    /// The last turn ended because of the handle, which stays set until the next one.
+    /// True if the last turn was cancelled by the handle, which stays set until the next turn.
     was_cancelled: bool,
 }
 
 impl Conversation {
-    /// Begins a conversation. Nothing runs yet.
+    /// Creates a conversation. Nothing runs yet.
     ///
     /// # Errors
-    /// Without a chat template, with one that does not compile, or with a session config that cannot be used.
+    /// When there is no chat template, it does not compile, or the session config is invalid.
     pub fn new(engine: &Engine, config: ConversationConfig) -> Result<Self> {
         let ConversationConfig {
             preface,
@@ -114,15 +114,15 @@ impl Conversation {
     /// Sends a message and waits for the whole reply.
     ///
     /// # Errors
-    /// See [`Error`]. The conversation is then as before.
+    /// See [`Error`]. The conversation is then unchanged.
     pub fn send(&mut self, message: impl IntoMessages) -> Result<Reply> {
         self.send_with(message, TurnOptions::default())
     }
 
-    /// Sends a message with options of its own and waits for the whole reply.
+    /// Sends a message with its own options and waits for the whole reply.
     ///
     /// # Errors
-    /// See [`Error`]. The conversation is then as before.
+    /// See [`Error`]. The conversation is then unchanged.
     pub fn send_with(&mut self, message: impl IntoMessages, turn: TurnOptions) -> Result<Reply> {
         for event in self.stream(message, turn)? {
             if let ConversationEvent::Finished(reply) = event? {
@@ -132,22 +132,22 @@ impl Conversation {
         Err(Error::Cancelled)
     }
 
-    /// Sends a message; the reply comes as it is written. Returns when the prompt has run.
+    /// Sends a message and streams the reply. Returns after the prefill.
     ///
-    /// The turn enters the history with its last event. Dropping the stream before that cancels it.
+    /// The turn is added to the history with its last event. Dropping the stream before that cancels it.
     ///
     /// # Errors
-    /// See [`Error`]. The conversation is then as before; so it is after an error that the stream gives.
+    /// See [`Error`]. The conversation is then unchanged; so it is after an error in the stream.
     pub fn stream(&mut self, message: impl IntoMessages, turn: TurnOptions) -> Result<Stream<'_>> {
         self.begin(message, turn)?;
         Ok(Stream::new(self))
     }
 
-    /// [`stream`](Self::stream) for those who keep the conversation while the reply is written: its events come from
-    /// [`next_event`](Self::next_event), and [`abort`](Self::abort) ends it early. A turn still under way is ended first.
+    /// [`stream`](Self::stream) without the borrow: its events come from [`next_event`](Self::next_event), and [`abort`](Self::abort) ends
+    /// it early. A turn that is still running is ended first.
     ///
     /// # Errors
-    /// See [`Error`]. The conversation is then as before.
+    /// See [`Error`]. The conversation is then unchanged.
     pub fn begin(&mut self, message: impl IntoMessages, turn: TurnOptions) -> Result<()> {
         self.abort();
         let messages = message.into_messages()?;
@@ -191,7 +191,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Brings the session to the prompt's tokens.
+    /// Prefills the session with the prompt's tokens.
     fn run_prompt(&mut self, prompt: &Prompt) -> Result<()> {
         let ids = encode(prompt, self.session.engine().tokenizer(), self.content_tokens)?;
         match self.session.sync(&ids, &self.cancel) {
@@ -215,7 +215,7 @@ impl Conversation {
         }
     }
 
-    /// The template's variables that make the model reason as asked.
+    /// Template variables that set the requested thinking mode.
     fn thinking_variables(&self, thinking: ThinkingConfig) -> Result<Map<String, Value>> {
         if thinking.is_default() {
             return Ok(Map::new());
@@ -225,8 +225,8 @@ impl Conversation {
         thinking.variables(ModelThinking { name: self.session.engine().name(), has_channel, switch })
     }
 
-    /// Waits for the next event of the turn under way; the last one is [`ConversationEvent::Finished`], with which the
-    /// turn enters the history, or an error, after which the conversation is as before the turn. None when there is no turn.
+    /// Waits for the next event of the running turn. The last one is [`ConversationEvent::Finished`], with which the turn is added to the
+    /// history, or an error, after which the conversation is as before the turn. Returns `None` when there is no turn.
     pub fn next_event(&mut self) -> Option<Result<ConversationEvent>> {
         let mut turn = self.turn.take()?;
         let event = turn.next(&mut self.session);
@@ -244,17 +244,17 @@ impl Conversation {
         Some(event)
     }
 
-    /// Ends the turn under way, if there is one: the conversation is as before it.
+    /// Ends the running turn, if there is one: the conversation is as before it.
     pub fn abort(&mut self) {
         if self.turn.take().is_some() {
             self.session.abort();
         }
     }
 
-    /// Renders what a turn with these messages would give the model, without running it: text, ids and masks.
+    /// Renders the prompt of a turn with these messages without running it: text, ids and masks.
     ///
     /// # Errors
-    /// When a message cannot be read, or the template refuses the conversation.
+    /// When a message cannot be converted, or the template rejects the conversation.
     pub fn render(
         &self,
         messages: impl IntoMessages,
@@ -264,42 +264,42 @@ impl Conversation {
         RenderedPrompt::new(&prompt, self.session.engine().tokenizer(), self.content_tokens)
     }
 
-    /// The messages sent and received, without those of the preface.
+    /// Messages sent and received, without those of the preface.
     pub fn history(&self) -> &[Message] {
         &self.history
     }
 
-    /// Goes on from another history, such as one that was saved.
+    /// Replaces the history, for example by a saved one.
     pub fn set_history(&mut self, history: Vec<Message>) {
         self.history = history;
     }
 
-    /// Forgets the history; the preface stays.
+    /// Clears the history; the preface stays.
     pub fn reset(&mut self) {
         self.history.clear();
     }
 
-    /// A handle that cancels the turn that is running, or the next one. A later turn clears it.
+    /// Returns a handle that cancels the running turn, or the next one. A later turn clears it.
     pub fn cancel_handle(&self) -> CancelHandle {
         self.cancel.clone()
     }
 
-    /// What the conversation started from.
+    /// The initial messages, tools and variables.
     pub fn preface(&self) -> &Preface {
         &self.preface
     }
 
-    /// The tools the model may call.
+    /// Tools that the model may call.
     pub fn tools(&self) -> &[ToolSpec] {
         &self.tools
     }
 
-    /// The model's dialect.
+    /// Dialect of the model.
     pub fn processor(&self) -> &'static dyn ModelDataProcessor {
         self.processor
     }
 
-    /// The session that runs the turns, for its cache and limits.
+    /// Session that runs the turns, for its cache and limits.
     pub fn session(&self) -> &Session {
         &self.session
     }
@@ -328,8 +328,8 @@ fn template_tail(prompt: &Prompt) -> &str {
     last.map_or("", |segment| &segment.text)
 }
 
-/// The dialect that the template's markers show; where tools are declared in place of the template, the one they are
-/// declared in.
+/// Detects the dialect from the template's markers; where tools are declared in text instead of by the template, it is the dialect of
+/// that text.
 fn dialect(
     template: &PolyfilledTemplate,
     model: &str,
@@ -339,7 +339,7 @@ fn dialect(
     declared.unwrap_or_else(|| detect(template.template().source(), model))
 }
 
-/// The model's own template: the one it has for tools when there are some.
+/// Returns the model's own template: its template for tools when there are any.
 fn model_template(engine: &Engine, preface: &Preface) -> Result<PromptTemplate> {
     let templates =
         ChatTemplates::from_files(engine.chat_template().into_iter().flat_map(|files| files.iter()))?;

@@ -1,15 +1,15 @@
-//! What can be sent.
+//! Conversion to messages.
 
 use lm_template::{Message, Value, messages_from_json};
 
 use crate::error::Result;
 
-/// What can be sent: text (a message from the user), a message, several, or any of these as JSON.
+/// Conversion to messages from text (a message of the user), a message, several, or any of these as JSON.
 pub trait IntoMessages {
-    /// The messages.
+    /// Converts to messages.
     ///
     /// # Errors
-    /// When JSON is not a message.
+    /// When a JSON value is not a message.
     fn into_messages(self) -> Result<Vec<Message>>;
 }
 

@@ -1,12 +1,12 @@
-//! The added tokens of a model in the markers of its dialect.
+//! Added tokens of a model in the markers of its dialect.
 
 use std::collections::HashSet;
 
 use lm_processors::{MarkerTokens, ModelDataProcessor};
 use lm_session::Tokenizer;
 
-/// The added tokens of `tokenizer` that stand in markers of `processor`, found as the grammar's compiler finds them: at
-/// each place the longest.
+/// Finds the added tokens of `tokenizer` in the markers of `processor`, as the grammar compiler does: the longest match at each
+/// position.
 pub(crate) fn marker_tokens(processor: &dyn ModelDataProcessor, tokenizer: &Tokenizer) -> MarkerTokens {
     let added: HashSet<&[u8]> = tokenizer.added_tokens().map(|id| tokenizer.token_bytes(id)).collect();
     let longest = added.iter().map(|token| token.len()).max().unwrap_or(0);

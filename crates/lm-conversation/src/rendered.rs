@@ -1,4 +1,4 @@
-//! A prompt as the model would get it.
+//! Rendered prompts: text, ids and masks.
 
 use std::ops::Range;
 
@@ -7,36 +7,36 @@ use lm_template::{Polyfill, Prompt, SegmentKind};
 
 use crate::error::Result;
 
-/// Whether what a message, a tool or a document says can spell the tokenizer's added tokens.
+/// Permission of messages, tools and documents to spell the tokenizer's added tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ContentTokens {
-    /// It cannot: `<|im_end|>` in a message is the letters it is made of.
+    /// Denied: `<|im_end|>` in a message is encoded as plain text.
     #[default]
     Plain,
-    /// It can, as in transformers: for content that is the application's own, never for what others wrote.
+    /// Allowed, as in transformers: for content of the application itself, never for content of others.
     Recognized,
 }
 
-/// A prompt as the model would get it.
+/// A prompt as the model gets it.
 ///
-/// The masks have one entry per id. They are exact where the tokenizer spells a text byte for byte, as byte-level ones
-/// do; a token that reaches over a border counts as inside.
+/// The masks have one entry per id. They are exact where the tokenizer spells a text byte for byte, as byte-level ones do; a token that
+/// crosses a border counts as inside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RenderedPrompt {
     /// The text.
     pub text: String,
-    /// Its ids. Added tokens stand for the template's text only, unless [`ContentTokens`] says otherwise.
+    /// Its ids. Added tokens are recognised in the template's text only, unless [`ContentTokens`] says otherwise.
     pub ids: Vec<TokenId>,
-    /// 1 where an id spells content (messages, tools, documents), 0 where it spells the template.
+    /// 1 for ids of content (messages, tools, documents), 0 for ids of the template.
     pub mask: Vec<u8>,
-    /// 1 where an id is inside a `{% generation %}` block of the template, for training on the model's own turns.
+    /// 1 for ids inside a `{% generation %}` block of the template, for training on the model's own turns.
     pub generation_mask: Vec<u8>,
-    /// What was changed in the conversation because the template lacks it.
+    /// Changes made to the conversation for features that the template lacks.
     pub polyfills: Vec<Polyfill>,
 }
 
 impl RenderedPrompt {
-    /// The ids of a prompt, and what they spell.
+    /// Encodes a prompt and computes its masks.
     ///
     /// # Errors
     /// When the tokenizer fails on the text.
@@ -59,7 +59,7 @@ impl RenderedPrompt {
             .map(|id| {
                 let start = end;
                 end += tokenizer.token_bytes(*id).len();
-                // A SentencePiece tokenizer spells one blank more at the start.
+                // A SentencePiece tokenizer adds one blank at the start.
                 let shift = spelled.saturating_sub(text.len());
                 start.saturating_sub(shift)..end.saturating_sub(shift)
             })
@@ -69,7 +69,7 @@ impl RenderedPrompt {
     }
 }
 
-/// The ids of a prompt.
+/// Encodes a prompt to ids.
 pub(crate) fn encode(prompt: &Prompt, tokenizer: &Tokenizer, content: ContentTokens) -> Result<Vec<TokenId>> {
     let segments = prompt.segments.iter().map(|segment| match (segment.kind, content) {
         (SegmentKind::Content, ContentTokens::Plain) => TextSegment::Content(&segment.text),
@@ -78,7 +78,7 @@ pub(crate) fn encode(prompt: &Prompt, tokenizer: &Tokenizer, content: ContentTok
     Ok(tokenizer.encode_segments(&segments.collect::<Vec<_>>())?)
 }
 
-/// 1 for each span that meets one of the ranges. Both are in order.
+/// Returns 1 for each span that overlaps one of the ranges, otherwise 0. Both are sorted.
 fn overlap(spans: &[Range<usize>], ranges: &[Range<usize>]) -> Vec<u8> {
     let meets = |span: &Range<usize>| {
         let first = ranges.partition_point(|range| range.end <= span.start);

@@ -1,4 +1,4 @@
-//! Validation of finished calls and answers against the keywords that a grammar does not enforce.
+//! Validation of complete calls and answers against the keywords that a grammar does not enforce.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,14 +8,14 @@ use lm_template::{ToolCall, Value};
 
 use crate::error::{Error, Result};
 
-/// The schemas of a reply that its grammar enforces in part.
+/// Validators of a reply's schemas that its grammar enforces in part.
 #[derive(Debug)]
 pub(crate) struct ReplyChecks {
     answer: Option<Validator>,
     tools: HashMap<String, ToolCheck>,
 }
 
-/// A tool's parameters, and the keywords that its grammar does not enforce.
+/// Validator of a tool's parameters, and the keywords that its grammar does not enforce.
 #[derive(Debug)]
 struct ToolCheck {
     parameters: Validator,
@@ -23,7 +23,7 @@ struct ToolCheck {
 }
 
 impl ReplyChecks {
-    /// Compiles the schemas that `relaxed` names; none when it is empty. Nothing is fetched for a schema.
+    /// Compiles the schemas named in `relaxed`; `None` if it is empty. Remote references are not fetched.
     pub(crate) fn new(
         relaxed: &[Relaxed],
         tools: &[ToolSpec],
@@ -53,17 +53,17 @@ impl ReplyChecks {
         Ok(Some(checks))
     }
 
-    /// Whether the text of the reply is an answer to be checked.
+    /// Returns true if the text of the reply is validated.
     pub(crate) fn checks_answer(&self) -> bool {
         self.answer.is_some()
     }
 
-    /// Whether calls of this tool are to be checked.
+    /// Returns true if calls of this tool are validated.
     pub(crate) fn checks_calls_of(&self, tool: &str) -> bool {
         self.tools.contains_key(tool)
     }
 
-    /// Checks the text of an answer.
+    /// Validates the text of an answer.
     pub(crate) fn answer(&self, text: &str) -> Result<()> {
         let Some(validator) = &self.answer else { return Ok(()) };
         let unfit = |path: String, message: String| Error::UnfitAnswer {
@@ -78,8 +78,8 @@ impl ReplyChecks {
         }
     }
 
-    /// Checks a call against the keywords that the grammar of its tool does not enforce: all others hold already, as the
-    /// grammar reads them.
+    /// Validates a call against the keywords that the grammar of its tool does not enforce. Errors of other keywords are ignored: they hold
+    /// already, as the grammar reads them.
     pub(crate) fn call(&self, call: &ToolCall) -> Result<()> {
         let Some(check) = self.tools.get(&call.name) else { return Ok(()) };
         let arguments = Value::Object(call.arguments.clone());
@@ -98,7 +98,7 @@ impl ReplyChecks {
 }
 
 impl ToolCheck {
-    /// The keyword of an error, where the grammar does not enforce it.
+    /// Keyword of an error, if the grammar does not enforce it.
     fn keyword(&self, error: &ValidationError<'_>) -> Option<String> {
         let path = error.schema_path().to_string();
         path.rsplit('/').find(|part| self.keywords.contains(*part)).map(str::to_owned)
@@ -112,7 +112,7 @@ fn compile(schema: &Value, tool: Option<&str>) -> Result<Validator> {
     })
 }
 
-/// A complaint may quote the value, and the value may be a book.
+/// Truncates a message to 200 characters: it may quote a long value.
 fn shorten(text: &str) -> String {
     match text.char_indices().nth(200) {
         None => text.to_owned(),

@@ -1,4 +1,4 @@
-//! A reply's tokens, read into events and a message.
+//! Reader of a reply: from pieces of text to events and a message.
 
 use std::ops::Range;
 
@@ -10,19 +10,19 @@ use lm_template::Message;
 use crate::error::Result;
 use crate::event::ConversationEvent;
 
-/// Text that a token has made certain.
+/// Text that a token made final.
 #[derive(Debug)]
 pub(crate) struct Piece {
     pub(crate) text: String,
-    /// The texts of added tokens in it.
+    /// Byte ranges of added tokens in it.
     pub(crate) added: Vec<Range<usize>>,
 }
 
-/// The parser of a reply and the message it comes to.
+/// Parser of a reply, and builder of its message.
 pub(crate) struct ReplyReader {
     processor: &'static dyn ModelDataProcessor,
     options: ParserOptions,
-    /// As before the reply.
+    /// Call-id generator in its state before the reply.
     first_ids: FreshCallIds,
     call_ids: FreshCallIds,
     parser: Box<dyn OutputParser>,
@@ -40,12 +40,12 @@ impl ReplyReader {
         Self { processor, options, first_ids, call_ids, parser, builder }
     }
 
-    /// A reader of the same reply from its beginning.
+    /// Creates a reader of the same reply from its beginning.
     pub(crate) fn restarted(&self) -> Self {
         Self::new(self.processor, self.options.clone(), self.first_ids.clone())
     }
 
-    /// Reads the next piece, and appends what it tells to `events`.
+    /// Reads the next piece, and appends its events to `events`.
     pub(crate) fn push(&mut self, piece: &Piece, events: &mut Vec<ConversationEvent>) -> Result<()> {
         let mut at = 0;
         for token in &piece.added {
@@ -59,7 +59,7 @@ impl ReplyReader {
         self.take(read, events)
     }
 
-    /// Reads the end of the reply; the reader is not to be used again.
+    /// Reads the end of the reply; the reader must not be used again.
     pub(crate) fn finish(&mut self, events: &mut Vec<ConversationEvent>) -> Result<Message> {
         let read = self.parser.finish();
         self.take(read, events)?;
@@ -79,7 +79,7 @@ impl ReplyReader {
     }
 }
 
-/// The event for the caller. A malformed call is an error before it gets here, unless it is wanted as text.
+/// Converts to the caller's event. A malformed call has already become an error, unless it is wanted as text.
 fn conversation_event(event: &ProcessorEvent) -> Option<ConversationEvent> {
     match event.clone() {
         ProcessorEvent::Text(text) => Some(ConversationEvent::Text(text)),

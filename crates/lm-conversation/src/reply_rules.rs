@@ -1,4 +1,4 @@
-//! What a reply may be: from a turn's options to the constraint of its generation.
+//! Constraint of a reply, derived from the turn's options.
 
 use lm_processors::{
     GrammarRequest, MarkerTokens, ModelDataProcessor, Recovery, Relaxed, ReplyForm, Thinking, ToolChoice,
@@ -11,34 +11,34 @@ use crate::error::Result;
 use crate::reply_checks::ReplyChecks;
 use crate::thinking::ThinkingMode;
 
-/// What decides what a reply may be, beside the turn's options.
+/// Inputs of the reply's constraint, besides the turn's options.
 pub(crate) struct ReplyRules<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) processor: &'static dyn ModelDataProcessor,
     pub(crate) tools: &'a [ToolSpec],
     pub(crate) tokens: &'a MarkerTokens,
     pub(crate) constrain_calls: ConstrainCalls,
-    /// The prompt has opened the reasoning channel.
+    /// True if the prompt has opened the reasoning channel.
     pub(crate) in_reasoning: bool,
 }
 
-/// What holds for a reply.
+/// Constraint and checks of a reply.
 #[derive(Debug, Default)]
 pub(crate) struct ReplyLimits {
-    /// What it may be, token by token; none when it may be anything.
+    /// Token-level constraint; `None` if the reply is free.
     pub(crate) constraint: Option<Box<dyn Constraint>>,
-    /// What its parser is told of it; none when the reply is free, or held by a constraint of the caller's own.
+    /// Form of the reply for its parser; `None` if the reply is free, or has a user-defined constraint.
     pub(crate) form: Option<ReplyForm>,
-    /// What its calls and its answer are checked against when they are complete.
+    /// Validators of complete calls and answers.
     pub(crate) checks: Option<ReplyChecks>,
-    /// What the constraint leaves open of the schemas.
+    /// Schema keywords that the constraint does not enforce.
     pub(crate) relaxed: Vec<Relaxed>,
-    /// Whether defects of the reply are mended: a reply written by the family's grammar has none.
+    /// Recovery from defects of the reply: off under the family's grammar, which allows none.
     pub(crate) recovery: Recovery,
 }
 
 impl ReplyRules<'_> {
-    /// What holds for a reply to a turn with these options.
+    /// Derives the limits of a reply to a turn with these options.
     pub(crate) fn limits(&self, turn: &mut TurnOptions) -> Result<ReplyLimits> {
         let mut limits = match turn.constraint.take() {
             Some(own) => ReplyLimits { constraint: Some(own), ..ReplyLimits::default() },
@@ -56,7 +56,7 @@ impl ReplyRules<'_> {
         Ok(limits)
     }
 
-    /// The grammar of the family's dialect for what the turn asks.
+    /// Compiles the grammar of the family's dialect for the turn's options.
     fn grammar(&self, turn: &TurnOptions) -> Result<ReplyLimits> {
         let free = turn.response_format.is_none() && turn.tool_choice == ToolChoice::Auto;
         if free && self.constrain_calls == ConstrainCalls::No {

@@ -1,7 +1,7 @@
-//! Rejection sampling of calls and answers that do not fit what their grammar leaves open (`not`, `if`, `dependentRequired`, …).
+//! Rejection sampling of calls and answers that violate keywords without a grammar (`not`, `if`, `dependentRequired`, …).
 //!
-//! The events of such a call are held back until it is complete. When it does not fit, the reply is sampled again from the
-//! last token whose events were told, with another seed; so the caller sees one reply, and each call of it fits.
+//! The events of such a call are held back until it is complete. When it is rejected, the reply is resampled with another seed from the
+//! last token whose events were sent. So the caller sees one reply, and each of its calls is valid.
 
 use std::mem;
 
@@ -13,11 +13,11 @@ use crate::event::ConversationEvent;
 use crate::reply_checks::ReplyChecks;
 use crate::reply_reader::{Piece, ReplyReader};
 
-/// How often a reply is sampled again before its turn fails.
+/// Maximum number of times that a reply is resampled before its turn fails.
 const MAX_REJECTED: usize = 16;
-/// Attempts that sample as the first one did, but for the seed.
+/// Number of attempts that change only the seed.
 const SAME_FILTERS: usize = 4;
-/// Distance of the seeds of two attempts: the golden ratio in 64 bits, far from the seeds that people choose.
+/// Seed increment between two attempts: the golden ratio in 64 bits, far from the seeds that people choose.
 const SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// A reply under rejection sampling.
@@ -28,23 +28,23 @@ pub(crate) struct Resampling {
     params: GenerateParams,
     /// The sampler of the first attempt.
     sampler: SamplerParams,
-    /// Tokens of the session before the reply.
+    /// Number of tokens of the session before the reply.
     prompt_tokens: usize,
-    /// One for each token of the reply.
+    /// Text pieces, one for each token of the reply.
     pieces: Vec<Piece>,
-    /// Pieces up to the last one whose events were told.
+    /// Number of pieces up to the last one whose events were sent.
     told: usize,
-    /// Events that have not been told.
+    /// Events that were not sent yet.
     held: Vec<ConversationEvent>,
-    /// Whether a call or an answer that is to be checked has begun.
+    /// True if a call or an answer that is validated has begun.
     open: bool,
-    /// Whether a complete call has been told.
+    /// True if a complete call was sent.
     has_call: bool,
     rejected: usize,
 }
 
 impl Resampling {
-    /// For a reply that `session` is about to begin with `params`.
+    /// Creates the state for a reply that `session` is about to begin with `params`.
     pub(crate) fn new(checks: ReplyChecks, params: GenerateParams, session: &Session) -> Self {
         let sampler = params.sampler.clone().unwrap_or_else(|| session.config().sampler.clone());
         let (pieces, held) = (Vec::new(), Vec::new());
@@ -53,12 +53,12 @@ impl Resampling {
         Self { checks, params, sampler, prompt_tokens, pieces, told, held, open, has_call, rejected }
     }
 
-    /// How often the reply was sampled again.
+    /// Number of rejected attempts.
     pub(crate) fn rejected(&self) -> usize {
         self.rejected
     }
 
-    /// Takes a piece and its events; returns those that can be told.
+    /// Takes a piece and its events; returns the events that can be sent.
     ///
     /// # Errors
     /// [`Error::UnfitCall`].
@@ -78,7 +78,7 @@ impl Resampling {
         Ok(mem::take(&mut self.held))
     }
 
-    /// Takes the last events and the whole reply; returns the events that were held.
+    /// Takes the last events and the complete message; returns the held events.
     ///
     /// # Errors
     /// [`Error::UnfitCall`], [`Error::UnfitAnswer`].
@@ -94,7 +94,7 @@ impl Resampling {
         Ok(mem::take(&mut self.held))
     }
 
-    /// Holds events back, and checks the calls among them.
+    /// Holds events back, and validates the calls among them.
     fn hold(&mut self, events: Vec<ConversationEvent>) -> Result<()> {
         for event in events {
             match &event {
@@ -114,11 +114,11 @@ impl Resampling {
         Ok(())
     }
 
-    /// Begins the reply again from the last token whose events were told, and returns a reader that has read it to there. After
-    /// enough attempts a reply that has a complete call ends before the next one, where it may end there.
+    /// Restarts the reply from the last token whose events were sent, and returns a reader that has read up to it. After
+    /// [`MAX_REJECTED`] attempts a reply that has a complete call ends before the next one, where it may end there.
     ///
     /// # Errors
-    /// `unfit`, which was wrong with the last attempt, when there were enough of them; what the session answers.
+    /// `unfit`, the defect of the last attempt, when the attempts are used up; errors of the session.
     pub(crate) fn again(
         &mut self,
         session: &mut Session,
@@ -153,9 +153,9 @@ impl Resampling {
         Ok(reader)
     }
 
-    /// The sampler of the next attempt: another seed, and at random where the first attempt was greedy, which would only
-    /// repeat itself. Later attempts are hotter and cut off no unlikely tokens: a model that is sure of what does not fit
-    /// would write it again.
+    /// Sampler of the next attempt: another seed, and temperature 1 if the first attempt was greedy, which would only repeat itself. Later
+    /// attempts raise the temperature and do not truncate the distribution: a model that is sure of an invalid text would write it
+    /// again.
     fn sampler(&self) -> SamplerParams {
         let temperature = if self.sampler.is_greedy() { 1.0 } else { self.sampler.temperature };
         let seed = self.sampler.seed.wrapping_add(SEED_STEP.wrapping_mul(self.rejected as u64));

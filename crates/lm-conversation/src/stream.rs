@@ -1,4 +1,4 @@
-//! Reading a turn.
+//! Iterator over the events of a turn.
 
 use std::iter::FusedIterator;
 
@@ -6,10 +6,10 @@ use crate::conversation::Conversation;
 use crate::error::Result;
 use crate::event::ConversationEvent;
 
-/// The events of one turn, as they come.
+/// Iterator over the events of one turn, as they come.
 ///
-/// The last item is [`ConversationEvent::Finished`] or an error. Dropping it before that cancels the turn, and the
-/// conversation is as before.
+/// The last item is [`ConversationEvent::Finished`] or an error. Dropping the stream before that cancels the turn, and the conversation
+/// is unchanged.
 #[derive(Debug)]
 #[must_use = "a stream that is dropped is cancelled"]
 pub struct Stream<'a> {

@@ -1,10 +1,10 @@
-//! Thinking: whether and how long a model reasons before it answers.
+//! Thinking: control of the reasoning before an answer.
 
 use lm_template::{Map, Value};
 
 use crate::error::{Error, Result};
 
-/// Whether and how long the model reasons before it answers.
+/// Control of the model's reasoning before its answer.
 ///
 /// ```
 /// use lm_conversation::{ThinkingConfig, ThinkingMode, TurnOptions};
@@ -16,32 +16,32 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ThinkingConfig {
-    /// Whether it reasons.
+    /// Thinking mode.
     pub mode: ThinkingMode,
-    /// Most tokens of reasoning in a reply; its end is forced after them. None: as many as the model likes.
+    /// Maximum number of reasoning tokens in a reply; the end of the channel is forced after them. `None`: no limit.
     pub max_tokens: Option<usize>,
 }
 
-/// Whether the model reasons before it answers.
+/// Thinking mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ThinkingMode {
-    /// As its template has it.
+    /// The template's default.
     #[default]
     Default,
-    /// It does, by the template's own switch where there is one.
+    /// The model reasons; set by the template's own switch if it has one.
     On,
-    /// It does not, by the template's own switch where there is one; elsewhere its channel is kept from opening, or closed
-    /// at once when the prompt has opened it.
+    /// The model does not reason; set by the template's own switch if it has one. The reasoning channel is kept from opening, or
+    /// closed at once when the prompt has opened it.
     Off,
 }
 
 impl ThinkingConfig {
-    /// Whether anything is asked for.
+    /// Returns true if nothing is requested.
     pub(crate) fn is_default(self) -> bool {
         self == Self::default()
     }
 
-    /// Checks that the model can do what is asked, and gives the template's variables for it.
+    /// Checks that the model supports the request, and returns the template's variables for it.
     pub(crate) fn variables(self, model: ModelThinking<'_>) -> Result<Map<String, Value>> {
         let wants_reasoning = self.mode == ThinkingMode::On || self.max_tokens.is_some();
         if wants_reasoning && !model.has_channel {
@@ -55,19 +55,19 @@ impl ThinkingConfig {
         Ok(model.switch.map(|switch| (switch.to_owned(), value.into())).into_iter().collect())
     }
 
-    /// The limit that the reply's constraint has to hold.
+    /// Token limit of the reasoning channel, for the reply's constraint.
     pub(crate) fn limit(self) -> Option<usize> {
         if self.mode == ThinkingMode::Off { Some(0) } else { self.max_tokens }
     }
 }
 
-/// What a model can do about thinking.
+/// The model's thinking capabilities.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ModelThinking<'a> {
     pub(crate) name: &'a str,
-    /// Its dialect has a channel for it.
+    /// True if its dialect has a reasoning channel.
     pub(crate) has_channel: bool,
-    /// The template's variable that turns it on and off.
+    /// Template variable that turns reasoning on and off.
     pub(crate) switch: Option<&'a str>,
 }
 

@@ -1,4 +1,4 @@
-//! The turn under way: from the session's tokens to events.
+//! Running turn: from the session's tokens to events.
 
 use std::collections::VecDeque;
 
@@ -11,17 +11,17 @@ use crate::event::{ConversationEvent, Reply};
 use crate::reply_reader::{Piece, ReplyReader};
 use crate::resampling::Resampling;
 
-/// What a turn knows beside the session that generates its reply.
+/// State of a turn, besides the session that generates its reply.
 pub(crate) struct Turn {
-    /// What was sent.
+    /// Messages sent.
     pub(crate) messages: Vec<Message>,
     reader: ReplyReader,
     ready: VecDeque<ConversationEvent>,
-    /// Where the reply is checked for what its constraint leaves open.
+    /// Rejection sampling, if the constraint leaves keywords to validate.
     resampling: Option<Resampling>,
     relaxed: Vec<Relaxed>,
     polyfills: Vec<Polyfill>,
-    /// What ended the turn, to be told after what is ready.
+    /// Error that ended the turn, returned after the ready events.
     failed: Option<Error>,
 }
 
@@ -31,12 +31,12 @@ impl Turn {
         Self { messages, reader, ready: VecDeque::new(), resampling: None, relaxed, polyfills, failed: None }
     }
 
-    /// With what its constraint leaves open, and how that is checked.
+    /// Sets the rejection sampling and the keywords that the constraint does not enforce.
     pub(crate) fn checked(self, resampling: Option<Resampling>, relaxed: Vec<Relaxed>) -> Self {
         Self { resampling, relaxed, ..self }
     }
 
-    /// With what was changed in the conversation for its prompt.
+    /// Sets the changes made to the conversation for its prompt.
     pub(crate) fn polyfilled(self, polyfills: Vec<Polyfill>) -> Self {
         Self { polyfills, ..self }
     }

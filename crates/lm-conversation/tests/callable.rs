@@ -1,5 +1,5 @@
-//! Every declared tool can be called, in every dialect, wherever its shortest call fits; where it does not, the error says so before
-//! the first token, with a number of tokens that suffices.
+//! Every declared tool can be called in every dialect if its shortest call fits; otherwise an error before the first token names a
+//! number of tokens that suffices.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use lm_session::{
 };
 use serde_json::json;
 
-/// Schemas of one argument each whose shortest values no search of a few hundred states comes to.
+/// Schemas of one argument each, whose shortest values are beyond a search of a few hundred states.
 fn schemas() -> Vec<(&'static str, Value)> {
     let uuid = json!({"type": "string", "format": "uuid"});
     let flags: serde_json::Map<_, _> =
@@ -66,7 +66,7 @@ impl Case<'_> {
         Some(engine.compile(&spec).expect("it compiles").start())
     }
 
-    /// The calls in `text`, of which there are some and each fits its tool.
+    /// Parses the calls in `text`; asserts that there are some and that each matches its tool.
     fn calls(&self, text: &str) -> Vec<ToolCall> {
         let name = self.family.processor.name();
         let options = ParserOptions { tools: self.tools.clone(), ..ParserOptions::default() };
@@ -174,7 +174,7 @@ fn what_is_written_where_a_call_is_required_can_be_written_where_it_is_not() {
     }
 }
 
-/// A model of noise finds no way out of its reasoning: it is ended in time for the call.
+/// A model with random logits never ends its reasoning by itself: it is ended in time for the call.
 #[test]
 fn reasoning_ends_in_time_for_a_required_call() {
     let model = FakeLm::noise(5, tokenizer().logits_width()).with_context_len(1_600);

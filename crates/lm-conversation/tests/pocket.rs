@@ -1,4 +1,4 @@
-//! The pocket model against transformers, through every layer: text, ids and the documented turns of
+//! End-to-end comparison of the pocket model with transformers: text, ids and the documented turns of
 //! `testdata/templates/pocket.json`.
 
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use lm_session::{Engine, EngineSettings};
 use lm_template::{Map, Message, Preface, ToolSpec, Value};
 use serde::Deserialize;
 
-/// The one case that is unlike on purpose: a tool's list is JSON text here, where the template alone would take it for
-/// the parts of a message.
+/// The only intended difference: a tool's list becomes JSON text here, while the template alone would take it for the parts of a
+/// message.
 const LIST_RESULT: &str = "a list as a result";
 
 #[derive(Deserialize)]
@@ -22,7 +22,7 @@ struct Case {
     extra_context: Map<String, Value>,
     text: String,
     ids: Vec<TokenId>,
-    /// What the assistant says next in a documented flow.
+    /// The assistant's next message in a documented flow.
     expected: Option<Message>,
 }
 

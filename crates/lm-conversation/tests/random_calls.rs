@@ -1,9 +1,9 @@
-//! Calls of a model that knows nothing: with random logits every call that is written parses and fits its tool.
+//! Calls of a model with random logits: every call parses and matches its tool.
 //!
-//! The cases are those of the shared `bfcl`, under `required`, at temperature 1. By default one case of each syntax runs over a
-//! small vocabulary; `LM_BFCL=all` runs all over one of 152k with 256 tokens at most and prints the table of
-//! docs/constrained-decoding.md. `LM_FAMILY=name` runs one family, `LM_TOKENIZER=file` takes another vocabulary, `LM_MODEL=folder`
-//! a checkpoint in place of random logits: `testdata/models/random_checkpoint.py` makes one.
+//! The cases are those of the shared `bfcl`, with tool choice `required`, at temperature 1. By default one case of each syntax runs over
+//! a small vocabulary; `LM_BFCL=all` runs all over one of 152k with 256 tokens at most and prints the table of
+//! docs/constrained-decoding.md. `LM_FAMILY=name` selects one family, `LM_TOKENIZER=file` another vocabulary, `LM_MODEL=folder` a
+//! checkpoint instead of random logits: `testdata/models/random_checkpoint.py` creates one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,18 +18,18 @@ use lm_session::{
     SessionConfig, SessionEvent, Usage,
 };
 
-/// What became of the cases of one syntax.
+/// Outcomes of the cases of one syntax.
 #[derive(Default)]
 struct Counts {
     cases: usize,
     /// Cases whose reply has a complete call.
     complete: usize,
-    /// Cases refused before the first token: not even the shortest call fits.
+    /// Cases rejected before the first token: even the shortest call does not fit.
     refused: usize,
     calls: usize,
-    /// Replies that hold something that is no call.
+    /// Replies with something that is no call.
     malformed: usize,
-    /// Calls that do not fit their tool.
+    /// Calls that violate their tool's schema.
     unfit: usize,
     tokens: usize,
     forced: usize,
@@ -92,7 +92,7 @@ fn shared(folder: &str) -> Option<PathBuf> {
     None
 }
 
-/// The tools of each case.
+/// Tools of each case.
 fn cases_of(folder: &Path) -> Vec<Arc<[ToolSpec]>> {
     let mut files: Vec<_> =
         std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
@@ -111,7 +111,7 @@ fn cases_of(folder: &Path) -> Vec<Arc<[ToolSpec]>> {
     texts.flat_map(|text| text.lines().map(case).collect::<Vec<_>>()).collect()
 }
 
-/// A published vocabulary, with the width of logits that is usual for it.
+/// A published vocabulary, with its usual logits width.
 fn real_tokenizer(path: &Path) -> Tokenizer {
     let tokenizer = Tokenizer::from_json(&std::fs::read(path).expect("a file")).expect("a tokenizer");
     let width = tokenizer.logits_width().next_multiple_of(256);
@@ -124,7 +124,7 @@ fn checkpoint(folder: &Path) -> LoadedModel {
     folder.load(&LoadOptions::default(), &mut |_| ()).expect("a checkpoint that loads")
 }
 
-/// A model whose logits are random.
+/// A model with random logits.
 fn random(tokenizer: Tokenizer) -> LoadedModel {
     LoadedModel {
         model: Arc::new(FakeLm::noise(7, tokenizer.logits_width())),
@@ -135,7 +135,7 @@ fn random(tokenizer: Tokenizer) -> LoadedModel {
     }
 }
 
-/// One reply; none when the family has no calls.
+/// Generates one reply; returns `None` if the family has no call syntax.
 fn run(
     engine: &Engine,
     family: &Family,

@@ -1,4 +1,4 @@
-//! Calls and answers that do not fit what their grammar leaves open are sampled again.
+//! Calls and answers that violate keywords without a grammar are resampled.
 
 use lm_conversation::{
     Conversation, ConversationConfig, ConversationEvent, Engine, EngineSettings, Error, Polyfills, Preface,
@@ -8,7 +8,7 @@ use lm_conversation::{
 use lm_session::testing::{FakeLm, loaded, tokenizer};
 use serde_json::json;
 
-/// Two ways to be called, one of which no grammar forbids.
+/// Parameters with two possible calls, one of which is forbidden by a keyword without a grammar.
 fn parameters() -> Value {
     json!({
         "type": "object",
@@ -22,7 +22,7 @@ fn tool(name: &str, parameters: Value) -> ToolSpec {
     ToolSpec::from_json(json!({"name": name, "parameters": parameters})).expect("a tool")
 }
 
-/// A conversation with a model of random logits.
+/// Creates a conversation with a model of random logits.
 fn conversation(dialect: &str, tools: Vec<ToolSpec>) -> Conversation {
     let tokenizer = tokenizer();
     let model = FakeLm::noise(3, tokenizer.logits_width()).with_context_len(1_024);
@@ -38,7 +38,7 @@ fn conversation(dialect: &str, tools: Vec<ToolSpec>) -> Conversation {
     Conversation::new(&engine, config).expect("a conversation")
 }
 
-/// A call is required, and reasoning leaves room for it.
+/// Options that require a call, and limit reasoning so that it fits.
 fn required(conversation: &Conversation, seed: u64, temperature: f32) -> TurnOptions {
     let reasons = !conversation.processor().channels().is_empty();
     TurnOptions {
@@ -50,7 +50,7 @@ fn required(conversation: &Conversation, seed: u64, temperature: f32) -> TurnOpt
     }
 }
 
-/// The events of a turn and its reply.
+/// Runs a turn; returns its events and its reply.
 fn turn(
     conversation: &mut Conversation,
     options: TurnOptions,
@@ -65,7 +65,7 @@ fn turn(
     panic!("a turn has a last event");
 }
 
-/// The events are those of the reply and of nothing else.
+/// Asserts that the events are exactly those of the reply.
 fn assert_tells(events: &[ConversationEvent], reply: &Reply) {
     let mut started = 0;
     let mut arguments: Vec<String> = Vec::new();

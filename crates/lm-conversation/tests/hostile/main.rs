@@ -1,4 +1,4 @@
-//! Hostile schemas and templates: time, memory and threads that each one takes, in a process of its own.
+//! Hostile schemas and templates: time, memory and threads of each, measured in a child process.
 //!
 //! `cargo test --release -p lm-conversation --test hostile -- --nocapture` prints the table of docs/constrained-decoding.md.
 #![cfg(target_os = "linux")]
@@ -12,15 +12,15 @@ use std::time::Duration;
 
 use process::{Usage, measure};
 
-/// Most processor time that one input may take. Debug builds are slow.
+/// Maximum CPU time of one input. Debug builds are slow.
 const MAX_TIME: Duration = Duration::from_secs(if cfg!(debug_assertions) { 120 } else { 20 });
-/// Most memory that compiling one schema may take beyond that of an idle process.
+/// Maximum memory of compiling one schema, beyond that of an idle process.
 const MAX_SCHEMA_MIB: u64 = 256;
-/// Most memory that rendering one template may take beyond that of an idle process: what is counted, and the spare room of
-/// growing texts and lists.
+/// Maximum memory of rendering one template, beyond that of an idle process: the counted memory, and the spare capacity of growing
+/// texts and lists.
 const MAX_TEMPLATE_MIB: u64 = 512;
 
-/// The variable that tells a child process its input.
+/// Environment variable with the input of a child process.
 const INPUT: &str = "LM_HOSTILE_INPUT";
 
 #[test]
@@ -37,7 +37,7 @@ fn templates_stay_within_time_memory_and_threads() {
     within(&names, MAX_TEMPLATE_MIB);
 }
 
-/// What bounds hostile schemas does not refuse real ones.
+/// The bounds for hostile schemas do not reject real ones.
 #[test]
 fn schemas_of_the_benchmark_compile() {
     let root = std::env::var_os("LM_SHARED").map(PathBuf::from);
@@ -52,7 +52,7 @@ fn schemas_of_the_benchmark_compile() {
     assert!(refused.len() <= 1, "{refused:#?}");
 }
 
-/// Takes one input, in a child process.
+/// Processes one input, in a child process.
 #[test]
 #[ignore = "run by the other tests, in a process of its own"]
 fn child() {

@@ -1,22 +1,22 @@
-//! A child process and what it takes.
+//! Child process and its resource usage.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What an input took.
+/// Resource usage of an input.
 pub struct Usage {
-    /// The result, in short.
+    /// Short form of the result.
     pub outcome: String,
     pub seconds: f64,
-    /// Largest resident size of the process.
+    /// Peak resident set size of the process.
     pub peak_mib: u64,
-    /// Threads that the input began and did not end.
+    /// Number of threads that the input started and did not end.
     pub threads_left: u64,
-    /// Whether it came to its end in time.
+    /// True if it ended in time.
     pub ended: bool,
 }
 
-/// Runs one input in a process of its own, which is killed after `limit` of processor time.
+/// Runs one input in a child process, which is killed after `limit` of CPU time.
 pub fn measure(input: &str, limit: Duration) -> Usage {
     let this = std::env::current_exe().expect("the path of this test");
     let started = Instant::now();
@@ -50,7 +50,7 @@ pub fn measure(input: &str, limit: Duration) -> Usage {
     }
 }
 
-/// The line that a child tells its parent.
+/// Result line that a child prints for its parent.
 pub fn report(outcome: &str, threads_before: u64) -> String {
     let outcome: String = outcome.replace(['\n', '\t', '|'], " ").chars().take(110).collect();
     let peak = status("self", "VmHWM:") >> 10;
@@ -59,7 +59,7 @@ pub fn report(outcome: &str, threads_before: u64) -> String {
     format!("usage: {outcome}\t{seconds:.2}\t{peak}\t{left}")
 }
 
-/// Threads beyond `before` that are still there after some seconds.
+/// Number of threads beyond `before` that still exist after some seconds.
 fn threads_left(before: u64) -> u64 {
     for _ in 0..100 {
         if threads() <= before {
@@ -70,12 +70,12 @@ fn threads_left(before: u64) -> u64 {
     threads().saturating_sub(before)
 }
 
-/// Threads of this process.
+/// Number of threads of this process.
 pub fn threads() -> u64 {
     status("self", "Threads:")
 }
 
-/// Processor time of a process. (The time of day says little where others work too.)
+/// CPU time of a process. (Wall-clock time is unreliable on a busy machine.)
 fn cpu_seconds(process: &str) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let fields: Vec<f64> =
@@ -84,7 +84,7 @@ fn cpu_seconds(process: &str) -> f64 {
     fields.get(10..12).map_or(0.0, |times| times.iter().sum::<f64>() / 100.0)
 }
 
-/// A number of a process' status, in the unit that stands there.
+/// A number of a process' status, in the unit of the file.
 fn status(process: &str, field: &str) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(field)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Schemas that ask for much time or memory.
+//! Schemas that need much time or memory.
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,10 +7,10 @@ use lm_session::{ConstraintSpec, GrammarCompiler, testing};
 use lm_template::{ToolSpec, Value};
 use serde_json::{Map, json};
 
-/// The compiler of all cases of the benchmark.
+/// Compiler of all cases of the benchmark.
 static COMPILER: OnceLock<GrammarCompiler> = OnceLock::new();
 
-/// The schemas by name.
+/// Schemas by name.
 pub fn all() -> Vec<(&'static str, Value)> {
     let letters = || ('a'..='z').map(String::from);
     let conjoined = |patterns: Vec<String>| {
@@ -132,10 +132,10 @@ pub fn all() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Compiles one of them in every way that leads to the compiler, and tells the results.
+/// Compiles one of them in each way that leads to the compiler, and returns the results.
 pub fn compile(name: &str) -> String {
     let (_, schema) = all().into_iter().find(|(known, _)| *known == name).expect("a schema of this name");
-    // Each way has a compiler of its own: what one keeps is not the next one's.
+    // Each way has its own compiler, so that no cache is shared.
     let compiler = || GrammarCompiler::new(&Arc::new(testing::tokenizer())).expect("a vocabulary");
     let [plain, markup] = ["hermes", "qwen3_coder_xml"].map(|family| as_tool(&compiler(), family, &schema));
     let answer = as_answer(&compiler(), &schema);
@@ -177,10 +177,10 @@ fn verdict(result: lm_session::Result<()>) -> String {
     }
 }
 
-/// Why a case of the benchmark does not compile; none when it does, or is no case.
+/// Returns the reason why a case of the benchmark does not compile; `None` if it does, or is no case.
 pub fn refused(case: &Value) -> Option<String> {
     let schema = case.get("schema")?;
-    // What is no schema is refused before.
+    // Invalid schemas are rejected earlier.
     let (schema, _) = lm_processors::relax(schema, lm_processors::Reading::Open).ok()?;
     let compiler =
         COMPILER.get_or_init(|| GrammarCompiler::new(&Arc::new(testing::tokenizer())).expect("a vocabulary"));

@@ -1,9 +1,9 @@
-//! Templates that ask for much time or memory.
+//! Templates that need much time or memory.
 
 use lm_template::{GenerationPrompt, PromptTemplate, RenderInput, Value};
 use serde_json::{Map, json};
 
-/// The templates by name.
+/// Templates by name.
 pub fn all() -> Vec<(&'static str, String)> {
     let looped = |body: &str| format!("{{% for i in range(100000) %}}{body}{{% endfor %}}");
     let grown = |body: &str| {

@@ -1,4 +1,4 @@
-//! One cell of the matrix: a turn, and the outcome of it.
+//! One cell of the matrix: a turn and its outcome.
 
 use std::sync::LazyLock;
 
@@ -13,17 +13,17 @@ use crate::model::Opened;
 use crate::outcome::{Outcome, Refusal};
 use crate::wanted;
 
-/// Limits of a reply's tokens; the last is the room in the context.
+/// Token limits of a reply; without a limit, the context is the bound.
 const BUDGETS: [Option<usize>; 4] = [Some(64), Some(300), Some(1_000), None];
 const TOOL: &str = "lookup";
 
-/// A tool's parameters.
+/// Parameters of a tool.
 pub struct Schema {
     pub name: String,
     pub parameters: Value,
 }
 
-/// A cell's place on the axes that do not need another engine.
+/// Coordinates of a cell on the axes that do not need another engine.
 pub struct Axes<'a> {
     pub schema: &'a Schema,
     pub budget: Option<usize>,
@@ -31,7 +31,7 @@ pub struct Axes<'a> {
 }
 
 impl<'a> Axes<'a> {
-    /// Every combination.
+    /// All combinations.
     pub fn all(schemas: &'a [Schema]) -> impl Iterator<Item = Self> {
         schemas.iter().flat_map(|schema| {
             BUDGETS.into_iter().flat_map(move |budget| {
@@ -41,7 +41,7 @@ impl<'a> Axes<'a> {
         })
     }
 
-    /// Whether the environment leaves it in.
+    /// Returns true if the environment variables select it.
     pub fn wanted(&self) -> bool {
         wanted("LM_SCHEMA", &self.schema.name)
             && wanted("LM_CHOICE", self.choice_name())
@@ -52,7 +52,7 @@ impl<'a> Axes<'a> {
         if self.choice == ToolChoice::Auto { "auto" } else { "required" }
     }
 
-    /// A number that differs from cell to cell.
+    /// A seed that differs from cell to cell.
     fn seed(&self) -> u64 {
         let bytes =
             self.schema.name.bytes().chain([self.budget.unwrap_or(1) as u8, self.choice_name().len() as u8]);
@@ -80,14 +80,14 @@ pub fn run(opened: &Opened, family: &Family, axes: &Axes<'_>) -> Outcome {
     if axes.choice != ToolChoice::Auto {
         return Outcome::Wrong(format!("no call under `required`: {:?}", reply.text()));
     }
-    // The model began a call. Text in its place is right only where no call fits.
+    // The model began a call. Text in its place is correct only if no call fits.
     match turn(opened, family, axes, axes.budget, &ToolChoice::Required) {
         Ok(_) => Outcome::Wrong(format!("the tool cannot be called in `auto`: {:?}", reply.text())),
         Err(_) => Outcome::Text,
     }
 }
 
-/// Judges a refusal: of the budget it is true when the tokens that it asks for suffice.
+/// Judges a refusal: one for the budget is correct if the number of tokens that it names suffices.
 fn refused(opened: &Opened, family: &Family, axes: &Axes<'_>, refusal: Refusal) -> Outcome {
     let needed = match refusal {
         Refusal::Budget { needed, available } if needed > available => needed,
@@ -98,7 +98,7 @@ fn refused(opened: &Opened, family: &Family, axes: &Axes<'_>, refusal: Refusal) 
     };
     match turn(&opened.longer(), family, axes, Some(needed), &axes.choice) {
         Ok(_) => Outcome::RefusedBudget,
-        // The shortest call breaks a keyword that has no grammar; with more room there is another one.
+        // The shortest call violates a keyword without a grammar; with more room there is another one.
         Err(Refusal::Unfit(message)) => {
             match turn(&opened.longer(), family, axes, Some(4 * needed), &axes.choice) {
                 Ok(_) => Outcome::RefusedBudget,
@@ -109,7 +109,7 @@ fn refused(opened: &Opened, family: &Family, axes: &Axes<'_>, refusal: Refusal) 
     }
 }
 
-/// One turn.
+/// Runs one turn.
 fn turn(
     opened: &Opened,
     family: &Family,

@@ -1,9 +1,9 @@
-//! Cells that are known to be wrong, with the cause. They are counted in the table, and do not fail the test.
+//! Known wrong cells, with the cause. They are counted in the table, and do not fail the test.
 
-/// A schema for which cells are wrong.
+/// A schema with wrong cells.
 struct Departure {
     schema: &'static str,
-    /// The dialects concerned; all of them when empty.
+    /// Affected dialects; all of them if empty.
     dialects: &'static [&'static str],
     #[expect(dead_code, reason = "for the reader")]
     cause: &'static str,
@@ -32,7 +32,7 @@ const DEPARTURES: &[Departure] = &[
     },
 ];
 
-/// Whether wrong cells of this schema and dialect are known.
+/// Returns true if wrong cells of this schema and dialect are known.
 pub fn is_known(schema: &str, dialect: &str) -> bool {
     let concerns = |departure: &&Departure| {
         departure.schema == schema && (departure.dialects.is_empty() || departure.dialects.contains(&dialect))

@@ -1,7 +1,7 @@
 //! Conformance matrix of tool calls: schemas × dialects × vocabularies × token budgets × tool choices, with random logits.
 //!
-//! Each cell is one turn of a conversation at temperature 1. Its reply holds valid calls only, or the turn is refused before the
-//! first token for a reason that is checked to be true. By default a sample of cells runs over the small vocabulary;
+//! Each cell is one turn of a conversation at temperature 1. Its reply has valid calls only, or the turn is rejected before the
+//! first token for a reason that is verified. By default a sample of cells runs over the small vocabulary;
 //! `cargo xtask matrix` runs all of them (`LM_MATRIX=all`) and writes the table of docs/constrained-decoding.md.
 //!
 //! `LM_FAMILY=name`, `LM_SCHEMA=name`, `LM_VOCABULARY=small|large`, `LM_CHOICE=auto|required` and `LM_BUDGET=300` restrict the cells,
@@ -22,9 +22,9 @@ use cell::{Axes, Schema};
 use model::Vocabulary;
 use report::Report;
 
-/// One cell out of this many runs by default.
+/// By default, one cell out of this many runs.
 const SAMPLE: usize = 61;
-/// Families run side by side.
+/// Number of families that run in parallel.
 const THREADS: usize = 2;
 
 #[test]
@@ -55,7 +55,7 @@ fn every_call_is_valid_or_refused_for_a_true_reason() {
     report.into_inner().expect("no thread panics with the report").finish();
 }
 
-/// The cells of one dialect and vocabulary.
+/// Runs the cells of one dialect and vocabulary.
 fn run(number: usize, family: &Family, vocabulary: &Vocabulary, schemas: &[Schema], report: &Mutex<Report>) {
     let engine = vocabulary.engine(family);
     for (index, axes) in Axes::all(schemas).enumerate() {
@@ -66,13 +66,13 @@ fn run(number: usize, family: &Family, vocabulary: &Vocabulary, schemas: &[Schem
     }
 }
 
-/// Whether a cell runs: all of them on request, else a sample over the small vocabulary that meets every schema and dialect.
+/// Returns true if a cell runs: all of them on request, otherwise a sample over the small vocabulary that covers every schema and dialect.
 fn sampled(family: usize, cell: usize, vocabulary: &Vocabulary) -> bool {
     let all = std::env::var("LM_MATRIX").is_ok_and(|value| value == "all");
     all || (vocabulary.name == "small" && (cell + 7 * family).is_multiple_of(SAMPLE))
 }
 
-/// Whether the environment leaves `value` in.
+/// Returns true if the environment variable selects `value`.
 fn wanted(variable: &str, value: &str) -> bool {
     std::env::var(variable).map_or(true, |only| only.split(',').any(|only| only == value))
 }

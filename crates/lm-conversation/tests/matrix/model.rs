@@ -1,4 +1,4 @@
-//! The models of the matrix: random logits over two vocabularies.
+//! Models of the matrix: random logits over two vocabularies.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -10,21 +10,21 @@ use lm_model::{
 };
 use lm_processors::{CallBody, Count, Family, PythonList};
 
-/// Tokens of the context: the budget of a turn without a limit, less the prompt.
+/// Context length: the budget of a turn without a limit, less the prompt.
 const CONTEXT_LEN: usize = 1_536;
-/// Tokens of the context in which refusals are judged: the longest of the shortest calls fit.
+/// Context length in which refusals are judged: the longest of the shortest calls fit.
 const LONG_CONTEXT_LEN: usize = 4_096;
-/// Added to the logit of an id that the model is to say.
+/// Bias of the logit of a scripted id.
 const CERTAIN: f32 = 100.0;
 
-/// A vocabulary that the cells run over.
+/// A vocabulary of the matrix.
 pub struct Vocabulary {
     pub name: &'static str,
     tokenizer: Arc<Tokenizer>,
 }
 
 impl Vocabulary {
-    /// The small one of the tests, and one of 152k tokens where the shared data is there.
+    /// The small vocabulary of the tests, and one of 152k tokens if the shared data is available.
     pub fn all() -> Vec<Self> {
         let small = Self { name: "small", tokenizer: Arc::new(lm_model::testing::tokenizer()) };
         [small]
@@ -33,7 +33,7 @@ impl Vocabulary {
             .collect()
     }
 
-    /// An engine whose model begins a call of the family when it is asked to, and else writes what chance gives.
+    /// Creates an engine whose model begins a call of the family on request, and otherwise has random logits.
     pub fn engine(&self, family: &Family) -> Opened {
         let opener = self.tokenizer.encode(&opener(family)).expect("a marker can be encoded");
         let width = self.tokenizer.logits_width();
@@ -53,7 +53,7 @@ impl Vocabulary {
     }
 }
 
-/// An engine and the ids with which its model begins a call.
+/// An engine, and the ids with which its model begins a call.
 #[derive(Clone)]
 pub struct Opened {
     pub engine: Engine,
@@ -63,26 +63,26 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// The same with the longer context.
+    /// Returns the engine with the longer context.
     pub fn longer(&self) -> Self {
         Self { engine: self.long.clone(), ..self.clone() }
     }
 
-    /// Lets the model begin its replies to a prompt of `prompt_len` tokens with a call, or not.
+    /// Sets whether the model begins its replies to a prompt of `prompt_len` tokens with a call.
     pub fn begin_with_call(&self, prompt_len: usize, begins: bool) {
         let ids = if begins { self.opener.clone() } else { Vec::new() };
         *self.script.lock().expect("the model does not panic") = Script { ids, first: prompt_len };
     }
 }
 
-/// Ids that the model says, the first of them at the position `first`.
+/// Scripted ids, the first of them at position `first`.
 #[derive(Default)]
 struct Script {
     ids: Vec<TokenId>,
     first: usize,
 }
 
-/// Random logits, in which the ids of a script are certain.
+/// A model with random logits that follows a script.
 struct Opening {
     noise: FakeLm,
     script: Arc<Mutex<Script>>,
@@ -126,7 +126,7 @@ impl CausalLm for Opening {
     }
 }
 
-/// The text with which the family's calls begin; empty where a call begins with its tool's name.
+/// Text that begins the family's calls; empty where a call begins with its tool's name.
 fn opener(family: &Family) -> String {
     let Some(syntax) = family.processor.dialect().and_then(|dialect| dialect.calls.first()) else {
         return String::new();

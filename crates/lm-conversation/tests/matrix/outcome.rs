@@ -4,15 +4,15 @@ use lm_conversation::{Reply, Value};
 
 /// The outcome of a cell.
 pub enum Outcome {
-    /// The reply has calls, and each fits the tool.
+    /// The reply has calls, and each matches the tool's schema.
     Calls(Vec<Value>),
-    /// A typed error: no call that was sampled fits a keyword that has no grammar.
+    /// A typed error: all sampled calls violate a keyword without a grammar.
     Unfit(String),
     /// The reply is text, because no call fits the budget.
     Text,
-    /// Refused before the first token: the shortest call does not fit the budget, and fits the one that the error names.
+    /// Rejected before the first token: the shortest call exceeds the budget, and fits the one that the error names.
     RefusedBudget,
-    /// Refused before the first token: the schema has no grammar.
+    /// Rejected before the first token: the schema has no grammar.
     RefusedSchema(String),
     /// Anything else.
     Wrong(String),
@@ -28,7 +28,7 @@ pub enum Refusal {
 }
 
 impl Outcome {
-    /// Judges the calls of a reply by the tool's schema.
+    /// Validates the calls of a reply against the tool's schema.
     pub fn of_calls(parameters: &Value, reply: &Reply) -> Self {
         let mut all = Vec::new();
         for call in reply.tool_calls() {

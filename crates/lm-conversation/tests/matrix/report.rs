@@ -1,4 +1,4 @@
-//! The table of outcomes by dialect.
+//! Table of outcomes by dialect.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,7 +12,7 @@ use crate::departures;
 use crate::model::Vocabulary;
 use crate::outcome::Outcome;
 
-/// Wrong cells that are printed in full.
+/// Maximum number of wrong cells printed in full.
 const MAX_SHOWN: usize = 40;
 
 /// Outcomes so far.
@@ -37,7 +37,7 @@ struct Counts {
 }
 
 impl Report {
-    /// A report that writes its cells to the file that `LM_MATRIX_OUT` names.
+    /// Creates a report that writes its cells to the file named by `LM_MATRIX_OUT`.
     pub fn from_env() -> Self {
         let lines = std::env::var_os("LM_MATRIX_OUT");
         let lines = lines.map(|path| BufWriter::new(File::create(path).expect("a file to write to")));
@@ -66,7 +66,7 @@ impl Report {
         }
     }
 
-    /// Prints the table; fails when a cell is wrong.
+    /// Prints the table; panics if a cell is wrong.
     pub fn finish(mut self) {
         if let Some(lines) = &mut self.lines {
             lines.flush().expect("the file can be written");

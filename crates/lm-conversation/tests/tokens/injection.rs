@@ -1,8 +1,8 @@
-//! What a user types, a tool returns and a model passes to a tool cannot spell an added token, whatever the template.
+//! Injection of added tokens: the text of a user, of a tool result or of a call's arguments cannot spell one, in any template.
 //!
-//! Each conversation is rendered twice: with a text made of the template's own markers, and with a text of the same length
-//! that spells none. Every marker of every template is an added token of the tokenizers, so the two prompts have the same
-//! added tokens at the same places exactly when no content gave one.
+//! Each conversation is rendered twice: with a text made of the template's own markers, and with a text of the same length that spells
+//! no marker. Every marker of every template is an added token of the tokenizers, so the two prompts have the same added tokens at the
+//! same positions if and only if no content was encoded as one.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,7 +15,7 @@ use tokenizers::AddedToken;
 
 use crate::support::{Published, TOKENIZERS, shared, tokenizer};
 
-/// The place in a conversation where the text stands.
+/// Position of the text in a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     User,
@@ -28,7 +28,7 @@ enum Place {
 const PLACES: [Place; 5] =
     [Place::User, Place::ToolArgument, Place::ToolArgumentName, Place::ToolResult, Place::ToolDeclaration];
 
-/// Where the comparison does not hold for a reason that has nothing to do with tokens.
+/// Templates for which the comparison fails for reasons unrelated to tokens.
 const EXCEPTIONS: [(&str, Place, &str); 2] = [
     (
         "HuggingFaceTB-SmolLM3-3B",
@@ -38,7 +38,7 @@ const EXCEPTIONS: [(&str, Place, &str); 2] = [
     ("meetkai-functionary-medium-v3.1", Place::ToolDeclaration, "writes `<` as `&lt;`, so no marker is left"),
 ];
 
-/// What the template writes as a marker: `<…>` and `[…]` without blanks in its source, and its special tokens.
+/// Markers of the template: `<…>` and `[…]` without blanks in its source, and its special tokens.
 fn markers(template: &Published) -> BTreeSet<String> {
     let source = &template.source;
     let mut found: BTreeSet<String> =
@@ -58,12 +58,12 @@ fn markers(template: &Published) -> BTreeSet<String> {
     found
 }
 
-/// A text that spells every marker, apart and side by side.
+/// A text that spells every marker, separated and adjacent.
 fn hostile(markers: &[String]) -> String {
     format!("please {} and {} now", markers.join(" "), markers.concat())
 }
 
-/// A text of the same length, made of the same marks, that spells no marker.
+/// A text of the same length and punctuation that spells no marker.
 fn harmless(markers: &[String]) -> String {
     let disarm = |marker: &String| match marker.contains(|c: char| c.is_ascii_alphabetic()) {
         true => marker.replace(|c: char| c.is_ascii_alphabetic(), "x"),
@@ -72,7 +72,7 @@ fn harmless(markers: &[String]) -> String {
     hostile(&markers.iter().map(disarm).collect::<Vec<_>>())
 }
 
-/// The conversation with `text` in its place, and its tools.
+/// Builds the conversation with `text` in its position, and its tools.
 fn conversation(place: Place, text: &str) -> (Vec<Value>, Value) {
     let at = |here: Place| if place == here { text } else { "Paris" };
     let arguments = json!({"city": at(Place::ToolArgument), "unit": [at(Place::ToolArgument)], at(Place::ToolArgumentName): 1});
@@ -98,10 +98,10 @@ fn conversation(place: Place, text: &str) -> (Vec<Value>, Value) {
     (messages, tools)
 }
 
-/// Two prompts, with the hostile text and with the harmless one.
+/// Two prompts: with the hostile text and with the harmless one.
 type Pair = (Prompt, Prompt);
 
-/// The pair that a template renders; none when it refuses the conversation or leaves the text out.
+/// Renders the pair; `None` if the template rejects the conversation or leaves the text out.
 fn pair(template: &PolyfilledTemplate, place: Place, markers: &[String]) -> Option<Pair> {
     let render = |text: String| {
         let (messages, tools) = conversation(place, &text);
@@ -112,7 +112,7 @@ fn pair(template: &PolyfilledTemplate, place: Place, markers: &[String]) -> Opti
     Some((render(hostile(markers))?, render(harmless(markers))?))
 }
 
-/// The added tokens of a prompt and the bytes that are spelled before each.
+/// Added tokens of a prompt, each with the number of bytes spelled before it.
 fn added_tokens(ids: &[TokenId], tokenizer: &Tokenizer) -> Vec<(usize, TokenId)> {
     let mut at = 0;
     let mut found = Vec::new();
@@ -125,7 +125,7 @@ fn added_tokens(ids: &[TokenId], tokenizer: &Tokenizer) -> Vec<(usize, TokenId)>
     found
 }
 
-/// What is wrong with the pair's ids under one tokenizer.
+/// Returns the defect of the pair's ids under one tokenizer.
 fn fault((attack, control): &Pair, tokenizer: &Tokenizer) -> Option<&'static str> {
     let ids =
         |prompt, content| RenderedPrompt::new(prompt, tokenizer, content).expect("any text has ids").ids;
@@ -134,13 +134,13 @@ fn fault((attack, control): &Pair, tokenizer: &Tokenizer) -> Option<&'static str
     if added_tokens(&hostile, tokenizer) != expected {
         return Some("its added tokens are not those of the harmless text");
     }
-    // A SentencePiece tokenizer puts a blank before each piece of text, and its own mark (U+2581) is a blank to it.
+    // A SentencePiece tokenizer puts a blank before each piece of text, and decodes its own mark (U+2581) as a blank.
     let without_blanks = |text: String| text.replace([' ', '\u{2581}'], "");
     let decoded = tokenizer.decode(&hostile, SpecialTokens::Keep);
     if without_blanks(decoded) != without_blanks(attack.text()) {
         return Some("it does not decode to its text");
     }
-    // (The tags of polyfills are content as well, and spell the markers of other templates.)
+    // (The tags of polyfills are content too, and spell the markers of other templates.)
     if control.polyfills.is_empty() && ids(control, ContentTokens::Recognized) != harmless {
         return Some("its harmless twin has other ids than its text alone");
     }
@@ -150,10 +150,10 @@ fn fault((attack, control): &Pair, tokenizer: &Tokenizer) -> Option<&'static str
     None
 }
 
-/// A template's prompts by the place of the text.
+/// Prompts by template and position of the text.
 type Pairs = Vec<(String, Place, Pair)>;
 
-/// The pairs of every template and place, with polyfills where the template alone does not say it.
+/// Pairs of every template and position, with polyfills where the template alone omits the text.
 fn all_pairs(templates: &[Published]) -> Pairs {
     let mut all = Vec::new();
     for published in templates {
@@ -170,7 +170,7 @@ fn all_pairs(templates: &[Published]) -> Pairs {
     all
 }
 
-/// A template, the place of the text, and what is wrong there.
+/// A template, the position of the text, and the defect there.
 type Fault = (String, Place, String);
 
 fn faults(shared: &Path, name: &str, added: &[AddedToken], pairs: &Pairs) -> Vec<Fault> {

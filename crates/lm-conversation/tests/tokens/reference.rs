@@ -1,4 +1,4 @@
-//! The ids that transformers gives: `testdata/tokenizers/ids.json`.
+//! Comparison with the ids of transformers: `testdata/tokenizers/ids.json`.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::support::{Published, json, render, root, shared, tokenizer};
 
 #[derive(Deserialize)]
 struct Ids {
-    /// By the tokenizer they are added to.
+    /// Added tokens by tokenizer.
     added_tokens: HashMap<String, Vec<AddedToken>>,
     cases: Vec<Case>,
 }

@@ -1,4 +1,4 @@
-//! The reference data, read in place.
+//! Reference data, read in place.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The folder of third-party data, or none where it is absent (with one line that says so).
+/// Folder of third-party data; `None` if it is absent (with a printed line).
 pub fn shared() -> Option<PathBuf> {
     let path = std::env::var_os("LM_SHARED").map_or_else(|| root().join("../shared"), PathBuf::from);
     if !path.exists() {
@@ -32,7 +32,7 @@ pub fn json(path: PathBuf) -> Value {
 pub struct Published {
     pub id: String,
     pub source: String,
-    /// What the model's tokenizer would give it: `bos_token` and its like.
+    /// Variables that the model's tokenizer provides: `bos_token` and the like.
     pub context: Map<String, Value>,
 }
 
@@ -60,7 +60,7 @@ impl Published {
     }
 }
 
-/// A real tokenizer with more added tokens.
+/// A real tokenizer with additional added tokens.
 pub fn tokenizer(shared: &Path, name: &str, added: &[AddedToken]) -> Tokenizer {
     let path = shared.join(format!("tokenizers/{name}-tokenizer.json"));
     let mut library =
@@ -70,7 +70,7 @@ pub fn tokenizer(shared: &Path, name: &str, added: &[AddedToken]) -> Tokenizer {
     Tokenizer::from_json(json.as_bytes()).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// The rendering of a conversation; none when the template refuses it.
+/// Renders a conversation; `None` if the template rejects it.
 pub fn render(
     template: &PromptTemplate,
     messages: &[Value],

@@ -1,4 +1,4 @@
-//! Turns in which the model calls tools.
+//! Turns with tool calls.
 
 use lm_conversation::{Content, ConversationConfig, ConversationEvent, Message, TurnOptions};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Turns that say what a reply may be, with a model that writes anything: logits are random, the temperature is 1.
+//! Constrained turns with a model of random logits at temperature 1.
 
 use lm_conversation::{
     Calls, ConstrainCalls, Conversation, ConversationConfig, Engine, EngineSettings, Error, Message, Preface,
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::fixture::{CALL, config, conversation};
 
-/// So many models, and so many seeds with each of them, are tried.
+/// Number of models, and of seeds for each model.
 const MODELS: u64 = 6;
 const SEEDS: u64 = 6;
 
@@ -25,7 +25,7 @@ fn tools() -> Preface {
     serde_json::from_value(json!({"tools": [add, now]})).expect("a preface")
 }
 
-/// Replies of random models, each asked with several seeds.
+/// Replies of random models, each sampled with several seeds.
 fn replies(preface: &Preface, turn: &TurnOptions) -> Vec<Result<Reply, Error>> {
     let of_model = |model| {
         let model = FakeLm::random(model, tokenizer().logits_width());
@@ -193,7 +193,7 @@ fn calls_that_are_not_constrained_may_turn_out_to_be_none() {
     let loose = ConversationConfig { constrain_calls: ConstrainCalls::No, ..config() };
     let (mut conversation_loose, _) = conversation(loose, [broken]);
     assert!(conversation_loose.send("Go.").is_err());
-    // The scripted model's own way is barred, and it ends up somewhere else, within the schema.
+    // The scripted tokens are forbidden, and the reply becomes another one within the schema.
     let (mut conversation, _) = conversation(config(), [CALL]);
     let reply = conversation.send("Go.").expect("no call is malformed");
     assert!(reply.tool_calls().iter().all(|call| call.name != "get_weather"));

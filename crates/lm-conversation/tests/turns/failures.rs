@@ -1,4 +1,4 @@
-//! Turns that fail or are cancelled leave no trace, and the next one works.
+//! Failed and cancelled turns leave no trace, and the next turn works.
 
 use lm_conversation::{
     ConstrainCalls, Conversation, ConversationConfig, ConversationEvent, Error, Message, OnMalformed,
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::fixture::{CALL, config, conversation, weather};
 
-/// The first turn of `conversation` is still the whole history, and another one works.
+/// Asserts that the first turn of `conversation` is still the whole history, and that another turn works.
 fn check_untouched(conversation: &mut Conversation, text: &str) {
     assert_eq!(conversation.history(), [Message::user("Hi."), Message::assistant("Hello!")]);
     assert_eq!(conversation.send("Still there?").expect("a turn").text(), text);
@@ -37,7 +37,7 @@ fn a_turn_that_is_cancelled_while_it_runs() {
         cancel.cancel();
         cancelled |= matches!(event, Err(Error::Cancelled));
     }
-    // The scripted model may be done before the flag is seen; then the turn is whole and counts.
+    // The scripted model may finish before the flag is seen; then the turn is complete and counts.
     if cancelled {
         check_untouched(&mut conversation, "Yes.");
     } else {
@@ -54,7 +54,7 @@ fn a_turn_that_is_cancelled_before_it_begins() {
     check_untouched(&mut conversation, "Yes.");
 }
 
-/// A config with a tool, whose calls may be malformed.
+/// A config with a tool, whose calls are unconstrained and may be malformed.
 fn unconstrained() -> ConversationConfig {
     ConversationConfig { constrain_calls: ConstrainCalls::No, ..config().with_preface(weather()) }
 }

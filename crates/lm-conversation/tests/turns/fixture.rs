@@ -1,10 +1,10 @@
-//! Conversations with a model that says what a test wrote down.
+//! Conversations with a scripted model.
 
 use lm_conversation::{Conversation, ConversationConfig, Engine, Preface, PromptTemplate};
 use lm_session::testing::scripted_engine;
 use serde_json::json;
 
-/// ChatML with tools in the Hermes format and an optional reasoning block, as the models of that family have it.
+/// ChatML template with tools in the Hermes format and an optional reasoning block, as in the models of that family.
 pub const CHATML: &str = r#"
 {%- if tools %}{{ '<|im_start|>system\n' }}{% for tool in tools %}{{ tool | tojson }}{{ '\n' }}{% endfor %}{{ '<|im_end|>\n' }}{% endif %}
 {%- for m in messages %}
@@ -42,7 +42,7 @@ pub fn weather() -> Preface {
     serde_json::from_value(json!({"tools": [tool]})).expect("a preface")
 }
 
-/// A conversation whose model gives these replies, and its engine.
+/// Creates a conversation whose model gives these replies; returns it with its engine.
 pub fn conversation<const N: usize>(
     config: ConversationConfig,
     replies: [&str; N],

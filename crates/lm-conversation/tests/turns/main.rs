@@ -1,4 +1,4 @@
-//! Turns of a conversation: against scripted replies, and with the embedded model.
+//! Turns of a conversation: with scripted replies, and with the embedded model.
 
 mod calls;
 mod constraints;

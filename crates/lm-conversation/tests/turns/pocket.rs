@@ -1,4 +1,4 @@
-//! The first documented flow, with the model that is embedded in the programs.
+//! The first documented flow, with the model embedded in the programs.
 
 use lm_conversation::{Conversation, ConversationConfig, Engine, Message, Preface};
 use lm_model::{LoadOptions, ModelFolder};
@@ -45,10 +45,10 @@ fn the_weather_in_paris() -> anyhow::Result<()> {
     let result = json!({"temperature": 25, "unit": "celsius", "condition": "sunny"});
     let answer = conversation.send(Message::tool(call.id.clone().as_deref(), "get_weather", result))?;
     assert!(answer.text().contains("25"), "{}", answer.text());
-    // The second turn ran only what the first one had not.
+    // The second turn runs only the tokens that the first one did not.
     let usage = answer.finish.usage;
     assert!(usage.cached_tokens * 2 > usage.prompt_tokens, "{usage:?}");
-    // Another conversation starts behind the system prompt and the tools that the first one has run.
+    // Another conversation reuses the cached system prompt and tools of the first one.
     drop(conversation);
     let reply = Conversation::new(&engine, config)?.send("How is the weather in Rome?")?;
     let usage = reply.finish.usage;

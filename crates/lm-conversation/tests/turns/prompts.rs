@@ -1,4 +1,4 @@
-//! What a prompt is made of.
+//! Contents of rendered prompts.
 
 use lm_conversation::{
     ContentTokens, ConversationConfig, GenerationPrompt, Polyfill, Polyfills, PromptTemplate,
@@ -53,7 +53,7 @@ fn content_of_the_applications_own_can_spell_added_tokens() {
     assert_eq!(prompt.ids.iter().filter(|id| **id == end).count(), 2);
 }
 
-/// The template knows nothing but roles and texts; the model is told of its tools all the same, and calls them.
+/// The template supports only roles and texts; the model still gets its tools, and calls them.
 #[test]
 fn a_template_without_tools_is_helped_and_says_so() {
     let source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}";

@@ -40,7 +40,7 @@ fn later_turns_run_only_what_is_new() {
     let so_far = conversation.session().tokens().len();
     let second = conversation.send("Go on.").unwrap();
     assert_eq!(first.finish.usage.cached_tokens, 0);
-    // All of the first turn is still there, but for the end token that was sampled and never run.
+    // All of the first turn is cached, except the end token, which was sampled and never run.
     assert!(second.finish.usage.cached_tokens + 1 >= so_far, "{:?} of {so_far}", second.finish.usage);
 }
 
@@ -73,7 +73,7 @@ fn reasoning_is_told_from_the_answer() {
         conversation(config(), ["Let me see.\n</think>\n\nYes.", "<think>\nHm\n</think>\n\nNo."]);
     let thinking = json!({"enable_thinking": true}).as_object().unwrap().clone();
     let turn = TurnOptions { extra_context: thinking, ..TurnOptions::default() };
-    // Only this turn's prompt opens the reasoning; in the other the model does it itself.
+    // Only this turn's prompt opens the reasoning channel; in the other turn the model opens it.
     let qwen = lm_processors::ALL.iter().find(|family| family.processor.name() == "qwen").unwrap();
     assert_eq!(conversation.processor().name(), qwen.processor.name());
     for turn in [turn, TurnOptions::default()] {
