@@ -1,38 +1,38 @@
-//! Why a schema gives no grammar.
+//! Errors of schemas that cannot be expressed as a grammar.
 
-/// What is wrong with a schema.
+/// Fault of a schema.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchemaFault {
-    /// The schema is no JSON schema, or contradicts itself.
+    /// The schema is not a JSON schema, or is contradictory.
     #[error("{0}")]
     Bad(String),
-    /// The keyword is right, but has no grammar, and leaving it out would allow anything.
+    /// The keyword is valid but cannot be expressed, and omitting it would allow any value.
     #[error("it has no grammar")]
     Unsupported,
-    /// The tool's name, or the name of a parameter, is not read back from a call in the model's syntax.
+    /// The tool's name, or a parameter's, is not read back from a call in the model's syntax.
     #[error("`{name}` is not read back as a name from a call of the {processor} models")]
     Name {
         /// The name.
         name: String,
-        /// The processor's name.
+        /// Name of the processor.
         processor: &'static str,
     },
-    /// The schema is larger or deeper than what is compiled for strangers.
+    /// The schema exceeds the size or depth limit for untrusted schemas.
     #[error("the schema is too large: {0}")]
     TooLarge(&'static str),
 }
 
-/// A schema that gives no grammar: where it stands, and why.
+/// A schema that cannot be expressed as a grammar: location and reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaError {
-    /// The tool whose parameters they are; none for a response format.
+    /// Tool whose parameters the schema describes; `None` for a response format.
     pub tool: Option<String>,
-    /// Where in the schema, as a JSON pointer in URI form: `#/properties/a`.
+    /// Location in the schema, as a JSON pointer in URI form: `#/properties/a`.
     pub path: String,
-    /// The keyword; empty when the schema itself is none.
+    /// The keyword; empty if the fault concerns the schema as a whole.
     pub keyword: String,
-    /// What is wrong.
+    /// The fault.
     pub fault: SchemaFault,
 }
 

@@ -1,4 +1,4 @@
-//! Answers of a given form, told apart from calls and channels.
+//! Answers of a given form, kept distinct from calls and channels.
 
 use lm_template::{ToolSpec, Value};
 
@@ -14,14 +14,14 @@ use crate::error::{Error, Result};
 use crate::reply_form::Given;
 
 impl ReplyWriter<'_, '_> {
-    /// The texts with which calls begin where ordinary text can spell them.
+    /// Prefixes of calls that ordinary text can spell.
     fn spelled_calls(&self, tools: &[&ToolSpec]) -> Vec<String> {
         let names = || tools.iter().map(|tool| tool.name());
         let calls = self.syntaxes(tools).iter().flat_map(|syntax| call_openings(syntax, names()));
         calls.filter(|text| !self.request.tokens.protect(text)).collect()
     }
 
-    /// Refuses a listed answer that begins as a call does.
+    /// Refuses a listed answer that starts like a call.
     pub(super) fn tell_apart(&self, answers: &Given, tools: &[&ToolSpec]) -> Result<()> {
         for begins in self.spelled_calls(tools) {
             if let Some(answer) = answers.choice_that_spells(&begins, &self.request.tokens) {
@@ -32,7 +32,7 @@ impl ReplyWriter<'_, '_> {
         Ok(())
     }
 
-    /// Refuses a pattern all of whose texts begin as calls do.
+    /// Refuses a pattern whose matches all start like calls.
     pub(super) fn pattern_apart(&self, pattern: &str, tools: &[&ToolSpec]) -> Result<()> {
         let prefixes = prefixes(pattern);
         for begins in self.spelled_calls(tools) {
@@ -45,8 +45,7 @@ impl ReplyWriter<'_, '_> {
         Ok(())
     }
 
-    /// What a terminal expression for an answer goes on with, so that the answer begins neither as a call nor as a
-    /// channel does.
+    /// Suffix for an answer's terminal expression that excludes answers starting like a call or a channel.
     pub(super) fn begun_otherwise(&self, tools: &[&ToolSpec]) -> String {
         let channels = self.dialect.channels.iter().map(|channel| channel.tags.open);
         let channels = channels.filter(|open| {
@@ -81,7 +80,7 @@ impl ReplyWriter<'_, '_> {
         value.ok_or_else(|| SchemaError::bad("#", "", "no value fits it").into())
     }
 
-    /// The beginning of calls that are JSON from their first character on, if the family writes them so.
+    /// Start of calls that are JSON from the first character on, if the family writes them that way.
     fn json_call_start(&self, tools: &[&ToolSpec]) -> Option<CallStart> {
         let syntax = self.syntaxes(tools).first()?;
         if let Some(key) = json_key(opener(syntax)) {
@@ -97,7 +96,7 @@ impl ReplyWriter<'_, '_> {
         bare.then_some(CallStart { in_list: json.count != Count::One, key, names })
     }
 
-    /// The marker of calls beside an answer of a given form. One that is JSON is cut as the lexer cuts an answer.
+    /// Marker of calls next to an answer of a given form. A JSON marker is split into lexemes like an answer.
     pub(super) fn marker_beside_answer(&mut self, opener: &str) -> String {
         match json_key(opener) {
             Some(key) => sequence([&*literal("{"), &literal(&Value::from(key).to_string()), &literal(":")]),
@@ -106,7 +105,7 @@ impl ReplyWriter<'_, '_> {
     }
 }
 
-/// The texts that those of a pattern begin with; none when they are too many.
+/// Prefixes of a pattern's matches; `None` if they are too many.
 fn prefixes(pattern: &str) -> Option<Vec<String>> {
     let hir = regex_syntax::parse(pattern).ok()?;
     let prefixes = regex_syntax::hir::literal::Extractor::new().extract(&hir);

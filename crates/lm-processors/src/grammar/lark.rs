@@ -1,4 +1,4 @@
-//! Writing a grammar in llguidance's Lark dialect.
+//! Writer for llguidance's Lark dialect.
 
 use std::collections::HashMap;
 
@@ -8,16 +8,16 @@ use super::Grammar;
 use super::schema::escaped_regex;
 use crate::tokens::MarkerTokens;
 
-/// Up to so many literals stand in a rule each by itself.
+/// Maximum number of literals as separate alternatives of a rule.
 const MAX_ALTERNATIVES: usize = 32;
 
-/// A grammar being written. Rules are added from the leaves up; equal bodies share a rule.
+/// A grammar under construction. Rules are added bottom-up; equal bodies share a rule.
 #[derive(Debug, Default)]
 pub(super) struct Lark {
     text: String,
     markers: Vec<String>,
     names: HashMap<String, String>,
-    /// Texts that are tokens: text cannot spell a marker that holds one.
+    /// Texts that are tokens: text cannot spell a marker that contains one.
     tokens: MarkerTokens,
 }
 
@@ -26,12 +26,12 @@ impl Lark {
         Self { tokens, ..Self::default() }
     }
 
-    /// Whether text cannot spell this marker, because a part of it is a token.
+    /// Returns true if text cannot spell this marker, because a part of it is a token.
     pub(super) fn protects(&self, marker: &str) -> bool {
         self.tokens.protect(marker)
     }
 
-    /// Those of these markers that text can spell.
+    /// The markers that text can spell.
     pub(super) fn spelled<'m>(
         &self,
         markers: impl IntoIterator<Item = &'m str>,
@@ -40,28 +40,29 @@ impl Lark {
         spelled.map(str::to_owned).collect::<Vec<_>>().into_iter()
     }
 
-    /// A terminal expression: any text in which none of these markers occurs. Those that hold a token cannot.
+    /// Terminal expression for text without these markers. Text cannot spell those that contain a token.
     pub(super) fn text_without(&self, markers: &[&str]) -> String {
         let spelled: Vec<&str> = markers.iter().filter(|marker| !self.protects(marker)).copied().collect();
         text_without(&spelled)
     }
 
-    /// The name of a rule with this body.
+    /// Adds a rule with this body and returns its name.
     pub(super) fn rule(&mut self, body: impl Into<String>) -> String {
         self.define("", body.into())
     }
 
-    /// The name of a terminal with this body.
+    /// Adds a terminal with this body and returns its name.
     pub(super) fn terminal(&mut self, body: impl Into<String>) -> String {
         self.named("T", "", body.into())
     }
 
-    /// The name of a rule that matches the terminal expression `body` and ends as soon as it can.
+    /// Adds a lazy rule, which matches the terminal expression `body` and ends as soon as it can; returns its name.
     pub(super) fn lazy(&mut self, body: impl Into<String>) -> String {
         self.define("[lazy]", body.into())
     }
 
-    /// Alternatives, in which all string literals are one terminal where they are many: the parser would follow each by itself.
+    /// Builds alternatives. Many string literals are merged into one terminal, since the parser would follow each
+    /// separately.
     pub(super) fn alternatives(&mut self, mut options: Vec<String>) -> String {
         let text = |option: &String| serde_json::from_str::<String>(option).ok();
         if options.len() <= MAX_ALTERNATIVES {
@@ -93,20 +94,20 @@ impl Lark {
         name
     }
 
-    /// A name for a rule whose body is not known yet: what is recursive refers to itself by it.
+    /// Reserves a name for a rule whose body is not known yet, so that a recursive body can refer to it.
     pub(super) fn reserve(&mut self, prefix: &str) -> String {
         let number = self.names.len();
-        // A reserved name takes a number too.
+        // A reserved name takes a number as well.
         self.names.insert(format!("{prefix}{number}?"), String::new());
         format!("{prefix}{number}")
     }
 
-    /// Gives a reserved rule its body.
+    /// Defines the body of a reserved rule.
     pub(super) fn define_reserved(&mut self, name: &str, body: &str) {
         self.text.push_str(&format!("{name}: {body}\n"));
     }
 
-    /// A text of the dialect that may be, or contain, an added token.
+    /// Adds a text of the dialect that may be, or contain, an added token; returns its rule.
     pub(super) fn marker(&mut self, text: &str) -> String {
         if text.is_empty() {
             return String::new();
@@ -119,11 +120,11 @@ impl Lark {
         format!("marker_{number}")
     }
 
-    /// A text that fits the terminal expression `content`, in which `close` does not occur, then `layout`, then `close`: as the
-    /// token that it holds; where that is not known, as the token that it may be, or spelled with ordinary characters.
+    /// Builds text that matches the terminal expression `content`, in which `close` does not occur, then `layout`, then
+    /// `close`: as its token; if unknown, as a possible token, or spelled with ordinary characters.
     pub(super) fn up_to(&mut self, content: &str, layout: &str, close: &str) -> String {
         if let Some(token) = self.tokens.first_in(close) {
-            // What stands before the token is a part of the text that the token ends.
+            // The part before the token belongs to the text that the token ends.
             let (head, rest) = close.split_at(token.start);
             let marker = self.marker(rest);
             let before = self.terminal(sequence([content, &literal(&format!("{layout}{head}"))]));
@@ -136,14 +137,14 @@ impl Lark {
         format!("({before} {marker} | {spelled})")
     }
 
-    /// The grammar that begins with `start`.
+    /// Returns the grammar with the start rule `start`.
     pub(super) fn finish(mut self, start: &str) -> Grammar {
         self.text.push_str(&format!("start: {start}\n"));
         Grammar { lark: self.text, markers: self.markers }
     }
 }
 
-/// `text` as a string literal; empty for the empty text.
+/// `text` as a string literal; empty for empty text.
 pub(super) fn literal(text: &str) -> String {
     if text.is_empty() {
         return String::new();
@@ -156,8 +157,8 @@ pub(super) fn text_regex(text: &str) -> String {
     format!("/{}/", escaped_regex(text))
 }
 
-/// A regular expression for one of `texts`, which are sorted and alike in their first `from` bytes; what several begin with is
-/// written once.
+/// Builds a regular expression for one of `texts`, which are sorted and share their first `from` bytes; common prefixes
+/// are factored out.
 fn one_text_regex(texts: &[&str], from: usize) -> String {
     let (Some(first), Some(last)) = (texts.first(), texts.last()) else { return String::new() };
     let alike = first[from..].char_indices().zip(last[from..].chars()).take_while(|((_, a), b)| a == b);
@@ -176,7 +177,7 @@ fn one_text_regex(texts: &[&str], from: usize) -> String {
     }
 }
 
-/// A terminal expression: any text in which none of `texts` occurs.
+/// Terminal expression for text that contains none of `texts`.
 pub(super) fn text_without(texts: &[&str]) -> String {
     if texts.is_empty() {
         return "/(?s:.*)/".to_owned();
@@ -185,7 +186,7 @@ pub(super) fn text_without(texts: &[&str]) -> String {
     format!("/(?s:.*)/ & ~/(?s:.*)({})(?s:.*)/", texts.join("|"))
 }
 
-/// Alternatives in brackets; just the one when there is only one.
+/// Alternatives in parentheses; a single one without.
 pub(super) fn one_of(options: &[String]) -> String {
     match options {
         [one] => one.clone(),
@@ -193,7 +194,7 @@ pub(super) fn one_of(options: &[String]) -> String {
     }
 }
 
-/// A sequence; empty parts are left out.
+/// A sequence; empty parts are omitted.
 pub(super) fn sequence<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     if parts.is_empty() { "\"\"".to_owned() } else { parts.join(" ") }

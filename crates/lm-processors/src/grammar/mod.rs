@@ -1,7 +1,7 @@
-//! Grammars as data: what a model may write, from a family's dialect and the tools' schemas.
+//! Grammars as data: the allowed output of a model, from a family's dialect and the tools' schemas.
 //!
-//! One grammar covers a whole reply from its first token: reasoning, text of the answer, calls, the end. So one mechanism
-//! serves every mode, and nothing has to watch for a marker to switch a constraint on.
+//! One grammar covers a whole reply from its first token: reasoning, text of the answer, calls, the end. One mechanism
+//! thus serves every mode, and no trigger needs to watch for a marker to enable a constraint.
 
 mod calls;
 mod error;
@@ -19,18 +19,18 @@ pub(crate) use reply::reply_grammar;
 pub use error::{SchemaError, SchemaFault};
 pub use schema::{Reading, Relaxed, relax};
 
-/// A grammar as text. Who holds a tokenizer compiles it.
+/// A grammar as text, to be compiled with a tokenizer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Grammar {
-    /// Rules in llguidance's Lark dialect, the first one called is `start`. It covers a whole reply.
+    /// Rules in llguidance's Lark dialect, the start rule named `start`. They cover a whole reply.
     pub lark: String,
-    /// The texts behind the rules `marker_0`, `marker_1`, …, which `lark` uses and does not define: texts that are added tokens
-    /// of some tokenizers, or contain such. Who compiles the grammar defines each as the sequence of tokens and strings
-    /// that the tokenizer makes of it.
+    /// Texts of the rules `marker_0`, `marker_1`, …, which `lark` uses and does not define: texts that are, or contain,
+    /// added tokens of some tokenizers. The compiling side defines each as the sequence of tokens and strings that the
+    /// tokenizer makes of it.
     pub markers: Vec<String>,
 }
 
-/// Whether and which tools are called in a reply.
+/// Tools that a reply must or may call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ToolChoice {
     /// The model writes text, or text and then calls.
@@ -40,11 +40,11 @@ pub enum ToolChoice {
     Required,
     /// The model calls this tool.
     Named(String),
-    /// The model writes text; no call can occur in it.
+    /// The model writes text, in which no call can occur.
     None,
 }
 
-/// How many calls a reply may have.
+/// Number of calls that a reply may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Calls {
     /// Any number.
@@ -54,14 +54,14 @@ pub enum Calls {
     One,
 }
 
-/// What the answer is, where it is text.
+/// Form of the answer, if it is text.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ResponseFormat {
     /// A JSON object.
     JsonObject,
-    /// JSON that fits this schema.
+    /// JSON that matches this schema.
     JsonSchema(Value),
-    /// A text that matches this regular expression as a whole (syntax of the crate `regex`, without look-around).
+    /// A text whose whole matches this regular expression (syntax of the crate `regex`, without look-around).
     Regex(String),
     /// One of these texts.
     Choice(Vec<String>),
@@ -69,52 +69,52 @@ pub enum ResponseFormat {
     Lark(String),
 }
 
-/// Whether the reply may hold reasoning.
+/// Reasoning in the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Thinking {
-    /// It may, before the answer.
+    /// Allowed, before the answer.
     #[default]
     Allowed,
-    /// The prompt has opened the channel: the reply begins inside it.
+    /// The prompt has opened the channel: the reply starts inside it.
     Open,
-    /// It holds none.
+    /// Forbidden.
     Forbidden,
 }
 
-/// Whose whitespace a grammar takes.
+/// Whitespace that a grammar accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Layout {
-    /// The family's own, to the byte: what is written is forced, and nothing is spent on blanks. For decoding.
+    /// The family's own, byte for byte: layout is forced, and no tokens are spent on blanks. For decoding.
     #[default]
     Exact,
-    /// Any that the family's parser reads, with the keys of a call in any order. For judging texts.
+    /// Any that the family's parser accepts, with the keys of a call in any order. For validating texts.
     Any,
 }
 
-/// What a reply may be.
+/// Constraints of a reply.
 #[derive(Debug, Clone, Default)]
 pub struct GrammarRequest<'a> {
     /// The declared tools.
     pub tools: &'a [ToolSpec],
-    /// Whether and which of them are called.
+    /// Tool calls that the reply must or may contain.
     pub choice: ToolChoice,
-    /// How many calls there may be.
+    /// Number of calls allowed.
     pub calls: Calls,
-    /// Whether there may be reasoning.
+    /// Reasoning in the reply.
     pub thinking: Thinking,
-    /// What the answer is, where it is text; free when none is asked for.
+    /// Form of the answer, if it is text; `None` for free text.
     pub response_format: Option<ResponseFormat>,
-    /// Whose whitespace is taken.
+    /// Whitespace that the grammar accepts.
     pub layout: Layout,
-    /// The added tokens that stand in the family's markers; empty when the tokenizer is not known. Text may spell them.
+    /// Added tokens in the family's markers; empty if the tokenizer is unknown. Text may spell them.
     pub tokens: MarkerTokens,
 }
 
-/// The grammar of a reply, and what it does not enforce.
+/// The grammar of a reply, and the keywords it does not enforce.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplyGrammar {
     /// The grammar.
     pub grammar: Grammar,
-    /// Keywords of the schemas that it does not enforce: finished values are to be validated.
+    /// Keywords of the schemas that it does not enforce: finished values must be validated.
     pub relaxed: Vec<Relaxed>,
 }

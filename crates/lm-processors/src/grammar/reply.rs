@@ -1,4 +1,4 @@
-//! A whole reply: reasoning, text, calls, the end.
+//! Grammar of a whole reply: reasoning, text, calls, the end.
 
 use std::collections::BTreeSet;
 
@@ -14,9 +14,9 @@ use crate::dialect::{
 use crate::error::{Error, Result};
 use crate::reply_form::Given;
 
-/// The grammar of a reply in `dialect`; none when the request leaves everything open.
+/// Builds the grammar of a reply in `dialect`; `None` if the request does not constrain it.
 ///
-/// `parser` makes a parser of the dialect's replies: names are checked by what it reads.
+/// `parser` creates a parser of the dialect's replies, which is used to check names.
 pub(crate) fn reply_grammar(
     dialect: &Dialect,
     messages: Option<&MessageSyntax>,
@@ -40,7 +40,7 @@ pub(crate) fn reply_grammar(
     }))
 }
 
-/// The tools that may be called.
+/// Tools that may be called.
 fn offered<'a>(dialect: &Dialect, request: &GrammarRequest<'a>) -> Result<Vec<&'a ToolSpec>> {
     let tools: Vec<&ToolSpec> = match &request.choice {
         ToolChoice::None => vec![],
@@ -79,14 +79,14 @@ impl ReplyWriter<'_, '_> {
         Ok(sequence([&*first, &spans, &answer]))
     }
 
-    /// Any number of channels, each from its start to its end, with whitespace before and after.
+    /// Builds any number of channels, each from its start to its end, with layout after it.
     fn channel_spans(&mut self) -> String {
         if self.request.thinking == Thinking::Forbidden || self.dialect.channels.is_empty() {
             return String::new();
         }
         let mut options = Vec::new();
         let given = self.request.response_format.as_ref().map(Given::of);
-        // What is listed as an answer opens no channel.
+        // A listed answer does not open a channel.
         let answers = |open: &str| {
             given.as_ref().is_some_and(|given| given.choice_that_spells(open, &self.request.tokens).is_some())
         };
@@ -100,7 +100,7 @@ impl ReplyWriter<'_, '_> {
         if options.is_empty() { String::new() } else { format!("{}*", one_of(&options)) }
     }
 
-    /// The text of an open channel, its end, and the layout after it.
+    /// Builds the text of an open channel, its end, and the layout after it.
     fn channel_rest(&mut self, channel: &ChannelSyntax) -> String {
         let end = channel.tags.close;
         let mut excluded: Vec<&str> = vec![end];
@@ -135,7 +135,7 @@ impl ReplyWriter<'_, '_> {
         Ok(one_of(&options))
     }
 
-    /// The syntaxes in which calls may be written: the family's own, or all that it reads.
+    /// Call syntaxes that are allowed: the family's own, or all that it reads.
     pub(super) fn syntaxes(&self, tools: &[&ToolSpec]) -> &'static [CallSyntax] {
         let known = self.dialect.calls;
         match self.request.layout {
@@ -145,7 +145,7 @@ impl ReplyWriter<'_, '_> {
         }
     }
 
-    /// The markers that begin and end messages.
+    /// Markers that start and end messages.
     fn message_markers(&self) -> Vec<&'static str> {
         let mut markers: Vec<&str> = self
             .messages
@@ -154,7 +154,7 @@ impl ReplyWriter<'_, '_> {
         markers
     }
 
-    /// Calls and nothing after them; before them text of the answer where calls are not required.
+    /// Builds calls with nothing after them, preceded by text of the answer if calls are not required.
     fn calls_answer(&mut self, calls: &CallRules, required: bool) -> String {
         let end = self.end();
         if calls.opener.is_empty() {
@@ -176,7 +176,7 @@ impl ReplyWriter<'_, '_> {
         sequence([&*before, &calls.rest, &end])
     }
 
-    /// What may stand at the end of a reply: a text that the parser drops.
+    /// Builds the end of a reply: optional texts that the parser drops.
     fn end(&mut self) -> String {
         let dropped = self.dialect.answer.dropped.iter().filter(|tags| tags.close.is_empty());
         let dropped: Vec<String> = dropped.map(|tags| self.lark.marker(tags.open)).collect();
@@ -189,7 +189,7 @@ impl ReplyWriter<'_, '_> {
         sequence([&*space, &dropped, &space])
     }
 
-    /// Text between the answer's own markers, in the families that have some.
+    /// Builds text between the answer's own markers, if the family has some.
     fn tagged_text(&mut self) -> Option<String> {
         let Tags { open, close, .. } = self.dialect.answer.tags;
         if open.is_empty() {
@@ -201,7 +201,7 @@ impl ReplyWriter<'_, '_> {
         Some(self.lark.rule(format!("{open} {rest}")))
     }
 
-    /// Text of the answer under the name that means it, in the families that name it as they name tools.
+    /// Builds text of the answer under its name, in families that name it like a tool.
     fn named_text(&mut self) -> Option<String> {
         let syntax = self.dialect.calls.first()?;
         let CallBody::Named(NamedCall { answer_name: Some(name), after_name, .. }) = syntax.body else {
@@ -213,7 +213,7 @@ impl ReplyWriter<'_, '_> {
         Some(self.lark.rule(sequence([&*open, &literal(name), &after, &text])))
     }
 
-    /// The answer as text: free, or in the response format.
+    /// Builds the answer as text: free, or in the response format.
     fn text_answer(&mut self, tools: &[&ToolSpec]) -> Result<String> {
         let body = match &self.request.response_format {
             None => {
@@ -242,7 +242,7 @@ impl ReplyWriter<'_, '_> {
         Ok(self.lark.rule(body))
     }
 
-    /// A terminal expression for text of the answer: no call and no channel begins in it.
+    /// Terminal expression for text of the answer, in which no call and no channel starts.
     fn free_text(&self) -> String {
         let starts = self.dialect.channels.iter().map(|channel| channel.tags.open);
         let dropped_ends = |channel: &&ChannelSyntax| {
@@ -287,7 +287,7 @@ fn slashed(regex: &str) -> String {
     out + "/"
 }
 
-/// The markers that begin calls, in every syntax that the family reads.
+/// Start markers of calls, in every syntax that the family reads.
 fn openers(dialect: &Dialect) -> impl Iterator<Item = &str> {
     dialect.calls.iter().map(|syntax| opener(syntax)).filter(|opener| !opener.is_empty())
 }

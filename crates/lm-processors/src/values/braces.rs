@@ -1,5 +1,5 @@
-//! The brace syntax of function-call models, turned into JSON text while it arrives:
-//! `{text:<mark>as it is<mark>,n:1,o:{k:true},l:[1,2]}`, the mark being a token of the model.
+//! Incremental conversion to JSON text of the brace syntax of function-calling models: `{text:<mark>as it
+//! is<mark>,n:1,o:{k:true},l:[1,2]}`, with a token of the model as the mark.
 
 use super::schema::{Schema, Types};
 use super::typed::typed_value;
@@ -7,22 +7,22 @@ use super::{MAX_DEPTH, partial, push_json_chars, push_json_string};
 use crate::dialect::Untyped;
 use crate::json_text::json_text;
 
-/// Names of arguments are shorter; a search for a key's end must not go on through the reply.
+/// Maximum length of a key, which bounds the search for its end.
 const MAX_KEY_BYTES: usize = 1 << 10;
 
-/// Reads arguments in braces, the outer ones included.
+/// Parser of arguments in braces, including the outer ones.
 ///
-/// A value without marks is a constant, a number, or text that the tool's schema types; it ends at a comma or a closing
-/// bracket. Keys may stand between marks too, and both may be JSON strings.
+/// A value without marks is a constant, a number, or text that the tool's schema types; it ends at a comma or closing
+/// bracket. Keys may also be between marks, and both may be JSON strings.
 #[derive(Debug)]
 pub(crate) struct BraceArguments {
     mark: &'static str,
     out: String,
     stack: Vec<Frame>,
     state: State,
-    /// The argument that is being read.
+    /// Name of the current argument.
     argument: String,
-    /// How much of the text is read.
+    /// Number of bytes read.
     at: usize,
 }
 
@@ -44,24 +44,24 @@ enum State {
     Value,
     /// Inside a string between marks.
     Marked,
-    /// Inside a value between marks that began at this byte and that the schema says is no string.
+    /// Inside a marked value, started at this byte, that is not a string by the schema.
     MarkedOther { start: usize },
-    /// Inside a JSON string, which began at this byte.
+    /// Inside a JSON string, started at this byte.
     Quoted { start: usize, escaped: bool },
-    /// Inside a value without marks, which began at this byte.
+    /// Inside a value without marks, started at this byte.
     Bare { start: usize },
     /// After a value.
     After,
 }
 
-/// Whether there is more to read in the text at hand.
+/// Next step of the parser.
 enum Need {
     MoreText,
     AnotherLook,
 }
 
 impl BraceArguments {
-    /// Arguments whose strings stand between two of `mark`.
+    /// Creates a parser for arguments with strings between two of `mark`.
     pub(crate) fn new(mark: &'static str) -> Self {
         let (out, argument, state) = (String::new(), String::new(), State::Start);
         Self { mark, out, stack: Vec::new(), state, argument, at: 0 }
@@ -72,11 +72,11 @@ impl BraceArguments {
         &self.out
     }
 
-    /// Reads on in `text`, which begins with the text of the calls before; `schema` is that of the arguments. Gives the byte
-    /// they end before, once they have.
+    /// Continues in `text`, which starts with the text of the previous calls; `schema` is that of the arguments.
+    /// Returns the end of the arguments, once reached.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// Description of the fault.
     pub(crate) fn follow(&mut self, text: &str, schema: Option<Schema<'_>>) -> Result<Option<usize>, String> {
         loop {
             match self.step(text, schema) {
@@ -122,7 +122,7 @@ impl BraceArguments {
         Ok(Need::AnotherLook)
     }
 
-    /// What comes first in the innermost bracket.
+    /// The state at the start of an element in the innermost bracket.
     fn element(&self) -> State {
         if self.stack.last().is_some_and(|frame| frame.object) { State::Key } else { State::Value }
     }
@@ -138,7 +138,7 @@ impl BraceArguments {
         Ok(())
     }
 
-    /// Writes the comma before an element of a list; before a pair the key has it.
+    /// Writes the comma before a list element; in an object, the key writes it.
     fn begin_element(&mut self) {
         if self.stack.last().is_some_and(|frame| !frame.object && frame.filled) {
             self.out.push_str(", ");
@@ -162,7 +162,7 @@ impl BraceArguments {
         self.state = State::After;
     }
 
-    /// A key, which `rest` begins with.
+    /// Reads the key at the start of `rest`.
     fn key(&mut self, rest: &str) -> Result<Need, String> {
         if rest.len() < self.mark.len() && self.mark.starts_with(rest) {
             return Ok(Need::MoreText);
@@ -199,7 +199,7 @@ impl BraceArguments {
         self.state = State::Colon;
     }
 
-    /// The schema of the value that is being read, where it is an argument or an element of one.
+    /// Schema of the current value, if it is an argument or an element of one.
     fn value_schema<'a>(&self, schema: Option<Schema<'a>>) -> Option<Schema<'a>> {
         let argument = || schema.and_then(|schema| schema.property(&self.argument));
         match (self.stack.len(), self.element()) {
@@ -288,7 +288,7 @@ fn json_string(text: &str) -> Result<String, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
-/// Where the JSON string ends that a text begins with.
+/// End of the JSON string at the start of a text.
 fn json_string_end(text: &str) -> Option<usize> {
     let mut escaped = false;
     let end = text.bytes().enumerate().skip(1).find(|(_, byte)| match byte {
@@ -312,7 +312,7 @@ mod tests {
     use super::super::fed::whole_and_by_character;
     use super::*;
 
-    /// The arguments that a text is.
+    /// Parses the arguments in a text.
     fn read(text: &str) -> Result<Value, String> {
         let schema = json!({"properties": {
             "place": {"type": "string"}, "n": {"type": "integer"}, "tags": {"items": {"type": "string"}},

@@ -1,6 +1,6 @@
-//! A reader of arguments as its tests feed it.
+//! Test feeder for argument parsers.
 
-/// The JSON text that a reader makes of `text`, fed whole and by character; both must agree, and what is certain must only grow.
+/// Converts `text` to JSON text, fed whole and by character; both must agree, and certain text must only grow.
 pub(super) fn whole_and_by_character<R>(
     text: &str,
     new: impl Fn() -> R,

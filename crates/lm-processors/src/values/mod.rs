@@ -1,4 +1,4 @@
-//! Values that are not written as JSON: what their text means, and the JSON text it becomes.
+//! Values that are not written as JSON: their meaning, and their conversion to JSON text.
 
 mod braces;
 #[cfg(test)]
@@ -16,7 +16,7 @@ pub(crate) use schema::{Schema, Types};
 pub(crate) use typed::typed_value;
 pub(crate) use written::{BraceKey, brace_key, in_braces, in_python};
 
-/// How deep values may be nested: below what `serde_json` reads, and no danger to any stack.
+/// Maximum nesting depth of values: below the limit of `serde_json`, and safe for the stack.
 pub(crate) const MAX_DEPTH: usize = 100;
 
 /// Appends one character of a string to JSON text.
@@ -44,7 +44,7 @@ pub(crate) fn push_json_string(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// The length of the longest end of `text` that `marker` begins with and does not end with.
+/// Length of the longest suffix of `text` that is a proper prefix of `marker`.
 pub(crate) fn partial(text: &str, marker: &str) -> usize {
     let longest = marker.len().saturating_sub(1).min(text.len());
     let begins = |len: &usize| {

@@ -1,9 +1,10 @@
-//! Numbers as Python, JSON and people write them.
+//! Numbers in the notations of Python, JSON and people.
 
 use serde_json::Number;
 
-/// The number that a text is, as JSON text: decimal, with a sign, an exponent, underscores or leading zeros, or in one
-/// of Python's other bases. None for anything else, and for what JSON cannot hold (infinities, overflow).
+/// Converts a text to a number as JSON text: decimal, with a sign, an exponent, underscores or leading zeros, or in one
+/// of Python's other bases. `None` for anything else, and for numbers that JSON cannot represent (infinities,
+/// overflow).
 pub(crate) fn number_text(text: &str) -> Option<String> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => ("-", digits),
@@ -15,12 +16,12 @@ pub(crate) fn number_text(text: &str) -> Option<String> {
     serde_json::from_str::<Number>(&number).ok().map(|_| number)
 }
 
-/// The number that a text is.
+/// Parses a text as a number.
 pub(crate) fn number(text: &str) -> Option<Number> {
     serde_json::from_str(&number_text(text)?).ok()
 }
 
-/// Underscores may stand between digits only.
+/// Removes underscores, which are valid between digits only.
 fn without_underscores(digits: &str) -> Option<String> {
     let stray = digits.starts_with('_') || digits.ends_with('_') || digits.contains("__");
     (!stray).then(|| digits.replace('_', ""))
@@ -35,7 +36,7 @@ fn in_base(digits: &str) -> Option<String> {
         _ => return None,
     };
     let digits = &digits[2..];
-    // `from_str_radix` takes a sign; here it would be a second one.
+    // `from_str_radix` accepts a sign; here it would be a second one.
     let plain = digits.starts_with(|c: char| c.is_ascii_hexdigit());
     plain.then(|| u128::from_str_radix(digits, radix).ok()).flatten().map(|value| value.to_string())
 }

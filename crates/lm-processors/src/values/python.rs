@@ -1,4 +1,4 @@
-//! Python literals and keyword arguments, turned into JSON text while they arrive.
+//! Incremental conversion of Python literals and keyword arguments to JSON text.
 
 use serde_json::Value;
 
@@ -7,32 +7,32 @@ use super::python_string::{PythonString, Taken};
 use super::{MAX_DEPTH, push_json_string};
 use crate::declared_names::{Declared, declared};
 
-/// Reads the arguments of a call in Python, from after its opening bracket to its closing one.
+/// Parser of a Python call's arguments, from after its opening bracket to its closing one.
 ///
-/// Lists and tuples become arrays, and so do sets. Constants are known by their names in Python and in JSON. Positional
-/// arguments take the names of the declared properties in their order; without any they are refused.
+/// Lists, tuples and sets become arrays. Constants have their Python or JSON names. Positional arguments take the names
+/// of the declared properties in order; without declarations they are refused.
 #[derive(Debug)]
 pub(crate) struct PythonArguments {
     out: String,
     stack: Vec<Frame>,
     state: State,
     positional_names: std::vec::IntoIter<String>,
-    /// Keywords of any characters.
+    /// Declared keywords, which may contain any characters.
     keywords: Vec<String>,
-    /// How much of the text is read.
+    /// Number of bytes read.
     at: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// The arguments of the call.
+    /// Arguments of the call.
     Arguments,
     List,
-    /// `(`: a tuple, or brackets around one value. The comma tells.
+    /// `(`: a tuple, or parentheses around one value, depending on a comma.
     Round {
         comma: bool,
     },
-    /// `{`: a dictionary or a set. The colon tells.
+    /// `{`: a dictionary or a set, depending on a colon.
     Curly,
     Dict,
     Set,
@@ -41,13 +41,13 @@ enum Kind {
 #[derive(Debug)]
 struct Frame {
     kind: Kind,
-    /// Where its bracket stands in the JSON text.
+    /// Position of its bracket in the JSON text.
     start: usize,
-    /// Where the element that is being read begins in the JSON text.
+    /// Start of the current element in the JSON text.
     element: usize,
-    /// Whether an element is complete.
+    /// True if an element is complete.
     filled: bool,
-    /// Whether the key of the next value has been written.
+    /// True if the key of the next value has been written.
     keyed: bool,
 }
 
@@ -68,7 +68,7 @@ enum State {
 type Step = Result<(), String>;
 
 impl PythonArguments {
-    /// Arguments of a tool that gives these names to positional ones, and declares these keywords.
+    /// Creates a parser for a tool with these names of positional arguments and these keywords.
     pub(crate) fn new(positional_names: Vec<String>, keywords: Vec<String>) -> Self {
         let arguments = Self::within(Kind::Arguments, '{');
         Self { positional_names: positional_names.into_iter(), keywords, ..arguments }
@@ -87,16 +87,17 @@ impl PythonArguments {
         arguments
     }
 
-    /// The JSON text that is certain: what can no longer change.
+    /// The JSON text that is certain and can no longer change.
     pub(crate) fn certain(&self) -> &str {
         let open = |frame: &&Frame| matches!(frame.kind, Kind::Curly | Kind::Round { .. });
         &self.out[..self.stack.iter().find(open).map_or(self.out.len(), |frame| frame.start)]
     }
 
-    /// Reads on in `text`, which begins with the text of the calls before: the byte it ends before, once it has.
+    /// Continues in `text`, which starts with the text of the previous calls; returns the end of the arguments, once
+    /// reached.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Description of the fault.
     pub(crate) fn follow(&mut self, text: &str) -> Result<Option<usize>, String> {
         while let Some(c) = text[self.at..].chars().next() {
             match self.declared_keyword(&text[self.at..]) {
@@ -118,7 +119,7 @@ impl PythonArguments {
         Ok(None)
     }
 
-    /// The keyword that `text` begins with, where one may stand.
+    /// Matches a declared keyword at the start of `text`, in positions that allow one.
     fn declared_keyword(&self, text: &str) -> Declared<'_> {
         let outside = matches!(self.state, State::Value)
             && matches!(self.stack.last(), Some(Frame { kind: Kind::Arguments, keyed: false, .. }));
@@ -157,7 +158,7 @@ impl PythonArguments {
         }
     }
 
-    /// The bracket that is open innermost; the caller's has none left only when the arguments have ended.
+    /// The innermost open bracket; an error if the arguments have ended.
     fn top(&mut self) -> Result<&mut Frame, String> {
         self.stack.last_mut().ok_or_else(|| "text follows the arguments".to_owned())
     }
@@ -178,13 +179,13 @@ impl PythonArguments {
         }
     }
 
-    /// A word is complete before `c`.
+    /// Handles a word that is complete before `c`.
     fn word(&mut self, word: &str, c: char) -> Step {
         let frame = self.top()?;
         if c == '=' && frame.kind == Kind::Arguments && !frame.keyed {
             return self.keyword(word);
         }
-        // The sign of an exponent goes on with the number.
+        // The sign of an exponent continues the number.
         if matches!(c, '+' | '-')
             && word.starts_with(|c: char| c.is_ascii_digit() || c == '.' || c == '-')
             && word.ends_with(['e', 'E'])
@@ -241,7 +242,7 @@ impl PythonArguments {
         self.state = State::Value;
     }
 
-    /// Writes what stands before an element: the comma, and a positional argument's name.
+    /// Writes the text before an element: a comma, or the name of a positional argument.
     fn begin_element(&mut self) -> Step {
         let end = self.out.len();
         let frame = self.top()?;
@@ -297,7 +298,7 @@ impl PythonArguments {
         Ok(())
     }
 
-    /// The bracket was one of a set.
+    /// Turns the bracket into that of a set.
     fn becomes_set(&mut self) {
         if let Some(frame) = self.stack.last_mut() {
             frame.kind = Kind::Set;
@@ -305,7 +306,7 @@ impl PythonArguments {
         }
     }
 
-    /// What was read is the key of a dictionary; JSON has only strings there.
+    /// Turns the value into the key of a dictionary; JSON keys are strings only.
     fn key_ends(&mut self) -> Step {
         let frame = self.top()?;
         if !matches!(frame.kind, Kind::Curly | Kind::Dict) || frame.keyed {
@@ -336,7 +337,7 @@ impl PythonArguments {
         let bracket = match (frame.kind, c) {
             (Kind::Arguments, ')') => "}",
             (Kind::List, ']') | (Kind::Set, '}') => "]",
-            // Brackets around one value are no tuple: a blank takes their place.
+            // Parentheses around one value are not a tuple: a blank replaces them.
             (Kind::Round { comma: false }, ')') if frame.filled => {
                 self.out.replace_range(start..=start, " ");
                 ""
@@ -356,7 +357,7 @@ impl PythonArguments {
     }
 }
 
-/// Characters of numbers, constants and names; a name may have dots and dashes, as those of tools do.
+/// Characters of numbers, constants and names; names may contain dots and dashes, as those of tools do.
 fn is_word(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | '$')
 }
@@ -365,7 +366,7 @@ fn is_string_prefix(word: &str) -> bool {
     word.len() <= 2 && word.chars().all(|c| "rRbBuUfF".contains(c))
 }
 
-/// The value that a text is as a Python literal.
+/// Parses a text as a Python literal.
 pub(crate) fn python_literal(text: &str) -> Option<Value> {
     let mut list = PythonArguments::within(Kind::List, '[');
     let open = list.follow(text) == Ok(None);
@@ -383,7 +384,7 @@ mod tests {
     use super::super::fed::whole_and_by_character;
     use super::*;
 
-    /// The JSON text of the arguments that a text is.
+    /// Converts arguments to JSON text.
     fn read(text: &str, names: &[&str]) -> Result<String, String> {
         let new = || PythonArguments::new(names.iter().map(|name| (*name).to_owned()).collect(), Vec::new());
         whole_and_by_character(text, new, PythonArguments::follow, PythonArguments::certain)

@@ -1,43 +1,43 @@
-//! Python's string literals, decoded while they arrive.
+//! Incremental decoding of Python string literals.
 
 use super::push_json_char;
 
-/// A string literal that is being read; its text goes to JSON text, quotes excluded.
+/// A string literal being read; its content is written to JSON text, without quotes.
 #[derive(Debug, Clone)]
 pub(super) struct PythonString {
     quote: char,
     raw: bool,
     triple: bool,
     state: State,
-    /// The first half of a character that is written as two `\u` escapes.
+    /// High surrogate of a character written as two `\u` escapes.
     high_surrogate: Option<u32>,
 }
 
 #[derive(Debug, Clone)]
 enum State {
-    /// Nothing has come after the opening quote.
+    /// Right after the opening quote.
     Opened,
     /// Inside the text.
     Text,
     /// After a backslash.
     Escape,
-    /// Inside an escape that gives a character's number; `prefix` stood between the backslash and the digits.
+    /// Inside a numeric escape; `prefix` is the text between the backslash and the digits.
     Digits { prefix: &'static str, radix: u32, wanted: usize, digits: String },
-    /// After a quote that ends the string if what follows it, whitespace aside, can follow a value. `empty`: it came
-    /// right after the opening one.
+    /// After a quote that ends the string if the next character (after whitespace) can follow a value. `empty`: it came
+    /// right after the opening quote.
     Quote { empty: bool, blanks: String },
     /// After one or two of the three quotes that may end it.
     Quotes(usize),
 }
 
-/// What became of a character.
+/// Effect of a character.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// The string goes on.
+    /// The string continues.
     Inside,
     /// The string ended with this character.
     Last,
-    /// The string had ended before this character, which is yet to be read.
+    /// The string ended before this character, which is not consumed.
     Before,
 }
 
@@ -46,10 +46,10 @@ impl PythonString {
         Self { quote, raw, triple: false, state: State::Opened, high_surrogate: None }
     }
 
-    /// Takes the next character.
+    /// Consumes the next character.
     ///
-    /// In a string of single quotes, a quote that nothing of a call can follow is text: models forget to escape the
-    /// quotes of a command line (`'sed -n '1,5p' file'`).
+    /// In a single-quoted string, a quote that is followed by nothing valid in a call is text: models forget to escape
+    /// the quotes of a command line (`'sed -n '1,5p' file'`).
     pub(super) fn push(&mut self, c: char, out: &mut String) -> Taken {
         match std::mem::replace(&mut self.state, State::Text) {
             State::Opened if c == self.quote => {
@@ -80,7 +80,7 @@ impl PythonString {
         push_json_char(out, c);
     }
 
-    /// Half a character that its other half does not follow is none.
+    /// Replaces an unpaired surrogate by the replacement character.
     fn end_pair(&mut self, out: &mut String) {
         if self.high_surrogate.take().is_some() {
             push_json_char(out, char::REPLACEMENT_CHARACTER);
@@ -140,9 +140,9 @@ impl PythonString {
             'f' => '\u{c}',
             'v' => '\u{b}',
             '\\' | '\'' | '"' | '/' => c,
-            // The string goes on in the next line.
+            // Line continuation.
             '\n' => return,
-            // Python keeps the backslash of an escape it does not know.
+            // Python keeps the backslash of an unknown escape.
             c => {
                 self.emit('\\', out);
                 c
@@ -170,7 +170,7 @@ impl PythonString {
         }
         match u32::from_str_radix(&digits, radix) {
             Ok(code) if digits.len() == wanted || radix == 8 => self.code(code, out),
-            // No escape after all: the text stays as it was written.
+            // Not an escape: the text stays unchanged.
             _ => std::iter::once('\\')
                 .chain(prefix.chars())
                 .chain(digits.chars())
@@ -181,7 +181,7 @@ impl PythonString {
         }
     }
 
-    /// A character by its number; two halves of a pair become one.
+    /// Emits a character by its code; surrogate pairs are combined.
     fn code(&mut self, code: u32, out: &mut String) {
         let code = match (self.high_surrogate.take(), code) {
             (Some(high), 0xdc00..=0xdfff) => 0x10000 + ((high - 0xd800) << 10) + (code - 0xdc00),

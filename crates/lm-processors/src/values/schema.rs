@@ -1,4 +1,4 @@
-//! What a tool's schema says of the types of its values.
+//! Type information in a tool's schema.
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::{Map, Value, json};
@@ -20,12 +20,12 @@ impl Types {
     pub(crate) const OBJECT: Self = Self(64);
     pub(crate) const ANY: Self = Self(127);
 
-    /// Whether every type of `other` is in the set.
+    /// Returns true if every type of `other` is in the set.
     pub(crate) fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Whether some type of `other` is in the set.
+    /// Returns true if some type of `other` is in the set.
     pub(crate) fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
@@ -38,7 +38,7 @@ impl Types {
         Self(self.0 & other.0)
     }
 
-    /// The type of a value.
+    /// Type of a value.
     pub(crate) fn of(value: &Value) -> Self {
         match value {
             Value::Null => Self::NULL,
@@ -51,8 +51,8 @@ impl Types {
         }
     }
 
-    /// A type by its name: those of JSON schema, and those of Python and Java that tool declarations are found with.
-    /// An unknown name says nothing.
+    /// Type by name: those of JSON Schema, and those of Python and Java found in tool declarations. An unknown name
+    /// means any type.
     fn named(name: &str) -> Self {
         match name.to_ascii_lowercase().as_str() {
             "null" | "none" => Self::NULL,
@@ -67,14 +67,14 @@ impl Types {
     }
 }
 
-/// How many references and combinations are followed before a schema is taken to say nothing.
+/// Maximum number of references and combinations followed before a schema is treated as unconstrained.
 const MAX_STEPS: usize = 24;
 
-/// The identifier of a schema's document, and the key under which a part of it is put there, while values are validated.
+/// URI of a schema's document, and the key of the current subschema in it, for validation.
 const DOCUMENT: &str = "urn:lm:parameters";
 const HERE: &str = "x-lm-here";
 
-/// A schema within the document that its references point into.
+/// A schema within the document of its references.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Schema<'a> {
     root: &'a Value,
@@ -82,7 +82,7 @@ pub(crate) struct Schema<'a> {
 }
 
 impl<'a> Schema<'a> {
-    /// The schema of a tool's arguments.
+    /// Schema of a tool's arguments.
     pub(crate) fn new(root: &'a Value) -> Self {
         Self { root, here: root }
     }
@@ -91,7 +91,7 @@ impl<'a> Schema<'a> {
         Self { here, ..self }
     }
 
-    /// The schema of a property, when the schema says anything about it.
+    /// Schema of a property, if the schema defines it.
     pub(crate) fn property(self, key: &str) -> Option<Self> {
         let key = plain(key);
         self.find(MAX_STEPS, &|schema| {
@@ -100,12 +100,12 @@ impl<'a> Schema<'a> {
         })
     }
 
-    /// The schema of an array's elements.
+    /// Schema of an array's elements.
     pub(crate) fn items(self) -> Option<Self> {
         self.find(MAX_STEPS, &|schema| schema.get("items").filter(|schema| schema.is_object()))
     }
 
-    /// The schema of all elements of an array, wherever they stand; none where alternatives or places have their own.
+    /// Schema of all elements of an array; `None` if alternatives or positions have their own.
     pub(crate) fn all_items(self) -> Option<Self> {
         let target = self.reference().unwrap_or(self);
         let alike =
@@ -113,14 +113,15 @@ impl<'a> Schema<'a> {
         if alike { target.items() } else { None }
     }
 
-    /// The names of the declared properties, in order.
+    /// Names of the declared properties, in order.
     pub(crate) fn property_names(self) -> Vec<String> {
         let properties = self.find(MAX_STEPS, &|schema| schema.get("properties"));
         let properties = properties.and_then(|properties| properties.here.as_object());
         properties.map(|properties| properties.keys().cloned().collect()).unwrap_or_default()
     }
 
-    /// The first of these values that fits the schema; the first of all when none does, or the schema cannot be compiled.
+    /// The first of these values that matches the schema; the first of all if none does, or if the schema cannot be
+    /// compiled.
     pub(crate) fn first_fitting(self, mut values: Vec<Value>) -> Value {
         let validator = if values.len() > 1 { self.validator() } else { None };
         let fitting =
@@ -128,7 +129,7 @@ impl<'a> Schema<'a> {
         values.swap_remove(fitting.unwrap_or_default())
     }
 
-    /// A validator of the schema, whose references lead into its document.
+    /// Builds a validator of the schema, whose references point into its document.
     fn validator(self) -> Option<Validator> {
         let mut root = self.root.as_object()?.clone();
         root.remove("$schema");
@@ -139,7 +140,7 @@ impl<'a> Schema<'a> {
         options.should_validate_formats(true).build(&document).ok()
     }
 
-    /// The names of all properties that the schema, its alternatives and its parts declare or require.
+    /// Names of all properties declared or required by the schema, its alternatives and its parts.
     pub(crate) fn declared_names(self) -> Vec<String> {
         let mut names = Vec::new();
         self.collect_names(MAX_STEPS, &mut names);
@@ -164,7 +165,7 @@ impl<'a> Schema<'a> {
         required.filter_map(Value::as_str).find(|name| !keys.iter().any(|key| key == name))
     }
 
-    /// The first answer of the schema, of what it refers to, or of one of its alternatives.
+    /// Returns the first result of `ask` for the schema, its reference, or one of its alternatives.
     fn find(self, steps: usize, ask: &dyn Fn(&'a Value) -> Option<&'a Value>) -> Option<Self> {
         let steps = steps.checked_sub(1)?;
         if let Some(found) = ask(self.here) {
@@ -183,7 +184,7 @@ impl<'a> Schema<'a> {
         self.root.pointer(pointer).map(|target| self.at(target))
     }
 
-    /// The types that the schema admits; all of them when it does not say.
+    /// Types that the schema allows; all if unspecified.
     pub(crate) fn types(self) -> Types {
         self.types_within(MAX_STEPS)
     }
@@ -208,7 +209,7 @@ impl<'a> Schema<'a> {
         if nullable { types.or(Types::NULL) } else { types }
     }
 
-    /// What `type`, `enum` and `const` say, else what the keywords of one type suggest.
+    /// Types by `type`, `enum` and `const`, else by keywords of a single type.
     fn own_types(self) -> Types {
         let get = |key| self.here.get(key);
         let values = get("enum").and_then(Value::as_array).map(|values| values.iter().map(Types::of));

@@ -1,4 +1,4 @@
-//! Values written as bare text, whose type only the tool's schema tells.
+//! Values written as bare text, typed only by the tool's schema.
 
 use serde_json::Value;
 
@@ -7,12 +7,12 @@ use super::python::python_literal;
 use super::schema::{Schema, Types};
 use crate::dialect::Untyped;
 
-/// The value that `text` stands for.
+/// Converts `text` to a value.
 ///
-/// A string is the text as it is. Another type takes the text without whitespace around it: `null` and `None`, booleans of
-/// any case, numbers, arrays and objects as JSON, else as Python literals. Of several types a string is the last
-/// resort, unless only the string fits the schema: where a string or a list of numbers may stand, `[a]` and `["a"]` are strings. A
-/// text that fits no declared type stays text: the caller's validation tells the model what is wrong with it.
+/// Strings are verbatim. Other types ignore whitespace around the text: `null` and `None`, booleans in any case,
+/// numbers, and arrays and objects as JSON or Python literals. Among several types, a string is the last resort, unless
+/// only the string matches the schema: if a string or a list of numbers is allowed, `[a]` and `["a"]` are strings. A
+/// text that matches no declared type stays a string: the caller's validation reports the fault to the model.
 pub(crate) fn typed_value(text: &str, schema: Option<Schema<'_>>, untyped: Untyped) -> Value {
     let types = schema.map_or(Types::ANY, Schema::types);
     if let Some(listed) = schema.and_then(|schema| schema.listed(text)) {
@@ -48,7 +48,7 @@ fn of_other_type(text: &str, types: Types) -> Option<Value> {
     value.filter(|value| types.contains(Types::of(value)))
 }
 
-/// `null` and the booleans: as JSON and Python write them where the text could also be a string, else in any case.
+/// Parses `null` and booleans: in JSON or Python spelling if the text could also be a string, else in any case.
 fn constant(text: &str, types: Types) -> Option<Value> {
     let is = |spellings: [&str; 2]| match types.contains(Types::STRING) {
         true => spellings.contains(&text),
@@ -70,13 +70,13 @@ fn constant(text: &str, types: Types) -> Option<Value> {
     }
 }
 
-/// A number of the declared kind: `5.0` is an integer too, `5.5` is none.
+/// Converts a number to the declared type: `5.0` is also an integer, `5.5` is not.
 fn as_declared(value: serde_json::Number, types: Types) -> Option<Value> {
     if types.contains(Types::of(&Value::Number(value.clone()))) {
         return Some(Value::Number(value));
     }
     let float = value.as_f64()?;
-    // Up to 2^53 every whole number is exact.
+    // Up to 2^53, every integer is exact.
     (float.fract() == 0.0 && float.abs() <= 9_007_199_254_740_992.0).then(|| Value::from(float as i64))
 }
 

@@ -1,10 +1,10 @@
-//! Values as the families write them: the opposite of reading, for declarations, calls and results in a prompt.
+//! Values as families write them, for declarations, calls and results in a prompt.
 
 use serde_json::{Value, json};
 
 use super::BraceArguments;
 
-/// A value in braces, without whitespace: strings between two of `mark`.
+/// Writes a value in braces, without whitespace: strings between two of `mark`.
 pub(crate) fn in_braces(value: &Value, mark: &'static str) -> String {
     let join = |parts: Vec<String>| parts.join(",");
     match value {
@@ -24,10 +24,10 @@ pub(crate) fn in_braces(value: &Value, mark: &'static str) -> String {
     }
 }
 
-/// The form of a key of an object in braces.
+/// Form of an object key in braces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BraceKey {
-    /// As it is.
+    /// Verbatim.
     Bare,
     /// Between two marks, as strings are.
     Marked,
@@ -35,7 +35,7 @@ pub(crate) enum BraceKey {
     Quoted,
 }
 
-/// The first form in which the reader gives this key back.
+/// The first form in which the parser reads this key back.
 pub(crate) fn brace_key(key: &str, mark: &'static str) -> BraceKey {
     let reads_back = |written: &str| {
         let text = format!("{{{written}:0}}");
@@ -50,7 +50,7 @@ pub(crate) fn brace_key(key: &str, mark: &'static str) -> BraceKey {
     }
 }
 
-/// A value as a Python literal.
+/// Writes a value as a Python literal.
 pub(crate) fn in_python(value: &Value) -> String {
     let join = |parts: Vec<String>| parts.join(", ");
     match value {
@@ -58,7 +58,7 @@ pub(crate) fn in_python(value: &Value) -> String {
         Value::Bool(true) => "True".to_owned(),
         Value::Bool(false) => "False".to_owned(),
         Value::Number(number) => number.to_string(),
-        // JSON's escapes are a part of Python's.
+        // JSON's escapes are a subset of Python's.
         Value::String(_) => value.to_string(),
         Value::Array(values) => format!("[{}]", join(values.iter().map(in_python).collect())),
         Value::Object(members) => {

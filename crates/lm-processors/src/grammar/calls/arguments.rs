@@ -1,4 +1,4 @@
-//! Arguments in a row, as Python and braces have them: `a=1, b=2`.
+//! Argument lists of Python and brace calls: `a=1, b=2`.
 
 use lm_template::Value;
 use serde_json::Map;
@@ -8,7 +8,7 @@ use super::super::lark::{literal, one_of};
 use super::super::values::{Keys, Member, Values, loose, named_properties};
 
 impl Values<'_> {
-    /// The arguments of a call without the brackets around them: `a=1, b=2`.
+    /// Builds the arguments of a call, without brackets: `a=1, b=2`.
     pub(super) fn arguments(&mut self, parameters: &Value, colon: &str, comma: &str) -> Option<String> {
         let mut options = Vec::new();
         'branches: for schema in self.objects(parameters) {
@@ -23,7 +23,7 @@ impl Values<'_> {
                         };
                         members.push(Member { body: self.lark.rule(format!("{key} {value}")), required });
                     }
-                    // No arguments fit this alternative; others may have some.
+                    // No arguments match this alternative; others may have some.
                     None if required => continue 'branches,
                     None => {}
                 }
@@ -35,7 +35,7 @@ impl Values<'_> {
         (!options.is_empty()).then(|| one_of(&options))
     }
 
-    /// An argument that the tool does not name, where it allows such.
+    /// Builds an argument with an undeclared name, if the tool allows one.
     fn further_argument(&mut self, schema: &Map<String, Value>, colon: &str) -> Option<String> {
         let further = match schema.get("additionalProperties") {
             None if schema.contains_key("properties") => return None,

@@ -1,4 +1,4 @@
-//! A call as a JSON object.
+//! Grammar of a call as a JSON object.
 
 use lm_template::Value;
 
@@ -7,7 +7,7 @@ use super::super::lark::{Lark, literal, one_of, sequence};
 use super::super::values::Spelling;
 use crate::dialect::{JsonKey, JsonObject};
 
-/// `{"name": "f", "arguments": ARGUMENTS}`, in the order and with the keys of the family, or in every way it is read.
+/// Builds `{"name": "f", "arguments": ARGUMENTS}`, with the family's key order and names, or all accepted ones.
 pub(super) fn json_object(
     lark: &mut Lark,
     object: &JsonObject,

@@ -1,4 +1,4 @@
-//! Calls: from a family's syntax and the tools' parameters to rules.
+//! Rules for calls, from a family's syntax and the tools' parameters.
 
 mod arguments;
 mod json;
@@ -23,34 +23,34 @@ pub(super) use names::NameCheck;
 pub(crate) use names::NewParser;
 use parameters::parameters;
 
-/// A tool and its parameters, as `relax` has left them: of type `object`.
+/// A tool with its parameters as normalized by `relax`: of type `object`.
 struct Tool<'a> {
     name: &'a str,
     parameters: Value,
 }
 
-/// Writes the calls of some tools in one syntax.
+/// Writer of the calls of some tools in one syntax.
 pub(super) struct CallWriter<'a> {
     lark: &'a mut Lark,
     syntax: &'a CallSyntax,
     layout: Layout,
-    /// The markers of messages, which end a call wherever they stand.
+    /// Markers of messages, which end a call in any position.
     excluded: &'a [&'static str],
     tools: Vec<Tool<'a>>,
     relaxed: BTreeSet<Relaxed>,
 }
 
-/// The text that begins the calls, and an expression for what follows it.
+/// Start marker of calls, and an expression for the text after it.
 pub(super) struct CallRules {
-    /// Empty when the calls have no marker.
+    /// Empty if the calls have no marker.
     pub(super) opener: &'static str,
-    /// The calls after it.
+    /// Expression for the calls after the marker.
     pub(super) rest: String,
     /// Keywords that the rules do not enforce.
     pub(super) relaxed: BTreeSet<Relaxed>,
 }
 
-/// The calls of `tools` in `syntax`, with none of `excluded` in a string.
+/// Builds the rules of calls of `tools` in `syntax`; strings in them exclude `excluded`.
 pub(super) fn calls(
     lark: &mut Lark,
     syntax: &CallSyntax,
@@ -73,12 +73,12 @@ pub(super) fn calls(
     Ok(CallRules { opener: opener(syntax), rest, relaxed: writer.relaxed })
 }
 
-/// The marker that begins the calls in `syntax`; empty when they have none.
+/// Start marker of calls in `syntax`; empty if they have none.
 pub(super) fn opener(syntax: &CallSyntax) -> &'static str {
     if syntax.section.open.is_empty() { syntax.call.open } else { syntax.section.open }
 }
 
-/// A tool's parameters as a schema of an object. Tools without parameters declare none, null or an empty object.
+/// A tool's parameters as an object schema. Tools without parameters declare none, null or an empty object.
 fn parameters_of(tool: &ToolSpec) -> Value {
     match tool.parameters() {
         Value::Object(schema) if !schema.is_empty() => {
@@ -95,7 +95,7 @@ fn parameters_of(tool: &ToolSpec) -> Value {
 }
 
 impl CallWriter<'_> {
-    /// The calls after their opener.
+    /// Builds the calls after their start marker.
     fn rest(&mut self, number: Calls) -> Result<String, SchemaError> {
         let CallSyntax { section, call, separator, .. } = *self.syntax;
         let body = self.body(number)?;
@@ -122,7 +122,7 @@ impl CallWriter<'_> {
         Ok(self.lark.rule(rest))
     }
 
-    /// Whether several calls are several blocks; in a list they are one block.
+    /// Returns true if each of several calls is its own block; a list is one block.
     fn repeats(&self, number: Calls) -> bool {
         let list = matches!(
             self.syntax.body,
@@ -155,7 +155,7 @@ impl CallWriter<'_> {
         })
     }
 
-    /// Alternatives, one for each tool: what `write` makes of its name and an expression for its arguments.
+    /// Builds one alternative per tool: `write` combines its name and an expression for its arguments.
     fn for_each_tool(
         &mut self,
         spelling: Spelling,
@@ -217,7 +217,7 @@ impl CallWriter<'_> {
                 };
                 let (before, after) = (space(lark, call.before_name), space(lark, call.after_name));
                 let end = space(lark, call.after_arguments);
-                // One string: of two names that begin alike, the shorter one ends with its colon.
+                // A single string: of two names with a common prefix, the shorter one ends with its colon.
                 let colon = if call.id == NamedId::NameAndIndex { ":" } else { "" };
                 let name = literal(&format!("{name}{colon}"));
                 sequence([&*before, &name, &id, &after, arguments, &end])
@@ -265,7 +265,7 @@ impl CallWriter<'_> {
         space(self.lark, layout, self.layout)
     }
 
-    /// What stands between two calls: layout, or a text that must come.
+    /// Separator of two calls: layout, or a required text.
     fn separator(&mut self, separator: &str) -> String {
         if separator.trim().is_empty() {
             return self.space(separator);
@@ -280,7 +280,7 @@ impl CallWriter<'_> {
     }
 }
 
-/// Whitespace of the family's layout: as it writes it, or any.
+/// Whitespace of the family's layout: as the family writes it, or any.
 pub(super) fn space(lark: &mut Lark, text: &str, layout: Layout) -> String {
     match layout {
         Layout::Exact => literal(text),

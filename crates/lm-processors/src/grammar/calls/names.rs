@@ -1,4 +1,4 @@
-//! The check that the parser reads the names of tools and parameters as they are declared.
+//! Check that the parser reads names of tools and parameters back as declared.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,19 +22,19 @@ use crate::parser::{OutputParser, ParserOptions, ReadCalls, Recovery};
 use crate::parsers::name_ends;
 use crate::values::in_braces;
 
-/// Makes a parser of the replies that a grammar is written for.
+/// Factory for parsers of the replies that a grammar describes.
 pub(crate) type NewParser<'a> = dyn Fn(&ParserOptions) -> Box<dyn OutputParser> + 'a;
 
-/// Writes calls with the declared names and lets the parser read them.
+/// Writes calls with the declared names and parses them.
 pub(in crate::grammar) struct NameCheck<'a> {
     processor: &'static str,
     syntax: &'a CallSyntax,
-    /// All tools that the parser will know, by their names.
+    /// All tools known to the parser, by name.
     declared: Arc<[ToolSpec]>,
     parser: &'a NewParser<'a>,
 }
 
-/// A name of a parameter, and where it is declared.
+/// Name of a parameter, and its JSON pointer.
 type Key = (String, String);
 
 impl<'a> NameCheck<'a> {
@@ -51,10 +51,10 @@ impl<'a> NameCheck<'a> {
     /// Checks the names of `tools` and of their parameters.
     ///
     /// # Errors
-    /// [`SchemaFault::Name`] for the first one that is not read back.
+    /// [`SchemaFault::Name`] for the first name that is not read back.
     pub(in crate::grammar) fn check(&self, tools: &[&ToolSpec]) -> Result<(), SchemaError> {
         let ends = match self.syntax.body {
-            // An index follows, which no other name may begin with.
+            // The name is followed by an index, with which no other name may continue.
             CallBody::Named(NamedCall { id: NamedId::NameAndIndex, .. }) => {
                 vec![":0", ":1", ":2", ":3", ":4", ":5", ":6", ":7", ":8", ":9"]
             }
@@ -88,7 +88,7 @@ impl<'a> NameCheck<'a> {
         SchemaError::new(path, "", SchemaFault::Name { name: name.to_owned(), processor: self.processor })
     }
 
-    /// The names of the parameters, and those inside values that are written in another way.
+    /// Names of the parameters, and of keys inside values if those are written differently.
     fn keys(&self, tool: &ToolSpec) -> Result<(Vec<Key>, Vec<Key>), SchemaError> {
         let schema = relax(&parameters_of(tool), Reading::ToolParameters);
         let (schema, _) = schema.map_err(|error| error.of_tool(tool.name()))?;
@@ -96,7 +96,7 @@ impl<'a> NameCheck<'a> {
         inner_keys(&schema, "#", &mut inner);
         match self.syntax.body {
             CallBody::Parameters(_) | CallBody::Python(_) => {}
-            // Here a key inside a value is written as those of the arguments are.
+            // In these syntaxes, keys inside values are written like those of the arguments.
             CallBody::Json(_) | CallBody::Named(_) | CallBody::Braces(_) => return Ok((inner, vec![])),
         }
         let mut outer: Vec<Key> = Vec::new();
@@ -114,7 +114,7 @@ impl<'a> NameCheck<'a> {
         Ok((outer, if elements { inner } else { vec![] }))
     }
 
-    /// A key that begins as another one does with its end.
+    /// Finds a key that starts with another key and its end marker.
     fn ambiguous_key<'k>(&self, keys: &'k [Key]) -> Option<(&'k str, &'k str)> {
         let end = match self.syntax.body {
             CallBody::Parameters(ParameterCall { key, after_key, type_attribute, value, .. }) => {
@@ -129,12 +129,12 @@ impl<'a> NameCheck<'a> {
         found.map(|(key, path)| (key.as_str(), path.as_str()))
     }
 
-    /// Whether a name in Python cannot be another one with a value: no value goes on with `=`.
+    /// Returns true if a Python keyword cannot be another one with a value: no value continues with `=`.
     fn is_word(&self, key: &str) -> bool {
         matches!(self.syntax.body, CallBody::Python(_)) && !key.contains(['\'', '"', ',', '(', '[', '{'])
     }
 
-    /// Whether the parser gives back a call of `name` with these keys, and an object with the `inner` ones.
+    /// Returns true if the parser reads back a call of `name` with these keys, and an object with the `inner` ones.
     fn reads_back(&self, name: &str, keys: &[&str], inner: &[&str]) -> bool {
         let any = |keys: &[&str]| -> Map<String, Value> {
             keys.iter().map(|key| ((*key).to_owned(), json!({}))).collect()
@@ -174,7 +174,7 @@ impl<'a> NameCheck<'a> {
             && (inner.is_empty() || held.is_some_and(|held| read(held, inner)))
     }
 
-    /// The text of a call of `name`; every value is a zero.
+    /// Text of a call of `name`, with zeros as values.
     fn written(&self, name: &str, keys: &[&str], inner: Option<(&str, &[&str])>) -> String {
         let CallSyntax { section, call, body, .. } = self.syntax;
         let quoted = Value::from(name).to_string();
@@ -241,13 +241,13 @@ fn parameter(call: &ParameterCall, key: &str, inner: &str) -> String {
     [&parts.concat(), before_close, &close, between].concat()
 }
 
-/// Whether `name` begins as one of `names` does with one of `ends`: no parser can tell the two.
+/// Returns true if `name` starts with one of `names` followed by one of `ends`, so that no parser can distinguish the two.
 fn is_ambiguous(name: &str, names: &BTreeSet<&str>, ends: &[&str]) -> bool {
     let ends = ends.iter().filter(|end| !end.is_empty());
     ends.flat_map(|end| name.match_indices(end)).any(|(at, _)| names.contains(&name[..at]))
 }
 
-/// The names of all properties in `schema`, wherever they stand.
+/// Collects the names of all properties in `schema`, at any depth.
 fn inner_keys(schema: &Value, path: &str, keys: &mut Vec<Key>) {
     match schema {
         Value::Object(map) => {

@@ -11,7 +11,7 @@ use super::space;
 use crate::dialect::{Accepted, ParameterCall, Tags, TypeAttribute, ValueText};
 use crate::parsers::{CDATA_CLOSE, CDATA_OPEN};
 
-/// A call of `name` whose parameters are markup; none when no arguments fit the schema.
+/// Builds a call of `name` with its parameters in markup; `None` if no arguments match the schema.
 pub(in crate::grammar) fn parameters(
     values: &mut Values<'_>,
     call: &ParameterCall,
@@ -20,7 +20,7 @@ pub(in crate::grammar) fn parameters(
 ) -> Option<String> {
     let mut options = Vec::new();
     for schema in values.objects(schema) {
-        // No arguments fit some alternatives; others may have some.
+        // No arguments match some alternatives; others may have some.
         options.extend(arguments(values, call, &schema));
     }
     if options.is_empty() {
@@ -53,14 +53,14 @@ fn arguments(values: &mut Values<'_>, call: &ParameterCall, schema: &Map<String,
     Some(values.member_list(&members, further.as_deref(), ""))
 }
 
-/// A parameter that the tool does not name, where it allows such and the parser keeps them.
+/// Builds a parameter with an undeclared name, if the tool allows one and the parser keeps it.
 fn further(
     values: &mut Values<'_>,
     call: &ParameterCall,
     schema: &Map<String, Value>,
     named: &[(String, Value, bool)],
 ) -> Option<String> {
-    // An element's name stands at both its ends, which no rule can say of a free name.
+    // An element's name is in its start and its end, which rules cannot express for a free name.
     if call.accepted == Accepted::Declared || call.written == ValueText::Elements {
         return None;
     }
@@ -77,13 +77,13 @@ fn further(
 
 fn member(values: &mut Values<'_>, call: &ParameterCall, key: &str, value: &str) -> String {
     let (open, close) = (values.lark.marker(call.key.open), values.lark.marker(call.key.close));
-    // A value whose end is the line's end has written it.
+    // A value that ends at the line's end includes the line break.
     let between = if call.value.close == call.between { "" } else { call.between };
     let between = space(values.lark, between, values.layout);
     values.lark.rule(sequence([&*open, key, &close, value, &between]))
 }
 
-/// What stands around one value.
+/// Syntax around one value.
 struct ValueTags<'a> {
     call: &'a ParameterCall,
     open: &'static str,
@@ -93,7 +93,7 @@ struct ValueTags<'a> {
 }
 
 impl<'a> ValueTags<'a> {
-    /// Around the value of `key`, which an element's end repeats.
+    /// Syntax around the value of `key`, which an element's end repeats.
     fn of(call: &'a ParameterCall, key: &str) -> Self {
         let Tags { open, close, after_open, before_close } = call.value;
         let close = match call.written {
@@ -103,7 +103,7 @@ impl<'a> ValueTags<'a> {
         Self { call, open, after_open, before_close, close }
     }
 
-    /// The texts that end a string: where values are elements, the beginning of any element and any end.
+    /// Texts that end a string: for element values, the start and end of any element.
     fn excluded(&self) -> Vec<&str> {
         match self.call.written {
             ValueText::Elements => vec![self.call.key.open, self.call.value.close],
@@ -112,16 +112,16 @@ impl<'a> ValueTags<'a> {
     }
 }
 
-/// What stands between a key and the next one: the type, the value, the markers around it.
+/// Builds the part between a key and the next one: the type, the value, and its markers.
 fn value(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Value, path: &str) -> Option<String> {
     let mut options = Vec::new();
     let schemas = values.plain(schema);
-    // A string is ended by the first marker after it; so is what stands where a string may.
+    // A string ends at the first marker; so does any value if a string is allowed.
     let texts = tags.call.type_attribute.is_none() && schemas.iter().any(may_be_text);
     let beside_text =
         schemas.iter().any(|schema| listed(schema).is_none() && types_of(schema).contains(&"string"));
     for schema in schemas {
-        // Where a string may stand, elements are a string.
+        // If a string is allowed, elements are read as a string.
         let elements = tags.call.written == ValueText::Elements;
         let structures = if elements && !texts { Structures::Elements } else { Structures::Json };
         let bodies = match texts || elements {
@@ -139,7 +139,7 @@ fn value(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Value, path: &s
             let attribute = attribute.map_or(String::new(), |text| values.lark.marker(&text));
             let layout = space(values.lark, tags.call.after_key, values.layout);
             let open = values.lark.marker(tags.open);
-            // Whitespace that no marker follows is the value's.
+            // Whitespace without a marker after it belongs to the value.
             let layout = if attribute.is_empty() && open.is_empty() { String::new() } else { layout };
             options.push(values.lark.rule(sequence([&*layout, &attribute, &open, &body])));
         }
@@ -147,14 +147,14 @@ fn value(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Value, path: &s
     (!options.is_empty()).then(|| one_of(&options))
 }
 
-/// How lists and objects are written.
+/// Encoding of lists and objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Structures {
     Json,
     Elements,
 }
 
-/// The bodies of values, closing marker included, by their type.
+/// Builds the bodies of values, closing marker included, by type.
 fn of_types(
     values: &mut Values<'_>,
     tags: &ValueTags<'_>,
@@ -189,13 +189,13 @@ fn of_types(
 
 const TYPE_NAMES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
-/// Whether the schema allows strings.
+/// Returns true if the schema allows strings.
 fn may_be_text(schema: &Map<String, Value>) -> bool {
     let listed = listed(schema);
     listed.map_or_else(|| types_of(schema).contains(&"string"), |values| values.iter().any(Value::is_string))
 }
 
-/// Whether a list or an object is written as elements: those whose elements the schema names. Others are JSON.
+/// Returns true if a list or object is written as elements: if the schema names its elements. Others are JSON.
 fn has_elements(name: &str, schema: &Map<String, Value>) -> bool {
     let further = schema.get("additionalProperties").is_some_and(|further| *further != Value::Bool(false));
     match name {
@@ -204,7 +204,7 @@ fn has_elements(name: &str, schema: &Map<String, Value>) -> bool {
     }
 }
 
-/// A listed value: a text as it is, another one as JSON; none when the value's end would be found inside it.
+/// Builds a listed value: text verbatim, other values as JSON; `None` if the value contains its end marker.
 fn constant(
     values: &mut Values<'_>,
     tags: &ValueTags<'_>,
@@ -227,7 +227,7 @@ fn constant(
     if values.holds_excluded(&text) || value.is_string() && ended(&text) {
         return None;
     }
-    // Beside texts the longest lexeme is the text's, and a list in pieces would be none.
+    // Next to text, the longest lexeme is that of the text, and a list of several lexemes would not match.
     let body = if value.is_string() || beside_text { literal(&text) } else { values.constant(value) };
     Some(enclosed(values, tags, &body))
 }
@@ -239,7 +239,7 @@ fn enclosed(values: &mut Values<'_>, tags: &ValueTags<'_>, body: &str) -> String
     sequence([&*after, body, &before, &values.lark.marker(&tags.close)])
 }
 
-/// A text as it is. Any layout around it reads as a part of it, or is taken off.
+/// Builds verbatim text. Any layout around it is read as part of it, or removed.
 fn text(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Map<String, Value>, path: &str) -> String {
     let cdata = (tags.call.written == ValueText::OrCdata).then_some(CDATA_OPEN);
     let excluded: Vec<String> =
@@ -251,7 +251,7 @@ fn text(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Map<String, Valu
     sequence([&*literal(after), &rest])
 }
 
-/// An object or a list whose members are elements themselves.
+/// Builds an object or list whose members are elements.
 fn elements(
     values: &mut Values<'_>,
     tags: &ValueTags<'_>,
@@ -277,7 +277,7 @@ fn elements(
     Some(enclosed(values, tags, &body))
 }
 
-/// The name of a list's elements.
+/// Element name of list elements.
 const ITEM: &str = "item";
 
 pub(super) fn attribute_text(attribute: &TypeAttribute, name: &str) -> String {
@@ -293,7 +293,7 @@ pub(super) fn attribute_text(attribute: &TypeAttribute, name: &str) -> String {
 mod tests {
     use crate::{ALL, Error, GrammarRequest, ToolChoice, ToolSpec};
 
-    /// Lists of lists without end are a rule that names itself, in every syntax.
+    /// Infinitely nested lists are a recursive rule, in every syntax.
     #[test]
     fn schemas_may_come_to_themselves() {
         let schema = serde_json::json!({

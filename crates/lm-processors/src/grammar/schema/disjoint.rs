@@ -1,4 +1,4 @@
-//! Whether no value fits two schemas: then `oneOf` is `anyOf`.
+//! Disjointness of schemas: if no value matches two of them, `oneOf` is `anyOf`.
 
 use std::collections::BTreeSet;
 
@@ -7,13 +7,13 @@ use serde_json::Map;
 
 use super::type_of;
 
-/// How deep two schemas are compared.
+/// Maximum depth of the comparison.
 const MAX_DEPTH: usize = 6;
-/// How many pairs of schemas are compared.
+/// Maximum number of compared pairs of schemas.
 const MAX_PAIRS: usize = 10_000;
 
-/// Whether no value fits two of `schemas`, as far as types, constants and required properties show it. References lead into
-/// `definitions`; one that is not there yet shows nothing.
+/// Returns true if no value matches two of `schemas`, as far as types, constants and required properties show.
+/// References point into `definitions`; an undefined one is treated as unknown.
 pub(super) fn all_disjoint(schemas: &[Value], definitions: &Map<String, Value>) -> bool {
     let mut comparison = Comparison { definitions, pairs_left: MAX_PAIRS };
     let rest = |at: usize| schemas.iter().skip(at + 1);
@@ -56,7 +56,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// A property that one of them requires has no value that both allow.
+    /// Returns true if a property that one of them requires has no value that both allow.
     fn objects_disjoint(
         &mut self,
         one: &Map<String, Value>,

@@ -2,12 +2,12 @@
 
 use lm_template::Value;
 
-/// A schema document: where its references lead.
+/// A schema document, which resolves references.
 pub(super) struct Document<'a> {
     root: &'a Value,
-    /// The document's own address, without a fragment; empty when it names none.
+    /// URI of the document, without a fragment; empty if it has none.
     base: &'a str,
-    /// Whether `$ref` hides what stands beside it, as it did up to draft 7.
+    /// True if `$ref` overrides its sibling keywords, as up to draft 7.
     pub(super) ref_stands_alone: bool,
 }
 
@@ -25,7 +25,7 @@ impl<'a> Document<'a> {
         self.root
     }
 
-    /// The pointer that `reference` stands for, and the schema there; none when it leads out of the document or nowhere.
+    /// Resolves `reference` to a pointer and its schema; `None` if it points outside the document or nowhere.
     pub(super) fn resolve(&self, reference: &str) -> Option<(String, &'a Value)> {
         let (base, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         if !base.is_empty() && base != self.base {
@@ -41,7 +41,7 @@ impl<'a> Document<'a> {
     }
 }
 
-/// The schema that calls itself `anchor`, and its pointer.
+/// Finds the schema with this `anchor`, and its pointer.
 fn anchored<'a>(
     value: &'a Value,
     anchor: &str,
@@ -71,7 +71,7 @@ fn anchored<'a>(
     }
 }
 
-/// A key as a step of a JSON pointer.
+/// A key as a token of a JSON pointer.
 pub(crate) fn escaped(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }

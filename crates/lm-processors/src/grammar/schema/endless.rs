@@ -1,4 +1,4 @@
-//! Schemas whose values would have no end: a required property of the schema's own type, a list of at least one list of the same.
+//! Schemas without finite values: a required property of the schema's own type, or a non-empty list of the same lists.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,14 @@ use lm_template::Value;
 use super::normalize::{Normalizer, Object};
 use crate::grammar::error::SchemaError;
 
-/// How often the definitions are gone through. What is not decided then counts as having values.
+/// Maximum number of passes over the definitions. Undecided ones then count as having values.
 const MAX_ROUNDS: usize = 64;
 
 impl Normalizer<'_> {
-    /// Replaces definitions that no finite value fits by `false`.
+    /// Replaces definitions without finite values by `false`.
     ///
     /// # Errors
-    /// When `root` needs one of them.
+    /// If `root` needs one of them.
     pub(super) fn refuse_endless(&mut self, root: &Value) -> Result<(), SchemaError> {
         let mut open: BTreeSet<String> = self.definitions.keys().cloned().collect();
         for _ in 0..MAX_ROUNDS {
@@ -44,7 +44,7 @@ impl Normalizer<'_> {
     }
 }
 
-/// Whether a value fits that needs none of the definitions in `open`.
+/// Returns true if a value matches without the definitions in `open`.
 fn is_finite(schema: &Value, open: &BTreeSet<String>) -> bool {
     let Value::Object(schema) = schema else { return true };
     if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {

@@ -1,4 +1,4 @@
-//! Integers of more than 64 bits: a JSON value holds them as floats, which loses digits, so that no grammar writes them.
+//! Integers beyond 64 bits: a JSON value holds them as floats, with a loss of digits, so that grammars exclude them.
 
 use lm_template::Value;
 use serde_json::Number;
@@ -6,12 +6,12 @@ use serde_json::Number;
 use super::normalize::{Node, Object};
 use crate::grammar::error::SchemaError;
 
-/// The complaint about such a number.
+/// Error message for such a number.
 pub(super) const BEYOND: &str = "has more than 64 bits, so that values would not be exact";
-/// Decimal digits that every float holds.
+/// Decimal digits that every float represents exactly.
 const FLOAT_DIGITS: usize = 15;
 
-/// Checks that integers of 64 bits lie within the bounds of a schema of integers.
+/// Checks that the bounds of an integer schema allow integers of 64 bits.
 ///
 /// # Errors
 /// [`SchemaError`] with the bound.
@@ -31,7 +31,7 @@ pub(super) fn integers_are_exact(schema: &Object, node: Node<'_>) -> Result<(), 
     lower.or(upper).map_or(Ok(()), Err)
 }
 
-/// A number in a listed value that may have been an integer of more than 64 bits before it was read.
+/// Finds a number in a listed value that may have been an integer beyond 64 bits before parsing.
 pub(super) fn inexact(value: &Value) -> Option<&Number> {
     match value {
         Value::Number(number) => is_inexact(number).then_some(number),

@@ -1,9 +1,9 @@
-//! What each keyword of JSON Schema is to a grammar: one table.
+//! Table of JSON Schema keywords and their roles in a grammar.
 
-/// How a keyword is carried over.
+/// Role of a keyword.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Its value holds one schema.
+    /// Its value is a schema.
     Schema,
     /// Its value is an object of schemas.
     SchemaMap,
@@ -13,15 +13,15 @@ pub(super) enum Role {
     Number,
     /// Its value is a count.
     Count,
-    /// It has rules of its own.
+    /// It has its own rules.
     Own,
-    /// It restricts values, and has no grammar: the result is a superset.
+    /// It restricts values and cannot be expressed: the result is a superset.
     Relaxed,
-    /// It points to another schema in a way that only whole documents resolve.
+    /// It refers to another schema in a way that only whole documents resolve.
     Unresolvable,
 }
 
-/// The keywords that restrict values. Others are annotations, and say nothing to a grammar.
+/// Keywords that restrict values. Others are annotations, without effect on a grammar.
 const ROLES: &[(&str, Role)] = &[
     ("$dynamicRef", Role::Unresolvable),
     ("$recursiveRef", Role::Unresolvable),
@@ -68,14 +68,14 @@ const ROLES: &[(&str, Role)] = &[
     ("uniqueItems", Role::Own),
 ];
 
-/// The names of types.
+/// Type names.
 pub(super) const TYPES: &[&str] = &["array", "boolean", "integer", "null", "number", "object", "string"];
 
-/// The formats of strings that have a grammar.
+/// String formats that can be expressed as a grammar.
 pub(super) const FORMATS: &[&str] =
     &["date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uri", "uuid"];
 
-/// What `keyword` is to a grammar; none when it restricts nothing.
+/// Role of `keyword`; `None` if it restricts nothing.
 pub(super) fn role(keyword: &str) -> Option<Role> {
     ROLES.binary_search_by(|(name, _)| (*name).cmp(keyword)).ok().map(|at| ROLES[at].1)
 }

@@ -1,4 +1,4 @@
-//! Listed values (`enum`, `const`): those that fit the rest of their schema.
+//! Listed values (`enum`, `const`) filtered by the rest of their schema.
 
 use jsonschema::Validator;
 use lm_template::Value;
@@ -9,10 +9,10 @@ use super::normalize::{Node, Normalizer, Object};
 use crate::grammar::error::SchemaError;
 
 impl Normalizer<'_> {
-    /// Where a schema lists its values, leaves those that fit all of it, and nothing else: the list says everything then.
+    /// Reduces a schema that lists its values to those that match all of it; the list is then the whole schema.
     ///
     /// # Errors
-    /// When none is left, and the whole has no value without one: not in a branch of a combination or an optional property.
+    /// If no value is left, except in a branch of a combination or an optional property.
     pub(super) fn fit_listed(&mut self, out: &mut Object, node: Node<'_>) -> Result<(), SchemaError> {
         let Some(mut values) = listed(out) else { return Ok(()) };
         let keyword = if node.map.contains_key("enum") { "enum" } else { "const" };
@@ -37,7 +37,7 @@ impl Normalizer<'_> {
         Ok(())
     }
 
-    /// Whether each of `values` fits the schema; none when the validator does not know it.
+    /// Validates each of `values` against the schema; `None` if the validator does not support the schema.
     fn fits(&mut self, node: Node<'_>, values: &[Value]) -> Option<Vec<bool>> {
         let judge = |validator: &Validator| values.iter().map(|value| validator.is_valid(value)).collect();
         let options = jsonschema::options().offline().should_validate_formats(true);
@@ -50,7 +50,7 @@ impl Normalizer<'_> {
     }
 }
 
-/// The values that a schema lists; with both keywords, those that both list.
+/// The listed values of a schema; with both keywords, their intersection.
 fn listed(schema: &Object) -> Option<Vec<Value>> {
     match (schema.get("const"), schema.get("enum")) {
         (Some(value), Some(Value::Array(values))) => {
@@ -62,7 +62,7 @@ fn listed(schema: &Object) -> Option<Vec<Value>> {
     }
 }
 
-/// Whether two values are equal as JSON Schema compares them: `1` and `1.0` are one number.
+/// Returns true if two values are equal by JSON Schema's rules: `1` and `1.0` are the same number.
 pub(crate) fn same_value(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => {

@@ -1,4 +1,4 @@
-//! JSON schemas as strangers write them, made into schemas that have a grammar.
+//! Normalization of untrusted JSON schemas into schemas that can be expressed as a grammar.
 
 mod disjoint;
 mod document;
@@ -19,30 +19,31 @@ pub(crate) use listed::same_value;
 use normalize::Normalizer;
 pub(crate) use pattern::{escaped as escaped_regex, full_match};
 
-/// A keyword that the grammar does not enforce; the finished value is to be validated instead.
+/// A keyword that the grammar does not enforce; finished values must be validated instead.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Relaxed {
-    /// The tool whose parameters they are; none for a response format.
+    /// Tool whose parameters the schema describes; `None` for a response format.
     pub tool: Option<String>,
-    /// Where in the schema, as a JSON pointer in URI form: `#/properties/a`.
+    /// Location in the schema, as a JSON pointer in URI form: `#/properties/a`.
     pub path: String,
     /// The keyword.
     pub keyword: String,
 }
 
-/// How what a schema leaves open is read.
+/// Interpretation of what a schema leaves open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reading {
-    /// As JSON Schema says: what is not forbidden is allowed.
+    /// By the JSON Schema specification: what is not forbidden is allowed.
     #[default]
     Open,
-    /// As the declaration of a tool means it: an object that lists its properties has no others, unless it says so, and what
-    /// has properties is an object.
+    /// By the intent of a tool declaration: an object that lists its properties has no others unless it says so, and a
+    /// schema with properties is an object.
     ToolParameters,
 }
 
-/// A schema that has a grammar, and allows all that `schema` allows (under `reading`), with a list of the keywords it does not
-/// enforce. In the result every reference leads to `#/$defs/…`, `oneOf` is `anyOf`, and annotations are gone.
+/// Normalizes a schema to one that can be expressed as a grammar and allows all values of `schema` (under `reading`);
+/// also returns the keywords that it does not enforce. In the result, every reference points to `#/$defs/…`, `oneOf`
+/// becomes `anyOf`, and annotations are removed.
 ///
 /// ```
 /// use lm_processors::{Reading, relax};
@@ -56,12 +57,12 @@ pub enum Reading {
 /// ```
 ///
 /// # Errors
-/// When it is no schema, leads out of the document, or is too large.
+/// If it is not a schema, refers outside the document, or is too large.
 pub fn relax(schema: &Value, reading: Reading) -> Result<(Value, Vec<Relaxed>), SchemaError> {
     Normalizer::new(schema, reading).run(schema)
 }
 
-/// The name of a value's type; integers are numbers.
+/// Name of a value's type; integers are numbers.
 pub(crate) fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

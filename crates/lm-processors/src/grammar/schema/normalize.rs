@@ -1,4 +1,4 @@
-//! A schema with the keywords that have a grammar only: the one form that values are written from.
+//! Normal form of a schema, with only the keywords that can be expressed, from which values are written.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,25 +14,25 @@ use super::pattern::is_supported;
 use super::{Reading, Relaxed};
 use crate::grammar::error::{SchemaError, SchemaFault};
 
-/// How deep schemas may be nested.
+/// Maximum nesting depth of schemas.
 pub(super) const MAX_DEPTH: usize = 48;
-/// How many schemas a document may hold, each reference's target counted once.
+/// Maximum number of schemas in a document, each reference's target counted once.
 const MAX_SCHEMAS: usize = 20_000;
-/// How many values an `enum` may list.
+/// Maximum number of values of an `enum`.
 const MAX_ENUM: usize = 5_000;
-/// Most bytes of the values of an `enum`, written as JSON.
+/// Maximum bytes of the values of an `enum`, as JSON.
 const MAX_ENUM_BYTES: usize = 1 << 20;
 
 pub(super) type Object = Map<String, Value>;
 
-/// Whether an object that says nothing about further properties has some.
+/// Default for additional properties of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Closing {
     Open,
     Closed,
 }
 
-/// A schema that is being read: its keywords and where it stands.
+/// A schema being read: its keywords and location.
 #[derive(Clone, Copy)]
 pub(super) struct Node<'s> {
     pub(super) map: &'s Object,
@@ -46,12 +46,13 @@ pub(super) struct Place {
     pub(super) closing: Closing,
     /// The definition that this schema is a part of in place: not below a property or an item.
     pub(super) definition: Option<usize>,
-    /// Whether the whole may have values where this schema has none: it is a branch of a combination, or an optional property.
+    /// True if the whole may have values even if this schema has none: it is a branch of a combination, or an optional
+    /// property.
     pub(super) may_be_empty: bool,
 }
 
 impl Place {
-    /// A branch of a combination; it must not close what another branch opens.
+    /// Place of a branch of a combination; it must not close an object that another branch leaves open.
     fn branch(self, closing: Closing) -> Self {
         Self { depth: self.depth + 1, closing, may_be_empty: true, ..self }
     }
@@ -71,12 +72,12 @@ pub(super) struct Normalizer<'a> {
     pub(super) document: Document<'a>,
     pub(super) reading: Reading,
     pub(super) relaxed: BTreeSet<Relaxed>,
-    /// Pointer and closing of each target of a reference, and its number.
+    /// Number of each reference target, by pointer and closing.
     pub(super) names: BTreeMap<(String, Closing), usize>,
     pub(super) definitions: Object,
-    /// Which definition is another one in place, without a property or an item between them.
+    /// Definitions that contain another one in place, without a property or an item between them.
     pub(super) in_place: Vec<(usize, usize, String)>,
-    /// The validators of all schemas of the document, once one is asked for; none when it has none.
+    /// Validators of all schemas of the document, built on demand; the inner `None` means that this failed.
     pub(super) validators: Option<Option<ValidatorMap>>,
     schemas: usize,
 }
@@ -163,7 +164,7 @@ impl<'a> Normalizer<'a> {
             }
         };
         match (out.get_mut(keyword), kept) {
-            // A `oneOf` beside an `anyOf` has come here already.
+            // The `anyOf` of a `oneOf` sibling may exist already.
             (Some(Value::Array(all)), Value::Array(more)) => all.extend(more),
             (_, kept) => drop(out.insert(keyword.to_owned(), kept)),
         }
@@ -174,7 +175,7 @@ impl<'a> Normalizer<'a> {
         if self.reading == Reading::ToolParameters { Closing::Closed } else { Closing::Open }
     }
 
-    /// What stands below a property or an item is a value of its own, closed as its reading says.
+    /// Place below a property or an item: a value of its own, closed by its reading.
     fn below(&self, node: Node<'_>) -> Place {
         Place { depth: node.place.depth + 1, closing: self.closing(), definition: None, may_be_empty: false }
     }
@@ -238,7 +239,7 @@ impl<'a> Normalizer<'a> {
                 names.ok_or_else(|| node.bad(keyword, "it must be a list of names"))?;
                 true
             }
-            // Only what is unique needs to be watched.
+            // Only `uniqueItems: true` is a restriction.
             "uniqueItems" => match value.as_bool() {
                 Some(true) => false,
                 Some(false) => return Ok(()),
@@ -259,7 +260,7 @@ impl<'a> Normalizer<'a> {
         Ok(())
     }
 
-    /// `items` in its older form, a list, is what `prefixItems` is now, and `additionalItems` what `items` is.
+    /// The older list form of `items` becomes `prefixItems`, with `additionalItems` as `items`.
     fn items(
         &mut self,
         node: Node<'_>,
@@ -299,7 +300,7 @@ impl<'a> Normalizer<'a> {
     }
 }
 
-/// Up to draft 4 an exclusive bound is a flag beside the bound.
+/// Up to draft 4, an exclusive bound is a flag next to the bound.
 fn exclusive_bound(
     node: Node<'_>,
     keyword: &str,
@@ -325,7 +326,7 @@ fn is_type(value: &Value) -> bool {
     }
 }
 
-/// A count, also as old writers give it: `2.0`.
+/// A count, including the older form `2.0`.
 fn count(value: &Value) -> Option<u64> {
     let whole = || value.as_f64().filter(|n| n.fract() == 0.0 && (0.0..1e15).contains(n));
     value.as_u64().or_else(|| whole().map(|n| n as u64))

@@ -1,4 +1,4 @@
-//! What is decided by several keywords of an object at once.
+//! Normalization across several keywords of an object.
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ fn required(out: &Object) -> impl Iterator<Item = &str> {
     out.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// Names all properties and allows no others, unless the schema speaks of others.
+/// Declares all required properties and forbids others, unless the schema defines additional ones.
 fn close(out: &mut Object) {
     if out.contains_key("additionalProperties") {
         return;
@@ -63,7 +63,7 @@ fn close(out: &mut Object) {
     out.insert("additionalProperties".to_owned(), Value::Bool(false));
 }
 
-/// Patterns of names have a grammar when no name matches two of them.
+/// Name patterns can be expressed if no name matches two of them.
 fn patterns_have_grammar(out: &Object) -> bool {
     let patterns = out.get("patternProperties").and_then(Value::as_object);
     let patterns: Vec<&str> = patterns.into_iter().flat_map(Map::keys).map(String::as_str).collect();
@@ -71,8 +71,8 @@ fn patterns_have_grammar(out: &Object) -> bool {
         && (patterns.len() < 2 || are_disjoint(patterns.into_iter()))
 }
 
-/// Counts of properties have a grammar where every named property is required, or "at least" or "at most one" is asked of a
-/// closed object.
+/// Property counts can be expressed if every named property is required, or if the limit is "at least one" or "at most
+/// one" on a closed object.
 fn counts_have_grammar(out: &Object) -> bool {
     let count = |key: &str| out.get(key).and_then(Value::as_u64);
     let required: BTreeSet<&str> = required(out).collect();

@@ -1,16 +1,16 @@
-//! Regular expressions of JSON Schema (ECMA 262, found anywhere in the text) as those of a grammar's terminals.
+//! Conversion of JSON Schema's regular expressions (ECMA 262, unanchored) to those of terminals.
 
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
-/// The longest pattern that is compiled.
+/// Maximum length of a pattern.
 const MAX_PATTERN_BYTES: usize = 4096;
-/// Most classes by a property of Unicode in one pattern: each has hundreds of ranges.
+/// Maximum number of Unicode property classes in a pattern: each has hundreds of ranges.
 const MAX_PROPERTIES: usize = 64;
-/// The longest expression that is written for a pattern: classes of letters have hundreds of ranges.
+/// Maximum length of the expression written for a pattern: classes of letters have hundreds of ranges.
 const MAX_WRITTEN_BYTES: usize = 1 << 17;
 
-/// A terminal's regular expression that matches the whole of each text in which `pattern` is found; none when a grammar
-/// cannot say it (look-around, back references, word borders, an anchor in the middle).
+/// Builds a terminal's regular expression that matches every text in which `pattern` is found; `None` if it cannot be
+/// expressed (look-around, back references, word boundaries, an anchor in the middle).
 pub(crate) fn full_match(pattern: &str) -> Option<String> {
     let hir = parse(pattern)?;
     let mut out = String::new();
@@ -18,12 +18,12 @@ pub(crate) fn full_match(pattern: &str) -> Option<String> {
     Some(out)
 }
 
-/// Whether a grammar can say `pattern`.
+/// Returns true if `pattern` can be expressed.
 pub(super) fn is_supported(pattern: &str) -> bool {
     full_match(pattern).is_some()
 }
 
-/// Whether no text matches two of `patterns`: all are anchored, and their first letters differ.
+/// Returns true if no text matches two of `patterns`: all are anchored, and their literal prefixes differ.
 pub(super) fn are_disjoint<'a>(patterns: impl Iterator<Item = &'a str>) -> bool {
     let mut seen: Vec<String> = Vec::new();
     for pattern in patterns {
@@ -44,7 +44,7 @@ fn parse(pattern: &str) -> Option<Hir> {
     regex_syntax::Parser::new().parse(&ascii_classes(pattern)).ok()
 }
 
-/// In ECMA 262 `\d` and `\w` are ASCII.
+/// In ECMA 262, `\d` and `\w` are ASCII.
 fn ascii_classes(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len());
     let mut chars = pattern.chars();
@@ -73,7 +73,7 @@ fn anchored_prefix(hir: &Hir) -> Option<String> {
     }
 }
 
-/// Writes what stands where both ends of the text may be: alternatives, each with its own anchors.
+/// Writes a part that may touch both ends of the text: alternatives, each with its own anchors.
 fn write_alternatives(hir: &Hir, out: &mut String) -> Option<()> {
     match hir.kind() {
         HirKind::Alternation(options) => {
@@ -147,7 +147,7 @@ fn write(hir: &Hir, out: &mut String) -> Option<()> {
     Some(())
 }
 
-/// `text` as a regular expression that can stand between the slashes of a terminal.
+/// `text` as a regular expression for use between the slashes of a terminal.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! References: each target is read once, and becomes a definition of its own.
+//! References: each target is read once and becomes a definition.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ impl Normalizer<'_> {
             return Ok(reference);
         }
         if !self.definitions.contains_key(&name) {
-            // The target is still being read: what stands beside a reference into itself cannot be merged with it.
+            // The target is still being read: siblings of a recursive reference cannot be merged with it.
             siblings.keys().for_each(|keyword| self.relax(node.path, keyword));
             return Ok(reference);
         }
@@ -33,7 +33,7 @@ impl Normalizer<'_> {
         Ok(json!({"allOf": [reference, beside]}))
     }
 
-    /// The name of the definition that `reference` leads to; it is read when it is met first.
+    /// Name of the definition that `reference` points to, which is read on first use.
     fn definition(&mut self, reference: &str, path: &str, place: Place) -> Result<String, SchemaError> {
         let Some((pointer, target)) = self.document.resolve(reference) else {
             return Err(match reference.starts_with('#') {
@@ -58,7 +58,7 @@ impl Normalizer<'_> {
         Ok(name)
     }
 
-    /// Refuses definitions that are themselves in place: no value is ever decided by them.
+    /// Refuses definitions that contain themselves in place, by which no value can be decided.
     pub(super) fn refuse_cycles(&self) -> Result<(), SchemaError> {
         let mut edges: BTreeMap<usize, Vec<(usize, &str)>> = BTreeMap::new();
         for (from, to, path) in &self.in_place {
@@ -66,7 +66,7 @@ impl Normalizer<'_> {
         }
         let mut seen: BTreeMap<usize, Visit> = BTreeMap::new();
         for &start in edges.keys() {
-            // Depth first: a definition that is met again before it is done leads back to itself.
+            // Depth-first search: an open definition that is reached again is a cycle.
             let mut stack = vec![(start, 0)];
             while let Some((at, next)) = stack.pop() {
                 match edges.get(&at).and_then(|edges| edges.get(next)) {

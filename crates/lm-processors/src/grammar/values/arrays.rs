@@ -1,10 +1,10 @@
-//! Lists: some elements in their places, then any number of like ones.
+//! Lists: prefix elements, then any number of equal ones.
 
 use lm_template::Value;
 
 use super::{Object, Values};
 
-/// The longest list that is counted.
+/// Maximum list length that is counted.
 const MAX_COUNTED: u64 = 1_000;
 
 impl Values<'_> {
@@ -41,7 +41,7 @@ impl Values<'_> {
         Some(self.lark.rule(format!("{open} {members} {close}")))
     }
 
-    /// What stands between the brackets of a list: `heads` in their places, then any number of `item`.
+    /// Builds the content of a list: `heads` in order, then any number of `item`.
     fn members(
         &mut self,
         heads: &[String],
@@ -97,7 +97,7 @@ impl Values<'_> {
         self.nested_heads(heads, comma, min, more)
     }
 
-    /// `a (, b (, c more)?)?`: from the `min`th on, each may be the last.
+    /// `a (, b (, c more)?)?`: from the `min`th element on, each may be the last.
     fn nested_heads(&mut self, heads: &[String], comma: &str, min: u64, more: String) -> String {
         let mut rest = more;
         for (at, head) in heads.iter().enumerate().rev() {

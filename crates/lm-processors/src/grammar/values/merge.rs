@@ -1,4 +1,4 @@
-//! Combinations (`allOf`, `anyOf`) as a plain list of alternatives.
+//! Combinations (`allOf`, `anyOf`) as a flat list of alternatives.
 
 use lm_template::Value;
 use serde_json::{Map, json};
@@ -7,28 +7,28 @@ use super::super::schema::same_value;
 
 type Object = Map<String, Value>;
 
-/// How many references are followed in place.
+/// Maximum number of references followed in place.
 const MAX_DEPTH: usize = 12;
-/// How many alternatives a combination may come to.
+/// Maximum number of alternatives of a combination.
 const MAX_BRANCHES: usize = 256;
-/// How many schemas one combination may merge.
+/// Maximum number of schemas merged in a combination.
 const MAX_STEPS: usize = 20_000;
 
-/// The alternatives of `schema`, none of which is a combination; none when they cannot be said as plain schemas.
+/// Expands `schema` to alternatives without combinations; `None` if they cannot be expressed as plain schemas.
 pub(super) fn merged(schema: &Object, definitions: &Object) -> Option<Vec<Object>> {
     let mut found = Merge { definitions, steps_left: MAX_STEPS }.expand(schema, 0)?;
     found.retain_mut(|schema| fit_listed(schema, definitions));
     Some(found)
 }
 
-/// Leaves of the listed values of a merged schema those that fit all of it. False when none is left.
+/// Keeps only the listed values that match all of a merged schema. Returns false if none is left.
 fn fit_listed(schema: &mut Object, definitions: &Object) -> bool {
     let Some(Value::Array(mut values)) = schema.get("enum").cloned() else { return true };
     if schema.len() > 1 {
         let mut document = schema.clone();
         document.insert("$defs".to_owned(), Value::Object(definitions.clone()));
         let options = jsonschema::options().offline().should_validate_formats(true);
-        // A schema that the validator does not take restricts nothing here: finished values are judged by the original.
+        // A schema that the validator rejects restricts nothing here: finished values are validated by the original.
         if let Ok(validator) = options.build(&Value::Object(document)) {
             values.retain(|value| validator.is_valid(value));
         }
@@ -67,7 +67,7 @@ impl Merge<'_> {
         Some(alternatives)
     }
 
-    /// Where nothing stands beside `anyOf`, an alternative that is a reference stays one: it may be recursive.
+    /// An alternative of a lone `anyOf` that is a reference stays one: it may be recursive.
     fn any_of(&mut self, beside: &[Object], options: &[Value], depth: usize) -> Option<Vec<Object>> {
         let alone = matches!(beside, [one] if one.is_empty());
         let mut found = Vec::new();
@@ -111,7 +111,7 @@ impl Merge<'_> {
     }
 }
 
-/// The schema of values that fit both; false when none does, and none when no plain schema says it.
+/// Intersects two schemas; `false` if no value matches both, and `None` if no plain schema expresses the intersection.
 fn both(one: &Object, other: &Object) -> Option<Value> {
     let mut out = one.clone();
     if !merge_properties(&mut out, other)? {
@@ -163,8 +163,8 @@ fn both_values(one: &Value, other: &Value) -> Option<Value> {
     }
 }
 
-/// Merges the properties of `other` into `out`, each side's `additionalProperties` deciding over what only the other names.
-/// False when a property that must be there cannot.
+/// Merges the properties of `other` into `out`; `additionalProperties` of one side applies to properties that only the
+/// other names. Returns false if a required property has no values.
 fn merge_properties(out: &mut Object, other: &Object) -> Option<bool> {
     if out.contains_key("patternProperties") || other.contains_key("patternProperties") {
         return None;

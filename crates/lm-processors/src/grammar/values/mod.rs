@@ -1,4 +1,4 @@
-//! From a schema to the rules for its values, in any syntax: one translator over a table of spellings.
+//! Rules for the values of a schema in any syntax: one translator with a table of spellings.
 
 mod arrays;
 mod merge;
@@ -22,34 +22,34 @@ pub(super) use spelling::{Keys, Spelling, Strings, loose};
 use strings::TextRules;
 pub(super) use unlike::CallStart;
 
-/// How deep a value may be nested of which the schema says nothing. (Readers of JSON end at 127.)
+/// Maximum nesting depth of unconstrained values. (JSON parsers stop at 127.)
 const FREE_DEPTH: usize = 6;
 
-/// How deep schemas are followed into each other, and how many of them. Combinations of a schema with itself need not have an end.
+/// Maximum depth of nested schemas, and maximum number of schemas. Recursive combinations may be infinite.
 const MAX_DEPTH: usize = 64;
 const MAX_SCHEMAS: usize = 50_000;
 
 type Object = Map<String, Value>;
 
-/// Translates the values of one document of schemas, as `relax` has left it.
+/// Translator for the values of one schema document, as normalized by `relax`.
 pub(super) struct Values<'a> {
     pub(super) lark: &'a mut Lark,
     pub(super) spelling: Spelling,
     pub(super) layout: Layout,
     /// `$defs` of the document.
     definitions: Object,
-    /// Keywords that this translator leaves out, beyond those that `relax` does.
+    /// Keywords that this translator omits, in addition to those that `relax` does.
     pub(super) relaxed: BTreeSet<Relaxed>,
-    /// Rules that may come to themselves, by reference or another key.
+    /// Rules that may be recursive, by reference or another key.
     references: HashMap<String, Option<String>>,
     free: Vec<String>,
-    /// Texts that stand in no string: markers that end what the string stands in.
+    /// Texts excluded from all strings: markers that end the context of the string.
     excluded: Vec<String>,
-    /// The call that the next object, or the first element of the next list, must not begin as.
+    /// The call that the next object, or the first element of the next list, must not start like.
     first: Option<CallStart>,
-    /// Whether some value that begins as that call could not be left out.
+    /// True if some value that starts like that call could not be excluded.
     pub(super) cannot_tell: bool,
-    /// How deep in schemas this is, and how many it has seen.
+    /// Current schema depth, and number of schemas so far.
     depth: usize,
     seen: usize,
 }
@@ -73,7 +73,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// An expression for the values that fit `schema`, which stands at `path`; none when no value does.
+    /// Builds an expression for the values that match `schema`, whose location is `path`; `None` if no value does.
     pub(super) fn value(&mut self, schema: &Value, path: &str) -> Option<String> {
         match schema {
             Value::Bool(false) => None,
@@ -82,7 +82,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// What the schema says, or any value where it does not come to an end.
+    /// Builds the values of the schema, or any value beyond the limits.
     fn bounded(&mut self, schema: &Object, path: &str) -> Option<String> {
         if self.depth == MAX_DEPTH || self.seen == MAX_SCHEMAS {
             self.relax(path, "$ref");
@@ -115,8 +115,7 @@ impl<'a> Values<'a> {
         self.recursive(reference, |values| values.value(&schema, reference))
     }
 
-    /// The rule that goes by this key; none when nothing fits it. It is made at its first use, and may come to itself again
-    /// while it is.
+    /// Builds the rule with this key on first use; `None` if no value matches. The rule may refer to itself.
     pub(super) fn recursive(
         &mut self,
         key: &str,
@@ -128,19 +127,19 @@ impl<'a> Values<'a> {
         let name = self.lark.reserve("r");
         self.references.insert(key.to_owned(), Some(name.clone()));
         let body = body(self);
-        // Whoever came to it meanwhile names it: without any value it still needs a body, an empty class of characters.
+        // Recursive references already use the name: without values, it needs a body as well, an empty character class.
         self.lark.define_reserved(&name, body.as_deref().unwrap_or("/[^\\x00-\\u{10ffff}]/"));
         let known = body.map(|_| name);
         self.references.insert(key.to_owned(), known.clone());
         known
     }
 
-    /// What `write` makes, with `excluded` in no string.
+    /// Runs `write` with `excluded` banned from strings.
     pub(super) fn excluding<T>(&mut self, excluded: &str, write: impl FnOnce(&mut Self) -> T) -> T {
         if self.lark.protects(excluded) || self.excluded.iter().any(|known| known == excluded) {
             return write(self);
         }
-        // Rules without the exclusion are not for use here, nor those with it elsewhere.
+        // Rules without the exclusion cannot be reused here, nor those with it elsewhere.
         let (references, free) = (std::mem::take(&mut self.references), std::mem::take(&mut self.free));
         self.excluded.push(excluded.to_owned());
         let written = write(self);
@@ -163,7 +162,7 @@ impl<'a> Values<'a> {
         (!options.is_empty()).then(|| self.lark.alternatives(options))
     }
 
-    /// Returns true if a text of `value` contains the fence between which texts are written as they are: it would end there.
+    /// Returns true if a text of `value` contains the fence around verbatim texts, which would end it.
     fn holds_fence(&self, value: &Value) -> bool {
         let Strings::Fenced(fence) = self.spelling.strings else { return false };
         let breaks = |text: &str| self.lark.spelled([fence]).any(|fence| text.contains(&*fence));
@@ -177,8 +176,8 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// One value, as the syntax writes it, in the lexemes that other lists and objects have: with a longer one, the lexer would read
-    /// what begins alike as this value alone.
+    /// Builds a single value, in the lexemes of other lists and objects: with a longer lexeme, the lexer would read
+    /// texts with a common prefix as this value only.
     pub(super) fn constant(&mut self, value: &Value) -> String {
         match (value, self.spelling.strings) {
             (Value::String(text), Strings::Fenced(fence)) => {
@@ -213,7 +212,7 @@ impl<'a> Values<'a> {
                 .collect();
             return (!options.is_empty()).then(|| one_of(&options));
         }
-        // A superset: what stands beside the combination.
+        // A superset: the siblings of the combination.
         let mut rest = schema.clone();
         for keyword in ["allOf", "anyOf"] {
             if rest.shift_remove(keyword).is_some() {
@@ -268,7 +267,7 @@ impl<'a> Values<'a> {
         rules
     }
 
-    /// A value of which the schema says nothing, nested at most `depth` deep.
+    /// Builds an unconstrained value, nested at most `depth` levels deep.
     pub(super) fn free_value(&mut self, depth: usize) -> String {
         while self.free.len() <= depth {
             let rule = self.free_rule();
@@ -294,35 +293,35 @@ impl<'a> Values<'a> {
         self.lark.rule(options.join(" | "))
     }
 
-    /// The same values without these texts in any string.
+    /// Excludes these texts from all strings.
     pub(super) fn never_with(mut self, excluded: &[&str]) -> Self {
         let spelled = excluded.iter().filter(|marker| !self.lark.protects(marker));
         self.excluded.extend(spelled.map(|text| (*text).to_owned()));
         self
     }
 
-    /// The texts that stand in no string.
+    /// Texts excluded from all strings.
     pub(in crate::grammar) fn excluded(&self) -> &[String] {
         &self.excluded
     }
 
-    /// Whether one of the texts that stand in no string stands in this one.
+    /// Returns true if this text contains an excluded one.
     pub(super) fn holds_excluded(&self, text: &str) -> bool {
         self.excluded.iter().any(|excluded| text.contains(excluded.as_str()))
     }
 
-    /// The terminal expression `text`, without the texts that stand in no string.
+    /// Restricts the terminal expression `text` to text without the excluded texts.
     pub(super) fn without_excluded(&self, text: String) -> String {
         let excluded: Vec<&str> = self.excluded.iter().map(String::as_str).collect();
         if excluded.is_empty() { text } else { format!("({text}) & {}", self.lark.text_without(&excluded)) }
     }
 
-    /// Whether the grammar library's own translator can write values here.
+    /// Returns true if the grammar library's own translator (`%json`) can write values here.
     pub(super) fn delegates(&self) -> bool {
         self.spelling.is_json() && self.excluded.is_empty()
     }
 
-    /// The rest of a schema that only the grammar library's own translator can say. It writes JSON.
+    /// Delegates a schema to the grammar library's own translator, which writes JSON.
     fn delegated(&mut self, schema: &Object) -> String {
         let mut schema = schema.clone();
         if !self.definitions.is_empty() {
@@ -350,7 +349,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// The values that a schema lists, those of other types left out.
+/// The listed values of a schema, without those of other types.
 pub(super) fn listed(schema: &Object) -> Option<Vec<Value>> {
     let listed = match (schema.get("const"), schema.get("enum")) {
         (Some(value), Some(Value::Array(values))) if !values.contains(value) => vec![],
@@ -376,7 +375,7 @@ fn is_of(name: &str, value: &Value) -> bool {
     }
 }
 
-/// The types that a schema allows.
+/// Types that a schema allows.
 pub(super) fn types_of(schema: &Object) -> Vec<&str> {
     match schema.get("type") {
         Some(Value::String(name)) => vec![name],
@@ -390,7 +389,7 @@ pub(super) fn types_of(schema: &Object) -> Vec<&str> {
 }
 
 impl Values<'_> {
-    /// The alternatives of a schema, none of which is a reference or a combination; a superset where it cannot be said so.
+    /// Expands a schema to alternatives without references and combinations; a superset if that is impossible.
     pub(super) fn plain(&mut self, schema: &Value) -> Vec<Object> {
         let Value::Object(map) = schema else {
             return if *schema == Value::Bool(false) { vec![] } else { vec![Object::new()] };
@@ -406,7 +405,7 @@ impl Values<'_> {
         vec![Object::new()]
     }
 
-    /// The alternatives of a schema that are objects.
+    /// Alternatives of a schema that are objects.
     pub(super) fn objects(&mut self, schema: &Value) -> Vec<Object> {
         let mut found = self.plain(schema);
         found.retain(|schema| types_of(schema).contains(&"object"));

@@ -1,4 +1,4 @@
-//! Numbers: every syntax writes them as JSON does.
+//! Numbers, which every syntax writes as JSON does.
 
 mod decimal;
 mod range;
@@ -9,21 +9,21 @@ use serde_json::Number;
 use super::{Object, Values};
 use decimal::{Bound, Decimal};
 
-/// Numbers that no reader overflows.
+/// Numbers that overflow no parser.
 const NUMBER: &str = r"/-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,18})?([eE][+-]?[0-9]{1,2})?/";
-/// Digits before the point of a number that has a bound on its other side only.
+/// Digits before the decimal point of a number that is bounded on the other side only.
 const DIGITS: usize = 15;
-/// The largest integer that is written where no bound asks for more: what 64 bits hold, with either sign.
+/// Default upper limit of integers: 64 bits with either sign.
 const LARGEST_INTEGER: &str = "9223372036854775807";
-/// The ends of what a value holds exactly: `i64::MIN` and `u64::MAX`. Larger integers would be read as floats.
+/// Exact integer range of a value: `i64::MIN` to `u64::MAX`. Integers outside it would be read as floats.
 const INTEGERS: [(bool, &str); 2] = [(true, "9223372036854775808"), (false, "18446744073709551615")];
-/// Digits of the bounds up to which a range is written out as it is.
+/// Maximum digits of bounds for which a range is written out.
 const MAX_DIGITS: usize = 40;
-/// The largest coefficient and the most decimals of `multipleOf` that the grammar library computes with.
+/// Maximum coefficient digits and decimals of `multipleOf` that the grammar library supports.
 const MAX_DIVISOR: usize = 8;
 
 impl Values<'_> {
-    /// An expression for numbers of the type `name` within the bounds of `schema`; none when there are none.
+    /// Builds an expression for numbers of the type `name` within the bounds of `schema`; `None` if there are none.
     pub(super) fn number(&mut self, name: &str, schema: &Object, path: &str) -> Option<String> {
         let whole = name == "integer";
         let given = [
@@ -53,7 +53,7 @@ impl Values<'_> {
         (!options.is_empty()).then(|| self.lark.terminal(options.join(" | ")))
     }
 
-    /// The tighter of two bounds on one side; one that is too far away for a grammar is left out.
+    /// The tighter of two bounds on one side; a bound too large for a grammar is omitted.
     fn bound(&mut self, schema: &Object, keys: [&str; 2], path: &str) -> Option<Bound> {
         let is_lower = keys[0] == "minimum";
         let mut tightest: Option<Bound> = None;
@@ -71,7 +71,7 @@ impl Values<'_> {
     }
 }
 
-/// The part of a range of integers that a value holds exactly.
+/// The part of an integer range that values represent exactly.
 fn exact([lower, upper]: [Bound; 2]) -> [Bound; 2] {
     let [least, most] = INTEGERS.map(|(negative, digits)| {
         let at = Decimal { negative, whole: digits.to_owned(), fraction: String::new() };
@@ -82,8 +82,8 @@ fn exact([lower, upper]: [Bound; 2]) -> [Bound; 2] {
     [lower, upper]
 }
 
-/// A range with both its ends: a side without a bound, or with one of more digits than anyone reads, gets `default`, or a number
-/// of more digits where the other end is as far away.
+/// Closes a range on both sides: a side without a bound, or with a bound of too many digits, gets `default`, or a
+/// number of more digits if the other end is at least as large.
 fn closed([lower, upper]: [Option<Bound>; 2], default: &str) -> [Bound; 2] {
     let outer = |own: &Option<Bound>, other: &Option<Bound>, negative: bool| {
         let far = |bound: &Bound| bound.at.whole.len() > MAX_DIGITS && bound.at.negative == negative;
@@ -101,7 +101,7 @@ fn closed([lower, upper]: [Option<Bound>; 2], default: &str) -> [Bound; 2] {
     [low, high]
 }
 
-/// Whether the grammar library can tell the multiples of `divisor`.
+/// Returns true if the grammar library supports multiples of `divisor`.
 fn is_computed(divisor: &Number) -> bool {
     Decimal::of(divisor).is_some_and(|divisor| {
         let digits = divisor.whole.trim_start_matches('0').len() + divisor.fraction.len();
@@ -109,7 +109,7 @@ fn is_computed(divisor: &Number) -> bool {
     })
 }
 
-/// Multiples of `divisor`, as the grammar library writes them; none when the range has none.
+/// Builds multiples of `divisor` with the grammar library; `None` if the range contains none.
 fn multiples(name: &str, divisor: &Number, lower: &Bound, upper: &Bound) -> Option<String> {
     let divisor_of = Decimal::of(divisor)?;
     let places = [&lower.at, &upper.at, &divisor_of].iter().map(|at| at.fraction.len()).max().unwrap_or(0);

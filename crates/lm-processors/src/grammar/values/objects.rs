@@ -1,4 +1,4 @@
-//! Objects: their properties in declared order, the optional ones left out at will.
+//! Objects: properties in declared order, optional ones omitted at will.
 
 use std::collections::BTreeSet;
 
@@ -8,15 +8,15 @@ use super::super::lark::{literal, one_of, sequence};
 use super::{CallStart, Keys, Object, Strings, Values};
 use crate::values::{BraceKey, brace_key};
 
-/// How many properties an object may list.
+/// Maximum number of listed properties of an object.
 const MAX_PROPERTIES: usize = 1_000;
 
 /// A member of an object, or an argument of a call.
 #[derive(Debug, Clone)]
 pub(in crate::grammar) struct Member {
-    /// An expression for it.
+    /// Expression for it.
     pub(in crate::grammar) body: String,
-    /// Whether it must stand there.
+    /// True if it must be present.
     pub(in crate::grammar) required: bool,
 }
 
@@ -51,7 +51,7 @@ impl Values<'_> {
                 None if *required => return None,
                 None => {}
             }
-            // What follows a required member does not stand first.
+            // A member after a required one is never the first.
             first = first.filter(|_| !required);
         }
         let further = self.further(schema, &properties, first, path);
@@ -61,7 +61,7 @@ impl Values<'_> {
         Some(self.lark.rule(format!("{open} {body} {close}")))
     }
 
-    /// A member that the schema does not name, if it may have some.
+    /// Builds a member with an undeclared name, if allowed.
     fn further(
         &mut self,
         schema: &Object,
@@ -90,7 +90,7 @@ impl Values<'_> {
         Some(self.lark.rule(options.join(" | ")))
     }
 
-    /// A key, as the syntax writes it.
+    /// A key in the form of the syntax.
     pub(in crate::grammar) fn key(&mut self, name: &str) -> String {
         match (self.spelling.keys, self.spelling.strings) {
             (Keys::Bare, Strings::Fenced(mark)) if brace_key(name, mark) == BraceKey::Marked => {
@@ -106,7 +106,7 @@ impl Values<'_> {
         }
     }
 
-    /// A key that is none of `taken`, without escapes.
+    /// A key other than `taken`, without escapes.
     pub(super) fn free_key(&mut self, taken: &[&str]) -> String {
         if self.spelling.keys == Keys::Bare {
             return self.bare_key(taken);
@@ -123,20 +123,20 @@ impl Values<'_> {
         self.lark.terminal(body)
     }
 
-    /// A name as a key that is none of `taken`.
+    /// An identifier as a key other than `taken`.
     pub(in crate::grammar) fn bare_key(&mut self, taken: &[&str]) -> String {
         self.lark.terminal(without("/[A-Za-z_][A-Za-z0-9_]{0,63}/", taken))
     }
 
-    /// Members in their order with `comma` between them, then any number of `further`. The empty list has no body of its own:
-    /// it matches the empty text.
+    /// Builds members in order with `comma` between them, then any number of `further`. The empty list has no body of
+    /// its own: it matches the empty text.
     pub(in crate::grammar) fn member_list(
         &mut self,
         members: &[Member],
         further: Option<&str>,
         comma: &str,
     ) -> String {
-        // From the last to the first: what may stand at and after a place, when nothing or something stands before it.
+        // From last to first: the expressions from each position on, with nothing or something before it.
         let (mut alone, mut after) = match further {
             Some(further) => {
                 let more = self.lark.rule(format!("({comma} {further})*"));
@@ -156,8 +156,7 @@ impl Values<'_> {
     }
 }
 
-/// The properties of an object in declared order, then the required ones that it does not declare: name, schema, whether it
-/// must be there.
+/// Properties of an object in declared order, then required ones that are not declared: name, schema, and true if required.
 pub(in crate::grammar) fn named_properties(schema: &Object) -> Vec<(String, Value, bool)> {
     let required: Vec<&str> = schema
         .get("required")
@@ -181,7 +180,7 @@ pub(in crate::grammar) fn named_properties(schema: &Object) -> Vec<(String, Valu
     declared.chain(undeclared.into_iter().map(|name| (name, further.clone(), true))).collect()
 }
 
-/// A terminal expression: what `plain` matches and is none of `taken`.
+/// Terminal expression for matches of `plain` other than `taken`.
 fn without(plain: &str, taken: &[&str]) -> String {
     let taken: Vec<String> = taken.iter().map(|name| literal(name)).filter(|name| !name.is_empty()).collect();
     if taken.is_empty() { plain.to_owned() } else { format!("{plain} & ~({})", taken.join(" | ")) }

@@ -1,4 +1,4 @@
-//! How a syntax writes values: one table.
+//! Table of the spellings of values in each syntax.
 
 use lm_template::Value;
 
@@ -7,54 +7,54 @@ use super::super::lark::{literal, text_regex};
 use super::super::schema::escaped_regex;
 use crate::values::{BraceKey, brace_key};
 
-/// How a syntax writes JSON values.
+/// Spelling of JSON values in a syntax.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::grammar) struct Spelling {
     /// `null`, `true`, `false`.
     pub(in crate::grammar) constants: [&'static str; 3],
-    /// Texts.
+    /// Strings.
     pub(in crate::grammar) strings: Strings,
-    /// Keys of objects.
+    /// Object keys.
     pub(in crate::grammar) keys: Keys,
-    /// Between a key and its value.
+    /// Separator of key and value.
     pub(in crate::grammar) colon: &'static str,
-    /// Between two members.
+    /// Separator of members.
     pub(in crate::grammar) comma: &'static str,
-    /// Whether the blanks in `colon` and `comma` must come.
+    /// Blanks in `colon` and `comma`: required or optional.
     pub(in crate::grammar) blanks: Blanks,
 }
 
-/// Whether blanks must come.
+/// Requirement of blanks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::grammar) enum Blanks {
-    /// As they are written.
+    /// Required.
     Written,
-    /// They may be left out.
+    /// Optional.
     Optional,
 }
 
-/// How texts are written.
+/// Form of strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::grammar) enum Strings {
     /// In double quotes, with JSON's escapes.
     Json,
-    /// In this quote or the other one, with Python's escapes.
+    /// In this quote or the other kind, with Python's escapes.
     Python(char),
-    /// As they are, between two of this marker.
+    /// Verbatim, between two of this marker.
     Fenced(&'static str),
 }
 
-/// How keys are written.
+/// Form of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::grammar) enum Keys {
-    /// As texts are.
+    /// As strings.
     Quoted,
-    /// As they are, where the parser reads them so; else as texts are.
+    /// Bare, if the parser reads them back; else as strings.
     Bare,
 }
 
 impl Spelling {
-    /// JSON as Python writes it.
+    /// JSON in Python's spelling.
     pub(in crate::grammar) const JSON: Self = Self {
         constants: ["null", "true", "false"],
         strings: Strings::Json,
@@ -64,15 +64,15 @@ impl Spelling {
         blanks: Blanks::Written,
     };
 
-    /// JSON with or without blanks: no family says which a model writes as its answer.
+    /// JSON with or without blanks: families do not define the form of a JSON answer.
     pub(in crate::grammar) const ANSWER: Self = Self { blanks: Blanks::Optional, ..Self::JSON };
 
-    /// Python's literals.
+    /// Python literals.
     pub(in crate::grammar) const fn python(quote: char) -> Self {
         Self { constants: ["None", "True", "False"], strings: Strings::Python(quote), ..Self::JSON }
     }
 
-    /// Values in braces: bare keys, texts between two of `quote`, no blanks.
+    /// Values in braces: bare keys, strings between two of `quote`, no blanks.
     pub(in crate::grammar) const fn braces(quote: &'static str) -> Self {
         Self { strings: Strings::Fenced(quote), keys: Keys::Bare, colon: ":", comma: ",", ..Self::JSON }
     }
@@ -81,7 +81,7 @@ impl Spelling {
         self.strings == Strings::Json
     }
 
-    /// `value` as the syntax writes it.
+    /// Writes `value` in the syntax.
     pub(in crate::grammar) fn write(&self, value: &Value) -> String {
         let list =
             |items: Vec<String>, open: &str, close: &str| format!("{open}{}{close}", items.join(self.comma));
@@ -120,7 +120,7 @@ impl Spelling {
         }
     }
 
-    /// A separator or bracket: as the syntax writes it, or with any whitespace around it.
+    /// A separator or bracket: exact, or with any whitespace around it.
     pub(in crate::grammar) fn mark(&self, text: &str, layout: Layout) -> String {
         match layout {
             Layout::Exact if self.blanks == Blanks::Optional && text.ends_with(' ') => {
@@ -138,7 +138,7 @@ impl Spelling {
     }
 }
 
-/// A terminal expression: `text` with any whitespace around it.
+/// Terminal expression for `text` with any whitespace around it.
 pub(in crate::grammar) fn loose(text: &str) -> String {
     let inner = text.trim();
     if inner.is_empty() {

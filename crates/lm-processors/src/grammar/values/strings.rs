@@ -1,4 +1,4 @@
-//! Texts: their terminals, with bounds of length and patterns.
+//! Strings: their terminals, with length bounds and patterns.
 
 use std::collections::BTreeSet;
 
@@ -11,20 +11,20 @@ use super::super::lark::text_without;
 use super::super::schema::{escaped_regex, full_match};
 use super::spelling::Strings;
 
-/// The longest bound of length that is counted.
+/// Maximum length bound that is counted.
 const MAX_COUNTED: u64 = 65_536;
 
-/// What a schema asks of a text.
+/// Constraints of a schema on a string.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::grammar) struct TextRules {
     min: u64,
     max: Option<u64>,
-    /// Regular expressions that match the whole text.
+    /// Regular expressions for the whole string.
     regexes: Vec<String>,
 }
 
 impl TextRules {
-    /// The rules in `schema`, with the keywords that are left out.
+    /// Reads the constraints of `schema`; also returns the keywords that are omitted.
     pub(super) fn of(schema: &Map<String, Value>) -> (Self, Vec<&'static str>) {
         let count = |key: &str| schema.get(key).and_then(Value::as_u64);
         let text = |key: &str| schema.get(key).and_then(Value::as_str);
@@ -48,8 +48,8 @@ impl TextRules {
         (rules, relaxed)
     }
 
-    /// A terminal expression for texts that are written as they are, without `excluded` anywhere, and without `start` at their
-    /// start, blanks aside.
+    /// Terminal expression for verbatim strings that contain none of `excluded` and do not start with `start` after
+    /// optional blanks.
     pub(in crate::grammar) fn raw<T: AsRef<str>>(&self, excluded: &[T], start: Option<&str>) -> String {
         let excluded: BTreeSet<&str> = excluded.iter().map(AsRef::as_ref).collect();
         let counted = self.min > 0 || self.max.is_some();
@@ -63,8 +63,8 @@ impl TextRules {
         if !counted || !self.regexes.is_empty() {
             return format!("({exact})");
         }
-        // Texts in which not even the first character of an excluded one occurs, once more: while a text is one of these, the
-        // lexer sees that it can end without trying out the rest of the count.
+        // Alternative for strings without the first characters of excluded texts: while a string stays in it, the lexer
+        // knows that it can end without exploring the rest of the count.
         let first: BTreeSet<char> =
             excluded.into_iter().chain(start).filter_map(|text| text.chars().next()).collect();
         let first: String = first.into_iter().map(|c| escaped_regex(&c.to_string())).collect();
@@ -72,8 +72,8 @@ impl TextRules {
         format!("(/{plain}{}/ | ({exact}))", self.count())
     }
 
-    /// A terminal expression for texts in `quote`, without `excluded` anywhere. A text that must match a regular expression is
-    /// written without escapes.
+    /// Terminal expression for strings in `quote` that contain none of `excluded`. A string with a regular expression
+    /// is written without escapes.
     pub(super) fn quoted(&self, quote: char, escapes: &str, excluded: &[String]) -> String {
         let any = self.quoted_without(quote, escapes, "");
         if excluded.is_empty() {
@@ -83,7 +83,7 @@ impl TextRules {
         let exact = format!("({any}) & {}", text_without(&excluded));
         let first: BTreeSet<char> = excluded.iter().filter_map(|text| text.chars().next()).collect();
         let counted = self.min > 0 || self.max.is_some();
-        // The same as in raw texts; a marker that an escape may begin is not told apart so.
+        // As for raw strings; a marker that may start with an escape is not distinguished this way.
         if !counted || !self.regexes.is_empty() || !first.is_subset(&BTreeSet::from(['<', '[', ']'])) {
             return exact;
         }
@@ -113,11 +113,11 @@ impl TextRules {
 }
 
 impl Strings {
-    /// The escapes in quoted texts, as a regular expression.
+    /// Escapes in quoted strings, as a regular expression.
     pub(super) fn escapes(self, layout: Layout) -> &'static str {
         match (self, layout) {
             (Self::Json, Layout::Exact) => r"\\[\x22\\bfnrt]|\\u00[01][0-9a-f]",
-            // A surrogate is half a character: it comes with its other half.
+            // A surrogate is half a character and needs its other half.
             (Self::Json, Layout::Any) => {
                 r"\\[\x22\\\/bfnrt]|\\u([0-9a-ce-fA-CE-F][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
             }
@@ -138,8 +138,7 @@ macro_rules! time {
     };
 }
 
-/// The formats of strings that have a grammar, as regular expressions that allow no more than the RFCs do, but for the 29th
-/// of February.
+/// String formats as regular expressions, which are at most as permissive as the RFCs, except for the 29th of February.
 fn format_regex(format: &str) -> Option<&'static str> {
     Some(match format {
         "date" => date!(),

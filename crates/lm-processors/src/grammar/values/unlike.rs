@@ -1,4 +1,4 @@
-//! Answers that do not begin as a call without a marker does.
+//! Answers that do not start like a call without a marker.
 
 use lm_template::Value;
 
@@ -6,20 +6,20 @@ use super::super::lark::{literal, one_of};
 use super::strings::TextRules;
 use super::{Object, Values, listed, types_of};
 
-/// The beginning of calls that are JSON: an object whose first member is a tool's name, or has a key of its own.
+/// Start of calls that are JSON: an object whose first member is a tool's name, or has a special key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::grammar) struct CallStart {
-    /// Whether the object is an element of a list.
+    /// True if the object is an element of a list.
     pub(in crate::grammar) in_list: bool,
-    /// The key of the tool's name.
+    /// Key of the tool's name.
     pub(in crate::grammar) key: String,
-    /// The tools' names; none where any value may stand under the key.
+    /// Names of the tools; `None` if the key may have any value.
     pub(in crate::grammar) names: Option<Vec<String>>,
 }
 
 impl Values<'_> {
-    /// An expression for the values of `schema` that do not begin as such a call: what stands under its key at the
-    /// beginning is none of the names.
+    /// Builds an expression for the values of `schema` that do not start like such a call: the first value of its key
+    /// is none of the names.
     pub(in crate::grammar) fn unlike(
         &mut self,
         schema: &Value,
@@ -44,7 +44,7 @@ impl Values<'_> {
         (!options.is_empty()).then(|| one_of(&options))
     }
 
-    /// An element of a list, the first of which may begin a call.
+    /// Builds a list element, the first of which may start a call.
     pub(super) fn element(
         &mut self,
         schema: &Value,
@@ -57,7 +57,7 @@ impl Values<'_> {
         }
     }
 
-    /// The value of a member, which, where the object may begin a call by it, is no name of a tool.
+    /// Builds the value of a member; if the object may start a call with it, the value is not a tool's name.
     pub(super) fn member_value(
         &mut self,
         key: &str,
@@ -85,7 +85,8 @@ impl Values<'_> {
         (!options.is_empty()).then(|| one_of(&options))
     }
 
-    /// A text that is none of these; what else the schema asks of it is left to a check of the whole answer.
+    /// Builds a string other than these names; the schema's other constraints are left to the validation of the whole
+    /// answer.
     fn text_unlike(&mut self, schema: &Object, names: &[String], path: &str) -> String {
         for keyword in ["minLength", "maxLength", "pattern", "format"] {
             if schema.contains_key(keyword) {
@@ -100,7 +101,7 @@ impl Values<'_> {
 }
 
 impl CallStart {
-    /// Whether a listed value begins so.
+    /// Returns true if a listed value starts like this call.
     fn begins(&self, value: &Value) -> bool {
         let object = if self.in_list { value.get(0) } else { Some(value) };
         let first = object.and_then(Value::as_object).and_then(|object| object.iter().next());

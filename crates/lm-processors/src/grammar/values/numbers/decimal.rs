@@ -1,34 +1,34 @@
-//! Decimal numbers of any length, as the bounds of a schema are written.
+//! Decimal numbers of any length, as in the bounds of a schema.
 
 use std::cmp::Ordering;
 
 use serde_json::Number;
 
-/// Digits of a fraction that are looked at; a bound with more is tightened to as many.
+/// Maximum fraction digits; a bound with more is tightened to this many.
 const MAX_FRACTION: usize = 30;
-/// The largest exponent that is written out.
+/// Maximum exponent that is written out.
 const MAX_EXPONENT: i64 = 400;
 
 /// A decimal number. Zero has no sign.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Decimal {
     pub(super) negative: bool,
-    /// The digits before the point, without leading zeros; `0` when there is none.
+    /// Digits before the decimal point, without leading zeros; `0` if there are none.
     pub(super) whole: String,
-    /// The digits behind the point, without trailing zeros.
+    /// Digits after the decimal point, without trailing zeros.
     pub(super) fraction: String,
 }
 
-/// One end of a range.
+/// Bound of a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Bound {
     pub(super) at: Decimal,
-    /// Whether the end itself is left out.
+    /// True if the bound itself is excluded.
     pub(super) strict: bool,
 }
 
 impl Decimal {
-    /// The value of a JSON number; none when its exponent is beyond what any reader takes.
+    /// Converts a JSON number; `None` if its exponent is too large.
     pub(super) fn of(number: &Number) -> Option<Self> {
         let text = number.to_string();
         let (negative, text) = text.strip_prefix('-').map_or((false, &*text), |rest| (true, rest));
@@ -55,12 +55,12 @@ impl Decimal {
         Self::new(false, "0", "")
     }
 
-    /// The distance from zero.
+    /// Absolute value.
     pub(super) fn abs(&self) -> Self {
         Self { negative: false, ..self.clone() }
     }
 
-    /// The number times ten to the power of `places`; none when that is no whole number of at most 38 digits.
+    /// The number times ten to the power of `places`; `None` unless that is an integer of at most 38 digits.
     pub(super) fn scaled(&self, places: usize) -> Option<i128> {
         let zeros = places.checked_sub(self.fraction.len())?;
         let digits: i128 = format!("{}{}{}", self.whole, self.fraction, "0".repeat(zeros)).parse().ok()?;
@@ -98,7 +98,7 @@ impl std::fmt::Display for Decimal {
 }
 
 impl Bound {
-    /// The bound that `number` is; none when it is too far away to be written out.
+    /// Converts `number` to a bound; `None` if it is too large to be written out.
     pub(super) fn of(number: &Number, strict: bool, is_lower: bool) -> Option<Self> {
         let at = Decimal::of(number)?;
         if at.fraction.len() <= MAX_FRACTION {
@@ -125,7 +125,7 @@ fn away_from_zero(at: &Decimal) -> Decimal {
     Decimal::new(at.negative, whole, fraction)
 }
 
-/// `digits` and one more, as long or longer.
+/// `digits` plus one, of the same length or longer.
 pub(super) fn successor(digits: &str) -> String {
     let kept = digits.trim_end_matches('9');
     let zeros = "0".repeat(digits.len() - kept.len());
@@ -135,7 +135,7 @@ pub(super) fn successor(digits: &str) -> String {
     }
 }
 
-/// `digits`, which are not all zeros, and one less, without leading zeros.
+/// `digits` (not all zeros) minus one, without leading zeros.
 pub(super) fn predecessor(digits: &str) -> String {
     let kept = digits.trim_end_matches('0');
     let nines = "9".repeat(digits.len() - kept.len());

@@ -2,10 +2,10 @@
 
 use super::decimal::{Bound, Decimal, predecessor, successor};
 
-/// Any digits behind the point.
+/// Optional fraction.
 const FRACTION: &str = r"(\.[0-9]{1,18})?";
 
-/// Alternatives that match the numbers from `lower` to `upper`, without exponents; whole ones only if `whole`.
+/// Alternatives that match the numbers from `lower` to `upper`, without exponents; integers only if `whole`.
 pub(super) fn between(lower: &Bound, upper: &Bound, whole: bool) -> Vec<String> {
     let (lower, upper) = match whole {
         true => (rounded(lower, true), rounded(upper, false)),
@@ -33,7 +33,7 @@ pub(super) fn between(lower: &Bound, upper: &Bound, whole: bool) -> Vec<String> 
     options
 }
 
-/// The whole number next to a bound, inside the range.
+/// The integer next to a bound, inside the range.
 fn rounded(bound: &Bound, is_lower: bool) -> Bound {
     let Decimal { negative, ref whole, ref fraction } = bound.at;
     let at = |negative: bool, whole: String| {
@@ -52,7 +52,7 @@ fn rounded(bound: &Bound, is_lower: bool) -> Bound {
     }
 }
 
-/// Numbers with `sign` whose distance from zero is between two others.
+/// Numbers with `sign` whose absolute value is between two others.
 fn magnitudes(sign: &str, near: &Bound, far: &Bound, whole: bool, options: &mut Vec<String>) {
     let (low, high) = (&near.at.whole, &far.at.whole);
     if whole {
@@ -77,7 +77,7 @@ fn is_at_most(low: &str, high: &str) -> bool {
     (low.len(), low) <= (high.len(), high)
 }
 
-/// Whole numbers from `low` to `high`, by the number of their digits.
+/// Integers from `low` to `high`, by number of digits.
 fn integers(low: &str, high: &str) -> String {
     let mut options = Vec::new();
     for digits in low.len()..=high.len() {
@@ -119,7 +119,7 @@ fn digits(first: u8, last: u8) -> String {
     }
 }
 
-/// What may follow the digits before the point for a fraction of at least `fraction`.
+/// Suffix after the integer digits for a fraction of at least `fraction`.
 fn at_least(fraction: &str, strict: bool) -> String {
     const POSITIVE: &str = "0{0,17}[1-9][0-9]{0,17}";
     match (fraction, strict) {
@@ -137,7 +137,7 @@ fn at_least(fraction: &str, strict: bool) -> String {
     format!(r"\.({})", options.join("|"))
 }
 
-/// What may follow the digits before the point for a fraction of at most `fraction`; none when nothing may.
+/// Suffix after the integer digits for a fraction of at most `fraction`; `None` if none is possible.
 fn at_most(fraction: &str, strict: bool) -> Option<String> {
     match (fraction, strict) {
         ("", true) => return None,
