@@ -1,4 +1,4 @@
-//! What one forward pass takes and gives: the ragged batch and its logits.
+//! Input and output of a forward pass: the ragged batch and its logits.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ pub struct Batch {
     pub sequences: Vec<SequenceInput>,
 }
 
-/// The new rows of one sequence and where they go in the cache.
+/// New rows of one sequence and their location in the cache.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SequenceInput {
     /// Token ids or ready embedding rows; at least one row.
@@ -20,23 +20,23 @@ pub struct SequenceInput {
     pub cached_len: usize,
     /// Absolute RoPE position of each new row, zero-based; usually `cached_len..`.
     pub positions: Vec<u32>,
-    /// Tokens that the sequence will have once all that is known of it has run: the whole prompt, where these rows are a piece of
-    /// it. RoPE of a kind that depends on a sequence's length goes by it; at least the slots after these rows.
+    /// Length in tokens that the sequence has once everything known of it has run: the whole prompt, where these rows are a chunk
+    /// of it. RoPE that depends on the sequence length uses it. At least the number of slots after these rows.
     pub planned_len: usize,
-    /// For each group of the cache ([`crate::CacheLayout::groups`]) the pages that hold slots `0..cached_len + rows`, in
-    /// order. [`crate::NO_PAGE`] may stand where the group neither needs nor writes the page ([`crate::Keeps`]).
+    /// Block table for each cache group ([`crate::CacheLayout::groups`]): the pages that hold slots `0..cached_len + rows`, in
+    /// order. An entry may be [`crate::NO_PAGE`] where the group neither needs nor writes the page ([`crate::Keeps`]).
     pub block_tables: Vec<Vec<PageId>>,
-    /// Adapter to run with; `None` is the model as it is.
+    /// Adapter to apply; `None` runs the base model.
     pub adapter: Option<AdapterId>,
-    /// Row ranges with an attention kind of their own; rows in no span are causal.
+    /// Row ranges with their own attention kind; rows in no span are causal.
     pub spans: Vec<AttentionSpan>,
-    /// The rows whose logits are wanted.
+    /// Rows whose logits are returned.
     pub logits: LogitRows,
 }
 
 impl SequenceInput {
-    /// A causal sequence of `ids` whose positions follow the cache and whose last row's logits are wanted, for a cache of one
-    /// group.
+    /// A causal sequence of `ids` for a cache of one group; its positions follow the cached slots and the last row's logits are
+    /// returned.
     pub fn ids(ids: impl Into<Vec<TokenId>>, cached_len: usize, block_table: impl Into<Vec<PageId>>) -> Self {
         Self::new(Input::Ids(ids.into()), cached_len, block_table.into())
     }
@@ -66,12 +66,12 @@ impl SequenceInput {
     }
 }
 
-/// What the new rows of a sequence are made of.
+/// New rows of a sequence: token ids or embeddings.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     /// Token ids, looked up in the embedding.
     Ids(Vec<TokenId>),
-    /// Embedding rows, as an image or audio encoder makes them.
+    /// Embedding rows, as an image or audio encoder produces them.
     Embeddings(Embeddings),
 }
 
@@ -101,30 +101,30 @@ impl Embeddings {
     }
 }
 
-/// Names an adapter (LoRA) that a model has loaded: its place in [`crate::LoadOptions::adapters`].
+/// Id of a loaded adapter (LoRA): its index in [`crate::LoadOptions::adapters`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AdapterId(pub u32);
 
-/// A range of a sequence's new rows that attend in one way.
+/// Range of a sequence's new rows that share one attention kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttentionSpan {
     /// Rows of this call, counted from the sequence's first new row.
     pub rows: Range<usize>,
-    /// How they attend.
+    /// Attention kind of these rows.
     pub kind: AttentionKind,
 }
 
-/// What a row may see of its own call; every row sees the cache before it.
+/// Attention mask of a row within its own call; every row attends to the cached slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AttentionKind {
-    /// Itself and the rows before it.
+    /// The row itself and the rows before it.
     #[default]
     Causal,
     /// Also the rows after it inside the same span (the rows of one image).
     Bidirectional,
 }
 
-/// Which rows of a sequence's call get logits.
+/// Rows of a sequence's call that get logits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum LogitRows {
     /// None: the rows only fill the cache.
@@ -139,7 +139,7 @@ pub enum LogitRows {
 }
 
 impl LogitRows {
-    /// The wanted rows of a call with `rows` rows, in the order of the answer.
+    /// Returns the indices of the selected rows in a call of `rows` rows, in the order of the result.
     pub fn indices(&self, rows: usize) -> Vec<usize> {
         match self {
             Self::None => Vec::new(),
@@ -150,17 +150,17 @@ impl LogitRows {
     }
 }
 
-/// Logits of the rows that were asked for, on the host in f32.
+/// Logits of the requested rows, on the host in f32.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Logits {
     values: Vec<f32>,
     width: usize,
-    /// First row of each sequence, and the number of rows as the last entry.
+    /// First row of each sequence; the last entry is the total number of rows.
     starts: Vec<usize>,
 }
 
 impl Logits {
-    /// Wraps `values`, `[rows, width]` with the rows of all sequences one after another.
+    /// Wraps `values`, `[rows, width]`, the rows of all sequences concatenated.
     ///
     /// # Panics
     /// When `values` is not `width` times the sum of `rows_per_sequence`.
@@ -184,7 +184,7 @@ impl Logits {
         SequenceLogits { values: &self.values[start * self.width..end * self.width], width: self.width }
     }
 
-    /// Number of sequences, those without wanted rows included.
+    /// Number of sequences, including those without requested rows.
     pub fn num_sequences(&self) -> usize {
         self.starts.len() - 1
     }
@@ -203,15 +203,15 @@ pub struct SequenceLogits<'a> {
 }
 
 impl<'a> SequenceLogits<'a> {
-    /// Row `index` in the order in which rows were asked for.
+    /// Logits of the `index`-th requested row.
     ///
     /// # Panics
-    /// When fewer rows were asked for.
+    /// When fewer rows were requested.
     pub fn row(&self, index: usize) -> &'a [f32] {
         &self.values[index * self.width..(index + 1) * self.width]
     }
 
-    /// The rows in the order in which they were asked for.
+    /// The requested rows, in the order of the request.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = &'a [f32]> + use<'a> {
         self.values.chunks_exact(self.width)
     }

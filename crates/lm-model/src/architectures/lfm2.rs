@@ -79,8 +79,8 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     Ok(spec)
 }
 
-/// Feed-forward width: where the file asks for the adjustment, two thirds of the given one times a multiplier, rounded up to a
-/// multiple.
+/// Feed-forward width: the given one or, where the file asks for the adjustment, two thirds of it times a multiplier, rounded up
+/// to a multiple.
 fn feed_forward_width(config: &ModelConfig, keys: &Keys) -> Result<usize> {
     let (key, given) = match keys.block_ff_dim {
         Some(width) => ("block_ff_dim", width),

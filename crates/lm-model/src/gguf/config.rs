@@ -1,4 +1,4 @@
-//! The settings of a model as config.json has them.
+//! Conversion of a GGUF model's metadata to config.json.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use super::description::Description;
 use super::unused;
 use crate::Result;
 
-/// Settings that all architectures share, under their keys in both files.
+/// Settings of all architectures: GGUF key, config.json key.
 pub(super) const SHARED: &[(&str, &str)] = &[
     ("attention.head_count", "num_attention_heads"),
     ("attention.head_count_kv", "num_key_value_heads"),
@@ -18,7 +18,7 @@ pub(super) const SHARED: &[(&str, &str)] = &[
     ("rope.freq_base", "rope_theta"),
 ];
 
-/// The keys of config.json that the metadata gives.
+/// Returns the keys of config.json that the metadata defines.
 pub(super) fn config(model: &Description<'_>, architecture: &GgufArchitecture) -> Result<Map<String, Value>> {
     const CAUSAL: &str = "attention.causal";
     const VALUE_WIDTH: &str = "attention.value_length";
@@ -54,8 +54,8 @@ pub(super) fn config(model: &Description<'_>, architecture: &GgufArchitecture) -
     Ok(config)
 }
 
-/// Says of each layer whether it slides, as the file does: by a list, or by every how many layers one does not (`period` where the
-/// file is silent).
+/// Writes `layer_types` and returns, for each layer, true if it has a sliding window. The file gives a list, or the interval of
+/// full-attention layers (`period` where the key is absent).
 pub(super) fn layer_types(
     model: &Description<'_>,
     config: &mut Map<String, Value>,
@@ -73,7 +73,7 @@ pub(super) fn layer_types(
     Ok(slides)
 }
 
-/// Writes `layer_types`: the first name for layers that are marked, the second for the others.
+/// Writes `layer_types`: the first name for marked layers, the second for the others.
 pub(super) fn put_layer_types(config: &mut Map<String, Value>, marked: &[bool], names: [&str; 2]) {
     let types: Vec<_> = marked.iter().map(|&marked| names[usize::from(!marked)]).collect();
     config.insert("layer_types".to_owned(), json!(types));

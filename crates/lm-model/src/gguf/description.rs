@@ -1,4 +1,4 @@
-//! What a model's files say of it: settings under the architecture's own name, and tensors.
+//! Metadata under the architecture's own name, and tensors, of a model's files.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -9,17 +9,17 @@ use super::{GgufMetadata, GgufTensor, GgufValue, Part};
 use crate::weights::TensorType;
 use crate::{Error, Result, Source};
 
-/// Settings and tensors of a model. Keys are written without the architecture's name in front.
+/// Metadata and tensors of a model. Keys are written without the architecture prefix.
 pub(super) struct Description<'a> {
     pub(super) metadata: &'a GgufMetadata,
     pub(super) parts: &'a [Part],
     /// `general.architecture`.
     pub(super) architecture: &'a str,
-    /// Keys and tensors that were asked for.
+    /// Keys and tensors that have been read.
     read: RefCell<BTreeSet<String>>,
 }
 
-/// Longest vector that is read as a part of the settings.
+/// Maximum length of a vector that is read as metadata.
 const MAX_VECTOR: usize = 1 << 16;
 
 impl<'a> Description<'a> {
@@ -29,24 +29,24 @@ impl<'a> Description<'a> {
 }
 
 impl Description<'_> {
-    /// The whole key.
+    /// Returns the key with the architecture prefix.
     pub(super) fn key(&self, key: &str) -> String {
         format!("{}.{key}", self.architecture)
     }
 
-    /// The whole key, whose value is taken into account from here on.
+    /// Returns the full key and marks it as read.
     fn reading(&self, key: &str) -> String {
         let key = self.key(key);
         self.read.borrow_mut().insert(key.clone());
         key
     }
 
-    /// Whether there is a value under the key.
+    /// Returns true if the key has a value.
     pub(super) fn has(&self, key: &str) -> bool {
         self.metadata.contains(&self.key(key))
     }
 
-    /// Whether a whole key, or a tensor that is a setting, was asked for.
+    /// Returns true if a full key, or a tensor that holds metadata, has been read.
     pub(super) fn was_read(&self, name: &str) -> bool {
         self.read.borrow().contains(name)
     }
@@ -75,7 +75,7 @@ impl Description<'_> {
         self.metadata.str(&self.reading(key))
     }
 
-    /// A size for each layer, where there is a list under the key.
+    /// Returns a size for each layer, if the key holds a list.
     pub(super) fn sizes(&self, key: &str) -> Result<Option<Vec<usize>>> {
         let key = self.reading(key);
         if !self.is_list(&key)? {
@@ -85,7 +85,7 @@ impl Description<'_> {
         Ok(Some(self.metadata.ints(&key)?.unwrap_or_default().into_iter().map(size).collect::<Result<_>>()?))
     }
 
-    /// A size for each layer: those of a list, or the one for all.
+    /// Returns a size for each layer: the elements of a list, or one size for all.
     pub(super) fn sizes_of_layers(&self, key: &str) -> Result<Vec<usize>> {
         match self.sizes(key)? {
             Some(sizes) => self.of_layers(key, sizes),
@@ -93,7 +93,7 @@ impl Description<'_> {
         }
     }
 
-    /// A truth for each layer, where there is a list under the key.
+    /// Returns a bool for each layer, if the key holds a list.
     pub(super) fn flags(&self, key: &str) -> Result<Option<Vec<bool>>> {
         if !self.is_list(&self.reading(key))? {
             return Ok(None);
@@ -106,7 +106,7 @@ impl Description<'_> {
         Ok(self.metadata.contains(key) && self.metadata.value(key)?.is_none())
     }
 
-    /// Values of all layers without those of layers that predict further tokens.
+    /// Drops the values of multi-token-prediction layers.
     fn of_layers<T>(&self, key: &str, mut values: Vec<T>) -> Result<Vec<T>> {
         let (all, layers) = (self.required_size("block_count")?, self.num_layers()?);
         if values.len() != all {
@@ -118,7 +118,7 @@ impl Description<'_> {
         Ok(values)
     }
 
-    /// A value as config.json would have it; a list of equal sizes is one size.
+    /// Returns a value in the form of config.json; a list of equal sizes becomes one size.
     pub(super) fn json(&self, key: &str) -> Result<Option<Value>> {
         if let Some(sizes) = self.sizes(key)? {
             let one = sizes.first().filter(|first| sizes.iter().all(|size| size == *first));
@@ -139,13 +139,13 @@ impl Description<'_> {
         }))
     }
 
-    /// A tensor of any part.
+    /// Finds a tensor in any part.
     pub(super) fn tensor(&self, name: &str) -> Option<(&Part, &GgufTensor)> {
         let find = |part: &Part| part.file.tensors().iter().position(|tensor| tensor.name == name);
         self.parts.iter().find_map(|part| Some((part, &part.file.tensors()[find(part)?])))
     }
 
-    /// The numbers of a tensor that is a setting: a short vector of floats.
+    /// Returns the values of a tensor that holds metadata: a short vector of floats.
     pub(super) fn vector(&self, name: &str) -> Result<Option<Vec<f32>>> {
         let Some((part, tensor)) = self.tensor(name) else { return Ok(None) };
         self.read.borrow_mut().insert(name.to_owned());
@@ -169,7 +169,7 @@ impl Description<'_> {
         Ok(Some(values))
     }
 
-    /// Width of a head: `attention.key_length`, or an even share of the embedding.
+    /// Width of a head: `attention.key_length`, or the embedding width divided by the number of heads.
     pub(super) fn head_dim(&self) -> Result<usize> {
         if let Some(head_dim) = self.size("attention.key_length")? {
             return Ok(head_dim);
@@ -183,7 +183,7 @@ impl Description<'_> {
         Ok(width / heads)
     }
 
-    /// Number of layers, those that predict further tokens left out.
+    /// Number of layers, without multi-token-prediction layers.
     pub(super) fn num_layers(&self) -> Result<usize> {
         const MAX_LAYERS: usize = 4096;
         let (all, extra) =
@@ -197,7 +197,7 @@ impl Description<'_> {
     }
 }
 
-/// The decimal number that a float of 32 bits was made from, which config.json has as one of 64; `None` for one that is not finite.
+/// Returns the shortest decimal number of an f32 as an f64, as config.json has it; `None` if it is not finite.
 pub(super) fn decimal(number: f64) -> Option<Number> {
     let narrow = number as f32;
     let number = if f64::from(narrow) == number { narrow.to_string().parse().ok()? } else { number };

@@ -1,4 +1,4 @@
-//! Keys and values, read in place.
+//! Key-value metadata, read in place.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,19 +8,19 @@ use super::reader::{Reader, check_count};
 use crate::model_folder::FileBytes;
 use crate::{Error, Result};
 
-/// Most keys of a file; real ones have some dozens.
+/// Maximum number of keys in a file; real ones have some dozens.
 const MAX_KEYS: u64 = 1 << 16;
-/// Bytes that the shortest key with its value takes: length, type, one byte.
+/// Minimum size of a key-value entry in bytes: length, type, one byte.
 const LEAST_ENTRY_BYTES: usize = 8 + 4 + 1;
-/// Most elements of an array; the largest vocabularies have some 300,000 entries, with twice as many merges.
+/// Maximum number of array elements; the largest vocabularies have some 300,000 entries, with twice as many merges.
 const MAX_ELEMENTS: u64 = 1 << 24;
-/// Arrays inside arrays that are read. No key in use has any.
+/// Maximum nesting of arrays. No key in use has nested arrays.
 const MAX_DEPTH: usize = 4;
 
-/// The keys and values of a GGUF file.
+/// Key-value metadata of a GGUF file.
 ///
-/// Values stay where they are in the file; a getter reads one and checks its type. Integers may stand in any integer type, as
-/// writers do not agree on them.
+/// Values stay in place in the file; a getter reads one and checks its type. Integers may have any integer type, as writers do
+/// not agree on one.
 #[derive(Clone)]
 pub struct GgufMetadata {
     file: String,
@@ -28,54 +28,54 @@ pub struct GgufMetadata {
     entries: BTreeMap<String, Place>,
 }
 
-/// Where a value is: its type, and the byte after that.
+/// Position of a value: its type, and the offset after it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     ty: GgufValueType,
     start: usize,
 }
 
-/// The type of a value, under the numbers that files give them.
+/// Type of a value, by its GGUF id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GgufValueType {
-    /// An unsigned number of 8 bit.
+    /// Unsigned 8-bit integer.
     U8,
-    /// A signed number of 8 bit.
+    /// Signed 8-bit integer.
     I8,
-    /// An unsigned number of 16 bit.
+    /// Unsigned 16-bit integer.
     U16,
-    /// A signed number of 16 bit.
+    /// Signed 16-bit integer.
     I16,
-    /// An unsigned number of 32 bit.
+    /// Unsigned 32-bit integer.
     U32,
-    /// A signed number of 32 bit.
+    /// Signed 32-bit integer.
     I32,
-    /// A float of 32 bit.
+    /// 32-bit float.
     F32,
-    /// A truth value, one byte.
+    /// Bool, one byte.
     Bool,
-    /// A text.
+    /// String.
     String,
-    /// Values of one type.
+    /// Array of values of one type.
     Array,
-    /// An unsigned number of 64 bit.
+    /// Unsigned 64-bit integer.
     U64,
-    /// A signed number of 64 bit.
+    /// Signed 64-bit integer.
     I64,
-    /// A float of 64 bit.
+    /// 64-bit float.
     F64,
 }
 
-/// A single value of the metadata.
+/// Single metadata value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum GgufValue<'a> {
     /// An integer of any width.
     Int(i128),
     /// A float of either width.
     Float(f64),
-    /// A truth value.
+    /// A bool.
     Bool(bool),
-    /// The bytes of a text; getters check that it is UTF-8.
+    /// The bytes of a string; getters check that it is UTF-8.
     Text(&'a [u8]),
 }
 
@@ -102,7 +102,7 @@ impl GgufValueType {
         ty.ok_or_else(|| GgufProblem::UnknownValueType { key: key.to_owned(), id })
     }
 
-    /// Bytes of the value, or of the counts and types in front of it.
+    /// Size of the value in bytes; of strings and arrays, of the type and length before the contents.
     fn least_bytes(self) -> usize {
         match self {
             Self::U8 | Self::I8 | Self::Bool => 1,
@@ -128,7 +128,7 @@ impl fmt::Display for GgufValueType {
     }
 }
 
-/// Reads over all keys and values and notes where they are.
+/// Skips over all entries and records the position of each value.
 pub(super) fn read_entries(
     reader: &mut Reader<'_>,
     count: u64,
@@ -148,7 +148,7 @@ pub(super) fn read_entries(
     Ok(entries)
 }
 
-/// Reads over one value.
+/// Skips one value.
 fn skip(reader: &mut Reader<'_>, ty: GgufValueType, key: &str, depth: usize) -> Result<(), GgufProblem> {
     match ty {
         GgufValueType::String => reader.text("text").map(drop),
@@ -166,7 +166,7 @@ fn skip(reader: &mut Reader<'_>, ty: GgufValueType, key: &str, depth: usize) -> 
     }
 }
 
-/// The type and number of an array's elements. There is room for them.
+/// Reads the type and number of an array's elements; the count is checked against the remaining bytes.
 fn read_array_head(reader: &mut Reader<'_>, key: &str) -> Result<(GgufValueType, usize), GgufProblem> {
     let ty = GgufValueType::read(reader, key)?;
     let count = reader.u64("length of an array")?;
@@ -174,7 +174,7 @@ fn read_array_head(reader: &mut Reader<'_>, key: &str) -> Result<(GgufValueType,
     Ok((ty, count))
 }
 
-/// One value that is no array.
+/// Reads one value; `None` for an array.
 fn read_single<'a>(reader: &mut Reader<'a>, ty: GgufValueType) -> Result<Option<GgufValue<'a>>, GgufProblem> {
     const WHAT: &str = "value";
     Ok(Some(match ty {
@@ -199,33 +199,33 @@ impl GgufMetadata {
         Self { file: file.to_owned(), bytes, entries }
     }
 
-    /// Name of the file, as errors call it.
+    /// Name of the file, as shown in errors.
     pub fn file(&self) -> &str {
         &self.file
     }
 
-    /// The keys with the types of their values, sorted.
+    /// Keys with the types of their values, sorted by key.
     pub fn keys(&self) -> impl Iterator<Item = (&str, GgufValueType)> {
         self.entries.iter().map(|(key, place)| (key.as_str(), place.ty))
     }
 
-    /// Whether there is a value under a key.
+    /// Returns true if the key has a value.
     pub fn contains(&self, key: &str) -> bool {
         self.entries.contains_key(key)
     }
 
-    /// `general.architecture`, the first part of the keys of the model's settings.
+    /// Returns `general.architecture`, the prefix of the keys of the model's settings.
     ///
     /// # Errors
-    /// When it is absent or not a text.
+    /// When it is absent or not a string.
     pub fn architecture(&self) -> Result<&str> {
         self.required("general.architecture", Self::str)
     }
 
-    /// What `getter` finds under a key that must be there.
+    /// Returns the value that `getter` finds under a required key.
     ///
     /// # Errors
-    /// When the key is absent, and those of the getter.
+    /// When the key is absent; also those of the getter.
     pub fn required<'a, T>(
         &'a self,
         key: &str,
@@ -234,7 +234,7 @@ impl GgufMetadata {
         getter(self, key)?.ok_or_else(|| self.error(GgufProblem::MissingKey { key: key.to_owned() }))
     }
 
-    /// A text; `None` when the key is absent, as for all getters.
+    /// Returns a string; `None` when the key is absent, as for all getters.
     ///
     /// # Errors
     /// When the value is of another type, or not UTF-8.
@@ -245,10 +245,10 @@ impl GgufMetadata {
         })
     }
 
-    /// An integer that is a size or an id.
+    /// Returns an integer as a size or an id.
     ///
     /// # Errors
-    /// When the value is of another type, negative, or more than a size can be.
+    /// When the value has another type, is negative, or exceeds `usize`.
     pub fn size(&self, key: &str) -> Result<Option<usize>> {
         self.single(key, "an integer from 0 on", |value| match value {
             GgufValue::Int(number) => usize::try_from(number).ok(),
@@ -256,7 +256,7 @@ impl GgufMetadata {
         })
     }
 
-    /// A float, or an integer in its place. It may be infinite or not a number.
+    /// Returns a float, or an integer as one. It may be infinite or NaN.
     ///
     /// # Errors
     /// When the value is of another type.
@@ -268,7 +268,7 @@ impl GgufMetadata {
         })
     }
 
-    /// A truth value.
+    /// Returns a bool.
     ///
     /// # Errors
     /// When the value is of another type.
@@ -279,16 +279,16 @@ impl GgufMetadata {
         })
     }
 
-    /// Any value that is no array, as it is; `None` for an array too.
+    /// Returns any single value; `None` for an array too.
     ///
     /// # Errors
-    /// None after the file has been read; the reader's own are passed on.
+    /// None once the file has been read; errors of the reader are passed on.
     pub fn value(&self, key: &str) -> Result<Option<GgufValue<'_>>> {
         let Some(&Place { ty, start }) = self.entries.get(key) else { return Ok(None) };
         read_single(&mut Reader::at(&self.bytes, start), ty).map_err(|problem| self.error(problem))
     }
 
-    /// A value of any type with its bytes as they are in the file.
+    /// Returns a value of any type as the bytes in the file.
     pub(super) fn raw(&self, key: &str) -> Result<Option<(GgufValueType, &[u8])>> {
         let Some(&Place { ty, start }) = self.entries.get(key) else { return Ok(None) };
         let mut reader = Reader::at(&self.bytes, start);
@@ -296,10 +296,10 @@ impl GgufMetadata {
         Ok(Some((ty, &self.bytes[start..reader.position()])))
     }
 
-    /// An array of texts.
+    /// Returns an array of strings.
     ///
     /// # Errors
-    /// When the value is not an array of texts. (One that is not UTF-8 is found when it is read.)
+    /// When the value is not an array of strings. (Invalid UTF-8 is reported by the iterator.)
     pub fn strings(&self, key: &str) -> Result<Option<GgufStrings<'_>>> {
         let Some((reader, ty, count)) = self.array(key)? else { return Ok(None) };
         if ty != GgufValueType::String {
@@ -308,10 +308,10 @@ impl GgufMetadata {
         Ok(Some(GgufStrings { metadata: self, reader, left: count }))
     }
 
-    /// An array of integers.
+    /// Returns an array of integers.
     ///
     /// # Errors
-    /// When the value is not an array of integers, or one is too large for 64 bits.
+    /// When the value is not an array of integers, or an element exceeds 64 bits.
     pub fn ints(&self, key: &str) -> Result<Option<Vec<i64>>> {
         self.elements(key, "an array of integers", |value| match value {
             GgufValue::Int(number) => i64::try_from(number).ok(),
@@ -319,7 +319,7 @@ impl GgufMetadata {
         })
     }
 
-    /// An array of floats.
+    /// Returns an array of floats.
     ///
     /// # Errors
     /// When the value is not an array of floats.
@@ -330,10 +330,10 @@ impl GgufMetadata {
         })
     }
 
-    /// An array of truth values.
+    /// Returns an array of bools.
     ///
     /// # Errors
-    /// When the value is not an array of truth values.
+    /// When the value is not an array of bools.
     pub fn bools(&self, key: &str) -> Result<Option<Vec<bool>>> {
         self.elements(key, "an array of bools", |value| match value {
             GgufValue::Bool(truth) => Some(truth),
@@ -341,19 +341,19 @@ impl GgufMetadata {
         })
     }
 
-    /// An error about a value that makes no sense.
+    /// Error for an invalid value.
     pub(crate) fn invalid(&self, key: &str, value: impl ToString, expected: impl Into<String>) -> Error {
         let (file, key) = (self.file.clone(), key.to_owned());
         Error::InvalidValue { file, key, value: value.to_string(), expected: expected.into() }
     }
 
-    /// An error about a value that is not implemented.
+    /// Error for a value that is not implemented.
     pub(crate) fn unsupported(&self, key: &str, value: impl ToString, known: impl Into<String>) -> Error {
         let (file, key) = (self.file.clone(), key.to_owned());
         Error::UnsupportedValue { file, key, value: value.to_string(), known: known.into() }
     }
 
-    /// The array under a key: a reader at its first element, their type and number.
+    /// Returns an array: a reader at its first element, and the elements' type and number.
     fn array(&self, key: &str) -> Result<Option<(Reader<'_>, GgufValueType, usize)>> {
         let Some(&Place { ty, start }) = self.entries.get(key) else { return Ok(None) };
         if ty != GgufValueType::Array {
@@ -405,7 +405,7 @@ impl fmt::Debug for GgufMetadata {
     }
 }
 
-/// The texts of an array, one after another.
+/// Iterator over the strings of an array.
 #[derive(Clone)]
 pub struct GgufStrings<'a> {
     metadata: &'a GgufMetadata,

@@ -1,4 +1,4 @@
-//! GGUF files: one file (or several parts of one) with a model's settings, tokenizer and tensors.
+//! GGUF files: one file (or several shards) with a model's metadata, tokenizer and tensors.
 //!
 //! Source: the GGUF specification (`ggml-org/ggml: docs/gguf.md`) and the reference reader of the Python package `gguf` 0.19.
 
@@ -34,17 +34,17 @@ pub(crate) use self::write::{Entries, NewFile, NewHead, Texts, Written};
 use crate::model_folder::FileBytes;
 use crate::{Error, Result};
 
-/// Bytes of a file that says no other alignment of its tensors.
+/// Alignment of the tensors in bytes, where a file names none.
 const DEFAULT_ALIGNMENT: usize = 32;
-/// Largest alignment that is believed; files in use have 32, some 4096.
+/// Maximum alignment that is accepted; files in use have 32, some 4096.
 const MAX_ALIGNMENT: usize = 1 << 20;
-/// What the versions that are read have in common: 64-bit counts. Version 1 had 32-bit ones.
+/// Supported versions, with 64-bit counts; version 1 has 32-bit counts.
 const VERSIONS: [u32; 2] = [2, 3];
 
-/// One GGUF file, version 2 or 3, little endian: its metadata and where its tensors are.
+/// One GGUF file, version 2 or 3, little endian: its metadata and its tensors' positions.
 ///
-/// Everything in the file's description is checked when it is read: counts and lengths against what is left of the file before
-/// anything is allocated for them, and that each tensor lies inside the file, at a multiple of the alignment, and on no other.
+/// The header is validated on reading: counts and lengths against the remaining bytes before any allocation, and each tensor lies
+/// inside the file, at a multiple of the alignment, without overlapping another.
 ///
 /// # Examples
 /// ```
@@ -70,19 +70,19 @@ pub struct GgufFile {
 }
 
 impl GgufFile {
-    /// What every GGUF file begins with.
+    /// Magic bytes at the start of a GGUF file.
     pub const MAGIC: [u8; 4] = *b"GGUF";
 
-    /// Reads the description of a file; `name` is how errors call it. The tensors' bytes are not touched.
+    /// Reads the header of a file; `name` is the file's name in errors. The tensors' bytes are not touched.
     ///
     /// # Errors
-    /// [`Error::Gguf`] when the file is of another kind, version or byte order, ends early, or describes what cannot be.
+    /// [`Error::Gguf`] when the file has another format, version or byte order, is truncated, or has an invalid header.
     pub fn read(name: &str, bytes: FileBytes) -> Result<Self> {
         let len = bytes.len();
         Self::describe(name, bytes, len)
     }
 
-    /// The same of the beginning of a file that is `len` bytes long.
+    /// Reads the header from the beginning of a file of `len` bytes.
     fn describe(name: &str, bytes: FileBytes, len: usize) -> Result<Self> {
         let failed = |problem| Error::Gguf { file: name.to_owned(), problem };
         let mut reader = Reader::new(&bytes);
@@ -96,25 +96,25 @@ impl GgufFile {
         Ok(Self { metadata, tensors })
     }
 
-    /// Whether a path is a file that begins as a GGUF file does, whatever it is called.
+    /// Returns true if the path is a file with the GGUF magic, whatever its name.
     pub(crate) fn is_one(path: &Path) -> bool {
         let mut magic = [0; 4];
         let mut read = || File::open(path)?.read_exact(&mut magic);
         path.is_file() && read().is_ok() && magic == Self::MAGIC
     }
 
-    /// The keys and values.
+    /// Metadata of the file.
     pub fn metadata(&self) -> &GgufMetadata {
         &self.metadata
     }
 
-    /// The tensors in the order of their bytes.
+    /// Tensors, in the order of their offsets.
     pub fn tensors(&self) -> &[GgufTensor] {
         &self.tensors
     }
 }
 
-/// The beginning of the file; returns the numbers of tensors and keys as the file claims them.
+/// Reads the start of the header; returns the numbers of tensors and keys that the file claims.
 fn read_counts(reader: &mut Reader<'_>) -> Result<(u64, u64), GgufProblem> {
     let magic = reader.array("magic")?;
     if magic != GgufFile::MAGIC {
@@ -130,7 +130,7 @@ fn read_counts(reader: &mut Reader<'_>) -> Result<(u64, u64), GgufProblem> {
     Ok((reader.u64("number of tensors")?, reader.u64("number of keys")?))
 }
 
-/// The alignment of the tensors' bytes.
+/// Alignment of the tensors' bytes.
 fn alignment(metadata: &GgufMetadata) -> Result<usize> {
     const KEY: &str = "general.alignment";
     let Some(bytes) = metadata.size(KEY)? else { return Ok(DEFAULT_ALIGNMENT) };

@@ -1,4 +1,4 @@
-//! A model in one GGUF file, or in several parts of one.
+//! A model in one GGUF file or several shards.
 
 use serde_json::{Map, Value};
 
@@ -11,25 +11,25 @@ use crate::model_folder::{FileBytes, ModelFiles, read_required};
 use crate::weights::{Checkpoint, StoredTensor};
 use crate::{Error, Result};
 
-/// One of the files of a model.
+/// One file (shard) of a model.
 #[derive(Debug)]
 pub(super) struct Part {
-    /// The file, as messages call it.
+    /// File name, as shown in messages.
     pub(super) name: String,
     pub(super) bytes: FileBytes,
     pub(super) file: GgufFile,
 }
 
-/// A model in GGUF, which answers for the files that a Hugging Face folder would have.
+/// GGUF model that serves the files of a Hugging Face folder.
 #[derive(Debug)]
 pub(crate) struct GgufModel {
     location: String,
-    /// The first has the settings.
+    /// The first one has the metadata.
     parts: Vec<Part>,
 }
 
 impl Part {
-    /// Reads the description of a file.
+    /// Reads the header of a file.
     pub(super) fn read(files: &dyn ModelFiles, name: &str) -> Result<Self> {
         let bytes = read_required(files, name)?;
         let file = GgufFile::read(name, bytes.clone())?;
@@ -38,11 +38,11 @@ impl Part {
 }
 
 impl GgufModel {
-    /// The file of the one model in a folder, where that is how it is kept: the first of several parts, and none of an encoder
-    /// for images.
+    /// Returns the file name of the GGUF model in a folder without config.json: its first shard, ignoring image encoders
+    /// (`mmproj`).
     ///
     /// # Errors
-    /// When there are several.
+    /// When there are several models.
     pub(crate) fn find(files: &dyn ModelFiles) -> Result<Option<String>> {
         let mut names = files.list("")?;
         if names.iter().any(|name| name == CONFIG_FILE) {
@@ -55,18 +55,18 @@ impl GgufModel {
         Ok(names.pop())
     }
 
-    /// Maps the file, and its other parts where it is one of several.
+    /// Maps the file, and the other shards if it is one of several.
     pub(crate) fn open(files: &dyn ModelFiles, name: &str) -> Result<Self> {
         let parts = split::all_parts(files, Part::read(files, name)?)?;
         Ok(Self { location: format!("{}/{name}", files.location()), parts })
     }
 
-    /// A model in one file.
+    /// Wraps a model in one file.
     pub(super) fn of_part(part: Part) -> Self {
         Self { location: part.name.clone(), parts: vec![part] }
     }
 
-    /// What the file says of the model beside its weights, as it says it.
+    /// Returns the metadata as stored, with everything but the weights.
     pub(crate) fn head(&self) -> Result<NewHead> {
         let (model, architecture) = self.description()?;
         let mut head = NewHead::new(architecture.name);
@@ -81,7 +81,7 @@ impl GgufModel {
         Ok(head)
     }
 
-    /// How a tensor of the file is stored.
+    /// Returns the stored form of a tensor.
     pub(super) fn stored(&self, name: &str) -> Result<StoredTensor> {
         let (model, architecture) = self.description()?;
         let missing = || Error::MissingTensor { location: self.location.clone(), tensor: name.to_owned() };
@@ -89,18 +89,18 @@ impl GgufModel {
         names::stored(architecture, &model, tensor)
     }
 
-    /// Name of the file without its ending.
+    /// File name without its extension.
     pub(crate) fn name(&self) -> &str {
         let name = &self.parts[0].name;
         name.strip_suffix(".gguf").unwrap_or(name)
     }
 
-    /// The settings.
+    /// Metadata of the model.
     pub(crate) fn metadata(&self) -> &GgufMetadata {
         self.parts[0].file.metadata()
     }
 
-    /// The tensors under their names in the model.
+    /// Returns the tensors under their names in the model.
     pub(crate) fn checkpoint(&self) -> Result<Checkpoint> {
         let (model, architecture) = self.description()?;
         let num_layers = model.num_layers()?;

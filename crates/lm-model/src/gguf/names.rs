@@ -1,4 +1,4 @@
-//! The tensors of a file under their names in the model, with what has to be undone when they are read.
+//! Mapping of GGUF tensor names to model names, with the transformations to undo on reading.
 
 use super::GgufTensor;
 use super::architectures::{GgufArchitecture, RopeRows, TensorNames};
@@ -6,10 +6,10 @@ use super::description::Description;
 use crate::Result;
 use crate::weights::{RowOrder, StoredCoding, StoredTensor, StoredValues, TensorType};
 
-/// Tensors outside layers.
+/// Tensors outside the layers.
 const SHARED: TensorNames =
     &[("output", "lm_head"), ("output_norm", "model.norm"), ("token_embd", "model.embed_tokens")];
-/// Tensors of a layer.
+/// Tensors of each layer.
 const SHARED_OF_LAYERS: TensorNames = &[
     ("attn_k", "self_attn.k_proj"),
     ("attn_k_norm", "self_attn.k_norm"),
@@ -23,17 +23,17 @@ const SHARED_OF_LAYERS: TensorNames = &[
     ("ffn_norm", "post_attention_layernorm"),
     ("ffn_up", "mlp.up_proj"),
 ];
-/// Tensors that are settings, read with these.
+/// Tensors that hold metadata and are read with it.
 pub(super) const SETTINGS: [&str; 3] =
     ["rope_factors_long.weight", "rope_factors_short.weight", "rope_freqs.weight"];
 
-/// The tensor's name in the model; `None` for what is no weight. A name that is not known stays as it is.
+/// Returns the tensor's name in the model; `None` if it is not a weight. Unknown names stay unchanged.
 pub(super) fn model_name(architecture: &GgufArchitecture, num_layers: usize, name: &str) -> Option<String> {
     if SETTINGS.contains(&name) {
         return None;
     }
     let renamed = match in_layer(name) {
-        // Layers that predict further tokens are not run.
+        // Multi-token-prediction layers are not run.
         Some((layer, _)) if layer >= num_layers => return None,
         Some((layer, name)) => {
             renamed(architecture, SHARED_OF_LAYERS, name).map(|name| format!("model.layers.{layer}.{name}"))
@@ -43,7 +43,7 @@ pub(super) fn model_name(architecture: &GgufArchitecture, num_layers: usize, nam
     Some(renamed.unwrap_or_else(|| name.to_owned()))
 }
 
-/// By the row of the whole name, or of the name without the ending that both names have.
+/// Looks up the whole name, or its stem without the suffix (`.weight`, `.bias`) that both names share.
 fn renamed(architecture: &GgufArchitecture, shared: TensorNames, name: &str) -> Option<String> {
     let find = |name: &str| {
         let rows = architecture.tensors.iter().copied().flatten().chain(shared);
@@ -56,7 +56,7 @@ fn renamed(architecture: &GgufArchitecture, shared: TensorNames, name: &str) -> 
     find(name).map(str::to_owned).or_else(of_stem)
 }
 
-/// The name that a file has for a tensor of the model; `None` where it has none.
+/// Returns the GGUF name of a model tensor; `None` if there is none.
 pub(super) fn file_name(architecture: &GgufArchitecture, num_layers: usize, name: &str) -> Option<String> {
     let layer =
         name.strip_prefix("model.layers.").and_then(|rest| rest.split_once('.')).map(|(layer, _)| layer);
@@ -70,13 +70,13 @@ pub(super) fn file_name(architecture: &GgufArchitecture, num_layers: usize, name
     names.find(|own| model_name(architecture, num_layers, own).as_deref() == Some(name))
 }
 
-/// `7` and `attn_q.weight` of `blk.7.attn_q.weight`.
+/// Splits `blk.7.attn_q.weight` into `7` and `attn_q.weight`.
 fn in_layer(name: &str) -> Option<(usize, &str)> {
     let (layer, name) = name.strip_prefix("blk.")?.split_once('.')?;
     Some((layer.parse().ok()?, name))
 }
 
-/// How the tensor is stored, and how it differs from the model's.
+/// Returns the stored form of the tensor, with its differences from the model's.
 pub(super) fn stored(
     architecture: &GgufArchitecture,
     model: &Description<'_>,

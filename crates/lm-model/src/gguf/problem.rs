@@ -1,73 +1,73 @@
-//! What can be wrong with a GGUF file.
+//! Problems of GGUF files.
 
 use super::GgufValueType;
 
-/// What is wrong with a GGUF file, or with one of its keys.
+/// Problem with a GGUF file or one of its keys.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GgufProblem {
-    /// The first four bytes are others.
+    /// The magic bytes differ.
     #[error("it begins with {magic:02x?}, expected \"GGUF\"")]
     Magic {
         /// The bytes.
         magic: [u8; 4],
     },
-    /// A version that is not read.
+    /// An unsupported version.
     #[error("its version is {version}, supported: 2, 3")]
     Version {
         /// The version.
         version: u32,
     },
-    /// The numbers stand in the other byte order.
+    /// The file is big endian.
     #[error("it is big endian, supported: little endian")]
     BigEndian,
-    /// The file ends inside something.
+    /// The file is truncated.
     #[error("the {what} at byte {at} needs {needed} bytes, the file has {left} more")]
     Truncated {
-        /// What is being read.
+        /// Item being read.
         what: &'static str,
-        /// Where it starts.
+        /// Offset of its start.
         at: usize,
-        /// Bytes that it should have.
+        /// Bytes that it needs.
         needed: u64,
-        /// Bytes that are left.
+        /// Bytes remaining.
         left: usize,
     },
-    /// More of something than the file has room for, or than is ever read.
+    /// A count that exceeds the remaining bytes or the limit.
     #[error("it claims {got} {what}, at most {limit} are possible")]
     TooMany {
-        /// What is counted.
+        /// Counted item.
         what: &'static str,
         /// The number in the file.
         got: u64,
-        /// The most that is possible here.
+        /// Maximum possible here.
         limit: u64,
     },
-    /// A name, a key or a text that is not UTF-8.
+    /// A name, key or string that is not UTF-8.
     #[error("the {what} at byte {at} is not UTF-8")]
     NotUtf8 {
-        /// What it is.
+        /// Kind of string.
         what: &'static str,
-        /// Where it starts.
+        /// Offset of its start.
         at: usize,
     },
-    /// A number that stands for no type of values.
+    /// An id that is not a value type.
     #[error("the value of {key} has the unknown type {id}")]
     UnknownValueType {
         /// The key.
         key: String,
-        /// The number.
+        /// The id.
         id: u32,
     },
-    /// Arrays inside arrays inside arrays, further than is read.
+    /// Arrays nested deeper than the limit.
     #[error("the arrays of {key} are nested more than {limit} deep")]
     TooDeep {
         /// The key.
         key: String,
-        /// The depth that is read.
+        /// Maximum depth.
         limit: usize,
     },
-    /// A key or a tensor that is there twice.
+    /// A duplicate key or tensor.
     #[error("{what} {name} is described twice")]
     Repeated {
         /// `key` or `tensor`.
@@ -75,13 +75,13 @@ pub enum GgufProblem {
         /// Its name.
         name: String,
     },
-    /// A key that is needed is absent.
+    /// A required key is missing.
     #[error("it has no key {key}")]
     MissingKey {
         /// The key.
         key: String,
     },
-    /// A setting that nothing here takes into account.
+    /// A setting that is not implemented.
     #[error("{name} is {value}, which this architecture is not implemented with")]
     Unused {
         /// The key, or the tensor.
@@ -89,58 +89,57 @@ pub enum GgufProblem {
         /// Its value.
         value: String,
     },
-    /// A value of another type than its key has.
+    /// A value of another type than the key's.
     #[error("{key} is {got}, expected {expected}")]
     KeyType {
         /// The key.
         key: String,
-        /// The type that is read there.
+        /// The expected type.
         expected: &'static str,
         /// The type in the file.
         got: GgufValueType,
     },
-    /// A number that stands for no type of tensor elements.
+    /// An id that is not a tensor type.
     #[error("tensor {tensor} has the unknown type {id}")]
     UnknownTensorType {
         /// The tensor.
         tensor: String,
-        /// The number.
+        /// The id.
         id: u32,
     },
-    /// A shape that no tensor can have: too many dimensions, an empty one, more elements than can be counted, or rows that are
-    /// not whole blocks.
+    /// An invalid shape: too many dimensions, an empty one, too many elements to count, or rows that are not whole blocks.
     #[error("tensor {tensor} has shape {shape:?}, expected {expected}")]
     Shape {
         /// The tensor.
         tensor: String,
-        /// The shape, longest-stepping dimension first.
+        /// The shape, outermost dimension first.
         shape: Vec<u64>,
-        /// What would be valid.
+        /// Description of the valid shapes.
         expected: String,
     },
-    /// A tensor that does not begin at a multiple of the alignment.
+    /// A tensor whose offset is not a multiple of the alignment.
     #[error("tensor {tensor} has offset {offset}, expected a multiple of {alignment}")]
     Misaligned {
         /// The tensor.
         tensor: String,
-        /// Where it begins, counted from the first tensor.
+        /// Its offset from the first tensor.
         offset: u64,
         /// The file's alignment.
         alignment: usize,
     },
-    /// A tensor that ends behind the file's end.
+    /// A tensor that ends beyond the end of the file.
     #[error("tensor {tensor} has {bytes} bytes at offset {offset}, the file has {left} for tensors")]
     OutsideFile {
         /// The tensor.
         tensor: String,
-        /// Where it begins, counted from the first tensor.
+        /// Its offset from the first tensor.
         offset: u64,
-        /// Its length.
+        /// Its size in bytes.
         bytes: usize,
-        /// The bytes of the file after its description.
+        /// Bytes of the file after its header.
         left: usize,
     },
-    /// Two tensors that share bytes.
+    /// Two tensors that overlap.
     #[error("tensors {first} and {second} share bytes")]
     Overlap {
         /// The one that begins first.
@@ -148,10 +147,10 @@ pub enum GgufProblem {
         /// The other.
         second: String,
     },
-    /// Parts of one model that do not belong together, or some of them only.
+    /// Shards that do not belong together, or an incomplete set.
     #[error("it is no part of the model: {reason}")]
     Split {
-        /// What does not fit.
+        /// The inconsistency.
         reason: String,
     },
 }

@@ -1,10 +1,10 @@
-//! A place in a file's bytes from which numbers and texts are read, with distrust.
+//! Bounds-checked cursor over a file's bytes.
 
 use super::GgufProblem;
 
 type Result<T> = std::result::Result<T, GgufProblem>;
 
-/// Reads little-endian values one after another; what would leave the bytes is an error.
+/// Reads little-endian values in sequence; a read beyond the end is an error.
 #[derive(Clone)]
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
@@ -12,27 +12,27 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads from the first byte on.
+    /// Starts at the first byte.
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, position: 0 }
     }
 
-    /// Reads from a place inside the bytes, or at their end, on.
+    /// Starts at `position`, clamped to the end.
     pub(super) fn at(bytes: &'a [u8], position: usize) -> Self {
         Self { bytes, position: position.min(bytes.len()) }
     }
 
-    /// Where the next value begins.
+    /// Offset of the next value.
     pub(super) fn position(&self) -> usize {
         self.position
     }
 
-    /// Bytes that are left.
+    /// Remaining bytes.
     pub(super) fn left(&self) -> usize {
         self.bytes.len() - self.position
     }
 
-    /// The next bytes; `what` is how an error calls them.
+    /// Reads the next `count` bytes; `what` names them in errors.
     pub(super) fn bytes(&mut self, what: &'static str, count: u64) -> Result<&'a [u8]> {
         let (at, left) = (self.position, self.left());
         let taken = usize::try_from(count).ok().filter(|&count| count <= left);
@@ -56,13 +56,13 @@ impl<'a> Reader<'a> {
         Ok(u64::from_le_bytes(self.array(what)?))
     }
 
-    /// The bytes of a text: its length stands in front of it.
+    /// Reads the bytes of a length-prefixed string.
     pub(super) fn text(&mut self, what: &'static str) -> Result<&'a [u8]> {
         let length = self.u64(what)?;
         self.bytes(what, length)
     }
 
-    /// A text that must be UTF-8.
+    /// Reads a UTF-8 string.
     pub(super) fn str(&mut self, what: &'static str) -> Result<&'a str> {
         let text = self.text(what)?;
         let at = self.position - text.len();
@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Checks a count before anything is allocated for it: each of what is counted takes `least` bytes of those that are left.
+/// Checks a count before any allocation: each item takes at least `least` of the bytes `left`.
 pub(super) fn check_count(
     what: &'static str,
     got: u64,

@@ -1,21 +1,21 @@
-//! Positions as a file's keys and tensors say them, in the form of config.json's `rope_parameters`.
+//! RoPE parameters of a file's keys and tensors, in the form of config.json's `rope_parameters`.
 //!
-//! Every parameter is written out, with what llama.cpp takes an absent key for: no default of a model's config class is left to stand
-//! in for a key.
+//! Every parameter is written explicitly, with llama.cpp's default for an absent key, so that no default of a model's config
+//! class applies.
 //!
-//! Source: `load_hparams` in `src/llama-model.cpp` of llama.cpp, for YaRN's factor `src/llama-context.cpp`.
+//! Source: `load_hparams` in `src/llama-model.cpp` of llama.cpp; for YaRN's attention factor, `src/llama-context.cpp`.
 
 use serde_json::{Map, Value, json};
 
 use super::description::{Description, decimal};
 use crate::{Error, Result};
 
-/// Base of the frequencies in files that name none.
+/// RoPE base (theta) of files without one.
 const THETA: f64 = 10_000.0;
 const ATTENTION_FACTOR: &str = "rope.scaling.attn_factor";
 const TYPE: &str = "rope.scaling.type";
 
-/// What changes the frequencies of all pairs alike, or by their place.
+/// RoPE scaling of all frequencies alike, or by their index.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Scaling {
     None,
@@ -23,12 +23,12 @@ pub(super) enum Scaling {
     Yarn { factor: f64 },
 }
 
-/// Base of sliding layers where a file does not name it.
+/// RoPE base (theta) of sliding-window layers where a file has none.
 #[derive(Clone, Copy)]
 pub(super) enum SlidingTheta {
     /// 10,000.
     Default,
-    /// That of the full layers.
+    /// The base of full-attention layers.
     OfFullLayers,
 }
 
@@ -38,7 +38,7 @@ pub(super) fn of_all_layers(model: &Description<'_>, config: &mut Map<String, Va
     Ok(())
 }
 
-/// Writes the parameters of full layers, and of sliding ones, which turn unscaled and by a base of their own.
+/// Writes the parameters of full-attention layers, and of sliding-window layers, which have their own base and no scaling.
 pub(super) fn by_layer_type(
     model: &Description<'_>,
     config: &mut Map<String, Value>,
@@ -57,7 +57,7 @@ pub(super) fn by_layer_type(
     Ok(())
 }
 
-/// The parameters of layers that see everything.
+/// Returns the parameters of full-attention layers.
 pub(super) fn parameters(model: &Description<'_>) -> Result<Map<String, Value>> {
     let head_dim = model.head_dim()?;
     let rotated = model.size("rope.dimension_count")?.unwrap_or(head_dim);
@@ -107,7 +107,7 @@ pub(super) fn parameters(model: &Description<'_>) -> Result<Map<String, Value>> 
     Ok(rope)
 }
 
-/// The scaling that the keys say, those of tensors left aside.
+/// Returns the scaling of the metadata keys, ignoring divisors in tensors.
 pub(super) fn scaling(model: &Description<'_>) -> Result<Scaling> {
     let factor = match number(model, "rope.scaling.factor")? {
         Some(factor) => Some(factor),
@@ -126,11 +126,12 @@ pub(super) fn scaling(model: &Description<'_>) -> Result<Scaling> {
     })
 }
 
-/// What YaRN has beside its factor and its context.
+/// Returns YaRN's parameters other than the scaling factor and the original context length.
 ///
-/// The factor on sine and cosine follows from these; `rope.scaling.attn_factor` multiplies it. `yarn_attn_factor` is what the converter
-/// found under `attention_factor`, which replaces it in transformers, or else under `attn_factor`, which counts for nothing there and
-/// is the reciprocal of it in the checkpoints that have it. (llama.cpp itself passes over the key.)
+/// The attention factor (on sine and cosine) is computed from them; `rope.scaling.attn_factor` multiplies it. `yarn_attn_factor`
+/// is the value that the converter found under `attention_factor`, which replaces it in transformers, or else under
+/// `attn_factor`, which transformers ignores and which is its reciprocal in the checkpoints that have it. (llama.cpp itself
+/// ignores the key.)
 fn yarn(
     model: &Description<'_>,
     factor: f64,
@@ -149,7 +150,7 @@ fn yarn(
     match (attention_factor, given, all) {
         (Some(times), _, _) => parameters.push(("attention_factor", (magnitude * times).into())),
         (None, Some(given), _) => parameters.push(("attention_factor", given.into())),
-        // Files have one of the two weights; the other is 1.
+        // Files contain one of the two weights; the other is 1.
         (None, None, Some(all)) => {
             parameters.extend([("mscale", 1.0.into()), ("mscale_all_dim", all.into())]);
         }
@@ -158,17 +159,17 @@ fn yarn(
     Ok(parameters)
 }
 
-/// How far the product of a number and its reciprocal, both rounded to 32 bits, may be from 1.
+/// Tolerance of the product of a number and its reciprocal, both rounded to 32 bits, around 1.
 const RECIPROCAL: f64 = 1e-5;
 
-/// YaRN's factor on sine and cosine, before `rope.scaling.attn_factor`.
+/// YaRN's attention factor, before `rope.scaling.attn_factor`.
 pub(super) fn yarn_magnitude(factor: f64, all: Option<f64>) -> f64 {
     let magnitude = |weight: f64| if factor <= 1.0 { 1.0 } else { 0.1 * weight * factor.ln() + 1.0 };
     magnitude(1.0) / all.map_or(1.0, magnitude)
 }
 
-/// Divisors of the frequencies, for short and for long contexts; one list for both stands for Llama 3's scaling, whose own settings
-/// files do not keep.
+/// Returns the frequency divisors for short and long contexts. A single list for both represents Llama 3's scaling, whose
+/// parameters files do not contain.
 fn divisors(model: &Description<'_>) -> Result<Option<[Value; 2]>> {
     const NAMES: [&str; 2] = ["rope_factors_short.weight", "rope_factors_long.weight"];
     let of_all = list(model, "rope_freqs.weight")?;
@@ -190,7 +191,7 @@ fn divisors(model: &Description<'_>) -> Result<Option<[Value; 2]>> {
     }
 }
 
-/// A tensor of divisors as a list.
+/// Returns a tensor of divisors as a list.
 fn list(model: &Description<'_>, name: &str) -> Result<Option<Value>> {
     let Some(divisors) = model.vector(name)? else { return Ok(None) };
     let numbers: Option<Vec<_>> = divisors.iter().map(|&divisor| decimal(divisor.into())).collect();
@@ -198,14 +199,14 @@ fn list(model: &Description<'_>, name: &str) -> Result<Option<Value>> {
     Ok(Some(json!(numbers)))
 }
 
-/// A number as config.json would have it.
+/// Returns a number in the form of config.json.
 fn number(model: &Description<'_>, key: &str) -> Result<Option<f64>> {
     let Some(number) = model.float(key)? else { return Ok(None) };
     let finite = decimal(number).and_then(|number| number.as_f64());
     finite.map(Some).ok_or_else(|| model.metadata.invalid(&model.key(key), number, "a finite number"))
 }
 
-/// The share of a head that turns, so that `head_dim · share` is no less than the elements.
+/// Fraction of a head that is rotated, such that `head_dim · fraction`, truncated, is at least `rotated`.
 fn part(rotated: usize, head_dim: usize) -> f64 {
     let part = rotated as f64 / head_dim as f64;
     if ((head_dim as f64 * part) as usize) < rotated { part.next_up() } else { part }

@@ -1,14 +1,14 @@
-//! Models in several files: `NAME-00001-of-00003.gguf`.
+//! Models split into shards: `NAME-00001-of-00003.gguf`.
 
 use super::model::Part;
 use super::{GgufMetadata, GgufProblem};
 use crate::model_folder::ModelFiles;
 use crate::{Error, Result};
 
-/// Most parts of a model.
+/// Maximum number of shards.
 const MAX_PARTS: usize = 1024;
 
-/// All parts of the model that a file belongs to, in order; the file alone where it is whole.
+/// Returns all shards of a file's model, in order; the file alone if it is not split.
 pub(super) fn all_parts(files: &dyn ModelFiles, given: Part) -> Result<Vec<Part>> {
     let count = given.file.metadata().size("split.count")?.unwrap_or(1);
     if count <= 1 {
@@ -48,20 +48,20 @@ pub(super) fn all_parts(files: &dyn ModelFiles, given: Part) -> Result<Vec<Part>
     }
 }
 
-/// The names of all parts, from the name of one.
+/// Derives the names of all shards from one of them.
 fn part_names(name: &str, count: usize) -> Option<Vec<String>> {
     let stem = part_stem(name, count)?;
     Some((1..=count).map(|number| format!("{stem}-{number:05}-of-{count:05}.gguf")).collect())
 }
 
-/// `NAME` of `NAME-00002-of-00003.gguf`.
+/// Returns `NAME` of `NAME-00002-of-00003.gguf`.
 fn part_stem(name: &str, count: usize) -> Option<&str> {
     let stem = name.strip_suffix(".gguf")?.strip_suffix(&format!("-of-{count:05}"))?;
     let (stem, number) = stem.rsplit_once('-')?;
     (number.len() == 5 && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(stem)
 }
 
-/// Whether a file of this name is a part other than the first.
+/// Returns true if a file of this name is a shard other than the first.
 pub(crate) fn is_later_part(name: &str) -> bool {
     let parse = || {
         let (rest, count) = name.strip_suffix(".gguf")?.rsplit_once("-of-")?;

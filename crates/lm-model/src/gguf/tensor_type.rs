@@ -1,4 +1,4 @@
-//! Element types of tensors, under the numbers that files give them.
+//! Element types of tensors, by their GGUF ids.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub struct GgufTensorType {
     block_bytes: usize,
 }
 
-/// Every type: number, name, elements of a block, bytes of a block.
+/// All types: id, name, elements per block, bytes per block.
 const ALL: [(u32, &str, usize, usize); 35] = [
     (0, "F32", 1, 4),
     (1, "F16", 1, 2),
@@ -54,12 +54,12 @@ const ALL: [(u32, &str, usize, usize); 35] = [
 ];
 
 impl GgufTensorType {
-    /// The type of a number; `None` for one that stands for none.
+    /// Returns the type of an id; `None` if the id is unknown.
     pub fn from_id(id: u32) -> Option<Self> {
         Self::all().find(|ty| ty.id == id)
     }
 
-    /// The type of a name, as `gguf` spells it: `Q4_K`.
+    /// Returns the type of a name, as `gguf` spells it: `Q4_K`.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::all().find(|ty| ty.name == name)
     }
@@ -68,27 +68,27 @@ impl GgufTensorType {
         ALL.into_iter().map(|(id, name, block_len, block_bytes)| Self { id, name, block_len, block_bytes })
     }
 
-    /// Its number in files.
+    /// Id in files.
     pub fn id(self) -> u32 {
         self.id
     }
 
-    /// Its name: `Q4_K`.
+    /// Name: `Q4_K`.
     pub fn name(self) -> &'static str {
         self.name
     }
 
-    /// Elements of a block; 1 for plain numbers.
+    /// Elements per block; 1 for plain numbers.
     pub fn block_len(self) -> usize {
         self.block_len
     }
 
-    /// Bytes of a block.
+    /// Bytes per block.
     pub fn block_bytes(self) -> usize {
         self.block_bytes
     }
 
-    /// Bytes of so many elements; `None` when they are no whole blocks, or too many to be counted.
+    /// Bytes of `elements` elements; `None` if they are not whole blocks, or on overflow.
     pub fn bytes(self, elements: usize) -> Option<usize> {
         if !elements.is_multiple_of(self.block_len) {
             return None;

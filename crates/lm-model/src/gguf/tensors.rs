@@ -1,4 +1,4 @@
-//! The tensors of a file: their descriptions, and where their bytes are.
+//! Tensors of a file: their header entries, and the positions of their bytes.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -8,11 +8,11 @@ use super::{GgufProblem, GgufTensorType};
 
 type Result<T> = std::result::Result<T, GgufProblem>;
 
-/// Most dimensions of a tensor.
+/// Maximum number of dimensions.
 const MAX_DIMS: u32 = 4;
-/// Bytes that the shortest description takes: lengths, one dimension, type, offset.
+/// Minimum size of a tensor's header entry in bytes: lengths, one dimension, type, offset.
 const LEAST_INFO_BYTES: usize = 8 + 4 + 8 + 4 + 8;
-/// Far beyond any model: a mixture of experts with each expert on its own has some 100,000.
+/// Far beyond any model: a mixture of experts that stores each expert separately has some 100,000.
 const MAX_TENSORS: u64 = 1 << 20;
 
 /// One tensor of a GGUF file.
@@ -22,13 +22,13 @@ pub struct GgufTensor {
     pub name: String,
     /// Its element type.
     pub ty: GgufTensorType,
-    /// Its shape as every other part of this crate writes it, `[rows, cols]`. (Files write it the other way round.)
+    /// Its shape, `[rows, cols]` as everywhere in this crate. (Files store the dimensions in reverse.)
     pub shape: Vec<usize>,
-    /// Where its bytes are in the file.
+    /// Byte range in the file.
     pub range: Range<usize>,
 }
 
-/// A tensor as the file describes it.
+/// Header entry of a tensor.
 pub(super) struct Info {
     name: String,
     ty: GgufTensorType,
@@ -37,7 +37,7 @@ pub(super) struct Info {
     offset: u64,
 }
 
-/// Reads the descriptions of all tensors.
+/// Reads the header entries of all tensors.
 pub(super) fn read_infos(reader: &mut Reader<'_>, count: u64) -> Result<Vec<Info>> {
     let count = check_count("tensors", count, LEAST_INFO_BYTES, reader.left(), MAX_TENSORS)?;
     let mut infos = Vec::with_capacity(count);
@@ -80,25 +80,26 @@ fn read_info(reader: &mut Reader<'_>) -> Result<Info> {
     }
 }
 
-/// The shape in the machine's own sizes, and the tensor's bytes.
+/// Converts the shape to `usize` and computes the tensor's bytes; `None` if it is invalid.
 fn checked_size(ty: GgufTensorType, shape: &[u64]) -> Option<(Vec<usize>, usize)> {
     let shape: Vec<usize> = shape.iter().map(|&n| usize::try_from(n).ok()).collect::<Option<_>>()?;
     let cols = shape.last().filter(|_| !shape.contains(&0))?;
     let row_bytes = ty.bytes(*cols)?;
-    // No number of elements overflows either, even where blocks make the bytes fewer.
+    // The number of elements must not overflow either, even where blocks make the bytes fewer.
     shape.iter().try_fold(1, |product: usize, &n| product.checked_mul(n))?;
     let bytes = shape[..shape.len() - 1].iter().try_fold(row_bytes, |bytes, &n| bytes.checked_mul(n))?;
     Some((shape, bytes))
 }
 
-/// Places the tensors behind the descriptions, which end at byte `end` of `file_len`; returns them in the order of their bytes.
+/// Computes the tensors' byte ranges after the header, which ends at byte `end` of `file_len`; returns them in the order of their
+/// offsets.
 pub(super) fn place(
     infos: Vec<Info>,
     end: usize,
     alignment: usize,
     file_len: usize,
 ) -> Result<Vec<GgufTensor>> {
-    // A file without tensors need not be filled up to the place where they would begin.
+    // A file without tensors need not be padded to the start of the data.
     let data = end.next_multiple_of(alignment).min(file_len);
     let left = file_len - data;
     let mut tensors = Vec::with_capacity(infos.len());

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Writes a file piece by piece, lies included.
+/// Builds a file piece by piece, invalid ones included.
 #[derive(Clone)]
 struct Bytes(Vec<u8>);
 
@@ -26,7 +26,7 @@ impl Bytes {
         self.u64(text.len() as u64).raw(text.as_bytes())
     }
 
-    /// A key whose value follows.
+    /// Appends a key whose value follows.
     fn key(self, key: &str, ty: GgufValueType) -> Self {
         self.str(key).u32(ty as u32)
     }
@@ -40,7 +40,7 @@ impl Bytes {
         dims.iter().fold(head, |bytes, &dim| bytes.u64(dim)).u32(ty).u64(offset)
     }
 
-    /// Fills up to the first tensor, then so many bytes.
+    /// Pads up to the first tensor, then appends `bytes` zeros.
     fn data(mut self, bytes: usize) -> Self {
         self.0.resize(self.0.len().next_multiple_of(DEFAULT_ALIGNMENT) + bytes, 0);
         self
@@ -58,7 +58,7 @@ impl Bytes {
     }
 }
 
-/// A file with a value of each kind and two tensors.
+/// A file with a value of each type and two tensors.
 fn whole() -> Bytes {
     Bytes::head(3, 2, 6)
         .key("general.architecture", GgufValueType::String)

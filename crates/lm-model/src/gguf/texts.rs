@@ -1,4 +1,4 @@
-//! The texts of a model as a Hugging Face folder has them: chat templates, special tokens, advice for generation.
+//! Texts of a GGUF model as files of a Hugging Face folder: chat templates, special tokens, generation config.
 
 use serde_json::{Map, Value, json};
 
@@ -10,9 +10,9 @@ use crate::model_folder::{
 };
 
 pub(super) const TEMPLATE_KEY: &str = "tokenizer.chat_template";
-/// Keys of the ids that end a reply: of a text, a turn, a message.
+/// Keys of the end-of-generation ids: of a text, a turn, a message.
 pub(super) const END_KEYS: [&str; 3] = ["eos", "eot", "eom"];
-/// Advice for generation, under its keys in both files.
+/// Sampling parameters of the generation config: GGUF key, JSON key.
 pub(super) const ADVICE: &[(&str, &str)] = &[
     ("general.sampling.min_p", "min_p"),
     ("general.sampling.penalty_repeat", "repetition_penalty"),
@@ -20,7 +20,7 @@ pub(super) const ADVICE: &[(&str, &str)] = &[
     ("general.sampling.top_p", "top_p"),
 ];
 
-/// The text of a file that the metadata stand for; `None` where they do not.
+/// Returns the text of a file that the metadata provides; `None` for other files.
 pub(super) fn file(metadata: &GgufMetadata, name: &str) -> Result<Option<String>> {
     match name {
         CHAT_TEMPLATE => Ok(metadata.str(TEMPLATE_KEY)?.map(str::to_owned)),
@@ -36,13 +36,13 @@ pub(super) fn file(metadata: &GgufMetadata, name: &str) -> Result<Option<String>
     }
 }
 
-/// Names of the further templates, as files of their folder.
+/// File names of the additional chat templates in their folder.
 pub(super) fn list(metadata: &GgufMetadata, folder: &str) -> Result<Vec<String>> {
     if folder != MORE_TEMPLATES {
         return Ok(Vec::new());
     }
     let name = |key: &str| Some(format!("{}.jinja", key.strip_prefix(TEMPLATE_KEY)?.strip_prefix('.')?));
-    // The files may be written to a folder.
+    // The names may become files of a folder, so they must be plain.
     Ok(metadata.keys().filter_map(|(key, _)| name(key)).filter(|name| is_plain_name(name)).collect())
 }
 
@@ -67,7 +67,7 @@ fn generation_config(metadata: &GgufMetadata) -> Result<Value> {
     Ok(config.into())
 }
 
-/// The texts of the special tokens that templates write.
+/// Texts of the special tokens that chat templates use.
 fn tokenizer_config(metadata: &GgufMetadata) -> Result<Value> {
     let mut config = Map::new();
     for kind in ["bos", "eos", "padding", "unknown"] {

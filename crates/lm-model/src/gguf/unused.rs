@@ -1,26 +1,25 @@
-//! Keys that say something of a model and that nothing has read.
+//! Metadata keys that describe the model and that nothing has read.
 //!
-//! A setting that is passed over gives wrong logits without a word, so a file that has one is refused, unless what the key holds
-//! changes nothing here.
+//! An ignored setting would silently give wrong logits, so a file with one is refused, unless its value changes nothing here.
 
 use super::description::Description;
 use super::{GgufProblem, GgufValue, names};
 use crate::{Error, Result};
 
-/// What a key that nothing reads may hold.
+/// Values that make an unread key harmless.
 #[derive(Clone, Copy, Debug)]
 enum Harmless {
     Anything,
     /// 0, or false.
     Zero,
     One,
-    /// What another key holds.
+    /// The value of another key.
     As(&'static str),
 }
 
 use Harmless::{Anything, As, One, Zero};
 
-/// Keys that may be there unread: what they may hold, and why. Sorted by key.
+/// Keys that may stay unread: their harmless values, and the reason. Sorted by key.
 const HARMLESS: &[(&str, Harmless, &str)] = &[
     ("attention.clamp_kqv", Zero, "0 clamps nothing"),
     ("attention.key_length_swa", As("attention.key_length"), "sliding layers have heads of the same width"),
@@ -46,7 +45,7 @@ const HARMLESS: &[(&str, Harmless, &str)] = &[
     ("vocab_size", Anything, "the embedding has as many rows"),
 ];
 
-/// Fails where a key under the architecture's name, or a tensor that is a setting, has changed nothing.
+/// Fails if a key with the architecture prefix, or a tensor that holds metadata, has not been read.
 pub(super) fn refuse(model: &Description<'_>) -> Result<()> {
     let prefix = model.key("");
     for (key, _) in model.metadata.keys() {

@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 
 use crate::{Error, Result};
 
-/// The file that this module reads, as errors name it.
+/// Name of the file that this module reads, as shown in errors.
 pub(super) const ADAPTER_CONFIG: &str = "adapter_config.json";
 
-/// What an adapter's config says that changes what it computes. Where it was trained and how it was initialised is passed over.
+/// Keys of an adapter's config that affect its computation. Keys about training and initialisation are ignored.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct AdapterConfig {
     peft_type: String,
@@ -16,18 +16,18 @@ pub(super) struct AdapterConfig {
     lora_alpha: f64,
     #[serde(default)]
     use_rslora: bool,
-    /// Ranks and alphas of modules that differ, by the end of their names.
+    /// Ranks and alphas of individual modules, by name suffix.
     #[serde(default)]
     rank_pattern: Map<String, Value>,
     #[serde(default)]
     alpha_pattern: Map<String, Value>,
     bias: Option<Value>,
-    /// The keys of what is not implemented.
+    /// All other keys, the unsupported ones among them.
     #[serde(flatten)]
     rest: Map<String, Value>,
 }
 
-/// Keys that change the forward pass, and must be unused.
+/// Keys that change the forward pass and are not supported.
 const UNSUPPORTED: [&str; 14] = [
     "alora_invocation_tokens",
     "arrow_config",
@@ -46,7 +46,7 @@ const UNSUPPORTED: [&str; 14] = [
 ];
 
 impl AdapterConfig {
-    /// Fails on what would make the adapter something else than two matrices beside a weight.
+    /// Fails on settings that make the adapter more than two matrices parallel to a weight.
     pub(super) fn check(&self, file: &str) -> Result<()> {
         if self.peft_type != "LORA" {
             return Err(unsupported(file, "peft_type", &self.peft_type, "LORA"));
@@ -82,13 +82,13 @@ impl AdapterConfig {
         check_alpha(file, "lora_alpha", &self.lora_alpha.into())
     }
 
-    /// The rank of a module.
+    /// Rank of a module.
     pub(super) fn rank(&self, module: &str) -> usize {
         let own = of_module(&self.rank_pattern, module).and_then(Value::as_u64);
         own.map_or(self.r, |rank| usize::try_from(rank).unwrap_or(usize::MAX))
     }
 
-    /// The factor on what the two matrices of a module make.
+    /// Factor on the low-rank product of a module.
     ///
     /// # Source
     /// LoRA, arXiv 2106.09685; with `use_rslora` rsLoRA, arXiv 2312.03732.
@@ -99,7 +99,7 @@ impl AdapterConfig {
     }
 }
 
-/// Largest rank: that of the largest matrix.
+/// Maximum rank: that of the largest matrix.
 const MAX_RANK: u64 = 1 << 24;
 
 fn check_rank(file: &str, key: &str, rank: &Value) -> Result<()> {
@@ -116,7 +116,7 @@ fn check_alpha(file: &str, key: &str, alpha: &Value) -> Result<()> {
     }
 }
 
-/// The first entry whose key is the module's name, or its end after a dot.
+/// Returns the first entry whose key is the module's name, or a suffix of it after a dot.
 fn of_module<'a>(patterns: &'a Map<String, Value>, module: &str) -> Option<&'a Value> {
     let fits = |pattern: &str| {
         module.strip_suffix(pattern).is_some_and(|before| before.is_empty() || before.ends_with('.'))

@@ -1,4 +1,4 @@
-//! LoRA adapters: pairs of small matrices beside a model's weights, chosen for each sequence.
+//! LoRA adapters: pairs of low-rank matrices parallel to a model's weights, chosen for each sequence.
 //!
 //! Source: LoRA: Low-Rank Adaptation of Large Language Models (arXiv 2106.09685), in the files of Hugging Face PEFT.
 
@@ -16,21 +16,21 @@ use crate::weights::{Checkpoint, Place, pack_dense};
 use crate::{Device, Error, Result, WeightFormat};
 
 const ADAPTER_WEIGHTS: &str = "adapter_model.safetensors";
-/// What PEFT puts before the name of a module.
+/// Prefix of module names in PEFT files.
 const PREFIX: &str = "base_model.model.";
 const A: &str = ".lora_A.weight";
 const B: &str = ".lora_B.weight";
 
-/// An adapter that a model has loaded.
+/// Loaded adapter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdapterInfo {
     /// Name of its folder.
     pub name: String,
-    /// Number of its weights.
+    /// Number of its parameters.
     pub parameters: u64,
 }
 
-/// The files of an adapter.
+/// Files of an adapter.
 #[derive(Debug)]
 pub(crate) struct AdapterFolder {
     name: String,
@@ -50,7 +50,7 @@ impl AdapterFolder {
         Ok(Self { name: files.name(), config, checkpoint })
     }
 
-    /// Checks that each tensor is half of a pair beside one of `matrices`: where it is, outputs and inputs.
+    /// Checks that each tensor is half of a pair for one of `matrices`, given as place, outputs and inputs.
     pub(crate) fn check<'a>(
         &self,
         architecture: &str,
@@ -66,13 +66,13 @@ impl AdapterFolder {
         self.checkpoint.check_no_others(architecture, |name| known.contains(name))
     }
 
-    /// Fails when a pair stands beside a tensor that is none of `taken`: the architecture multiplies by it in another way.
+    /// Fails if a pair belongs to a tensor that is not in `taken`: the architecture multiplies by it in another way.
     pub(crate) fn check_taken(&self, architecture: &str, taken: &HashSet<String>) -> Result<()> {
         let pairs: HashSet<String> = taken.iter().flat_map(|tensor| names(tensor).1).collect();
         self.checkpoint.check_no_others(architecture, |name| pairs.contains(name))
     }
 
-    /// The pair beside a matrix, if there is one.
+    /// Returns the pair for a matrix, if there is one.
     pub(crate) fn low_rank(
         &self,
         place: &Place,
@@ -91,7 +91,8 @@ impl AdapterFolder {
         AdapterInfo { name: self.name.clone(), parameters }
     }
 
-    /// What the adapter has of a matrix. Of one that is a part of a tensor, `B` has the same rows; one of several tensors has no pair.
+    /// Returns the adapter's pair for a matrix. If the matrix is a part of a tensor, `B` has the same rows; a matrix of several
+    /// tensors has no pair.
     fn pair(&self, place: &Place) -> Option<Pair> {
         let [piece] = place.pieces() else { return None };
         let (module, [a, b]) = names(&piece.tensor);
@@ -113,7 +114,7 @@ impl AdapterFolder {
     }
 }
 
-/// The two matrices beside another one.
+/// Low-rank pair of a matrix.
 struct Pair {
     a: Place,
     b: Place,
@@ -121,7 +122,7 @@ struct Pair {
     scale: f32,
 }
 
-/// The module that a tensor belongs to, and the names of its pair.
+/// Returns the module that a tensor belongs to, and the names of its pair.
 fn names(tensor: &str) -> (&str, [String; 2]) {
     let module = tensor.strip_suffix(".weight").unwrap_or(tensor);
     (module, [A, B].map(|half| format!("{PREFIX}{module}{half}")))

@@ -1,25 +1,25 @@
-//! The files that a chat template is made from.
+//! Files that define a chat template.
 
 use super::files::{ModelFiles, check_size, parse_optional};
 use crate::Result;
 
 pub(crate) const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
 const SPECIAL_TOKENS: &str = "special_tokens_map.json";
-/// The folder of further templates, each a file `NAME.jinja`.
+/// Folder of additional templates, each a file `NAME.jinja`.
 pub(crate) const MORE_TEMPLATES: &str = "additional_chat_templates";
-/// The chat template alone.
+/// File with the chat template only.
 pub(crate) const CHAT_TEMPLATE: &str = "chat_template.jinja";
-/// Most bytes of all these files together; real ones have some thousands, `tokenizer_config.json` up to 2 MB.
+/// Maximum size of all these files together; real ones have some thousand bytes, `tokenizer_config.json` up to 2 MB.
 const MAX_BYTES: usize = 64 << 20;
-/// Files that hold a chat template, or the strings of the tokens it writes.
+/// Files that contain a chat template, or the strings of the special tokens it uses.
 const FILES: [&str; 4] = [CHAT_TEMPLATE, "chat_template.json", TOKENIZER_CONFIG, SPECIAL_TOKENS];
 
-/// The files of a model that say what its chat template is, as they are: names inside the folder, and bytes.
+/// Unparsed files that define a model's chat template: names inside the folder, and bytes.
 ///
-/// What they mean is known to who renders templates; here they only travel with the model.
+/// The template renderer interprets them; here they only travel with the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChatTemplateSource {
-    /// The files that are there, by name; `additional_chat_templates/NAME.jinja` for further templates.
+    /// The existing files, by name; `additional_chat_templates/NAME.jinja` for additional templates.
     pub files: Vec<(String, Vec<u8>)>,
 }
 
@@ -50,7 +50,7 @@ pub(super) fn eos_token(files: &dyn ModelFiles) -> Result<Option<String>> {
     for file in [TOKENIZER_CONFIG, SPECIAL_TOKENS] {
         let entries: serde_json::Map<String, serde_json::Value> =
             parse_optional(files, file)?.unwrap_or_default();
-        // Written as the string, or as an object with the rules of the added token.
+        // The token is a string, or an object in the form of an added token.
         let text =
             entries.get("eos_token").and_then(|token| token.as_str().or(token.get("content")?.as_str()));
         if let Some(text) = text {

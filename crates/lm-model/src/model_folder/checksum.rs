@@ -1,18 +1,18 @@
-//! A checksum that is as fast as memory: it finds damage, not intent.
+//! Checksum at memory bandwidth: detects corruption, not tampering.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lm_kernels::Pool;
 
-/// Bytes that one task sums up.
+/// Bytes per task.
 const PIECE: usize = 1 << 20;
-/// Pieces after which their memory may be let go of.
+/// Pieces per batch, after which their memory may be released.
 const BATCH: usize = 16;
-/// An odd number with its bits well mixed: 2^64 over the golden ratio.
+/// Odd multiplier with well-mixed bits: 2^64 over the golden ratio.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The checksum of some bytes, taken on the threads of the global pool. `done` hears of ranges that are not read again.
+/// Computes the checksum on the threads of the global pool. Calls `done` with ranges that are not read again.
 pub(super) fn checksum(bytes: &[u8], mut done: impl FnMut(Range<usize>)) -> u64 {
     let mut sum = bytes.len() as u64;
     for (index, batch) in bytes.chunks(BATCH * PIECE).enumerate() {
@@ -27,7 +27,7 @@ pub(super) fn checksum(bytes: &[u8], mut done: impl FnMut(Range<usize>)) -> u64 
     sum
 }
 
-/// Four chains, so that none waits for its own last multiplication.
+/// Sums a piece in four independent chains, to hide the latency of multiplications.
 fn piece_sum(piece: &[u8]) -> u64 {
     let (words, rest) = piece.as_chunks::<8>();
     let (lines, tail) = words.as_chunks::<4>();

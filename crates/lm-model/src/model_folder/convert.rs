@@ -13,13 +13,13 @@ use crate::config::CONFIG_FILE;
 use crate::weights::describe;
 use crate::{Error, Result, WeightFormat};
 
-/// What a copy holds besides the config, the weights and the chat template, where the original has it.
+/// Files of a copy besides the config, the weights and the chat template, where the original has them.
 const COPIED: [&str; 2] = ["generation_config.json", "tokenizer.json"];
 const WEIGHTS_FILE: &str = "model.safetensors";
 
 impl ModelFolder {
-    /// Writes a copy of the model to a new folder, its matrices quantised to 8 or 4 bit. Loading the copy gives the same
-    /// weights, bit by bit, as quantising the original while loading.
+    /// Writes a quantised copy of the model to a new folder, with matrices of 8 or 4 bit. Loading the copy gives weights that are
+    /// bit-identical to quantising the original on load.
     ///
     /// The folder appears when it is complete. `progress` is called after each tensor.
     ///

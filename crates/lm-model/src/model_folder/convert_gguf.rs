@@ -10,23 +10,22 @@ use crate::gguf::{NewFile, Texts};
 use crate::{Error, Result, WeightFormat};
 
 impl ModelFolder {
-    /// Writes the model as one GGUF file (version 3) as llama.cpp's converter does, its matrices in
-    /// `format`: F32, F16, Bf16, or ggml's Q8_0 or Q4_0. Weights that are blocks of ggml already, or are such without loss (MXFP4,
-    /// AWQ, GPTQ), are written as they are; so are vectors and norms, in F32. Matrices whose rows are no whole blocks become F16.
+    /// Writes the model as one GGUF file (version 3) as llama.cpp's converter does, with matrices in `format`: F32, F16, Bf16, or
+    /// ggml's Q8_0 or Q4_0. Weights that are ggml blocks already, or convert to them without loss (MXFP4, AWQ, GPTQ), are kept as
+    /// blocks; vectors and norms are F32. Matrices whose rows are not whole blocks become F16.
     ///
-    /// A model in GGUF is written under the keys that it has, in one file where it was in several.
+    /// A GGUF model is written with the keys that it has, in one file even if it was in several shards.
     ///
-    /// Loading the file gives the same weights, bit by bit, as loading the model with the same format. The settings and the
-    /// tokenizer that the file describes are read back and compared before any weight is written.
+    /// Loading the file gives weights that are bit-identical to loading the model with the same format. The metadata and the
+    /// tokenizer in the file are read back and compared before any weight is written.
     ///
-    /// The file appears when it is complete; no more than 16 MiB of a tensor is in memory beside it. `progress` is called after each
-    /// tensor.
+    /// The file appears when it is complete; at most 16 MiB of a tensor are in memory. `progress` is called after each tensor.
     ///
     /// # Errors
-    /// - [`Error::UnsupportedValue`] for an architecture that GGUF files have no name for here, or another format
-    /// - [`Error::NoGgufForm`] when a file could not say what the model's settings or its tokenizer say
-    /// - [`Error::UnsupportedTokenizer`] for a tokenizer that files have no name for
-    /// - [`Error::AlreadyQuantized`] when none of the matrices can become what is asked for
+    /// - [`Error::UnsupportedValue`] for an architecture without a GGUF name here, or another format
+    /// - [`Error::NoGgufForm`] when a file cannot represent the model's settings or its tokenizer
+    /// - [`Error::UnsupportedTokenizer`] for a tokenizer without a GGUF name
+    /// - [`Error::AlreadyQuantized`] when none of the matrices can be converted to `format`
     /// - [`Error::Weight`] names a value that is too large for `format`
     /// - when the model cannot be read (as for [`ModelFolder::load`]), `output` exists, or it cannot be written
     pub fn convert_to_gguf(

@@ -1,4 +1,4 @@
-//! Where the files of a model come from.
+//! Sources of a model's files.
 
 use std::fmt;
 use std::io;
@@ -11,49 +11,49 @@ use serde::de::DeserializeOwned;
 
 use crate::{Error, Result};
 
-/// Largest tokenizer or index of tensors that is parsed; the largest real tokenizers have about 40 MB.
+/// Maximum size of a tokenizer or tensor index that is parsed; the largest real tokenizers have about 40 MB.
 pub(crate) const MAX_TABLE_BYTES: usize = 256 << 20;
-/// Largest file of settings that is parsed; the largest real ones, of tokenizers, have about 2 MB.
+/// Maximum size of a settings file that is parsed; the largest real ones, of tokenizers, have about 2 MB.
 const MAX_SETTINGS_BYTES: usize = 16 << 20;
-/// Most files of a folder inside the model that are listed.
+/// Maximum number of files listed in a subfolder of the model.
 const MAX_LISTED: usize = 1024;
 
-/// The files of a model, by name.
+/// Files of a model, by name.
 pub trait ModelFiles: fmt::Debug + Send + Sync {
-    /// The bytes of a file; `None` when there is none of that name.
+    /// Returns the bytes of a file; `None` if there is no file of that name.
     ///
     /// # Errors
-    /// When the file is there and cannot be read.
+    /// When the file exists and cannot be read.
     fn read(&self, name: &str) -> Result<Option<FileBytes>>;
 
-    /// Names of the files inside a folder of the model, sorted; none when there is no such folder.
+    /// Returns the names of the files in a subfolder of the model, sorted; empty if there is no such folder.
     ///
     /// # Errors
-    /// When the folder is there and cannot be read.
+    /// When the folder exists and cannot be read.
     fn list(&self, folder: &str) -> Result<Vec<String>>;
 
-    /// Where the files are, for messages.
+    /// Location of the files, for messages.
     fn location(&self) -> String;
 
-    /// The folder on disk that holds them, if one does: what is made from them can then be kept and found again.
+    /// Folder on disk that holds the files, if there is one: data derived from them can then be cached.
     fn folder(&self) -> Option<&Path> {
         None
     }
 }
 
-/// The bytes of a file.
+/// Bytes of a file.
 #[derive(Clone, Debug)]
 pub enum FileBytes {
     /// Mapped from disk; shared by clones.
     Mapped(Arc<MappedFile>),
-    /// Part of the program.
+    /// Embedded in the program.
     Embedded(&'static [u8]),
     /// In memory; shared by clones.
     Owned(Arc<[u8]>),
 }
 
 impl FileBytes {
-    /// Maps a file, which must be a regular one: opening a pipe or a device would wait for its other end.
+    /// Maps a file, which must be a regular one: opening a pipe or a device would block.
     pub(crate) fn map(path: &Path) -> Result<Self> {
         let failed = |source| Error::Io { file: path.display().to_string(), source };
         if !path.metadata().map_err(failed)?.is_file() {
@@ -62,7 +62,7 @@ impl FileBytes {
         Ok(Self::Mapped(Arc::new(MappedFile::open(path)?)))
     }
 
-    /// Checks that a mapped file is as long as when it was mapped: reading a part that is no longer there ends the process.
+    /// Checks that a mapped file still has its length: reading a part that no longer exists ends the process.
     pub(crate) fn check_len(&self) -> Result<(), lm_kernels::Error> {
         match self {
             Self::Mapped(file) => file.check_len(),
@@ -70,7 +70,7 @@ impl FileBytes {
         }
     }
 
-    /// Lets the system drop the memory of a range that will not be read again soon.
+    /// Lets the operating system drop the memory of a range that is not read again soon.
     pub(crate) fn release(&self, range: Range<usize>) {
         match self {
             Self::Mapped(file) => file.release(range),
@@ -106,7 +106,7 @@ impl Directory {
         Ok(Self { path: path.to_owned() })
     }
 
-    /// The last component of the path, symbolic links and dots resolved.
+    /// Last component of the path, with symbolic links and dots resolved.
     pub(crate) fn name(&self) -> String {
         let resolved = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
         resolved.file_name().unwrap_or(resolved.as_os_str()).to_string_lossy().into_owned()
@@ -176,36 +176,36 @@ impl ModelFiles for InMemory {
     }
 }
 
-/// Whether a name from a file means a file directly inside the folder, on any system.
+/// Returns true if a name from a file denotes a file directly inside the folder, on any system.
 pub(crate) fn is_plain_name(name: &str) -> bool {
     let mut components = Path::new(name).components();
     let one_normal = matches!((components.next(), components.next()), (Some(Component::Normal(_)), None));
     one_normal && !name.contains(['/', '\\', ':', '\0'])
 }
 
-/// The bytes of a file that must be there.
+/// Reads a required file.
 pub(crate) fn read_required(files: &dyn ModelFiles, name: &str) -> Result<FileBytes> {
     let missing = || Error::MissingFile { location: files.location(), file: name.into() };
     files.read(name)?.ok_or_else(missing)
 }
 
-/// Parses a JSON file of settings.
+/// Parses a JSON settings file.
 pub(crate) fn parse_json<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T> {
     parse_json_up_to(MAX_SETTINGS_BYTES, name, bytes)
 }
 
-/// Parses a JSON file of so many bytes at most.
+/// Parses a JSON file of at most `limit` bytes.
 pub(crate) fn parse_json_up_to<T: DeserializeOwned>(limit: usize, name: &str, bytes: &[u8]) -> Result<T> {
     check_size(limit, name, bytes)?;
     serde_json::from_slice(bytes).map_err(|source| Error::Json { file: name.into(), source })
 }
 
-/// Parses a JSON file that may be absent.
+/// Parses an optional JSON file.
 pub(super) fn parse_optional<T: DeserializeOwned>(files: &dyn ModelFiles, name: &str) -> Result<Option<T>> {
     files.read(name)?.map(|bytes| parse_json(name, &bytes)).transpose()
 }
 
-/// Checks that a file has so many bytes at most.
+/// Checks that a file has at most `limit` bytes.
 pub(crate) fn check_size(limit: usize, name: &str, bytes: &[u8]) -> Result<()> {
     match bytes.len() {
         len if len > limit => Err(Error::FileTooLarge { file: name.into(), bytes: len, limit }),

@@ -1,11 +1,11 @@
-//! What a model needs of memory, before anything of it is loaded.
+//! Memory needs of a model, computed before loading it.
 
 use crate::architectures::Architecture;
 use crate::spec::DecoderSpec;
 use crate::weights::{Blocks, Checkpoint, Place};
 use crate::{CacheLayout, Error, KvDtype, PAGE_LEN, Result, WeightFormat};
 
-/// The sizes of a model's weights and cache in host memory, in each form they can have there.
+/// Sizes of a model's weights and cache in host memory, in each format.
 ///
 /// ```
 /// use lm_model::{KvDtype, ModelFolder, WeightFormat};
@@ -19,21 +19,21 @@ use crate::{CacheLayout, Error, KvDtype, PAGE_LEN, Result, WeightFormat};
 #[derive(Clone, Debug)]
 pub struct Footprint {
     matrices: Vec<Matrix>,
-    /// Elements of norms, biases and the like, which are f32.
+    /// Elements of norms, biases and other parameters that are f32.
     vector_elements: u64,
     quantized: Option<WeightFormat>,
     cache: CacheLayout,
     context_len: usize,
 }
 
-/// A parameter that is packed: one matrix, or a stack of them.
+/// Packed parameter: one matrix, or a stack of them.
 #[derive(Clone, Copy, Debug)]
 struct Matrix {
     count: usize,
     rows: usize,
     cols: usize,
     stored: WeightFormat,
-    /// Whether it stays in that format, whatever is asked for.
+    /// True if it keeps its format, whatever is requested.
     keeps_floats: bool,
 }
 
@@ -85,8 +85,8 @@ impl Footprint {
         Ok(Self { matrices, vector_elements, quantized, cache, context_len })
     }
 
-    /// Bytes of the weights when the matrices are packed in a format; `None` is as they are stored. It is the
-    /// [`weight_bytes`](crate::ModelInfo::weight_bytes) of a model loaded so on a CPU device.
+    /// Bytes of the weights with the matrices packed in `format`; `None` keeps the stored formats. It is the
+    /// [`weight_bytes`](crate::ModelInfo::weight_bytes) of a model loaded this way on a CPU device.
     pub fn weight_bytes(&self, format: Option<WeightFormat>) -> u64 {
         let of_matrix = |matrix: &Matrix| {
             let format =
@@ -98,18 +98,18 @@ impl Footprint {
         self.matrices.iter().map(of_matrix).fold(vectors, u64::saturating_add)
     }
 
-    /// Bytes of a cache in which every layer can keep so many tokens, rounded up to whole pages.
+    /// Bytes of a cache in which every layer can hold `tokens` tokens, rounded up to whole pages.
     pub fn cache_bytes(&self, tokens: usize, dtype: KvDtype) -> u64 {
         self.cache.host_bytes(tokens.div_ceil(PAGE_LEN), dtype) as u64
     }
 
-    /// The quantisation that the files hold, which is then the only one to be had; `None` for floats. Of a GGUF file with several
-    /// block types, one of them.
+    /// Quantisation of the files, which is then the only available one; `None` for floats. For a GGUF file with several block
+    /// types, one of them.
     pub fn quantized(&self) -> Option<WeightFormat> {
         self.quantized
     }
 
-    /// The format in which most of the weights are stored.
+    /// Format of the largest share of the stored weights.
     pub fn stored_format(&self) -> Option<WeightFormat> {
         let bytes = |format: WeightFormat| {
             let like_it = self.matrices.iter().filter(|matrix| matrix.stored == format);
@@ -120,7 +120,7 @@ impl Footprint {
         self.matrices.iter().map(|matrix| matrix.stored).max_by_key(|&format| bytes(format))
     }
 
-    /// Most tokens of a sequence.
+    /// Maximum number of tokens of a sequence.
     pub fn context_len(&self) -> usize {
         self.context_len
     }

@@ -1,4 +1,4 @@
-//! What a model's authors advise for generation.
+//! Generation parameters recommended by a model's authors.
 
 use serde::Deserialize;
 
@@ -8,23 +8,23 @@ use crate::{Result, TokenId};
 
 pub(crate) const GENERATION_CONFIG: &str = "generation_config.json";
 
-/// What a model's authors advise for generation. What their files leave out is `None`; other keys are passed over.
+/// Generation parameters recommended by a model's authors. Absent keys are `None`; other keys are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct GenerationConfig {
-    /// Ids that end a reply.
+    /// End-of-sequence ids.
     #[serde(skip)]
     pub eos_token_ids: Vec<TokenId>,
-    /// Whether to sample at all.
+    /// True to sample, false for greedy decoding.
     pub do_sample: Option<bool>,
     /// Softmax temperature.
     pub temperature: Option<f32>,
-    /// Most likely tokens kept.
+    /// Top-k: number of most likely tokens kept.
     pub top_k: Option<usize>,
-    /// Probability mass kept.
+    /// Top-p (nucleus sampling): probability mass kept.
     pub top_p: Option<f32>,
-    /// Least probability relative to the best token.
+    /// Min-p: minimum probability relative to the most likely token.
     pub min_p: Option<f32>,
-    /// Divisor of the logits of tokens already seen.
+    /// Divisor of the logits of tokens seen before.
     pub repetition_penalty: Option<f32>,
 }
 

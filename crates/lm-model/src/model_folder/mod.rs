@@ -1,4 +1,4 @@
-//! A model as a folder of files, on disk or embedded in the program.
+//! A model as a folder of files, on disk, in memory or embedded in the program.
 
 mod chat_template;
 mod checksum;
@@ -38,25 +38,25 @@ use crate::tokenizer::TOKENIZER_FILE;
 use crate::weights::{Checkpoint, Storage, TensorInfo, WeightLoader};
 use crate::{CausalLm, Device, Error, KvDtype, Result, TokenId, Tokenizer, WeightFormat};
 
-/// A model: a Hugging Face folder, or one in GGUF. Each part of it is read when it is asked for; of GGUF files the description
-/// (keys, places of tensors) is read when they are opened.
+/// A model: a Hugging Face folder, or a GGUF model. Each part is read on demand; the headers of GGUF files (metadata, tensor
+/// positions) are read on opening.
 #[derive(Debug)]
 pub struct ModelFolder {
     name: String,
-    /// For a model in GGUF they are made from its metadata.
+    /// For a GGUF model, generated from its metadata.
     files: Arc<dyn ModelFiles>,
     gguf: Option<Arc<GgufModel>>,
 }
 
 impl ModelFolder {
-    /// A folder on disk, a GGUF file (any file that begins as one does), or a folder that holds one GGUF model and no
-    /// `config.json`. It is named after its last path component. Large files are mapped, not read.
+    /// Opens a folder on disk, a GGUF file (any file with the GGUF magic), or a folder that holds one GGUF model and no
+    /// `config.json`. The model is named after the last path component. Large files are mapped, not read.
     ///
-    /// Of a GGUF model in several files, `path` is any of them; the others must lie beside it.
+    /// For a GGUF model in several shards, `path` is any of them; the others must be in the same folder.
     ///
     /// # Errors
     /// - [`Error::Io`] when there is no such file or folder
-    /// - [`Error::Gguf`] when a GGUF file cannot be read, or is not whole
+    /// - [`Error::Gguf`] when a GGUF file cannot be read, or is incomplete
     /// - [`Error::SeveralModels`] when a folder has more than one GGUF model
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
@@ -70,14 +70,14 @@ impl ModelFolder {
         Self::of_files(directory.name(), directory)
     }
 
-    /// A folder whose files are part of the program, by name; `name` is how messages call it.
+    /// Creates a folder of files embedded in the program; `name` is its name in messages.
     pub fn embedded(name: &'static str, files: &'static [(&'static str, &'static [u8])]) -> Self {
         let files = files.iter().map(|(file, bytes)| ((*file).to_owned(), FileBytes::Embedded(bytes)));
         let files = Arc::new(files::InMemory { name: name.to_owned(), files: files.collect() });
         Self { name: name.to_owned(), files, gguf: None }
     }
 
-    /// A folder whose files are in memory, by name: those of a Hugging Face folder, or one model in GGUF.
+    /// Creates a folder of files in memory: those of a Hugging Face folder, or one GGUF model.
     ///
     /// # Errors
     /// As [`ModelFolder::open`].
@@ -97,12 +97,12 @@ impl ModelFolder {
         Self { name: model.name().to_owned(), files: model.clone(), gguf: Some(model) }
     }
 
-    /// The same folder under another name: that by which a user asked for it, where the folder is called otherwise.
+    /// Returns the folder under another name, such as the one by which a user requested it.
     pub fn with_name(self, name: impl Into<String>) -> Self {
         Self { name: name.into(), ..self }
     }
 
-    /// How messages call the model.
+    /// Name of the model in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -110,13 +110,13 @@ impl ModelFolder {
     /// Reads and checks `config.json`.
     ///
     /// # Errors
-    /// When it is missing or not valid, names an unknown architecture, or asks for something that is not implemented.
+    /// When it is missing or not valid, names an unknown architecture, or requires something that is not implemented.
     pub fn config(&self) -> Result<ModelConfig> {
         ModelConfig::from_keys(parse_json(CONFIG_FILE, &read_required(&*self.files, CONFIG_FILE)?)?)
     }
 
-    /// Reads `tokenizer.json`, with the end ids of [`ModelFolder::generation_config`], or what a GGUF file says of its tokenizer;
-    /// with the config's logits width.
+    /// Reads `tokenizer.json`, with the end-of-sequence ids of [`ModelFolder::generation_config`], or the tokenizer of a GGUF
+    /// file; the logits width is the config's.
     ///
     /// # Errors
     /// When a file is missing or not valid; see [`Tokenizer::from_json`] and [`Tokenizer::from_gguf`].
@@ -132,7 +132,7 @@ impl ModelFolder {
         Ok(tokenizer.with_end_ids(end_ids).with_logits_width(logits_width))
     }
 
-    /// Reads the files that say what the chat template is, without looking into them; none when there are none.
+    /// Reads the files of the chat template without parsing them; `None` if there are none.
     ///
     /// # Errors
     /// When a file cannot be read.
@@ -141,7 +141,7 @@ impl ModelFolder {
         Ok(Some(source).filter(|source| !source.files.is_empty()))
     }
 
-    /// Reads `generation_config.json`; ids that it leaves out come from `config.json`. Absent files are no error.
+    /// Reads `generation_config.json`; end-of-sequence ids that it omits come from `config.json`. Absent files are no error.
     ///
     /// # Errors
     /// When a file is not valid.
@@ -149,10 +149,10 @@ impl ModelFolder {
         GenerationConfig::read(&*self.files)
     }
 
-    /// The licence that the model's card names: the line `license` at the head of `README.md`, or `general.license` of a GGUF file.
+    /// Licence of the model: the `license` line at the head of the model card `README.md`, or `general.license` of a GGUF file.
     ///
     /// # Errors
-    /// When the card is there and cannot be read.
+    /// When the card exists and cannot be read.
     pub fn licence(&self) -> Result<Option<String>> {
         if let Some(model) = &self.gguf {
             return Ok(model.metadata().str("general.license")?.map(plain));
@@ -161,7 +161,7 @@ impl ModelFolder {
         Ok(licence_of_card(&card))
     }
 
-    /// How many weights the config asks for.
+    /// Number of parameters that the config implies.
     ///
     /// # Errors
     /// As [`ModelFolder::config`].
@@ -175,10 +175,10 @@ impl ModelFolder {
         Ok(Parameters { all, of_token: all.saturating_sub(spec.idle_parameters()) })
     }
 
-    /// What the model needs of memory, read from the headers of its files.
+    /// Memory needs of the model, computed from the headers of its files.
     ///
     /// # Errors
-    /// As [`ModelFolder::config`], and when a tensor is missing or not what the config asks for.
+    /// As [`ModelFolder::config`], and when a tensor is missing or does not match the config.
     pub fn footprint(&self) -> Result<Footprint> {
         let config = self.config()?;
         let architecture = architectures::find(&config.model_type)?;
@@ -187,7 +187,7 @@ impl ModelFolder {
         Footprint::read(&weights, architecture, &spec, config.stored_format()?)
     }
 
-    /// The tensors as the files describe them, by name.
+    /// Tensors as described by the files, by name.
     ///
     /// # Errors
     /// When a file is missing, truncated or not a safetensors file.
@@ -195,13 +195,13 @@ impl ModelFolder {
         Ok(self.checkpoint()?.infos().collect())
     }
 
-    /// Loads the model. All tensors are checked before the first one is packed; tokenizer and template are read meanwhile.
+    /// Loads the model. All tensors are checked before the first one is packed; tokenizer and template are read in parallel.
     ///
-    /// Matrices (embedding and output head included) get the format that is asked for, packed from the file's bytes one by
-    /// one; norms and biases are f32. `progress` is called at each phase and after each tensor.
+    /// Matrices (embedding and output head included) are packed in the requested format, one by one, from the file's bytes; norms
+    /// and biases are f32. `progress` is called at each phase and after each tensor.
     ///
     /// # Errors
-    /// When a file is missing or not valid, tensors and config do not fit each other, or the device is not compiled in.
+    /// When a file is missing or not valid, tensors and config do not match, or the device is not compiled in.
     pub fn load(&self, options: &LoadOptions, progress: &mut dyn FnMut(LoadProgress)) -> Result<LoadedModel> {
         progress(LoadProgress { phase: LoadPhase::Opening, done_bytes: 0, total_bytes: 0 });
         let config = self.config()?;
@@ -219,7 +219,7 @@ impl ModelFolder {
         })
     }
 
-    /// Where the tensors are.
+    /// Returns the tensors as stored.
     fn checkpoint(&self) -> Result<Checkpoint> {
         match &self.gguf {
             Some(model) => model.checkpoint(),
@@ -227,7 +227,7 @@ impl ModelFolder {
         }
     }
 
-    /// The tensors in the form that the config describes.
+    /// Returns the tensors with the scales of the config's quantisation attached.
     fn weights(&self, config: &ModelConfig) -> Result<Checkpoint> {
         let mut checkpoint = self.checkpoint()?;
         if let Some(quantization) = config.quantization()? {
@@ -236,7 +236,7 @@ impl ModelFolder {
         Ok(checkpoint)
     }
 
-    /// What of a model is not its weights.
+    /// Reads everything but the weights.
     fn texts(&self) -> Result<Texts> {
         let tokenizer = self.tokenizer()?;
         let chat_template = self.chat_template()?;
@@ -287,7 +287,7 @@ impl ModelFolder {
         Ok(model)
     }
 
-    /// The quantised weights from the cache, after they were put there where need be; none where that is not to be had.
+    /// Returns the quantised weights from the pack cache, writing them there first if needed; `None` if the cache cannot be used.
     fn cached(
         &self,
         cache: &Path,
@@ -306,7 +306,7 @@ impl ModelFolder {
         }
     }
 
-    /// The ids that end a reply: those of the generation config, or else the tokenizer's `eos_token`.
+    /// End-of-sequence ids: those of the generation config, or else the tokenizer's `eos_token`.
     fn end_ids(&self, tokenizer: &Tokenizer) -> Result<Vec<TokenId>> {
         let ids = self.generation_config()?.eos_token_ids;
         if !ids.is_empty() {
@@ -317,12 +317,12 @@ impl ModelFolder {
     }
 }
 
-/// A short text for a terminal.
+/// Makes a text safe and short for a terminal: no control characters, at most 100 characters.
 fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(100).collect()
 }
 
-/// The value of `license` in the YAML lines between `---` at the beginning of a card.
+/// Returns the value of `license` in the YAML front matter (between `---` lines) of a model card.
 fn licence_of_card(card: &[u8]) -> Option<String> {
     const MOST_LINES: usize = 1000;
     let head = String::from_utf8_lossy(&card[..card.len().min(1 << 16)]);
@@ -335,54 +335,54 @@ fn licence_of_card(card: &[u8]) -> Option<String> {
     licence.filter(|licence| !licence.is_empty())
 }
 
-/// Numbers of weights, shared ones counted once.
+/// Numbers of parameters; shared ones count once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
-    /// All of them.
+    /// All parameters.
     pub all: u64,
-    /// Those that belong to one token's path: the same, less the experts that it is not sent to.
+    /// Active parameters of one token: all but those of experts that it is not routed to.
     pub of_token: u64,
 }
 
-/// What of a model is not its weights.
+/// Everything of a model but its weights.
 struct Texts {
     tokenizer: Tokenizer,
     chat_template: Option<ChatTemplateSource>,
     generation_config: GenerationConfig,
 }
 
-/// Where and how a model is loaded.
+/// Options of [`ModelFolder::load`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadOptions {
     /// Device of weights and cache. Default: the CPU.
     pub device: Device,
-    /// Format of the matrices; `None` keeps what the files hold.
+    /// Format of the matrices; `None` keeps the stored format.
     pub quantization: Option<WeightFormat>,
-    /// Storage of keys and values. Default: f16.
+    /// Storage type of keys and values. Default: f16.
     pub kv_dtype: KvDtype,
-    /// Folder that keeps quantised weights for the next load of the same files; created where it is not there. Default: none.
+    /// Folder that caches quantised weights for the next load of the same files; created if absent. Default: none.
     ///
-    /// It is used where `quantization` asks for Q8 or Q4 and the model is a folder of floats on disk. An entry is as large as
-    /// the quantised weights; one that is damaged, or made from files that have changed since, is replaced. Where the cache
-    /// cannot be used, the load does without it and logs a warning.
+    /// It is used if `quantization` is Q8 or Q4 and the model is a folder of floats on disk. An entry is as large as the
+    /// quantised weights; a corrupt entry, or one whose source files have changed, is replaced. If the cache cannot be used, the
+    /// load proceeds without it and logs a warning.
     pub pack_cache: Option<PathBuf>,
-    /// Folders of LoRA adapters in PEFT's format (`adapter_config.json`, `adapter_model.safetensors`) to have at hand beside the
-    /// weights, which they leave as they are. A sequence chooses one by its place here: [`crate::AdapterId`]. Default: none.
+    /// Folders of LoRA adapters in PEFT's format (`adapter_config.json`, `adapter_model.safetensors`) to load in addition to the
+    /// weights, which stay unchanged. A sequence selects one by its index in this list: [`crate::AdapterId`]. Default: none.
     pub adapters: Vec<PathBuf>,
 }
 
-/// How far a load is.
+/// Progress of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadProgress {
-    /// What is being done.
+    /// Current phase.
     pub phase: LoadPhase,
-    /// Bytes of the files dealt with.
+    /// Bytes of the files processed so far.
     pub done_bytes: u64,
-    /// Bytes of all weights that are loaded from the files; 0 until they are known.
+    /// Bytes of all weights that are loaded from the files; 0 until known.
     pub total_bytes: u64,
 }
 
-/// The parts of a load, in order.
+/// Phases of a load, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadPhase {
     /// Reading the config, the tokenizer and the tensors' headers.
@@ -393,16 +393,16 @@ pub enum LoadPhase {
     Done,
 }
 
-/// A model ready to run.
+/// Loaded model, ready to run.
 #[derive(Clone)]
 pub struct LoadedModel {
     /// The model.
     pub model: Arc<dyn CausalLm>,
-    /// Its tokenizer, with end ids and logits width set.
+    /// Its tokenizer, with end-of-sequence ids and logits width set.
     pub tokenizer: Arc<Tokenizer>,
-    /// The files of its chat template, where the folder has any.
+    /// Files of its chat template, if the folder has any.
     pub chat_template: Option<ChatTemplateSource>,
-    /// Its advice for generation.
+    /// Its recommended generation parameters.
     pub generation_config: GenerationConfig,
     /// Name of the folder.
     pub name: String,

@@ -1,11 +1,11 @@
-//! Quantised weights that an earlier load left on disk.
+//! Pack cache: quantised weights on disk from an earlier load.
 //!
-//! An entry is one safetensors file, the weights of a converted folder, with two more lines in its header: the *stamp* says
-//! what it was made from and how, the *checksum* is that of its tensors. An entry with another stamp or checksum is as good as
-//! none; it is replaced.
+//! An entry is one safetensors file with the weights of a converted folder and two additional header entries: the *stamp*
+//! identifies its source files and how they were quantised, the *checksum* is that of its tensors. An entry with another stamp or
+//! checksum is a miss and is replaced.
 //!
-//! Whoever writes an entry holds the lock of the file `….lock` beside it, writes to `….unfinished` and renames that: readers
-//! see a whole entry or none, whatever happens to the writer. Who does not get the lock goes without the cache.
+//! A writer holds the lock of the file `….lock`, writes to `….unfinished` and renames it: readers see a complete entry or none,
+//! whatever happens to the writer. A process that does not get the lock goes without the cache.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -26,21 +26,21 @@ use crate::{Error, Result, WeightFormat};
 
 const STAMP: &str = "lm.stamp";
 const CHECKSUM: &str = "lm.checksum";
-/// What stands for a checksum until it is known: as long as one.
+/// Placeholder of the same length until the checksum is known.
 const UNKNOWN: &str = "................";
 
-/// The entry of one folder in one format.
+/// Entry of one folder in one format.
 pub(super) struct PackCacheEntry {
     path: PathBuf,
-    /// What a good one says in its header.
+    /// Expected stamp in its header.
     stamp: String,
 }
 
 impl PackCacheEntry {
-    /// The place and the stamp of the entry for a checkpoint that lies in `folder`.
+    /// Computes the path and the stamp of the entry for a checkpoint in `folder`.
     ///
     /// # Errors
-    /// When the system does not tell sizes and times of the folder's files.
+    /// When sizes and modification times of the folder's files cannot be read.
     pub(super) fn new(cache: &Path, folder: &Path, plan: &QuantizedFile<'_>) -> Result<Self> {
         let format = plan.format;
         let failed = |source| Error::Io { file: folder.display().to_string(), source };
@@ -62,7 +62,7 @@ impl PackCacheEntry {
         Ok(Self { path, stamp: stamp.to_string() })
     }
 
-    /// The weights of the entry; written first where there is none that is good.
+    /// Opens the entry's weights; writes the entry first if there is no valid one.
     pub(super) fn open_or_write(
         &self,
         file: &QuantizedFile<'_>,
@@ -108,13 +108,13 @@ impl PackCacheEntry {
         let unfinished = self.path.with_extension("unfinished");
         let written = self.write_to(&unfinished, file, progress);
         if written.is_err() {
-            // What was written is of no use; if it cannot be removed, the next writer writes over it.
+            // The partial file is useless; if it cannot be removed, the next writer overwrites it.
             let _ = fs::remove_file(&unfinished);
         }
         written
     }
 
-    /// Writes the entry under another name, then gives it its own.
+    /// Writes the entry under a temporary name, then renames it.
     fn write_to(
         &self,
         unfinished: &Path,
@@ -130,7 +130,7 @@ impl PackCacheEntry {
             .open(unfinished)
             .map_err(failed)?;
         file.write(&mut out, unfinished, &[(STAMP, &self.stamp), (CHECKSUM, UNKNOWN)], progress)?;
-        // Not written to while it is mapped.
+        // The file is not written to while it is mapped.
         let checksum = data_checksum(&FileBytes::Mapped(Arc::new(MappedFile::open(unfinished)?)));
         file.write_header(&mut out, &[(STAMP, &self.stamp), (CHECKSUM, &checksum)]).map_err(failed)?;
         out.sync_all().map_err(failed)?;
@@ -138,14 +138,14 @@ impl PackCacheEntry {
     }
 }
 
-/// Name, size and time of the last change.
+/// Name, size and modification time of a file.
 fn file_stamp(path: &Path, name: &str) -> io::Result<Value> {
     let metadata = fs::metadata(path)?;
     let changed = metadata.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(json!([name, metadata.len(), changed.as_secs(), changed.subsec_nanos()]))
 }
 
-/// What becomes of a few fixed weights: another quantiser leaves another mark.
+/// Fingerprint of the quantiser: checksum of a few fixed weights after quantisation.
 fn quantizer_mark(format: WeightFormat) -> Result<String> {
     let (rows, cols) = (16, 256);
     let values: Vec<f32> = (0..rows * cols).map(|i| ((i * i * 31 + i * 7) % 1009) as f32 - 504.0).collect();
@@ -154,7 +154,7 @@ fn quantizer_mark(format: WeightFormat) -> Result<String> {
     Ok(hexadecimal(checksum(&bytes, |_| {})))
 }
 
-/// The checksum of what follows the header.
+/// Checksum of the bytes after the header.
 fn data_checksum(file: &FileBytes) -> String {
     let length = file.first_chunk().map_or(0, |length| u64::from_le_bytes(*length));
     let start = usize::try_from(length).unwrap_or(usize::MAX).saturating_add(8).min(file.len());

@@ -15,23 +15,23 @@ use crate::spec::DecoderSpec;
 use crate::weights::{Blocks, Checkpoint, Place, pack_dense};
 use crate::{Error, Result, WeightFormat};
 
-/// What is to be written of a checkpoint.
+/// Plan of the file for a checkpoint.
 pub(super) struct QuantizedFile<'a> {
     pub(super) checkpoint: &'a Checkpoint,
     pub(super) format: WeightFormat,
     parameters: Vec<Parameter>,
 }
 
-/// One parameter, and the tensors that it becomes.
+/// Parameter and the tensors that store it.
 enum Parameter {
-    /// The values as they are: a vector, or a matrix that is not quantised.
+    /// Unquantised values: a vector, or a matrix that keeps floats.
     Floats { name: String, place: Place, shape: Vec<usize> },
     /// Quants and scales.
     Quantized { place: Place, rows: usize, cols: usize, blocks: Blocks },
 }
 
 impl<'a> QuantizedFile<'a> {
-    /// The parameters of `spec` in a format that files can hold; all are checked to be there.
+    /// Plans the parameters of `spec` in a storable format; checks that all are present.
     pub(super) fn plan(
         checkpoint: &'a Checkpoint,
         architecture: &Architecture,
@@ -52,7 +52,7 @@ impl<'a> QuantizedFile<'a> {
         Ok(Self { checkpoint, format, parameters })
     }
 
-    /// Writes the file, with `metadata` in its header. No more than one tensor is in memory; `progress` is called after each.
+    /// Writes the file, with `metadata` in its header. At most one tensor is in memory; `progress` is called after each.
     pub(super) fn write(
         &self,
         out: &mut File,
@@ -90,7 +90,7 @@ impl<'a> QuantizedFile<'a> {
         out.flush().map_err(failed)
     }
 
-    /// Writes the header to the file's beginning, where one with values of the same lengths may be already.
+    /// Writes the header at the start of the file, possibly over one whose values have the same lengths.
     pub(super) fn write_header(&self, out: &mut File, metadata: &[(&str, &str)]) -> io::Result<()> {
         let header = self.header(metadata).to_string();
         out.seek(SeekFrom::Start(0))?;
@@ -98,7 +98,7 @@ impl<'a> QuantizedFile<'a> {
         out.write_all(header.as_bytes())
     }
 
-    /// The safetensors header: every tensor with its place after the header.
+    /// Builds the safetensors header: every tensor with its offsets after the header.
     fn header(&self, metadata: &[(&str, &str)]) -> Value {
         let mut header = Map::new();
         if !metadata.is_empty() {
@@ -137,7 +137,7 @@ impl Parameter {
         Self::Floats { name, place, shape: shape.to_vec() }
     }
 
-    /// Where it is in the original.
+    /// Place in the source checkpoint.
     fn place(&self) -> &Place {
         match self {
             Self::Floats { place, .. } | Self::Quantized { place, .. } => place,

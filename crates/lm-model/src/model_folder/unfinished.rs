@@ -1,4 +1,4 @@
-//! What is being written: it takes its name when it is complete.
+//! Output under a temporary name, renamed when complete.
 
 use std::fs::{self, File};
 use std::io;
@@ -7,27 +7,27 @@ use std::path::{Path, PathBuf};
 use super::quantized_file::io_error;
 use crate::Result;
 
-/// A file or folder beside the one to be written, which takes its name in the end and goes away if that does not come.
+/// Temporary file or folder beside the output: renamed when complete, otherwise removed on drop.
 pub(super) struct Unfinished {
     pub(super) path: PathBuf,
 }
 
 impl Unfinished {
-    /// Begins a folder.
+    /// Creates a temporary folder.
     pub(super) fn folder(output: &Path) -> Result<Self> {
         let path = path_beside(output)?;
         fs::create_dir(&path).map_err(|source| io_error(&path, source))?;
         Ok(Self { path })
     }
 
-    /// Begins a file.
+    /// Creates a temporary file.
     pub(super) fn file(output: &Path) -> Result<(Self, File)> {
         let path = path_beside(output)?;
         let file = File::create_new(&path).map_err(|source| io_error(&path, source))?;
         Ok((Self { path }, file))
     }
 
-    /// Gives it its name.
+    /// Renames it to its final name.
     pub(super) fn finish(self, output: &Path) -> Result<()> {
         fs::rename(&self.path, output).map_err(|source| io_error(output, source))
     }
@@ -35,12 +35,12 @@ impl Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // After `finish` it is not there any more.
+        // After `finish` it no longer exists.
         let _ = if self.path.is_dir() { fs::remove_dir_all(&self.path) } else { fs::remove_file(&self.path) };
     }
 }
 
-/// Where something is written until it is complete. Nothing may be at its own place.
+/// Returns the temporary path; fails if `output` exists.
 fn path_beside(output: &Path) -> Result<PathBuf> {
     let exists = || io_error(output, io::ErrorKind::AlreadyExists.into());
     let no_name =

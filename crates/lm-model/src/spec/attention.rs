@@ -5,7 +5,7 @@ use crate::Result;
 use crate::config::{ModelConfig, invalid};
 use crate::weights::LayerParam;
 
-/// Grouped-query attention over the tokens before, in field words.
+/// Grouped-query attention (GQA) layer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AttentionLayer {
     pub(crate) num_heads: usize,
@@ -14,65 +14,65 @@ pub(crate) struct AttentionLayer {
     /// Factor on the scores before the softmax.
     pub(crate) scale: f32,
     pub(crate) window: Window,
-    /// `c`: scores become `c · tanh(scores / c)`.
+    /// Soft cap `c`: scores become `c · tanh(scores / c)`.
     pub(crate) soft_cap: Option<f32>,
     pub(crate) sinks: Sinks,
-    /// Index of the rotation in [`super::DecoderSpec::ropes`]; `None`: positions do not enter.
+    /// Index in [`super::DecoderSpec::ropes`]; `None`: no RoPE.
     pub(crate) rope: Option<usize>,
     pub(crate) qk_norm: QkNorm,
     pub(crate) key_values: KeyValues,
-    /// Of the projections to queries, keys and values.
+    /// Bias of the query, key and value projections.
     pub(crate) bias: Bias,
-    /// Of the projection that follows.
+    /// Bias of the output projection.
     pub(crate) output_bias: Bias,
     pub(crate) output_gate: OutputGate,
 }
 
-/// Whether what attention gives is gated before the projection that follows.
+/// Gate on the attention output, before the output projection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutputGate {
     Absent,
-    /// By the sigmoid of as many gates as queries have elements; each head's gates stand behind its queries in their projection.
+    /// Sigmoid of one gate per query element; in their shared projection, each head's gates follow its queries.
     PerElement,
 }
 
-/// Whether a softmax has room for what is no token.
+/// Attention sinks: learned logits in the softmax denominator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sinks {
     Absent,
-    /// A learned score of each query head takes its share and adds nothing.
+    /// A logit per query head, which takes its share of the softmax and adds no value.
     PerHead,
 }
 
-/// Whether queries and keys are normed before RoPE.
+/// Norm of queries and keys before RoPE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QkNorm {
     Absent,
-    /// RMS norm over each head, one weight of `head_dim` for all heads.
+    /// RMS norm over each head, with one weight of `head_dim` shared by all heads.
     PerHead,
-    /// RMS norm over all heads together, a weight for each of their elements.
+    /// RMS norm over all heads together, with a weight for each of their elements.
     WholeRow,
 }
 
-/// Where a layer's keys and values come from.
+/// Source of a layer's keys and values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyValues {
     /// Projections of the rows.
     Projected,
-    /// The same, each value head normed without a weight.
+    /// The same, with an unweighted norm over each value head.
     NormedValues,
-    /// A projection to the keys; as they are before norm and RoPE, normed without a weight, they are the values.
+    /// Key projection only; the values are the keys before norm and RoPE, with an unweighted norm.
     KeysAsValues,
-    /// What this layer, an earlier one, has written to the cache.
+    /// Keys and values that the earlier layer of this index has written to the cache.
     Shared(usize),
 }
 
-/// What a layer's attention sees.
+/// Slots that a layer attends to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Window {
-    /// Everything before the query.
+    /// All slots up to the query.
     Full,
-    /// This many slots, the query itself included.
+    /// This many slots, the query included.
     Sliding(usize),
 }
 
@@ -86,7 +86,7 @@ impl Window {
 }
 
 impl AttentionLayer {
-    /// As Llama reads a config.
+    /// Reads a config as Llama does.
     pub(super) fn llama(config: &ModelConfig) -> Result<Self> {
         let head_dim = config.head_dim()?;
         if !head_dim.is_multiple_of(2) {
@@ -109,12 +109,12 @@ impl AttentionLayer {
         })
     }
 
-    /// Width of all query heads and of all key heads, which is that of all value heads.
+    /// Widths of all query heads and of all key heads; the latter is also that of all value heads.
     pub(crate) fn widths(&self) -> [usize; 2] {
         [self.num_heads, self.num_kv_heads].map(|heads| heads * self.head_dim)
     }
 
-    /// Width of the projection to queries, their gates included.
+    /// Width of the query projection, gates included.
     pub(crate) fn query_width(&self) -> usize {
         let [queries, _] = self.widths();
         match self.output_gate {
@@ -123,7 +123,7 @@ impl AttentionLayer {
         }
     }
 
-    /// Lengths of the norms' weights of queries and keys.
+    /// Weight lengths of the query and key norms.
     pub(crate) fn norm_lengths(&self) -> Option<[usize; 2]> {
         match self.qk_norm {
             QkNorm::Absent => None,
@@ -161,7 +161,7 @@ impl AttentionLayer {
         params
     }
 
-    /// What files may hold of a layer that reads another's keys and values.
+    /// Parameters that files may contain for a layer that reads another layer's keys and values.
     pub(super) fn unused_params(&self, hidden: usize) -> Vec<LayerParam> {
         let unused = match self.key_values {
             KeyValues::Shared(_) => self.key_value_params(hidden).concat(),
@@ -170,7 +170,7 @@ impl AttentionLayer {
         unused.into_iter().map(|(param, _)| param).collect()
     }
 
-    /// What keys and values are made with.
+    /// Parameters of keys and of values.
     fn key_value_params(&self, hidden: usize) -> [Vec<(LayerParam, Vec<usize>)>; 2] {
         let [_, width] = self.widths();
         let mut keys = linear_params(LayerParam::Key, [hidden, width], self.bias);

@@ -3,16 +3,16 @@ use lm_kernels::{DeltaNetSpec, LayerCache};
 use super::{Bias, linear_params};
 use crate::weights::{LayerParam, Piece};
 
-/// A gated delta net with a convolution in front of it and a gated norm behind it, in field words.
+/// Gated delta net, preceded by a convolution and followed by a gated norm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DeltaNetLayer {
     pub(crate) heads: DeltaNetSpec,
-    /// Tokens that a result of the convolution is made of, the row's own included.
+    /// Width of the convolution in tokens, the row's own included.
     pub(crate) kernel: usize,
 }
 
 impl DeltaNetLayer {
-    /// Elements of all value heads of a row.
+    /// Width of all value heads of a row.
     pub(crate) fn value_width(&self) -> usize {
         self.heads.num_value_heads * self.heads.value_dim
     }

@@ -5,37 +5,37 @@ use crate::Result;
 use crate::config::invalid;
 use crate::weights::LayerParam;
 
-/// Many gated blocks of one shape, of which each row goes through a few: a mixture of experts, in field words.
+/// Mixture of experts: gated blocks of one shape, of which each row is routed to a few.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ExpertsSpec {
     pub(crate) num_experts: usize,
-    /// How many of them a row goes through.
+    /// Number of experts per row (top-k).
     pub(crate) experts_per_row: usize,
-    /// Width inside one of them.
+    /// Width inside an expert.
     pub(crate) intermediate_size: usize,
     pub(crate) activation: Activation,
-    /// Of the experts' projections.
+    /// Bias of the experts' projections.
     pub(crate) bias: Bias,
     pub(crate) router_bias: Bias,
     pub(crate) shares: Shares,
 }
 
-/// What the result of a chosen expert counts.
+/// Routing weights of the chosen experts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shares {
-    /// Its part of a softmax over all experts.
+    /// Softmax over all experts.
     OfAll,
-    /// Its part of a softmax over the chosen ones, which is the same as theirs of [`Shares::OfAll`] normed to a sum of 1.
+    /// Softmax over the chosen experts; equals [`Shares::OfAll`] normalised to a sum of 1.
     OfChosen,
 }
 
-/// Most experts of a layer; the largest published models have 512.
+/// Maximum number of experts of a layer; the largest published models have 512.
 const MAX_EXPERTS: usize = 1 << 16;
-/// Most weights of a projection of all experts of a layer: those of all layers can be counted.
+/// Maximum number of weights of one projection over all experts of a layer, so that the sum over all layers does not overflow.
 const MAX_WEIGHTS: usize = 1 << 48;
 
 impl ExpertsSpec {
-    /// Checks sizes, which came under these keys of config.json.
+    /// Checks the sizes; `keys` are their config.json keys.
     pub(crate) fn check(&self, keys: ExpertKeys, hidden_size: usize) -> Result<()> {
         if !(1..=MAX_EXPERTS).contains(&self.num_experts) {
             return Err(invalid(keys.num_experts, self.num_experts, format!("1 to {MAX_EXPERTS}")));
@@ -57,7 +57,7 @@ impl ExpertsSpec {
         }
     }
 
-    /// Weights of the experts that a row does not go through.
+    /// Number of weights of the experts that a row is not routed to.
     pub(super) fn idle_parameters(&self, hidden: usize) -> u64 {
         let of_one = 3_u64.saturating_mul(hidden as u64).saturating_mul(self.intermediate_size as u64);
         of_one.saturating_mul((self.num_experts - self.experts_per_row) as u64)
@@ -75,7 +75,7 @@ impl ExpertsSpec {
     }
 }
 
-/// The keys of config.json that an architecture has the sizes of its experts under.
+/// Config.json keys of an architecture's expert sizes.
 #[derive(Clone, Copy)]
 pub(crate) struct ExpertKeys {
     pub(crate) num_experts: &'static str,

@@ -1,4 +1,4 @@
-//! `layer_types`: which layers see everything and which slide.
+//! `layer_types`: full-attention and sliding-window layers.
 
 use lm_kernels::KvGeometry;
 use serde::Deserialize;
@@ -10,8 +10,8 @@ use crate::config::{ModelConfig, RopeParameters, invalid, json_error, unsupporte
 
 const FULL: &str = "full_attention";
 const SLIDING: &str = "sliding_attention";
-/// What each layer sees: `window` slots where its type slides. Without `layer_types` the layers of which `slides` is true slide, if
-/// there is a window.
+/// Returns each layer's window: `window` slots for sliding-window layers. Without `layer_types`, these are the layers for which
+/// `slides` is true, if there is a window.
 pub(crate) fn windows(
     config: &ModelConfig,
     window: Option<usize>,
@@ -38,7 +38,7 @@ pub(crate) fn windows(
     types.iter().map(of_type).collect()
 }
 
-/// What `layer_types` says of each layer, by the types that an architecture knows; `None` where the key is absent.
+/// Maps `layer_types` to the values of an architecture's known types; `None` where the key is absent.
 pub(crate) fn by_type<T: Clone>(config: &ModelConfig, known: &[(&str, T)]) -> Result<Option<Vec<T>>> {
     let Some(types) = &config.layer_types else { return Ok(None) };
     check_count(types, config)?;
@@ -58,16 +58,15 @@ fn check_count(types: &[String], config: &ModelConfig) -> Result<()> {
     Err(invalid("layer_types", format!("a list of {}", types.len()), expected))
 }
 
-/// RoPE of models whose full layers turn by other frequencies than the sliding ones.
+/// RoPE parameters of models whose full-attention and sliding-window layers have different frequencies.
 pub(crate) struct RopesByType {
     full: RopeParameters,
     sliding: RopeParameters,
 }
 
 impl RopesByType {
-    /// `rope_parameters` by layer type as transformers 5 writes them, or the older `rope_theta` and `rope_scaling` of the full
-    /// layers with `rope_local_base_freq` of the sliding ones. Two bases stand for those
-    /// that a file does not say.
+    /// Reads `rope_parameters` by layer type as transformers 5 writes them, or the older `rope_theta` and `rope_scaling` of
+    /// full-attention layers and `rope_local_base_freq` of sliding-window layers. The two bases are the defaults.
     pub(crate) fn from_config(config: &ModelConfig, [full_theta, sliding_theta]: [f64; 2]) -> Result<Self> {
         #[derive(Deserialize)]
         struct Keys {
@@ -90,7 +89,7 @@ impl RopesByType {
         })
     }
 
-    /// Gives each attention layer the rope of its type.
+    /// Assigns each attention layer the RoPE of its type.
     pub(crate) fn apply(&self, spec: &mut DecoderSpec) -> Result<()> {
         let context = spec.context_len;
         spec.ropes.clear();
@@ -110,7 +109,7 @@ impl RopesByType {
     }
 }
 
-/// The parameters of one layer type.
+/// Takes the parameters of one layer type.
 fn take(by_type: &mut Map<String, Value>, kind: &str) -> Result<RopeParameters> {
     let Some(parameters) = by_type.remove(kind).filter(|value| !value.is_null()) else {
         return Err(invalid(
@@ -122,7 +121,8 @@ fn take(by_type: &mut Map<String, Value>, kind: &str) -> Result<RopeParameters> 
     RopeParameters::deserialize(parameters).map_err(json_error)
 }
 
-/// Lets the last `count` layers read the keys and values of the last layer before them that sees as much, window or all.
+/// Makes the last `count` layers read the keys and values of the last layer before them of the same type, full attention or
+/// sliding window.
 pub(crate) fn share_key_values(spec: &mut DecoderSpec, count: usize) -> Result<()> {
     let layers: Vec<_> = spec.attention_mut().map(|attention| attention.cache()).collect();
     let Some(first) = layers.len().checked_sub(count).filter(|&first| first > 0) else {

@@ -5,34 +5,35 @@ use crate::Result;
 use crate::config::{ModelConfig, invalid, unsupported};
 use crate::weights::LayerParam;
 
-/// A feed-forward block in field words.
+/// Feed-forward block.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Mlp {
     Gated(GatedSpec),
-    /// Many gated blocks, of which each row goes through a few.
+    /// Mixture of experts: gated blocks, of which each row is routed to a few.
     Experts(ExpertsSpec),
-    /// A gated block that every row goes through and experts beside it, both with norms of their own; the results are added.
+    /// A dense gated block parallel to experts, both with their own norms; the outputs are added.
     GatedBesideExperts(GatedSpec, ExpertsSpec),
 }
 
-/// `down(activation(gate(x)) · up(x))`.
+/// Gated feed-forward block: `down(activation(gate(x)) · up(x))`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct GatedSpec {
     pub(crate) intermediate_size: usize,
     pub(crate) activation: Activation,
-    /// Of all three projections.
+    /// Bias of all three projections.
     pub(crate) bias: Bias,
     pub(crate) sparsity: Option<Sparsity>,
 }
 
-/// Which of a row's gates stay: those above their mean by so many standard deviations, less that threshold.
+/// Activation sparsity: gates keep their excess over a threshold of `deviations` standard deviations above the row's mean; others
+/// are 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sparsity {
     pub(crate) deviations: f32,
 }
 
 impl Sparsity {
-    /// That which leaves this share of normally distributed gates at zero; `None` for 0.
+    /// Returns the threshold that zeroes this share of normally distributed gates; `None` for 0.
     pub(crate) fn of_share(key: &str, share: f64) -> Result<Option<Self>> {
         match share {
             0.0 => Ok(None),
@@ -44,7 +45,7 @@ impl Sparsity {
     }
 }
 
-/// Where the standard normal distribution function has this value: Newton's steps on `1/2 + φ(x) Σ x^(2n+1) / (1·3···(2n+1))`.
+/// Quantile of the standard normal distribution: Newton's method on `1/2 + φ(x) Σ x^(2n+1) / (1·3···(2n+1))`.
 fn normal_quantile(share: f64) -> f64 {
     let density = |x: f64| (-x * x / 2.0).exp() / std::f64::consts::TAU.sqrt();
     let below = |x: f64| {
@@ -59,7 +60,7 @@ fn normal_quantile(share: f64) -> f64 {
 }
 
 impl Mlp {
-    /// The gated block that a config describes.
+    /// Reads the gated block of a config.
     pub(super) fn gated(config: &ModelConfig) -> Result<Self> {
         Ok(Self::Gated(GatedSpec {
             intermediate_size: config.intermediate_size,
@@ -87,7 +88,7 @@ impl Mlp {
         }
     }
 
-    /// The experts, where there are any.
+    /// The experts, if there are any.
     pub(crate) fn experts(&self) -> Option<&ExpertsSpec> {
         match self {
             Self::Gated(_) => None,
@@ -108,7 +109,7 @@ impl GatedSpec {
     }
 }
 
-/// The activation with the name that transformers gives it, under a key of config.json.
+/// Returns the activation of a transformers name; `key` is its config.json key.
 pub(crate) fn activation(key: &str, name: &str) -> Result<Activation> {
     match name {
         "silu" | "swish" => Ok(Activation::Silu),

@@ -1,4 +1,4 @@
-//! How one decoder differs from another, as data.
+//! Specification of a decoder as data.
 
 mod attention;
 mod delta_net;
@@ -24,29 +24,29 @@ use crate::Result;
 use crate::config::ModelConfig;
 use crate::weights::{LayerParam, Param, Piece};
 
-/// A decoder in field words: what its layers share, and each layer.
+/// Decoder specification: shared settings, and each layer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DecoderSpec {
-    /// Rows of the embedding and width of the logits.
+    /// Number of embedding rows and width of the logits.
     pub(crate) vocab_size: usize,
     pub(crate) hidden_size: usize,
     pub(crate) context_len: usize,
-    /// Added to the mean square in every RMS norm.
+    /// Epsilon added to the mean square in every RMS norm.
     pub(crate) norm_eps: f32,
     pub(crate) norm_weight: NormWeight,
-    /// Factor on the embedding of an id.
+    /// Factor on embeddings of token ids.
     pub(crate) embedding_scale: Option<f32>,
-    /// Factor on what a block adds to the rows.
+    /// Factor on a block's output before the residual add.
     pub(crate) residual_scale: Option<f32>,
     pub(crate) output_head: OutputHead,
     /// Factor on the logits.
     pub(crate) logit_scale: Option<f32>,
-    /// `c`: logits become `c · tanh(logits / c)`, after their factor.
+    /// Soft cap `c`: logits become `c · tanh(logits / c)`, after `logit_scale`.
     pub(crate) logit_soft_cap: Option<f32>,
-    /// The rotations in use; an attention layer names one by its index.
+    /// RoPEs in use; an attention layer refers to one by its index.
     pub(crate) ropes: Vec<RopeSpec>,
     pub(crate) per_layer_inputs: Option<PerLayerInputs>,
-    /// `None`: one row between the layers.
+    /// `None`: a single residual stream.
     pub(crate) streams: Option<Streams>,
     pub(crate) layers: Vec<LayerSpec>,
 }
@@ -54,7 +54,7 @@ pub(crate) struct DecoderSpec {
 /// A parameter of a layer with its shape, `[out, in]` or `[len]`.
 type NamedShape = (LayerParam, Vec<usize>);
 
-/// One decoder layer: a mixer, which looks at other tokens, then a feed-forward block, which does not.
+/// Decoder layer: a token mixer, then a feed-forward block.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LayerSpec {
     pub(crate) mixer: Mixer,
@@ -63,14 +63,14 @@ pub(crate) struct LayerSpec {
     pub(crate) scalar: LayerScalar,
 }
 
-/// Whether a number of the layer's own multiplies what it gives.
+/// Presence of a learned factor on the layer's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LayerScalar {
     Absent,
     Present,
 }
 
-/// What lets a token see those before it.
+/// Token mixer: the block that lets a token read earlier ones.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Mixer {
     Attention(AttentionLayer),
@@ -78,27 +78,27 @@ pub(crate) enum Mixer {
     DeltaNet(DeltaNetLayer),
 }
 
-/// Where a layer norms what its two blocks read and what they give.
+/// Placement of the norms around a layer's two blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NormPlacement {
-    /// What they read: `x + block(norm(x))`.
+    /// Pre-norm: `x + block(norm(x))`.
     Pre,
-    /// What they give: `x + norm(block(x))`.
+    /// Post-norm: `x + norm(block(x))`.
     Post,
-    /// Both, with weights of their own.
+    /// Both, with separate weights.
     Sandwich,
 }
 
-/// What the files hold of a norm's weight.
+/// Stored form of a norm's weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NormWeight {
     /// The factors.
     AsStored,
-    /// The factors less one; one is added when they are loaded.
+    /// The factors minus one; one is added on loading.
     OnePlus,
 }
 
-/// Whether a projection adds a bias.
+/// Presence of a bias in a projection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bias {
     Absent,
@@ -111,17 +111,17 @@ impl From<bool> for Bias {
     }
 }
 
-/// What multiplies the last hidden state.
+/// Matrix that projects the last hidden state to logits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OutputHead {
-    /// The embedding, shared.
+    /// The embedding matrix, shared.
     Tied,
-    /// A matrix of its own.
+    /// A separate matrix.
     Separate,
 }
 
 impl DecoderSpec {
-    /// The spec of a config as Llama reads it; other architectures change what differs.
+    /// Builds the spec of a config as Llama reads it; other architectures change the differences.
     pub(crate) fn llama(config: &ModelConfig) -> Result<Self> {
         let attention = AttentionLayer::llama(config)?;
         let rope = RopeSpec::from_config(config, attention.head_dim)?;
@@ -149,7 +149,7 @@ impl DecoderSpec {
         })
     }
 
-    /// The attention layers, first to last.
+    /// Iterates over the attention layers, first to last.
     pub(crate) fn attention_mut(&mut self) -> impl Iterator<Item = &mut AttentionLayer> {
         self.layers.iter_mut().filter_map(|layer| match &mut layer.mixer {
             Mixer::Attention(attention) => Some(attention),
@@ -157,12 +157,12 @@ impl DecoderSpec {
         })
     }
 
-    /// What the layers keep of the tokens before.
+    /// Cache layout of the layers.
     pub(crate) fn cache_layout(&self) -> CacheLayout {
         CacheLayout::new(self.layers.iter().map(|layer| layer.mixer.cache(self.hidden_size)))
     }
 
-    /// Every parameter with its shape, `[out, in]` or `[len]`.
+    /// All parameters with their shapes, `[out, in]` or `[len]`.
     pub(crate) fn params(&self) -> Vec<(Param, Vec<usize>)> {
         let embedding = vec![self.vocab_size, self.hidden_size];
         let mut params =
@@ -182,13 +182,13 @@ impl DecoderSpec {
 }
 
 impl DecoderSpec {
-    /// How many parameters a token does not go through: those of the experts that others are sent to.
+    /// Number of parameters of experts that a token is not routed to.
     pub(crate) fn idle_parameters(&self) -> u64 {
         let experts = self.layers.iter().filter_map(|layer| layer.mlp.experts());
         experts.map(|experts| experts.idle_parameters(self.hidden_size)).fold(0, u64::saturating_add)
     }
 
-    /// Parameters that files may hold and this decoder does not read.
+    /// Parameters that files may contain and this decoder does not read.
     pub(crate) fn unused_params(&self) -> Vec<Param> {
         let head = (self.output_head == OutputHead::Tied).then_some(Param::OutputHead);
         let of_layer = |(index, layer): (usize, &LayerSpec)| {
@@ -240,12 +240,12 @@ impl Mixer {
 }
 
 impl NormPlacement {
-    /// The norm of what the blocks read, mixer and feed-forward.
+    /// Pre-norms of mixer and feed-forward block.
     pub(crate) fn before(self) -> Option<[LayerParam; 2]> {
         (self != Self::Post).then_some([LayerParam::MixerNorm, LayerParam::MlpNorm])
     }
 
-    /// The norm of what the blocks give, mixer and feed-forward.
+    /// Post-norms of mixer and feed-forward block.
     pub(crate) fn after(self) -> Option<[LayerParam; 2]> {
         (self != Self::Pre).then_some([LayerParam::MixerPostNorm, LayerParam::MlpPostNorm])
     }
@@ -255,7 +255,7 @@ impl NormPlacement {
     }
 }
 
-/// The parameters of a projection from `inputs` to `outputs`.
+/// Parameters of a projection from `inputs` to `outputs`.
 pub(crate) fn linear_params(
     param: fn(Piece) -> LayerParam,
     [inputs, outputs]: [usize; 2],

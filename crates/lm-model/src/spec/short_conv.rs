@@ -3,12 +3,12 @@ use lm_kernels::LayerCache;
 use super::{Bias, linear_params};
 use crate::weights::{LayerParam, Piece};
 
-/// A short convolution between two gates, in field words; it has as many channels as a row has elements.
+/// Gated short convolution with one channel for each element of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ShortConvLayer {
-    /// Tokens that a result is made of, the row's own included.
+    /// Width in tokens, the row's own included.
     pub(crate) kernel: usize,
-    /// Of the convolution and of the projections around it.
+    /// Bias of the convolution and of the projections around it.
     pub(crate) bias: Bias,
 }
 

@@ -4,17 +4,17 @@ use super::NamedShape;
 use crate::TokenId;
 use crate::weights::{LayerParam, Param};
 
-/// An embedding of its own for each layer, which enters at the layer's end.
+/// Per-layer embeddings, mixed in at the end of each layer.
 ///
 /// # Source
 /// Gemma 3n's and Gemma 4's modelling code in transformers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct PerLayerInputs {
-    /// Ids that the table has; the row of id 0 stands for those beyond it.
+    /// Number of ids in the table; larger ids use the row of id 0.
     pub(crate) vocab_size: usize,
-    /// Width of one layer's part of a row.
+    /// Width of one layer's slice of a row.
     pub(crate) size: usize,
-    /// The id whose row stands for what comes as an embedding from outside.
+    /// Id whose row is used for embedding rows from outside.
     pub(crate) of_embeddings: TokenId,
     pub(crate) activation: Activation,
 }
@@ -38,22 +38,22 @@ impl PerLayerInputs {
     }
 }
 
-/// Several rows in place of one between the layers, of which a layer runs one and guesses the others (AltUp), with a
-/// low-rank path beside attention (LAuReL).
+/// AltUp: several residual streams between the layers, of which a layer runs one and predicts the others; with LAuReL, a low-rank
+/// path parallel to attention.
 ///
 /// # Source
 /// Alternating Updates, arXiv 2301.13310; LAuReL, arXiv 2411.07501; Gemma 3n's modelling code in transformers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Streams {
     pub(crate) count: usize,
-    /// The one that layers run.
+    /// Index of the stream that layers run.
     pub(crate) active: usize,
-    /// Of the active stream on its way to the per-layer input.
+    /// Scale of the active stream where the per-layer input reads it.
     pub(crate) correction_scale: CorrectionScale,
     pub(crate) laurel_rank: usize,
 }
 
-/// Whether factors of its own multiply the mended active stream where the per-layer input reads it.
+/// Presence of learned factors on the corrected active stream where the per-layer input reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CorrectionScale {
     Unused,

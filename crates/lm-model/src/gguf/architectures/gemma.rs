@@ -1,7 +1,7 @@
 //! Gemma 2 and 3.
 //!
-//! Files leave out what all checkpoints of a generation have in common, and the attention's scale, which one size of each generation
-//! has from `hidden_size / num_attention_heads` in place of `head_dim`; llama.cpp tells that size by its layers.
+//! Files omit values that all checkpoints of a generation share, and the attention scale. One size of each generation derives the
+//! scale from `hidden_size / num_attention_heads` in place of `head_dim`; llama.cpp recognises that size by its number of layers.
 
 use serde_json::{Map, Value};
 
@@ -18,7 +18,7 @@ pub(super) const NORMS: TensorNames = &[
     ("post_attention_norm", "post_attention_layernorm"),
     ("post_ffw_norm", "post_feedforward_layernorm"),
 ];
-/// Norms whose weights are larger by one in the file; Gemma 2 has no norms of heads.
+/// Norms whose weights are stored plus one in the file; Gemma 2 has no QK norm.
 const LARGER_NORMS: &[(&str, StoredValues)] = &[
     ("attn_k_norm.weight", StoredValues::PlusOne),
     ("attn_norm.weight", StoredValues::PlusOne),

@@ -13,7 +13,7 @@ use crate::config::ModelConfig;
 use crate::gguf::Written;
 use crate::spec::{DecoderSpec, GatedSpec, LayerSpec, Mixer, Mlp, Window};
 
-/// An embedding of its own for each layer, which Gemma 4 has too.
+/// Per-layer embeddings, which Gemma 4 has too.
 pub(super) const PER_LAYER_INPUTS: TensorNames = &[
     ("inp_gate", "per_layer_input_gate"),
     ("per_layer_model_proj", "model.per_layer_model_projection"),
@@ -22,7 +22,7 @@ pub(super) const PER_LAYER_INPUTS: TensorNames = &[
     ("post_norm", "post_per_layer_input_norm"),
     ("proj", "per_layer_projection"),
 ];
-/// Several streams between the layers, and the path beside attention.
+/// AltUp (several streams between the layers) and LAuReL (the low-rank path parallel to attention).
 const STREAMS: TensorNames = &[
     ("altup_correct_coef", "altup.correction_coefs"),
     ("altup_correct_scale.weight", "altup.correct_output_scale"),
@@ -35,7 +35,7 @@ const STREAMS: TensorNames = &[
     ("laurel_post_norm", "laurel.post_laurel_norm"),
     ("laurel_r", "laurel.linear_right"),
 ];
-/// Layers with keys and values of their own in files that do not say how many have none.
+/// Number of layers with their own keys and values, where files do not give the number of those without.
 const OWN_KEYS_AND_VALUES: usize = 20;
 
 pub(super) const GEMMA3N: GgufArchitecture = GgufArchitecture {
@@ -66,7 +66,7 @@ fn write(_: &ModelConfig, spec: &DecoderSpec, settings: &mut Settings) -> Result
     Ok(())
 }
 
-/// Which layers slide.
+/// Writes which layers have a sliding window.
 pub(super) fn put_windows(spec: &DecoderSpec, settings: &mut Settings) {
     let slides = |layer: &LayerSpec| match &layer.mixer {
         Mixer::Attention(attention) => attention.window != Window::Full,
@@ -88,14 +88,14 @@ fn more(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> 
     Ok(())
 }
 
-/// Rows of the embeddings for layers, which may be others than there are tokens.
+/// Sets the number of rows of the per-layer embeddings, which may differ from the number of tokens.
 pub(super) fn per_layer_vocabulary(model: &Description<'_>, config: &mut Map<String, Value>) {
     if let Some((_, embeddings)) = model.tensor("per_layer_token_embd.weight") {
         config.insert("vocab_size_per_layer_input".to_owned(), embeddings.shape[0].into());
     }
 }
 
-/// How many standard deviations above their mean gates stay; minus infinity where all do.
+/// Converts the gates' thresholds, in standard deviations above the mean; minus infinity disables sparsity.
 fn sparsity(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
     const KEY: &str = "activation_sparsity_scale";
     let key = model.key(KEY);

@@ -38,7 +38,7 @@ pub(super) const GEMMA4: GgufArchitecture = GgufArchitecture {
     ..GgufArchitecture::new("gemma4", "gemma4_text")
 };
 
-/// Experts beside a feed-forward block, their gates and ups in one tensor ([`EXPERTS`] has them in two).
+/// Experts parallel to a feed-forward block, with gate and up fused into one tensor ([`EXPERTS`] has two).
 const BESIDE_EXPERTS: TensorNames = &[
     ("ffn_down_exps.scale", "router.per_expert_scale"),
     ("ffn_down_exps.weight", "experts.down_proj"),
@@ -49,7 +49,7 @@ const BESIDE_EXPERTS: TensorNames = &[
     ("post_ffw_norm_2", "post_feedforward_layernorm_2"),
     ("pre_ffw_norm_2", "pre_feedforward_layernorm_2"),
 ];
-/// What stands for a divisor of a frequency that is 0.
+/// Frequency divisor of pairs that are not rotated, in place of infinity.
 const STILL: f32 = 1e30;
 
 fn write(_: &ModelConfig, spec: &DecoderSpec, settings: &mut Settings) -> Result<()> {
@@ -60,7 +60,7 @@ fn write(_: &ModelConfig, spec: &DecoderSpec, settings: &mut Settings) -> Result
             _ => None,
         })
     };
-    // In a model without layers of one kind that kind's sizes are the other's.
+    // In a model without layers of one kind, that kind has the sizes of the other.
     let (full, sliding) = (attention(true), attention(false));
     for (of_kind, suffix) in [(full.or(sliding), ""), (sliding.or(full), "_swa")] {
         let Some(layer) = of_kind else { continue };
@@ -91,7 +91,7 @@ fn more(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> 
     Ok(())
 }
 
-/// The full layers' heads are wider, and may be fewer; where they have no values of their own, keys are the values.
+/// Converts the heads: full-attention layers have wider and possibly fewer ones; without value projections, keys are the values.
 fn heads(model: &Description<'_>, config: &mut Map<String, Value>, slides: &[bool]) -> Result<()> {
     let head_dims = [model.head_dim()?, model.required_size("attention.key_length_swa")?];
     let kv_heads = model.sizes_of_layers("attention.head_count_kv")?;
@@ -111,7 +111,7 @@ fn heads(model: &Description<'_>, config: &mut Map<String, Value>, slides: &[boo
     Ok(())
 }
 
-/// The pairs of a full layer's head that turn are those whose frequency is divided by 1, and the others' by nearly infinity.
+/// Converts RoPE: rotated pairs of a full-attention layer's head have the divisor 1, the others nearly infinity.
 fn rope(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
     const DIVISORS: &str = "rope_freqs.weight";
     for [rotated, head_dim] in [
@@ -157,7 +157,7 @@ fn rope(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> 
     Ok(())
 }
 
-/// Layers that share keys and values may have blocks of twice the width.
+/// Converts the feed-forward widths: layers that share keys and values may have twice the width.
 fn feed_forward(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
     const KEY: &str = "feed_forward_length";
     const SHARED: &str = "attention.shared_kv_layers";

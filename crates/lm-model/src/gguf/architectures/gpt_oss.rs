@@ -12,7 +12,7 @@ pub(super) const GPT_OSS: GgufArchitecture = GgufArchitecture {
     ],
     more: |model, config| {
         layer_types(model, config, 2)?;
-        // All checkpoints have this; files do not say so.
+        // True of all checkpoints; files do not contain it.
         if let Some(rope) = config.get_mut("rope_parameters").and_then(|rope| rope.as_object_mut()) {
             rope.insert("truncate".to_owned(), false.into());
         }

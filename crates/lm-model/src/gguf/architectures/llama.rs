@@ -1,4 +1,4 @@
-//! Llama (Mistral's files say so too) and what follows it closely.
+//! Llama (also Mistral, under the same name) and close relatives.
 
 use serde_json::{Map, Value, json};
 
@@ -30,7 +30,7 @@ pub(super) const GRANITE: GgufArchitecture = GgufArchitecture {
     rope_rows: RopeRows::Pairs,
     more: |model, config| {
         const TURNS: &str = "rope.scaling.finetuned";
-        // What it says of this architecture alone.
+        // Meaning of the key for this architecture only: RoPE is used.
         if model.bool(TURNS)? == Some(false) {
             return Err(model.metadata.unsupported(&model.key(TURNS), false, "true, or absent"));
         }
@@ -40,7 +40,7 @@ pub(super) const GRANITE: GgufArchitecture = GgufArchitecture {
     ..GgufArchitecture::new("granite", "granite")
 };
 
-/// Ministral 3, whose queries grow, and the text models of Mistral Small 3, whose queries do not.
+/// Ministral 3, which scales queries by position, and the text models of Mistral Small 3, which do not.
 pub(super) const MISTRAL3: GgufArchitecture = GgufArchitecture {
     keys: &[("attention.temperature_scale", GROWTH)],
     rope_rows: RopeRows::Pairs,
@@ -58,14 +58,14 @@ pub(super) const MISTRAL3: GgufArchitecture = GgufArchitecture {
     ..GgufArchitecture::new("mistral3", "ministral3")
 };
 
-/// By how much queries grow.
+/// Coefficient of the position-dependent query scale.
 const GROWTH: &str = "llama_4_scaling_beta";
 
 pub(super) const SMOLLM3: GgufArchitecture = GgufArchitecture {
     rope_rows: RopeRows::Pairs,
     more: |model, config| {
         biases(model, config);
-        // Every fourth layer has no positions; files do not say so.
+        // Every fourth layer has no RoPE; files do not contain this.
         let rope: Vec<u8> = (1..=model.num_layers()?).map(|layer| u8::from(layer % 4 != 0)).collect();
         config.insert("no_rope_layers".to_owned(), json!(rope));
         Ok(())
@@ -109,7 +109,7 @@ pub(super) const OLMO2: GgufArchitecture = GgufArchitecture {
 
 const WINDOW: &str = "sliding_window";
 
-/// Whether there are biases follows from the tensors.
+/// Sets the bias keys by the presence of the tensors.
 fn biases(model: &Description<'_>, config: &mut Map<String, Value>) {
     for (tensor, key) in [("blk.0.attn_q.bias", "attention_bias"), ("blk.0.ffn_gate.bias", "mlp_bias")] {
         config.insert(key.to_owned(), model.tensor(tensor).is_some().into());

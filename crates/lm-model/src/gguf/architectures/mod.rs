@@ -1,4 +1,4 @@
-//! What GGUF files call the architectures and their tensors, and what they change: one small table each.
+//! GGUF names of architectures and tensors, and the transformations of values: one small table each.
 //!
 //! Source: the converter of llama.cpp (`conversion/` of release 0.3.36 of the package `llama-cpp-python`).
 
@@ -22,44 +22,44 @@ use crate::config::{ModelConfig, unsupported};
 use crate::spec::DecoderSpec;
 use crate::weights::StoredValues;
 
-/// Tensors in the file and in the model; those of layers without number. A row whose names lack an ending (`.weight`, `.bias`)
-/// stands for all of them.
+/// Tensor names in the file and in the model; those of layers without the layer number. A row without suffix (`.weight`, `.bias`)
+/// applies to all suffixes.
 pub(super) type TensorNames = &'static [(&'static str, &'static str)];
 
-/// How the files of one architecture are to be read.
+/// Reading and writing rules for the files of one architecture.
 pub(super) struct GgufArchitecture {
     /// `general.architecture`.
     pub(super) name: &'static str,
     /// `model_type` of config.json.
     pub(super) model_type: &'static str,
-    /// Further values of `model_type` whose files say the same.
+    /// Further values of `model_type` that files store under the same name.
     pub(super) also: &'static [&'static str],
-    /// Settings beyond the shared ones, under their keys in both files.
+    /// Settings beyond the shared ones: GGUF key, config.json key.
     pub(super) keys: &'static [(&'static str, &'static str)],
-    /// How queries and keys turn.
+    /// Writes the RoPE parameters.
     pub(super) rope: fn(&Description<'_>, &mut Map<String, Value>) -> Result<()>,
-    /// Settings that are more than a new name.
+    /// Converts settings that are not just renamed.
     pub(super) more: fn(&Description<'_>, &mut Map<String, Value>) -> Result<()>,
-    /// The same where a file is written.
+    /// Inverse of `more`, for writing a file.
     pub(super) write: fn(&ModelConfig, &DecoderSpec, &mut Settings) -> Result<()>,
     /// Tensors beyond the shared ones, or with other names.
     pub(super) tensors: &'static [TensorNames],
-    /// The order of the rows of queries and keys.
+    /// Row order of queries and keys.
     pub(super) rope_rows: RopeRows,
-    /// Tensors, those of layers without number, that have something else in place of the model's values.
+    /// Tensors whose stored values are transformed; those of layers without the layer number.
     pub(super) values: &'static [(&'static str, StoredValues)],
 }
 
-/// The order of the rows of queries and keys in a file.
+/// Row order of queries and keys in a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum RopeRows {
-    /// That of the model: what RoPE turns together is half a head apart.
+    /// The model's order (half-split RoPE): the two elements of a pair are half a head apart.
     Halves,
-    /// What RoPE turns together follows each other.
+    /// Interleaved: the two elements of a pair are adjacent.
     Pairs,
 }
 
-/// The projections of experts, one tensor for all experts of a layer.
+/// Projections of experts, one tensor for all experts of a layer.
 const EXPERTS: TensorNames = &[
     ("ffn_down_exps", "mlp.experts.down_proj"),
     ("ffn_gate_exps", "mlp.experts.gate_proj"),
@@ -67,7 +67,7 @@ const EXPERTS: TensorNames = &[
 ];
 
 impl GgufArchitecture {
-    /// An architecture that is as in Hugging Face's files but for the names.
+    /// An architecture that differs from Hugging Face's files in names only.
     const fn new(name: &'static str, model_type: &'static str) -> Self {
         Self {
             name,
@@ -84,7 +84,7 @@ impl GgufArchitecture {
     }
 }
 
-/// Every architecture, in alphabetical order of the names in files.
+/// All architectures, in alphabetical order of their GGUF names.
 const ALL: &[&GgufArchitecture] = &[
     &gemma::GEMMA2,
     &gemma::GEMMA3,
@@ -104,14 +104,14 @@ const ALL: &[&GgufArchitecture] = &[
     &llama::SMOLLM3,
 ];
 
-/// The architecture of a file.
+/// Returns the architecture of a file.
 pub(super) fn find(model: &Description<'_>) -> Result<&'static GgufArchitecture> {
     let names = || ALL.iter().map(|row| row.name).collect::<Vec<_>>().join(", ");
     let unknown = || model.metadata.unsupported("general.architecture", model.architecture, names());
     ALL.iter().copied().find(|row| row.name == model.architecture).ok_or_else(unknown)
 }
 
-/// The architecture under which files have a model.
+/// Returns the GGUF architecture of a `model_type`.
 pub(super) fn of_model_type(model_type: &str) -> Result<&'static GgufArchitecture> {
     let types = || ALL.iter().flat_map(|row| [&[row.model_type], row.also].concat());
     let known = || types().collect::<Vec<_>>().join(", ");
@@ -123,7 +123,7 @@ pub(super) fn of_model_type(model_type: &str) -> Result<&'static GgufArchitectur
 mod tests {
     use super::*;
 
-    /// Writers ask for it: readers refuse a value of another type.
+    /// Writers need it: readers refuse a value of another type.
     #[test]
     fn keys_have_a_type() {
         let keys = ALL.iter().flat_map(|row| row.keys).chain(super::super::config::SHARED);

@@ -8,12 +8,12 @@ pub(super) const PHI3: GgufArchitecture = GgufArchitecture {
         ("rope.scaling.original_context_length", "original_max_position_embeddings"),
     ],
     more: |model, config| {
-        // It goes before the one among RoPE's parameters, and has a default.
+        // The key takes precedence over the value among the RoPE parameters, and has a default.
         if !model.has("rope.scaling.original_context_length") {
             let context = model.required_size("context_length")?;
             config.insert("original_max_position_embeddings".to_owned(), context.into());
         }
-        // No window is written as 0.
+        // 0 means no sliding window.
         if config.get("sliding_window").is_some_and(|window| *window == 0) {
             config.remove("sliding_window");
         }

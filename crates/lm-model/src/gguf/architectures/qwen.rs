@@ -20,7 +20,7 @@ pub(super) const QWEN3MOE: GgufArchitecture = GgufArchitecture {
         ("expert_used_count", "num_experts_per_tok"),
     ],
     more: |_, config| {
-        // What all checkpoints have in common is not in the files.
+        // True of all checkpoints, hence not in the files.
         config.insert("norm_topk_prob".to_owned(), true.into());
         Ok(())
     },

@@ -45,7 +45,7 @@ pub(super) const QWEN35: GgufArchitecture = GgufArchitecture {
     ..GgufArchitecture::new("qwen35", "qwen3_5_text")
 };
 
-/// How many pairs of a head turn by each of three positions, which are the same where there is only text.
+/// Default M-RoPE sections: rotated pairs per position (time, height, width), which are equal for text.
 const SECTIONS: [i32; 3] = [11, 11, 10];
 
 fn write(config: &ModelConfig, spec: &DecoderSpec, settings: &mut Settings) -> Result<()> {

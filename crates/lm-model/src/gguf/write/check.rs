@@ -1,12 +1,12 @@
-//! Whether a file says of a model what its folder says.
+//! Check that a GGUF file describes the same model as its folder.
 
 use crate::spec::{DecoderSpec, Mixer, RopeScaling, RopeSpec};
 use crate::{Error, Result, TokenId, TokenKind, Tokenizer};
 
-/// How far RoPE's numbers may be from those that were written: files hold floats of 32 bits.
+/// Relative tolerance of RoPE numbers: files store 32-bit floats.
 const ROUNDING: f32 = 1e-6;
 
-/// Fails where the spec that a file's settings give is not that of the model.
+/// Fails if the spec read from a file's metadata differs from the model's.
 pub(super) fn check(architecture: &str, model: &DecoderSpec, read: &DecoderSpec) -> Result<()> {
     match difference(model, &with_order_of(model, read.clone())) {
         None => Ok(()),
@@ -16,14 +16,15 @@ pub(super) fn check(architecture: &str, model: &DecoderSpec, read: &DecoderSpec)
     }
 }
 
-/// Every kind of text that tokenizers cut in ways of their own: words, contractions, numbers, runs of space, other scripts, signs.
+/// Probe with every kind of text that pre-tokenizers split differently: words, contractions, numbers, whitespace, other scripts,
+/// punctuation.
 const PROBE: &str = "Hello, world! I'll say it's WE'VE (don't) x2 3 45 678 9012345 1,234.5e-6\n\n \n\t\t  a   b    c \r\n\
     snake_case camelCase HTTPServer2 {\"key\": [1, 22, null]} // --- ==> <a href='#'> \u{2581}\
     \u{e9}t\u{e9} na\u{ef}ve Stra\u{df}e \u{41f}\u{440}\u{438}\u{432}\u{435}\u{442} \u{4f60}\u{597d}\u{4e16}\u{754c}123 \
     \u{3053}\u{3093}\u{306b}\u{3061}\u{306f} \u{c548}\u{b155} \u{645}\u{631}\u{62d}\u{628}\u{627} \
     \u{928}\u{92e}\u{938}\u{94d}\u{924}\u{947} \u{1f600}\u{1f469}\u{200d}\u{1f680} \u{2026}\u{a0}\u{3000}end ";
 
-/// Fails where the tokenizer of a file is not that of the folder.
+/// Fails if the tokenizer of a file differs from the folder's.
 pub(super) fn check_tokenizer(architecture: &str, folder: &Tokenizer, file: &Tokenizer) -> Result<()> {
     let unlike = |what: String, value: String, read: String| {
         Err(Error::NoGgufForm { architecture: architecture.to_owned(), what, value, read })
@@ -51,7 +52,7 @@ pub(super) fn check_tokenizer(architecture: &str, folder: &Tokenizer, file: &Tok
     Ok(())
 }
 
-/// The read spec with the model's order of a delta net's heads, where it is a matter of words.
+/// Returns the read spec with the model's order of a delta net's heads, where both orders are equivalent.
 fn with_order_of(model: &DecoderSpec, mut read: DecoderSpec) -> DecoderSpec {
     for (model, read) in model.layers.iter().zip(&mut read.layers) {
         if let (Mixer::DeltaNet(model), Mixer::DeltaNet(read)) = (&model.mixer, &mut read.mixer) {
@@ -64,10 +65,10 @@ fn with_order_of(model: &DecoderSpec, mut read: DecoderSpec) -> DecoderSpec {
     read
 }
 
-/// What is unlike, and both values.
+/// The differing field, and both values.
 type Difference = (String, String, String);
 
-/// The first part in which two specs are unlike, with both values.
+/// Returns the first field in which two specs differ, with both values.
 fn difference(model: &DecoderSpec, read: &DecoderSpec) -> Option<Difference> {
     let mut layers = model.layers.iter().zip(&read.layers).enumerate();
     unlike("vocab_size", &model.vocab_size, &read.vocab_size)
@@ -87,12 +88,12 @@ fn difference(model: &DecoderSpec, read: &DecoderSpec) -> Option<Difference> {
         .or_else(|| unlike_ropes(&model.ropes, &read.ropes))
 }
 
-/// Two values in words, where they differ: from the first unlike part on.
+/// Returns two values' `Debug` texts from the first difference on, if there is one.
 fn unlike(what: &str, model: &impl std::fmt::Debug, read: &impl std::fmt::Debug) -> Option<Difference> {
     let (model, read) = (format!("{model:?}"), format!("{read:?}"));
     let same = model.char_indices().zip(read.chars()).find(|((_, a), b)| a != b).map(|((at, _), _)| at);
     let same = same.or((model.len() != read.len()).then_some(model.len().min(read.len())))?;
-    // From the beginning of the field on.
+    // From the start of the differing field.
     let start = model[..same].rfind(['{', ',']).map_or(0, |at| at + 1);
     let (model, read) = (field(&model[start..]), field(&read[start..]));
     Some(match (model.split_once(": "), read.split_once(": ")) {
@@ -103,7 +104,7 @@ fn unlike(what: &str, model: &impl std::fmt::Debug, read: &impl std::fmt::Debug)
     })
 }
 
-/// The first field of what `Debug` writes, without what closes those around it.
+/// Returns the first field of a `Debug` text, without closing brackets of its parents.
 fn field(text: &str) -> &str {
     let mut field = text.split_once(", ").map_or(text, |(field, _)| field).trim();
     let open = |field: &str| field.matches('(').count();
@@ -125,7 +126,7 @@ fn unlike_ropes(model: &[RopeSpec], read: &[RopeSpec]) -> Option<Difference> {
     unlike(&format!("ropes[{index}]"), model, read)
 }
 
-/// Whether heads turn alike, at every length of a sequence.
+/// Returns true if both rotate heads alike at every sequence length.
 fn alike(model: &RopeSpec, read: &RopeSpec) -> bool {
     let close = |a: f32, b: f32| (a - b).abs() <= ROUNDING * a.abs();
     let growth =

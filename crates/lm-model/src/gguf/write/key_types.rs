@@ -1,17 +1,17 @@
-//! The types that readers of GGUF files expect under a key, whichever way config.json writes the number.
+//! Value types that GGUF readers expect under a key, however config.json writes the number.
 
 use serde_json::Value;
 
 use super::metadata::Written;
 
-/// What a value is.
+/// Type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeyType {
     Float,
     Size,
 }
 
-/// The keys of settings, without the architecture in front, in alphabetical order.
+/// Keys of settings, without the architecture prefix, in alphabetical order.
 ///
 /// # Source
 /// The methods `add_…` of the `GGUFWriter` of the package `gguf` 0.19.
@@ -49,7 +49,7 @@ const TYPES: &[(&str, KeyType)] = &[
     ("ssm.time_step_rank", KeyType::Size),
 ];
 
-/// A value of config.json as a file has it under `key`; `None` where it is of another kind.
+/// Converts a config.json value to the type of `key`; `None` if it has another kind.
 pub(super) fn written(key: &str, value: &Value) -> Option<Written> {
     let ty = TYPES.iter().find(|row| row.0 == key)?.1;
     let size = |value: &Value| {
@@ -72,7 +72,7 @@ pub(super) fn written(key: &str, value: &Value) -> Option<Written> {
     }
 }
 
-/// Whether the type of a key is known.
+/// Returns true if the type of a key is known.
 #[cfg(test)]
 pub(in crate::gguf) fn is_known(key: &str) -> bool {
     TYPES.iter().any(|row| row.0 == key)

@@ -1,8 +1,8 @@
-//! Keys and values as a file has them.
+//! Encoding of key-value metadata.
 
 use crate::gguf::GgufValueType;
 
-/// A value to be written.
+/// Value to write.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Written {
     Size(u32),
@@ -15,11 +15,11 @@ pub(crate) enum Written {
     Floats(Vec<f32>),
     Bools(Vec<bool>),
     Texts(Vec<String>),
-    /// As another file has it.
+    /// Copied verbatim from another file.
     Copied(GgufValueType, Vec<u8>),
 }
 
-/// Keys with their values, in the order in which they are written; no key stands twice.
+/// Key-value entries in the order of writing; keys are unique.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Entries(Vec<(String, Written)>);
 
@@ -33,7 +33,7 @@ impl Entries {
         }
     }
 
-    /// Sets the values of keys that others name.
+    /// Sets all values of `others`.
     pub(crate) fn extend(&mut self, others: Self) {
         others.0.into_iter().for_each(|(key, value)| self.put(key, value));
     }
@@ -43,7 +43,7 @@ impl Entries {
         self.0.len()
     }
 
-    /// All of them as bytes.
+    /// Appends all entries as bytes.
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         for (key, value) in &self.0 {
             text(out, key);
@@ -85,7 +85,7 @@ fn array<T>(out: &mut Vec<u8>, ty: GgufValueType, list: &[T], element: impl Fn(&
     list.iter().for_each(|value| element(out, value));
 }
 
-/// A text with its length in front.
+/// Writes a length-prefixed string.
 pub(super) fn text(out: &mut Vec<u8>, string: &str) {
     out.extend((string.len() as u64).to_le_bytes());
     out.extend(string.as_bytes());

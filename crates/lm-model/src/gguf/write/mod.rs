@@ -1,7 +1,7 @@
-//! Writing a model as one GGUF file: the tables that files are read by, the other way round.
+//! Writing of a model as one GGUF file: the inverse of the reading tables.
 //!
-//! The description of the file is made first and read back as any file's is. What it says must be what the folder says; where
-//! rows or values have another form in files, its reader tells which.
+//! The header is built first and read back like any file. Its spec must equal the folder's; for tensors whose row order or values
+//! differ in files, the reader determines the transformation.
 
 mod check;
 mod key_types;
@@ -32,7 +32,7 @@ use crate::spec::DecoderSpec;
 use crate::weights::Checkpoint;
 use crate::{Error, Result, Tokenizer, WeightFormat};
 
-/// Version of the format that is written.
+/// GGUF version that is written.
 const VERSION: u32 = 3;
 const ALIGNMENT: &str = "general.alignment";
 const ARCHITECTURE: &str = "general.architecture";
@@ -40,59 +40,59 @@ const FILE_TYPE: &str = "general.file_type";
 const QUANTIZATION: &str = "general.quantization_version";
 /// Version of the block types, under [`QUANTIZATION`].
 const QUANTIZATION_VERSION: u32 = 2;
-/// Numbers of formats under [`FILE_TYPE`]: what most matrices are.
+/// Ids of formats under [`FILE_TYPE`]: the format of most matrices.
 ///
 /// # Source
 /// `LlamaFileType` of the package `gguf` 0.19.
 const FILE_TYPES: &[(&str, u32)] = &[("bf16", 32), ("f16", 1), ("f32", 0), ("q4_0", 2), ("q8_0", 7)];
 
-/// The same of a model of floats with experts in MXFP4.
+/// File type id of a float model with MXFP4 experts.
 const MXFP4_EXPERTS: u32 = 38;
 
-/// A model that becomes a file.
+/// Model to write as a file.
 pub(crate) struct NewFile<'a> {
     pub(crate) config: &'a ModelConfig,
     pub(crate) architecture: &'static Architecture,
     pub(crate) spec: &'a DecoderSpec,
     pub(crate) checkpoint: &'a Checkpoint,
     pub(crate) tokenizer: &'a Tokenizer,
-    /// What its matrices become.
+    /// Target format of its matrices.
     pub(crate) format: WeightFormat,
 }
 
-/// The beginning of a file, up to the last of the tensors that are settings.
+/// Header of a file, up to the last tensor that holds metadata.
 struct Head {
     bytes: Vec<u8>,
-    /// Bytes of the whole file.
+    /// Size of the whole file in bytes.
     len: usize,
 }
 
-/// What a file says of a model beside its weights.
+/// Everything in a file but the weights.
 pub(crate) struct NewHead {
     pub(super) keys: Entries,
-    /// Tensors that are settings.
+    /// Tensors that hold metadata.
     pub(super) vectors: Vec<(String, Vec<f32>)>,
 }
 
 impl NewHead {
-    /// Keys that say how a file is written, or where its parts are.
+    /// Keys that describe the file's format or its shards.
     const OWN: [&str; 4] = [ALIGNMENT, ARCHITECTURE, FILE_TYPE, QUANTIZATION];
 
-    /// Says the architecture, which goes first.
+    /// Creates the entries, with the architecture first.
     pub(super) fn new(architecture: &str) -> Self {
         let mut keys = Entries::default();
         keys.put(ARCHITECTURE, Written::Text(architecture.to_owned()));
         Self { keys, vectors: Vec::new() }
     }
 
-    /// Whether a key is set for each file anew.
+    /// Returns true if a key is set anew for each file.
     pub(super) fn has_own(key: &str) -> bool {
         Self::OWN.contains(&key) || key.starts_with("split.")
     }
 }
 
 impl NewFile<'_> {
-    /// What a file says of a model in a folder.
+    /// Builds the metadata of a model in a folder.
     pub(crate) fn head(&self, texts: &Texts<'_>) -> Result<NewHead> {
         let architecture = architectures::of_model_type(&self.config.model_type)?;
         let Settings { entries, vectors, .. } = settings(self.config, self.spec, architecture)?;
@@ -103,8 +103,8 @@ impl NewFile<'_> {
         Ok(head)
     }
 
-    /// Writes the file to `out`; `path` is where that is, for errors. No more than a piece of a tensor is in memory;
-    /// `progress` is called after each tensor.
+    /// Writes the file to `out`; `path` is its path in errors. At most a piece of a tensor is in memory. Calls `progress` after
+    /// each tensor.
     pub(crate) fn write(
         &self,
         head: NewHead,
@@ -132,7 +132,7 @@ impl NewFile<'_> {
         self.write_bytes(&head, &tensors, &model, out, path, progress)
     }
 
-    /// The number under [`FILE_TYPE`].
+    /// Id of the format under [`FILE_TYPE`].
     fn file_type(&self, tensors: &[NewTensor]) -> Result<u32> {
         let name = self.format.to_string();
         let row =
@@ -142,7 +142,7 @@ impl NewFile<'_> {
         Ok(if has_mxfp4 && is_float { MXFP4_EXPERTS } else { row.1 })
     }
 
-    /// Reads the description as any file's is read, and compares what it says of the model.
+    /// Reads the header back like any file, and compares the model it describes.
     fn read_back(&self, head: &Head, name: &str) -> Result<GgufModel> {
         let bytes = FileBytes::Owned(head.bytes.as_slice().into());
         let file = GgufFile::describe(name, bytes.clone(), head.len)?;
@@ -181,7 +181,7 @@ impl NewFile<'_> {
         out.flush().map_err(failed)
     }
 
-    /// Blocks stay what they are: a model that has nothing else does not become what is asked for.
+    /// Quantised blocks keep their type: refuses a model that would have no tensor of the requested format.
     fn refuse_quantized(&self, tensors: &[NewTensor]) -> Result<()> {
         let wanted = tensors::of_format(self.format)?;
         let kept = tensors.iter().find(|tensor| tensor.ty != wanted && tensors::float(tensor.ty).is_none());
@@ -220,7 +220,7 @@ impl Head {
     }
 }
 
-/// An error about a format that is not written.
+/// Error for a format that is not written.
 fn unsupported_format(format: WeightFormat) -> Error {
     let known = FILE_TYPES.iter().map(|row| row.0).collect::<Vec<_>>().join(", ");
     crate::config::unsupported("quantization", format, known)

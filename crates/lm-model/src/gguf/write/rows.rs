@@ -1,4 +1,4 @@
-//! The bytes of a tensor, in the order and form that files have it.
+//! Bytes of a tensor, in the order and form of GGUF files.
 
 use lm_kernels::{GgmlType, Source};
 
@@ -7,11 +7,11 @@ use super::tensors::{Contents, NewTensor, float};
 use crate::weights::{Checkpoint, Place, StoredRows, StoredTensor};
 use crate::{Error, Result};
 
-/// Most bytes of a checkpoint that are in memory at once.
+/// Maximum bytes of a checkpoint in memory at once.
 const PIECE_BYTES: usize = 16 << 20;
 
 impl NewTensor {
-    /// Bytes in the file.
+    /// Size in the file in bytes.
     pub(super) fn bytes(&self) -> Result<usize> {
         let elements = self.shape.iter().try_fold(1_usize, |product, &n| product.checked_mul(n));
         elements.and_then(|elements| self.ty.bytes(elements)).ok_or_else(|| Error::TensorShape {
@@ -22,7 +22,7 @@ impl NewTensor {
         })
     }
 
-    /// The description that stands in front of all data.
+    /// Appends the tensor's header entry.
     pub(super) fn describe(&self, offset: usize, out: &mut Vec<u8>) {
         super::metadata::text(out, &self.name);
         out.extend((self.shape.len() as u32).to_le_bytes());
@@ -34,7 +34,7 @@ impl NewTensor {
     }
 }
 
-/// Writes the bytes of a tensor whose form in the file is `stored`; returns how many.
+/// Writes the bytes of a tensor whose stored form is `stored`; returns their number.
 pub(super) fn write_tensor(
     checkpoint: &Checkpoint,
     tensor: &NewTensor,
@@ -67,7 +67,7 @@ fn write_vector(
     write(&values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>())
 }
 
-/// A matrix on its way from a checkpoint to a file.
+/// Matrix being copied from a checkpoint to a file.
 struct Matrix<'a> {
     rows: &'a StoredRows<'a>,
     count: usize,
@@ -103,7 +103,7 @@ impl Matrix<'_> {
         Ok(())
     }
 
-    /// Rows of the checkpoint in the tensor's type.
+    /// Converts rows of the checkpoint to the tensor's type.
     fn encode(&self, bytes: &[u8]) -> lm_kernels::Result<Vec<u8>> {
         let Some(dtype) = self.rows.ty().float() else { return Ok(bytes.to_vec()) };
         let source = Source::from_le_bytes(dtype, bytes)?;

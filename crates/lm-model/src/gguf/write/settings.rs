@@ -1,4 +1,4 @@
-//! The settings of a model under the keys of GGUF files: `super::super::config`, the other way round.
+//! Metadata of a model under GGUF keys: the inverse of `super::super::config`.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,27 +12,27 @@ use crate::Result;
 use crate::config::{ModelConfig, RopeParameters, invalid, json_error};
 use crate::spec::{AttentionLayer, DecoderSpec, GatedSpec, Mixer, Mlp, RopeScaling, RopeSpec};
 
-/// What a file says of a model beside its tokenizer and its weights.
+/// Metadata of a model without its tokenizer and weights.
 pub(in crate::gguf) struct Settings {
     architecture: &'static str,
     pub(super) entries: Entries,
-    /// Tensors that are settings.
+    /// Tensors that hold metadata.
     pub(super) vectors: Vec<(String, Vec<f32>)>,
 }
 
 impl Settings {
-    /// Sets the value of a key, which is written without the architecture in front.
+    /// Sets the value of a key, given without the architecture prefix.
     pub(in crate::gguf) fn put(&mut self, key: &str, value: Written) {
         self.entries.put(format!("{}.{key}", self.architecture), value);
     }
 
-    /// Sets a size; `from` is what config.json calls it, for errors.
+    /// Sets a size; `from` is its config.json key, for errors.
     pub(in crate::gguf) fn put_size(&mut self, key: &str, from: &str, value: usize) -> Result<()> {
         self.put(key, size(from, value)?);
         Ok(())
     }
 
-    /// Sets a size for each layer; one for all, where all are the same.
+    /// Sets a size for each layer, or one for all if they are equal.
     pub(in crate::gguf) fn put_sizes(&mut self, key: &str, from: &str, of_layers: &[usize]) -> Result<()> {
         match of_layers {
             [first, others @ ..] if others.iter().all(|other| other == first) => {
@@ -45,20 +45,20 @@ impl Settings {
         Ok(())
     }
 
-    /// Adds a tensor that is a setting.
+    /// Adds a tensor that holds metadata.
     pub(in crate::gguf) fn put_vector(&mut self, name: &str, values: Vec<f32>) {
         self.vectors.push((name.to_owned(), values));
     }
 }
 
-/// Keys of config.json that newer files keep elsewhere, which goes before: where `serde_json`'s pointers find them.
+/// Config.json keys that newer files store elsewhere, with precedence: their JSON pointers.
 const ELSEWHERE: &[(&str, &[&str])] = &[
     ("llama_4_scaling_beta", &["/rope_parameters/llama_4_scaling_beta"]),
     ("rope_local_base_freq", &["/rope_parameters/sliding_attention/rope_theta"]),
     ("rope_theta", &["/rope_parameters/rope_theta", "/rope_parameters/full_attention/rope_theta"]),
 ];
 
-/// The settings of a model; whether they say everything is for [`super::check`] to find out.
+/// Builds the metadata of a model; [`super::check`] verifies that it is complete.
 pub(super) fn settings(
     config: &ModelConfig,
     spec: &DecoderSpec,
@@ -91,7 +91,7 @@ pub(super) fn settings(
     Ok(settings)
 }
 
-/// Sizes that may differ between layers.
+/// Writes the sizes that may differ between layers.
 fn put_layers(spec: &DecoderSpec, settings: &mut Settings) -> Result<()> {
     let widths: Vec<_> =
         spec.layers.iter().filter_map(|layer| Some(gated(&layer.mlp)?.intermediate_size)).collect();
@@ -105,7 +105,7 @@ fn put_layers(spec: &DecoderSpec, settings: &mut Settings) -> Result<()> {
     Ok(())
 }
 
-/// The feed-forward block that every row goes through.
+/// Returns the dense feed-forward block.
 fn gated(mlp: &Mlp) -> Option<&GatedSpec> {
     match mlp {
         Mlp::Gated(gated) | Mlp::GatedBesideExperts(gated, _) => Some(gated),
@@ -113,7 +113,7 @@ fn gated(mlp: &Mlp) -> Option<&GatedSpec> {
     }
 }
 
-/// The attention layers.
+/// Iterates over the attention layers.
 fn attention(spec: &DecoderSpec) -> impl Iterator<Item = &AttentionLayer> {
     spec.layers.iter().filter_map(|layer| match &layer.mixer {
         Mixer::Attention(attention) => Some(attention),
@@ -121,12 +121,12 @@ fn attention(spec: &DecoderSpec) -> impl Iterator<Item = &AttentionLayer> {
     })
 }
 
-/// Whether no part of a head stands still.
+/// Returns true if RoPE rotates whole heads (no partial rotary).
 fn turns_whole(spec: &DecoderSpec, rope: &RopeSpec) -> bool {
     attention(spec).all(|attention| attention.head_dim == rope.rotary_dim || spec.ropes.len() > 1)
 }
 
-/// The value of a key of config.json, wherever it is.
+/// Returns the value of a config.json key, wherever it is stored.
 fn find(config: &ModelConfig, key: &str) -> Option<Value> {
     let elsewhere = ELSEWHERE.iter().filter(|row| row.0 == key).flat_map(|row| row.1);
     let pointed = |pointer: &&str| {
@@ -137,7 +137,7 @@ fn find(config: &ModelConfig, key: &str) -> Option<Value> {
     elsewhere.into_iter().find_map(pointed).or(own).cloned()
 }
 
-/// RoPE's parameters: those of layers with full attention, where each kind has its own.
+/// Returns the RoPE parameters; those of full-attention layers if each layer type has its own.
 fn rope_parameters(config: &ModelConfig) -> Result<RopeParameters> {
     let (_, parameters) = config.rope_parameters();
     match parameters.rest.get("full_attention") {
@@ -146,7 +146,7 @@ fn rope_parameters(config: &ModelConfig) -> Result<RopeParameters> {
     }
 }
 
-/// The keys under `rope.scaling`.
+/// Builds the keys under `rope.scaling`.
 fn scaling(parameters: &RopeParameters, rope: &RopeSpec) -> Result<Vec<(&'static str, Written)>> {
     let float = |value: f64| Written::Float(value as f32);
     let kind = |name: &str| ("type", Written::Text(name.to_owned()));
@@ -158,7 +158,7 @@ fn scaling(parameters: &RopeParameters, rope: &RopeSpec) -> Result<Vec<(&'static
         RopeScaling::Yarn { factor, context, attention_factor, .. } => {
             let context = size("original_max_position_embeddings", context as usize)?;
             entries.extend([kind("yarn"), ("factor", float(factor)), ("original_context_length", context)]);
-            // Readers multiply the factor that follows from the others, and take no other in its place.
+            // Readers multiply the computed factor by this one; they cannot replace it.
             let follows = yarn_magnitude(factor, parameters.mscale_all_dim.filter(|all| *all != 0.0));
             let times = attention_factor / follows;
             let other = (times - 1.0).abs() > f64::from(f32::EPSILON);
@@ -185,7 +185,7 @@ fn scaling(parameters: &RopeParameters, rope: &RopeSpec) -> Result<Vec<(&'static
     Ok(entries)
 }
 
-/// The divisors of frequencies that files keep as tensors.
+/// Frequency divisors that files store as tensors.
 fn vectors_of(rope: &RopeSpec) -> Vec<(&'static str, Vec<f32>)> {
     let narrow = |divisors: &[f64]| divisors.iter().map(|&divisor| divisor as f32).collect();
     match &rope.scaling {

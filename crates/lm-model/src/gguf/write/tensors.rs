@@ -1,4 +1,4 @@
-//! Which tensors a file has, in which types.
+//! Tensors of a file and their types.
 
 use lm_kernels::{FloatDtype, WeightFormat};
 
@@ -9,28 +9,28 @@ use crate::spec::DecoderSpec;
 use crate::weights::{LayerParam, Param, PieceRows, Place};
 use crate::{Error, Result};
 
-/// A tensor to be written.
+/// Tensor to write.
 #[derive(Debug)]
 pub(super) struct NewTensor {
     pub(super) name: String,
     pub(super) ty: GgufTensorType,
-    /// `[rows, cols]`, `[len]`, or experts in front of these.
+    /// `[rows, cols]` or `[len]`, after a leading dimension of experts where there are any.
     pub(super) shape: Vec<usize>,
     /// Columns of a matrix.
     pub(super) cols: Option<usize>,
     pub(super) contents: Contents,
 }
 
-/// Where the values of a tensor come from.
+/// Source of a tensor's values.
 #[derive(Debug)]
 pub(super) enum Contents {
-    /// They are settings.
+    /// Metadata.
     Values(Vec<f32>),
-    /// They are in the checkpoint.
+    /// Place in the checkpoint.
     Stored(Place),
 }
 
-/// The weights of a model, in the order of its parameters.
+/// Plans the tensors of a model's weights, in the order of its parameters.
 pub(super) fn plan(file: &NewFile<'_>, architecture: &GgufArchitecture) -> Result<Vec<NewTensor>> {
     let mut tensors: Vec<NewTensor> = Vec::new();
     for (param, shape) in file.spec.params().into_iter().chain(unused(file, architecture)) {
@@ -52,7 +52,7 @@ pub(super) fn plan(file: &NewFile<'_>, architecture: &GgufArchitecture) -> Resul
     Ok(tensors)
 }
 
-/// Parameters that this decoder does not read and others do, where the checkpoint has them.
+/// Parameters that this decoder does not read but other readers do, if the checkpoint has them.
 fn unused(file: &NewFile<'_>, architecture: &GgufArchitecture) -> Vec<(Param, Vec<usize>)> {
     let is_head = |param: &Param| *param == Param::OutputHead;
     let there = |param: Param| {
@@ -63,16 +63,16 @@ fn unused(file: &NewFile<'_>, architecture: &GgufArchitecture) -> Vec<(Param, Ve
     file.spec.unused_params().into_iter().filter(|param| !is_head(param)).filter_map(there).collect()
 }
 
-/// A tensor of the file, and where its rows are.
+/// Name of a tensor in the file, and the place of its rows.
 struct Named {
     name: String,
     place: Place,
     rows: usize,
-    /// How many parameters it is a stack of.
+    /// Number of stacked parameters, if it is a stack.
     stack: Option<usize>,
 }
 
-/// The tensor of a parameter: one that has others too, where files have that, otherwise one of its own.
+/// Returns the file tensor of a parameter: a fused or stacked one where files have it, else its own.
 fn name(
     file: &NewFile<'_>,
     architecture: &GgufArchitecture,
@@ -106,7 +106,7 @@ fn name(
     }
 }
 
-/// The one tensor that a place is all or some of the rows of, and how many rows that has, of `all` that the parameter has.
+/// Returns the single tensor whose rows, all or some, a place covers, and that tensor's number of rows; `all` is the parameter's.
 fn tensor_of(place: &Place, all: usize) -> Option<(&str, usize)> {
     let (first, others) = place.pieces().split_first()?;
     let rows = match &first.rows {
@@ -117,7 +117,7 @@ fn tensor_of(place: &Place, all: usize) -> Option<(&str, usize)> {
     Some((&first.tensor, rows))
 }
 
-/// The parameters that a tensor has the rows of, by their names, in the order of these rows.
+/// Names of the parameters stored in a tensor, in the order of its rows.
 fn parts_of(file: &NewFile<'_>, tensor: &str) -> Vec<String> {
     let params = file.spec.params().into_iter().map(|(param, _)| param);
     let is_part = |param: &Param| {
@@ -127,15 +127,15 @@ fn parts_of(file: &NewFile<'_>, tensor: &str) -> Vec<String> {
     params.filter(is_part).map(file.architecture.weight_name).collect()
 }
 
-/// How many experts a parameter has the rows of.
+/// Number of experts whose rows a parameter holds.
 fn num_experts(spec: &DecoderSpec, param: Param) -> Option<usize> {
     use LayerParam::{ExpertDowns, ExpertGates, ExpertUps};
     let Param::Layer(layer, ExpertDowns(_) | ExpertGates(_) | ExpertUps(_)) = param else { return None };
     spec.layers[layer].mlp.experts().map(|experts| experts.num_experts)
 }
 
-/// The type of a tensor, as llama.cpp's converter chooses it: vectors, norms and what is no matrix to multiply by are F32; blocks
-/// stay what they are; rows that are no whole blocks are F16.
+/// Type of a tensor, as llama.cpp's converter chooses it: vectors, norms and anything that is not a matrix to multiply by are
+/// F32; quantised blocks keep their type; rows that are not whole blocks are F16.
 fn ty(
     file: &NewFile<'_>,
     param: Param,
@@ -153,13 +153,13 @@ fn ty(
     of_format(shape.last().map_or(file.format, |&cols| file.format.for_rows_of(cols)))
 }
 
-/// The type under which files have a format.
+/// Returns the tensor type of a format.
 pub(super) fn of_format(format: WeightFormat) -> Result<GgufTensorType> {
     let ty = GgufTensorType::from_name(&format.to_string().to_uppercase());
     ty.ok_or_else(|| super::unsupported_format(format))
 }
 
-/// The float type of a tensor type, where it is one that is written.
+/// Returns the float type of a tensor type, if it is one that is written.
 pub(super) fn float(ty: GgufTensorType) -> Option<FloatDtype> {
     match ty.name() {
         "F32" => Some(FloatDtype::F32),

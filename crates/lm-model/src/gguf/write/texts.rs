@@ -1,4 +1,4 @@
-//! What of a file is no number of the model: its name, its tokenizer, its chat templates, its advice.
+//! Textual metadata of a file: model name, tokenizer, chat templates, generation config.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::model_folder::{
 };
 use crate::{Error, Result, TokenId, Tokenizer};
 
-/// Special tokens: their names in tokenizer_config.json, and in the keys of files.
+/// Special tokens: names in tokenizer_config.json and in GGUF keys.
 ///
 /// # Source
 /// `Keys.Tokenizer` of the package `gguf` 0.19, its spelling included.
@@ -24,7 +24,7 @@ const SPECIAL_TOKENS: &[(&str, &str)] = &[
     ("unk", "unknown"),
 ];
 
-/// The texts of a model's folder.
+/// Texts of a model's folder.
 pub(crate) struct Texts<'a> {
     pub(crate) files: &'a dyn ModelFiles,
     pub(crate) name: &'a str,
@@ -33,7 +33,7 @@ pub(crate) struct Texts<'a> {
 }
 
 impl Texts<'_> {
-    /// What the model is called, and how its authors run it.
+    /// Builds the model's name and its sampling parameters.
     pub(super) fn general(&self) -> Entries {
         let mut keys = Entries::default();
         let text = |text: &str| Written::Text(text.to_owned());
@@ -44,7 +44,7 @@ impl Texts<'_> {
         }
         let GenerationConfig { temperature, top_k, top_p, min_p, repetition_penalty, do_sample, .. } =
             self.generation;
-        // Files have no key for advice not to sample.
+        // Files have no key for greedy decoding (`do_sample` false).
         if do_sample != Some(false) {
             for (key, name) in ADVICE {
                 let value = match *name {
@@ -63,7 +63,7 @@ impl Texts<'_> {
         keys
     }
 
-    /// The tokenizer with its special ids, and the chat templates.
+    /// Builds the tokenizer with its special ids, and the chat templates.
     pub(super) fn tokenizer(
         &self,
         architecture: &str,
@@ -101,7 +101,7 @@ impl Texts<'_> {
         Ok(keys)
     }
 
-    /// The templates where transformers looks for them: files of their own, else in tokenizer_config.json.
+    /// Adds the chat templates in transformers' order of precedence: separate files, else tokenizer_config.json.
     fn put_templates(&self, config: &Map<String, Value>, keys: &mut Entries) -> Result<()> {
         let mut templates: BTreeMap<String, String> = BTreeMap::new();
         let of_json = |template: Option<&Value>| named_templates(template);
@@ -131,7 +131,7 @@ impl Texts<'_> {
     }
 }
 
-/// One template, or a list of them with names.
+/// Parses one template, or a list of named ones.
 fn named_templates(template: Option<&Value>) -> BTreeMap<String, String> {
     let named = |entry: &Value| {
         Some((entry.get("name")?.as_str()?.to_owned(), entry.get("template")?.as_str()?.to_owned()))
@@ -143,7 +143,7 @@ fn named_templates(template: Option<&Value>) -> BTreeMap<String, String> {
     }
 }
 
-/// The ids that end a reply, that of the `eos` token first: a file has a key for each of three.
+/// Returns the end-of-generation ids, the `eos` token's first; a file has keys for three.
 fn end_ids(architecture: &str, all: &[TokenId], eos: Option<TokenId>) -> Result<Vec<TokenId>> {
     let mut ids = all.to_vec();
     ids.sort_by_key(|id| Some(*id) != eos);
@@ -158,7 +158,7 @@ fn end_ids(architecture: &str, all: &[TokenId], eos: Option<TokenId>) -> Result<
     Ok(ids)
 }
 
-/// The text of a special token: written as it is, or as an object with the rules of an added token.
+/// Text of a special token: a string, or an object in the form of an added token.
 fn token_text<'a>(config: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
     let token = config.get(key)?;
     token.as_str().or(token.get("content")?.as_str())

@@ -1,4 +1,4 @@
-//! Rotary positions: base, rotated part of a head, and how both change for a longer context.
+//! Rotary position embedding (RoPE): base, rotated part of a head, and scaling of both for a longer context.
 
 mod parameters;
 mod scaling;
@@ -7,17 +7,17 @@ pub(crate) use scaling::RopeScaling;
 
 use crate::RopeTable;
 
-/// How queries and keys of some layers turn.
+/// RoPE of some layers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RopeSpec {
     pub(crate) theta: f64,
-    /// Elements of a head that turn: its first ones. Even.
+    /// Number of rotated elements of a head, the first ones; even.
     pub(crate) rotary_dim: usize,
     pub(crate) scaling: RopeScaling,
     pub(crate) query_growth: Option<QueryGrowth>,
 }
 
-/// Queries of later positions are larger: by `1 + beta · ln(1 + ⌊position / context⌋)`.
+/// Position-dependent scale of queries: `1 + beta · ln(1 + ⌊position / context⌋)`.
 ///
 /// # Source
 /// `get_llama_4_attn_scale` of transformers, `modeling_ministral3.py`.
@@ -28,7 +28,7 @@ pub(crate) struct QueryGrowth {
 }
 
 impl RopeSpec {
-    /// The longest sequence, where `max_position_embeddings` may still be that of the first training.
+    /// Maximum sequence length; accounts for a `max_position_embeddings` that is still that of the original training.
     pub(crate) fn context_len(&self, max_position_embeddings: usize) -> usize {
         let stretched = match self.scaling {
             RopeScaling::Dynamic { factor, context } => factor * context as f64,
@@ -38,18 +38,18 @@ impl RopeSpec {
         max_position_embeddings.max(stretched.min(f64::from(1_u32 << 31)) as usize)
     }
 
-    /// What the scaling divides the frequency of each pair by, in short sequences.
+    /// Divisors that the scaling applies to the frequency of each pair, in short sequences.
     pub(crate) fn divisors(&self) -> Vec<f64> {
         let period = |pair: usize| self.theta.powf(2.0 * pair as f64 / self.rotary_dim as f64);
         let divisor = |pair| 1.0 / (period(pair) * self.scaling.apply(pair, period(pair), 1));
         (0..self.rotary_dim / 2).map(divisor).collect()
     }
 
-    /// The table that the kernel rotates by, for a sequence of `len` tokens.
+    /// Returns the kernel's table for a sequence of `len` tokens.
     pub(crate) fn table(&self, len: usize) -> RopeTable {
         let pairs = self.rotary_dim / 2;
         let theta = self.scaling.theta(self.theta, self.rotary_dim, len) as f32;
-        // In f32, as the reference: exponents and powers are rounded.
+        // In f32, like the reference: exponents and powers are rounded.
         let exponent = |pair: usize| (2 * pair) as f32 / self.rotary_dim as f32;
         let period = |pair: usize| f64::from(theta).powf(exponent(pair).into()) as f32;
         let inv_freq = (0..pairs).map(|pair| self.scaling.apply(pair, period(pair), len)).collect();
@@ -58,7 +58,7 @@ impl RopeSpec {
 }
 
 impl QueryGrowth {
-    /// The factor on a query.
+    /// Factor on a query at `position`.
     pub(crate) fn factor(self, position: u32) -> f32 {
         let rounds = (f64::from(position) / self.context).floor();
         (1.0 + self.beta * rounds.ln_1p()) as f32

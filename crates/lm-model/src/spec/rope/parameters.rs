@@ -4,13 +4,13 @@ use super::{RopeScaling, RopeSpec};
 use crate::Result;
 use crate::config::{ModelConfig, RopeParameters, invalid, unsupported};
 
-/// Default base of transformers' configs.
+/// Default RoPE base (theta) of transformers' configs.
 const DEFAULT_THETA: f64 = 10_000.0;
 const KINDS: &str = "default, dynamic, linear, llama3, longrope, proportional, yarn";
 
-/// What the parameters of one kind of layers are read by.
+/// Parser of one layer type's parameters.
 struct Reader<'a> {
-    /// The key of config.json that they stand under.
+    /// Config.json key of the parameters.
     key: &'a str,
     parameters: &'a RopeParameters,
     rotary_dim: usize,
@@ -20,7 +20,7 @@ struct Reader<'a> {
 }
 
 impl RopeSpec {
-    /// What the config says for all layers of a decoder whose heads turn whole.
+    /// Reads the RoPE of all layers of a decoder without partial rotary.
     pub(in crate::spec) fn from_config(config: &ModelConfig, head_dim: usize) -> Result<Self> {
         let (key, parameters) = config.rope_parameters();
         if let Some(part) = parameters.partial_rotary_factor.filter(|part| *part != 1.0) {
@@ -29,7 +29,7 @@ impl RopeSpec {
         Self::from_parameters(key, &parameters, head_dim, config.max_position_embeddings)
     }
 
-    /// What the parameters under `key` say for heads of this size.
+    /// Reads the parameters under `key` for heads of `head_dim` elements.
     pub(crate) fn from_parameters(
         key: &str,
         parameters: &RopeParameters,
@@ -55,7 +55,7 @@ impl RopeSpec {
         }
         for (name, value) in &parameters.rest {
             if value.is_object() {
-                // By layer type, for a decoder that has one rotation.
+                // Parameters by layer type, for a decoder that has a single RoPE.
                 return Err(unsupported(&format!("{key}.{name}"), value, "absent"));
             }
             tracing::warn!(key = format!("{key}.{name}"), %value, "passed over: no parameter of RoPE");
@@ -120,7 +120,7 @@ impl Reader<'_> {
         let beta_fast = self.positive("beta_fast", self.parameters.beta_fast.or(Some(32.0)))?;
         let beta_slow = self.positive("beta_slow", self.parameters.beta_slow.or(Some(1.0)))?;
         let dim = self.rotary_dim as f64;
-        // The pair that turns so many times within the first training's context.
+        // Index of the pair with this many rotations within the original context.
         let pair_of =
             |turns: f64| dim * (context / (turns * std::f64::consts::TAU)).ln() / (2.0 * self.theta.ln());
         let (mut low, mut high) = (pair_of(beta_fast), pair_of(beta_slow));
@@ -153,7 +153,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A divisor for each pair.
+    /// Checks that there is a divisor for each pair.
     fn divisors(&self, name: &str, values: Option<&[f64]>) -> Result<Vec<f64>> {
         let (values, pairs) = (values.unwrap_or_default(), self.rotary_dim / 2);
         if values.len() != pairs || !values.iter().all(|value| value.is_finite() && *value > 0.0) {
@@ -171,7 +171,7 @@ impl Reader<'_> {
         self.positive("attention_factor", self.parameters.attention_factor.or(Some(default)))
     }
 
-    /// Context of the first training, in tokens.
+    /// Context length of the original training, in tokens.
     fn original_context(&self) -> Result<f64> {
         let given = self.parameters.original_max_position_embeddings.unwrap_or(self.context_len as f64);
         if given.is_finite() && given > 1.0 {

@@ -1,34 +1,34 @@
 use std::ops::{Add, Div, Mul, Sub};
 
-/// How RoPE's frequencies are changed for a longer context.
+/// Scaling of RoPE's frequencies for a longer context.
 ///
 /// # Source
 /// `modeling_rope_utils.py` of transformers, the functions of the same names.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum RopeScaling {
     None,
-    /// Every frequency divided by `factor`.
+    /// Divides every frequency by `factor`.
     Linear {
         factor: f64,
     },
-    /// The first `pairs` of a head's pairs turn, by frequencies divided by `factor`; the others stand still.
+    /// Rotates the first `pairs` of a head's pairs, with frequencies divided by `factor`; the others are not rotated.
     Proportional {
         factor: f64,
         pairs: usize,
     },
-    /// A base that grows with a sequence that is longer than the context.
+    /// Increases the base with the length of a sequence beyond the context.
     Dynamic {
         factor: f64,
         context: usize,
     },
-    /// Low frequencies divided by `factor`, high ones kept, a blend between.
+    /// Divides low frequencies by `factor`, keeps high ones, blends between.
     Llama3 {
         factor: f64,
         low_freq_factor: f64,
         high_freq_factor: f64,
         context: f64,
     },
-    /// Frequencies kept up to pair `low`, divided by `factor` from pair `high`, a blend between.
+    /// Keeps frequencies up to pair `low`, divides them by `factor` from pair `high`, blends between.
     ///
     /// # Source
     /// YaRN, arXiv 2309.00071.
@@ -39,7 +39,7 @@ pub(crate) enum RopeScaling {
         high: f64,
         attention_factor: f64,
     },
-    /// A divisor for each pair: `short` ones for sequences within the context, `long` ones beyond.
+    /// Divides each pair's frequency: by `short` in sequences within the context, by `long` in longer ones.
     ///
     /// # Source
     /// LongRoPE, arXiv 2402.13753.
@@ -52,7 +52,7 @@ pub(crate) enum RopeScaling {
 }
 
 impl RopeScaling {
-    /// Whether a sequence's length changes the frequencies.
+    /// Returns true if the frequencies depend on the sequence length.
     pub(crate) fn depends_on_length(&self) -> bool {
         matches!(self, Self::Dynamic { .. } | Self::LongRope { .. })
     }
@@ -67,7 +67,7 @@ impl RopeScaling {
         }
     }
 
-    /// The base for a sequence of `len` tokens.
+    /// Returns the base (theta) for a sequence of `len` tokens.
     pub(super) fn theta(&self, theta: f64, rotary_dim: usize, len: usize) -> f64 {
         match *self {
             Self::Dynamic { factor, context } if len > context => {
@@ -79,9 +79,10 @@ impl RopeScaling {
         }
     }
 
-    /// The frequency of a pair in a sequence of `len` tokens; `period` is the reciprocal of the one without scaling.
+    /// Returns the frequency of a pair in a sequence of `len` tokens; `period` is the reciprocal of the unscaled frequency.
     ///
-    /// The operations are those of the reference in its order: in f32 they round alike, and models were trained with what comes out.
+    /// Operations and their order are those of the reference, so that they round alike in f32; models were trained with these
+    /// values.
     pub(super) fn apply<R: Real>(&self, pair: usize, period: R, len: usize) -> R {
         let (one, of) = (R::of(1.0), R::of);
         let frequency = one / period;
@@ -107,7 +108,7 @@ impl RopeScaling {
     }
 }
 
-/// The arithmetic of frequencies: f32 for what the kernel rotates by, f64 for what is written down of it.
+/// Float type of the frequency computation: f32 for the kernel's table, f64 for the divisors that are written to files.
 pub(super) trait Real:
     Copy + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self>
 {
@@ -126,7 +127,7 @@ impl Real for f64 {
     }
 }
 
-/// The nearest number from 0 to 1.
+/// Clamps to 0..=1.
 fn within_one<R: Real>(value: R) -> R {
     let (zero, one) = (R::of(0.0), R::of(1.0));
     if value < zero {
