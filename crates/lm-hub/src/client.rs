@@ -1,4 +1,5 @@
-//! Requests to a hub: redirects by hand, so that the token stays with the hub; repetitions of what may pass.
+//! HTTP client of a hub: handles redirects itself, so that the token is sent to the hub only, and retries transient
+//! failures.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -16,10 +17,10 @@ use crate::{Error, RepoId, Result};
 const USER_AGENT: &str = concat!("lm-hub/", env!("CARGO_PKG_VERSION"));
 const MAX_REDIRECTS: usize = 10;
 const MAX_PAUSE: Duration = Duration::from_secs(60);
-/// Most characters of a server's message that are repeated.
+/// Maximum characters of a server's message to show.
 const MAX_MESSAGE: usize = 300;
 
-/// Asks one hub.
+/// HTTP client of one hub.
 #[derive(Debug)]
 pub(crate) struct Client {
     agent: Agent,
@@ -31,19 +32,19 @@ pub(crate) struct Client {
     retry_pause: Duration,
 }
 
-/// What a request is about, for errors.
+/// Subject of a request, for error messages.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject<'a> {
     pub repo: &'a RepoId,
     pub revision: &'a str,
-    /// The file, where it is about one.
+    /// The file, if the request is about one.
     pub file: Option<&'a str>,
 }
 
-/// Which redirects are followed.
+/// Redirect policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Follow {
-    /// Those that stay on the same server: the answer of a redirect elsewhere says what the file is.
+    /// Only redirects to the same origin: the response of a redirect elsewhere already describes the file.
     SameOrigin,
     All,
 }
@@ -52,9 +53,9 @@ pub(crate) enum Follow {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {
     pub method: Method,
-    /// After the endpoint.
+    /// Path and query, appended to the endpoint.
     pub path: &'a str,
-    /// The first byte wanted, where it is not the file's first.
+    /// Offset of the first byte to fetch; `None` for the start of the file.
     pub from: Option<u64>,
     pub follow: Follow,
     pub subject: Subject<'a>,
@@ -66,7 +67,7 @@ pub(crate) enum Method {
     Head,
 }
 
-/// An answer with a status that is no error, and where it came from.
+/// A response whose status is not an error, with its final URL.
 pub(crate) struct Answer {
     pub url: String,
     response: Response<Body>,
@@ -102,7 +103,7 @@ impl Client {
         })
     }
 
-    /// The answer to a request, after redirects; failures that may pass are repeated.
+    /// Sends a request and follows redirects; transient failures are retried.
     pub(crate) fn ask(&self, request: &Request<'_>) -> Result<Answer> {
         let mut attempt = 0;
         loop {
@@ -117,13 +118,13 @@ impl Client {
         }
     }
 
-    /// Waits before a repetition.
+    /// Waits before a retry (exponential backoff).
     pub(crate) fn pause(&self, attempt: u32) {
         let factor = 1_u32.checked_shl(attempt).unwrap_or(u32::MAX);
         thread::sleep(self.retry_pause.saturating_mul(factor).min(MAX_PAUSE));
     }
 
-    /// The answer to a request, after redirects.
+    /// Sends a request once and follows redirects.
     pub(crate) fn ask_once(&self, request: &Request<'_>) -> Result<Answer> {
         let mut url = format!("{}{}", self.endpoint, request.path);
         if self.offline {
@@ -149,7 +150,7 @@ impl Client {
             Method::Get => self.agent.get(url),
             Method::Head => self.agent.head(url),
         };
-        // Without this a server could compress, and lengths and ranges would be of something else.
+        // Otherwise a server could compress the body, and lengths and ranges would refer to the compressed bytes.
         builder = builder.header("accept-encoding", "identity");
         if let Some(token) = self.token.as_ref().filter(|_| Origin::of(url).as_ref() == Some(&self.origin)) {
             builder = builder.header("authorization", format!("Bearer {}", token.as_str()));
@@ -160,7 +161,7 @@ impl Client {
         builder.call().map_err(|source| connection(url, source))
     }
 
-    /// The answer, where its status is none of an error.
+    /// Returns the response unless its status is an error.
     fn checked(&self, answer: Answer, request: &Request<'_>) -> Result<Answer> {
         let status = answer.response.status();
         if status.is_success() || status == StatusCode::RANGE_NOT_SATISFIABLE {
@@ -180,7 +181,7 @@ impl Client {
             (_, 401) if token_sent && message.as_ref().is_some_and(|text| text.starts_with("Invalid")) => {
                 Error::TokenRefused { repo: repo_name }
             }
-            // To strangers the hub says the same of what is private and what does not exist.
+            // To unauthorised users the hub gives the same response for private and missing repositories.
             (_, 401) | (None, 404) if file.is_none() => Error::NoSuchRepo { repo: repo_name, token_sent },
             (_, status) => Error::Status { url: answer.url, status, message },
         })
@@ -188,7 +189,7 @@ impl Client {
 }
 
 impl Answer {
-    /// A header, where it is text.
+    /// Value of a header, if it is text.
     pub(crate) fn header(&self, name: &str) -> Option<String> {
         text_of(self.response.headers(), name)
     }
@@ -197,12 +198,12 @@ impl Answer {
         self.response.status().as_u16()
     }
 
-    /// The body, of which at most `limit` bytes can be read.
+    /// The body, limited to `limit` bytes.
     pub(crate) fn into_body(self, limit: u64) -> impl Read {
         self.response.into_body().into_with_config().limit(limit).reader()
     }
 
-    /// An error about this answer.
+    /// Creates a protocol error about this response.
     pub(crate) fn fault(&self, what: impl Into<String>) -> Error {
         Error::Protocol { url: self.url.clone(), what: what.into() }
     }
@@ -218,7 +219,7 @@ impl Origin {
 }
 
 fn agent(settings: &HubSettings) -> Agent {
-    // The system's certificates: a company's own authority works as in the browser.
+    // The system's certificates: a company's own certificate authority works as in the browser.
     let tls = TlsConfig::builder()
         .root_certs(RootCerts::PlatformVerifier)
         .unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()))
@@ -242,7 +243,7 @@ fn agent(settings: &HubSettings) -> Agent {
     Agent::new_with_config(config)
 }
 
-/// Where a redirect leads.
+/// Resolves the target of a redirect.
 fn redirect(url: &str, response: &Response<Body>) -> Result<String> {
     let fault = |what: &str| Error::Protocol { url: url.to_owned(), what: what.to_owned() };
     let location =
@@ -264,7 +265,7 @@ fn text_of(headers: &HeaderMap, name: &str) -> Option<String> {
     headers.get(name)?.to_str().ok().map(str::to_owned)
 }
 
-/// A server's words, short and without control characters: they go to a terminal.
+/// Sanitises a server's message for a terminal: short and without control characters.
 fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(MAX_MESSAGE).collect()
 }
@@ -273,7 +274,7 @@ pub(crate) fn connection(url: &str, source: impl Into<Box<dyn std::error::Error 
     Error::Connection { url: url.to_owned(), source: source.into() }
 }
 
-/// Whether the same request may succeed a little later.
+/// Returns true for transient errors, after which a retry may succeed.
 pub(crate) fn may_pass(error: &Error) -> bool {
     match error {
         Error::Status { status, .. } => [408, 429, 500, 502, 503, 504].contains(status),
@@ -287,7 +288,7 @@ pub(crate) fn may_pass(error: &Error) -> bool {
     }
 }
 
-/// One part of a path or query: what is no letter, digit or `-._~` in percents.
+/// Percent-encodes a path segment or query value: all but letters, digits and `-._~`.
 pub(crate) fn encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

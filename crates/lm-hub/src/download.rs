@@ -1,4 +1,4 @@
-//! One file from the hub to its blob: resumed where a part is there, and checked before it gets its name.
+//! Download of a file from the hub to its blob: resumed if a part exists, and verified before it gets its name.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -11,7 +11,7 @@ use crate::{Cache, Error, RepoId, Result};
 
 const PIECE: usize = 1 << 17;
 
-/// One file to be had.
+/// A file to download.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Download<'a> {
     pub client: &'a Client,
@@ -21,7 +21,7 @@ pub(crate) struct Download<'a> {
     pub file: &'a FileInfo,
 }
 
-/// The part of a file that is there, open for more.
+/// Partially downloaded file, open for appending.
 struct Part {
     path: PathBuf,
     file: File,
@@ -30,8 +30,8 @@ struct Part {
 }
 
 impl Download<'_> {
-    /// Brings the blob into the cache, where it is not there. `received` hears of bytes as they come, those found included; a
-    /// negative number takes some back.
+    /// Downloads the blob into the cache, unless it exists. `received` is called with the number of bytes as they
+    /// arrive, including those already present; a negative number takes some back.
     pub(crate) fn run(&self, received: &mut dyn FnMut(i64)) -> Result<()> {
         let FileInfo { bytes, etag, .. } = self.file;
         let blob = self.cache.blob(self.repo, etag);
@@ -49,12 +49,12 @@ impl Download<'_> {
             let expected = etag.clone();
             return Err(Error::Checksum { file: self.file.path.to_string(), expected, got });
         }
-        // What a crash leaves is a part with another name, never a blob that is not whole.
+        // A crash leaves an incomplete file with another name, never an incomplete blob.
         file.sync_all().map_err(Error::io(&path))?;
         fs::rename(&path, &blob).map_err(Error::io(&blob))
     }
 
-    /// Receives until the part is whole. Attempts without a new byte are counted, and end it.
+    /// Receives until the file is complete. Consecutive attempts without a new byte are counted against the retries.
     fn fill(&self, part: &mut Part, received: &mut dyn FnMut(i64)) -> Result<()> {
         let (mut attempt, mut most) = (0, part.bytes);
         while part.bytes < self.file.bytes {
@@ -75,7 +75,7 @@ impl Download<'_> {
         Ok(())
     }
 
-    /// Asks for what is missing, and takes what comes.
+    /// Requests and receives the missing bytes.
     fn receive(&self, part: &mut Part, received: &mut dyn FnMut(i64)) -> Result<()> {
         let path = resolve_path(self.repo, self.commit, self.file.path.as_str());
         let subject = Subject { repo: self.repo, revision: self.commit, file: Some(self.file.path.as_str()) };
@@ -84,7 +84,7 @@ impl Download<'_> {
         let answer = self.client.ask_once(&request)?;
         match (answer.status(), from) {
             (206, Some(from)) => self.check_range(&answer, from)?,
-            // The server gives the whole file, or has another one than the part is of.
+            // The server sends the whole file, or its file differs from that of the part.
             (200 | 416, Some(from)) => {
                 part.clear(self.file)?;
                 received(-signed(from));
@@ -96,7 +96,7 @@ impl Download<'_> {
             (status, _) => return Err(answer.fault(format!("status {status} where a file was asked for"))),
         }
         let (url, missing) = (answer.url.clone(), self.file.bytes - part.bytes);
-        // One byte more than there should be, to see that there are more.
+        // One byte more than expected, to detect excess bytes.
         let mut body = answer.into_body(missing + 1).take(missing + 1);
         let mut piece = vec![0; PIECE];
         loop {
@@ -115,7 +115,7 @@ impl Download<'_> {
         }
     }
 
-    /// A range that begins elsewhere would make another file.
+    /// Checks that the range starts where requested: otherwise the file would be corrupt.
     fn check_range(&self, answer: &Answer, from: u64) -> Result<()> {
         let expected = format!("bytes {from}-{}/{}", self.file.bytes - 1, self.file.bytes);
         match answer.header("content-range") {
@@ -136,7 +136,7 @@ impl Download<'_> {
         match file.try_lock() {
             Ok(()) => Ok(file),
             Err(TryLockError::WouldBlock) => Err(Error::Busy { file: self.file.path.to_string() }),
-            // Some network file systems know no locks; the checksum then finds what two writers did to each other.
+            // Some network file systems do not support locks; the checksum then detects conflicting writers.
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(file),
             Err(TryLockError::Error(error)) => Err(Error::io(&path)(error)),
         }
@@ -144,7 +144,7 @@ impl Download<'_> {
 }
 
 impl Part {
-    /// The part of a blob that is there; an empty one, where there is none or it is longer than the file.
+    /// Opens the part of a blob; empty if there is none or it is longer than the file.
     fn open(blob: &Path, info: &FileInfo) -> Result<Self> {
         if let Some(folder) = blob.parent() {
             fs::create_dir_all(folder).map_err(Error::io(folder))?;
@@ -186,7 +186,7 @@ impl Part {
     }
 }
 
-/// A full disk is said as such; the part stays, and is gone on with when there is room.
+/// Reports a full disk as such; the part stays, and the download resumes from it when there is space.
 fn write_error(path: &Path, needed: u64, error: io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -198,12 +198,12 @@ fn write_error(path: &Path, needed: u64, error: io::Error) -> Error {
     }
 }
 
-/// Whether a file is there with all its bytes.
+/// Returns true if a file exists with its full size.
 pub(crate) fn is_whole(path: &Path, bytes: u64) -> bool {
     fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() == bytes)
 }
 
-/// The bytes of a file that are still to be written.
+/// Bytes of a file still to be downloaded.
 pub(crate) fn missing_bytes(cache: &Cache, repo: &RepoId, file: &FileInfo) -> u64 {
     let blob = cache.blob(repo, &file.etag);
     if is_whole(&blob, file.bytes) {
@@ -213,7 +213,7 @@ pub(crate) fn missing_bytes(cache: &Cache, repo: &RepoId, file: &FileInfo) -> u6
     file.bytes.saturating_sub(part)
 }
 
-/// The path of a file's address.
+/// Path of a file's download URL.
 pub(crate) fn resolve_path(repo: &RepoId, revision: &str, file: &str) -> String {
     let file: Vec<_> = file.split('/').map(encoded).collect();
     format!("/{repo}/resolve/{}/{}", encoded(revision), file.join("/"))

@@ -1,4 +1,4 @@
-//! Errors of this crate: facts about names, files, and what a server answered.
+//! Error types of this crate.
 
 use std::path::PathBuf;
 
@@ -7,54 +7,54 @@ use crate::GgufChoice;
 /// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What can go wrong between a name and the files of a model.
+/// Errors of resolving and downloading models.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A text that is no model name.
+    /// A text is not a valid model name.
     #[error("`{text}` is no model name: {reason}")]
     InvalidName {
         /// The text.
         text: String,
-        /// What is wrong with it.
+        /// Reason why it is invalid.
         reason: &'static str,
     },
-    /// A repository lists a file outside itself.
+    /// A repository lists a file outside itself (path traversal).
     #[error("{repo} lists the file {path:?}, which is not inside the repository")]
     UnsafePath {
         /// The repository.
         repo: String,
-        /// The path as the server wrote it.
+        /// The path as the server sent it.
         path: String,
     },
-    /// A setting that cannot be used.
+    /// A setting has an invalid value.
     #[error("{setting} is {value:?}, expected {expected}")]
     InvalidSetting {
-        /// The variable or field.
+        /// The environment variable or field.
         setting: &'static str,
         /// Its value.
         value: String,
-        /// What would be valid.
+        /// Description of valid values.
         expected: &'static str,
     },
-    /// No folder for the cache: the user has no home, and no variable names one.
+    /// There is no cache folder: the user has no home, and no variable names one.
     #[error("there is no folder for the cache: neither HOME nor HF_HUB_CACHE is set")]
     NoCacheFolder,
-    /// The network is needed, and the settings forbid it.
+    /// The network is needed, but offline mode is set.
     #[error("{what} needs the network, and HF_HUB_OFFLINE is set")]
     Offline {
-        /// What was to be done.
+        /// The operation that needs the network.
         what: String,
     },
-    /// None of the places where models are kept has this one.
+    /// No local model store has this model.
     #[error("no model `{name}` was found on this machine")]
     NotFound {
         /// The name.
         name: String,
-        /// The folders that were looked into.
+        /// The folders searched.
         places: Vec<PathBuf>,
     },
-    /// The model is known here, but its weights are not.
+    /// The model is present locally, but its weights are not.
     #[error("{name} is in {place} without weights that can be loaded")]
     NoWeightsHere {
         /// The name.
@@ -62,36 +62,36 @@ pub enum Error {
         /// Its folder.
         place: PathBuf,
     },
-    /// The repository holds no weights that can be loaded.
+    /// The repository has no weights in a supported format.
     #[error("{repo} holds neither safetensors nor GGUF files")]
     NoWeights {
         /// The repository.
         repo: String,
     },
-    /// Several GGUF models are there, and the name chooses none.
+    /// The repository has several GGUF models, and the name selects none.
     #[error("{name} holds {} GGUF models: {}", choices.len(), listed(choices))]
     SeveralModels {
         /// The name.
         name: String,
-        /// What there is to choose from.
+        /// The models to choose from.
         choices: Vec<GgufChoice>,
     },
-    /// No GGUF model, or more than one, is what the name asks for.
+    /// No GGUF model, or more than one, matches the requested file.
     #[error("{name} has no single file `{wanted}`; its GGUF models: {}", listed(choices))]
     NoSuchFile {
-        /// The name without the choice.
+        /// The name without the file.
         name: String,
-        /// What was asked for.
+        /// The file requested.
         wanted: String,
-        /// What there is to choose from.
+        /// The models to choose from.
         choices: Vec<GgufChoice>,
     },
-    /// The hub has no such repository, or does not show it to this user.
+    /// The repository does not exist, or this user may not access it.
     #[error("the hub has no model {repo}, or it is private")]
     NoSuchRepo {
         /// The repository.
         repo: String,
-        /// Whether a token was sent.
+        /// True if a token was sent.
         token_sent: bool,
     },
     /// The repository has no such branch, tag or commit.
@@ -102,70 +102,70 @@ pub enum Error {
         /// The revision asked for.
         revision: String,
     },
-    /// The authors want to be asked first.
+    /// The repository is gated: its authors grant access on request.
     #[error("access to {repo} must be asked for on its page")]
     Gated {
         /// The repository.
         repo: String,
-        /// The page.
+        /// The page to request access on.
         page: String,
-        /// Whether a token was sent.
+        /// True if a token was sent.
         token_sent: bool,
     },
-    /// The server did not take the token.
+    /// The server rejected the token.
     #[error("the server refused the token for {repo}")]
     TokenRefused {
         /// The repository.
         repo: String,
     },
-    /// The server answered with a status that ends the request.
+    /// The server responded with an error status.
     #[error("{url} answered {status}{}", message.as_ref().map(|text| format!(": {text}")).unwrap_or_default())]
     Status {
-        /// The address.
+        /// The URL.
         url: String,
         /// The HTTP status.
         status: u16,
-        /// What the server says about it.
+        /// The server's error message.
         message: Option<String>,
     },
-    /// The connection failed, more often than the settings allow.
+    /// The connection failed after all retries.
     #[error("{url} cannot be read")]
     Connection {
-        /// The address.
+        /// The URL.
         url: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The server's answer is not what the protocol asks for.
+    /// The server's response violates the protocol.
     #[error("{url}: {what}")]
     Protocol {
-        /// The address.
+        /// The URL.
         url: String,
-        /// What is missing or wrong.
+        /// Description of the violation.
         what: String,
     },
-    /// The received file is not the one that the hub describes. It was removed.
+    /// The received file does not match the hub's checksum. It was removed.
     #[error("{file} has checksum {got}, the hub says {expected}; what was received is removed")]
     Checksum {
         /// The file.
         file: String,
-        /// What the hub says.
+        /// The hub's checksum.
         expected: String,
-        /// What the received bytes have.
+        /// The checksum of the received bytes.
         got: String,
     },
-    /// The disk has not enough room.
+    /// The disk does not have enough space.
     #[error("{folder} has room for {available} bytes, {needed} are needed", folder = folder.display())]
     DiskFull {
         /// The cache folder.
         folder: PathBuf,
         /// Bytes still to be written.
         needed: u64,
-        /// Bytes that are free.
+        /// Bytes available.
         available: u64,
     },
-    /// Another program writes the same file.
+    /// Another program is downloading the same file.
     #[error("{file} is being downloaded by another program")]
     Busy {
         /// The file.
@@ -176,19 +176,19 @@ pub enum Error {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// The system's reason.
+        /// Error of the operating system.
         #[source]
         source: std::io::Error,
     },
-    /// A file of the cache that is not what should stand there.
+    /// A file of the cache is damaged.
     #[error("{path}: {what}", path = path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of the damage.
         what: String,
     },
-    /// The model belongs to another program, which keeps books about it.
+    /// The model belongs to another program, which manages it.
     #[error("{name} belongs to {program}")]
     Foreign {
         /// The model.
@@ -199,14 +199,14 @@ pub enum Error {
 }
 
 impl Error {
-    /// Names the file or folder of an input or output error.
+    /// Adds the path of the file or folder to an I/O error.
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         |source| Self::Io { path, source }
     }
 }
 
-/// The first few choices.
+/// Formats the first few choices.
 fn listed(choices: &[GgufChoice]) -> String {
     const SHOWN: usize = 12;
     let mut names: Vec<_> = choices.iter().take(SHOWN).map(|choice| choice.file.as_str()).collect();

@@ -1,4 +1,4 @@
-//! What the hub says about a file, and whether received bytes are that file.
+//! File metadata of the hub, and verification of received files.
 
 use std::fmt;
 
@@ -9,24 +9,24 @@ use crate::cache::is_hex;
 use crate::client::Answer;
 use crate::{RepoPath, Result};
 
-/// A file of a repository, as the hub describes it.
+/// Metadata of a file in a repository, from the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileInfo {
     /// Its path.
     pub path: RepoPath,
     /// Its size.
     pub bytes: u64,
-    /// The hub's name for its content: the name of its blob in the cache.
+    /// The ETag, which identifies the content: the name of its blob in the cache.
     pub etag: String,
 }
 
 impl FileInfo {
-    /// Reads the headers of the answer for a file.
+    /// Reads the metadata from the headers of a response.
     pub(crate) fn read(path: &RepoPath, answer: &Answer) -> Result<Self> {
         let etag = answer.header("x-linked-etag").or_else(|| answer.header("etag"));
         let etag = etag.ok_or_else(|| answer.fault("there is no etag"))?;
         let etag = etag.strip_prefix("W/").unwrap_or(&etag).trim_matches('"').to_owned();
-        // It becomes a file's name.
+        // The ETag becomes a file name.
         let usual = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
         if etag.is_empty() || etag.len() > 128 || !etag.bytes().all(usual) || etag.starts_with('.') {
             return Err(answer.fault(format!("the etag is {etag:?}")));
@@ -37,7 +37,7 @@ impl FileInfo {
         Ok(Self { path: path.clone(), bytes, etag })
     }
 
-    /// How its bytes can be checked.
+    /// Checksum that verifies its bytes.
     pub fn check(&self) -> Check {
         match self.etag.len() {
             64 if is_hex(&self.etag) => Check::Sha256,
@@ -47,19 +47,19 @@ impl FileInfo {
     }
 }
 
-/// How a file's bytes are checked. The hub names large files by their SHA-256 and small ones as git does; other servers may name
-/// them as they like.
+/// Verification of a file's bytes. The hub's ETags are the SHA-256 of large files and the git hash of small ones;
+/// other servers may use any ETag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Check {
     /// SHA-256 of the bytes.
     Sha256,
-    /// SHA-1 of git's header for a blob and the bytes. It finds damage; it is no protection from a hub that means harm.
+    /// SHA-1 of git's blob header and the bytes. It detects damage; it does not protect against a malicious hub.
     GitSha1,
-    /// Nothing but their number.
+    /// File size only.
     SizeOnly,
 }
 
-/// The checksum of bytes as they come.
+/// Incremental checksum of received bytes.
 #[derive(Clone)]
 pub(crate) enum Checksum {
     Sha256(Sha256),
@@ -84,7 +84,7 @@ impl Checksum {
         }
     }
 
-    /// The sum in the letters of an etag, where there is one.
+    /// The checksum in hex, as in an ETag; `None` if there is none.
     pub(crate) fn finish(self) -> Option<String> {
         match self {
             Self::Sha256(sum) => Some(hex(&sum.finalize())),

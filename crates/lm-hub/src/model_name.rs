@@ -1,24 +1,24 @@
-//! How models are named: `OWNER/NAME[:FILE][@REVISION]`, or Ollama's `NAME[:TAG]`.
+//! Model names: `OWNER/NAME[:FILE][@REVISION]`, or Ollama's `NAME[:TAG]`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::{Error, RepoPath};
 
-/// Longest owner with name, as the hub has it.
+/// Maximum length of owner and name, as on the hub.
 const MAX_REPO: usize = 96;
 const MAX_REVISION: usize = 200;
-/// What people copy from the address bar, or from Ollama.
+/// Prefixes that users copy from the address bar, or from Ollama.
 const PREFIXES: [&str; 4] = ["https://huggingface.co/", "huggingface.co/", "https://hf.co/", "hf.co/"];
 
-/// A repository: `OWNER/NAME`, or a `NAME` alone.
+/// A repository id: `OWNER/NAME`, or a `NAME` alone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RepoId {
     owner: Option<String>,
     name: String,
 }
 
-/// A model by name.
+/// A model name.
 ///
 /// ```
 /// use lm_hub::ModelName;
@@ -33,14 +33,14 @@ pub struct RepoId {
 pub struct ModelName {
     /// The repository.
     pub repo: RepoId,
-    /// A file of it, or what tells one GGUF file from the others (`Q4_K_M`). Of Ollama's models: the tag.
+    /// A file of it, or the part of its name that identifies a GGUF file (`Q4_K_M`). For Ollama's models: the tag.
     pub file: Option<String>,
     /// A branch, tag or commit; `main` without it.
     pub revision: Option<String>,
 }
 
 impl RepoId {
-    /// The owner, where there is one.
+    /// The owner, if there is one.
     pub fn owner(&self) -> Option<&str> {
         self.owner.as_deref()
     }
@@ -102,10 +102,10 @@ impl FromStr for ModelName {
 }
 
 impl ModelName {
-    /// The name with this file, or this part of a file's name.
+    /// Replaces the file, or part of a file's name.
     ///
     /// # Errors
-    /// [`Error::InvalidName`] when it is no path inside a repository.
+    /// [`Error::InvalidName`] when it is not a path inside a repository.
     pub fn with_file(self, file: &str) -> Result<Self, Error> {
         let file =
             checked_file(file).map_err(|reason| Error::InvalidName { text: file.to_owned(), reason })?;
@@ -120,7 +120,7 @@ fn checked_file(file: &str) -> Result<String, &'static str> {
     }
 }
 
-/// A branch or tag may have slashes; its name becomes a path in the cache.
+/// Validates a revision. A branch or tag may have slashes; its name becomes a path in the cache.
 fn checked_revision(revision: &str) -> Result<String, &'static str> {
     let usual = revision.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./+".contains(&b));
     if revision.len() > MAX_REVISION || !usual || RepoPath::parse(revision).is_err() {

@@ -1,5 +1,5 @@
-//! Ollama's folder: `manifests/HOST/OWNER/NAME/TAG` name the layers of a model, and `blobs/sha256-…` hold them. The layer of the
-//! weights is a GGUF file.
+//! Ollama's model store: `manifests/HOST/OWNER/NAME/TAG` list the layers of a model, and `blobs/sha256-…` contain
+//! them. The layer with the weights is a GGUF file.
 
 use std::fs;
 use std::path::Path;
@@ -11,10 +11,10 @@ use crate::settings::read_short;
 use crate::{Error, ModelName, RepoPath, Result, Store, StoredModel};
 
 const REGISTRY: &str = "registry.ollama.ai";
-/// The owner of the models that are called by their name alone.
+/// Owner of the models that are named without one.
 const LIBRARY: &str = "library";
 const LATEST: &str = "latest";
-/// The hosts of models that came from the hub.
+/// Hosts of models pulled from the Hugging Face hub.
 const HUBS: [&str; 2] = ["hf.co", "huggingface.co"];
 const WEIGHTS: &str = "application/vnd.ollama.image.model";
 const MAX_MANIFEST_BYTES: u64 = 1 << 20;
@@ -31,7 +31,7 @@ struct Layer {
     digest: String,
 }
 
-/// The model of a name, if Ollama has it in this folder.
+/// Finds a model by name in this folder.
 pub(crate) fn find(root: &Path, name: &ModelName) -> Result<Option<StoredModel>> {
     let tag = name.file.as_deref().unwrap_or(LATEST);
     let hosts = match name.repo.owner() {
@@ -48,13 +48,13 @@ pub(crate) fn find(root: &Path, name: &ModelName) -> Result<Option<StoredModel>>
     Ok(None)
 }
 
-/// All models of the folder.
+/// Lists all models of the folder.
 pub(crate) fn models(root: &Path) -> Result<Vec<StoredModel>> {
     let manifests = root.join("manifests");
     let mut models = Vec::new();
     for path in walk(&manifests)? {
         let Some(name) = shown_name(&path) else { continue };
-        // One that cannot be read does not hide the others.
+        // An unreadable manifest does not hide the others.
         match read(root, &path.under(&manifests), name) {
             Ok(model) => models.push(model),
             Err(error) => tracing::warn!(%error, "a manifest is left out"),
@@ -63,7 +63,7 @@ pub(crate) fn models(root: &Path) -> Result<Vec<StoredModel>> {
     Ok(models)
 }
 
-/// The name by which [`find`] finds the manifest at this path.
+/// The name under which [`find`] finds the manifest at this path.
 fn shown_name(path: &RepoPath) -> Option<String> {
     let [host, owner, name, tag] = path.as_str().split('/').collect::<Vec<_>>().try_into().ok()?;
     let repo = match (host, owner) {

@@ -1,4 +1,4 @@
-//! Downloading a model: what belongs to it, how much that is, and then the files.
+//! Model downloads: selects a model's files, checks their size, and fetches them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,9 +14,9 @@ use crate::repo_path::PathFault;
 use crate::selection::Weights;
 use crate::{Cache, Error, FileInfo, HubSettings, ModelName, RepoPath, Result};
 
-/// Longest description of a repository that is read; the longest real ones have a few megabytes.
+/// Maximum size of a repository description; the longest real ones have a few megabytes.
 const MAX_INFO_BYTES: u64 = 64 << 20;
-/// Room that is left on the disk.
+/// Bytes to leave free on the disk.
 const SPARE_BYTES: u64 = 64 << 20;
 
 /// A hub that models are downloaded from.
@@ -40,28 +40,28 @@ pub struct Hub {
 /// The files of a model at one commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pull {
-    /// The name that was asked for.
+    /// The name requested.
     pub name: ModelName,
-    /// The commit at which its revision was.
+    /// The commit that its revision resolved to.
     pub commit: String,
-    /// The files, those that are in the cache already included.
+    /// The files, including those that are already cached.
     pub files: Vec<FileInfo>,
-    /// The file to load; none where the folder is what is loaded.
+    /// The file to load; `None` if the folder is loaded.
     weights_file: Option<RepoPath>,
 }
 
-/// How far a download is.
+/// Progress of a download.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PullProgress<'a> {
-    /// The file that is being received.
+    /// The file being received.
     pub file: &'a RepoPath,
-    /// Bytes of all files that are there.
+    /// Bytes present, of all files.
     pub done_bytes: u64,
     /// Bytes of all files.
     pub total_bytes: u64,
 }
 
-/// What is read of the description of a repository.
+/// The fields used of a repository's description.
 #[derive(Deserialize)]
 struct RepoInfo {
     sha: String,
@@ -81,19 +81,19 @@ impl Pull {
 }
 
 impl Hub {
-    /// A hub with these settings; nothing is asked yet.
+    /// Creates a client with these settings, without sending a request.
     ///
     /// # Errors
-    /// [`Error::InvalidSetting`] for an endpoint that is no address.
+    /// [`Error::InvalidSetting`] for an endpoint that is not a URL.
     pub fn new(settings: HubSettings) -> Result<Self> {
         Ok(Self { client: Client::new(&settings)?, cache: settings.cache })
     }
 
-    /// Asks what belongs to a model: its weights, configuration, tokenizer, templates, card and licence, or with
-    /// [`ModelName::file`] that GGUF model with card and licence.
+    /// Queries the files of a model: its weights, configuration, tokenizer, templates, model card and licence, or with
+    /// [`ModelName::file`] that GGUF model with model card and licence.
     ///
     /// # Errors
-    /// What the hub refuses ([`Error::NoSuchRepo`], [`Error::NoSuchRevision`], [`Error::Gated`], …), [`Error::Offline`],
+    /// Errors of the hub ([`Error::NoSuchRepo`], [`Error::NoSuchRevision`], [`Error::Gated`], …), [`Error::Offline`],
     /// [`Error::NoWeights`], [`Error::SeveralModels`], [`Error::NoSuchFile`], [`Error::UnsafePath`].
     pub fn plan(&self, name: &ModelName) -> Result<Pull> {
         let revision = name.revision.as_deref().unwrap_or("main");
@@ -123,7 +123,7 @@ impl Hub {
         Ok(Pull { name: name.clone(), commit: info.sha, files, weights_file })
     }
 
-    /// Asks for a file's size and checksum.
+    /// Queries a file's size and checksum.
     fn describe(&self, name: &ModelName, commit: &str, path: &RepoPath) -> Result<FileInfo> {
         let subject = Subject { repo: &name.repo, revision: commit, file: Some(path.as_str()) };
         let address = resolve_path(&name.repo, commit, path.as_str());
@@ -138,14 +138,14 @@ impl Hub {
         FileInfo::read(path, &answer)
     }
 
-    /// Downloads what is missing and gives the path to load: of the snapshot's folder, or of the GGUF file in it.
+    /// Downloads missing files and returns the path to load: the snapshot's folder, or the GGUF file in it.
     ///
-    /// A break in a connection is gone on from; what a run leaves behind, the next one goes on with. The branch or tag is noted
-    /// in the cache when all files are there.
+    /// Interrupted connections and earlier incomplete downloads are resumed. The branch or tag is recorded
+    /// in the cache when all files are complete.
     ///
     /// # Errors
-    /// [`Error::DiskFull`] before anything is written, where that can be known; [`Error::Checksum`], [`Error::Connection`],
-    /// [`Error::Busy`] and others of the network and the disk.
+    /// [`Error::DiskFull`] before anything is written, if the free space is known; [`Error::Checksum`],
+    /// [`Error::Connection`], [`Error::Busy`] and other network and disk errors.
     pub fn fetch(&self, pull: &Pull, progress: &mut dyn FnMut(PullProgress<'_>)) -> Result<PathBuf> {
         let Pull { name, commit, files, weights_file } = pull;
         self.check_room(pull)?;
@@ -176,13 +176,13 @@ impl Hub {
             Ok(available) if needed.saturating_add(SPARE_BYTES) > available => {
                 Err(Error::DiskFull { folder: Path::to_owned(folder), needed, available })
             }
-            // Where the system does not tell, writing will.
+            // If the free space is unknown, writing reports a full disk.
             _ => Ok(()),
         }
     }
 }
 
-/// The paths that a model can be made of. One that leads out of the repository ends it all.
+/// Validates the paths of a repository's files. A path that leads out of the repository is an error.
 fn repo_paths(name: &ModelName, siblings: &[Sibling]) -> Result<Vec<RepoPath>> {
     let mut paths = Vec::new();
     for Sibling { rfilename } in siblings {

@@ -1,27 +1,27 @@
-//! Paths of files inside a repository, as strangers write them.
+//! Validated paths of files inside a repository, from untrusted input.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Longest path, and longest part of one, in bytes: what file systems take.
+/// Maximum length of a path, and of one component, in bytes: the limits of file systems.
 const MAX_PATH: usize = 1024;
 const MAX_PART: usize = 255;
 
-/// The path of a file inside a repository: relative, `/` between its parts, and leading nowhere else.
+/// A relative path of a file inside a repository, with `/` as separator, that cannot lead out of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RepoPath(String);
 
-/// Why a text is no [`RepoPath`].
+/// Reason why a text is not a [`RepoPath`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PathFault {
     /// It leads out of the repository: absolute, or with `..`.
     Outside,
-    /// It has characters, or a length, that not every file system takes.
+    /// It has characters, or a length, that not every file system supports.
     Unusual,
 }
 
 impl RepoPath {
-    /// Checks a path as a server or a file wrote it.
+    /// Validates a path from a server or a file.
     pub(crate) fn parse(text: &str) -> Result<Self, PathFault> {
         let drive = matches!(text.as_bytes(), [letter, b':', ..] if letter.is_ascii_alphabetic());
         let parts = || text.split(['/', '\\']);
@@ -41,22 +41,22 @@ impl RepoPath {
         Ok(Self(text.to_owned()))
     }
 
-    /// The path with `/` between its parts.
+    /// The path, with `/` as separator.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The last part.
+    /// The last component.
     pub fn file_name(&self) -> &str {
         self.0.rsplit('/').next().unwrap_or(&self.0)
     }
 
-    /// The folder before the last part; empty at the top.
+    /// The parent folder; empty at the top.
     pub fn folder(&self) -> &str {
         self.0.rsplit_once('/').map_or("", |(folder, _)| folder)
     }
 
-    /// Where the file is when the repository is at `root`.
+    /// The file's location when the repository is at `root`.
     pub fn under(&self, root: &Path) -> PathBuf {
         self.0.split('/').fold(root.to_owned(), |path, part| path.join(part))
     }

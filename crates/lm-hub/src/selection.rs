@@ -1,10 +1,10 @@
-//! Which files of a repository make up a model.
+//! Selection of a model's files in a repository.
 
 use std::collections::BTreeMap;
 
 use crate::{Error, ModelName, RepoPath, Result};
 
-/// Files of a fixed name that a model is read from, beside its weights.
+/// Names of the files that a model is read from, besides its weights.
 const TEXTS: [&str; 10] = [
     "adapter_config.json",
     "chat_template.jinja",
@@ -17,17 +17,17 @@ const TEXTS: [&str; 10] = [
     "tokenizer.json",
     "tokenizer_config.json",
 ];
-/// The folder of further chat templates.
+/// Folder of additional chat templates.
 const TEMPLATES: &str = "additional_chat_templates";
-/// How the files begin that say under which terms a model is given.
+/// Prefixes of licence files.
 const TERMS: [&str; 4] = ["LICENCE", "LICENSE", "NOTICE", "USE_POLICY"];
 
-/// One GGUF model of a repository: a file, or all parts of a split one.
+/// A GGUF model in a repository: a file, or all parts of a split one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GgufChoice {
     /// The file, or the first part.
     pub file: RepoPath,
-    /// All files, the first one included, in order.
+    /// All files in order, including the first one.
     pub parts: Vec<RepoPath>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) enum Weights {
 }
 
 impl Weights {
-    /// Those among `files` that `name` means.
+    /// Selects the weights among `files` that `name` refers to.
     pub(crate) fn select(name: &ModelName, files: &[RepoPath]) -> Result<Self> {
         let choices = gguf_choices(files);
         if let Some(wanted) = &name.file {
@@ -68,7 +68,7 @@ impl Weights {
             Self::Safetensors(files) => (files.clone(), true),
             Self::Gguf(choice) => (choice.parts.clone(), false),
         };
-        // A GGUF file holds configuration, vocabulary and template itself.
+        // A GGUF file contains configuration, vocabulary and chat template itself.
         let belongs = |path: &&RepoPath| is_card_or_terms(path) || (needs_config && is_text(path));
         chosen.extend(files.iter().filter(belongs).cloned());
         chosen
@@ -76,7 +76,7 @@ impl Weights {
 }
 
 impl GgufChoice {
-    /// Whether a user who writes `wanted` means this one: its path, its file name, or the end of its name.
+    /// Returns true if `wanted` matches this model: its path, its file name, or the end of its name.
     fn is(&self, wanted: &str) -> bool {
         if self.parts.iter().any(|part| [part.as_str(), part.file_name()].contains(&wanted)) {
             return true;
@@ -88,7 +88,7 @@ impl GgufChoice {
     }
 }
 
-/// The whole GGUF models among `files`, by path. Projectors of images and sound are no models.
+/// Lists the complete GGUF models among `files`, sorted by path. Multimodal projectors (`mmproj`) are not models.
 pub(crate) fn gguf_choices(files: &[RepoPath]) -> Vec<GgufChoice> {
     let mut choices = Vec::new();
     let mut split: BTreeMap<(&str, usize), BTreeMap<usize, &RepoPath>> = BTreeMap::new();
@@ -119,7 +119,7 @@ fn stem(path: &RepoPath) -> &str {
     path.as_str().rsplit_once('.').map_or(path.as_str(), |(stem, _)| stem)
 }
 
-/// Of `STEM-00002-of-00005.gguf`: the stem, the part's number and how many there are.
+/// Parses `STEM-00002-of-00005.gguf`: the stem, the part's number and the number of parts.
 fn split_part(path: &RepoPath) -> Option<(&str, usize, usize)> {
     let (rest, count) = stem(path).rsplit_once("-of-")?;
     let (stem, index) = rest.rsplit_once('-')?;
@@ -130,7 +130,7 @@ fn split_part(path: &RepoPath) -> Option<(&str, usize, usize)> {
     Some((stem, number(index)?, number(count)?))
 }
 
-/// The names that weights have where they can be loaded: not the copies in other formats beside them.
+/// Returns true for the names of loadable weights, not for copies in other formats besides them.
 fn is_model_safetensors(path: &RepoPath) -> bool {
     let name = path.as_str();
     if ["model.safetensors", "adapter_model.safetensors"].contains(&name) {

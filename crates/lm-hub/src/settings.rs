@@ -1,4 +1,4 @@
-//! Where the hub and its cache are, and as whom to ask: the environment variables of `huggingface_hub`.
+//! Hub settings: endpoint, token and cache, from the environment variables of `huggingface_hub`.
 
 use std::env;
 use std::ffi::OsString;
@@ -10,52 +10,52 @@ use std::time::Duration;
 use crate::{Cache, Error, Result};
 
 const PUBLIC_ENDPOINT: &str = "https://huggingface.co";
-/// A file longer than this holds no token.
+/// Maximum size of a token file.
 const MAX_TOKEN_BYTES: u64 = 4096;
 
-/// How the hub is reached and where its files are kept.
+/// Settings of a hub client and its cache.
 #[derive(Clone, Debug)]
 pub struct HubSettings {
-    /// Scheme, host and possibly port and path; default `https://huggingface.co`.
+    /// Scheme, host and optionally port and path; default `https://huggingface.co`.
     pub endpoint: String,
-    /// Who asks; nobody in particular without it.
+    /// Access token; requests are anonymous without it.
     pub token: Option<Token>,
     /// The cache of downloaded models.
     pub cache: Cache,
-    /// Whether requests may be made.
+    /// Network access.
     pub network: Network,
-    /// How often a request is repeated after a failure that may pass. Receiving bytes starts the count anew.
+    /// Number of retries after a transient failure. Receiving bytes resets the count.
     pub retries: u32,
-    /// Time before the first repetition; it doubles each time.
+    /// Delay before the first retry; it doubles each time.
     pub retry_pause: Duration,
-    /// Time without a byte after which a connection is given up.
+    /// Time without data after which a connection is aborted.
     pub stall_timeout: Duration,
 }
 
-/// Whether requests may be made, and by which way.
+/// Network access policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Network {
-    /// None may: [`Error::Offline`].
+    /// Offline: requests fail with [`Error::Offline`].
     Offline,
-    /// Straight to the server.
+    /// Direct connections.
     Direct,
-    /// By the proxy of `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, where they name one.
+    /// Connections through the proxy of `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`, if set.
     ProxyOfEnvironment,
 }
 
-/// A secret that says who asks. It does not show in `Debug` output.
+/// A secret access token. Its `Debug` output hides it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
 
 impl Token {
-    /// A token of the characters that headers take; surrounding whitespace is dropped.
+    /// Validates a token, which may have only characters allowed in headers; surrounding whitespace is trimmed.
     ///
     /// # Errors
-    /// [`Error::InvalidSetting`] when it is empty or holds other characters.
+    /// [`Error::InvalidSetting`] when it is empty or contains other characters.
     pub fn new(text: &str) -> Result<Self> {
         let text = text.trim();
         if text.is_empty() || !text.bytes().all(|b| b.is_ascii_graphic()) {
-            // The value is a secret, even where it is wrong.
+            // The value is a secret, even if it is invalid.
             return Err(Error::InvalidSetting {
                 setting: "HF_TOKEN",
                 value: "…".to_owned(),
@@ -77,7 +77,7 @@ impl fmt::Debug for Token {
 }
 
 impl HubSettings {
-    /// The public hub, or the one at `endpoint`, with this cache; nobody in particular asks, without a proxy.
+    /// Settings for the hub at `endpoint` with this cache; anonymous and without a proxy.
     pub fn new(endpoint: impl Into<String>, cache: Cache) -> Self {
         Self {
             endpoint: endpoint.into(),
@@ -90,12 +90,12 @@ impl HubSettings {
         }
     }
 
-    /// What the environment says: `HF_ENDPOINT`, `HF_TOKEN` or the file `HF_TOKEN_PATH`, `HF_HUB_CACHE` or `HF_HOME` (under the user's
-    /// cache folder without either), `HF_HUB_OFFLINE`.
+    /// Reads the settings from the environment: `HF_ENDPOINT`, `HF_TOKEN` or the file `HF_TOKEN_PATH`,
+    /// `HF_HUB_CACHE` or `HF_HOME` (under the user's cache folder without either), `HF_HUB_OFFLINE`.
     ///
     /// # Errors
-    /// [`Error::InvalidSetting`] for a token that no header takes, [`Error::NoCacheFolder`], [`Error::Io`] when the token's file
-    /// cannot be read.
+    /// [`Error::InvalidSetting`] for a token that is invalid in a header, [`Error::NoCacheFolder`], [`Error::Io`]
+    /// when the token's file cannot be read.
     pub fn from_env() -> Result<Self> {
         Self::from_variables(&|name| env::var_os(name))
     }
@@ -117,7 +117,7 @@ impl HubSettings {
     }
 }
 
-/// The folder of the Hugging Face cache, by its variables or under the user's home.
+/// The folder of the Hugging Face cache, from its environment variables or under the user's home.
 pub(crate) fn cache_folder(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let named = path(variable, "HF_HUB_CACHE").or_else(|| path(variable, "HUGGINGFACE_HUB_CACHE"));
     named.or_else(|| Some(hf_home(variable)?.join("hub")))
@@ -136,7 +136,7 @@ pub(crate) fn home(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBu
     variable(name).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-/// The path that a variable holds, `~` at its beginning replaced.
+/// The path in an environment variable, with `~` at its start expanded.
 pub(crate) fn path(variable: &dyn Fn(&str) -> Option<OsString>, name: &str) -> Option<PathBuf> {
     let path = PathBuf::from(variable(name).filter(|value| !value.is_empty())?);
     match path.strip_prefix("~") {
@@ -152,7 +152,7 @@ fn token_of_file(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<Option<T
     if text.trim().is_empty() { Ok(None) } else { Token::new(&text).map(Some) }
 }
 
-/// The text of a small file.
+/// Reads a small text file of at most `limit` bytes.
 pub(crate) fn read_short(file: &Path, limit: u64) -> Result<String> {
     let length = fs::metadata(file).map_err(Error::io(file))?.len();
     if length > limit {

@@ -1,4 +1,4 @@
-//! Models by name in all the places where programs keep them.
+//! Lookup of models by name in the model stores of several programs.
 
 use std::env;
 use std::ffi::OsString;
@@ -10,10 +10,10 @@ use crate::selection::{Weights, gguf_choices};
 use crate::settings::{cache_folder, home, path};
 use crate::{Cache, Error, ModelName, RepoPath, Result, ollama};
 
-/// A program that keeps models.
+/// A program that stores models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Store {
-    /// The cache of `huggingface_hub`, which is that of this crate too.
+    /// The cache of `huggingface_hub`, which this crate shares.
     HuggingFace,
     /// LM Studio.
     LmStudio,
@@ -21,7 +21,7 @@ pub enum Store {
     Ollama,
 }
 
-/// The folders in which models are looked for. Nothing is ever copied or written there.
+/// The folders in which models are looked up. Nothing is ever copied or written there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelStores {
     /// The Hugging Face cache.
@@ -35,11 +35,11 @@ pub struct ModelStores {
 /// A model on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredModel {
-    /// The name by which [`ModelStores::find`] finds it.
+    /// The name under which [`ModelStores::find`] finds it.
     pub name: String,
-    /// Who keeps it.
+    /// The program that stores it.
     pub store: Store,
-    /// What to load: a folder with safetensors files, or a GGUF file (the first one of a split model).
+    /// The path to load: a folder with safetensors files, or a GGUF file (the first one of a split model).
     pub path: PathBuf,
     /// Bytes of its files.
     pub bytes: u64,
@@ -63,8 +63,8 @@ impl fmt::Display for Store {
 }
 
 impl ModelStores {
-    /// The usual folders of this user: `HF_HUB_CACHE` or `HF_HOME`, `OLLAMA_MODELS` or `~/.ollama/models`, `~/.lmstudio/models` and
-    /// `~/.cache/lm-studio/models`.
+    /// The default folders of this user: `HF_HUB_CACHE` or `HF_HOME`, `OLLAMA_MODELS` or `~/.ollama/models`,
+    /// `~/.lmstudio/models` and `~/.cache/lm-studio/models`.
     ///
     /// # Errors
     /// [`Error::NoCacheFolder`].
@@ -74,7 +74,7 @@ impl ModelStores {
         let at_home = |below: &str| home(&variable).map(|home| home.join(below));
         let ollama = match path(&variable, "OLLAMA_MODELS") {
             Some(folder) => vec![folder],
-            // The second is where the service of a Linux system keeps them.
+            // The second is the folder of the Linux system service.
             None => at_home(".ollama/models")
                 .into_iter()
                 .chain([PathBuf::from("/usr/share/ollama/.ollama/models")])
@@ -84,11 +84,12 @@ impl ModelStores {
         Ok(Self { hugging_face, lm_studio: lm_studio.collect(), ollama })
     }
 
-    /// The model that a name means: in the Hugging Face cache, else in LM Studio's folders, else in Ollama's.
+    /// Finds a model by name: in the Hugging Face cache, else in LM Studio's folders, else in Ollama's.
     ///
     /// # Errors
-    /// [`Error::NotFound`] where none has it; [`Error::SeveralModels`] or [`Error::NoSuchFile`] where it has several GGUF files and
-    /// the name chooses none; [`Error::NoWeightsHere`] where only its texts were downloaded; [`Error::Io`] and [`Error::Damaged`].
+    /// [`Error::NotFound`] when no store has it; [`Error::SeveralModels`] or [`Error::NoSuchFile`] when it has
+    /// several GGUF files and the name selects none; [`Error::NoWeightsHere`] when its weights were not downloaded;
+    /// [`Error::Io`] and [`Error::Damaged`].
     pub fn find(&self, name: &ModelName) -> Result<StoredModel> {
         let found = match self.in_cache(name)? {
             Some(found) => Some(found),
@@ -101,13 +102,13 @@ impl ModelStores {
         found.ok_or_else(|| Error::NotFound { name: name.to_string(), places: self.places() })
     }
 
-    /// All folders, the first one looked into first.
+    /// All folders, in search order.
     pub fn places(&self) -> Vec<PathBuf> {
         let cache = self.hugging_face.root().to_owned();
         [cache].into_iter().chain(self.lm_studio.iter().cloned()).chain(self.ollama.iter().cloned()).collect()
     }
 
-    /// Every model of every place, by store and name. GGUF files of a repository stand for themselves.
+    /// Lists every model of every store, sorted by store and name. Each GGUF model of a repository is an entry.
     ///
     /// # Errors
     /// [`Error::Io`] and [`Error::Damaged`].
@@ -141,7 +142,7 @@ impl ModelStores {
             return Ok(None);
         };
         let files = snapshot_files(&folder)?;
-        // A link whose blob is gone is no file.
+        // A link whose blob is missing is not a file.
         let present = files.into_iter().filter(|file| file.path.under(&folder).exists());
         chosen(
             Store::HuggingFace,
@@ -176,7 +177,7 @@ impl ModelStores {
     }
 }
 
-/// The one model that a name means among the files of a folder.
+/// Selects the one model that a name refers to among the files of a folder.
 fn chosen(store: Store, name: &ModelName, folder: &Path, files: &[(RepoPath, u64)]) -> Result<StoredModel> {
     let paths: Vec<_> = files.iter().map(|(path, _)| path.clone()).collect();
     let weights = Weights::select(name, &paths).map_err(|error| match error {
@@ -190,12 +191,12 @@ fn chosen(store: Store, name: &ModelName, folder: &Path, files: &[(RepoPath, u64
     Ok(StoredModel { name: name.to_string(), store, path, bytes: sum(files, &parts) })
 }
 
-/// Every model among the files of a repository.
+/// Lists the models among the files of a repository.
 fn models_of(store: Store, name: &ModelName, folder: &Path, files: &[(RepoPath, u64)]) -> Vec<StoredModel> {
     let paths: Vec<_> = files.iter().map(|(path, _)| path.clone()).collect();
     let choices = gguf_choices(&paths);
     let alone = chosen(store, name, folder, files).ok();
-    // The only GGUF model needs no further name.
+    // The only GGUF model needs no file in its name.
     let named = choices.iter().filter(|_| choices.len() > 1 || alone.is_none()).map(|choice| StoredModel {
         name: ModelName { file: Some(choice.file.to_string()), ..name.clone() }.to_string(),
         store,
@@ -227,7 +228,7 @@ fn lm_studio_models(root: &Path) -> Result<Vec<StoredModel>> {
     Ok(models.flatten().collect())
 }
 
-/// The files below a folder with their sizes.
+/// Lists the files below a folder with their sizes.
 fn sizes(folder: &Path) -> Result<Vec<(RepoPath, u64)>> {
     let size = |path: &RepoPath| path.under(folder).metadata().map_or(0, |metadata| metadata.len());
     Ok(walk(folder)?.into_iter().map(|path| (path.clone(), size(&path))).collect())

@@ -1,4 +1,4 @@
-//! Downloads from a hub on loopback, and what networks, disks and hubs can do to them.
+//! Downloads from a hub on loopback, with faults of networks, disks and hubs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ struct Setup {
     cache: tempfile::TempDir,
 }
 
-/// Bytes that are unlike each other.
+/// Pseudo-random bytes.
 fn weights() -> Vec<u8> {
     (0..200_003_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
 }
@@ -60,7 +60,7 @@ impl Setup {
         names.collect()
     }
 
-    /// The ranges of the requests for the bytes of large files.
+    /// The `Range` headers of the requests for the bytes of large files.
     fn ranges(&self) -> Vec<Option<String>> {
         self.server.seen().into_iter().filter(|seen| seen.at_files).map(|seen| seen.range).collect()
     }
@@ -143,7 +143,7 @@ fn a_run_that_ended_is_gone_on_with_by_the_next() {
     let setup = Setup::new(tiny());
     setup.server.fail(WEIGHTS, Fault::CutAfter(70_000));
     let impatient = HubSettings { retries: 0, ..setup.settings() };
-    // A byte came, so that the failure does not count; the second one has none.
+    // A byte arrived, so the failure does not count; the second one has none.
     setup.server.fail(WEIGHTS, Fault::CutAfter(0));
     let error = setup.pull_with(impatient, NAME).expect_err("the connection was cut");
     assert!(matches!(error, Error::Connection { .. }), "{error}");
@@ -183,7 +183,7 @@ fn a_part_of_another_file_does_not_survive() {
     assert!(matches!(error, Error::Checksum { .. }), "{error}");
     assert!(!part.exists());
     assert_whole(&setup.pull(NAME).expect("is downloaded anew"));
-    // One that is longer than the file is not even asked about.
+    // A part longer than the file is discarded: no range is requested.
     fs::remove_dir_all(setup.cache.path()).expect("can be removed");
     fs::create_dir_all(part.parent().expect("a folder")).expect("can be made");
     fs::write(&part, vec![0; 300_000]).expect("can be written");
@@ -292,7 +292,7 @@ fn what_a_hub_says_of_its_files_is_checked() {
         other => panic!("{other:?}"),
     }
     assert!(setup.blobs().is_empty());
-    // A server that names files otherwise can be used; the number of bytes is all that is checked then.
+    // Servers with other ETags are supported; only the number of bytes is checked then.
     let setup = Setup::new(announced("v-1.2", "3"));
     assert!(setup.pull(NAME).is_ok());
 }
@@ -305,7 +305,7 @@ fn a_file_outside_the_repository_ends_it() {
         assert!(matches!(setup.pull(NAME), Err(Error::UnsafePath { .. })), "{path}");
         assert!(setup.blobs().is_empty());
     }
-    // Names that only some systems take are left out.
+    // File names that only some systems support are skipped.
     let files = vec![TestFile::large(WEIGHTS, weights()), TestFile::text("runs/12:30.txt", "x")];
     assert_whole(&Setup::new(TestRepo { files, ..tiny() }).pull(NAME).expect("is downloaded"));
 }

@@ -1,4 +1,4 @@
-//! Models that are on the machine already: found by name, listed, and removed from the cache.
+//! Models already on the machine: lookup by name, listing, and removal from the cache.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ impl Machine {
         path
     }
 
-    /// A file of a snapshot, as `huggingface_hub` keeps it.
+    /// A file of a snapshot, in the layout of `huggingface_hub`.
     #[cfg(unix)]
     fn cached(&self, repo: &str, commit: &str, file: &str, etag: &str, content: &[u8]) {
         let folder = format!("hub/models--{}", repo.replace('/', "--"));
@@ -82,7 +82,7 @@ fn the_cache_of_another_program_is_read() {
     let snapshot = machine.root.path().join("hub/models--a--b/snapshots").join(COMMIT);
     assert_eq!((found.store, found.path.as_path(), found.bytes), (Store::HuggingFace, snapshot.as_path(), 9));
     assert_eq!(machine.find(&format!("a/b@{COMMIT}")).expect("is there").path, snapshot);
-    // The bytes are gone, the link is not.
+    // The blob is missing, its link is not.
     fs::remove_file(machine.root.path().join("hub/models--a--b/blobs/w1")).expect("is there");
     assert!(matches!(machine.find("a/b"), Err(Error::NoWeightsHere { .. })));
 }
@@ -109,7 +109,7 @@ fn models_of_ollama_are_found_by_name_and_tag() {
     assert!(matches!(machine.find("llama3.2:3b"), Err(Error::NotFound { .. })));
     let expected = [("a/b-GGUF:Q4_K_M", 6), ("llama3.2", 7), ("llama3.2:1b", 6), ("someone/tuned", 6)];
     assert_eq!(machine.names(), expected.map(|(name, bytes)| (Store::Ollama, name.to_owned(), bytes)));
-    // What is listed is found by the name it is listed with.
+    // Listed models are found by their listed name.
     for (_, name, _) in machine.names() {
         machine.find(&name).expect(&name);
     }

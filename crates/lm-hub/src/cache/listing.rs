@@ -1,4 +1,4 @@
-//! What a cache holds.
+//! Listing of cached models.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirEntry};
@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use super::{Cache, MODELS, is_commit, read_ref};
 use crate::{Error, RepoId, RepoPath, Result};
 
-/// Deepest folder of a snapshot, or of the names of branches, that is looked into.
+/// Maximum folder depth, below a snapshot or in the names of branches.
 const MAX_DEPTH: usize = 8;
-/// Most entries of one folder tree.
+/// Maximum number of entries of one folder tree.
 const MAX_ENTRIES: usize = 100_000;
-/// How a blob ends that is not whole.
+/// Extension of incomplete blobs.
 pub(crate) const INCOMPLETE: &str = "incomplete";
 
 /// A repository in the cache.
@@ -22,11 +22,11 @@ pub struct CachedModel {
     pub repo: RepoId,
     /// Its folder.
     pub folder: PathBuf,
-    /// What was downloaded of it, by commit.
+    /// Downloaded snapshots, one per commit.
     pub snapshots: Vec<CachedSnapshot>,
-    /// Bytes on the disk: files that several snapshots share count once, and so do those that are not whole yet.
+    /// Bytes on disk: files shared between snapshots count once; incomplete files are included.
     pub bytes: u64,
-    /// Those of them that are in files not whole yet.
+    /// Bytes in incomplete files.
     pub incomplete_bytes: u64,
 }
 
@@ -35,7 +35,7 @@ pub struct CachedModel {
 pub struct CachedSnapshot {
     /// The commit.
     pub commit: String,
-    /// The branches and tags that were at this commit when they were last asked about.
+    /// The branches and tags that pointed to this commit when they were last queried.
     pub revisions: Vec<String>,
     /// Its folder.
     pub folder: PathBuf,
@@ -48,17 +48,17 @@ pub struct CachedSnapshot {
 pub struct CachedFile {
     /// Its path in the repository.
     pub path: RepoPath,
-    /// Its size; 0 where the blob is gone.
+    /// Its size; 0 if the blob is missing.
     pub bytes: u64,
-    /// Name of the blob that it is a link to.
+    /// Name of the blob that it links to.
     pub(super) blob: Option<String>,
 }
 
 impl Cache {
-    /// The repositories of models, by name; none where the cache is not there.
+    /// Lists the model repositories, sorted by name; empty if the cache does not exist.
     ///
     /// # Errors
-    /// [`Error::Io`] when a folder cannot be read; [`Error::Damaged`] for a reference that is no commit.
+    /// [`Error::Io`] when a folder cannot be read; [`Error::Damaged`] for a reference that is not a commit.
     pub fn models(&self) -> Result<Vec<CachedModel>> {
         let mut models = Vec::new();
         for entry in entries(&self.root)? {
@@ -71,7 +71,7 @@ impl Cache {
         Ok(models)
     }
 
-    /// What the cache holds of a repository; nothing, where it is not there.
+    /// Lists the cached snapshots of a repository; empty if it is not cached.
     ///
     /// # Errors
     /// As [`Cache::models`].
@@ -96,7 +96,7 @@ impl Cache {
         snapshots.sort_by(|a, b| a.commit.cmp(&b.commit));
         let (mut bytes, mut incomplete_bytes) = (0_u64, 0_u64);
         for blob in entries(&folder.join("blobs"))? {
-            // A blob can be a link into a store that repositories share.
+            // A blob can be a link into a store shared between repositories.
             let length = fs::metadata(blob.path()).map_or(0, |metadata| metadata.len());
             bytes = bytes.saturating_add(length);
             if blob.path().extension().is_some_and(|extension| extension == INCOMPLETE) {
@@ -107,7 +107,7 @@ impl Cache {
     }
 }
 
-/// The files of a snapshot, by path.
+/// Lists the files of a snapshot, sorted by path.
 pub(crate) fn snapshot_files(folder: &Path) -> Result<Vec<CachedFile>> {
     let file = |path: RepoPath| {
         let link = path.under(folder);
@@ -119,7 +119,7 @@ pub(crate) fn snapshot_files(folder: &Path) -> Result<Vec<CachedFile>> {
     Ok(walk(folder)?.into_iter().map(file).collect())
 }
 
-/// The files below a folder, by path; none where it is not there. Links to folders are not followed.
+/// Lists the files below a folder, sorted by path; empty if it does not exist. Links to folders are not followed.
 pub(crate) fn walk(root: &Path) -> Result<Vec<RepoPath>> {
     let (mut found, mut folders, mut seen) = (Vec::new(), vec![(String::new(), 0)], 0);
     while let Some((folder, depth)) = folders.pop() {
@@ -143,7 +143,7 @@ pub(crate) fn walk(root: &Path) -> Result<Vec<RepoPath>> {
     Ok(found)
 }
 
-/// The entries of a folder; none where it is not there.
+/// Lists the entries of a folder; empty if it does not exist.
 pub(crate) fn entries(folder: &Path) -> Result<Vec<DirEntry>> {
     let missing =
         |error: &io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);

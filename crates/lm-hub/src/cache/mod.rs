@@ -1,4 +1,4 @@
-//! The cache of downloaded models, laid out as `huggingface_hub` has it:
+//! Cache of downloaded models, in the layout of `huggingface_hub`:
 //!
 //! ```text
 //! models--OWNER--NAME/blobs/ETAG                        the bytes
@@ -25,28 +25,28 @@ const DEFAULT_REVISION: &str = "main";
 /// A commit has 40 characters.
 const MAX_REF_BYTES: u64 = 128;
 
-/// A folder laid out as the Hugging Face cache.
+/// A folder in the layout of the Hugging Face cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cache {
     root: PathBuf,
 }
 
 impl Cache {
-    /// The cache at `root`; nothing is read or created.
+    /// Creates a handle to the cache at `root`; nothing is read or created.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// Where it is.
+    /// Root folder of the cache.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The folder of a snapshot: of a commit, or of the commit that a branch or tag (default `main`) had when it was last
-    /// downloaded. None where there is no such snapshot.
+    /// Returns the folder of a snapshot: of a commit, or of the commit that a branch or tag (default `main`) had
+    /// when it was last downloaded. `None` if there is no such snapshot.
     ///
     /// # Errors
-    /// [`Error::Damaged`] for a reference that is no commit; [`Error::Io`].
+    /// [`Error::Damaged`] for a reference that is not a commit; [`Error::Io`].
     pub fn snapshot(&self, repo: &RepoId, revision: Option<&str>) -> Result<Option<PathBuf>> {
         let folder = self.folder_of(repo);
         let revision = revision.unwrap_or(DEFAULT_REVISION);
@@ -64,24 +64,24 @@ impl Cache {
         self.root.join(format!("{MODELS}{}", repo.to_string().replace('/', "--")))
     }
 
-    /// Where a blob is, or will be.
+    /// Path of a blob, which may not exist yet.
     pub(crate) fn blob(&self, repo: &RepoId, etag: &str) -> PathBuf {
         self.folder_of(repo).join("blobs").join(etag)
     }
 
-    /// The file by which programs agree on who downloads a blob.
+    /// Lock file that prevents concurrent downloads of a blob by several programs.
     pub(crate) fn lock_of(&self, repo: &RepoId, etag: &str) -> PathBuf {
         let folder = self.folder_of(repo);
         let name = folder.file_name().unwrap_or_default();
         self.root.join(".locks").join(name).join(format!("{etag}.lock"))
     }
 
-    /// The folder of a snapshot, there or not.
+    /// Path of a snapshot's folder, which may not exist yet.
     pub(crate) fn snapshot_of(&self, repo: &RepoId, commit: &str) -> PathBuf {
         self.folder_of(repo).join("snapshots").join(commit)
     }
 
-    /// Makes a file of a snapshot a link to its blob. A link that is there and leads elsewhere is replaced.
+    /// Links a file of a snapshot to its blob. An existing link to another target is replaced.
     pub(crate) fn link(&self, repo: &RepoId, commit: &str, path: &RepoPath, etag: &str) -> Result<()> {
         let link = path.under(&self.snapshot_of(repo, commit));
         let blob = self.blob(repo, etag);
@@ -100,7 +100,7 @@ impl Cache {
         make_link(&target, &blob, &link).map_err(Error::io(&link))
     }
 
-    /// Notes that a branch or tag is at a commit. A commit needs no note.
+    /// Records the commit of a branch or tag. A revision that is a commit needs no record.
     pub(crate) fn set_ref(&self, repo: &RepoId, revision: Option<&str>, commit: &str) -> Result<()> {
         let revision = revision.unwrap_or(DEFAULT_REVISION);
         let file = self.folder_of(repo).join("refs").join(revision);
@@ -110,7 +110,7 @@ impl Cache {
         if let Some(folder) = file.parent() {
             fs::create_dir_all(folder).map_err(Error::io(folder))?;
         }
-        // Written aside and renamed: a reader sees the old commit or the new one.
+        // Written to a temporary file and renamed: a reader sees the old commit or the new one.
         let new = file.with_added_extension(format!("{}.tmp", std::process::id()));
         fs::write(&new, commit).map_err(Error::io(&new))?;
         fs::rename(&new, &file).map_err(Error::io(&file))
@@ -122,13 +122,13 @@ fn make_link(target: &Path, _blob: &Path, link: &Path) -> io::Result<()> {
     std::os::unix::fs::symlink(target, link)
 }
 
-/// Where links need a privilege, the file gets a second name instead.
+/// Symbolic links need a privilege on these systems: creates a hard link or a copy instead.
 #[cfg(not(unix))]
 fn make_link(_target: &Path, blob: &Path, link: &Path) -> io::Result<()> {
     fs::hard_link(blob, link).or_else(|_| fs::copy(blob, link).map(drop))
 }
 
-/// Whether two paths lead to one file, as far as links tell.
+/// Returns true if two paths resolve to the same file.
 fn same_file(link: &Path, blob: &Path) -> bool {
     match (link.canonicalize(), blob.canonicalize()) {
         (Ok(link), Ok(blob)) => link == blob,
@@ -136,7 +136,7 @@ fn same_file(link: &Path, blob: &Path) -> bool {
     }
 }
 
-/// The commit in a file of `refs`; none where there is no such file.
+/// Reads the commit in a file of `refs`; `None` if there is no such file.
 fn read_ref(file: &Path) -> Result<Option<String>> {
     if !file.is_file() {
         return Ok(None);
@@ -148,7 +148,7 @@ fn read_ref(file: &Path) -> Result<Option<String>> {
     Ok(Some(commit))
 }
 
-/// Whether a text is the name of a commit: of a snapshot's folder.
+/// Returns true if a text is a commit hash, the name of a snapshot's folder.
 pub(crate) fn is_commit(text: &str) -> bool {
     text.len() == 40 && is_hex(text)
 }

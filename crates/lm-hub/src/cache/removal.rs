@@ -1,4 +1,4 @@
-//! Taking models out of the cache.
+//! Removal of models from the cache.
 
 use std::collections::HashSet;
 use std::fs;
@@ -10,26 +10,26 @@ use super::{Cache, CachedFile, CachedModel};
 use crate::selection::Weights;
 use crate::{Error, ModelName, Result};
 
-/// What is to go, and what that frees. Nothing has gone yet.
+/// A planned removal: the paths to delete and the bytes freed. Nothing is deleted yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removal {
-    /// The name it was made for.
+    /// The name to remove.
     pub name: ModelName,
-    /// Files and folders that go, in this order: what leads to the bytes goes before them.
+    /// Files and folders to delete, in this order: links before the blobs they lead to.
     pub paths: Vec<PathBuf>,
-    /// Bytes on the disk that become free.
+    /// Bytes freed on disk.
     pub bytes: u64,
-    /// Bytes that stay because other repositories may use them too: newer versions of `huggingface_hub` keep files in a store
-    /// that repositories share, and count there who uses them.
+    /// Bytes that stay because other repositories may use them too: newer versions of `huggingface_hub` keep files
+    /// in a shared store with reference counts.
     pub shared_bytes: u64,
 }
 
 impl Cache {
-    /// What goes with a name: the repository; with a revision, its snapshot and the blobs that no other one needs; with a file,
-    /// that GGUF model in all snapshots, or in that of the revision.
+    /// Plans the removal of a name: the repository; with a revision, its snapshot and the blobs that no other one
+    /// needs; with a file, that GGUF model in all snapshots, or in that of the revision.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when nothing of it is there; [`Error::NoSuchFile`]; those of [`Cache::models`].
+    /// [`Error::NotFound`] when none of it is cached; [`Error::NoSuchFile`]; those of [`Cache::models`].
     pub fn removal(&self, name: &ModelName) -> Result<Removal> {
         let model = self.model(&name.repo)?;
         let not_found = || Error::NotFound { name: name.to_string(), places: vec![self.root.clone()] };
@@ -100,10 +100,10 @@ impl Removal {
         *sum = sum.saturating_add(bytes);
     }
 
-    /// Removes it.
+    /// Deletes the paths.
     ///
     /// # Errors
-    /// [`Error::Io`] with the first path that could not be removed; those before it are gone.
+    /// [`Error::Io`] with the first path that could not be deleted; those before it are deleted.
     pub fn execute(&self) -> Result<()> {
         for path in &self.paths {
             let is_folder = path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());

@@ -1,4 +1,4 @@
-//! As much of HTTP/1.1 as a test needs: one request a connection.
+//! Minimal HTTP/1.1 for tests: one request per connection.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -11,17 +11,17 @@ pub(super) struct Request {
     headers: Vec<(String, String)>,
 }
 
-/// What is answered.
+/// A response.
 pub(super) struct Reply {
     pub status: u16,
     pub headers: Vec<(&'static str, String)>,
     pub body: Vec<u8>,
-    /// The file that the body is; ranges and faults are of files.
+    /// The file that the body is; only files have ranges and faults.
     pub file: Option<String>,
 }
 
 impl Request {
-    /// The next request; none where the connection ended before one.
+    /// Reads the next request; `None` if the connection is closed before one.
     pub(super) fn read(stream: &TcpStream) -> io::Result<Option<Self>> {
         let mut lines = BufReader::new(stream.take(64 << 10)).lines();
         let Some(first) = lines.next().transpose()? else { return Ok(None) };
@@ -40,7 +40,7 @@ impl Request {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
     }
 
-    /// The first byte that the header `Range` asks for.
+    /// The first byte that the `Range` header requests.
     fn from(&self) -> Option<usize> {
         self.header("range")?.strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok()
     }
@@ -87,14 +87,14 @@ impl Reply {
             Some(Fault::CutAfter(count)) => stream.write_all(&self.body[..count]),
             Some(Fault::StallAfter(count)) => {
                 stream.write_all(&self.body[..count])?;
-                // Until the client goes away.
+                // Until the client disconnects.
                 stream.read(&mut [0]).map(drop)
             }
             _ => stream.write_all(&self.body),
         }
     }
 
-    /// The bytes from `from` on, as a partial answer.
+    /// A partial response with the bytes from `from` on.
     fn part(mut self, from: usize) -> Self {
         let whole = self.body.len();
         if from >= whole {

@@ -1,4 +1,4 @@
-//! A hub on loopback, for tests: the endpoints that downloads use, and the faults that networks have.
+//! Hub server on loopback for tests: the endpoints that downloads use, and injected network faults.
 
 mod http;
 mod repository;
@@ -14,10 +14,10 @@ use std::time::Duration;
 use http::{Reply, Request};
 pub use repository::{Access, Storage, TestFile, TestRepo};
 
-/// The token that [`HubServer`] knows.
+/// The valid token of [`HubServer`].
 pub const TOKEN: &str = "hf_test";
 
-/// Two servers on loopback: one that knows repositories, and one that large files are redirected to.
+/// Two servers on loopback: one with the repositories, and one that large files are redirected to.
 ///
 /// ```
 /// use lm_hub::testing::{HubServer, TestFile, TestRepo};
@@ -44,45 +44,45 @@ struct Shared {
     seen: Mutex<Vec<Seen>>,
 }
 
-/// What goes wrong with one request.
+/// Fault injected into one response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The connection ends after so many bytes of the body.
+    /// The connection closes after this many bytes of the body.
     CutAfter(usize),
-    /// Bytes stop coming after so many, and the connection stays.
+    /// The connection stalls after this many bytes of the body.
     StallAfter(usize),
-    /// The first byte of the body is another.
+    /// The first byte of the body is wrong.
     WrongByte,
-    /// The range is not heeded: the whole file comes.
+    /// The range is ignored: the response is the whole file.
     IgnoreRange,
-    /// The range begins one byte later than asked for.
+    /// The range begins one byte later than requested.
     ShiftRange,
     /// The file is one byte longer than announced.
     Longer,
-    /// This status, and no file.
+    /// The response has this status, and no file.
     Status(u16),
 }
 
-/// A request that came.
+/// A received request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// `GET` or `HEAD`.
     pub method: String,
     /// Path and query.
     pub path: String,
-    /// Whether it came to the server of large files.
+    /// True if the server of large files received it.
     pub at_files: bool,
-    /// The header `Range`.
+    /// The `Range` header.
     pub range: Option<String>,
-    /// The header `Authorization`.
+    /// The `Authorization` header.
     pub authorization: Option<String>,
 }
 
 impl HubServer {
-    /// Starts both servers, on ports that are free.
+    /// Starts both servers, on free ports.
     ///
     /// # Errors
-    /// When no port can be had.
+    /// When no port is available.
     pub fn start(repos: Vec<TestRepo>) -> io::Result<Self> {
         let [hub, files] = [TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?];
         let (hub_at, files_at) = (hub.local_addr()?, files.local_addr()?);
@@ -104,7 +104,7 @@ impl HubServer {
         format!("http://{}", self.hub)
     }
 
-    /// Lets something go wrong when the bytes of this path are asked for next; faults of one path come in the order given.
+    /// Injects a fault into the next response with the bytes of this path; faults of one path occur in the order given.
     pub fn fail(&self, path: &str, fault: Fault) {
         lock(&self.shared.faults).push_back((path.to_owned(), fault));
     }
@@ -118,7 +118,7 @@ impl HubServer {
 impl Drop for HubServer {
     fn drop(&mut self) {
         self.shared.stopped.store(true, Ordering::Relaxed);
-        // Each listener wakes up for a connection and sees that it is to end.
+        // A connection wakes each listener, which then sees that it is to stop.
         for address in [self.hub, self.files] {
             let _ = TcpStream::connect(address);
         }
@@ -133,7 +133,7 @@ fn serve(listener: &TcpListener, shared: &Arc<Shared>, files_at: SocketAddr, at_
         let Ok(stream) = stream else { continue };
         let shared = shared.clone();
         thread::spawn(move || {
-            // A client that goes away is no error of the server.
+            // A client that disconnects is not an error of the server.
             let _ = answer(stream, &shared, files_at, at_files);
         });
     }

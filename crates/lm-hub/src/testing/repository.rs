@@ -1,4 +1,4 @@
-//! Repositories of the test hub, and what it answers about them.
+//! Repositories of the test hub, and its responses about them.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use super::TOKEN;
 use super::http::{Reply, Request};
 
-/// A repository of models.
+/// A model repository.
 #[derive(Clone, Debug)]
 pub struct TestRepo {
     /// `OWNER/NAME`.
@@ -18,20 +18,20 @@ pub struct TestRepo {
     pub commit: String,
     /// Its files.
     pub files: Vec<TestFile>,
-    /// Who may have it.
+    /// Access control.
     pub access: Access,
     /// Its former name, which redirects to it.
     pub former_name: Option<String>,
 }
 
-/// Who may have a repository.
+/// Access control of a repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Everybody.
+    /// Public.
     Public,
-    /// Who shows [`TOKEN`]; nobody else learns that it is there.
+    /// Requests with [`TOKEN`] only; to others it does not exist.
     Private,
-    /// Nobody has been let in yet.
+    /// Gated: access has been granted to no one.
     Gated,
 }
 
@@ -42,20 +42,20 @@ pub struct TestFile {
     pub path: String,
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// How the hub keeps it.
+    /// Storage on the hub.
     pub storage: Storage,
 }
 
-/// How the hub keeps a file.
+/// Storage of a file on the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Storage {
-    /// In git: the hub gives it itself, named by git's SHA-1.
+    /// In git: served by the hub itself, with git's SHA-1 as ETag.
     Git,
-    /// Apart: the hub redirects to another server, and names it by its SHA-256.
+    /// Large file storage: the hub redirects to another server, with the SHA-256 as ETag.
     Large,
-    /// As [`Storage::Git`], with this etag and this size announced.
+    /// As [`Storage::Git`], with this ETag and this size in the headers.
     Announced {
-        /// The etag.
+        /// The ETag.
         etag: String,
         /// The size.
         size: String,
@@ -71,17 +71,17 @@ impl TestRepo {
 }
 
 impl TestFile {
-    /// A file in git.
+    /// A file stored in git.
     pub fn text(path: &str, text: &str) -> Self {
         Self { path: path.to_owned(), bytes: text.into(), storage: Storage::Git }
     }
 
-    /// A file apart.
+    /// A file in large file storage.
     pub fn large(path: &str, bytes: Vec<u8>) -> Self {
         Self { path: path.to_owned(), bytes, storage: Storage::Large }
     }
 
-    /// The name of its blob.
+    /// Its ETag, the name of its blob.
     pub fn etag(&self) -> String {
         match &self.storage {
             Storage::Git => {
@@ -93,7 +93,7 @@ impl TestFile {
     }
 }
 
-/// The answer to a request.
+/// The response to a request.
 pub(super) fn reply(repos: &[TestRepo], request: &Request, files_at: SocketAddr, at_files: bool) -> Reply {
     let path = request.path.split('?').next().unwrap_or_default();
     if at_files {
