@@ -1,8 +1,8 @@
 //! Products with weights of every format: `cargo bench -p lm-benches --bench formats [FORMAT ...]`.
 //!
-//! One row of activations is multiplied with matrices that no cache holds, 512 rows with one matrix. What the machine reads and
-//! multiplies at most is measured before and after each pass, since others may be at work on it:
-//! a share is the median of the passes' shares. Every result is checked before it is timed.
+//! One row of activations is multiplied by matrices larger than any cache, 512 rows by one matrix. The machine's
+//! peak bandwidth and operation rate are measured before and after each pass, since it may be under other load: a
+//! share is the median of the passes' shares. Every result is checked before it is timed.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use lm_kernels::{Arena, GgmlType, Isa, PackedMatrix, Pool, WeightFormat, host};
 
 const ROWS: usize = 6144;
 const COLS: usize = 2048;
-/// Bytes of weights that are read in a pass.
+/// Bytes of weights read per pass.
 const COLD: usize = 512 << 20;
 const MANY: usize = 512;
 const PASSES: usize = 5;
@@ -88,7 +88,7 @@ fn seconds(work: impl FnOnce()) -> f64 {
     start.elapsed().as_secs_f64()
 }
 
-/// Products against sums in double precision.
+/// Checks products against sums in double precision.
 fn check(w: &PackedMatrix, x: &[f32], y: &[f32]) {
     let mut row = vec![0.0; w.cols()];
     for r in (0..w.rows()).step_by(97) {

@@ -1,9 +1,9 @@
-//! The kernels of `lm_kernels::host`: `cargo bench -p lm-benches --bench host [word in the case's name]`.
+//! The kernels of `lm_kernels::host`: `cargo bench -p lm-benches --bench host [substring of the case's name]`.
 //!
-//! Decode shapes are held against the rate at which this machine reads memory, and read from so many copies that caches do not help;
-//! prefill shapes against its rate of multiply-adds in single precision, which the 8-bit products of Q8 and Q4 may exceed. Both are
-//! measured at the start of the same run: on a machine that does other work they, and the figures, move. Every result is checked before
-//! it is timed.
+//! Decode shapes are compared with this machine's memory bandwidth, and use so many copies that caches do not help;
+//! prefill shapes with its rate of single-precision multiply-adds, which the 8-bit products of Q8 and Q4 may
+//! exceed. Both are measured at the start of the same run: on a machine under other load they, and the results,
+//! vary. Every result is checked before it is timed.
 
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ use lm_kernels::{
 };
 
 const BUDGET: Duration = Duration::from_millis(300);
-/// Bytes that no cache holds.
+/// Bytes that exceed any cache.
 const COLD: usize = 256 << 20;
-/// The formats that floats are packed to.
+/// Formats that floats are packed to.
 const FORMATS: [WeightFormat; 5] =
     [WeightFormat::F32, WeightFormat::F16, WeightFormat::Bf16, WeightFormat::Q8, WeightFormat::Q4];
 
@@ -87,7 +87,7 @@ fn main() -> Result<(), lm_kernels::Error> {
     Ok(())
 }
 
-/// Times one linear layer with several copies of its weight, so that they come from memory as in a model.
+/// Times one linear layer with several copies of its weight, so that they are read from memory as in a model.
 fn linear(
     pool: &Pool,
     format: WeightFormat,
@@ -129,7 +129,7 @@ fn check_linear(w: &PackedMatrix, x: &[f32], y: &[f32]) {
     }
 }
 
-/// A layer of LFM2-350M: what goes in, what comes out and the state cross memory.
+/// A layer of LFM2-350M: input, output and state are transferred from and to memory.
 fn short_conv(pool: &Pool, rows: usize, case: &str, limit: Limit) -> Result<(), lm_kernels::Error> {
     let channels = 1024;
     let conv = CausalConv::new(3, channels, &noise(7, 3 * channels), None);
@@ -146,8 +146,8 @@ fn short_conv(pool: &Pool, rows: usize, case: &str, limit: Limit) -> Result<(), 
     Ok(())
 }
 
-/// A layer of Qwen3.5's smaller models. A row reads and writes the heads' matrices; many rows take three multiply-adds and a
-/// product for each of their elements.
+/// A layer of Qwen3.5's smaller models. A single row reads and writes the heads' matrices; many rows take three
+/// multiply-adds and a product per element of them.
 fn delta_net(pool: &Pool, rows: usize, case: &str, limit: Limit) -> Result<(), lm_kernels::Error> {
     let order = HeadOrder::Grouped;
     let spec = DeltaNetSpec { num_key_heads: 16, num_value_heads: 16, key_dim: 128, value_dim: 128, order };
@@ -173,7 +173,7 @@ fn delta_net(pool: &Pool, rows: usize, case: &str, limit: Limit) -> Result<(), l
     Ok(())
 }
 
-/// The rows of one sequence, a single one after 30 tokens, and how many pages they take.
+/// A layout with the rows of one sequence, a single one after 30 tokens, and its number of pages.
 fn one_sequence(rows: usize) -> (RaggedLayout, usize) {
     let cached_len = if rows == 1 { 30 } else { 0 };
     let pages = (cached_len + rows).div_ceil(lm_kernels::PAGE_LEN);
@@ -271,7 +271,7 @@ fn pack(format: WeightFormat, case: &str, limit: Limit) -> Result<(), lm_kernels
     failed.map_or(Ok(()), Err)
 }
 
-/// Times packing blocks of a file by their bytes.
+/// Times packing of blocks from a file, by their bytes.
 fn pack_blocks(ggml: GgmlType, case: &str, limit: Limit) -> Result<(), lm_kernels::Error> {
     let (rows, cols) = (6144, 1024);
     let bytes: Vec<u8> = (0..rows * ggml.row_bytes(cols).unwrap_or(0)).map(|i| (i * 31 % 64) as u8).collect();
@@ -281,7 +281,7 @@ fn pack_blocks(ggml: GgmlType, case: &str, limit: Limit) -> Result<(), lm_kernel
     failed.map_or(Ok(()), Err)
 }
 
-/// Numbers between -1 and 1.
+/// Pseudo-random numbers between -1 and 1.
 fn noise(seed: u32, len: usize) -> Vec<f32> {
     let mut state = seed;
     let mut next = || {

@@ -1,15 +1,15 @@
-//! The linear layers of the public shape qwen3-0.6b: `cargo bench -p lm-benches --bench linear [FORMAT] [rows ...]`, in
+//! Linear layers of the public shape qwen3-0.6b: `cargo bench -p lm-benches --bench linear [FORMAT] [rows ...]`, in
 //! `q4_k` or another block type too.
 //!
-//! Each layer is read from a copy of its own, as in a model. Few rows stand next to the
-//! rate at which the machine reads memory, many next to its rate of 8-bit products; both are measured in the same run.
+//! Each layer has its own copy of the weights, as in a model. Few rows are compared with the machine's memory bandwidth,
+//! many with its rate of 8-bit products; both are measured in the same run.
 
 use std::time::Duration;
 
 use lm_benches::{Limit, median_time, noise, random_weight};
 use lm_kernels::{Arena, Isa, PackedMatrix, Pool, WeightFormat, host};
 
-/// More than a model has, so that one kind of product alone does not fit into a cache either.
+/// More than in the model, so that the weights of a single kind of product do not fit a cache either.
 const LAYERS: usize = 64;
 const HIDDEN: usize = 1024;
 const HEADS: usize = 2048;
@@ -64,7 +64,7 @@ struct Layer {
     down: PackedMatrix,
 }
 
-/// Columns of the logits that the head gives: an eighth of the vocabulary, once for each eighth of the layers.
+/// Rows of a head weight: an eighth of the vocabulary; eight of them make up the output head.
 const LOGITS: usize = 151_936 / 8;
 
 impl Layer {
@@ -82,7 +82,7 @@ impl Layer {
     }
 }
 
-/// Which of a layer's products are timed.
+/// The products of a layer that are timed.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Qkv,

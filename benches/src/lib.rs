@@ -1,4 +1,4 @@
-//! What the benchmarks share: timing, a line per case with the achieved rate next to the machine's limit, and weights.
+//! Common code of the benchmarks: timing, a line per case with the achieved rate and the machine's limit, and weights.
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
-//! Timing, and how a measurement is written down.
+//! Timing and formatting of measurements.
 
 use std::time::{Duration, Instant};
 
-/// The median time of `work`, run for about `budget` after one run to warm up; at least five times.
+/// Returns the median time of `work`, run for about `budget` after one warm-up run; at least five times.
 pub fn median_time(budget: Duration, mut work: impl FnMut()) -> Duration {
     work();
     let begin = Instant::now();
@@ -16,17 +16,17 @@ pub fn median_time(budget: Duration, mut work: impl FnMut()) -> Duration {
     times[times.len() / 2]
 }
 
-/// A rate that the machine does not exceed.
+/// A hardware limit on a rate.
 #[derive(Clone, Copy, Debug)]
 pub struct Limit {
-    /// What is counted, such as `GB/s`.
+    /// Unit, such as `GB/s`.
     pub unit: &'static str,
-    /// Per second, in that unit.
+    /// The rate in that unit.
     pub rate: f64,
 }
 
 impl Limit {
-    /// A line for one case that did `amount` (bytes, operations) in `time`.
+    /// Formats a line for one case that processed `amount` (bytes, operations) in `time`.
     pub fn line(&self, case: &str, amount: f64, time: Duration) -> String {
         let rate = amount / time.as_secs_f64() / 1e9;
         let (micros, share) = (time.as_secs_f64() * 1e6, 100.0 * rate / self.rate);

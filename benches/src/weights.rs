@@ -1,8 +1,9 @@
-//! Weights of any format to be multiplied with.
+//! Random weights of any format.
 
 use lm_kernels::{Arena, PackedMatrix, Packing, Source, WeightFormat};
 
-/// A matrix of noise beside the others of its model, in huge pages where there are any. Of block types the bytes are noise.
+/// Creates a random matrix in the arena of its model, in huge pages if there are any. For block types the bytes are
+/// random.
 ///
 /// # Errors
 /// As [`Packing::new`].
@@ -16,7 +17,7 @@ pub fn random_weight(
     match format {
         WeightFormat::Ggml(ggml) => {
             let bytes = rows * ggml.row_bytes(cols).unwrap_or(0);
-            // Without this bit, any half is below 2.
+            // Without this bit, any f16 is below 2.
             let blocks: Vec<u8> = random_bits().map(|bits| bits as u8 & 0xbf).take(bytes).collect();
             packing.push_blocks(rows, &blocks)?;
         }
@@ -25,7 +26,7 @@ pub fn random_weight(
     Ok(packing.finish())
 }
 
-/// Numbers between -0.5 and 0.5.
+/// Pseudo-random numbers between -0.5 and 0.5.
 pub fn noise(len: usize) -> Vec<f32> {
     random_bits().map(|bits| bits as f32 / (1 << 24) as f32 - 0.5).take(len).collect()
 }

@@ -1,4 +1,4 @@
-//! Replies with calls that are read by the core for `CallBody::Json`.
+//! Replies with tool calls in the syntax of `CallBody::Json`.
 
 #![no_main]
 

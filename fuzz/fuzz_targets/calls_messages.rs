@@ -1,4 +1,4 @@
-//! Replies made of messages with headers of their own.
+//! Replies that consist of messages with headers of their own.
 
 #![no_main]
 

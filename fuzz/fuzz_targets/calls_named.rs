@@ -1,4 +1,4 @@
-//! Replies with calls that are read by the core for `CallBody::Named`.
+//! Replies with tool calls in the syntax of `CallBody::Named`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Replies with calls that are read by the core for `CallBody::Python`.
+//! Replies with tool calls in the syntax of `CallBody::Python`.
 
 #![no_main]
 

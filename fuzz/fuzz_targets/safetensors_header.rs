@@ -1,10 +1,11 @@
-//! A safetensors file: it gives the places of its tensors, and in each form of quantised weights what these need, or an error.
+//! A safetensors file: parsing gives the locations of its tensors, and the memory footprint in each quantised
+//! format, or an error.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use lm_model::{FileBytes, ModelFolder};
 
-/// `quantization_config` of each form whose tensors belong together.
+/// `quantization_config` of each quantised format that stores a weight in several tensors.
 const FORMS: [&str; 6] = [
     r#"{"quant_method": "awq", "bits": 4, "group_size": 32}"#,
     r#"{"quant_method": "gptq", "bits": 8, "group_size": -1}"#,

@@ -9,7 +9,7 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
     let Ok(schema) = serde_json::from_slice::<Value>(bytes) else { return Corpus::Reject };
     for reading in [Reading::Open, Reading::ToolParameters] {
         if let Ok((relaxed, _)) = relax(&schema, reading) {
-            // What came out is a schema again, if perhaps a deeper one.
+            // The result is a schema again, though possibly a deeper one.
             if let Err(error) = relax(&relaxed, Reading::Open) {
                 assert!(matches!(error.fault, SchemaFault::TooLarge(_)), "{relaxed}: {error}");
             }

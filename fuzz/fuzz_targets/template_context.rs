@@ -1,4 +1,4 @@
-//! Any messages, tools and variables, through templates that do to them what published ones do.
+//! Arbitrary messages, tools and variables, rendered by templates that use them like published ones.
 
 #![no_main]
 
@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use libfuzzer_sys::{Corpus, fuzz_target};
 use lm_template::{ContinueField, GenerationPrompt, PromptTemplate, RenderInput, SegmentKind, Value};
 
-/// Templates without `<`: where that stands in template text, content was taken for it.
+/// Templates without `<`: a `<` in template text is content that was mistaken for it.
 const SOURCES: [&str; 4] = [
     "{% for m in messages %}[{{ m.role }}]{{ m.content | trim }}[/]{% endfor %}{% if add_generation_prompt %}[a]{% endif %}",
     "{% macro show(v) %}{% if v is mapping %}{% for k, x in v | dictsort %}{{ k }}:{{ show(x) }},{% endfor %}\

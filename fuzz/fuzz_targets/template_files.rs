@@ -1,4 +1,4 @@
-//! The files of a model's folder that hold its chat templates.
+//! The files of a model folder that contain its chat templates.
 
 #![no_main]
 
@@ -14,7 +14,7 @@ const NAMES: [&str; 5] = [
 ];
 
 fuzz_target!(|bytes: &[u8]| -> Corpus {
-    // One file after another, with a byte that no text has between them.
+    // The files are separated by a byte that occurs in no UTF-8 text.
     let files = NAMES.into_iter().zip(bytes.split(|&byte| byte == 0xff));
     let Ok(templates) = ChatTemplates::from_files(files) else { return Corpus::Keep };
     for name in templates.names() {

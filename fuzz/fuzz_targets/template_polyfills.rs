@@ -1,4 +1,5 @@
-//! Any messages and tools, changed for templates that lack a thing: what is not named as changed is as without.
+//! Arbitrary messages and tools, with polyfills for templates that lack a feature: without a reported polyfill the
+//! prompt is unchanged.
 
 #![no_main]
 
@@ -9,7 +10,8 @@ use lm_template::{
     GenerationPrompt, PolyfilledTemplate, Polyfills, PromptTemplate, RenderInput, SegmentKind, Value,
 };
 
-/// Templates that lack, each in its way, a system role, tools, tool calls, results, texts in parts; without `<`, as in `template_context`.
+/// Templates that lack, in different ways, a system role, tools, tool calls, results, texts in parts; without `<`,
+/// as in `template_context`.
 const SOURCES: [&str; 4] = [
     "{% for m in messages %}[{{ m.role }}]{{ m.content }}[/]{% endfor %}",
     "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system role') }}{% endif %}\

@@ -1,5 +1,5 @@
-//! A template from a stranger over a harmless conversation: it ends, within its limits, and whatever it does to the
-//! messages, their text never comes out as the template's.
+//! An untrusted template over a fixed conversation: it terminates within its limits, and whatever it does to the
+//! messages, their text is never output as template text.
 
 #![no_main]
 
@@ -7,7 +7,7 @@ use libfuzzer_sys::{Corpus, fuzz_target};
 use lm_template::{GenerationPrompt, PromptTemplate, RenderInput, SegmentKind};
 use serde_json::json;
 
-/// A character that only the messages hold.
+/// A character that occurs only in the messages.
 const CONTENT: char = '\u{E000}';
 
 fuzz_target!(|source: &str| -> Corpus {
@@ -27,7 +27,7 @@ fuzz_target!(|source: &str| -> Corpus {
         generation_prompt: GenerationPrompt::Add,
         extra_context: &Default::default(),
     });
-    // The template may write the character itself, as such or by a number.
+    // The template may write the character itself, literally or by its code.
     let may_write = source.contains(CONTENT) || source.contains('\\') || source.contains('%');
     if let (Ok(prompt), false) = (prompt, may_write) {
         for segment in prompt.segments.iter().filter(|segment| segment.kind == SegmentKind::Template) {

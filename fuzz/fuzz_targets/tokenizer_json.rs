@@ -1,4 +1,5 @@
-//! Any bytes as a `tokenizer.json`: what is accepted encodes and decodes without a panic, and streams what it decodes.
+//! Arbitrary bytes as a `tokenizer.json`: an accepted tokenizer encodes and decodes without a panic, and streaming
+//! equals decoding.
 
 #![no_main]
 
@@ -7,10 +8,10 @@ use lm_model::{SpecialTokens, TextSegment, TokenId, Tokenizer};
 
 const TEXTS: [&str; 4] =
     ["", " Hello, wörld\n\t 12345", "a<x>▁<0x41> 😀<|end|>", "\u{0}\u{301}'S  \u{FFFD}Ġ"];
-/// Ids that are decoded, from the lowest on.
+/// Maximum number of ids to decode, from the lowest on.
 const MAX_IDS: usize = 4096;
 
-/// The library's panics are errors of the crate; those of the crate itself end the run.
+/// Panics of the library are errors of the crate; panics of the crate itself abort the run.
 fn end_at_own_panics() {
     std::panic::set_hook(Box::new(|panic| {
         if panic.location().is_none_or(|place| !place.file().contains("/registry/")) {
@@ -33,7 +34,7 @@ fuzz_target!(init: end_at_own_panics(), |bytes: &[u8]| {
     check_stream(&tokenizer, &ids);
 });
 
-/// What is streamed is what is decoded.
+/// Checks that streaming equals decoding.
 fn check_stream(tokenizer: &Tokenizer, ids: &[TokenId]) {
     let mut stream = tokenizer.stream_decoder();
     let mut text: String = ids.iter().map(|&id| stream.push(id)).collect();

@@ -1,4 +1,4 @@
-//! `cargo xtask convert`: a model → a quantised folder or a GGUF file, written by `lm convert`.
+//! `cargo xtask convert`: converts a model to a quantised folder or a GGUF file with `lm convert`.
 
 use std::path::PathBuf;
 
@@ -10,15 +10,16 @@ use crate::process;
 pub struct Args {
     /// Folder with config.json, safetensors and tokenizer.json, or a GGUF file
     model: PathBuf,
-    /// What to write, which must not exist yet: a GGUF file where it ends in .gguf, otherwise a folder
+    /// Output path, which must not exist yet: a GGUF file if it ends in .gguf, otherwise a folder
     output: PathBuf,
-    /// Format of the weight matrices: of a folder q8 (default) or q4; of a GGUF file q8_0 (default), q4_0, f16, bf16 or f32
+    /// Format of the weight matrices: for a folder q8 (default) or q4; for a GGUF file q8_0 (default), q4_0, f16,
+    /// bf16 or f32
     #[arg(long)]
     quantize: Option<String>,
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    // cargo runs in the repository root: paths are meant from where the user stands.
+    // cargo runs in the repository root: resolve paths relative to the user's working directory.
     let here = std::env::current_dir().context("the current folder cannot be read")?;
     let mut lm = process::cargo(&["run", "--release", "--package", "lm-cli", "--", "convert"]);
     lm.arg(here.join(&args.model)).arg(here.join(&args.output));

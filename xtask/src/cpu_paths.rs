@@ -1,4 +1,4 @@
-//! Running tests once on each path of the kernels that the processor has.
+//! Runs tests once on each CPU path that the processor supports.
 
 use std::process::Command;
 use std::time::Instant;
@@ -7,20 +7,20 @@ use anyhow::{Result, bail};
 
 use crate::process;
 
-/// As `LM_CPU` names them, narrowest first.
+/// Values of `LM_CPU`, narrowest first.
 const ALL: [&str; 4] = ["scalar", "avx2", "avx512", "amx"];
 
-/// Of the library of lm-kernels: fails where `LM_CPU` asks for a path that the processor lacks.
+/// Test of lm-kernels' library that fails if `LM_CPU` requests a path that the processor lacks.
 const PROBE: &str = "host::cpu::tests::the_environment_is_followed";
 
-/// Runs `tests` on each path; one that is not there is named.
+/// Runs `tests` on each path, and prints those that are skipped.
 ///
-/// Which are there is asked of `library`, the tests of the library of lm-kernels under the same tool, which take arguments: under
-/// it a program may see less than the processor has.
+/// `library`, the tests of lm-kernels' library under the same tool, which must accept arguments, probes for the
+/// paths: under a tool a program may see fewer features than the processor has.
 pub fn run(tool: &str, library: impl Fn() -> Command, tests: impl Fn() -> Vec<Command>) -> Result<()> {
     let mut passed = 0;
     for path in ALL {
-        // That it passed is read, too: a test of another name would be filtered out, and nothing fail.
+        // Checks for "1 passed" too: a renamed test would be filtered out without a failure.
         let probe = library().args(["--exact", PROBE]).env("LM_CPU", path).output()?;
         if !probe.status.success() || !String::from_utf8_lossy(&probe.stdout).contains("1 passed") {
             println!(

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: every fuzz target for a while, over what earlier runs found and the committed seeds.
+//! `cargo xtask fuzz`: runs every fuzz target for a while, on the corpus of earlier runs and the committed seeds.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -9,10 +9,10 @@ use crate::process;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// How long each target runs, in seconds
+    /// Seconds that each target runs
     #[arg(long, default_value_t = 60)]
     seconds: u32,
-    /// Run these targets only; by default all in `fuzz/fuzz_targets`
+    /// Run only these targets; default: all in `fuzz/fuzz_targets`
     targets: Vec<String>,
 }
 
@@ -29,7 +29,7 @@ pub fn run(args: &Args) -> Result<()> {
         std::fs::create_dir_all(folder.join(&corpus))?;
         std::fs::create_dir_all(folder.join(&seeds))?;
         let limit = format!("-max_total_time={}", args.seconds);
-        // No sanitizer: those need a nightly compiler, and the crates under test have no unsafe code.
+        // No sanitizer: they need a nightly compiler, and the crates under test have no unsafe code.
         let arguments = ["fuzz", "run", "--sanitizer", "none", &target, &corpus, &seeds, "--"];
         let limits = [limit.as_str(), "-timeout=30", "-rss_limit_mb=4096", "-print_final_stats=1"];
         process::run(process::cargo(&arguments).args(limits).current_dir(&folder))
@@ -38,7 +38,7 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The names of the targets: one file each.
+/// Names of the targets: one file each.
 fn all_targets(folder: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder.join("fuzz_targets"))? {

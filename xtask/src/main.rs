@@ -1,6 +1,6 @@
-//! The repository's own commands, for people and for CI: `cargo xtask <command>`.
+//! The repository's developer and CI commands: `cargo xtask <command>`.
 //!
-//! Builds in seconds and depends on no lm crate: what needs the engine is run as `lm`, as a bench or as a test.
+//! Builds in seconds and depends on no lm crate: commands that need the engine run `lm`, a benchmark or a test.
 
 #![forbid(unsafe_code)]
 
@@ -31,19 +31,19 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// What a machine can check of the house rules: layers, registries, sizes, links
+    /// Check house rules: layers, registries, sizes, links
     Tidy(tidy::Args),
-    /// Format, lints, docs, feature sets, CPU paths, licences, packages
+    /// Check formatting, lints, docs, feature sets, CPU paths, licences, packages
     Check(check::Args),
-    /// The tests of the kernels under AddressSanitizer and Valgrind, on each CPU path
+    /// Run the tests of the kernels under AddressSanitizer and Valgrind, on each CPU path
     Sanitize(sanitize::Args),
-    /// Compare the committed goldens with our output, or make them anew
+    /// Compare the committed goldens with our output, or regenerate them
     Golden(golden::Args),
-    /// Tool calls under random logits: every schema, dialect, budget and tool choice, as a table
+    /// Run the conformance matrix of tool calls under random logits: every schema, dialect, budget and tool choice
     Matrix(matrix::Args),
-    /// Every fuzz target for a while
+    /// Run every fuzz target for a while
     Fuzz(fuzz::Args),
-    /// A model of a public shape beside the limits of this machine, or the kernels alone
+    /// Benchmark a model of a public shape against the limits of this machine, or the kernels alone
     Bench(bench::Args),
     /// Write a quantised copy of a Hugging Face folder
     Convert(convert::Args),

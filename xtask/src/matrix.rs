@@ -1,4 +1,5 @@
-//! `cargo xtask matrix`: the conformance matrix of tool calls, and its table in docs/constrained-decoding.md.
+//! `cargo xtask matrix`: runs the conformance matrix of tool calls, and updates its table in
+//! docs/constrained-decoding.md.
 
 use std::process::Stdio;
 
@@ -6,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::process;
 
-/// The document that holds the table, between two comments.
+/// Document with the table, between two marker comments.
 const DOCUMENT: &str = "docs/constrained-decoding.md";
 const BEGIN: &str = "<!-- matrix: written by `cargo xtask matrix --write` -->\n";
 const END: &str = "<!-- end of matrix -->";
@@ -43,13 +44,13 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The rows of the printed table.
+/// Extracts the rows of the printed table.
 fn table(printed: &str) -> String {
     let rows = printed.lines().filter(|line| line.starts_with('|'));
     rows.map(|row| format!("{row}\n")).collect()
 }
 
-/// `text` with another table between the comments.
+/// Replaces the table between the marker comments in `text`.
 fn with_table(text: &str, table: &str) -> Result<String> {
     let (before, rest) =
         text.split_once(BEGIN).with_context(|| format!("{DOCUMENT} has no line {}", BEGIN.trim()))?;

@@ -1,4 +1,4 @@
-//! Starting cargo from the repository root, with the command line shown before it runs.
+//! Runs cargo in the repository root, printing the command line first.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,14 +10,14 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf)
 }
 
-/// A cargo command in the repository root, with the cargo that started us.
+/// Creates a command of the cargo that started us, in the repository root.
 pub fn cargo(args: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(args).current_dir(root());
     command
 }
 
-/// Shows and runs a command; anything but success is an error.
+/// Prints and runs a command; fails unless it succeeds.
 pub fn run(command: &mut Command) -> Result<()> {
     eprintln!("$ {}", shown(command));
     let status = command.status().with_context(|| format!("cannot start `{}`", shown(command)))?;

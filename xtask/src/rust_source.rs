@@ -1,8 +1,8 @@
-//! Reading Rust text without a parser: comments and literals blanked, functions found by their braces.
+//! Text-level analysis of Rust source without a parser: blanks comments and literals, finds functions by their braces.
 
-/// The source with comments and the insides of string and character literals turned into spaces.
+/// Replaces comments and the contents of string and character literals by spaces.
 ///
-/// Lines and columns stay where they are, so that a finding can name its line.
+/// Lines and columns do not change, so that findings can give line numbers.
 pub fn code_only(source: &str) -> String {
     let bytes = source.as_bytes();
     let mut code = bytes.to_vec();
@@ -26,7 +26,7 @@ pub fn code_only(source: &str) -> String {
         }
         at = end.max(at + 1);
     }
-    // Only whole literals and comments were blanked, each byte by a space.
+    // Only complete literals and comments are blanked, each byte by a space, so the text stays UTF-8.
     String::from_utf8_lossy(&code).into_owned()
 }
 
@@ -66,7 +66,7 @@ fn string_end(bytes: &[u8], at: usize) -> usize {
     bytes.len()
 }
 
-/// `r"…"` and `r#"…"#`; `None` where the `r` begins a word.
+/// End of a raw string, `r"…"` or `r#"…"#`; `None` if the `r` begins a word.
 fn raw_string_end(bytes: &[u8], at: usize) -> Option<usize> {
     let hashes = bytes[at + 1..].iter().take_while(|&&b| b == b'#').count();
     if bytes.get(at + 1 + hashes) != Some(&b'"') {
@@ -78,7 +78,7 @@ fn raw_string_end(bytes: &[u8], at: usize) -> Option<usize> {
     Some(length.map_or(bytes.len(), |n| body + n + close.len()))
 }
 
-/// The end of a character literal, or `at` for a lifetime.
+/// End of a character literal, or `at` for a lifetime.
 fn char_end(bytes: &[u8], at: usize) -> usize {
     if bytes.get(at + 1) == Some(&b'\\') {
         let close = bytes.get(at + 3..).and_then(|rest| rest.iter().position(|&b| b == b'\''));
@@ -93,7 +93,7 @@ fn char_end(bytes: &[u8], at: usize) -> usize {
     if bytes.get(at + 1 + width) == Some(&b'\'') { at + width + 2 } else { at }
 }
 
-/// Whether the byte at `at` goes on a word; a `b` before a raw string (`br"…"`) does not count.
+/// Returns true if the byte at `at` continues a word; a `b` before a raw string (`br"…"`) does not count.
 fn continues_word(bytes: &[u8], at: usize) -> bool {
     let is_word = |i: usize| bytes[i].is_ascii_alphanumeric() || bytes[i] == b'_';
     match at {
@@ -103,17 +103,17 @@ fn continues_word(bytes: &[u8], at: usize) -> bool {
     }
 }
 
-/// One function with a body.
+/// A function with a body.
 #[derive(Debug, PartialEq)]
 pub struct Function<'a> {
     pub name: &'a str,
-    /// The line of the `fn` keyword, from one.
+    /// Line of the `fn` keyword, from one.
     pub line: usize,
     /// Lines from the `fn` keyword to the closing brace.
     pub lines: usize,
 }
 
-/// The functions of a source that went through [`code_only`].
+/// Finds the functions of a source processed by [`code_only`].
 pub fn functions(code: &str) -> Vec<Function<'_>> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices("fn ") {
@@ -129,7 +129,7 @@ pub fn functions(code: &str) -> Vec<Function<'_>> {
     found
 }
 
-/// Bytes from `fn` to the closing brace of its body; `None` for a function without one.
+/// Number of bytes from `fn` to the closing brace of its body; `None` for a function without one.
 fn function_length(code: &str) -> Option<usize> {
     let mut brackets = 0_i32;
     let mut braces = 0_i32;

@@ -1,4 +1,4 @@
-//! `cargo xtask sanitize`: the tests of the kernels under tools that watch what memory they touch, on each CPU path.
+//! `cargo xtask sanitize`: runs the tests of the kernels under memory checkers, on each CPU path.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -14,32 +14,33 @@ const ALL: &[&Tool] = &[&ADDRESS, &VALGRIND];
 
 struct Tool {
     name: &'static str,
-    /// Why it cannot run here, where it cannot.
+    /// Returns the reason why the tool cannot run here, if any.
     absence: fn() -> Result<Option<String>>,
-    /// Variables of `cargo test` under it.
+    /// Environment variables of `cargo test`.
     environment: &'static [(&'static str, &'static str)],
-    /// Arguments of `cargo test`, for a build beside the usual one.
+    /// Arguments of `cargo test`, for a separate build.
     arguments: &'static [&'static str],
-    /// Tests that are left out, with the reason.
+    /// Tests to skip, with the reason.
     left_out: &'static [(&'static str, &'static str)],
 }
 
-/// All tests. The standard library is not built for it: what goes wrong inside of it is not seen.
+/// Runs all tests. The standard library is not instrumented: errors inside it are not detected.
 const ADDRESS: Tool = Tool {
     name: "address",
     absence: no_runtime,
     environment: &[
-        // The pinned compiler has the sanitizer; only the flag is kept for nightly ones.
+        // The pinned compiler has the sanitizer; the flag is only reserved for nightly compilers.
         ("RUSTC_BOOTSTRAP", "1"),
         ("RUSTFLAGS", "-Zsanitizer=address"),
-        // A test asks for more than there is and wants the answer of an allocator that has none.
+        // A test requests more memory than there is and expects a failed allocation.
         ("ASAN_OPTIONS", "allocator_may_return_null=1"),
     ],
     arguments: &["--target", TARGET, "--target-dir", "target/sanitize"],
     left_out: &[],
 };
 
-/// What is read before it is written, too. Its processor ends at AVX2, and tests that go through all paths end there with it.
+/// Detects uninitialised reads too. Its emulated CPU supports at most AVX2, which also limits tests that iterate
+/// over all paths.
 const VALGRIND: Tool = Tool {
     name: "valgrind",
     absence: no_valgrind,
@@ -57,7 +58,7 @@ const VALGRIND: Tool = Tool {
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Only these tools (address, valgrind); all without a name
+    /// Run only these tools (address, valgrind); default: all
     names: Vec<String>,
 }
 
@@ -93,7 +94,7 @@ impl Tool {
         })
     }
 
-    /// The tests of lm-kernels that need no burn: all that is `unsafe`.
+    /// Tests of lm-kernels without burn: all `unsafe` code.
     fn library(&self) -> Command {
         let mut command =
             cargo(&["test", "--quiet", "--package", "lm-kernels", "--no-default-features", "--lib"]);

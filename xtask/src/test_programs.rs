@@ -1,4 +1,4 @@
-//! Test programs of the build of `cargo test --workspace`, to be run again in other environments without another build.
+//! Test executables of `cargo test --workspace`, run again in other environments without another build.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::process;
 
-/// A built test program.
+/// A built test executable.
 pub struct TestProgram {
     executable: PathBuf,
-    /// The folder of its package, where cargo starts it.
+    /// Folder of its package, the working directory in which cargo runs it.
     folder: PathBuf,
 }
 
@@ -24,8 +24,8 @@ impl TestProgram {
     }
 }
 
-/// Builds the tests of the workspace and finds those of `wanted`, which are pairs of a package and a target; the target of a
-/// library is named as in Rust, `lm_model`.
+/// Builds the tests of the workspace and finds those of `wanted`, pairs of a package and a target; the target of a
+/// library has its Rust name, `lm_model`.
 pub fn build(wanted: &[(&str, &str)]) -> Result<Vec<TestProgram>> {
     let mut build = process::cargo(&["test", "--workspace", "--no-run", "--message-format=json"]);
     let messages = process::output(build.stderr(Stdio::inherit()))?;
@@ -39,7 +39,7 @@ pub fn build(wanted: &[(&str, &str)]) -> Result<Vec<TestProgram>> {
         .collect()
 }
 
-/// The program that a message of cargo tells of, if it is this one.
+/// Parses the executable in a cargo message, if it is the wanted one.
 fn program(message: &Value, package: &str, target: &str) -> Option<TestProgram> {
     let folder = PathBuf::from(message["manifest_path"].as_str()?).parent()?.to_path_buf();
     let is_it = message["reason"] == "compiler-artifact"

@@ -1,4 +1,4 @@
-//! The repository as the checks see it: every file git knows or would add, by its path from the root.
+//! The repository for the checks: every file that git tracks or would add, by its path from the root.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -7,15 +7,15 @@ use anyhow::{Context, Result};
 
 use crate::process;
 
-/// Paths from the root, with `/`, to the file's text; `None` for a file that is not UTF-8 text.
+/// Maps paths from the root, with `/`, to the file's text; `None` for a file that is not UTF-8.
 pub struct Tree {
     files: BTreeMap<String, Option<String>>,
 }
 
-/// One package of the workspace.
+/// A package of the workspace.
 pub struct Package {
     pub name: String,
-    /// The package's folder from the root, without a final `/`.
+    /// The package's folder from the root, without a trailing `/`.
     pub folder: String,
     pub manifest: toml::Table,
 }
@@ -37,7 +37,7 @@ impl Tree {
         Ok(Self { files })
     }
 
-    /// A tree of given files, for the tests of the checks.
+    /// Creates a tree of given files, for the tests of the checks.
     #[cfg(test)]
     pub fn of(files: &[(&str, &str)]) -> Self {
         let files = files.iter().map(|&(path, text)| (path.to_owned(), Some(text.to_owned()))).collect();
@@ -48,12 +48,12 @@ impl Tree {
         self.files.get(path)?.as_deref()
     }
 
-    /// Whether `path` is a file, or a folder with a file somewhere below it; the root is a folder.
+    /// Returns true if `path` is a file, or a folder with a file below it; the root is a folder.
     pub fn exists(&self, path: &str) -> bool {
         self.files.contains_key(path) || path.is_empty() || self.below(path).next().is_some()
     }
 
-    /// The text files whose names end in `suffix`, in path order.
+    /// Text files whose names end in `suffix`, in path order.
     pub fn texts<'a>(&'a self, suffix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.files
             .iter()
@@ -61,14 +61,14 @@ impl Tree {
             .filter_map(|(path, text)| Some((path.as_str(), text.as_deref()?)))
     }
 
-    /// The files somewhere below a folder, as paths from that folder.
+    /// Files below a folder, recursively, as paths from that folder.
     pub fn below<'a>(&'a self, folder: &str) -> impl Iterator<Item = &'a str> {
         let prefix = format!("{folder}/");
         self.files.keys().filter_map(move |path| path.strip_prefix(&prefix))
     }
 
-    /// The packages of the workspace; a manifest that is not TOML is left to cargo, and one that is a workspace of its
-    /// own is not of ours.
+    /// The packages of the workspace; invalid TOML is left to cargo, and a manifest that is a workspace of its
+    /// own is skipped.
     pub fn packages(&self) -> Vec<Package> {
         self.texts("/Cargo.toml")
             .filter_map(|(path, text)| {
@@ -87,12 +87,12 @@ impl Package {
         self.manifest.get("package")?.get(key)
     }
 
-    /// Whether the package may go to a registry.
+    /// Returns true if the package may be published.
     pub fn is_published(&self) -> bool {
         self.field("publish").and_then(toml::Value::as_bool) != Some(false)
     }
 
-    /// The crate root's path, `src/lib.rs` before `src/main.rs`.
+    /// Path of the crate root, `src/lib.rs` before `src/main.rs`.
     pub fn crate_root(&self, tree: &Tree) -> Option<String> {
         ["src/lib.rs", "src/main.rs"]
             .map(|file| format!("{}/{file}", self.folder))
@@ -100,7 +100,7 @@ impl Package {
             .find(|path| tree.text(path).is_some())
     }
 
-    /// The named dependency tables, those of targets included: dependency key and its value.
+    /// Dependency tables of this name, including those of targets: dependency key and its value.
     pub fn dependencies<'a>(&'a self, table: &'a str) -> impl Iterator<Item = (&'a str, &'a toml::Value)> {
         let own = self.manifest.get(table);
         let targets = self.manifest.get("target").and_then(toml::Value::as_table).into_iter().flatten();

@@ -1,13 +1,13 @@
-//! Doc comments: the text before the first heading, and the list under `# Arguments`.
+//! Doc comments: the description before the first heading, and the list under `# Arguments`.
 
 use syn::{Attribute, Error, Expr, ExprLit, Lit, Meta, Result};
 
-/// A function's doc comment, taken apart.
+/// Parsed doc comment of a function.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct FunctionDocs {
-    /// The text before the first heading: paragraphs on one line each, a blank line between them.
+    /// The text before the first heading: one line per paragraph, separated by blank lines.
     pub(crate) description: String,
-    /// Name and text of the items under `# Arguments`, in their order.
+    /// Names and descriptions of the items under `# Arguments`, in order.
     pub(crate) arguments: Vec<(String, String)>,
 }
 
@@ -30,7 +30,7 @@ impl FunctionDocs {
     }
 }
 
-/// The text of a doc comment as one description.
+/// Joins a doc comment to a single description.
 pub(crate) fn description(attributes: &[Attribute]) -> String {
     let text = text(attributes);
     paragraphs(&text.lines().collect::<Vec<_>>())
@@ -40,7 +40,7 @@ pub(crate) fn is_doc(attribute: &Attribute) -> bool {
     attribute.path().is_ident("doc")
 }
 
-/// Takes `(choices: ["a", "b"])` off the end of a description.
+/// Splits `(choices: ["a", "b"])` off the end of a description.
 pub(crate) fn split_choices(description: &str) -> std::result::Result<(String, Vec<String>), String> {
     const MARK: &str = "(choices:";
     let Some((text, list)) = description.rsplit_once(MARK).filter(|(_, list)| list.ends_with(')')) else {
@@ -60,7 +60,7 @@ pub(crate) fn split_choices(description: &str) -> std::result::Result<(String, V
     Ok((text.trim_end().to_owned(), choices))
 }
 
-/// The comment's lines, each without the space that follows `///`.
+/// Lines of the doc comment, each without the space after `///`.
 fn text(attributes: &[Attribute]) -> String {
     let mut lines = Vec::new();
     for attribute in attributes.iter().filter(|attribute| is_doc(attribute)) {
@@ -92,7 +92,7 @@ fn join(lines: &[&str]) -> String {
     lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ")
 }
 
-/// The items of a Markdown list; lines that follow an item without a bullet go on with it.
+/// Parses a Markdown list; lines without a bullet continue the item before them.
 fn items(lines: &[&str]) -> std::result::Result<Vec<(String, String)>, String> {
     let mut items: Vec<(String, String)> = Vec::new();
     for line in lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty()) {

@@ -1,4 +1,4 @@
-//! From a function to the function and its tool.
+//! Expansion of a function to the function and its tool.
 
 use crate::docs::{self, FunctionDocs};
 use crate::options::Options;
@@ -8,7 +8,7 @@ use quote::{format_ident, quote};
 use syn::ext::IdentExt;
 use syn::{Error, ItemFn, Result};
 
-/// The whole expansion; errors come out as `compile_error!` next to the function, so that its callers still compile.
+/// Expands the macro; errors become `compile_error!` next to the function, so that its callers still compile.
 pub(crate) fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
     let mut function: ItemFn = match syn::parse2(item.clone()) {
         Ok(function) => function,
@@ -73,7 +73,7 @@ fn implementation(options: &Options, function: &mut ItemFn) -> Result<TokenStrea
     })
 }
 
-/// The arguments, with the descriptions of the list under `# Arguments` filled in.
+/// Returns the arguments, with the descriptions from the list under `# Arguments`.
 fn documented_arguments(function: &mut ItemFn) -> Result<Vec<Argument>> {
     let listed = FunctionDocs::parse(&function.attrs)?.arguments;
     let mut arguments = signature::arguments(function)?;

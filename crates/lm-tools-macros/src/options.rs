@@ -1,11 +1,11 @@
-//! What stands between the brackets of `#[tool(..)]`.
+//! Options of `#[tool(..)]`.
 
 use proc_macro2::TokenStream;
 use syn::parse::Parser;
 use syn::spanned::Spanned;
 use syn::{Error, LitStr, Result};
 
-/// Longest tool name that the common APIs take.
+/// Maximum length of a tool name in the common APIs.
 const MAX_NAME_LEN: usize = 64;
 
 #[derive(Default)]

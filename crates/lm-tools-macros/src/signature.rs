@@ -1,4 +1,4 @@
-//! The arguments and the result of a function that is to be a tool.
+//! Arguments and result of a tool function.
 
 use crate::docs;
 use proc_macro2::{Ident, Span};
@@ -8,7 +8,7 @@ use syn::{
     Error, FnArg, GenericArgument, ItemFn, Pat, PatType, PathArguments, Result, ReturnType, Signature, Type,
 };
 
-/// One argument as the model sees it.
+/// An argument in the declaration.
 pub(crate) struct Argument {
     pub(crate) name: String,
     pub(crate) span: Span,
@@ -25,14 +25,14 @@ pub(crate) enum Presence {
     Optional,
 }
 
-/// What the function gives back.
+/// Kind of the function's return type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Outcome {
     Value,
     Result,
 }
 
-/// Reads the arguments and takes their doc comments off, which rustc allows nowhere but under a macro.
+/// Reads the arguments and removes their doc comments, which rustc allows only as input of a macro.
 pub(crate) fn arguments(function: &mut ItemFn) -> Result<Vec<Argument>> {
     check(&function.sig)?;
     let mut arguments = Vec::new();

@@ -1,10 +1,10 @@
-//! A model with tools, asked once.
+//! Single model calls with tools, without an agent loop.
 
 use crate::{Result, Toolset};
 use lm_conversation::{Conversation, ConversationConfig, Engine, IntoMessages, Reply, TurnOptions};
 
-/// A model that knows a set of tools: each call of [`invoke`](Bound::invoke) answers with text or with calls, and
-/// runs nothing. For the loop that also runs the calls, see [`Agent`](crate::Agent).
+/// A model with bound tools: each call of [`invoke`](Bound::invoke) returns text or tool calls, and
+/// executes nothing. For the loop that also executes the calls, see [`Agent`](crate::Agent).
 ///
 /// ```
 /// # use lm_model::{LoadOptions, ModelFolder};
@@ -28,10 +28,10 @@ pub struct Bound {
 }
 
 impl Toolset {
-    /// Ties these tools to a model. They take the place of the preface's tools.
+    /// Binds these tools to a model. They replace the preface's tools.
     ///
     /// # Errors
-    /// When a conversation cannot be made of this engine and configuration.
+    /// When a conversation cannot be created from this engine and configuration.
     pub fn bind(&self, engine: &Engine, mut config: ConversationConfig) -> Result<Bound> {
         config.preface.tools = self.specs();
         Ok(Bound { conversation: Conversation::new(engine, config)? })
@@ -39,8 +39,8 @@ impl Toolset {
 }
 
 impl Bound {
-    /// Answers `messages`, a whole conversation after the preface: with text, with calls, or both. Nothing is kept
-    /// from one call to the next, but a beginning that two calls share is not computed twice.
+    /// Answers `messages`, a whole conversation after the preface: with text, with calls, or both. It is stateless
+    /// between calls, but the KV cache of a common prefix is reused.
     ///
     /// # Errors
     /// When the messages cannot be read or rendered, do not fit the context, or the engine fails.

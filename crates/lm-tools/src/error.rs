@@ -1,77 +1,78 @@
-//! What can go wrong: in putting tools together, in a turn, and in a tool.
+//! Error types of this crate.
 
 use crate::agent::AgentStep;
 
 /// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A failure of a toolset, of a bound model or of an agent. What goes wrong inside a tool is no such error: it is a
-/// tool message that the model can read (see [`Toolset::call`](crate::Toolset::call)).
+/// An error of a toolset, of a bound model or of an agent. Failures inside a tool are not such errors: they become
+/// tool messages that the model can read (see [`Toolset::call`](crate::Toolset::call)).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Two tools of one name.
+    /// Two tools have the same name.
     #[error("there are two tools named `{name}`")]
     DuplicateTool {
-        /// The name they share.
+        /// The common name.
         name: String,
     },
-    /// A declaration whose `parameters` are no JSON schema.
+    /// The `parameters` of a declaration are not a valid JSON schema.
     #[error("the parameters of tool `{tool}` are no valid JSON schema: at `{path}`, {message}")]
     InvalidSchema {
         /// The tool's name.
         tool: String,
         /// JSON pointer into the parameters; empty for their root.
         path: String,
-        /// What is wrong there.
+        /// Description of the problem.
         message: String,
     },
-    /// The model still asked for tools when the rounds were used up. The conversation is as before the turn.
+    /// The model still called tools after the last round. The conversation is restored to its state before the turn.
     #[error("no answer after {max_rounds} rounds of tool calls")]
     RoundLimit {
-        /// The rounds that were run.
+        /// The number of rounds run.
         max_rounds: usize,
-        /// The calls that were run, with their results.
+        /// The calls executed, with their results.
         steps: Vec<AgentStep>,
     },
-    /// The turn was cancelled. The conversation is as before the turn.
+    /// The turn was cancelled. The conversation is restored to its state before the turn.
     #[error("the turn was cancelled")]
     Cancelled,
-    /// The conversation, or a layer below it, failed. The conversation is as before the turn.
+    /// The conversation, or a layer below it, failed. The conversation is restored to its state before the turn.
     #[error(transparent)]
     Conversation(lm_conversation::Error),
 }
 
-/// Why a tool gives no result; the model reads the text of it.
+/// An error of a tool; the model reads its text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolError {
-    /// The call has an argument that the tool does not take.
+    /// The call has an unknown argument.
     #[error("there is no argument `{argument}`, the arguments are: {}", known.join(", "))]
     UnknownArgument {
         /// Its name.
         argument: String,
-        /// The names of the arguments that there are.
+        /// The names of the known arguments.
         known: Vec<String>,
     },
-    /// A required argument is missing, or an argument has a value that its type does not take.
+    /// A required argument is missing, or an argument's value does not fit its type.
     #[error("argument `{argument}`: {message}")]
     InvalidArgument {
-        /// Its name; for a part of it the path to that part, `point.x`.
+        /// Its name; for a nested value its path, `point.x`.
         argument: String,
-        /// What was expected, and what came.
+        /// The expected and the actual value.
         message: String,
     },
     /// The tool ran and failed.
     #[error("{message}")]
     Failed {
-        /// What the tool says about it.
+        /// The tool's error message.
         message: String,
     },
 }
 
 impl ToolError {
-    /// A failure of the tool itself. The alternate form (`{:#}`) is taken, which for `anyhow` holds the causes.
+    /// Creates an error of the tool itself. The alternate format (`{:#}`) is used, which for `anyhow` includes the
+    /// causes.
     pub fn failed(error: impl std::fmt::Display) -> Self {
         Self::Failed { message: format!("{error:#}") }
     }

@@ -1,9 +1,9 @@
-//! Calls in LangChain's form.
+//! Tool calls in LangChain's format.
 
 use lm_template::{Map, Message, ToolCall, Value};
 use serde::{Deserialize, Serialize};
 
-/// A call as `{"name", "args", "id", "type": "tool_call"}`, the form of LangChain's `AIMessage.tool_calls`.
+/// A tool call as `{"name", "args", "id", "type": "tool_call"}`, the format of LangChain's `AIMessage.tool_calls`.
 ///
 /// ```
 /// use lm_tools::{Invocation, Message, ToolCall, invocations};
@@ -22,10 +22,10 @@ pub struct Invocation {
     pub name: String,
     /// The arguments by name.
     pub args: Map<String, Value>,
-    /// Ties the call to its result.
+    /// Links the call to its result.
     #[serde(default)]
     pub id: Option<String>,
-    /// Always `tool_call`; may be left out in JSON that is read.
+    /// Always `tool_call`; optional in JSON input.
     #[serde(rename = "type", default)]
     pub kind: InvocationKind,
 }
@@ -34,12 +34,12 @@ pub struct Invocation {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InvocationKind {
-    /// A call of a tool.
+    /// A tool call.
     #[default]
     ToolCall,
 }
 
-/// The calls of a message in LangChain's form, in their order.
+/// Converts the calls of a message to LangChain's format, in order.
 pub fn invocations(message: &Message) -> Vec<Invocation> {
     message.tool_calls.iter().map(Invocation::from).collect()
 }

@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
-// `#[tool]` names this crate as `::lm_tools`, here too.
+// `#[tool]` refers to this crate as `::lm_tools`, in this crate too.
 extern crate self as lm_tools;
 
 #[doc(hidden)]

@@ -1,2 +1,2 @@
-//! The program in the repository's README, which runs here as it stands there.
+//! The program in the repository's README, run as a doc test.
 #![doc = include_str!("../../../README.md")]

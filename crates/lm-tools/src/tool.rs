@@ -1,4 +1,4 @@
-//! The trait of everything that a model can call.
+//! The trait of callable tools.
 
 use crate::ToolError;
 use lm_template::ToolSpec;
@@ -6,16 +6,17 @@ use serde_json::{Map, Value};
 
 /// A function that a model can call.
 ///
-/// [`#[tool]`](macro@crate::tool) writes this for a function, [`Toolset::with_fn`](crate::Toolset::with_fn) for a
-/// declaration and a closure; implement it for a tool that keeps state.
+/// [`#[tool]`](macro@crate::tool) implements it for a function, [`Toolset::with_fn`](crate::Toolset::with_fn) for a
+/// declaration and a closure; implement it directly for a tool with state.
 pub trait Tool: Send + Sync {
-    /// What the model reads: name, description and the JSON schema of the arguments. Asked once, when the tool joins
-    /// a [`Toolset`](crate::Toolset).
+    /// Returns the declaration that the model reads: name, description and the JSON schema of the arguments. Called
+    /// once, when the tool is added to a [`Toolset`](crate::Toolset).
     fn spec(&self) -> ToolSpec;
 
-    /// Runs the tool. Within a [`Toolset`](crate::Toolset) the arguments fit the schema of [`spec`](Self::spec).
+    /// Runs the tool. A [`Toolset`](crate::Toolset) passes only arguments that are valid for the schema of
+    /// [`spec`](Self::spec).
     ///
     /// # Errors
-    /// What the model should read in place of a result.
+    /// An error message for the model, instead of a result.
     fn call(&self, arguments: Map<String, Value>) -> Result<Value, ToolError>;
 }

@@ -1,4 +1,4 @@
-//! A set of tools: what the model is told of them, and the running of its calls.
+//! Sets of tools: their declarations, and the execution of calls.
 
 use crate::validation::ArgumentSchema;
 use crate::{Error, Invocation, Result, Tool, ToolError};
@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The tools that a model may call, in the order in which it reads them. Cloning is cheap.
+/// The tools that a model may call, in the order of their declarations. Cloning is cheap.
 ///
 /// ```
 /// use lm_tools::{ToolCall, Toolset, tool};
@@ -39,7 +39,7 @@ struct Entry {
 }
 
 impl Toolset {
-    /// No tools.
+    /// Creates an empty toolset.
     pub fn new() -> Self {
         Self::default()
     }
@@ -47,8 +47,8 @@ impl Toolset {
     /// Adds a tool.
     ///
     /// # Errors
-    /// When there is a tool of this name, or the declared parameters are no JSON schema. Schemas that refer to other
-    /// files or hosts are refused: nothing is fetched.
+    /// When there is a tool with this name, or the declared parameters are not a valid JSON schema. Schemas with
+    /// references to other files or hosts are rejected: nothing is fetched.
     pub fn with(mut self, tool: impl Tool + 'static) -> Result<Self> {
         let spec = tool.spec();
         if self.entry(spec.name()).is_some() {
@@ -59,7 +59,7 @@ impl Toolset {
         Ok(self)
     }
 
-    /// Adds a tool that is declared as JSON and runs as a closure.
+    /// Adds a tool with a JSON declaration that runs a closure.
     ///
     /// ```
     /// use lm_tools::{ToolSpec, Toolset};
@@ -86,17 +86,17 @@ impl Toolset {
         self.with(DeclaredTool { spec, run })
     }
 
-    /// The declarations, as a [`Preface`](lm_template::Preface) takes them.
+    /// Declarations of the tools, for a [`Preface`](lm_template::Preface).
     pub fn specs(&self) -> Vec<ToolSpec> {
         self.entries.iter().map(|entry| entry.spec.clone()).collect()
     }
 
-    /// Runs a call and gives the tool message that answers it, with the call's id and name.
+    /// Executes a call and returns its tool message, with the call's id and name.
     ///
-    /// A text result is the message's text, an object its JSON; other values are text as JSON writes them. This never
-    /// fails: an unknown name, arguments that do not fit, a tool's error and a tool's panic are results
-    /// `{"tool_name": …, "error": …}` that the model can read. (A panic in a program built with `panic = "abort"`
-    /// ends the program.)
+    /// A text result is the message's text, an object its JSON; other values become text in JSON syntax. This never
+    /// fails: for an unknown name, invalid arguments, a tool's error or a tool's panic, the result is
+    /// `{"tool_name": …, "error": …}`, which the model can read. (A panic in a program built with `panic = "abort"`
+    /// aborts the program.)
     pub fn call(&self, call: &ToolCall) -> Message {
         let _span = tracing::info_span!("tool_call", tool = call.name).entered();
         let started = Instant::now();
@@ -106,7 +106,7 @@ impl Toolset {
         Message::tool(call.id.as_deref(), call.name.as_str(), message_content(result))
     }
 
-    /// Runs a call in LangChain's form; see [`call`](Self::call).
+    /// Executes a call in LangChain's format; see [`call`](Self::call).
     pub fn invoke(&self, invocation: &Invocation) -> Message {
         self.call(&ToolCall::from(invocation))
     }
@@ -115,7 +115,7 @@ impl Toolset {
         let entry = self.entry(&call.name).ok_or("Tool not found")?;
         let arguments = Value::Object(call.arguments.clone());
         entry.schema.check(&arguments).map_err(|error| error.to_string())?;
-        // Whatever a panic leaves half done inside a tool is the tool's own to guard.
+        // Unwind safety is the tool's responsibility.
         match catch_unwind(AssertUnwindSafe(|| entry.tool.call(call.arguments.clone()))) {
             Ok(result) => result.map_err(|error| error.to_string()),
             Err(payload) => Err(format!("the tool panicked: {}", panic_message(payload.as_ref()))),
@@ -151,7 +151,7 @@ where
     }
 }
 
-/// Numbers and flags are text, as chat APIs have it; so are lists, which templates would read as parts of a message.
+/// Numbers and booleans become text, as in chat APIs; so do lists, which templates would read as parts of a message.
 fn message_content(result: Value) -> Value {
     match result {
         Value::String(_) | Value::Object(_) => result,

@@ -1,4 +1,4 @@
-//! Arguments against a declared schema, with complaints that a model can act on.
+//! Validation of arguments against the declared schema, with error messages that a model can act on.
 
 use crate::{Error, Result, ToolError};
 use jsonschema::error::{TypeKind, ValidationErrorKind};
@@ -6,13 +6,13 @@ use jsonschema::{ValidationError, Validator};
 use lm_template::ToolSpec;
 use serde_json::{Map, Value};
 
-/// Complaints past this many say nothing new.
+/// Maximum number of validation errors reported.
 const MAX_COMPLAINTS: usize = 5;
 
-/// Longest text of one complaint, in characters: it may quote the value, and the value may be a book.
+/// Maximum characters of one error message, since it may quote a long value.
 const MAX_COMPLAINT_CHARS: usize = 200;
 
-/// The compiled schema of one tool's arguments.
+/// Compiled schema of a tool's arguments.
 #[derive(Debug)]
 pub(crate) struct ArgumentSchema {
     validator: Validator,
@@ -20,7 +20,7 @@ pub(crate) struct ArgumentSchema {
 }
 
 impl ArgumentSchema {
-    /// Compiles the parameters of a declaration; a declaration without any takes every object.
+    /// Compiles the parameters of a declaration; one without parameters accepts every object.
     pub(crate) fn compile(spec: &ToolSpec) -> Result<Self> {
         let parameters = match spec.parameters() {
             Value::Null => Value::Object(Map::new()),
@@ -36,10 +36,10 @@ impl ArgumentSchema {
         }
     }
 
-    /// Checks one call's arguments.
+    /// Validates one call's arguments.
     ///
     /// # Errors
-    /// Names each argument that does not fit, and what was expected.
+    /// Each invalid argument, and the expected value.
     pub(crate) fn check(&self, arguments: &Value) -> Result<(), ToolError> {
         let mut complaints: Vec<ToolError> =
             self.validator.iter_errors(arguments).take(MAX_COMPLAINTS).map(|e| self.complaint(&e)).collect();
@@ -76,7 +76,7 @@ impl ArgumentSchema {
         }
     }
 
-    /// What the schema says of a missing value, as far as it stands in plain `properties`.
+    /// The schema's description of a missing value, as far as it is reachable through plain `properties`.
     fn expected(&self, pointer: &str) -> String {
         let path = pointer.split('/').skip(1);
         let schema = path.fold(&self.parameters, |schema, name| &schema["properties"][name]);

@@ -1,4 +1,4 @@
-//! One conversation, word for word the same on every device that is compiled in.
+//! A conversation whose text is the same on every device that is compiled in.
 
 mod common;
 

@@ -178,7 +178,7 @@ fn the_model_calls_and_then_answers_in_the_documented_words() {
 
     let result = tools().call(&reply.message.tool_calls[0]);
     assert_eq!(result.content.text(), "22.0");
-    // As the page has it: the result is the text "22".
+    // As on the page: the result is the text "22".
     let reply = conversation.send(json!({"role": "tool", "content": "22"})).expect("an answer");
     assert_eq!(reply.message.content.text(), "The temperature in Paris, France right now is 22°C.");
 }
@@ -237,7 +237,7 @@ fn declarations_given_as_json_are_called_too() {
     assert_eq!(reply.message.content.text(), "It is 10:42.");
 }
 
-/// The calls of a message, as the page writes them: without ids.
+/// The calls of a message, as on the page: without ids.
 fn without_ids(message: &Message) -> Value {
     let call = |call: &ToolCall| ToolCall::new(call.name.as_str(), call.arguments.clone()).to_json();
     message.tool_calls.iter().map(call).collect()

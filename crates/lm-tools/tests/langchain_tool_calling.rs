@@ -26,7 +26,7 @@ fn llm_with_tools() -> Bound {
     tools().bind(common::engine(), ConversationConfig::default()).expect("a model with tools")
 }
 
-/// The calls of a message as the article prints them; ids differ from run to run there, so they are left out.
+/// The calls of a message as the article prints them; ids are omitted, since they vary there.
 fn calls(message: &Message) -> Value {
     let mut calls = serde_json::to_value(invocations(message)).expect("JSON");
     for call in calls.as_array_mut().into_iter().flatten() {

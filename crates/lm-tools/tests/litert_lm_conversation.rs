@@ -20,7 +20,7 @@ fn message(json: Value) -> Message {
     Message::from_json(json).expect("a message")
 }
 
-/// The page's preface: instructions, tools, and thinking switched off.
+/// The page's preface: instructions, tools, and thinking disabled.
 fn preface() -> Preface {
     let preface = json!({
         "messages": {"role": "system", "content": ["You are a model that can do function calling."]},
@@ -42,7 +42,7 @@ fn send_message_gives_the_whole_reply() {
 #[test]
 fn a_streamed_message_comes_in_chunks_and_ends_as_the_last_of_the_history() {
     let mut conversation = conversation(Preface::default());
-    // The page's `PrintJsonMessage`: what each chunk adds is printed.
+    // The page's `PrintJsonMessage`: the delta of each chunk is printed.
     let mut captured_output = String::new();
     let mut chunks = 0;
     let mut finished = None;
@@ -188,7 +188,7 @@ fn a_preface_gives_instructions_tools_and_extra_context() {
 
 #[test]
 fn only_what_is_new_is_prefilled() {
-    // On an engine that has seen no other conversation with this beginning.
+    // On an engine that has seen no other conversation with this prefix.
     let mut conversation = common::conversation_on(&common::engine_on(Device::Cpu), preface());
     let first = conversation.send("How is the weather in Paris?").expect("a call").finish.usage;
     assert_eq!(first.cached_tokens, 0);

@@ -22,12 +22,12 @@ fn paris_call() -> Value {
     json!({"type": "function", "function": {"name": "get_weather", "arguments": {"location": "Paris"}}})
 }
 
-/// A call as the page writes it: without an id.
+/// A call as on the page: without an id.
 fn without_id(call: &ToolCall) -> Value {
     ToolCall::new(call.name.as_str(), call.arguments.clone()).to_json()
 }
 
-/// The page's class `Tools`, with the results that it assumes in place of random ones.
+/// The page's class `Tools`, with its example results instead of random ones.
 fn page_tools() -> Toolset {
     let specs: Vec<ToolSpec> = serde_json::from_value(litert_tools()).expect("two declarations");
     let [weather, price] = <[ToolSpec; 2]>::try_from(specs).expect("two declarations");

@@ -1,4 +1,4 @@
-//! The OpenAI document's flow at message level: its bodies' `messages` and `tools` in, `tool_calls` out.
+//! The OpenAI document's flow at message level: `messages` and `tools` of its request bodies in, `tool_calls` out.
 
 mod common;
 
@@ -33,7 +33,7 @@ fn first_tools() -> Value {
     weather_tools(&parameters)
 }
 
-/// The tools of step 5, whose second argument has another name and is not required.
+/// The tools of step 5, whose second argument has another name and is optional.
 fn second_tools() -> Value {
     let parameters = json!({
         "type": "object",

@@ -1,11 +1,11 @@
-//! Replies of models: any split of the text gives the same events.
+//! Model replies: any split of the text gives the same events.
 
 use libfuzzer_sys::Corpus;
 use lm_processors::{
     ALL, CallBody, Family, ParserOptions, ProcessorEvent, ReadCalls, ReasoningText, ToolSpec,
 };
 
-/// Reads a reply in one of the families whose calls are written so.
+/// Parses a reply in one of the families whose calls have this syntax.
 #[allow(dead_code, reason = "one target chooses its families by name")]
 pub fn read(bytes: &[u8], of_core: impl Fn(&CallBody) -> bool) -> Corpus {
     read_in(bytes, |family| {
@@ -14,7 +14,7 @@ pub fn read(bytes: &[u8], of_core: impl Fn(&CallBody) -> bool) -> Corpus {
     })
 }
 
-/// Reads a reply in one of these families. The first bytes choose family, options and cuts.
+/// Parses a reply in one of these families. The first bytes select family, options and split positions.
 pub fn read_in(bytes: &[u8], wanted: impl Fn(&Family) -> bool) -> Corpus {
     let Some((&[family, options, cuts], reply)) = bytes.split_first_chunk() else { return Corpus::Reject };
     let Ok(reply) = std::str::from_utf8(reply) else { return Corpus::Reject };
@@ -46,7 +46,7 @@ pub fn read_in(bytes: &[u8], wanted: impl Fn(&Family) -> bool) -> Corpus {
     Corpus::Keep
 }
 
-/// Events without where texts were cut.
+/// Merges adjacent events, so that the split positions do not matter.
 fn joined(events: Vec<ProcessorEvent>) -> Vec<ProcessorEvent> {
     let mut joined: Vec<ProcessorEvent> = Vec::new();
     for event in events {

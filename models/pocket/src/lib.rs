@@ -1,10 +1,10 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
-/// The model's name, as programs show it.
+/// The model's display name.
 pub const NAME: &str = "pocket";
 
-/// The files of the model folder, by name: a whole Hugging Face folder, the weights in bf16.
+/// Files of the model folder, by name: a complete Hugging Face folder, with bf16 weights.
 pub const FILES: &[(&str, &[u8])] = &[
     ("config.json", include_bytes!("../model/config.json")),
     ("generation_config.json", include_bytes!("../model/generation_config.json")),

@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: `lm bench` on checkpoints of public shapes, for several weight formats, CPU paths and cache types.
+//! `cargo xtask bench`: `lm bench` on checkpoints of public shapes, for several weight formats, CPU paths and KV
+//! cache types.
 
 mod shape;
 mod table;
@@ -25,31 +26,31 @@ pub struct Args {
     /// Shape of the model, whose weights are random: qwen3-0.6b, qwen3-1.7b, llama3.2-1b, gemma3-270m, lfm2-350m, qwen3-moe-small, gpt-oss-small or tiny
     #[arg(long, default_value = "qwen3-0.6b")]
     shape: String,
-    /// A model folder in the shape's place
+    /// A model folder instead of a shape
     #[arg(long, conflicts_with = "shape")]
     model: Option<PathBuf>,
     /// Formats of the weights: q4, q8, bf16 (as stored)
     #[arg(long, value_delimiter = ',', default_value = "q4,q8,bf16")]
     weights: Vec<String>,
-    /// CPU paths: scalar, avx2, avx512, amx; the best one without it
+    /// CPU paths: scalar, avx2, avx512, amx; default: the best one
     #[arg(long, value_delimiter = ',')]
     cpu: Vec<String>,
-    /// How keys and values are kept: f16, f32, q8; those after the first are measured where they matter, in decoding
+    /// KV cache types: f16, f32, q8; those after the first are measured only in decoding
     #[arg(long, value_delimiter = ',', default_value = "f16,q8")]
     kv: Vec<String>,
-    /// Measure these alone: load, prefill, decode, second_turn, resident, peak, dram_rate, matrix_rate
+    /// Measure only these: load, prefill, decode, second_turn, resident, peak, dram_rate, matrix_rate
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
-    /// Runs of each figure, of which the medians are shown
+    /// Runs of each measurement; the median is shown
     #[arg(long, default_value_t = 5)]
     runs: usize,
-    /// Write the figures to a file, one JSON object a line
+    /// Write the measurements to a file, one JSON object per line
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Show ratios against the figures of an earlier run
+    /// Show ratios to the measurements of an earlier run
     #[arg(long, value_name = "FILE")]
     compare: Option<PathBuf>,
-    /// The kernels' own benches instead
+    /// Run the kernels' own benchmarks instead
     #[arg(long)]
     kernels: bool,
 }

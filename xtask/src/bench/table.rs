@@ -1,19 +1,19 @@
-//! The lines of JSON that `lm bench` prints, as a table.
+//! Formats the JSON lines of `lm bench` as a table.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-/// One figure.
+/// A measurement.
 pub struct Figure {
-    /// As it was printed.
+    /// The line as printed.
     pub line: String,
     fields: Value,
 }
 
-/// What makes two figures the same measurement.
+/// Fields that identify a measurement.
 const KEY: [&str; 6] = ["metric", "weights", "cpu", "context", "sequences", "kv"];
 
-/// The figures of a text with one JSON object a line.
+/// Parses measurements, one JSON object per line.
 pub fn read(text: &str) -> Result<Vec<Figure>> {
     text.lines()
         .map(|line| {
@@ -40,7 +40,7 @@ impl Figure {
         self.fields[field].as_f64()
     }
 
-    /// A row of the table, with the ratio to the same figure of an earlier run.
+    /// A row of the table, with the ratio to the same measurement of an earlier run.
     pub fn row(&self, before: &[Figure]) -> String {
         let value = self.number("value").unwrap_or(f64::NAN);
         let digits = if value < 10.0 { 2 } else { 1 };

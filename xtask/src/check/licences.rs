@@ -1,4 +1,4 @@
-//! Every dependency's licence is one of those allowed in `deny.toml`; needs nothing but cargo.
+//! Checks that every dependency's licence is allowed in `deny.toml`; needs only cargo.
 
 use std::collections::BTreeSet;
 
@@ -12,11 +12,11 @@ const CONFIG: &str = "deny.toml";
 pub fn run() -> Result<Outcome> {
     let config = std::fs::read_to_string(process::root().join(CONFIG)).context("deny.toml cannot be read")?;
     let allowed = allowed_licences(&config)?;
-    // Every feature and every target; what only tests use is not shipped.
+    // Every feature and every target; dev-dependencies are not shipped.
     let tree =
         ["tree", "--workspace", "--all-features", "--target", "all", "--edges", "normal,build", "--locked"];
     let listing = process::output(cargo(&tree).args(["--prefix", "none", "--format", "{p}\t{l}"]))?;
-    // A package shown before is marked `(*)`.
+    // Repeated packages are marked `(*)`.
     let lines = listing.lines().map(|line| line.trim_end_matches(" (*)"));
     let packages: BTreeSet<(&str, &str)> = lines.filter_map(|line| line.split_once('\t')).collect();
     let refused: Vec<_> = packages
@@ -41,7 +41,7 @@ fn allowed_licences(config: &str) -> Result<Vec<String>> {
     Ok(allow.iter().filter_map(toml::Value::as_str).map(str::to_owned).collect())
 }
 
-/// Whether an SPDX expression can be met from the allowed licences; the old `A/B` means `A OR B`.
+/// Returns true if an SPDX expression is satisfied by the allowed licences; the old `A/B` means `A OR B`.
 fn is_allowed(expression: &str, allowed: &[String]) -> bool {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let tokens: Vec<&str> = spaced.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! `cargo xtask check`: what must pass before a change lands, as a list of named steps.
+//! `cargo xtask check`: named steps that must pass before a change lands.
 
 mod licences;
 mod packages;
@@ -23,7 +23,7 @@ const ALL: &[Step] = &[
     Step { name: "packages", run: packages::run },
 ];
 
-/// Tests that run on each CPU path; the first of them is the library that tells whether a path is there.
+/// Tests that run on each CPU path; the first of them is the library with the probe for supported paths.
 const CPU_TESTS: &[(&str, &str)] = &[
     ("lm-kernels", "lm_kernels"),
     ("lm-kernels", "conformance"),
@@ -37,16 +37,16 @@ struct Step {
     run: fn() -> Result<Outcome>,
 }
 
-/// How a step that did not fail ended.
+/// Result of a step that did not fail.
 enum Outcome {
     Passed,
-    /// Not run, with the reason.
+    /// Skipped, with the reason.
     Skipped(&'static str),
 }
 
 /// Feature sets that must compile, from the kernels alone up to the binary.
 ///
-/// `vulkan` and `metal` are left out: they only select a shader compiler, and take many times longer to build.
+/// `vulkan` and `metal` are omitted: they only select a shader compiler, and take many times longer to build.
 const FEATURE_SETS: &[&[&str]] = &[
     &["--package", "lm-kernels", "--no-default-features"],
     &["--package", "lm-kernels"],
@@ -57,7 +57,7 @@ const FEATURE_SETS: &[&[&str]] = &[
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Only these steps; all without a name
+    /// Run only these steps; default: all
     names: Vec<String>,
 }
 
@@ -103,7 +103,7 @@ fn passed(command: &mut Command) -> Result<Outcome> {
 
 fn fmt() -> Result<Outcome> {
     process::run(&mut cargo(&["fmt", "--all", "--check"]))?;
-    // A workspace of its own.
+    // `fuzz` is a workspace of its own.
     passed(&mut cargo(&["fmt", "--manifest-path", "fuzz/Cargo.toml", "--check"]))
 }
 
@@ -117,13 +117,13 @@ fn docs() -> Result<Outcome> {
 
 fn features() -> Result<Outcome> {
     for set in FEATURE_SETS {
-        // clippy and not check: its warnings are errors without flags that would have all dependencies built anew.
+        // clippy, not check: its warnings are errors without flags that would rebuild all dependencies.
         process::run(cargo(&["clippy", "--quiet"]).args(*set).args(["--", "-D", "warnings"]))?;
     }
     Ok(Outcome::Passed)
 }
 
-/// What the kernels promise, and the goldens through them, on each CPU path of this machine.
+/// Runs the kernels' tests, and the goldens through them, on each CPU path of this machine.
 fn cpu_paths() -> Result<Outcome> {
     let programs = test_programs::build(CPU_TESTS)?;
     let quiet = |program: &TestProgram| {
@@ -135,7 +135,7 @@ fn cpu_paths() -> Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Licences, bans and sources by `deny.toml`; advisories only where their database is already on the machine.
+/// Checks licences, bans and sources with `deny.toml`; advisories only if their database is on the machine.
 fn deny() -> Result<Outcome> {
     let installed = cargo(&["deny", "--version"]).output().is_ok_and(|output| output.status.success());
     if !installed {

@@ -1,4 +1,4 @@
-//! Each crate that may go to a registry packages: its list of files can be made and holds what it must.
+//! Checks that each publishable crate can be packaged with the required files.
 
 use anyhow::{Result, bail};
 

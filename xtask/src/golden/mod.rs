@@ -1,4 +1,5 @@
-//! `cargo xtask golden`: the committed goldens against our output, or made anew by the reference implementation.
+//! `cargo xtask golden`: compares the committed goldens with our output, or regenerates them with the reference
+//! implementation.
 
 mod models;
 
@@ -12,7 +13,7 @@ use crate::process;
 struct Comparison {
     package: &'static str,
     test: &'static str,
-    /// Whether it runs on devices, so that the package has a feature for each.
+    /// True if it runs on devices, so that the package has a feature for each.
     on_devices: bool,
 }
 
@@ -23,11 +24,11 @@ const COMPARISONS: &[Comparison] = &[
     Comparison { package: "lm-conversation", test: "pocket", on_devices: true },
 ];
 
-/// The templates of the shared reference data (`LM_SHARED`), which are not in the repository.
+/// Chat templates of the shared reference data (`LM_SHARED`), which are not in the repository.
 const TEMPLATES: &[Comparison] =
     &[Comparison { package: "lm-template", test: "templates", on_devices: false }];
 
-/// What makes goldens: folder and command line, run with Python.
+/// Scripts that generate goldens: folder and command line, run with Python.
 const SCRIPTS: &[(&str, &[&str])] = &[
     ("testdata/models", &["generate.py"]),
     ("testdata/templates", &["generate.py"]),
@@ -40,13 +41,14 @@ pub struct Args {
     /// Compare the committed goldens with our output (in Rust, without Python)
     #[arg(long, required_unless_present = "regenerate")]
     check: bool,
-    /// Make the goldens anew with transformers (models/pocket/recipe/requirements.txt; `PYTHON` names the interpreter)
+    /// Regenerate the goldens with transformers (models/pocket/recipe/requirements.txt; `PYTHON` names the interpreter)
     #[arg(long, conflicts_with = "check")]
     regenerate: bool,
     /// Compare the renderings of the shared reference templates instead, and print a table
     #[arg(long, requires = "check", conflicts_with = "regenerate")]
     templates: bool,
-    /// Compare the tiny checkpoints of every architecture only, and print a table (with `--features ndarray` unless others are named)
+    /// Compare only the tiny checkpoints of every architecture, and print a table (with `--features ndarray` unless
+    /// others are named)
     #[arg(long, requires = "check", conflicts_with_all = ["regenerate", "templates"])]
     models: bool,
     /// Features of the crates under test, such as `ndarray,wgpu`, for more devices
@@ -63,11 +65,11 @@ pub fn run(args: &Args) -> Result<()> {
     }
 }
 
-/// Runs every comparison; one that was skipped for lack of a file or a device is a failure.
+/// Runs every comparison; one that is skipped for lack of a file or a device is a failure.
 fn check(comparisons: &[Comparison], features: &str) -> Result<()> {
     for Comparison { package, test, on_devices } in comparisons {
         let features = if *on_devices { features } else { "" };
-        // Without features of its own, the build that `cargo test --workspace` has made.
+        // Without features, reuses the build of `cargo test --workspace`.
         let of_package = ["-p", package, "--features", features];
         let build = if features.is_empty() { &["--workspace"] } else { &of_package[..] };
         let mut command = process::cargo(&["test"]);
@@ -85,7 +87,7 @@ fn check(comparisons: &[Comparison], features: &str) -> Result<()> {
     Ok(())
 }
 
-/// The first line by which a test says that it left something out.
+/// First line in which a test reports a skip.
 fn skipped(printed: &str) -> Option<&str> {
     printed.lines().find(|line| line.contains("skipped: "))
 }

@@ -1,5 +1,6 @@
-//! The tiny checkpoints of every architecture as a table: how far our logits are from the reference's, on each device; and the GGUF
-//! files made of them: how far theirs are from those of the checkpoint, or of the reference where the file has other numbers.
+//! Table of the tiny checkpoints of every architecture: the error of our logits against the reference, on each
+//! device; and of the GGUF files made from them: the error against the checkpoint's logits, or against the
+//! reference if the file has other values.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,7 +10,7 @@ use anyhow::{Result, bail};
 
 use crate::process;
 
-/// A device: its name in the tests' output, that of its backend, and the feature that compiles it.
+/// A device: its name in the tests' output, its backend's name, and its cargo feature.
 struct Column {
     device: &'static str,
     backend: &'static str,
@@ -22,10 +23,10 @@ const COLUMNS: [Column; 3] = [
     Column { device: "gpu", backend: "wgpu", feature: Some("wgpu") },
 ];
 
-/// What the tests printed, by architecture and checkpoint, then by device and measure.
+/// Parsed test output, by architecture and checkpoint, then by device and measure.
 type Cells<'a> = BTreeMap<(&'a str, &'a str), BTreeMap<(&'a str, &'a str), &'a str>>;
 
-/// Runs the comparisons with these features of lm-model and prints the table; fails when one of them does.
+/// Runs the comparisons with these features of lm-model and prints the table; fails if one of them does.
 pub(super) fn check(features: &str) -> Result<()> {
     let arguments = [
         "test",
@@ -49,7 +50,7 @@ pub(super) fn check(features: &str) -> Result<()> {
     Ok(())
 }
 
-/// A row for each architecture and checkpoint.
+/// Formats the table, with a row for each architecture and checkpoint.
 fn table(printed: &str, features: &str) -> String {
     let mut table = String::from("| architecture | checkpoint |");
     COLUMNS.iter().for_each(|column| table += &format!(" {} |", column.backend));
@@ -76,7 +77,7 @@ fn table(printed: &str, features: &str) -> String {
     table
 }
 
-/// The lines `golden: ARCHITECTURE CHECKPOINT on DEVICE: MEASURE VALUE`, wherever they begin.
+/// Parses the text `golden: ARCHITECTURE CHECKPOINT on DEVICE: MEASURE VALUE` anywhere in a line.
 fn cells(printed: &str) -> Cells<'_> {
     let mut cells = Cells::new();
     for line in printed.lines().filter_map(|line| line.split_once("golden: ")) {
@@ -91,7 +92,7 @@ fn cells(printed: &str) -> Cells<'_> {
 }
 
 impl Column {
-    /// Why the device did not run.
+    /// Reason why the device did not run.
     fn left_out(&self, printed: &str, features: &str) -> Option<String> {
         let feature = self.feature?;
         if !features.split(',').any(|named| named == feature) {

@@ -1,4 +1,4 @@
-//! Every crate says what it is: a README.md beside its manifest and a doc header at its root.
+//! Every crate is documented: a README.md next to its manifest and a doc header at its root.
 
 use super::{Check, Finding};
 use crate::tree::Tree;

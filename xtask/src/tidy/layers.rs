@@ -10,7 +10,7 @@ pub(super) const CHECK: Check =
 
 const TABLE: &str = "docs/ARCHITECTURE.md";
 
-/// Crates that promise more than the order: all the crates of ours they may depend on.
+/// Crates with stricter rules than the order: all workspace crates they may depend on.
 const ONLY: &[(&str, &[&str])] =
     &[("lm-kernels", &[]), ("lm-template", &[]), ("lm-processors", &["lm-template"]), ("xtask", &[])];
 
@@ -32,7 +32,7 @@ fn run(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Crate name → row. Crates named in one cell share a layer.
+/// Parses crate name → row. Crates in one cell share a layer.
 fn read_table(text: &str) -> Option<HashMap<&str, usize>> {
     let section = text.split_once("\n## Layers\n")?.1;
     let section = section.split_once("\n## ").map_or(section, |(section, _)| section);
@@ -46,7 +46,7 @@ fn read_table(text: &str) -> Option<HashMap<&str, usize>> {
 
 fn upward_edges(package: &Package, packages: &[Package], layers: &HashMap<&str, usize>) -> Vec<Finding> {
     let manifest = format!("{}/Cargo.toml", package.folder);
-    // A package outside the table (benches, xtask) stands above all layers: nothing may depend on it.
+    // A package outside the table (benches, xtask) is above all layers: nothing may depend on it.
     let layer_of = |name: &str| layers.get(name).copied().unwrap_or(usize::MAX);
     let only = ONLY.iter().find(|(name, _)| *name == package.name).map(|(_, allowed)| *allowed);
     let mut findings = Vec::new();

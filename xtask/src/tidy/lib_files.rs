@@ -7,14 +7,14 @@ use crate::tree::{Package, Tree};
 pub(super) const CHECK: Check =
     Check { name: "lib-files", rule: "lib.rs holds doc, attributes, `mod` and `use` lines only", run };
 
-/// Crates whose root is their content.
+/// Crates whose root contains items.
 const EXEMPT: &[&str] = &[
     "models/pocket", // one list of embedded files
 ];
 
 fn run(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    // The entry points of a procedural macro have to stand at the crate root.
+    // The entry points of a procedural macro must be at the crate root.
     for package in tree.packages().iter().filter(|package| !is_proc_macro(package)) {
         if EXEMPT.contains(&package.folder.as_str()) {
             continue;
@@ -33,7 +33,7 @@ fn is_proc_macro(package: &Package) -> bool {
     flag.and_then(toml::Value::as_bool) == Some(true)
 }
 
-/// The first line of the first item that is neither a `mod …;` nor a `use …;`.
+/// Returns the first line of the first item that is neither `mod …;` nor `use …;`.
 fn first_other_item(code: &str) -> Option<String> {
     let mut rest = code.trim_start();
     while !rest.is_empty() {

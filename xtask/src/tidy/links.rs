@@ -1,4 +1,4 @@
-//! Relative links in the Markdown files lead to files, folders and headings that exist.
+//! Relative links in Markdown files point to existing files, folders and headings.
 
 use super::{Check, Finding};
 use crate::tree::Tree;
@@ -18,7 +18,7 @@ fn run(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The targets of inline links and images outside code, with their lines from one.
+/// Finds the targets of inline links and images outside code, with their lines from one.
 fn links(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut in_fence = false;
@@ -26,7 +26,7 @@ fn links(text: &str) -> Vec<(usize, &str)> {
         if line.trim_start().starts_with("```") {
             in_fence = !in_fence;
         } else if !in_fence {
-            // Every second piece of a line cut at backticks is inline code; a link's text may hold code.
+            // Every second piece of a line split at backticks is inline code; a link's text may contain code.
             let mut rest = line;
             while let Some((before, after)) = rest.split_once("](") {
                 let Some((target, tail)) = after.split_once(')') else { break };
@@ -54,7 +54,7 @@ fn problem(tree: &Tree, from: &str, target: &str) -> Option<&'static str> {
     missing.then_some("names a heading that does not exist")
 }
 
-/// A link of `from` as a path from the root; `None` when it leaves the repository.
+/// Resolves a link of `from` to a path from the root; `None` if it leaves the repository.
 fn resolve(from: &str, link: &str) -> Option<String> {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
@@ -70,7 +70,7 @@ fn resolve(from: &str, link: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// The anchors of a file's headings: lower case, spaces to dashes, punctuation dropped.
+/// Anchors of a file's headings: lower case, spaces to dashes, punctuation dropped.
 fn anchors(text: &str) -> impl Iterator<Item = String> {
     text.lines().filter(|line| line.starts_with('#')).map(|line| {
         let title = line.trim_start_matches('#').trim().to_lowercase();

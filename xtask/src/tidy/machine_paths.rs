@@ -1,4 +1,4 @@
-//! No file names a folder of somebody's machine.
+//! No file contains a machine-specific absolute path.
 
 use super::{Check, Finding};
 use crate::tree::Tree;
@@ -9,12 +9,12 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-/// First folders of absolute paths that only one machine has, without the leading separator.
+/// First components of machine-specific absolute paths, without the leading separator.
 const FOLDERS: &[&str] = &["home", "root", "work", "Users", "mnt"];
 
 fn run(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    // Lines of `.jsonl` are data: conversations may speak of any path.
+    // Lines of `.jsonl` are data: conversations may mention any path.
     for (path, text) in tree.texts("").filter(|(path, _)| !path.ends_with(".jsonl")) {
         for (number, line) in text.lines().enumerate() {
             if let Some(found) = machine_path(line) {
@@ -25,7 +25,7 @@ fn run(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The first two folders of a path like that, when it begins there (not inside a URL or a relative path).
+/// Finds the first two components of such a path, if it begins there (not inside a URL or a relative path).
 fn machine_path(line: &str) -> Option<&str> {
     for (at, _) in line.match_indices('/') {
         let goes_on = line[..at]

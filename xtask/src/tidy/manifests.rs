@@ -1,4 +1,4 @@
-//! Manifests: what a registry shows of a crate, shared lints, versions declared once, `anyhow` out of libraries.
+//! Manifests: registry metadata, shared lints, versions declared once, no `anyhow` in libraries.
 
 use super::{Check, Finding};
 use crate::tree::{Package, Tree};
@@ -35,7 +35,7 @@ fn problems(package: &Package, tree: &Tree) -> Vec<String> {
     }
     for table in ["dependencies", "build-dependencies", "dev-dependencies"] {
         for (name, value) in package.dependencies(table) {
-            // A crate that tests itself with another feature names its own folder.
+            // A crate that tests itself with another feature depends on its own folder.
             if value.get("workspace").is_none() && name != package.name {
                 problems.push(format!("[{table}] `{name}` does not take its version from the workspace"));
             }
@@ -44,7 +44,7 @@ fn problems(package: &Package, tree: &Tree) -> Vec<String> {
     problems
 }
 
-/// What the package registry asks for (at most five keywords), and what we ask of a library.
+/// Requirements of the package registry (at most five keywords), and ours for libraries.
 fn registry_problems(package: &Package, tree: &Tree) -> Vec<String> {
     let mut problems = Vec::new();
     let keywords = package.field("keywords").and_then(toml::Value::as_array).map_or(0, Vec::len);

@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: the house rules a machine can check. One file and one row per rule.
+//! `cargo xtask tidy`: machine-checkable house rules. One file and one row per rule.
 
 mod crate_docs;
 mod layers;
@@ -28,7 +28,7 @@ const ALL: &[&Check] = &[
     &unsafe_code::CHECK,
 ];
 
-/// One rule over the whole checkout.
+/// A rule over the whole checkout.
 struct Check {
     name: &'static str,
     /// The rule in one line, printed with the first finding.
@@ -36,10 +36,10 @@ struct Check {
     run: fn(&Tree) -> Vec<Finding>,
 }
 
-/// One place that breaks a rule.
+/// A violation of a rule.
 #[derive(Debug, PartialEq)]
 struct Finding {
-    /// The file or folder from the root, with `:line` where one line is meant.
+    /// File or folder from the root, with `:line` if it is about one line.
     place: String,
     text: String,
     level: Level,
@@ -63,7 +63,7 @@ impl Finding {
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Only these checks; all without a name
+    /// Run only these checks; default: all
     names: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Every Rust file is compiled: a crate root or a module that one names.
+//! Every Rust file is compiled: it is a crate root or named by a `mod` line.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -9,9 +9,9 @@ use crate::tree::Tree;
 pub(super) const CHECK: Check =
     Check { name: "modules", rule: "every .rs file is a crate root or named by a `mod` line", run };
 
-/// Tables of a manifest whose entries name the files of their targets.
+/// Manifest tables whose entries name the files of their targets.
 const TARGETS: &[&str] = &["bin", "bench", "test", "example"];
-/// Folders whose files, and whose folders' `main.rs`, are targets of their own.
+/// Folders whose files, and whose subfolders' `main.rs`, are targets of their own.
 const TARGET_FOLDERS: &[&str] = &["src/bin", "tests", "benches", "examples"];
 
 fn run(tree: &Tree) -> Vec<Finding> {
@@ -27,7 +27,7 @@ fn run(tree: &Tree) -> Vec<Finding> {
         .collect()
 }
 
-/// The files that cargo compiles by themselves.
+/// Files that cargo compiles as crate roots.
 fn roots(tree: &Tree) -> BTreeSet<String> {
     let mut roots = BTreeSet::new();
     for (path, text) in tree.texts("Cargo.toml") {
@@ -53,7 +53,7 @@ fn roots(tree: &Tree) -> BTreeSet<String> {
     roots
 }
 
-/// The files of the modules that a file names.
+/// Files of the modules declared in a file.
 fn modules_of(tree: &Tree, path: &str, is_root: bool) -> Vec<String> {
     let Some(source) = tree.text(path) else { return Vec::new() };
     let (folder, file) = path.rsplit_once('/').unwrap_or(("", path));
@@ -77,7 +77,7 @@ fn modules_of(tree: &Tree, path: &str, is_root: bool) -> Vec<String> {
         found.extend(candidates.into_iter().filter(|file| tree.text(file).is_some()));
     }
     if code.contains("mod $") {
-        // A macro of this file declares modules: their names stand where it is used.
+        // A macro of this file declares modules: their names appear at its use.
         let words: BTreeSet<&str> = code.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
         let named = tree.below(&inside).filter(|file| words.contains(file.trim_end_matches(".rs")));
         found.extend(named.map(|file| format!("{inside}/{file}")));
@@ -85,7 +85,7 @@ fn modules_of(tree: &Tree, path: &str, is_root: bool) -> Vec<String> {
     found
 }
 
-/// The name in a line `mod name;`.
+/// Parses the name in a line `mod name;`.
 fn module_name(line: &str) -> Option<&str> {
     let item = line.trim().strip_suffix(';')?;
     let (visibility, name) = item.rsplit_once("mod ").unwrap_or_default();
@@ -93,7 +93,7 @@ fn module_name(line: &str) -> Option<&str> {
     (visible && !name.is_empty()).then_some(name.trim())
 }
 
-/// `path` from `folder`, without `..`.
+/// Joins `path` to `folder`, resolving `..`.
 fn joined(folder: &str, path: &str) -> String {
     let mut parts: Vec<&str> = folder.split('/').collect();
     for part in path.split('/') {

@@ -1,4 +1,4 @@
-//! A registry is its folder: one `mod` line, one row in `const ALL`, in alphabetical order.
+//! A registry lists its folder: one `mod` line, one row in `const ALL`, in alphabetical order.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ pub(super) const CHECK: Check = Check {
 /// A folder whose `mod.rs` lists its modules in `const ALL`.
 struct Registry {
     folder: &'static str,
-    /// Modules that the rows share: they are no row themselves.
+    /// Modules shared by the rows, without a row themselves.
     shared: &'static [&'static str],
 }
 
@@ -51,7 +51,7 @@ fn run(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// The names listed as `key: &["…", …]` in an architecture's file.
+/// Names listed as `key: &["…", …]` in an architecture's file.
 fn names<'a>(text: &'a str, key: &str) -> Vec<&'a str> {
     let opening = format!("{key}: &[");
     let lists: Vec<_> = text.split(&opening).skip(1).filter_map(|rest| rest.split(']').next()).collect();
@@ -83,7 +83,7 @@ fn compare(tree: &Tree, registry: &Registry) -> Vec<Finding> {
     findings
 }
 
-/// The modules named in `const ALL…: … = &[…];`, in the order of its rows.
+/// Modules named in `const ALL…: … = &[…];`, in the order of its rows.
 fn rows(code: &str) -> Option<Vec<&str>> {
     let body = code.split_once("const ALL")?.1.split_once('=')?.1;
     let body = body.trim_start().strip_prefix("&[")?.split_once("];")?.0;

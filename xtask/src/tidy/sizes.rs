@@ -22,7 +22,7 @@ fn run(tree: &Tree) -> Vec<Finding> {
             lines if lines > FILE_WARNING => findings.push(Finding::warning(path, format!("{lines} lines"))),
             _ => {}
         }
-        // A test is a list of cases; it may be as long as the list.
+        // Tests are lists of cases and may be of any length.
         let code = code_only(text);
         let shipped = if is_test(path) { "" } else { code.split("#[cfg(test)]").next().unwrap_or_default() };
         for function in functions(shipped) {

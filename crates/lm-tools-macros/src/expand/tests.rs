@@ -6,7 +6,7 @@ fn expand(item: TokenStream) -> String {
     tool(TokenStream::new(), item).to_string()
 }
 
-/// The tokens as one string, so that expected code can be written as code.
+/// Formats tokens as a string, so that the expected code can be written as code.
 fn code(tokens: TokenStream) -> String {
     tokens.to_string()
 }

@@ -1,35 +1,35 @@
-//! What a turn of an agent yields.
+//! Events of an agent's turn.
 
 use lm_conversation::{ConversationEvent, Finished};
 use lm_template::{Message, ToolCall};
 
-/// One thing that happens in a turn.
+/// An event of a turn.
 #[derive(Clone, Debug)]
 pub enum AgentEvent {
-    /// From the model: text, reasoning, calls, and the end of each of its replies.
+    /// Model output: text, reasoning, calls, and the end of each of its replies.
     Conversation(ConversationEvent),
-    /// The result of a call, by its id.
+    /// The result of a call, identified by the call's id.
     ToolResult(Message),
     /// The answer; the last event.
     Finished(AgentReply),
 }
 
-/// The end of a turn.
+/// Result of a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentReply {
     /// The model's answer.
     pub message: Message,
-    /// The calls of the turn with their results, in order.
+    /// The calls of the turn and their results, in order.
     pub steps: Vec<AgentStep>,
-    /// How each reply of the model ended and what it cost, the answer's last.
+    /// Finish reason and usage of each reply of the model, the answer's last.
     pub finished: Vec<Finished>,
 }
 
-/// One call of a tool and its result.
+/// A tool call and its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AgentStep {
-    /// What the model asked for.
+    /// The model's call.
     pub call: ToolCall,
-    /// The tool message it was given.
+    /// The tool message with the result.
     pub result: Message,
 }

@@ -1,4 +1,4 @@
-//! The loop: model → calls → results by id → model, until there is an answer.
+//! Agent loop: model → calls → results by id → model, until there is an answer.
 
 mod event;
 mod stream;
@@ -11,10 +11,10 @@ pub use stream::AgentStream;
 use crate::{Error, Result, Toolset};
 use lm_conversation::{CancelHandle, Conversation, ConversationConfig, Engine, IntoMessages, TurnOptions};
 
-/// A conversation whose tool calls are run.
+/// An agent: a conversation that executes the model's tool calls.
 ///
-/// A turn ends with the model's answer. When it fails, is cancelled or uses up its rounds, the conversation is as it
-/// was before the turn; what the tools did stays done.
+/// A turn ends with the model's answer. If it fails, is cancelled or exceeds the round limit, the conversation is
+/// restored to its state before the turn; side effects of the tools remain.
 ///
 /// ```
 /// # use lm_model::{LoadOptions, ModelFolder};
@@ -41,7 +41,7 @@ pub struct Agent {
     max_rounds: usize,
 }
 
-/// What an [`Agent`] is made of; see [`Agent::builder`].
+/// Builder of an [`Agent`]; see [`Agent::builder`].
 #[derive(Debug)]
 pub struct AgentBuilder<'a> {
     engine: &'a Engine,
@@ -51,23 +51,22 @@ pub struct AgentBuilder<'a> {
 }
 
 impl AgentBuilder<'_> {
-    /// The conversation's configuration. The tools of its preface are replaced by the agent's.
+    /// Sets the conversation's configuration. The tools of its preface are replaced by the agent's.
     pub fn config(mut self, config: ConversationConfig) -> Self {
         self.config = config;
         self
     }
 
-    /// How often in one turn the model may call tools and be given the results. Default 8; with 0 the model may only
-    /// answer.
+    /// Sets the maximum number of rounds of tool calls per turn. Default 8; with 0 the model may only answer.
     pub fn max_rounds(mut self, max_rounds: usize) -> Self {
         self.max_rounds = max_rounds;
         self
     }
 
-    /// The agent.
+    /// Builds the agent.
     ///
     /// # Errors
-    /// When a conversation cannot be made of this engine and configuration.
+    /// When a conversation cannot be created from this engine and configuration.
     pub fn build(self) -> Result<Agent> {
         let Self { engine, tools, mut config, max_rounds } = self;
         config.preface.tools = tools.specs();
@@ -76,7 +75,7 @@ impl AgentBuilder<'_> {
 }
 
 impl Agent {
-    /// Starts an agent on `engine` with these tools.
+    /// Starts building an agent on `engine` with these tools.
     pub fn builder(engine: &Engine, tools: Toolset) -> AgentBuilder<'_> {
         AgentBuilder { engine, tools, config: ConversationConfig::default(), max_rounds: 8 }
     }
@@ -84,14 +83,14 @@ impl Agent {
     /// Runs one turn to its answer.
     ///
     /// # Errors
-    /// [`Error::RoundLimit`] when the model still calls tools after the last round, [`Error::Cancelled`], or what
-    /// the conversation says. Failures of tools are no errors: the model reads them.
+    /// [`Error::RoundLimit`] when the model still calls tools after the last round, [`Error::Cancelled`], or an error of
+    /// the conversation. Failures of tools are not errors: the model reads them.
     pub fn run(&mut self, input: impl IntoMessages) -> Result<AgentReply> {
         self.run_with(input, TurnOptions::default())
     }
 
-    /// [`run`](Self::run) with options, which hold for every reply of the turn; a tool choice that requires a call holds
-    /// for the first.
+    /// [`run`](Self::run) with options, which apply to every reply of the turn; a tool choice that requires a call
+    /// applies to the first reply only.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -104,16 +103,16 @@ impl Agent {
         Err(Error::Cancelled)
     }
 
-    /// Runs one turn and hands out what happens as it happens. Dropping the stream before its end cancels the turn.
+    /// Runs one turn and streams its events. Dropping the stream before its end cancels the turn.
     ///
     /// # Errors
-    /// When the input cannot be read; what fails later is an item of the stream, its last.
+    /// When the input cannot be read; later errors are the last item of the stream.
     pub fn stream(&mut self, input: impl IntoMessages) -> Result<AgentStream<'_>> {
         self.stream_with(input, TurnOptions::default())
     }
 
-    /// [`stream`](Self::stream) with options, which hold for every reply of the turn; a tool choice that requires a call holds
-    /// for the first.
+    /// [`stream`](Self::stream) with options, which apply to every reply of the turn; a tool choice that requires a
+    /// call applies to the first reply only.
     ///
     /// # Errors
     /// As [`stream`](Self::stream).
@@ -121,7 +120,8 @@ impl Agent {
         AgentStream::start(self, input.into_messages()?, options)
     }
 
-    /// Ends the turn that is running, from any thread: within one step of the engine, or after the tool that runs.
+    /// Returns a handle that cancels the running turn from any thread: within one step of the engine, or after the
+    /// running tool.
     pub fn cancel_handle(&self) -> CancelHandle {
         self.conversation.cancel_handle()
     }
@@ -136,7 +136,7 @@ impl Agent {
         &self.conversation
     }
 
-    /// The conversation, to change its history or to begin again.
+    /// The conversation, mutably, to change its history or to reset it.
     pub fn conversation_mut(&mut self) -> &mut Conversation {
         &mut self.conversation
     }

@@ -1,4 +1,4 @@
-//! One turn of an agent, event by event.
+//! Event stream of one turn of an agent.
 
 use super::{Agent, AgentEvent, AgentReply, AgentStep};
 use crate::{Error, Result};
@@ -7,26 +7,26 @@ use lm_template::{Message, ToolCall};
 use std::collections::VecDeque;
 use std::iter::FusedIterator;
 
-/// The events of one turn; the last one is [`AgentEvent::Finished`] or an error.
+/// Events of one turn; the last one is [`AgentEvent::Finished`] or an error.
 ///
 /// Tools run inside `next`, on the caller's thread. Dropping the stream before its end cancels the turn.
 #[derive(Debug)]
 #[must_use = "a stream that is dropped is cancelled"]
 pub struct AgentStream<'a> {
     agent: &'a mut Agent,
-    /// None when the turn is over.
+    /// `None` after the turn.
     turn: Option<Turn>,
 }
 
-/// Where a turn stands.
+/// State of a turn.
 #[derive(Debug)]
 struct Turn {
     /// Length of the history before the turn.
     before: usize,
     options: TurnOptions,
-    /// The calls of the model's last reply that have not run yet.
+    /// Calls of the model's last reply that have not run yet.
     calls: VecDeque<ToolCall>,
-    /// The results of those that have.
+    /// Results of those that have.
     results: Vec<Message>,
     answer: Option<Message>,
     steps: Vec<AgentStep>,
@@ -53,7 +53,7 @@ impl<'a> AgentStream<'a> {
 }
 
 impl Turn {
-    /// What happens next: an event of the model, the result of a call, or the answer.
+    /// Advances to the next event: of the model, the result of a call, or the answer.
     fn next(&mut self, agent: &mut Agent) -> Result<AgentEvent> {
         if agent.conversation.cancel_handle().is_cancelled() {
             return Err(Error::Cancelled);
@@ -94,7 +94,7 @@ impl Turn {
         Ok(AgentEvent::ToolResult(result))
     }
 
-    /// Leaves the conversation as it was before the turn.
+    /// Restores the conversation to its state before the turn.
     fn undo(self, agent: &mut Agent) {
         let conversation = &mut agent.conversation;
         conversation.abort();
@@ -102,12 +102,13 @@ impl Turn {
             let history = conversation.history()[..self.before].to_vec();
             conversation.set_history(history);
         }
-        // Served; it must not reach the next turn.
+        // The cancellation has been handled and must not affect the next turn.
         conversation.cancel_handle().reset();
     }
 }
 
-/// A choice that requires a call holds for the first reply: required again and again, the turn would have no answer.
+/// Tool choice after the first reply: a required call applies to the first reply only, since otherwise the turn
+/// would have no answer.
 fn after_the_first(choice: &ToolChoice) -> ToolChoice {
     match choice {
         ToolChoice::None => ToolChoice::None,

@@ -18,7 +18,7 @@ fn multiply(
     a * b
 }
 
-/// The embedded model's template, in which the calls of the Qwen dialect are recognised.
+/// The embedded model's chat template, for which the calls of the Qwen dialect are parsed.
 fn template() -> PromptTemplate {
     let (_, source) =
         lm_pocket::FILES.iter().find(|(name, _)| *name == "chat_template.jinja").expect("a template");
@@ -69,7 +69,7 @@ fn calls_are_run_and_their_results_go_back_by_id() {
     assert!(reply.steps.iter().all(|step| step.call.id == step.result.tool_call_id));
     assert_eq!(reply.finished.len(), 2);
     assert_eq!(roles(&agent), [Role::User, Role::Assistant, Role::Tool, Role::Tool, Role::Assistant]);
-    // The model is given each result with the id of the call that it is of.
+    // The model is given each result with its call's id.
     let history = agent.conversation().history();
     let sent: Vec<_> =
         history[2..4].iter().map(|result| (&result.tool_call_id, result.content.text())).collect();
@@ -106,7 +106,7 @@ fn the_panic_of_a_tool_is_a_result_that_the_model_reads() {
     assert!(error["error"].as_str().is_some_and(|error| error.contains("no figures today")), "{error}");
 }
 
-/// Required again for the second reply, the model could not answer.
+/// If a call were required for the second reply too, the model could not answer.
 #[test]
 fn a_required_call_is_required_of_the_first_reply_only() {
     for choice in [ToolChoice::Required, ToolChoice::Named("multiply".to_owned())] {
@@ -119,7 +119,7 @@ fn a_required_call_is_required_of_the_first_reply_only() {
 
 #[test]
 fn an_error_is_fed_back_and_the_model_may_try_again() {
-    // Held to the declared tools, the model could not call another one.
+    // Constrained to the declared tools, the model could not call another one.
     let replies = [said("divide", 3, 5), said("multiply", 3, 5), "15.".to_owned()];
     let mut agent = configured(ConstrainCalls::No, multiplication(), replies);
     let reply = agent.run("3 times 5?").expect("an answer");
@@ -140,7 +140,7 @@ fn the_rounds_of_a_turn_are_limited_and_the_conversation_stays_as_it_was() {
     assert_eq!(agent.run("Hi!").expect("an answer").message.content.text(), "Hello!");
 }
 
-/// A tool that cancels the turn it runs in.
+/// A tool that cancels its own turn.
 struct Canceller {
     cancel: Arc<std::sync::OnceLock<CancelHandle>>,
     runs: Arc<AtomicUsize>,

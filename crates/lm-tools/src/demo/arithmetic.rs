@@ -1,54 +1,54 @@
-//! Arithmetic on a line of text.
+//! Evaluation of arithmetic expressions.
 
 use std::iter::Peekable;
 use std::str::CharIndices;
 
-/// How deep parentheses, signs and powers may nest: a model's call must not be able to overflow the stack.
+/// Maximum nesting depth of parentheses, signs and powers: a model's call must not overflow the stack.
 const MAX_DEPTH: usize = 64;
 
-/// Digits of a result that is no integer: one less than an `f64` holds, so that `0.1 + 0.2` is `0.3`.
+/// Significant digits of a non-integer result: one less than an `f64` holds, so that `0.1 + 0.2` is `0.3`.
 const SIGNIFICANT_DIGITS: usize = 15;
 
-/// Why an expression has no value. Positions count characters from 1.
+/// Evaluation error. Positions count characters from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ArithmeticError {
-    /// Something else stands where a number, a sign or `(` should.
+    /// A number, a sign or `(` was expected.
     #[error("expected a number at character {position}, found {found}")]
     ExpectedNumber {
-        /// Where.
+        /// Position of the unexpected text.
         position: usize,
-        /// What stands there.
+        /// The unexpected text.
         found: String,
     },
-    /// Something follows a complete expression.
+    /// A complete expression is followed by something else.
     #[error("expected an operator or the end at character {position}, found {found}")]
     ExpectedOperator {
-        /// Where.
+        /// Position of the unexpected text.
         position: usize,
-        /// What stands there.
+        /// The unexpected text.
         found: String,
     },
     /// A parenthesis is not closed.
     #[error("expected `)` at character {position}, found {found}")]
     ExpectedParenthesis {
-        /// Where.
+        /// Position of the unexpected text.
         position: usize,
-        /// What stands there.
+        /// The unexpected text.
         found: String,
     },
-    /// Nested too deep.
+    /// The expression is nested too deeply.
     #[error("the expression is nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
-    /// A division by zero, or a value past the largest number.
+    /// Division by zero, or overflow.
     #[error("the result is not a finite number")]
     NotFinite,
 }
 
-/// The value of an expression of numbers, `+ - * / % ^`, signs and parentheses. `×`, `x` and `÷` are read as `*`, `*`
-/// and `/`; `%` is the remainder; `^` binds strongest and to the right.
+/// Evaluates an expression of numbers, `+ - * / % ^`, signs and parentheses. `×`, `x` and `÷` are read as `*`, `*`
+/// and `/`; `%` is the remainder; `^` has the highest precedence and is right-associative.
 ///
 /// # Errors
-/// When the text is no such expression, or its value is not finite.
+/// When the text is not such an expression, or its value is not finite.
 pub(crate) fn evaluate(expression: &str) -> Result<serde_json::Number, ArithmeticError> {
     let mut parser = Parser { characters: expression.char_indices().peekable(), text: expression, depth: 0 };
     let value = parser.sum()?;
@@ -59,9 +59,9 @@ pub(crate) fn evaluate(expression: &str) -> Result<serde_json::Number, Arithmeti
     number(value)
 }
 
-/// An integer where the value is one, otherwise the value rounded to [`SIGNIFICANT_DIGITS`].
+/// Converts a value to an integer if it is one, otherwise rounds it to [`SIGNIFICANT_DIGITS`].
 fn number(value: f64) -> Result<serde_json::Number, ArithmeticError> {
-    /// Up to here a float holds every integer.
+    /// Floats represent every integer up to 2^53 exactly.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let digits = SIGNIFICANT_DIGITS - 1;
     let rounded: f64 = format!("{value:.digits$e}").parse().map_err(|_| ArithmeticError::NotFinite)?;
@@ -163,7 +163,7 @@ impl Parser<'_> {
         self.characters.next_if(|(_, c)| any_of.contains(c)).map(|(_, c)| c)
     }
 
-    /// The next character that is no space.
+    /// Peeks at the next non-whitespace character.
     fn peek(&mut self) -> Option<char> {
         while self.characters.next_if(|(_, c)| c.is_whitespace()).is_some() {}
         self.characters.peek().map(|(_, c)| *c)
@@ -173,7 +173,7 @@ impl Parser<'_> {
         self.characters.peek().map_or(self.text.len(), |(index, _)| *index)
     }
 
-    /// Position and name of what comes next.
+    /// Position and description of the next character.
     fn here(&mut self) -> (usize, String) {
         let found = self.peek().map_or("the end".to_owned(), |c| format!("`{c}`"));
         let position = self.text[..self.peek_index()].chars().count() + 1;
@@ -255,7 +255,7 @@ mod tests {
         check(&format!("{}1{}", "(".repeat(64), ")".repeat(64)), "1");
     }
 
-    /// An expression, fully parenthesised, with its value.
+    /// A fully parenthesised expression with its value.
     fn expression() -> impl Strategy<Value = (String, f64)> {
         let number = (0..1000_u32).prop_map(|n| (n.to_string(), f64::from(n)));
         number.prop_recursive(5, 40, 2, |inner| {

@@ -1,4 +1,4 @@
-//! A few tools to try a model with.
+//! Demo tools.
 
 mod arithmetic;
 
@@ -9,8 +9,9 @@ use jiff::Zoned;
 use serde::Serialize;
 use serde_json::Number;
 
-/// Four tools: `get_weather` and `get_stock_price` as LiteRT-LM's tool use page declares and answers them,
-/// `current_time` and `calculate`. Weather and prices are made up: the same place or symbol always has the same.
+/// Creates four tools: `get_weather` and `get_stock_price` with the declarations and results of LiteRT-LM's tool
+/// use page, `current_time` and `calculate`. Weather and prices are made up, and deterministic for each place or
+/// symbol.
 ///
 /// ```
 /// let names: Vec<String> = lm_tools::demo().specs().iter().map(|spec| spec.name().to_owned()).collect();
@@ -96,7 +97,7 @@ fn clock(now: &Zoned) -> String {
     now.strftime("%H:%M").to_string()
 }
 
-/// FNV-1a, 64 bit: the same on every machine and in every release.
+/// 64-bit FNV-1a hash: the same on every machine and in every release.
 fn hash(text: &str) -> u64 {
     text.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))

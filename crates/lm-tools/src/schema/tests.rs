@@ -17,9 +17,9 @@ enum Unit {
 #[derive(Deserialize, JsonSchema)]
 #[allow(dead_code)]
 enum Direction {
-    /// Where the sun never is.
+    /// Up on a map.
     North,
-    /// Where it is at noon.
+    /// Down on a map.
     South,
 }
 

@@ -1,4 +1,4 @@
-//! The embedded model, loaded once for each test program.
+//! The embedded model, loaded once per test program.
 #![allow(dead_code)] // every test program uses its own part
 
 use lm_conversation::{Conversation, ConversationConfig};
@@ -37,13 +37,13 @@ pub fn config(preface: Preface) -> ConversationConfig {
     ConversationConfig { preface, ..ConversationConfig::default() }
 }
 
-/// A preface of tools as JSON declares them.
+/// A preface of tools from JSON declarations.
 pub fn tools(declarations: Value) -> Preface {
     let tools: Vec<ToolSpec> = serde_json::from_value(declarations).expect("tool declarations");
     Preface { tools, ..Preface::default() }
 }
 
-/// LiteRT-LM's two tools, as its page on tool use declares them.
+/// LiteRT-LM's two tools, as declared on its tool use page.
 pub fn litert_tools() -> Value {
     json!([
       {
@@ -81,7 +81,7 @@ pub fn litert_tools() -> Value {
     ])
 }
 
-/// The weather report that the page assumes.
+/// The weather report in the page's example.
 pub fn paris_report() -> Value {
     json!({
       "tool_name": "get_weather",
@@ -93,6 +93,6 @@ pub fn paris_report() -> Value {
     })
 }
 
-/// The sentence that the page ends with.
+/// The final sentence of the page's example.
 pub const PARIS_SENTENCE: &str =
     "The weather in Paris is sunny with a temperature of 72°F and humidity of 50%.";

@@ -29,7 +29,7 @@ pub(super) fn of_shape(shape: &Shape) -> Value {
     config
 }
 
-/// The keys that an architecture alone has.
+/// Architecture-specific keys.
 fn of_family(shape: &Shape) -> Value {
     match shape.family {
         Family::Gemma3 { window, full_every } => json!({

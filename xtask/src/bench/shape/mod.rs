@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 use crate::process;
 use public::SHAPES;
 
-/// The sizes of a decoder with a tied output head.
+/// Sizes of a decoder with a tied output head.
 #[derive(Clone, Copy)]
 struct Shape {
     name: &'static str,
@@ -24,24 +24,24 @@ struct Shape {
     heads: usize,
     kv_heads: usize,
     head_dim: usize,
-    /// Width inside a feed-forward block, or inside each expert.
+    /// Intermediate size of a feed-forward block, or of each expert.
     intermediate: usize,
     vocab: usize,
     context: usize,
     rope_theta: f64,
 }
 
-/// The architecture, with the sizes that it alone has.
+/// Architecture, with its specific sizes.
 #[derive(Clone, Copy)]
 enum Family {
-    /// Sliding layers, and a full one every so many.
+    /// Sliding-window layers, with a full-attention layer every `full_every`.
     Gemma3 {
         window: usize,
         full_every: usize,
     },
     /// MXFP4 experts.
     GptOss(Experts),
-    /// Short convolutions of this many taps, attention in the layers named.
+    /// Short convolutions of `taps` taps, attention in the layers listed.
     Lfm2 {
         taps: usize,
         attention: &'static [usize],
@@ -51,11 +51,11 @@ enum Family {
     Qwen3Moe(Experts),
 }
 
-/// What each layer has in place of a feed-forward block.
+/// Experts that replace each layer's feed-forward block.
 #[derive(Clone, Copy)]
 struct Experts {
     count: usize,
-    /// How many a row goes through.
+    /// Experts per row (top-k).
     per_row: usize,
 }
 
@@ -63,7 +63,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     SHAPES.iter().map(|shape| shape.name)
 }
 
-/// The folder with the checkpoint of a shape, written when it is not there yet.
+/// Returns the folder with the checkpoint of a shape, which is written if it does not exist.
 pub fn checkpoint(name: &str) -> Result<PathBuf> {
     let shape = SHAPES.iter().find(|shape| shape.name == name).with_context(|| {
         format!("no shape is called {name}; known: {}", names().collect::<Vec<_>>().join(", "))
@@ -74,7 +74,7 @@ pub fn checkpoint(name: &str) -> Result<PathBuf> {
         fs::create_dir_all(&folder)?;
         weights::write(&tensors::of_shape(shape), &folder.join("model.safetensors"))?;
         fs::write(folder.join("tokenizer.json"), tokenizer::of_size(shape.vocab).to_string())?;
-        // The last file: when it is there, so are the others.
+        // Written last: if it exists, so do the others.
         fs::write(folder.join("config.json"), config::of_shape(shape).to_string())?;
     }
     Ok(folder)

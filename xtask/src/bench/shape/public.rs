@@ -68,7 +68,7 @@ pub(super) const SHAPES: &[Shape] = &[
         context: 128_000,
         rope_theta: 1e6,
     },
-    // The layers of Qwen3-30B-A3B and of gpt-oss-20b, but fewer of them, with fewer experts and a smaller vocabulary.
+    // Layers like those of Qwen3-30B-A3B and gpt-oss-20b, but fewer of them, with fewer experts and a smaller vocabulary.
     Shape {
         name: "qwen3-moe-small",
         family: Family::Qwen3Moe(Experts { count: 32, per_row: 8 }),
@@ -95,7 +95,7 @@ pub(super) const SHAPES: &[Shape] = &[
         context: 131_072,
         rope_theta: 150_000.0,
     },
-    // Not a public one: for trying the bench itself.
+    // Not a public model: for testing the benchmark itself.
     Shape {
         name: "tiny",
         family: Family::Qwen3,

@@ -1,4 +1,4 @@
-//! The tensors of a shape's checkpoint, by the names that are published.
+//! Tensors of a shape's checkpoint, with their published names.
 
 use super::{Experts, Family, Shape};
 
@@ -16,7 +16,7 @@ pub(super) fn of_shape(shape: &Shape) -> Vec<Tensor> {
     tensors
 }
 
-/// A tensor of a layer, by its name there.
+/// A tensor of a layer, with its name inside the layer.
 type LayerTensor = (&'static str, Vec<usize>);
 
 fn of_layer(shape: &Shape, layer: usize) -> Vec<LayerTensor> {
@@ -46,7 +46,7 @@ fn of_layer(shape: &Shape, layer: usize) -> Vec<LayerTensor> {
 const OUTPUT: &str = "self_attn.o_proj.weight";
 const DENSE: [&str; 3] = ["mlp.gate_proj.weight", "mlp.up_proj.weight", "mlp.down_proj.weight"];
 
-/// The four projections around attention, the last under this name.
+/// The four attention projections; `output` is the name of the last.
 fn attention(shape: &Shape, output: &'static str) -> Vec<LayerTensor> {
     let (q, kv) = (shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim);
     vec![
@@ -57,13 +57,13 @@ fn attention(shape: &Shape, output: &'static str) -> Vec<LayerTensor> {
     ]
 }
 
-/// A gated block, under the names of gate, up and down.
+/// A gated MLP, with the names of its gate, up and down projections.
 fn dense(shape: &Shape, [gate, up, down]: [&'static str; 3]) -> Vec<LayerTensor> {
     let (hidden, inner) = (shape.hidden, shape.intermediate);
     vec![(gate, vec![inner, hidden]), (up, vec![inner, hidden]), (down, vec![hidden, inner])]
 }
 
-/// All experts in one tensor for each projection, as converted folders have them.
+/// Experts in one tensor per projection, as in converted folders.
 fn qwen3_experts(shape: &Shape, Experts { count, .. }: Experts) -> Vec<LayerTensor> {
     let (hidden, inner) = (shape.hidden, shape.intermediate);
     vec![
@@ -74,7 +74,7 @@ fn qwen3_experts(shape: &Shape, Experts { count, .. }: Experts) -> Vec<LayerTens
     ]
 }
 
-/// With biases and sinks.
+/// Attention with biases and sinks.
 fn gpt_oss_attention(shape: &Shape) -> Vec<LayerTensor> {
     let (q, kv) = (shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim);
     let mut tensors = attention(shape, OUTPUT);
@@ -88,7 +88,7 @@ fn gpt_oss_attention(shape: &Shape) -> Vec<LayerTensor> {
     tensors
 }
 
-/// MXFP4 codes of 32 columns in 16 bytes, their exponents, biases, a router.
+/// MXFP4 blocks of 32 columns in 16 bytes, their exponents, biases, and a router.
 fn gpt_oss_experts(shape: &Shape, Experts { count, .. }: Experts) -> Vec<LayerTensor> {
     let (hidden, inner) = (shape.hidden, shape.intermediate);
     vec![

@@ -1,8 +1,8 @@
-//! `tokenizer.json` of any size.
+//! A synthetic `tokenizer.json` of any size.
 
 use serde_json::{Map, Value, json};
 
-/// A byte-level BPE tokenizer of so many entries: 256 bytes, then entries that are merged of an earlier one and a letter.
+/// Creates a byte-level BPE tokenizer with `vocab` tokens: 256 bytes, then merges of an earlier token and a letter.
 pub(super) fn of_size(vocab: usize) -> Value {
     const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
     let mut tokens: Vec<String> = (0..=u8::MAX).map(|byte| char_of_byte(byte).to_string()).collect();
@@ -33,7 +33,7 @@ pub(super) fn of_size(vocab: usize) -> Value {
     })
 }
 
-/// The character that stands for a byte in byte-level vocabularies: itself where it can be seen, otherwise one from U+0100 on.
+/// The character of a byte in byte-level vocabularies: itself if it is printable, otherwise one from U+0100 on.
 fn char_of_byte(byte: u8) -> char {
     let seen = |byte: u8| matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
     if seen(byte) {

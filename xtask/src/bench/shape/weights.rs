@@ -9,16 +9,16 @@ use serde_json::{Map, Value, json};
 
 use super::tensors::Tensor;
 
-/// What a tensor holds.
+/// Contents of a tensor.
 #[derive(Clone, Copy)]
 enum Content {
-    /// Codes of MXFP4 of any kind.
+    /// Random MXFP4 codes.
     Codes,
-    /// Exponents of MXFP4: 2^-7.
+    /// MXFP4 exponents: 2^-7.
     Exponents,
     /// Norms, biases, sinks: ones.
     Ones,
-    /// About normal, with deviation 0.02.
+    /// Approximately normal, with standard deviation 0.02.
     Normal,
 }
 
@@ -32,7 +32,7 @@ impl Content {
         }
     }
 
-    /// The element type and its bytes.
+    /// Element type and its size in bytes.
     fn dtype(self) -> (&'static str, usize) {
         match self {
             Self::Codes | Self::Exponents => ("U8", 1),
@@ -72,12 +72,12 @@ pub(super) fn write(tensors: &[Tensor], path: &Path) -> Result<()> {
     Ok(file.into_inner()?.sync_all()?)
 }
 
-/// The upper half of a float.
+/// Truncates a float to bf16.
 fn bf16(x: f32) -> [u8; 2] {
     ((x.to_bits() >> 16) as u16).to_le_bytes()
 }
 
-/// About normal, with variance 1: the sum of four uniform numbers.
+/// Approximately normal with variance 1: the sum of four uniform numbers.
 fn normal(state: &mut u64) -> f32 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     let bits = *state ^ (*state >> 29);
