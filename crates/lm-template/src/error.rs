@@ -52,7 +52,7 @@ pub enum Error {
     /// The template does not compile.
     #[error("chat template does not compile, line {line}: {message}")]
     TemplateSyntax {
-        /// Line of the template, from 1; 0 when the engine gives none.
+        /// Line of the template, from 1; 0 if the engine gives none.
         line: usize,
         /// Message of the template engine.
         message: String,
@@ -60,7 +60,7 @@ pub enum Error {
     /// The template failed during rendering.
     #[error("chat template failed, line {line}: {message}")]
     TemplateRuntime {
-        /// Line of the template, from 1; 0 when the engine gives none.
+        /// Line of the template, from 1; 0 if the engine gives none.
         line: usize,
         /// Message of the template engine.
         message: String,

@@ -107,7 +107,7 @@ impl Message {
     /// Reads a message from JSON.
     ///
     /// # Errors
-    /// When `role` is missing, a key has the wrong type, or an image or audio part has no readable source.
+    /// If `role` is missing, a key has the wrong type, or an image or audio part has no readable source.
     pub fn from_json(value: Value) -> Result<Self> {
         Self::read(value, "message")
     }

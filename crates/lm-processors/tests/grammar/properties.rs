@@ -9,7 +9,7 @@ use crate::round_trip::{Case, Outcome};
 /// Number of texts of each kind per set of tools.
 const TEXTS: u64 = 3;
 
-/// Number of tool sets per family, and the first seed; overridden by `LM_PROPERTY_CASES` and `LM_PROPERTY_SEED`.
+/// Default number of tool sets per family. `LM_PROPERTY_CASES` overrides it, and `LM_PROPERTY_SEED` the first seed (0).
 const CASES: u64 = 40;
 
 fn number(name: &str, default: u64) -> u64 {

@@ -176,7 +176,7 @@ impl PolyfilledTemplate {
     /// Renders a conversation after applying the enabled polyfills that the template needs.
     ///
     /// # Errors
-    /// As [`PromptTemplate::render`].
+    /// Those of [`PromptTemplate::render`].
     pub fn render(&self, input: &RenderInput<'_>) -> Result<Prompt> {
         let (draft, acted) = self.polyfill(input);
         let mut prompt = self.template.render(&RenderInput {

@@ -75,7 +75,7 @@ pub(super) struct Normalizer<'a> {
     /// Number of each reference target, by pointer and closing.
     pub(super) names: BTreeMap<(String, Closing), usize>,
     pub(super) definitions: Object,
-    /// Definitions that contain another one in place, without a property or an item between them.
+    /// Pairs of a definition and one that it contains in place (without a property or an item between them), with the path.
     pub(super) in_place: Vec<(usize, usize, String)>,
     /// Validators of all schemas of the document, built on demand; the inner `None` means that this failed.
     pub(super) validators: Option<Option<ValidatorMap>>,
