@@ -1,4 +1,4 @@
-//! The command line: the commands and the flags that several of them share.
+//! Command line: the commands, and the flags shared by several of them.
 
 use std::env;
 use std::num::NonZeroUsize;
@@ -73,7 +73,7 @@ pub enum Command {
     Score(score::Args),
 }
 
-/// How a model is loaded.
+/// Options of loading a model.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Model")]
 pub struct LoadArgs {
@@ -108,7 +108,7 @@ pub struct LoadArgs {
 }
 
 impl LoadArgs {
-    /// The load's options, after the thread pool has its size.
+    /// Returns the load options, and sets the size of the thread pool.
     pub fn options(&self) -> Result<LoadOptions> {
         lm_kernels::Isa::requested()?; // A misspelt LM_CPU is an error here, not a silent default.
         if let Some(threads) = self.threads {
@@ -125,7 +125,7 @@ impl LoadArgs {
 }
 
 impl LoadArgs {
-    /// The folder of the pack cache, if there is to be one.
+    /// Folder of the pack cache, if it is enabled.
     fn pack_cache(&self) -> Result<Option<PathBuf>> {
         match &self.pack_cache {
             None => Ok(None),
@@ -139,7 +139,7 @@ impl LoadArgs {
     }
 }
 
-/// Where the system wants a user's caches.
+/// The system's folder for a user's caches.
 fn user_cache_folder() -> Option<PathBuf> {
     let folder = |variable: &str| env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
     if cfg!(windows) {
@@ -151,7 +151,7 @@ fn user_cache_folder() -> Option<PathBuf> {
     }
 }
 
-/// How a model runs.
+/// Options of running a model.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Model")]
 pub struct RunArgs {
@@ -168,7 +168,7 @@ impl RunArgs {
     }
 }
 
-/// How calls of tools are written.
+/// Options of tool calls.
 #[derive(Debug, clap::Args)]
 pub struct CallArgs {
     /// Do not hold calls to the tools' schemas while they are written: what the model writes is read as it is
@@ -182,7 +182,7 @@ impl CallArgs {
     }
 }
 
-/// The formats that `--quantize` takes, for parsing it.
+/// Parser of `--quantize` for clap.
 pub fn quantized_format(text: &str) -> Result<WeightFormat, String> {
     match text.parse() {
         Ok(format @ (WeightFormat::Q8 | WeightFormat::Q4)) => Ok(format),
@@ -191,7 +191,7 @@ pub fn quantized_format(text: &str) -> Result<WeightFormat, String> {
     }
 }
 
-/// How the next token is chosen. What is not given comes from the model's `generation_config.json`.
+/// Options of the sampler; the defaults come from the model's `generation_config.json`.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Sampling")]
 pub struct SamplerArgs {
@@ -231,7 +231,7 @@ pub struct SamplerArgs {
 }
 
 impl SamplerArgs {
-    /// The session's configuration: the model's advice, and over it what was given; the adapter that was loaded.
+    /// Creates the session's configuration: the model's generation config, overridden by the flags, and the loaded adapter.
     pub fn session_config(&self, engine: &Engine) -> SessionConfig {
         let config = self.with_advice(engine.generation_config());
         SessionConfig { adapter: crate::model::adapter(engine.model_info()), ..config }

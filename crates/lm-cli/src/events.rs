@@ -1,10 +1,10 @@
-//! The events of `lm generate --json`: one object a line, told apart by `type`.
+//! Events of `lm generate --json`: one object per line, distinguished by `type`.
 
 use lm_conversation::ConversationEvent;
 use lm_session::{FinishReason, Finished};
 use serde_json::{Value, json};
 
-/// An event of a conversation; none for those that a later event repeats.
+/// Converts an event of a conversation; `None` for events that a later event repeats.
 pub fn of_conversation(event: &ConversationEvent) -> Option<Value> {
     match event {
         ConversationEvent::Text(text) => Some(json!({"type": "text", "text": text})),
@@ -21,7 +21,7 @@ pub fn of_conversation(event: &ConversationEvent) -> Option<Value> {
     }
 }
 
-/// The last event: why it ended, the token counts, and the times in milliseconds.
+/// Converts the last event: finish reason, token counts, and times in milliseconds.
 pub fn finished(finished: &Finished) -> Value {
     let ms = |duration: std::time::Duration| duration.as_secs_f64() * 1e3;
     let Finished { usage, timing, .. } = finished;

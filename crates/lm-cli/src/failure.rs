@@ -1,4 +1,4 @@
-//! What a user reads when a command fails: one line with the causes, and where possible what to do about it.
+//! Error output: one line with the chain of causes, and a hint if there is one.
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -8,7 +8,7 @@ use lm_hub::ModelName;
 use crate::locate::ModelNotFound;
 use crate::screen::visible;
 
-/// Prints the error and gives the exit code. A reader of our output that went away is no failure.
+/// Prints the error and returns the exit code. A broken pipe of our output is not a failure.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     let is_broken_pipe = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;
     if error.chain().filter_map(|cause| cause.downcast_ref()).any(is_broken_pipe) {
@@ -28,7 +28,7 @@ pub fn print(error: &anyhow::Error) {
     }
 }
 
-/// The chain on one line. A wrapper that says what its cause says is not repeated. Names from files steer no terminal.
+/// Formats the chain of causes on one line, without repeated messages. Control characters are replaced.
 fn causes(error: &anyhow::Error) -> String {
     let mut parts: Vec<String> = Vec::new();
     for cause in error.chain().map(|cause| visible(&cause.to_string().replace('\n', " "))) {
@@ -78,7 +78,7 @@ fn about_missing_model(ModelNotFound { name, .. }: &ModelNotFound) -> String {
     }
 }
 
-/// What to do when a name does not lead to a model.
+/// Hint for an error of a model's name or of the hub.
 fn about_hub(error: &lm_hub::Error) -> Option<String> {
     use lm_hub::Error;
     let hint = match error {

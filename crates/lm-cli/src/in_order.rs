@@ -1,4 +1,4 @@
-//! Many items at a time, their answers in the order of the items.
+//! Concurrent processing of items, with the answers in the order of the items.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -7,11 +7,11 @@ use std::thread;
 
 use anyhow::Result;
 
-/// Runs `work` on the items, as many at a time as there are workers, and gives each answer to `take` in the order of
-/// the items. Items are drawn one by one, when a worker is free.
+/// Runs `work` on the items concurrently on `workers` threads, and passes the answers to `take` in the order of the items. A worker
+/// draws the next item when it is free.
 ///
 /// # Errors
-/// The first one of `take`, after which no further item is drawn.
+/// The first error of `take`, after which no further item is drawn.
 pub fn in_order<T: Send, A: Send>(
     items: impl Iterator<Item = T> + Send,
     workers: NonZeroUsize,
@@ -24,7 +24,7 @@ pub fn in_order<T: Send, A: Send>(
         for _ in 0..workers.get() {
             let (items, work, answered) = (&items, &work, answered.clone());
             scope.spawn(move || {
-                // A worker that panicked while it drew an item has left the others none to draw.
+                // Poisoning is ignored: the scope propagates a worker's panic.
                 let draw = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
                 while let Some((index, item)) = draw() {
                     if answered.send((index, work(item))).is_err() {

@@ -1,21 +1,21 @@
-//! Ctrl-C: ends the turn that is running, not the program.
+//! Ctrl-C handling: it ends the running turn, not the program.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use lm_session::CancelHandle;
 
-/// What shells report for a program that Ctrl-C ended.
+/// Exit code of a program ended by Ctrl-C, as shells report it.
 const EXIT_CODE: i32 = 130;
 
-/// The turn that Ctrl-C ends. Clones share it.
+/// The turn that Ctrl-C cancels. Clones share it.
 #[derive(Clone, Default)]
 pub struct Interrupt {
     turn: Arc<Mutex<Option<CancelHandle>>>,
 }
 
 impl Interrupt {
-    /// Takes over the signal. Without a turn, or when the turn does not end after the first time, it ends the program.
+    /// Installs the signal handler. Without a turn, or if the turn is already cancelled, Ctrl-C ends the program.
     pub fn install() -> Result<Self> {
         let interrupt = Self::default();
         let shared = interrupt.clone();
@@ -28,13 +28,13 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Names the turn that runs until the guard is dropped.
+    /// Sets the running turn until the guard is dropped.
     pub fn during(&self, turn: CancelHandle) -> Guard<'_> {
         self.set(Some(turn));
         Guard(self)
     }
 
-    /// Cancels the turn; false when there is none or it is cancelled already.
+    /// Cancels the turn; returns false if there is none or it is already cancelled.
     pub fn cancel(&self) -> bool {
         let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let first = turn.as_ref().filter(|turn| !turn.is_cancelled());
@@ -46,7 +46,7 @@ impl Interrupt {
     }
 }
 
-/// A turn in progress.
+/// Guard of a running turn.
 pub struct Guard<'a>(&'a Interrupt);
 
 impl Drop for Guard<'_> {

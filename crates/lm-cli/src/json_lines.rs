@@ -1,30 +1,30 @@
-//! Commands that answer JSON Lines: a value a line on standard input, a value a line on standard output, in order.
+//! Input and output of JSON Lines commands: one value per line on standard input, one per line on standard output, in order.
 
 use std::io::{self, BufRead, Read, Write};
 
 use serde_json::{Map, Value, json};
 
-/// The longest line that is read, in bytes.
+/// Maximum length of a line, in bytes.
 const MAX_LINE_BYTES: u64 = 16 << 20;
 
-/// Answers each line of standard input with `answer`, and flushes after each. Blank lines are passed over.
+/// Answers each line of standard input with `answer`, and flushes after each. Blank lines are skipped.
 ///
-/// A line that is no JSON object, or too long, is answered with an error of kind `bad_line`, and the next goes on.
+/// A line that is no JSON object, or too long, is answered with an error of kind `bad_line`, and reading continues.
 pub fn answer_each(mut answer: impl FnMut(Map<String, Value>) -> Value) -> io::Result<()> {
     answer_values(|value| object(value).map_or_else(bad_line, &mut answer))
 }
 
-/// [`answer_each`] for lines that hold any JSON.
+/// [`answer_each`] for lines of any JSON value.
 pub fn answer_values(answer: impl FnMut(Value) -> Value) -> io::Result<()> {
     answer_lines(io::stdin().lock(), io::stdout().lock(), answer)
 }
 
-/// The answer to a line that cannot be answered.
+/// Creates the error answer to a line.
 pub fn error(kind: &str, message: impl std::fmt::Display) -> Value {
     json!({"error": {"kind": kind, "message": message.to_string()}})
 }
 
-/// The answer to a line that cannot be read.
+/// Creates the error answer to an invalid line.
 pub fn bad_line(message: impl std::fmt::Display) -> Value {
     error("bad_line", message)
 }
@@ -43,12 +43,12 @@ pub fn answer_lines(
     Ok(())
 }
 
-/// The lines that are not blank: objects, and for lines that hold none, what is wrong with them.
+/// Iterates over the non-blank lines: their JSON objects, or the error of an invalid line.
 pub fn lines(input: impl BufRead) -> impl Iterator<Item = io::Result<Result<Map<String, Value>, String>>> {
     values(input).map(|line| line.map(|value| value.and_then(object)))
 }
 
-/// The lines that are not blank: their JSON, and for lines that hold none, what is wrong with them.
+/// Iterates over the non-blank lines: their JSON values, or the error of an invalid line.
 pub fn values(mut input: impl BufRead) -> impl Iterator<Item = io::Result<Result<Value, String>>> {
     std::iter::from_fn(move || next_line(&mut input).transpose()).filter_map(|line| match line {
         Ok(Line::Whole(bytes)) if bytes.trim_ascii().is_empty() => None,
@@ -72,7 +72,7 @@ fn object(value: Value) -> Result<Map<String, Value>, String> {
 
 enum Line {
     Whole(Vec<u8>),
-    /// Its end has been read, its bytes are gone.
+    /// A line above the maximum length, read to its end and discarded.
     TooLong,
 }
 

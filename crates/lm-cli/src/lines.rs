@@ -1,4 +1,4 @@
-//! Lines from the user: edited on a terminal, read as they come from anything else.
+//! Lines from the user: edited on a terminal, read unchanged from a pipe or a file.
 
 use std::io::{self, BufRead, IsTerminal};
 
@@ -6,15 +6,15 @@ use anyhow::{Context, Result};
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
 
-/// Where lines come from.
+/// Source of lines.
 pub enum Lines {
-    /// A terminal, with editing and a history that lasts as long as the program.
+    /// A terminal, with line editing and a history for the life of the program.
     Terminal(Box<DefaultEditor>),
     /// A pipe or a file; prompts are not shown.
     Piped(Box<dyn BufRead + Send>),
 }
 
-/// What the user did.
+/// Input of the user.
 #[derive(Debug, PartialEq)]
 pub enum Line {
     Text(String),
@@ -38,7 +38,7 @@ impl Lines {
         matches!(self, Self::Terminal(_))
     }
 
-    /// The next line, without its end.
+    /// Reads the next line, without its line break.
     pub fn read(&mut self, prompt: &str) -> Result<Line> {
         match self {
             Self::Terminal(editor) => match editor.readline(prompt) {

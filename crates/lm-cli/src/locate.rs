@@ -1,4 +1,4 @@
-//! What stands where a model is expected: a path, or a name of one that is on this machine.
+//! Resolution of a model argument: a path, or the name of a model on this machine.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use lm_hub::{Error, ModelName, ModelStores};
 
-/// Where a model is.
+/// A model found on this machine.
 #[derive(Debug)]
 pub struct Located {
     pub path: PathBuf,
-    /// The name by which it was asked for; none where that was its path.
+    /// Name of the model; `None` if the argument was a path.
     pub name: Option<String>,
 }
 
-/// A model that is neither a path nor a name here.
+/// Error of an argument that is neither a path nor a name on this machine.
 #[derive(Debug)]
 pub struct ModelNotFound {
     pub asked: PathBuf,
-    /// What it would be on the hub.
+    /// Its name on the hub, if it is a valid one.
     pub name: Option<ModelName>,
 }
 
@@ -34,7 +34,7 @@ impl fmt::Display for ModelNotFound {
 
 impl std::error::Error for ModelNotFound {}
 
-/// The path, or what is found by the name. The network is not used.
+/// Resolves a path or a name. The network is not used.
 pub fn locate(asked: &Path) -> Result<Located> {
     if asked.exists() {
         return Ok(Located { path: asked.to_owned(), name: None });
@@ -48,7 +48,7 @@ pub fn locate(asked: &Path) -> Result<Located> {
     }
 }
 
-/// The name that a text is, unless it can only be a path.
+/// Parses a name, unless the text can only be a path.
 fn as_name(text: &str) -> Option<ModelName> {
     let is_path = text.starts_with(['.', '/', '~']) || text.ends_with(['/', '\\']);
     if is_path { None } else { text.parse().ok() }

@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Logs go to standard error, and only when `LM_LOG` asks for them (`LM_LOG=debug`, `LM_LOG=lm_session=trace`).
+/// Starts logging to standard error if `LM_LOG` is set (`LM_LOG=debug`, `LM_LOG=lm_session=trace`).
 fn start_log() {
     if let Ok(filter) = tracing_subscriber::EnvFilter::try_from_env("LM_LOG") {
         tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();

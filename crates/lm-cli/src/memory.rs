@@ -1,4 +1,4 @@
-//! The memory that a model may take, and what is chosen for it.
+//! Memory limit of a model, and the choices that fit it.
 
 use std::path::Path;
 
@@ -9,22 +9,22 @@ use lm_session::{Error, MemoryPlan, MemoryRequest, WeightChoice, available_memor
 use crate::args::{LoadArgs, RunArgs};
 use crate::size;
 
-/// A bound on what a model may take.
+/// Memory limit of a model.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory {
     bytes: u64,
 }
 
 impl Memory {
-    /// What `--memory` says, or what is available. None where nothing is to be checked: for the embedded model, on a GPU, whose
-    /// memory is not known, and where the system does not tell.
+    /// Returns the limit of `--memory`, or the available memory. `None` if nothing is checked: for the embedded model without
+    /// `--memory`, on a GPU, whose memory is unknown, and where the system does not report it.
     pub fn of(model: Option<&Path>, args: &LoadArgs) -> Option<Self> {
         let is_checked = args.memory.is_some() || model.is_some();
         let bytes = args.memory.or_else(available_memory)?;
         (is_checked && args.device != Device::Gpu).then_some(Self { bytes })
     }
 
-    /// What fits, of what is given and what is not; a line on standard error says what was chosen.
+    /// Chooses the unspecified values so that the model fits; prints the choice on standard error.
     pub fn plan(
         self,
         folder: &ModelFolder,
@@ -45,7 +45,7 @@ impl Memory {
         Ok(plan)
     }
 
-    /// Refuses to load what cannot fit, with the smallest cache.
+    /// Rejects a model that does not fit even with the smallest cache.
     pub fn check(self, folder: &ModelFolder, options: &LoadOptions) -> Result<(), Error> {
         let plan = MemoryPlan::with(&folder.footprint()?, options.quantization, options.kv_dtype, 1);
         match plan.needed_bytes > self.bytes {

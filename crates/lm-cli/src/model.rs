@@ -1,4 +1,4 @@
-//! From a path or a name to an engine, with a progress bar on the way.
+//! Loading of a model from a path or a name, with a progress bar.
 
 use std::io::{self, IsTerminal};
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::args::{LoadArgs, RunArgs};
 use crate::locate::{Located, locate};
 use crate::memory::Memory;
 
-/// The model at a path or of a name, or the embedded one.
+/// Opens the model at a path or of a name, or the embedded one.
 pub fn folder(path: Option<&Path>) -> Result<ModelFolder> {
     let Some(path) = path else {
         return Ok(ModelFolder::embedded(lm_pocket::NAME, lm_pocket::FILES));
@@ -25,13 +25,13 @@ pub fn folder(path: Option<&Path>) -> Result<ModelFolder> {
     })
 }
 
-/// An engine on the model at `path`, or on the embedded one. What is not given and the memory does not hold is chosen smaller, the
-/// format of the weights included.
+/// Creates an engine on the model at `path`, or on the embedded one. Unspecified values, including the format of the weights, are
+/// chosen to fit the memory.
 pub fn engine(path: Option<&Path>, run: &RunArgs) -> Result<Engine> {
     fitting_engine(path, run, WeightChoice::Fitting)
 }
 
-/// The same with weights in the format that is given, or as stored: for what is compared with something else.
+/// [`engine`] with weights in the given format, or as stored: for comparisons with another model.
 pub fn exact_engine(path: Option<&Path>, run: &RunArgs) -> Result<Engine> {
     fitting_engine(path, run, WeightChoice::AsStored)
 }
@@ -46,7 +46,7 @@ fn fitting_engine(path: Option<&Path>, run: &RunArgs, weights: WeightChoice) -> 
     Ok(Engine::new(load_folder(&folder, &options)?, settings)?)
 }
 
-/// The model at `path`, or the embedded one, loaded as the options say, if that fits the memory.
+/// Loads the model at `path`, or the embedded one, with these options, if it fits the memory.
 pub fn load(path: Option<&Path>, options: &LoadOptions, args: &LoadArgs) -> Result<LoadedModel> {
     let folder = folder(path)?;
     if let Some(memory) = Memory::of(path, args) {
@@ -63,18 +63,18 @@ fn load_folder(folder: &ModelFolder, options: &LoadOptions) -> Result<LoadedMode
     loaded.context("the model cannot be loaded")
 }
 
-/// The adapter of `--lora`, if one was loaded.
+/// Adapter of `--lora`, if one was loaded.
 pub fn adapter(model: &ModelInfo) -> Option<AdapterId> {
     (!model.adapters.is_empty()).then_some(AdapterId(0))
 }
 
-/// Brings a bar up to date.
+/// Updates a progress bar.
 pub fn show_progress(bar: &ProgressBar, progress: LoadProgress) {
     bar.set_length(progress.total_bytes);
     bar.set_position(progress.done_bytes);
 }
 
-/// A bar on standard error, where that is a terminal.
+/// Creates a progress bar on standard error, hidden if that is no terminal.
 pub fn progress_bar(what: &'static str) -> ProgressBar {
     let target =
         if io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };

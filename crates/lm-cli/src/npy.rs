@@ -1,4 +1,4 @@
-//! Writes NumPy's array files.
+//! Writer of NumPy array files.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-/// A matrix of `float32` that is written row by row; the file takes its name when it is whole.
+/// Writer of a `float32` matrix, row by row, to a temporary file that is renamed when it is complete.
 ///
 /// # Source
 /// NumPy's NEP 1, format version 1.0.
@@ -19,7 +19,7 @@ pub struct NpyFile {
 }
 
 impl NpyFile {
-    /// Begins a file of `rows` rows of `width` values.
+    /// Creates the temporary file of `rows` rows of `width` values.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -46,7 +46,7 @@ impl NpyFile {
         Ok(())
     }
 
-    /// Gives the file its name.
+    /// Renames the file to its final name.
     ///
     /// # Errors
     /// When it cannot be written, or rows are missing.
@@ -57,21 +57,21 @@ impl NpyFile {
     }
 }
 
-/// What was not finished leaves nothing behind.
+/// Removes an unfinished file.
 impl Drop for NpyFile {
     fn drop(&mut self) {
-        // After `finish` there is none of that name.
+        // After `finish` the temporary file does not exist.
         let _ = fs::remove_file(&self.part);
     }
 }
 
-/// Magic, version, length and a Python dictionary, padded so that the values begin at a multiple of 64 bytes.
+/// Header: magic, version, length and a Python dictionary, padded so that the values begin at a multiple of 64 bytes.
 fn header(rows: usize, width: usize) -> Vec<u8> {
     let dictionary = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {width}), }}");
     let before = 10; // 6 bytes of magic, 2 of version, 2 of length.
     let len = (before + dictionary.len() + 1).next_multiple_of(64) - before;
     let mut header = b"\x93NUMPY\x01\x00".to_vec();
-    // Two numbers of 20 digits at most: two steps of 64.
+    // Cannot overflow: two numbers of 20 digits at most give a header of two steps of 64 bytes.
     header.extend(u16::try_from(len).unwrap_or(u16::MAX).to_le_bytes());
     header.extend(format!("{dictionary:<width$}\n", width = len - 1).as_bytes());
     header

@@ -1,4 +1,4 @@
-//! Prompts as token ids: one JSON list a line, from a file or from standard input.
+//! Prompts as token ids: one JSON list per line, from a file or from standard input.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use crate::json_lines;
 
-/// The longest file that is read.
+/// Maximum size of a file.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// Opens `path`; `-` is standard input. What lies behind [`MAX_BYTES`] is an error.
+/// Opens `path`; `-` is standard input. A file above [`MAX_BYTES`] is an error; standard input is cut there.
 pub fn open(path: &Path) -> Result<impl BufRead> {
     let (input, bytes): (Box<dyn Read>, _) = if path == Path::new("-") {
         (Box::new(io::stdin()), 0)
@@ -26,10 +26,10 @@ pub fn open(path: &Path) -> Result<impl BufRead> {
     Ok(BufReader::new(input.take(MAX_BYTES)))
 }
 
-/// Every prompt of a file.
+/// Reads all prompts of a file.
 ///
 /// # Errors
-/// When the file cannot be read, or a line is no list of token ids: the line is named.
+/// When the file cannot be read, or a line is no list of token ids; the error names the prompt.
 pub fn read_all(path: &Path) -> Result<Vec<Vec<TokenId>>> {
     let prompt = |(index, line): (usize, io::Result<Result<Value, String>>)| {
         let line = line.with_context(|| path.display().to_string())?;
@@ -39,10 +39,10 @@ pub fn read_all(path: &Path) -> Result<Vec<Vec<TokenId>>> {
     json_lines::values(open(path)?).enumerate().map(prompt).collect()
 }
 
-/// The ids of a line: a list, or an object that holds one as `ids`.
+/// Parses the ids of a line: a list, or an object with a list as `ids`.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A description of the defect.
 pub fn ids(line: &Value) -> Result<Vec<TokenId>, String> {
     let list = match line {
         Value::Object(object) => object.get("ids").and_then(Value::as_array),

@@ -1,4 +1,4 @@
-//! A model with a cache for one sequence, which reads token ids piece by piece.
+//! Low-level runner of one sequence: a model with its KV cache, fed with token ids piece by piece.
 
 use std::ops::Range;
 
@@ -8,19 +8,19 @@ use lm_model::{
     TokenId,
 };
 
-/// A model with a cache for one sequence.
+/// A model with a KV cache for one sequence.
 pub struct Reader<'a> {
     model: &'a dyn CausalLm,
     cache: KvPool,
-    /// The pages of each group of the cache.
+    /// Block table of each group of the cache.
     tables: Vec<Vec<PageId>>,
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of sequences of up to `context` tokens.
+    /// Creates a reader of sequences of up to `context` tokens.
     ///
     /// # Errors
-    /// When the model cannot hold so many.
+    /// When the model's context is shorter.
     pub fn new(model: &'a dyn CausalLm, context: usize) -> Result<Self> {
         let limit = model.info().context_len;
         ensure!(context <= limit, "{context} tokens at a time: the model holds {limit}");
@@ -30,10 +30,10 @@ impl<'a> Reader<'a> {
         Ok(Self { model, cache, tables })
     }
 
-    /// The logits of the wanted rows of a piece of `ids`; the pieces before it were read before.
+    /// Runs a piece of `ids` and returns the requested logits rows; the pieces before it must have been run before.
     ///
     /// # Errors
-    /// When the model cannot read them: an id that it does not know.
+    /// When the model fails, for example at an unknown id.
     pub fn read(&mut self, ids: &[TokenId], piece: Range<usize>, logits: LogitRows) -> Result<Logits> {
         let pages = piece.end.div_ceil(PAGE_LEN);
         let sequence = SequenceInput {
@@ -47,7 +47,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// For each group as many pages as a sequence has, from its space; groups of a space take theirs one after another.
+/// Block tables of one sequence: `num_pages` pages for each group; groups of the same space get consecutive ranges.
 fn block_tables(layout: &CacheLayout, num_pages: PageId) -> Vec<Vec<PageId>> {
     let groups = layout.groups();
     let table = |(index, group): (usize, &CacheGroup)| {

@@ -1,4 +1,4 @@
-//! What a reply looks like: text as it comes, reasoning and tool results dim, calls with name and arguments.
+//! Rendering of replies: text as it comes, reasoning and tool results dim, calls with name and arguments.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -10,24 +10,24 @@ const DIM: &str = "\x1b[2m";
 const BOLD: &str = "\x1b[1m";
 const PLAIN: &str = "\x1b[0m";
 
-/// Whether the user's environment allows colours: `NO_COLOR` is unset or empty and the terminal is not `dumb`.
+/// Returns true if the environment allows colours: `NO_COLOR` is unset or empty and the terminal is not `dumb`.
 pub fn colour_wanted() -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     !is_set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// Whether escape codes are written.
+/// Use of escape codes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Style {
     Plain,
     Coloured,
 }
 
-/// A place where replies are shown.
+/// Output of replies.
 pub struct Screen<W> {
     out: W,
     style: Style,
-    /// What the line that was begun holds.
+    /// Content of the unfinished line.
     line: Open,
 }
 
@@ -50,7 +50,7 @@ impl<W: Write> Screen<W> {
         Self { out, style, line: Open::Nothing }
     }
 
-    /// What a reply brings, as far as it is shown.
+    /// Shows an event of a reply, if it is of a shown kind.
     pub fn event(&mut self, event: &ConversationEvent) -> io::Result<()> {
         match event {
             ConversationEvent::Text(text) => self.text(text),
@@ -60,7 +60,7 @@ impl<W: Write> Screen<W> {
         }
     }
 
-    /// A piece of the answer.
+    /// Shows a piece of the answer.
     pub fn text(&mut self, text: &str) -> io::Result<()> {
         if self.line == Open::Reasoning {
             self.end_line()?;
@@ -69,7 +69,7 @@ impl<W: Write> Screen<W> {
         self.write(text)
     }
 
-    /// A piece of the reasoning; without colours it is told apart by `[thinking]`.
+    /// Shows a piece of the reasoning; without colours it is marked by `[thinking]`.
     pub fn reasoning(&mut self, text: &str) -> io::Result<()> {
         if self.line != Open::Reasoning {
             self.end_line()?;
@@ -79,14 +79,14 @@ impl<W: Write> Screen<W> {
         self.write(text)
     }
 
-    /// A call, complete.
+    /// Shows a complete call.
     pub fn tool_call(&mut self, call: &ToolCall) -> io::Result<()> {
         self.end_line()?;
         let name = self.painted(BOLD, &call.name);
         writeln!(self.out, "→ {name}({})", visible(&json_line(&call.arguments)))
     }
 
-    /// The result of a call.
+    /// Shows the result of a call.
     pub fn tool_result(&mut self, result: &Message) -> io::Result<()> {
         self.end_line()?;
         let text = match &result.content {
@@ -97,14 +97,14 @@ impl<W: Write> Screen<W> {
         writeln!(self.out, "{line}")
     }
 
-    /// A remark of the program itself.
+    /// Shows a message of the program itself.
     pub fn note(&mut self, text: &str) -> io::Result<()> {
         self.end_line()?;
         let line = self.painted(DIM, text);
         writeln!(self.out, "{line}")
     }
 
-    /// Ends what was begun, so that the next thing starts at the left.
+    /// Ends an unfinished line.
     pub fn end_line(&mut self) -> io::Result<()> {
         if self.line == Open::Reasoning && self.style == Style::Coloured {
             self.out.write_all(PLAIN.as_bytes())?;
@@ -127,13 +127,13 @@ impl<W: Write> Screen<W> {
     }
 }
 
-/// The text without characters that would steer the terminal; line ends and tabs stay.
+/// Replaces control characters by U+FFFD; line ends and tabs stay.
 pub fn visible(text: &str) -> String {
     let shown = |c: char| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c };
     text.chars().map(shown).collect()
 }
 
-/// JSON on one line with a space after `:` and `,`, as people write it.
+/// Formats JSON on one line with a space after `:` and `,`.
 pub fn json_line(value: &impl Serialize) -> String {
     struct Spaced;
     impl serde_json::ser::Formatter for Spaced {
@@ -150,7 +150,7 @@ pub fn json_line(value: &impl Serialize) -> String {
     let mut bytes = Vec::new();
     match value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, Spaced)) {
         Ok(()) => String::from_utf8_lossy(&bytes).into_owned(),
-        // Maps of ours have text keys: only a value that refuses to serialise ends here.
+        // Our maps have text keys: only a value that fails to serialise gets here.
         Err(error) => Value::String(error.to_string()).to_string(),
     }
 }

@@ -1,10 +1,10 @@
-//! Numbers of bytes, for people and from them.
+//! Formatting and parsing of byte counts.
 
-/// Bytes in the unit that leaves one to three digits before the point.
+/// Formats bytes in the unit with one to three digits before the point.
 pub fn shown(bytes: u64) -> String {
     let (mut value, mut unit) = (bytes as f64, "B");
     for larger in ["kB", "MB", "GB", "TB"] {
-        // What is shown as 1000.0 belongs to the next unit.
+        // A value that would be shown as 1000.0 belongs to the next unit.
         if value < 999.95 {
             break;
         }
@@ -13,7 +13,7 @@ pub fn shown(bytes: u64) -> String {
     if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") }
 }
 
-/// Bytes as people write them: `512MB`, `1.5 GiB`, `4096`.
+/// Parses a byte count: `512MB`, `1.5 GiB`, `4096`.
 pub fn parse(text: &str) -> Result<u64, String> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

@@ -1,4 +1,4 @@
-//! `--tools`: the demo tools, or declarations from a file whose results the user gives.
+//! `--tools`: the demo tools, or declarations from a file whose results the user enters.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ use crate::interrupt::Interrupt;
 use crate::lines::{Line, Lines};
 use crate::screen::json_line;
 
-/// The argument of `--tools`.
+/// Argument of `--tools`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolSource {
-    /// get_weather, get_stock_price, a calculator and the current time.
+    /// The demo tools: get_weather, get_stock_price, a calculator and the current time.
     Demo,
-    /// A JSON array of declarations.
+    /// A file with a JSON array of declarations.
     File(PathBuf),
 }
 
@@ -31,7 +31,7 @@ impl FromStr for ToolSource {
 }
 
 impl ToolSource {
-    /// The declarations alone.
+    /// Declarations of the tools.
     pub fn specs(&self) -> Result<Vec<ToolSpec>> {
         match self {
             Self::Demo => Ok(lm_tools::demo().specs()),
@@ -39,7 +39,7 @@ impl ToolSource {
         }
     }
 
-    /// Tools to call: a declared tool asks the user what it returns.
+    /// Creates the callable tools: a tool declared in a file asks the user for its result.
     pub fn toolset(&self, lines: &Arc<Mutex<Lines>>, interrupt: &Interrupt) -> Result<Toolset> {
         let Self::File(path) = self else { return Ok(lm_tools::demo()) };
         let mut tools = Toolset::new();
@@ -67,7 +67,7 @@ fn read_specs(path: &Path) -> Result<Vec<ToolSpec>> {
     declarations.into_iter().enumerate().map(read).collect()
 }
 
-/// The user as a tool: one line, read as JSON where it is JSON and as text where not.
+/// Asks the user for the result of a tool: one line, parsed as JSON if it is valid JSON, otherwise text.
 fn ask(
     name: &str,
     arguments: &Map<String, Value>,

@@ -1,4 +1,4 @@
-//! `lm batch`: requests in, answers out, in order, whatever the lines hold.
+//! `lm batch`: one answer for each request, in order, also for invalid lines.
 
 mod json_lines;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use json_lines::answers;
 
-/// The answers to these lines, in order.
+/// Answers to these lines, in order.
 fn batch(args: &[&str], lines: &str) -> Vec<Value> {
     answers("batch", args, lines)
 }

@@ -1,4 +1,4 @@
-//! The `lm` program from outside: arguments and standard input in, output and exit code out. No terminal, no network.
+//! End-to-end tests of the `lm` program: arguments and standard input in, output and exit code out. No terminal, no network.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -27,7 +27,7 @@ fn start(args: &[&str]) -> Child {
 fn lm(args: &[&str], input: &str) -> Run {
     let mut child = start(args);
     let mut stdin = child.stdin.take().expect("is piped");
-    // A program that ends with an error need not read its input.
+    // A program that fails may not read its input.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     let output = child.wait_with_output().expect("the program ends");
@@ -35,7 +35,7 @@ fn lm(args: &[&str], input: &str) -> Run {
     Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
-/// Runs a command that must succeed and say nothing on standard error but what was chosen to fit the memory.
+/// Runs a command that must succeed and print only the memory choices on standard error.
 fn ok(args: &[&str], input: &str) -> String {
     let run = lm(args, input);
     let said = run.err.lines().find(|line| !line.starts_with("memory: "));
@@ -43,7 +43,7 @@ fn ok(args: &[&str], input: &str) -> String {
     run.out
 }
 
-/// Runs a command that must fail with one `error: …` line, which is returned without the hint.
+/// Runs a command that must fail with one `error: …` line; returns it without the hint.
 fn error(args: &[&str], input: &str) -> String {
     let run = lm(args, input);
     assert_eq!(run.code, Some(1), "{args:?}: {}", run.err);
@@ -57,7 +57,7 @@ fn parse(text: &str) -> Value {
     serde_json::from_str(text).expect("a line of JSON")
 }
 
-/// The embedded model's files in a folder of their own.
+/// Writes the embedded model's files to a temporary folder.
 fn pocket_folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for (name, bytes) in lm_pocket::FILES {
@@ -211,7 +211,7 @@ fn figures_are_printed_as_json() {
     assert!(run.err.contains("skipped: prefill of 100000 tokens"), "{}", run.err);
 }
 
-/// A text in the embedded model's language, special tokens included, in a file of its own.
+/// Writes a text to a temporary file.
 fn text_file(text: &[u8]) -> tempfile::NamedTempFile {
     let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
     file.write_all(text).expect("the file can be written");
@@ -263,7 +263,7 @@ fn windows_and_prefixes_are_scored_as_documented() {
     assert_eq!(names, ["perplexity", "against", "KL divergence", "same top token"].map(Some));
 }
 
-/// What transformers finds for the same text (testdata/models/accuracy.py): layers with windows, and without.
+/// Perplexities of transformers for the same text (testdata/models/accuracy.py): layers with windows, and without.
 #[test]
 fn perplexities_are_those_of_transformers() {
     let text = text_file(TEXT.as_bytes());
@@ -331,7 +331,7 @@ fn a_broken_folder_is_named_with_the_file() {
 #[test]
 fn a_device_that_is_not_built_in_tells_how_to_get_it() {
     let run = lm(&["generate", "--device", "gpu", "Hello"], "");
-    // Built with the feature, the device may be there.
+    // If the program is built with the feature, the device may exist.
     if run.code != Some(0) {
         assert!(run.err.contains("feature") || run.err.contains("adapter"), "{}", run.err);
     }
@@ -373,11 +373,11 @@ fn help_is_as_documented() {
     insta::assert_snapshot!("help", ok(&["--help"], ""));
 }
 
-/// Ctrl-C is the signal SIGINT: the turn ends, the program reads on.
+/// Ctrl-C is the signal SIGINT: the turn ends, the program continues.
 #[cfg(unix)]
 #[test]
 fn an_interrupt_ends_the_turn_and_not_the_program() {
-    // Without its end tokens the model writes until the context is full.
+    // Without its end tokens the model generates until the context is full.
     let endless = ["chat", "--logit-bias", "2037=-inf", "--logit-bias", "2039=-inf"];
     let mut child = start(&endless);
     let mut stdin = child.stdin.take().expect("is piped");

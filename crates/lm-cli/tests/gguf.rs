@@ -1,10 +1,10 @@
-//! A folder, and the GGUF file that `lm convert` makes of it: with the same quantisation they give the same text.
+//! Round trip of `lm convert` to GGUF: the folder and the file give the same text with the same quantisation.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Runs `lm`; its standard output, or what it says about its failure.
+/// Runs `lm`; returns its standard output, or its standard error if it fails.
 fn lm(args: &[&str]) -> Result<String, String> {
     let output = Command::new(env!("CARGO_BIN_EXE_lm")).args(args).output().expect("the program starts");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -27,7 +27,7 @@ fn checkpoint(name: &str) -> PathBuf {
     root().join("testdata/models").join(name)
 }
 
-/// (Llama 3's frequencies are not among these: files have them as divisors of 32 bits.)
+/// (Llama 3 is not among these: GGUF stores its RoPE frequencies as 32-bit divisors.)
 #[test]
 fn a_file_answers_like_the_folder_with_the_same_quantisation() {
     let out = tempfile::tempdir().expect("a temporary folder");
@@ -74,14 +74,14 @@ fn a_chat_model_keeps_its_tokenizer_its_template_and_its_ends() {
     let out = tempfile::tempdir().expect("a temporary folder");
     let folder = root().join("models/pocket/model");
     let file = out.path().join("pocket-q8_0.gguf");
-    // Q8_0 is what a GGUF file has where nothing else is asked for.
+    // Q8_0 is the default format of a GGUF file.
     assert_eq!(ok(&["convert", shown(&folder), shown(&file)]), format!("q8_0 in {}\n", file.display()));
     let run = ["--temperature", "0", "--max-tokens", "60", "--tools", "demo", "How is the weather in Paris?"];
     let from_file = ok(&[&["generate", "-m", shown(&file)][..], &run].concat());
     let from_folder = ok(&[&["generate", "-m", shown(&folder), "--quantize", "q8_0"][..], &run].concat());
     assert_eq!(from_file, from_folder);
     assert!(from_file.contains("get_weather"), "{from_file}");
-    // Its pre-tokenizer has no name in GGUF, so the file holds the whole tokenizer.json.
+    // Its pre-tokenizer has no name in GGUF, so the file contains the whole tokenizer.json.
     let text = "Zürich\u{301} 12345  \"x\": [1,\n\tß]";
     let ids = |model: &Path| ok(&["tokenize", shown(model), "--text", text]);
     assert_eq!(ids(&file), ids(&folder));

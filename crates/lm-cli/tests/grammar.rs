@@ -1,4 +1,4 @@
-//! `lm grammar`: verdicts, and errors that say where a schema is wrong.
+//! `lm grammar`: verdicts, and errors that locate the defect of a schema.
 
 mod json_lines;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use json_lines::answers;
 
-/// The answers to these lines, in order.
+/// Answers to these lines, in order.
 fn grammar(lines: &[Value]) -> Vec<Value> {
     answers("grammar", &[], &lines.iter().map(|line| format!("{line}\n")).collect::<String>())
 }

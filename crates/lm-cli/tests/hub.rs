@@ -1,4 +1,4 @@
-//! Models by name, from outside: a hub on loopback, a home of its own for each test.
+//! End-to-end tests of models by name: a hub on loopback, a separate home directory for each test.
 #![cfg(unix)]
 
 use std::fs;
@@ -21,7 +21,7 @@ struct Run {
     err: String,
 }
 
-/// The embedded model as a repository, with files that are not needed.
+/// The embedded model as a repository, with additional unneeded files.
 fn pocket() -> TestRepo {
     let mut files = vec![
         TestFile::text("README.md", "---\nlicense: apache-2.0\nlanguage: [en]\n---\n# Pocket\n"),
@@ -75,7 +75,7 @@ impl Home {
         run.out
     }
 
-    /// Runs a command that must fail: its error and hint.
+    /// Runs a command that must fail; returns its error and hint.
     fn error(&self, args: &[&str], variables: &[(&str, &str)]) -> String {
         let run = self.lm_with(args, variables);
         assert_eq!(run.code, Some(1), "{args:?}: {}{}", run.out, run.err);
@@ -203,7 +203,7 @@ fn models_of_other_programs_are_used_where_they_are() {
     let studio = home.folder.path().join(".lmstudio/models/owner/studio").display().to_string();
     let blobs = home.folder.path().join(".ollama/models/blobs");
     fs::create_dir_all(&blobs).expect("a folder");
-    // Blobs have no ending: a file is known by its first bytes.
+    // Blobs have no extension: the file type is detected from the first bytes.
     let (file, blob) = (blobs.join("pocket.gguf"), blobs.join(format!("sha256-{digest}")));
     home.ok(&["convert", &studio, &file.display().to_string()]);
     fs::rename(file, blob).expect("can be renamed");

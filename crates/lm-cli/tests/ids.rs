@@ -1,5 +1,5 @@
-//! Token ids in, logits, ids and texts out: what a script sees that compares `lm` with another implementation. The reference is
-//! what transformers computed for the tiny checkpoints.
+//! Commands with token ids as input and logits, ids and texts as output, as a script uses them to compare `lm` with another
+//! implementation. The reference is the output of transformers for the tiny checkpoints.
 
 mod json_lines;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use json_lines::answers;
 
-/// The largest difference of a logit that passes, as in `crates/lm-model/tests/goldens`.
+/// Tolerance of a logit, as in `crates/lm-model/tests/goldens`.
 const TOLERANCE: f32 = 2e-4;
 
 struct Golden {
@@ -22,7 +22,7 @@ struct Golden {
 
 struct Prompt {
     ids: Vec<u32>,
-    /// The rows whose logits are known.
+    /// Rows with known logits.
     rows: Vec<usize>,
     logits: Vec<Vec<f32>>,
     greedy: Vec<u32>,
@@ -45,7 +45,7 @@ impl Golden {
         Self { model: folder.to_str().expect("a path of this repository is text").to_owned(), prompts }
     }
 
-    /// The prompts as `--ids` takes them, in both forms.
+    /// The prompts as input of `--ids`, in both forms.
     fn lines(&self) -> String {
         let line = |(index, prompt): (usize, &Prompt)| match index % 2 {
             0 => format!("{}\n", json!(prompt.ids)),
@@ -55,7 +55,7 @@ impl Golden {
     }
 }
 
-/// The float matrices of a safetensors file.
+/// Reads the float matrices of a safetensors file.
 fn safetensors(bytes: &[u8]) -> BTreeMap<String, Vec<Vec<f32>>> {
     let (length, rest) = bytes.split_at(8);
     let length = u64::from_le_bytes(length.try_into().expect("8 bytes")) as usize;
@@ -72,7 +72,7 @@ fn floats(bytes: &[u8]) -> Vec<f32> {
     bytes.chunks_exact(4).map(|bytes| f32::from_le_bytes(bytes.try_into().expect("4 bytes"))).collect()
 }
 
-/// The rows of a NumPy file, whose header is taken by its words.
+/// Reads the rows of a NumPy file; the header is parsed by substrings.
 fn npy(path: &Path) -> Vec<Vec<f32>> {
     let bytes = fs::read(path).expect("was written");
     assert_eq!(&bytes[..8], b"\x93NUMPY\x01\x00");
@@ -91,7 +91,7 @@ fn parse(text: &str) -> Value {
     serde_json::from_str(text).expect("is JSON")
 }
 
-/// Runs `lm`; its standard output, or the first line of what it says about its failure.
+/// Runs `lm`; returns its standard output, or the first line of its error output.
 fn lm(args: &[&str]) -> Result<String, String> {
     let output = Command::new(env!("CARGO_BIN_EXE_lm")).args(args).output().expect("the program starts");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

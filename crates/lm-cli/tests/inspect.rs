@@ -1,10 +1,10 @@
-//! What `lm inspect` tells of a model before it is run.
+//! Output of `lm inspect`.
 
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// Standard output of `lm inspect` on a path below `testdata`, or on the embedded model.
+/// Standard output of `lm inspect` for a path below `testdata`, or for the embedded model.
 fn inspect(path: Option<&str>, more: &[&str]) -> String {
     let path = path.map(|path| format!("{}/../../testdata/{path}", env!("CARGO_MANIFEST_DIR")));
     let mut command = Command::new(env!("CARGO_BIN_EXE_lm"));
@@ -63,7 +63,7 @@ fn a_gguf_file_with_the_types_of_its_tensors() {
 fn experts_that_a_token_is_not_sent_to_are_told_apart() {
     let summary = as_json(Some("models/qwen3-moe-tiny"));
     let count = |key: &str| summary[key].as_u64().expect("a count");
-    // In two layers, six experts of eight with three matrices of 32 by 32.
+    // Inactive in two layers: six experts of eight, with three matrices of 32 by 32.
     assert_eq!(count("parameters") - count("parameters_of_token"), 2 * 6 * 3 * 32 * 32);
     assert_contains(&inspect(Some("models/qwen3-moe-tiny"), &[]), &["of them for a token, in"]);
 }

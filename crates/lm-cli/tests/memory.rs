@@ -1,4 +1,4 @@
-//! What fits the memory is chosen and said; what does not is refused before anything is loaded.
+//! Memory limits: choices that fit are made and printed; a model that does not fit is rejected before anything is loaded.
 
 use std::process::{Command, Stdio};
 
@@ -59,7 +59,7 @@ fn what_cannot_fit_is_refused_with_the_numbers() {
         assert!(err.contains("MB of memory are needed") && err.contains(expected), "{args:?}: {err}");
         assert!(err.contains("hint: ") && err.contains("--memory BYTES"), "{err}");
     }
-    // What is compared with something else is never quantised to fit.
+    // A model that is compared with another one is never quantised to fit.
     let text = MODEL.to_owned() + "/../README.md";
     let (code, _, err) = lm(&["eval", MODEL, &text, "--memory", "75MB", "--context", "64"]);
     assert_eq!(code, Some(1));

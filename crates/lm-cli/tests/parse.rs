@@ -1,4 +1,4 @@
-//! `lm parse` fed with the reference vectors as they are, and with lines that are wrong.
+//! `lm parse` with the unchanged reference vectors, and with invalid lines.
 
 mod json_lines;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use json_lines::answers;
 
-/// The answers to these lines, in order.
+/// Answers to these lines, in order.
 fn parse(args: &[&str], lines: &[Value]) -> Vec<Value> {
     answers("parse", args, &lines.iter().map(|line| format!("{line}\n")).collect::<String>())
 }
@@ -45,7 +45,7 @@ fn lines_that_cannot_be_answered() {
     assert_eq!(answers[3]["malformed"][0]["fault"], "unfinished");
 }
 
-/// The lines of all vectors: as they are in the files, with the format and the kind of their file.
+/// Lines of all vectors: as in the files, with the format and the kind of their file.
 fn vectors() -> Option<Vec<Value>> {
     let beside = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared"));
     let folder = std::env::var_os("LM_SHARED").map_or_else(beside, PathBuf::from).join("goldens/parser");
@@ -103,7 +103,7 @@ fn reference_vectors_are_fed_as_they_are() {
     assert_eq!(wrong, known);
 }
 
-/// Vectors that the parser departs from also when it is told all; the reasons are in the parsers' own test of the vectors.
+/// Vectors that the parser deviates from even with complete inputs; the reasons are in the parsers' own test of the vectors.
 const DEPARTURES: &[(&str, &str)] = &[
     ("deepseek_v31", "deepseek-ai-DeepSeek-V3.1/145"),
     ("gemma4", "TestBareAndMalformedOpeners::test_bare_malformed_then_well_formed"),
@@ -112,7 +112,7 @@ const DEPARTURES: &[(&str, &str)] = &[
     ("qwen3_coder_xml", "TestNemotronSwap::test_swap_with_whitespace_only_content"),
 ];
 
-/// Vectors whose source tells its parser what the vector does not say: the declared tools, that no call is wanted, that malformed
+/// Vectors whose source gives its parser inputs that the vector lacks: the declared tools, that no call is wanted, that malformed
 /// calls are no text, or that the prompt has opened the reasoning.
 const UNSAID: &[(&str, &str)] = &[
     ("dots", "test_non_stream_unknown_tool_is_left_as_content"),

@@ -1,4 +1,4 @@
-//! `lm template` fed with the reference cases, and with lines that are wrong.
+//! `lm template` with the reference cases, and with invalid lines.
 
 mod json_lines;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use json_lines::answers;
 
-/// The answers to these lines, in order.
+/// Answers to these lines, in order.
 fn template(args: &[&str], lines: &str) -> Vec<Value> {
     answers("template", args, lines)
 }
@@ -29,7 +29,7 @@ fn read(path: PathBuf) -> Value {
     serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("{path:?}: {error}"))
 }
 
-/// The case's line: the fields of conversation and variant as they are in the files, and what the case must give.
+/// Input line of a case: the fields of conversation and variant as in the files, the template, its context and the time.
 fn line(template: &str, golden: &Value, case: &Value, conversation: &Value) -> Value {
     let name = &case["variant"];
     let variants = conversation["variants"].as_array().expect("a list of variants");
@@ -44,7 +44,7 @@ fn line(template: &str, golden: &Value, case: &Value, conversation: &Value) -> V
     line.into()
 }
 
-/// What differs between an answer and what the case must give.
+/// Returns the difference between an answer and the case's expected one.
 fn fault(case: &Value, answer: &Value) -> Option<String> {
     let error = &case["error"];
     let fits = match error["kind"].as_str() {

@@ -1,4 +1,4 @@
-//! The body of an answer.
+//! Response body.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -8,25 +8,25 @@ use lm_session::FinishReason;
 use lm_template::{ToolCall, Value};
 use serde_json::{Map, json};
 
-/// Why a request is not answered.
+/// Error of a request that is not answered.
 #[derive(Debug, PartialEq)]
 pub struct Refusal {
     pub message: String,
-    /// The field at fault, as a path such as `tools[3].function.parameters`.
+    /// The invalid field, as a path such as `tools[3].function.parameters`.
     pub param: Option<String>,
-    /// What a program may go by.
+    /// Machine-readable error code.
     pub code: Option<&'static str>,
-    /// Whether the request is at fault, and not we.
+    /// True if the request is invalid, false for an error of the server.
     pub by_request: bool,
 }
 
 impl Refusal {
-    /// The request's field `param` cannot be had.
+    /// Creates the error of an invalid or unsupported field `param`.
     pub fn field(param: impl Into<String>, message: impl Into<String>) -> Self {
         Self { message: message.into(), param: Some(param.into()), code: None, by_request: true }
     }
 
-    /// The body is no request at all.
+    /// Creates the error of a body that is no request at all.
     pub fn of_body(message: impl Into<String>) -> Self {
         Self { message: message.into(), param: None, code: None, by_request: true }
     }
@@ -94,7 +94,7 @@ fn of_processor(
     }
 }
 
-/// The completion object of a reply.
+/// Creates the completion object of a reply.
 pub fn completion(model: &str, reply: &Reply) -> Value {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
@@ -119,7 +119,7 @@ pub fn completion(model: &str, reply: &Reply) -> Value {
     })
 }
 
-/// The assistant's message: no content beside calls without text, and no `tool_calls` without calls.
+/// The assistant's message: null content if there are calls without text, and no `tool_calls` without calls.
 fn message(reply: &Reply) -> Value {
     let text = reply.text();
     let content = if text.is_empty() && !reply.tool_calls().is_empty() { Value::Null } else { text.into() };
@@ -135,7 +135,7 @@ fn message(reply: &Reply) -> Value {
     Value::Object(message)
 }
 
-/// A call whose arguments are JSON text, as this API has them.
+/// A call with its arguments as JSON text, as in this API.
 fn tool_call(call: &ToolCall) -> Value {
     let arguments = Value::Object(call.arguments.clone()).to_string();
     json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}})

@@ -1,4 +1,4 @@
-//! OpenAI's chat completion: a request's body to a turn, a reply to the body of the answer.
+//! OpenAI's chat completion API: from a request body to a turn, from a reply to a response body.
 
 mod answer;
 mod request;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 pub use answer::{Refusal, completion};
 pub use request::Request;
 
-/// Answers the body of one request; a refusal and a failure have the form that clients know: `{"error": {…}}`.
+/// Answers one request body; errors have the form of the API: `{"error": {…}}`.
 pub fn answer(engine: &Engine, body: Map<String, Value>) -> Value {
     let answered = Request::read(body, engine).and_then(|request| run(engine, request));
     answered.unwrap_or_else(|refusal| refusal.to_json())

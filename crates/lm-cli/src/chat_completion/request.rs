@@ -1,4 +1,4 @@
-//! The body of a request.
+//! Request body.
 
 use lm_conversation::{
     Calls, ConversationConfig, ModelDataProcessor, ResponseFormat, ThinkingConfig, ThinkingMode, ToolChoice,
@@ -18,7 +18,7 @@ type Result<T> = std::result::Result<T, Refusal>;
 /// A request, ready to run: the conversation before its last message, that message, and the turn's options.
 #[derive(Debug)]
 pub struct Request {
-    /// The name to answer with: the request's own, else the engine's.
+    /// Model name of the response: the request's own, otherwise the engine's.
     pub model: String,
     pub config: ConversationConfig,
     pub last: Message,
@@ -26,7 +26,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Reads the body of a chat completion. What it leaves open is as the model's authors advise.
+    /// Parses the body of a chat completion. Absent fields have the model's recommended values.
     pub fn read(body: Map<String, Value>, engine: &Engine) -> Result<Self> {
         let mut fields = Fields(body);
         fields.refuse_what_is_missing_here()?;
@@ -61,11 +61,11 @@ impl Request {
     }
 }
 
-/// The fields of a body, by name.
+/// Fields of a body, by name.
 struct Fields(Map<String, Value>);
 
 impl Fields {
-    /// A field, if it is there and not null.
+    /// Takes a field, if it is present and not null.
     fn get<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>> {
         let value = self.0.remove(name).filter(|value| !value.is_null());
         let read = |value| serde_json::from_value(value);
@@ -104,7 +104,7 @@ impl Fields {
         Ok(())
     }
 
-    /// The limit under its new name, else under its old one.
+    /// Token limit: `max_completion_tokens`, otherwise the older `max_tokens`.
     fn max_tokens(&mut self) -> Result<Option<usize>> {
         let (new, old) = (self.get("max_completion_tokens")?, self.get("max_tokens")?);
         match new.or(old) {
@@ -113,7 +113,7 @@ impl Fields {
         }
     }
 
-    /// `auto`, `required`, `none`, or the tool that must be called.
+    /// `auto`, `required`, `none`, or the name of the tool that must be called.
     fn tool_choice(&mut self, tools: &[ToolSpec]) -> Result<ToolChoice> {
         let wrong = |got: &Value| {
             let expected = r#""auto", "required", "none" or {"type": "function", "function": {"name": …}}"#;
@@ -155,7 +155,7 @@ impl Fields {
         }
     }
 
-    /// `none` turns thinking off, every other effort leaves it to the model.
+    /// Effort `none` turns thinking off; every other effort leaves it to the model.
     fn thinking(&mut self) -> Result<ThinkingConfig> {
         let mode = match self.get::<String>("reasoning_effort")?.as_deref() {
             Some("none") => ThinkingMode::Off,
@@ -164,7 +164,7 @@ impl Fields {
         Ok(ThinkingConfig { mode, max_tokens: self.get("max_reasoning_tokens")? })
     }
 
-    /// The dialect that `format` names.
+    /// Dialect named by `format`.
     fn dialect(&mut self) -> Result<Option<&'static dyn ModelDataProcessor>> {
         let Some(name) = self.get::<String>("format")? else { return Ok(None) };
         let unknown = || {
@@ -174,7 +174,7 @@ impl Fields {
         by_name(&name).ok_or_else(unknown).map(Some)
     }
 
-    /// Refuses what asks for more than one answer object can say; ignoring it would be a wrong answer.
+    /// Rejects fields that a single completion object cannot satisfy; ignoring them would give a wrong response.
     fn refuse_what_is_missing_here(&mut self) -> Result<()> {
         let refuse = |name: &str, only: &str| {
             Err(Refusal::field(name, format!("`{name}` is not supported here; only {only} is")))

@@ -1,4 +1,4 @@
-//! `lm batch`: chat completions over JSON Lines, many at a time.
+//! `lm batch`: chat completions over JSON Lines, run concurrently.
 
 use std::io::{self, BufReader, IsTerminal, Write};
 use std::num::NonZeroUsize;
@@ -43,7 +43,7 @@ pub fn run(args: &Args) -> Result<()> {
         })
     };
     let mut out = io::stdout().lock();
-    // A lock of standard input cannot go to another thread.
+    // A lock of standard input is not `Send`.
     let lines = json_lines::lines(BufReader::new(io::stdin()));
     in_order(lines, args.parallel, answer, |answer| {
         let answer = answer.context("standard input cannot be read")?;
@@ -55,7 +55,7 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// How many requests are answered, on standard error where that is a terminal; how many will come is not known.
+/// Progress counter of answered requests, on standard error if it is a terminal; the total is unknown.
 fn progress() -> ProgressBar {
     let target =
         if io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };

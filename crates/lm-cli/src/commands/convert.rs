@@ -1,4 +1,4 @@
-//! `lm convert`: a model → a quantised folder, or a GGUF file.
+//! `lm convert`: converts a model to a quantised folder or a GGUF file.
 
 use std::path::{Path, PathBuf};
 
@@ -16,9 +16,9 @@ Examples:
 
 Loading the copy gives the same weights as `--quantize` with the original, sooner. A GGUF file is like those of llama.cpp's converter.";
 
-/// Formats of a folder's matrices; the first is the default.
+/// Matrix formats of folders; the first is the default.
 const OF_FOLDERS: [WeightFormat; 2] = [WeightFormat::Q8, WeightFormat::Q4];
-/// Formats of a GGUF file's matrices.
+/// Matrix formats of GGUF files; the first is the default.
 const OF_GGUF: [WeightFormat; 5] = [
     WeightFormat::Ggml(GgmlType::Q8_0),
     WeightFormat::Ggml(GgmlType::Q4_0),
@@ -39,7 +39,7 @@ pub struct Args {
     quantize: Option<WeightFormat>,
 }
 
-/// What is written, by the ending of its name.
+/// Kind of output, by the file name's extension.
 #[derive(Clone, Copy)]
 enum Output {
     Folder,
@@ -52,7 +52,7 @@ impl Output {
         if is_gguf { Self::Gguf } else { Self::Folder }
     }
 
-    /// The format, or the default one.
+    /// Returns the wanted format if it is supported, or the default one.
     fn format(self, wanted: Option<WeightFormat>) -> Result<WeightFormat> {
         let (what, known) = match self {
             Self::Folder => ("a folder", &OF_FOLDERS[..]),

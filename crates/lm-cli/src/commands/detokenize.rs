@@ -1,4 +1,4 @@
-//! `lm detokenize`: token ids → texts, over JSON Lines.
+//! `lm detokenize`: decodes token ids to texts, over JSON Lines.
 
 use anyhow::Result;
 use lm_model::{SpecialTokens, Tokenizer};

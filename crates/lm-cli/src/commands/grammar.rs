@@ -1,4 +1,4 @@
-//! `lm grammar`: which texts a grammar takes, over JSON Lines.
+//! `lm grammar`: checks texts against a grammar, over JSON Lines.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -66,7 +66,7 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(answer_each(|line| answer(args, &compiler, line).unwrap_or_else(|error| error))?)
 }
 
-/// A line, under the names that chat completions have for what is in it.
+/// An input line, with the field names of chat completions.
 #[derive(Deserialize)]
 struct Line {
     format: Option<String>,
@@ -98,14 +98,14 @@ enum LayoutName {
     Exact,
 }
 
-/// What texts are judged by.
+/// Grammar and validators of texts.
 struct Judge {
     constraint: Option<CompiledConstraint>,
     relaxed: Vec<Relaxed>,
     finished: Finished,
 }
 
-/// What a finished text is validated as, where the grammar leaves something out.
+/// Validation of a complete text, if the grammar does not enforce all keywords.
 enum Finished {
     Nothing,
     Json(Value),
@@ -311,7 +311,7 @@ impl Finished {
     }
 }
 
-/// Whether each call of a reply fits its tool, and a reply without calls its format.
+/// Returns true if each call of a reply matches its tool's schema, and a reply without calls matches its format.
 fn reply_fits(
     processor: &dyn ModelDataProcessor,
     options: &ParserOptions,
@@ -342,7 +342,7 @@ fn reply_fits(
     called || format.is_none_or(fits_format)
 }
 
-/// A schema that the validator refuses has been refused before.
+/// Returns true if the schema accepts the value. A schema that does not compile has been rejected before.
 fn is_valid(schema: &Value, value: &Value) -> bool {
     jsonschema::options().offline().build(schema).is_ok_and(|validator| validator.is_valid(value))
 }

@@ -1,4 +1,4 @@
-//! `lm list`: the models on this machine that names lead to.
+//! `lm list`: the models on this machine that can be loaded by name.
 
 use std::io::{self, Write};
 
@@ -53,7 +53,7 @@ fn row(model: &StoredModel) -> [String; 3] {
     [model.name.clone(), size::shown(model.bytes), model.store.to_string()]
 }
 
-/// What takes room in the cache and cannot be loaded.
+/// Row of a cached model that occupies space but cannot be loaded.
 fn unfinished(model: &CachedModel, loadable: &[StoredModel]) -> Option<[String; 3]> {
     let is_loadable = loadable.iter().any(|other| other.path.starts_with(&model.folder));
     let bytes = if is_loadable { model.incomplete_bytes } else { model.bytes };

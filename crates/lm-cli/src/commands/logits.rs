@@ -1,4 +1,4 @@
-//! `lm logits`: token ids → logits, for a comparison with another implementation.
+//! `lm logits`: writes the logits of token ids, to compare them with another implementation.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::npy::NpyFile;
 use crate::reader::Reader;
 use crate::{model, prompt_ids};
 
-/// Bytes of logits that are in memory at a time, unless the user says otherwise.
+/// Maximum bytes of logits in memory at a time, unless `--chunk` is given.
 const MAX_LOGIT_BYTES: usize = 256 << 20;
 
 const EXAMPLES: &str = "\
@@ -68,7 +68,7 @@ enum Positions {
 pub fn run(args: &Args) -> Result<()> {
     let prompts = prompt_ids::read_all(&args.ids)?;
     let options = args.load.options()?;
-    // What is compared is the model, not the cache's rounding.
+    // The model is compared, not the rounding of the cache.
     let options = LoadOptions { kv_dtype: args.load.kv.unwrap_or(KvDtype::F32), ..options };
     let loaded = model::load(Some(&args.model), &options, &args.load)?;
     let width = loaded.model.info().logits_width;
@@ -94,7 +94,7 @@ pub fn run(args: &Args) -> Result<()> {
     file.finish()
 }
 
-/// The length of the longest prompt, after each was found to fit the model.
+/// Checks that each prompt fits the model, and returns the length of the longest one.
 fn check(prompts: &[Vec<TokenId>], model: &dyn CausalLm) -> Result<usize> {
     let info = model.info();
     for (index, prompt) in prompts.iter().enumerate() {
@@ -109,7 +109,7 @@ fn check(prompts: &[Vec<TokenId>], model: &dyn CausalLm) -> Result<usize> {
     prompts.iter().map(Vec::len).max().context("it holds no prompt")
 }
 
-/// Runs a prompt in pieces and writes the rows that are wanted.
+/// Runs a prompt in pieces and writes the requested rows.
 fn write_prompt(
     file: &mut NpyFile,
     reader: &mut Reader<'_>,

@@ -1,4 +1,4 @@
-//! `lm parse`: a model's text → content, reasoning and tool calls, over JSON Lines.
+//! `lm parse`: parses a model's text to content, reasoning and tool calls, over JSON Lines.
 
 use anyhow::Result;
 use lm_processors::{
@@ -45,7 +45,7 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(answer_each(|line| answer(args, line))?)
 }
 
-/// A line, under the names that sets of parser vectors have for what is in it.
+/// An input line, with the field names of parser test vectors.
 #[derive(Deserialize)]
 struct Line {
     format: Option<String>,
@@ -129,20 +129,20 @@ fn read(args: &Args, processor: &dyn ModelDataProcessor, options: &ParserOptions
     answer
 }
 
-/// Whether the text of a call's arguments is what the model wrote; in other formats it is made up of it.
+/// Returns true if the argument text of a call is the model's own JSON; other formats derive it.
 fn writes_json(processor: &dyn ModelDataProcessor) -> bool {
     let calls = processor.dialect().map_or(&[][..], |dialect| dialect.calls);
     matches!(calls.first().map(|syntax| syntax.body), Some(CallBody::Json(_) | CallBody::Named(_)))
 }
 
-/// What the events say together.
+/// Accumulated events.
 #[derive(Default)]
 struct Sum {
     content: String,
     reasoning: String,
     calls: Vec<Value>,
     malformed: Vec<Value>,
-    /// Whether calls are listed that only began.
+    /// True if incomplete calls are listed.
     parts: bool,
     begun: Value,
     begun_text: String,

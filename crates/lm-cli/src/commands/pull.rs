@@ -1,4 +1,4 @@
-//! `lm pull`: a model from the hub into the cache.
+//! `lm pull`: downloads a model from the hub into the cache.
 
 use anyhow::Result;
 use indicatif::ProgressBar;

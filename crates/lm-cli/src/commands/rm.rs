@@ -1,4 +1,4 @@
-//! `lm rm`: a model out of the cache.
+//! `lm rm`: removes a model from the cache.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
@@ -46,7 +46,7 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Why the cache does not have it.
+/// Error for a model that is not in the cache.
 fn elsewhere(stores: &ModelStores, name: &ModelName) -> anyhow::Error {
     match stores.find(name) {
         Ok(model) if model.store != Store::HuggingFace => {
@@ -56,7 +56,7 @@ fn elsewhere(stores: &ModelStores, name: &ModelName) -> anyhow::Error {
     }
 }
 
-/// Asks at the terminal; without one there is nobody to ask.
+/// Asks for confirmation at the terminal; fails without a terminal.
 fn confirmed(removal: &Removal) -> Result<bool> {
     if !io::stdin().is_terminal() {
         bail!("nobody can be asked whether {} is to be removed; `--yes` removes it", removal.name);

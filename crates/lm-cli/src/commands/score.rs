@@ -1,6 +1,6 @@
-//! `lm score`: how many of the replies in recorded conversations a model gives exactly.
+//! `lm score`: counts the replies in recorded conversations that a model reproduces exactly.
 //!
-//! Every turn of the assistant is asked for on its own, with the recorded messages before it, greedily.
+//! Every turn of the assistant is generated independently and greedily, with the recorded messages before it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::args::{CallArgs, RunArgs};
 use crate::model;
 
-/// Longest reply; the longest expected one is well below.
+/// Maximum number of tokens of a reply; the longest expected one is well below.
 const MAX_OUTPUT_TOKENS: usize = 192;
 
 const EXAMPLES: &str = "\
@@ -91,7 +91,7 @@ fn read(path: &Path) -> Result<Vec<Recording>> {
 }
 
 impl Recording {
-    /// Asks for every reply of the assistant.
+    /// Generates every reply of the assistant.
     fn replay(&self, engine: &Engine, constrain_calls: ConstrainCalls) -> Result<Vec<Turn<'_>>> {
         let config = ConversationConfig {
             preface: Preface { tools: self.tools.clone(), ..Preface::default() },
@@ -127,11 +127,11 @@ impl Recording {
     }
 }
 
-/// One reply that was asked for.
+/// One generated reply.
 struct Turn<'a> {
     skill: &'a str,
     expected: &'a Message,
-    /// The reply, or why its call cannot be read.
+    /// The reply, or the error of its malformed call.
     reply: Result<Message, lm_processors::Error>,
     passed: bool,
 }
@@ -149,8 +149,8 @@ impl Turn<'_> {
     }
 }
 
-/// Whether a reply is the expected one: the same calls in any order; without calls, the expected text somewhere in
-/// the reply, case aside.
+/// Returns true if a reply is the expected one: the same calls in any order; without calls, the expected text anywhere in the reply,
+/// ignoring case.
 fn passes(expected: &Message, reply: &Message) -> bool {
     if expected.tool_calls.is_empty() {
         let (wanted, said) = (expected.content.text().to_lowercase(), reply.content.text().to_lowercase());
@@ -167,7 +167,7 @@ fn passes(expected: &Message, reply: &Message) -> bool {
     wanted.is_empty()
 }
 
-/// Name and arguments, with whole floats as integers; objects compare without regard to the order of keys.
+/// Name and arguments, with integral floats as integers; objects compare independent of the order of keys.
 fn comparable(call: &ToolCall) -> (&str, Value) {
     (&call.name, whole_floats_as_integers(Value::Object(call.arguments.clone())))
 }
@@ -175,7 +175,7 @@ fn comparable(call: &ToolCall) -> (&str, Value) {
 fn whole_floats_as_integers(value: Value) -> Value {
     match value {
         Value::Number(number) => match number.as_f64() {
-            // 2^53: beyond it not every integer is a float.
+            // Beyond 2^53 not every integer is a float.
             Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 9e15 => {
                 (float as i64).into()
             }
@@ -189,7 +189,7 @@ fn whole_floats_as_integers(value: Value) -> Value {
     }
 }
 
-/// Passed and asked, by skill.
+/// Numbers of passed and of all turns, by skill.
 #[derive(Default)]
 struct Table(BTreeMap<String, (usize, usize)>);
 
@@ -201,7 +201,7 @@ impl Table {
     }
 }
 
-/// A Markdown table, the total last.
+/// Formats a Markdown table with the total as last row.
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = |passed: usize, asked: usize| 100.0 * passed as f64 / asked.max(1) as f64;

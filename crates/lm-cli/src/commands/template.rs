@@ -1,4 +1,4 @@
-//! `lm template`: conversations → prompts, over JSON Lines.
+//! `lm template`: renders conversations to prompts, over JSON Lines.
 
 use std::path::Path;
 
@@ -54,7 +54,7 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(answer_each(|line| answer(args, &mut templates, line))?)
 }
 
-/// A line, under the names that transformers has for what is in it.
+/// An input line, with the field names of transformers.
 #[derive(Deserialize)]
 struct Line {
     template: Option<String>,
@@ -99,7 +99,7 @@ impl Continue {
     }
 }
 
-/// The template of the last line, compiled: lines in a row have mostly the same.
+/// Compiled template of the last line: consecutive lines mostly use the same one.
 #[derive(Default)]
 struct LastTemplate(Option<(String, PromptTemplate)>);
 
@@ -141,7 +141,7 @@ fn answer(args: &Args, templates: &mut LastTemplate, line: Map<String, Value>) -
     }
 }
 
-/// The template of a model, and its own variables.
+/// Returns the template of a model; adds its special tokens to `context`.
 fn of_model(model: &str, tools: &Value, context: &mut Map<String, Value>) -> Result<String> {
     let source = model::folder(Some(Path::new(model)))?.chat_template()?.unwrap_or_default();
     let templates = ChatTemplates::from_files(source.iter())?;
@@ -199,7 +199,7 @@ fn shown(args: &Args, line: &Line, prompt: &Prompt) -> Value {
     answer
 }
 
-/// The kinds that the reference data tells apart.
+/// Error kind, as in the reference data.
 fn kind(error: &Error) -> &'static str {
     match error {
         Error::TemplateRaised { .. } => "raised",
@@ -211,7 +211,7 @@ fn kind(error: &Error) -> &'static str {
     }
 }
 
-/// What a template says when it refuses is told as it stands.
+/// Error message; that of a template's `raise_exception` is unchanged.
 fn message(error: &Error) -> String {
     match error {
         Error::TemplateRaised { message } => message.clone(),

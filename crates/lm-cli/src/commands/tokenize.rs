@@ -1,4 +1,4 @@
-//! `lm tokenize`: texts → token ids, over JSON Lines.
+//! `lm tokenize`: encodes texts to token ids, over JSON Lines.
 
 use std::io::{self, Read, Write};
 
@@ -80,7 +80,7 @@ fn encode(tokenizer: &Tokenizer, text: &str, content: bool) -> lm_model::Result<
     tokenizer.encode_segments(&[segment])
 }
 
-/// A token as JSON; a part of a character is U+FFFD in its text.
+/// Converts a token to JSON; incomplete characters become U+FFFD in its text.
 fn token(tokenizer: &Tokenizer, id: TokenId) -> Value {
     let kind = match tokenizer.token_kind(id) {
         TokenKind::Text => "text",
@@ -90,7 +90,7 @@ fn token(tokenizer: &Tokenizer, id: TokenId) -> Value {
     json!({"id": id, "text": String::from_utf8_lossy(tokenizer.token_bytes(id)), "kind": kind})
 }
 
-/// A line for each token: its id, and its bytes in quotes, where those that are no characters of their own are escaped.
+/// Prints a line for each token: its id, and its bytes in quotes, escaped if they are not valid UTF-8 on their own.
 fn show(tokenizer: &Tokenizer, ids: &[TokenId]) -> Result<()> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     for &id in ids {
@@ -103,7 +103,7 @@ fn show(tokenizer: &Tokenizer, ids: &[TokenId]) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// The argument, or all of standard input.
+/// Returns the argument, or all of standard input.
 pub fn text_or_stdin(text: Option<&str>) -> Result<String> {
     if let Some(text) = text.filter(|text| *text != "-") {
         return Ok(text.to_owned());

@@ -1,12 +1,12 @@
-//! A command of `lm` that answers JSON Lines, from outside.
+//! Runner of a JSON Lines command of `lm`.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// What the command answers to this input, in order. It is read while the input is written, so that neither side waits for
-/// the other.
+/// Answers of the command to this input, in order. They are read while the input is written, so that neither side blocks the
+/// other.
 pub fn answers(command: &str, args: &[&str], input: &str) -> Vec<Value> {
     let mut child = Command::new(env!("CARGO_BIN_EXE_lm"))
         .arg(command)

@@ -167,7 +167,7 @@ impl Search {
             return Ok(Steps { steps: vec![forced], only_fill: false });
         }
         let free = is_free(&self.mask);
-        // Where a marker is spelled out, its text is tried before added tokens, which may open a channel of free text.
+        // If a marker is spelled out, its text is tried before added tokens, which may open a channel of free text.
         let added = one_by_one(place.tokens.added(&self.mask));
         let mut steps = if free { added.clone() } else { Vec::new() };
         if !free || self.mask != self.barren {

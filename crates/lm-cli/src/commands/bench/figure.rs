@@ -1,10 +1,10 @@
-//! One measured figure beside its limit.
+//! A measured figure and its limit.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// What is measured.
+/// Measured quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 #[value(rename_all = "snake_case")]
@@ -39,7 +39,7 @@ impl Metric {
         }
     }
 
-    /// How near its limit a value is: 1 is there.
+    /// Ratio of a value and its limit, inverted for costs: 1 is at the limit.
     pub fn share(self, sample: &Sample) -> Option<f64> {
         let limit = sample.limit?;
         let is_cost = matches!(self, Metric::Load | Metric::SecondTurn | Metric::Resident | Metric::Peak);
@@ -62,7 +62,7 @@ impl fmt::Display for Metric {
     }
 }
 
-/// A median and the circumstances it was taken in.
+/// A median and its measuring conditions.
 #[derive(Debug, Serialize)]
 pub struct Figure {
     pub metric: Metric,
@@ -73,15 +73,15 @@ pub struct Figure {
     pub kv: String,
     pub value: f64,
     pub unit: &'static str,
-    /// What the value could be at best: the median over the runs, each with the rates that the machine gave around it.
+    /// Best possible value: the median over the runs, each with the machine's rates around it.
     pub limit: Option<f64>,
-    /// How near its limit a run was: 1 is there. The median over the runs, which on an unsteady machine says more than the value.
+    /// Ratio to the limit: 1 is at the limit. The median over the runs, which on an unsteady machine says more than the value.
     pub share: Option<f64>,
-    /// The distance between the largest and the smallest run, as a part of the median.
+    /// Difference between the largest and the smallest run, relative to the median.
     pub swing: f64,
 }
 
-/// From where on a swing is marked.
+/// Swing above which a figure is marked as unsteady.
 const UNSTEADY: f64 = 0.1;
 
 impl Figure {
@@ -107,7 +107,7 @@ impl fmt::Display for Figure {
     }
 }
 
-/// What a run gave, and what the machine allowed at that time.
+/// Value of a run, and the machine's limit at that time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
     pub value: f64,
@@ -120,14 +120,14 @@ impl Sample {
     }
 }
 
-/// The middle value; of an even number the upper one. NaN of none.
+/// Median; of an even number of values the upper middle one. NaN for none.
 pub fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut sorted: Vec<f64> = values.collect();
     sorted.sort_by(f64::total_cmp);
     sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// The distance between the largest and the smallest, as a part of the median.
+/// Difference between the largest and the smallest value, relative to the median.
 pub fn swing(samples: &[Sample]) -> f64 {
     let values = || samples.iter().map(|sample| sample.value);
     let (largest, smallest) =

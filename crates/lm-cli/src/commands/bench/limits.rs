@@ -1,4 +1,4 @@
-//! What the machine allows a model: its memory and its arithmetic alone, with nothing lost in between.
+//! Roofline limits of a model on this machine: memory bandwidth and arithmetic throughput.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -12,22 +12,22 @@ use lm_model::{CacheLayout, KvDtype, ModelInfo};
 use super::runs;
 use crate::locate::Located;
 
-/// Rates of the machine, in bytes and operations a second.
+/// Rates of the machine, in bytes and operations per second.
 #[derive(Clone, Copy, Debug)]
 pub struct Rates {
     pub read: f64,
-    /// Of the products that the weights' format needs.
+    /// Rate of the products that the weights' format needs.
     pub product: f64,
 }
 
 impl Rates {
-    /// What is better of the two: a machine is no slower than it was seen.
+    /// Maximum of the two: a machine is at least as fast as it was measured.
     pub fn best(self, other: Self) -> Self {
         Self { read: self.read.max(other.read), product: self.product.max(other.product) }
     }
 }
 
-/// The machine, to be measured again and again: others may be at work on it.
+/// The machine, to be measured repeatedly: other processes may load it.
 #[derive(Debug)]
 pub struct Machine {
     memory: ColdMemory,
@@ -35,7 +35,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// For weights of a format.
+    /// Creates it for weights of a format.
     pub fn new(format: WeightFormat) -> Result<Self> {
         let product_rate = match format {
             WeightFormat::Q4 | WeightFormat::Q8 | WeightFormat::Ggml(_) => limits::byte_product_rate,
@@ -44,14 +44,14 @@ impl Machine {
         Ok(Self { memory: ColdMemory::new()?, product_rate })
     }
 
-    /// What it gives now.
+    /// Measures the current rates.
     pub fn rates(&self) -> Rates {
         let pool = Pool::global();
         Rates { read: self.memory.read_rate(pool), product: (self.product_rate)(pool) }
     }
 }
 
-/// What a step must move of a sequence's cache.
+/// Cache traffic of a step for one sequence.
 #[derive(Debug)]
 pub struct CacheCosts {
     layout: CacheLayout,
@@ -63,7 +63,7 @@ impl CacheCosts {
         Self { layout, dtype }
     }
 
-    /// Bytes after so many tokens: the keys and values that a window leaves to be seen, and states, which are read and written.
+    /// Bytes of a step after `tokens` tokens: keys and values within the window, and states, which are read and written.
     fn bytes(&self, tokens: usize) -> f64 {
         let of_layer = |layer: &LayerCache| match *layer {
             LayerCache::State { len } => (2 * len * size_of::<f32>()) as f64,
@@ -76,11 +76,11 @@ impl CacheCosts {
     }
 }
 
-/// What a model costs, in bytes and operations.
+/// Costs of a model, in bytes and operations.
 #[derive(Debug)]
 pub struct Costs {
     pub weight_bytes: f64,
-    /// Of a step over one row: of experts those that it goes through.
+    /// Weight bytes of a step over one row; of experts only the active ones.
     pub decode_bytes: f64,
     cache: CacheCosts,
     operations_per_token: f64,
@@ -96,17 +96,17 @@ impl Costs {
         }
     }
 
-    /// Tokens a second of a prompt, without what its attention takes.
+    /// Prompt tokens per second, without the cost of attention.
     pub fn prefill(&self, rates: Rates, tokens: usize) -> f64 {
         tokens as f64 / self.step(rates, tokens, 0.0)
     }
 
-    /// Tokens a second in the middle of a decode that begins at a context.
+    /// Tokens per second in the middle of a decode that begins at `context` tokens.
     pub fn decode(&self, rates: Rates, context: usize) -> f64 {
         1.0 / self.step(rates, 1, self.cache.bytes(context + runs::OUTPUT / 2))
     }
 
-    /// Tokens a second of several sequences together.
+    /// Tokens per second of several concurrent sequences.
     pub fn batch(&self, rates: Rates, sequences: usize) -> f64 {
         let prompts = self.step(rates, sequences * runs::PROMPT, 0.0);
         let cached = sequences as f64 * self.cache.bytes(runs::PROMPT + runs::OUTPUT / 2);
@@ -114,19 +114,19 @@ impl Costs {
         (sequences * runs::OUTPUT) as f64 / (prompts + replies)
     }
 
-    /// Milliseconds of a second turn.
+    /// Milliseconds to the first token of a second turn.
     pub fn second_turn(&self, rates: Rates, context: usize) -> f64 {
         self.step(rates, runs::TURN, self.cache.bytes(context)) * 1e3
     }
 
-    /// Seconds of a step: what must be read, `cached` bytes of the cache among it, or what must be multiplied.
+    /// Seconds of a step: the maximum of the memory time, including `cached` bytes of the cache, and the arithmetic time.
     fn step(&self, rates: Rates, rows: usize, cached: f64) -> f64 {
         ((self.decode_bytes + cached) / rates.read)
             .max(rows as f64 * self.operations_per_token / rates.product)
     }
 }
 
-/// Seconds that a plain read of the weights' files takes; `None` without a folder. Brings them into the system's cache on the way.
+/// Seconds of a plain read of the weights' files; `None` without a model path. As a side effect, it fills the system's page cache.
 pub fn read_files(model: Option<Located>) -> Result<Option<f64>> {
     let Some(Located { path, .. }) = model else { return Ok(None) };
     let paths: Vec<_> = if path.is_dir() {

@@ -1,14 +1,14 @@
-//! The memory that this process holds.
+//! Resident memory of this process.
 
-/// Bytes of memory that are present.
+/// Resident bytes.
 #[derive(Debug)]
 pub struct Resident {
     pub now: f64,
-    /// The most since the process began.
+    /// Peak since the process began.
     pub peak: f64,
 }
 
-/// What Linux tells of it; `None` elsewhere.
+/// Reads the values from Linux; `None` elsewhere.
 pub fn resident() -> Option<Resident> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     Some(Resident { now: field(&status, "VmRSS:")?, peak: field(&status, "VmHWM:")? })

@@ -1,4 +1,4 @@
-//! `lm bench`: what a user of one model gets, beside what the machine allows.
+//! `lm bench`: a model's performance, compared with the machine's limits.
 
 mod figure;
 mod limits;
@@ -90,14 +90,14 @@ pub fn run(args: &Args) -> Result<()> {
     bench.run()
 }
 
-/// The model and the seconds it took.
+/// Loads the model; also returns the seconds that it took.
 fn load(args: &Args) -> Result<(LoadedModel, f64)> {
     let started = Instant::now();
     let loaded = model::load(args.model.get(), &args.run.load.options()?, &args.run.load)?;
     Ok((loaded, started.elapsed().as_secs_f64()))
 }
 
-/// A loaded model, and what is known of it and the machine.
+/// A loaded model with its costs, and the machine.
 struct Bench<'a> {
     args: &'a Args,
     engine: Engine,
@@ -105,11 +105,11 @@ struct Bench<'a> {
     costs: Costs,
 }
 
-/// What a figure is about, besides the model: context and sequences.
+/// Case of a figure, besides the model: context and sequences.
 type Case = (usize, usize);
 
 impl Bench<'_> {
-    /// What is known once the model is loaded.
+    /// Shows the figures that are known after the load.
     fn start(&self, seconds: f64, file_read: Option<f64>, resident: Option<memory::Resident>) -> Result<()> {
         let rates = self.machine.rates().best(self.machine.rates());
         self.show(Metric::DramRate, (0, 1), &[Sample::unlimited(rates.read / 1e9)])?;
@@ -161,7 +161,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Runs once to warm up, then as often as asked for, with a look at the machine before and after each run.
+    /// Runs once to warm up, then `--runs` times, and measures the machine's rates before and after each run.
     fn measure(
         &self,
         metric: Metric,
@@ -181,7 +181,7 @@ impl Bench<'_> {
         self.show(metric, case, &samples)
     }
 
-    /// Whether a metric was asked for and its tokens have room; says so when they have not.
+    /// Returns true if a metric was asked for and its tokens fit the context; prints a line if they do not fit.
     fn fits(&self, metric: Metric, tokens: usize) -> bool {
         let room = self.engine.context_tokens();
         if self.args.wants(metric) && tokens > room {

@@ -1,4 +1,4 @@
-//! The runs that are timed, each through the engine as a user's would be, the sampler included.
+//! Timed runs, each through the engine and the sampler as for a user.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,29 +11,29 @@ use lm_session::{
     TokenId,
 };
 
-/// Tokens that a run decodes.
+/// Decoded tokens of a run.
 pub const OUTPUT: usize = 64;
-/// Tokens of the prompts that run together.
+/// Prompt tokens of each concurrent sequence.
 pub const PROMPT: usize = 64;
-/// Tokens of the reply before a second turn.
+/// Reply tokens before a second turn.
 pub const REPLY: usize = 16;
 /// New tokens of the second turn.
 pub const TURN: usize = 32;
 
-/// Tokens a second of a prompt.
+/// Prefill rate of a prompt, in tokens per second.
 pub fn prefill(engine: &Engine, tokens: usize) -> Result<f64> {
     let stats = open(engine, 1)?.prefill(&prompt(engine, tokens))?;
     Ok(tokens as f64 / stats.elapsed.as_secs_f64())
 }
 
-/// A session with a context to decode after.
+/// Creates a session with a context to decode after.
 pub fn context(engine: &Engine, tokens: usize) -> Result<Session> {
     let mut session = open(engine, OUTPUT + 1)?;
     session.prefill(&prompt(engine, tokens.max(1)))?;
     Ok(session)
 }
 
-/// Tokens a second after a context, which the session holds again afterwards.
+/// Decode rate after a context, in tokens per second; the session is restored afterwards.
 pub fn decode(session: &mut Session) -> Result<f64> {
     let held = session.tokens().to_vec();
     let timing = generate(session)?;
@@ -41,7 +41,7 @@ pub fn decode(session: &mut Session) -> Result<f64> {
     timing.decode_tokens_per_second().context("the model gave one token only")
 }
 
-/// Tokens a second that `n` sequences generate together, from the first one's start to the last one's end.
+/// Tokens per second that `n` concurrent sequences generate together, from the start of the first one to the end of the last one.
 pub fn batch(engine: &Engine, n: usize) -> Result<f64> {
     let start = Barrier::new(n + 1);
     thread::scope(|scope| {
@@ -62,7 +62,7 @@ pub fn batch(engine: &Engine, n: usize) -> Result<f64> {
     })
 }
 
-/// A session after a first turn of so many tokens and its reply.
+/// Creates a session after a first turn of `tokens` tokens and its reply.
 pub fn first_turn(engine: &Engine, tokens: usize) -> Result<Session> {
     let mut session = open(engine, REPLY)?;
     session.prefill(&prompt(engine, tokens))?;
@@ -70,7 +70,7 @@ pub fn first_turn(engine: &Engine, tokens: usize) -> Result<Session> {
     Ok(session)
 }
 
-/// Milliseconds to the first token of a second turn, given as the whole history and what is new. The session is then as it was.
+/// Milliseconds to the first token of a second turn, given as the whole history and the new tokens. The session is restored afterwards.
 pub fn second_turn(session: &mut Session) -> Result<f64> {
     let history = session.tokens().to_vec();
     let turn = [&history[..], &prompt(session.engine(), TURN)].concat();
@@ -80,7 +80,7 @@ pub fn second_turn(session: &mut Session) -> Result<f64> {
     Ok(timing.ttft.context("no token was sampled")?.as_secs_f64() * 1e3)
 }
 
-/// A session that samples greedily and never ends before its limit.
+/// Opens a session that samples greedily and never ends before its limit.
 fn open(engine: &Engine, max_output_tokens: usize) -> Result<Session> {
     let forbidden = engine.tokenizer().end_ids().iter().map(|&id| (id, f32::NEG_INFINITY)).collect();
     Ok(engine.session(SessionConfig {
@@ -100,7 +100,7 @@ fn generate(session: &mut Session) -> Result<Timing> {
     bail!("the generation ended without its last event")
 }
 
-/// Ids spread over the vocabulary, different ones each time, so that no prompt is found in a cache; which ones they are does not
+/// Ids spread over the vocabulary, different ones for each call, so that no prompt is found in the prefix cache. Their values do not
 /// change the work.
 fn prompt(engine: &Engine, tokens: usize) -> Vec<TokenId> {
     static PROMPTS: AtomicUsize = AtomicUsize::new(0);

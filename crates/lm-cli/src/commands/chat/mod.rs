@@ -1,4 +1,4 @@
-//! `lm chat`: a conversation, turn by turn.
+//! `lm chat`: an interactive conversation.
 
 mod slash;
 mod turn;
@@ -52,7 +52,7 @@ pub struct Args {
     pub run: RunArgs,
 }
 
-/// What the model is told before the first turn.
+/// Options of a conversation.
 #[derive(Debug, clap::Args)]
 pub struct ChatArgs {
     /// `demo`, or a file with a JSON array of tool declarations
@@ -78,19 +78,19 @@ pub enum Switch {
 }
 
 impl ChatArgs {
-    /// Everything but the tools.
+    /// The preface without the tools.
     fn preface(&self) -> Preface {
         let messages = self.system.as_deref().map(Message::system).into_iter().collect();
         Preface { messages, ..Preface::default() }
     }
 
-    /// A conversation with this preface.
+    /// Creates the configuration of a conversation with this preface.
     pub fn conversation(&self, session: SessionConfig) -> ConversationConfig {
         let (preface, constrain_calls) = (self.preface(), self.calls.constrain_calls());
         ConversationConfig { preface, session, constrain_calls, ..ConversationConfig::default() }
     }
 
-    /// What holds for each turn.
+    /// Options of each turn.
     pub fn turn_options(&self) -> TurnOptions {
         let mode = match self.thinking {
             None => ThinkingMode::Default,
@@ -133,7 +133,7 @@ fn banner(engine: &Engine) -> String {
     )
 }
 
-/// The loop over the user's lines.
+/// State of the loop over the user's lines.
 struct Chat {
     turns: Turns,
     lines: Arc<Mutex<Lines>>,
@@ -161,7 +161,7 @@ impl Chat {
             match self.line(text.trim()) {
                 Ok(After::GoOn) => {}
                 Ok(After::Quit) => return Ok(code),
-                // A turn that failed has left the conversation as it was. Without a terminal the exit code tells.
+                // A failed turn leaves the conversation unchanged. Without a terminal the exit code reports it.
                 Err(error) if error.is::<std::io::Error>() => return Err(error),
                 Err(error) => {
                     self.screen.end_line()?;
@@ -179,7 +179,7 @@ impl Chat {
         if let Some(command) = text.strip_prefix('/').filter(|rest| !rest.starts_with('/')) {
             return slash::run(command, &mut self.turns, &mut self.screen);
         }
-        // `//` at the start is a slash that belongs to the message.
+        // `//` at the start is an escaped slash of the message.
         let text = if text.starts_with("//") { &text[1..] } else { text };
         match self.turns.run(text, &mut self.screen)? {
             Ended::Cancelled => self.screen.note("(cancelled; the turn is forgotten)")?,

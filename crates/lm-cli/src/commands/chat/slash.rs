@@ -1,4 +1,4 @@
-//! The commands of a chat: `/help`, `/reset`, …
+//! Slash commands of a chat: `/help`, `/reset`, …
 
 use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};
@@ -11,14 +11,14 @@ use serde_json::json;
 use super::turn::Turns;
 use crate::screen::{Screen, json_line};
 
-/// What the loop does after a line.
+/// Next action of the loop after a line.
 #[derive(Debug, PartialEq)]
 pub enum After {
     GoOn,
     Quit,
 }
 
-/// One command; its function gets what follows the name.
+/// A command; its function gets the text after the name.
 struct Command<W: Write> {
     name: &'static str,
     argument: &'static str,
@@ -43,7 +43,7 @@ fn all<W: Write>() -> [Command<W>; 6] {
     ]
 }
 
-/// Runs a line that began with `/`, given without it.
+/// Runs a command line, given without its leading `/`.
 pub fn run<W: Write>(line: &str, turns: &mut Turns, screen: &mut Screen<W>) -> Result<After> {
     let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let commands = all();
@@ -112,7 +112,7 @@ fn save<W: Write>(path: &str, turns: &mut Turns, screen: &mut Screen<W>) -> Resu
     Ok(After::GoOn)
 }
 
-/// Writes a file that did not exist before; a failure leaves none behind.
+/// Writes a new file; fails if it exists, and removes it after a write error.
 fn write_new(path: &Path, value: &Value) -> Result<()> {
     let file = OpenOptions::new().write(true).create_new(true).open(path)?;
     let mut out = BufWriter::new(file);

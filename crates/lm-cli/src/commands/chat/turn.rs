@@ -1,4 +1,4 @@
-//! One turn on the terminal: what the agent does, shown as it happens.
+//! One turn of the agent, shown on the terminal as it proceeds.
 
 use std::io::Write;
 
@@ -10,23 +10,23 @@ use lm_tools::{Agent, AgentEvent};
 use crate::interrupt::Interrupt;
 use crate::screen::Screen;
 
-/// What turns need.
+/// State shared by all turns.
 pub struct Turns {
     pub agent: Agent,
     pub options: TurnOptions,
     pub interrupt: Interrupt,
 }
 
-/// How a turn that did not fail ended.
+/// Outcome of a turn without an error.
 pub enum Ended {
-    /// With the model's answer; how each of its replies ended.
+    /// The model's answer, with the outcome of each of its replies.
     Answered(Vec<Finished>),
-    /// By Ctrl-C.
+    /// Cancelled by Ctrl-C.
     Cancelled,
 }
 
 impl Turns {
-    /// Runs a turn to its answer. When it fails or is cancelled, the conversation is as before.
+    /// Runs a turn to its answer. On an error or a cancellation, the conversation is unchanged.
     pub fn run<W: Write>(&mut self, text: &str, screen: &mut Screen<W>) -> Result<Ended> {
         let cancel = self.agent.cancel_handle();
         cancel.reset();
@@ -55,7 +55,7 @@ impl Turns {
     }
 }
 
-/// Tokens and speed of a turn on one line.
+/// Formats tokens and speed of a turn on one line.
 pub fn stats(finished: &[Finished]) -> String {
     let sum = |count: fn(&Finished) -> usize| finished.iter().map(count).sum::<usize>();
     let output = sum(|reply| reply.usage.output_tokens);

@@ -1,30 +1,30 @@
-//! What is measured at a token, in double precision, and its mean over a text.
+//! Measures of each token, in double precision, and their means over a text.
 
 use anyhow::{Context, Result, ensure};
 
 /// Sums over the scored tokens of a text.
 #[derive(Default)]
 pub struct Measures {
-    /// Negative logarithm of the probability of the token that follows.
+    /// Negative log-likelihood of the next token.
     pub loss: Mean,
-    /// The model's distribution against the base's; without a base it stays empty.
+    /// Divergence of the model's distributions from the base's; empty without a base.
     pub divergence: Divergence,
 }
 
-/// How far distributions are from those of a base.
+/// Divergence of distributions from those of a base.
 #[derive(Default)]
 pub struct Divergence {
-    /// KL divergence from the base's distribution P to the model's Q: the sum of P · ln(P / Q), in nats.
+    /// KL divergence D(P ‖ Q) of the model's distribution Q from the base's P: the sum of P · ln(P / Q), in nats.
     pub kl: Mean,
-    /// Tokens at which both find the same one likeliest.
+    /// Number of tokens at which both have the same most likely token.
     pub same_top: usize,
 }
 
 impl Measures {
-    /// Counts a token, `next`, from the logits before it.
+    /// Adds the measures of the token `next`, from the logits before it.
     ///
     /// # Errors
-    /// When logits are NaN or have no finite one, or `next` has none.
+    /// When logits are NaN, have no finite value, or `next` has no logit.
     pub fn add(&mut self, next: usize, logits: &[f32], base: Option<&[f32]>) -> Result<()> {
         let q = log_softmax(logits)?;
         let loss = q.get(next).with_context(|| format!("the model has no logit for token {next}"))?;
@@ -37,18 +37,18 @@ impl Measures {
         Ok(())
     }
 
-    /// e to the mean loss.
+    /// Perplexity: e to the mean loss.
     pub fn perplexity(&self) -> f64 {
         self.loss.mean().exp()
     }
 
-    /// To first order.
+    /// Standard error of the perplexity, to first order.
     pub fn perplexity_error(&self) -> f64 {
         self.perplexity() * self.loss.standard_error()
     }
 }
 
-/// Mean and scatter of numbers that come one by one (Welford's recurrence).
+/// Running mean and variance (Welford's algorithm).
 #[derive(Default)]
 pub struct Mean {
     count: usize,
@@ -72,14 +72,14 @@ impl Mean {
         self.mean
     }
 
-    /// Standard error of the mean, as if the numbers were independent; 0 for fewer than two.
+    /// Standard error of the mean, for independent numbers; 0 for fewer than two.
     pub fn standard_error(&self) -> f64 {
         let freedom = self.count.saturating_sub(1).max(1) as f64;
         (self.squares / freedom / self.count.max(1) as f64).sqrt()
     }
 }
 
-/// Logarithms of the probabilities.
+/// Log-probabilities of logits.
 fn log_softmax(logits: &[f32]) -> Result<Vec<f64>> {
     let largest = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));
     let sum: f64 = logits.iter().map(|&x| (f64::from(x) - largest).exp()).sum();
@@ -88,7 +88,7 @@ fn log_softmax(logits: &[f32]) -> Result<Vec<f64>> {
     Ok(logits.iter().map(|&x| f64::from(x) - log_sum).collect())
 }
 
-/// The sum of p · ln(p / q), of logarithms; what p holds impossible adds nothing.
+/// KL divergence: the sum of p · ln(p / q), from log-probabilities; terms with p = 0 are 0.
 fn kl_divergence(p: &[f64], q: &[f64]) -> f64 {
     let term = |(&p, &q): (&f64, &f64)| if p == f64::NEG_INFINITY { 0.0 } else { p.exp() * (p - q) };
     p.iter().zip(q).map(term).sum()

@@ -1,4 +1,4 @@
-//! `lm eval`: perplexity of a text, and how far the model's distributions are from another model's.
+//! `lm eval`: perplexity of a text, and KL divergence of the model's distributions from another model's.
 
 mod measures;
 mod windows;
@@ -19,7 +19,7 @@ use crate::reader::Reader;
 use measures::Measures;
 use windows::Windows;
 
-/// The longest text that is read.
+/// Maximum size of the text.
 const MAX_TEXT_BYTES: u64 = 1 << 30;
 
 const EXAMPLES: &str = "\
@@ -83,7 +83,7 @@ pub fn run(args: &Args) -> Result<()> {
     Report { tested: &tested, base: base.as_ref(), windows: &windows, measures: &measures, args }.print()
 }
 
-/// The whole file.
+/// Reads the whole file.
 fn read_text(path: &Path) -> Result<String> {
     let name = || path.display().to_string();
     let bytes = std::fs::metadata(path).with_context(name)?.len();
@@ -97,10 +97,10 @@ fn windows(tested: &LoadedModel, text: &str, args: &Args) -> Result<Windows> {
     Windows::new(text, prefix, args.context.get()).with_context(|| args.file.display().to_string())
 }
 
-/// Distributions can be compared where the same ids are the same tokens.
+/// Checks that both models have the same vocabulary, so that their distributions can be compared.
 ///
 /// # Errors
-/// When logits have not the same width, or the text becomes other tokens.
+/// When the logits' widths differ, or the text is tokenized differently.
 fn check_vocabulary(tested: &LoadedModel, base: &LoadedModel, text: &str) -> Result<()> {
     let widths = (tested.model.info().logits_width, base.model.info().logits_width);
     ensure!(widths.0 == widths.1, "{} tokens cannot be compared with {} of --against", widths.0, widths.1);
@@ -109,7 +109,7 @@ fn check_vocabulary(tested: &LoadedModel, base: &LoadedModel, text: &str) -> Res
     Ok(())
 }
 
-/// Both models read the text window by window.
+/// Runs both models on the text, window by window.
 fn measure(
     tested: &LoadedModel,
     base: Option<&LoadedModel>,
@@ -146,7 +146,7 @@ fn progress_bar(tokens: usize) -> ProgressBar {
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-/// What is printed.
+/// The printed report.
 struct Report<'a> {
     tested: &'a LoadedModel,
     base: Option<&'a LoadedModel>,
@@ -161,7 +161,7 @@ impl Report<'_> {
         Ok(if self.args.json { self.write_json(&mut out) } else { self.write_text(&mut out) }?)
     }
 
-    /// Part of the tokens at which both models find the same one likeliest.
+    /// Share of the tokens at which both models have the same most likely token.
     fn same_top(&self) -> f64 {
         self.measures.divergence.same_top as f64 / self.measures.loss.count().max(1) as f64
     }

@@ -1,34 +1,34 @@
-//! A text in windows.
+//! Windows of a text.
 
 use std::ops::Range;
 
 use anyhow::{Result, ensure};
 use lm_model::TokenId;
 
-/// Rows of logits that are in memory at a time.
+/// Number of logits rows in memory at a time.
 const PIECE: usize = 64;
 
-/// The tokens of a text, cut into windows that are read on their own.
+/// Tokens of a text, cut into windows that are run independently.
 pub struct Windows {
     text: Vec<TokenId>,
     prefix: Vec<TokenId>,
-    /// Tokens of the text in a window.
+    /// Number of text tokens in a window.
     stride: usize,
 }
 
-/// Tokens that are read from an empty cache.
+/// Tokens that are run from an empty cache.
 pub struct Window {
-    /// The prefix and a piece of the text.
+    /// The prefix, followed by a piece of the text.
     pub ids: Vec<TokenId>,
-    /// The first token that has one before it and is none of the prefix.
+    /// Index of the first token that has a predecessor and is not in the prefix.
     pub first_scored: usize,
 }
 
 impl Windows {
-    /// Windows of `context` tokens, `prefix` included, that do not overlap.
+    /// Cuts `text` into windows of `context` tokens, including `prefix`, that do not overlap.
     ///
     /// # Errors
-    /// When the prefix leaves no room, or there is no token to score.
+    /// When the prefix leaves no room, or no token can be scored.
     pub fn new(text: Vec<TokenId>, prefix: Vec<TokenId>, context: usize) -> Result<Self> {
         let shortest = prefix.len().max(1) + 1;
         ensure!(context >= shortest, "a window needs at least {shortest} tokens, --context is {context}");
@@ -44,12 +44,12 @@ impl Windows {
             .map(|text| Window { ids: [&self.prefix, text].concat(), first_scored: self.prefix.len().max(1) })
     }
 
-    /// Tokens of the text.
+    /// Number of tokens of the text.
     pub fn tokens(&self) -> usize {
         self.text.len()
     }
 
-    /// Tokens that are scored: without a prefix, all but the first of each window.
+    /// Number of scored tokens: without a prefix, all but the first of each window.
     pub fn scored(&self) -> usize {
         let unscored = if self.prefix.is_empty() { self.count() } else { 0 };
         self.text.len() - unscored
@@ -62,7 +62,7 @@ impl Windows {
 }
 
 impl Window {
-    /// The tokens whose logits say something about a scored token, in pieces.
+    /// Ranges of the tokens whose logits predict a token of the window, in pieces.
     pub fn pieces(&self) -> impl Iterator<Item = Range<usize>> {
         let end = self.ids.len().saturating_sub(1);
         (0..end).step_by(PIECE).map(move |start| start..end.min(start + PIECE))

@@ -1,4 +1,4 @@
-//! Prompts as token ids, replies as token ids: what `lm generate --ids` does.
+//! `lm generate --ids`: prompts and replies as token ids.
 
 use std::io;
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::json_lines::{answer_lines, bad_line, error};
 use crate::prompt_ids;
 
-/// Answers each prompt of `path` with the list of the new ids, the one that ends the reply included.
+/// Answers each prompt of `path` with the list of the new ids, including the end token.
 pub fn continue_all(
     engine: &Engine,
     config: &SessionConfig,

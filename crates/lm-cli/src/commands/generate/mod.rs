@@ -33,7 +33,7 @@ each line of the output the list of the new ids, the one that ends the reply inc
 
 Calls of tools are printed and not run; `lm chat` runs them.";
 
-/// What goes with a conversation only.
+/// Arguments that apply to conversations only.
 const CHAT_ARGS: [&str; 7] =
     ["tools", "system", "thinking", "thinking_tokens", "unconstrained", "schema", "regex"];
 
@@ -64,7 +64,7 @@ pub struct Args {
     run: RunArgs,
 }
 
-/// What the reply may be.
+/// Constraints on the reply.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Reply")]
 struct ReplyArgs {
@@ -91,7 +91,7 @@ impl ReplyArgs {
     }
 }
 
-/// Every text is a choice: what is no word is a tool's name.
+/// Parses a tool choice; a text that is no keyword is a tool's name.
 fn tool_choice(text: &str) -> Result<ToolChoice, Infallible> {
     Ok(match text {
         "auto" => ToolChoice::Auto,
@@ -121,7 +121,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
 }
 
-/// Prompts of token ids; the only positional argument is the model's then.
+/// Continues prompts of token ids; the positional argument is the model.
 fn continue_ids(args: &Args, file: &Path, interrupt: &Interrupt) -> Result<()> {
     let positional = args.prompt.as_deref().map(Path::new);
     ensure!(
@@ -135,7 +135,7 @@ fn continue_ids(args: &Args, file: &Path, interrupt: &Interrupt) -> Result<()> {
     ids::continue_all(&engine, &session, file, &cancel)
 }
 
-/// The prompt as a user's message.
+/// Sends the prompt as a user's message.
 fn reply(
     args: &Args,
     engine: &Engine,
@@ -162,7 +162,7 @@ fn reply(
     Ok(screen.end_line()?)
 }
 
-/// The prompt as plain text that the model goes on with.
+/// Continues the prompt as plain text.
 fn continue_text(
     engine: &Engine,
     config: SessionConfig,

@@ -1,4 +1,4 @@
-//! What a model takes of memory, by quantisation, cache and context.
+//! Memory requirements of a model, by quantisation, cache and context.
 
 use std::fmt;
 
@@ -8,18 +8,18 @@ use serde_json::{Value, json};
 
 use crate::size;
 
-/// Contexts that people run, where the model has them; its longest one stands beside them.
+/// Common context lengths, if the model supports them; its longest one is added.
 const CONTEXTS: [usize; 3] = [4096, 16_384, 65_536];
 const CACHES: [KvDtype; 2] = [KvDtype::F16, KvDtype::Q8];
 
-/// The sizes, a row for each format of weights and cache.
+/// Table of sizes, a row for each format of weights and cache.
 pub struct MemoryTable {
     available: Option<u64>,
     rows: Vec<Vec<MemoryPlan>>,
 }
 
 impl MemoryTable {
-    /// The table of a model on this machine.
+    /// Creates the table of a model on this machine.
     pub fn of(footprint: &Footprint) -> Self {
         let limit = footprint.context_len();
         let contexts: Vec<_> = CONTEXTS.into_iter().filter(|&tokens| tokens < limit).chain([limit]).collect();
@@ -35,7 +35,7 @@ impl MemoryTable {
         Self { available: available_memory(), rows }
     }
 
-    /// One object for each cell, and what is available.
+    /// Converts to JSON: one object for each cell, and the available memory.
     pub fn to_json(&self) -> Value {
         let cells = self.rows.iter().flatten().map(|plan| {
             json!({

@@ -1,4 +1,4 @@
-//! `lm inspect`: what a model is and needs, read from the headers of its files.
+//! `lm inspect`: properties and requirements of a model, read from the headers of its files.
 
 mod memory;
 mod summary;

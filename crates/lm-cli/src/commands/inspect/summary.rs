@@ -1,4 +1,4 @@
-//! The facts about a model folder, and how they are shown.
+//! Properties of a model folder, and their formatting.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::memory::MemoryTable;
 use crate::size;
 
-/// Everything `lm inspect` shows.
+/// All properties that `lm inspect` shows.
 pub struct Summary {
     name: String,
     config: ModelConfig,
@@ -34,7 +34,7 @@ struct Template {
 }
 
 impl Template {
-    /// What the folder's template can do; none where the folder has no template.
+    /// Capabilities of the folder's template; `None` if the folder has no template.
     fn of(source: &ChatTemplateSource, model_name: &str) -> Result<Option<Self>> {
         let templates = ChatTemplates::from_files(source.iter())?;
         if templates.names().next().is_none() {
@@ -61,7 +61,7 @@ impl Template {
     }
 }
 
-/// Tensors alike but for the layer's number.
+/// Tensors that differ only in the layer's number.
 #[derive(Default)]
 struct Group {
     layers: usize,
@@ -96,7 +96,7 @@ impl Summary {
         dtypes
     }
 
-    /// The files of the weights, and the bytes of their tensors.
+    /// Weight files, with the bytes of their tensors.
     fn files(&self) -> BTreeMap<&str, u64> {
         let mut files = BTreeMap::new();
         for tensor in &self.tensors {
@@ -105,7 +105,7 @@ impl Summary {
         files
     }
 
-    /// Name with `*` for the layer, shape and type → how many there are.
+    /// Groups of tensors by name (with `*` for the layer), shape and type.
     fn groups(&self) -> BTreeMap<(String, &[usize], &str), Group> {
         let mut groups: BTreeMap<_, Group> = BTreeMap::new();
         for tensor in &self.tensors {
