@@ -42,8 +42,7 @@ pub struct DeltaNetSpec {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HeadOrder {
     /// Value heads of one key head are adjacent: `h` uses `h / (num_value_heads / num_key_heads)`, as in
-    /// checkpoints of
-    /// Hugging Face.
+    /// checkpoints of Hugging Face.
     #[default]
     Grouped,
     /// Key heads alternate: `h` uses `h % num_key_heads`, as in GGUF files of llama.cpp.
@@ -137,9 +136,8 @@ impl DeltaNet {
         self.spec.state_elements(self.conv.kernel())
     }
 
-    /// Gates of a value head for a token: the decay is `e^(-rate · ln(1 + e^(time + bias)))`, the strength
-    /// of the update (beta)
-    /// `1 / (1 + e^-strength)`.
+    /// Gates of a value head for a token: the decay (alpha) is `e^(-rate · ln(1 + e^(time + bias)))`, the strength
+    /// of the update (beta) `1 / (1 + e^-strength)`.
     pub(crate) fn gate(&self, head: usize, time: f32, strength: f32) -> Gate {
         let time = f64::from(time) + f64::from(self.time_biases[head]);
         let passed = if time > SOFTPLUS_LINEAR { time } else { time.exp().ln_1p() };

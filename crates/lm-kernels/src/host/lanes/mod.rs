@@ -131,9 +131,8 @@ pub(super) trait Lanes: Copy {
     fn add_products(sums: Self::Ints, terms: Self::Ints, factors: Self::Ints) -> Self::Ints;
     /// Initial value of [`Lanes::dot_nibbles`] sums.
     fn start_nibbles(offset: &NibbleOffset) -> Self::NibbleSums;
-    /// Adds to each lane the dot product of its four bytes (weights from -8 to 7 with zero point 8) and
-    /// `x`, from -127 to 127;
-    /// over at most 32 columns.
+    /// Adds to each lane the dot product of its four bytes (weights from -8 to 7 with zero point 8) and `x`, from
+    /// -127 to 127; over at most 32 columns.
     fn dot_nibbles(sums: Self::NibbleSums, w: Self::Bytes, x: Self::Quad) -> Self::NibbleSums;
     /// Two factors per lane: the low and the high nibble of its byte, negative if the lane's sign bit is set.
     fn factors(magnitudes: &[u8; LANES], signs: [u16; 2]) -> [Self::Factors; 2];

@@ -2,9 +2,11 @@
 //!
 //! Codes are multiplied by the quantised rows. The zero-point correction, the zero point times the sum of the row's
 //! values, is the initial value of a group's sum. In types whose groups have integer scales, the sums are scaled
-//! and added as integers too, so that 256 columns are one step of an output's chain, `sum = (step · d) · dot +
-//! sum`, plus one for the minimums. In the other types each 64 columns are a step. For [many](super::panels) rows,
-//! the codes of 256 columns are expanded first; the integer sums and the chain are the same.
+//! and added as integers too, so that 256 columns are one step of an output's chain,
+//! `sum = (step · d) · dot + sum`, plus one for the minimums. In the other types each 64 columns are a step.
+//!
+//! For [many](super::panels) rows, the codes of 256 columns are expanded first; the integer sums and the chain are
+//! the same.
 
 #![allow(clippy::needless_range_loop, reason = "see `integer`")]
 

@@ -1,9 +1,8 @@
 //! Q4 layout: `weight = D · s · quant`, with a bf16 `D` per 256 columns of a row and an integer `s` of at most ±15
-//! per 32;
-//! 4.22 bits per weight.
+//! per 32; 4.22 bits per weight.
 //!
-//! Byte `4 r + i` of line `j` of a group holds column `4 j + i` of row `r` in its low nibble and column `16 + 4 j +
-//! i` in its high nibble, each with zero point 8. `s · quant` fits a signed byte.
+//! Byte `4 r + i` of line `j` of a group holds column `4 j + i` of row `r` in its low nibble and column
+//! `16 + 4 j + i` in its high nibble, each with zero point 8. `s · quant` fits a signed byte.
 
 use bytemuck::{Pod, Zeroable};
 

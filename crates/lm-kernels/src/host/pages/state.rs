@@ -152,7 +152,7 @@ impl StatePages {
         assert!((page as usize) < num_pages, "page {page} of {num_pages}");
     }
 
-    /// Copies the state that a run starts from to its output page.
+    /// Copies the input state of a run (zeros before the first token) to its output page.
     ///
     /// # Panics
     /// When a page is out of range.

@@ -95,8 +95,8 @@ impl RopeAngles {
     }
 }
 
-/// Applies rotary position embedding to `x` in place (half-split layout: element `i` pairs with element `i +
-/// rotary_dim / 2`).
+/// Applies rotary position embedding to `x` in place (half-split layout: element `i` pairs with element
+/// `i + rotary_dim / 2`).
 ///
 /// Elements of a head past `rotary_dim` are not changed (partial rotary).
 ///

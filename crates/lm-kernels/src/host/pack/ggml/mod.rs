@@ -161,20 +161,20 @@ block_types! {
     Iq4Nl "iq4_nl" in iq4_nl,
     /// The table of IQ4_NL, 6-bit scale per 32 columns, f16 super-block scale per 256: 4.25 bits (4.38 in memory).
     Iq4Xs "iq4_xs" in iq4_xs,
-    /// A codebook (grid) of 4 magnitudes with signs, 4-bit scale per 32 columns, f16 super-block scale per 256:
-    /// 3.44 bits (4.38 in memory).
+    /// Codebook (grid) entries of 4 magnitudes with signs, 4-bit scale per 32 columns, f16 super-block scale per
+    /// 256: 3.44 bits (4.38 in memory).
     Iq3S "iq3_s" in iq3_s,
     /// As IQ3_S with a smaller codebook and an even number of signs per eight columns: 3.06 bits (4.38 in memory).
     Iq3Xxs "iq3_xxs" in iq3_xxs,
-    /// A codebook (grid) of 8 magnitudes with signs, 4-bit scale per 16 columns, f16 super-block scale per 256:
-    /// 2.56 bits (3.63 in memory).
+    /// Codebook (grid) entries of 8 magnitudes with signs, 4-bit scale per 16 columns, f16 super-block scale per
+    /// 256: 2.56 bits (3.63 in memory).
     Iq2S "iq2_s" in iq2_s,
     /// As IQ2_S with a smaller codebook and an even number of signs per eight columns: 2.31 bits (3.63 in memory).
     Iq2Xs "iq2_xs" in iq2_xs,
     /// As IQ2_XS with a still smaller codebook, 4-bit scale per 32 columns: 2.06 bits (3.38 in memory).
     Iq2Xxs "iq2_xxs" in iq2_xxs,
-    /// A codebook (grid) of 8 ternary values (-1, 0, 1), a delta, 3-bit scale per 16 columns, f16 super-block scale
-    /// per 256: 1.75 bits (3.63 in memory).
+    /// Codebook (grid) entries of 8 ternary values (-1, 0, 1), a delta, 3-bit scale per 16 columns, f16 super-block
+    /// scale per 256: 1.75 bits (3.63 in memory).
     Iq1M "iq1_m" in iq1_m,
     /// As IQ1_M with a 3-bit scale per 32 columns: 1.56 bits (3.38 in memory).
     Iq1S "iq1_s" in iq1_s,
