@@ -25,7 +25,7 @@ use crate::stream::Stream;
 use crate::thinking::{ModelThinking, ThinkingConfig};
 use crate::turn::Turn;
 
-/// The dialect in which [`PolyfilledTemplate`] declares tools that a template has no place for.
+/// Dialect in which [`PolyfilledTemplate`] declares tools if the template does not support them.
 const TEXT_DIALECT: &str = "hermes";
 
 /// A conversation with a model: its history, and the turns that add to it.

@@ -216,7 +216,7 @@ impl KvCaches {
             PrefixCache::Session => {
                 let root = self.store.tree.new_root();
                 let table = PageTable::new(root, &mut self.store);
-                self.store.tree.release(root); // The table holds it.
+                self.store.tree.release(root); // The table has its own reference.
                 table
             }
         }

@@ -93,7 +93,7 @@ pub struct GenerateParams {
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct SamplerParams {
-    /// Divides the logits. 0 (the default) is greedy: the highest logit, the lowest id where several tie.
+    /// Divisor of the logits. 0 (the default) is greedy: the highest logit, the lowest id of equal ones.
     pub temperature: f32,
     /// Keeps the k highest logits and those equal to the k-th. 0 (the default) = off.
     pub top_k: usize,

@@ -14,7 +14,7 @@ pub(crate) struct SessionId(pub u64);
 /// A message to the worker. Commands of one session take effect in the order in which they are sent.
 #[derive(Debug)]
 pub(crate) enum Command {
-    /// Brings the cache up to the request's tokens and does its task.
+    /// Prefills the cache with the request's tokens, then runs its task.
     Run(Request),
     /// Ends the session's running request and truncates its cache to the largest resumable position ≤ `len`, which is the
     /// answer.
@@ -23,7 +23,7 @@ pub(crate) enum Command {
     Fork { from: SessionId, to: SessionId },
     /// Ends the session's running request and drops its cache.
     Close { session: SessionId },
-    /// Asks for the state of the pool.
+    /// Requests the state of the pool.
     CacheStats(Sender<CacheStats>),
 }
 

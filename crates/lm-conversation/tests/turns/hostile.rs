@@ -231,8 +231,8 @@ fn markers_quoted_where_they_are_tokens_are_text() {
     println!("{quoted} replies");
 }
 
-/// Calls that have to be made, with markers in an argument: it comes back to the letter, in one call of the tool that is offered, and
-/// the format of an answer beside it changes nothing. A family that cannot write the text refuses the tool.
+/// Required calls with markers in an argument: the argument is reproduced exactly, in calls of the offered tool only, also with an
+/// answer format beside it. A family that cannot write the text rejects the tool's schema.
 #[test]
 fn markers_in_the_arguments_of_a_required_call_stay_there() {
     let (mut kept, mut refused) = (0, 0);

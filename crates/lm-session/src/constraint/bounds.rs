@@ -65,7 +65,7 @@ pub(super) fn within_time<T: Send + 'static>(compile: impl FnOnce() -> T + Send 
     let turn = Turn::take(MAX_TIME)?;
     let work = move || {
         let _turn = turn;
-        let _ = done.send(compile()); // Nobody may be waiting any more.
+        let _ = done.send(compile()); // The receiver may have timed out.
     };
     let thread = thread::Builder::new().name("lm-grammar".to_owned()).stack_size(STACK_BYTES);
     thread.spawn(work).map_err(|error| Error::ConstraintFailed { message: error.to_string() })?;

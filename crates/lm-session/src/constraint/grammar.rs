@@ -91,7 +91,7 @@ impl Constraint for GrammarConstraint {
         let allowed = self.ask(|parser| match parser.stopped() {
             true => Ok(None),
             false => parser.compute_mask().map(Some).or_else(|error| match parser.stop_reason() {
-                StopReason::NoExtensionBias => Ok(None), // No token of this vocabulary goes on.
+                StopReason::NoExtensionBias => Ok(None), // No token of this vocabulary can follow.
                 _ => Err(error),
             }),
         })?;

@@ -26,7 +26,7 @@ pub(super) const ALL: &[Row] = &[
     Row { name: "min_p", build: min_p::filter },
 ];
 
-/// Logits filters that run one after another.
+/// Logits filters that run in sequence.
 ///
 /// ```
 /// use lm_session::{Chain, History, SamplerParams, TokenLogits};

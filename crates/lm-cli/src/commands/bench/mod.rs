@@ -78,7 +78,7 @@ pub fn run(args: &Args) -> Result<()> {
     let layout = loaded.model.new_cache(1)?.layout().clone();
     let engine = Engine::new(loaded, args.run.engine_settings())?;
     runs::decode(&mut runs::context(&engine, 0)?)?;
-    let resident = memory::resident(); // Before the memory that is read for the limits is there.
+    let resident = memory::resident(); // Before the buffers of the bandwidth measurement are allocated.
     let machine = Machine::new(engine.model_info().format)?;
     let cache = CacheCosts::new(layout, args.run.load.kv.unwrap_or_default());
     let costs = Costs::of(engine.model_info(), cache);
