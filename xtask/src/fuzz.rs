@@ -12,7 +12,7 @@ pub struct Args {
     /// Seconds that each target runs
     #[arg(long, default_value_t = 60)]
     seconds: u32,
-    /// Run only these targets; default: all in `fuzz/fuzz_targets`
+    /// Run only these targets [default: all in `fuzz/fuzz_targets`]
     targets: Vec<String>,
 }
 

@@ -58,7 +58,7 @@ const VALGRIND: Tool = Tool {
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Run only these tools (address, valgrind); default: all
+    /// Run only these tools (address, valgrind) [default: all]
     names: Vec<String>,
 }
 

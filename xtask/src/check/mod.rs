@@ -57,7 +57,7 @@ const FEATURE_SETS: &[&[&str]] = &[
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Run only these steps; default: all
+    /// Run only these steps [default: all]
     names: Vec<String>,
 }
 

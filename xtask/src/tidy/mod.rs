@@ -63,7 +63,7 @@ impl Finding {
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Run only these checks; default: all
+    /// Run only these checks [default: all]
     names: Vec<String>,
 }
 

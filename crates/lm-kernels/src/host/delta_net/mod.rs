@@ -85,7 +85,7 @@ pub struct DeltaNet {
     conv: CausalConv,
     /// Decay rate of each value head: at least 0.
     decay_rates: Vec<f32>,
-    /// Bias of each value head's time step (`dt_bias`).
+    /// Bias of each value head's time step `dt` (`dt_bias`).
     time_biases: Vec<f32>,
 }
 
@@ -125,7 +125,7 @@ impl DeltaNet {
         &self.decay_rates
     }
 
-    /// Time-step bias of each value head.
+    /// Bias of each value head's time step `dt`.
     #[cfg(feature = "burn")]
     pub(crate) fn time_biases(&self) -> &[f32] {
         &self.time_biases
@@ -153,9 +153,9 @@ impl DeltaNet {
 pub struct DeltaNetRows<'a> {
     /// `[rows, width]`: queries, keys and values, before the convolution.
     pub qkv: &'a [f32],
-    /// `[rows, num_value_heads]`: time step before bias and softplus (`a` of the reference).
+    /// `[rows, num_value_heads]`: time step `dt` before bias and softplus (`a` of the reference).
     pub time: &'a [f32],
-    /// `[rows, num_value_heads]`: update strength before the sigmoid (`b` of the reference).
+    /// `[rows, num_value_heads]`: update strength `beta` before the sigmoid (`b` of the reference).
     pub strength: &'a [f32],
 }
 

@@ -22,9 +22,9 @@ const BLOCKS: usize = 4;
 /// Gates of a head for a token.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Gate {
-    /// Factor on the state (alpha).
+    /// Decay factor `alpha` of the state.
     pub decay: f32,
-    /// Strength of the delta-rule update (beta).
+    /// Strength `beta` of the delta-rule update.
     pub strength: f32,
 }
 
