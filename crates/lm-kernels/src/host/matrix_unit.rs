@@ -159,7 +159,7 @@ tile_program! {
 /// Intel AMX with 8-bit integers.
 ///
 /// The tests run it only on processors that have it; elsewhere they interpret the program above. [`Amx::works`]
-/// checks once, before the path is offered, that the instructions and the interpreter agree.
+/// checks a product of the instructions against plain sums once, before the path is offered.
 ///
 /// # Source
 /// Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18; `TDPBSUD` in volume 2.

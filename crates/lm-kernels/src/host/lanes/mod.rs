@@ -162,7 +162,7 @@ pub(super) fn fetch<T>(x: &T) {
     let _ = x;
 }
 
-/// Prefetches the cache line `ahead` bytes after `line`; has no effect if there is no memory.
+/// Prefetches the cache line `ahead` bytes after `line`; an unmapped address is ignored.
 #[inline(always)]
 pub(super) fn prefetch(line: &Line, ahead: usize) {
     #[cfg(target_arch = "x86_64")]

@@ -16,7 +16,7 @@ const ROWS: usize = 8;
 pub struct RopeTable {
     /// Inverse frequencies, radians per position: `rotary_dim / 2` of them, after any scaling.
     pub inv_freq: Vec<f32>,
-    /// Attention factor, multiplied into sine and cosine; 1 except with some context-extension methods (YaRN).
+    /// Attention factor, multiplied into sine and cosine; 1 except with some context-extension methods (YaRN, LongRoPE).
     pub attention_factor: f32,
 }
 
