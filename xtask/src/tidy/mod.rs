@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: machine-checkable house rules. One file and one row per rule.
 
 mod crate_docs;
+mod doc_openings;
 mod layers;
 mod lib_files;
 mod links;
@@ -17,6 +18,7 @@ use crate::tree::Tree;
 
 const ALL: &[&Check] = &[
     &crate_docs::CHECK,
+    &doc_openings::CHECK,
     &layers::CHECK,
     &lib_files::CHECK,
     &links::CHECK,
