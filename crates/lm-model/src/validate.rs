@@ -1,4 +1,4 @@
-//! Checks a batch whole, before any of it runs.
+//! Validation of a whole batch before any of it runs.
 
 use std::collections::HashMap;
 
@@ -7,16 +7,16 @@ use crate::{
     PAGE_LEN, PageId, Result, SequenceInput,
 };
 
-/// What a model and a pool can take.
+/// Limits of a model and a pool.
 #[derive(Clone, Debug)]
 pub(crate) struct BatchLimits {
-    /// Ids below this one have an embedding row.
+    /// Number of embedding rows; valid ids are below it.
     pub(crate) vocab_rows: usize,
     pub(crate) hidden_size: usize,
     pub(crate) context_len: usize,
     /// Number of adapters.
     pub(crate) adapters: usize,
-    /// The groups of the cache and the number of pages in the space of each.
+    /// Groups of the cache, each with the number of pages of its space.
     pub(crate) groups: Vec<(CacheGroup, usize)>,
 }
 
@@ -75,7 +75,7 @@ fn check_input(input: &Input, limits: &BatchLimits) -> Result<(), BatchProblem> 
     }
 }
 
-/// Positions, slots and pages.
+/// Checks positions, slots and pages.
 fn check_places(input: &SequenceInput, rows: usize, limits: &BatchLimits) -> Result<(), BatchProblem> {
     let context_len = limits.context_len;
     if input.positions.len() != rows {
@@ -98,7 +98,7 @@ fn check_places(input: &SequenceInput, rows: usize, limits: &BatchLimits) -> Res
     tables.try_for_each(|(table, (group, num_pages))| check_table(table, input, group, *num_pages))
 }
 
-/// The pages that a group needs and those that it writes to.
+/// Checks the pages that a group needs and those that it writes.
 fn check_table(
     table: &[PageId],
     input: &SequenceInput,
@@ -134,7 +134,7 @@ fn check_spans(spans: &[AttentionSpan], rows: usize) -> Result<(), BatchProblem>
     Ok(())
 }
 
-/// A page that is written to stands nowhere else in the batch: neither written nor read.
+/// Checks that a written page occurs only once in the batch, written or read.
 fn check_written_pages(batch: &Batch, limits: &BatchLimits) -> Result<()> {
     let mut users: HashMap<(usize, PageId), (usize, bool)> = HashMap::new();
     for (sequence, input) in batch.sequences.iter().enumerate() {
@@ -282,7 +282,7 @@ mod tests {
             let missing = Some((0, BatchProblem::MissingPage { index }));
             check_with(&limits, vec![tables(rows(), [full, window, state])], missing);
         }
-        // Pages of one space may not meet, those of two spaces have nothing to do with each other.
+        // Pages of one space must not be shared; those of two spaces are independent.
         let shared = Some((0, BatchProblem::SharedPage { page: 1, other: 0 }));
         check_with(&limits, vec![tables(rows(), [full, [NO_PAGE, 1, 5], [NO_PAGE, 1, 2]])], shared);
     }

@@ -13,10 +13,10 @@ use crate::{
 
 const HIDDEN_SIZE: usize = 4;
 const CONTEXT_LEN: usize = 4096;
-/// Logit of the scripted id; the others have 0.
+/// Logit of the scripted id; all others are 0.
 const CERTAIN: f32 = 30.0;
 
-/// A [`CausalLm`] without weights that checks its input as a real one does.
+/// [`CausalLm`] without weights that validates its input as a real one does.
 ///
 /// ```
 /// use lm_model::{Batch, CausalLm, SequenceInput, testing};
@@ -46,39 +46,41 @@ enum Behaviour {
 }
 
 impl FakeLm {
-    /// Elements of a key or value of a random model; its layers have one head.
+    /// Width of a key or value head of a random model; its layers have one head.
     pub const HEAD_DIM: usize = HEAD_DIM;
 
-    /// A model whose greedy continuation of each prompt is the next of `replies`.
+    /// Creates a model whose greedy continuation of each prompt is the next of `replies`.
     ///
-    /// A call that wants logits begins the next reply, unless its rows are the id that a begun reply gave last, in the slot
-    /// after it, and maybe the ids that the reply would have given next: then that reply goes on. A finished reply, and a prompt after the last reply, give the end id.
-    /// Only the last row of a call is answered; the others get zeros.
+    /// A call that requests logits starts the next reply, unless its rows continue a started one: the id that this reply returned
+    /// last, in the slot after it, and optionally the next ids of the script. A finished reply, and a prompt after the last
+    /// reply, return the end-of-sequence id. Only the last row of a call has logits; the others are zeros.
     ///
     /// # Panics
-    /// When the tokenizer has no end ids, or cannot encode a reply.
+    /// When the tokenizer has no end-of-sequence ids, or cannot encode a reply.
     pub fn scripted<R: Into<Reply>>(tokenizer: &Tokenizer, replies: impl IntoIterator<Item = R>) -> Self {
         let script = Script::new(tokenizer, replies.into_iter().map(Into::into).collect());
         Self::new(tokenizer.logits_width(), Behaviour::Scripted(Mutex::new(script)))
     }
 
-    /// A model of `logits_width` ids whose logits are a fixed function of `seed` and of all ids and positions up to the row.
+    /// Creates a model of `logits_width` ids whose logits are a fixed function of `seed` and of all ids and positions up to the
+    /// row.
     ///
-    /// What came before is read from the cache, so that a page that is not right gives other logits.
+    /// Earlier rows are read from the cache, so a wrong page changes the logits.
     pub fn random(seed: u64, logits_width: usize) -> Self {
         Self::new(logits_width, Behaviour::Random(Random::new(seed)))
     }
 
-    /// A model of `logits_width` ids whose logits are normally distributed numbers of variance 1 that depend on `seed` and on the last id
-    /// and its position only. It keeps nothing, and a row costs no more than a copy: for tests with vocabularies of real size.
+    /// Creates a model of `logits_width` ids whose logits are normally distributed with variance 1 and depend only on `seed` and
+    /// on the last id and its position. It has no cache, and a row costs no more than a copy: for tests with vocabularies of real
+    /// size.
     pub fn noise(seed: u64, logits_width: usize) -> Self {
         Self::new(logits_width, Behaviour::Noise(Noise::new(seed, logits_width)))
     }
 
-    /// A random model with these layers in place of one that sees everything. All of them show in the logits.
+    /// Replaces the single full-attention layer of a random model by these layers. All of them affect the logits.
     ///
     /// # Panics
-    /// When the model is not a random one, or a layer with keys and values has not one head of [`FakeLm::HEAD_DIM`].
+    /// When the model is not a random one, or a KV layer does not have exactly one head of [`FakeLm::HEAD_DIM`].
     #[must_use]
     pub fn with_layers<L: Into<LayerCache>>(mut self, layers: impl IntoIterator<Item = L>) -> Self {
         match &mut self.behaviour {
@@ -88,14 +90,14 @@ impl FakeLm {
         self
     }
 
-    /// The same model with another context length; the default is 4,096.
+    /// Sets the context length; the default is 4,096.
     #[must_use]
     pub fn with_context_len(mut self, context_len: usize) -> Self {
         self.info.context_len = context_len;
         self
     }
 
-    /// The slots that each sequence of each successful call wrote, so far.
+    /// Slots that each sequence of each successful call has written so far.
     pub fn calls(&self) -> Vec<Vec<Range<usize>>> {
         lock(&self.calls).clone()
     }
@@ -118,7 +120,7 @@ impl FakeLm {
         Self { info, behaviour, calls: Mutex::default() }
     }
 
-    /// The wanted rows of a scripted model: certain in the last row, zeros elsewhere.
+    /// Requested rows of a scripted model: the scripted id in the last row, zeros elsewhere.
     fn scripted_rows(&self, script: &mut Script, input: &SequenceInput) -> Vec<f32> {
         let width = self.info.logits_width;
         let wanted = input.logits.indices(input.rows());
@@ -170,13 +172,13 @@ impl CausalLm for FakeLm {
     }
 }
 
-/// The wanted rows of a model of noise.
+/// Requested rows of a noise model.
 fn noise_rows(noise: &Noise, input: &SequenceInput) -> Vec<f32> {
     let wanted = input.logits.indices(input.rows());
     wanted.into_iter().flat_map(|row| noise.row(input, row)).copied().collect()
 }
 
-/// A failed test on another thread must not hide behind a poisoned lock here.
+/// A failed test on another thread must not be masked by a poisoned lock here.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -190,7 +192,7 @@ mod tests {
         (0..row.len()).max_by(|&a, &b| row[a].total_cmp(&row[b])).unwrap() as TokenId
     }
 
-    /// The greedy reply to a prompt that is prefilled in pieces of three.
+    /// Returns the greedy reply to a prompt that is prefilled in chunks of three.
     fn reply(model: &FakeLm, cache: &mut KvPool, prompt: &[TokenId], len: usize) -> Vec<TokenId> {
         let mut ids = prompt.to_vec();
         let mut cached = 0;

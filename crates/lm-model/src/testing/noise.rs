@@ -1,11 +1,11 @@
 use super::random::mix;
 use crate::{Input, SequenceInput};
 
-/// Numbers more than a row has: rows begin at different places among them.
+/// Numbers beyond the width of a row: rows start at different offsets.
 const SPREAD: usize = 1 << 16;
 
-/// Rows of random logits, cut out of one stretch of normally distributed numbers at a place that the row's last id and its position
-/// say. A row costs a copy, whatever its width.
+/// Random logit rows: slices of one array of normally distributed numbers, at an offset that depends on the row's last id and its
+/// position. A row costs a copy, whatever its width.
 #[derive(Debug)]
 pub(super) struct Noise {
     seed: u64,
@@ -18,7 +18,7 @@ impl Noise {
         Self { seed, numbers }
     }
 
-    /// The logits of row `row` of a sequence.
+    /// Logits of row `row` of a sequence.
     pub(super) fn row(&self, input: &SequenceInput, row: usize) -> &[f32] {
         let id = match &input.input {
             Input::Ids(ids) => u64::from(ids[row]),
@@ -30,7 +30,7 @@ impl Noise {
     }
 }
 
-/// A number of mean 0 and variance 1, nearly normal: a sum of four even ones of 16 bits each.
+/// Nearly normal number of mean 0 and variance 1: the sum of four uniform ones of 16 bits each.
 fn normal(bits: u64) -> f32 {
     let sum: f32 = (0..4).map(|part| (bits >> (16 * part) & 0xFFFF) as f32 / 65536.0 - 0.5).sum();
     sum * 3f32.sqrt()

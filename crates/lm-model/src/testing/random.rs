@@ -9,10 +9,10 @@ use crate::{
 
 pub(super) const HEAD_DIM: usize = 16;
 
-/// Layers without weights, side by side: each slot has a random vector of its id and position, and a row's logits are random
-/// projections of what its layers make of the slots up to it. A layer with keys and values makes the mean over those it sees,
-/// one with a state a sum in which older slots weigh less. That lives in the cache and nowhere else, so that a page that was not
-/// written, not copied or given to two sequences shows in the logits.
+/// Parallel layers without weights: each slot has a random vector of its id and position, and a row's logits are random
+/// projections of what its layers compute from the slots up to it. A KV layer takes the mean over its visible slots; a state
+/// layer takes a sum with decaying weights of older slots. This lives in the cache only, so a page that was not written, not
+/// copied or given to two sequences changes the logits.
 #[derive(Debug)]
 pub(super) struct Random {
     seed: u64,
@@ -38,7 +38,7 @@ impl Random {
         Ok(KvPool::new(Device::Cpu, &self.layout, num_pages, KvDtype::F32)?)
     }
 
-    /// The logits of the wanted rows, one after another.
+    /// Logits of the requested rows, concatenated.
     pub(super) fn logits(&self, batch: &Batch, cache: &mut KvPool, width: usize) -> Result<Vec<f32>> {
         let rows: Vec<[f32; HEAD_DIM]> = batch.sequences.iter().flat_map(|s| self.vectors(s)).collect();
         if rows.is_empty() {
@@ -70,13 +70,13 @@ impl Random {
         (0..width as u64).map(logit).collect()
     }
 
-    /// The random vectors of a sequence's new rows.
+    /// Random vectors of a sequence's new rows.
     fn vectors(&self, sequence: &SequenceInput) -> Vec<[f32; HEAD_DIM]> {
         let numbers = row_numbers(&sequence.input).into_iter().zip(&sequence.positions);
         numbers.map(|(number, &position)| self.vector(number << 32 | u64::from(position))).collect()
     }
 
-    /// A vector of numbers in -1..1 that belongs to `number`.
+    /// Vector of numbers in -1..1, determined by `number`.
     fn vector(&self, number: u64) -> [f32; HEAD_DIM] {
         let mut state = mix(self.seed ^ mix(number));
         std::array::from_fn(|_| {
@@ -86,7 +86,7 @@ impl Random {
     }
 }
 
-/// Means over what each row sees, with a spread that does not depend on how much that is.
+/// Means over each row's visible slots, with a variance independent of their number.
 fn means(
     rows: &[[f32; HEAD_DIM]],
     geometry: &KvGeometry,
@@ -120,7 +120,7 @@ fn means(
     Ok(means)
 }
 
-/// The states after each row; those that a later call may start from go to their pages.
+/// Computes the state after each row; writes those that a later call may start from to their pages.
 fn fold_states(
     rows: &[[f32; HEAD_DIM]],
     len: usize,
@@ -139,7 +139,7 @@ fn fold_states(
     made
 }
 
-/// A number for each row that says which id it holds; the rows of `embed` give that of their id.
+/// Returns a number for each row that identifies its id; rows of `embed` have the number of their id.
 fn row_numbers(input: &Input) -> Vec<u64> {
     match input {
         Input::Ids(ids) => ids.iter().map(|&id| u64::from(id)).collect(),

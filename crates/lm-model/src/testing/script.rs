@@ -3,9 +3,9 @@ use crate::{Input, PAGE_LEN, PageId, SequenceInput, TokenId, Tokenizer};
 /// One scripted reply of a [`FakeLm`](super::FakeLm).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// Text, in which added tokens are recognised; the tokenizer's first end id follows it.
+    /// Text with added tokens recognised; the tokenizer's first end-of-sequence id follows.
     Text(String),
-    /// Exactly these ids; end ids come only where they stand here.
+    /// Exactly these ids; end-of-sequence ids occur only where they are listed.
     Ids(Vec<TokenId>),
 }
 
@@ -27,16 +27,16 @@ impl From<Vec<TokenId>> for Reply {
     }
 }
 
-/// The replies that are still to be said and those that are being said.
+/// Replies that are waiting and those that have started.
 #[derive(Debug)]
 pub(super) struct Script {
     waiting: std::vec::IntoIter<Vec<TokenId>>,
-    /// What is said when a script is at its end.
+    /// End-of-sequence id, returned when a reply is finished or none is left.
     end_id: TokenId,
     started: Vec<Saying>,
 }
 
-/// A reply that is being said: `ids[next - 1]` was given and is expected at `slot`.
+/// Started reply: `ids[next - 1]` was returned and is expected at `slot`.
 #[derive(Debug)]
 struct Saying {
     ids: Vec<TokenId>,
@@ -62,7 +62,7 @@ impl Script {
         Self { waiting, end_id, started: Vec::new() }
     }
 
-    /// The id that follows the last row of `input`.
+    /// Returns the id that follows the last row of `input`.
     pub(super) fn next_id(&mut self, input: &SequenceInput) -> TokenId {
         let begun = self.started.iter().position(|saying| saying.goes_on_with(input));
         let mut saying = match begun {
@@ -83,7 +83,7 @@ impl Saying {
         Self { ids, next: 0, slot: 0, block_table: Vec::new() }
     }
 
-    /// Whether the rows are the id that was given last and those of the script after it, which may have been forced.
+    /// Returns true if the rows are the last returned id and the script's ids after it, which may have been forced.
     fn goes_on_with(&self, input: &SequenceInput) -> bool {
         let given = self.next.checked_sub(1).and_then(|last| self.ids.get(last..));
         let row_ids = match &input.input {
@@ -95,7 +95,7 @@ impl Saying {
             && input.block_tables[0].starts_with(&self.block_table)
     }
 
-    /// The same after `ids` of it that were not asked for.
+    /// Skips `ids` forced ids.
     fn past_forced(mut self, ids: usize) -> Self {
         self.next += ids;
         self

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::tokenizer::token_table::byte_of_char;
 use crate::{TokenId, Tokenizer};
 
-/// Pairs that merge, in the byte-level alphabet (`Ġ` is a space), so that words are several bytes long.
+/// Merges in the byte-level alphabet (`Ġ` is a space), so that words are several bytes long.
 const MERGES: &[(&str, &str)] = &[
     ("h", "e"),
     ("Ġ", "t"),
@@ -33,7 +33,7 @@ const ADDED: &[&str] =
 
 /// A small byte-level tokenizer with the ChatML tokens: 256 bytes, a few merges, nine added tokens.
 ///
-/// The end ids are `<|im_end|>` and `<|endoftext|>`.
+/// The end-of-sequence ids are `<|im_end|>` and `<|endoftext|>`.
 pub fn tokenizer() -> Tokenizer {
     let tokenizer = Tokenizer::from_json(tokenizer_json().as_bytes()).expect("the test tokenizer is valid");
     let end_ids: Vec<TokenId> =

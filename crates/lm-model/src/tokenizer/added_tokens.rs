@@ -1,18 +1,18 @@
-//! Finds added tokens in text, those of the template only.
+//! Search for added tokens in the template's part of a text.
 //!
-//! The tokenizer library finds added tokens everywhere or leaves out the special ones everywhere; a prompt needs every
-//! added token of its template and none that a user typed. So this one step is done here, by the library's own rules
-//! (leftmost, then longest; `single_word`, `lstrip`, `rstrip`; before or after normalisation), and the rest is the library's.
+//! The tokenizer library recognises added tokens everywhere or ignores the special ones everywhere; a prompt needs every added
+//! token of its template and none that a user typed. So this step is done here, by the library's own rules (leftmost, then
+//! longest; `single_word`, `lstrip`, `rstrip`; before or after normalisation). The library does the rest.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::TokenId;
 
-/// The added tokens that are looked for in one form of the text (as written, or normalised).
+/// Added tokens to search for in one form of the text (as written, or normalised).
 #[derive(Debug, Default)]
 pub(super) struct AddedTokens {
-    /// By first byte, longest first.
+    /// By first byte; longest first.
     by_first: HashMap<u8, Vec<AddedToken>>,
 }
 
@@ -23,7 +23,7 @@ struct AddedToken {
     rules: tokenizers::AddedToken,
 }
 
-/// A found token and the bytes it takes, the white space it swallows included.
+/// Found token and its byte range, including the white space that it strips.
 #[derive(Debug, PartialEq)]
 pub(super) struct Match {
     pub(super) id: TokenId,
@@ -38,8 +38,8 @@ impl AddedTokens {
         tokens.sort_by(|a, b| b.pattern.len().cmp(&a.pattern.len()).then(a.id.cmp(&b.id)));
     }
 
-    /// The tokens in `text` whose own bytes `allowed` accepts, in order, without overlap. White space is found everywhere: it
-    /// steers nothing, and models count on their tokens for it (`\n\n` is one of Gemma's).
+    /// Returns the added tokens in `text` whose own bytes `allowed` accepts, in order, without overlap. White-space tokens are
+    /// found everywhere: they have no control function, and models rely on them (`\n\n` is one of Gemma's).
     pub(super) fn find(&self, text: &str, allowed: impl Fn(Range<usize>) -> bool) -> Vec<Match> {
         let mut matches = Vec::new();
         let (mut at, mut free_from) = (0, 0);
@@ -53,7 +53,7 @@ impl AddedTokens {
                 continue;
             }
             let taken = token.with_spaces(text, range, free_from);
-            // The search goes on behind the token itself: a token inside the white space that it swallowed is found too.
+            // The search continues after the token itself: a token inside the white space that it strips is found too.
             free_from = taken.end;
             matches.push(Match { id: token.id, range: taken });
         }
@@ -106,7 +106,7 @@ mod tests {
         tokenizers::AddedToken::from(content, false)
     }
 
-    /// Finds among the given tokens (ids by place) in `text`, whose part `allowed` is open to them.
+    /// Searches `text` for the given tokens (ids are indices); only its part `allowed` may contain them.
     fn check(
         tokens: &[tokenizers::AddedToken],
         text: &str,

@@ -1,4 +1,4 @@
-//! The tokenizer library's pipeline, step by step, so that added tokens come only from where they may.
+//! The tokenizer library's pipeline, step by step, with added tokens only where they are allowed.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use super::{TokenKind, Tokenizer, added_tokens};
 use crate::TokenId;
 
 impl Tokenizer {
-    /// The library's pipeline, with added tokens only where `allowed` accepts their bytes of `text`.
+    /// Runs the library's pipeline with added tokens only where `allowed` accepts their bytes of `text`.
     pub(super) fn encode_where(
         &self,
         text: String,
@@ -39,11 +39,11 @@ impl Tokenizer {
         Ok(pieces.into_encoding(None, 0, OffsetType::None)?.get_ids().to_vec())
     }
 
-    /// The model's tokens of a piece of text, none of them an added token that lies in content.
+    /// Encodes a piece of text with the model, without added tokens in content.
     ///
-    /// Some vocabularies reach added tokens from plain text: those of Unigram models, and those whose added tokens are
-    /// words of the language. There the text is cut inside the token, until no such token is left. White space steers
-    /// nothing, and models count on theirs (`\n\n` is an added token of Gemma).
+    /// Some vocabularies reach added tokens from plain text: those of Unigram models, and those whose added tokens are ordinary
+    /// words. There the text is split inside the token, until no such token is left. White-space tokens have no control function,
+    /// and models rely on them (`\n\n` is an added token of Gemma).
     fn tokenize_piece(
         &self,
         piece: &NormalizedString,
@@ -66,11 +66,11 @@ impl Tokenizer {
         while let Some(part) = parts.pop() {
             let text = &piece.get()[part.clone()];
             let found = model.tokenize(text)?;
-            // Behind the first character of each forged token; one of one character is let be.
+            // Split after the first character of each forged token; single-character ones are kept.
             let mut cuts = Vec::new();
             for token in found.iter().filter(|token| is_forged(token, part.start)) {
                 let (start, end) = token.offsets;
-                // The library counts wrong where a vocabulary gives one id to several tokens.
+                // The library computes wrong offsets where a vocabulary gives one id to several tokens.
                 let spelled = text.get(start..end).ok_or("a token does not lie on characters")?;
                 cuts.extend(spelled.char_indices().nth(1).map(|(second, _)| part.start + start + second));
             }
@@ -85,7 +85,7 @@ impl Tokenizer {
     }
 }
 
-/// Cuts `piece` at the found tokens: tokens with their id, the text between them without.
+/// Splits `piece` at the found tokens: tokens have their id, the text between them has none.
 fn split_at(
     piece: &NormalizedString,
     found: Vec<added_tokens::Match>,

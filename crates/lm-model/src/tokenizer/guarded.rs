@@ -1,17 +1,17 @@
-//! The tokenizer library's panics as errors.
+//! Conversion of the tokenizer library's panics to errors.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::{Error, Result};
 
-/// Runs `work` of the library, which panics at some files instead of refusing them (a character map that cannot be parsed, for
-/// one), and sometimes only when it encodes. What panicked is not used again.
+/// Runs `work` of the library, which panics on some files instead of rejecting them (on a malformed character map, for example),
+/// and sometimes only when it encodes. An object that has panicked is not used again.
 ///
-/// The panic's message is printed as the program's panic hook does; a program built with `panic = "abort"` ends.
+/// The program's panic hook prints the panic's message; a program built with `panic = "abort"` ends.
 ///
 /// # Errors
-/// [`Error::Tokenizer`] with what the library says.
+/// [`Error::Tokenizer`] with the library's message.
 pub(super) fn guarded<T>(work: impl FnOnce() -> tokenizers::Result<T>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(result) => result.map_err(Error::Tokenizer),

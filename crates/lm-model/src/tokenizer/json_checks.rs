@@ -1,5 +1,4 @@
-//! What of a `tokenizer.json` is looked at before the library reads it, because the library panics where it does not hold, or takes
-//! time and memory without bound.
+//! Checks of a `tokenizer.json` before the library reads it, where the library would panic, or use unbounded time or memory.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,7 +12,7 @@ use crate::{Error, Result};
 
 pub(crate) const TOKENIZER_FILE: &str = "tokenizer.json";
 
-/// The parts of the file that are looked at.
+/// Parts of the file that are checked.
 #[derive(Deserialize)]
 pub(super) struct Head {
     pub(super) decoder: Option<Value>,
@@ -27,7 +26,7 @@ pub(super) struct Head {
 #[derive(Default, Deserialize)]
 struct Model {
     continuing_subword_prefix: Option<String>,
-    /// Part of the merges that are left out, another part each time.
+    /// BPE dropout: fraction of merges that are skipped at random.
     dropout: Option<f64>,
     #[serde(default)]
     vocab: Vocabulary,
@@ -39,10 +38,10 @@ impl Head {
     /// Reads and checks these parts.
     ///
     /// # Errors
-    /// - [`Error::Json`] for what is no JSON
-    /// - [`Error::InvalidValue`] for merges of nothing, or that make a text longer than any token
-    /// - [`Error::UnsupportedTokenizer`] for prefixes of subwords, which no decoder that is read here takes off again, for merges
-    ///   that are left out by chance, and for steps that make much of little
+    /// - [`Error::Json`] for invalid JSON
+    /// - [`Error::InvalidValue`] for merges with an empty part, or longer than any token
+    /// - [`Error::UnsupportedTokenizer`] for subword prefixes, which no supported decoder removes, for BPE dropout, and for steps that
+    ///   expand a text too much
     pub(super) fn read(json: &[u8]) -> Result<Self> {
         let head: Self = serde_json::from_slice(json)
             .map_err(|source| Error::Json { file: TOKENIZER_FILE.into(), source })?;
@@ -93,11 +92,11 @@ impl Head {
     }
 }
 
-/// Most bytes of a piece with a score. The library walks a chain of as many nodes by recursion, and a thread's stack ends it and the
-/// process; SentencePiece learns pieces of 16 characters.
+/// Maximum bytes of a scored piece. The library recurses over a chain of as many nodes; a stack overflow would end the process.
+/// SentencePiece learns pieces of 16 characters.
 const MAX_PIECE_BYTES: usize = 1024;
 
-/// An object of tokens, or a list of pieces with scores.
+/// Vocabulary: an object of tokens, or a list of pieces with scores.
 #[derive(Clone, Copy, Default)]
 struct Vocabulary {
     /// Bytes of the longest key of an object; 0 for anything else.
@@ -113,12 +112,12 @@ enum Piece {
     Other(IgnoredAny),
 }
 
-/// A list of pairs, each a list of two texts or a text with a blank between them.
+/// List of merges: each a list of two strings, or a string with a space between them.
 #[derive(Clone, Copy, Default)]
 struct Pairs {
     /// Bytes of the longest pair.
     longest: usize,
-    /// Whether a pair has a part without text.
+    /// True if a pair has an empty part.
     any_empty: bool,
 }
 
@@ -180,7 +179,7 @@ impl Pair {
         left.is_empty() || right.is_empty()
     }
 
-    /// Of both parts together.
+    /// Length of both parts together.
     fn bytes(&self) -> usize {
         match self {
             Self::Parts(left, right) => left.len() + right.len(),

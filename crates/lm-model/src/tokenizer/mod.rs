@@ -1,4 +1,4 @@
-//! Text to ids and ids to exact bytes.
+//! Tokenizer: text to ids, and ids to exact bytes.
 
 mod added_tokens;
 mod encoding;
@@ -22,13 +22,13 @@ pub use self::stream_decoder::StreamDecoder;
 use self::token_table::{Spelling, TokenTable};
 use crate::{Error, Result};
 
-/// Number of a token in a model's vocabulary.
+/// Id of a token in a model's vocabulary.
 pub type TokenId = u32;
 
-/// A piece of a prompt: what the template wrote, or what a user or a tool gave.
+/// Segment of a prompt: text of the chat template, or text of a user or a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextSegment<'a> {
-    /// Text of the template: its added tokens are tokens.
+    /// Text of the template: added tokens in it are recognised.
     Template(&'a str),
     /// Text from outside: an added token spelled in it is ordinary text.
     Content(&'a str),
@@ -42,27 +42,27 @@ impl<'a> TextSegment<'a> {
     }
 }
 
-/// What a token is to the tokenizer.
+/// Kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {
     /// An ordinary entry of the vocabulary.
     Text,
-    /// An added token that is part of the text, such as `<tool_call>`.
+    /// An added token that is not special, such as `<tool_call>`.
     Added,
-    /// An added token that steers the model and is left out of text by [`SpecialTokens::Skip`].
+    /// A special token: controls the model and is omitted by [`SpecialTokens::Skip`].
     Special,
 }
 
-/// Whether decoding writes special tokens.
+/// Treatment of special tokens in decoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpecialTokens {
-    /// As they are spelled.
+    /// Decodes them to their text.
     Keep,
-    /// Not at all.
+    /// Omits them.
     Skip,
 }
 
-/// A model's tokenizer: ids of text, exact bytes of ids.
+/// Tokenizer of a model: encodes text to ids, decodes ids to exact bytes.
 ///
 /// ```
 /// use lm_model::{SpecialTokens, TextSegment, TokenKind};
@@ -79,9 +79,9 @@ pub enum SpecialTokens {
 /// ```
 pub struct Tokenizer {
     inner: tokenizers::Tokenizer,
-    /// Added tokens looked for in the text as written.
+    /// Added tokens searched for in the text as written.
     written: AddedTokens,
-    /// Added tokens looked for after normalisation.
+    /// Added tokens searched for after normalisation.
     normalized: AddedTokens,
     table: Arc<TokenTable>,
     end_ids: Arc<[TokenId]>,
@@ -89,13 +89,13 @@ pub struct Tokenizer {
 }
 
 impl Tokenizer {
-    /// Reads a `tokenizer.json`. It has no end ids yet; its logits width is its vocabulary size.
+    /// Reads a `tokenizer.json`. The tokenizer has no end-of-sequence ids yet; its logits width is its vocabulary size.
     ///
     /// Truncation and padding settings of the file are dropped: they belong to training batches.
     ///
     /// # Errors
-    /// [`Error::Json`] and [`Error::Tokenizer`] for a file that the tokenizer library does not accept,
-    /// [`Error::UnsupportedTokenizer`] for a decoder whose exact bytes per token are not known, or ids too high.
+    /// [`Error::Json`] and [`Error::Tokenizer`] for a file that the tokenizer library rejects, [`Error::UnsupportedTokenizer`]
+    /// for a decoder whose exact bytes per token are unknown, or ids that are too high.
     pub fn from_json(json: &[u8]) -> Result<Self> {
         let spelling = Spelling::from_decoder(Head::read(json)?.decoder)?;
         let mut inner = guarded(|| tokenizers::Tokenizer::from_bytes(json))?;
@@ -103,8 +103,8 @@ impl Tokenizer {
         Self::from_library(inner, &spelling, &[])
     }
 
-    /// A tokenizer around the library's, whose decoder is not used. `doubles` are ids that it does not know, each with the one that
-    /// has its text.
+    /// Wraps the library's tokenizer, whose decoder is not used. `doubles` are ids that it does not know, each with the id of the
+    /// same text.
     fn from_library(
         inner: tokenizers::Tokenizer,
         spelling: &Spelling,
@@ -127,7 +127,7 @@ impl Tokenizer {
         Ok(Self { inner, written, normalized, table: Arc::new(table), end_ids: Arc::new([]), logits_width })
     }
 
-    /// Sets the ids that end a reply.
+    /// Sets the end-of-sequence ids.
     #[must_use]
     pub fn with_end_ids(mut self, ids: impl Into<Arc<[TokenId]>>) -> Self {
         self.end_ids = ids.into();
@@ -141,7 +141,7 @@ impl Tokenizer {
         self
     }
 
-    /// Ids of `text`, its added tokens recognised. Nothing is put around it: a template writes its own BOS.
+    /// Encodes `text`, with its added tokens recognised. No BOS or EOS is added: a template writes its own BOS.
     ///
     /// # Errors
     /// [`Error::Tokenizer`] when the tokenizer library fails on the text.
@@ -149,10 +149,10 @@ impl Tokenizer {
         self.encode_segments(&[TextSegment::Template(text)])
     }
 
-    /// Ids of the joined segments, where only the template's text can spell an added token.
+    /// Encodes the concatenated segments; only the template's text can spell an added token.
     ///
-    /// Ordinary text merges over the borders: where no added token touches content, the ids are those of
-    /// [`Tokenizer::encode`] of the joined text.
+    /// Ordinary text merges across segment borders: where no added token touches content, the ids are those of
+    /// [`Tokenizer::encode`] of the concatenated text.
     ///
     /// # Errors
     /// [`Error::Tokenizer`] when the tokenizer library fails on the text.
@@ -166,9 +166,9 @@ impl Tokenizer {
         guarded(|| self.encode_where(text, in_template))
     }
 
-    /// Text of `ids`. Bytes that are no UTF-8 become U+FFFD; ids without text are silent.
+    /// Decodes `ids`. Invalid UTF-8 becomes U+FFFD; ids without text produce nothing.
     ///
-    /// A SentencePiece tokenizer's space at the start of a text is dropped, as its decoder asks for.
+    /// A SentencePiece tokenizer's leading space is dropped, as its decoder specifies.
     pub fn decode(&self, ids: &[TokenId], special: SpecialTokens) -> String {
         let mut bytes = Vec::new();
         for &id in ids {
@@ -180,32 +180,32 @@ impl Tokenizer {
         String::from_utf8_lossy(&bytes[spaces..]).into_owned()
     }
 
-    /// A decoder that takes ids one by one.
+    /// Creates a decoder that takes ids one by one.
     pub fn stream_decoder(&self) -> StreamDecoder {
         StreamDecoder::new(self.table.clone(), self.end_ids.clone())
     }
 
-    /// Exact bytes of `id` inside a text, a part of a character included; empty for an id without text.
+    /// Exact bytes of `id` inside a text, possibly part of a character; empty for an id without text.
     pub fn token_bytes(&self, id: TokenId) -> &[u8] {
         self.table.bytes(id)
     }
 
-    /// What `id` is; [`TokenKind::Text`] for an id that the vocabulary does not have.
+    /// Kind of `id`; [`TokenKind::Text`] for an id outside the vocabulary.
     pub fn token_kind(&self, id: TokenId) -> TokenKind {
         self.table.kind(id)
     }
 
-    /// Ids of the added tokens, the special ones among them.
+    /// Ids of the added tokens, special ones included.
     pub fn added_tokens(&self) -> impl Iterator<Item = TokenId> {
         (0..self.vocab_size() as TokenId).filter(|id| self.token_kind(*id) != TokenKind::Text)
     }
 
-    /// Id of the added token or vocabulary entry that is spelled `text` in the tokenizer's own alphabet.
+    /// Id of the added token or vocabulary entry with this text, in the tokenizer's own alphabet.
     pub fn token_id(&self, text: &str) -> Option<TokenId> {
         self.inner.token_to_id(text)
     }
 
-    /// Ids that end a reply.
+    /// End-of-sequence ids.
     pub fn end_ids(&self) -> &[TokenId] {
         &self.end_ids
     }
@@ -215,7 +215,7 @@ impl Tokenizer {
         self.logits_width
     }
 
-    /// Number of ids: one more than the highest, added tokens included.
+    /// Number of ids: the highest id plus one, added tokens included.
     pub fn vocab_size(&self) -> usize {
         self.table.len()
     }
@@ -231,7 +231,7 @@ impl std::fmt::Debug for Tokenizer {
     }
 }
 
-/// Byte ranges of the joined text that the template wrote; neighbours are one range.
+/// Byte ranges of the template's text in the concatenated text; adjacent ranges are merged.
 fn template_ranges(segments: &[TextSegment<'_>]) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     let mut at = 0;

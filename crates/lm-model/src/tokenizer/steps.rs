@@ -1,20 +1,20 @@
-//! The steps of a `tokenizer.json`: how deep they are nested and how much they can make of a text.
+//! Checks of a `tokenizer.json`'s pipeline steps: nesting depth, and growth of the text.
 
 use serde_json::Value;
 
 use crate::{Error, Result};
 
-/// Most sequences of steps inside one another; files have one or two. The library's time to refuse a step doubles with each.
+/// Maximum nesting depth of step sequences; files have one or two. The library's time to reject a step doubles with each level.
 const MAX_DEPTH: usize = 8;
-/// Most bytes that all steps of a part make of one byte; SentencePiece's mark in place of a space makes three.
+/// Maximum number of bytes that all steps of a part make of one byte; SentencePiece's mark for a space has three.
 const MAX_GROWTH: usize = 1024;
-/// The lists of steps, by part.
+/// Keys of the step lists, by part.
 const LISTS: [&str; 4] = ["decoders", "normalizers", "pretokenizers", "processors"];
 
-/// Checks a part of the file, before any of it is run.
+/// Checks a part of the file before any of it runs.
 ///
 /// # Errors
-/// [`Error::UnsupportedTokenizer`] for sequences in too many others and for steps that let a text grow too much.
+/// [`Error::UnsupportedTokenizer`] for sequences nested too deep and for steps that expand a text too much.
 pub(super) fn check(part: &'static str, step: &Value) -> Result<()> {
     let unsupported = |value: String, known| Err(Error::UnsupportedTokenizer { part, value, known });
     if depth(step, 0) > MAX_DEPTH {
@@ -30,7 +30,7 @@ fn inner(step: &Value) -> impl Iterator<Item = &Value> {
     LISTS.iter().filter_map(|list| step.get(list)?.as_array()).flatten()
 }
 
-/// Sequences around the innermost step; what is deeper than the limit is not looked at.
+/// Nesting depth of the innermost step; stops beyond the limit.
 fn depth(step: &Value, above: usize) -> usize {
     if above > MAX_DEPTH {
         return above;
@@ -38,20 +38,20 @@ fn depth(step: &Value, above: usize) -> usize {
     inner(step).map(|step| depth(step, above + 1)).max().unwrap_or(above)
 }
 
-/// Most bytes that a step makes of one byte.
+/// Maximum number of bytes that a step makes of one byte.
 fn growth(step: &Value) -> usize {
     let bytes = |value: Option<&Value>| value.and_then(Value::as_str).map_or(0, str::len);
     let own = match step.get("type").and_then(Value::as_str) {
         Some("Replace") => {
             let content = bytes(step.get("content"));
             match bytes(step.pointer("/pattern/String")) {
-                // An expression, or nothing, is found before each character.
+                // A regular expression, or an empty pattern, can match before each character.
                 0 => content.saturating_add(1),
                 pattern => content.div_ceil(pattern),
             }
         }
         Some("Prepend") => bytes(step.get("prepend")).saturating_add(1),
-        // Its alphabet has two bytes for some.
+        // Some bytes have two-byte characters in its alphabet.
         Some("ByteLevel") => 2,
         _ => 1,
     };

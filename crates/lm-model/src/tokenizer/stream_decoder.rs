@@ -1,14 +1,14 @@
-//! Ids to text as they come, never half a character.
+//! Incremental decoding of ids to text, in whole characters.
 
 use std::sync::Arc;
 
 use super::token_table::TokenTable;
 use crate::{TokenId, TokenKind};
 
-/// Turns ids into text one by one; bytes of an unfinished UTF-8 character wait for the next id.
+/// Decodes ids one by one; bytes of an incomplete UTF-8 character wait for the next id.
 ///
-/// The texts of all pushes and of [`StreamDecoder::finish`], joined, are [`crate::Tokenizer::decode`] of the same ids
-/// without the end ids. Added tokens are written out, end ids are silent.
+/// The texts of all pushes and of [`StreamDecoder::finish`], concatenated, are [`crate::Tokenizer::decode`] of the same ids
+/// without the end-of-sequence ids. Added tokens are decoded to their text; end-of-sequence ids produce nothing.
 #[derive(Clone, Debug)]
 pub struct StreamDecoder {
     table: Arc<TokenTable>,
@@ -22,7 +22,7 @@ impl StreamDecoder {
         Self { table, end_ids, text }
     }
 
-    /// The text that `id` completes; empty when it ends inside a character, is an end id or has no text.
+    /// Returns the text that `id` completes; empty if it ends inside a character, is an end-of-sequence id or has no text.
     pub fn push(&mut self, id: TokenId) -> String {
         if self.end_ids.contains(&id) {
             return String::new();
@@ -30,15 +30,16 @@ impl StreamDecoder {
         self.text.push(self.table.bytes(id))
     }
 
-    /// Length of the text of `id` at the end of `text`, which its push gave, when `id` is an added token; 0 for any other.
+    /// Returns the length of `id`'s own text at the end of `text`, the result of its push, if `id` is an added token; 0
+    /// otherwise.
     pub fn added_len(&self, id: TokenId, text: &str) -> usize {
         let own = self.table.bytes(id);
         let added = self.table.kind(id) != TokenKind::Text && text.as_bytes().ends_with(own);
-        // The byte of a token such as `<0xA9>` may be the end of a character.
+        // A token such as `<0xA9>` may be the last byte of a character.
         if added && text.is_char_boundary(text.len() - own.len()) { own.len() } else { 0 }
     }
 
-    /// The rest: one U+FFFD for a character that was never finished. The decoder starts anew afterwards.
+    /// Returns the rest: one U+FFFD for an incomplete character. Resets the decoder.
     pub fn finish(&mut self) -> String {
         let rest = if self.text.pending.is_empty() { "" } else { "\u{FFFD}" };
         self.text = Utf8Stream::new(self.table.leading_spaces);
@@ -46,11 +47,11 @@ impl StreamDecoder {
     }
 }
 
-/// Bytes to text; an invalid sequence becomes one U+FFFD, as in [`String::from_utf8_lossy`].
+/// Incremental UTF-8 decoder; an invalid sequence becomes one U+FFFD, as in [`String::from_utf8_lossy`].
 #[derive(Clone, Debug)]
 pub(super) struct Utf8Stream {
     pending: Vec<u8>,
-    /// Spaces still to drop at the start of the text.
+    /// Leading spaces of the text still to drop.
     leading_spaces: usize,
 }
 
@@ -84,7 +85,7 @@ impl Utf8Stream {
     }
 }
 
-/// Whether `bytes` are a valid beginning of a character and nothing more.
+/// Returns true if `bytes` are an incomplete but valid prefix of a character.
 fn is_unfinished(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
 }
@@ -93,7 +94,7 @@ fn is_unfinished(bytes: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Every way to cut `bytes` in two gives the text of the whole.
+    /// Checks that every split of `bytes` in two gives the text of the whole.
     fn check(bytes: &[u8], leading_spaces: usize, expected: &str) {
         for cut in 0..=bytes.len() {
             let mut stream = Utf8Stream::new(leading_spaces);

@@ -1,4 +1,4 @@
-//! What each id says, as exact bytes, whatever format the tokenizer came in.
+//! Exact bytes of each id, for any tokenizer format.
 
 use std::collections::HashMap;
 
@@ -7,10 +7,10 @@ use serde::Deserialize;
 use super::json_checks::TOKENIZER_FILE;
 use crate::{Error, Result, TokenId, TokenKind};
 
-/// Most ids a tokenizer may have: beyond any real one, small enough to allocate.
+/// Maximum number of ids of a tokenizer: beyond any real one, small enough to allocate.
 pub(super) const MAX_IDS: usize = 1 << 24;
 
-/// Most bytes of a token, and of all tokens.
+/// Maximum bytes of a token, and of all tokens.
 const MAX_TOKEN_BYTES: usize = 1 << 16;
 const MAX_BYTES: usize = 1 << 30;
 
@@ -20,13 +20,13 @@ pub(super) struct TokenTable {
     bytes: Vec<u8>,
     ends: Vec<u32>,
     kinds: Vec<TokenKind>,
-    /// Spaces that decoding drops at the start of a text (SentencePiece puts one there).
+    /// Leading spaces that decoding drops from a text (SentencePiece adds one).
     pub(super) leading_spaces: usize,
 }
 
 impl TokenTable {
-    /// Builds the table from the library's view of the vocabulary, and `doubles`: ids that it does not know, each with the one that is
-    /// spelled alike.
+    /// Builds the table from the library's view of the vocabulary, and `doubles`: ids that it does not know, each with the id of
+    /// the same text.
     pub(super) fn new(
         spelling: &Spelling,
         inner: &tokenizers::Tokenizer,
@@ -53,7 +53,7 @@ impl TokenTable {
             let kind = if token.special { TokenKind::Special } else { TokenKind::Added };
             table.insert(id, (room.take(&token.content, |text| spelling.added_bytes(text))?, kind));
         }
-        // The last of several that are spelled alike is the known one, so from the last on.
+        // Of several tokens with the same text the last one is known, so the loop goes backwards.
         for (id, like) in doubles.iter().rev() {
             if let Some((bytes, kind)) = table.get(like).cloned() {
                 room.take_bytes(bytes.len())?;
@@ -104,11 +104,11 @@ impl TokenTable {
     }
 }
 
-/// Bytes that tokens may still have.
+/// Remaining byte budget of all tokens.
 struct Room(usize);
 
 impl Room {
-    /// The bytes that a token's text spells.
+    /// Returns the bytes that a token's text spells, and deducts them.
     fn take(&mut self, text: &str, spell: impl Fn(&str) -> Vec<u8>) -> Result<Vec<u8>> {
         let too_long = |value: String, known| Error::UnsupportedTokenizer { part: "a token", value, known };
         if text.len() > MAX_TOKEN_BYTES {
@@ -127,7 +127,7 @@ impl Room {
     }
 }
 
-/// The decoder steps whose effect on a single token is known.
+/// Decoder steps whose effect on a single token is known.
 #[derive(Deserialize)]
 #[serde(tag = "type")]
 enum DecoderStep {
@@ -160,11 +160,11 @@ enum Pattern {
     String(String),
 }
 
-/// How a token's text in the vocabulary spells its bytes.
+/// Mapping of a token's text in the vocabulary to its bytes.
 pub(super) enum Spelling {
-    /// Each character stands for one byte (GPT-2's table).
+    /// Byte-level: each character stands for one byte (GPT-2's table).
     ByteLevel(HashMap<char, u8>),
-    /// Text with a mark in place of spaces, and `<0xNN>` for single bytes where the decoder falls back to them.
+    /// Text with a mark in place of spaces, and `<0xNN>` for single bytes if the decoder has byte fallback.
     Marked { replace: Vec<(String, String)>, byte_fallback: bool, leading_spaces: usize },
 }
 
@@ -243,7 +243,7 @@ impl Spelling {
         }
     }
 
-    /// Added tokens stand in the file as the text they match, never in the byte-level alphabet.
+    /// Added tokens are stored as the text they match, never in the byte-level alphabet.
     fn added_bytes(&self, text: &str) -> Vec<u8> {
         match self {
             Self::ByteLevel(_) => text.into(),
@@ -252,14 +252,14 @@ impl Spelling {
     }
 }
 
-/// The byte of a `<0xNN>` token.
+/// Byte of a `<0xNN>` token.
 fn single_byte(text: &str) -> Option<u8> {
     let digits = text.strip_prefix("<0x")?.strip_suffix('>')?;
     let hex = digits.len() == 2 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
     hex.then(|| u8::from_str_radix(digits, 16).ok())?
 }
 
-/// The byte-level alphabet: printable Latin-1 stands for itself, every other byte for U+0100 and up, in order.
+/// Byte-level alphabet: printable Latin-1 maps to itself, every other byte to U+0100 and up, in order.
 ///
 /// # Source
 /// `bytes_to_unicode` of GPT-2 (openai/gpt-2, `src/encoder.py`).

@@ -1,4 +1,4 @@
-//! The tokens that end a reply.
+//! End-of-sequence tokens.
 
 use super::vocabulary::{TokenType, Vocabulary};
 use crate::TokenId;
@@ -23,10 +23,10 @@ const END_TOKENS: &[&str] = &[
     "<｜end▁of▁sentence｜>", // DeepSeek
 ];
 
-/// In gpt-oss' format this ends one message of a reply, and the token after the arrow the whole of it.
+/// In gpt-oss' format the first token ends one message of a reply, the second the whole reply.
 const NOT_LAST: (&str, &str) = ("<|end|>", "<|return|>");
 
-/// The ids that the file names, and those of [`END_TOKENS`] that are no ordinary text; ascending.
+/// Returns the ids that the file names, and those of [`END_TOKENS`] that are not ordinary text, ascending.
 pub(super) fn find(vocabulary: &Vocabulary) -> Vec<TokenId> {
     let steers = |id: &TokenId| {
         matches!(vocabulary.token(*id).ty, TokenType::Control | TokenType::UserDefined | TokenType::Unknown)

@@ -1,20 +1,19 @@
-//! Which tokens merge: listed in the file, or found in the vocabulary.
+//! BPE merges: listed in the file, or derived from the vocabulary.
 
 use super::vocabulary::{TokenType, Vocabulary};
 use crate::{GgufMetadata, Result, TokenId};
 
 pub(super) const MERGES: &str = "tokenizer.ggml.merges";
-/// Longest token, in characters, that is taken apart to find what it merges from. Real ones have some dozens; the search takes
-/// the square of it.
+/// Maximum length of a token, in characters, whose merges are derived. Real ones have some dozens; the search is quadratic in it.
 const MAX_PIECE_CHARS: usize = 512;
 
-/// Pairs of tokens, those that merge first in front.
+/// Token pairs, in the order of merging.
 pub(super) type Merges = Vec<(String, String)>;
 
-/// The merges that a file lists.
+/// Reads the merges that a file lists.
 ///
 /// # Errors
-/// When it lists none, or one is no pair of tokens whose texts joined are a token.
+/// When it lists none, or one is not a pair of tokens whose concatenation is a token.
 pub(super) fn listed(metadata: &GgufMetadata, vocabulary: &Vocabulary) -> Result<Merges> {
     let lines = metadata.required(MERGES, GgufMetadata::strings)?;
     let mut merges = Vec::with_capacity(lines.len());
@@ -39,27 +38,27 @@ pub(super) fn listed(metadata: &GgufMetadata, vocabulary: &Vocabulary) -> Result
     Ok(merges)
 }
 
-/// Both parts of a line. A blank that is its first character belongs to the first part.
+/// Splits a line into both parts. A leading space belongs to the first part.
 pub(super) fn split(line: &str) -> Option<(&str, &str)> {
     let first = line.chars().next()?.len_utf8();
     let blank = first + line[first..].find(' ')?;
     Some((&line[..blank], &line[blank + 1..])).filter(|(_, right)| !right.is_empty())
 }
 
-/// Which tokens come into being first.
+/// Order in which tokens merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Those with the highest scores.
+    /// Highest score first.
     Scores,
-    /// Those with the lowest ids.
+    /// Lowest id first.
     Ids,
 }
 
-/// The merges that the vocabulary implies: every way in which a token is two others, as transformers finds them
-/// (`generate_merges` in `tokenization_utils_base.py`).
+/// Derives the merges from the vocabulary: every split of a token into two others, as in transformers (`generate_merges` in
+/// `tokenization_utils_base.py`).
 ///
 /// # Errors
-/// When a token is too long to be taken apart.
+/// When a token is too long to be split.
 pub(super) fn implied(metadata: &GgufMetadata, vocabulary: &Vocabulary, order: Order) -> Result<Merges> {
     let mut found: Vec<Found> = Vec::new();
     for (id, token) in vocabulary.used() {
@@ -83,7 +82,7 @@ pub(super) fn implied(metadata: &GgufMetadata, vocabulary: &Vocabulary, order: O
     }
     let score = |id: TokenId| vocabulary.scores.as_ref().map_or(0.0, |scores| scores[id as usize]);
     found.sort_by(|a, b| match order {
-        // Parts of unlike tokens with the same score: the longer left part, then the longer right part.
+        // Ties between different tokens: the longer left part first, then the longer right part.
         Order::Scores => score(b.merged)
             .total_cmp(&score(a.merged))
             .then(b.left_chars.cmp(&a.left_chars))
@@ -94,7 +93,7 @@ pub(super) fn implied(metadata: &GgufMetadata, vocabulary: &Vocabulary, order: O
     Ok(found.into_iter().map(|found| (text(found.left), text(found.right))).collect())
 }
 
-/// A token that is two others.
+/// A split of a token into two others.
 struct Found {
     merged: TokenId,
     left_chars: usize,

@@ -1,8 +1,8 @@
 //! Tokenizers from the metadata of GGUF files.
 //!
-//! Source: the keys `tokenizer.ggml.*` of the GGUF specification; what they mean to llama.cpp (`src/llama-vocab.cpp`) and to
-//! transformers 5.23 (`integrations/gguf/gguf_tokenizer_mapping.py`). `docs/decisions/0026-gguf-tokenizers.md` says what is done
-//! where those two differ.
+//! Source: the keys `tokenizer.ggml.*` of the GGUF specification; their meaning in llama.cpp (`src/llama-vocab.cpp`) and in
+//! transformers 5.23 (`integrations/gguf/gguf_tokenizer_mapping.py`). `docs/decisions/0026-gguf-tokenizers.md` describes the
+//! behaviour where those two differ.
 
 mod byte_level;
 mod end_tokens;
@@ -21,16 +21,16 @@ use crate::model_folder::{MAX_TABLE_BYTES, check_size};
 use crate::{Error, GgufMetadata, Result};
 
 const MODEL: &str = "tokenizer.ggml.model";
-/// The whole of the model's tokenizer.json.
+/// Key of the model's complete tokenizer.json.
 const JSON: &str = "tokenizer.huggingface.json";
 
-/// A kind of tokenizer: `tokenizer.ggml.model`, and what makes the library's tokenizer from the metadata.
+/// Kind of tokenizer: its `tokenizer.ggml.model`, and the function that builds the library's tokenizer from the metadata.
 struct Kind {
     name: &'static str,
     build: fn(&GgufMetadata, &mut Vocabulary) -> Result<Parts>,
 }
 
-/// What the kinds of tokenizers make: the library's tokenizer without its added tokens, and how it spells bytes.
+/// Result of [`Kind::build`]: the library's tokenizer without its added tokens, and its byte spelling.
 struct Parts {
     library: tokenizers::Tokenizer,
     spelling: Spelling,
@@ -43,17 +43,17 @@ const KINDS: &[Kind] = &[
 ];
 
 impl Tokenizer {
-    /// Makes the tokenizer that a GGUF file describes, with its end ids and the number of its tokens as the logits width.
+    /// Builds the tokenizer of a GGUF file, with its end-of-sequence ids and the number of its tokens as the logits width.
     ///
-    /// A file that holds the model's tokenizer.json (`tokenizer.huggingface.json`) gives that one.
+    /// If the file contains the model's tokenizer.json (`tokenizer.huggingface.json`), that one is used.
     ///
-    /// The end ids are those that the file names, and the tokens of known chat formats that end a reply, since a file names
-    /// one where models have several.
+    /// The end-of-sequence ids are those that the file names, plus the end tokens of known chat formats: a file names one where
+    /// models have several.
     ///
     /// # Errors
-    /// [`Error::UnsupportedValue`] for a kind of tokenizer or pre-tokenizer that is not known, [`Error::InvalidValue`] for
-    /// tokens, scores, merges or ids that do not fit each other, [`Error::Gguf`] for keys that are absent or of another type, and
-    /// those of [`Tokenizer::from_json`].
+    /// [`Error::UnsupportedValue`] for an unknown kind of tokenizer or pre-tokenizer, [`Error::InvalidValue`] for inconsistent
+    /// tokens, scores, merges or ids, [`Error::Gguf`] for keys that are absent or of another type, and those of
+    /// [`Tokenizer::from_json`].
     pub fn from_gguf(metadata: &GgufMetadata) -> Result<Self> {
         let name = metadata.required(MODEL, GgufMetadata::str)?;
         let kind = KINDS.iter().find(|kind| kind.name == name).ok_or_else(|| Error::UnsupportedValue {
@@ -79,7 +79,7 @@ impl Tokenizer {
     }
 }
 
-/// The tokens that are found in the text before anything else looks at it.
+/// Added tokens, which are recognised in the text before pre-tokenization.
 fn added_tokens(vocabulary: &Vocabulary) -> impl Iterator<Item = AddedToken> {
     vocabulary.used().filter_map(|(_, token)| {
         let special = match token.ty {
@@ -91,7 +91,7 @@ fn added_tokens(vocabulary: &Vocabulary) -> impl Iterator<Item = AddedToken> {
     })
 }
 
-/// How the library's model treats what it cannot spell, and whole words.
+/// BPE options: unknown text and whole words.
 #[derive(Default)]
 struct BpeOptions {
     byte_fallback: bool,
@@ -99,7 +99,7 @@ struct BpeOptions {
     ignore_merges: bool,
 }
 
-/// The library's model. Unused tokens are not part of it: no text becomes one, and they have no text.
+/// Builds the library's model. Unused tokens are not part of it: no text encodes to one, and they have no text.
 fn model(vocabulary: &Vocabulary, merges: merges::Merges, options: BpeOptions) -> Result<BPE> {
     let used = vocabulary.used().map(|(id, token)| (token.text.clone(), id)).collect();
     let mut builder = BPE::builder()

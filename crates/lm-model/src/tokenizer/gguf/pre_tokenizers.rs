@@ -1,43 +1,43 @@
-//! The pre-tokenizers of byte-level BPE: where a text is cut before its bytes merge.
+//! Pre-tokenizers of byte-level BPE, which split a text before its bytes merge.
 //!
-//! A GGUF file only names one (`tokenizer.ggml.pre`); the patterns are those of the models' `tokenizer.json`.
+//! A GGUF file only has the name of one (`tokenizer.ggml.pre`); the patterns are those of the models' `tokenizer.json`.
 
 use crate::{Error, GgufMetadata, Result};
 
 pub(super) const KEY: &str = "tokenizer.ggml.pre";
-/// The name of what llama.cpp does with files that name none.
+/// Name of llama.cpp's behaviour for files without a name.
 const DEFAULT: &str = "default";
 
-/// How a text is cut, under the name that files have for it.
+/// Pre-tokenizer, by its name in files.
 #[derive(Debug)]
 pub(super) struct PreTokenizer {
     pub(super) name: &'static str,
-    /// Regular expressions in Oniguruma's syntax, each of which cuts what the ones before it left: matches and what is between
-    /// them are pieces.
+    /// Regular expressions in Oniguruma's syntax, each of which splits the pieces of the previous ones: matches and the gaps
+    /// between them are pieces.
     pub(super) patterns: &'static [&'static str],
     pub(super) words: Words,
     pub(super) verified: Verified,
 }
 
-/// What becomes of a piece that is spelled like a token.
+/// Encoding of a piece that is spelled like a token (`ignore_merges`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Words {
-    /// What its merges make of it.
+    /// Result of its merges.
     Merged,
-    /// That token, whether or not merges lead to it.
+    /// The token itself, whether or not merges lead to it.
     Whole,
 }
 
-/// What a row was held against.
+/// Reference that a row was verified against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verified {
-    /// The ids that a published tokenizer of one of the names gives for test texts and for random text (`LM_SHARED/tokenizers`).
+    /// Ids of a published tokenizer of one of the names, for test texts and random text (`LM_SHARED/tokenizers`).
     Tokenizer,
-    /// The ids that transformers 5.23 gives when it reads such a GGUF file (`testdata/tokenizers/gguf.json`).
+    /// Ids of transformers 5.23 for such a GGUF file (`testdata/tokenizers/gguf.json`).
     Transformers,
-    /// The ids that llama.cpp gives (`testdata/tokenizers/llama_cpp.json`).
+    /// Ids of llama.cpp (`testdata/tokenizers/llama_cpp.json`).
     LlamaCpp,
-    /// Nothing: it is written from llama.cpp's source.
+    /// None: it is written from llama.cpp's source.
     No,
 }
 
@@ -45,7 +45,7 @@ pub(super) const DIGIT: &str = r"\p{N}";
 const NUMBERS: &str = r"\p{N}{1,3}";
 const LINE_END: &str = r"[\r\n]";
 pub(super) const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
-/// As [`GPT2`], runs of white space left to the gaps.
+/// [`GPT2`] with runs of white space left to the gaps.
 const GPT2_GAPS: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)";
 const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const QWEN2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
@@ -59,7 +59,7 @@ const DEEPSEEK3_CJK: &str = "[一-龥\u{3040}-ゟ゠-ヿ]+";
 const DEEPSEEK3: &str = r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"##;
 const DEEPSEEK_CJK: &str = "[一-龥ࠀ-一가-\u{D7FF}]+";
 
-/// Every pre-tokenizer that is known, by name.
+/// All known pre-tokenizers, by name.
 pub(super) const ALL: &[PreTokenizer] = &[
     row("a.x-4.0", &[GPT2], Words::Merged, Verified::No),
     row("bailingmoe", &[BAILING], Words::Merged, Verified::No),
@@ -143,10 +143,10 @@ const fn row(
     PreTokenizer { name, patterns, words, verified }
 }
 
-/// The row that a file names, or the default one.
+/// Returns the row that a file names, or the default one.
 ///
 /// # Errors
-/// When the file names one that is not known.
+/// When the name is unknown.
 pub(super) fn find(metadata: &GgufMetadata) -> Result<&'static PreTokenizer> {
     let name = metadata.str(KEY)?.unwrap_or(DEFAULT);
     if name == DEFAULT {
@@ -164,7 +164,7 @@ pub(super) fn find(metadata: &GgufMetadata) -> Result<&'static PreTokenizer> {
     })
 }
 
-/// The best verified row, and of these the first, that cuts and treats words so.
+/// Returns the best verified row with these patterns and this treatment of words; the first of several.
 pub(super) fn find_patterns(patterns: &[&str], words: Words) -> Option<&'static PreTokenizer> {
     let alike = |row: &&PreTokenizer| row.patterns == patterns && row.words == words;
     ALL.iter().filter(alike).min_by_key(|row| row.verified)
@@ -188,14 +188,14 @@ mod tests {
         assert!(ALL.is_sorted_by(|a, b| a.name < b.name));
     }
 
-    /// `tests/tokenizers` holds these rows against the ids in this file.
+    /// `tests/tokenizers` compares these rows with the ids in this file.
     #[test]
     fn rows_verified_by_transformers_have_its_ids() {
         let goldens: serde_json::Value =
             serde_json::from_str(&file("testdata/tokenizers/gguf.json")).unwrap();
         let mut known: Vec<&str> =
             goldens["pre_tokenizers"].as_object().unwrap().keys().map(String::as_str).collect();
-        // The ids of published tokenizers are there for these.
+        // These rows are verified by published tokenizers.
         known.retain(|name| !names(Verified::Tokenizer).contains(name));
         known.sort_unstable();
         assert_eq!(names(Verified::Transformers), known);

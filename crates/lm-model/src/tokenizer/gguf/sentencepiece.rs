@@ -1,5 +1,5 @@
-//! SentencePiece BPE: `llama`, whose merges follow from scores, and `gemma4`, which lists them. Spaces are written `▁`, and what
-//! is no token falls back to single bytes.
+//! SentencePiece BPE: `llama`, whose merges are derived from scores, and `gemma4`, which lists them. Spaces are written `▁`, and
+//! unknown text falls back to single bytes.
 
 use tokenizers::normalizers::{NormalizerWrapper, Prepend, Replace, Sequence};
 
@@ -12,10 +12,10 @@ use crate::{Error, GgufMetadata, Result, TokenId};
 /// SentencePiece's mark for a space.
 pub(super) const MARK: &str = "▁";
 pub(super) const ADD_SPACE_PREFIX: &str = "tokenizer.ggml.add_space_prefix";
-/// Architectures whose scores do not follow the order in which their tokens merge; the ids do.
+/// Architectures whose scores do not follow the merge order; the ids do.
 const ORDERED_BY_ID: [&str; 4] = ["gemma", "gemma2", "gemma3", "gemma3n"];
 
-/// A `llama` tokenizer: merges are found in the vocabulary unless they are listed.
+/// Builds a `llama` tokenizer: merges are derived from the vocabulary unless they are listed.
 pub(super) fn with_scores(metadata: &GgufMetadata, vocabulary: &mut Vocabulary) -> Result<Parts> {
     refuse_other_normalisation(metadata)?;
     let order = order(metadata, vocabulary)?;
@@ -29,16 +29,16 @@ pub(super) fn with_scores(metadata: &GgufMetadata, vocabulary: &mut Vocabulary) 
     build(metadata, vocabulary, merges, SpacePrefix::Added)
 }
 
-/// A `gemma4` tokenizer.
+/// Builds a `gemma4` tokenizer.
 pub(super) fn with_merges(metadata: &GgufMetadata, vocabulary: &mut Vocabulary) -> Result<Parts> {
     let merges = merges::listed(metadata, vocabulary)?;
     build(metadata, vocabulary, merges, SpacePrefix::None)
 }
 
-/// What a text begins with where the file does not say it.
+/// Space prefix of a text where the file does not specify it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SpacePrefix {
-    /// A space more than it has, as do the pieces after added tokens.
+    /// A space is prepended, also to pieces after added tokens.
     Added,
     None,
 }
@@ -69,7 +69,7 @@ fn build(
     Ok(Parts { library, spelling })
 }
 
-/// The order that the file's scores tell, where they tell one.
+/// Returns the merge order: by scores if the file's scores define one, else by ids.
 fn order(metadata: &GgufMetadata, vocabulary: &Vocabulary) -> Result<Order> {
     if ORDERED_BY_ID.contains(&metadata.architecture()?) {
         return Ok(Order::Ids);
@@ -81,7 +81,7 @@ fn order(metadata: &GgufMetadata, vocabulary: &Vocabulary) -> Result<Order> {
     Ok(if alike { Order::Ids } else { Order::Scores })
 }
 
-/// Gemma's runs of spaces are stored as they look in a text. They merge like other tokens, and the model sees marks.
+/// Rewrites Gemma's runs of spaces, which are stored as plain spaces, with `▁`. They merge like other tokens.
 fn restore_runs_of_spaces(vocabulary: &mut Vocabulary) {
     let is_run = |text: &str| text.bytes().all(|byte| byte == b' ');
     let runs: Vec<(TokenId, usize)> = vocabulary
@@ -97,7 +97,7 @@ fn restore_runs_of_spaces(vocabulary: &mut Vocabulary) {
     }
 }
 
-/// White space is kept as it is, and so is every character: files that ask for something else are not read.
+/// Refuses files that remove extra white space: the text is not normalised.
 fn refuse_other_normalisation(metadata: &GgufMetadata) -> Result<()> {
     const KEY: &str = "tokenizer.ggml.remove_extra_whitespaces";
     match metadata.bool(KEY)? {

@@ -1,4 +1,4 @@
-//! The tokens of a GGUF file, checked.
+//! Vocabulary of a GGUF file, validated.
 
 use std::collections::HashMap;
 
@@ -8,57 +8,57 @@ use crate::{Error, GgufMetadata, Result, TokenId};
 pub(super) const TOKENS: &str = "tokenizer.ggml.tokens";
 pub(super) const TYPES: &str = "tokenizer.ggml.token_type";
 pub(super) const SCORES: &str = "tokenizer.ggml.scores";
-/// Most bytes of text that all tokens have together; the largest real vocabularies have about 3 MB.
+/// Maximum bytes of all tokens' text; the largest real vocabularies have about 3 MB.
 const MAX_TEXT_BYTES: usize = 256 << 20;
 
-/// What a token is: `tokenizer.ggml.token_type`.
+/// Type of a token: `tokenizer.ggml.token_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TokenType {
-    /// Found by the model.
+    /// Ordinary token of the model.
     Normal,
-    /// What stands for text that the model cannot spell; also padding of some vocabularies.
+    /// Placeholder for text that the model cannot encode; also padding of some vocabularies.
     Unknown,
-    /// Steers the model and is no text.
+    /// Control token without text.
     Control,
-    /// Text that is found before the model looks at it.
+    /// Text that is recognised before the model runs.
     UserDefined,
-    /// A number that the model's weights have room for and no text becomes.
+    /// Reserved id that no text encodes to.
     Unused,
     /// A single byte, `<0xNN>`.
     Byte,
 }
 
 impl TokenType {
-    /// By the numbers of the format, which begin at 1.
+    /// In the order of the format's ids, which start at 1.
     const ALL: [Self; 6] =
         [Self::Normal, Self::Unknown, Self::Control, Self::UserDefined, Self::Unused, Self::Byte];
 
-    /// Its number.
+    /// Id in files.
     pub(super) fn number(self) -> i32 {
         self as i32 + 1
     }
 
-    /// The type of a number; 0, which says nothing, is that of ordinary text.
+    /// Returns the type of an id; 0 (undefined) is ordinary text.
     fn of_number(number: i64) -> Option<Self> {
         let index = usize::try_from(number).ok()?.saturating_sub(1);
         Self::ALL.get(index).copied()
     }
 }
 
-/// A token of the file.
+/// Token of the file.
 #[derive(Clone, Debug)]
 pub(super) struct VocabularyToken {
     pub(super) text: String,
     pub(super) ty: TokenType,
 }
 
-/// The tokens of a file. Where two are spelled alike, text becomes the later one; the earlier one has the same text.
+/// Tokens of a file. If two have the same text, the text encodes to the later one; both decode to it.
 #[derive(Debug)]
 pub(super) struct Vocabulary {
     tokens: Vec<VocabularyToken>,
-    /// Tokens that a later one is spelled like, with that one.
+    /// Ids with the text of a later token, each with that token's id.
     pub(super) doubles: Vec<(TokenId, TokenId)>,
-    /// One for each token, none of them NaN.
+    /// Score of each token, never NaN.
     pub(super) scores: Option<Vec<f32>>,
     ids: HashMap<String, TokenId>,
     /// Ids that the file names as the end of a reply or of a turn.
@@ -67,7 +67,7 @@ pub(super) struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// Reads the tokens with their types and scores, and the ids that have names.
+    /// Reads the tokens with their types and scores, and the named ids.
     pub(super) fn read(metadata: &GgufMetadata) -> Result<Self> {
         let texts = metadata.required(TOKENS, GgufMetadata::strings)?;
         let len = texts.len();
@@ -118,7 +118,7 @@ impl Vocabulary {
         Ok(vocabulary)
     }
 
-    /// Logs what is odd about the tokens, and what is made of it.
+    /// Logs irregularities of the tokens, and their treatment.
     fn warn(&self, metadata: &GgufMetadata) -> Result<()> {
         let file = metadata.file();
         if let [(earlier, later), ..] = self.doubles[..] {
@@ -154,7 +154,7 @@ impl Vocabulary {
                 "0 (undefined), 1 (normal), 2 (unknown), 3 (control), 4 (user defined), 5 (unused), 6 (byte)"
                     .into(),
         })?;
-        // Entries without text fill up some vocabularies.
+        // Some vocabularies are padded with empty entries.
         let ty = if text.is_empty() { TokenType::Unused } else { ty };
         if ty != TokenType::Unused
             && let Some(earlier) = self.ids.insert(text.to_owned(), id as TokenId)
@@ -173,7 +173,7 @@ impl Vocabulary {
         Ok(())
     }
 
-    /// The id under `tokenizer.ggml.NAME_token_id`.
+    /// Returns the id under `tokenizer.ggml.NAME_token_id`.
     pub(super) fn named_id(&self, metadata: &GgufMetadata, name: &str) -> Result<Option<TokenId>> {
         let key = format!("tokenizer.ggml.{name}_token_id");
         let Some(id) = metadata.size(&key)? else { return Ok(None) };
@@ -183,7 +183,7 @@ impl Vocabulary {
         }
     }
 
-    /// Spells token `id` in another way.
+    /// Replaces the text and type of token `id`.
     pub(super) fn respell(&mut self, id: TokenId, text: String, ty: TokenType) {
         let token = &mut self.tokens[id as usize];
         self.ids.remove(&token.text);
@@ -200,7 +200,7 @@ impl Vocabulary {
         &self.tokens[id as usize]
     }
 
-    /// Id of the token that is spelled `text` and is in use.
+    /// Id of the used token with this text.
     pub(super) fn id(&self, text: &str) -> Option<TokenId> {
         self.ids.get(text).copied()
     }
@@ -209,7 +209,7 @@ impl Vocabulary {
         self.tokens.iter().enumerate().map(|(id, token)| (id as TokenId, token))
     }
 
-    /// The tokens that are in use and that text can become.
+    /// Iterates over the used tokens that text can encode to.
     pub(super) fn used(&self) -> impl Iterator<Item = (TokenId, &VocabularyToken)> {
         self.iter().filter(|(id, token)| token.ty != TokenType::Unused && self.id(&token.text) == Some(*id))
     }

@@ -1,6 +1,7 @@
-//! `tokenizer.json` as the metadata of a GGUF file.
+//! Conversion of a `tokenizer.json` to the metadata of a GGUF file.
 //!
-//! What of a byte-level tokenizer the keys and names of such files cannot say, the whole of tokenizer.json says beside them.
+//! For a byte-level tokenizer that the keys and names of GGUF cannot fully represent, the complete tokenizer.json is stored as
+//! well.
 
 use std::collections::HashMap;
 
@@ -17,10 +18,10 @@ use crate::tokenizer::json_checks::TOKENIZER_FILE;
 use crate::tokenizer::token_table::MAX_IDS;
 use crate::{Error, Result, TokenId};
 
-/// The pre-tokenizer's name where files have none for it: programs that go by names refuse it, and do not cut texts in another way.
+/// Pre-tokenizer name where GGUF has none: readers that require a known name refuse it instead of splitting texts differently.
 const UNNAMED: &str = "huggingface";
 
-/// The parts of the file that files of the other kind have a place for, and those that must not be there.
+/// Parts of tokenizer.json with a GGUF equivalent, and those that must be absent.
 #[derive(Deserialize)]
 struct File {
     #[serde(default)]
@@ -58,7 +59,7 @@ struct Model {
     merges: Vec<Merge>,
 }
 
-/// Two tokens that merge, in either form of the file.
+/// Merge of two tokens, in either form of the file.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Merge {
@@ -85,10 +86,10 @@ impl Merge {
 }
 
 impl Tokenizer {
-    /// The keys of a `tokenizer.json` for a model of the architecture whose embedding has so many rows.
+    /// Converts a `tokenizer.json` to metadata, for an architecture whose embedding has `rows` rows.
     ///
     /// # Errors
-    /// [`Error::Json`] for another kind of file, [`Error::UnsupportedTokenizer`] for what GGUF files have no key or name for.
+    /// [`Error::Json`] for another kind of file, [`Error::UnsupportedTokenizer`] for parts without a GGUF key or name.
     pub(crate) fn gguf_entries(json: &[u8], architecture: &str, rows: usize) -> Result<Entries> {
         let file: File = serde_json::from_slice(json)
             .map_err(|source| Error::Json { file: TOKENIZER_FILE.into(), source })?;
@@ -125,7 +126,7 @@ impl Tokenizer {
 }
 
 impl File {
-    /// Fails on what the keys of a GGUF file cannot say.
+    /// Fails on parts that the metadata of a GGUF file cannot represent.
     fn check(&self, rows: usize) -> Result<()> {
         if let Some(kind) = self.model.kind.as_deref().filter(|kind| *kind != "BPE") {
             return Err(unsupported("model.type", kind, "BPE"));
@@ -147,7 +148,7 @@ impl File {
         }
     }
 
-    /// An added token that takes part of what is around it, and the rule by which it does.
+    /// Returns an added token that affects the text around it, and the rule by which it does.
     fn added_token_with_a_rule(&self) -> Option<(&'static str, &AddedToken)> {
         self.added_tokens.iter().find_map(|token| {
             let rules = [
@@ -168,8 +169,8 @@ impl File {
         steps(self.pre_tokenizer.as_ref(), "pretokenizers").iter().any(|step| kind(step) == "ByteLevel")
     }
 
-    /// The name that files have for what is done before merges: that of the row with the same patterns that is best verified.
-    /// (NFC has none. Files of others do without, and most texts are in it.)
+    /// Returns the GGUF name of the pre-tokenizer: of the best verified row with the same patterns. (NFC normalisation has no
+    /// name. Other writers omit it, and most texts are NFC already.)
     fn pre_tokenizer(&self) -> Option<&'static str> {
         let is_plain = self.normalizer.as_ref().is_none_or(|normalizer| kind(normalizer) == "NFC");
         if !is_plain || self.added_token_with_a_rule().is_some() {
@@ -182,7 +183,7 @@ impl File {
         pre_tokenizers::find_patterns(&patterns, words).map(|row| row.name)
     }
 
-    /// Whether a text begins with a space more than it has.
+    /// Returns true if a space is prepended to a text.
     fn space_prefix(&self) -> Result<bool> {
         let normalizers = steps(self.normalizer.as_ref(), "normalizers");
         let pre_tokenizers = steps(self.pre_tokenizer.as_ref(), "pretokenizers");
@@ -193,7 +194,7 @@ impl File {
                 "Metaspace" => {
                     prefix |= step["prepend_scheme"] != "never" && step["add_prefix_space"] != false
                 }
-                // After this, pieces between spaces have none inside.
+                // After this, the pieces contain no spaces.
                 "Replace" if step["pattern"]["String"] == " " && step["content"] == MARK => {}
                 "Split" if step["pattern"]["String"] == " " => {}
                 _ => return Err(unsupported("normalizer", step, "Prepend and Replace with `▁`, Metaspace")),
@@ -202,7 +203,7 @@ impl File {
         Ok(prefix)
     }
 
-    /// The tokens by id with their types; ids that nothing has are filled up.
+    /// Returns the tokens by id with their types; unassigned ids become padding.
     fn tokens(&self, rows: usize) -> Vec<(String, TokenType)> {
         let unused = |id: usize| (format!("[PAD{id}]"), TokenType::Unused);
         let mut tokens: Vec<_> = (0..rows).map(unused).collect();
@@ -229,7 +230,7 @@ impl File {
         tokens
     }
 
-    /// Scores by which tokens merge in the order of the merges.
+    /// Derives scores that reproduce the order of the merges.
     fn scores(&self, types: &[TokenType]) -> Vec<f32> {
         let last = -((self.model.merges.len() + 1) as f32);
         let score = |ty: &TokenType| if *ty == TokenType::Normal { last } else { 0.0 };
@@ -242,7 +243,7 @@ impl File {
         scores
     }
 
-    /// Whether special tokens are put before and after a text.
+    /// Returns true for each end of a text, start and end, where a special token is added.
     fn special_ends(&self) -> [bool; 2] {
         let steps = steps(self.post_processor.as_ref(), "processors");
         let template = steps.iter().find(|step| kind(step) == "TemplateProcessing");
@@ -253,7 +254,7 @@ impl File {
     }
 }
 
-/// The steps of a part: those of a sequence, or itself.
+/// Returns the steps of a part: those of a sequence, or the part itself.
 fn steps(part: Option<&Value>, sequence: &str) -> Vec<Value> {
     match part {
         Some(part) if kind(part) == "Sequence" => part[sequence].as_array().cloned().unwrap_or_default(),
@@ -266,7 +267,7 @@ fn kind(part: &Value) -> &str {
     part["type"].as_str().unwrap_or_default()
 }
 
-/// The pattern by which a step cuts a text, if it does; `None` where no pattern stands for the step.
+/// Returns the pattern by which a step splits a text, if it splits; `None` for a step that no pattern represents.
 fn pattern(step: &Value) -> Option<Option<&str>> {
     match kind(step) {
         "ByteLevel" if step["add_prefix_space"] == true => None,
