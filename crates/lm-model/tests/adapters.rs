@@ -1,4 +1,4 @@
-//! LoRA adapters against PEFT, beside one another in a batch, and refused where they do not fit.
+//! LoRA adapters: compared with PEFT, several in one batch, and rejected if they do not match the model.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod common;
@@ -29,7 +29,7 @@ fn load(base: &str, options: &LoadOptions) -> lm_model::Result<lm_model::LoadedM
     ModelFolder::open(testdata("models").join(base)).unwrap().load(options, &mut |_| {})
 }
 
-/// A sequence with pages of its own and all of its logits wanted.
+/// A sequence with its own pages that requests all of its logits.
 fn sequence(ids: &[TokenId], first_page: PageId, adapter: Option<u32>) -> SequenceInput {
     let pages = ids.len().div_ceil(PAGE_LEN) as PageId;
     let input = SequenceInput::ids(ids, 0, (first_page..first_page + pages).collect::<Vec<_>>());
@@ -123,7 +123,7 @@ fn an_adapter_that_is_not_loaded_is_no_adapter() {
     assert_eq!(source.as_deref(), Some("adapter 1 is not loaded"));
 }
 
-/// A copy of an adapter's folder with another tensor in place of one, or another config.
+/// A copy of an adapter's folder with one tensor replaced, or another config.
 fn changed(tensor: Option<(&str, &str, [usize; 2])>, config: impl Fn(&mut Value)) -> tempfile::TempDir {
     let (folder, copy) = (testdata("adapters/llama-tiny-all"), tempfile::tempdir().unwrap());
     let mut written: Value =

@@ -94,7 +94,7 @@ fn configs_that_cannot_be_are_named() {
     check("qwen3-moe-tiny", |config| config["decoder_sparse_step"] = json!(0), "decoder_sparse_step");
     check("gpt-oss-tiny", |config| config["swiglu_limit"] = json!(-1.0), "swiglu_limit");
     check("gpt-oss-tiny", |config| config["hidden_act"] = json!("gelu_pytorch_tanh"), "hidden_act");
-    // Without the method, 8-bit floats and codes are tensors that nobody knows.
+    // Without the method, 8-bit floats and codes have unsupported types.
     check("qwen3-tiny-fp8", |config| config["quantization_config"] = Value::Null, "F8_E4M3");
     check("gpt-oss-tiny", |config| config["quantization_config"] = Value::Null, "U8");
     check(

@@ -1,4 +1,4 @@
-//! What a model folder gives: the parts of it, however they are stored.
+//! Parts of a model folder, in each form of storage.
 
 mod common;
 
@@ -78,7 +78,7 @@ fn older_and_newer_rope_keys_mean_the_same() {
     assert_eq!(newer, older);
 }
 
-/// As transformers has it: of both keys the older one counts, and a parameter that no kind of RoPE has is passed over.
+/// As in transformers: the older key takes precedence, and unknown RoPE parameters are ignored.
 #[test]
 fn rope_scaling_goes_before_rope_parameters_and_unknown_parameters_change_nothing() {
     let plain = TinyModel::llama();

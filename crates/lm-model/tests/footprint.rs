@@ -1,4 +1,4 @@
-//! What is said of memory before loading is what loading takes.
+//! Memory needs computed before loading equal those of the loaded model.
 
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ fn sizes_are_those_of_the_loaded_model() -> Result<()> {
                 let exact = ["llama", "qwen3"].contains(&model.info().architecture.as_str());
                 let tolerance = if exact { 0 } else { is / 10 };
                 assert!(said.abs_diff(is) <= tolerance, "{shown} {format:?}: {said}, it is {is}");
-                // Enough pages for the states that each pool has besides not to count.
+                // Enough pages for the pool's extra states not to matter.
                 let pages = 1 << 14;
                 let (said, is) =
                     (footprint.cache_bytes(pages * PAGE_LEN, kv_dtype), model.cache_bytes_per_page());

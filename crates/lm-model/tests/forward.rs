@@ -1,4 +1,4 @@
-//! What a forward pass promises, on tiny random models of each architecture and on every device of this build.
+//! Guarantees of a forward pass, on tiny random models of each architecture and on every device of this build.
 
 mod common;
 
@@ -44,12 +44,12 @@ fn for_each_form(test: impl Fn(&dyn CausalLm, &str)) {
     }
 }
 
-/// More than the 256 slots that attention takes at once, where the device can run so many in a test.
+/// More than the 256 slots of a chunk of attention, if the device can run that many in a test.
 fn long(model: &dyn CausalLm) -> usize {
     if model.info().device == Device::Gpu { 75 } else { 300 }
 }
 
-/// Runs `ids` cut into pieces, in pages out of order; the logits of every row.
+/// Runs `ids` in chunks, in pages out of order; returns the logits of every row.
 fn in_pieces(model: &dyn CausalLm, ids: &[TokenId], pieces: &[usize]) -> Vec<Vec<f32>> {
     assert_eq!(pieces.iter().sum::<usize>(), ids.len());
     let mut free: Vec<PageId> = (0..20).collect();
@@ -65,7 +65,7 @@ fn in_pieces(model: &dyn CausalLm, ids: &[TokenId], pieces: &[usize]) -> Vec<Vec
     rows
 }
 
-/// Pages for `slots` slots, drawn from the far end of the pool and out of order.
+/// Draws pages for `slots` slots from the pool, out of order.
 fn pages(slots: usize, free: &mut Vec<PageId>) -> Vec<PageId> {
     (0..slots.div_ceil(PAGE_LEN)).map(|_| free.swap_remove(free.len() / 2)).collect()
 }

@@ -1,4 +1,4 @@
-//! Folders of AutoAWQ, GPTQ and compressed-tensors: the weights are those that the published layouts stand for.
+//! Folders of AutoAWQ, GPTQ and compressed-tensors: the weights are those that the published layouts define.
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
 
 mod common;
@@ -33,7 +33,7 @@ fn load(path: &Path, quantization: Option<WeightFormat>) -> lm_model::Result<Loa
     ModelFolder::open(path).unwrap().load(&options, &mut |_| {})
 }
 
-/// The logits of the golden's rows, and the reference's.
+/// Logits of the golden's rows, and the reference's.
 fn compare(name: &str, quantization: Option<WeightFormat>) -> [Vec<Vec<f32>>; 2] {
     let golden: Value =
         serde_json::from_slice(&std::fs::read(folder(name).join("golden.json")).unwrap()).unwrap();
@@ -54,7 +54,7 @@ fn weights_are_those_of_the_layouts() {
     for name in FOLDERS {
         let [got, expected] = compare(name, Some(WeightFormat::F32));
         assert_close(&got, &expected, name);
-        // As they are stored, activations are rounded to 8 bits; logits spread by 0.4.
+        // With the stored weights, activations are rounded to 8 bits; the logits' spread is 0.4.
         let [got, expected] = compare(name, None);
         let difference = largest_difference(&got, &expected);
         assert!(difference < 0.15, "{name} as stored: logits differ by {difference}");
@@ -76,7 +76,7 @@ fn integers_stay_small_in_memory() {
         let (stored, halves) = (bytes(name, None), bytes(name, Some(WeightFormat::F16)));
         // Embedding and head are halves in both.
         let shared = 2 * 2 * 320 * 64;
-        // The matrices are small: their last tiles and blocks are mostly filling, and norms count with them.
+        // The matrices are small: their last tiles and blocks are mostly padding, and norms count too.
         let bits = 16.0 * (stored - shared) as f64 / (halves - shared) as f64;
         assert!(bits < most, "{name}: {bits} bits a weight");
     }

@@ -1,8 +1,8 @@
-//! No dense copy of a quantised weight remains or comes to be: the process grows by the packed bytes and little more, while loading
-//! too.
+//! No dense copy of a quantised weight remains or is created: the process grows by little more than the packed bytes, during
+//! loading too.
 //!
-//! The load is measured in a process of its own: memory that the writing of the model left in the allocator would be used again
-//! and hide a growth.
+//! The load is measured in a separate process: memory that writing the model left in the allocator would be reused and hide
+//! growth.
 
 mod common;
 
@@ -16,7 +16,7 @@ use safetensors::tensor::Dtype;
 use serde_json::json;
 
 const TEST: &str = "a_quantised_load_keeps_the_packed_bytes_only";
-/// Holds the model folder in the measuring process.
+/// Environment variable with the model folder, set in the measuring process.
 const FOLDER: &str = "LM_MODEL_MEMORY_TEST_FOLDER";
 const SLACK: usize = 4 << 20;
 
@@ -41,9 +41,9 @@ fn a_quantised_load_keeps_the_packed_bytes_only() {
 fn measure(folder: &Path) {
     let options =
         LoadOptions { device: Device::Cpu, quantization: Some(WeightFormat::Q4), ..LoadOptions::default() };
-    // What a first load starts and keeps (threads, tables) is not what this is about.
+    // Threads and tables that a first load creates and keeps are not measured.
     drop(load_with(TinyModel::qwen3().write().path(), &options));
-    // From here on the system counts the most memory anew, where it lets itself be asked to.
+    // Reset the peak memory counter, where the system allows it.
     let counted_anew = fs::write("/proc/self/clear_refs", "5").is_ok();
     let before = anonymous_bytes().expect("it was told before");
     let before_with_files = status_bytes("VmRSS:").expect("it was told before");
@@ -55,14 +55,14 @@ fn measure(folder: &Path) {
     assert!(dense > packed + 3 * SLACK, "the model is too small to tell");
     assert!(grown + SLACK >= packed, "the measure does not see the weights");
     assert!(grown <= packed + SLACK, "more than the packed bytes remains");
-    // The file's pages count as well: they are let go of as they are packed.
+    // The file's pages count too; they are released as they are packed.
     let most = status_bytes("VmHWM:").expect("it was told before").saturating_sub(before_with_files);
     println!("at most it had grown by {most}, its files' pages included");
-    // Half of them leaves room for the piece at work, parts of pages, and the program's own pages.
+    // Half of the dense size leaves room for the current piece, partial pages, and the program's own pages.
     assert!(!counted_anew || most <= packed + dense / 2, "the source was held beside the packed bytes");
 }
 
-/// Bytes of memory in use that are no file's, where the system tells.
+/// Anonymous memory in use in bytes, where the system reports it.
 fn anonymous_bytes() -> Option<usize> {
     status_bytes("RssAnon:")
 }
@@ -74,7 +74,7 @@ fn status_bytes(key: &str) -> Option<usize> {
     line.split_whitespace().nth(1)?.parse::<usize>().ok().map(|kilobytes| kilobytes << 10)
 }
 
-/// About 16 million weights in bf16.
+/// A model of about 16 million weights in bf16.
 fn large_model() -> TinyModel {
     let mut model = TinyModel::qwen3();
     for (key, size) in

@@ -1,4 +1,4 @@
-//! The pack cache: what it keeps gives the same bits, what is stale or damaged is replaced, and writers do not meet.
+//! The pack cache: entries give bit-identical results, stale or corrupt ones are replaced, and writers exclude each other.
 
 mod common;
 
@@ -22,11 +22,11 @@ fn options(cache: Option<&Path>, format: WeightFormat) -> LoadOptions {
 /// A cache and how to use it.
 struct Cache(TempDir);
 
-/// What a load gave.
+/// Result of a load.
 #[derive(PartialEq, Debug)]
 struct Loaded {
     logits: Vec<Vec<f32>>,
-    /// The most bytes that a step of the load spoke of: those of the source where that was read.
+    /// Maximum bytes that the load's progress reported: those of the source if it was read.
     most_bytes: u64,
 }
 
@@ -39,7 +39,7 @@ impl Cache {
         load(model, Some(self.0.path()))
     }
 
-    /// The one entry.
+    /// Path of the single entry.
     fn entry(&self) -> PathBuf {
         let entries: Vec<_> =
             self.files().into_iter().filter(|name| name.ends_with(".safetensors")).collect();
@@ -109,7 +109,7 @@ fn a_damaged_entry_is_replaced() {
     let damage = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut bytes = good.clone();
         change(&mut bytes);
-        // As a rename: no reader may see a mapped file change.
+        // By renaming: no reader may see a mapped file change.
         fs::write(entry.with_extension("damaged"), bytes).expect("can be written");
         fs::rename(entry.with_extension("damaged"), &entry).expect("can be renamed");
         assert_eq!(cache.load(source.path()), expected, "the source was read again");
@@ -118,7 +118,7 @@ fn a_damaged_entry_is_replaced() {
     damage(&|bytes| bytes.clear());
     damage(&|bytes| bytes.truncate(bytes.len() - 1));
     damage(&|bytes| bytes[..200].fill(b'x'));
-    // Zeros are quants and scales like others: only the checksum tells.
+    // Zeros are valid quants and scales: only the checksum detects them.
     damage(&|bytes| {
         let middle = bytes.len() / 2;
         bytes[middle..middle + 64].fill(0);
@@ -138,7 +138,7 @@ fn an_entry_of_other_weights_is_replaced() {
         tensor.values.reverse();
     }
     model.write_tensors(&weights, |_| true);
-    // However coarse the file system's clock is.
+    // At any resolution of the file system's clock.
     let file = fs::File::options().write(true).open(&weights).expect("was written");
     file.set_modified(age + std::time::Duration::from_secs(2)).expect("can be set");
     let after = cache.load(source.path());

@@ -1,4 +1,4 @@
-//! Quantise-on-load: the packed form is what is kept and what the forward pass reads.
+//! Quantise-on-load: the packed form is kept, and the forward pass uses it.
 
 mod common;
 
@@ -12,7 +12,7 @@ fn options(device: Device, format: WeightFormat) -> LoadOptions {
     LoadOptions { device, quantization: Some(format), kv_dtype: KvDtype::F32, ..LoadOptions::default() }
 }
 
-/// The model's tensors as they are after a quantisation, written as f32.
+/// The model's tensors after a quantisation, written as f32.
 fn rounded(model: &TinyModel, format: WeightFormat) -> TinyModel {
     let mut model = model.clone();
     for tensor in model.tensors.values_mut() {
@@ -26,8 +26,8 @@ fn rounded(model: &TinyModel, format: WeightFormat) -> TinyModel {
     model
 }
 
-/// The quantised model computes with the quantised weights: its logits lie closer to those of the same weights in f32
-/// than to those of the weights before quantisation.
+/// The quantised model computes with the quantised weights: its logits are closer to those of the same weights in f32 than to
+/// those of the weights before quantisation.
 #[test]
 fn the_quantised_weights_are_the_ones_computed_with() {
     for model in [TinyModel::qwen3(), TinyModel::llama()] {
@@ -94,7 +94,7 @@ fn weight_bytes_are_those_of_the_packed_form() {
     }
 }
 
-/// A converted folder holds what quantising the original while loading gives, bit by bit.
+/// A converted folder is bit-identical to quantising the original on load.
 #[test]
 fn a_converted_folder_gives_the_same_logits() {
     let tiny = [TinyModel::qwen3(), TinyModel::llama()].map(|model| model.write());
@@ -163,7 +163,7 @@ fn a_converted_folder_is_read_with_distrust() {
     let again =
         folder.convert(parent.path().join("again"), WeightFormat::Q4, &mut |_| {}).expect_err("is refused");
     assert!(again.to_string().contains("stored in q4"), "{again}");
-    // Said to be in the other format, the quants have the wrong shape.
+    // Declared as the other format, the quants have the wrong shape.
     let config = std::fs::read_to_string(converted.join("config.json")).expect("was written");
     std::fs::write(converted.join("config.json"), config.replace("\"q4\"", "\"q8\""))
         .expect("can be written");

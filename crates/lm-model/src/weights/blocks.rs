@@ -1,8 +1,7 @@
-//! Matrices that a file holds quantised: how [`ModelFolder::convert`](crate::ModelFolder::convert) writes them and how
-//! they are read back.
+//! Matrices that are stored quantised, as [`ModelFolder::convert`](crate::ModelFolder::convert) writes them.
 //!
-//! In place of a matrix `w` `[rows, cols]` there are `w` (U8 `[rows, bytes]`, the quants) and `w_scale` (U8
-//! `[rows, bytes]`), laid out as [`StoredMatrix`](lm_kernels::StoredMatrix) says. `config.json` names the format under `quantization_config`.
+//! A matrix `w` `[rows, cols]` is stored as two tensors, `w` (U8 `[rows, bytes]`, the quants) and `w_scale` (U8 `[rows, bytes]`),
+//! in the layout of [`StoredMatrix`](lm_kernels::StoredMatrix). `config.json` names the format under `quantization_config`.
 
 use safetensors::Dtype;
 use serde_json::{Value, json};
@@ -11,17 +10,17 @@ use super::Checkpoint;
 use crate::config::unsupported;
 use crate::{Result, WeightFormat};
 
-/// Version of the form.
+/// Version of the stored form.
 const VERSION: u32 = 2;
 const METHOD: &str = "lm";
 pub(super) const KEY: &str = "quantization_config";
 
-/// The value of `quantization_config` for weights in this format.
+/// Value of `quantization_config` for weights in this format.
 pub(crate) fn describe(format: WeightFormat) -> Value {
     json!({"quant_method": METHOD, "format": format.to_string(), "version": VERSION})
 }
 
-/// The format that a `quantization_config` describes.
+/// Parses the format of a `quantization_config`.
 pub(super) fn read_description(value: &Value) -> Result<WeightFormat> {
     let known = [WeightFormat::Q8, WeightFormat::Q4];
     known.into_iter().find(|&format| describe(format) == *value).ok_or_else(|| {
@@ -30,14 +29,14 @@ pub(super) fn read_description(value: &Value) -> Result<WeightFormat> {
     })
 }
 
-/// Two tensors in place of one: names, types, shapes.
+/// The two tensors that store a matrix: names, types, shapes.
 pub(crate) struct Blocks {
     pub(crate) quants: (String, Dtype, [usize; 2]),
     pub(crate) scales: (String, Dtype, [usize; 2]),
 }
 
 impl Blocks {
-    /// Those of the matrix `name`; `None` for a format that files hold as it is.
+    /// Returns the tensors of the matrix `name`; `None` for a format that is stored directly.
     pub(crate) fn of(name: &str, format: WeightFormat, rows: usize, cols: usize) -> Option<Self> {
         let [quants, scales] = format.stored_row_bytes(cols)?;
         Some(Self {
@@ -46,7 +45,7 @@ impl Blocks {
         })
     }
 
-    /// Checks that the checkpoint holds both.
+    /// Checks that the checkpoint contains both.
     pub(crate) fn check(&self, checkpoint: &Checkpoint) -> Result<()> {
         for (name, dtype, shape) in [&self.quants, &self.scales] {
             checkpoint.check_stored(name, *dtype, shape)?;

@@ -25,49 +25,49 @@ use crate::{Error, Result, Source};
 const SINGLE_FILE: &str = "model.safetensors";
 const INDEX_FILE: &str = "model.safetensors.index.json";
 
-/// The tensors of one or several files; the bytes stay in the files.
+/// Tensors of one or several files; the bytes stay in the files.
 #[derive(Debug)]
 pub(crate) struct Checkpoint {
     location: String,
     files: Vec<(String, FileBytes)>,
-    /// By the names that a text model's own checkpoint has.
+    /// By their names in a text-only checkpoint.
     tensors: BTreeMap<String, StoredTensor>,
 }
 
-/// Where a tensor is, and in what form.
+/// Place and form of a tensor.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredTensor {
     /// Index of the file.
     pub(crate) file: usize,
     pub(crate) ty: TensorType,
     pub(crate) shape: Vec<usize>,
-    /// Where its bytes are in the file.
+    /// Byte range in the file.
     pub(crate) range: Range<usize>,
     pub(crate) order: RowOrder,
     pub(crate) values: StoredValues,
     pub(crate) coding: StoredCoding,
 }
 
-/// How the bytes of a tensor become rows.
+/// Encoding of a tensor's rows.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum StoredCoding {
-    /// They are rows.
+    /// Plain rows.
     #[default]
     Rows,
-    /// Rows of codes that go with another tensor.
+    /// Rows of codes with scales in another tensor.
     Scaled(StoredScales),
-    /// Codes by inputs, which go with two other tensors.
+    /// Group-wise codes with scales and zero points in two other tensors.
     Groups(Box<StoredGroups>),
 }
 
-/// One tensor of a model folder, as its file describes it.
+/// Tensor of a model folder, as described by its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorInfo {
     /// Name in the checkpoint.
     pub name: String,
     /// Name of the file.
     pub file: String,
-    /// Element type: `BF16`, or a block type of GGUF, `Q4_K`.
+    /// Element type: `BF16`, or a GGUF block type such as `Q4_K`.
     pub dtype: String,
     /// Shape.
     pub shape: Vec<usize>,
@@ -111,14 +111,14 @@ impl Checkpoint {
         Ok(checkpoint)
     }
 
-    /// The tensors of one file.
+    /// Reads the header of one file.
     pub(crate) fn of_file(file: &str, bytes: FileBytes) -> Result<Self> {
         let mut checkpoint = Self::new(file.to_owned());
         checkpoint.add_file(file, bytes)?;
         Ok(checkpoint)
     }
 
-    /// No tensors yet; `location` is where they are, for messages.
+    /// Creates an empty checkpoint; `location` is the location of its tensors, for messages.
     pub(crate) fn new(location: String) -> Self {
         Self { location, files: Vec::new(), tensors: BTreeMap::new() }
     }
@@ -137,7 +137,7 @@ impl Checkpoint {
         self.add_tensors(file, bytes, stored)
     }
 
-    /// Adds the tensors of a file, each under its name in the model. Their ranges must be inside the file.
+    /// Adds the tensors of a file, each under its name in the model. Their ranges must lie inside the file.
     pub(crate) fn add_tensors(
         &mut self,
         file: &str,
@@ -156,7 +156,7 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// The tensors as the files describe them, by name.
+    /// Tensors as described by the files, by name.
     pub(crate) fn infos(&self) -> impl Iterator<Item = TensorInfo> {
         self.tensors.iter().map(|(name, stored)| TensorInfo {
             name: name.clone(),
@@ -167,12 +167,12 @@ impl Checkpoint {
         })
     }
 
-    /// Whether there is a tensor of this name.
+    /// Returns true if there is a tensor of this name.
     pub(crate) fn contains(&self, name: &str) -> bool {
         self.tensors.contains_key(name)
     }
 
-    /// Whether both tensors are there and do not hold the same bytes.
+    /// Returns true if both tensors exist and do not hold the same bytes.
     pub(crate) fn differ(&self, one: &str, other: &str) -> bool {
         let (Some(one), Some(other)) = (self.tensors.get(one), self.tensors.get(other)) else { return false };
         let bytes = |stored: &StoredTensor| self.files[stored.file].1.get(stored.range.clone());
@@ -185,17 +185,17 @@ impl Checkpoint {
         self.tensors.get(name).map(|stored| stored.shape.as_slice())
     }
 
-    /// Bytes of a tensor in its file.
+    /// Size of a tensor in its file in bytes.
     pub(crate) fn tensor_bytes(&self, name: &str) -> usize {
         self.tensors.get(name).map_or(0, |stored| stored.range.len())
     }
 
-    /// Whether all tensors of a place are there.
+    /// Returns true if all tensors of a place exist.
     pub(crate) fn has(&self, place: &Place) -> bool {
         place.pieces().iter().all(|piece| self.tensors.contains_key(&piece.tensor))
     }
 
-    /// Checks that a parameter of this shape is there, and stored in a type that is loaded.
+    /// Checks that a parameter of this shape exists, in a loadable type.
     pub(crate) fn check(&self, place: &Place, shape: &[usize]) -> Result<()> {
         for piece in place.pieces() {
             let stored = self.stored(&piece.tensor)?;
@@ -208,7 +208,7 @@ impl Checkpoint {
         self.check_shape_of(place, shape)
     }
 
-    /// Checks that the tensors of a place make up a parameter of this shape.
+    /// Checks that the tensors of a place form a parameter of this shape.
     pub(super) fn check_shape_of(&self, place: &Place, shape: &[usize]) -> Result<()> {
         for piece in place.pieces() {
             let rows = match piece.rows {
@@ -225,7 +225,7 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Checks that the tensor is there, has this shape and is stored in this type.
+    /// Checks that the tensor exists and has this shape and type.
     pub(crate) fn check_stored(&self, name: &str, dtype: safetensors::Dtype, shape: &[usize]) -> Result<()> {
         let stored = self.stored(name)?;
         self.check_shape(name, stored, shape)?;
@@ -235,7 +235,7 @@ impl Checkpoint {
         Err(self.unsupported_type(name, stored, &dtype.to_string()))
     }
 
-    /// Fails on a tensor that `is_known` does not accept.
+    /// Fails on a tensor that `is_known` rejects.
     pub(crate) fn check_no_others(&self, architecture: &str, is_known: impl Fn(&str) -> bool) -> Result<()> {
         match self.tensors.iter().find(|(name, _)| !is_known(name)) {
             None => Ok(()),
@@ -247,7 +247,7 @@ impl Checkpoint {
         }
     }
 
-    /// The rows of a parameter.
+    /// Rows of a parameter.
     pub(crate) fn rows(&self, place: &Place) -> Result<StoredRows<'_>> {
         let first = self.stored(place.name())?;
         let row_len = match place.pieces() {
@@ -257,7 +257,7 @@ impl Checkpoint {
         self.rows_of(place, row_len)
     }
 
-    /// The elements of a vector.
+    /// Elements of a vector, as rows.
     pub(crate) fn elements(&self, place: &Place) -> Result<StoredRows<'_>> {
         self.rows_of(place, 1)
     }
@@ -303,7 +303,7 @@ impl Checkpoint {
         Ok(rows)
     }
 
-    /// The values of a vector.
+    /// Reads the values of a vector.
     pub(crate) fn vector(&self, place: &Place) -> Result<Vec<f32>> {
         let rows = self.elements(place)?;
         let float = rows.ty().float().ok_or_else(|| {
@@ -324,7 +324,7 @@ impl Checkpoint {
         Ok(values)
     }
 
-    /// Where the tensors are, for messages.
+    /// Location of the tensors, for messages.
     pub(crate) fn location(&self) -> &str {
         &self.location
     }
@@ -375,7 +375,7 @@ impl Checkpoint {
     }
 }
 
-/// The shape of a tensor of three or more dimensions as a matrix: all but the last count rows.
+/// Flattens the shape of a tensor of three or more dimensions to that of a matrix: all dimensions but the last become rows.
 fn flattened(shape: &[usize]) -> Option<Vec<usize>> {
     let (cols, rows) = shape.split_last().filter(|(_, rows)| rows.len() > 1)?;
     Some(vec![rows.iter().product(), *cols])

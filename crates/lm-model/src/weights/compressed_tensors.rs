@@ -1,4 +1,4 @@
-//! `quantization_config` as compressed-tensors writes it.
+//! `quantization_config` of compressed-tensors.
 //!
 //! Source: `compressed_tensors` 0.20, `quantization/quant_args.py`, `quant_config.py` and `compressors/`.
 
@@ -15,8 +15,8 @@ use crate::config::{invalid, json_error, unsupported};
 
 const FORMATS: &str = "float-quantized, int-quantized, naive-quantized, pack-quantized";
 
-/// What says how the matrices are stored, or changes what is computed. How inputs are rounded (`input_activations`) is passed over:
-/// here they are not rounded so.
+/// Keys that define how the matrices are stored, or affect the computation. Quantisation of inputs (`input_activations`) is
+/// ignored: inputs are not rounded that way here.
 #[derive(Deserialize)]
 struct Keys {
     format: Option<String>,
@@ -34,7 +34,7 @@ struct Sparsity {
     format: Option<String>,
 }
 
-/// How some of the matrices are stored.
+/// Storage scheme of some matrices.
 #[derive(Deserialize)]
 struct Scheme {
     format: Option<String>,
@@ -70,7 +70,7 @@ fn symmetric() -> bool {
     true
 }
 
-/// What the description says of all matrices that it is about.
+/// Parses the quantisation of all matrices that the config describes.
 pub(super) fn read(value: &Value) -> Result<Quantization> {
     let keys = Keys::deserialize(value).map_err(json_error)?;
     keys.check()?;
@@ -91,7 +91,7 @@ pub(super) fn read(value: &Value) -> Result<Quantization> {
 }
 
 impl Keys {
-    /// Fails on what would change the weights or the pass beyond the form of the matrices.
+    /// Fails on settings that affect the weights or the forward pass beyond the stored form of the matrices.
     fn check(&self) -> Result<()> {
         if let Some(status) = self.quantization_status.as_ref().filter(|status| *status != "compressed") {
             return Err(unsupported(&format!("{KEY}.quantization_status"), status, "compressed"));
@@ -106,7 +106,7 @@ impl Keys {
     }
 }
 
-/// Fails on a value other than nothing.
+/// Fails on a non-empty value.
 fn absent(key: &str, value: Option<&Value>) -> Result<()> {
     let is_empty = |value: &Value| value.as_object().is_some_and(serde_json::Map::is_empty);
     match value.filter(|value| !value.is_null() && !is_empty(value)) {
@@ -142,7 +142,7 @@ impl Weights {
         if !matches!(self.dynamic, Value::Null | Value::Bool(false)) {
             return Err(unsupported(&format!("{key}.dynamic"), &self.dynamic, "false"));
         }
-        // In which order the inputs were looked at when the codes were chosen; with `group` they are also stored in that order.
+        // Order in which the inputs were quantised; `group` also stores them in that order.
         match &self.actorder {
             None | Some(Value::Null | Value::Bool(false)) => Ok(()),
             Some(Value::String(order)) if matches!(order.as_str(), "weight" | "static") => Ok(()),
@@ -152,7 +152,7 @@ impl Weights {
         }
     }
 
-    /// What shares a scale, where it does not say so by its size.
+    /// Granularity of the scales; if absent, it follows from the group size.
     fn strategy(&self) -> &str {
         match (self.strategy.as_deref(), self.group_size) {
             (Some(strategy), _) => strategy,
@@ -205,7 +205,7 @@ impl Weights {
         Ok(())
     }
 
-    /// Inputs that share a scale.
+    /// Inputs per group, which share a scale.
     fn group(&self, key: &str, unit: usize) -> Result<usize> {
         let size = self.group_size.and_then(|size| usize::try_from(size).ok());
         size.filter(|&size| size > 0 && size.is_multiple_of(unit)).ok_or_else(|| {
@@ -221,7 +221,7 @@ mod tests {
 
     use super::*;
 
-    /// As llm-compressor writes it, with some keys changed.
+    /// A config as llm-compressor writes it, with some keys changed.
     fn config(format: &str, weights: Value, more: Value) -> Value {
         let mut config = json!({
             "quant_method": "compressed-tensors", "format": format, "quantization_status": "compressed",

@@ -1,10 +1,12 @@
-//! Matrices of AutoAWQ, GPTQ and compressed-tensors: integers with a scale and a zero point for each group of inputs.
+//! Group-wise quantised matrices of AutoAWQ, GPTQ and compressed-tensors: integers with a scale and a zero point for each group
+//! of inputs.
 //!
-//! `w[output, input] = (code − zero[group, output]) · scale[group, output]`. The difference is an integer of five bits at most (of four where
-//! all zero points are 8, of eight in 8 bits around 128), so that ggml's Q5_0, Q4_0 and Q8_0 hold the weights without loss.
+//! `w[output, input] = (code − zero[group, output]) · scale[group, output]`. The difference is an integer of at most five bits
+//! (of four if all zero points are 8, of eight for 8-bit codes around 128), so that ggml's Q5_0, Q4_0 and Q8_0 represent the
+//! weights losslessly.
 //!
-//! Source: AutoAWQ 0.2 `WQLinear_GEMM` and its `AWQ_ORDER`; AutoGPTQ 0.7 `qlinear_cuda_old`, whose version 1 of the format stores zero
-//! points less one; compressed-tensors 0.20 `compressors/pack_quantized`.
+//! Source: AutoAWQ 0.2 `WQLinear_GEMM` and its `AWQ_ORDER`; AutoGPTQ 0.7 `qlinear_cuda_old`, whose format version 1 stores zero
+//! points minus one; compressed-tensors 0.20 `compressors/pack_quantized`.
 
 use std::ops::Range;
 
@@ -13,28 +15,29 @@ use safetensors::Dtype;
 
 use crate::model_folder::FileBytes;
 
-/// Columns of a block of the three types.
+/// Columns per block of the three types.
 const BLOCK: usize = 32;
-/// Bits of a word that codes are packed in.
+/// Bits of a word of packed codes.
 const WORD_BITS: usize = 32;
 
-/// How codes are packed in words of 32 bits.
+/// Packing of codes in 32-bit words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CodePacking {
-    /// Eight outputs in a word, in AutoAWQ's order.
+    /// Eight outputs per word, in AutoAWQ's order.
     Awq,
-    /// Neighbouring inputs in a word; zero points by neighbouring outputs, less this.
+    /// Consecutive inputs per word; zero points with consecutive outputs per word, minus `less`.
     Gptq {
         /// 1 in version 1 of the format, 0 in version 2.
         less: u8,
     },
-    /// Neighbouring inputs in a word, by outputs; zero points, where there are any, by neighbouring outputs (compressed-tensors).
+    /// Consecutive inputs per word, a row per output; zero points, if any, with consecutive outputs per word
+    /// (compressed-tensors).
     Words,
-    /// Signed bytes by outputs (compressed-tensors): codes less 128.
+    /// Signed bytes, a row per output (compressed-tensors): codes minus 128.
     Bytes,
 }
 
-/// What the parts of a matrix are called: the ends of its tensors' names, and the keys of the config that speak of them.
+/// Suffixes of the names of a matrix's tensors, and the config keys about them.
 pub(super) struct PartNames {
     pub(super) codes: &'static str,
     pub(super) zeros: &'static str,
@@ -70,12 +73,12 @@ impl CodePacking {
         }
     }
 
-    /// Whether every matrix has zero points.
+    /// Returns true if every matrix has zero points.
     pub(super) fn needs_zeros(self) -> bool {
         matches!(self, Self::Awq | Self::Gptq { .. })
     }
 
-    /// The type of codes and zero points.
+    /// Element type of codes and zero points.
     pub(super) fn dtype(self) -> Dtype {
         match self {
             Self::Bytes => Dtype::I8,
@@ -84,32 +87,32 @@ impl CodePacking {
     }
 }
 
-/// Where AutoAWQ has output `o % 8` in its word.
+/// Position of output `o % 8` in its word, in AutoAWQ's order.
 const AWQ_PLACE: [usize; 8] = [0, 4, 1, 5, 2, 6, 3, 7];
 
-/// A form of group-wise quantisation.
+/// Format of group-wise quantisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GroupFormat {
     pub(crate) packing: CodePacking,
     /// 4 or 8.
     pub(crate) bits: usize,
-    /// Inputs that share a scale; `None`: all of them.
+    /// Inputs per group, which share a scale; `None`: all inputs (per-channel scales).
     pub(crate) group: Option<usize>,
 }
 
-/// The tensors of one matrix.
+/// Tensors of one matrix.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredGroups {
     pub(super) format: GroupFormat,
     pub(super) inputs: usize,
     pub(super) outputs: usize,
-    /// File and bytes of zero points (`None`: all are in the middle) and of scales; the codes are the tensor itself.
+    /// File index and byte range of zero points (`None`: all are the mid value) and of scales; the codes are the tensor itself.
     pub(super) zeros: Option<(usize, Range<usize>)>,
     pub(super) scales: (usize, Range<usize>),
     pub(super) scale_dtype: FloatDtype,
 }
 
-/// The same, with their bytes at hand.
+/// [`StoredGroups`] with the bytes of its tensors.
 #[derive(Clone)]
 pub(super) struct Groups<'a> {
     pub(super) stored: &'a StoredGroups,
@@ -120,7 +123,7 @@ pub(super) struct Groups<'a> {
 }
 
 impl GroupFormat {
-    /// Codes in an element of their tensor.
+    /// Codes per element of their tensor.
     pub(super) fn per_word(self) -> usize {
         match self.packing {
             CodePacking::Bytes => 1,
@@ -128,7 +131,7 @@ impl GroupFormat {
         }
     }
 
-    /// Inputs and outputs of a matrix whose codes have this shape.
+    /// Returns inputs and outputs of a matrix whose codes have this shape.
     pub(super) fn matrix(self, codes: &[usize]) -> Option<[usize; 2]> {
         let &[rows, cols] = codes else { return None };
         match self.packing {
@@ -138,12 +141,12 @@ impl GroupFormat {
         }
     }
 
-    /// Inputs that share a scale.
+    /// Inputs per group, which share a scale.
     pub(super) fn group(self, inputs: usize) -> usize {
         self.group.unwrap_or(inputs)
     }
 
-    /// Shapes of codes, zero points and scales of a matrix; `None` when it cannot be stored so.
+    /// Shapes of codes, zero points and scales of a matrix; `None` if it cannot be stored in this format.
     pub(super) fn shapes(self, inputs: usize, outputs: usize) -> Option<[[usize; 2]; 3]> {
         let (per_word, group) = (self.per_word(), self.group(inputs));
         let groups = inputs.checked_div(group)?;
@@ -172,7 +175,7 @@ impl GroupFormat {
 }
 
 impl StoredGroups {
-    /// The code of a weight.
+    /// Returns the code of a weight.
     fn weight(&self, codes: &[u8], input: usize, output: usize) -> i32 {
         let (format, per_word) = (self.format, self.format.per_word());
         match format.packing {
@@ -194,7 +197,7 @@ impl StoredGroups {
         self.inputs / self.format.group(self.inputs)
     }
 
-    /// Where the scale of a group of an output is.
+    /// Index of the scale of a group of an output.
     fn scale(&self, group: usize, output: usize) -> usize {
         match self.format.packing {
             CodePacking::Awq | CodePacking::Gptq { .. } => group * self.outputs + output,
@@ -202,7 +205,7 @@ impl StoredGroups {
         }
     }
 
-    /// The zero point of a group of an output.
+    /// Returns the zero point of a group of an output.
     fn zero(&self, zeros: Option<&[u8]>, group: usize, output: usize) -> i32 {
         let (format, per_word) = (self.format, self.format.per_word());
         let Some(zeros) = zeros else { return 1 << (format.bits - 1) };
@@ -216,7 +219,7 @@ impl StoredGroups {
         }
     }
 
-    /// The block type that holds the weights without loss, by their zero points.
+    /// Block type that represents the weights losslessly, depending on their zero points.
     pub(super) fn block_type(&self, zeros: Option<&[u8]>) -> Option<GgmlType> {
         let middle = 1 << (self.format.bits - 1);
         let centred = (0..self.groups())
@@ -231,7 +234,7 @@ impl StoredGroups {
 }
 
 impl Groups<'_> {
-    /// Adds rows, which are outputs, to `out` as blocks of [`Groups::ty`].
+    /// Decodes rows, which are outputs, to blocks of [`Groups::ty`] and appends them to `out`.
     pub(super) fn decode(&self, rows: impl Iterator<Item = usize>, out: &mut Vec<u8>) {
         let stored = self.stored;
         let group = stored.format.group(stored.inputs);
@@ -251,12 +254,12 @@ impl Groups<'_> {
     }
 }
 
-/// A signed byte as a code around 128.
+/// Converts a signed byte to a code around 128.
 fn byte_code(bytes: &[u8], index: usize) -> i32 {
     bytes.get(index).map_or(0, |&byte| i32::from(byte as i8)) + 128
 }
 
-/// Adds the integers of a block as ggml lays them out, after its scale.
+/// Appends the integers of a block in ggml's layout, after its scale.
 fn push_block(ty: GgmlType, values: &[i32; BLOCK], out: &mut Vec<u8>) {
     let nibbles = |offset: i32| {
         let code = move |value: i32| (value + offset) as u8 & 15;
@@ -274,7 +277,7 @@ fn push_block(ty: GgmlType, values: &[i32; BLOCK], out: &mut Vec<u8>) {
     }
 }
 
-/// The bytes of a file's range.
+/// Returns the bytes of a file's range.
 pub(super) fn bytes_of<'a>(
     files: &'a [(String, FileBytes)],
     (file, range): &(usize, Range<usize>),

@@ -1,4 +1,4 @@
-//! Brings the tensors of a checkpoint to a device, one after another.
+//! Loading of a checkpoint's tensors to a device, one after another.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,41 +16,41 @@ use crate::model_folder::{LoadPhase, LoadProgress};
 use crate::spec::DecoderSpec;
 use crate::{Device, Error, Result, WeightFormat};
 
-/// How the matrices stand in the files.
+/// Stored form of the matrices.
 #[derive(Clone, Copy)]
 pub(crate) enum Storage {
-    /// As floats, to be packed in this format; `None` keeps the file's.
+    /// Floats, to be packed in this format; `None` keeps the file's format.
     Dense(Option<WeightFormat>),
-    /// As quants and scales of this format.
+    /// Quants and scales of this format.
     Blocks(WeightFormat),
 }
 
-/// Hands out the parameters of one decoder. All are checked before the first is loaded.
+/// Loader of one decoder's parameters. All are checked before the first is loaded.
 pub(crate) struct WeightLoader<'a> {
     checkpoint: &'a Checkpoint,
-    /// Where each parameter is; for one that is stored as quants and scales, the name of the quants.
+    /// Place of each parameter; for one that is stored as quants and scales, the name of the quants.
     places: HashMap<Param, Place>,
     device: Device,
     burn_device: BurnDevice,
     storage: Storage,
     adapters: &'a [AdapterFolder],
-    /// Where the layers' matrices are in a checkpoint of floats, which is what adapters stand beside.
+    /// Places of the layers' matrices in a float checkpoint, to which adapters refer.
     float_places: HashMap<Param, Place>,
-    /// The tensors beside which adapters were looked for.
+    /// Tensors for which adapters have been looked up.
     adapted: HashSet<String>,
-    /// Where the matrices of CPU devices lie. Those of a GPU are there only until they are uploaded.
+    /// Memory of the matrices of CPU devices. Matrices of a GPU are in it only until they are uploaded.
     arena: Arena,
     progress: &'a mut dyn FnMut(LoadProgress),
     done_bytes: u64,
     total_bytes: u64,
-    /// Elements handed out.
+    /// Number of elements loaded.
     pub(crate) parameters: u64,
-    /// Bytes that they take on the device.
+    /// Their size on the device in bytes.
     pub(crate) weight_bytes: u64,
 }
 
 impl<'a> WeightLoader<'a> {
-    /// Checks that the checkpoint holds exactly the parameters of `spec` (and what the architecture ignores).
+    /// Checks that the checkpoint contains exactly the parameters of `spec` (and tensors that the architecture ignores).
     pub(crate) fn new(
         checkpoint: &'a Checkpoint,
         architecture: &Architecture,
@@ -110,12 +110,12 @@ impl<'a> WeightLoader<'a> {
         })
     }
 
-    /// The device of the weights, as burn knows it.
+    /// The weights' device, as a burn device.
     pub(crate) fn burn_device(&self) -> &BurnDevice {
         &self.burn_device
     }
 
-    /// A matrix `[rows, cols]` in the format that was asked for, packed straight from the file's bytes.
+    /// Loads a matrix `[rows, cols]` in the requested format, packed straight from the file's bytes.
     pub(crate) fn matrix(&mut self, param: Param, rows: usize, cols: usize) -> Result<Weight> {
         let place = self.place(param).clone();
         let shape = [rows, cols];
@@ -131,7 +131,7 @@ impl<'a> WeightLoader<'a> {
         self.placed(&place, packed, stored_bytes)
     }
 
-    /// A matrix `[rows, cols]` that stays in the float format of the file, or takes the nearest one that loses nothing.
+    /// Loads a matrix `[rows, cols]` in the float format of the file, or the nearest lossless one.
     pub(crate) fn float_matrix(&mut self, param: Param, rows: usize, cols: usize) -> Result<Weight> {
         let place = self.place(param).clone();
         let ty = self.checkpoint.rows(&place)?.ty();
@@ -140,7 +140,7 @@ impl<'a> WeightLoader<'a> {
         self.placed(&place, packed, stored_bytes)
     }
 
-    /// Brings a packed matrix to the device.
+    /// Moves a packed matrix to the device.
     fn placed(&mut self, place: &Place, packed: PackedMatrix, stored_bytes: usize) -> Result<Weight> {
         let elements = packed.rows() * packed.cols();
         let weight = Weight::place(self.device, packed)
@@ -152,7 +152,7 @@ impl<'a> WeightLoader<'a> {
         Ok(weight)
     }
 
-    /// A matrix that is stored as floats, and its bytes in the file.
+    /// Packs a matrix that is stored as floats; returns it with its size in the file in bytes.
     fn dense(
         &self,
         place: &Place,
@@ -175,7 +175,7 @@ impl<'a> WeightLoader<'a> {
         self.places.get(&param).expect("parameters are those of the spec that the loader was made for")
     }
 
-    /// What each adapter adds to a projection from `inputs` to `outputs`.
+    /// Loads each adapter's low-rank update of a projection from `inputs` to `outputs`.
     pub(crate) fn low_ranks(
         &mut self,
         param: Param,
@@ -188,10 +188,10 @@ impl<'a> WeightLoader<'a> {
         pairs
     }
 
-    /// The adapters, when all has been loaded.
+    /// Returns the adapters, once everything has been loaded.
     ///
     /// # Errors
-    /// When one has a pair that [`WeightLoader::low_ranks`] was not asked for.
+    /// When an adapter has a pair that [`WeightLoader::low_ranks`] was never called for.
     pub(crate) fn adapter_infos(&self, architecture: &str) -> Result<Vec<AdapterInfo>> {
         let info = |adapter: &AdapterFolder| {
             adapter.check_taken(architecture, &self.adapted)?;
@@ -200,13 +200,13 @@ impl<'a> WeightLoader<'a> {
         self.adapters.iter().map(info).collect()
     }
 
-    /// A vector in f32: a norm's weight or a bias.
+    /// Loads a vector in f32: a norm's weight or a bias.
     pub(crate) fn vector(&mut self, param: Param, len: usize) -> Result<Tensor<1>> {
         let values = self.values(param, len)?;
         Ok(from_host(values, [len], &self.burn_device))
     }
 
-    /// The elements of a vector, in host memory.
+    /// Loads the elements of a vector to host memory.
     pub(crate) fn values(&mut self, param: Param, len: usize) -> Result<Vec<f32>> {
         let place = self.place(param);
         let values = self.checkpoint.vector(place)?;
@@ -224,7 +224,7 @@ impl<'a> WeightLoader<'a> {
     }
 }
 
-/// The places of the layers' matrices in a checkpoint of floats, and their shapes.
+/// Places and shapes of the layers' matrices in a float checkpoint.
 fn matrices(spec: &DecoderSpec, architecture: &Architecture) -> Vec<(Param, Place, [usize; 2])> {
     let of_layer = |(param, shape): (Param, Vec<usize>)| match (param, &shape[..]) {
         (Param::Layer(..), &[rows, cols]) => {
@@ -236,7 +236,7 @@ fn matrices(spec: &DecoderSpec, architecture: &Architecture) -> Vec<(Param, Plac
 }
 
 impl Storage {
-    /// The two tensors in place of a matrix, where it is stored so.
+    /// Returns the two tensors that store a matrix, if it is stored quantised.
     fn blocks(self, param: Param, name: &str, shape: &[usize]) -> Option<Blocks> {
         match (self, shape) {
             (Self::Blocks(format), &[rows, cols]) if !param.keeps_floats() => {

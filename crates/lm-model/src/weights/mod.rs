@@ -1,4 +1,4 @@
-//! Weights: where they stand in the files, what they are called, and how they come to the device.
+//! Weights: storage in files, names, and loading to the device.
 
 mod blocks;
 mod checkpoint;

@@ -1,32 +1,32 @@
-//! The parameters of a decoder and their names in Hugging Face checkpoints.
+//! Parameters of a decoder and their names in Hugging Face checkpoints.
 
 use std::borrow::Cow;
 
-/// One parameter of a decoder.
+/// Parameter of a decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Param {
     Embedding,
     OutputNorm,
     OutputHead,
-    /// What the per-layer inputs of an id are: one row for all layers.
+    /// Per-layer embedding table: one row for all layers.
     PerLayerEmbedding,
-    /// From the embedding to its part of the per-layer inputs.
+    /// Projection of the embedding to the per-layer inputs.
     PerLayerProjection,
-    /// Of that part.
+    /// Norm of that projection's output.
     PerLayerProjectionNorm,
-    /// From the embedding to a further stream, by the stream's number less one.
+    /// AltUp projection of the embedding to another stream, by the stream's index minus one.
     StreamIn(usize),
-    /// From a further stream to what is left of it after the last layer.
+    /// AltUp projection of another stream after the last layer, by the same index.
     StreamOut(usize),
     Layer(usize, LayerParam),
 }
 
-/// One parameter of a decoder layer.
+/// Parameter of a decoder layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum LayerParam {
-    /// Of what the mixer reads.
+    /// Pre-norm of the mixer.
     MixerNorm,
-    /// Of what the mixer gives.
+    /// Post-norm of the mixer.
     MixerPostNorm,
     Query(Piece),
     Key(Piece),
@@ -35,78 +35,78 @@ pub(crate) enum LayerParam {
     Sinks,
     QueryNorm,
     KeyNorm,
-    /// To the two gates and the inputs of a convolution.
+    /// Projection to the two gates and the input of a convolution.
     ConvInput(Piece),
-    /// Of a convolution itself.
+    /// Taps and bias of a convolution.
     ConvTaps(Piece),
     ConvOutput(Piece),
-    /// To queries, keys and values of a delta net.
+    /// Projection to queries, keys and values of a delta net.
     DeltaQkv(Piece),
-    /// To what gates its results.
+    /// Projection to its output gate.
     DeltaGate(Piece),
-    /// To how much time passes for each head.
+    /// Projection to the time step of each head.
     DeltaTime(Piece),
-    /// To how much of its error each head takes in.
+    /// Projection to the write strength (beta) of each head.
     DeltaStrength(Piece),
-    /// The logarithms of how fast the heads forget.
+    /// Logarithms of the heads' decay rates.
     DeltaDecay,
     DeltaTimeBias,
-    /// Of each head's results.
+    /// Norm of each head's output.
     DeltaNorm,
     DeltaOutput(Piece),
-    /// Of what the feed-forward block reads.
+    /// Pre-norm of the feed-forward block.
     MlpNorm,
-    /// Of what the feed-forward block gives.
+    /// Post-norm of the feed-forward block.
     MlpPostNorm,
     Gate(Piece),
     Up(Piece),
     Down(Piece),
-    /// What chooses experts.
+    /// Router of experts.
     Router(Piece),
-    /// Of all experts, one after another.
+    /// Gate projections of all experts, concatenated.
     ExpertGates(Piece),
     ExpertUps(Piece),
     ExpertDowns(Piece),
-    /// Of what a gated block beside experts gives.
+    /// Post-norm of a dense block parallel to experts.
     GatedPostNorm,
-    /// Of what experts beside a gated block read.
+    /// Pre-norm of experts parallel to a dense block.
     ExpertsNorm,
-    /// Of what they give.
+    /// Post-norm of these experts.
     ExpertsPostNorm,
-    /// Of what their router reads.
+    /// Norm of their router's input.
     RouterNorm,
-    /// On the share of each.
+    /// Factors on the experts' routing weights.
     ExpertFactors,
-    /// From the rows to the gate of the per-layer input.
+    /// Projection of the rows to the gate of the per-layer input.
     PerLayerGate,
-    /// From the gated per-layer input to the rows.
+    /// Projection of the gated per-layer input to the rows.
     PerLayerOutput,
-    /// Of what that gives.
+    /// Norm of that projection's output.
     PerLayerNorm,
-    /// Factor on what the layer gives.
+    /// Factor on the layer's output.
     Scalar,
-    /// Of the rows that choose the coefficients of the streams.
+    /// Norm of the AltUp router's input.
     StreamRouterNorm,
     StreamRouter,
-    /// From the router's choice to the coefficients by which a layer guesses the streams.
+    /// AltUp projection of the router's output to the prediction coefficients.
     StreamPrediction,
-    /// From the router's choice to the coefficients by which it mends its guess.
+    /// AltUp projection of the router's output to the correction coefficients.
     StreamCorrection,
-    /// Factors on the mended active stream.
+    /// AltUp factors on the corrected active stream.
     StreamCorrectionScale,
     LaurelLeft,
     LaurelRight,
     LaurelNorm,
 }
 
-/// The two pieces of a linear layer.
+/// The two parameters of a linear layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Piece {
     Weight,
     Bias,
 }
 
-/// The name that a tensor has in the checkpoint of a text model, where it is part of one that can do more.
+/// Maps a tensor name of a multimodal checkpoint to its name in a text-only checkpoint.
 ///
 /// # Source
 /// Published checkpoints of Gemma 3 (`language_model.model.…`), Gemma 3n (`model.language_model.…`) and SmolVLM
@@ -122,12 +122,13 @@ pub(crate) fn text_model_name(name: &str) -> Cow<'_, str> {
 }
 
 impl Param {
-    /// Whether it is no matrix to multiply by, though it has two dimensions: its values are f32 like those of vectors.
+    /// Returns true for a parameter of two dimensions that is not multiplied as a matrix: its values are f32 like those of
+    /// vectors.
     pub(crate) fn stays_f32(self) -> bool {
         matches!(self, Self::Layer(_, LayerParam::ConvTaps(_)))
     }
 
-    /// Whether it stays in a float format where matrices are quantised.
+    /// Returns true if it stays in a float format when matrices are quantised.
     pub(crate) fn keeps_floats(self) -> bool {
         use LayerParam::{ConvTaps, Router, StreamCorrection, StreamPrediction, StreamRouter};
         let floats = matches!(self, Self::Layer(_, ConvTaps(_) | Router(_)));
@@ -135,7 +136,7 @@ impl Param {
     }
 }
 
-/// The names that transformers gives to the parameters of Llama and its relatives.
+/// Returns transformers' name for a parameter of Llama and its relatives.
 pub(crate) fn hugging_face_name(param: Param) -> String {
     let (layer, param) = match param {
         Param::Embedding => return "model.embed_tokens.weight".into(),
@@ -157,7 +158,7 @@ pub(crate) fn hugging_face_name(param: Param) -> String {
         LayerParam::Sinks => return format!("model.layers.{layer}.self_attn.sinks"),
         LayerParam::QueryNorm => ("self_attn.q_norm", Piece::Weight),
         LayerParam::KeyNorm => ("self_attn.k_norm", Piece::Weight),
-        // Named by its place: in a decoder of norms after blocks it follows attention, in Llama it precedes the feed-forward block.
+        // Named by its position: with post-norm it follows attention, in Llama it precedes the feed-forward block.
         LayerParam::MixerPostNorm | LayerParam::MlpNorm => ("post_attention_layernorm", Piece::Weight),
         LayerParam::MlpPostNorm => ("post_feedforward_layernorm", Piece::Weight),
         LayerParam::ConvInput(piece) => ("conv.in_proj", piece),
@@ -175,7 +176,7 @@ pub(crate) fn hugging_face_name(param: Param) -> String {
         LayerParam::Up(piece) => ("mlp.up_proj", piece),
         LayerParam::Down(piece) => ("mlp.down_proj", piece),
         LayerParam::Router(piece) => ("mlp.gate", piece),
-        // Ours: published checkpoints have them in other ways, `Architecture::places`.
+        // Our own names: published checkpoints store them in other ways, `Architecture::places`.
         LayerParam::ExpertGates(piece) => ("mlp.experts.gate_proj", piece),
         LayerParam::ExpertUps(piece) => ("mlp.experts.up_proj", piece),
         LayerParam::ExpertDowns(piece) => ("mlp.experts.down_proj", piece),

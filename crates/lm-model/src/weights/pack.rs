@@ -1,4 +1,4 @@
-//! Packing the matrices of a checkpoint piece by piece, so that no more than a piece of the file is in memory beside them.
+//! Packing of a checkpoint's matrices in pieces, so that at most one piece of the file is in memory in addition.
 
 use std::ops::Range;
 
@@ -7,11 +7,11 @@ use lm_kernels::{Arena, GgmlType, PackedMatrix, Packing, Source};
 use super::{Blocks, Checkpoint, Place, StoredRows};
 use crate::{Error, Result, WeightFormat};
 
-/// Most bytes of a file that are packed before their memory is let go of.
+/// Maximum bytes of a file that are packed before their memory is released.
 const PIECE_BYTES: usize = 16 << 20;
 
-/// Packs a matrix from rows in a type that is loaded: floats, or blocks of quantised weights. Blocks in the format that is asked
-/// for are taken over as they are; for another format they become floats, which are packed as a file's own floats would be.
+/// Packs a matrix from rows of a loadable type: floats, or quantised blocks. Blocks in the requested format are kept as they are;
+/// for another format they are dequantised and packed like a file's floats.
 pub(crate) fn pack_dense(
     rows: &StoredRows<'_>,
     name: &str,
@@ -39,7 +39,7 @@ pub(crate) fn pack_dense(
     Ok(packed)
 }
 
-/// The floats that rows of blocks stand for.
+/// Dequantises rows of blocks.
 fn dequantized(ty: GgmlType, rows: usize, cols: usize, bytes: &[u8]) -> lm_kernels::Result<Vec<f32>> {
     let packed = PackedMatrix::from_blocks(ty, rows, cols, bytes)?;
     let mut floats = vec![0.0; rows * cols];
@@ -49,7 +49,7 @@ fn dequantized(ty: GgmlType, rows: usize, cols: usize, bytes: &[u8]) -> lm_kerne
     Ok(floats)
 }
 
-/// Lays out a matrix that was quantised before it was written.
+/// Packs a matrix that is stored quantised.
 pub(crate) fn pack_stored(
     checkpoint: &Checkpoint,
     blocks: &Blocks,
@@ -76,7 +76,7 @@ fn pack(
 ) -> Result<PackedMatrix> {
     let failed = |source| Error::Weight { tensor: name.to_owned(), source };
     let mut packing = Packing::new(arena, format, rows, cols).map_err(failed)?;
-    // No file has more than four bytes a weight.
+    // No file has more than four bytes per weight.
     let piece = (PIECE_BYTES / (4 * cols.max(1))).next_multiple_of(Packing::ROWS).max(Packing::ROWS);
     for first in (0..rows).step_by(piece) {
         push(&mut packing, first..(first + piece).min(rows)).map_err(failed)?;

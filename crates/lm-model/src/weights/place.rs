@@ -1,8 +1,8 @@
-//! Where the rows of a parameter are in a checkpoint.
+//! Places of parameters in a checkpoint.
 
 use std::ops::Range;
 
-/// Where a parameter is in a checkpoint: a whole tensor mostly, otherwise rows of one or several.
+/// Place of a parameter in a checkpoint: mostly a whole tensor, otherwise rows of one or several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pieces: Vec<PlacePiece>,
@@ -16,7 +16,7 @@ pub(crate) struct PlacePiece {
     pub(crate) rows: PieceRows,
 }
 
-/// Which rows of a tensor.
+/// Selection of a tensor's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PieceRows {
     All,
@@ -24,34 +24,34 @@ pub(crate) enum PieceRows {
     Columns(ColumnRange),
 }
 
-/// Some columns of each of several matrices that are stored one after another: rows of their transposes.
+/// Columns of several concatenated matrices, as rows of their transposes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ColumnRange {
-    /// How many matrices.
+    /// Number of matrices.
     pub(crate) matrices: usize,
     /// Rows of each matrix, which are the columns of the parameter.
     pub(crate) inputs: usize,
-    /// The columns.
+    /// The selected columns.
     pub(crate) columns: RowRange,
 }
 
 impl PlacePiece {
-    /// The same rows of another tensor.
+    /// Returns the same rows of another tensor.
     pub(crate) fn in_tensor(self, tensor: String) -> Place {
         Place { pieces: vec![Self { tensor, ..self }] }
     }
 }
 
-/// Some rows of a tensor, at even steps.
+/// Rows of a tensor at a constant stride.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RowRange {
-    /// The first row.
+    /// First row.
     pub(crate) first: usize,
-    /// From one row to the next: 1 for rows that follow each other.
+    /// Stride from one row to the next; 1 for contiguous rows.
     pub(crate) step: usize,
-    /// How many rows.
+    /// Number of rows.
     pub(crate) count: usize,
-    /// How many rows the tensor has, these and the others.
+    /// Number of rows of the tensor, selected or not.
     pub(crate) of: usize,
 }
 
@@ -67,29 +67,29 @@ impl Place {
         Self::stacked([tensor.into()])
     }
 
-    /// All rows of several tensors, one tensor after another: experts.
+    /// All rows of several tensors, concatenated: experts.
     pub(crate) fn stacked(tensors: impl IntoIterator<Item = String>) -> Self {
         Self {
             pieces: tensors.into_iter().map(|tensor| PlacePiece { tensor, rows: PieceRows::All }).collect(),
         }
     }
 
-    /// Rows that follow each other in a tensor that has `of`: a part of a fused projection.
+    /// Contiguous rows of a tensor of `of` rows: a part of a fused projection.
     pub(crate) fn part(tensor: impl Into<String>, rows: Range<usize>, of: usize) -> Self {
         Self::piece(tensor, PieceRows::Range(RowRange { first: rows.start, step: 1, count: rows.len(), of }))
     }
 
-    /// Several parts of a tensor that has `of` rows, one after another.
+    /// Several parts of a tensor of `of` rows, concatenated.
     pub(crate) fn parts(tensor: &str, parts: impl IntoIterator<Item = Range<usize>>, of: usize) -> Self {
         Self { pieces: parts.into_iter().flat_map(|rows| Self::part(tensor, rows, of).pieces).collect() }
     }
 
-    /// One of `step` kinds of rows that take turns in a tensor that has `of`.
+    /// Every `step`-th row of a tensor of `of` rows, from `first` on: one of several interleaved parameters.
     pub(crate) fn every(tensor: impl Into<String>, step: usize, first: usize, of: usize) -> Self {
         Self::piece(tensor, PieceRows::Range(RowRange::every(step, first, of)))
     }
 
-    /// One of `step` kinds of columns that take turns in each of several matrices `[inputs, of]`, as rows.
+    /// Every `step`-th column of each of several matrices `[inputs, of]`, from `first` on, as rows.
     pub(crate) fn columns(
         tensor: impl Into<String>,
         [matrices, inputs, of]: [usize; 3],
@@ -109,7 +109,7 @@ impl Place {
         &self.pieces
     }
 
-    /// The first tensor, as errors about the parameter call it.
+    /// Name of the first tensor, used in errors about the parameter.
     pub(crate) fn name(&self) -> &str {
         self.pieces.first().map_or("", |piece| &piece.tensor)
     }

@@ -1,4 +1,4 @@
-//! `quantization_config`: how the matrices of a checkpoint were quantised before it was written.
+//! `quantization_config`: quantisation of a checkpoint's stored matrices.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,27 +8,28 @@ use super::{CodePacking, GroupFormat, compressed_tensors};
 use crate::config::{invalid, json_error, unsupported};
 use crate::{Result, WeightFormat};
 
-/// How the matrices stand in the files.
+/// Stored form of quantised matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Quantization {
-    /// As [`ModelFolder::convert`](crate::ModelFolder::convert) writes them.
+    /// Blocks as [`ModelFolder::convert`](crate::ModelFolder::convert) writes them.
     Blocks(WeightFormat),
-    /// Some as codes of MXFP4 in `…_blocks` and exponents in `…_scales`, as OpenAI published gpt-oss.
+    /// MXFP4 for some matrices: codes in `…_blocks` and exponents in `…_scales`, as OpenAI published gpt-oss.
     Mxfp4,
-    /// As integers with a scale and perhaps a zero point for each group of inputs, by AutoAWQ, GPTQ or compressed-tensors.
+    /// Group-wise integers with a scale and optionally a zero point for each group of inputs, of AutoAWQ, GPTQ or
+    /// compressed-tensors.
     Groups(GroupFormat),
-    /// Some as 8-bit floats (e4m3), with factors in `…weight_scale_inv` or `…weight_scale`.
+    /// 8-bit floats (e4m3) for some matrices, with scales in `…weight_scale_inv` or `…weight_scale`.
     Fp8 {
-        /// Rows and columns that share a factor; `None`: all of a matrix.
+        /// Rows and columns per block, which share a scale; `None`: the whole matrix.
         block: Option<[usize; 2]>,
     },
 }
 
-/// What other methods write is not read.
+/// Supported quantisation methods.
 const KNOWN: &str = "awq, compressed-tensors, fp8, gptq, lm, mxfp4";
 
 impl Quantization {
-    /// What a `quantization_config` describes.
+    /// Parses a `quantization_config`.
     pub(crate) fn read(value: &Value) -> Result<Self> {
         match value.get("quant_method").and_then(Value::as_str) {
             Some("lm") => Ok(Self::Blocks(read_description(value)?)),
@@ -74,7 +75,7 @@ impl Quantization {
             #[serde(default = "default_block")]
             weight_block_size: Option<[usize; 2]>,
         }
-        /// Of transformers' `FineGrainedFP8Config`.
+        /// Default of transformers' `FineGrainedFP8Config`.
         fn default_block() -> Option<[usize; 2]> {
             Some([128, 128])
         }
@@ -98,7 +99,7 @@ impl Quantization {
     }
 }
 
-/// What AutoAWQ and GPTQ say of their matrices.
+/// Keys of AutoAWQ and GPTQ.
 #[derive(Deserialize)]
 struct GroupKeys {
     bits: Option<usize>,

@@ -1,4 +1,4 @@
-//! The header of a safetensors file, read with distrust.
+//! Validated reading of a safetensors header.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -10,25 +10,25 @@ use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
 
 use crate::{Error, Result};
 
-/// Longest header that is parsed; the largest real ones have a few MB.
+/// Maximum length of a header that is parsed; the largest real ones have a few MB.
 const MAX_HEADER_BYTES: u64 = 32 << 20;
-/// The header's own length stands in front of it.
+/// Size of the length prefix of the header.
 const LENGTH_BYTES: usize = 8;
-/// The key of the header that is no tensor: texts by name.
+/// Header key that is not a tensor: string metadata.
 const METADATA: &str = "__metadata__";
 
-/// One tensor of a file.
+/// Tensor of a file.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) name: String,
     pub(super) dtype: Dtype,
     pub(super) shape: Vec<usize>,
-    /// Where its bytes stand in the file.
+    /// Byte range in the file.
     pub(super) range: Range<usize>,
 }
 
-/// The tensors of a file in the order of their bytes. They cover the file to its end, without gaps or overlaps, and each
-/// one's bytes fit its shape and type.
+/// Reads the tensors of a file, in the order of their offsets. They must cover the file to its end without gaps or overlaps, and
+/// each one's bytes must match its shape and type.
 pub(super) fn read_header(file: &str, bytes: &[u8]) -> Result<Vec<Entry>> {
     let broken = |reason: String| Error::TensorFile { file: file.into(), reason };
     let announced = bytes
@@ -65,17 +65,18 @@ pub(super) fn read_header(file: &str, bytes: &[u8]) -> Result<Vec<Entry>> {
     }
 }
 
-/// A tensor as the header has it.
+/// Header entry of a tensor.
 #[derive(Deserialize)]
 struct Described {
     dtype: Dtype,
     shape: Vec<usize>,
-    /// Of its bytes, after the header.
+    /// Offsets of its bytes, relative to the end of the header.
     data_offsets: [usize; 2],
 }
 
 impl Described {
-    /// Checks that the tensor begins where the one before it ends, and has bytes for its shape, of which `room` are in the file.
+    /// Checks that the tensor starts at the end of the previous one, and that its bytes match its shape and lie within the `room`
+    /// of the file.
     fn check(&self, before: usize, room: usize) -> Result<(), String> {
         let [start, end] = self.data_offsets;
         if start != before {
@@ -99,7 +100,7 @@ impl Described {
     }
 }
 
-/// The beginning of a shape.
+/// Shape for messages, shortened to the number of dimensions if there are many.
 struct Shape<'a>(&'a [usize]);
 
 impl fmt::Debug for Shape<'_> {
@@ -112,7 +113,7 @@ impl fmt::Debug for Shape<'_> {
     }
 }
 
-/// Reads the tensors of a header; a name that it has twice is an error.
+/// Deserialises the tensors of a header; a duplicate name is an error.
 struct Tensors;
 
 impl<'de> Visitor<'de> for Tensors {

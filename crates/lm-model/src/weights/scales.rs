@@ -1,4 +1,4 @@
-//! Tensors whose numbers mean something only with those of another tensor: MXFP4 and 8-bit floats in safetensors.
+//! Codes with scales in another tensor: MXFP4 and 8-bit floats in safetensors.
 
 use std::ops::Range;
 
@@ -6,32 +6,32 @@ use lm_kernels::{FloatDtype, Source};
 
 use crate::model_folder::FileBytes;
 
-/// The tensor that a tensor's codes go with.
+/// Scales of a tensor's codes.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredScales {
-    /// Index of its file.
+    /// Index of their file.
     pub(super) file: usize,
-    /// Where its bytes are in the file.
+    /// Byte range in the file.
     pub(super) range: Range<usize>,
     pub(super) kind: ScaleKind,
 }
 
-/// What the other tensor holds.
+/// Kind of scales.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScaleKind {
-    /// A byte for each [`MXFP4_COLUMNS`] columns of a row.
+    /// MXFP4 exponents: a byte for each [`MXFP4_COLUMNS`] columns of a row.
     Exponents,
-    /// A factor for each block of rows and columns, `[blocks of rows, blocks of columns]`.
+    /// A factor for each block of rows and columns, `[row blocks, column blocks]`.
     Factors {
         dtype: FloatDtype,
         /// Rows and columns of a block.
         block: [usize; 2],
-        /// Blocks of columns.
+        /// Number of column blocks.
         per_row: usize,
     },
 }
 
-/// The other tensor's bytes, and what they are.
+/// Bytes of the scales, and their kind.
 #[derive(Clone)]
 pub(super) struct Scales<'a> {
     pub(super) file: &'a FileBytes,
@@ -39,13 +39,13 @@ pub(super) struct Scales<'a> {
     pub(super) kind: ScaleKind,
 }
 
-/// Columns of a block of MXFP4.
+/// Columns per MXFP4 block.
 pub(super) const MXFP4_COLUMNS: usize = 32;
-/// Its codes, two in a byte.
+/// Bytes of its codes, two per byte (nibbles).
 pub(super) const MXFP4_BYTES: usize = MXFP4_COLUMNS / 2;
 
 impl Scales<'_> {
-    /// Adds row `row`, whose codes are `codes`, to `out`: as ggml's blocks of MXFP4, or as 32-bit floats.
+    /// Decodes row `row` from `codes` and appends it to `out`: as ggml's MXFP4 blocks, or as 32-bit floats.
     pub(super) fn decode(&self, row: usize, codes: &[u8], out: &mut Vec<u8>) {
         let bytes = &self.file[self.range.clone()];
         match self.kind {
@@ -65,14 +65,15 @@ impl Scales<'_> {
         }
     }
 
-    /// Lets go of the memory that decoding some rows took.
+    /// Releases the memory of the scales of some rows.
     pub(super) fn release(&self, rows: Range<usize>, all: usize) {
         let part = |row: usize| self.range.start + self.range.len() * row / all.max(1);
         self.file.release(part(rows.start)..part(rows.end));
     }
 }
 
-/// `pairs` has neighbouring columns in a byte, ggml those that are 16 apart; there each block begins with its exponent.
+/// Converts to ggml's MXFP4 blocks. `pairs` has neighbouring columns in a byte; ggml has columns that are 16 apart, after the
+/// exponent of the block.
 fn mxfp4_blocks(pairs: &[u8], exponents: &[u8], out: &mut Vec<u8>) {
     for (pairs, &exponent) in pairs.as_chunks::<MXFP4_BYTES>().0.iter().zip(exponents) {
         let mut block = [0; 1 + MXFP4_BYTES];
@@ -86,7 +87,7 @@ fn mxfp4_blocks(pairs: &[u8], exponents: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The value of an 8-bit float with 4 bits of exponent and 3 of mantissa, which has no infinities.
+/// Decodes an 8-bit float with 4 exponent and 3 mantissa bits (e4m3), which has no infinities.
 ///
 /// # Source
 /// FP8 Formats for Deep Learning, arXiv 2209.05433.
@@ -138,7 +139,7 @@ mod tests {
         assert_eq!(block, expected);
     }
 
-    /// A safetensors file of tensors of zeros, but for the bytes that are given.
+    /// A safetensors file of zero tensors, except for the given bytes.
     fn checkpoint(tensors: &[(&str, Dtype, &[usize], &[u8])]) -> Checkpoint {
         let (mut header, mut data) = (Map::new(), Vec::new());
         for (name, dtype, shape, bytes) in tensors {

@@ -1,4 +1,4 @@
-//! Reading the rows of a parameter from where they are stored.
+//! Reading of a parameter's stored rows.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use super::groups::Groups;
 use super::scales::Scales;
 use crate::model_folder::FileBytes;
 
-/// The rows of one parameter, in their files.
+/// Rows of one parameter, in their files.
 pub(crate) struct StoredRows<'a> {
     pub(super) ty: TensorType,
     pub(super) row_bytes: usize,
@@ -19,7 +19,7 @@ pub(crate) struct StoredRows<'a> {
 /// Rows of one tensor.
 pub(super) struct Run<'a> {
     pub(super) file: &'a FileBytes,
-    /// Where the tensor begins in the file.
+    /// Offset of the tensor in the file.
     pub(super) start: usize,
     pub(super) first: usize,
     pub(super) step: usize,
@@ -28,46 +28,46 @@ pub(super) struct Run<'a> {
     pub(super) coding: Coding<'a>,
 }
 
-/// How the bytes of a tensor become rows.
+/// Encoding of a tensor's rows.
 #[derive(Clone)]
 pub(super) enum Coding<'a> {
-    /// They are rows.
+    /// Plain rows.
     Rows,
-    /// Rows of codes that go with another tensor.
+    /// Rows of codes with scales in another tensor.
     Scaled(Scales<'a>),
-    /// Codes by inputs, which go with two other tensors.
+    /// Group-wise codes with scales and zero points in two other tensors.
     Groups(Groups<'a>),
-    /// They are matrices `[inputs, of]`, each with so many of the rows among its columns; `first` and `step` count columns.
+    /// Matrices `[inputs, of]`, each with `per_matrix` of the rows among its columns; `first` and `step` count columns.
     Columns { inputs: usize, of: usize, per_matrix: usize },
 }
 
-/// The order in which a file has the rows of a tensor.
+/// Row order of a tensor in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum RowOrder {
-    /// That of the model.
+    /// The model's order.
     #[default]
     Same,
-    /// Rows `j` and `head_dim / 2 + j` of a head, which RoPE turns together, follow each other.
+    /// Interleaved RoPE pairs: rows `j` and `head_dim / 2 + j` of a head, which RoPE rotates together, are adjacent.
     RopePairs {
-        /// Rows of a head, an even number.
+        /// Number of rows of a head, even.
         head_dim: usize,
     },
 }
 
-/// What a file has in place of a vector's values.
+/// Transformation of a vector's values in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) enum StoredValues {
-    /// The values.
+    /// Values as they are.
     #[default]
     Same,
-    /// Values that are larger by one, as the weights of Gemma's norms are used.
+    /// Values plus one, as Gemma's norm weights are applied.
     PlusOne,
-    /// `-exp` of the values, as the decay of a delta net is used.
+    /// `-exp` of the values, as the decay of a delta net is applied.
     NegatedExp,
 }
 
 impl RowOrder {
-    /// Where a row of the model is in the file.
+    /// Returns the position of a model row in the file.
     fn stored(self, row: usize) -> usize {
         match self {
             Self::Same => row,
@@ -81,7 +81,7 @@ impl RowOrder {
 }
 
 impl RowOrder {
-    /// Where each of a file's rows is in the model; `None` where they are in the same order.
+    /// Returns the model position of each of a file's rows; `None` if the order is the same.
     pub(crate) fn model_rows(self, count: usize) -> Option<Vec<usize>> {
         if self == Self::Same {
             return None;
@@ -93,7 +93,7 @@ impl RowOrder {
 }
 
 impl StoredValues {
-    /// Makes the file's values of the model's.
+    /// Transforms the model's values to the file's.
     pub(crate) fn store(self, values: &mut [f32]) {
         match self {
             Self::Same => {}
@@ -104,17 +104,17 @@ impl StoredValues {
         }
     }
 
-    /// Makes the model's values of the file's.
+    /// Transforms the file's values to the model's.
     ///
     /// # Errors
-    /// A value that no value of the model can have become.
+    /// A value that is not a transformed value of the model.
     pub(super) fn restore(self, values: &mut [f32]) -> Result<(), f32> {
         match self {
             Self::Same => {}
             Self::PlusOne => values.iter_mut().for_each(|value| *value -= 1.0),
             Self::NegatedExp => {
                 for value in values {
-                    // In double precision: what is left is the rounding of the file's own number.
+                    // In double precision: the only error left is the rounding of the stored number.
                     let restored = (-f64::from(*value)).ln() as f32;
                     *value = if restored.is_finite() { restored } else { return Err(*value) };
                 }
@@ -125,7 +125,7 @@ impl StoredValues {
 }
 
 impl<'a> Run<'a> {
-    /// Where the bytes of some rows are in the file, if they follow each other.
+    /// Byte range of some rows in the file, if they are contiguous.
     fn place(&self, rows: Range<usize>, row_bytes: usize) -> Option<Range<usize>> {
         let follow = matches!(self.coding, Coding::Rows)
             && self.order == RowOrder::Same
@@ -134,7 +134,7 @@ impl<'a> Run<'a> {
         follow.then(|| first..first + rows.len() * row_bytes)
     }
 
-    /// Adds a row to `out`.
+    /// Appends a row to `out`.
     fn read(&self, row: usize, row_bytes: usize, out: &mut Vec<u8>) {
         let stored = |row| {
             let place = self.start + row * row_bytes;
@@ -159,7 +159,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Where some rows are in the file, others between them included; of columns, the matrices that end with them.
+    /// Byte range that covers some rows in the file, including others between them; for columns, the matrices that these rows
+    /// complete.
     fn extent(&self, rows: Range<usize>, row_bytes: usize) -> Range<usize> {
         if rows.is_empty() {
             return self.start..self.start;
@@ -174,9 +175,9 @@ impl<'a> Run<'a> {
         self.start + first * row_bytes..self.start + (last + 1) * row_bytes
     }
 
-    /// Lets go of the memory that reading some rows took.
+    /// Releases the memory of some rows.
     fn release(&self, rows: Range<usize>, row_bytes: usize) {
-        // Rows of groups are everywhere in their tensor.
+        // Rows of group-wise codes are spread over their whole tensor.
         if matches!(self.coding, Coding::Groups(_)) && rows.len() < self.count {
             return;
         }
@@ -188,17 +189,17 @@ impl<'a> Run<'a> {
 }
 
 impl<'a> StoredRows<'a> {
-    /// How the elements are stored.
+    /// Element type of the rows.
     pub(crate) fn ty(&self) -> TensorType {
         self.ty
     }
 
-    /// Bytes of all rows.
+    /// Size of all rows in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.runs.iter().map(|run| run.count * self.row_bytes).sum()
     }
 
-    /// The bytes of some rows; a copy only where the file has them not one after another.
+    /// Reads the bytes of some rows; copies them only if they are not contiguous in the file.
     pub(crate) fn read(&self, rows: Range<usize>) -> Cow<'a, [u8]> {
         let mut copied = Vec::new();
         for (run, part) in self.overlapping(rows.clone()) {
@@ -211,7 +212,7 @@ impl<'a> StoredRows<'a> {
         Cow::Owned(copied)
     }
 
-    /// Checks that none of the files has become shorter since it was opened.
+    /// Checks that no file has shrunk since it was opened.
     pub(crate) fn check_files(&self) -> lm_kernels::Result<()> {
         self.runs.iter().try_for_each(|run| match &run.coding {
             Coding::Scaled(scales) => run.file.check_len().and_then(|()| scales.file.check_len()),
@@ -219,14 +220,14 @@ impl<'a> StoredRows<'a> {
         })
     }
 
-    /// The bytes of all rows.
+    /// Reads the bytes of all rows.
     pub(crate) fn read_all(&self) -> Cow<'a, [u8]> {
         self.read(0..self.runs.iter().map(|run| run.count).sum())
     }
 
-    /// Lets go of the memory that reading some rows took; they will not be read again soon.
+    /// Releases the memory of some rows, which are not read again soon.
     ///
-    /// Where the file has them in another order, this waits until [`StoredRows::release_all`].
+    /// If the file has another row order, this is left to [`StoredRows::release_all`].
     pub(crate) fn release(&self, rows: Range<usize>) {
         for (run, part) in self.overlapping(rows) {
             if run.order == RowOrder::Same {
@@ -235,14 +236,14 @@ impl<'a> StoredRows<'a> {
         }
     }
 
-    /// Lets go of the memory that reading all rows took.
+    /// Releases the memory of all rows.
     pub(crate) fn release_all(&self) {
         for run in &self.runs {
             run.release(0..run.count, self.row_bytes);
         }
     }
 
-    /// The pieces that have some of the rows, with which of theirs.
+    /// Iterates over the runs that overlap some rows, each with its own rows among them.
     fn overlapping(&self, rows: Range<usize>) -> impl Iterator<Item = (&Run<'a>, Range<usize>)> {
         let mut end = 0;
         self.runs.iter().filter_map(move |run| {
@@ -260,8 +261,7 @@ mod tests {
     use super::*;
     use crate::GgufTensorType;
 
-    /// Tensors `a` and `b` `[4, 2]` of bytes, one after the other; the byte in row `r` and column `c` of both together is
-    /// `10 r + c`.
+    /// Tensors `a` and `b` `[4, 2]` of bytes, concatenated; the byte in row `r` and column `c` of both together is `10 r + c`.
     fn checkpoint(order: RowOrder) -> Checkpoint {
         let bytes: Vec<u8> = (0..8).flat_map(|row| [10 * row, 10 * row + 1]).collect();
         let ty = TensorType::of_gguf(GgufTensorType::from_name("I8").unwrap());
@@ -275,7 +275,7 @@ mod tests {
         checkpoint
     }
 
-    /// The first bytes of some rows, and whether they were read in place.
+    /// The first bytes of some rows, and true if they were read in place.
     fn read(order: RowOrder, place: &Place, rows: Range<usize>) -> (Vec<u8>, bool) {
         let checkpoint = checkpoint(order);
         let stored = checkpoint.rows(place).unwrap();

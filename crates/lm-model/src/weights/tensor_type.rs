@@ -1,4 +1,4 @@
-//! Element types of stored tensors, whatever file they are in.
+//! Element types of stored tensors, for all file formats.
 
 use std::fmt;
 
@@ -8,26 +8,26 @@ use safetensors::Dtype;
 use super::scales::MXFP4_COLUMNS;
 use crate::{FloatDtype, GgufTensorType, WeightFormat};
 
-/// How the elements of a tensor are stored.
+/// Element type of a stored tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TensorType {
-    /// Numbers, one after another.
+    /// Plain numbers.
     Plain(Dtype),
-    /// A type that only GGUF files have: blocks of quantised weights.
+    /// Type of GGUF files only: quantised blocks.
     Gguf(GgufTensorType),
-    /// Codes of MXFP4, two neighbours in a byte, whose exponents are another tensor.
+    /// MXFP4 codes, two neighbours per byte, with exponents in another tensor.
     Mxfp4,
-    /// 8-bit floats, whose factors are another tensor.
+    /// 8-bit floats with scales in another tensor.
     ScaledF8,
-    /// Integers of AutoAWQ, GPTQ or compressed-tensors, which this block type holds without loss.
+    /// Integers of AutoAWQ, GPTQ or compressed-tensors, which this block type represents losslessly.
     Grouped(GgmlType),
 }
 
-/// The types that weights can be loaded from, for messages.
+/// Loadable types, for messages.
 pub(crate) const LOADABLE: &str = "F32, F16, BF16, F8_E4M3 where quantization_config has scales for it; in GGUF also Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS, IQ3_S, IQ3_XXS, IQ2_S, IQ2_XS, IQ2_XXS, IQ1_M, IQ1_S, MXFP4";
 
 impl TensorType {
-    /// The type of a tensor in a GGUF file.
+    /// Returns the type of a GGUF tensor.
     pub(crate) fn of_gguf(ty: GgufTensorType) -> Self {
         match ty.name() {
             "F64" => Self::Plain(Dtype::F64),
@@ -42,19 +42,19 @@ impl TensorType {
         }
     }
 
-    /// The float type, where it is one that weights can be loaded from.
+    /// Float type, if weights can be loaded from it.
     pub(crate) fn float(self) -> Option<FloatDtype> {
         match self {
             Self::Plain(Dtype::F32) => Some(FloatDtype::F32),
             Self::Plain(Dtype::F16) => Some(FloatDtype::F16),
             Self::Plain(Dtype::BF16) => Some(FloatDtype::Bf16),
-            // As they are read.
+            // The type they are decoded to.
             Self::ScaledF8 => Some(FloatDtype::F32),
             Self::Plain(_) | Self::Gguf(_) | Self::Mxfp4 | Self::Grouped(_) => None,
         }
     }
 
-    /// The block type, where it is one that weights can be loaded from.
+    /// Block type, if weights can be loaded from it.
     pub(crate) fn blocks(self) -> Option<GgmlType> {
         match self {
             Self::Mxfp4 => Some(GgmlType::Mxfp4),
@@ -64,8 +64,8 @@ impl TensorType {
         }
     }
 
-    /// The format that holds a matrix of this type as it is; `None` for types that are not loaded. 8-bit floats become bfloat16,
-    /// which they were made from: with their factors they need more bits than they have.
+    /// Format that holds a matrix of this type as it is; `None` for types that are not loaded. 8-bit floats become bfloat16, from
+    /// which they were made: with their scales they need more bits than they have.
     pub(crate) fn format(self) -> Option<WeightFormat> {
         if self == Self::ScaledF8 {
             return Some(WeightFormat::Bf16);
@@ -78,7 +78,7 @@ impl TensorType {
         }
     }
 
-    /// Bytes of so many elements; `None` when they are no whole blocks, or too many to be counted.
+    /// Bytes of `elements` elements; `None` if they are not whole blocks, or on overflow.
     pub(crate) fn bytes(self, elements: usize) -> Option<usize> {
         match self {
             Self::Plain(dtype) => Some(elements.checked_mul(dtype.bitsize())?.div_ceil(8)),

@@ -37,7 +37,7 @@ fn rename(files: &mut Files, from: &str, to: &str) {
     });
 }
 
-/// Both halves without a row between them.
+/// Both halves with rank 0.
 fn no_rank(files: &mut Files) {
     set(files, "rank_pattern", json!({"layers.0.self_attn.q_proj": 0}));
     files.header(TENSORS, |header| {

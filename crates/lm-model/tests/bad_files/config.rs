@@ -1,10 +1,10 @@
-//! `config.json`: sizes whose products are larger than anything, lists of another length, values that mean nothing.
+//! `config.json`: sizes whose products overflow, lists of the wrong length, meaningless values.
 
 use serde_json::{Value, json};
 
 use crate::corpus::{Bad, Files, check};
 
-/// As large as a size may be.
+/// Maximum size.
 const LARGE: usize = 1 << 24;
 
 fn set_all(files: &mut Files, keys: &[&str], value: usize) {

@@ -1,4 +1,4 @@
-//! What the tables have in common: the files of a good model, one spoiled thing about them, and what must come of it.
+//! Common parts of the tables: the files of a good model, one defect, and the expected error.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,14 +10,14 @@ use serde_json::Value;
 
 use crate::memory::bounded;
 
-/// A file that is wrong in one way.
+/// File with one defect.
 pub struct Bad {
-    /// What is wrong.
+    /// Description of the defect.
     pub what: &'static str,
     pub spoil: fn(&mut Files),
     /// Name of the variant of [`Error`].
     pub error: &'static str,
-    /// What the error and its causes say.
+    /// Texts that the error and its causes contain.
     pub says: &'static [&'static str],
 }
 
@@ -26,7 +26,7 @@ pub struct Bad {
 pub struct Files(pub BTreeMap<String, Vec<u8>>);
 
 pub const TENSORS: &str = "model.safetensors";
-/// The length of a safetensors header stands before it.
+/// Size of the length prefix of a safetensors header.
 const LENGTH: usize = 8;
 
 pub fn testdata(path: &str) -> PathBuf {
@@ -34,7 +34,7 @@ pub fn testdata(path: &str) -> PathBuf {
 }
 
 impl Files {
-    /// Those of a folder of `testdata`, goldens left out.
+    /// Reads a folder of `testdata`, without goldens.
     pub fn of(folder: &str) -> Self {
         let entries = fs::read_dir(testdata(folder)).unwrap().map(|entry| entry.unwrap());
         let name = |entry: &fs::DirEntry| entry.file_name().into_string().unwrap();
@@ -67,13 +67,13 @@ impl Files {
         self.header_text(file, &value.to_string(), &data);
     }
 
-    /// A safetensors file of this header and these bytes.
+    /// Writes a safetensors file with this header and these bytes.
     pub fn header_text(&mut self, file: &str, header: &str, data: &[u8]) {
         let bytes = [&(header.len() as u64).to_le_bytes(), header.as_bytes(), data].concat();
         self.0.insert(file.to_owned(), bytes);
     }
 
-    /// The bytes of a tensor.
+    /// Returns the bytes of a tensor.
     pub fn tensor(&mut self, file: &str, name: &str) -> &mut [u8] {
         let bytes = self.bytes(file);
         let header = header(bytes);
@@ -87,7 +87,7 @@ impl Files {
         ModelFolder::in_memory("bad", files.collect())
     }
 
-    /// Asks for all that a folder can be asked for, and at last for the model.
+    /// Requests everything that a folder provides, and the model last.
     pub fn load(self) -> Result<LoadedModel> {
         let folder = self.folder()?;
         drop((folder.config(), folder.parameters(), folder.footprint(), folder.tensors()));
@@ -101,7 +101,7 @@ fn header(bytes: &[u8]) -> Range<usize> {
     LENGTH..LENGTH + length as usize
 }
 
-/// An error and its causes in one line.
+/// Formats an error and its causes in one line.
 pub fn chain(error: &dyn std::error::Error) -> String {
     std::iter::successors(Some(error), |error| error.source())
         .map(ToString::to_string)
@@ -109,13 +109,13 @@ pub fn chain(error: &dyn std::error::Error) -> String {
         .join(": ")
 }
 
-/// Expects each row of a table to be refused in its way, and the files to be good without it.
+/// Expects each row of a table to be rejected as described, and the files to be good without the defect.
 pub fn check(good: &Files, table: &[Bad]) {
     good.clone().load().expect("the files that the others are made of are good");
     check_with(good, table, |files| files.load().map(drop));
 }
 
-/// The same by another way of loading.
+/// The same with another way of loading.
 pub fn check_with(good: &Files, table: &[Bad], load: impl Fn(Files) -> Result<()>) {
     let row = |bad: &Bad| {
         let mut files = good.clone();
@@ -131,7 +131,7 @@ pub fn expect(what: &str, refused: Error, error: &str, says: &[&str]) {
     assert!(wrong.is_none(), "{wrong:?}");
 }
 
-/// How a result is unlike the error that is expected.
+/// Describes how a result differs from the expected error.
 fn unlike(what: &str, result: Result<()>, error: &str, says: &[&str]) -> Option<String> {
     let Err(refused) = result else { return Some(format!("{what}: it loads")) };
     let debug = format!("{refused:?}");

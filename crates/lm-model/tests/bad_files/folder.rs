@@ -1,4 +1,4 @@
-//! Folders that are broken, lie or ask for what is not there: each gives a typed error that names the place.
+//! Broken, inconsistent or incomplete folders: each gives a typed error that names the place.
 
 use std::fs;
 use std::path::Path;
@@ -138,7 +138,7 @@ fn parameters_of_rope_that_make_no_sense_are_named() {
     rope(short, &["rope_scaling.short_factor", "a list of 1", "positive numbers, one for each pair"]);
 }
 
-/// Keys that one architecture alone reads.
+/// Keys of a single architecture.
 #[test]
 fn an_architecture_checks_its_own_keys() {
     let of = |model_type: &str, key: &str, value: Value, words: &[&str]| {
@@ -231,7 +231,7 @@ fn values_that_make_no_sense_are_named() {
     check(&llama, |_| {}, &["num_attention_heads", "divisor of hidden_size = 40"]);
 }
 
-/// Nothing is allocated for sizes that the tensors do not have: these would be petabytes.
+/// Nothing is allocated for sizes that the tensors do not have: these would need petabytes.
 #[test]
 fn huge_sizes_fail_before_anything_is_allocated() {
     for (key, word) in [
@@ -344,7 +344,7 @@ fn tokenizer_and_generation_files_are_named() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Bytes that are changed, cut out or put in anywhere give a model or an error, never a panic or a hang.
+    /// Bytes changed, removed or inserted anywhere give a model or an error, never a panic or a hang.
     #[test]
     fn damaged_files_give_a_model_or_an_error(
         name in prop::sample::select(vec!["config.json", "tokenizer.json", "model.safetensors"]),
@@ -356,7 +356,7 @@ proptest! {
         let dir = MODEL.write();
         let path = dir.path().join(name);
         let mut bytes = fs::read(&path).unwrap();
-        // Most of a safetensors file is weights; its header is what can be damaged.
+        // Most of a safetensors file is weights; only its header can become invalid.
         let readable = if name == "model.safetensors" { 3000 } else { bytes.len() };
         let at = (readable as f64 * place) as usize;
         let end = bytes.len().min(at + removed);

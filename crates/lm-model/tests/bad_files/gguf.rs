@@ -1,5 +1,5 @@
-//! GGUF files from strangers: cut, overlapping, lying, damaged. Each gives a typed error that says where, or a model; none panics,
-//! hangs or allocates what the file has no room for.
+//! Untrusted GGUF files: truncated, overlapping, inconsistent, corrupt. Each gives a typed error that names the place, or a
+//! model; none panics, hangs or allocates more than the file has bytes for.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use tempfile::TempDir;
 
 use crate::corpus::chain;
 
-/// A whole file, written by llama.cpp's converter.
+/// Complete file, written by llama.cpp's converter.
 const WHOLE: &str = "qwen3-tiny-q8_0.gguf";
 const PARTS: [&str; 3] = [
     "qwen3-tiny-bf16-00001-of-00003.gguf",
     "qwen3-tiny-bf16-00002-of-00003.gguf",
     "qwen3-tiny-bf16-00003-of-00003.gguf",
 ];
-/// What the architectures read of their own differs in these.
+/// Files whose architectures read different metadata.
 const DAMAGED: &[&str] = &[
     WHOLE,
     "gemma3n-tiny-bf16.gguf",
@@ -26,7 +26,7 @@ const DAMAGED: &[&str] = &[
     "lfm2-tiny-bf16.gguf",
     "qwen3_5-tiny-vision-bf16.gguf",
 ];
-/// Types of values, as files number them.
+/// Ids of value types.
 const U32: u32 = 4;
 const I32: u32 = 5;
 const STRING: u32 = 8;
@@ -68,21 +68,21 @@ pub fn text(text: &str) -> Vec<u8> {
     [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat()
 }
 
-/// Where the value of a key begins: after the key and the number of the value's type.
+/// Returns the offset of a key's value: after the key and the id of the value's type.
 pub fn value(bytes: &[u8], key: &str) -> usize {
     let key = text(key);
     let at = bytes.windows(key.len()).position(|window| window == key).expect("the key is in the file");
     at + key.len() + 4
 }
 
-/// Where the description of a tensor goes on after its name.
+/// Returns the offset in a tensor's header entry after its name.
 fn tensor(bytes: &[u8], name: &str) -> usize {
     let name = text(name);
     bytes.windows(name.len()).position(|window| window == name).expect("the tensor is in the file")
         + name.len()
 }
 
-/// The file with other bytes at a place.
+/// Returns the file with other bytes at a place.
 fn with(place: impl Fn(&[u8]) -> usize, new: &[u8]) -> Vec<u8> {
     let mut bytes = whole();
     let place = place(&bytes);
@@ -90,7 +90,7 @@ fn with(place: impl Fn(&[u8]) -> usize, new: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The file with another value, of the same length, under a key.
+/// Returns the file with another value, of the same length, under a key.
 fn with_value(key: &str, new: &[u8]) -> Vec<u8> {
     with(|bytes| value(bytes, key), new)
 }
@@ -100,7 +100,7 @@ fn the_file_that_the_others_are_made_of_is_good() {
     load(&whole()).expect("it loads");
 }
 
-/// Cut anywhere: in the head, a key, a value, a vocabulary, a tensor's description, the tensors.
+/// Truncated anywhere: in the header, a key, a value, a vocabulary, a tensor's header entry, the tensors.
 #[test]
 fn a_file_that_ends_early_is_refused() {
     let bytes = whole();
@@ -125,7 +125,7 @@ fn counts_that_lie_are_refused_before_anything_is_allocated() {
         }
         check(&with(|bytes| value(bytes, "tokenizer.ggml.model"), &count.to_le_bytes()), &["text"]);
     }
-    // One less: what follows is read as something else.
+    // One key fewer: the rest is read as something else.
     let bytes = whole();
     let keys = u64::from_le_bytes(bytes[16..24].try_into().expect("eight bytes"));
     assert!(load(&with(|_| 16, &(keys - 1).to_le_bytes())).is_err());
@@ -133,7 +133,7 @@ fn counts_that_lie_are_refused_before_anything_is_allocated() {
 
 #[test]
 fn tensors_that_overlap_or_leave_the_file_are_refused() {
-    // After a name: number of dimensions, these, type, offset.
+    // After a name: number of dimensions, dimensions, type, offset.
     let offset = |bytes: &[u8]| tensor(bytes, "blk.0.attn_q.weight") + 4 + 2 * 8 + 4;
     for (place, word) in [
         (0, "share bytes"),
@@ -153,7 +153,7 @@ fn shapes_and_types_that_lie_are_refused() {
         check(&with(dims, &u64::to_le_bytes(dim)), &[name, "shape"]);
     }
     check(&with(dims, &(1_u64 << 32).to_le_bytes()), &[name, "the file has"]);
-    // Fewer rows, as the file allows it: not the shape of the config.
+    // Fewer rows, valid in the file: not the shape of the config.
     check(&with(|bytes| dims(bytes) + 8, &32_u64.to_le_bytes()), &["layers.1.mlp.up_proj", "[32, 64]"]);
     let ty = |bytes: &[u8]| dims(bytes) + 2 * 8;
     for (id, word) in [(4_u32, "unknown type 4"), (999, "unknown type 999"), (16, "IQ2_XXS"), (24, "I8")] {
@@ -167,7 +167,7 @@ fn a_scale_that_is_not_a_number_is_named() {
     let mut bytes = whole();
     let file = GgufFile::read("f", FileBytes::Owned(bytes.clone().into())).expect("it is good");
     let query = file.tensors().iter().find(|tensor| tensor.name == "blk.0.attn_q.weight").expect("it has it");
-    // A block of Q8_0 begins with its scale, a half.
+    // A Q8_0 block starts with its scale, an f16.
     let place = query.range.start;
     bytes[place..place + 2].copy_from_slice(&0x7e00_u16.to_le_bytes());
     check(&bytes, &["self_attn.q_proj", "NaN"]);
@@ -201,7 +201,7 @@ fn settings_that_make_no_sense_are_named() {
     load(&typed("qwen3.block_count", I32)).expect("integers may have any type");
 }
 
-/// The parts of a split model in a folder of their own, changed by `spoil`.
+/// Expects a split model, whose shards `spoil` changes in a folder of their own, to fail with `words`.
 fn check_parts(spoil: impl FnOnce(&Path), words: &[&str]) {
     let dir = parts();
     spoil(dir.path());
@@ -246,7 +246,7 @@ fn a_folder_of_several_models_names_them() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Bytes that are changed, cut out or put in anywhere before the tensors give a model or an error.
+    /// Bytes changed, removed or inserted anywhere before the tensors give a model or an error.
     #[test]
     fn damaged_files_give_a_model_or_an_error(
         name in prop::sample::select(DAMAGED),

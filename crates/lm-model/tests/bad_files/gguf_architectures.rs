@@ -1,4 +1,4 @@
-//! GGUF files whose settings and tensors their own architecture cannot mean.
+//! GGUF files whose metadata or tensors are invalid for their architecture.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ const GPT_OSS: &str = "gpt-oss-tiny-bf16.gguf";
 const LFM2: &str = "lfm2-tiny-bf16.gguf";
 const QWEN35: &str = "qwen3_5-tiny-vision-bf16.gguf";
 
-/// A number in place of another of 32 bits.
+/// Replacement of one 32-bit number.
 struct Bad {
     file: &'static str,
     place: Place,
@@ -44,7 +44,7 @@ const SPARSITY: &str = "gemma3n.activation_sparsity_scale";
 const SLIDING: &str = "sliding_window_pattern";
 
 const TABLE: &[Bad] = &[
-    // Lists are for all layers.
+    // Lists must cover all layers.
     bad(GEMMA3N, Key("gemma3n.block_count"), 4, &[SLIDING, "a list of 5", "each of the 4 layers"]),
     bad(GEMMA4, Key("gemma4.block_count"), 7, &[SLIDING, "a list of 6", "each of the 7 layers"]),
     bad(LFM2, Key("lfm2.block_count"), 3, &["lfm2.attention.head_count_kv", "a list of 4"]),
@@ -108,7 +108,7 @@ impl Bad {
         let mut bytes = fs::read(testdata(self.file)).unwrap();
         let place = match self.place {
             Key(key) => value(&bytes, key),
-            // The type of the elements and their number stand before them.
+            // The type and number of the elements precede them.
             Element(key, index) => value(&bytes, key) + 4 + 8 + 4 * index,
             Tensor(name, index) => {
                 let file = GgufFile::read("good", FileBytes::Owned(bytes.clone().into())).unwrap();

@@ -1,4 +1,4 @@
-//! Settings of GGUF files that nothing reads.
+//! Settings of GGUF files that are not implemented.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ const GRANITE: &str = "granite-tiny-bias-bf16.gguf";
 const OLMO2: &str = "olmo2-tiny-gqa-bf16.gguf";
 const ALIGNMENT: usize = 32;
 
-/// A value with the number of its type in front.
+/// Value preceded by the id of its type.
 enum Value {
     Size(u32),
     Float(f32),
@@ -40,14 +40,14 @@ impl Value {
     }
 }
 
-/// A file with one key more.
+/// Returns a file with one additional key.
 fn with(file: &str, key: &str, value: &Value) -> Vec<u8> {
     let bytes = fs::read(testdata(file)).unwrap();
     let read = GgufFile::read("good", FileBytes::Owned(bytes.clone().into())).unwrap();
     let (head, data) = bytes.split_at(read.tensors()[0].range.start);
     let count = u64::from_le_bytes(head[16..24].try_into().unwrap()) + 1;
     let mut new = [&head[..16], &count.to_le_bytes(), &text(key), &value.bytes(), &head[24..]].concat();
-    // The filling up of the old head may be more than the new one needs, and then is read as tensors' bytes.
+    // The padding of the old header may be longer than the new one needs, and would be read as tensor bytes.
     let filling = head.iter().rev().take_while(|&&byte| byte == 0).count().min(ALIGNMENT);
     let end = (0..=filling).find(|less| {
         let mut shorter = new[..new.len() - less].to_vec();

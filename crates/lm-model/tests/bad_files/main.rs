@@ -1,5 +1,5 @@
-//! Files from strangers. For each format there is a table of what can be wrong with it; each row gives a typed error that names the
-//! place. None panics, hangs, or takes memory that the file has no bytes for.
+//! Untrusted files. Each format has a table of defects; each row gives a typed error that names the place. None panics, hangs, or
+//! uses memory that the file has no bytes for.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 #[path = "../common/mod.rs"]

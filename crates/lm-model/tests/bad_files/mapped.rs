@@ -1,4 +1,4 @@
-//! Files that become shorter while they are mapped.
+//! Files that shrink while they are mapped.
 
 use std::fs::File;
 
@@ -7,7 +7,7 @@ use lm_model::{LoadOptions, LoadPhase, LoadProgress, ModelFolder, WeightFormat};
 use crate::common::TinyModel;
 use crate::corpus::chain;
 
-/// As soon as the first weights are loaded the file is cut behind its header. What is read next is an error with the file's name.
+/// The file is truncated after its header once the first weights are loaded. The next read is an error with the file's name.
 #[test]
 fn a_file_that_shrinks_while_it_is_loaded_is_an_error() {
     for quantization in [None, Some(WeightFormat::Q4)] {

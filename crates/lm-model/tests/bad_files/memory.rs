@@ -1,15 +1,15 @@
-//! How much memory a refusal takes.
+//! Memory use of a rejection.
 
 use std::fs;
 
-/// More than the tests beside this one take together, less than any lie would.
+/// Limit of memory: more than the concurrent tests use together, less than any false size would.
 const MOST_USED: usize = 256 << 20;
-/// Address space, which is taken before it is used; the system's allocator takes it by 64 MiB a thread.
+/// Limit of address space, which is reserved before use; the system's allocator reserves 64 MiB per thread.
 const MOST_RESERVED: usize = 8 << 30;
 
-/// Runs `work` and checks, where the system tells, that the process did not grow by more than a small file can ask for.
+/// Runs `work` and checks, where the system reports it, that the process did not grow by more than a small file can require.
 pub fn bounded<T>(what: &str, work: impl FnOnce() -> T) -> T {
-    // From here on the system counts the most memory anew, where it lets itself be asked to.
+    // Reset the peak memory counter, where the system allows it.
     let counted_anew = fs::write("/proc/self/clear_refs", "5").is_ok();
     let before = [status_bytes("VmRSS:"), status_bytes("VmPeak:")];
     let result = work();

@@ -8,25 +8,25 @@ const QUERY: &str = "model.layers.1.self_attn.q_proj.weight";
 const KEYS: &str = "model.layers.1.self_attn.k_proj.weight";
 const INDEX: &str = "model.safetensors.index.json";
 
-/// Sets a field of the description of [`QUERY`].
+/// Sets a field of the header entry of [`QUERY`].
 fn query(files: &mut Files, field: &str, value: Value) {
     files.header(TENSORS, |header| header[QUERY][field] = value);
 }
 
-/// Another length of the header.
+/// Changes the length of the header.
 fn length(files: &mut Files, change: fn(u64) -> u64) {
     let length = files.bytes(TENSORS).first_chunk_mut::<8>().unwrap();
     *length = change(u64::from_le_bytes(*length)).to_le_bytes();
 }
 
-/// Cuts the file behind these bytes, the header's length counted by `of_header`.
+/// Truncates the file at the position that `at` computes from the end of the header and the length of the file.
 fn cut(files: &mut Files, at: fn(header: usize, all: usize) -> usize) {
     let bytes = files.bytes(TENSORS);
     let header = 8 + u64::from_le_bytes(*bytes.first_chunk().unwrap()) as usize;
     bytes.truncate(at(header, bytes.len()));
 }
 
-/// The offsets of one tensor, moved by so much at each end.
+/// Moves both offsets of one tensor.
 fn move_query(files: &mut Files, by: [i64; 2]) {
     files.header(TENSORS, |header| {
         let offsets = header[QUERY]["data_offsets"].as_array_mut().unwrap();
@@ -87,7 +87,7 @@ fn rename(files: &mut Files, name: &str) {
     });
 }
 
-/// [`QUERY`] without bytes, which another tensor takes over.
+/// Leaves [`QUERY`] without bytes; another tensor takes them over.
 fn empty_query(files: &mut Files) {
     files.header(TENSORS, |header| {
         let query = header[QUERY].clone();
@@ -103,7 +103,7 @@ fn files_that_lie_are_refused() {
     check(&Files::of("models/qwen3-tiny"), FILE);
 }
 
-/// The model's tensors in one file that an index names.
+/// Moves the model's tensors to a file that an index names.
 fn sharded() -> Files {
     let mut files = Files::of("models/qwen3-tiny");
     let bytes = files.0.remove(TENSORS).unwrap();
@@ -127,7 +127,7 @@ fn header_names(files: &Files) -> Vec<String> {
     names
 }
 
-/// Says that [`QUERY`] is in another file.
+/// Claims in the index that [`QUERY`] is in another file.
 fn place(files: &mut Files, path: &str) {
     files.json(INDEX, |index| index["weight_map"][QUERY] = json!(path));
 }

@@ -1,4 +1,4 @@
-//! Numbers that other numbers are multiplied by: scales of 8-bit floats, exponents of MXFP4, scales and zero points of groups.
+//! Scale values: of 8-bit floats, exponents of MXFP4, scales and zero points of groups.
 
 use half::{bf16, f16};
 use lm_model::{LoadOptions, ModelFolder, WeightFormat};
@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use crate::corpus::{Bad, Files, TENSORS, check, testdata};
 
-/// Writes over the first bytes of a tensor.
+/// Overwrites the first bytes of a tensor.
 fn put(files: &mut Files, tensor: &str, bytes: &[u8]) {
     files.tensor(TENSORS, tensor)[..bytes.len()].copy_from_slice(bytes);
 }
 
-/// Sets a field of a tensor's description.
+/// Sets a field of a tensor's header entry.
 fn describe(files: &mut Files, tensor: &str, field: &str, value: Value) {
     files.header(TENSORS, |header| header[tensor][field] = value);
 }
@@ -65,7 +65,7 @@ const MXFP4: &[Bad] = &[
     Bad { what: "so many blocks that columns overflow", spoil: many_blocks, error: "TensorShape", says: &[BLOCKS] },
 ];
 
-/// No rows of 2⁶² blocks.
+/// Zero rows of 2⁶² blocks.
 fn many_blocks(files: &mut Files) {
     for (tensor, shape) in [(EXPONENTS, json!([0, 1_u64 << 62])), (BLOCKS, json!([0, 1_u64 << 62, 16]))] {
         files.header(TENSORS, |header| {
@@ -144,7 +144,7 @@ const COMPRESSED: &[Bad] = &[
     Bad { what: "a quantised cache", spoil: |f| method(f, "kv_cache_scheme", json!({"num_bits": 8})), error: "UnsupportedValue", says: &["quantization_config.kv_cache_scheme"] },
 ];
 
-/// Floats under the name of a matrix that there are codes of.
+/// Floats under the name of a matrix that also has codes.
 fn duplicate(files: &mut Files) {
     files.header(TENSORS, |header| {
         let entries = header.as_object_mut().unwrap();
@@ -206,7 +206,7 @@ mod gguf {
         assert!(types.len() >= 10, "{types:?}");
     }
 
-    /// Where a block of a type has its scale, and bytes that make it no number.
+    /// Offset of the scale in a block of a type, and bytes that make it NaN.
     fn scale_in_block(ty: &str) -> Option<(usize, &'static [u8])> {
         const NAN: &[u8] = &[0, 0x7e];
         Some(match ty {

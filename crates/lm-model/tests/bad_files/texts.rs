@@ -1,4 +1,4 @@
-//! The small files beside the weights.
+//! Small files beside the weights.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +27,7 @@ const TABLE: &[Bad] = &[
     Bad { what: "more templates than are read", spoil: templates, error: "FileTooLarge", says: &["additional_chat_templates/"] },
 ];
 
-/// Eight templates of eight megabytes and one byte.
+/// Nine templates of 8 MiB and one byte.
 fn templates(files: &mut Files) {
     for index in 0..9 {
         files.0.insert(format!("additional_chat_templates/{index}.jinja"), vec![b' '; (8 << 20) + 1]);
@@ -39,7 +39,7 @@ fn texts_that_make_no_sense_are_refused() {
     check(&Files::of("models/qwen3-tiny"), TABLE);
 }
 
-/// Files of more bytes than a disk has, which a system makes in no time.
+/// Sparse files of 4 GiB, which take no space on disk.
 #[test]
 fn files_larger_than_is_read_are_refused_unread() {
     let sparse = |path: &Path| fs::File::create(path).unwrap().set_len(1 << 32);

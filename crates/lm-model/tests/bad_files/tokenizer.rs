@@ -1,4 +1,4 @@
-//! `tokenizer.json`: merges, ids, steps and expressions that make no sense, or make much of little.
+//! `tokenizer.json`: merges, ids, steps and expressions that are invalid, or expand a text too much.
 
 use lm_model::{Error, Result, TextSegment, Tokenizer};
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ fn model(files: &mut Files, key: &str, value: Value) {
     files.json(FILE, |json| json["model"][key] = value);
 }
 
-/// A vocabulary that also has these.
+/// Adds tokens to the vocabulary.
 fn vocab(files: &mut Files, more: &[(&str, u64)]) {
     files.json(FILE, |json| more.iter().for_each(|(token, id)| json["model"]["vocab"][*token] = json!(id)));
 }
@@ -39,12 +39,12 @@ fn added(files: &mut Files, id: u64, content: &str) {
     });
 }
 
-/// A step inside so many sequences.
+/// A step inside `depth` sequences.
 fn nested(list: &str, step: Value, depth: usize) -> Value {
     (0..depth).fold(step, |inner, _| json!({"type": "Sequence", list: [inner]}))
 }
 
-/// So many steps that each make two letters of one.
+/// `steps` steps that each make two letters of one.
 fn doubling(list: &str, steps: usize) -> Value {
     let step = json!({"type": "Replace", "pattern": {"String": "a"}, "content": "aa"});
     json!({"type": "Sequence", list: vec![step; steps]})
@@ -130,7 +130,7 @@ fn pieces_that_make_no_sense_are_refused() {
     }
 }
 
-/// A vocabulary that gives one id to two tokens makes the library count wrong where the text has characters of several bytes.
+/// A vocabulary that gives one id to two tokens makes the library compute wrong offsets where the text has multi-byte characters.
 #[test]
 fn tokens_that_do_not_lie_on_characters_are_an_error() {
     let path = crate::corpus::testdata("../fuzz/seeds/tokenizer_json/one_id_twice.json");
@@ -140,12 +140,12 @@ fn tokens_that_do_not_lie_on_characters_are_an_error() {
     crate::corpus::expect("one id twice", error, "Tokenizer", &["does not lie on characters"]);
 }
 
-/// What is odd and harmless: the file is a tokenizer.
+/// Irregular but harmless files are valid tokenizers.
 #[test]
 fn what_is_harmless_is_read() {
     let good = Files([(FILE.to_owned(), lm_model::testing::tokenizer_json().into_bytes())].into());
     let harmless: [fn(&mut Files); 5] = [
-        // The library gives it the next id.
+        // The library assigns it the next id.
         |files| added(files, 4_294_967_295, "<far>"),
         |files| model(files, "merges", json!([["h", "e"], ["h", "e"]])),
         |files| {

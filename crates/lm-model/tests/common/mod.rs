@@ -13,10 +13,10 @@ use safetensors::tensor::{Dtype, TensorView};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Tokens of a tiny model.
+/// Vocabulary size of a tiny model.
 pub const VOCAB: usize = 96;
 
-/// A model folder to be written: change a part, then write it.
+/// Model folder to write: change a part, then write it.
 #[derive(Clone)]
 pub struct TinyModel {
     pub config: Value,
@@ -31,7 +31,7 @@ pub struct Tensor {
 }
 
 impl TinyModel {
-    /// Qwen3 with GQA, windows on its upper layers, tied embeddings, `head_dim` apart from hidden / heads.
+    /// Qwen3 with GQA, sliding windows on its upper layers, tied embeddings, and a `head_dim` other than hidden / heads.
     pub fn qwen3() -> Self {
         Self::from_config(json!({
             "model_type": "qwen3", "vocab_size": VOCAB, "hidden_size": 32, "intermediate_size": 48,
@@ -188,7 +188,7 @@ impl Random {
     }
 }
 
-/// Runs a test body on every device of this build; a device that the machine lacks is said and passed over.
+/// Runs a test body on every device of this build; a device that the machine lacks is reported and skipped.
 pub fn for_each_device(test: impl Fn(Device)) {
     for &device in Device::available() {
         match device.burn() {
@@ -198,7 +198,7 @@ pub fn for_each_device(test: impl Fn(Device)) {
     }
 }
 
-/// Loads with an f32 cache, so that a tolerance speaks of the arithmetic alone.
+/// Loads with an f32 cache, so that a tolerance covers the arithmetic alone.
 pub fn load(dir: &Path, device: Device) -> LoadedModel {
     let options = LoadOptions { device, kv_dtype: KvDtype::F32, ..LoadOptions::default() };
     load_with(dir, &options)
@@ -208,8 +208,8 @@ pub fn load_with(dir: &Path, options: &LoadOptions) -> LoadedModel {
     ModelFolder::open(dir).unwrap().load(options, &mut |_| {}).unwrap()
 }
 
-/// The inputs, made for a cache of one group, with a table for each group of `cache`; page `p` becomes one page in each, and
-/// groups that share a space have pages of their own in it.
+/// Converts inputs made for a cache of one group: a block table for each group of `cache`. Page `p` becomes one page in each, and
+/// groups that share a space have separate pages in it.
 pub fn for_groups(cache: &KvPool, mut sequences: Vec<SequenceInput>) -> Vec<SequenceInput> {
     let groups = cache.layout().groups();
     let alike =
@@ -226,7 +226,7 @@ pub fn for_groups(cache: &KvPool, mut sequences: Vec<SequenceInput>) -> Vec<Sequ
     sequences
 }
 
-/// One forward pass over inputs made for a cache of one group; the logits of each sequence's wanted rows.
+/// Runs one forward pass over inputs made for a cache of one group; returns the logits of each sequence's requested rows.
 pub fn forward(
     model: &dyn CausalLm,
     cache: &mut KvPool,
@@ -239,7 +239,7 @@ pub fn forward(
     (0..count).map(|i| logits.sequence(i).rows().map(<[f32]>::to_vec).collect()).collect()
 }
 
-/// The logits of every row of `ids`, run at once in a cache of its own.
+/// Logits of every row of `ids`, run at once in a new cache.
 pub fn logits_of(model: &dyn CausalLm, ids: &[TokenId]) -> Vec<Vec<f32>> {
     let pages = ids.len().div_ceil(lm_model::PAGE_LEN);
     let mut cache = model.new_cache(pages).unwrap();
@@ -248,14 +248,14 @@ pub fn logits_of(model: &dyn CausalLm, ids: &[TokenId]) -> Vec<Vec<f32>> {
     forward(model, &mut cache, vec![input]).remove(0)
 }
 
-/// The largest difference of two lists of rows.
+/// Maximum difference of two lists of rows.
 pub fn largest_difference(a: &[Vec<f32>], b: &[Vec<f32>]) -> f32 {
     assert_eq!(a.len(), b.len(), "numbers of rows");
     let pairs = a.iter().zip(b).flat_map(|(a, b)| {
         assert_eq!(a.len(), b.len(), "widths");
         a.iter().zip(b)
     });
-    // `max` would pass over a NaN.
+    // `max` would ignore a NaN.
     pairs.map(|(a, b)| (a - b).abs()).fold(0.0, |most, d| if d <= most || most.is_nan() { most } else { d })
 }
 
@@ -264,7 +264,7 @@ pub fn assert_close(a: &[Vec<f32>], b: &[Vec<f32>], what: &str) {
     assert!(difference <= 2e-4, "{what}: logits differ by {difference}");
 }
 
-/// The same rows computed in another way: on CPU devices the same bits, on a GPU the same within rounding.
+/// Asserts that rows computed in another way are the same: bit-identical on CPU devices, within rounding on a GPU.
 pub fn assert_same(model: &dyn CausalLm, a: &[Vec<f32>], b: &[Vec<f32>], what: &str) {
     if model.info().device == Device::Gpu {
         return assert_close(a, b, what);

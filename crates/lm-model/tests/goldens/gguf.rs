@@ -1,4 +1,4 @@
-//! GGUF files that llama.cpp's converter wrote of the tiny checkpoints.
+//! GGUF files that llama.cpp's converter wrote from the tiny checkpoints.
 
 use std::path::{Path, PathBuf};
 
@@ -11,13 +11,13 @@ use serde::Deserialize;
 use crate::root;
 use crate::run::Cache;
 
-/// How far logits, whose standard deviation is about 2, may be from those of a product of floats.
+/// Tolerance of logits, whose standard deviation is about 2, against those of float products.
 const ROUNDING: f32 = 0.3;
 
-/// Tokens of the tiny checkpoints, whose logits are wider.
+/// Number of tokens of the tiny checkpoints, whose logits are wider.
 const TOKENS: usize = 300;
 
-/// What the reference computes with the numbers of a file that are not those of a checkpoint.
+/// Reference results for a file whose values differ from the checkpoint's.
 #[derive(Deserialize)]
 struct Twin {
     tolerance: f32,
@@ -30,7 +30,7 @@ struct TwinPrompt {
     logits: Vec<f32>,
 }
 
-/// The files, first parts only.
+/// Files; of split models, the first shard only.
 fn files() -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in root().join("testdata/gguf").read_dir()? {
@@ -65,14 +65,14 @@ pub fn load(path: &Path, quantization: Option<WeightFormat>) -> anyhow::Result<s
     Ok(folder.load(&options, &mut |_| {}).with_context(|| path.display().to_string())?.model)
 }
 
-/// A line that `cargo xtask golden --check --models` makes a cell of.
+/// Prints a line that `cargo xtask golden --check --models` turns into a cell.
 fn report(path: &Path, difference: f32) -> anyhow::Result<()> {
     let architecture = ModelFolder::open(path)?.config()?.model_type;
     println!("golden: {architecture} {}.gguf on {}: logits {difference:.1e}", stem(path), Device::Cpu);
     Ok(())
 }
 
-/// Whether some of the file's tensors are quantised.
+/// Returns true if some of the file's tensors are quantised.
 fn has_blocks(path: &Path) -> anyhow::Result<bool> {
     let floats = ["F32", "F16", "BF16"];
     Ok(ModelFolder::open(path)?.tensors()?.iter().any(|tensor| !floats.contains(&tensor.dtype.as_str())))
@@ -84,13 +84,13 @@ pub fn logits(model: &dyn CausalLm, ids: &[TokenId]) -> anyhow::Result<Vec<f32>>
     Ok(cache.push(Input::Ids(ids.to_vec()), LogitRows::Last)?.remove(0))
 }
 
-/// The largest difference of a logit. Gemma 3's converter leaves out the rows of the embedding that stand for no token.
+/// Maximum difference of a logit. Gemma 3's converter omits embedding rows that are no token.
 pub fn difference(from_gguf: &[f32], expected: &[f32]) -> f32 {
     assert!(from_gguf.len() == expected.len() || from_gguf.len() == TOKENS, "{} logits", from_gguf.len());
     from_gguf.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
 }
 
-/// Files whose numbers are those of the checkpoint: the same logits, bit by bit.
+/// Files with the checkpoint's values give bit-identical logits.
 #[test]
 fn files_of_floats_give_the_logits_of_their_checkpoints() -> anyhow::Result<()> {
     let prompt: Vec<TokenId> = (0..40).map(|i| i * 37 % 284).collect();
@@ -114,7 +114,7 @@ fn files_of_floats_give_the_logits_of_their_checkpoints() -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Files whose numbers are not those of the checkpoint: they give what the reference computes with them.
+/// Files with other values than the checkpoint's give the reference's logits for these values.
 #[test]
 fn other_files_give_the_logits_of_their_numbers() -> anyhow::Result<()> {
     for path in files()? {
@@ -126,7 +126,7 @@ fn other_files_give_the_logits_of_their_numbers() -> anyhow::Result<()> {
             let as_stored = difference(&logits(&*stored, &prompt.ids)?, &prompt.logits);
             println!("{} prompt {i}: {worst:e} in f32, {as_stored:e} as stored", stem(&path));
             ensure!(worst <= twin.tolerance, "{} prompt {i}: logits differ by {worst:e}", stem(&path));
-            // Products with integers round the other factor to 8 bit.
+            // Integer products round the other factor to 8 bits.
             let bound = if has_blocks(&path)? { ROUNDING } else { twin.tolerance };
             ensure!(as_stored <= bound, "{} prompt {i}: logits differ by {as_stored:e}", stem(&path));
             worst_of_all = worst.max(worst_of_all);

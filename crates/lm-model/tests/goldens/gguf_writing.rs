@@ -1,4 +1,4 @@
-//! GGUF files that we write of the tiny checkpoints, beside those that llama.cpp's converter wrote.
+//! GGUF files that we write from the tiny checkpoints, compared with those that llama.cpp's converter wrote.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,15 +14,15 @@ use serde_json::{Map, Value, json};
 use crate::gguf::{difference, load, logits};
 use crate::root;
 
-/// Keys of theirs that differ in ours, and why; the empty name is that of any checkpoint.
+/// Keys of llama.cpp's files that differ in ours, and why; the empty name applies to any checkpoint.
 ///
-/// - `general.name`: theirs is in title case, ours is what the folder is called; `general.size_label`, `basename` and `finetune`, parts
-///   of names of files, are theirs alone.
-/// - `tokenizer.ggml.token_type`: theirs takes any added token in `<|…|>` for a control token, ours those that the tokenizer says
-///   are special.
+/// - `general.name`: theirs is in title case, ours is the folder's name; `general.size_label`, `basename` and `finetune`, parts of
+///   file names, are theirs alone.
+/// - `tokenizer.ggml.token_type`: theirs treats any added token in `<|…|>` as a control token, ours those that the tokenizer marks as
+///   special.
 /// - `tokenizer.ggml.tokens`: with Gemma 2 and 3n transformers adds the special tokens of its own tokenizer class; with Gemma 3 the
-///   converter leaves out rows of the embedding that stand for no token, which ours pads as it does elsewhere.
-/// - Qwen 3.5: theirs have the layer that predicts a further token, and an interval that `recurrent_layers` goes before.
+///   converter omits embedding rows that are no token, which ours pads as it does elsewhere.
+/// - Qwen 3.5: theirs have the multi-token-prediction layer, and an interval over which `recurrent_layers` takes precedence.
 const THEIRS: &[(&str, &str)] = &[
     ("", "general.basename"),
     ("", "general.finetune"),
@@ -44,13 +44,13 @@ const THEIRS: &[(&str, &str)] = &[
     ("qwen3_5-tiny-vision", "qwen35.full_attention_interval"),
     ("qwen3_5-tiny-vision", "qwen35.nextn_predict_layers"),
 ];
-/// Tensors of theirs that differ in ours, and why.
+/// Tensors of llama.cpp's files that differ in ours, and why.
 ///
 /// - `rope_freqs`: theirs are computed in 32 bits, and compared within [`ROUNDING`].
 /// - `altup_router`: ours stays F32 like the other small matrices of Gemma 3n that are not quantised.
-/// - `token_embd`, `per_layer_token_embd` of Gemma: theirs leave out, or add, rows that stand for no token.
-/// - `output` of the Gemma 4 with experts: theirs leaves out a head that is not the embedding, as no published Gemma has.
-/// - `blk.2` of the Qwen 3.5: the layer that predicts a further token.
+/// - `token_embd`, `per_layer_token_embd` of Gemma: theirs omit, or add, rows that are no token.
+/// - `output` of the Gemma 4 with experts: theirs omits a separate head, as no published Gemma has one.
+/// - `blk.2` of the Qwen 3.5: the multi-token-prediction layer.
 const THEIR_TENSORS: &[(&str, &str)] = &[
     ("gemma3-tiny", "token_embd.weight"),
     ("gemma3n-tiny", "altup_router.weight"),
@@ -61,8 +61,8 @@ const THEIR_TENSORS: &[(&str, &str)] = &[
     ("gemma4-tiny-keys", "token_embd.weight"),
     ("qwen3_5-tiny-vision", "blk.2."),
 ];
-/// Keys of ours that theirs have for some architectures only, without the architecture in front: they say what is the default, or
-/// what llama.cpp would take from the name of the pre-tokenizer (`add_bos_token`). Theirs have one id that ends a reply
+/// Keys of ours that theirs have for some architectures only, without the architecture prefix: they contain the default, or a
+/// value that llama.cpp derives from the name of the pre-tokenizer (`add_bos_token`). Theirs have one end-of-sequence id
 /// (`eos_token_id`), ours all.
 const OURS: &[&str] = &[
     "attention.key_length",
@@ -76,11 +76,11 @@ const OURS: &[&str] = &[
 ];
 /// Divisors of Llama 3's frequencies.
 const ROPE_FREQS: &str = "rope_freqs.weight";
-/// How far logits may be apart, where frequencies are rounded to 32 bits.
+/// Tolerance of logits where frequencies are rounded to 32 bits.
 const LOGITS: f32 = 2e-5;
-/// How far these may be from each other, of 1.
+/// Relative tolerance of the divisors.
 const ROUNDING: f32 = 1e-6;
-/// Settings that files have no key for: the files hold what all published checkpoints have.
+/// Settings without a GGUF key: files imply the values of all published checkpoints.
 const IMPLIED: &[(&str, &str)] = &[
     ("gemma2-tiny", r#"{"query_pre_attn_scalar": 16, "rope_theta": 10000.0}"#),
     ("gemma3-tiny", r#"{"query_pre_attn_scalar": 16, "sliding_window_pattern": 6}"#),
@@ -98,10 +98,10 @@ const IMPLIED: &[(&str, &str)] = &[
     ("qwen2-tiny-yarn", r#"{"use_sliding_window": false}"#),
 ];
 
-/// Checkpoints that are read and not written: the order of a delta net's heads, where there are more of values than of keys.
+/// Checkpoints that are read and not written: the head order of a delta net with more value heads than key heads.
 const REFUSED: &[&str] = &["qwen3_5-tiny"];
 
-/// A file, or the parts of one.
+/// A file, or its shards.
 struct Gguf {
     metadata: GgufMetadata,
     tensors: BTreeMap<String, (GgufTensor, Vec<u8>)>,
@@ -122,7 +122,7 @@ impl Gguf {
         Ok(Self { metadata: metadata.context("no file")?, tensors })
     }
 
-    /// A value with its type, in words.
+    /// Formats a value with its type.
     fn value(&self, key: &str) -> anyhow::Result<String> {
         let ty = self.metadata.keys().find(|entry| entry.0 == key).map(|entry| entry.1);
         let metadata = &self.metadata;
@@ -149,7 +149,7 @@ fn checkpoint(name: &str) -> PathBuf {
     root().join("testdata/models").join(name)
 }
 
-/// Writes a checkpoint, some settings changed, to a file in the folder.
+/// Writes a checkpoint, with some settings changed, to a file in the folder.
 fn convert(name: &str, changes: &str, format: WeightFormat, out: &Path) -> anyhow::Result<PathBuf> {
     let copy = out.join(name);
     fs::create_dir(&copy)?;
@@ -165,13 +165,13 @@ fn convert(name: &str, changes: &str, format: WeightFormat, out: &Path) -> anyho
     Ok(path)
 }
 
-/// The files in testdata/gguf: checkpoint, format, paths of all parts.
+/// Files in testdata/gguf: checkpoint, format, paths of all shards.
 fn files_of_llama_cpp() -> anyhow::Result<Vec<(String, WeightFormat, Vec<PathBuf>)>> {
     let mut files: BTreeMap<(String, String), Vec<PathBuf>> = BTreeMap::new();
     for entry in root().join("testdata/gguf").read_dir()? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        // A word after the format names other settings, or keys left out: such files are for reading.
+        // A word after the format marks other settings, or omitted keys: such files are for reading only.
         let Some(stem) = name.strip_suffix(".gguf").filter(|stem| !stem.contains('.')) else { continue };
         let stem = stem.split_once("-00").map_or(stem, |(stem, _)| stem);
         if let Some((checkpoint, format)) = stem.rsplit_once('-') {
@@ -183,7 +183,7 @@ fn files_of_llama_cpp() -> anyhow::Result<Vec<(String, WeightFormat, Vec<PathBuf
     files.into_iter().map(parse).collect()
 }
 
-/// The tensors' names, types, shapes and bytes, and the keys, types and values of the metadata.
+/// Compares the tensors' names, types, shapes and bytes, and the keys, types and values of the metadata.
 #[test]
 fn files_are_those_of_llama_cpp() -> anyhow::Result<()> {
     let out = tempfile::tempdir()?;
@@ -206,7 +206,7 @@ fn files_are_those_of_llama_cpp() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether floats of 32 bits are as good as the same.
+/// Returns true if 32-bit floats are equal within the tolerance.
 fn close(a: &[u8], b: &[u8]) -> bool {
     let floats = |bytes: &[u8]| -> Vec<f32> {
         bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
@@ -264,7 +264,8 @@ fn compare(
     Ok(())
 }
 
-/// Checkpoints with settings that files cannot say, and which: the tiny ones have what no published one of the architecture has.
+/// Checkpoints with settings that files cannot represent, and which: the tiny ones have values that no published one of the
+/// architecture has.
 const REFUSED_SETTINGS: &[(&str, &str)] = &[
     ("gemma2-tiny", "layer 0, scale is 0.20412414"),
     ("gemma2-tiny-erf", "layer 0, scale is 0.2236068"),
@@ -297,7 +298,7 @@ const REFUSED_SETTINGS: &[(&str, &str)] = &[
     ("smollm3-tiny-window", "layer 1, window is Sliding(6)"),
 ];
 
-/// What the files hold is the model: the same logits in 32 bits.
+/// The files represent the model: the same logits in 32 bits.
 #[test]
 fn files_give_the_logits_of_their_folders() -> anyhow::Result<()> {
     let out = tempfile::tempdir()?;

@@ -1,4 +1,4 @@
-//! Ours against transformers: the tiny checkpoints of `testdata/models` and the pocket model, on every compiled device.
+//! Comparison with transformers: the tiny checkpoints of `testdata/models` and the pocket model, on every compiled device.
 
 mod gguf;
 mod gguf_writing;
@@ -15,7 +15,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The compiled devices; one that this machine lacks (no GPU adapter) is left out with a line that says so.
+/// Compiled devices; one that this machine lacks (no GPU adapter) is skipped with a printed line.
 fn devices() -> Vec<Device> {
     let usable = |device: &Device| match device.burn() {
         Ok(_) => true,
@@ -27,8 +27,8 @@ fn devices() -> Vec<Device> {
     Device::available().iter().copied().filter(usable).collect()
 }
 
-/// Loads a folder with the weights as stored and an f32 cache. Weights that were quantised before they were written become f32, as in
-/// the reference: kernels for quants round what they multiply too.
+/// Loads a folder with the weights as stored and an f32 cache. Weights that are stored quantised become f32, as in the reference:
+/// kernels for quants round the other factor too.
 fn load(path: &Path, device: Device) -> anyhow::Result<LoadedModel> {
     let folder = ModelFolder::open(path)?;
     let quantization = folder.config()?.quantization_config.map(|_| WeightFormat::F32);

@@ -15,7 +15,7 @@ struct Case {
     messages: Vec<Value>,
     text: String,
     ids: Vec<TokenId>,
-    /// What the model says, the end token included.
+    /// Greedy reply of the model, the end token included.
     greedy: Option<Vec<TokenId>>,
 }
 
@@ -24,7 +24,7 @@ impl Case {
         Ok(serde_json::from_slice(&std::fs::read(root().join("testdata/templates/pocket.json"))?)?)
     }
 
-    /// The rendered text, the last message's content apart when it is a test of special tokens in content.
+    /// The rendered text; the last message's content is a separate segment if it tests special tokens in content.
     fn segments(&self) -> Vec<TextSegment<'_>> {
         let content =
             self.messages.last().and_then(|message| message["content"].as_str()).unwrap_or_default();

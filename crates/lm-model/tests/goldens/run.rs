@@ -1,4 +1,4 @@
-//! Sequences in one cache, each with pages of its own that do not lie side by side.
+//! Sequences in one cache, each with its own pages, none of them adjacent.
 
 use lm_model::{
     Batch, CacheGroup, CausalLm, Embeddings, Input, KvPool, LogitRows, PAGE_LEN, PageId, SequenceInput,
@@ -11,7 +11,7 @@ pub struct Cache<'a> {
     pool: KvPool,
     sequences: usize,
     lengths: Vec<usize>,
-    /// The least length that each sequence is said to come to.
+    /// Minimum planned length of each sequence.
     planned: Vec<usize>,
 }
 
@@ -19,7 +19,7 @@ impl<'a> Cache<'a> {
     pub fn new(model: &'a dyn CausalLm, sequences: usize, max_len: usize) -> anyhow::Result<Self> {
         let pages = sequences * max_len.div_ceil(PAGE_LEN);
         let pool = model.new_cache(pages)?;
-        // Of states a pool has fewer; here each page of a sequence has one.
+        // A pool has fewer states; here each page of a sequence has one.
         let fits = |pool: &KvPool| {
             let groups = pool.layout().groups();
             let in_space = |space| groups.iter().filter(|group| group.space == space).count();
@@ -29,12 +29,12 @@ impl<'a> Cache<'a> {
         Ok(Self { model, pool, sequences, lengths: vec![0; sequences], planned: vec![0; sequences] })
     }
 
-    /// Says how long a sequence will be.
+    /// Sets the planned length of a sequence.
     pub fn plan(&mut self, sequence: usize, len: usize) {
         self.planned[sequence] = len;
     }
 
-    /// Appends rows to some sequences in one call and returns the wanted logits of each.
+    /// Appends rows to some sequences in one call and returns the requested logits of each.
     pub fn forward(&mut self, rows: Vec<(usize, Input, LogitRows)>) -> anyhow::Result<Vec<Vec<Vec<f32>>>> {
         let mut batch = Batch::default();
         for (sequence, input, logits) in rows {
@@ -58,7 +58,7 @@ impl<'a> Cache<'a> {
         Ok(self.forward(vec![(0, input, logits)])?.remove(0))
     }
 
-    /// Pages of the sequences and groups take turns, so that no sequence has two neighbours.
+    /// Pages of the sequences and groups alternate, so that no sequence has two adjacent ones.
     fn tables(&self, sequence: usize) -> Vec<Vec<PageId>> {
         let (count, groups) = (self.lengths[sequence].div_ceil(PAGE_LEN), self.pool.layout().groups());
         let table = |group: usize| {
@@ -73,7 +73,7 @@ impl<'a> Cache<'a> {
     }
 }
 
-/// The prompt and then `count` greedy tokens, one a call; the end tokens do not stop it.
+/// Runs the prompt and then `count` greedy tokens, one per call; end-of-sequence tokens do not stop it.
 pub fn greedy(model: &dyn CausalLm, prompt: &[TokenId], count: usize) -> anyhow::Result<Vec<TokenId>> {
     let mut cache = Cache::new(model, 1, prompt.len() + count)?;
     let mut input = prompt.to_vec();

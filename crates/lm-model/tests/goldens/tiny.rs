@@ -12,19 +12,19 @@ use lm_model::{
 use crate::run::{Cache, greedy, slice};
 use crate::{devices, load, root};
 
-/// What the reference computes for one folder of `testdata/models`.
+/// Reference results for one folder of `testdata/models`.
 struct Golden {
     architecture: &'static str,
     name: String,
-    /// Whether it is the architecture's first checkpoint.
+    /// True if it is the architecture's first checkpoint.
     is_first: bool,
     path: PathBuf,
-    /// The largest absolute difference of a logit that passes.
+    /// Maximum absolute difference of a logit that passes.
     tolerance: f32,
     prompts: Vec<Prompt>,
     embeddings: Embeddings,
     embeddings_logits: Vec<Vec<f32>>,
-    /// Whether an embedding row is all that enters for an id.
+    /// True if an embedding row fully represents an id.
     rows_stand_for_ids: bool,
 }
 
@@ -37,7 +37,7 @@ struct Prompt {
 }
 
 impl Golden {
-    /// Those of every architecture, in the order of the registry.
+    /// Goldens of every architecture, in the order of the registry.
     fn all() -> anyhow::Result<Vec<Self>> {
         let mut goldens = Vec::new();
         for architecture in ALL_ARCHITECTURES {
@@ -81,7 +81,7 @@ impl Golden {
         })
     }
 
-    /// A line that `cargo xtask golden --check --models` makes a cell of.
+    /// Prints a line that `cargo xtask golden --check --models` turns into a cell.
     fn report(&self, device: Device, found: std::fmt::Arguments<'_>) {
         println!("golden: {} {} on {device}: {found}", self.architecture, self.name);
     }
@@ -90,7 +90,7 @@ impl Golden {
         self.prompts.iter().map(|prompt| prompt.ids.len()).max().unwrap_or(0)
     }
 
-    /// Each prompt on its own, `piece` tokens a call; the largest difference of a logit.
+    /// Runs each prompt on its own, `piece` tokens per call; returns the maximum difference of a logit.
     fn difference_in_pieces(&self, model: &dyn CausalLm, piece: usize) -> anyhow::Result<f32> {
         let mut worst = 0.0;
         for prompt in &self.prompts {
@@ -106,7 +106,7 @@ impl Golden {
         Ok(worst)
     }
 
-    /// All prompts twice in one ragged batch: first the part before the last `tail` tokens, then those.
+    /// Runs all prompts twice in one ragged batch: first the part before the last `tail` tokens, then those.
     fn difference_in_batch(&self, model: &dyn CausalLm, tail: usize) -> anyhow::Result<f32> {
         let count = 2 * self.prompts.len();
         let prompts: Vec<_> = self.prompts.iter().cycle().take(count).collect();
@@ -130,7 +130,7 @@ impl Golden {
         }))
     }
 
-    /// A prompt of embedding rows, in two calls; and the rows of ids in place of the ids.
+    /// Runs a prompt of embedding rows in two calls, and the rows of ids in place of the ids.
     fn difference_of_embeddings(&self, model: &dyn CausalLm) -> anyhow::Result<f32> {
         let (middle, end) = (self.embeddings.rows() / 2, self.embeddings.rows());
         let mut cache = Cache::new(model, 1, end)?;
@@ -150,7 +150,7 @@ impl Golden {
     }
 }
 
-/// The tensors of a safetensors file of f32 matrices, by rows.
+/// Reads the tensors of a safetensors file of f32 matrices, by rows.
 fn read_tensors(bytes: &[u8]) -> anyhow::Result<BTreeMap<String, Vec<Vec<f32>>>> {
     let mut tensors = BTreeMap::new();
     for (name, view) in safetensors::SafeTensors::deserialize(bytes)?.tensors() {
@@ -165,7 +165,7 @@ fn read_tensors(bytes: &[u8]) -> anyhow::Result<BTreeMap<String, Vec<Vec<f32>>>>
     Ok(tensors)
 }
 
-/// The largest absolute difference; infinite when a value is not a number.
+/// Maximum absolute difference; infinite if a value is NaN.
 fn difference(found: &[Vec<f32>], wanted: &[Vec<f32>]) -> f32 {
     assert_eq!(found.len(), wanted.len(), "rows of logits");
     let mut worst = 0.0;
@@ -223,12 +223,12 @@ fn greedy_tokens_equal_the_reference() -> anyhow::Result<()> {
     })
 }
 
-/// Runs a comparison on every golden and device; it goes on after one that fails, so that all are reported.
+/// Runs a comparison on every golden and device; continues after a failure, so that all are reported.
 fn for_each_golden(compare: impl Fn(&Golden, Device) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let mut failed = Vec::new();
     let all = std::env::var("LM_GOLDENS").is_ok_and(|value| value == "all");
     for device in devices() {
-        // A GPU may be a driver in software, which takes minutes for a checkpoint.
+        // A GPU may be a software driver, which takes minutes for a checkpoint.
         let (run, left) = Golden::all()?
             .into_iter()
             .partition::<Vec<_>, _>(|golden| all || golden.is_first || device != Device::Gpu);
@@ -248,7 +248,7 @@ fn for_each_golden(compare: impl Fn(&Golden, Device) -> anyhow::Result<()>) -> a
     Ok(())
 }
 
-/// The logits of a prompt, bit by bit, from a copy that `convert` wrote and from the original quantised while it is loaded.
+/// Logits of a prompt are bit-identical for a copy that `convert` wrote and for the original quantised on load.
 #[test]
 fn a_converted_copy_is_the_model_quantised_on_load() -> anyhow::Result<()> {
     let format = WeightFormat::Q8;

@@ -1,10 +1,10 @@
-//! Vocabularies of GGUF files that cannot be: typed errors that name the key, and odd ones that can.
+//! Invalid vocabularies of GGUF files give typed errors that name the key; irregular but valid ones load.
 
 use lm_model::{Error, SpecialTokens, TextSegment, TokenKind, Tokenizer};
 
 use crate::gguf_writer::{Metadata, Value};
 
-/// The 256 characters that stand for bytes, and `more` tokens with their types.
+/// The 256 byte characters, and `more` tokens with their types.
 fn byte_level(merges: &[&str], more: &[(&str, i32)]) -> Metadata {
     let shifted = (0x100..).filter_map(char::from_u32);
     let printable = (0..=0xFF_u8).filter(|byte| matches!(byte, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF));
@@ -24,7 +24,7 @@ fn byte_level(merges: &[&str], more: &[(&str, i32)]) -> Metadata {
         .with("tokenizer.ggml.merges", Value::Texts(merges.iter().map(|merge| (*merge).to_owned()).collect()))
 }
 
-/// `<unk>` and these pieces with falling scores.
+/// `<unk>` and these pieces with descending scores.
 fn sentencepiece(pieces: &[&str]) -> Metadata {
     let tokens: Vec<String> = ["<unk>"].iter().chain(pieces).map(|piece| (*piece).to_owned()).collect();
     let types = (0..tokens.len()).map(|id| if id == 0 { 2 } else { 1 }).collect();
@@ -38,7 +38,7 @@ fn sentencepiece(pieces: &[&str]) -> Metadata {
         .with("tokenizer.ggml.unknown_token_id", Value::U32(0))
 }
 
-/// The file is refused with an error of this kind that holds these words.
+/// Expects the file to be rejected with an error of this kind that contains these words.
 fn check(metadata: &Metadata, is: fn(&Error) -> bool, words: &[&str]) {
     let error = metadata.tokenizer().expect_err(words[0]);
     assert!(is(&error), "{error:?}");
@@ -101,7 +101,7 @@ fn merges_of_what_is_no_token_are_refused() {
     check(&unused, is_invalid, &["tokenizer.ggml.merges[0]"]);
 }
 
-/// Text becomes the last of them; the others have its text.
+/// Text encodes to the last of them; the others decode to the same text.
 #[test]
 fn tokens_that_are_spelled_alike_have_the_same_text() {
     let more = [("ab", 1), ("<x>", 3), ("ab", 1), ("<x>", 3), ("c d", 4), ("ab", 1)];
@@ -115,7 +115,7 @@ fn tokens_that_are_spelled_alike_have_the_same_text() {
     assert_eq!(tokenizer.token_kind(256), TokenKind::Text);
 }
 
-/// A merge is longer than its parts, so that merges which name each other end all the same.
+/// A merge is longer than its parts, so that circular merges terminate too.
 #[test]
 fn merges_in_circles_end() {
     let more = [("ab", 1), ("ba", 1), ("aba", 1), ("bab", 1), ("abab", 1)];

@@ -1,4 +1,4 @@
-//! Files called `tokenizer.json` that are none: errors or tokenizers, never a panic.
+//! Invalid `tokenizer.json` files give errors or tokenizers, never a panic.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::data::workspace;
 
-/// The files that the fuzz target `tokenizer_json` begins with.
+/// Seeds of the fuzz target `tokenizer_json`.
 fn seeds() -> Vec<Value> {
     let files =
         fs::read_dir(workspace().join("fuzz/seeds/tokenizer_json")).expect("they are part of the repository");
@@ -21,7 +21,7 @@ fn seeds() -> Vec<Value> {
         .collect()
 }
 
-/// Every place of a value, as JSON pointers.
+/// Collects JSON pointers to every part of a value.
 fn places(value: &Value, here: &str, found: &mut Vec<String>) {
     found.push(here.to_owned());
     let mut visit = |key: &str, value| {
@@ -36,7 +36,7 @@ fn places(value: &Value, here: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Puts another value in place of one, or takes it away.
+/// Replaces a value, or removes it.
 fn mutate(file: &mut Value, place: &Index, change: &Change) {
     let mut found = Vec::new();
     places(file, "", &mut found);
@@ -101,7 +101,7 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// What the fuzz target does with a file.
+/// Does the same with a file as the fuzz target.
 fn exercise(json: &[u8]) {
     let Ok(tokenizer) = Tokenizer::from_json(json) else { return };
     for text in ["", " lo l 123 <x>", "é▁<0x41>\n<|end|> 😀"] {
@@ -138,7 +138,7 @@ fn seeds_are_tokenizers_and_their_beginnings_are_not() {
     }
 }
 
-/// What the library panics at, or takes for a vocabulary with a meaning of its own.
+/// Vocabularies on which the library panics, or to which it gives another meaning.
 #[test]
 fn impossible_vocabularies_are_named() {
     let model = |model: Value| {

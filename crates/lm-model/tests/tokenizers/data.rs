@@ -1,4 +1,4 @@
-//! Texts, and where the reference data is.
+//! Texts, and the location of the reference data.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,8 +14,8 @@ pub fn shared() -> PathBuf {
     std::env::var_os("LM_SHARED").map_or_else(|| workspace().join("../shared"), PathBuf::from)
 }
 
-/// The texts of a reference vocabulary with their ids, special tokens taken for text; none, with a printed line, where the
-/// reference data is absent.
+/// Texts of a reference vocabulary with their ids, special tokens treated as text; `None`, with a printed line, if the reference
+/// data is absent.
 pub fn reference_ids(name: &str) -> Option<Vec<(String, Vec<TokenId>)>> {
     let file = shared().join("tokenizers").join(format!("ggml-vocab-{name}.gguf"));
     let read = |end: &str| fs::read_to_string(format!("{}.{end}", file.display()));
@@ -30,7 +30,7 @@ pub fn reference_ids(name: &str) -> Option<Vec<(String, Vec<TokenId>)>> {
     Some(texts.into_iter().zip(lines).map(|(text, line)| (text.to_owned(), ids(line))).collect())
 }
 
-/// Text as tokenizers find it hard: words, marks, runs of space, other scripts, emoji, and near misses of added tokens.
+/// Text that is hard to tokenize: words, marks, runs of space, other scripts, emoji, and near misses of added tokens.
 pub fn text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         "[a-zA-Z']{1,8}",

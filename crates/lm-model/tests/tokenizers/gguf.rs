@@ -1,4 +1,4 @@
-//! Tokenizers of GGUF files: real vocabularies, their `tokenizer.json` twins, and what transformers makes of such files.
+//! Tokenizers of GGUF files: real vocabularies, their `tokenizer.json` twins, and transformers' results for such files.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::data::{reference_ids, shared, unicode, workspace};
 use crate::gguf_writer::{self, Metadata};
 
-/// Random texts for each vocabulary.
+/// Number of random texts for each vocabulary.
 const TEXTS: u32 = 1_000;
 const SEED: [u8; 32] = *b"GGUF tokenizers and their twins.";
 
@@ -33,7 +33,7 @@ fn content(tokenizer: &Tokenizer, text: &str) -> Vec<TokenId> {
     tokenizer.encode_segments(&[TextSegment::Content(text)]).expect("any text has ids")
 }
 
-/// Runs `check` on random texts, always the same ones.
+/// Runs `check` on random texts from a fixed seed.
 pub fn on_random_texts(what: &str, check: impl Fn(String)) {
     let config = Config { cases: TEXTS, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &SEED));
@@ -129,7 +129,7 @@ fn end_ids_are_those_of_the_file_and_of_its_chat_format() {
     }
 }
 
-/// What transformers makes of small vocabularies: `testdata/tokenizers/generate_gguf.py`.
+/// Ids of transformers for small vocabularies: `testdata/tokenizers/generate_gguf.py`.
 struct Goldens(Value);
 
 impl Goldens {
@@ -148,12 +148,12 @@ impl Goldens {
             .with("tokenizer.ggml.merges", texts("merges"))
     }
 
-    /// Every text has the ids that transformers found.
+    /// Checks that every text has transformers' ids.
     fn check(&self, what: &str, metadata: &Metadata, ids: &Value) {
         self.check_where(what, metadata, ids, |_| true);
     }
 
-    /// The same of some texts.
+    /// The same for some texts.
     fn check_where(&self, what: &str, metadata: &Metadata, ids: &Value, is_wanted: impl Fn(&str) -> bool) {
         let tokenizer = metadata.tokenizer().unwrap_or_else(|error| panic!("{what}: {error}"));
         let texts: Vec<String> = list(&self.0["texts"]);
@@ -230,7 +230,7 @@ fn files_that_say_less_give_the_ids_of_llama_cpp() {
             }
             None => {}
         }
-        // Whatever its type, llama.cpp takes a known end of a turn for a control token.
+        // llama.cpp treats a known end-of-turn token as a control token, whatever its type.
         let has_types = case["every"] != 0;
         goldens.check_where(name, &metadata, &case["ids"], |text| has_types || !text.contains("<|im_end|>"));
     }

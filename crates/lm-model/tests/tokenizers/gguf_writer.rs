@@ -1,4 +1,4 @@
-//! Writes the metadata of GGUF files for tests: one that no tool would write can be written too.
+//! Writer of GGUF metadata for tests, including metadata that no tool would write.
 
 use std::io::Write;
 

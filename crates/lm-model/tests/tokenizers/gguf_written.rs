@@ -1,4 +1,4 @@
-//! Tokenizers in the GGUF files that we write of a `tokenizer.json`: the same ids, for published tokenizers too.
+//! Tokenizers in the GGUF files that we write from a `tokenizer.json`: the same ids, for published tokenizers too.
 
 use std::fs;
 use std::path::Path;
@@ -10,10 +10,10 @@ use crate::common::TinyModel;
 use crate::data::shared;
 use crate::gguf::on_random_texts;
 
-/// What is done to a tokenizer.json.
+/// Change of a tokenizer.json.
 type Change = fn(&mut Value);
 
-/// A folder with a tokenizer of the shared ones; its embedding has a row for each token and some more.
+/// A folder with one of the shared tokenizers; its embedding has a row for each token and some more.
 fn folder(name: &str, change: Change) -> Option<tempfile::TempDir> {
     let path = shared().join(format!("tokenizers/{name}-tokenizer.json"));
     let Ok(bytes) = fs::read(&path) else {
@@ -34,7 +34,7 @@ fn folder(name: &str, change: Change) -> Option<tempfile::TempDir> {
     Some(folder)
 }
 
-/// Both tokenizers of a folder: that of its JSON, and that of the file that is written of it.
+/// Both tokenizers of a folder: that of its JSON, and that of the file written from it.
 fn both(name: &str, folder: &Path) -> [Tokenizer; 2] {
     let path = folder.join("written.gguf");
     let json = ModelFolder::open(folder).expect("is there");

@@ -1,4 +1,4 @@
-//! The tokenizer against the library it stands on, with the pocket model's tokenizer and real ones.
+//! Comparison of the tokenizer with the library it is built on, for the pocket model's tokenizer and real ones.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,9 +17,9 @@ struct Pair {
     name: String,
     ours: Tokenizer,
     library: tokenizers::Tokenizer,
-    /// Spellings of the added tokens.
+    /// Texts of the added tokens.
     added: Vec<String>,
-    /// It has tokens of [`Pair::with_rules`], which the library decodes in their normalised form.
+    /// True if it has tokens of [`Pair::with_rules`], which the library decodes in their normalised form.
     has_rules: bool,
 }
 
@@ -36,7 +36,7 @@ impl Pair {
         Self { name, ours, library, added, has_rules: false }
     }
 
-    /// The same tokenizer with an added token for every rule there is.
+    /// The same tokenizer with an added token for every rule.
     fn with_rules(&self) -> Self {
         let rule = |text: &str| AddedToken::from(text, false).normalized(false);
         let mut library = self.library.clone();
@@ -86,7 +86,7 @@ proptest! {
         }
     }
 
-    /// However a text is cut into template and content, its ids are those of the whole, unless an added token touches content.
+    /// However a text is split into template and content, its ids are those of the whole, unless an added token touches content.
     #[test]
     fn segments_merge_over_their_borders(
         pieces in prop::collection::vec((text(), any::<bool>(), any::<prop::sample::Index>()), 1..5),
@@ -113,7 +113,7 @@ proptest! {
         }
     }
 
-    /// No content gives an added token, whatever it spells and wherever it is cut; and it is not lost.
+    /// Content never produces an added token, whatever it spells and wherever it is split; and its text is preserved.
     #[test]
     fn content_never_gives_an_added_token(
         before in text(), inside in text(), cut in any::<prop::sample::Index>(), which in any::<prop::sample::Index>(),
@@ -147,7 +147,7 @@ proptest! {
         }
     }
 
-    /// Any ids, half characters and all: what is streamed is valid at each step and adds up to the decoded whole.
+    /// For any ids, incomplete characters included, the streamed text is valid at each step and adds up to the decoded whole.
     #[test]
     fn any_ids_stream_to_their_decoded_text(picks in prop::collection::vec(any::<prop::sample::Index>(), 0..30)) {
         for pair in &*PAIRS {
@@ -157,7 +157,7 @@ proptest! {
     }
 }
 
-/// Whether an added token of the joined text touches content: found by plain search, without the code under test.
+/// Returns true if an added token of the joined text touches content; found by plain search, without the code under test.
 fn touches(segments: &[(String, bool)], added: &[String]) -> bool {
     let joined: String = segments.iter().map(|(text, _)| text.as_str()).collect();
     let mut is_content = Vec::with_capacity(joined.len());
@@ -230,7 +230,7 @@ fn a_character_is_streamed_when_its_last_byte_comes() {
     assert_eq!(decoder.push(ids[0]), "a");
 }
 
-/// A Unigram model takes the likeliest pieces, and a special token of its vocabulary is likelier than the letters it is
+/// A Unigram model chooses the most likely pieces, and a special token of its vocabulary is more likely than the letters it is
 /// spelled with.
 #[test]
 fn a_vocabulary_that_holds_its_special_tokens_does_not_forge_them() {

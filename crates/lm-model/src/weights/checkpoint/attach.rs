@@ -1,4 +1,4 @@
-//! Tensors that make one matrix together: codes with their scales and zero points.
+//! Tensors that form one matrix: codes with their scales and zero points.
 
 use lm_kernels::{FloatDtype, Source};
 use safetensors::Dtype;
@@ -10,8 +10,7 @@ use super::{Checkpoint, StoredCoding, StoredTensor};
 use crate::{Error, Result};
 
 impl Checkpoint {
-    /// Puts tensors of codes together with those of their scales, as a `quantization_config` says; the latter are then no tensors of
-    /// their own.
+    /// Attaches scales to their codes as a `quantization_config` describes; scales are then no longer separate tensors.
     pub(crate) fn attach_scales(&mut self, quantization: Quantization) -> Result<()> {
         let names: Vec<String> = self.tensors.keys().cloned().collect();
         match quantization {
@@ -28,13 +27,13 @@ impl Checkpoint {
         }
     }
 
-    /// They say how other programs round what is multiplied, not what the weights are.
+    /// Drops scales of activations: they describe how other programs round inputs, not the weights.
     fn drop_scales_of_activations(&mut self) {
         const ENDS: [&str; 3] = [".activation_scale", ".input_scale", ".input_zero_point"];
         self.tensors.retain(|name, _| !ENDS.iter().any(|end| name.ends_with(end)));
     }
 
-    /// `…_blocks` `[…, blocks, 16]` with `…_scales` `[…, blocks]`.
+    /// Attaches `…_scales` `[…, blocks]` to `…_blocks` `[…, blocks, 16]`.
     fn attach_exponents(&mut self, name: &str) -> Result<()> {
         let Some(stem) = name.strip_suffix("_blocks") else { return Ok(()) };
         let scales = format!("{stem}_scales");
@@ -55,7 +54,7 @@ impl Checkpoint {
         self.attach(name, &scales, TensorType::Mxfp4, shape, ScaleKind::Exponents)
     }
 
-    /// A matrix of 8-bit floats with `…_scale_inv` or `…_scale`, if there is one.
+    /// Attaches `…_scale_inv` or `…_scale`, if there is one, to a matrix of 8-bit floats.
     fn attach_factors(&mut self, name: &str, block: Option<[usize; 2]>) -> Result<()> {
         let Some(codes) = self.tensors.get(name) else { return Ok(()) };
         let (TensorType::Plain(Dtype::F8_E4M3), &[rows, cols]) = (codes.ty, codes.shape.as_slice()) else {
@@ -78,7 +77,7 @@ impl Checkpoint {
         self.attach(name, &scales, TensorType::ScaledF8, shape, kind)
     }
 
-    /// Checks the numbers of a tensor.
+    /// Checks the values of a tensor.
     pub(super) fn check_values(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! Integers with scales and zero points, by AutoAWQ, GPTQ or compressed-tensors: several tensors that make one matrix.
+//! Group-wise integers of AutoAWQ, GPTQ or compressed-tensors: several tensors that form one matrix.
 
 use lm_kernels::GgmlType;
 use safetensors::Dtype;
@@ -9,21 +9,21 @@ use super::{Checkpoint, StoredCoding, StoredTensor};
 use crate::config::unsupported;
 use crate::{Error, Result};
 
-/// The names of a matrix's tensors.
+/// Names of a matrix's tensors.
 struct Parts {
     codes: String,
     zeros: String,
     scales: String,
-    /// Of the inputs: the group of each.
+    /// Group index of each input.
     order: String,
-    /// What compressed-tensors writes beside the codes.
+    /// Shape of the matrix, which compressed-tensors stores beside the codes.
     shape: String,
-    /// What the model calls the matrix.
+    /// Name of the matrix in the model.
     weight: String,
 }
 
 impl Parts {
-    /// Those of the matrix whose codes have this name, if it is a name of codes.
+    /// Returns the names for the codes of this name; `None` if the name is not one of codes.
     fn of(codes: &str, packing: CodePacking) -> Option<Self> {
         let names = packing.names();
         let module = codes.strip_suffix(names.codes)?.strip_suffix('.')?;
@@ -40,7 +40,7 @@ impl Parts {
 }
 
 impl Checkpoint {
-    /// Codes with their scales and perhaps zero points and an order of the inputs: the matrix `….weight`.
+    /// Combines codes with their scales, and zero points and input order if present, to the matrix `….weight`.
     pub(super) fn attach_groups(&mut self, name: &str, format: GroupFormat) -> Result<()> {
         let parts = Parts::of(name, format.packing).filter(|_| self.has_codes(name, format));
         let Some(parts) = parts else { return Ok(()) };
@@ -64,13 +64,13 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Whether a tensor whose name says so holds codes: one of bytes has the name of one of floats.
+    /// Returns true if a tensor with the name of codes contains codes: codes in bytes have the name of float matrices.
     fn has_codes(&self, name: &str, format: GroupFormat) -> bool {
         let is_integer = |stored: &StoredTensor| stored.ty == TensorType::Plain(format.packing.dtype());
         format.packing != CodePacking::Bytes || self.tensors.get(name).is_some_and(is_integer)
     }
 
-    /// Where the tensors of a matrix are, their types and shapes checked.
+    /// Returns the places of a matrix's tensors, with types and shapes checked.
     fn stored_groups(&self, parts: &Parts, format: GroupFormat) -> Result<StoredGroups> {
         let (codes, scales) = (self.stored(&parts.codes)?, self.stored(&parts.scales)?);
         let float = scales.ty.float();
@@ -103,7 +103,7 @@ impl Checkpoint {
         Err(self.unsupported_type(name, stored, &dtype.to_string()))
     }
 
-    /// The block type that holds a matrix without loss.
+    /// Block type that represents a matrix losslessly.
     fn lossless_type(&self, parts: &Parts, groups: &StoredGroups) -> Result<GgmlType> {
         let is_half = |value: f32| value.is_finite() && half::f16::from_f32(value).to_f32() == value;
         self.check_values(&parts.scales, groups.scale_dtype, "numbers that F16 has", is_half)?;
@@ -117,7 +117,7 @@ impl Checkpoint {
         }
     }
 
-    /// Checks the shape that a checkpoint of compressed-tensors has beside the codes.
+    /// Checks the shape that compressed-tensors stores beside the codes.
     fn check_written_shape(&self, name: &str, shape: [usize; 2]) -> Result<()> {
         let Some(stored) = self.tensors.get(name) else { return Ok(()) };
         let bytes = bytes_of(&self.files, &(stored.file, stored.range.clone()));
@@ -143,7 +143,7 @@ impl Checkpoint {
         }
     }
 
-    /// Checks that the inputs of a group, where a tensor says which they are, follow each other.
+    /// Checks that the inputs of each group are contiguous, if a tensor gives their groups.
     fn check_order(&self, name: &str, key: &str, groups: &StoredGroups) -> Result<()> {
         let (inputs, group) = (groups.inputs, groups.format.group(groups.inputs));
         let Some(stored) = self.tensors.get(name) else { return Ok(()) };
