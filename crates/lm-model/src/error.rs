@@ -91,7 +91,7 @@ pub enum Error {
     SeveralModels {
         /// The folder.
         location: String,
-        /// The files, first parts only.
+        /// The files; of split models, the first shard only.
         names: Vec<String>,
     },
     /// A property of a model that a GGUF file of its architecture cannot represent: it would be read back as another value.
@@ -200,7 +200,7 @@ pub enum Error {
     /// `tokenizer.json` is rejected by the tokenizer library.
     #[error("the tokenizer cannot be used")]
     Tokenizer(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// `tokenizer.json` asks for something whose exact bytes per token are not known here.
+    /// `tokenizer.json` uses a part whose exact bytes per token are unknown.
     #[error("tokenizer.json: {part} is {value}, supported: {known}")]
     UnsupportedTokenizer {
         /// Part of the tokenizer.

@@ -29,7 +29,7 @@ const BETA: &str = "llama_4_scaling_beta";
 fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     let (key, mut parameters) = config.rope_parameters();
     let beta = parameters.rest.remove(BETA);
-    parameters.rest.remove("max_position_embeddings"); // That of the config once more.
+    parameters.rest.remove("max_position_embeddings"); // A copy of the config's.
     let Some(beta) = beta.as_ref().and_then(|beta| beta.as_f64()).filter(|beta| *beta >= 0.0) else {
         let value = beta.map_or("absent".to_owned(), |beta| beta.to_string());
         return Err(invalid(&format!("{key}.{BETA}"), value, "0 or a positive number"));

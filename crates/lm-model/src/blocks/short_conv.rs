@@ -41,7 +41,7 @@ impl ShortConv {
         })
     }
 
-    /// `x`, `[rows, hidden]`, plus what the convolution makes of it; the sequences' states go to the cache.
+    /// Returns `x`, `[rows, hidden]`, plus the convolution's output; writes the sequences' states to the cache.
     pub(crate) fn add_to(
         &self,
         x: Tensor<2>,

@@ -111,7 +111,7 @@ pub(super) fn parameters(model: &Description<'_>) -> Result<Map<String, Value>> 
 pub(super) fn scaling(model: &Description<'_>) -> Result<Scaling> {
     let factor = match number(model, "rope.scaling.factor")? {
         Some(factor) => Some(factor),
-        None => number(model, "rope.scale_linear")?, // As the first files call it.
+        None => number(model, "rope.scale_linear")?, // The key of early files.
     };
     let factor = factor.filter(|factor| *factor != 0.0).unwrap_or(1.0);
     Ok(match model.str(TYPE)?.unwrap_or("linear") {

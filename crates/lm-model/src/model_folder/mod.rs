@@ -211,7 +211,7 @@ impl ModelFolder {
             let model = self.load_weights(config, options, progress);
             let texts = match texts {
                 Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
-                Err(_) => read(), // No thread is to be had.
+                Err(_) => read(), // No thread is available.
             };
             let Texts { tokenizer, chat_template, generation_config } = texts?;
             let (model, tokenizer) = (Arc::new(model?), Arc::new(tokenizer));

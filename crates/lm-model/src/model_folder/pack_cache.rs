@@ -103,7 +103,7 @@ impl PackCacheEntry {
         let lock = OpenOptions::new().create(true).write(true).truncate(false).open(lock).map_err(failed)?;
         lock.try_lock().map_err(|error| failed(error.into()))?;
         if self.open().is_ok() {
-            return Ok(()); // Another has written it before the lock was ours.
+            return Ok(()); // Another process wrote it before this one got the lock.
         }
         let unfinished = self.path.with_extension("unfinished");
         let written = self.write_to(&unfinished, file, progress);

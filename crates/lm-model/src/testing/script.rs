@@ -47,7 +47,7 @@ struct Saying {
 
 impl Script {
     /// # Panics
-    /// When the tokenizer has no end ids, or cannot encode a reply.
+    /// When the tokenizer has no end-of-sequence ids, or cannot encode a reply.
     pub(super) fn new(tokenizer: &Tokenizer, replies: Vec<Reply>) -> Self {
         let end_id = *tokenizer.end_ids().first().expect("a scripted tokenizer has an end id");
         let ids = |reply| match reply {

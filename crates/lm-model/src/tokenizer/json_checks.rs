@@ -183,7 +183,7 @@ impl Pair {
     fn bytes(&self) -> usize {
         match self {
             Self::Parts(left, right) => left.len() + right.len(),
-            Self::Line(line) if line.starts_with("#version") => 0, // The first line of a list of merges.
+            Self::Line(line) if line.starts_with("#version") => 0, // Header of a list of merges.
             Self::Line(line) => line.len().saturating_sub(1),
         }
     }

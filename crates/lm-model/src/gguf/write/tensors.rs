@@ -38,7 +38,7 @@ pub(super) fn plan(file: &NewFile<'_>, architecture: &GgufArchitecture) -> Resul
         file.checkpoint.check(&place, &shape)?;
         let Named { name, place, rows, stack } = name(file, architecture, param, place, shape[0])?;
         if tensors.iter().any(|tensor| tensor.name == name) {
-            continue; // Another part of the same tensor was there before.
+            continue; // Another part of the same tensor came before.
         }
         let shape = [&[rows], &shape[1..]].concat();
         let ty = ty(file, param, &name, &shape, &place)?;

@@ -1,4 +1,4 @@
-//! Rotary position embedding (RoPE): base, rotated part of a head, and scaling of both for a longer context.
+//! Rotary position embedding (RoPE): base, rotated part of a head, and scaling for a longer context.
 
 mod parameters;
 mod scaling;

@@ -42,7 +42,7 @@ impl RopeSpec {
         }
         let kind = parameters.kind();
         let part = match kind {
-            "proportional" => 1.0, // Its own way to let part of a head stand still.
+            "proportional" => 1.0, // It has its own form of partial rotary.
             _ => parameters.partial_rotary_factor.unwrap_or(1.0),
         };
         if !(part > 0.0 && part <= 1.0) {

@@ -69,7 +69,7 @@ pub(super) fn implied(metadata: &GgufMetadata, vocabulary: &Vocabulary, order: O
                 let expected = format!("at most {MAX_PIECE_CHARS}");
                 return Err(metadata.invalid(&key, format!("{} characters", ends.len() + 1), expected));
             }
-            continue; // It is found as a whole.
+            continue; // It is recognised as a whole.
         }
         let first = found.len();
         for (left_chars, at) in (1..).zip(ends) {
