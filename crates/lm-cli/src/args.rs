@@ -19,7 +19,7 @@ const EXAMPLES: &str = "\
 Examples:
   lm chat --tools demo                         talk to the embedded model, with tools
   echo 'How is the weather in Paris?' | lm chat --tools demo
-  lm pull Qwen/Qwen3-0.6B                      download a model; then its name stands for its path
+  lm pull Qwen/Qwen3-0.6B                      download a model, then use it by name
   lm generate 'Tell me a joke' --model Qwen/Qwen3-0.6B --quantize q4
   lm inspect ./Qwen3-0.6B
   lm tokenize --text 'Hello, world'
@@ -49,27 +49,27 @@ pub enum Command {
     Rm(rm::Args),
     /// Show what a model is and needs, without loading its weights
     Inspect(inspect::Args),
-    /// Texts to token ids, one JSON line each
+    /// Encode texts to token ids, one JSON line each
     Tokenize(tokenize::Args),
-    /// Token ids to texts, one JSON line each
+    /// Decode token ids to texts, one JSON line each
     Detokenize(detokenize::Args),
     /// Write a model's logits for given token ids to a file
     Logits(logits::Args),
     /// Render conversations to prompts, one JSON object a line
     Template(template::Args),
-    /// Read what a model wrote: content, reasoning and tool calls, one JSON object a line
+    /// Parse model output into content, reasoning and tool calls, one JSON object a line
     Parse(parse::Args),
-    /// Say which texts a grammar takes: of a family's calls, a schema, a pattern; one JSON object a line
+    /// Test which texts a grammar accepts: a family's calls, a schema or a pattern; one JSON object a line
     Grammar(grammar::Args),
     /// Answer chat completions over JSON Lines, many at a time
     Batch(batch::Args),
-    /// Measure prefill and decode beside the memory's read rate
+    /// Measure prefill and decode speed, and the memory's read bandwidth beside it
     Bench(bench::Args),
     /// Write a quantised folder or a GGUF file of a model
     Convert(convert::Args),
-    /// Perplexity of a text, and how far a model is from another
+    /// Measure the perplexity of a text, and the divergence from another model
     Eval(eval::Args),
-    /// Count the replies in recorded conversations that a model gives exactly
+    /// Count the recorded replies that a model reproduces exactly
     Score(score::Args),
 }
 
@@ -77,32 +77,31 @@ pub enum Command {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Model")]
 pub struct LoadArgs {
-    /// Where it runs: cpu, ndarray or gpu, as far as the program was built for them
+    /// Device to run on: cpu, ndarray or gpu; ndarray and gpu need a build with the feature
     #[arg(long, default_value_t, value_name = "DEVICE")]
     pub device: Device,
-    /// Threads of the CPU devices; all cores without it
+    /// Number of CPU threads [default: all cores]
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
-    /// Quantise the weights while loading: q8 or q4, or q8_0 or q4_0 as GGUF files have them; without it as stored, if that fits
-    /// the memory
+    /// Quantise the weights while loading: q8 or q4, or GGUF's q8_0 or q4_0 [default: as stored, if that fits the memory]
     #[arg(long, value_name = "FORMAT", value_parser = quantized_format)]
     pub quantize: Option<WeightFormat>,
-    /// Format of the weights in memory: f32, f16, bf16, q8 or q4; as stored without it
+    /// Weight format in memory: f32, f16, bf16, q8 or q4 [default: as stored]
     #[arg(long, value_name = "FORMAT", conflicts_with = "quantize")]
     pub dtype: Option<WeightFormat>,
-    /// How keys and values are kept: f16, f32 or q8 (half of f16's memory, at an error that shows); f16 without it, for
-    /// logits f32; q8 where only that fits the memory
+    /// KV cache dtype: f16, f32 or q8; q8 halves the memory of f16 at a measurable loss [default: f16, f32 for logits, q8 if
+    /// only that fits the memory]
     #[arg(long, value_name = "FORMAT")]
     pub kv: Option<KvDtype>,
-    /// Keep the quantised weights in DIR for the next start; in the user's cache folder without DIR. They take as much of the
-    /// disk as of memory
+    /// Cache quantised weights on disk for the next start [default DIR: the user's cache folder]. They take as much disk space
+    /// as memory
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, requires = "quantize")]
     pub pack_cache: Option<Option<PathBuf>>,
-    /// Memory that may be taken, such as 8GB; what is available now without it. Context, cache and quantisation that are not
-    /// given are chosen to fit it, and what cannot fit is refused
+    /// Memory limit, such as 8GB [default: memory available now]. Context, KV cache dtype and quantisation are chosen to fit
+    /// unless given; a model that cannot fit is refused
     #[arg(long, value_name = "BYTES", value_parser = crate::size::parse)]
     pub memory: Option<u64>,
-    /// Run with this LoRA adapter: a folder as PEFT writes it, with adapter_config.json
+    /// LoRA adapter: a PEFT folder with adapter_config.json
     #[arg(long, value_name = "DIR")]
     pub lora: Option<PathBuf>,
 }
@@ -157,7 +156,7 @@ fn user_cache_folder() -> Option<PathBuf> {
 pub struct RunArgs {
     #[command(flatten)]
     pub load: LoadArgs,
-    /// Most tokens of a conversation; without it the model's limit, as far as the memory holds it
+    /// Context length in tokens [default: the model's limit, reduced to fit the memory]
     #[arg(long, value_name = "TOKENS")]
     pub context: Option<NonZeroUsize>,
 }
@@ -171,7 +170,7 @@ impl RunArgs {
 /// Options of tool calls.
 #[derive(Debug, clap::Args)]
 pub struct CallArgs {
-    /// Do not hold calls to the tools' schemas while they are written: what the model writes is read as it is
+    /// Do not constrain tool calls to the tools' schemas while they are generated
     #[arg(long)]
     unconstrained: bool,
 }
@@ -195,37 +194,37 @@ pub fn quantized_format(text: &str) -> Result<WeightFormat, String> {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Sampling")]
 pub struct SamplerArgs {
-    /// 0 takes the likeliest token every time; higher is more varied
+    /// Sampling temperature; 0 is greedy
     #[arg(long, value_name = "T")]
     temperature: Option<f32>,
-    /// Choose among the K likeliest tokens; 0 = all
+    /// Top-k sampling: keep the K most probable tokens; 0 disables it
     #[arg(long, value_name = "K")]
     top_k: Option<usize>,
-    /// Choose among the likeliest tokens that together hold probability P; 1 = all
+    /// Nucleus sampling: keep the smallest set of tokens whose probabilities sum to P; 1 disables it
     #[arg(long, value_name = "P")]
     top_p: Option<f32>,
-    /// Drop tokens less likely than P times the likeliest; 0 = none
+    /// Min-p sampling: drop tokens less probable than P times the most probable one; 0 disables it
     #[arg(long, value_name = "P")]
     min_p: Option<f32>,
-    /// Above 1: tokens of prompt and reply become less likely
+    /// Repetition penalty on tokens of the prompt and the reply; 1 disables it
     #[arg(long, value_name = "X")]
     repetition_penalty: Option<f32>,
-    /// Taken from the logits of tokens the reply holds
+    /// Presence penalty, subtracted once from the logit of each token in the reply
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     presence_penalty: Option<f32>,
-    /// Taken from the logits of tokens for each time the reply holds them
+    /// Frequency penalty, subtracted from a token's logit for each occurrence in the reply
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     frequency_penalty: Option<f32>,
-    /// Add BIAS to the logit of a token; -inf forbids it. May be repeated
+    /// Add BIAS to the logit of a token; -inf forbids it; may be repeated
     #[arg(long, value_name = "ID=BIAS", value_parser = logit_bias)]
     logit_bias: Vec<(TokenId, f32)>,
-    /// Seed of the random choice
+    /// Random seed
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Most tokens of one reply; until the context is full without it
+    /// Maximum number of tokens in a reply [default: until the context is full]
     #[arg(long, value_name = "TOKENS")]
     max_tokens: Option<NonZeroUsize>,
-    /// End the reply before this text. May be repeated
+    /// Stop sequence; the reply ends before it; may be repeated
     #[arg(long, value_name = "TEXT")]
     stop: Vec<String>,
 }
@@ -268,7 +267,7 @@ fn logit_bias(text: &str) -> Result<(TokenId, f32), String> {
 /// A model given by position or by `--model`.
 #[derive(Debug, clap::Args)]
 pub struct ModelPath {
-    /// Folder, GGUF file, or name such as Qwen/Qwen3-0.6B; the embedded model without it
+    /// Model folder, GGUF file, or name such as Qwen/Qwen3-0.6B [default: the embedded model]
     #[arg(value_name = "MODEL")]
     path: Option<PathBuf>,
     /// The same, by name

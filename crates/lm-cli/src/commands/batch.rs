@@ -23,10 +23,10 @@ the order of the lines."#;
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Folder, GGUF file, or name such as Qwen/Qwen3-0.6B; the embedded model without it
+    /// Model folder, GGUF file, or name such as Qwen/Qwen3-0.6B [default: the embedded model]
     #[arg(value_name = "MODEL")]
     model: Option<PathBuf>,
-    /// Requests that run at a time
+    /// Number of concurrent requests
     #[arg(long, value_name = "N", default_value_t = NonZeroUsize::new(8).expect("is not zero"))]
     parallel: NonZeroUsize,
     #[command(flatten)]

@@ -30,11 +30,11 @@ const OF_GGUF: [WeightFormat; 5] = [
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Folder or GGUF file, or a name such as Qwen/Qwen3-0.6B
+    /// Model folder or GGUF file, or a name such as Qwen/Qwen3-0.6B
     model: PathBuf,
-    /// What to write, which must not exist yet: a GGUF file where it ends in .gguf, otherwise a folder
+    /// Output, which must not exist yet: a GGUF file if it ends in .gguf, otherwise a folder
     output: PathBuf,
-    /// Format of the weight matrices: of a folder q8 (default) or q4; of a GGUF file q8_0 (default), q4_0, f16, bf16 or f32
+    /// Format of the weight matrices: q8 (default) or q4 for a folder; q8_0 (default), q4_0, f16, bf16 or f32 for a GGUF file
     #[arg(long, value_name = "FORMAT")]
     quantize: Option<WeightFormat>,
 }

@@ -46,7 +46,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The vocabulary to compile for: a tokenizer.json; the embedded model's without it
+    /// Vocabulary to compile for: a tokenizer.json [default: the embedded model's]
     #[arg(long, value_name = "FILE")]
     tokenizer: Option<PathBuf>,
     /// Add `grammar`: its Lark text and markers

@@ -19,7 +19,7 @@ Each name can stand where a model is expected. Models of LM Studio and Ollama ar
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Print a line of JSON for each model
+    /// Print models as JSON Lines
     #[arg(long)]
     json: bool,
 }

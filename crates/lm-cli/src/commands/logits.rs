@@ -43,14 +43,13 @@ pub struct Args {
     /// Prompts as token ids, one JSON list a line; - is standard input
     #[arg(long, value_name = "FILE")]
     ids: PathBuf,
-    /// Which tokens of a prompt get their logits written
+    /// Prompt positions whose logits are written
     #[arg(long, value_enum, default_value_t = Positions::Last)]
     positions: Positions,
-    /// Where the logits are written
+    /// Output file
     #[arg(long, value_name = "FILE.npy")]
     out: PathBuf,
-    /// Most tokens that are run in one pass; without it the whole prompt, or for all positions as many tokens as 256 MiB of
-    /// logits are for
+    /// Maximum number of tokens per forward pass [default: the whole prompt; for all positions, 256 MiB of logits]
     #[arg(long, value_name = "TOKENS")]
     chunk: Option<std::num::NonZeroUsize>,
     #[command(flatten)]

@@ -36,7 +36,7 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Add `events`: what the streaming parser said, in order
+    /// Add `events`: the events of the streaming parser, in order
     #[arg(long)]
     events: bool,
 }

@@ -23,10 +23,10 @@ and HF_HUB_OFFLINE=1 forbids the network.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// OWNER/NAME, with @REVISION for a branch, tag or commit
+    /// OWNER/NAME, or OWNER/NAME@REVISION for a branch, tag or commit
     #[arg(value_name = "NAME")]
     name: ModelName,
-    /// The GGUF file to take, with all its parts where it is split; or what ends its name, such as Q4_K_M
+    /// GGUF file to download, with all parts of a split file; or the suffix of its name, such as Q4_K_M
     #[arg(long, value_name = "FILE")]
     file: Option<String>,
 }

@@ -18,10 +18,10 @@ Models of LM Studio and Ollama are removed there.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// OWNER/NAME, with :FILE for one GGUF model or @REVISION for one revision of it
+    /// OWNER/NAME, OWNER/NAME:FILE for one GGUF model, or OWNER/NAME@REVISION for one revision
     #[arg(value_name = "NAME")]
     name: ModelName,
-    /// Do not ask
+    /// Remove without confirmation
     #[arg(long, short)]
     yes: bool,
 }

@@ -32,10 +32,10 @@ pub struct Args {
     /// Conversations, one a line: {"skills": [one for each turn of the assistant], "tools": [..], "messages": [..]}
     #[arg(required = true, value_name = "FILE")]
     conversations: Vec<PathBuf>,
-    /// Folder, GGUF file, or name such as Qwen/Qwen3-0.6B; the embedded model without it
+    /// Model folder, GGUF file, or name such as Qwen/Qwen3-0.6B [default: the embedded model]
     #[arg(long, short, value_name = "MODEL")]
     model: Option<PathBuf>,
-    /// Write the failed turns here, one a line, with the reply
+    /// Write failed turns with the replies to this file, one JSON object a line
     #[arg(long, value_name = "FILE")]
     failures: Option<PathBuf>,
     #[command(flatten)]

@@ -35,16 +35,16 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Render the messages exactly as they are, without the steps of apply_chat_template around the template
+    /// Render the messages as given, without the preprocessing of apply_chat_template
     #[arg(long)]
     engine_only: bool,
-    /// Add `spans`: the characters of the text, [from, to), that the template marks with {% generation %}
+    /// Add `spans`: character ranges [from, to) that the template marks with {% generation %}
     #[arg(long)]
     spans: bool,
-    /// Change conversations where the template lacks a thing, and add `polyfills`: the names of the changes
+    /// Adapt conversations to features that the template lacks, and add `polyfills`: the adaptations made
     #[arg(long, conflicts_with = "engine_only")]
     polyfill: bool,
-    /// Add `segments`: the text in pieces of the template and of the conversation
+    /// Add `segments`: the text split into template and conversation parts
     #[arg(long)]
     segments: bool,
 }

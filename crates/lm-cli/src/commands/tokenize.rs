@@ -29,10 +29,10 @@ Examples:
 pub struct Args {
     #[command(flatten)]
     model: ModelPath,
-    /// Show the ids and pieces of this text, for reading, in place of answering lines
+    /// Print the ids and pieces of TEXT in a readable form and exit
     #[arg(long)]
     text: Option<String>,
-    /// Treat special tokens in the text as text, as for a user's message
+    /// Encode special tokens in the text as plain text, as in a user's message
     #[arg(long)]
     content: bool,
     /// Add `tokens`: each token's id, text and kind (text, added, special)

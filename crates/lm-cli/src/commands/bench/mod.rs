@@ -34,25 +34,25 @@ or if all operations ran at the rate of the processor's products, both measured 
 pub struct Args {
     #[command(flatten)]
     model: ModelPath,
-    /// Lengths of prompts whose prefill is measured
+    /// Prompt lengths for the prefill measurement
     #[arg(long, value_name = "TOKENS", value_delimiter = ',', default_value = "128,512,2048", value_parser = at_least_one)]
     prefill: Vec<usize>,
-    /// Lengths of contexts at which decoding is measured; 0 = empty
+    /// Context lengths for the decode measurement; 0 is an empty context
     #[arg(long, value_name = "TOKENS", value_delimiter = ',', default_value = "0,512,4096")]
     decode: Vec<usize>,
-    /// Numbers of sequences that run at the same time, each of 64 + 64 tokens
+    /// Numbers of concurrent sequences, each of 64 prompt and 64 output tokens
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2,4,8", value_parser = at_least_one)]
     sequences: Vec<usize>,
-    /// Tokens of the context at which a second turn of 32 tokens comes
+    /// Context length before a second turn of 32 tokens
     #[arg(long, value_name = "TOKENS", default_value_t = 1000, value_parser = at_least_one)]
     turn: usize,
-    /// Measure these alone
+    /// Run only these measurements
     #[arg(long, value_name = "METRIC", value_delimiter = ',')]
     only: Vec<Metric>,
-    /// Runs, of which the medians are shown
+    /// Number of runs; medians are reported
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = at_least_one)]
     runs: usize,
-    /// Print a line of JSON for each figure
+    /// Print figures as JSON Lines
     #[arg(long)]
     json: bool,
     #[command(flatten)]

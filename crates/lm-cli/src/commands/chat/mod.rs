@@ -40,10 +40,10 @@ pub struct Args {
     pub model: ModelPath,
     #[command(flatten)]
     pub chat: ChatArgs,
-    /// How often in one turn the model may call tools
+    /// Maximum tool-call rounds per turn
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub max_rounds: usize,
-    /// After each turn, show its tokens and speed
+    /// Show token counts and speed after each turn
     #[arg(long)]
     pub stats: bool,
     #[command(flatten)]
@@ -58,13 +58,13 @@ pub struct ChatArgs {
     /// `demo`, or a file with a JSON array of tool declarations
     #[arg(long, value_name = "demo|FILE")]
     pub tools: Option<ToolSource>,
-    /// Instructions for the model
+    /// System prompt
     #[arg(long, value_name = "TEXT")]
     pub system: Option<String>,
-    /// Ask for reasoning before the answer, or for none; the template decides without it
+    /// Reasoning before the answer [default: as the template decides]
     #[arg(long, value_name = "on|off", num_args = 0..=1, default_missing_value = "on", require_equals = true)]
     pub thinking: Option<Switch>,
-    /// Most tokens of reasoning in a reply; its end is forced after them
+    /// Maximum number of reasoning tokens in a reply; the end of reasoning is forced after them
     #[arg(long, value_name = "TOKENS")]
     pub thinking_tokens: Option<usize>,
     #[command(flatten)]

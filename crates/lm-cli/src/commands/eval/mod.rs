@@ -44,16 +44,16 @@ pub struct Args {
     /// UTF-8 text
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Model to compare with, as stored unless --against-quantize is given; may be the same one
+    /// Reference model, as stored unless --against-quantize is given; may be the same model
     #[arg(long, value_name = "OTHER")]
     against: Option<PathBuf>,
-    /// Quantise the other model's weights while loading: q8 or q4
+    /// Quantise the reference model's weights while loading: q8 or q4
     #[arg(long, value_name = "FORMAT", value_parser = quantized_format, requires = "against")]
     against_quantize: Option<WeightFormat>,
-    /// Tokens of a window
+    /// Window length in tokens
     #[arg(long, value_name = "TOKENS", default_value = "512")]
     context: NonZeroUsize,
-    /// Text whose tokens begin every window; they are not scored
+    /// Text prepended to every window; its tokens are not scored
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     prefix: String,
     /// Print one JSON object

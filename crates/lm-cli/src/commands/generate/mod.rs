@@ -40,18 +40,18 @@ const CHAT_ARGS: [&str; 7] =
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The user's message; standard input without it. With --ids: the model
+    /// Prompt, the user's message [default: standard input]; with --ids the model
     prompt: Option<String>,
-    /// Folder, GGUF file, or name such as Qwen/Qwen3-0.6B; the embedded model without it
+    /// Model folder, GGUF file, or name such as Qwen/Qwen3-0.6B [default: the embedded model]
     #[arg(long, short, value_name = "MODEL")]
     model: Option<PathBuf>,
-    /// Print events, one JSON object a line
+    /// Print events as JSON Lines
     #[arg(long)]
     json: bool,
-    /// Continue the prompt as it is, without the chat template
+    /// Complete the prompt as plain text, without the chat template
     #[arg(long, conflicts_with_all = CHAT_ARGS)]
     raw: bool,
-    /// Continue prompts of token ids, one JSON list a line; - is standard input
+    /// Complete prompts given as token ids, one JSON list a line; - is standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = CHAT_ARGS.iter().chain(&["raw", "json"]))]
     ids: Option<PathBuf>,
     #[command(flatten)]
@@ -68,13 +68,13 @@ pub struct Args {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Reply")]
 struct ReplyArgs {
-    /// Whether tools are called: auto, required, none, or the name of the one that must be
+    /// Tool choice: auto, required, none, or the name of a tool that must be called
     #[arg(long, value_name = "CHOICE", value_parser = tool_choice, requires = "tools")]
     tool_choice: Option<ToolChoice>,
-    /// The answer is JSON that fits the schema in FILE
+    /// Constrain the answer to the JSON schema in FILE
     #[arg(long, value_name = "FILE", conflicts_with = "regex")]
     schema: Option<PathBuf>,
-    /// The answer matches PATTERN as a whole
+    /// Constrain the whole answer to the regular expression PATTERN
     #[arg(long, value_name = "PATTERN")]
     regex: Option<String>,
 }
