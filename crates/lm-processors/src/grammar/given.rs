@@ -5,7 +5,7 @@ use lm_template::{ToolSpec, Value};
 use super::calls::opener;
 use super::lark::{literal, sequence, text_regex};
 use super::reply::ReplyWriter;
-use super::schema::{Reading, relax};
+use super::schema::{Reading, normalized};
 use super::values::{CallStart, Spelling, Values};
 use super::{SchemaError, Thinking};
 use crate::beginnings::call_openings;
@@ -59,7 +59,7 @@ impl ReplyWriter<'_, '_> {
     }
 
     pub(super) fn json_answer(&mut self, schema: &Value, tools: &[&ToolSpec]) -> Result<String> {
-        let (schema, relaxed) = relax(schema, Reading::Open)?;
+        let (schema, relaxed) = normalized(schema, Reading::Open)?;
         self.relaxed.extend(relaxed);
         let call = self.json_call_start(tools);
         let mut values = Values::new(&mut self.lark, Spelling::ANSWER, self.request.layout, &schema);

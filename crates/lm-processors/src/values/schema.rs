@@ -147,6 +147,11 @@ impl<'a> Schema<'a> {
         names
     }
 
+    /// Whether the schema, one of its alternatives or parts declares or requires this property, or speaks of all that it does not name.
+    pub(crate) fn declares(self, key: &str) -> bool {
+        self.property(key).is_some() || self.declared_names().iter().any(|name| *name == plain(key))
+    }
+
     fn collect_names(self, steps: usize, names: &mut Vec<String>) {
         let Some(steps) = steps.checked_sub(1) else { return };
         let declared = self.here.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys);

@@ -1,6 +1,7 @@
 //! Grammars: they compile, accept valid texts and reject invalid ones.
 
 mod common;
+mod enforced;
 mod keywords;
 mod listed;
 mod names;

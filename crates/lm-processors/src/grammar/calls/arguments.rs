@@ -30,7 +30,7 @@ impl Values<'_> {
             }
             let comma = self.spelling.mark(comma, self.layout);
             let further = self.further_argument(&schema, colon);
-            options.push(self.member_list(&members, further.as_deref(), &comma));
+            options.extend(self.counted_members(&schema, &members, further.as_deref(), &comma, "#"));
         }
         (!options.is_empty()).then(|| one_of(&options))
     }
@@ -43,6 +43,9 @@ impl Values<'_> {
             Some(further) => further.clone(),
         };
         let value = self.value(&further, "#/additionalProperties")?;
+        if schema.contains_key("propertyNames") {
+            self.relax("#", "propertyNames");
+        }
         let names = named_properties(schema);
         let taken: Vec<&str> = names.iter().map(|(name, _, _)| name.as_str()).collect();
         let key = self.bare_key(&taken);

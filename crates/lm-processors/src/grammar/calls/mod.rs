@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::error::SchemaError;
 use super::lark::{Lark, literal, sequence};
-use super::schema::{Reading, Relaxed, relax};
+use super::schema::{Reading, Relaxed, normalized};
 use super::values::{Spelling, Values};
 use super::{Calls, Layout};
 use crate::dialect::{
@@ -64,7 +64,7 @@ pub(super) fn calls(
     for tool in tools {
         let name = tool.name();
         let (parameters, found) =
-            relax(&parameters_of(tool), Reading::ToolParameters).map_err(|error| error.of_tool(name))?;
+            normalized(&parameters_of(tool), Reading::ToolParameters).map_err(|error| error.of_tool(name))?;
         relaxed.extend(found.into_iter().map(|found| Relaxed { tool: Some(name.to_owned()), ..found }));
         read.push(Tool { name, parameters });
     }

@@ -20,8 +20,8 @@ pub(in crate::grammar) fn parameters(
 ) -> Option<String> {
     let mut options = Vec::new();
     for schema in values.objects(schema) {
-        // No arguments match some alternatives; others may have some.
-        options.extend(arguments(values, call, &schema));
+        // No arguments fit some alternatives; others may have some.
+        options.extend(arguments(values, call, &schema, "#"));
     }
     if options.is_empty() {
         return None;
@@ -37,20 +37,25 @@ pub(in crate::grammar) fn parameters(
     Some(sequence([&*before, &open, &literal(name), &close, &number, &between, &one_of(&options), &end]))
 }
 
-fn arguments(values: &mut Values<'_>, call: &ParameterCall, schema: &Map<String, Value>) -> Option<String> {
+fn arguments(
+    values: &mut Values<'_>,
+    call: &ParameterCall,
+    schema: &Map<String, Value>,
+    path: &str,
+) -> Option<String> {
     let named = named_properties(schema);
     let mut members = Vec::new();
     for (name, schema, required) in &named {
         let tags = ValueTags::of(call, name);
-        match value(values, &tags, schema, &format!("#/properties/{name}")) {
+        match value(values, &tags, schema, &format!("{path}/properties/{name}")) {
             Some(value) => members
                 .push(Member { body: member(values, call, &literal(name), &value), required: *required }),
             None if *required => return None,
             None => {}
         }
     }
-    let further = further(values, call, schema, &named);
-    Some(values.member_list(&members, further.as_deref(), ""))
+    let further = further(values, call, schema, &named, path);
+    values.counted_members(schema, &members, further.as_deref(), "", path)
 }
 
 /// Builds a parameter with an undeclared name, if the tool allows one and the parser keeps it.
@@ -59,6 +64,7 @@ fn further(
     call: &ParameterCall,
     schema: &Map<String, Value>,
     named: &[(String, Value, bool)],
+    path: &str,
 ) -> Option<String> {
     // An element's name is in its start and its end, which rules cannot express for a free name.
     if call.accepted == Accepted::Declared || call.written == ValueText::Elements {
@@ -69,7 +75,10 @@ fn further(
         None => Value::Bool(true),
         Some(further) => further.clone(),
     };
-    let value = value(values, &ValueTags::of(call, ""), &further, "#/additionalProperties")?;
+    let value = value(values, &ValueTags::of(call, ""), &further, &format!("{path}/additionalProperties"))?;
+    if schema.contains_key("propertyNames") {
+        values.relax(path, "propertyNames");
+    }
     let taken: Vec<&str> = named.iter().map(|(name, _, _)| name.as_str()).collect();
     let key = values.bare_key(&taken);
     Some(member(values, call, &key, &value))
@@ -120,6 +129,7 @@ fn value(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Value, path: &s
     let texts = tags.call.type_attribute.is_none() && schemas.iter().any(may_be_text);
     let beside_text =
         schemas.iter().any(|schema| listed(schema).is_none() && types_of(schema).contains(&"string"));
+    let mut contents = Vec::new();
     for schema in schemas {
         // If a string is allowed, elements are read as a string.
         let elements = tags.call.written == ValueText::Elements;
@@ -134,27 +144,47 @@ fn value(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Value, path: &s
             false => of_types(values, tags, &schema, path, structures, beside_text),
         };
         for (name, body) in bodies {
-            let attribute =
-                tags.call.type_attribute.as_ref().map(|attribute| attribute_text(attribute, name));
-            let attribute = attribute.map_or(String::new(), |text| values.lark.marker(&text));
-            let layout = space(values.lark, tags.call.after_key, values.layout);
-            let open = values.lark.marker(tags.open);
-            // Whitespace without a marker after it belongs to the value.
-            let layout = if attribute.is_empty() && open.is_empty() { String::new() } else { layout };
-            options.push(values.lark.rule(sequence([&*layout, &attribute, &open, &body])));
+            match body {
+                Body::Closed(body) => options.push(opened(values, tags, name, &body)),
+                Body::Content(content) => contents.push(content),
+            }
         }
+    }
+    if !contents.is_empty() {
+        let body = closed_text(values, tags, &one_of(&contents));
+        options.push(opened(values, tags, "string", &body));
     }
     (!options.is_empty()).then(|| one_of(&options))
 }
 
-/// Encoding of lists and objects.
+/// The body of a value of the type `name` with what stands before it.
+fn opened(values: &mut Values<'_>, tags: &ValueTags<'_>, name: &str, body: &str) -> String {
+    let attribute = tags.call.type_attribute.as_ref().map(|attribute| attribute_text(attribute, name));
+    let attribute = attribute.map_or(String::new(), |text| values.lark.marker(&text));
+    let layout = space(values.lark, tags.call.after_key, values.layout);
+    let open = values.lark.marker(tags.open);
+    // Whitespace that no marker follows is the value's.
+    let layout = if attribute.is_empty() && open.is_empty() { String::new() } else { layout };
+    values.lark.rule(sequence([&*layout, &attribute, &open, body]))
+}
+
+/// How lists and objects are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Structures {
     Json,
     Elements,
 }
 
-/// Builds the bodies of values, closing marker included, by type.
+/// The body of a value.
+enum Body {
+    /// With its closing marker.
+    Closed(String),
+    /// A terminal expression that stands in one lexeme with the texts beside it: the lexer takes the longest text, and would not
+    /// come back to a shorter value.
+    Content(String),
+}
+
+/// The bodies of values by their type.
 fn of_types(
     values: &mut Values<'_>,
     tags: &ValueTags<'_>,
@@ -162,7 +192,9 @@ fn of_types(
     path: &str,
     structures: Structures,
     beside_text: bool,
-) -> Vec<(&'static str, String)> {
+) -> Vec<(&'static str, Body)> {
+    // An attribute tells texts from others.
+    let joined = beside_text && tags.call.type_attribute.is_none();
     if let Some(listed) = listed(schema) {
         let body = |value| Some((type_of(value), constant(values, tags, value, beside_text)?));
         return listed.iter().filter_map(body).collect();
@@ -171,15 +203,29 @@ fn of_types(
     for name in types_of(schema) {
         let Some(name) = TYPE_NAMES.into_iter().find(|known| *known == name) else { continue };
         let body = match name {
-            "string" => Some(text(values, tags, schema, path)),
+            "string" => {
+                let content = text(values, tags, schema, path);
+                Some(if beside_text {
+                    Body::Content(content)
+                } else {
+                    Body::Closed(closed_text(values, tags, &content))
+                })
+            }
             "array" | "object" if structures == Structures::Elements && has_elements(name, schema) => {
                 let key = format!("{name} {} {}", tags.close, Value::Object(schema.clone()));
-                values.recursive(&key, |values| elements(values, tags, name, schema, path))
+                values.recursive(&key, |values| elements(values, tags, name, schema, path)).map(Body::Closed)
             }
             _ => {
                 let mut one = schema.clone();
                 one.insert("type".to_owned(), name.into());
-                values.value(&Value::Object(one), path).map(|body| enclosed(values, tags, &body))
+                let is_scalar = !matches!(name, "array" | "object");
+                // What the grammar library's own translator writes is no terminal.
+                values.value(&Value::Object(one), path).map(|body| {
+                    match joined && is_scalar && !body.contains('%') {
+                        true => Body::Content(body),
+                        false => Body::Closed(enclosed(values, tags, &body)),
+                    }
+                })
             }
         };
         bodies.extend(body.map(|body| (name, body)));
@@ -204,13 +250,8 @@ fn has_elements(name: &str, schema: &Map<String, Value>) -> bool {
     }
 }
 
-/// Builds a listed value: text verbatim, other values as JSON; `None` if the value contains its end marker.
-fn constant(
-    values: &mut Values<'_>,
-    tags: &ValueTags<'_>,
-    value: &Value,
-    beside_text: bool,
-) -> Option<String> {
+/// A listed value: a text as it is, another one as JSON; none when the value's end would be found inside it.
+fn constant(values: &mut Values<'_>, tags: &ValueTags<'_>, value: &Value, beside_text: bool) -> Option<Body> {
     let text = match value {
         Value::String(text) => text.clone(),
         other => values.spelling.write(other),
@@ -222,14 +263,19 @@ fn constant(
     if cdata && (ended(&text) || text.trim_start().starts_with(CDATA_OPEN)) {
         let protected = format!("{CDATA_OPEN}{text}{CDATA_CLOSE}");
         let close = values.lark.marker(&tags.close);
-        return (!text.contains(CDATA_CLOSE)).then(|| sequence([&*literal(&protected), &close]));
+        let body = || Body::Closed(sequence([&*literal(&protected), &close]));
+        return (!text.contains(CDATA_CLOSE)).then(body);
     }
     if values.holds_excluded(&text) || value.is_string() && ended(&text) {
         return None;
     }
-    // Next to text, the longest lexeme is that of the text, and a list of several lexemes would not match.
+    // Beside texts the longest lexeme is the text's, and a list in pieces would be none.
+    let is_apart = tags.call.type_attribute.is_some() && !value.is_string();
+    if beside_text && !is_apart && !text.is_empty() {
+        return Some(Body::Content(literal(&text)));
+    }
     let body = if value.is_string() || beside_text { literal(&text) } else { values.constant(value) };
-    Some(enclosed(values, tags, &body))
+    Some(Body::Closed(enclosed(values, tags, &body)))
 }
 
 fn enclosed(values: &mut Values<'_>, tags: &ValueTags<'_>, body: &str) -> String {
@@ -239,15 +285,19 @@ fn enclosed(values: &mut Values<'_>, tags: &ValueTags<'_>, body: &str) -> String
     sequence([&*after, body, &before, &values.lark.marker(&tags.close)])
 }
 
-/// Builds verbatim text. Any layout around it is read as part of it, or removed.
+/// A terminal expression for texts as they are.
 fn text(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Map<String, Value>, path: &str) -> String {
     let cdata = (tags.call.written == ValueText::OrCdata).then_some(CDATA_OPEN);
     let excluded: Vec<String> =
         values.lark.spelled(tags.excluded()).chain(values.excluded().to_vec()).collect();
-    let content = values.text_rules(schema, path).raw(&excluded, cdata);
+    values.text_rules(schema, path).raw(&excluded, cdata)
+}
+
+/// A text with what closes it. Any layout around it reads as a part of it, or is taken off.
+fn closed_text(values: &mut Values<'_>, tags: &ValueTags<'_>, content: &str) -> String {
     let exact = values.layout == Layout::Exact;
     let (after, before) = if exact { (tags.after_open, tags.before_close) } else { ("", "") };
-    let rest = values.lark.up_to(&content, before, &tags.close);
+    let rest = values.lark.up_to(content, before, &tags.close);
     sequence([&*literal(after), &rest])
 }
 
@@ -260,13 +310,12 @@ fn elements(
     path: &str,
 ) -> Option<String> {
     let body = match name {
-        "object" => arguments(values, tags.call, schema)?,
+        "object" => arguments(values, tags.call, schema, path)?,
         _ => {
             let items = schema.get("items").cloned().unwrap_or(Value::Bool(true));
             let item = value(values, &ValueTags::of(tags.call, ITEM), &items, &format!("{path}/items"))?;
             let item = member(values, tags.call, &literal(ITEM), &item);
-            let count = |key: &str| schema.get(key).and_then(Value::as_u64).filter(|count| *count <= 1_000);
-            let (min, max) = (count("minItems").unwrap_or(0), count("maxItems"));
+            let (min, max) = values.item_counts(schema, path)?;
             match max {
                 Some(0) => String::new(),
                 Some(max) => format!("{item}{{{min},{max}}}"),

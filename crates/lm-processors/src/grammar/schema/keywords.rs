@@ -59,7 +59,7 @@ const ROLES: &[(&str, Role)] = &[
     ("patternProperties", Role::SchemaMap),
     ("prefixItems", Role::SchemaList),
     ("properties", Role::SchemaMap),
-    ("propertyNames", Role::Relaxed),
+    ("propertyNames", Role::Own),
     ("required", Role::Own),
     ("then", Role::Relaxed),
     ("type", Role::Own),

@@ -5,7 +5,9 @@ mod document;
 mod endless;
 mod exact;
 mod keywords;
+mod library;
 mod listed;
+mod look_around;
 mod normalize;
 mod objects;
 mod pattern;
@@ -15,6 +17,7 @@ use lm_template::Value;
 
 use super::error::SchemaError;
 pub(crate) use document::escaped as escaped_pointer;
+pub(crate) use library::leave_out_unsayable;
 pub(crate) use listed::same_value;
 use normalize::Normalizer;
 pub(crate) use pattern::{escaped as escaped_regex, full_match};
@@ -59,6 +62,17 @@ pub enum Reading {
 /// # Errors
 /// If it is not a schema, refers outside the document, or is too large.
 pub fn relax(schema: &Value, reading: Reading) -> Result<(Value, Vec<Relaxed>), SchemaError> {
+    let (mut plain, mut relaxed) = normalized(schema, reading)?;
+    for (path, keyword) in leave_out_unsayable(&mut plain) {
+        relaxed.push(Relaxed { tool: None, path, keyword: keyword.to_owned() });
+    }
+    relaxed.sort_unstable();
+    relaxed.dedup();
+    Ok((plain, relaxed))
+}
+
+/// The same with keywords that the grammars of calls and answers enforce, and the grammar library's translator of schemas does not.
+pub(crate) fn normalized(schema: &Value, reading: Reading) -> Result<(Value, Vec<Relaxed>), SchemaError> {
     Normalizer::new(schema, reading).run(schema)
 }
 

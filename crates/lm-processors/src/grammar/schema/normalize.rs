@@ -175,8 +175,8 @@ impl<'a> Normalizer<'a> {
         if self.reading == Reading::ToolParameters { Closing::Closed } else { Closing::Open }
     }
 
-    /// Place below a property or an item: a value of its own, closed by its reading.
-    fn below(&self, node: Node<'_>) -> Place {
+    /// What stands below a property or an item is a value of its own, closed as its reading says.
+    pub(super) fn below(&self, node: Node<'_>) -> Place {
         Place { depth: node.place.depth + 1, closing: self.closing(), definition: None, may_be_empty: false }
     }
 
@@ -250,6 +250,7 @@ impl<'a> Normalizer<'a> {
             "exclusiveMinimum" | "exclusiveMaximum" => return exclusive_bound(node, keyword, value, out),
             "items" | "additionalItems" => return self.items(node, keyword, value, out),
             "oneOf" => return self.one_of(node, value, out),
+            "propertyNames" => return self.names(node, value, out),
             _ => unreachable!("the table names no other keyword with rules of its own"),
         };
         if keep {

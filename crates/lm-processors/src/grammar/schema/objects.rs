@@ -7,7 +7,8 @@ use serde_json::Map;
 
 use super::Reading;
 use super::normalize::{Closing, Node, Normalizer, Object};
-use super::pattern::{are_disjoint, is_supported};
+use super::pattern::{are_disjoint, is_plain};
+use crate::grammar::error::SchemaError;
 
 impl Normalizer<'_> {
     pub(super) fn adjust(&mut self, out: &mut Object, node: Node<'_>) {
@@ -31,6 +32,33 @@ impl Normalizer<'_> {
                 }
             }
         }
+    }
+}
+
+impl Normalizer<'_> {
+    /// `propertyNames` has a grammar where the names are listed, or are texts of a pattern or length, and the object names none
+    /// itself.
+    pub(super) fn names(
+        &mut self,
+        node: Node<'_>,
+        value: &Value,
+        out: &mut Object,
+    ) -> Result<(), SchemaError> {
+        let place = self.below(node);
+        let mut names = self.schema(value, &format!("{}/propertyNames", node.path), place)?;
+        let named = ["properties", "patternProperties", "required"];
+        let texts = ["enum", "format", "maxLength", "minLength", "pattern", "type"];
+        match &mut names {
+            Value::Object(names)
+                if !named.iter().any(|key| node.map.contains_key(*key))
+                    && names.keys().all(|key| texts.contains(&&**key)) =>
+            {
+                names.insert("type".to_owned(), "string".into());
+                out.insert("propertyNames".to_owned(), Value::Object(std::mem::take(names)));
+            }
+            _ => self.relax(node.path, "propertyNames"),
+        }
+        Ok(())
     }
 }
 
@@ -67,7 +95,7 @@ fn close(out: &mut Object) {
 fn patterns_have_grammar(out: &Object) -> bool {
     let patterns = out.get("patternProperties").and_then(Value::as_object);
     let patterns: Vec<&str> = patterns.into_iter().flat_map(Map::keys).map(String::as_str).collect();
-    patterns.iter().all(|pattern| is_supported(pattern))
+    patterns.iter().all(|pattern| is_plain(pattern))
         && (patterns.len() < 2 || are_disjoint(patterns.into_iter()))
 }
 

@@ -2,19 +2,30 @@
 
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
-/// Maximum length of a pattern.
+use super::look_around::split_looks;
+
+/// The longest pattern that is compiled.
 const MAX_PATTERN_BYTES: usize = 4096;
 /// Maximum number of Unicode property classes in a pattern: each has hundreds of ranges.
 const MAX_PROPERTIES: usize = 64;
 /// Maximum length of the expression written for a pattern: classes of letters have hundreds of ranges.
 const MAX_WRITTEN_BYTES: usize = 1 << 17;
 
-/// Builds a terminal's regular expression that matches every text in which `pattern` is found; `None` if it cannot be
-/// expressed (look-around, back references, word boundaries, an anchor in the middle).
-pub(crate) fn full_match(pattern: &str) -> Option<String> {
-    let hir = parse(pattern)?;
+/// Terminal expressions all of which match the whole of each text in which `pattern` is found, and no other text; none when a
+/// grammar cannot say it (back references, word borders, an anchor or look-around in the middle).
+pub(crate) fn full_match(pattern: &str) -> Option<Vec<String>> {
+    let (looks, rest) = split_looks(pattern)?;
+    let mut all = vec![format!("/{}/", whole(&rest)?)];
+    for look in looks {
+        all.push(format!("{}/{}/", if look.negative { "~" } else { "" }, whole(&look.found)?));
+    }
+    Some(all)
+}
+
+/// A regular expression that matches the whole of each text in which `pattern` is found.
+fn whole(pattern: &str) -> Option<String> {
     let mut out = String::new();
-    write_alternatives(&hir, &mut out)?;
+    write_edge(&parse(pattern)?, [Edge::Open; 2], &mut out)?;
     Some(out)
 }
 
@@ -23,7 +34,22 @@ pub(super) fn is_supported(pattern: &str) -> bool {
     full_match(pattern).is_some()
 }
 
-/// Returns true if no text matches two of `patterns`: all are anchored, and their literal prefixes differ.
+/// Whether the grammar library's own translator of schemas can say `pattern` too.
+pub(super) fn is_plain(pattern: &str) -> bool {
+    whole(pattern).is_some() && parse(pattern).is_some_and(|hir| !repeats_look(&hir))
+}
+
+/// Whether an anchor is repeated or optional.
+fn repeats_look(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Repetition(repetition) => !repetition.sub.properties().look_set().is_empty(),
+        HirKind::Capture(group) => repeats_look(&group.sub),
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().any(repeats_look),
+        _ => false,
+    }
+}
+
+/// Whether no text matches two of `patterns`: all are anchored, and their first letters differ.
 pub(super) fn are_disjoint<'a>(patterns: impl Iterator<Item = &'a str>) -> bool {
     let mut seen: Vec<String> = Vec::new();
     for pattern in patterns {
@@ -73,33 +99,77 @@ fn anchored_prefix(hir: &Hir) -> Option<String> {
     }
 }
 
-/// Writes a part that may touch both ends of the text: alternatives, each with its own anchors.
-fn write_alternatives(hir: &Hir, out: &mut String) -> Option<()> {
+/// What stands on one side of a part of a pattern.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Edge {
+    /// Any text, unless the part begins or ends with an anchor.
+    Open,
+    /// The text's edge: an anchor stands there.
+    Anchored,
+    /// Another part of the pattern.
+    Inside,
+}
+
+/// Any text, as a regular expression.
+const ANYTHING: &str = "(?s:.*)";
+
+/// Writes a part of a pattern with what stands on both its sides.
+fn write_edge(hir: &Hir, edges: [Edge; 2], out: &mut String) -> Option<()> {
+    if hir.properties().look_set().is_empty() {
+        out.push_str(if edges[0] == Edge::Open { ANYTHING } else { "" });
+        write(hir, out)?;
+        out.push_str(if edges[1] == Edge::Open { ANYTHING } else { "" });
+        return Some(());
+    }
     match hir.kind() {
-        HirKind::Alternation(options) => {
-            out.push_str("(?:");
-            for (at, option) in options.iter().enumerate() {
-                out.push_str(if at == 0 { "" } else { "|" });
-                write_alternatives(option, out)?;
-            }
-            out.push(')');
-            Some(())
-        }
-        HirKind::Capture(group) => write_alternatives(&group.sub, out),
-        HirKind::Concat(parts) => write_anchored(parts, out),
-        _ => write_anchored(std::slice::from_ref(hir), out),
+        HirKind::Look(_) => write_sequence(std::slice::from_ref(hir), edges, out),
+        HirKind::Concat(parts) => write_sequence(parts, edges, out),
+        HirKind::Capture(group) => write_edge(&group.sub, edges, out),
+        HirKind::Alternation(options) => write_options(options, edges, out),
+        HirKind::Repetition(repetition) if repetition.max == Some(1) => match repetition.min {
+            0 => write_options(&[(*repetition.sub).clone(), Hir::empty()], edges, out),
+            _ => write_edge(&repetition.sub, edges, out),
+        },
+        _ => None,
     }
 }
 
-fn write_anchored(parts: &[Hir], out: &mut String) -> Option<()> {
-    let is_look = |part: &Hir, look: Look| matches!(part.kind(), HirKind::Look(found) if *found == look);
-    let start = parts.iter().take_while(|part| is_look(part, Look::Start)).count();
-    let end = parts[start..].iter().rev().take_while(|part| is_look(part, Look::End)).count();
-    const ANYTHING: &str = "(?s:.*)";
-    out.push_str(if start == 0 { ANYTHING } else { "" });
-    parts[start..parts.len() - end].iter().try_for_each(|part| write(part, out))?;
-    out.push_str(if end == 0 { ANYTHING } else { "" });
+fn write_options(options: &[Hir], edges: [Edge; 2], out: &mut String) -> Option<()> {
+    out.push_str("(?:");
+    for (at, option) in options.iter().enumerate() {
+        out.push_str(if at == 0 { "" } else { "|" });
+        write_edge(option, edges, out)?;
+    }
+    out.push(')');
     Some(())
+}
+
+/// Writes parts that follow each other, of which the outer ones may be anchors.
+fn write_sequence(parts: &[Hir], [mut left, mut right]: [Edge; 2], out: &mut String) -> Option<()> {
+    let is_look = |part: &Hir, look: Look| matches!(part.kind(), HirKind::Look(found) if *found == look);
+    let mut parts = parts;
+    while let Some((first, rest)) = parts.split_first()
+        && left != Edge::Inside
+        && is_look(first, Look::Start)
+    {
+        (left, parts) = (Edge::Anchored, rest);
+    }
+    while let Some((last, rest)) = parts.split_last()
+        && right != Edge::Inside
+        && is_look(last, Look::End)
+    {
+        (right, parts) = (Edge::Anchored, rest);
+    }
+    match parts {
+        [] => write_edge(&Hir::empty(), [left, right], out),
+        [only] if matches!(only.kind(), HirKind::Look(_)) => None,
+        [only] => write_edge(only, [left, right], out),
+        [first, middle @ .., last] => {
+            write_edge(first, [left, Edge::Inside], out)?;
+            middle.iter().try_for_each(|part| write_edge(part, [Edge::Inside; 2], out))?;
+            write_edge(last, [Edge::Inside, right], out)
+        }
+    }
 }
 
 fn write(hir: &Hir, out: &mut String) -> Option<()> {
@@ -165,11 +235,17 @@ mod tests {
 
     #[test]
     fn anchors_say_where_anything_may_stand() {
-        assert_eq!(full_match("^a$").as_deref(), Some("a"));
-        assert_eq!(full_match("a").as_deref(), Some("(?s:.*)a(?s:.*)"));
-        assert_eq!(full_match("^a|b$").as_deref(), Some("(?:a(?s:.*)|(?s:.*)b)"));
-        assert_eq!(full_match(r"^\d+$").as_deref(), Some(r"(?:[\u{30}-\u{39}]){1,}"));
-        assert_eq!(full_match(&r"\p{L}".repeat(800)), None);
+        assert_eq!(whole("^a$").as_deref(), Some("a"));
+        assert_eq!(whole("a").as_deref(), Some("(?s:.*)a(?s:.*)"));
+        assert_eq!(whole("^a|b$").as_deref(), Some("(?:a(?s:.*)|(?s:.*)b)"));
+        assert_eq!(whole(r"^\d+$").as_deref(), Some(r"(?:[\u{30}-\u{39}]){1,}"));
+        let colors = whole("^(red|green)$|^#[0-9a-f]{6}$").expect("anchors at the edges");
+        assert!(!colors.contains(ANYTHING), "{colors}");
+        assert_eq!(whole("^(a|b$)").as_deref(), Some("(?:a(?s:.*)|b)"));
+        assert_eq!(whole("(^|-)a($|-)").as_deref(), Some(r"(?:|(?s:.*)\u{2d})a(?:|\u{2d}(?s:.*))"));
+        assert_eq!(whole("^(?:(^a)?b)?$").as_deref(), Some("(?:(?:a|)b|)"));
+        assert_eq!(whole("^$|^$").as_deref(), Some(""));
+        assert_eq!(whole(&r"\p{L}".repeat(800)), None);
         for unsupported in [r"(?=a)b", r"\bword", "a^b", r"(a)\1", "["] {
             assert_eq!(full_match(unsupported), None, "{unsupported}");
         }

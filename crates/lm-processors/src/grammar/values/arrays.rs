@@ -8,20 +8,25 @@ use super::{Object, Values};
 const MAX_COUNTED: u64 = 1_000;
 
 impl Values<'_> {
+    /// The least and the most elements of a list, as far as they are counted; none when no list has so many.
+    pub(in crate::grammar) fn item_counts(
+        &mut self,
+        schema: &Object,
+        path: &str,
+    ) -> Option<(u64, Option<u64>)> {
+        let mut count = |key: &str| {
+            let given = schema.get(key).and_then(Value::as_u64)?;
+            if given > MAX_COUNTED {
+                self.relax(path, key);
+            }
+            (given <= MAX_COUNTED).then_some(given)
+        };
+        let (min, max) = (count("minItems").unwrap_or(0), count("maxItems"));
+        max.is_none_or(|max| max >= min).then_some((min, max))
+    }
+
     pub(super) fn array(&mut self, schema: &Object, path: &str) -> Option<String> {
-        let count = |key: &str| schema.get(key).and_then(Value::as_u64);
-        let (mut min, mut max) = (count("minItems").unwrap_or(0), count("maxItems"));
-        if min > MAX_COUNTED {
-            self.relax(path, "minItems");
-            min = 0;
-        }
-        if max.is_some_and(|max| max > MAX_COUNTED) {
-            self.relax(path, "maxItems");
-            max = None;
-        }
-        if max.is_some_and(|max| max < min) {
-            return None;
-        }
+        let (min, max) = self.item_counts(schema, path)?;
         let prefix = schema.get("prefixItems").and_then(Value::as_array).cloned().unwrap_or_default();
         let items = schema.get("items").cloned().unwrap_or(Value::Bool(true));
         let first = self.first.take();

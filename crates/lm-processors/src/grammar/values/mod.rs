@@ -15,7 +15,7 @@ use serde_json::{Map, json};
 
 use super::Layout;
 use super::lark::{Lark, literal, one_of, sequence};
-use super::schema::Relaxed;
+use super::schema::{Relaxed, leave_out_unsayable};
 use merge::merged;
 pub(super) use objects::{Member, named_properties};
 pub(super) use spelling::{Keys, Spelling, Strings, loose};
@@ -321,11 +321,15 @@ impl<'a> Values<'a> {
         self.spelling.is_json() && self.excluded.is_empty()
     }
 
-    /// Delegates a schema to the grammar library's own translator, which writes JSON.
-    fn delegated(&mut self, schema: &Object) -> String {
+    /// The rest of a schema that only the grammar library's own translator can say. It writes JSON.
+    fn delegated(&mut self, schema: &Object, path: &str) -> String {
         let mut schema = schema.clone();
         if !self.definitions.is_empty() {
             schema.insert("$defs".to_owned(), Value::Object(self.definitions.clone()));
+        }
+        let mut schema = Value::Object(schema);
+        for (at, keyword) in leave_out_unsayable(&mut schema) {
+            self.relax(&format!("{path}{}", &at[1..]), keyword);
         }
         let options = match self.layout {
             Layout::Any => json!({"whitespace_flexible": true}),
@@ -335,8 +339,8 @@ impl<'a> Values<'a> {
                 json!({"item_separator": separators[0], "key_separator": separators[1], "whitespace_flexible": false})
             }
         };
-        schema.insert("x-guidance".to_owned(), options);
-        let rule = format!("%json {}", Value::Object(schema));
+        schema["x-guidance"] = options;
+        let rule = format!("%json {schema}");
         self.lark.rule(rule)
     }
 

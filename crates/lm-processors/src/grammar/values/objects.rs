@@ -10,6 +10,8 @@ use crate::values::{BraceKey, brace_key};
 
 /// Maximum number of listed properties of an object.
 const MAX_PROPERTIES: usize = 1_000;
+/// The largest number of members that is counted, times the members that the schema names.
+const MAX_COUNTED: usize = 4_000;
 
 /// A member of an object, or an argument of a call.
 #[derive(Debug, Clone)]
@@ -22,19 +24,13 @@ pub(in crate::grammar) struct Member {
 
 impl Values<'_> {
     pub(super) fn object(&mut self, schema: &Object, path: &str) -> Option<String> {
-        let counts = schema.contains_key("minProperties") || schema.contains_key("maxProperties");
-        if self.delegates() && (counts || schema.contains_key("patternProperties")) {
+        if self.delegates() && schema.contains_key("patternProperties") {
             let mut schema = schema.clone();
             schema.insert("type".to_owned(), "object".into());
-            return Some(self.delegated(&schema));
+            return Some(self.delegated(&schema, path));
         }
         let first = self.first.take();
         let mut first = first.as_ref();
-        for keyword in ["minProperties", "maxProperties", "patternProperties"] {
-            if schema.contains_key(keyword) {
-                self.relax(path, keyword);
-            }
-        }
         let colon = self.mark(self.spelling.colon);
         let mut members = Vec::new();
         let properties = named_properties(schema);
@@ -54,9 +50,13 @@ impl Values<'_> {
             // A member after a required one is never the first.
             first = first.filter(|_| !required);
         }
-        let further = self.further(schema, &properties, first, path);
+        let names = self.names(schema, first);
+        if names.is_none() && schema.contains_key("propertyNames") {
+            self.relax(path, "propertyNames");
+        }
+        let further = self.further(schema, &properties, first, names, path);
         let comma = self.mark(self.spelling.comma);
-        let body = self.member_list(&members, further.as_deref(), &comma);
+        let body = self.counted_members(schema, &members, further.as_deref(), &comma, path)?;
         let (open, close) = (self.mark("{"), self.mark("}"));
         Some(self.lark.rule(format!("{open} {body} {close}")))
     }
@@ -67,6 +67,7 @@ impl Values<'_> {
         schema: &Object,
         properties: &[(String, Value, bool)],
         first: Option<&CallStart>,
+        names: Option<String>,
         path: &str,
     ) -> Option<String> {
         let further = match schema.get("additionalProperties") {
@@ -85,12 +86,20 @@ impl Values<'_> {
             options.extend(value.map(|value| format!("{key} {colon} {value}")));
             taken.push(&call.key);
         }
-        let key = self.free_key(&taken);
+        let key = names.unwrap_or_else(|| self.free_key(&taken));
         options.push(format!("{key} {colon} {value}"));
         Some(self.lark.rule(options.join(" | ")))
     }
 
-    /// A key in the form of the syntax.
+    /// An expression for the names of members where the schema restricts them; none where it does not, or no rule says it.
+    fn names(&mut self, schema: &Object, first: Option<&CallStart>) -> Option<String> {
+        let quoted = self.spelling.keys == Keys::Quoted && first.is_none();
+        let named = ["properties", "required"].iter().any(|key| schema.contains_key(*key));
+        let names = schema.get("propertyNames").filter(|_| quoted && !named)?;
+        self.value(names, "#/propertyNames")
+    }
+
+    /// A key, as the syntax writes it.
     pub(in crate::grammar) fn key(&mut self, name: &str) -> String {
         match (self.spelling.keys, self.spelling.strings) {
             (Keys::Bare, Strings::Fenced(mark)) if brace_key(name, mark) == BraceKey::Marked => {
@@ -128,31 +137,116 @@ impl Values<'_> {
         self.lark.terminal(without("/[A-Za-z_][A-Za-z0-9_]{0,63}/", taken))
     }
 
-    /// Builds members in order with `comma` between them, then any number of `further`. The empty list has no body of
-    /// its own: it matches the empty text.
-    pub(in crate::grammar) fn member_list(
+    /// The members of an object or a call in their order with `comma` between them, then any number of `further`, as many as
+    /// the schema at `path` allows; none when that many are not to be had. What is not enforced is reported.
+    pub(in crate::grammar) fn counted_members(
+        &mut self,
+        schema: &Object,
+        members: &[Member],
+        further: Option<&str>,
+        comma: &str,
+        path: &str,
+    ) -> Option<String> {
+        if further.is_some() && schema.contains_key("patternProperties") {
+            self.relax(path, "patternProperties");
+        }
+        let counts = Counts::of(schema, members, further.is_some());
+        for keyword in &counts.relaxed {
+            self.relax(path, keyword);
+        }
+        self.member_list(members, further, comma, &counts)
+    }
+
+    /// From the last to the first, and for each number of members before it: what may stand at and after a place.
+    fn member_list(
         &mut self,
         members: &[Member],
         further: Option<&str>,
         comma: &str,
-    ) -> String {
-        // From last to first: the expressions from each position on, with nothing or something before it.
-        let (mut alone, mut after) = match further {
-            Some(further) => {
-                let more = self.lark.rule(format!("({comma} {further})*"));
-                (self.lark.rule(format!("({further} {more})?")), more)
-            }
-            None => ("\"\"".to_owned(), String::new()),
-        };
-        for Member { body, required } in members.iter().rev() {
-            let with = format!("{body} {after}");
-            let (first, later) = match required {
-                true => (with, format!("{comma} {body} {after}")),
-                false => (format!("{with} | {alone}"), format!("({comma} {body})? {after}")),
-            };
-            (alone, after) = (self.lark.rule(first), self.lark.rule(later));
+        counts: &Counts,
+    ) -> Option<String> {
+        let places = 0..=counts.told_apart().min(members.len());
+        let mut rest: Vec<Option<String>> =
+            places.map(|before| self.tail(further, comma, before, counts)).collect();
+        for (at, Member { body, required }) in members.iter().enumerate().rev() {
+            let before = 0..=counts.told_apart().min(at);
+            let found = before.map(|before| {
+                let room = counts.max.is_none_or(|max| before < max);
+                let next = rest[counts.told_apart().min(before + 1)].as_deref().filter(|_| room);
+                let with = next.map(|next| format!("{} {body} {next}", if before == 0 { "" } else { comma }));
+                let without = rest[before].clone().filter(|_| !required);
+                let options: Vec<String> = with.into_iter().chain(without).collect();
+                (!options.is_empty()).then(|| self.lark.rule(options.join(" | ")))
+            });
+            rest = found.collect();
         }
-        alone
+        rest.swap_remove(0)
+    }
+
+    /// The members that the schema does not name, where `before` others stand before them.
+    fn tail(&mut self, further: Option<&str>, comma: &str, before: usize, counts: &Counts) -> Option<String> {
+        let least = counts.min.saturating_sub(before);
+        let most = counts.max.map(|max| max.checked_sub(before));
+        let nothing = || Some("\"\"".to_owned());
+        let (Some(further), false) = (further, most == Some(Some(0))) else {
+            return if least == 0 && most != Some(None) { nothing() } else { None };
+        };
+        let most = match most {
+            Some(None) => return None,
+            most => most.flatten(),
+        };
+        let times = |least: usize, most: Option<usize>| match (least, most) {
+            (0, None) => "*".to_owned(),
+            (least, most) => format!("{{{least},{}}}", most.map_or(String::new(), |most| most.to_string())),
+        };
+        if least > most.unwrap_or(usize::MAX) {
+            return None;
+        }
+        if before > 0 {
+            return Some(self.lark.rule(format!("({comma} {further}){}", times(least, most))));
+        }
+        let more = times(least.saturating_sub(1), most.map(|most| most - 1));
+        let some = self.lark.rule(format!("{further} ({comma} {further}){more}"));
+        Some(if least == 0 { self.lark.rule(format!("{some}?")) } else { some })
+    }
+}
+
+/// How many members an object has, as far as its grammar says it.
+struct Counts {
+    min: usize,
+    max: Option<usize>,
+    /// The keywords that it leaves to a check of the finished object.
+    relaxed: Vec<&'static str>,
+}
+
+impl Counts {
+    fn of(schema: &Object, members: &[Member], further: bool) -> Self {
+        let count = |key: &str| schema.get(key).and_then(Value::as_u64).map(|count| count as usize);
+        let required = members.iter().filter(|member| member.required).count();
+        let mut counts = Self {
+            min: count("minProperties").filter(|min| *min > required).unwrap_or(0),
+            max: count("maxProperties").filter(|max| further || *max < members.len()),
+            relaxed: Vec::new(),
+        };
+        // A name may come twice among those that the schema does not name.
+        if further && counts.min > 1 {
+            counts.relaxed.push("minProperties");
+        }
+        if counts.min > MAX_COUNTED || counts.min.saturating_mul(members.len()) > MAX_COUNTED {
+            counts.min = 0;
+            counts.relaxed.push("minProperties");
+        }
+        let most = counts.max.unwrap_or(0);
+        if most > MAX_COUNTED || most.saturating_mul(members.len()) > MAX_COUNTED {
+            counts.max = None;
+            counts.relaxed.push("maxProperties");
+        }
+        counts
+    }
+
+    /// Up to so many members before a place are told apart.
+    fn told_apart(&self) -> usize {
+        self.max.unwrap_or(self.min).max(1)
     }
 }
 

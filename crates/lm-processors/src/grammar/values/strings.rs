@@ -19,7 +19,7 @@ const MAX_COUNTED: u64 = 65_536;
 pub(in crate::grammar) struct TextRules {
     min: u64,
     max: Option<u64>,
-    /// Regular expressions for the whole string.
+    /// Terminal expressions that match the whole text.
     regexes: Vec<String>,
 }
 
@@ -38,8 +38,8 @@ impl TextRules {
             relaxed.push("maxLength");
         }
         let pattern = text("pattern").and_then(full_match);
-        let format = text("format").and_then(format_regex).map(str::to_owned);
-        let regexes = pattern.into_iter().chain(format).collect();
+        let format = text("format").and_then(format_regex).map(|regex| format!("/{regex}/"));
+        let regexes = pattern.into_iter().flatten().chain(format).collect();
         let rules = Self {
             min: if min > MAX_COUNTED { 0 } else { min },
             max: max.filter(|max| *max <= MAX_COUNTED),
@@ -57,7 +57,7 @@ impl TextRules {
         if counted {
             all.push(format!("/(?s:.){}/", self.count()));
         }
-        all.extend(self.regexes.iter().map(|regex| format!("/{regex}/")));
+        all.extend(self.regexes.iter().cloned());
         all.extend(start.map(|start| format!("~/\\s*{}(?s:.*)/", escaped_regex(start))));
         let exact = all.join(" & ");
         if !counted || !self.regexes.is_empty() {
@@ -103,7 +103,7 @@ impl TextRules {
         if self.min > 0 || self.max.is_some() {
             all.push(format!("/(?s:.){}/", self.count()));
         }
-        all.extend(self.regexes.iter().map(|regex| format!("/{regex}/")));
+        all.extend(self.regexes.iter().cloned());
         format!("/{hex}/ ({}) /{hex}/", all.join(" & "))
     }
 

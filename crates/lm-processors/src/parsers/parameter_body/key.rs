@@ -91,7 +91,9 @@ impl ParameterBody {
             _ if undeclared && self.recovers && self.keys.is_empty() && WRAPPERS.contains(&key) => {
                 Meaning::Wrapped
             }
-            _ if self.syntax.accepted == Accepted::Declared && property.is_none() && schema.is_some() => {
+            _ if self.syntax.accepted == Accepted::Declared
+                && schema.is_some_and(|schema| !schema.declares(key)) =>
+            {
                 Meaning::Nothing
             }
             Types::STRING => Meaning::Text,

@@ -253,7 +253,7 @@ impl ParameterBody {
             )]),
         };
         for (key, value) in members {
-            let declared = self.schema().and_then(|schema| schema.property(&key)).is_some();
+            let declared = self.schema().is_some_and(|schema| schema.declares(&key));
             if declared || !only_declared {
                 self.member(&guarded(&key));
                 self.json.push_str(&guarded(&json_text(&value)));

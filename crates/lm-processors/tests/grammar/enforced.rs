@@ -1,0 +1,180 @@
+//! Keywords of a schema that the grammars of calls enforce, and what they leave out is reported.
+
+use lm_processors::{
+    CallBody, Family, GrammarRequest, ParserOptions, Recovery, ReplyGrammar, Thinking, ToolCall, ToolChoice,
+    ToolSpec, Value,
+};
+use serde_json::json;
+
+use crate::common::{Compiler, Verdict, verdict};
+use crate::writer::reply;
+
+/// One required call of a tool with these parameters.
+fn grammar(family: &Family, tools: &[ToolSpec]) -> ReplyGrammar {
+    let request = GrammarRequest {
+        tools,
+        choice: ToolChoice::Required,
+        thinking: Thinking::Forbidden,
+        ..GrammarRequest::default()
+    };
+    let name = family.processor.name();
+    let written = family.processor.grammar(&request).unwrap_or_else(|error| panic!("{name}: {error}"));
+    written.expect("a call is required")
+}
+
+fn families() -> impl Iterator<Item = &'static Family> {
+    let dialect = |family: &Family| family.processor.dialect();
+    let all = lm_processors::ALL.iter().copied();
+    all.filter(move |family| dialect(family).is_some_and(|dialect| !dialect.calls.is_empty()))
+}
+
+/// Of these arguments the grammar of each of `families` takes those that are marked, and the parser reads them as values that fit.
+fn assert_taken<'f>(
+    families: impl Iterator<Item = &'f Family>,
+    schema: &Value,
+    cases: &[(Value, bool)],
+    relaxed: &[&str],
+) {
+    let compiler = Compiler::new();
+    let tools = [ToolSpec::new("f", "", schema.clone())];
+    for family in families {
+        let name = family.processor.name();
+        let written = grammar(family, &tools);
+        let found: Vec<&str> = written.relaxed.iter().map(|relaxed| relaxed.keyword.as_str()).collect();
+        assert_eq!(found, relaxed, "{name}");
+        let matcher = compiler.compile_grammar(&written.grammar).expect("a grammar");
+        for (arguments, is_taken) in cases {
+            let call = ToolCall::new("f", arguments.as_object().expect("an object").clone());
+            let dialect = family.processor.dialect().expect("a dialect");
+            let Some(text) = reply(dialect, std::slice::from_ref(&call), &tools) else { continue };
+            let taken = verdict(&matcher, &text) == Verdict::Accepted;
+            assert_eq!(taken, *is_taken, "{name}: {text}\n{}", written.grammar.lark);
+            if taken {
+                let options = ParserOptions {
+                    tools: tools.to_vec().into(),
+                    recovery: Recovery::Off,
+                    ..ParserOptions::default()
+                };
+                let read = family.processor.to_message(&text, &options).expect("a call").tool_calls;
+                let read = Value::Object(read[0].arguments.clone());
+                // Without types in the syntax, a text that reads as another type is a text where both fit.
+                let fits = &read == arguments || jsonschema::is_valid(schema, &read);
+                assert!(fits, "{name}: {text}\n{read}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_parameters_of_a_call_are_counted_in_every_syntax() {
+    let properties = json!({"a": {"type": "integer"}, "b": {"type": "boolean"}});
+    let schema = json!({"type": "object", "properties": properties, "minProperties": 1});
+    let cases = [
+        (json!({}), false),
+        (json!({"a": 1}), true),
+        (json!({"b": true}), true),
+        (json!({"a": 1, "b": false}), true),
+    ];
+    assert_taken(families(), &schema, &cases, &[]);
+    let schema = json!({"type": "object", "properties": properties, "maxProperties": 1});
+    let cases = [
+        (json!({}), true),
+        (json!({"a": 1}), true),
+        (json!({"b": true}), true),
+        (json!({"a": 1, "b": false}), false),
+    ];
+    assert_taken(families(), &schema, &cases, &[]);
+}
+
+#[test]
+fn counts_that_have_no_grammar_are_reported_in_every_syntax() {
+    let properties = json!({"a": {"type": "integer"}, "b": {"type": "integer"}, "c": {"type": "integer"}});
+    let schema = json!({"type": "object", "properties": properties, "minProperties": 2, "if": {"required": ["a"]},
+        "then": {"required": ["b"]}, "dependentRequired": {"c": ["a"]}});
+    let cases = [(json!({"a": 1}), true), (json!({"a": 1, "b": 2}), true)];
+    assert_taken(families(), &schema, &cases, &["dependentRequired", "if", "minProperties", "then"]);
+}
+
+#[test]
+fn members_of_values_are_counted() {
+    let counted = json!({"type": "object", "additionalProperties": {"type": "integer"}, "minProperties": 1, "maxProperties": 2});
+    let schema = json!({"type": "object", "properties": {"v": counted}, "required": ["v"]});
+    let value = |value: Value| json!({"v": value});
+    let cases = [
+        (value(json!({})), false),
+        (value(json!({"a": 1})), true),
+        (value(json!({"a": 1, "b": 2})), true),
+        (value(json!({"a": 1, "b": 2, "c": 3})), false),
+    ];
+    assert_taken(families(), &schema, &cases, &[]);
+}
+
+#[test]
+fn a_required_parameter_need_not_be_declared() {
+    let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a", "b"]});
+    let cases = [(json!({"a": 1, "b": [2]}), true), (json!({"a": 1}), false)];
+    assert_taken(families(), &schema, &cases, &[]);
+}
+
+#[test]
+fn look_around_at_the_edges_of_a_pattern_is_enforced() {
+    let pattern = "^(?=.*[0-9])(?!.*--)[a-z0-9-]{2,6}(?<!-)$";
+    let schema = json!({"type": "object", "properties": {"v": {"type": "string", "pattern": pattern}}, "required": ["v"]});
+    let texts = [("a1", true), ("a-1b", true), ("ab", false), ("a--1", false), ("a1-", false), ("1", false)];
+    let cases = texts.map(|(text, is_taken)| (json!({"v": text}), is_taken));
+    assert_taken(families(), &schema, &cases, &[]);
+}
+
+#[test]
+fn anchors_within_alternatives_are_enforced() {
+    let pattern = "^(red|green)$|^#[0-9a-f]{6}$";
+    let schema = json!({"type": "object", "properties": {"v": {"type": "string", "pattern": pattern}}, "required": ["v"]});
+    let texts = [("red", true), ("#00ff7f", true), ("redder", false), ("#00ff7", false), ("a#00ff7f", false)];
+    let cases = texts.map(|(text, is_taken)| (json!({"v": text}), is_taken));
+    assert_taken(families(), &schema, &cases, &[]);
+}
+
+#[test]
+fn names_of_properties_are_enforced_where_they_are_quoted() {
+    let quoted = || {
+        families().filter(|family| {
+            family.processor.name() == "hermes" || family.processor.name() == "lfm2_pythonic"
+        })
+    };
+    let value = |names: Value| {
+        let value =
+            json!({"type": "object", "propertyNames": names, "additionalProperties": {"type": "integer"}});
+        json!({"type": "object", "properties": {"v": value}, "required": ["v"]})
+    };
+    let cases = |fits: &str, other: &str| {
+        [(json!({"v": {}}), true), (json!({"v": {fits: 1}}), true), (json!({"v": {other: 1}}), false)]
+    };
+    assert_taken(quoted(), &value(json!({"pattern": "^[a-z]{1,3}$"})), &cases("abc", "abcd"), &[]);
+    assert_taken(quoted(), &value(json!({"enum": ["a b", "c"]})), &cases("a b", "a"), &[]);
+    assert_taken(quoted(), &value(json!({"maxLength": 2})), &cases("\u{e4}1", "abc"), &[]);
+    let gemma = || families().filter(|family| family.processor.name() == "gemma4");
+    assert_taken(gemma(), &value(json!({"maxLength": 2})), &[], &["propertyNames"]);
+}
+
+/// A value that is no text beside texts that are longer: the lexer takes the longest text.
+#[test]
+fn short_values_stand_beside_longer_texts() {
+    let v = json!({"minLength": 4, "minimum": 3});
+    let schema = json!({"type": "object", "properties": {"v": v}, "required": ["v"]});
+    let value = |value: Value| json!({"v": value});
+    let cases = [(value(json!(3)), true), (value(json!("four")), true), (value(json!(null)), true)];
+    assert_taken(families(), &schema, &cases, &[]);
+    let v = json!({"anyOf": [{"enum": [true, 1, "b"]}, {"type": "string", "minLength": 3}]});
+    let schema = json!({"type": "object", "properties": {"v": v}, "required": ["v"]});
+    let cases = [
+        (value(json!(1)), true),
+        (value(json!("b")), true),
+        (value(json!("abc")), true),
+        (value(json!("ab")), false),
+    ];
+    // Between two markers a listed text and a longer one begin alike: not told apart yet.
+    let fenced = |family: &&Family| {
+        family.processor.dialect().is_some_and(|dialect| matches!(dialect.calls[0].body, CallBody::Braces(_)))
+    };
+    assert_taken(families().filter(|family| !fenced(family)), &schema, &cases, &[]);
+}
