@@ -147,7 +147,7 @@ impl<'a> Schema<'a> {
         names
     }
 
-    /// Whether the schema, one of its alternatives or parts declares or requires this property, or speaks of all that it does not name.
+    /// Returns true if the schema or one of its subschemas declares or requires this property, or applies to all undeclared ones.
     pub(crate) fn declares(self, key: &str) -> bool {
         self.property(key).is_some() || self.declared_names().iter().any(|name| *name == plain(key))
     }

@@ -168,7 +168,7 @@ fn opened(values: &mut Values<'_>, tags: &ValueTags<'_>, name: &str, body: &str)
     values.lark.rule(sequence([&*layout, &attribute, &open, body]))
 }
 
-/// How lists and objects are written.
+/// Encoding of arrays and objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Structures {
     Json,

@@ -8,7 +8,7 @@ const MAX_LOOK_BYTES: usize = 64;
 /// A condition on the whole text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Look {
-    /// Whether the pattern must not be found.
+    /// True for a negative look-around.
     pub(super) negative: bool,
     /// The pattern to be found in the text.
     pub(super) found: String,
@@ -47,13 +47,13 @@ pub(super) fn split_looks(pattern: &str) -> Option<(Vec<Look>, String)> {
     Some((looks, format!("{}{rest}{}", if start > 0 { "^" } else { "" }, if anchored { "$" } else { "" })))
 }
 
-/// Whether the look-around `group` begins with the second of `opens`, and what stands in it.
+/// Content of the look-around `group`, and true if it opens with the second of `opens`.
 fn look<'p>(group: &'p str, opens: [&str; 2]) -> Option<(bool, &'p str)> {
     let body = |open: &str| group.strip_prefix(open)?.strip_suffix(')');
     body(opens[0]).map(|body| (false, body)).or_else(|| body(opens[1]).map(|body| (true, body)))
 }
 
-/// Where the outermost groups of `pattern` begin and end; none when it has alternatives outside of them, or is no pattern.
+/// Ranges of the outermost groups of `pattern`; none if it has alternatives outside of them or is not a pattern.
 fn groups(pattern: &str) -> Option<Vec<(usize, usize)>> {
     let (mut found, mut open, mut in_class) = (Vec::new(), Vec::new(), false);
     let mut chars = pattern.char_indices();
@@ -77,7 +77,7 @@ fn groups(pattern: &str) -> Option<Vec<(usize, usize)>> {
     open.is_empty().then_some(found)
 }
 
-/// Whether a character behind `text` is escaped by its end.
+/// Returns true if `text` ends with an unpaired backslash, which escapes the next character.
 fn ends_escaped(text: &str) -> bool {
     (text.len() - text.trim_end_matches('\\').len()) % 2 == 1
 }

@@ -34,12 +34,12 @@ pub(super) fn is_supported(pattern: &str) -> bool {
     full_match(pattern).is_some()
 }
 
-/// Whether the grammar library's own translator of schemas can say `pattern` too.
+/// Returns true if the schema compiler of the grammar library supports `pattern`, too.
 pub(super) fn is_plain(pattern: &str) -> bool {
     whole(pattern).is_some() && parse(pattern).is_some_and(|hir| !repeats_look(&hir))
 }
 
-/// Whether an anchor is repeated or optional.
+/// Returns true if an anchor is repeated or optional.
 fn repeats_look(hir: &Hir) -> bool {
     match hir.kind() {
         HirKind::Repetition(repetition) => !repetition.sub.properties().look_set().is_empty(),
@@ -49,7 +49,7 @@ fn repeats_look(hir: &Hir) -> bool {
     }
 }
 
-/// Whether no text matches two of `patterns`: all are anchored, and their first letters differ.
+/// Returns true if no text matches two of `patterns`: all are anchored, and their first characters differ.
 pub(super) fn are_disjoint<'a>(patterns: impl Iterator<Item = &'a str>) -> bool {
     let mut seen: Vec<String> = Vec::new();
     for pattern in patterns {
@@ -99,7 +99,7 @@ fn anchored_prefix(hir: &Hir) -> Option<String> {
     }
 }
 
-/// What stands on one side of a part of a pattern.
+/// Context on one side of a subexpression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Edge {
     /// Any text, unless the part begins or ends with an anchor.

@@ -211,7 +211,7 @@ impl Values<'_> {
     }
 }
 
-/// How many members an object has, as far as its grammar says it.
+/// Bounds on the number of an object's members that its grammar enforces.
 struct Counts {
     min: usize,
     max: Option<usize>,
