@@ -93,12 +93,21 @@ impl Guide {
         written.iter().try_for_each(|&id| guide.constraint.commit(id))?;
         guide.took(written);
         let mut first = guide.commit_forced()?;
-        guide.completion = guide.find_completion(&first, room.saturating_sub(first.len()))?;
+        let ended = first.last().is_some_and(|&id| guide.is_end(id));
+        let forced_len = first.len() - usize::from(ended);
+        guide.completion = match room.checked_sub(forced_len) {
+            Some(left) => guide.find_completion(&first, left)?,
+            None => None,
+        };
         if guide.completion.is_none()
             && let Some(shortest) = guide.find_completion(&first, usize::MAX)?
         {
-            let needed_tokens = first.len() + shortest.len();
+            let needed_tokens = forced_len + shortest.len();
             return Err(Error::BudgetTooSmall { needed_tokens, available_tokens: room });
+        }
+        if first.len() > room {
+            first.pop(); // The end token: the text is complete without it.
+            guide.closed = true;
         }
         guide.end_if_complete(&mut first, room);
         guide.took(&first);

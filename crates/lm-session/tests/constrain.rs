@@ -346,3 +346,29 @@ fn grammars_that_cannot_be_are_refused_by_kind() {
         }
     }
 }
+
+#[test]
+fn a_text_that_is_forced_as_a_whole_needs_its_tokens() {
+    let engine = scripted_engine(["never asked"]);
+    let text = "one two three four five six seven eight nine ten";
+    for ending in ["", " marker_0"] {
+        let spec = lark(&format!("start: \"{text}\"{ending}"), &["<|im_end|>"]);
+        let needed = refused(&engine, &spec, 3);
+        assert_eq!(refused(&engine, &spec, needed - 1), needed);
+        let (_, whole, finished) = generate(&engine, &spec, SamplerParams::default(), needed);
+        assert_eq!((whole.as_str(), finished.reason), (text, FinishReason::EndToken), "{ending:?}");
+    }
+}
+
+/// The tokens that a generation of at most `max_output_tokens` asks for when it is refused.
+fn refused(engine: &Engine, spec: &ConstraintSpec, max_output_tokens: usize) -> usize {
+    let constraint = Some(engine.compile(spec).unwrap().start());
+    let mut session = engine.session(SessionConfig::default()).unwrap();
+    session.prefill(&support::prompt(1, 5)).unwrap();
+    let params =
+        GenerateParams { constraint, max_output_tokens: Some(max_output_tokens), ..Default::default() };
+    match session.begin(params) {
+        Err(lm_session::Error::BudgetTooSmall { needed_tokens, .. }) => needed_tokens,
+        other => panic!("{other:?}"),
+    }
+}
