@@ -37,7 +37,7 @@ impl From<KvGeometry> for LayerCache {
 
 /// Pages of a sequence that a group of layers retains, counted from the first token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Keeps {
+pub enum Retention {
     /// All pages (full attention).
     All,
     /// Pages with a slot visible to the next token, in a sliding window of this many slots, itself included.
@@ -47,10 +47,10 @@ pub enum Keeps {
     State,
 }
 
-impl Keeps {
+impl Retention {
     /// First page that a sequence of `len` tokens needs to continue; it needs all from there to the last
     /// token's.
-    pub fn first_page(self, len: usize) -> usize {
+    pub fn first_retained_page(self, len: usize) -> usize {
         match self {
             Self::All => 0,
             Self::Window(slots) => (len + 1).saturating_sub(slots) / PAGE_LEN,
@@ -75,7 +75,7 @@ impl Keeps {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CacheGroup {
     /// The pages that they retain.
-    pub keeps: Keeps,
+    pub retention: Retention,
     /// Page pool that their pages come from: an index below [`CacheLayout::num_spaces`].
     pub space: usize,
 }
@@ -89,13 +89,13 @@ pub struct CacheGroup {
 /// page of 4 layers.
 ///
 /// ```
-/// use lm_kernels::{CacheLayout, Keeps, KvGeometry};
+/// use lm_kernels::{CacheLayout, Retention, KvGeometry};
 ///
 /// let full = KvGeometry { num_kv_heads: 2, head_dim: 64, window: None, shares: None };
 /// let near = KvGeometry { window: Some(512), ..full };
 /// let layout = CacheLayout::new([near, near, full, near]);
-/// let keeps: Vec<Keeps> = layout.groups().iter().map(|group| group.keeps).collect();
-/// assert_eq!(keeps, [Keeps::Window(512), Keeps::Window(512), Keeps::Window(512), Keeps::All]);
+/// let retention: Vec<Retention> = layout.groups().iter().map(|group| group.retention).collect();
+/// assert_eq!(retention, [Retention::Window(512), Retention::Window(512), Retention::Window(512), Retention::All]);
 /// assert_eq!(layout.num_spaces(), 1);
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -119,7 +119,7 @@ pub(crate) struct Place {
 /// Layers of one space with the same retention.
 struct Class {
     space: usize,
-    keeps: Keeps,
+    retention: Retention,
     layers: Vec<usize>,
 }
 
@@ -150,19 +150,19 @@ impl CacheLayout {
     fn classes(&self) -> (usize, Vec<Class>) {
         let (mut shapes, mut classes): (Vec<_>, Vec<Class>) = (Vec::new(), Vec::new());
         for layer in (0..self.layers.len()).filter(|&layer| self.owner(layer) == layer) {
-            let (shape, keeps) = shape_and_keeps(&self.layers[layer]);
+            let (shape, retention) = shape_and_retention(&self.layers[layer]);
             let space = position_or_push(&mut shapes, |other| *other == shape, || shape);
-            let like_it = |class: &Class| (class.space, class.keeps) == (space, keeps);
+            let like_it = |class: &Class| (class.space, class.retention) == (space, retention);
             let class =
-                position_or_push(&mut classes, like_it, || Class { space, keeps, layers: Vec::new() });
+                position_or_push(&mut classes, like_it, || Class { space, retention, layers: Vec::new() });
             classes[class].layers.push(layer);
         }
         (shapes.len(), classes)
     }
 
-    fn add_group(&mut self, &Class { space, keeps, .. }: &Class, layers: &[usize]) {
+    fn add_group(&mut self, &Class { space, retention, .. }: &Class, layers: &[usize]) {
         let group = self.groups.len();
-        self.groups.push(CacheGroup { keeps, space });
+        self.groups.push(CacheGroup { retention, space });
         for (store, &layer) in layers.iter().enumerate() {
             self.places[layer] = Place { group, space, store };
             if store == self.stores[space].len() {
@@ -173,7 +173,7 @@ impl CacheLayout {
 
     /// A layout of one group that retains all pages and stores nothing, for models without a cache.
     pub fn empty() -> Self {
-        let groups = vec![CacheGroup { keeps: Keeps::All, space: 0 }];
+        let groups = vec![CacheGroup { retention: Retention::All, space: 0 }];
         Self { groups, stores: vec![Vec::new()], ..Self::default() }
     }
 
@@ -226,9 +226,9 @@ impl CacheLayout {
     /// States are larger than the keys and values of a page, and few are needed: those of the running sequences and
     /// occasional snapshots.
     pub fn pages_of(&self, space: usize, num_pages: usize) -> usize {
-        let pages = |group: &CacheGroup| match group.keeps {
-            Keeps::All | Keeps::Window(_) => num_pages,
-            Keeps::State => num_pages.div_ceil(PAGES_PER_STATE) + LEAST_STATES,
+        let pages = |group: &CacheGroup| match group.retention {
+            Retention::All | Retention::Window(_) => num_pages,
+            Retention::State => num_pages.div_ceil(PAGES_PER_STATE) + LEAST_STATES,
         };
         self.groups.iter().filter(|group| group.space == space).map(pages).sum()
     }
@@ -272,13 +272,13 @@ const PAGES_PER_STATE: usize = 16;
 const LEAST_STATES: usize = 8;
 
 /// The number and length of the heads (`None` for states), and the pages retained.
-fn shape_and_keeps(layer: &LayerCache) -> (Option<(usize, usize)>, Keeps) {
+fn shape_and_retention(layer: &LayerCache) -> (Option<(usize, usize)>, Retention) {
     match *layer {
         LayerCache::Kv(KvGeometry { num_kv_heads, head_dim, window, .. }) => {
             assert_ne!(window, Some(0), "a window holds at least the query itself");
-            (Some((num_kv_heads, head_dim)), window.map_or(Keeps::All, Keeps::Window))
+            (Some((num_kv_heads, head_dim)), window.map_or(Retention::All, Retention::Window))
         }
-        LayerCache::State { .. } => (None, Keeps::State),
+        LayerCache::State { .. } => (None, Retention::State),
     }
 }
 
@@ -306,8 +306,8 @@ mod tests {
             (0..26).map(|layer| (layout.place(layer).group, layout.place(layer).store)).collect();
         assert_eq!(places.len(), 26, "no two layers have one place");
         for layer in 0..26 {
-            let keeps = layout.groups()[layout.group_of(layer)].keeps;
-            assert_eq!(keeps, if layer % 6 == 5 { Keeps::All } else { Keeps::Window(40) });
+            let retention = layout.groups()[layout.group_of(layer)].retention;
+            assert_eq!(retention, if layer % 6 == 5 { Retention::All } else { Retention::Window(40) });
         }
         assert_eq!(layout.pages_of(0, 10), 70);
     }
@@ -338,11 +338,11 @@ mod tests {
 
     #[test]
     fn what_is_needed_and_written() {
-        let window = Keeps::Window(40);
-        assert_eq!([0, 39, 70, 71, 72, 103].map(|len| window.first_page(len)), [0, 0, 0, 1, 1, 2]);
-        assert_eq!([0, 1, 32, 33, 64].map(|len| Keeps::State.first_page(len)), [0, 0, 0, 1, 1]);
-        let written = |keeps: Keeps, len, rows| keeps.written(len, rows).collect::<Vec<_>>();
-        assert_eq!(written(Keeps::All, 20, 100), [0, 1, 2, 3]);
+        let window = Retention::Window(40);
+        assert_eq!([0, 39, 70, 71, 72, 103].map(|len| window.first_retained_page(len)), [0, 0, 0, 1, 1, 2]);
+        assert_eq!([0, 1, 32, 33, 64].map(|len| Retention::State.first_retained_page(len)), [0, 0, 0, 1, 1]);
+        let written = |retention: Retention, len, rows| retention.written(len, rows).collect::<Vec<_>>();
+        assert_eq!(written(Retention::All, 20, 100), [0, 1, 2, 3]);
         for (len, rows, pages) in [
             (0, 0, vec![]),
             (0, 1, vec![0]),
@@ -353,7 +353,7 @@ mod tests {
             (32, 1, vec![1]),
             (33, 31, vec![1]),
         ] {
-            assert_eq!(written(Keeps::State, len, rows), pages, "{rows} rows after {len}");
+            assert_eq!(written(Retention::State, len, rows), pages, "{rows} rows after {len}");
             let block_table = (0..4).collect();
             let sequence =
                 SequenceLayout { rows: 0..rows, cached_len: len, block_table, ..Default::default() };

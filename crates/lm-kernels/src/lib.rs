@@ -13,7 +13,7 @@ mod mapped_file;
 mod ops;
 
 #[cfg(feature = "burn")]
-pub use cache_layout::{CacheGroup, CacheLayout, Keeps, KvGeometry, LayerCache};
+pub use cache_layout::{CacheGroup, CacheLayout, KvGeometry, LayerCache, Retention};
 pub use device::Device;
 pub use error::{Error, Result};
 pub use host::{

@@ -24,7 +24,7 @@ pub struct SequenceInput {
     /// of it. RoPE that depends on the sequence length uses it. At least the number of slots after these rows.
     pub planned_len: usize,
     /// Block table for each cache group ([`crate::CacheLayout::groups`]): the pages that hold slots `0..cached_len + rows`, in
-    /// order. An entry may be [`crate::NO_PAGE`] where the group neither needs nor writes the page ([`crate::Keeps`]).
+    /// order. An entry may be [`crate::NO_PAGE`] where the group neither needs nor writes the page ([`crate::Retention`]).
     pub block_tables: Vec<Vec<PageId>>,
     /// Adapter to apply; `None` runs the base model.
     pub adapter: Option<AdapterId>,

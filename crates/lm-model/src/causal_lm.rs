@@ -20,7 +20,7 @@ pub trait CausalLm: Send + Sync {
     /// Bytes of a page of tokens, summed over all groups: [`KvPool::bytes_per_page`] of a pool from [`CausalLm::new_cache`].
     fn cache_bytes_per_page(&self) -> usize;
 
-    /// Runs every sequence's new rows, writes their keys, values and states to the pages that [`crate::Keeps::written`] names and
+    /// Runs every sequence's new rows, writes their keys, values and states to the pages that [`crate::Retention::written`] names and
     /// returns the requested logits.
     ///
     /// A sequence's logits depend neither on the other sequences of the batch nor on how its rows are chunked over calls, as long

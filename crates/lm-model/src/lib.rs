@@ -31,8 +31,8 @@ pub use gguf::{
     GgufFile, GgufMetadata, GgufProblem, GgufStrings, GgufTensor, GgufTensorType, GgufValue, GgufValueType,
 };
 pub use lm_kernels::{
-    CacheGroup, CacheLayout, Device, Keeps, KvDtype, KvGeometry, KvPool, LayerCache, MappedFile, NO_PAGE,
-    PAGE_LEN, PageId, WeightFormat,
+    CacheGroup, CacheLayout, Device, KvDtype, KvGeometry, KvPool, LayerCache, MappedFile, NO_PAGE, PAGE_LEN,
+    PageId, Retention, WeightFormat,
 };
 pub use lora::AdapterInfo;
 pub use model_folder::{

@@ -110,8 +110,8 @@ fn check_table(
     if pages < expected {
         return Err(BatchProblem::BlockTable { pages, slots, expected });
     }
-    let needed = group.keeps.first_page(input.cached_len)..input.cached_len.div_ceil(PAGE_LEN);
-    let mut used = needed.chain(group.keeps.written(input.cached_len, input.rows()));
+    let needed = group.retention.first_retained_page(input.cached_len)..input.cached_len.div_ceil(PAGE_LEN);
+    let mut used = needed.chain(group.retention.written(input.cached_len, input.rows()));
     if let Some(index) = used.find(|&index| table[index] == NO_PAGE) {
         return Err(BatchProblem::MissingPage { index });
     }
@@ -140,7 +140,7 @@ fn check_written_pages(batch: &Batch, limits: &BatchLimits) -> Result<()> {
     for (sequence, input) in batch.sequences.iter().enumerate() {
         let end = (input.cached_len + input.rows()).div_ceil(PAGE_LEN);
         for (table, (group, _)) in input.block_tables.iter().zip(&limits.groups) {
-            let written = group.keeps.written(input.cached_len, input.rows());
+            let written = group.retention.written(input.cached_len, input.rows());
             let pages = table[..end].iter().enumerate().filter(|&(_, &page)| page != NO_PAGE);
             for (index, &page) in pages {
                 let writes = written.clone().any(|written| written == index);
@@ -159,16 +159,17 @@ fn check_written_pages(batch: &Batch, limits: &BatchLimits) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AdapterId, AttentionKind, Embeddings, Keeps};
+    use crate::{AdapterId, AttentionKind, Embeddings, Retention};
 
-    fn limits(keeps: &[Keeps]) -> BatchLimits {
-        let group = |&keeps| (CacheGroup { keeps, space: usize::from(keeps == Keeps::State) }, 6);
-        let groups = keeps.iter().map(group).collect();
+    fn limits(retention: &[Retention]) -> BatchLimits {
+        let group =
+            |&retention| (CacheGroup { retention, space: usize::from(retention == Retention::State) }, 6);
+        let groups = retention.iter().map(group).collect();
         BatchLimits { vocab_rows: 10, hidden_size: 4, context_len: 100, adapters: 1, groups }
     }
 
     fn check(sequences: Vec<SequenceInput>, expected: Option<(usize, BatchProblem)>) {
-        check_with(&limits(&[Keeps::All]), sequences, expected);
+        check_with(&limits(&[Retention::All]), sequences, expected);
     }
 
     fn check_with(
@@ -266,7 +267,7 @@ mod tests {
 
     #[test]
     fn pages_may_be_missing_where_nothing_needs_them() {
-        let limits = limits(&[Keeps::All, Keeps::Window(9), Keeps::State]);
+        let limits = limits(&[Retention::All, Retention::Window(9), Retention::State]);
         let tables = |input, tables: [[PageId; 3]; 3]| SequenceInput {
             block_tables: tables.map(|table| table.to_vec()).to_vec(),
             ..input

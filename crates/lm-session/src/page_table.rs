@@ -1,6 +1,6 @@
 //! Page table of one session.
 
-use lm_model::{Keeps, NO_PAGE, PAGE_LEN, PageId, TokenId};
+use lm_model::{NO_PAGE, PAGE_LEN, PageId, Retention, TokenId};
 
 use crate::pages::PageStore;
 use crate::prefix_tree::NodeId;
@@ -58,7 +58,7 @@ impl PageTable {
                 let page = self.page(group, index);
                 page == NO_PAGE || store.is_shared(group, page)
             };
-            missing[kind.space] += kind.keeps.written(self.len, rows).filter(takes).count();
+            missing[kind.space] += kind.retention.written(self.len, rows).filter(takes).count();
         }
         missing
     }
@@ -69,7 +69,7 @@ impl PageTable {
     /// Panics if fewer pages are free than are [`PageTable::missing`].
     pub fn reserve(&mut self, rows: usize, store: &mut PageStore) {
         for group in 0..self.pages.len() {
-            for index in store.groups()[group].keeps.written(self.len, rows) {
+            for index in store.groups()[group].retention.written(self.len, rows) {
                 let page = match self.page(group, index) {
                     NO_PAGE => store.allocate(group),
                     page => store.writable(group, page),
@@ -92,15 +92,16 @@ impl PageTable {
             let node = store.tree.child(self.tip, ids);
             self.move_tip(node, store);
             for group in 0..self.pages.len() {
-                let mut written = store.groups()[group].keeps.written(before, rows);
+                let mut written = store.groups()[group].retention.written(before, rows);
                 if written.any(|written| written == index) {
                     store.name(group, self.pages[group][index], node);
                 }
             }
         }
         for (group, pages) in self.pages.iter_mut().enumerate() {
-            let keeps = store.groups()[group].keeps;
-            let unneeded = keeps.first_page(before)..keeps.first_page(self.len).min(pages.len());
+            let retention = store.groups()[group].retention;
+            let unneeded = retention.first_retained_page(before)
+                ..retention.first_retained_page(self.len).min(pages.len());
             for page in &mut pages[unneeded] {
                 if *page != NO_PAGE {
                     store.release(group, std::mem::replace(page, NO_PAGE));
@@ -161,7 +162,7 @@ impl PageTable {
     /// Block tables for resuming after `len` tokens, if all pages needed are available.
     fn tables_at(&self, len: usize, sources: &Sources<'_>, store: &PageStore) -> Option<Vec<Vec<PageId>>> {
         let table = |group: usize| {
-            let needed = store.groups()[group].keeps.first_page(len)..len.div_ceil(PAGE_LEN);
+            let needed = store.groups()[group].retention.first_retained_page(len)..len.div_ceil(PAGE_LEN);
             let mut table = vec![NO_PAGE; needed.start.min(needed.end)];
             for index in needed {
                 table.push(self.page_at(group, index, len, sources, store)?);
@@ -181,10 +182,10 @@ impl PageTable {
         store: &PageStore,
     ) -> Option<PageId> {
         let end = (index + 1) * PAGE_LEN;
-        let own = match store.groups()[group].keeps {
+        let own = match store.groups()[group].retention {
             // The page holds the state after the table's last token only.
-            Keeps::State => len == self.len && len <= sources.own,
-            Keeps::All | Keeps::Window(_) => end.min(len) <= sources.own,
+            Retention::State => len == self.len && len <= sources.own,
+            Retention::All | Retention::Window(_) => end.min(len) <= sources.own,
         };
         let own = if own { self.page(group, index) } else { NO_PAGE };
         let known = || match sources.path.get(index) {

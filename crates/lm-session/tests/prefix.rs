@@ -42,7 +42,7 @@ fn block_tables(cache: &KvPool, slots: usize) -> Vec<Vec<PageId>> {
     let mut next = vec![0..; cache.layout().num_spaces()];
     let table = |group: &lm_model::CacheGroup| {
         let mut table = vec![NO_PAGE; slots.div_ceil(PAGE_LEN)];
-        group.keeps.written(0, slots).for_each(|index| table[index] = next[group.space].next().unwrap());
+        group.retention.written(0, slots).for_each(|index| table[index] = next[group.space].next().unwrap());
         table
     };
     cache.layout().groups().iter().map(table).collect()

@@ -22,7 +22,7 @@ pub(super) const OP: Op = Op {
 /// each value head's recurrence token by token; [`host::delta_net`](crate::host::delta_net) has the formulas.
 ///
 /// A sequence continues from the state in the page of its last cached token (from zeros if nothing is cached) and
-/// stores its new state as [`Keeps::State`](crate::Keeps::State) describes.
+/// stores its new state as [`Retention::State`](crate::Retention::State) describes.
 ///
 /// # Shapes
 /// - `qkv`: `[rows, width]` of [`DeltaNetSpec::width`], queries, keys and values in this order

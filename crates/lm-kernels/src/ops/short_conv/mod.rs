@@ -18,7 +18,7 @@ pub(super) const OP: Op =
 /// Gated short convolution over each sequence: with rows `b, c, x`, `c · conv(b · x)`.
 ///
 /// A sequence continues from the state in the page of its last cached token (from zeros if nothing is cached) and
-/// stores its new state as [`Keeps::State`](crate::Keeps::State) describes.
+/// stores its new state as [`Retention::State`](crate::Retention::State) describes.
 ///
 /// # Shapes
 /// - `x`: `[rows, 3 * channels]`; returns `[rows, channels]`
