@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn groups_of_a_space_have_pages_of_their_own() {
-        let full = KvGeometry { num_kv_heads: 1, head_dim: 8, window: None, shares: None };
+        let full = KvGeometry { num_kv_heads: 1, head_dim: 8, window: None, shared_with: None };
         let near = KvGeometry { window: Some(4), ..full };
         let wide = KvGeometry { head_dim: 16, ..full };
         let tables = block_tables(&CacheLayout::new([near, full, wide]), 2);

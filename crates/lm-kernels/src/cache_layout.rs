@@ -13,7 +13,7 @@ pub struct KvGeometry {
     pub window: Option<usize>,
     /// Earlier layer of the same shape and window whose keys and values this one reads (cross-layer KV
     /// sharing); such a layer caches none of its own.
-    pub shares: Option<usize>,
+    pub shared_with: Option<usize>,
 }
 
 /// Cache of one layer.
@@ -91,7 +91,7 @@ pub struct CacheGroup {
 /// ```
 /// use lm_kernels::{CacheLayout, Retention, KvGeometry};
 ///
-/// let full = KvGeometry { num_kv_heads: 2, head_dim: 64, window: None, shares: None };
+/// let full = KvGeometry { num_kv_heads: 2, head_dim: 64, window: None, shared_with: None };
 /// let near = KvGeometry { window: Some(512), ..full };
 /// let layout = CacheLayout::new([near, near, full, near]);
 /// let retention: Vec<Retention> = layout.groups().iter().map(|group| group.retention).collect();
@@ -251,12 +251,12 @@ impl CacheLayout {
 
     /// Returns the layer whose pages hold a layer's keys and values.
     fn owner(&self, layer: usize) -> usize {
-        let LayerCache::Kv(KvGeometry { shares: Some(owner), window, num_kv_heads, head_dim }) =
+        let LayerCache::Kv(KvGeometry { shared_with: Some(owner), window, num_kv_heads, head_dim }) =
             self.layers[layer]
         else {
             return layer;
         };
-        let shared = LayerCache::Kv(KvGeometry { num_kv_heads, head_dim, window, shares: None });
+        let shared = LayerCache::Kv(KvGeometry { num_kv_heads, head_dim, window, shared_with: None });
         assert!(
             owner < layer && self.layers[owner] == shared,
             "layer {layer} cannot share with {owner}: it is not an earlier one like it"
@@ -294,7 +294,7 @@ mod tests {
     use super::*;
     use crate::SequenceLayout;
 
-    const FULL: KvGeometry = KvGeometry { num_kv_heads: 2, head_dim: 8, window: None, shares: None };
+    const FULL: KvGeometry = KvGeometry { num_kv_heads: 2, head_dim: 8, window: None, shared_with: None };
     const NEAR: KvGeometry = KvGeometry { window: Some(40), ..FULL };
 
     #[test]
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn a_layer_that_shares_has_the_place_of_the_other() {
-        let layout = CacheLayout::new([FULL, NEAR, KvGeometry { shares: Some(1), ..NEAR }]);
+        let layout = CacheLayout::new([FULL, NEAR, KvGeometry { shared_with: Some(1), ..NEAR }]);
         assert_eq!(layout.place(2), layout.place(1));
         assert_eq!(layout.groups().len(), 2);
     }
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "layer 1 cannot share with 0")]
     fn a_layer_shares_with_one_like_it() {
-        CacheLayout::new([FULL, KvGeometry { shares: Some(0), ..NEAR }]);
+        CacheLayout::new([FULL, KvGeometry { shared_with: Some(0), ..NEAR }]);
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub enum KvLayer<B: Backend> {
 /// ```
 /// use lm_kernels::{CacheLayout, Device, KvDtype, KvGeometry, KvPool};
 ///
-/// let layer = KvGeometry { num_kv_heads: 2, head_dim: 64, window: None, shares: None };
+/// let layer = KvGeometry { num_kv_heads: 2, head_dim: 64, window: None, shared_with: None };
 /// let pool = KvPool::new(Device::Cpu, &CacheLayout::new([layer; 4]), 16, KvDtype::F16)?;
 /// assert_eq!(pool.bytes_per_page(), 4 * 2 * 32 * 2 * 64 * 2); // layers · (k, v) · slots · heads · head_dim · bytes
 /// # Ok::<(), lm_kernels::Error>(())

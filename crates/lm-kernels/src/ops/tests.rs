@@ -231,7 +231,7 @@ fn spec() -> AttentionSpec {
 }
 
 fn geometry() -> KvGeometry {
-    KvGeometry { num_kv_heads: 2, head_dim: 8, window: None, shares: None }
+    KvGeometry { num_kv_heads: 2, head_dim: 8, window: None, shared_with: None }
 }
 
 /// A prompt of 40 rows that crosses a page boundary, one of 3, then single rows.
@@ -386,8 +386,8 @@ fn a_page_that_the_pool_lacks_is_refused() {
 
 #[test]
 fn a_layer_that_shares_reads_what_the_other_wrote() {
-    let geometry = KvGeometry { num_kv_heads: 2, head_dim: 8, window: Some(20), shares: None };
-    let layout = CacheLayout::new([geometry, KvGeometry { shares: Some(0), ..geometry }]);
+    let geometry = KvGeometry { num_kv_heads: 2, head_dim: 8, window: Some(20), shared_with: None };
+    let layout = CacheLayout::new([geometry, KvGeometry { shared_with: Some(0), ..geometry }]);
     for (&device, burn) in Device::available().iter().zip(host_devices()) {
         let mut pool = KvPool::new(device, &layout, 4, KvDtype::F32).unwrap();
         for layout in layouts() {
@@ -404,7 +404,7 @@ fn a_layer_that_shares_reads_what_the_other_wrote() {
 fn pages_before_the_window_are_not_touched() {
     let burn = Device::Cpu.burn().unwrap();
     for cache in layers(KvDtype::F32, &burn) {
-        let geometry = KvGeometry { num_kv_heads: 2, head_dim: 8, window: Some(20), shares: None };
+        let geometry = KvGeometry { num_kv_heads: 2, head_dim: 8, window: Some(20), shared_with: None };
         let mut pool = KvPool::of_layer(cache, geometry, 4);
         let run = |pool: &mut KvPool, rows, cached_len, block_table: &[u32]| {
             let sequence =

@@ -57,7 +57,7 @@ impl<'a> Run<'a> {
             num_kv_heads: spec.num_kv_heads,
             head_dim: spec.head_dim,
             window: spec.window,
-            shares: None,
+            shared_with: None,
         };
         // The layer in the middle is used: the others must not be touched.
         let pool = KvPool::new(target.device, &CacheLayout::new([geometry; 3]), NUM_PAGES, dtype).unwrap();

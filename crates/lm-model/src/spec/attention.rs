@@ -137,7 +137,7 @@ impl AttentionLayer {
             num_kv_heads: self.num_kv_heads,
             head_dim: self.head_dim,
             window: self.window.slots(),
-            shares: match self.key_values {
+            shared_with: match self.key_values {
                 KeyValues::Shared(layer) => Some(layer),
                 _ => None,
             },

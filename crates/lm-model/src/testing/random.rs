@@ -21,7 +21,7 @@ pub(super) struct Random {
 
 impl Random {
     pub(super) fn new(seed: u64) -> Self {
-        let layer = KvGeometry { num_kv_heads: 1, head_dim: HEAD_DIM, window: None, shares: None };
+        let layer = KvGeometry { num_kv_heads: 1, head_dim: HEAD_DIM, window: None, shared_with: None };
         Self { seed, layout: CacheLayout::new([layer]) }
     }
 
@@ -106,7 +106,7 @@ fn means(
         sinks: None,
     };
     let zeros = values.zeros_like();
-    let means = match geometry.shares {
+    let means = match geometry.shared_with {
         None => attention(zeros.clone(), zeros, values, cache, layer, layout, &spec),
         Some(_) => attention_shared(zeros, cache, layer, layout, &spec),
     };

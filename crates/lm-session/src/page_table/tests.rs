@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 const FULL: KvGeometry =
-    KvGeometry { num_kv_heads: 1, head_dim: FakeLm::HEAD_DIM, window: None, shares: None };
+    KvGeometry { num_kv_heads: 1, head_dim: FakeLm::HEAD_DIM, window: None, shared_with: None };
 const NEAR: KvGeometry = KvGeometry { window: Some(40), ..FULL };
 const STATE: LayerCache = LayerCache::State { len: 3 };
 

@@ -97,12 +97,13 @@ pub const FULL: LayerCache = LayerCache::Kv(KV);
 pub const NEAR: LayerCache = LayerCache::Kv(KvGeometry { window: Some(40), ..KV });
 /// A layer with a recurrent state.
 pub const STATE: LayerCache = LayerCache::State { len: 5 };
-const KV: KvGeometry = KvGeometry { num_kv_heads: 1, head_dim: FakeLm::HEAD_DIM, window: None, shares: None };
+const KV: KvGeometry =
+    KvGeometry { num_kv_heads: 1, head_dim: FakeLm::HEAD_DIM, window: None, shared_with: None };
 
 /// Combinations of cache kinds in a model.
 pub fn kinds() -> Vec<Vec<LayerCache>> {
     let shared = |layer: LayerCache, owner| match layer {
-        LayerCache::Kv(geometry) => LayerCache::Kv(KvGeometry { shares: Some(owner), ..geometry }),
+        LayerCache::Kv(geometry) => LayerCache::Kv(KvGeometry { shared_with: Some(owner), ..geometry }),
         LayerCache::State { .. } => layer,
     };
     vec![

@@ -152,7 +152,7 @@ pub fn read_files(model: Option<Located>) -> Result<Option<f64>> {
 mod tests {
     use super::*;
 
-    const KV: KvGeometry = KvGeometry { num_kv_heads: 1, head_dim: 16, window: None, shares: None };
+    const KV: KvGeometry = KvGeometry { num_kv_heads: 1, head_dim: 16, window: None, shared_with: None };
 
     #[test]
     fn a_step_is_as_long_as_its_reads_or_its_products() {

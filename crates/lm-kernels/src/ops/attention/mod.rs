@@ -57,7 +57,11 @@ pub fn attention(
     let [rows, ..] = q.dims();
     assert_eq!(k.dims(), [rows, spec.num_kv_heads, spec.head_dim], "attention: k against spec");
     assert_eq!(v.dims(), k.dims(), "attention: v against k");
-    assert_eq!(pool.layout().kv(layer).shares, None, "attention: layer {layer} has no pages to write to");
+    assert_eq!(
+        pool.layout().kv(layer).shared_with,
+        None,
+        "attention: layer {layer} has no pages to write to"
+    );
     let (k, v) = (k.into_dispatch(), v.into_dispatch());
     attend_over(q, NewKv::Rows { k, v }, pool, layer, layout, spec)
 }
