@@ -158,7 +158,7 @@ fn delta_net(pool: &Pool, rows: usize, case: &str, limit: Limit) -> Result<(), l
     let copies = if rows == 1 { COLD / (4 * net.state_len()) + 1 } else { 1 };
     let mut states = vec![StatePages::new(pages, net.state_len())?; copies];
     let (qkv, gates) = (noise(10, rows * width), noise(11, rows * heads));
-    let inputs = host::DeltaNetRows { qkv: &qkv, time: &gates, strength: &gates };
+    let inputs = host::DeltaNetRows { qkv: &qkv, dt: &gates, beta: &gates };
     let mut out = vec![0.0; rows * heads * spec.value_dim];
     host::delta_net(pool, inputs, &net, &mut states[0], &layout, &mut out);
     assert!(out.iter().all(|out| out.is_finite()) && out.iter().any(|&out| out != 0.0), "something is read");

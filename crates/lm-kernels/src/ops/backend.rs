@@ -176,14 +176,14 @@ pub trait LmOps: Bridge {
     /// See [`delta_net`](super::delta_net()). The states of the layer are moved in and returned.
     fn delta_net(
         qkv: FloatTensor<Self>,
-        time: FloatTensor<Self>,
-        strength: FloatTensor<Self>,
+        dt: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
         net: Arc<DeltaNet>,
         states: StatePages,
         layout: Arc<RaggedLayout>,
     ) -> Carried<Self> {
-        let (time, strength, mut states) = (Self::lift(time), Self::lift(strength), states);
-        let out = delta_net::portable(Self::lift(qkv), time, strength, &net, &mut states, &layout);
+        let (dt, beta, mut states) = (Self::lift(dt), Self::lift(beta), states);
+        let out = delta_net::portable(Self::lift(qkv), dt, beta, &net, &mut states, &layout);
         Carried { out: Self::lower(out), states }
     }
 }
@@ -321,14 +321,14 @@ macro_rules! host_ops {
 
             fn delta_net(
                 qkv: FloatTensor<Self>,
-                time: FloatTensor<Self>,
-                strength: FloatTensor<Self>,
+                dt: FloatTensor<Self>,
+                beta: FloatTensor<Self>,
                 net: Arc<DeltaNet>,
                 states: StatePages,
                 layout: Arc<RaggedLayout>,
             ) -> Carried<Self> {
                 let mut states = states;
-                let out = delta_net::host::delta_net(qkv, time, strength, &net, &mut states, &layout);
+                let out = delta_net::host::delta_net(qkv, dt, beta, &net, &mut states, &layout);
                 Carried { out, states }
             }
         }

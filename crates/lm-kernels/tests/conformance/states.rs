@@ -133,8 +133,8 @@ pub fn check_delta_net(target: &Target) {
             inputs.iter().map(|parts| reference(&spec, kernel, &taps, [&rates, &biases], parts)).collect();
         let what = format!("delta_net {spec:?}, {kernel} taps");
         steps(target, &what, net.state_len(), &widths, &inputs, &results, |rows, pool, layout| {
-            let [qkv, time, strength] = rows.try_into().unwrap();
-            let got = delta_net(qkv, time, strength, &net, pool, 1, layout);
+            let [qkv, dt, beta] = rows.try_into().unwrap();
+            let got = delta_net(qkv, dt, beta, &net, pool, 1, layout);
             assert_eq!(got.dims(), [layout.rows(), num_value_heads, value_dim]);
             to_host(got).unwrap()
         });
@@ -173,14 +173,14 @@ fn reference(
             };
             let (q, k) = (unit(0), unit(keys));
             let gate = |part: usize| f64::from(parts[part][row * num_value_heads + head]);
-            let passed = (gate(1) + f64::from(biases[head])).exp().ln_1p();
-            let decay = (-f64::from(rates[head]) * passed).exp();
-            let strength = 1.0 / (1.0 + (-gate(2)).exp());
+            let softplus = (gate(1) + f64::from(biases[head])).exp().ln_1p();
+            let alpha = (-f64::from(rates[head]) * softplus).exp();
+            let beta = 1.0 / (1.0 + (-gate(2)).exp());
             for (column, column_state) in matrix.iter_mut().enumerate() {
                 let value = mixed[2 * keys + head * value_dim + column];
-                column_state.iter_mut().for_each(|x| *x *= decay);
+                column_state.iter_mut().for_each(|x| *x *= alpha);
                 let dot = |state: &[f64], x: &[f64]| state.iter().zip(x).map(|(a, b)| a * b).sum::<f64>();
-                let correction = (value - dot(column_state, &k)) * strength;
+                let correction = (value - dot(column_state, &k)) * beta;
                 column_state.iter_mut().zip(&k).for_each(|(x, k)| *x += k * correction);
                 result.push(dot(column_state, &q) / (key_dim as f64).sqrt());
             }

@@ -35,7 +35,7 @@ impl GatedDeltaNet {
         let mut values = |param, len| loader.values(Param::Layer(layer, param), len);
         let taps = values(LayerParam::ConvTaps(Piece::Weight), net.heads.width() * net.kernel)?;
         let decays = values(LayerParam::DeltaDecay, heads)?.into_iter().map(f32::exp).collect();
-        let time_biases = values(LayerParam::DeltaTimeBias, heads)?;
+        let dt_bias = values(LayerParam::DeltaTimeBias, heads)?;
         let conv = CausalConv::new(net.kernel, net.heads.width(), &taps, None);
         let norm = Param::Layer(layer, LayerParam::DeltaNorm);
         let norm = RmsNorm::load_as_stored(loader, spec, norm, net.heads.value_dim)?;
@@ -45,7 +45,7 @@ impl GatedDeltaNet {
             gate: linear(LayerParam::DeltaGate, [hidden, net.value_width()])?,
             time: linear(LayerParam::DeltaTime, [hidden, heads])?,
             strength: linear(LayerParam::DeltaStrength, [hidden, heads])?,
-            net: Arc::new(DeltaNet::new(net.heads, conv, decays, time_biases)),
+            net: Arc::new(DeltaNet::new(net.heads, conv, decays, dt_bias)),
             norm,
             output: linear(LayerParam::DeltaOutput, [net.value_width(), hidden])?,
             layer,

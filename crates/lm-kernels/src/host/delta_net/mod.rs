@@ -85,8 +85,8 @@ pub struct DeltaNet {
     conv: CausalConv,
     /// Decay rate of each value head: at least 0.
     decay_rates: Vec<f32>,
-    /// Bias of each value head's time step `dt` (`dt_bias`).
-    time_biases: Vec<f32>,
+    /// Bias of each value head's time step `dt`.
+    dt_bias: Vec<f32>,
 }
 
 impl DeltaNet {
@@ -94,19 +94,19 @@ impl DeltaNet {
     ///
     /// # Shapes
     /// - `conv`: of [`DeltaNetSpec::width`] channels, over queries, keys and values in this order
-    /// - `decay_rates`, `time_biases`: `[num_value_heads]`; the first is `exp(A_log)` of checkpoints, the second `dt_bias`
+    /// - `decay_rates`, `dt_bias`: `[num_value_heads]`; the first is `exp(A_log)` of checkpoints, the second `dt_bias` likewise
     ///
     /// # Panics
     /// When a length does not fit, or key heads do not divide value heads.
-    pub fn new(spec: DeltaNetSpec, conv: CausalConv, decay_rates: Vec<f32>, time_biases: Vec<f32>) -> Self {
+    pub fn new(spec: DeltaNetSpec, conv: CausalConv, decay_rates: Vec<f32>, dt_bias: Vec<f32>) -> Self {
         let DeltaNetSpec { num_key_heads, num_value_heads, .. } = spec;
         assert!(
             num_value_heads.is_multiple_of(num_key_heads),
             "{num_key_heads} key heads of {num_value_heads}"
         );
         assert_eq!(conv.channels(), spec.width(), "queries, keys and values are convolved");
-        assert_eq!([decay_rates.len(), time_biases.len()], [num_value_heads; 2], "one for each value head");
-        Self { spec, conv, decay_rates, time_biases }
+        assert_eq!([decay_rates.len(), dt_bias.len()], [num_value_heads; 2], "one for each value head");
+        Self { spec, conv, decay_rates, dt_bias }
     }
 
     /// The head configuration.
@@ -127,8 +127,8 @@ impl DeltaNet {
 
     /// Bias of each value head's time step `dt`.
     #[cfg(feature = "burn")]
-    pub(crate) fn time_biases(&self) -> &[f32] {
-        &self.time_biases
+    pub(crate) fn dt_bias(&self) -> &[f32] {
+        &self.dt_bias
     }
 
     /// Elements of a state: [`DeltaNetSpec::state_elements`].
@@ -136,14 +136,14 @@ impl DeltaNet {
         self.spec.state_elements(self.conv.kernel())
     }
 
-    /// Gates of a value head for a token: the decay (alpha) is `e^(-rate · ln(1 + e^(time + bias)))`, the strength
-    /// of the update (beta) `1 / (1 + e^-strength)`.
-    pub(crate) fn gate(&self, head: usize, time: f32, strength: f32) -> Gate {
-        let time = f64::from(time) + f64::from(self.time_biases[head]);
-        let passed = if time > SOFTPLUS_LINEAR { time } else { time.exp().ln_1p() };
+    /// Gates of a value head for a token: the decay `alpha = e^(-rate · ln(1 + e^(dt + bias)))` and the strength of the
+    /// update `beta = 1 / (1 + e^-beta)`, from `dt` and `beta` as the projections output them.
+    pub(crate) fn gate(&self, head: usize, dt: f32, beta: f32) -> Gate {
+        let dt = f64::from(dt) + f64::from(self.dt_bias[head]);
+        let softplus = if dt > SOFTPLUS_LINEAR { dt } else { dt.exp().ln_1p() };
         Gate {
-            decay: (-f64::from(self.decay_rates[head]) * passed).exp() as f32,
-            strength: (1.0 / (1.0 + (-f64::from(strength)).exp())) as f32,
+            alpha: (-f64::from(self.decay_rates[head]) * softplus).exp() as f32,
+            beta: (1.0 / (1.0 + (-f64::from(beta)).exp())) as f32,
         }
     }
 }
@@ -154,15 +154,15 @@ pub struct DeltaNetRows<'a> {
     /// `[rows, width]`: queries, keys and values, before the convolution.
     pub qkv: &'a [f32],
     /// `[rows, num_value_heads]`: time step `dt` before bias and softplus (`a` of the reference).
-    pub time: &'a [f32],
+    pub dt: &'a [f32],
     /// `[rows, num_value_heads]`: update strength `beta` before the sigmoid (`b` of the reference).
-    pub strength: &'a [f32],
+    pub beta: &'a [f32],
 }
 
 /// Convolves queries, keys and values over each sequence, applies SiLU, L2-normalises queries and keys, and runs
 /// each value head's state matrix `S` `[key_dim, value_dim]` token by token:
 ///
-/// `S ← decay · S`, `S ← S + k ⊗ strength · (v - Sᵀk)`, `y = Sᵀq / sqrt(key_dim)`
+/// `S ← alpha · S`, `S ← S + k ⊗ beta · (v - Sᵀk)`, `y = Sᵀq / sqrt(key_dim)`
 ///
 /// A row's result is bit-identical however the rows of a sequence are split into calls and batched with others: a
 /// prefill computes the same as decode steps.
@@ -191,7 +191,7 @@ pub fn delta_net(
 fn delta_net_on(
     isa: Isa,
     pool: &Pool,
-    DeltaNetRows { qkv, time, strength }: DeltaNetRows<'_>,
+    DeltaNetRows { qkv, dt, beta }: DeltaNetRows<'_>,
     net: &DeltaNet,
     states: &mut StatePages,
     layout: &RaggedLayout,
@@ -200,7 +200,7 @@ fn delta_net_on(
     let (rows, spec, width) = (layout.rows(), net.spec, net.spec.width());
     let heads = spec.num_value_heads;
     assert_eq!(qkv.len(), rows * width, "queries, keys and values are [{rows}, {width}]");
-    assert_eq!([time.len(), strength.len()], [rows * heads; 2], "gates are [{rows}, {heads}]");
+    assert_eq!([dt.len(), beta.len()], [rows * heads; 2], "gates are [{rows}, {heads}]");
     assert_eq!(out.len(), rows * heads * spec.value_dim, "results are [{rows}, {heads}, {}]", spec.value_dim);
     assert_eq!(states.state_len(), net.state_len(), "states are those of the net");
     let sequences = states.begin(layout);
@@ -212,7 +212,7 @@ fn delta_net_on(
     for_each_chunk(pool, &mut gates, ROWS * heads, |index, gates| {
         for (offset, gate) in gates.iter_mut().enumerate() {
             let index = index * ROWS * heads + offset;
-            *gate = net.gate(index % heads, time[index], strength[index]);
+            *gate = net.gate(index % heads, dt[index], beta[index]);
         }
     });
     let heads =

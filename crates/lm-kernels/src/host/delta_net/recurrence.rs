@@ -22,10 +22,10 @@ const BLOCKS: usize = 4;
 /// Gates of a head for a token.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Gate {
-    /// Decay factor `alpha` of the state.
-    pub decay: f32,
-    /// Strength `beta` of the delta-rule update.
-    pub strength: f32,
+    /// Decay factor of the state.
+    pub alpha: f32,
+    /// Strength of the delta-rule update.
+    pub beta: f32,
 }
 
 /// All heads of all rows.
@@ -84,7 +84,7 @@ impl Kernel for Unit<'_> {
             // SAFETY: as above, for rows.
             let mut out = unsafe { self.out.block(run.rows.clone(), results.clone()) };
             let state = state.row(0).as_chunks_mut::<LANES>().0;
-            self.learn::<V>(run.rows.clone(), state, values.start, &mut out);
+            self.run_columns::<V>(run.rows.clone(), state, values.start, &mut out);
         }
     }
 }
@@ -92,7 +92,7 @@ impl Kernel for Unit<'_> {
 impl Unit<'_> {
     /// Processes the rows, as many columns at a time as fit the registers.
     #[inline(always)]
-    fn learn<V: Lanes>(
+    fn run_columns<V: Lanes>(
         &self,
         rows: Range<usize>,
         mut state: &mut [[f32; LANES]],
@@ -123,7 +123,7 @@ impl Unit<'_> {
 
     /// Processes one row for `16 · N` columns of the matrix, whose blocks of 16 columns are contiguous.
     ///
-    /// The output of the updated state is `decay · Sᵀq + (k · q) · correction` with the state before the update:
+    /// The output of the updated state is `alpha · Sᵀq + (k · q) · correction` with the state before the update:
     /// one pass reads, another writes.
     #[inline(always)]
     fn token<V: Lanes, const N: usize>(
@@ -141,29 +141,29 @@ impl Unit<'_> {
         let values = &mixed[2 * num_key_heads * key_dim + self.head * value_dim..][..value_dim][column..];
         let gate = self.heads.gates[row * num_value_heads + self.head];
 
-        let (mut known, mut asked) = ([V::splat(0.0); N], [V::splat(0.0); N]);
+        let (mut s_k, mut s_q) = ([V::splat(0.0); N], [V::splat(0.0); N]);
         for i in 0..key_dim {
             let (k, q) = (V::splat(k[i]), V::splat(q[i]));
             for n in 0..N {
                 let state = V::load(&state[n * key_dim + i]);
-                known[n] = state.mul_add(k, known[n]);
-                asked[n] = state.mul_add(q, asked[n]);
+                s_k[n] = state.mul_add(k, s_k[n]);
+                s_q[n] = state.mul_add(q, s_q[n]);
             }
         }
-        let (decay, same) = (V::splat(gate.decay), V::splat(dot::<V>(k, q)));
+        let (alpha, kq) = (V::splat(gate.alpha), V::splat(dot::<V>(k, q)));
         let mut corrections = [V::splat(0.0); N];
         for n in 0..N {
             let values = load_part::<V>(&values[n * LANES..]);
-            let wrong = known[n].mul_add(V::splat(-gate.decay), values);
-            corrections[n] = wrong.mul(V::splat(gate.strength));
-            let result = corrections[n].mul_add(same, asked[n].mul(decay));
+            let error = s_k[n].mul_add(V::splat(-gate.alpha), values);
+            corrections[n] = error.mul(V::splat(gate.beta));
+            let result = corrections[n].mul_add(kq, s_q[n].mul(alpha));
             store_part(result, &mut out[n * LANES..]);
         }
         for i in 0..key_dim {
             let k = V::splat(k[i]);
             for n in 0..N {
                 let state = &mut state[n * key_dim + i];
-                corrections[n].mul_add(k, V::load(state).mul(decay)).store(state);
+                corrections[n].mul_add(k, V::load(state).mul(alpha)).store(state);
             }
         }
     }

@@ -32,12 +32,12 @@ impl Case {
         DeltaNet::new(self.spec, conv, self.rates.clone(), self.biases.clone())
     }
 
-    /// Elements of a row: queries, keys and values, times, strengths.
+    /// Elements of a row: queries, keys and values, `dt`, `beta`.
     fn row(&self) -> usize {
         self.spec.width() + 2 * self.spec.num_value_heads
     }
 
-    /// The rows' queries, keys and values, their times and their strengths.
+    /// The rows' queries, keys and values, their `dt` and `beta`.
     fn split(&self, rows: &[f32]) -> [Vec<f32>; 3] {
         let (width, heads) = (self.spec.width(), self.spec.num_value_heads);
         [0..width, width..width + heads, width + heads..self.row()]
@@ -61,7 +61,7 @@ impl Case {
     /// The results for one whole sequence.
     fn exact(&self, rows: &[f32]) -> Vec<f64> {
         let DeltaNetSpec { num_key_heads, num_value_heads, key_dim, value_dim, order } = self.spec;
-        let [qkv, times, strengths] = self.split(rows);
+        let [qkv, dts, betas] = self.split(rows);
         let mut states = vec![vec![vec![0.0; value_dim]; key_dim]; num_value_heads];
         let mut out = Vec::new();
         for row in 0..rows.len() / self.row() {
@@ -80,13 +80,13 @@ impl Case {
                 };
                 let (q, k, v) = (normed(q), normed(k), &v[head * value_dim..(head + 1) * value_dim]);
                 let index = row * num_value_heads + head;
-                let passed = (f64::from(times[index]) + f64::from(self.biases[head])).exp().ln_1p();
-                let decay = (-f64::from(self.rates[head]) * passed).exp();
-                let strength = 1.0 / (1.0 + (-f64::from(strengths[index])).exp());
+                let softplus = (f64::from(dts[index]) + f64::from(self.biases[head])).exp().ln_1p();
+                let alpha = (-f64::from(self.rates[head]) * softplus).exp();
+                let beta = 1.0 / (1.0 + (-f64::from(betas[index])).exp());
                 for column in 0..value_dim {
-                    state.iter_mut().for_each(|row| row[column] *= decay);
-                    let known: f64 = state.iter().zip(&k).map(|(row, k)| row[column] * k).sum();
-                    let correction = strength * (v[column] - known);
+                    state.iter_mut().for_each(|row| row[column] *= alpha);
+                    let s_k: f64 = state.iter().zip(&k).map(|(row, k)| row[column] * k).sum();
+                    let correction = beta * (v[column] - s_k);
                     state.iter_mut().zip(&k).for_each(|(row, k)| row[column] += k * correction);
                     let read: f64 = state.iter().zip(&q).map(|(row, q)| row[column] * q).sum();
                     out.push(read / (key_dim as f64).sqrt());
@@ -116,9 +116,9 @@ fn rows_are_those_of_the_definition_however_they_are_cut() {
             let (pool, mut states) = (Pool::new(threads), StatePages::new(6, net.state_len()).unwrap());
             states.get_mut(0).fill(f32::NAN); // The previous content of a page is ignored.
             in_pieces(&inputs, case.row(), piece, |layout, rows| {
-                let [qkv, time, strength] = case.split(rows);
-                let rows = DeltaNetRows { qkv: &qkv, time: &time, strength: &strength };
-                let mut out = vec![f32::NAN; time.len() * case.spec.value_dim];
+                let [qkv, dt, beta] = case.split(rows);
+                let rows = DeltaNetRows { qkv: &qkv, dt: &dt, beta: &beta };
+                let mut out = vec![f32::NAN; dt.len() * case.spec.value_dim];
                 delta_net_on(isa, &pool, rows, &net, &mut states, layout, &mut out);
                 out
             })
@@ -149,10 +149,10 @@ fn gates_keep_their_range() {
         DeltaNetSpec { num_key_heads: 1, num_value_heads: 2, key_dim: 1, value_dim: 1, order: Grouped };
     let conv = CausalConv::new(1, spec.width(), &[1.0; 4], None);
     let net = DeltaNet::new(spec, conv, vec![0.0078125, 16.0], vec![0.0, 1.0]);
-    assert_eq!(net.gate(0, 1e30, 1e30), Gate { decay: 0.0, strength: 1.0 });
-    assert_eq!(net.gate(1, -1e30, -1e30), Gate { decay: 1.0, strength: 0.0 });
-    let decay = (-0.0078125_f64 * 800.0).exp() as f32;
-    assert_eq!(net.gate(0, 800.0, 0.0), Gate { decay, strength: 0.5 });
+    assert_eq!(net.gate(0, 1e30, 1e30), Gate { alpha: 0.0, beta: 1.0 });
+    assert_eq!(net.gate(1, -1e30, -1e30), Gate { alpha: 1.0, beta: 0.0 });
+    let alpha = (-0.0078125_f64 * 800.0).exp() as f32;
+    assert_eq!(net.gate(0, 800.0, 0.0), Gate { alpha, beta: 0.5 });
 }
 
 /// Two sequences with these rows, whose states are written to these pages.
@@ -162,7 +162,7 @@ fn two_sequences(rows: [std::ops::Range<usize>; 2], pages: [u32; 2]) {
     let conv = CausalConv::new(1, spec.width(), &[1.0; 3], None);
     let net = DeltaNet::new(spec, conv, vec![1.0], vec![0.0]);
     let mut states = StatePages::new(2, net.state_len()).unwrap();
-    let inputs = DeltaNetRows { qkv: &[1.0; 6], time: &[0.0; 2], strength: &[0.0; 2] };
+    let inputs = DeltaNetRows { qkv: &[1.0; 6], dt: &[0.0; 2], beta: &[0.0; 2] };
     let layout = crate::host::testing::beside(rows, pages);
     delta_net(&Pool::new(2), inputs, &net, &mut states, &layout, &mut [0.0; 2]);
 }

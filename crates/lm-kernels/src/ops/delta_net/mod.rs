@@ -26,7 +26,7 @@ pub(super) const OP: Op = Op {
 ///
 /// # Shapes
 /// - `qkv`: `[rows, width]` of [`DeltaNetSpec::width`], queries, keys and values in this order
-/// - `time`, `strength`: `[rows, num_value_heads]`, `a` and `b` of the reference
+/// - `dt`, `beta`: `[rows, num_value_heads]`, `a` and `b` of the reference
 /// - returns `[rows, num_value_heads, value_dim]`
 ///
 /// # Panics
@@ -36,8 +36,8 @@ pub(super) const OP: Op = Op {
 /// Gated Delta Networks, arXiv 2412.06464; `Qwen3_5GatedDeltaNet` of transformers 5.23.
 pub fn delta_net(
     qkv: Tensor<2>,
-    time: Tensor<2>,
-    strength: Tensor<2>,
+    dt: Tensor<2>,
+    beta: Tensor<2>,
     net: &Arc<DeltaNet>,
     pool: &mut KvPool,
     layer: usize,
@@ -45,54 +45,54 @@ pub fn delta_net(
 ) -> Tensor<3> {
     let ([rows, width], spec) = (qkv.dims(), net.spec());
     assert_eq!(width, spec.width(), "delta_net: queries, keys and values");
-    assert_eq!(time.dims(), [rows, spec.num_value_heads], "delta_net: times");
-    assert_eq!(strength.dims(), [rows, spec.num_value_heads], "delta_net: strengths");
-    let (qkv, time, strength) = (qkv.into_dispatch(), time.into_dispatch(), strength.into_dispatch());
+    assert_eq!(dt.dims(), [rows, spec.num_value_heads], "delta_net: times");
+    assert_eq!(beta.dims(), [rows, spec.num_value_heads], "delta_net: strengths");
+    let (qkv, dt, beta) = (qkv.into_dispatch(), dt.into_dispatch(), beta.into_dispatch());
     let out = with_states(pool, layer, layout, [rows, net.state_len()], |states| {
-        Dispatch::delta_net(qkv, time, strength, net.clone(), states, layout.clone())
+        Dispatch::delta_net(qkv, dt, beta, net.clone(), states, layout.clone())
     });
     Tensor::from_dispatch(out)
 }
 
 pub(super) fn portable(
     qkv: Tensor<2>,
-    time: Tensor<2>,
-    strength: Tensor<2>,
+    dt: Tensor<2>,
+    beta: Tensor<2>,
     net: &DeltaNet,
     states: &mut StatePages,
     layout: &RaggedLayout,
 ) -> Tensor<3> {
     let DeltaNetSpec { num_value_heads, value_dim, .. } = *net.spec();
     let shape = [qkv.dims()[0], num_value_heads, value_dim];
-    let (decay, strength) = (decay(time, net), sigmoid(strength)); // [rows, num_value_heads]
-    let learnt = for_each_run(states, layout, |rows, state| {
+    let (alpha, beta) = (decay(dt, net), sigmoid(beta)); // [rows, num_value_heads]
+    let outputs = for_each_run(states, layout, |rows, state| {
         let of_run = |tensor: &Tensor<2>| tensor.clone().narrow(0, rows.start, rows.len());
         let (conv_state, matrices) = state.split_at_mut(net.conv().state_len());
         let mixed = silu(convolve(net.conv(), of_run(&qkv), conv_state)); // [rows, width]
-        learn(mixed, of_run(&decay), of_run(&strength), net.spec(), matrices)
+        recur(mixed, of_run(&alpha), of_run(&beta), net.spec(), matrices)
     });
-    if learnt.is_empty() {
+    if outputs.is_empty() {
         Tensor::zeros(shape, &qkv.device())
     } else {
-        Tensor::cat(learnt, 0).reshape(shape)
+        Tensor::cat(outputs, 0).reshape(shape)
     }
 }
 
-/// Decay of a head's state at each row: `exp(-rate · softplus(time + bias))`.
-fn decay(time: Tensor<2>, net: &DeltaNet) -> Tensor<2> {
-    let ([_, heads], device) = (time.dims(), time.device());
+/// Decay of a head's state at each row: `alpha = exp(-rate · softplus(dt + bias))`.
+fn decay(dt: Tensor<2>, net: &DeltaNet) -> Tensor<2> {
+    let ([_, heads], device) = (dt.dims(), dt.device());
     let by_head = |values: &[f32]| from_host(values.to_vec(), [1, heads], &device);
-    let time = time + by_head(net.time_biases());
-    let passed = relu(time.clone()) + (-time.abs()).exp().log1p();
-    (-passed * by_head(net.decay_rates())).exp()
+    let dt = dt + by_head(net.dt_bias());
+    let softplus = relu(dt.clone()) + (-dt.abs()).exp().log1p();
+    (-softplus * by_head(net.decay_rates())).exp()
 }
 
-/// Runs the recurrence of one run: `mixed [rows, width]`, `decay` and `strength [rows, num_value_heads]`; returns
+/// Runs the recurrence of one run: `mixed [rows, width]`, `alpha` and `beta [rows, num_value_heads]`; returns
 /// `[rows, num_value_heads * value_dim]`.
-fn learn(
+fn recur(
     mixed: Tensor<2>,
-    decay: Tensor<2>,
-    strength: Tensor<2>,
+    alpha: Tensor<2>,
+    beta: Tensor<2>,
     spec: &DeltaNetSpec,
     state: &mut [f32],
 ) -> Tensor<2> {
@@ -116,9 +116,9 @@ fn learn(
         let of_row = |x: &Tensor<4>| x.clone().narrow(0, row, 1).squeeze_dim::<3>(0); // [num_value_heads, _, _]
         let gate = |x: &Tensor<2>| x.clone().narrow(0, row, 1).reshape([num_value_heads, 1, 1]);
         let (q, k, v) = (of_row(&q), of_row(&k), of_row(&v));
-        matrices = matrices * gate(&decay);
-        let known = (matrices.clone() * k.clone()).sum_dim(1); // [num_value_heads, 1, value_dim]
-        matrices = matrices + k * ((v - known) * gate(&strength));
+        matrices = matrices * gate(&alpha);
+        let s_k = (matrices.clone() * k.clone()).sum_dim(1); // [num_value_heads, 1, value_dim]
+        matrices = matrices + k * ((v - s_k) * gate(&beta));
         out.push((matrices.clone() * q).sum_dim(1).reshape([1, num_value_heads * value_dim]));
     }
     store_state(matrices, state);
