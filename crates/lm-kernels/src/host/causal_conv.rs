@@ -9,22 +9,22 @@ use super::split::SharedMatrix;
 /// Channels per task.
 const CHANNELS: usize = 8 * LANES;
 
-/// Weights of a causal depthwise convolution over a sequence: `y_t = bias + Σ_j tap_j · x_(t - kernel + 1 + j)` in
+/// Weights of a causal depthwise convolution over a sequence: `y_t = bias + Σ_j weight_j · x_(t - kernel_size + 1 + j)` in
 /// each channel; inputs before the first token are zero.
 ///
-/// Its state is the last `kernel - 1` inputs.
+/// Its state is the last `kernel_size - 1` inputs.
 ///
 /// ```
-/// let conv = lm_kernels::CausalConv::new(3, 2, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], None); // 2 channels of 3 taps
-/// assert_eq!((conv.channels(), conv.kernel()), (2, 3));
+/// let conv = lm_kernels::CausalConv::new(3, 2, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], None); // 2 channels of kernel size 3
+/// assert_eq!((conv.channels(), conv.kernel_size()), (2, 3));
 /// assert_eq!(conv.state_len(), 2 * 16); // channels are filled up to 16
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct CausalConv {
-    kernel: usize,
+    kernel_size: usize,
     channels: usize,
-    /// `[blocks of 16 channels, kernel, 16]`, zero-padded.
-    taps: Vec<f32>,
+    /// `[blocks of 16 channels, kernel_size, 16]`, zero-padded.
+    weight: Vec<f32>,
     /// `[blocks, 16]`.
     bias: Vec<f32>,
 }
@@ -33,20 +33,21 @@ impl CausalConv {
     /// Packs the weights.
     ///
     /// # Shapes
-    /// - `taps`: `[channels, kernel]`, a channel's last tap for the newest input, as in PyTorch's `Conv1d`
+    /// - `weight`: `[channels, kernel_size]`, a channel's last weight for the newest input, as in PyTorch's `Conv1d`
     /// - `bias`: `[channels]`
     ///
     /// # Panics
-    /// When a length does not fit, or there are no taps.
-    pub fn new(kernel: usize, channels: usize, taps: &[f32], bias: Option<&[f32]>) -> Self {
-        assert!(kernel > 0, "a convolution has taps");
-        assert_eq!(taps.len(), channels * kernel, "taps are [{channels}, {kernel}]");
+    /// When a length does not fit, or the kernel size is 0.
+    pub fn new(kernel_size: usize, channels: usize, weight: &[f32], bias: Option<&[f32]>) -> Self {
+        assert!(kernel_size > 0, "a convolution has taps");
+        assert_eq!(weight.len(), channels * kernel_size, "taps are [{channels}, {kernel_size}]");
         let filled = channels.next_multiple_of(LANES);
-        let mut conv = Self { kernel, channels, taps: vec![0.0; filled * kernel], bias: vec![0.0; filled] };
-        for (channel, taps) in taps.chunks_exact(kernel).enumerate() {
+        let mut conv =
+            Self { kernel_size, channels, weight: vec![0.0; filled * kernel_size], bias: vec![0.0; filled] };
+        for (channel, weight) in weight.chunks_exact(kernel_size).enumerate() {
             let (block, lane) = (channel / LANES, channel % LANES);
-            for (index, tap) in taps.iter().enumerate() {
-                conv.taps[(block * kernel + index) * LANES + lane] = *tap;
+            for (index, value) in weight.iter().enumerate() {
+                conv.weight[(block * kernel_size + index) * LANES + lane] = *value;
             }
         }
         if let Some(bias) = bias {
@@ -56,9 +57,9 @@ impl CausalConv {
         conv
     }
 
-    /// Kernel size: the number of taps of a channel.
-    pub fn kernel(&self) -> usize {
-        self.kernel
+    /// Kernel size: the number of weights of a channel.
+    pub fn kernel_size(&self) -> usize {
+        self.kernel_size
     }
 
     /// Number of channels.
@@ -66,23 +67,23 @@ impl CausalConv {
         self.channels
     }
 
-    /// Elements of a state: `[blocks of 16 channels, kernel - 1, 16]`, the oldest input first.
+    /// Elements of a state: `[blocks of 16 channels, kernel_size - 1, 16]`, the oldest input first.
     pub fn state_len(&self) -> usize {
-        Self::state_elements(self.kernel, self.channels)
+        Self::state_elements(self.kernel_size, self.channels)
     }
 
     /// [`state_len`](Self::state_len) of a convolution with this kernel size and number of channels.
     ///
     /// # Panics
-    /// When there are no taps.
-    pub fn state_elements(kernel: usize, channels: usize) -> usize {
-        (kernel - 1) * channels.next_multiple_of(LANES)
+    /// When the kernel size is 0.
+    pub fn state_elements(kernel_size: usize, channels: usize) -> usize {
+        (kernel_size - 1) * channels.next_multiple_of(LANES)
     }
 
-    /// A channel's tap.
+    /// A channel's weight for one of the kernel's inputs, the newest last.
     #[cfg(feature = "burn")]
-    pub(crate) fn tap(&self, channel: usize, index: usize) -> f32 {
-        self.taps[(channel / LANES * self.kernel + index) * LANES + channel % LANES]
+    pub(crate) fn weight(&self, channel: usize, index: usize) -> f32 {
+        self.weight[(channel / LANES * self.kernel_size + index) * LANES + channel % LANES]
     }
 
     /// The channels' biases.
@@ -115,11 +116,13 @@ impl CausalConv {
     /// Computes the output of 16 channels and shifts the input into the history.
     #[inline(always)]
     fn step<V: Lanes>(&self, block: usize, input: V, history: &mut [[f32; LANES]]) -> V {
-        let taps = self.taps[block * self.kernel * LANES..][..self.kernel * LANES].as_chunks::<LANES>().0;
+        let weight = self.weight[block * self.kernel_size * LANES..][..self.kernel_size * LANES]
+            .as_chunks::<LANES>()
+            .0;
         let mut sum = load_part::<V>(&self.bias[block * LANES..]);
         for index in 0..history.len() {
             let earlier = V::load(&history[index]);
-            sum = earlier.mul_add(V::load(&taps[index]), sum);
+            sum = earlier.mul_add(V::load(&weight[index]), sum);
             if index > 0 {
                 earlier.store(&mut history[index - 1]);
             }
@@ -127,7 +130,7 @@ impl CausalConv {
         if let Some(last) = history.last_mut() {
             input.store(last);
         }
-        input.mul_add(V::load(&taps[self.kernel - 1]), sum)
+        input.mul_add(V::load(&weight[self.kernel_size - 1]), sum)
     }
 }
 
@@ -156,7 +159,7 @@ impl<A: Around> Kernel for Convolve<'_, A> {
     fn run<V: Lanes>(self) {
         let (conv, end) = (self.conv, (self.first + CHANNELS).min(self.conv.channels));
         let blocks = self.first / LANES..end.div_ceil(LANES);
-        let older = conv.kernel - 1;
+        let older = conv.kernel_size - 1;
         let columns = blocks.start * older * LANES..blocks.end * older * LANES;
         for (index, run) in self.runs.iter().enumerate() {
             // SAFETY: sequences write to distinct pages (`StatePages::check`), tasks of a sequence to

@@ -55,13 +55,13 @@ pub(super) fn for_each_run(
 
 /// Convolves the rows of one run, `[rows, channels]`; `state` is the convolution's.
 pub(super) fn convolve(conv: &CausalConv, x: Tensor<2>, state: &mut [f32]) -> Tensor<2> {
-    let ([rows, channels], kernel, device) = (x.dims(), conv.kernel(), x.device());
+    let ([rows, channels], kernel, device) = (x.dims(), conv.kernel_size(), x.device());
     let history = state_tensor(state, [1, kernel - 1, channels], &device).reshape([kernel - 1, channels]);
     let inputs = Tensor::cat(vec![history, x], 0); // [kernel - 1 + rows, channels]
     let bias = from_host(conv.bias().to_vec(), [1, channels], &device);
     let sum = (0..kernel).fold(bias.expand([rows, channels]), |sum, index| {
-        let taps = (0..channels).map(|channel| conv.tap(channel, index)).collect();
-        sum + inputs.clone().narrow(0, index, rows) * from_host(taps, [1, channels], &device)
+        let weight = (0..channels).map(|channel| conv.weight(channel, index)).collect();
+        sum + inputs.clone().narrow(0, index, rows) * from_host(weight, [1, channels], &device)
     });
     let history = inputs.narrow(0, rows, kernel - 1);
     store_state(history.reshape([1, kernel - 1, channels]), state);

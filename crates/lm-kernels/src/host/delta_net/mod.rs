@@ -55,11 +55,11 @@ impl DeltaNetSpec {
         2 * self.num_key_heads * self.key_dim + self.num_value_heads * self.value_dim
     }
 
-    /// Elements of a state with a convolution of `kernel` taps: the convolution's state, then
+    /// Elements of a state with a convolution of this kernel size: the convolution's state, then
     /// `[num_value_heads, blocks of 16 values, key_dim, 16]`.
-    pub fn state_elements(&self, kernel: usize) -> usize {
+    pub fn state_elements(&self, kernel_size: usize) -> usize {
         let matrices = self.num_value_heads * self.value_blocks() * self.key_dim * LANES;
-        CausalConv::state_elements(kernel, self.width()) + matrices
+        CausalConv::state_elements(kernel_size, self.width()) + matrices
     }
 
     /// Key head of a value head.
@@ -133,7 +133,7 @@ impl DeltaNet {
 
     /// Elements of a state: [`DeltaNetSpec::state_elements`].
     pub fn state_len(&self) -> usize {
-        self.spec.state_elements(self.conv.kernel())
+        self.spec.state_elements(self.conv.kernel_size())
     }
 
     /// Gates of a value head for a token: the decay `alpha = e^(-rate · ln(1 + e^(dt + bias)))` and the strength of the
