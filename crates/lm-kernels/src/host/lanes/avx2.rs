@@ -4,7 +4,7 @@ use std::arch::x86_64::*;
 
 use super::super::cpu::{Kernel, run_avx2};
 use super::super::matrix_unit::NoMatrixUnit;
-use super::{LANES, Lanes, Line, NibbleOffset};
+use super::{LANES, Lanes, Line, ZeroPointCorrection};
 
 /// Sixteen floats in two AVX registers, the first eight lanes first.
 #[derive(Clone, Copy)]
@@ -330,8 +330,8 @@ impl Lanes for Avx2 {
     /// At the end, each of a lane's two sums is that of 16 products with nibbles minus 4 times the sum of 32
     /// activations: at most 16 · (15 - 4) · 127 + 16 · 4 · 127 = 30,480, which fits 16 bits.
     #[inline(always)]
-    fn start_nibbles(offset: &NibbleOffset) -> [__m256i; 2] {
-        Self::splat_int(offset.halves)
+    fn start_nibbles(correction: &ZeroPointCorrection) -> [__m256i; 2] {
+        Self::splat_int(correction.halves)
     }
 
     #[inline(always)]

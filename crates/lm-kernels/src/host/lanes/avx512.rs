@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use super::super::cpu::{Kernel, run_avx512};
 use super::super::matrix_unit::{MatrixUnit, NoMatrixUnit};
 use super::avx2::places_of_pair;
-use super::{Avx2, LANES, Lanes, Line, NibbleOffset};
+use super::{Avx2, LANES, Lanes, Line, ZeroPointCorrection};
 
 /// Sixteen floats in an AVX-512 register, with a matrix unit or none.
 pub(in crate::host) struct Avx512<U>(__m512, PhantomData<U>);
@@ -267,8 +267,8 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
     }
 
     #[inline(always)]
-    fn start_bytes(offset: i32) -> __m512i {
-        Self::splat_int(offset)
+    fn start_bytes(correction: i32) -> __m512i {
+        Self::splat_int(correction)
     }
 
     #[inline(always)]
@@ -305,8 +305,8 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
     }
 
     #[inline(always)]
-    fn start_nibbles(offset: &NibbleOffset) -> __m512i {
-        Self::splat_int(offset.whole)
+    fn start_nibbles(correction: &ZeroPointCorrection) -> __m512i {
+        Self::splat_int(correction.whole)
     }
 
     #[inline(always)]

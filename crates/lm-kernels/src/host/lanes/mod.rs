@@ -30,14 +30,14 @@ pub(super) type Line = [u8; 4 * LANES];
 /// Correction for the zero point 8 of the weights' nibbles: -8 times the sum of 32 activations.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub(super) struct NibbleOffset {
+pub(super) struct ZeroPointCorrection {
     /// For one 32-bit sum per lane.
     pub whole: i32,
     /// For two 16-bit sums per lane, half of it each.
     pub halves: i32,
 }
 
-impl NibbleOffset {
+impl ZeroPointCorrection {
     /// The correction for activations with this sum.
     #[inline(always)]
     pub fn of(sum: i32) -> Self {
@@ -116,7 +116,7 @@ pub(super) trait Lanes: Copy {
     fn quad(x: [i8; 4]) -> Self::Quad;
 
     /// Initial value of [`Lanes::dot_bytes`] sums: -128 times the sum of the activations.
-    fn start_bytes(offset: i32) -> Self::Ints;
+    fn start_bytes(correction: i32) -> Self::Ints;
     /// The same for a sum in two parts, each of which counts in lanes whose `parts` has -128, not 0.
     fn start_bytes_of(parts: Self::Pairs, sums: [i16; 2]) -> Self::Ints;
     /// Adds to each lane the dot product of its four bytes (weights from -127 to 127 with zero point 128) and `x`,
@@ -130,7 +130,7 @@ pub(super) trait Lanes: Copy {
     /// `sums + terms * factors`.
     fn add_products(sums: Self::Ints, terms: Self::Ints, factors: Self::Ints) -> Self::Ints;
     /// Initial value of [`Lanes::dot_nibbles`] sums.
-    fn start_nibbles(offset: &NibbleOffset) -> Self::NibbleSums;
+    fn start_nibbles(correction: &ZeroPointCorrection) -> Self::NibbleSums;
     /// Adds to each lane the dot product of its four bytes (weights from -8 to 7 with zero point 8) and `x`, from
     /// -127 to 127; over at most 32 columns.
     fn dot_nibbles(sums: Self::NibbleSums, w: Self::Bytes, x: Self::Quad) -> Self::NibbleSums;

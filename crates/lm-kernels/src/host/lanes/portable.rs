@@ -2,7 +2,7 @@
 
 use super::super::cpu::Kernel;
 use super::super::matrix_unit::NoMatrixUnit;
-use super::{LANES, Lanes, Line, NibbleOffset, bf16_to_f32, f16_to_f32, power};
+use super::{LANES, Lanes, Line, ZeroPointCorrection, bf16_to_f32, f16_to_f32, power};
 
 /// Sixteen floats in an array; the reference implementation.
 #[derive(Clone, Copy)]
@@ -194,8 +194,8 @@ impl Lanes for F32x16 {
     }
 
     #[inline(always)]
-    fn start_bytes(offset: i32) -> [i32; LANES] {
-        [offset; LANES]
+    fn start_bytes(correction: i32) -> [i32; LANES] {
+        [correction; LANES]
     }
 
     #[inline(always)]
@@ -231,8 +231,8 @@ impl Lanes for F32x16 {
     }
 
     #[inline(always)]
-    fn start_nibbles(offset: &NibbleOffset) -> [i32; LANES] {
-        [offset.whole; LANES]
+    fn start_nibbles(correction: &ZeroPointCorrection) -> [i32; LANES] {
+        [correction.whole; LANES]
     }
 
     #[inline(always)]

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use bytemuck::Zeroable;
 
 use super::super::cpu::{Isa, Kernel};
-use super::super::lanes::{Lanes, NibbleOffset};
+use super::super::lanes::{Lanes, ZeroPointCorrection};
 use super::super::matrix_unit::SIDE;
 use super::super::norm::{Norm, norm_row, rms_norm_on};
 use super::super::pack::GROUP;
@@ -31,11 +31,11 @@ pub(super) struct Span {
     pub scales: [f32; 4],
     /// Zero-point correction of each block for byte weights with zero point 128: -128 times the sum of the
     /// values.
-    pub byte_offsets: [i32; 4],
+    pub byte_corrections: [i32; 4],
     /// Sum of the values of each 16 columns.
     pub sums: [i16; SPAN / 16],
     /// Zero-point correction of each group of 32 columns, for nibble weights with zero point 8.
-    pub nibble_offsets: [NibbleOffset; SPAN / GROUP],
+    pub nibble_corrections: [ZeroPointCorrection; SPAN / GROUP],
 }
 
 // SAFETY: arrays of numbers, for which all-zero bits are valid.
@@ -167,11 +167,11 @@ fn quantize_span<const B: usize>(x: &[f32; SPAN], span: &mut Span) {
     for (sum, halves) in sums.iter_mut().zip(span.sums.as_chunks::<2>().0) {
         *sum = i32::from(halves[0]) + i32::from(halves[1]);
     }
-    for (offset, sums) in span.byte_offsets.iter_mut().zip(sums.chunks_exact(B / GROUP)) {
-        *offset = -128 * sums.iter().sum::<i32>();
+    for (correction, sums) in span.byte_corrections.iter_mut().zip(sums.chunks_exact(B / GROUP)) {
+        *correction = -128 * sums.iter().sum::<i32>();
     }
-    for (offset, sum) in span.nibble_offsets.iter_mut().zip(sums) {
-        *offset = NibbleOffset::of(sum);
+    for (correction, sum) in span.nibble_corrections.iter_mut().zip(sums) {
+        *correction = ZeroPointCorrection::of(sum);
     }
 }
 

@@ -87,9 +87,9 @@ fn add_span_by_tiles<V: Lanes, F: IntegerWeights>(
                 V::Unit::multiply(values.cast(), size_of::<Span>(), weights, steps, &mut products);
             }
             for (m, out) in out.iter_mut().enumerate() {
-                let offset = x[m].byte_offsets[block];
+                let correction = x[m].byte_corrections[block];
                 for product in &mut products[m] {
-                    *product += offset;
+                    *product += correction;
                 }
                 let (halves, _) = products[m].as_chunks();
                 let dots = [[V::load_ints(&halves[0]), V::load_ints(&halves[1])]];
@@ -145,9 +145,9 @@ fn dots<V: Lanes, F: IntegerWeights, const M: usize>(
     block: usize,
     x: &[Span; M],
 ) -> [[V::Ints; 2]; M] {
-    let mut dots = [[V::start_bytes(x[0].byte_offsets[block]); 2]; M];
+    let mut dots = [[V::start_bytes(x[0].byte_corrections[block]); 2]; M];
     for m in 1..M {
-        dots[m] = [V::start_bytes(x[m].byte_offsets[block]); 2];
+        dots[m] = [V::start_bytes(x[m].byte_corrections[block]); 2];
     }
     for j in 0..a.len().min(b.len()).min(F::BLOCK_LINES) {
         let w = [V::load_bytes(&a[j]), V::load_bytes(&b[j])];

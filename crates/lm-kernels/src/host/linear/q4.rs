@@ -88,9 +88,9 @@ fn group_sums<V: Lanes, const M: usize>(
     group: usize,
     x: &[Span; M],
 ) -> [V::NibbleSums; M] {
-    let mut sums = [V::start_nibbles(&x[0].nibble_offsets[group]); M];
+    let mut sums = [V::start_nibbles(&x[0].nibble_corrections[group]); M];
     for m in 1..M {
-        sums[m] = V::start_nibbles(&x[m].nibble_offsets[group]);
+        sums[m] = V::start_nibbles(&x[m].nibble_corrections[group]);
     }
     for j in 0..LINES {
         prefetch(&lines[j], AHEAD);

@@ -45,9 +45,9 @@ impl IntegerWeights for Q8 {
 /// `Σ q · x` over a block: at most 64 · 127 · 127 in magnitude.
 #[inline(always)]
 fn dots<V: Lanes, const M: usize>(lines: &[Line], block: usize, x: &[Span; M]) -> [V::Ints; M] {
-    let mut dots = [V::start_bytes(x[0].byte_offsets[block]); M];
+    let mut dots = [V::start_bytes(x[0].byte_corrections[block]); M];
     for m in 1..M {
-        dots[m] = V::start_bytes(x[m].byte_offsets[block]);
+        dots[m] = V::start_bytes(x[m].byte_corrections[block]);
     }
     for j in 0..lines.len().min(LINES) {
         prefetch(&lines[j], AHEAD);
