@@ -26,7 +26,7 @@ fn main() -> Result<(), lm_kernels::Error> {
         names.iter().map(|name| name.parse()).collect::<Result<_, _>>()?
     };
     let pool = Pool::global();
-    let memory = host::limits::ColdMemory::new()?;
+    let memory = host::limits::BandwidthProbe::new()?;
     println!("{} threads, {}", pool.threads(), Isa::current());
     println!("| format | bits | GB/s from memory | of the rate | GOP/s, {MANY} rows | of the rate |");
     println!("|---|---|---|---|---|---|");
@@ -40,7 +40,7 @@ fn main() -> Result<(), lm_kernels::Error> {
         check(&weights[0], &x, &y);
 
         let [cold, share] = best(
-            || memory.read_rate(pool),
+            || memory.read_bandwidth(pool),
             || {
                 bytes as f64
                     / seconds(|| {
@@ -50,7 +50,7 @@ fn main() -> Result<(), lm_kernels::Error> {
         );
         let operations = (2 * MANY * ROWS * COLS) as f64;
         let [many, of_products] = best(
-            || host::limits::byte_product_rate(pool),
+            || host::limits::int8_rate(pool),
             || operations / seconds(|| host::linear(pool, &weights[0], &x, MANY, &mut y)),
         );
         println!(

@@ -24,7 +24,8 @@ const FORMATS: [WeightFormat; 5] =
 fn main() -> Result<(), lm_kernels::Error> {
     let word = std::env::args().skip(1).find(|word| !word.starts_with('-')).unwrap_or_default();
     let pool = Pool::global();
-    let memory = Limit { unit: "GB/s", rate: host::limits::ColdMemory::new()?.read_rate(pool) / 1e9 };
+    let memory =
+        Limit { unit: "GB/s", rate: host::limits::BandwidthProbe::new()?.read_bandwidth(pool) / 1e9 };
     let arithmetic = Limit { unit: "GFLOP/s", rate: host::limits::multiply_add_rate(pool) / 1e9 };
     println!(
         "{} threads, {} kernels, reads {:.1} GB/s, multiply-adds {:.0} GFLOP/s, products of bytes {:.0} GOP/s",
@@ -32,7 +33,7 @@ fn main() -> Result<(), lm_kernels::Error> {
         Isa::current(),
         memory.rate,
         arithmetic.rate,
-        host::limits::byte_product_rate(pool) / 1e9
+        host::limits::int8_rate(pool) / 1e9
     );
     for format in FORMATS.into_iter().chain(GgmlType::ALL.iter().map(|&ggml| WeightFormat::Ggml(ggml))) {
         for (rows, cols, m) in

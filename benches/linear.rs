@@ -23,8 +23,9 @@ fn main() -> Result<(), lm_kernels::Error> {
     let rows: Vec<usize> = args.iter().skip(1).filter_map(|arg| arg.parse().ok()).collect();
     let rows = if rows.is_empty() { vec![1, 2, 4, 8, 32, 512] } else { rows };
     let pool = Pool::global();
-    let memory = Limit { unit: "GB/s", rate: host::limits::ColdMemory::new()?.read_rate(pool) / 1e9 };
-    let products = Limit { unit: "GOP/s", rate: host::limits::byte_product_rate(pool) / 1e9 };
+    let memory =
+        Limit { unit: "GB/s", rate: host::limits::BandwidthProbe::new()?.read_bandwidth(pool) / 1e9 };
+    let products = Limit { unit: "GOP/s", rate: host::limits::int8_rate(pool) / 1e9 };
     println!("{} threads, {}, {format}", pool.threads(), Isa::current());
     let arena = Arena::default();
     let heads =

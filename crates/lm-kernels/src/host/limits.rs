@@ -16,19 +16,19 @@ use crate::Result;
 /// Bytes read to measure memory bandwidth: far more than the last-level caches of most machines.
 const READ_BYTES: usize = 1 << 30;
 
-/// A 1 GiB buffer of the memory that weights are kept in, to measure read bandwidth.
+/// Measures read bandwidth on a 1 GiB buffer of the memory that weights are kept in.
 ///
 /// # Examples
 /// ```no_run
-/// use lm_kernels::{Pool, host::limits::ColdMemory};
-/// let memory = ColdMemory::new()?;
-/// println!("{:.1} GB/s", memory.read_rate(Pool::global()) / 1e9);
+/// use lm_kernels::{Pool, host::limits::BandwidthProbe};
+/// let probe = BandwidthProbe::new()?;
+/// println!("{:.1} GB/s", probe.read_bandwidth(Pool::global()) / 1e9);
 /// # Ok::<(), lm_kernels::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct ColdMemory(Buffer);
+pub struct BandwidthProbe(Buffer);
 
-impl ColdMemory {
+impl BandwidthProbe {
     /// Allocates and touches the buffer.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl ColdMemory {
 
     /// Bytes per second that the pool's threads read together: the best of sequential reads, sequential reads with
     /// prefetching, and four streams at a time. A cache of this size would be measured instead of the memory.
-    pub fn read_rate(&self, pool: &Pool) -> f64 {
+    pub fn read_bandwidth(&self, pool: &Pool) -> f64 {
         let lines: &[[u64; 8]] = bytemuck::cast_slice(self.0.bytes());
         let rate = |read: fn(&[[u64; 8]]) -> u64| {
             best_rate(2, READ_BYTES, || {
@@ -55,9 +55,9 @@ impl ColdMemory {
             })
         };
         let plain = rate(|lines| Isa::current().run(Xor::<1, 0>(lines)));
-        let asked_ahead = rate(|lines| Isa::current().run(Xor::<1, 4096>(lines)));
+        let prefetched = rate(|lines| Isa::current().run(Xor::<1, 4096>(lines)));
         let streams = rate(|lines| Isa::current().run(Xor::<4, 0>(lines)));
-        plain.max(asked_ahead).max(streams)
+        plain.max(prefetched).max(streams)
     }
 }
 
@@ -74,7 +74,7 @@ pub fn multiply_add_rate(pool: &Pool) -> f64 {
 
 /// Peak 8-bit integer operations per second of the pool's threads (a multiply-add counts as two): with the matrix
 /// unit if there is one, otherwise in registers; operands come from the L1 cache.
-pub fn byte_product_rate(pool: &Pool) -> f64 {
+pub fn int8_rate(pool: &Pool) -> f64 {
     const ROUNDS: usize = 1 << 14;
     let operations = Isa::current().run(ByteProducts(1));
     best_rate(20, pool.threads() * ROUNDS * operations, || {

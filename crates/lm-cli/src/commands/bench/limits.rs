@@ -5,7 +5,7 @@ use std::io::Read;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use lm_kernels::host::limits::{self, ColdMemory};
+use lm_kernels::host::limits::{self, BandwidthProbe};
 use lm_kernels::{KvGeometry, LayerCache, PAGE_LEN, PagedLayer, Pool, WeightFormat};
 use lm_model::{CacheLayout, KvDtype, ModelInfo};
 
@@ -30,7 +30,7 @@ impl Rates {
 /// The machine, to be measured repeatedly: other processes may load it.
 #[derive(Debug)]
 pub struct Machine {
-    memory: ColdMemory,
+    memory: BandwidthProbe,
     product_rate: fn(&Pool) -> f64,
 }
 
@@ -38,16 +38,16 @@ impl Machine {
     /// Creates it for weights of a format.
     pub fn new(format: WeightFormat) -> Result<Self> {
         let product_rate = match format {
-            WeightFormat::Q4 | WeightFormat::Q8 | WeightFormat::Ggml(_) => limits::byte_product_rate,
+            WeightFormat::Q4 | WeightFormat::Q8 | WeightFormat::Ggml(_) => limits::int8_rate,
             WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => limits::multiply_add_rate,
         };
-        Ok(Self { memory: ColdMemory::new()?, product_rate })
+        Ok(Self { memory: BandwidthProbe::new()?, product_rate })
     }
 
     /// Measures the current rates.
     pub fn rates(&self) -> Rates {
         let pool = Pool::global();
-        Rates { read: self.memory.read_rate(pool), product: (self.product_rate)(pool) }
+        Rates { read: self.memory.read_bandwidth(pool), product: (self.product_rate)(pool) }
     }
 }
 
