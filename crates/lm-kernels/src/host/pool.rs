@@ -49,7 +49,7 @@ impl Pool {
                 let shared = Arc::clone(&shared);
                 thread::Builder::new()
                     .name(format!("lm-pool-{worker}"))
-                    .spawn(move || shared.serve(worker))
+                    .spawn(move || shared.worker_loop(worker))
                     .ok()
             })
             .collect();
@@ -94,7 +94,7 @@ impl Pool {
             return (0..tasks).for_each(task);
         }
         assert!(u32::try_from(tasks).is_ok(), "{tasks} tasks are too many");
-        let panic = self.shared.share_out(tasks, self.threads(), &task);
+        let panic = self.shared.run_round(tasks, self.threads(), &task);
         self.busy.store(false, Ordering::Release);
         if let Some(panic) = panic {
             resume_unwind(panic);
@@ -105,7 +105,7 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         self.shared.end.store(true, Ordering::SeqCst);
-        self.shared.wake();
+        self.shared.wake_parked();
         for worker in self.workers.drain(..) {
             // A worker catches the panics of its tasks; there is nothing left to report.
             drop(worker.join());
@@ -131,9 +131,9 @@ struct Shared {
     /// Remaining tasks of each thread's part.
     parts: Box<[Part]>,
     panic: Mutex<Option<Panic>>,
-    asleep: AtomicUsize,
-    bed: Mutex<()>,
-    alarm: Condvar,
+    parked: AtomicUsize,
+    sleep_lock: Mutex<()>,
+    wake: Condvar,
     end: AtomicBool,
 }
 
@@ -145,7 +145,7 @@ const ROUND: u64 = 1 << 32;
 #[repr(align(128))]
 struct Part(AtomicU64);
 
-// SAFETY: all fields but `task` are `Sync`; `task` is written only by the one caller of `share_out` (`Pool::busy`) while
+// SAFETY: all fields but `task` are `Sync`; `task` is written only by the one caller of `run_round` (`Pool::busy`) while
 // the gate is closed and empty, and read only by workers that have entered through the gate since.
 unsafe impl Sync for Shared {}
 impl Shared {
@@ -155,15 +155,15 @@ impl Shared {
             task: UnsafeCell::new(None),
             parts: (0..threads).map(|_| Part::default()).collect(),
             panic: Mutex::new(None),
-            asleep: AtomicUsize::new(0),
-            bed: Mutex::new(()),
-            alarm: Condvar::new(),
+            parked: AtomicUsize::new(0),
+            sleep_lock: Mutex::new(()),
+            wake: Condvar::new(),
             end: AtomicBool::new(false),
         }
     }
 
     /// Runs one round on the caller's side. Returns the first panic of a task.
-    fn share_out(&self, tasks: usize, threads: usize, task: &Task<'_>) -> Option<Panic> {
+    fn run_round(&self, tasks: usize, threads: usize, task: &Task<'_>) -> Option<Panic> {
         for (thread, part) in self.parts[..threads].iter().enumerate() {
             part.fill(tasks * thread / threads..tasks * (thread + 1) / threads);
         }
@@ -173,7 +173,7 @@ impl Shared {
         // SAFETY: the gate is closed and empty and `Pool::busy` excludes other callers, so no one else reads it.
         unsafe { *self.task.get() = Some(lasting) };
         self.gate.fetch_add(ROUND | OPEN, Ordering::SeqCst);
-        self.wake();
+        self.wake_parked();
         self.work(0, task);
         self.gate.fetch_and(!OPEN, Ordering::AcqRel);
         let mut spins = 0;
@@ -186,7 +186,7 @@ impl Shared {
     }
 
     /// Worker loop: one iteration is one round.
-    fn serve(&self, worker: usize) {
+    fn worker_loop(&self, worker: usize) {
         let mut round = 0;
         while let Some(current) = self.next_round(round) {
             round = current;
@@ -214,24 +214,24 @@ impl Shared {
             round = news();
         }
         if round.is_none() {
-            let mut guard = lock(&self.bed);
-            self.asleep.fetch_add(1, Ordering::SeqCst);
+            let mut guard = lock(&self.sleep_lock);
+            self.parked.fetch_add(1, Ordering::SeqCst);
             round = news();
             while round.is_none() {
-                guard = self.alarm.wait(guard).unwrap_or_else(PoisonError::into_inner);
+                guard = self.wake.wait(guard).unwrap_or_else(PoisonError::into_inner);
                 round = news();
             }
-            self.asleep.fetch_sub(1, Ordering::SeqCst);
+            self.parked.fetch_sub(1, Ordering::SeqCst);
         }
         round.filter(|_| !self.end.load(Ordering::SeqCst))
     }
 
-    /// Wakes parked workers. The new round is stored before `asleep` is read, and workers check again after
-    /// incrementing `asleep`: one side sees the other.
-    fn wake(&self) {
-        if self.asleep.load(Ordering::SeqCst) > 0 {
-            drop(lock(&self.bed));
-            self.alarm.notify_all();
+    /// Wakes parked workers. The new round is stored before `parked` is read, and workers check again after
+    /// incrementing `parked`: one side sees the other.
+    fn wake_parked(&self) {
+        if self.parked.load(Ordering::SeqCst) > 0 {
+            drop(lock(&self.sleep_lock));
+            self.wake.notify_all();
         }
     }
 
@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn sleeping_workers_wake_up() {
         let pool = Pool::new(4);
-        while pool.shared.asleep.load(Ordering::SeqCst) < 3 {
+        while pool.shared.parked.load(Ordering::SeqCst) < 3 {
             thread::yield_now();
         }
         // A barrier of all four threads: it ends only if the three parked workers wake.
