@@ -103,7 +103,7 @@ impl Lanes for Avx2 {
     }
 
     #[inline(always)]
-    fn load_powers(exponents: &[u8; LANES]) -> Self {
+    fn load_exp2(exponents: &[u8; LANES]) -> Self {
         let [low, high] = halves(exponents);
         Self([powers(low), powers(high)])
     }
@@ -222,13 +222,13 @@ impl Lanes for Avx2 {
     }
 
     #[inline(always)]
-    fn join(a: [__m256i; 2], b: [__m256i; 2]) -> [__m256i; 2] {
+    fn or(a: [__m256i; 2], b: [__m256i; 2]) -> [__m256i; 2] {
         // SAFETY: AVX2 is there.
         unsafe { [_mm256_or_si256(a[0], b[0]), _mm256_or_si256(a[1], b[1])] }
     }
 
     #[inline(always)]
-    fn look_up(table: &[u8; 16], bytes: [__m256i; 2]) -> [__m256i; 2] {
+    fn shuffle(table: &[u8; 16], bytes: [__m256i; 2]) -> [__m256i; 2] {
         // SAFETY: AVX2 is there; 16 bytes are read from an array of 16.
         unsafe {
             let table = _mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast()));

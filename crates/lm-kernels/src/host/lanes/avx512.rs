@@ -80,7 +80,7 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
     }
 
     #[inline(always)]
-    fn load_powers(exponents: &[u8; LANES]) -> Self {
+    fn load_exp2(exponents: &[u8; LANES]) -> Self {
         // The computation of `power`.
         // SAFETY: AVX-512 is there; 16 bytes are read from an array of 16.
         unsafe {
@@ -225,13 +225,13 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
     }
 
     #[inline(always)]
-    fn join(a: __m512i, b: __m512i) -> __m512i {
+    fn or(a: __m512i, b: __m512i) -> __m512i {
         // SAFETY: AVX-512 is there.
         unsafe { _mm512_or_si512(a, b) }
     }
 
     #[inline(always)]
-    fn look_up(table: &[u8; 16], bytes: __m512i) -> __m512i {
+    fn shuffle(table: &[u8; 16], bytes: __m512i) -> __m512i {
         // SAFETY: AVX-512 is there, BW too; 16 bytes are read from an array of 16.
         unsafe {
             let table = _mm512_broadcast_i32x4(_mm_loadu_si128(table.as_ptr().cast()));

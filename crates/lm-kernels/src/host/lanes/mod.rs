@@ -81,7 +81,7 @@ pub(super) trait Lanes: Copy {
     fn load_bf16(bits: &[u16; LANES]) -> Self;
     fn load_i8(x: &[i8; LANES]) -> Self;
     /// 2^(e - 128) for each exponent, exact for denormal results too.
-    fn load_powers(exponents: &[u8; LANES]) -> Self;
+    fn load_exp2(exponents: &[u8; LANES]) -> Self;
     fn store(self, out: &mut [f32; LANES]);
     fn mul(self, factor: Self) -> Self;
     /// `self * factor + addend`, rounded once.
@@ -104,9 +104,9 @@ pub(super) trait Lanes: Copy {
     /// from the same byte.
     fn bits_of(bytes: Self::Bytes, shift: i32, mask: u8) -> Self::Bytes;
     /// Bitwise OR.
-    fn join(a: Self::Bytes, b: Self::Bytes) -> Self::Bytes;
+    fn or(a: Self::Bytes, b: Self::Bytes) -> Self::Bytes;
     /// Table lookup for each byte, which is below 16.
-    fn look_up(table: &[u8; 16], bytes: Self::Bytes) -> Self::Bytes;
+    fn shuffle(table: &[u8; 16], bytes: Self::Bytes) -> Self::Bytes;
     /// The first byte of each lane, sign-extended.
     fn first_bytes(bytes: Self::Bytes) -> Self::Ints;
     /// Each lane shifted right by one byte.
@@ -314,7 +314,7 @@ mod tests {
 
             fn run<V: Lanes>(self) -> Self::Output {
                 let mut out = [0.0; LANES];
-                V::load_powers(&self.0).store(&mut out);
+                V::load_exp2(&self.0).store(&mut out);
                 out
             }
         }

@@ -65,7 +65,7 @@ impl Lanes for F32x16 {
     }
 
     #[inline(always)]
-    fn load_powers(exponents: &[u8; LANES]) -> Self {
+    fn load_exp2(exponents: &[u8; LANES]) -> Self {
         Self(each_lane(|lane| power(exponents[lane])))
     }
 
@@ -151,7 +151,7 @@ impl Lanes for F32x16 {
     }
 
     #[inline(always)]
-    fn join(a: Line, b: Line) -> Line {
+    fn or(a: Line, b: Line) -> Line {
         let mut out = a;
         for (out, b) in out.iter_mut().zip(b) {
             *out |= b;
@@ -160,7 +160,7 @@ impl Lanes for F32x16 {
     }
 
     #[inline(always)]
-    fn look_up(table: &[u8; 16], bytes: Line) -> Line {
+    fn shuffle(table: &[u8; 16], bytes: Line) -> Line {
         let mut out = bytes;
         for byte in &mut out {
             *byte = table[usize::from(*byte & 15)];

@@ -57,15 +57,15 @@ pub(in crate::host) fn code<V: Lanes, F: BlockFormat>(lines: &[Line], j: usize) 
     }
     if let Some(plane) = planes.pairs {
         let bits = part(plane.line + j % 2, at / 2 * 2 - plane.bit, 3 << plane.bit);
-        code = Some(code.map_or(bits, |code| V::join(code, bits)));
+        code = Some(code.map_or(bits, |code| V::or(code, bits)));
     }
     if let Some(plane) = planes.ones {
         let bits = part(plane.line, at - plane.bit, 1 << plane.bit);
-        code = Some(code.map_or(bits, |code| V::join(code, bits)));
+        code = Some(code.map_or(bits, |code| V::or(code, bits)));
     }
     let code = code.expect("a code has bits");
     match &F::TABLE {
-        Some(table) => V::look_up(table, code),
+        Some(table) => V::shuffle(table, code),
         None => code,
     }
 }

@@ -140,7 +140,7 @@ impl Scales for Exponents {
 
     #[inline(always)]
     fn step<V: Lanes>(&self, group: usize) -> V {
-        V::load_powers(&self.0[group])
+        V::load_exp2(&self.0[group])
     }
 
     fn of_row(&self, lane: usize, group: usize) -> (f32, Option<f32>) {
@@ -178,7 +178,7 @@ impl SixBits {
     #[inline(always)]
     fn line<V: Lanes>(&self, line: usize, high: &[u8; 16]) -> V::Bytes {
         let low = V::bits_of(V::load_bytes(&self.low[line / 2]), line as i32 % 2 * 4, 15);
-        V::join(low, V::look_up(high, V::bits_of(V::load_bytes(&self.high), 2 * line as i32, 3)))
+        V::or(low, V::shuffle(high, V::bits_of(V::load_bytes(&self.high), 2 * line as i32, 3)))
     }
 }
 
