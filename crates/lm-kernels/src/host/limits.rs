@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use super::cpu::{Isa, Kernel};
-use super::lanes::{LANES, Lanes, Line, prefetch};
+use super::lanes::{LANES, Lanes, Line, prefetch_ahead};
 use super::matrix_unit::{MatrixUnit, SIDE, STEP};
 use super::pack::Buffer;
 use super::pool::Pool;
@@ -93,10 +93,10 @@ fn best_rate(times: usize, amount: usize, work: impl Fn()) -> f64 {
     amount as f64 / seconds.fold(f64::INFINITY, f64::min)
 }
 
-/// Reads lines in `STREAMS` streams, prefetching `AHEAD` bytes ahead; 0 disables prefetching.
-struct Xor<'a, const STREAMS: usize, const AHEAD: usize>(&'a [[u64; 8]]);
+/// Reads lines in `STREAMS` streams, prefetching `PREFETCH_DISTANCE` bytes ahead; 0 disables prefetching.
+struct Xor<'a, const STREAMS: usize, const PREFETCH_DISTANCE: usize>(&'a [[u64; 8]]);
 
-impl<const STREAMS: usize, const AHEAD: usize> Kernel for Xor<'_, STREAMS, AHEAD> {
+impl<const STREAMS: usize, const PREFETCH_DISTANCE: usize> Kernel for Xor<'_, STREAMS, PREFETCH_DISTANCE> {
     type Output = u64;
 
     #[inline(always)]
@@ -106,8 +106,8 @@ impl<const STREAMS: usize, const AHEAD: usize> Kernel for Xor<'_, STREAMS, AHEAD
         for i in 0..len {
             for stream in 0..STREAMS {
                 let line = &self.0[stream * len + i];
-                if AHEAD > 0 {
-                    prefetch(bytemuck::cast_ref(line), AHEAD);
+                if PREFETCH_DISTANCE > 0 {
+                    prefetch_ahead(bytemuck::cast_ref(line), PREFETCH_DISTANCE);
                 }
                 for word in 0..8 {
                     sums[stream][word] ^= line[word];

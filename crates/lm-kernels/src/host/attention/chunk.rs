@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::super::lanes::{LANES, Lanes, bf16_to_f32, exp, fetch};
+use super::super::lanes::{LANES, Lanes, bf16_to_f32, exp, prefetch};
 use super::super::pages::{Element, PAGE_LEN, PageId, Pages};
 use super::AttentionSpec;
 
@@ -100,8 +100,8 @@ pub(super) fn attend_chunk<V: Lanes, E: Element>(
         let (keys, scales) =
             (pages.keys(block_table[page], kv_head), pages.key_scales(block_table[page], kv_head));
         let next = block_table.get(page + 1).map_or(&[][..], |&page| pages.keys(page, kv_head));
-        let ahead = Ahead { keys: next, values: pages.values(block_table[page], kv_head) };
-        score_page::<V, E>(&queries.heads, keys, scales, &ahead, spec.scale, place, scores);
+        let prefetch = Prefetch { keys: next, values: pages.values(block_table[page], kv_head) };
+        score_page::<V, E>(&queries.heads, keys, scales, &prefetch, spec.scale, place, scores);
     }
     let places = chunk_pages.start * PAGE_LEN - start..chunk_pages.end * PAGE_LEN - start;
     for (query, scores) in scores.iter_mut().enumerate() {
@@ -113,7 +113,7 @@ pub(super) fn attend_chunk<V: Lanes, E: Element>(
         }
         let seen = seen.start - start..seen.end - start;
         (out.max[query], out.sum[query]) =
-            weigh::<V>(&mut scores[places.clone()], places.start, seen, spec.soft_cap);
+            softmax_weights::<V>(&mut scores[places.clone()], places.start, seen, spec.soft_cap);
     }
     for page in chunk_pages {
         let used = PAGE_LEN.min(slots.end - page * PAGE_LEN);
@@ -130,22 +130,22 @@ pub(super) fn attend_chunk<V: Lanes, E: Element>(
 
 /// Prefetches issued while a page's scores are computed: the keys of the next page and the values of this one. With
 /// few queries there is little work per page, and the hardware prefetcher stops at memory page boundaries.
-struct Ahead<'a, E> {
+struct Prefetch<'a, E> {
     keys: &'a [[E; PAGE_LEN]],
     values: &'a [E],
 }
 
-impl<E> Ahead<'_, E> {
+impl<E> Prefetch<'_, E> {
     /// Prefetches the share of one of the page's `columns`.
     #[inline(always)]
-    fn fetch(&self, column: usize, columns: usize) {
+    fn prefetch(&self, column: usize, columns: usize) {
         let keys = self.keys.get(column).map_or(&[][..], |keys| keys);
         for keys in keys.chunks((LINE / size_of::<E>()).min(PAGE_LEN)) {
-            fetch(&keys[0]);
+            prefetch(&keys[0]);
         }
         let share = self.values.len() / columns;
         for values in self.values[column * share..(column + 1) * share].chunks(LINE / size_of::<E>()) {
-            fetch(&values[0]);
+            prefetch(&values[0]);
         }
     }
 }
@@ -156,7 +156,7 @@ fn score_page<V: Lanes, E: Element>(
     queries: &[&[f32]],
     keys: &[[E; PAGE_LEN]],
     scales: &[[u16; LANES]],
-    ahead: &Ahead<'_, E>,
+    prefetch: &Prefetch<'_, E>,
     scale: f32,
     place: usize,
     scores: &mut [[f32; CHUNK]],
@@ -165,10 +165,10 @@ fn score_page<V: Lanes, E: Element>(
     while done < queries.len() {
         let (queries, scores) = (&queries[done..], &mut scores[done..]);
         done += match queries.len() {
-            1 => score_queries::<V, E, 1>(queries, keys, scales, ahead, scale, place, scores),
-            2 | 3 => score_queries::<V, E, 2>(queries, keys, scales, ahead, scale, place, scores),
-            4..=7 => score_queries::<V, E, 4>(queries, keys, scales, ahead, scale, place, scores),
-            _ => score_queries::<V, E, 8>(queries, keys, scales, ahead, scale, place, scores),
+            1 => score_queries::<V, E, 1>(queries, keys, scales, prefetch, scale, place, scores),
+            2 | 3 => score_queries::<V, E, 2>(queries, keys, scales, prefetch, scale, place, scores),
+            4..=7 => score_queries::<V, E, 4>(queries, keys, scales, prefetch, scale, place, scores),
+            _ => score_queries::<V, E, 8>(queries, keys, scales, prefetch, scale, place, scores),
         };
     }
 }
@@ -180,7 +180,7 @@ fn score_queries<V: Lanes, E: Element, const M: usize>(
     queries: &[&[f32]],
     keys: &[[E; PAGE_LEN]],
     scales: &[[u16; LANES]],
-    ahead: &Ahead<'_, E>,
+    prefetch: &Prefetch<'_, E>,
     scale: f32,
     place: usize,
     scores: &mut [[f32; CHUNK]],
@@ -193,7 +193,7 @@ fn score_queries<V: Lanes, E: Element, const M: usize>(
     let columns = keys.len();
     for (column, keys) in keys.iter().enumerate() {
         if M <= FEW_QUERIES {
-            ahead.fetch(column, columns);
+            prefetch.prefetch(column, columns);
         }
         let (halves, _) = keys.as_chunks::<LANES>();
         let (low, high) = (E::load::<V>(&halves[0]), E::load::<V>(&halves[1]));
@@ -218,7 +218,7 @@ fn score_queries<V: Lanes, E: Element, const M: usize>(
 /// Turns the scores of one query into softmax weights. Returns the largest score and the sum of the
 /// weights. Slots not visible get weight 0.
 #[inline(always)]
-fn weigh<V: Lanes>(
+fn softmax_weights<V: Lanes>(
     scores: &mut [f32],
     first: usize,
     seen: Range<usize>,

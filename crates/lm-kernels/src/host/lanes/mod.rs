@@ -151,7 +151,7 @@ pub(super) trait Lanes: Copy {
 
 /// Prefetches the cache line of the first byte of `x`.
 #[inline(always)]
-pub(super) fn fetch<T>(x: &T) {
+pub(super) fn prefetch<T>(x: &T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -162,17 +162,17 @@ pub(super) fn fetch<T>(x: &T) {
     let _ = x;
 }
 
-/// Prefetches the cache line `ahead` bytes after `line`; an unmapped address is ignored.
+/// Prefetches the cache line `distance` bytes after `line`; an unmapped address is ignored.
 #[inline(always)]
-pub(super) fn prefetch(line: &Line, ahead: usize) {
+pub(super) fn prefetch_ahead(line: &Line, distance: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: a hint, which reads nothing and faults nowhere; SSE belongs to x86-64.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().wrapping_add(ahead).cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().wrapping_add(distance).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (line, ahead);
+    let _ = (line, distance);
 }
 
 /// Dot product of two slices of the same length: element `i` is added to lane `i % 16`.

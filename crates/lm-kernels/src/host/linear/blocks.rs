@@ -13,14 +13,14 @@
 use std::ops::Range;
 
 use super::super::cpu::Kernel;
-use super::super::lanes::{LANES, Lanes, Line, prefetch};
+use super::super::lanes::{LANES, Lanes, Line, prefetch_ahead};
 use super::super::pack::{BlockFormat, EXPANDED_LINES, GROUP, RECORD, RecordTile, Scales, code};
 use super::activations::{QuantizedRows, Span};
 use super::integer::SPAN_LINES;
 use super::multiply::FEW_ROWS;
 
 /// Prefetch distance of records, in bytes.
-const AHEAD: usize = 7 << 10;
+const PREFETCH_DISTANCE: usize = 7 << 10;
 /// Columns per sum of the row's integers.
 const SUMMED: usize = 16;
 
@@ -81,7 +81,7 @@ fn few<V: Lanes, F: BlockFormat, const M: usize>(
 ) -> usize {
     let mut sums = [[V::splat(0.0)]; M];
     for (span, record) in tile.records().enumerate() {
-        ask_ahead(record.scale_lines());
+        prefetch_records(record.scale_lines());
         add_record::<V, F, M, 1, false>(&mut sums, [record.scales], [record.lines], x.spans(span, row));
     }
     for m in 0..M {
@@ -183,7 +183,7 @@ fn add_floats<V: Lanes, F: BlockFormat, const M: usize, const T: usize, const EX
         for group in 2 * block..(2 * block + 2).min(groups) {
             let lines = group_of::<T>(lines, group, group_lines);
             if !EXPANDED {
-                ask_ahead(lines[0]);
+                prefetch_records(lines[0]);
             }
             let dots = dots::<V, F, M, T, EXPANDED>(lines, group, 0..EXPANDED_LINES, x);
             for t in 0..T {
@@ -230,7 +230,7 @@ fn add_integers<V: Lanes, F: BlockFormat, const M: usize, const T: usize, const 
             let first = column % GROUP / 4;
             let lines = group_of::<T>(lines, group, group_lines);
             if !EXPANDED && first == 0 {
-                ask_ahead(lines[0]);
+                prefetch_records(lines[0]);
             }
             let dots = dots::<V, F, M, T, EXPANDED>(lines, group, first..first + columns / 4, x);
             for t in 0..T {
@@ -280,9 +280,9 @@ fn group_of<const T: usize>(lines: [&[Line]; T], group: usize, group_lines: usiz
 }
 
 #[inline(always)]
-fn ask_ahead(lines: &[Line]) {
+fn prefetch_records(lines: &[Line]) {
     for line in lines {
-        prefetch(line, AHEAD);
+        prefetch_ahead(line, PREFETCH_DISTANCE);
     }
 }
 
