@@ -97,11 +97,11 @@ impl CausalConv {
     ///
     /// # Panics
     /// When a row or a page is out of range.
-    pub(super) fn run<A: Around>(
+    pub(super) fn run<A: Fusion>(
         &self,
         isa: Isa,
         pool: &Pool,
-        around: &A,
+        fusion: &A,
         sequences: &[Vec<StateRun>],
         states: &SharedMatrix<'_, f32>,
         out: &SharedMatrix<'_, f32>,
@@ -109,7 +109,7 @@ impl CausalConv {
         let parts = self.channels.div_ceil(CHANNELS);
         pool.run(sequences.len() * parts, |index| {
             let (runs, part) = (&sequences[index / parts], index % parts);
-            isa.run(Convolve { conv: self, around, runs, first: part * CHANNELS, states, out });
+            isa.run(Convolve { conv: self, fusion, runs, first: part * CHANNELS, states, out });
         });
     }
 
@@ -135,7 +135,7 @@ impl CausalConv {
 }
 
 /// Prologue and epilogue fused into a convolution, for 16 channels from `channel` on; fewer at the end.
-pub(super) trait Around: Sync {
+pub(super) trait Fusion: Sync {
     /// Loads the input of a row.
     fn input<V: Lanes>(&self, row: usize, channel: usize) -> V;
     /// Maps the row's sum to its output.
@@ -145,14 +145,14 @@ pub(super) trait Around: Sync {
 /// The channels of one task over all rows of a sequence.
 struct Convolve<'a, A> {
     conv: &'a CausalConv,
-    around: &'a A,
+    fusion: &'a A,
     runs: &'a [StateRun],
     first: usize,
     states: &'a SharedMatrix<'a, f32>,
     out: &'a SharedMatrix<'a, f32>,
 }
 
-impl<A: Around> Kernel for Convolve<'_, A> {
+impl<A: Fusion> Kernel for Convolve<'_, A> {
     type Output = ();
 
     #[inline(always)]
@@ -173,9 +173,9 @@ impl<A: Around> Kernel for Convolve<'_, A> {
                 for block in blocks.clone() {
                     let channel = block * LANES;
                     let place = (block - blocks.start) * older;
-                    let input = self.around.input::<V>(row, channel);
+                    let input = self.fusion.input::<V>(row, channel);
                     let sum = conv.step(block, input, &mut history[place..place + older]);
-                    let result = self.around.output(row, channel, sum);
+                    let result = self.fusion.output(row, channel, sum);
                     store_part(result, &mut out[channel - self.first..]);
                 }
             }

@@ -5,7 +5,7 @@ mod recurrence;
 mod tests;
 
 use super::activation::Activation;
-use super::causal_conv::{Around, CausalConv};
+use super::causal_conv::{CausalConv, Fusion};
 use super::cpu::{Isa, Kernel};
 use super::lanes::{LANES, Lanes, dot, load_part};
 use super::pages::StatePages;
@@ -226,7 +226,7 @@ struct Silu<'a> {
     width: usize,
 }
 
-impl Around for Silu<'_> {
+impl Fusion for Silu<'_> {
     #[inline(always)]
     fn input<V: Lanes>(&self, row: usize, channel: usize) -> V {
         let start = row * self.width;

@@ -118,17 +118,17 @@ fn linears_on(isa: Isa, pool: &Pool, input: Input<'_>, outputs: &mut [Output<'_>
     let results: Vec<_> = outputs
         .iter_mut()
         .map(|Output { w, bias, add, y }| {
-            (*w, After::Store { bias: *bias, add: *add }, SharedMatrix::new(y, w.rows()))
+            (*w, Epilogue::Store { bias: *bias, add: *add }, SharedMatrix::new(y, w.rows()))
         })
         .collect();
     let layers: Vec<_> = results
         .iter()
-        .map(|&(w, after, ref y)| Layer {
+        .map(|&(w, epilogue, ref y)| Layer {
             weights: [w; 2],
             tiles: Tiles::Shared,
             skip: 0,
             width: w.rows(),
-            after,
+            epilogue,
             rows: 0..input.rows,
             y,
         })
@@ -174,9 +174,9 @@ fn gated_on(
     assert_eq!(y.len(), input.rows * out, "results are [{}, {out}]", input.rows);
     let x = Rows::of(isa, pool, &input, weights.into_iter());
     let y = SharedMatrix::new(y, out);
-    let after = After::Gate { activation, biases: None };
+    let epilogue = Epilogue::Gate { activation, biases: None };
     let (tiles, rows) = (Tiles::OfEach, 0..input.rows);
-    run(isa, pool, &x, &[Layer { weights, tiles, skip: 0, width: out, after, rows, y: &y }]);
+    run(isa, pool, &x, &[Layer { weights, tiles, skip: 0, width: out, epilogue, rows, y: &y }]);
 }
 
 fn check(input: &Input<'_>, w: &PackedMatrix) {
@@ -248,7 +248,7 @@ pub(super) struct Layer<'a> {
     pub skip: usize,
     /// Number of weight rows after those skipped: columns of `y`.
     pub width: usize,
-    pub after: After<'a>,
+    pub epilogue: Epilogue<'a>,
     /// Rows of the input and of `y`.
     pub rows: Range<usize>,
     pub y: &'a SharedMatrix<'a, f32>,
@@ -275,7 +275,7 @@ impl Tiles {
 
 /// Epilogue of a pair's products.
 #[derive(Clone, Copy)]
-pub(super) enum After<'a> {
+pub(super) enum Epilogue<'a> {
     /// Stores both tiles to columns of `y`.
     Store { bias: Option<&'a [f32]>, add: bool },
     /// Gates the second tile by the first, after adding the biases.
@@ -369,9 +369,9 @@ impl Kernel for Task<'_> {
             let (columns, skip) = layer.columns(pair);
             // SAFETY: each task has distinct pairs, and so columns, or rows.
             let y = unsafe { layer.y.block(rows.clone(), columns) };
-            match layer.after {
-                After::Store { bias, add } => store(y, out, skip, bias, add),
-                After::Gate { activation, biases } => gate::<V>(y, out, skip, activation, biases),
+            match layer.epilogue {
+                Epilogue::Store { bias, add } => store(y, out, skip, bias, add),
+                Epilogue::Gate { activation, biases } => gate::<V>(y, out, skip, activation, biases),
             }
         }
     }

@@ -12,7 +12,7 @@ mod tests;
 use super::activation::Activation;
 use super::cpu::Isa;
 use super::lanes::LANES;
-use super::linear::{After, Input, Layer, Rows, Tiles, run};
+use super::linear::{Epilogue, Input, Layer, Rows, Tiles, run};
 use super::pack::PackedMatrix;
 use super::pool::Pool;
 use super::split::{SharedMatrix, for_each_chunk};
@@ -166,9 +166,9 @@ fn gated_products(isa: Isa, pool: &Pool, x: &[f32], experts: &Experts<'_>, group
     let layers = weights.iter().zip(&grouped.groups).map(|(weights, (expert, slots))| {
         let part = expert * width..(expert + 1) * width;
         let biases = experts.biases.map(|biases| [&biases.gate[part.clone()], &biases.up[part]]);
-        let after = After::Gate { activation: experts.activation, biases };
+        let epilogue = Epilogue::Gate { activation: experts.activation, biases };
         let (weights, rows, skip) = (weights.each_ref(), slots.clone(), expert * width % LANES);
-        Layer { weights, tiles: Tiles::OfEach, skip, width, after, rows, y: &y }
+        Layer { weights, tiles: Tiles::OfEach, skip, width, epilogue, rows, y: &y }
     });
     run(isa, pool, &input, &layers.collect::<Vec<_>>());
     gated
@@ -185,9 +185,9 @@ fn down_products(isa: Isa, pool: &Pool, gated: &[f32], experts: &Experts<'_>, gr
         grouped.groups.iter().map(|(expert, _)| of_expert(experts.down, *expert, width)).collect();
     let layers = weights.iter().zip(&grouped.groups).map(|(w, (expert, slots))| {
         let bias = experts.biases.map(|biases| &biases.down[expert * width..(expert + 1) * width]);
-        let after = After::Store { bias, add: false };
+        let epilogue = Epilogue::Store { bias, add: false };
         let (rows, skip) = (slots.clone(), expert * width % LANES);
-        Layer { weights: [w; 2], tiles: Tiles::Shared, skip, width, after, rows, y: &y }
+        Layer { weights: [w; 2], tiles: Tiles::Shared, skip, width, epilogue, rows, y: &y }
     });
     run(isa, pool, &input, &layers.collect::<Vec<_>>());
     results

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::causal_conv::{Around, CausalConv};
+use super::causal_conv::{CausalConv, Fusion};
 use super::cpu::Isa;
 use super::lanes::{LANES, Lanes, load_part};
 use super::pages::StatePages;
@@ -70,7 +70,7 @@ impl Gates<'_> {
     }
 }
 
-impl Around for Gates<'_> {
+impl Fusion for Gates<'_> {
     #[inline(always)]
     fn input<V: Lanes>(&self, row: usize, channel: usize) -> V {
         self.part::<V>(row, 0, channel).mul(self.part(row, 2, channel))
