@@ -15,13 +15,13 @@ pub(super) struct Levels {
 }
 
 /// Magnitudes of IQ2.
-pub(super) const EIGHTS: Levels = Levels::symmetric(43, 2, &[8, 25, 43]);
+pub(super) const IQ2_LEVELS: Levels = Levels::symmetric(43, 2, &[8, 25, 43]);
 /// Magnitudes of IQ3_XXS.
-pub(super) const FOURS: Levels = Levels::symmetric(62, 3, &[4, 12, 20, 28, 36, 44, 52, 62]);
+pub(super) const IQ3_XXS_LEVELS: Levels = Levels::symmetric(62, 3, &[4, 12, 20, 28, 36, 44, 52, 62]);
 /// Magnitudes of IQ3_S.
-pub(super) const ODD_FOURS: Levels = Levels::symmetric(15, 3, &[1, 3, 5, 7, 9, 11, 13, 15]);
+pub(super) const IQ3_S_LEVELS: Levels = Levels::symmetric(15, 3, &[1, 3, 5, 7, 9, 11, 13, 15]);
 /// IQ1: 8 times -1, 0 or 1, plus a delta of 1; minus 1 with the sign.
-pub(super) const SHIFTED: Levels =
+pub(super) const IQ1_LEVELS: Levels =
     Levels { zero: 9, table: [2, 10, 18, 0, 0, 8, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0], digit_bits: 2 };
 
 impl Levels {
