@@ -3,7 +3,7 @@
 //! and a quarter of the f16 super-block scale in the upper 4 bits.
 
 use super::codebook::{IQ1, IQ1_LEVELS, all_or_none, odd};
-use super::{BlockFormat, ByteFactors};
+use super::{BlockFormat, Int8Scales};
 
 /// Marker type of IQ1_M.
 pub(in crate::host) struct Iq1M;
@@ -14,7 +14,7 @@ impl BlockFormat for Iq1M {
     const BITS: usize = 3;
     const ZERO: u8 = IQ1_LEVELS.zero;
     const TABLE: Option<[u8; 16]> = Some(IQ1_LEVELS.table);
-    type Scales = ByteFactors<4, 3>;
+    type Scales = Int8Scales<4, 3>;
 
     fn read(
         block: &[u8],

@@ -2,7 +2,7 @@
 //! columns: the upper 3 bits of four grid indices, a 3-bit scale, and the sign of the delta.
 
 use super::codebook::{IQ1, IQ1_LEVELS, all_or_none, odd};
-use super::{BlockFormat, ByteFactors, GROUP};
+use super::{BlockFormat, GROUP, Int8Scales};
 
 /// Marker type of IQ1_S.
 pub(in crate::host) struct Iq1S;
@@ -13,7 +13,7 @@ impl BlockFormat for Iq1S {
     const BITS: usize = 3;
     const ZERO: u8 = IQ1_LEVELS.zero;
     const TABLE: Option<[u8; 16]> = Some(IQ1_LEVELS.table);
-    type Scales = ByteFactors<2, 3>;
+    type Scales = Int8Scales<2, 3>;
 
     fn read(
         block: &[u8],

@@ -2,7 +2,7 @@
 //! 8 columns; 8 bytes with the upper two bits of the indices; 8 bytes of nibbles, a scale for each 16 columns.
 
 use super::codebook::{IQ2_LEVELS, IQ2_S, odd_nibble};
-use super::{BlockFormat, ByteFactors};
+use super::{BlockFormat, Int8Scales};
 
 /// Marker type of IQ2_S.
 pub(in crate::host) struct Iq2S;
@@ -13,7 +13,7 @@ impl BlockFormat for Iq2S {
     const BITS: usize = 3;
     const ZERO: u8 = IQ2_LEVELS.zero;
     const TABLE: Option<[u8; 16]> = Some(IQ2_LEVELS.table);
-    type Scales = ByteFactors<4, 3>;
+    type Scales = Int8Scales<4, 3>;
 
     fn read(
         block: &[u8],

@@ -2,7 +2,7 @@
 //! nibbles, a scale for each 16 columns.
 
 use super::codebook::{IQ2_LEVELS, IQ2_XS, even_signs, odd_nibble};
-use super::{BlockFormat, ByteFactors};
+use super::{BlockFormat, Int8Scales};
 
 /// Marker type of IQ2_XS.
 pub(in crate::host) struct Iq2Xs;
@@ -13,7 +13,7 @@ impl BlockFormat for Iq2Xs {
     const BITS: usize = 3;
     const ZERO: u8 = IQ2_LEVELS.zero;
     const TABLE: Option<[u8; 16]> = Some(IQ2_LEVELS.table);
-    type Scales = ByteFactors<4, 3>;
+    type Scales = Int8Scales<4, 3>;
 
     fn read(
         block: &[u8],

@@ -2,7 +2,7 @@
 //! bits: four times 7 sign bits, and a 4-bit scale.
 
 use super::codebook::{IQ2_LEVELS, IQ2_XXS, even_signs, odd, word};
-use super::{BlockFormat, ByteFactors, GROUP};
+use super::{BlockFormat, GROUP, Int8Scales};
 
 /// Marker type of IQ2_XXS.
 pub(in crate::host) struct Iq2Xxs;
@@ -13,7 +13,7 @@ impl BlockFormat for Iq2Xxs {
     const BITS: usize = 3;
     const ZERO: u8 = IQ2_LEVELS.zero;
     const TABLE: Option<[u8; 16]> = Some(IQ2_LEVELS.table);
-    type Scales = ByteFactors<2, 3>;
+    type Scales = Int8Scales<2, 3>;
 
     fn read(
         block: &[u8],

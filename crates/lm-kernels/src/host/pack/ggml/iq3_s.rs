@@ -2,7 +2,7 @@
 //! bits; a sign bit for each column; 4 bytes of nibbles, a scale for each 32 columns.
 
 use super::codebook::{IQ3_S, IQ3_S_LEVELS, odd_nibble};
-use super::{BlockFormat, ByteFactors};
+use super::{BlockFormat, Int8Scales};
 
 /// Marker type of IQ3_S.
 pub(in crate::host) struct Iq3S;
@@ -13,7 +13,7 @@ impl BlockFormat for Iq3S {
     const BITS: usize = 4;
     const ZERO: u8 = IQ3_S_LEVELS.zero;
     const TABLE: Option<[u8; 16]> = Some(IQ3_S_LEVELS.table);
-    type Scales = ByteFactors<2, 0>;
+    type Scales = Int8Scales<2, 0>;
 
     fn read(
         block: &[u8],

@@ -2,7 +2,7 @@
 //! times 7 sign bits, and a 4-bit scale.
 
 use super::codebook::{IQ3_XXS, IQ3_XXS_LEVELS, even_signs, odd, word};
-use super::{BlockFormat, ByteFactors};
+use super::{BlockFormat, Int8Scales};
 
 /// Marker type of IQ3_XXS.
 pub(in crate::host) struct Iq3Xxs;
@@ -13,7 +13,7 @@ impl BlockFormat for Iq3Xxs {
     const BITS: usize = 4;
     const ZERO: u8 = IQ3_XXS_LEVELS.zero;
     const TABLE: Option<[u8; 16]> = Some(IQ3_XXS_LEVELS.table);
-    type Scales = ByteFactors<2, 2>;
+    type Scales = Int8Scales<2, 2>;
 
     fn read(
         block: &[u8],

@@ -1,6 +1,6 @@
 //! IQ4_NL block layout: an f16 scale and 16 bytes of nibbles, which index a non-linear table.
 
-use super::{BlockFormat, Halves, split_nibbles};
+use super::{BlockFormat, F16Scales, split_nibbles};
 
 /// Marker type of IQ4_NL.
 pub(in crate::host) struct Iq4Nl;
@@ -13,13 +13,13 @@ impl BlockFormat for Iq4Nl {
     // From -127 to 113, plus the zero point 128.
     const TABLE: Option<[u8; 16]> =
         Some([1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241]);
-    type Scales = Halves;
+    type Scales = F16Scales;
 
     fn read(
         block: &[u8],
         lane: usize,
         group: usize,
-        scales: &mut Halves,
+        scales: &mut F16Scales,
         codes: &mut [u8],
     ) -> Result<(), f32> {
         split_nibbles(&block[2..], codes);

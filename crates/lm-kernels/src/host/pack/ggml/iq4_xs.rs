@@ -1,7 +1,7 @@
 //! IQ4_XS block layout: an f16 scale; 16 bits with the upper two bits of the 6-bit scales; four bytes with their
 //! lower four; 128 bytes of nibbles, which index IQ4_NL's table.
 
-use super::{BlockFormat, ByteFactors, GROUP, iq4_nl::Iq4Nl, split_nibbles};
+use super::{BlockFormat, GROUP, Int8Scales, iq4_nl::Iq4Nl, split_nibbles};
 
 /// Marker type of IQ4_XS.
 pub(in crate::host) struct Iq4Xs;
@@ -12,7 +12,7 @@ impl BlockFormat for Iq4Xs {
     const BITS: usize = 4;
     const ZERO: u8 = Iq4Nl::ZERO;
     const TABLE: Option<[u8; 16]> = Iq4Nl::TABLE;
-    type Scales = ByteFactors<2, 0>;
+    type Scales = Int8Scales<2, 0>;
 
     fn read(
         block: &[u8],

@@ -25,7 +25,10 @@ use crate::{Error, Result};
 pub(in crate::host) use planes::{EXPANDED_LINES, code};
 use quantize::QuantizeBlock;
 pub(in crate::host) use scales::Scales;
-use scales::{ByteFactors, Exponents, FactorsAndMins, Halves, HalvesAndOffsets, NibblePairs, ShortFactors};
+use scales::{
+    E8M0Scales, F16Scales, F16ScalesAndOffsets, FourBitScalesAndMins, Int8Scales, SixBitScales,
+    SixBitScalesAndMins,
+};
 pub(super) use tile::PackBlocks;
 pub(in crate::host) use tile::RecordTile;
 #[cfg(feature = "burn")]

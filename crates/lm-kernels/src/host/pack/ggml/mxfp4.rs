@@ -3,7 +3,7 @@
 //! # Source
 //! OCP Microscaling Formats (MX) Specification 1.0: E2M1 values with a shared power-of-two scale.
 
-use super::{BlockFormat, Exponents, split_nibbles};
+use super::{BlockFormat, E8M0Scales, split_nibbles};
 
 /// Marker type of MXFP4.
 pub(in crate::host) struct Mxfp4;
@@ -15,13 +15,13 @@ impl BlockFormat for Mxfp4 {
     const ZERO: u8 = 12;
     // Twice the E2M1 values, from -12 to 12, plus the zero point 12.
     const TABLE: Option<[u8; 16]> = Some([12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0]);
-    type Scales = Exponents;
+    type Scales = E8M0Scales;
 
     fn read(
         block: &[u8],
         lane: usize,
         group: usize,
-        scales: &mut Exponents,
+        scales: &mut E8M0Scales,
         codes: &mut [u8],
     ) -> Result<(), f32> {
         split_nibbles(&block[1..], codes);

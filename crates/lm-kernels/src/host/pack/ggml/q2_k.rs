@@ -2,7 +2,7 @@
 //!
 //! Byte `i` of each 32 bytes of codes holds those of columns `i`, `32 + i`, `64 + i` and `96 + i`, lowest bits first.
 
-use super::{BlockFormat, NibblePairs, split_pairs};
+use super::{BlockFormat, FourBitScalesAndMins, split_pairs};
 
 /// Marker type of Q2_K.
 pub(in crate::host) struct Q2K;
@@ -12,13 +12,13 @@ impl BlockFormat for Q2K {
     const BYTES: usize = 84;
     const BITS: usize = 2;
     const ZERO: u8 = 0;
-    type Scales = NibblePairs;
+    type Scales = FourBitScalesAndMins;
 
     fn read(
         block: &[u8],
         lane: usize,
         _: usize,
-        scales: &mut NibblePairs,
+        scales: &mut FourBitScalesAndMins,
         codes: &mut [u8],
     ) -> Result<(), f32> {
         split_pairs(&block[16..80], codes);

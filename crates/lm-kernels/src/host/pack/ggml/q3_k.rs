@@ -3,7 +3,7 @@
 //!
 //! The lower bits are laid out as in Q2_K. Bit `j` of byte `i` of the third bits belongs to column `32 j + i`.
 
-use super::{BlockFormat, GROUP, ShortFactors, split_pairs};
+use super::{BlockFormat, GROUP, SixBitScales, split_pairs};
 
 /// Marker type of Q3_K.
 pub(in crate::host) struct Q3K;
@@ -13,13 +13,13 @@ impl BlockFormat for Q3K {
     const BYTES: usize = 110;
     const BITS: usize = 3;
     const ZERO: u8 = 4;
-    type Scales = ShortFactors;
+    type Scales = SixBitScales;
 
     fn read(
         block: &[u8],
         lane: usize,
         _: usize,
-        scales: &mut ShortFactors,
+        scales: &mut SixBitScales,
         codes: &mut [u8],
     ) -> Result<(), f32> {
         split_pairs(&block[32..96], codes);

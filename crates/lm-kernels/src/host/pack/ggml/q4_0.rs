@@ -3,7 +3,7 @@
 use half::f16;
 
 use super::quantize::{BLOCK, QuantizeBlock, reciprocal};
-use super::{BlockFormat, Halves, split_nibbles};
+use super::{BlockFormat, F16Scales, split_nibbles};
 
 /// Marker type of Q4_0.
 pub(in crate::host) struct Q4_0;
@@ -14,13 +14,13 @@ impl BlockFormat for Q4_0 {
     const BITS: usize = 4;
     const ZERO: u8 = 8;
     const QUANTIZE: Option<QuantizeBlock> = Some(quantize);
-    type Scales = Halves;
+    type Scales = F16Scales;
 
     fn read(
         block: &[u8],
         lane: usize,
         group: usize,
-        scales: &mut Halves,
+        scales: &mut F16Scales,
         codes: &mut [u8],
     ) -> Result<(), f32> {
         split_nibbles(&block[2..], codes);
@@ -30,7 +30,8 @@ impl BlockFormat for Q4_0 {
 
 /// The first value of largest magnitude becomes -8; the others are rounded to nearest and clamped to 7.
 fn quantize(values: &[f32; BLOCK], block: &mut [u8]) {
-    let first_largest = |largest: f32, value: &f32| if value.abs() > largest.abs() { *value } else { largest };
+    let first_largest =
+        |largest: f32, value: &f32| if value.abs() > largest.abs() { *value } else { largest };
     let step = values[1..].iter().fold(values[0], first_largest) / -8.0;
     let factor = reciprocal(step);
     block[..2].copy_from_slice(&f16::from_f32(step).to_le_bytes());

@@ -1,6 +1,6 @@
 //! Q4_1 block layout: f16 scale and offset, and 16 bytes of nibbles.
 
-use super::{BlockFormat, HalvesAndOffsets, split_nibbles};
+use super::{BlockFormat, F16ScalesAndOffsets, split_nibbles};
 
 /// Marker type of Q4_1.
 pub(in crate::host) struct Q4_1;
@@ -10,13 +10,13 @@ impl BlockFormat for Q4_1 {
     const BYTES: usize = 20;
     const BITS: usize = 4;
     const ZERO: u8 = 0;
-    type Scales = HalvesAndOffsets;
+    type Scales = F16ScalesAndOffsets;
 
     fn read(
         block: &[u8],
         lane: usize,
         group: usize,
-        scales: &mut HalvesAndOffsets,
+        scales: &mut F16ScalesAndOffsets,
         codes: &mut [u8],
     ) -> Result<(), f32> {
         split_nibbles(&block[4..], codes);

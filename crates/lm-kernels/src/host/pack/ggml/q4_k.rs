@@ -2,7 +2,7 @@
 //!
 //! Byte `i` of each 32 bytes of nibbles holds those of columns `i` and `32 + i`.
 
-use super::{BlockFormat, FactorsAndMins, split_nibbles};
+use super::{BlockFormat, SixBitScalesAndMins, split_nibbles};
 
 /// Marker type of Q4_K.
 pub(in crate::host) struct Q4K;
@@ -12,13 +12,13 @@ impl BlockFormat for Q4K {
     const BYTES: usize = 144;
     const BITS: usize = 4;
     const ZERO: u8 = 0;
-    type Scales = FactorsAndMins;
+    type Scales = SixBitScalesAndMins;
 
     fn read(
         block: &[u8],
         lane: usize,
         _: usize,
-        scales: &mut FactorsAndMins,
+        scales: &mut SixBitScalesAndMins,
         codes: &mut [u8],
     ) -> Result<(), f32> {
         for (codes, nibbles) in codes.chunks_mut(64).zip(block[16..].chunks(32)) {

@@ -1,6 +1,6 @@
 //! Q5_0 block layout: an f16 scale, the 32 fifth bits, and 16 bytes of nibbles.
 
-use super::{BlockFormat, Halves, add_fifth_bits, split_nibbles};
+use super::{BlockFormat, F16Scales, add_fifth_bits, split_nibbles};
 
 /// Marker type of Q5_0.
 pub(in crate::host) struct Q5_0;
@@ -10,13 +10,13 @@ impl BlockFormat for Q5_0 {
     const BYTES: usize = 22;
     const BITS: usize = 5;
     const ZERO: u8 = 16;
-    type Scales = Halves;
+    type Scales = F16Scales;
 
     fn read(
         block: &[u8],
         lane: usize,
         group: usize,
-        scales: &mut Halves,
+        scales: &mut F16Scales,
         codes: &mut [u8],
     ) -> Result<(), f32> {
         split_nibbles(&block[6..], codes);

@@ -1,6 +1,6 @@
 //! Q5_1 block layout: f16 scale and offset, the 32 fifth bits, and 16 bytes of nibbles.
 
-use super::{BlockFormat, HalvesAndOffsets, add_fifth_bits, split_nibbles};
+use super::{BlockFormat, F16ScalesAndOffsets, add_fifth_bits, split_nibbles};
 
 /// Marker type of Q5_1.
 pub(in crate::host) struct Q5_1;
@@ -10,13 +10,13 @@ impl BlockFormat for Q5_1 {
     const BYTES: usize = 24;
     const BITS: usize = 5;
     const ZERO: u8 = 0;
-    type Scales = HalvesAndOffsets;
+    type Scales = F16ScalesAndOffsets;
 
     fn read(
         block: &[u8],
         lane: usize,
         group: usize,
-        scales: &mut HalvesAndOffsets,
+        scales: &mut F16ScalesAndOffsets,
         codes: &mut [u8],
     ) -> Result<(), f32> {
         split_nibbles(&block[8..], codes);

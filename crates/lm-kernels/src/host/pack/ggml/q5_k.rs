@@ -2,7 +2,7 @@
 //!
 //! Nibbles are laid out as in Q4_K. Bit `j` of byte `i` of the fifth bits belongs to column `32 j + i`.
 
-use super::{BlockFormat, FactorsAndMins, GROUP, split_nibbles};
+use super::{BlockFormat, GROUP, SixBitScalesAndMins, split_nibbles};
 
 /// Marker type of Q5_K.
 pub(in crate::host) struct Q5K;
@@ -12,13 +12,13 @@ impl BlockFormat for Q5K {
     const BYTES: usize = 176;
     const BITS: usize = 5;
     const ZERO: u8 = 0;
-    type Scales = FactorsAndMins;
+    type Scales = SixBitScalesAndMins;
 
     fn read(
         block: &[u8],
         lane: usize,
         _: usize,
-        scales: &mut FactorsAndMins,
+        scales: &mut SixBitScalesAndMins,
         codes: &mut [u8],
     ) -> Result<(), f32> {
         for (codes, nibbles) in codes.chunks_mut(64).zip(block[48..].chunks(32)) {

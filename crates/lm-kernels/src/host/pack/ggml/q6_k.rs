@@ -4,7 +4,7 @@
 //! Byte `i` of each 64 bytes of nibbles holds those of columns `i` and `64 + i`; the upper bits are laid out as the
 //! codes of Q2_K.
 
-use super::{BlockFormat, ByteFactors, RECORD, split_nibbles, split_pairs};
+use super::{BlockFormat, Int8Scales, RECORD, split_nibbles, split_pairs};
 
 /// Marker type of Q6_K.
 pub(in crate::host) struct Q6K;
@@ -14,7 +14,7 @@ impl BlockFormat for Q6K {
     const BYTES: usize = 210;
     const BITS: usize = 6;
     const ZERO: u8 = 32;
-    type Scales = ByteFactors<4, 0>;
+    type Scales = Int8Scales<4, 0>;
 
     fn read(
         block: &[u8],

@@ -3,7 +3,7 @@
 use half::f16;
 
 use super::quantize::{BLOCK, QuantizeBlock, reciprocal};
-use super::{BlockFormat, Halves};
+use super::{BlockFormat, F16Scales};
 
 /// Marker type of Q8_0.
 pub(in crate::host) struct Q8_0;
@@ -14,13 +14,13 @@ impl BlockFormat for Q8_0 {
     const BITS: usize = 8;
     const ZERO: u8 = 128;
     const QUANTIZE: Option<QuantizeBlock> = Some(quantize);
-    type Scales = Halves;
+    type Scales = F16Scales;
 
     fn read(
         block: &[u8],
         lane: usize,
         group: usize,
-        scales: &mut Halves,
+        scales: &mut F16Scales,
         codes: &mut [u8],
     ) -> Result<(), f32> {
         for (code, byte) in codes.iter_mut().zip(&block[2..]) {

@@ -40,10 +40,10 @@ pub(in crate::host) trait Scales: Pod + Sync {
 }
 
 /// An f16 of each row for each group of 32 columns.
-type HalfRows = [[u16; LANES]; GROUPS];
+type F16Rows = [[u16; LANES]; GROUPS];
 
 /// Reads the bits of an f16 at an offset of a block, which must be finite.
-fn half_at(block: &[u8], at: usize) -> Result<u16, f32> {
+fn f16_at(block: &[u8], at: usize) -> Result<u16, f32> {
     let half = f16::from_le_bytes([block[at], block[at + 1]]);
     if half.is_finite() { Ok(half.to_bits()) } else { Err(half.to_f32()) }
 }
@@ -59,22 +59,22 @@ macro_rules! scales_of_integers {
     )+};
 }
 
-scales_of_integers!(Halves HalvesAndOffsets Exponents SixBits FactorsAndMins ShortFactors NibblePairs);
+scales_of_integers!(F16Scales F16ScalesAndOffsets E8M0Scales SixBits SixBitScalesAndMins SixBitScales FourBitScalesAndMins);
 
 /// An f16 scale per 32 columns.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub(in crate::host) struct Halves(HalfRows);
+pub(in crate::host) struct F16Scales(F16Rows);
 
-impl Halves {
+impl F16Scales {
     /// Reads the scale of a group of a row from an offset in a block.
     pub fn set(&mut self, lane: usize, group: usize, block: &[u8], at: usize) -> Result<(), f32> {
-        self.0[group][lane] = half_at(block, at)?;
+        self.0[group][lane] = f16_at(block, at)?;
         Ok(())
     }
 }
 
-impl Scales for Halves {
+impl Scales for F16Scales {
     const COLUMNS: usize = GROUP;
 
     #[inline(always)]
@@ -90,21 +90,21 @@ impl Scales for Halves {
 /// An f16 scale and an f16 offset per 32 columns.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub(in crate::host) struct HalvesAndOffsets {
-    steps: HalfRows,
-    offsets: HalfRows,
+pub(in crate::host) struct F16ScalesAndOffsets {
+    steps: F16Rows,
+    offsets: F16Rows,
 }
 
-impl HalvesAndOffsets {
+impl F16ScalesAndOffsets {
     /// Reads scale and offset of a group of a row from the first bytes of a block.
     pub fn set(&mut self, lane: usize, group: usize, block: &[u8]) -> Result<(), f32> {
-        self.steps[group][lane] = half_at(block, 0)?;
-        self.offsets[group][lane] = half_at(block, 2)?;
+        self.steps[group][lane] = f16_at(block, 0)?;
+        self.offsets[group][lane] = f16_at(block, 2)?;
         Ok(())
     }
 }
 
-impl Scales for HalvesAndOffsets {
+impl Scales for F16ScalesAndOffsets {
     const COLUMNS: usize = GROUP;
 
     #[inline(always)]
@@ -125,9 +125,9 @@ impl Scales for HalvesAndOffsets {
 /// A power-of-two scale (E8M0) per 32 columns: 2^(e - 128), since the table of quants is doubled.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub(in crate::host) struct Exponents([[u8; LANES]; GROUPS]);
+pub(in crate::host) struct E8M0Scales([[u8; LANES]; GROUPS]);
 
-impl Exponents {
+impl E8M0Scales {
     /// Sets the exponent of a group of a row. 255 is NaN, an error.
     pub fn set(&mut self, lane: usize, group: usize, exponent: u8) -> Result<(), f32> {
         self.0[group][lane] = exponent;
@@ -135,7 +135,7 @@ impl Exponents {
     }
 }
 
-impl Scales for Exponents {
+impl Scales for E8M0Scales {
     const COLUMNS: usize = GROUP;
 
     #[inline(always)]
@@ -195,16 +195,16 @@ fn negative<V: Lanes>(min_step: &[u16; LANES]) -> Option<V> {
 /// An unsigned 6-bit scale and min per 32 columns, and two f16 super-block scales for them per 256.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-pub(in crate::host) struct FactorsAndMins(SixBits);
+pub(in crate::host) struct SixBitScalesAndMins(SixBits);
 
-impl FactorsAndMins {
+impl SixBitScalesAndMins {
     /// Reads the scales of a row from the first 16 bytes of a block: two f16 values, then 12 bytes. The first four
     /// of these have the scales of groups 0 to 3 in their low 6 bits, the next four their mins, the last four the
     /// low four bits of the scales (low nibbles) and mins (high nibbles) of groups 4 to 7, whose high bits are in
     /// the upper two bits of the first eight.
     pub fn set(&mut self, lane: usize, block: &[u8]) -> Result<(), f32> {
-        self.0.step[lane] = half_at(block, 0)?;
-        self.0.min_step[lane] = half_at(block, 2)?;
+        self.0.step[lane] = f16_at(block, 0)?;
+        self.0.min_step[lane] = f16_at(block, 2)?;
         let bytes = &block[4..16];
         let mut values = [0; 16];
         for group in 0..4 {
@@ -218,7 +218,7 @@ impl FactorsAndMins {
     }
 }
 
-impl Scales for FactorsAndMins {
+impl Scales for SixBitScalesAndMins {
     const COLUMNS: usize = GROUP;
 
     #[inline(always)]
@@ -251,14 +251,14 @@ impl Scales for FactorsAndMins {
 /// A 6-bit scale from -32 to 31 per 16 columns, and an f16 super-block scale per 256.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-pub(in crate::host) struct ShortFactors(SixBits);
+pub(in crate::host) struct SixBitScales(SixBits);
 
-impl ShortFactors {
+impl SixBitScales {
     /// Reads the scales of a row from the last 14 bytes of a block: 12 with the integers, plus 32 each, and an f16.
     /// Byte `i` of the first eight has the low bits of scales `i` and `8 + i`, byte `i` of the other four the high
     /// bits of `i`, `4 + i`, `8 + i` and `12 + i`.
     pub fn set(&mut self, lane: usize, block: &[u8]) -> Result<(), f32> {
-        self.0.step[lane] = half_at(block, 12)?;
+        self.0.step[lane] = f16_at(block, 12)?;
         let mut values = [0; 16];
         for (i, value) in values.iter_mut().enumerate() {
             let low = block[i % 8] >> (i / 8 * 4) & 15;
@@ -270,7 +270,7 @@ impl ShortFactors {
     }
 }
 
-impl Scales for ShortFactors {
+impl Scales for SixBitScales {
     const COLUMNS: usize = 16;
 
     #[inline(always)]
@@ -289,28 +289,34 @@ impl Scales for ShortFactors {
 }
 
 /// A signed 8-bit scale per 16 columns (4 lines) or 32 (2 lines), and an f16 super-block scale per 256, divided by
-/// 2^`DOWN`.
+/// 2^`LOG2_DIVISOR`.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub(in crate::host) struct ByteFactors<const FACTOR_LINES: usize, const DOWN: u32> {
+pub(in crate::host) struct Int8Scales<const FACTOR_LINES: usize, const LOG2_DIVISOR: u32> {
     factors: [Line; FACTOR_LINES],
     step: [u16; LANES],
     filling: [u16; LANES],
 }
 
 // SAFETY: lines of bytes, then a line of 16-bit integers: no padding, any bytes are valid.
-unsafe impl<const FACTOR_LINES: usize, const DOWN: u32> Zeroable for ByteFactors<FACTOR_LINES, DOWN> {}
+unsafe impl<const FACTOR_LINES: usize, const LOG2_DIVISOR: u32> Zeroable
+    for Int8Scales<FACTOR_LINES, LOG2_DIVISOR>
+{
+}
 // SAFETY: as above; `Copy`, no niches, no references.
-unsafe impl<const FACTOR_LINES: usize, const DOWN: u32> Pod for ByteFactors<FACTOR_LINES, DOWN> {}
-const _: () = assert!(size_of::<ByteFactors<2, 0>>() == 3 * size_of::<Line>());
+unsafe impl<const FACTOR_LINES: usize, const LOG2_DIVISOR: u32> Pod
+    for Int8Scales<FACTOR_LINES, LOG2_DIVISOR>
+{
+}
+const _: () = assert!(size_of::<Int8Scales<2, 0>>() == 3 * size_of::<Line>());
 
-impl<const FACTOR_LINES: usize, const DOWN: u32> ByteFactors<FACTOR_LINES, DOWN> {
+impl<const FACTOR_LINES: usize, const LOG2_DIVISOR: u32> Int8Scales<FACTOR_LINES, LOG2_DIVISOR> {
     /// Factor of the f16 scale.
-    const UNIT: f32 = 1.0 / (1_u32 << DOWN) as f32;
+    const UNIT: f32 = 1.0 / (1_u32 << LOG2_DIVISOR) as f32;
 
     /// Sets the scales of a row: an f16, and an integer for each group.
     pub fn set(&mut self, lane: usize, half: [u8; 2], factors: impl Fn(usize) -> i8) -> Result<(), f32> {
-        self.step[lane] = half_at(&half, 0)?;
+        self.step[lane] = f16_at(&half, 0)?;
         for (index, line) in self.factors.iter_mut().enumerate() {
             line.as_chunks_mut::<4>().0[lane] = std::array::from_fn(|i| factors(4 * index + i) as u8);
         }
@@ -318,13 +324,13 @@ impl<const FACTOR_LINES: usize, const DOWN: u32> ByteFactors<FACTOR_LINES, DOWN>
     }
 }
 
-impl<const FACTOR_LINES: usize, const DOWN: u32> Scales for ByteFactors<FACTOR_LINES, DOWN> {
+impl<const FACTOR_LINES: usize, const LOG2_DIVISOR: u32> Scales for Int8Scales<FACTOR_LINES, LOG2_DIVISOR> {
     const COLUMNS: usize = RECORD / (4 * FACTOR_LINES);
 
     #[inline(always)]
     fn step<V: Lanes>(&self, _: usize) -> V {
         let step = V::load_f16(&self.step);
-        if DOWN == 0 { step } else { step.mul(V::splat(Self::UNIT)) }
+        if LOG2_DIVISOR == 0 { step } else { step.mul(V::splat(Self::UNIT)) }
     }
 
     #[inline(always)]
@@ -341,19 +347,19 @@ impl<const FACTOR_LINES: usize, const DOWN: u32> Scales for ByteFactors<FACTOR_L
 /// An unsigned 4-bit scale and min per 16 columns, and two f16 super-block scales per 256.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub(in crate::host) struct NibblePairs {
+pub(in crate::host) struct FourBitScalesAndMins {
     /// Scales in the low nibbles, mins in the high ones.
     pairs: [Line; 4],
     step: [u16; LANES],
     min_step: [u16; LANES],
 }
 
-impl NibblePairs {
+impl FourBitScalesAndMins {
     /// Reads the scales of a row: 16 pairs from the first bytes of a block, the super-block scales of scales and
     /// mins from its last four.
     pub fn set(&mut self, lane: usize, pairs: &[u8], halves: &[u8]) -> Result<(), f32> {
-        self.step[lane] = half_at(halves, 0)?;
-        self.min_step[lane] = half_at(halves, 2)?;
+        self.step[lane] = f16_at(halves, 0)?;
+        self.min_step[lane] = f16_at(halves, 2)?;
         for (line, pairs) in self.pairs.iter_mut().zip(pairs.as_chunks::<4>().0) {
             line.as_chunks_mut::<4>().0[lane] = *pairs;
         }
@@ -361,7 +367,7 @@ impl NibblePairs {
     }
 }
 
-impl Scales for NibblePairs {
+impl Scales for FourBitScalesAndMins {
     const COLUMNS: usize = 16;
 
     #[inline(always)]
