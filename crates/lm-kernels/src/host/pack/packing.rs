@@ -145,12 +145,12 @@ impl Packing {
     fn tiles(
         &mut self,
         rows: usize,
-        task: impl Fn(usize, &mut [u8]) -> std::result::Result<(), Unfit> + Sync,
+        task: impl Fn(usize, &mut [u8]) -> std::result::Result<(), Unrepresentable> + Sync,
     ) -> Result<()> {
         let left = self.rows - self.done;
         assert!(rows <= left, "{rows} rows, {left} are left");
         assert!(rows == left || rows.is_multiple_of(LANES), "{rows} rows and more to come");
-        let first_bad: Mutex<Option<Unfit>> = Mutex::new(None);
+        let first_bad: Mutex<Option<Unrepresentable>> = Mutex::new(None);
         let start = self.done / LANES * self.tile_bytes;
         let out = &mut self.buffer.bytes_mut()[start..][..rows.div_ceil(LANES) * self.tile_bytes];
         for_each_chunk(Pool::global(), out, self.tile_bytes, |tile, out| {
@@ -163,7 +163,7 @@ impl Packing {
                 }
             }
         });
-        if let Some(Unfit { row, col, value }) =
+        if let Some(Unrepresentable { row, col, value }) =
             first_bad.into_inner().unwrap_or_else(PoisonError::into_inner)
         {
             return Err(Error::NotRepresentable { row: self.done + row, col, value, format: self.format });
@@ -180,7 +180,7 @@ fn check_len(rows: usize, cols: usize, row_len: usize, got: usize) -> Result<()>
 }
 
 /// A value that is not representable in the format.
-pub(super) struct Unfit {
+pub(super) struct Unrepresentable {
     pub row: usize,
     pub col: usize,
     pub value: f32,
@@ -197,7 +197,7 @@ pub(super) struct PackTile<'a> {
 }
 
 impl Kernel for PackTile<'_> {
-    type Output = std::result::Result<(), Unfit>;
+    type Output = std::result::Result<(), Unrepresentable>;
 
     #[inline(always)]
     fn run<V: Lanes>(self) -> Self::Output {
@@ -229,7 +229,7 @@ impl PackTile<'_> {
 
     /// Copies columns that are stored in the format's own type.
     #[inline(always)]
-    fn copy<V: Lanes>(self) -> std::result::Result<(), Unfit> {
+    fn copy<V: Lanes>(self) -> std::result::Result<(), Unrepresentable> {
         let units: &mut [[u16; LANES]] = bytemuck::cast_slice_mut(self.out);
         for (index, units) in units.as_chunks_mut::<GROUP>().0.iter_mut().enumerate() {
             self.source.gather_bits::<V>(self.cols, self.first_row * self.cols + index * GROUP, units);
@@ -243,12 +243,12 @@ impl PackTile<'_> {
         self,
         convert: impl Fn(&F32x16, &mut U),
         fits: impl Fn(f32) -> bool,
-    ) -> std::result::Result<(), Unfit> {
+    ) -> std::result::Result<(), Unrepresentable> {
         let units: &mut [U] = bytemuck::cast_slice_mut(self.out);
         for (index, units) in units.chunks_mut(GROUP).enumerate() {
             let mut columns = [F32x16::ZERO; GROUP];
             self.source.gather::<V>(self.rows, self.cols, self.first_row, index * GROUP, &mut columns);
-            find_unfit(&columns, self.first_row, index * GROUP, |x| !x.is_finite() || fits(x))?;
+            find_unrepresentable(&columns, self.first_row, index * GROUP, |x| !x.is_finite() || fits(x))?;
             for (column, unit) in columns.iter().zip(units) {
                 convert(column, unit);
             }
@@ -257,7 +257,7 @@ impl PackTile<'_> {
     }
 
     #[inline(always)]
-    fn blocks<V: Lanes, F: Quantize>(self) -> std::result::Result<(), Unfit> {
+    fn blocks<V: Lanes, F: Quantize>(self) -> std::result::Result<(), Unrepresentable> {
         let groups = F::BLOCK / GROUP;
         let (scales, lines) = tile_mut::<F>(self.out, self.cols);
         let lines = lines.chunks_mut(groups * F::GROUP_LINES);
@@ -269,7 +269,7 @@ impl PackTile<'_> {
                 self.source.gather::<V>(self.rows, self.cols, self.first_row, first + group * GROUP, columns);
             }
             if !all_finite::<V>(columns) {
-                find_unfit(columns, self.first_row, first, f32::is_finite)?;
+                find_unrepresentable(columns, self.first_row, first, f32::is_finite)?;
             }
             F::quantize::<V>(columns, scales, lines);
             let infinite = F::steps(scales).map(|scale| scale & 0x7f80 == 0x7f80);
@@ -278,7 +278,11 @@ impl PackTile<'_> {
                     x.1.0[lane].abs().total_cmp(&y.1.0[lane].abs())
                 };
                 let (col, x) = columns.iter().enumerate().max_by(largest).unwrap_or((0, &F32x16::ZERO));
-                return Err(Unfit { row: self.first_row + lane, col: first + col, value: x.0[lane] });
+                return Err(Unrepresentable {
+                    row: self.first_row + lane,
+                    col: first + col,
+                    value: x.0[lane],
+                });
             }
         }
         Ok(())
@@ -287,16 +291,20 @@ impl PackTile<'_> {
 
 /// Finds the first value, in row order, that does not pass `fits`.
 #[inline(always)]
-fn find_unfit(
+fn find_unrepresentable(
     columns: &[F32x16],
     first_row: usize,
     first_col: usize,
     fits: impl Fn(f32) -> bool,
-) -> std::result::Result<(), Unfit> {
+) -> std::result::Result<(), Unrepresentable> {
     for lane in 0..LANES {
         for (col, column) in columns.iter().enumerate() {
             if !fits(column.0[lane]) {
-                return Err(Unfit { row: first_row + lane, col: first_col + col, value: column.0[lane] });
+                return Err(Unrepresentable {
+                    row: first_row + lane,
+                    col: first_col + col,
+                    value: column.0[lane],
+                });
             }
         }
     }

@@ -5,7 +5,7 @@ use half::bf16;
 use super::super::cpu::Kernel;
 use super::super::lanes::{LANES, Lanes, Line};
 use super::integer::tile_mut;
-use super::packing::{Packing, Unfit};
+use super::packing::{Packing, Unrepresentable};
 use super::q4::MAX_SCALE;
 use super::source::lines;
 use super::{GROUP, IntegerLayout, PackedMatrix, Q4, Q8, Tile, WeightFormat};
@@ -209,7 +209,7 @@ pub(super) struct ReadTile<'a> {
 }
 
 impl Kernel for ReadTile<'_> {
-    type Output = std::result::Result<(), Unfit>;
+    type Output = std::result::Result<(), Unrepresentable>;
 
     #[inline(always)]
     fn run<V: Lanes>(self) -> Self::Output {
@@ -222,7 +222,7 @@ impl Kernel for ReadTile<'_> {
 
 impl ReadTile<'_> {
     #[inline(always)]
-    fn read<V: Lanes, F: StoredLayout>(self) -> std::result::Result<(), Unfit> {
+    fn read<V: Lanes, F: StoredLayout>(self) -> std::result::Result<(), Unrepresentable> {
         let (scales, lines) = tile_mut::<F>(self.out, self.cols);
         let lanes = LANES.min(self.rows - self.first_row);
         let blocks = scales.len();
@@ -232,12 +232,12 @@ impl ReadTile<'_> {
             for (block, (scales, bytes)) in
                 scales.iter_mut().zip(stored.chunks_exact(F::SCALE_BYTES)).enumerate()
             {
-                let unfit = |value: f32| Unfit { row, col: block * F::BLOCK, value };
+                let unrepresentable = |value: f32| Unrepresentable { row, col: block * F::BLOCK, value };
                 let scale = bf16::from_le_bytes([bytes[0], bytes[1]]);
                 if !scale.is_finite() {
-                    return Err(unfit(scale.to_f32()));
+                    return Err(unrepresentable(scale.to_f32()));
                 }
-                F::set_scales(scales, lane, bytes).map_err(|factor| unfit(f32::from(factor)))?;
+                F::set_scales(scales, lane, bytes).map_err(|factor| unrepresentable(f32::from(factor)))?;
             }
         }
         let row_bytes = lines.len() * size_of::<u32>();
@@ -247,7 +247,11 @@ impl ReadTile<'_> {
             let words = words_of::<V>(rows, row_bytes, first * size_of::<u32>(), F::ZEROS ^ F::FLIPPED);
             for (index, (line, words)) in lines.iter_mut().zip(&words).enumerate() {
                 if F::is_bad(words) {
-                    return Err(self::unfit(words, self.first_row, (first + index) * size_of::<u32>()));
+                    return Err(self::unrepresentable(
+                        words,
+                        self.first_row,
+                        (first + index) * size_of::<u32>(),
+                    ));
                 }
                 for (out, word) in line.as_chunks_mut().0.iter_mut().zip(words) {
                     *out = (word ^ F::FLIPPED).to_le_bytes();
@@ -280,10 +284,10 @@ fn words_of<V: Lanes>(rows: &[u8], row_bytes: usize, start: usize, missing: u32)
 
 /// Locates the first quant of -128 in words that have one.
 #[cold]
-fn unfit(words: &[u32; LANES], first_row: usize, first_col: usize) -> Unfit {
+fn unrepresentable(words: &[u32; LANES], first_row: usize, first_col: usize) -> Unrepresentable {
     let bytes = words.iter().flat_map(|word| word.to_le_bytes());
     let place = bytes.map(|byte| byte as i8).position(|quant| quant == i8::MIN).unwrap_or(0);
-    Unfit { row: first_row + place / 4, col: first_col + place % 4, value: i8::MIN.into() }
+    Unrepresentable { row: first_row + place / 4, col: first_col + place % 4, value: i8::MIN.into() }
 }
 
 #[cfg(test)]

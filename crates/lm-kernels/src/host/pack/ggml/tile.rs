@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use super::super::super::lanes::{LANES, Line};
-use super::super::packing::Unfit;
+use super::super::packing::Unrepresentable;
 use super::planes::{row_code, store};
 use super::{BlockFormat, ForBlocks, GROUP, GgmlType, RECORD, Scales};
 
@@ -138,13 +138,13 @@ pub(in super::super) struct PackBlocks<'a> {
 
 impl PackBlocks<'_> {
     /// Packs the tile.
-    pub fn pack(self) -> Result<(), Unfit> {
+    pub fn pack(self) -> Result<(), Unrepresentable> {
         self.format.run(self)
     }
 }
 
 impl ForBlocks for PackBlocks<'_> {
-    type Output = Result<(), Unfit>;
+    type Output = Result<(), Unrepresentable>;
 
     fn run<F: BlockFormat>(self) -> Self::Output {
         let Self { blocks, rows, cols, first_row, out, .. } = self;
@@ -161,7 +161,7 @@ impl ForBlocks for PackBlocks<'_> {
                     let block = (first_row + lane) * row_blocks + col / F::BLOCK;
                     let group = i * F::BLOCK / GROUP;
                     let block = &blocks[block * F::BYTES..][..F::BYTES];
-                    F::read(block, lane, group, scales, codes).map_err(|value| Unfit {
+                    F::read(block, lane, group, scales, codes).map_err(|value| Unrepresentable {
                         row: first_row + lane,
                         col,
                         value,
