@@ -13,7 +13,7 @@ use super::attention::{self, Attended, NewKv};
 use super::kv_pool::KvLayer;
 use super::moe::{self, Biases, ExpertShape};
 use super::qkv::{self, Qkv};
-use super::states::Carried;
+use super::states::Stateful;
 use super::weight::Matrix;
 use super::{delta_net, gated, glu, linear, linear_add, rms_norm, rope, short_conv};
 use crate::{Activation, AttentionSpec, CausalConv, DeltaNet, RaggedLayout, RopeAngles, Routing, StatePages};
@@ -167,10 +167,10 @@ pub trait LmOps: Bridge {
         conv: Arc<CausalConv>,
         states: StatePages,
         layout: Arc<RaggedLayout>,
-    ) -> Carried<Self> {
+    ) -> Stateful<Self> {
         let mut states = states;
         let out = short_conv::portable(Self::lift(x), &conv, &mut states, &layout);
-        Carried { out: Self::lower(out), states }
+        Stateful { out: Self::lower(out), states }
     }
 
     /// See [`delta_net`](super::delta_net()). The states of the layer are moved in and returned.
@@ -181,10 +181,10 @@ pub trait LmOps: Bridge {
         net: Arc<DeltaNet>,
         states: StatePages,
         layout: Arc<RaggedLayout>,
-    ) -> Carried<Self> {
+    ) -> Stateful<Self> {
         let (dt, beta, mut states) = (Self::lift(dt), Self::lift(beta), states);
         let out = delta_net::portable(Self::lift(qkv), dt, beta, &net, &mut states, &layout);
-        Carried { out: Self::lower(out), states }
+        Stateful { out: Self::lower(out), states }
     }
 }
 
@@ -313,10 +313,10 @@ macro_rules! host_ops {
                 conv: Arc<CausalConv>,
                 states: StatePages,
                 layout: Arc<RaggedLayout>,
-            ) -> Carried<Self> {
+            ) -> Stateful<Self> {
                 let mut states = states;
                 let out = short_conv::host::short_conv(x, &conv, &mut states, &layout);
-                Carried { out, states }
+                Stateful { out, states }
             }
 
             fn delta_net(
@@ -326,10 +326,10 @@ macro_rules! host_ops {
                 net: Arc<DeltaNet>,
                 states: StatePages,
                 layout: Arc<RaggedLayout>,
-            ) -> Carried<Self> {
+            ) -> Stateful<Self> {
                 let mut states = states;
                 let out = delta_net::host::delta_net(qkv, dt, beta, &net, &mut states, &layout);
-                Carried { out, states }
+                Stateful { out, states }
             }
         }
     };

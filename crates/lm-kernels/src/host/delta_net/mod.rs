@@ -203,7 +203,7 @@ fn delta_net_on(
     assert_eq!([dt.len(), beta.len()], [rows * heads; 2], "gates are [{rows}, {heads}]");
     assert_eq!(out.len(), rows * heads * spec.value_dim, "results are [{rows}, {heads}, {}]", spec.value_dim);
     assert_eq!(states.state_len(), net.state_len(), "states are those of the net");
-    let sequences = states.begin(layout);
+    let sequences = states.prepare(layout);
     let states = states.share();
     let mut mixed = vec![0.0; qkv.len()];
     net.conv.run(isa, pool, &Silu { qkv, width }, &sequences, &states, &SharedMatrix::new(&mut mixed, width));

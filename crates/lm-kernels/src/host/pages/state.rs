@@ -21,7 +21,7 @@ pub struct StateRun {
 
 impl StateRun {
     /// Returns some columns of the run's output state, initialised with its input state. For a sequence's first
-    /// run, `index` 0, [`StatePages::begin`] has put it there; for a later run it is copied here.
+    /// run, `index` 0, [`StatePages::prepare`] has put it there; for a later run it is copied here.
     ///
     /// # Safety
     /// While the block is alive, no other block may have these columns of the run's pages.
@@ -112,9 +112,9 @@ impl StatePages {
     ///
     /// # Panics
     /// As [`check`](Self::check); the states are then unchanged.
-    pub(in crate::host) fn begin(&mut self, layout: &RaggedLayout) -> Vec<Vec<StateRun>> {
+    pub(in crate::host) fn prepare(&mut self, layout: &RaggedLayout) -> Vec<Vec<StateRun>> {
         let sequences = self.check(layout);
-        sequences.iter().filter_map(|runs| runs.first()).for_each(|run| self.carry(run));
+        sequences.iter().filter_map(|runs| runs.first()).for_each(|run| self.copy_input_state(run));
         sequences
     }
 
@@ -156,7 +156,7 @@ impl StatePages {
     ///
     /// # Panics
     /// When a page is out of range.
-    pub(crate) fn carry(&mut self, run: &StateRun) {
+    pub(crate) fn copy_input_state(&mut self, run: &StateRun) {
         match run.from {
             None => self.get_mut(run.to).fill(0.0),
             Some(from) if from != run.to => self.copy_page(from, run.to),

@@ -50,7 +50,7 @@ fn short_conv_on(
     assert_eq!(x.len(), 3 * rows * channels, "gates and inputs are [{rows}, 3, {channels}]");
     assert_eq!(out.len(), rows * channels, "results are [{rows}, {channels}]");
     assert_eq!(states.state_len(), conv.state_len(), "states are those of the convolution");
-    let sequences = states.begin(layout);
+    let sequences = states.prepare(layout);
     let out = SharedMatrix::new(out, channels);
     conv.run(isa, pool, &Gates { x, channels }, &sequences, &states.share(), &out);
 }
