@@ -33,11 +33,11 @@ const REGION: usize = 64 << 20;
 /// ```
 #[derive(Default)]
 pub struct Arena {
-    rest: Mutex<Option<Rest>>,
+    free: Mutex<Option<FreeRange>>,
 }
 
-/// Unused rest of a region.
-struct Rest {
+/// Unused range of a region.
+struct FreeRange {
     region: Arc<MmapRaw>,
     start: usize,
 }
@@ -52,16 +52,16 @@ pub(in crate::host) struct Buffer {
 impl Arena {
     /// Allocates zeroed bytes, disjoint from all other buffers.
     pub(super) fn take(&self, len: usize) -> Result<Buffer> {
-        let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = match rest.take() {
-            Some(rest) if rest.region.len() - rest.start >= len => rest,
-            _ => Rest::map(len.max(REGION))?,
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let range = match free.take() {
+            Some(free) if free.region.len() - free.start >= len => free,
+            _ => FreeRange::map(len.max(REGION))?,
         };
-        let buffer = Buffer { region: Arc::clone(&left.region), start: left.start, len };
-        let end = left.start + len;
+        let buffer = Buffer { region: Arc::clone(&range.region), start: range.start, len };
+        let end = range.start + len;
         // Whole lines only, so that the next buffer is aligned.
-        if left.region.len() - end >= size_of::<Line>() {
-            *rest = Some(Rest { start: end.next_multiple_of(size_of::<Line>()), ..left });
+        if range.region.len() - end >= size_of::<Line>() {
+            *free = Some(FreeRange { start: end.next_multiple_of(size_of::<Line>()), ..range });
         }
         Ok(buffer)
     }
@@ -73,7 +73,7 @@ impl fmt::Debug for Arena {
     }
 }
 
-impl Rest {
+impl FreeRange {
     /// Maps a region of at least `len` bytes after its start.
     fn map(len: usize) -> Result<Self> {
         let no_memory = || Error::OutOfMemory { bytes: len };
@@ -94,7 +94,7 @@ impl Rest {
 impl Buffer {
     /// Allocates zeroed bytes in a mapping of their own.
     pub fn zeroed(len: usize) -> Result<Self> {
-        let Rest { region, start } = Rest::map(len)?;
+        let FreeRange { region, start } = FreeRange::map(len)?;
         Ok(Self { region, start, len })
     }
 
@@ -118,20 +118,20 @@ impl fmt::Debug for Buffer {
 }
 
 /// A read-only buffer, or a slice of one.
-pub(super) struct Filled(Buffer);
+pub(super) struct SharedBuffer(Buffer);
 
-impl From<Buffer> for Filled {
+impl From<Buffer> for SharedBuffer {
     fn from(buffer: Buffer) -> Self {
         Self(buffer)
     }
 }
 
-impl Filled {
+impl SharedBuffer {
     pub fn bytes(&self) -> &[u8] {
         self.0.bytes()
     }
 
-    /// A subrange of the bytes, in the same memory. (No writable buffer overlaps it: a `Filled` cannot
+    /// A subrange of the bytes, in the same memory. (No writable buffer overlaps it: a `SharedBuffer` cannot
     /// become one again.)
     pub fn part(&self, range: Range<usize>) -> Self {
         assert!(range.start <= range.end && range.end <= self.0.len, "{range:?} of {} bytes", self.0.len);
@@ -140,7 +140,7 @@ impl Filled {
     }
 }
 
-impl Clone for Filled {
+impl Clone for SharedBuffer {
     /// # Panics
     /// When memory runs out, as for any clone.
     fn clone(&self) -> Self {
@@ -186,8 +186,8 @@ mod tests {
     fn a_region_is_used_to_its_end() {
         let arena = Arena::default();
         let first = arena.take(1).unwrap();
-        let left = first.region.len() - first.start - size_of::<Line>();
-        let last = arena.take(left).unwrap();
+        let range = first.region.len() - first.start - size_of::<Line>();
+        let last = arena.take(range).unwrap();
         assert!(Arc::ptr_eq(&first.region, &last.region));
         assert!(!Arc::ptr_eq(&first.region, &arena.take(1).unwrap().region));
     }
@@ -196,13 +196,13 @@ mod tests {
     fn a_copy_is_its_own() {
         let mut buffer = Arena::default().take(100).unwrap();
         buffer.bytes_mut().fill(1);
-        let filled = Filled::from(buffer);
-        let copy = filled.clone();
-        assert_eq!(copy.bytes(), filled.bytes());
-        assert!(!Arc::ptr_eq(&copy.0.region, &filled.0.region));
-        let part = filled.part(10..30);
-        assert_eq!(part.bytes().as_ptr(), filled.bytes()[10..].as_ptr());
-        drop(filled);
+        let shared = SharedBuffer::from(buffer);
+        let copy = shared.clone();
+        assert_eq!(copy.bytes(), shared.bytes());
+        assert!(!Arc::ptr_eq(&copy.0.region, &shared.0.region));
+        let part = shared.part(10..30);
+        assert_eq!(part.bytes().as_ptr(), shared.bytes()[10..].as_ptr());
+        drop(shared);
         assert_eq!(part.bytes(), [1; 20]);
     }
 }

@@ -23,7 +23,7 @@ use crate::{Error, Result};
 
 pub use buffer::Arena;
 pub(super) use buffer::Buffer;
-use buffer::Filled;
+use buffer::SharedBuffer;
 pub use ggml::GgmlType;
 pub(super) use ggml::{BlockFormat, EXPANDED_LINES, ForBlocks, RECORD, RecordTile, Scales, code};
 use integer::tile_bytes;
@@ -147,7 +147,7 @@ pub struct PackedMatrix {
     format: WeightFormat,
     rows: usize,
     cols: usize,
-    buffer: Filled,
+    buffer: SharedBuffer,
 }
 
 /// A column of 16 f16 values, as bits.
