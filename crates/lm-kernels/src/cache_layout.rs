@@ -89,13 +89,14 @@ pub struct CacheGroup {
 /// page of 4 layers.
 ///
 /// ```
-/// use lm_kernels::{CacheLayout, Retention, KvGeometry};
+/// use lm_kernels::{CacheLayout, KvGeometry, Retention};
 ///
 /// let full = KvGeometry { num_kv_heads: 2, head_dim: 64, window: None, shared_with: None };
 /// let near = KvGeometry { window: Some(512), ..full };
 /// let layout = CacheLayout::new([near, near, full, near]);
-/// let retention: Vec<Retention> = layout.groups().iter().map(|group| group.retention).collect();
-/// assert_eq!(retention, [Retention::Window(512), Retention::Window(512), Retention::Window(512), Retention::All]);
+/// let retentions: Vec<Retention> = layout.groups().iter().map(|group| group.retention).collect();
+/// let window = Retention::Window(512);
+/// assert_eq!(retentions, [window, window, window, Retention::All]);
 /// assert_eq!(layout.num_spaces(), 1);
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

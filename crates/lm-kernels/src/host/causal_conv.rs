@@ -9,8 +9,8 @@ use super::split::SharedMatrix;
 /// Channels per task.
 const CHANNELS: usize = 8 * LANES;
 
-/// Weights of a causal depthwise convolution over a sequence: `y_t = bias + Σ_j weight_j · x_(t - kernel_size + 1 + j)` in
-/// each channel; inputs before the first token are zero.
+/// Weights of a causal depthwise convolution over a sequence:
+/// `y_t = bias + Σ_j weight_j · x_(t - kernel_size + 1 + j)` in each channel; inputs before the first token are zero.
 ///
 /// Its state is the last `kernel_size - 1` inputs.
 ///

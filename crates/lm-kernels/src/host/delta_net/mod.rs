@@ -94,7 +94,7 @@ impl DeltaNet {
     ///
     /// # Shapes
     /// - `conv`: of [`DeltaNetSpec::width`] channels, over queries, keys and values in this order
-    /// - `decay_rates`, `dt_bias`: `[num_value_heads]`; the first is `exp(A_log)` of checkpoints, the second `dt_bias` likewise
+    /// - `decay_rates`, `dt_bias`: `[num_value_heads]`; checkpoints have the first as `A_log`, its logarithm
     ///
     /// # Panics
     /// When a length does not fit, or key heads do not divide value heads.
@@ -136,8 +136,8 @@ impl DeltaNet {
         self.spec.state_elements(self.conv.kernel_size())
     }
 
-    /// Gates of a value head for a token: the decay `alpha = e^(-rate · ln(1 + e^(dt + bias)))` and the strength of the
-    /// update `beta = 1 / (1 + e^-beta)`, from `dt` and `beta` as the projections output them.
+    /// Gates of a value head for a token, from `dt` and `beta` as the projections output them:
+    /// `alpha = e^(-rate · ln(1 + e^(dt + bias)))`, and the sigmoid of `beta`.
     pub(crate) fn gate(&self, head: usize, dt: f32, beta: f32) -> Gate {
         let dt = f64::from(dt) + f64::from(self.dt_bias[head]);
         let softplus = if dt > SOFTPLUS_LINEAR { dt } else { dt.exp().ln_1p() };

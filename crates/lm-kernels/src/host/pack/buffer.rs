@@ -186,8 +186,8 @@ mod tests {
     fn a_region_is_used_to_its_end() {
         let arena = Arena::default();
         let first = arena.take(1).unwrap();
-        let range = first.region.len() - first.start - size_of::<Line>();
-        let last = arena.take(range).unwrap();
+        let left = first.region.len() - first.start - size_of::<Line>();
+        let last = arena.take(left).unwrap();
         assert!(Arc::ptr_eq(&first.region, &last.region));
         assert!(!Arc::ptr_eq(&first.region, &arena.take(1).unwrap().region));
     }

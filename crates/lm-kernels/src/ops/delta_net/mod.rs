@@ -69,7 +69,7 @@ pub(super) fn portable(
         let of_run = |tensor: &Tensor<2>| tensor.clone().narrow(0, rows.start, rows.len());
         let (conv_state, matrices) = state.split_at_mut(net.conv().state_len());
         let mixed = silu(convolve(net.conv(), of_run(&qkv), conv_state)); // [rows, width]
-        recur(mixed, of_run(&alpha), of_run(&beta), net.spec(), matrices)
+        recurrence(mixed, of_run(&alpha), of_run(&beta), net.spec(), matrices)
     });
     if outputs.is_empty() {
         Tensor::zeros(shape, &qkv.device())
@@ -89,7 +89,7 @@ fn decay(dt: Tensor<2>, net: &DeltaNet) -> Tensor<2> {
 
 /// Runs the recurrence of one run: `mixed [rows, width]`, `alpha` and `beta [rows, num_value_heads]`; returns
 /// `[rows, num_value_heads * value_dim]`.
-fn recur(
+fn recurrence(
     mixed: Tensor<2>,
     alpha: Tensor<2>,
     beta: Tensor<2>,
