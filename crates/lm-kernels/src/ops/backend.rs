@@ -9,11 +9,11 @@ use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Backend, Dispatch, Flex, backend_extension};
 use burn::tensor::{Int, Tensor};
 
-use super::attention::{self, Attended, NewKv};
+use super::attention::{self, AttentionOutput, NewKv};
 use super::kv_pool::KvLayer;
 use super::moe::{self, Biases, ExpertShape};
 use super::qkv::{self, Qkv};
-use super::states::Stateful;
+use super::states::StatefulOutput;
 use super::weight::Matrix;
 use super::{delta_net, gated, glu, linear, linear_add, rms_norm, rope, short_conv};
 use crate::{Activation, AttentionSpec, CausalConv, DeltaNet, RaggedLayout, RopeAngles, Routing, StatePages};
@@ -156,9 +156,9 @@ pub trait LmOps: Bridge {
         #[extension_type] cache: KvLayer<Self>,
         layout: Arc<RaggedLayout>,
         spec: AttentionSpec,
-    ) -> Attended<Self> {
+    ) -> AttentionOutput<Self> {
         let (out, cache) = attention::portable(Self::lift(q), new, cache, &layout, &spec);
-        Attended { out: Self::lower(out), cache }
+        AttentionOutput { out: Self::lower(out), cache }
     }
 
     /// See [`short_conv`](super::short_conv()). The states of the layer are moved in and returned.
@@ -167,10 +167,10 @@ pub trait LmOps: Bridge {
         conv: Arc<CausalConv>,
         states: StatePages,
         layout: Arc<RaggedLayout>,
-    ) -> Stateful<Self> {
+    ) -> StatefulOutput<Self> {
         let mut states = states;
         let out = short_conv::portable(Self::lift(x), &conv, &mut states, &layout);
-        Stateful { out: Self::lower(out), states }
+        StatefulOutput { out: Self::lower(out), states }
     }
 
     /// See [`delta_net`](super::delta_net()). The states of the layer are moved in and returned.
@@ -181,10 +181,10 @@ pub trait LmOps: Bridge {
         net: Arc<DeltaNet>,
         states: StatePages,
         layout: Arc<RaggedLayout>,
-    ) -> Stateful<Self> {
+    ) -> StatefulOutput<Self> {
         let (dt, beta, mut states) = (Self::lift(dt), Self::lift(beta), states);
         let out = delta_net::portable(Self::lift(qkv), dt, beta, &net, &mut states, &layout);
-        Stateful { out: Self::lower(out), states }
+        StatefulOutput { out: Self::lower(out), states }
     }
 }
 
@@ -291,7 +291,7 @@ macro_rules! host_ops {
                 cache: KvLayer<Self>,
                 layout: Arc<RaggedLayout>,
                 spec: AttentionSpec,
-            ) -> Attended<Self> {
+            ) -> AttentionOutput<Self> {
                 match cache {
                     KvLayer::Host(mut pages) => {
                         let new = match new {
@@ -299,11 +299,11 @@ macro_rules! host_ops {
                             NewKv::Shared => None,
                         };
                         let out = attention::host::attention(q, new, &mut pages, &layout, &spec);
-                        Attended { out, cache: KvLayer::Host(pages) }
+                        AttentionOutput { out, cache: KvLayer::Host(pages) }
                     }
                     on_device => {
                         let (out, cache) = attention::portable(Self::lift(q), new, on_device, &layout, &spec);
-                        Attended { out: Self::lower(out), cache }
+                        AttentionOutput { out: Self::lower(out), cache }
                     }
                 }
             }
@@ -313,10 +313,10 @@ macro_rules! host_ops {
                 conv: Arc<CausalConv>,
                 states: StatePages,
                 layout: Arc<RaggedLayout>,
-            ) -> Stateful<Self> {
+            ) -> StatefulOutput<Self> {
                 let mut states = states;
                 let out = short_conv::host::short_conv(x, &conv, &mut states, &layout);
-                Stateful { out, states }
+                StatefulOutput { out, states }
             }
 
             fn delta_net(
@@ -326,10 +326,10 @@ macro_rules! host_ops {
                 net: Arc<DeltaNet>,
                 states: StatePages,
                 layout: Arc<RaggedLayout>,
-            ) -> Stateful<Self> {
+            ) -> StatefulOutput<Self> {
                 let mut states = states;
                 let out = delta_net::host::delta_net(qkv, dt, beta, &net, &mut states, &layout);
-                Stateful { out, states }
+                StatefulOutput { out, states }
             }
         }
     };

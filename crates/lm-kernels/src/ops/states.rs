@@ -14,7 +14,7 @@ const BLOCK: usize = 16;
 
 /// Result of an operation over states: its output and the updated states.
 #[derive(ExtensionType)]
-pub struct Stateful<B: Backend> {
+pub struct StatefulOutput<B: Backend> {
     pub out: FloatTensor<B>,
     pub states: StatePages,
 }
@@ -28,12 +28,12 @@ pub(super) fn with_states(
     layer: usize,
     layout: &RaggedLayout,
     [rows, state_len]: [usize; 2],
-    operation: impl FnOnce(StatePages) -> Stateful<Dispatch>,
+    operation: impl FnOnce(StatePages) -> StatefulOutput<Dispatch>,
 ) -> FloatTensor<Dispatch> {
     assert_eq!(layout.rows(), rows, "the sequences must cover the rows of the batch");
     assert_eq!(pool.states(layer).state_len(), state_len, "states of layer {layer} against the operation");
     pool.states(layer).check(layout);
-    let Stateful { out, states } = operation(pool.take_states(layer));
+    let StatefulOutput { out, states } = operation(pool.take_states(layer));
     pool.put_back_states(layer, states);
     out
 }

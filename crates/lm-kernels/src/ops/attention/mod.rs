@@ -20,7 +20,7 @@ pub(super) const OP: Op =
 
 /// Result of an attention operation: its output `[rows, num_heads, head_dim]` and the updated KV cache.
 #[derive(ExtensionType)]
-pub struct Attended<B: Backend> {
+pub struct AttentionOutput<B: Backend> {
     pub out: FloatTensor<B>,
     #[extension_type]
     pub cache: KvLayer<B>,
