@@ -105,7 +105,7 @@ impl Lanes for Avx2 {
     #[inline(always)]
     fn load_exp2(exponents: &[u8; LANES]) -> Self {
         let [low, high] = halves(exponents);
-        Self([powers(low), powers(high)])
+        Self([exp2(low), exp2(high)])
     }
 
     #[inline(always)]
@@ -434,9 +434,9 @@ pub(super) fn places_of_pair(which: [u8; 2]) -> [u8; 16] {
     places
 }
 
-/// The computation of `power`.
+/// The computation of [`super::exp2`].
 #[inline(always)]
-fn powers(exponents: &[u8; LANES / 2]) -> __m256 {
+fn exp2(exponents: &[u8; LANES / 2]) -> __m256 {
     // SAFETY: AVX2 is there, as said above; 8 bytes are read from an array of 8.
     unsafe {
         let one = _mm256_set1_epi32(1);

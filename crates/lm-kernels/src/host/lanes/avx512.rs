@@ -81,7 +81,7 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
 
     #[inline(always)]
     fn load_exp2(exponents: &[u8; LANES]) -> Self {
-        // The computation of `power`.
+        // The computation of `exp2`.
         // SAFETY: AVX-512 is there; 16 bytes are read from an array of 16.
         unsafe {
             let one = _mm512_set1_epi32(1);

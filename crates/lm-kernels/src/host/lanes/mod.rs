@@ -271,7 +271,7 @@ pub(super) fn bfloat_not_below(x: f32) -> u16 {
 
 /// 2^(e - 128): the exponent bits are `e - 1`; a denormal if that is 0 or less.
 #[inline(always)]
-pub(super) fn power(exponent: u8) -> f32 {
+pub(super) fn exp2(exponent: u8) -> f32 {
     let exponent = i32::from(exponent);
     let denormal = (1 + exponent.min(1)) << 21;
     f32::from_bits(((exponent - 1) << 23).max(denormal) as u32)
@@ -307,9 +307,9 @@ mod tests {
 
     #[test]
     fn every_path_has_exact_powers_of_two() {
-        struct Powers([u8; LANES]);
+        struct LoadExp2([u8; LANES]);
 
-        impl Kernel for Powers {
+        impl Kernel for LoadExp2 {
             type Output = [f32; LANES];
 
             fn run<V: Lanes>(self) -> Self::Output {
@@ -324,7 +324,7 @@ mod tests {
                 std::array::from_fn(|lane| first.saturating_add(lane as u8).min(254));
             let expected = exponents.map(|e| 2_f64.powi(i32::from(e) - 128) as f32);
             for isa in Isa::supported() {
-                assert_eq!(isa.run(Powers(exponents)), expected, "{isa}");
+                assert_eq!(isa.run(LoadExp2(exponents)), expected, "{isa}");
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::super::cpu::Kernel;
 use super::super::matrix_unit::NoMatrixUnit;
-use super::{LANES, Lanes, Line, ZeroPointCorrection, bf16_to_f32, f16_to_f32, power};
+use super::{LANES, Lanes, Line, ZeroPointCorrection, bf16_to_f32, exp2, f16_to_f32};
 
 /// Sixteen floats in an array; the reference implementation.
 #[derive(Clone, Copy)]
@@ -66,7 +66,7 @@ impl Lanes for F32x16 {
 
     #[inline(always)]
     fn load_exp2(exponents: &[u8; LANES]) -> Self {
-        Self(each_lane(|lane| power(exponents[lane])))
+        Self(each_lane(|lane| exp2(exponents[lane])))
     }
 
     #[inline(always)]

@@ -5,7 +5,7 @@
 use bytemuck::{Pod, Zeroable};
 use half::f16;
 
-use super::super::super::lanes::{LANES, Lanes, Line, f16_to_f32, power};
+use super::super::super::lanes::{LANES, Lanes, Line, exp2, f16_to_f32};
 use super::{GROUP, RECORD};
 
 /// Groups of 32 columns per record.
@@ -144,7 +144,7 @@ impl Scales for E8M0Scales {
     }
 
     fn of_row(&self, lane: usize, group: usize) -> (f32, Option<f32>) {
-        (power(self.0[group][lane]), None)
+        (exp2(self.0[group][lane]), None)
     }
 }
 
