@@ -51,7 +51,7 @@ pub(in crate::host) struct Buffer {
 
 impl Arena {
     /// Allocates zeroed bytes, disjoint from all other buffers.
-    pub(super) fn take(&self, len: usize) -> Result<Buffer> {
+    pub(super) fn allocate(&self, len: usize) -> Result<Buffer> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let range = match free.take() {
             Some(free) if free.region.len() - free.start >= len => free,
@@ -100,7 +100,7 @@ impl Buffer {
 
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: `start..start + len` is inside the mapping, which lives as long as `self`, and no other buffer
-        // overlaps it (`Arena::take` advances past it, `zeroed` gives the mapping to one buffer). Anonymous memory
+        // overlaps it (`Arena::allocate` advances past it, `zeroed` gives the mapping to one buffer). Anonymous memory
         // is initialised: it is zeros.
         unsafe { slice::from_raw_parts(self.region.as_ptr().add(self.start), self.len) }
     }
@@ -173,7 +173,7 @@ mod tests {
     fn buffers_of_an_arena_do_not_touch_each_other() {
         let arena = Arena::default();
         let lens = [1000, 0, 64, 1, REGION + 1, 63, 65];
-        let mut buffers: Vec<Buffer> = lens.iter().map(|&len| arena.take(len).unwrap()).collect();
+        let mut buffers: Vec<Buffer> = lens.iter().map(|&len| arena.allocate(len).unwrap()).collect();
         for (buffer, &len) in buffers.iter_mut().zip(&lens) {
             check(buffer, len);
         }
@@ -185,16 +185,16 @@ mod tests {
     #[test]
     fn a_region_is_used_to_its_end() {
         let arena = Arena::default();
-        let first = arena.take(1).unwrap();
+        let first = arena.allocate(1).unwrap();
         let left = first.region.len() - first.start - size_of::<Line>();
-        let last = arena.take(left).unwrap();
+        let last = arena.allocate(left).unwrap();
         assert!(Arc::ptr_eq(&first.region, &last.region));
-        assert!(!Arc::ptr_eq(&first.region, &arena.take(1).unwrap().region));
+        assert!(!Arc::ptr_eq(&first.region, &arena.allocate(1).unwrap().region));
     }
 
     #[test]
     fn a_copy_is_its_own() {
-        let mut buffer = Arena::default().take(100).unwrap();
+        let mut buffer = Arena::default().allocate(100).unwrap();
         buffer.bytes_mut().fill(1);
         let shared = SharedBuffer::from(buffer);
         let copy = shared.clone();

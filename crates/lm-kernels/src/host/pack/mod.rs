@@ -181,7 +181,7 @@ impl PackedMatrix {
     /// - [`Error::NotQuantizable`] when the format is only read from files, as all of ggml's but Q8_0 and Q4_0
     /// - [`Error::ShapeOverflow`], [`Error::OutOfMemory`] when there is not enough memory
     pub fn pack(format: WeightFormat, rows: usize, cols: usize, source: Source<'_>) -> Result<Self> {
-        let mut packing = Packing::alone(format, rows, cols)?;
+        let mut packing = Packing::without_arena(format, rows, cols)?;
         packing.push(rows, source)?;
         Ok(packing.finish())
     }
@@ -203,7 +203,7 @@ impl PackedMatrix {
     /// # Ok::<(), lm_kernels::Error>(())
     /// ```
     pub fn from_blocks(format: GgmlType, rows: usize, cols: usize, blocks: &[u8]) -> Result<Self> {
-        let mut packing = Packing::alone(WeightFormat::Ggml(format), rows, cols)?;
+        let mut packing = Packing::without_arena(WeightFormat::Ggml(format), rows, cols)?;
         packing.push_blocks(rows, blocks)?;
         Ok(packing.finish())
     }

@@ -41,19 +41,19 @@ impl Packing {
     /// - [`Error::PartialBlock`] when the format is a block type and `cols` is not a multiple of its blocks
     /// - [`Error::ShapeOverflow`], [`Error::OutOfMemory`] when there is not enough memory
     pub fn new(arena: &Arena, format: WeightFormat, rows: usize, cols: usize) -> Result<Self> {
-        Self::within(format, rows, cols, |bytes| arena.take(bytes))
+        Self::allocated_by(format, rows, cols, |bytes| arena.allocate(bytes))
     }
 
     /// Starts a matrix in a buffer of its own.
-    pub(super) fn alone(format: WeightFormat, rows: usize, cols: usize) -> Result<Self> {
-        Self::within(format, rows, cols, Buffer::zeroed)
+    pub(super) fn without_arena(format: WeightFormat, rows: usize, cols: usize) -> Result<Self> {
+        Self::allocated_by(format, rows, cols, Buffer::zeroed)
     }
 
-    fn within(
+    fn allocated_by(
         format: WeightFormat,
         rows: usize,
         cols: usize,
-        take: impl FnOnce(usize) -> Result<Buffer>,
+        allocate: impl FnOnce(usize) -> Result<Buffer>,
     ) -> Result<Self> {
         let overflow = || Error::ShapeOverflow { shape: vec![rows, cols] };
         if let WeightFormat::Ggml(ggml) = format
@@ -64,7 +64,7 @@ impl Packing {
         rows.checked_mul(cols).ok_or_else(overflow)?;
         let tile_bytes = format.tile_bytes(cols).ok_or_else(overflow)?;
         let bytes = tile_bytes.checked_mul(rows.div_ceil(LANES)).ok_or_else(overflow)?;
-        Ok(Self { format, rows, cols, done: 0, tile_bytes, buffer: take(bytes)? })
+        Ok(Self { format, rows, cols, done: 0, tile_bytes, buffer: allocate(bytes)? })
     }
 
     /// Packs the next rows from row-major elements, on the threads of the global pool; values as in

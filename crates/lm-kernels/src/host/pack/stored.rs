@@ -167,7 +167,7 @@ impl PackedMatrix {
     /// When the format is a float format.
     pub fn from_stored(stored: StoredMatrix<'_>) -> Result<Self> {
         let StoredMatrix { format, rows, cols, quants, scales } = stored;
-        let mut packing = Packing::alone(format, rows, cols)?;
+        let mut packing = Packing::without_arena(format, rows, cols)?;
         packing.push_stored(rows, quants, scales)?;
         Ok(packing.finish())
     }
