@@ -103,14 +103,14 @@ impl Tokenizer {
         Self::from_library(inner, &spelling, &[])
     }
 
-    /// Wraps the library's tokenizer, whose decoder is not used. `doubles` are ids that it does not know, each with the id of the
-    /// same text.
+    /// Wraps the library's tokenizer, whose decoder is not used. `duplicates` are ids that it does not know, each with the id
+    /// of the same text.
     fn from_library(
         inner: tokenizers::Tokenizer,
         spelling: &Spelling,
-        doubles: &[(TokenId, TokenId)],
+        duplicates: &[(TokenId, TokenId)],
     ) -> Result<Self> {
-        let table = TokenTable::new(spelling, &inner, doubles)?;
+        let table = TokenTable::new(spelling, &inner, duplicates)?;
         let (mut written, mut normalized) = (AddedTokens::default(), AddedTokens::default());
         for (id, token) in inner.get_added_tokens_decoder() {
             match inner.get_normalizer().filter(|_| token.normalized) {

@@ -25,12 +25,12 @@ pub(super) struct TokenTable {
 }
 
 impl TokenTable {
-    /// Builds the table from the library's view of the vocabulary, and `doubles`: ids that it does not know, each with the id of
+    /// Builds the table from the library's view of the vocabulary, and `duplicates`: ids that it does not know, each with the id of
     /// the same text.
     pub(super) fn new(
         spelling: &Spelling,
         inner: &tokenizers::Tokenizer,
-        doubles: &[(TokenId, TokenId)],
+        duplicates: &[(TokenId, TokenId)],
     ) -> Result<Self> {
         let added = inner.get_added_tokens_decoder();
         let mut tokens: Vec<(TokenId, String)> =
@@ -54,7 +54,7 @@ impl TokenTable {
             table.insert(id, (room.take(&token.content, |text| spelling.added_bytes(text))?, kind));
         }
         // Of several tokens with the same text the last one is known, so the loop goes backwards.
-        for (id, like) in doubles.iter().rev() {
+        for (id, like) in duplicates.iter().rev() {
             if let Some((bytes, kind)) = table.get(like).cloned() {
                 room.take_bytes(bytes.len())?;
                 table.insert(*id, (bytes, kind));
@@ -164,8 +164,8 @@ enum Pattern {
 pub(super) enum Spelling {
     /// Byte-level: each character stands for one byte (GPT-2's table).
     ByteLevel(HashMap<char, u8>),
-    /// Text with a mark in place of spaces, and `<0xNN>` for single bytes if the decoder has byte fallback.
-    Marked { replace: Vec<(String, String)>, byte_fallback: bool, leading_spaces: usize },
+    /// Text with a mark (`▁`) in place of spaces, and `<0xNN>` for single bytes if the decoder has byte fallback.
+    Metaspace { replace: Vec<(String, String)>, byte_fallback: bool, leading_spaces: usize },
 }
 
 const KNOWN_DECODERS: &str = "ByteLevel, Metaspace, or Replace (of a string), ByteFallback, Fuse and Strip (of leading spaces, \
@@ -217,13 +217,13 @@ impl Spelling {
                 }
             }
         }
-        Some(Self::Marked { replace, byte_fallback, leading_spaces })
+        Some(Self::Metaspace { replace, byte_fallback, leading_spaces })
     }
 
     fn leading_spaces(&self) -> usize {
         match self {
             Self::ByteLevel(_) => 0,
-            Self::Marked { leading_spaces, .. } => *leading_spaces,
+            Self::Metaspace { leading_spaces, .. } => *leading_spaces,
         }
     }
 
@@ -233,13 +233,14 @@ impl Spelling {
                 let bytes: Option<Vec<u8>> = text.chars().map(|c| byte_of.get(&c).copied()).collect();
                 bytes.unwrap_or_else(|| text.into())
             }
-            Self::Marked { replace, byte_fallback, .. } => match single_byte(text).filter(|_| *byte_fallback)
-            {
-                Some(byte) => vec![byte],
-                None => {
-                    replace.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to)).into()
+            Self::Metaspace { replace, byte_fallback, .. } => {
+                match single_byte(text).filter(|_| *byte_fallback) {
+                    Some(byte) => vec![byte],
+                    None => {
+                        replace.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to)).into()
+                    }
                 }
-            },
+            }
         }
     }
 
@@ -247,7 +248,7 @@ impl Spelling {
     fn added_bytes(&self, text: &str) -> Vec<u8> {
         match self {
             Self::ByteLevel(_) => text.into(),
-            Self::Marked { .. } => self.bytes(text),
+            Self::Metaspace { .. } => self.bytes(text),
         }
     }
 }

@@ -7,7 +7,7 @@ use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokenizers::pre_tokenizers::sequence::Sequence;
 use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
 
-use super::pre_tokenizers::{self, PreTokenizer, Verified, Words};
+use super::pre_tokenizers::{self, IgnoreMerges, PreTokenizer, Verified};
 use super::vocabulary::Vocabulary;
 use super::{BpeOptions, Parts, merges, model};
 use crate::tokenizer::token_table::{Spelling, byte_of_char};
@@ -19,7 +19,8 @@ pub(super) fn build(metadata: &GgufMetadata, vocabulary: &mut Vocabulary) -> Res
         tracing::warn!(name = row.name, "nothing is at hand that proves this pre-tokenizer right");
     }
     let merges = merges::listed(metadata, vocabulary)?;
-    let options = BpeOptions { ignore_merges: row.words == Words::Whole, ..BpeOptions::default() };
+    let options =
+        BpeOptions { ignore_merges: row.ignore_merges == IgnoreMerges::Yes, ..BpeOptions::default() };
     let mut library = tokenizers::Tokenizer::new(model(vocabulary, merges, options)?);
     library.with_pre_tokenizer(Some(pre_tokenizer(row)?));
     Ok(Parts { library, spelling: Spelling::ByteLevel(byte_of_char()) })

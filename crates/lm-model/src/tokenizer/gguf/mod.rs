@@ -71,7 +71,7 @@ impl Tokenizer {
             None => {
                 let Parts { mut library, spelling } = (kind.build)(metadata, &mut vocabulary)?;
                 library.add_tokens(added_tokens(&vocabulary)).map_err(Error::Tokenizer)?;
-                Self::from_library(library, &spelling, &vocabulary.doubles)?
+                Self::from_library(library, &spelling, &vocabulary.duplicates)?
             }
         };
         let end_ids = end_tokens::find(&vocabulary);

@@ -15,17 +15,17 @@ pub(super) struct PreTokenizer {
     /// Regular expressions in Oniguruma's syntax, each of which splits the pieces of the previous ones: matches and the gaps
     /// between them are pieces.
     pub(super) patterns: &'static [&'static str],
-    pub(super) words: Words,
+    pub(super) ignore_merges: IgnoreMerges,
     pub(super) verified: Verified,
 }
 
-/// Encoding of a piece that is spelled like a token (`ignore_merges`).
+/// BPE option `ignore_merges`: encoding of a piece that is spelled like a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Words {
+pub(super) enum IgnoreMerges {
     /// Result of its merges.
-    Merged,
+    No,
     /// The token itself, whether or not merges lead to it.
-    Whole,
+    Yes,
 }
 
 /// Reference that a row was verified against.
@@ -61,86 +61,86 @@ const DEEPSEEK_CJK: &str = "[一-龥ࠀ-一가-\u{D7FF}]+";
 
 /// All known pre-tokenizers, by name.
 pub(super) const ALL: &[PreTokenizer] = &[
-    row("a.x-4.0", &[GPT2], Words::Merged, Verified::No),
-    row("bailingmoe", &[BAILING], Words::Merged, Verified::No),
-    row("bailingmoe2", &[BAILING], Words::Merged, Verified::No),
-    row("chatglm-bpe", &[LLAMA3], Words::Merged, Verified::No),
-    row("codeshell", &[DIGIT, GPT2], Words::Merged, Verified::No),
-    row("command-r", &[DIGIT, GPT2], Words::Merged, Verified::No),
-    row("dbrx", &[LLAMA3], Words::Merged, Verified::Transformers),
+    row("a.x-4.0", &[GPT2], IgnoreMerges::No, Verified::No),
+    row("bailingmoe", &[BAILING], IgnoreMerges::No, Verified::No),
+    row("bailingmoe2", &[BAILING], IgnoreMerges::No, Verified::No),
+    row("chatglm-bpe", &[LLAMA3], IgnoreMerges::No, Verified::No),
+    row("codeshell", &[DIGIT, GPT2], IgnoreMerges::No, Verified::No),
+    row("command-r", &[DIGIT, GPT2], IgnoreMerges::No, Verified::No),
+    row("dbrx", &[LLAMA3], IgnoreMerges::No, Verified::Transformers),
     row(
         "deepseek-coder",
         &[LINE_END, r"\s?\p{L}+", r"\s?\p{P}+", DEEPSEEK_CJK, DIGIT],
-        Words::Merged,
+        IgnoreMerges::No,
         Verified::No,
     ),
-    row("deepseek-r1-qwen", &[QWEN2], Words::Merged, Verified::Transformers),
-    row("deepseek-v3", &[NUMBERS, DEEPSEEK3_CJK, DEEPSEEK3], Words::Merged, Verified::No),
+    row("deepseek-r1-qwen", &[QWEN2], IgnoreMerges::No, Verified::Transformers),
+    row("deepseek-v3", &[NUMBERS, DEEPSEEK3_CJK, DEEPSEEK3], IgnoreMerges::No, Verified::No),
     row(
         DEFAULT,
         &[r"[\p{P}\$\+<=>\^~\|]+", GPT2_GAPS, r"\p{N}+", "[0-9][0-9][0-9]"],
-        Words::Merged,
+        IgnoreMerges::No,
         Verified::LlamaCpp,
     ),
-    row("exaone", &[DIGIT, GPT2], Words::Merged, Verified::No),
-    row("exaone4", &[GPT2], Words::Merged, Verified::No),
-    row("f2llmv2", &[QWEN2], Words::Merged, Verified::Transformers),
-    row("falcon", &[r"[\p{P}\$\+<=>\^~\|`]+", GPT2, "[0-9][0-9][0-9]"], Words::Merged, Verified::No),
-    row("falcon-h1", &[LLAMA3], Words::Whole, Verified::Transformers),
-    row("falcon3", &[LLAMA3], Words::Whole, Verified::Transformers),
-    row("gigachat", &[GPT2], Words::Merged, Verified::No),
-    row("glm4", &[LLAMA3], Words::Whole, Verified::No),
-    row("glm5", &[LLAMA3], Words::Whole, Verified::No),
-    row("gpt-2", &[GPT2], Words::Merged, Verified::Tokenizer),
-    row("gpt-4o", &[GPT4O], Words::Merged, Verified::Transformers),
-    row("granite-docling", &[GPT2], Words::Merged, Verified::No),
-    row("grok-2", &[QWEN2], Words::Merged, Verified::No),
-    row("hunyuan", &[QWEN2], Words::Merged, Verified::No),
-    row("hunyuan-dense", &[NUMBERS, DEEPSEEK3_CJK, DEEPSEEK3], Words::Merged, Verified::No),
-    row("hy_v4", &[NUMBERS, DEEPSEEK3_CJK, DEEPSEEK3], Words::Merged, Verified::No),
-    row("jais", &[GPT2], Words::Merged, Verified::No),
-    row("jina-v5-nano", &[LLAMA3], Words::Whole, Verified::Transformers),
-    row("joyai-llm", &[NUMBERS, DEEPSEEK3_CJK, DEEPSEEK3], Words::Merged, Verified::No),
-    row("kanana2", &[GPT4O], Words::Merged, Verified::Transformers),
-    row("kormo", &[QWEN2], Words::Merged, Verified::Transformers),
-    row("lfm2", &[LLAMA3], Words::Whole, Verified::Transformers),
-    row("llada-moe", &[BAILING], Words::Merged, Verified::No),
-    row("llama-bpe", &[LLAMA3], Words::Whole, Verified::Tokenizer),
-    row("llama-v3", &[LLAMA3], Words::Whole, Verified::Transformers),
-    row("llama3", &[LLAMA3], Words::Whole, Verified::Transformers),
-    row("llama4", &[GPT4O], Words::Merged, Verified::Transformers),
-    row("megrez", &[QWEN2], Words::Merged, Verified::Transformers),
-    row("mellum", &[GPT2], Words::Merged, Verified::No),
-    row("mellum2", &[DIGIT, GPT2], Words::Merged, Verified::No),
-    row("midm-2.0", &[LLAMA3], Words::Whole, Verified::Transformers),
-    row("minerva-7b", &[DIGIT, GPT2], Words::Merged, Verified::No),
-    row("minicpm5", &[NUMBERS, MINICPM5], Words::Whole, Verified::No),
-    row("minimax-m2", &[GPT4O], Words::Merged, Verified::Transformers),
-    row("mpt", &[GPT2], Words::Merged, Verified::No),
-    row("olmo", &[GPT2], Words::Merged, Verified::No),
-    row("phi-2", &[GPT2], Words::Merged, Verified::No),
-    row("pixtral", &[LLAMA3], Words::Whole, Verified::Transformers),
-    row("qwen2", &[QWEN2], Words::Merged, Verified::Tokenizer),
-    row("qwen35", &[QWEN35], Words::Merged, Verified::Transformers),
-    row("refact", &[DIGIT, GPT2], Words::Merged, Verified::No),
-    row("seed-coder", &[SEED_CODER], Words::Merged, Verified::No),
-    row("smaug-bpe", &[LLAMA3], Words::Merged, Verified::Transformers),
-    row("smollm", &[DIGIT, GPT2], Words::Merged, Verified::Tokenizer),
-    row("solar-open", &[QWEN2], Words::Merged, Verified::No),
-    row("stablelm2", &[QWEN2], Words::Merged, Verified::No),
-    row("starcoder", &[DIGIT, GPT2], Words::Merged, Verified::No),
-    row("talkie", &[GPT4O], Words::Merged, Verified::Transformers),
-    row("tekken", &[TEKKEN], Words::Whole, Verified::Transformers),
-    row("trillion", &[GPT2], Words::Merged, Verified::No),
+    row("exaone", &[DIGIT, GPT2], IgnoreMerges::No, Verified::No),
+    row("exaone4", &[GPT2], IgnoreMerges::No, Verified::No),
+    row("f2llmv2", &[QWEN2], IgnoreMerges::No, Verified::Transformers),
+    row("falcon", &[r"[\p{P}\$\+<=>\^~\|`]+", GPT2, "[0-9][0-9][0-9]"], IgnoreMerges::No, Verified::No),
+    row("falcon-h1", &[LLAMA3], IgnoreMerges::Yes, Verified::Transformers),
+    row("falcon3", &[LLAMA3], IgnoreMerges::Yes, Verified::Transformers),
+    row("gigachat", &[GPT2], IgnoreMerges::No, Verified::No),
+    row("glm4", &[LLAMA3], IgnoreMerges::Yes, Verified::No),
+    row("glm5", &[LLAMA3], IgnoreMerges::Yes, Verified::No),
+    row("gpt-2", &[GPT2], IgnoreMerges::No, Verified::Tokenizer),
+    row("gpt-4o", &[GPT4O], IgnoreMerges::No, Verified::Transformers),
+    row("granite-docling", &[GPT2], IgnoreMerges::No, Verified::No),
+    row("grok-2", &[QWEN2], IgnoreMerges::No, Verified::No),
+    row("hunyuan", &[QWEN2], IgnoreMerges::No, Verified::No),
+    row("hunyuan-dense", &[NUMBERS, DEEPSEEK3_CJK, DEEPSEEK3], IgnoreMerges::No, Verified::No),
+    row("hy_v4", &[NUMBERS, DEEPSEEK3_CJK, DEEPSEEK3], IgnoreMerges::No, Verified::No),
+    row("jais", &[GPT2], IgnoreMerges::No, Verified::No),
+    row("jina-v5-nano", &[LLAMA3], IgnoreMerges::Yes, Verified::Transformers),
+    row("joyai-llm", &[NUMBERS, DEEPSEEK3_CJK, DEEPSEEK3], IgnoreMerges::No, Verified::No),
+    row("kanana2", &[GPT4O], IgnoreMerges::No, Verified::Transformers),
+    row("kormo", &[QWEN2], IgnoreMerges::No, Verified::Transformers),
+    row("lfm2", &[LLAMA3], IgnoreMerges::Yes, Verified::Transformers),
+    row("llada-moe", &[BAILING], IgnoreMerges::No, Verified::No),
+    row("llama-bpe", &[LLAMA3], IgnoreMerges::Yes, Verified::Tokenizer),
+    row("llama-v3", &[LLAMA3], IgnoreMerges::Yes, Verified::Transformers),
+    row("llama3", &[LLAMA3], IgnoreMerges::Yes, Verified::Transformers),
+    row("llama4", &[GPT4O], IgnoreMerges::No, Verified::Transformers),
+    row("megrez", &[QWEN2], IgnoreMerges::No, Verified::Transformers),
+    row("mellum", &[GPT2], IgnoreMerges::No, Verified::No),
+    row("mellum2", &[DIGIT, GPT2], IgnoreMerges::No, Verified::No),
+    row("midm-2.0", &[LLAMA3], IgnoreMerges::Yes, Verified::Transformers),
+    row("minerva-7b", &[DIGIT, GPT2], IgnoreMerges::No, Verified::No),
+    row("minicpm5", &[NUMBERS, MINICPM5], IgnoreMerges::Yes, Verified::No),
+    row("minimax-m2", &[GPT4O], IgnoreMerges::No, Verified::Transformers),
+    row("mpt", &[GPT2], IgnoreMerges::No, Verified::No),
+    row("olmo", &[GPT2], IgnoreMerges::No, Verified::No),
+    row("phi-2", &[GPT2], IgnoreMerges::No, Verified::No),
+    row("pixtral", &[LLAMA3], IgnoreMerges::Yes, Verified::Transformers),
+    row("qwen2", &[QWEN2], IgnoreMerges::No, Verified::Tokenizer),
+    row("qwen35", &[QWEN35], IgnoreMerges::No, Verified::Transformers),
+    row("refact", &[DIGIT, GPT2], IgnoreMerges::No, Verified::No),
+    row("seed-coder", &[SEED_CODER], IgnoreMerges::No, Verified::No),
+    row("smaug-bpe", &[LLAMA3], IgnoreMerges::No, Verified::Transformers),
+    row("smollm", &[DIGIT, GPT2], IgnoreMerges::No, Verified::Tokenizer),
+    row("solar-open", &[QWEN2], IgnoreMerges::No, Verified::No),
+    row("stablelm2", &[QWEN2], IgnoreMerges::No, Verified::No),
+    row("starcoder", &[DIGIT, GPT2], IgnoreMerges::No, Verified::No),
+    row("talkie", &[GPT4O], IgnoreMerges::No, Verified::Transformers),
+    row("tekken", &[TEKKEN], IgnoreMerges::Yes, Verified::Transformers),
+    row("trillion", &[GPT2], IgnoreMerges::No, Verified::No),
 ];
 
 const fn row(
     name: &'static str,
     patterns: &'static [&'static str],
-    words: Words,
+    ignore_merges: IgnoreMerges,
     verified: Verified,
 ) -> PreTokenizer {
-    PreTokenizer { name, patterns, words, verified }
+    PreTokenizer { name, patterns, ignore_merges, verified }
 }
 
 /// Returns the row that a file names, or the default one.
@@ -164,9 +164,9 @@ pub(super) fn find(metadata: &GgufMetadata) -> Result<&'static PreTokenizer> {
     })
 }
 
-/// Returns the best verified row with these patterns and this treatment of words; the first of several.
-pub(super) fn find_patterns(patterns: &[&str], words: Words) -> Option<&'static PreTokenizer> {
-    let alike = |row: &&PreTokenizer| row.patterns == patterns && row.words == words;
+/// Returns the best verified row with these patterns and this `ignore_merges`; the first of several.
+pub(super) fn find_patterns(patterns: &[&str], ignore_merges: IgnoreMerges) -> Option<&'static PreTokenizer> {
+    let alike = |row: &&PreTokenizer| row.patterns == patterns && row.ignore_merges == ignore_merges;
     ALL.iter().filter(alike).min_by_key(|row| row.verified)
 }
 

@@ -65,7 +65,7 @@ fn build(
     steps.push(Replace::new(" ", MARK).map_err(Error::Tokenizer)?.into());
     library.with_normalizer(Some(Sequence::new(steps))).map_err(Error::Tokenizer)?;
     let replace = vec![(MARK.to_owned(), " ".to_owned())];
-    let spelling = Spelling::Marked { replace, byte_fallback: true, leading_spaces: usize::from(prefix) };
+    let spelling = Spelling::Metaspace { replace, byte_fallback: true, leading_spaces: usize::from(prefix) };
     Ok(Parts { library, spelling })
 }
 

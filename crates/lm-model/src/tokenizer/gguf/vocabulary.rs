@@ -57,7 +57,7 @@ pub(super) struct VocabularyToken {
 pub(super) struct Vocabulary {
     tokens: Vec<VocabularyToken>,
     /// Ids with the text of a later token, each with that token's id.
-    pub(super) doubles: Vec<(TokenId, TokenId)>,
+    pub(super) duplicates: Vec<(TokenId, TokenId)>,
     /// Score of each token, never NaN.
     pub(super) scores: Option<Vec<f32>>,
     ids: HashMap<String, TokenId>,
@@ -97,7 +97,7 @@ impl Vocabulary {
         }
         let mut vocabulary = Self {
             tokens: Vec::with_capacity(len),
-            doubles: Vec::new(),
+            duplicates: Vec::new(),
             scores,
             ids: HashMap::with_capacity(len),
             end_ids: Vec::new(),
@@ -121,8 +121,8 @@ impl Vocabulary {
     /// Logs irregularities of the tokens, and their treatment.
     fn warn(&self, metadata: &GgufMetadata) -> Result<()> {
         let file = metadata.file();
-        if let [(earlier, later), ..] = self.doubles[..] {
-            let (count, text) = (self.doubles.len(), &self.token(later).text);
+        if let [(earlier, later), ..] = self.duplicates[..] {
+            let (count, text) = (self.duplicates.len(), &self.token(later).text);
             tracing::warn!(
                 file,
                 count,
@@ -159,7 +159,7 @@ impl Vocabulary {
         if ty != TokenType::Unused
             && let Some(earlier) = self.ids.insert(text.to_owned(), id as TokenId)
         {
-            self.doubles.push((earlier, id as TokenId));
+            self.duplicates.push((earlier, id as TokenId));
         }
         self.tokens.push(VocabularyToken { text: text.to_owned(), ty });
         Ok(())

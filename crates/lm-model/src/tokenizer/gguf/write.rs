@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::merges::{self, MERGES};
-use super::pre_tokenizers::{self, Words};
+use super::pre_tokenizers::{self, IgnoreMerges};
 use super::sentencepiece::{ADD_SPACE_PREFIX, MARK};
 use super::vocabulary::{SCORES, TOKENS, TYPES, TokenType};
 use super::{JSON, MODEL, Tokenizer};
@@ -176,11 +176,11 @@ impl File {
         if !is_plain || self.added_token_with_a_rule().is_some() {
             return None;
         }
-        let words = if self.model.ignore_merges { Words::Whole } else { Words::Merged };
+        let ignore_merges = if self.model.ignore_merges { IgnoreMerges::Yes } else { IgnoreMerges::No };
         let steps = steps(self.pre_tokenizer.as_ref(), "pretokenizers");
         let patterns: Option<Vec<_>> = steps.iter().map(pattern).collect();
         let patterns: Vec<_> = patterns?.into_iter().flatten().collect();
-        pre_tokenizers::find_patterns(&patterns, words).map(|row| row.name)
+        pre_tokenizers::find_patterns(&patterns, ignore_merges).map(|row| row.name)
     }
 
     /// Returns true if a space is prepended to a text.
