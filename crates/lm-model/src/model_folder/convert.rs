@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::quantized_file::{QuantizedFile, io_error};
-use super::unfinished::Unfinished;
+use super::temp_output::TempOutput;
 use super::{ChatTemplateSource, LoadProgress, ModelFolder, parse_json, read_required};
 use crate::architectures;
 use crate::config::CONFIG_FILE;
@@ -42,7 +42,7 @@ impl ModelFolder {
         let checkpoint = self.weights(&config)?;
         architecture.choose_head(&mut spec, &checkpoint);
         let weights = QuantizedFile::plan(&checkpoint, architecture, &spec, format)?;
-        let folder = Unfinished::folder(output)?;
+        let folder = TempOutput::folder(output)?;
         self.copy_texts(&folder.path, format)?;
         let path = folder.path.join(WEIGHTS_FILE);
         let failed = |source| io_error(&path, source);

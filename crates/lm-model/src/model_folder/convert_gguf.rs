@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::quantized_file::io_error;
-use super::unfinished::Unfinished;
+use super::temp_output::TempOutput;
 use super::{LoadProgress, ModelFolder};
 use crate::architectures;
 use crate::gguf::{NewFile, Texts};
@@ -55,10 +55,10 @@ impl ModelFolder {
             Some(gguf) => gguf.head()?,
             None => model.head(&self.texts_for_gguf()?)?,
         };
-        let (unfinished, mut file) = Unfinished::file(output)?;
-        model.write(head, &mut file, &unfinished.path, progress)?;
-        file.sync_all().map_err(|source| io_error(&unfinished.path, source))?;
-        unfinished.finish(output)
+        let (temp, mut file) = TempOutput::file(output)?;
+        model.write(head, &mut file, &temp.path, progress)?;
+        file.sync_all().map_err(|source| io_error(&temp.path, source))?;
+        temp.finish(output)
     }
 
     fn texts_for_gguf(&self) -> Result<Texts<'_>> {

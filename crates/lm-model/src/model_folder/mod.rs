@@ -9,7 +9,7 @@ mod footprint;
 mod generation_config;
 mod pack_cache;
 mod quantized_file;
-mod unfinished;
+mod temp_output;
 
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};

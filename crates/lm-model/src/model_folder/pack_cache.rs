@@ -105,11 +105,11 @@ impl PackCacheEntry {
         if self.open().is_ok() {
             return Ok(()); // Another process wrote it before this one got the lock.
         }
-        let unfinished = self.path.with_extension("unfinished");
-        let written = self.write_to(&unfinished, file, progress);
+        let temp = self.path.with_extension("unfinished");
+        let written = self.write_to(&temp, file, progress);
         if written.is_err() {
             // The partial file is useless; if it cannot be removed, the next writer overwrites it.
-            let _ = fs::remove_file(&unfinished);
+            let _ = fs::remove_file(&temp);
         }
         written
     }
@@ -117,24 +117,24 @@ impl PackCacheEntry {
     /// Writes the entry under a temporary name, then renames it.
     fn write_to(
         &self,
-        unfinished: &Path,
+        temp: &Path,
         file: &QuantizedFile<'_>,
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<()> {
-        let failed = |source| io_error(unfinished, source);
+        let failed = |source| io_error(temp, source);
         let mut out = OpenOptions::new()
             .create(true)
             .truncate(true)
             .read(true)
             .write(true)
-            .open(unfinished)
+            .open(temp)
             .map_err(failed)?;
-        file.write(&mut out, unfinished, &[(STAMP, &self.stamp), (CHECKSUM, UNKNOWN)], progress)?;
+        file.write(&mut out, temp, &[(STAMP, &self.stamp), (CHECKSUM, UNKNOWN)], progress)?;
         // The file is not written to while it is mapped.
-        let checksum = data_checksum(&FileBytes::Mapped(Arc::new(MappedFile::open(unfinished)?)));
+        let checksum = data_checksum(&FileBytes::Mapped(Arc::new(MappedFile::open(temp)?)));
         file.write_header(&mut out, &[(STAMP, &self.stamp), (CHECKSUM, &checksum)]).map_err(failed)?;
         out.sync_all().map_err(failed)?;
-        fs::rename(unfinished, &self.path).map_err(|source| io_error(&self.path, source))
+        fs::rename(temp, &self.path).map_err(|source| io_error(&self.path, source))
     }
 }
 

@@ -8,11 +8,11 @@ use super::quantized_file::io_error;
 use crate::Result;
 
 /// Temporary file or folder beside the output: renamed when complete, otherwise removed on drop.
-pub(super) struct Unfinished {
+pub(super) struct TempOutput {
     pub(super) path: PathBuf,
 }
 
-impl Unfinished {
+impl TempOutput {
     /// Creates a temporary folder.
     pub(super) fn folder(output: &Path) -> Result<Self> {
         let path = path_beside(output)?;
@@ -33,7 +33,7 @@ impl Unfinished {
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for TempOutput {
     fn drop(&mut self) {
         // After `finish` it no longer exists.
         let _ = if self.path.is_dir() { fs::remove_dir_all(&self.path) } else { fs::remove_file(&self.path) };
