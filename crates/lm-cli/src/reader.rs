@@ -40,7 +40,7 @@ impl<'a> Reader<'a> {
             block_tables: self.tables.iter().map(|table| table[..pages].to_vec()).collect(),
             logits,
             adapter: crate::model::adapter(self.model.info()),
-            planned_len: ids.len(),
+            final_len: ids.len(),
             ..SequenceInput::ids(&ids[piece.clone()], piece.start, [])
         };
         Ok(self.model.forward(&Batch { sequences: vec![sequence] }, &mut self.cache)?)

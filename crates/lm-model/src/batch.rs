@@ -22,7 +22,7 @@ pub struct SequenceInput {
     pub positions: Vec<u32>,
     /// Length in tokens that the sequence has once everything known of it has run: the whole prompt, where these rows are a chunk
     /// of it. RoPE that depends on the sequence length uses it. At least the number of slots after these rows.
-    pub planned_len: usize,
+    pub final_len: usize,
     /// Block table for each cache group ([`crate::CacheLayout::groups`]): the pages that hold slots `0..cached_len + rows`, in
     /// order. An entry may be [`crate::NO_PAGE`] where the group neither needs nor writes the page ([`crate::Retention`]).
     pub block_tables: Vec<Vec<PageId>>,
@@ -47,12 +47,12 @@ impl SequenceInput {
     }
 
     fn new(input: Input, cached_len: usize, block_table: Vec<PageId>) -> Self {
-        let planned_len = cached_len.saturating_add(input.rows());
+        let final_len = cached_len.saturating_add(input.rows());
         Self {
-            positions: (cached_len..planned_len).map(|p| p as u32).collect(),
+            positions: (cached_len..final_len).map(|p| p as u32).collect(),
             input,
             cached_len,
-            planned_len,
+            final_len,
             block_tables: vec![block_table],
             adapter: None,
             spans: Vec::new(),

@@ -24,8 +24,8 @@ pub trait CausalLm: Send + Sync {
     /// returns the requested logits.
     ///
     /// A sequence's logits depend neither on the other sequences of the batch nor on how its rows are chunked over calls, as long
-    /// as these calls plan the same length ([`crate::SequenceInput::planned_len`]; it matters for `dynamic` and `longrope` RoPE
-    /// only).
+    /// as these calls have the same final length ([`crate::SequenceInput::final_len`]; it matters for `dynamic` and `longrope`
+    /// RoPE only).
     ///
     /// # Errors
     /// [`crate::Error::Batch`] when a sequence cannot run; `cache` is unchanged then.

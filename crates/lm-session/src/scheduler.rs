@@ -261,7 +261,7 @@ impl Scheduler {
             let end = cached_len + planned.rows;
             let mut input = SequenceInput::ids(&request.ids[cached_len..end], cached_len, []);
             input.adapter = request.adapter;
-            input.planned_len = request.ids.len();
+            input.final_len = request.ids.len();
             input.block_tables = self.caches.block_tables(request.session, planned.rows);
             if end < request.ids.len() {
                 input.logits = LogitRows::None;

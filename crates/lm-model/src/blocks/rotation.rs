@@ -25,7 +25,7 @@ impl Rotation {
         Self { table: spec.table(1), spec }
     }
 
-    /// Computes the rotation of a batch's rows. RoPE that depends on the sequence length uses the planned one: cached keys keep
+    /// Computes the rotation of a batch's rows. RoPE that depends on the sequence length uses the final one: cached keys keep
     /// the rotation of the call that wrote them.
     pub(crate) fn turn(&self, batch: &Batch, device: &BurnDevice) -> Turn {
         let positions = || batch.sequences.iter().flat_map(|sequence| sequence.positions.iter().copied());
@@ -33,7 +33,7 @@ impl Rotation {
         if self.spec.scaling.depends_on_length() {
             for sequence in &batch.sequences {
                 let end = sequence.positions.iter().max().map_or(0, |&last| last as usize + 1);
-                let len = end.max(sequence.planned_len);
+                let len = end.max(sequence.final_len);
                 angles.append(&self.spec.table(len).angles(&sequence.positions));
             }
         } else {

@@ -11,8 +11,8 @@ pub struct Cache<'a> {
     pool: KvPool,
     sequences: usize,
     lengths: Vec<usize>,
-    /// Minimum planned length of each sequence.
-    planned: Vec<usize>,
+    /// Minimum final length of each sequence.
+    final_lens: Vec<usize>,
 }
 
 impl<'a> Cache<'a> {
@@ -26,12 +26,12 @@ impl<'a> Cache<'a> {
             (0..pool.layout().num_spaces()).all(|space| pool.num_pages(space) >= pages * in_space(space))
         };
         let pool = if fits(&pool) { pool } else { model.new_cache(16 * pages)? };
-        Ok(Self { model, pool, sequences, lengths: vec![0; sequences], planned: vec![0; sequences] })
+        Ok(Self { model, pool, sequences, lengths: vec![0; sequences], final_lens: vec![0; sequences] })
     }
 
-    /// Sets the planned length of a sequence.
-    pub fn plan(&mut self, sequence: usize, len: usize) {
-        self.planned[sequence] = len;
+    /// Sets the final length of a sequence.
+    pub fn set_final_len(&mut self, sequence: usize, len: usize) {
+        self.final_lens[sequence] = len;
     }
 
     /// Appends rows to some sequences in one call and returns the requested logits of each.
@@ -44,9 +44,9 @@ impl<'a> Cache<'a> {
                 Input::Ids(ids) => SequenceInput::ids(ids, cached_len, []),
                 Input::Embeddings(rows) => SequenceInput::embeddings(rows, cached_len, []),
             };
-            let (block_tables, planned_len) =
-                (self.tables(sequence), self.planned[sequence].max(new.planned_len));
-            batch.sequences.push(SequenceInput { logits, block_tables, planned_len, ..new });
+            let (block_tables, final_len) =
+                (self.tables(sequence), self.final_lens[sequence].max(new.final_len));
+            batch.sequences.push(SequenceInput { logits, block_tables, final_len, ..new });
         }
         let logits = self.model.forward(&batch, &mut self.pool)?;
         let of_sequence = |index| logits.sequence(index).rows().map(<[f32]>::to_vec).collect();

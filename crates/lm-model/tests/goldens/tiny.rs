@@ -95,7 +95,7 @@ impl Golden {
         let mut worst = 0.0;
         for prompt in &self.prompts {
             let mut cache = Cache::new(model, 1, prompt.ids.len())?;
-            cache.plan(0, prompt.ids.len());
+            cache.set_final_len(0, prompt.ids.len());
             let mut logits = Vec::new();
             for part in prompt.ids.chunks(piece) {
                 logits.extend(cache.push(Input::Ids(part.to_vec()), LogitRows::All)?);
@@ -111,7 +111,7 @@ impl Golden {
         let count = 2 * self.prompts.len();
         let prompts: Vec<_> = self.prompts.iter().cycle().take(count).collect();
         let mut cache = Cache::new(model, count, self.max_len())?;
-        prompts.iter().enumerate().for_each(|(i, prompt)| cache.plan(i, prompt.ids.len()));
+        prompts.iter().enumerate().for_each(|(i, prompt)| cache.set_final_len(i, prompt.ids.len()));
         let split = |prompt: &Prompt| prompt.ids.len().saturating_sub(tail);
         let ids = |part: &[TokenId]| Input::Ids(part.to_vec());
         let heads = prompts.iter().enumerate().filter(|(_, prompt)| split(prompt) > 0);
