@@ -6,7 +6,7 @@ use crate::blocks::{
     AltUp, Attention, Embedding, ExpertsMlp, GatedBesideExperts, GatedDeltaNet, GatedMlp, Laurel, Pass,
     PerLayerEmbedding, PerLayerInput, RmsNorm, Rotation, ShortConv, StreamEnds, Sublayer,
 };
-use crate::layout::{adapted_rows, ids_of_rows, layouts, wanted_rows};
+use crate::layout::{adapted_rows, ids_of_rows, layouts, logit_rows};
 use crate::spec::{DecoderSpec, LayerScalar, LayerSpec, Mixer, Mlp};
 use crate::validate::{BatchLimits, check_batch};
 use crate::weights::{LayerParam, Param, WeightLoader};
@@ -164,7 +164,7 @@ impl CausalLm for Decoder {
             return Err(Error::ForeignCache { expected, got });
         }
         check_batch(batch, &BatchLimits::new(&self.info, cache))?;
-        let (wanted, counts) = wanted_rows(batch);
+        let (wanted, counts) = logit_rows(batch);
         let width = self.info.logits_width;
         if batch.sequences.is_empty() {
             return Ok(Logits::new(Vec::new(), width, counts));

@@ -44,15 +44,15 @@ pub(crate) fn adapted_rows(batch: &Batch) -> Vec<AdaptedRows> {
 }
 
 /// Returns the rows of the batch whose logits are requested, and their number for each sequence.
-pub(crate) fn wanted_rows(batch: &Batch) -> (Vec<i32>, Vec<usize>) {
-    let (mut wanted, mut counts, mut start) = (Vec::new(), Vec::new(), 0);
+pub(crate) fn logit_rows(batch: &Batch) -> (Vec<i32>, Vec<usize>) {
+    let (mut selected, mut counts, mut start) = (Vec::new(), Vec::new(), 0);
     for sequence in &batch.sequences {
         let rows = sequence.logits.indices(sequence.rows());
         counts.push(rows.len());
-        wanted.extend(rows.into_iter().map(|row| (start + row) as i32));
+        selected.extend(rows.into_iter().map(|row| (start + row) as i32));
         start += sequence.rows();
     }
-    (wanted, counts)
+    (selected, counts)
 }
 
 /// Token ids of the batch's rows; `None` for embedding rows.

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::noise::Noise;
 use super::random::{HEAD_DIM, Random};
 use super::script::{Reply, Script};
-use crate::layout::wanted_rows;
+use crate::layout::logit_rows;
 use crate::validate::{BatchLimits, check_batch};
 use crate::{
     Batch, CacheLayout, CausalLm, Device, Embeddings, KvPool, LayerCache, Logits, ModelInfo, PAGE_LEN,
@@ -163,7 +163,7 @@ impl CausalLm for FakeLm {
         };
         let slots = |input: &SequenceInput| input.cached_len..input.cached_len + input.rows();
         lock(&self.calls).push(batch.sequences.iter().map(slots).collect());
-        Ok(Logits::new(values, logits_width, wanted_rows(batch).1))
+        Ok(Logits::new(values, logits_width, logit_rows(batch).1))
     }
 
     fn embed(&self, ids: &[TokenId]) -> Result<Embeddings> {

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use lm_kernels::{AttentionSpec, RaggedLayout, StatePages, attention, attention_shared, from_host, to_host};
 
-use crate::layout::{layouts, wanted_rows};
+use crate::layout::{layouts, logit_rows};
 use crate::{
     Batch, CacheLayout, Device, Input, KvDtype, KvGeometry, KvPool, LayerCache, Result, SequenceInput,
 };
@@ -58,8 +58,8 @@ impl Random {
             let sums = hidden.iter_mut().flatten().zip(made.iter().flatten());
             sums.for_each(|(sum, made)| *sum += made);
         }
-        let (wanted, _) = wanted_rows(batch);
-        Ok(wanted.into_iter().flat_map(|row| self.project(&hidden[row as usize], width)).collect())
+        let (selected, _) = logit_rows(batch);
+        Ok(selected.into_iter().flat_map(|row| self.project(&hidden[row as usize], width)).collect())
     }
 
     fn project(&self, hidden: &[f32; HEAD_DIM], width: usize) -> Vec<f32> {
