@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 
 use serde_json::{Number, Value};
 
-use super::{GgufMetadata, GgufTensor, GgufValue, Part};
+use super::{GgufMetadata, GgufTensor, GgufValue, Shard};
 use crate::weights::TensorType;
 use crate::{Error, Result, Source};
 
 /// Metadata and tensors of a model. Keys are written without the architecture prefix.
 pub(super) struct Description<'a> {
     pub(super) metadata: &'a GgufMetadata,
-    pub(super) parts: &'a [Part],
+    pub(super) shards: &'a [Shard],
     /// `general.architecture`.
     pub(super) architecture: &'a str,
     /// Keys and tensors that have been read.
@@ -23,8 +23,8 @@ pub(super) struct Description<'a> {
 const MAX_VECTOR: usize = 1 << 16;
 
 impl<'a> Description<'a> {
-    pub(super) fn new(metadata: &'a GgufMetadata, parts: &'a [Part]) -> Result<Self> {
-        Ok(Self { metadata, parts, architecture: metadata.architecture()?, read: RefCell::default() })
+    pub(super) fn new(metadata: &'a GgufMetadata, shards: &'a [Shard]) -> Result<Self> {
+        Ok(Self { metadata, shards, architecture: metadata.architecture()?, read: RefCell::default() })
     }
 }
 
@@ -139,24 +139,24 @@ impl Description<'_> {
         }))
     }
 
-    /// Finds a tensor in any part.
-    pub(super) fn tensor(&self, name: &str) -> Option<(&Part, &GgufTensor)> {
-        let find = |part: &Part| part.file.tensors().iter().position(|tensor| tensor.name == name);
-        self.parts.iter().find_map(|part| Some((part, &part.file.tensors()[find(part)?])))
+    /// Finds a tensor in any shard.
+    pub(super) fn tensor(&self, name: &str) -> Option<(&Shard, &GgufTensor)> {
+        let find = |shard: &Shard| shard.file.tensors().iter().position(|tensor| tensor.name == name);
+        self.shards.iter().find_map(|shard| Some((shard, &shard.file.tensors()[find(shard)?])))
     }
 
     /// Returns the values of a tensor that holds metadata: a short vector of floats.
     pub(super) fn vector(&self, name: &str) -> Result<Option<Vec<f32>>> {
-        let Some((part, tensor)) = self.tensor(name) else { return Ok(None) };
+        let Some((shard, tensor)) = self.tensor(name) else { return Ok(None) };
         self.read.borrow_mut().insert(name.to_owned());
         let dtype = TensorType::of_gguf(tensor.ty).float().ok_or_else(|| Error::TensorDtype {
-            file: part.name.clone(),
+            file: shard.name.clone(),
             tensor: name.to_owned(),
             got: tensor.ty.to_string(),
             supported: "F32, F16, BF16".to_owned(),
         })?;
         if tensor.shape.len() != 1 || tensor.shape[0] > MAX_VECTOR {
-            let (file, tensor, got) = (part.name.clone(), name.to_owned(), tensor.shape.clone());
+            let (file, tensor, got) = (shard.name.clone(), name.to_owned(), tensor.shape.clone());
             return Err(Error::TensorShape {
                 file,
                 tensor,
@@ -165,7 +165,7 @@ impl Description<'_> {
             });
         }
         let mut values = vec![0.0; tensor.shape[0]];
-        Source::from_le_bytes(dtype, &part.bytes[tensor.range.clone()])?.read(0, &mut values);
+        Source::from_le_bytes(dtype, &shard.bytes[tensor.range.clone()])?.read(0, &mut values);
         Ok(Some(values))
     }
 

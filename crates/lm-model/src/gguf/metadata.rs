@@ -11,7 +11,7 @@ use crate::{Error, Result};
 /// Maximum number of keys in a file; real ones have some dozens.
 const MAX_KEYS: u64 = 1 << 16;
 /// Minimum size of a key-value entry in bytes: length, type, one byte.
-const LEAST_ENTRY_BYTES: usize = 8 + 4 + 1;
+const MIN_ENTRY_BYTES: usize = 8 + 4 + 1;
 /// Maximum number of array elements; the largest vocabularies have some 300,000 entries, with twice as many merges.
 const MAX_ELEMENTS: u64 = 1 << 24;
 /// Maximum nesting of arrays. No key in use has nested arrays.
@@ -25,12 +25,12 @@ const MAX_DEPTH: usize = 4;
 pub struct GgufMetadata {
     file: String,
     bytes: FileBytes,
-    entries: BTreeMap<String, Place>,
+    entries: BTreeMap<String, ValueOffset>,
 }
 
 /// Position of a value: its type, and the offset after it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct ValueOffset {
     ty: GgufValueType,
     start: usize,
 }
@@ -103,7 +103,7 @@ impl GgufValueType {
     }
 
     /// Size of the value in bytes; of strings and arrays, of the type and length before the contents.
-    fn least_bytes(self) -> usize {
+    fn min_bytes(self) -> usize {
         match self {
             Self::U8 | Self::I8 | Self::Bool => 1,
             Self::U16 | Self::I16 => 2,
@@ -132,18 +132,18 @@ impl fmt::Display for GgufValueType {
 pub(super) fn read_entries(
     reader: &mut Reader<'_>,
     count: u64,
-) -> Result<BTreeMap<String, Place>, GgufProblem> {
-    check_count("keys", count, LEAST_ENTRY_BYTES, reader.left(), MAX_KEYS)?;
+) -> Result<BTreeMap<String, ValueOffset>, GgufProblem> {
+    check_count("keys", count, MIN_ENTRY_BYTES, reader.left(), MAX_KEYS)?;
     let mut entries = BTreeMap::new();
     for _ in 0..count {
         let key = reader.str("key")?.to_owned();
         let ty = GgufValueType::read(reader, &key)?;
-        let place = Place { ty, start: reader.position() };
+        let offset = ValueOffset { ty, start: reader.position() };
         skip(reader, ty, &key, 0)?;
         if entries.contains_key(&key) {
             return Err(GgufProblem::Repeated { what: "key", name: key });
         }
-        entries.insert(key, place);
+        entries.insert(key, offset);
     }
     Ok(entries)
 }
@@ -158,11 +158,11 @@ fn skip(reader: &mut Reader<'_>, ty: GgufValueType, key: &str, depth: usize) -> 
             }
             let (ty, count) = read_array_head(reader, key)?;
             if !matches!(ty, GgufValueType::String | GgufValueType::Array) {
-                return reader.bytes("array", (count * ty.least_bytes()) as u64).map(drop);
+                return reader.bytes("array", (count * ty.min_bytes()) as u64).map(drop);
             }
             (0..count).try_for_each(|_| skip(reader, ty, key, depth + 1))
         }
-        number => reader.bytes("value", number.least_bytes() as u64).map(drop),
+        number => reader.bytes("value", number.min_bytes() as u64).map(drop),
     }
 }
 
@@ -170,7 +170,7 @@ fn skip(reader: &mut Reader<'_>, ty: GgufValueType, key: &str, depth: usize) -> 
 fn read_array_head(reader: &mut Reader<'_>, key: &str) -> Result<(GgufValueType, usize), GgufProblem> {
     let ty = GgufValueType::read(reader, key)?;
     let count = reader.u64("length of an array")?;
-    let count = check_count("elements of an array", count, ty.least_bytes(), reader.left(), MAX_ELEMENTS)?;
+    let count = check_count("elements of an array", count, ty.min_bytes(), reader.left(), MAX_ELEMENTS)?;
     Ok((ty, count))
 }
 
@@ -195,7 +195,7 @@ fn read_single<'a>(reader: &mut Reader<'a>, ty: GgufValueType) -> Result<Option<
 }
 
 impl GgufMetadata {
-    pub(super) fn new(file: &str, bytes: FileBytes, entries: BTreeMap<String, Place>) -> Self {
+    pub(super) fn new(file: &str, bytes: FileBytes, entries: BTreeMap<String, ValueOffset>) -> Self {
         Self { file: file.to_owned(), bytes, entries }
     }
 
@@ -206,7 +206,7 @@ impl GgufMetadata {
 
     /// Keys with the types of their values, sorted by key.
     pub fn keys(&self) -> impl Iterator<Item = (&str, GgufValueType)> {
-        self.entries.iter().map(|(key, place)| (key.as_str(), place.ty))
+        self.entries.iter().map(|(key, offset)| (key.as_str(), offset.ty))
     }
 
     /// Returns true if the key has a value.
@@ -284,13 +284,13 @@ impl GgufMetadata {
     /// # Errors
     /// None once the file has been read; errors of the reader are passed on.
     pub fn value(&self, key: &str) -> Result<Option<GgufValue<'_>>> {
-        let Some(&Place { ty, start }) = self.entries.get(key) else { return Ok(None) };
+        let Some(&ValueOffset { ty, start }) = self.entries.get(key) else { return Ok(None) };
         read_single(&mut Reader::at(&self.bytes, start), ty).map_err(|problem| self.error(problem))
     }
 
     /// Returns a value of any type as the bytes in the file.
     pub(super) fn raw(&self, key: &str) -> Result<Option<(GgufValueType, &[u8])>> {
-        let Some(&Place { ty, start }) = self.entries.get(key) else { return Ok(None) };
+        let Some(&ValueOffset { ty, start }) = self.entries.get(key) else { return Ok(None) };
         let mut reader = Reader::at(&self.bytes, start);
         skip(&mut reader, ty, key, 0).map_err(|problem| self.error(problem))?;
         Ok(Some((ty, &self.bytes[start..reader.position()])))
@@ -355,7 +355,7 @@ impl GgufMetadata {
 
     /// Returns an array: a reader at its first element, and the elements' type and number.
     fn array(&self, key: &str) -> Result<Option<(Reader<'_>, GgufValueType, usize)>> {
-        let Some(&Place { ty, start }) = self.entries.get(key) else { return Ok(None) };
+        let Some(&ValueOffset { ty, start }) = self.entries.get(key) else { return Ok(None) };
         if ty != GgufValueType::Array {
             return Err(self.wrong_type(key, "an array", ty));
         }
@@ -385,9 +385,9 @@ impl GgufMetadata {
         expected: &'static str,
         convert: impl FnOnce(GgufValue<'a>) -> Option<T>,
     ) -> Result<Option<T>> {
-        let Some(place) = self.entries.get(key) else { return Ok(None) };
+        let Some(offset) = self.entries.get(key) else { return Ok(None) };
         let converted = self.value(key)?.and_then(convert);
-        converted.map(Some).ok_or_else(|| self.wrong_type(key, expected, place.ty))
+        converted.map(Some).ok_or_else(|| self.wrong_type(key, expected, offset.ty))
     }
 
     fn wrong_type(&self, key: &str, expected: &'static str, got: GgufValueType) -> Error {

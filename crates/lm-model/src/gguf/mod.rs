@@ -24,10 +24,10 @@ use std::path::Path;
 
 pub use self::metadata::{GgufMetadata, GgufStrings, GgufValue, GgufValueType};
 pub(crate) use self::model::GgufModel;
-use self::model::Part;
+use self::model::Shard;
 pub use self::problem::GgufProblem;
 use self::reader::Reader;
-pub(crate) use self::split::is_later_part;
+pub(crate) use self::split::is_later_shard;
 pub use self::tensor_type::GgufTensorType;
 pub use self::tensors::GgufTensor;
 pub(crate) use self::write::{Entries, NewFile, NewHead, Texts, Written};
@@ -87,10 +87,10 @@ impl GgufFile {
         let failed = |problem| Error::Gguf { file: name.to_owned(), problem };
         let mut reader = Reader::new(&bytes);
         let (num_tensors, num_keys) = read_counts(&mut reader).map_err(failed)?;
-        let places = metadata::read_entries(&mut reader, num_keys).map_err(failed)?;
+        let entries = metadata::read_entries(&mut reader, num_keys).map_err(failed)?;
         let infos = tensors::read_infos(&mut reader, num_tensors).map_err(failed)?;
         let end = reader.position();
-        let metadata = GgufMetadata::new(name, bytes.clone(), places);
+        let metadata = GgufMetadata::new(name, bytes.clone(), entries);
         let alignment = alignment(&metadata)?;
         let tensors = tensors::place(infos, end, alignment, len).map_err(failed)?;
         Ok(Self { metadata, tensors })

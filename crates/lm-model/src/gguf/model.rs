@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::architectures::{self, GgufArchitecture};
 use super::config::config;
 use super::description::Description;
-use super::{GgufFile, GgufMetadata, NewHead, Written, is_later_part, names, split, texts};
+use super::{GgufFile, GgufMetadata, NewHead, Written, is_later_shard, names, split, texts};
 use crate::config::CONFIG_FILE;
 use crate::model_folder::{FileBytes, ModelFiles, read_required};
 use crate::weights::{Checkpoint, StoredTensor};
@@ -13,7 +13,7 @@ use crate::{Error, Result};
 
 /// One file (shard) of a model.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct Shard {
     /// File name, as shown in messages.
     pub(super) name: String,
     pub(super) bytes: FileBytes,
@@ -25,10 +25,10 @@ pub(super) struct Part {
 pub(crate) struct GgufModel {
     location: String,
     /// The first one has the metadata.
-    parts: Vec<Part>,
+    shards: Vec<Shard>,
 }
 
-impl Part {
+impl Shard {
     /// Reads the header of a file.
     pub(super) fn read(files: &dyn ModelFiles, name: &str) -> Result<Self> {
         let bytes = read_required(files, name)?;
@@ -48,7 +48,7 @@ impl GgufModel {
         if names.iter().any(|name| name == CONFIG_FILE) {
             return Ok(None);
         }
-        names.retain(|name| name.ends_with(".gguf") && !is_later_part(name) && !name.contains("mmproj"));
+        names.retain(|name| name.ends_with(".gguf") && !is_later_shard(name) && !name.contains("mmproj"));
         if names.len() > 1 {
             return Err(Error::SeveralModels { location: files.location(), names });
         }
@@ -57,13 +57,13 @@ impl GgufModel {
 
     /// Maps the file, and the other shards if it is one of several.
     pub(crate) fn open(files: &dyn ModelFiles, name: &str) -> Result<Self> {
-        let parts = split::all_parts(files, Part::read(files, name)?)?;
-        Ok(Self { location: format!("{}/{name}", files.location()), parts })
+        let shards = split::all_shards(files, Shard::read(files, name)?)?;
+        Ok(Self { location: format!("{}/{name}", files.location()), shards })
     }
 
     /// Wraps a model in one file.
-    pub(super) fn of_part(part: Part) -> Self {
-        Self { location: part.name.clone(), parts: vec![part] }
+    pub(super) fn of_shard(shard: Shard) -> Self {
+        Self { location: shard.name.clone(), shards: vec![shard] }
     }
 
     /// Returns the metadata as stored, with everything but the weights.
@@ -75,7 +75,7 @@ impl GgufModel {
                 head.keys.put(key, Written::Copied(ty, bytes.to_vec()));
             }
         }
-        for name in names::SETTINGS {
+        for name in names::METADATA_TENSORS {
             head.vectors.extend(model.vector(name)?.map(|values| (name.to_owned(), values)));
         }
         Ok(head)
@@ -91,13 +91,13 @@ impl GgufModel {
 
     /// File name without its extension.
     pub(crate) fn name(&self) -> &str {
-        let name = &self.parts[0].name;
+        let name = &self.shards[0].name;
         name.strip_suffix(".gguf").unwrap_or(name)
     }
 
     /// Metadata of the model.
     pub(crate) fn metadata(&self) -> &GgufMetadata {
-        self.parts[0].file.metadata()
+        self.shards[0].file.metadata()
     }
 
     /// Returns the tensors under their names in the model.
@@ -105,20 +105,20 @@ impl GgufModel {
         let (model, architecture) = self.description()?;
         let num_layers = model.num_layers()?;
         let mut checkpoint = Checkpoint::new(self.location.clone());
-        for part in &self.parts {
+        for shard in &self.shards {
             let mut tensors = Vec::new();
-            for tensor in part.file.tensors() {
+            for tensor in shard.file.tensors() {
                 if let Some(name) = names::model_name(architecture, num_layers, &tensor.name) {
                     tensors.push((name, names::stored(architecture, &model, tensor)?));
                 }
             }
-            checkpoint.add_tensors(&part.name, part.bytes.clone(), tensors)?;
+            checkpoint.add_tensors(&shard.name, shard.bytes.clone(), tensors)?;
         }
         Ok(checkpoint)
     }
 
     fn description(&self) -> Result<(Description<'_>, &'static GgufArchitecture)> {
-        let model = Description::new(self.metadata(), &self.parts)?;
+        let model = Description::new(self.metadata(), &self.shards)?;
         let architecture = architectures::find(&model)?;
         Ok((model, architecture))
     }

@@ -1,7 +1,7 @@
 //! Mapping of GGUF tensor names to model names, with the transformations to undo on reading.
 
 use super::GgufTensor;
-use super::architectures::{GgufArchitecture, RopeRows, TensorNames};
+use super::architectures::{GgufArchitecture, RopeLayout, TensorNames};
 use super::description::Description;
 use crate::Result;
 use crate::weights::{RowOrder, StoredCoding, StoredTensor, StoredValues, TensorType};
@@ -24,12 +24,12 @@ const SHARED_OF_LAYERS: TensorNames = &[
     ("ffn_up", "mlp.up_proj"),
 ];
 /// Tensors that hold metadata and are read with it.
-pub(super) const SETTINGS: [&str; 3] =
+pub(super) const METADATA_TENSORS: [&str; 3] =
     ["rope_factors_long.weight", "rope_factors_short.weight", "rope_freqs.weight"];
 
 /// Returns the tensor's name in the model; `None` if it is not a weight. Unknown names stay unchanged.
 pub(super) fn model_name(architecture: &GgufArchitecture, num_layers: usize, name: &str) -> Option<String> {
-    if SETTINGS.contains(&name) {
+    if METADATA_TENSORS.contains(&name) {
         return None;
     }
     let renamed = match in_layer(name) {
@@ -83,9 +83,9 @@ pub(super) fn stored(
     tensor: &GgufTensor,
 ) -> Result<StoredTensor> {
     let name = in_layer(&tensor.name).map_or(tensor.name.as_str(), |(_, name)| name);
-    let turned = matches!(name, "attn_q.weight" | "attn_k.weight" | "attn_q.bias" | "attn_k.bias");
-    let order = match architecture.rope_rows {
-        RopeRows::Pairs if turned => pairs(model, tensor)?,
+    let rotated = matches!(name, "attn_q.weight" | "attn_k.weight" | "attn_q.bias" | "attn_k.bias");
+    let order = match architecture.rope_layout {
+        RopeLayout::Interleaved if rotated => pairs(model, tensor)?,
         _ => RowOrder::Same,
     };
     let values = architecture.values.iter().find(|row| row.0 == name);
@@ -103,5 +103,5 @@ fn pairs(model: &Description<'_>, tensor: &GgufTensor) -> Result<RowOrder> {
         );
         return Err(model.metadata.invalid(&key, head_dim, expected));
     }
-    Ok(RowOrder::RopePairs { head_dim })
+    Ok(RowOrder::InterleavedRope { head_dim })
 }

@@ -50,8 +50,8 @@ pub(super) fn by_layer_type(
         (None, SlidingTheta::Default) => json!(THETA),
         (None, SlidingTheta::OfFullLayers) => full["rope_theta"].clone(),
     };
-    let part = full["partial_rotary_factor"].clone();
-    let sliding = json!({"rope_type": "default", "rope_theta": theta, "partial_rotary_factor": part});
+    let fraction = full["partial_rotary_factor"].clone();
+    let sliding = json!({"rope_type": "default", "rope_theta": theta, "partial_rotary_factor": fraction});
     let parameters = json!({"full_attention": full, "sliding_attention": sliding});
     config.insert("rope_parameters".to_owned(), parameters);
     Ok(())
@@ -68,7 +68,7 @@ pub(super) fn parameters(model: &Description<'_>) -> Result<Map<String, Value>> 
     let mut rope = Map::new();
     let mut put = |key: &str, value: Value| drop(rope.insert(key.to_owned(), value));
     put("rope_theta", model.json("rope.freq_base")?.unwrap_or_else(|| json!(THETA)));
-    put("partial_rotary_factor", part(rotated, head_dim).into());
+    put("partial_rotary_factor", rotary_fraction(rotated, head_dim).into());
     put("original_max_position_embeddings", original.into());
     let attention_factor = number(model, ATTENTION_FACTOR)?;
     let kind = match (scaling(model)?, divisors(model)?) {
@@ -207,9 +207,9 @@ fn number(model: &Description<'_>, key: &str) -> Result<Option<f64>> {
 }
 
 /// Fraction of a head that is rotated, such that `head_dim · fraction`, truncated, is at least `rotated`.
-fn part(rotated: usize, head_dim: usize) -> f64 {
-    let part = rotated as f64 / head_dim as f64;
-    if ((head_dim as f64 * part) as usize) < rotated { part.next_up() } else { part }
+fn rotary_fraction(rotated: usize, head_dim: usize) -> f64 {
+    let fraction = rotated as f64 / head_dim as f64;
+    if ((head_dim as f64 * fraction) as usize) < rotated { fraction.next_up() } else { fraction }
 }
 
 impl Scaling {

@@ -11,7 +11,7 @@ type Result<T> = std::result::Result<T, GgufProblem>;
 /// Maximum number of dimensions.
 const MAX_DIMS: u32 = 4;
 /// Minimum size of a tensor's header entry in bytes: lengths, one dimension, type, offset.
-const LEAST_INFO_BYTES: usize = 8 + 4 + 8 + 4 + 8;
+const MIN_INFO_BYTES: usize = 8 + 4 + 8 + 4 + 8;
 /// Far beyond any model: a mixture of experts that stores each expert separately has some 100,000.
 const MAX_TENSORS: u64 = 1 << 20;
 
@@ -39,7 +39,7 @@ pub(super) struct Info {
 
 /// Reads the header entries of all tensors.
 pub(super) fn read_infos(reader: &mut Reader<'_>, count: u64) -> Result<Vec<Info>> {
-    let count = check_count("tensors", count, LEAST_INFO_BYTES, reader.left(), MAX_TENSORS)?;
+    let count = check_count("tensors", count, MIN_INFO_BYTES, reader.left(), MAX_TENSORS)?;
     let mut infos = Vec::with_capacity(count);
     let mut names = HashSet::with_capacity(count);
     for _ in 0..count {

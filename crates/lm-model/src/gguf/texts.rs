@@ -13,7 +13,7 @@ pub(super) const TEMPLATE_KEY: &str = "tokenizer.chat_template";
 /// Keys of the end-of-generation ids: of a text, a turn, a message.
 pub(super) const END_KEYS: [&str; 3] = ["eos", "eot", "eom"];
 /// Sampling parameters of the generation config: GGUF key, JSON key.
-pub(super) const ADVICE: &[(&str, &str)] = &[
+pub(super) const SAMPLING_KEYS: &[(&str, &str)] = &[
     ("general.sampling.min_p", "min_p"),
     ("general.sampling.penalty_repeat", "repetition_penalty"),
     ("general.sampling.temp", "temperature"),
@@ -56,7 +56,7 @@ fn generation_config(metadata: &GgufMetadata) -> Result<Value> {
     if !end_ids.is_empty() {
         config.insert("eos_token_id".to_owned(), json!(end_ids));
     }
-    for (from, to) in ADVICE {
+    for (from, to) in SAMPLING_KEYS {
         if let Some(number) = metadata.float(from)?.and_then(decimal) {
             config.insert((*to).to_owned(), number.into());
         }

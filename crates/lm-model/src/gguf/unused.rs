@@ -54,9 +54,9 @@ pub(super) fn refuse(model: &Description<'_>) -> Result<()> {
             return Err(unused(model, key)?);
         }
     }
-    let tensors = model.parts.iter().flat_map(|part| part.file.tensors());
-    let settings = tensors.filter(|tensor| names::SETTINGS.contains(&tensor.name.as_str()));
-    if let Some(tensor) = settings.into_iter().find(|tensor| !model.was_read(&tensor.name)) {
+    let tensors = model.shards.iter().flat_map(|shard| shard.file.tensors());
+    let metadata = tensors.filter(|tensor| names::METADATA_TENSORS.contains(&tensor.name.as_str()));
+    if let Some(tensor) = metadata.into_iter().find(|tensor| !model.was_read(&tensor.name)) {
         return Err(unused(model, &tensor.name)?);
     }
     Ok(())

@@ -48,7 +48,7 @@ pub(crate) enum RowOrder {
     #[default]
     Same,
     /// Interleaved RoPE pairs: rows `j` and `head_dim / 2 + j` of a head, which RoPE rotates together, are adjacent.
-    RopePairs {
+    InterleavedRope {
         /// Number of rows of a head, even.
         head_dim: usize,
     },
@@ -71,7 +71,7 @@ impl RowOrder {
     fn stored(self, row: usize) -> usize {
         match self {
             Self::Same => row,
-            Self::RopePairs { head_dim } => {
+            Self::InterleavedRope { head_dim } => {
                 let (head, row) = (row / head_dim, row % head_dim);
                 let (half, pair) = (row / (head_dim / 2), row % (head_dim / 2));
                 head * head_dim + 2 * pair + half
@@ -300,10 +300,13 @@ mod tests {
 
     #[test]
     fn rows_that_rope_turns_together_come_apart() {
-        let order = RowOrder::RopePairs { head_dim: 4 };
+        let order = RowOrder::InterleavedRope { head_dim: 4 };
         assert_eq!(read(order, &Place::whole("a"), 0..4), (vec![0, 20, 10, 30], false));
         assert_eq!(read(order, &Place::whole("b"), 1..3), (vec![60, 50], false));
-        assert_eq!(read(RowOrder::RopePairs { head_dim: 2 }, &Place::whole("a"), 0..4).0, [0, 10, 20, 30]);
+        assert_eq!(
+            read(RowOrder::InterleavedRope { head_dim: 2 }, &Place::whole("a"), 0..4).0,
+            [0, 10, 20, 30]
+        );
     }
 
     #[test]

@@ -50,7 +50,7 @@ const BESIDE_EXPERTS: TensorNames = &[
     ("pre_ffw_norm_2", "pre_feedforward_layernorm_2"),
 ];
 /// Frequency divisor of pairs that are not rotated, in place of infinity.
-const STILL: f32 = 1e30;
+const UNROTATED_DIVISOR: f32 = 1e30;
 
 fn write(_: &ModelConfig, spec: &DecoderSpec, settings: &mut Settings) -> Result<()> {
     put_windows(spec, settings);
@@ -73,7 +73,7 @@ fn write(_: &ModelConfig, spec: &DecoderSpec, settings: &mut Settings) -> Result
     }
     let rope = full.and_then(|layer| layer.rope).map(|rope| &spec.ropes[rope]);
     if let Some(RopeSpec { rotary_dim, scaling: RopeScaling::Proportional { pairs, .. }, .. }) = rope {
-        let divisor = |pair| if pair < *pairs { 1.0 } else { STILL };
+        let divisor = |pair| if pair < *pairs { 1.0 } else { UNROTATED_DIVISOR };
         settings.put_vector("rope_freqs.weight", (0..rotary_dim / 2).map(divisor).collect());
     }
     Ok(())
@@ -130,17 +130,19 @@ fn rope(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> 
     let missing =
         || Error::MissingTensor { location: model.metadata.file().to_owned(), tensor: DIVISORS.to_owned() };
     let divisors = model.vector(DIVISORS)?.ok_or_else(missing)?;
-    let turning = divisors.iter().take_while(|&&divisor| divisor == 1.0).count();
+    let rotated = divisors.iter().take_while(|&&divisor| divisor == 1.0).count();
     if divisors.len().checked_mul(2) != Some(model.head_dim()?) {
         let expected = format!("half of {}", model.key("attention.key_length"));
         return Err(model.metadata.invalid(DIVISORS, format!("{} numbers", divisors.len()), expected));
     }
-    if let Some(other) = divisors[turning..].iter().find(|&&divisor| divisor < STILL || divisor.is_nan()) {
+    if let Some(other) =
+        divisors[rotated..].iter().find(|&&divisor| divisor < UNROTATED_DIVISOR || divisor.is_nan())
+    {
         return Err(model.metadata.unsupported(DIVISORS, other, "ones, then 1e30"));
     }
-    let mut part = turning as f64 / divisors.len() as f64;
-    if ((part * divisors.len() as f64) as usize) < turning {
-        part = part.next_up();
+    let mut fraction = rotated as f64 / divisors.len() as f64;
+    if ((fraction * divisors.len() as f64) as usize) < rotated {
+        fraction = fraction.next_up();
     }
     let theta = |key| Ok::<_, Error>(model.json(key)?.unwrap_or_else(|| json!(10_000.0)));
     config.insert(
@@ -148,7 +150,7 @@ fn rope(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> 
         json!({
             "full_attention": {
                 "rope_type": "proportional",
-                "partial_rotary_factor": part,
+                "partial_rotary_factor": fraction,
                 "rope_theta": theta("rope.freq_base")?,
             },
             "sliding_attention": {"rope_type": "default", "rope_theta": theta("rope.freq_base_swa")?},

@@ -6,13 +6,13 @@ use super::super::config::layer_types;
 use super::super::description::Description;
 use super::super::rope::{self, SlidingTheta};
 use super::gemma3n::put_windows;
-use super::{GgufArchitecture, RopeRows};
+use super::{GgufArchitecture, RopeLayout};
 use crate::gguf::Written;
 use crate::spec::{LayerSpec, Mixer, Window};
 
 pub(super) const LLAMA: GgufArchitecture = GgufArchitecture {
     also: &["mistral"],
-    rope_rows: RopeRows::Pairs,
+    rope_layout: RopeLayout::Interleaved,
     more: |model, config| {
         biases(model, config);
         Ok(())
@@ -27,12 +27,12 @@ pub(super) const GRANITE: GgufArchitecture = GgufArchitecture {
         ("logit_scale", "logits_scaling"),
         ("residual_scale", "residual_multiplier"),
     ],
-    rope_rows: RopeRows::Pairs,
+    rope_layout: RopeLayout::Interleaved,
     more: |model, config| {
-        const TURNS: &str = "rope.scaling.finetuned";
+        const FINETUNED: &str = "rope.scaling.finetuned";
         // Meaning of the key for this architecture only: RoPE is used.
-        if model.bool(TURNS)? == Some(false) {
-            return Err(model.metadata.unsupported(&model.key(TURNS), false, "true, or absent"));
+        if model.bool(FINETUNED)? == Some(false) {
+            return Err(model.metadata.unsupported(&model.key(FINETUNED), false, "true, or absent"));
         }
         biases(model, config);
         Ok(())
@@ -42,12 +42,12 @@ pub(super) const GRANITE: GgufArchitecture = GgufArchitecture {
 
 /// Ministral 3, which scales queries by position, and the text models of Mistral Small 3, which do not.
 pub(super) const MISTRAL3: GgufArchitecture = GgufArchitecture {
-    keys: &[("attention.temperature_scale", GROWTH)],
-    rope_rows: RopeRows::Pairs,
+    keys: &[("attention.temperature_scale", QUERY_SCALE_BETA)],
+    rope_layout: RopeLayout::Interleaved,
     more: |_, config| {
-        let growth = config.remove(GROWTH).filter(|growth| growth.as_f64() != Some(0.0));
-        match (growth, config.get_mut("rope_parameters").and_then(Value::as_object_mut)) {
-            (Some(growth), Some(rope)) => drop(rope.insert(GROWTH.to_owned(), growth)),
+        let beta = config.remove(QUERY_SCALE_BETA).filter(|beta| beta.as_f64() != Some(0.0));
+        match (beta, config.get_mut("rope_parameters").and_then(Value::as_object_mut)) {
+            (Some(beta), Some(rope)) => drop(rope.insert(QUERY_SCALE_BETA.to_owned(), beta)),
             _ => {
                 config.insert("model_type".to_owned(), "mistral".into());
                 config.insert("sliding_window".to_owned(), Value::Null);
@@ -59,10 +59,10 @@ pub(super) const MISTRAL3: GgufArchitecture = GgufArchitecture {
 };
 
 /// Coefficient of the position-dependent query scale.
-const GROWTH: &str = "llama_4_scaling_beta";
+const QUERY_SCALE_BETA: &str = "llama_4_scaling_beta";
 
 pub(super) const SMOLLM3: GgufArchitecture = GgufArchitecture {
-    rope_rows: RopeRows::Pairs,
+    rope_layout: RopeLayout::Interleaved,
     more: |model, config| {
         biases(model, config);
         // Every fourth layer has no RoPE; files do not contain this.
@@ -91,11 +91,11 @@ pub(super) const OLMO2: GgufArchitecture = GgufArchitecture {
         if config.model_type == "olmo3" {
             put_windows(spec, settings);
         }
-        let turns = |layer: &LayerSpec| match &layer.mixer {
+        let sliding_rope = |layer: &LayerSpec| match &layer.mixer {
             Mixer::Attention(attention) if attention.window != Window::Full => attention.rope,
             _ => None,
         };
-        if let Some(rope) = spec.layers.iter().find_map(turns) {
+        if let Some(rope) = spec.layers.iter().find_map(sliding_rope) {
             settings.put("rope.freq_base_swa", Written::Float(spec.ropes[rope].theta as f32));
         }
         Ok(())

@@ -45,18 +45,18 @@ pub(super) struct GgufArchitecture {
     /// Tensors beyond the shared ones, or with other names.
     pub(super) tensors: &'static [TensorNames],
     /// Row order of queries and keys.
-    pub(super) rope_rows: RopeRows,
+    pub(super) rope_layout: RopeLayout,
     /// Tensors whose stored values are transformed; those of layers without the layer number.
     pub(super) values: &'static [(&'static str, StoredValues)],
 }
 
 /// Row order of queries and keys in a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum RopeRows {
+pub(super) enum RopeLayout {
     /// The model's order (half-split RoPE): the two elements of a pair are half a head apart.
-    Halves,
+    HalfSplit,
     /// Interleaved: the two elements of a pair are adjacent.
-    Pairs,
+    Interleaved,
 }
 
 /// Projections of experts, one tensor for all experts of a layer.
@@ -78,7 +78,7 @@ impl GgufArchitecture {
             more: |_, _| Ok(()),
             write: |_, _, _| Ok(()),
             tensors: &[],
-            rope_rows: RopeRows::Halves,
+            rope_layout: RopeLayout::HalfSplit,
             values: &[],
         }
     }

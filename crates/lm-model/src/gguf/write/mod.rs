@@ -23,7 +23,7 @@ pub(super) use self::settings::Settings;
 use self::settings::settings;
 use self::tensors::{Contents, NewTensor, plan};
 pub(crate) use self::texts::Texts;
-use super::model::Part;
+use super::model::Shard;
 use super::{DEFAULT_ALIGNMENT, GgufFile, GgufModel, architectures};
 use crate::architectures::Architecture;
 use crate::config::{CONFIG_FILE, ModelConfig};
@@ -146,7 +146,7 @@ impl NewFile<'_> {
     fn read_back(&self, head: &Head, name: &str) -> Result<GgufModel> {
         let bytes = FileBytes::Owned(head.bytes.as_slice().into());
         let file = GgufFile::describe(name, bytes.clone(), head.len)?;
-        let model = GgufModel::of_part(Part { name: name.to_owned(), bytes, file });
+        let model = GgufModel::of_shard(Shard { name: name.to_owned(), bytes, file });
         let config = ModelConfig::from_keys(parse_json(CONFIG_FILE, &read_required(&model, CONFIG_FILE)?)?)?;
         let spec = (crate::architectures::find(&config.model_type)?.spec)(&config)?;
         let architecture = model.metadata().architecture()?;

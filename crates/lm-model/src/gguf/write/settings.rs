@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::super::architectures::{GgufArchitecture, RopeRows};
+use super::super::architectures::{GgufArchitecture, RopeLayout};
 use super::super::config::SHARED;
 use super::super::rope::yarn_magnitude;
 use super::key_types::written;
@@ -79,7 +79,9 @@ pub(super) fn settings(
     }
     put_layers(spec, &mut settings)?;
     if let Some(rope) = spec.ropes.first() {
-        if spec.ropes.len() == 1 && architecture.rope_rows == RopeRows::Pairs || !turns_whole(spec, rope) {
+        if spec.ropes.len() == 1 && architecture.rope_layout == RopeLayout::Interleaved
+            || !is_full_rotary(spec, rope)
+        {
             settings.put_size("rope.dimension_count", "head_dim", rope.rotary_dim)?;
         }
         for (key, value) in scaling(&rope_parameters(config)?, rope)? {
@@ -122,7 +124,7 @@ fn attention(spec: &DecoderSpec) -> impl Iterator<Item = &AttentionLayer> {
 }
 
 /// Returns true if RoPE rotates whole heads (no partial rotary).
-fn turns_whole(spec: &DecoderSpec, rope: &RopeSpec) -> bool {
+fn is_full_rotary(spec: &DecoderSpec, rope: &RopeSpec) -> bool {
     attention(spec).all(|attention| attention.head_dim == rope.rotary_dim || spec.ropes.len() > 1)
 }
 

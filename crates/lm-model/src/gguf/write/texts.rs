@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::super::texts::{ADVICE, END_KEYS, TEMPLATE_KEY};
+use super::super::texts::{END_KEYS, SAMPLING_KEYS, TEMPLATE_KEY};
 use super::metadata::{Entries, Written};
 use crate::model_folder::{
     CHAT_TEMPLATE, GenerationConfig, MORE_TEMPLATES, ModelFiles, TOKENIZER_CONFIG, parse_json, read_required,
@@ -46,7 +46,7 @@ impl Texts<'_> {
             self.generation;
         // Files have no key for greedy decoding (`do_sample` false).
         if do_sample != Some(false) {
-            for (key, name) in ADVICE {
+            for (key, name) in SAMPLING_KEYS {
                 let value = match *name {
                     "min_p" => min_p,
                     "repetition_penalty" => repetition_penalty,
