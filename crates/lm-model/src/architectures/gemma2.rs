@@ -18,7 +18,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     goldens: &["gemma2-tiny", "gemma2-tiny-plain", "gemma2-tiny-erf"],
     spec,
     weight_name,
-    places: WHOLE_TENSORS,
+    locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &[],
     defaults: r#"{

@@ -16,7 +16,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     goldens: &["gemma3-tiny", "gemma3-tiny-vision", "gemma3-tiny-yarn"],
     spec,
     weight_name,
-    places: WHOLE_TENSORS,
+    locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &[
         "model.multi_modal_projector.",

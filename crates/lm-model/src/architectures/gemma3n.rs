@@ -13,7 +13,7 @@ use crate::spec::{
     CorrectionScale, DecoderSpec, KeyValues, PerLayerInputs, QkNorm, RopesByType, Sparsity, Streams,
     activation, share_key_values, windows,
 };
-use crate::weights::{Param, Place};
+use crate::weights::{Param, TensorLocation};
 
 /// Prefixes of a checkpoint's vision and audio tensors.
 pub(super) const OTHER_SENSES: &[&str] =
@@ -24,7 +24,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     goldens: &["gemma3n-tiny", "gemma3n-tiny-nested", "gemma3n-tiny-three"],
     spec,
     weight_name,
-    places,
+    locations,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: OTHER_SENSES,
     defaults: r#"{
@@ -154,8 +154,8 @@ fn sparsities(config: &ModelConfig, own: &OwnKeys) -> Result<Vec<Option<Sparsity
     shares.into_iter().map(|share| Sparsity::of_share(SHARES, share)).collect()
 }
 
-/// Places where the projections of all streams are one tensor; published checkpoints store each by itself.
-fn places(spec: &DecoderSpec, param: Param) -> Vec<Place> {
+/// Locations where the projections of all streams are one tensor; published checkpoints store each by itself.
+fn locations(spec: &DecoderSpec, param: Param) -> Vec<TensorLocation> {
     let (stream, name) = match param {
         Param::StreamIn(stream) => (stream, "model.altup_projections.weight"),
         Param::StreamOut(stream) => (stream, "model.altup_unembed_projections.weight"),
@@ -163,7 +163,7 @@ fn places(spec: &DecoderSpec, param: Param) -> Vec<Place> {
     };
     let (hidden, others) = (spec.hidden_size, spec.streams.map_or(0, |streams| streams.count - 1));
     let rows = stream * hidden..(stream + 1) * hidden;
-    vec![Place::whole(weight_name(param)), Place::part(name, rows, others * hidden)]
+    vec![TensorLocation::whole(weight_name(param)), TensorLocation::part(name, rows, others * hidden)]
 }
 
 /// Checks a size; the product of two valid ones does not overflow.

@@ -16,14 +16,14 @@ use crate::spec::{
     Bias, DecoderSpec, ExpertKeys, ExpertsSpec, KeyValues, LayerScalar, Mlp, PerLayerInputs, QkNorm,
     RopesByType, Shares, Window, activation, share_key_values, windows,
 };
-use crate::weights::{LayerParam, Param, Piece, Place};
+use crate::weights::{LayerParam, Param, Piece, TensorLocation};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["gemma4_text"],
     goldens: &["gemma4-tiny", "gemma4-tiny-experts", "gemma4-tiny-keys"],
     spec,
     weight_name,
-    places,
+    locations,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: OTHER_SENSES,
     defaults: r#"{
@@ -213,7 +213,7 @@ fn weight_name(param: Param) -> String {
 }
 
 /// All experts of a layer are one tensor; each expert's gate rows precede its up rows.
-fn places(spec: &DecoderSpec, param: Param) -> Vec<Place> {
+fn locations(spec: &DecoderSpec, param: Param) -> Vec<TensorLocation> {
     let Param::Layer(layer, param) = param else { return Vec::new() };
     let Some(&ExpertsSpec { num_experts, intermediate_size: inner, .. }) = spec.layers[layer].mlp.experts()
     else {
@@ -223,12 +223,12 @@ fn places(spec: &DecoderSpec, param: Param) -> Vec<Place> {
     let halves = |first: usize| {
         let rows = (0..num_experts).map(|expert| (2 * expert + first) * inner);
         let rows = rows.map(|start| start..start + inner);
-        vec![Place::parts(&name("gate_up_proj"), rows, num_experts * 2 * inner)]
+        vec![TensorLocation::parts(&name("gate_up_proj"), rows, num_experts * 2 * inner)]
     };
     match param {
         LayerParam::ExpertGates(Piece::Weight) => halves(0),
         LayerParam::ExpertUps(Piece::Weight) => halves(1),
-        LayerParam::ExpertDowns(Piece::Weight) => vec![Place::whole(name("down_proj"))],
+        LayerParam::ExpertDowns(Piece::Weight) => vec![TensorLocation::whole(name("down_proj"))],
         _ => Vec::new(),
     }
 }

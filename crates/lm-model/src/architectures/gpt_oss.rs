@@ -9,14 +9,14 @@ use super::Architecture;
 use crate::Result;
 use crate::config::{ModelConfig, RopeParameters, invalid, unsupported};
 use crate::spec::{Bias, DecoderSpec, ExpertKeys, ExpertsSpec, Mlp, Shares, Sinks, activation, windows};
-use crate::weights::{LayerParam, Param, Piece, Place, hugging_face_name};
+use crate::weights::{LayerParam, Param, Piece, TensorLocation, hugging_face_name};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["gpt_oss"],
     goldens: &["gpt-oss-tiny", "gpt-oss-tiny-bf16", "gpt-oss-tiny-odd"],
     spec,
     weight_name,
-    places,
+    locations,
     ignored_suffixes: &[],
     ignored_prefixes: &[],
     defaults: r#"{
@@ -108,7 +108,7 @@ fn weight_name(param: Param) -> String {
 }
 
 /// Gate and up are interleaved, and all experts of a layer are one tensor: of floats with transposed matrices, or of MXFP4.
-fn places(spec: &DecoderSpec, param: Param) -> Vec<Place> {
+fn locations(spec: &DecoderSpec, param: Param) -> Vec<TensorLocation> {
     let Param::Layer(layer, param) = param else { return Vec::new() };
     let Some(&ExpertsSpec { num_experts, intermediate_size: inner, .. }) = spec.layers[layer].mlp.experts()
     else {
@@ -118,21 +118,22 @@ fn places(spec: &DecoderSpec, param: Param) -> Vec<Place> {
     let (halves, hidden) = (2 * inner, spec.hidden_size);
     let weights = |first| {
         vec![
-            Place::columns(name("gate_up_proj"), [num_experts, hidden, halves], 2, first),
-            Place::every(name("gate_up_proj_blocks"), 2, first, num_experts * halves),
+            TensorLocation::columns(name("gate_up_proj"), [num_experts, hidden, halves], 2, first),
+            TensorLocation::strided(name("gate_up_proj_blocks"), 2, first, num_experts * halves),
         ]
     };
-    let biases = |first| vec![Place::every(name("gate_up_proj_bias"), 2, first, num_experts * halves)];
+    let biases =
+        |first| vec![TensorLocation::strided(name("gate_up_proj_bias"), 2, first, num_experts * halves)];
     match param {
         LayerParam::ExpertGates(Piece::Weight) => weights(0),
         LayerParam::ExpertUps(Piece::Weight) => weights(1),
         LayerParam::ExpertDowns(Piece::Weight) => vec![
-            Place::columns(name("down_proj"), [num_experts, inner, hidden], 1, 0),
-            Place::whole(name("down_proj_blocks")),
+            TensorLocation::columns(name("down_proj"), [num_experts, inner, hidden], 1, 0),
+            TensorLocation::whole(name("down_proj_blocks")),
         ],
         LayerParam::ExpertGates(Piece::Bias) => biases(0),
         LayerParam::ExpertUps(Piece::Bias) => biases(1),
-        LayerParam::ExpertDowns(Piece::Bias) => vec![Place::whole(name("down_proj_bias"))],
+        LayerParam::ExpertDowns(Piece::Bias) => vec![TensorLocation::whole(name("down_proj_bias"))],
         _ => Vec::new(),
     }
 }

@@ -14,7 +14,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     goldens: &["lfm2-tiny", "lfm2-tiny-bias", "lfm2-tiny-short"],
     spec,
     weight_name,
-    places: WHOLE_TENSORS,
+    locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &[],
     defaults: r#"{

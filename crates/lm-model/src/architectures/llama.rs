@@ -17,7 +17,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     ],
     spec: DecoderSpec::llama,
     weight_name: hugging_face_name,
-    places: WHOLE_TENSORS,
+    locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &["model.connector.", "model.vision_model."],
     defaults: "{}",

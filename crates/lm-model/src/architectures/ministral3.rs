@@ -12,7 +12,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     goldens: &["ministral3-tiny", "ministral3-tiny-window", "ministral3-tiny-vision"],
     spec,
     weight_name: hugging_face_name,
-    places: WHOLE_TENSORS,
+    locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: mistral::ARCHITECTURE.ignored_prefixes,
     defaults: r#"{

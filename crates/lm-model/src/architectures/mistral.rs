@@ -13,7 +13,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     goldens: &["mistral-tiny", "mistral-tiny-full", "mistral-tiny-quick", "mistral-tiny-vision"],
     spec,
     weight_name: hugging_face_name,
-    places: WHOLE_TENSORS,
+    locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &["multi_modal_projector.", "vision_tower."],
     defaults: r#"{"num_key_value_heads": 8, "sliding_window": 4096}"#,

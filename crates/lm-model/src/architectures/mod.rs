@@ -23,7 +23,7 @@ use serde_json::{Map, Value};
 
 use crate::config::{ModelConfig, unsupported};
 use crate::spec::{DecoderSpec, OutputHead};
-use crate::weights::{Checkpoint, Param, Place};
+use crate::weights::{Checkpoint, Param, TensorLocation};
 use crate::{Error, Result};
 
 /// Description of an architecture: config parser, tensor names and defaults.
@@ -39,7 +39,7 @@ pub struct Architecture {
     pub(crate) weight_name: fn(Param) -> String,
     /// Returns alternatives to a tensor under the parameter's own name: the first whose tensors are present is used, and the
     /// first of all is the one of published float checkpoints.
-    pub(crate) places: fn(&DecoderSpec, Param) -> Vec<Place>,
+    pub(crate) locations: fn(&DecoderSpec, Param) -> Vec<TensorLocation>,
     /// Suffixes of tensor names that checkpoints contain and the forward pass does not need.
     pub(crate) ignored_suffixes: &'static [&'static str],
     /// Prefixes of such names: the other parts of a checkpoint that is not text-only.
@@ -61,14 +61,19 @@ impl Architecture {
             || self.ignored_prefixes.iter().any(|prefix| name.starts_with(prefix))
     }
 
-    /// Returns the place of a parameter in a checkpoint; the published one if the checkpoint does not have it.
-    pub(crate) fn place(&self, spec: &DecoderSpec, param: Param, checkpoint: &Checkpoint) -> Place {
-        let own = Place::whole((self.weight_name)(param));
+    /// Returns the location of a parameter in a checkpoint; the published one if the checkpoint does not have it.
+    pub(crate) fn location(
+        &self,
+        spec: &DecoderSpec,
+        param: Param,
+        checkpoint: &Checkpoint,
+    ) -> TensorLocation {
+        let own = TensorLocation::whole((self.weight_name)(param));
         if checkpoint.has(&own) {
             return own;
         }
-        let there = (self.places)(spec, param).into_iter().find(|place| checkpoint.has(place));
-        there.unwrap_or_else(|| self.published_place(spec, param))
+        let there = (self.locations)(spec, param).into_iter().find(|location| checkpoint.has(location));
+        there.unwrap_or_else(|| self.published_location(spec, param))
     }
 
     /// Chooses between a tied and a separate output head by the files, as transformers does: a tied head becomes separate if the
@@ -81,15 +86,15 @@ impl Architecture {
         }
     }
 
-    /// Returns the place of a parameter in published float checkpoints.
-    pub(crate) fn published_place(&self, spec: &DecoderSpec, param: Param) -> Place {
-        let places = (self.places)(spec, param);
-        places.into_iter().next().unwrap_or_else(|| Place::whole((self.weight_name)(param)))
+    /// Returns the location of a parameter in published float checkpoints.
+    pub(crate) fn published_location(&self, spec: &DecoderSpec, param: Param) -> TensorLocation {
+        let locations = (self.locations)(spec, param);
+        locations.into_iter().next().unwrap_or_else(|| TensorLocation::whole((self.weight_name)(param)))
     }
 }
 
-/// [`Architecture::places`] where every parameter is a whole tensor.
-const WHOLE_TENSORS: fn(&DecoderSpec, Param) -> Vec<Place> = |_, _| Vec::new();
+/// [`Architecture::locations`] where every parameter is a whole tensor.
+const WHOLE_TENSORS: fn(&DecoderSpec, Param) -> Vec<TensorLocation> = |_, _| Vec::new();
 
 /// Every architecture, in alphabetical order.
 pub const ALL_ARCHITECTURES: &[&Architecture] = &[

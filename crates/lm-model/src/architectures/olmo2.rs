@@ -12,7 +12,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     goldens: &["olmo2-tiny", "olmo2-tiny-gqa", "olmo2-tiny-yarn"],
     spec,
     weight_name: hugging_face_name,
-    places: WHOLE_TENSORS,
+    locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &[],
     defaults: r#"{"rms_norm_eps": 1e-5}"#,

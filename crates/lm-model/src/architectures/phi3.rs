@@ -6,14 +6,14 @@ use super::{Architecture, mistral};
 use crate::Result;
 use crate::config::ModelConfig;
 use crate::spec::{AttentionLayer, DecoderSpec, GatedSpec, Mixer, Mlp, RopeSpec};
-use crate::weights::{LayerParam, Param, Piece, Place, hugging_face_name};
+use crate::weights::{LayerParam, Param, Piece, TensorLocation, hugging_face_name};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["phi3"],
     goldens: &["phi3-tiny", "phi3-tiny-window", "phi3-tiny-long"],
     spec,
     weight_name: hugging_face_name,
-    places,
+    locations,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &[],
     defaults: r#"{"max_position_embeddings": 4096, "original_max_position_embeddings": 4096}"#,
@@ -32,7 +32,7 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
 }
 
 /// Queries, keys and values are fused into one tensor, gate and up into another.
-fn places(spec: &DecoderSpec, param: Param) -> Vec<Place> {
+fn locations(spec: &DecoderSpec, param: Param) -> Vec<TensorLocation> {
     let Param::Layer(layer, param) = param else { return Vec::new() };
     let (Mixer::Attention(attention), Mlp::Gated(GatedSpec { intermediate_size: inner, .. })) =
         (&spec.layers[layer].mixer, &spec.layers[layer].mlp)
@@ -50,5 +50,5 @@ fn places(spec: &DecoderSpec, param: Param) -> Vec<Place> {
         LayerParam::Up(Piece::Weight) => ("mlp.gate_up_proj", *inner..2 * inner, 2 * inner),
         _ => return Vec::new(),
     };
-    vec![Place::part(format!("model.layers.{layer}.{tensor}.weight"), rows, of)]
+    vec![TensorLocation::part(format!("model.layers.{layer}.{tensor}.weight"), rows, of)]
 }

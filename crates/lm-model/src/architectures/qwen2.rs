@@ -13,7 +13,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     goldens: &["qwen2-tiny", "qwen2-tiny-yarn", "qwen2-tiny-list"],
     spec,
     weight_name: hugging_face_name,
-    places: WHOLE_TENSORS,
+    locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &[],
     defaults: r#"{"num_key_value_heads": 32, "sliding_window": 4096, "max_window_layers": 28}"#,

@@ -12,7 +12,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     goldens: &["qwen3-tiny", "qwen3-tiny-fp8", "qwen3-tiny-window", "qwen3-tiny-yarn"],
     spec,
     weight_name: hugging_face_name,
-    places: WHOLE_TENSORS,
+    locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &[],
     defaults: "{}",

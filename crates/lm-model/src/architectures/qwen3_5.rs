@@ -18,7 +18,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     goldens: &["qwen3_5-tiny", "qwen3_5-tiny-odd", "qwen3_5-tiny-vision"],
     spec,
     weight_name,
-    places: WHOLE_TENSORS,
+    locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &["model.visual.", "mtp."],
     defaults: r#"{

@@ -7,14 +7,14 @@ use super::Architecture;
 use crate::Result;
 use crate::config::{ModelConfig, invalid};
 use crate::spec::{Bias, DecoderSpec, ExpertKeys, ExpertsSpec, Mlp, QkNorm, Shares, Window, activation};
-use crate::weights::{LayerParam, Param, Piece, Place, hugging_face_name};
+use crate::weights::{LayerParam, Param, Piece, TensorLocation, hugging_face_name};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["qwen3_moe"],
     goldens: &["qwen3-moe-tiny", "qwen3-moe-tiny-mixed", "qwen3-moe-tiny-odd"],
     spec,
     weight_name: hugging_face_name,
-    places,
+    locations,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &[],
     defaults: "{}",
@@ -82,7 +82,7 @@ fn experts(config: &ModelConfig, keys: &Keys) -> Result<ExpertsSpec> {
 }
 
 /// Published checkpoints store a tensor for each projection of each expert.
-fn places(spec: &DecoderSpec, param: Param) -> Vec<Place> {
+fn locations(spec: &DecoderSpec, param: Param) -> Vec<TensorLocation> {
     let Param::Layer(layer, param) = param else { return Vec::new() };
     let projection = match param {
         LayerParam::ExpertGates(Piece::Weight) => "gate_proj",
@@ -92,5 +92,5 @@ fn places(spec: &DecoderSpec, param: Param) -> Vec<Place> {
     };
     let Some(experts) = spec.layers[layer].mlp.experts() else { return Vec::new() };
     let name = |expert| format!("model.layers.{layer}.mlp.experts.{expert}.{projection}.weight");
-    vec![Place::stacked((0..experts.num_experts).map(name))]
+    vec![TensorLocation::stacked((0..experts.num_experts).map(name))]
 }

@@ -15,7 +15,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     goldens: &["smollm3-tiny", "smollm3-tiny-window", "smollm3-tiny-list"],
     spec,
     weight_name: hugging_face_name,
-    places: WHOLE_TENSORS,
+    locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &[],
     defaults: r#"{

@@ -12,7 +12,7 @@ use lm_kernels::{Arena, Weight};
 use self::config::{ADAPTER_CONFIG, AdapterConfig};
 use crate::blocks::LowRank;
 use crate::model_folder::{Directory, parse_json, read_required};
-use crate::weights::{Checkpoint, Place, pack_dense};
+use crate::weights::{Checkpoint, TensorLocation, pack_dense};
 use crate::{Device, Error, Result, WeightFormat};
 
 const ADAPTER_WEIGHTS: &str = "adapter_model.safetensors";
@@ -50,15 +50,15 @@ impl AdapterFolder {
         Ok(Self { name: files.name(), config, checkpoint })
     }
 
-    /// Checks that each tensor is half of a pair for one of `matrices`, given as place, outputs and inputs.
+    /// Checks that each tensor is half of a pair for one of `matrices`, given as location, outputs and inputs.
     pub(crate) fn check<'a>(
         &self,
         architecture: &str,
-        matrices: impl IntoIterator<Item = (&'a Place, [usize; 2])>,
+        matrices: impl IntoIterator<Item = (&'a TensorLocation, [usize; 2])>,
     ) -> Result<()> {
         let mut known = HashSet::new();
-        for (place, [outputs, inputs]) in matrices {
-            let Some(pair) = self.pair(place) else { continue };
+        for (location, [outputs, inputs]) in matrices {
+            let Some(pair) = self.pair(location) else { continue };
             self.checkpoint.check(&pair.a, &[pair.rank, inputs])?;
             self.checkpoint.check(&pair.b, &[outputs, pair.rank])?;
             known.extend([pair.a, pair.b].map(|half| half.name().to_owned()));
@@ -75,11 +75,11 @@ impl AdapterFolder {
     /// Returns the pair for a matrix, if there is one.
     pub(crate) fn low_rank(
         &self,
-        place: &Place,
+        location: &TensorLocation,
         [outputs, inputs]: [usize; 2],
         device: Device,
     ) -> Result<Option<LowRank>> {
-        let Some(Pair { a, b, rank, scale }) = self.pair(place) else { return Ok(None) };
+        let Some(Pair { a, b, rank, scale }) = self.pair(location) else { return Ok(None) };
         let a = self.matrix(&a, [rank, inputs], device)?;
         let b = self.matrix(&b, [outputs, rank], device)?;
         Ok(Some(LowRank::new(a, b, scale)))
@@ -93,31 +93,31 @@ impl AdapterFolder {
 
     /// Returns the adapter's pair for a matrix. If the matrix is a part of a tensor, `B` has the same rows; a matrix of several
     /// tensors has no pair.
-    fn pair(&self, place: &Place) -> Option<Pair> {
-        let [piece] = place.pieces() else { return None };
+    fn pair(&self, location: &TensorLocation) -> Option<Pair> {
+        let [piece] = location.pieces() else { return None };
         let (module, [a, b]) = names(&piece.tensor);
         let any = self.checkpoint.contains(&a) || self.checkpoint.contains(&b);
         any.then(|| Pair {
-            a: Place::whole(a),
+            a: TensorLocation::whole(a),
             b: piece.clone().in_tensor(b),
             rank: self.config.rank(module),
             scale: self.config.scale(module),
         })
     }
 
-    fn matrix(&self, place: &Place, [rows, cols]: [usize; 2], device: Device) -> Result<Weight> {
-        let stored = self.checkpoint.rows(place)?;
+    fn matrix(&self, location: &TensorLocation, [rows, cols]: [usize; 2], device: Device) -> Result<Weight> {
+        let stored = self.checkpoint.rows(location)?;
         let format = stored.ty().format().unwrap_or(WeightFormat::F32);
-        let packed = pack_dense(&stored, place.name(), (format, rows, cols), &Arena::default())?;
+        let packed = pack_dense(&stored, location.name(), (format, rows, cols), &Arena::default())?;
         Weight::place(device, packed)
-            .map_err(|source| Error::Weight { tensor: place.name().to_owned(), source })
+            .map_err(|source| Error::Weight { tensor: location.name().to_owned(), source })
     }
 }
 
 /// Low-rank pair of a matrix.
 struct Pair {
-    a: Place,
-    b: Place,
+    a: TensorLocation,
+    b: TensorLocation,
     rank: usize,
     scale: f32,
 }

@@ -2,7 +2,7 @@
 
 use crate::architectures::Architecture;
 use crate::spec::DecoderSpec;
-use crate::weights::{Blocks, Checkpoint, Place};
+use crate::weights::{Blocks, Checkpoint, TensorLocation};
 use crate::{CacheLayout, Error, KvDtype, PAGE_LEN, Result, WeightFormat};
 
 /// Sizes of a model's weights and cache in host memory, in each format.
@@ -60,12 +60,12 @@ impl Footprint {
                         format
                     }
                     None => {
-                        let place = match blocks {
-                            Some(_) => Place::whole(&name),
-                            None => architecture.place(spec, param, checkpoint),
+                        let location = match blocks {
+                            Some(_) => TensorLocation::whole(&name),
+                            None => architecture.location(spec, param, checkpoint),
                         };
-                        checkpoint.check(&place, &shape)?;
-                        let ty = checkpoint.rows(&place)?.ty();
+                        checkpoint.check(&location, &shape)?;
+                        let ty = checkpoint.rows(&location)?.ty();
                         ty.format().ok_or_else(|| Error::TensorDtype {
                             file: checkpoint.location().to_owned(),
                             tensor: name.clone(),

@@ -12,7 +12,7 @@ use super::{LoadPhase, LoadProgress};
 use crate::architectures::Architecture;
 use crate::config::unsupported;
 use crate::spec::DecoderSpec;
-use crate::weights::{Blocks, Checkpoint, Place, pack_dense};
+use crate::weights::{Blocks, Checkpoint, TensorLocation, pack_dense};
 use crate::{Error, Result, WeightFormat};
 
 /// Plan of the file for a checkpoint.
@@ -25,9 +25,9 @@ pub(super) struct QuantizedFile<'a> {
 /// Parameter and the tensors that store it.
 enum Parameter {
     /// Unquantised values: a vector, or a matrix that keeps floats.
-    Floats { name: String, place: Place, shape: Vec<usize> },
+    Floats { name: String, location: TensorLocation, shape: Vec<usize> },
     /// Quants and scales.
-    Quantized { place: Place, rows: usize, cols: usize, blocks: Blocks },
+    Quantized { location: TensorLocation, rows: usize, cols: usize, blocks: Blocks },
 }
 
 impl<'a> QuantizedFile<'a> {
@@ -43,11 +43,11 @@ impl<'a> QuantizedFile<'a> {
         }
         let mut parameters = Vec::new();
         for (param, shape) in spec.params() {
-            let (name, place) =
-                ((architecture.weight_name)(param), architecture.place(spec, param, checkpoint));
-            checkpoint.check(&place, &shape)?;
+            let (name, location) =
+                ((architecture.weight_name)(param), architecture.location(spec, param, checkpoint));
+            checkpoint.check(&location, &shape)?;
             let format = (!param.keeps_floats()).then_some(format);
-            parameters.push(Parameter::plan(name, place, &shape, format));
+            parameters.push(Parameter::plan(name, location, &shape, format));
         }
         Ok(Self { checkpoint, format, parameters })
     }
@@ -65,20 +65,20 @@ impl<'a> QuantizedFile<'a> {
         let mut out = BufWriter::new(out);
         let mut total_bytes = 0;
         for parameter in &self.parameters {
-            total_bytes += self.checkpoint.rows(parameter.place())?.bytes() as u64;
+            total_bytes += self.checkpoint.rows(parameter.location())?.bytes() as u64;
         }
         let mut done_bytes = 0;
         for parameter in &self.parameters {
-            let stored = self.checkpoint.rows(parameter.place())?;
+            let stored = self.checkpoint.rows(parameter.location())?;
             match parameter {
-                Parameter::Floats { place, .. } => {
-                    let values = self.checkpoint.vector(place)?;
+                Parameter::Floats { location, .. } => {
+                    let values = self.checkpoint.vector(location)?;
                     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
                     out.write_all(&bytes).map_err(failed)?;
                 }
-                Parameter::Quantized { place, rows, cols, .. } => {
+                Parameter::Quantized { location, rows, cols, .. } => {
                     let shape = (self.format, *rows, *cols);
-                    let packed = pack_dense(&stored, place.name(), shape, &Arena::default())?;
+                    let packed = pack_dense(&stored, location.name(), shape, &Arena::default())?;
                     let blocks = packed.to_stored().expect("the format was found to have a form for files");
                     out.write_all(&blocks.quants).map_err(failed)?;
                     out.write_all(&blocks.scales).map_err(failed)?;
@@ -127,20 +127,20 @@ impl<'a> QuantizedFile<'a> {
 }
 
 impl Parameter {
-    fn plan(name: String, place: Place, shape: &[usize], format: Option<WeightFormat>) -> Self {
+    fn plan(name: String, location: TensorLocation, shape: &[usize], format: Option<WeightFormat>) -> Self {
         if let &[rows, cols] = shape
             && let Some(format) = format
             && let Some(blocks) = Blocks::of(&name, format, rows, cols)
         {
-            return Self::Quantized { place, rows, cols, blocks };
+            return Self::Quantized { location, rows, cols, blocks };
         }
-        Self::Floats { name, place, shape: shape.to_vec() }
+        Self::Floats { name, location, shape: shape.to_vec() }
     }
 
-    /// Place in the source checkpoint.
-    fn place(&self) -> &Place {
+    /// Location in the source checkpoint.
+    fn location(&self) -> &TensorLocation {
         match self {
-            Self::Floats { place, .. } | Self::Quantized { place, .. } => place,
+            Self::Floats { location, .. } | Self::Quantized { location, .. } => location,
         }
     }
 }

@@ -9,14 +9,14 @@ use std::ops::Range;
 use lm_kernels::GgmlType;
 use serde::Deserialize;
 
-use super::groups::{Groups, StoredGroups, bytes_of};
+use super::fp8_mxfp4_scales::{Scales, StoredScales};
+use super::gptq_awq_groups::{Groups, StoredGroups, bytes_of};
 use super::names::text_model_name;
-use super::place::{ColumnRange, PieceRows, PlacePiece, RowRange};
 use super::safetensors::{Entry, read_header};
-use super::scales::{Scales, StoredScales};
 use super::stored_rows::{Coding, Run};
+use super::tensor_location::{ColumnRange, PieceRows, RowRange, TensorSlice};
 use super::tensor_type::LOADABLE;
-use super::{Place, RowOrder, StoredRows, StoredValues, TensorType};
+use super::{RowOrder, StoredRows, StoredValues, TensorLocation, TensorType};
 use crate::model_folder::{
     FileBytes, MAX_TABLE_BYTES, ModelFiles, is_plain_name, parse_json_up_to, read_required,
 };
@@ -34,7 +34,7 @@ pub(crate) struct Checkpoint {
     tensors: BTreeMap<String, StoredTensor>,
 }
 
-/// Place and form of a tensor.
+/// Location and form of a tensor.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredTensor {
     /// Index of the file.
@@ -190,14 +190,14 @@ impl Checkpoint {
         self.tensors.get(name).map_or(0, |stored| stored.range.len())
     }
 
-    /// Returns true if all tensors of a place exist.
-    pub(crate) fn has(&self, place: &Place) -> bool {
-        place.pieces().iter().all(|piece| self.tensors.contains_key(&piece.tensor))
+    /// Returns true if all tensors of a location exist.
+    pub(crate) fn has(&self, location: &TensorLocation) -> bool {
+        location.pieces().iter().all(|piece| self.tensors.contains_key(&piece.tensor))
     }
 
     /// Checks that a parameter of this shape exists, in a loadable type.
-    pub(crate) fn check(&self, place: &Place, shape: &[usize]) -> Result<()> {
-        for piece in place.pieces() {
+    pub(crate) fn check(&self, location: &TensorLocation, shape: &[usize]) -> Result<()> {
+        for piece in location.pieces() {
             let stored = self.stored(&piece.tensor)?;
             let loads =
                 if shape.len() == 1 { stored.ty.float().is_some() } else { stored.ty.format().is_some() };
@@ -205,14 +205,14 @@ impl Checkpoint {
                 return Err(self.unsupported_type(&piece.tensor, stored, LOADABLE));
             }
         }
-        self.check_shape_of(place, shape)
+        self.check_shape_of(location, shape)
     }
 
-    /// Checks that the tensors of a place form a parameter of this shape.
-    pub(super) fn check_shape_of(&self, place: &Place, shape: &[usize]) -> Result<()> {
-        for piece in place.pieces() {
+    /// Checks that the tensors of a location form a parameter of this shape.
+    pub(super) fn check_shape_of(&self, location: &TensorLocation, shape: &[usize]) -> Result<()> {
+        for piece in location.pieces() {
             let rows = match piece.rows {
-                PieceRows::All => vec![shape[0] / place.pieces().len()],
+                PieceRows::All => vec![shape[0] / location.pieces().len()],
                 PieceRows::Range(rows) => vec![rows.of],
                 PieceRows::Columns(rows) => {
                     let expected = [rows.matrices, rows.inputs, rows.columns.of];
@@ -248,31 +248,31 @@ impl Checkpoint {
     }
 
     /// Rows of a parameter.
-    pub(crate) fn rows(&self, place: &Place) -> Result<StoredRows<'_>> {
-        let first = self.stored(place.name())?;
-        let row_len = match place.pieces() {
-            [PlacePiece { rows: PieceRows::Columns(rows), .. }, ..] => rows.inputs,
+    pub(crate) fn rows(&self, location: &TensorLocation) -> Result<StoredRows<'_>> {
+        let first = self.stored(location.name())?;
+        let row_len = match location.pieces() {
+            [TensorSlice { rows: PieceRows::Columns(rows), .. }, ..] => rows.inputs,
             _ => first.shape.last().copied().filter(|_| first.shape.len() > 1).unwrap_or(1),
         };
-        self.rows_of(place, row_len)
+        self.rows_of(location, row_len)
     }
 
     /// Elements of a vector, as rows.
-    pub(crate) fn elements(&self, place: &Place) -> Result<StoredRows<'_>> {
-        self.rows_of(place, 1)
+    pub(crate) fn elements(&self, location: &TensorLocation) -> Result<StoredRows<'_>> {
+        self.rows_of(location, 1)
     }
 
-    fn rows_of(&self, place: &Place, row_len: usize) -> Result<StoredRows<'_>> {
-        let first = self.stored(place.name())?;
+    fn rows_of(&self, location: &TensorLocation, row_len: usize) -> Result<StoredRows<'_>> {
+        let first = self.stored(location.name())?;
         let row_bytes = first.ty.bytes(row_len).unwrap_or(0);
         let mut rows = StoredRows { ty: first.ty, row_bytes, values: first.values, runs: Vec::new() };
-        for piece in place.pieces() {
+        for piece in location.pieces() {
             let stored = self.stored(&piece.tensor)?;
             if stored.ty != rows.ty {
                 return Err(self.unsupported_type(
                     &piece.tensor,
                     stored,
-                    &format!("{}, as {}", rows.ty, place.name()),
+                    &format!("{}, as {}", rows.ty, location.name()),
                 ));
             }
             let all = stored.range.len().checked_div(row_bytes).unwrap_or(0);
@@ -304,10 +304,10 @@ impl Checkpoint {
     }
 
     /// Reads the values of a vector.
-    pub(crate) fn vector(&self, place: &Place) -> Result<Vec<f32>> {
-        let rows = self.elements(place)?;
+    pub(crate) fn vector(&self, location: &TensorLocation) -> Result<Vec<f32>> {
+        let rows = self.elements(location)?;
         let float = rows.ty().float().ok_or_else(|| {
-            let tensor = place.name();
+            let tensor = location.name();
             self.stored(tensor)
                 .map_or_else(|error| error, |stored| self.unsupported_type(tensor, stored, LOADABLE))
         })?;
@@ -317,7 +317,7 @@ impl Checkpoint {
         let mut values = vec![0.0; source.len()];
         source.read(0, &mut values);
         rows.values.restore(&mut values).map_err(|value| {
-            let (file, tensor) = (self.location.clone(), place.name().to_owned());
+            let (file, tensor) = (self.location.clone(), location.name().to_owned());
             Error::TensorValue { file, tensor, value, expected: "a number below 0".into() }
         })?;
         rows.release_all();
@@ -338,7 +338,7 @@ impl Checkpoint {
         let ty = codes.ty.blocks().unwrap_or(GgmlType::Q5_0);
         let codes = &self.files[codes.file].1[codes.range.clone()];
         let scales = bytes_of(&self.files, &stored.scales);
-        let zeros = stored.zeros.as_ref().map(|place| bytes_of(&self.files, place));
+        let zeros = stored.zeros.as_ref().map(|location| bytes_of(&self.files, location));
         Groups { stored, ty, codes, zeros, scales }
     }
 

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::blocks::KEY;
 use super::quantization::Quantization;
+use super::stored_quants::KEY;
 use super::{CodePacking, GroupFormat};
 use crate::Result;
 use crate::config::{invalid, json_error, unsupported};

@@ -8,7 +8,7 @@ use lm_kernels::{Arena, PackedMatrix, Weight, from_host};
 use super::names::Param;
 use super::pack::{pack_dense, pack_stored};
 use super::tensor_type::LOADABLE;
-use super::{Blocks, Checkpoint, Place};
+use super::{Blocks, Checkpoint, TensorLocation};
 use crate::architectures::Architecture;
 use crate::blocks::LowRank;
 use crate::lora::{AdapterFolder, AdapterInfo};
@@ -28,14 +28,14 @@ pub(crate) enum Storage {
 /// Loader of one decoder's parameters. All are checked before the first is loaded.
 pub(crate) struct WeightLoader<'a> {
     checkpoint: &'a Checkpoint,
-    /// Place of each parameter; for one that is stored as quants and scales, the name of the quants.
-    places: HashMap<Param, Place>,
+    /// Location of each parameter; for one that is stored as quants and scales, the name of the quants.
+    locations: HashMap<Param, TensorLocation>,
     device: Device,
     burn_device: BurnDevice,
     storage: Storage,
     adapters: &'a [AdapterFolder],
-    /// Places of the layers' matrices in a float checkpoint, to which adapters refer.
-    float_places: HashMap<Param, Place>,
+    /// Locations of the layers' matrices in a float checkpoint, to which adapters refer.
+    float_locations: HashMap<Param, TensorLocation>,
     /// Tensors for which adapters have been looked up.
     adapted: HashSet<String>,
     /// Memory of the matrices of CPU devices. Matrices of a GPU are in it only until they are uploaded.
@@ -60,12 +60,12 @@ impl<'a> WeightLoader<'a> {
         adapters: &'a [AdapterFolder],
         progress: &'a mut dyn FnMut(LoadProgress),
     ) -> Result<Self> {
-        let (mut places, mut names) = (HashMap::new(), HashSet::new());
+        let (mut locations, mut names) = (HashMap::new(), HashSet::new());
         for (param, shape) in spec.params() {
             let name = (architecture.weight_name)(param);
-            let place = match storage {
-                Storage::Blocks(_) => Place::whole(&name),
-                Storage::Dense(_) => architecture.place(spec, param, checkpoint),
+            let location = match storage {
+                Storage::Blocks(_) => TensorLocation::whole(&name),
+                Storage::Dense(_) => architecture.location(spec, param, checkpoint),
             };
             match storage.blocks(param, &name, &shape) {
                 Some(blocks) => {
@@ -73,11 +73,11 @@ impl<'a> WeightLoader<'a> {
                     names.extend([blocks.quants.0, blocks.scales.0]);
                 }
                 None => {
-                    checkpoint.check(&place, &shape)?;
-                    names.extend(place.pieces().iter().map(|piece| piece.tensor.clone()));
+                    checkpoint.check(&location, &shape)?;
+                    names.extend(location.pieces().iter().map(|piece| piece.tensor.clone()));
                 }
             }
-            places.insert(param, place);
+            locations.insert(param, location);
         }
         let total_bytes = names.iter().map(|name| checkpoint.tensor_bytes(name) as u64).sum();
         let unused: HashSet<_> = spec.unused_params().into_iter().map(architecture.weight_name).collect();
@@ -86,20 +86,20 @@ impl<'a> WeightLoader<'a> {
         })?;
         let matrices = if adapters.is_empty() { Vec::new() } else { matrices(spec, architecture) };
         for adapter in adapters {
-            let of_layers = matrices.iter().map(|(_, place, shape)| (place, *shape));
+            let of_layers = matrices.iter().map(|(_, location, shape)| (location, *shape));
             adapter.check(architecture.model_types[0], of_layers)?;
         }
-        let float_places = matrices.into_iter().map(|(param, place, _)| (param, place)).collect();
+        let float_locations = matrices.into_iter().map(|(param, location, _)| (param, location)).collect();
         let burn_device = device.burn()?;
         let (done_bytes, parameters, weight_bytes) = (0, 0, 0);
         Ok(Self {
             checkpoint,
-            places,
+            locations,
             device,
             burn_device,
             storage,
             adapters,
-            float_places,
+            float_locations,
             adapted: HashSet::new(),
             arena: Arena::default(),
             progress,
@@ -117,34 +117,40 @@ impl<'a> WeightLoader<'a> {
 
     /// Loads a matrix `[rows, cols]` in the requested format, packed straight from the file's bytes.
     pub(crate) fn matrix(&mut self, param: Param, rows: usize, cols: usize) -> Result<Weight> {
-        let place = self.place(param).clone();
+        let location = self.location(param).clone();
         let shape = [rows, cols];
-        let (packed, stored_bytes) = match (self.storage, self.storage.blocks(param, place.name(), &shape)) {
+        let (packed, stored_bytes) = match (self.storage, self.storage.blocks(param, location.name(), &shape))
+        {
             (Storage::Blocks(format), Some(blocks)) => {
                 let packed = pack_stored(self.checkpoint, &blocks, (format, rows, cols), &self.arena)?;
                 let [quants, scales] = [&blocks.quants.0, &blocks.scales.0];
                 (packed, self.checkpoint.tensor_bytes(quants) + self.checkpoint.tensor_bytes(scales))
             }
-            (Storage::Dense(format), _) => self.dense(&place, format, shape)?,
-            (Storage::Blocks(format), _) => self.dense(&place, Some(format), shape)?,
+            (Storage::Dense(format), _) => self.dense(&location, format, shape)?,
+            (Storage::Blocks(format), _) => self.dense(&location, Some(format), shape)?,
         };
-        self.placed(&place, packed, stored_bytes)
+        self.placed(&location, packed, stored_bytes)
     }
 
     /// Loads a matrix `[rows, cols]` in the float format of the file, or the nearest lossless one.
     pub(crate) fn float_matrix(&mut self, param: Param, rows: usize, cols: usize) -> Result<Weight> {
-        let place = self.place(param).clone();
-        let ty = self.checkpoint.rows(&place)?.ty();
+        let location = self.location(param).clone();
+        let ty = self.checkpoint.rows(&location)?.ty();
         let format = ty.format().filter(|_| ty.float().is_some()).unwrap_or(WeightFormat::F32);
-        let (packed, stored_bytes) = self.dense(&place, Some(format), [rows, cols])?;
-        self.placed(&place, packed, stored_bytes)
+        let (packed, stored_bytes) = self.dense(&location, Some(format), [rows, cols])?;
+        self.placed(&location, packed, stored_bytes)
     }
 
     /// Moves a packed matrix to the device.
-    fn placed(&mut self, place: &Place, packed: PackedMatrix, stored_bytes: usize) -> Result<Weight> {
+    fn placed(
+        &mut self,
+        location: &TensorLocation,
+        packed: PackedMatrix,
+        stored_bytes: usize,
+    ) -> Result<Weight> {
         let elements = packed.rows() * packed.cols();
         let weight = Weight::place(self.device, packed)
-            .map_err(|source| Error::Weight { tensor: place.name().to_owned(), source })?;
+            .map_err(|source| Error::Weight { tensor: location.name().to_owned(), source })?;
         if self.device == Device::Gpu {
             self.arena = Arena::default();
         }
@@ -155,24 +161,24 @@ impl<'a> WeightLoader<'a> {
     /// Packs a matrix that is stored as floats; returns it with its size in the file in bytes.
     fn dense(
         &self,
-        place: &Place,
+        location: &TensorLocation,
         format: Option<WeightFormat>,
         [rows, cols]: [usize; 2],
     ) -> Result<(PackedMatrix, usize)> {
-        let stored = self.checkpoint.rows(place)?;
+        let stored = self.checkpoint.rows(location)?;
         let format = format.or(stored.ty().format()).ok_or_else(|| Error::TensorDtype {
             file: self.checkpoint.location().to_owned(),
-            tensor: place.name().to_owned(),
+            tensor: location.name().to_owned(),
             got: stored.ty().to_string(),
             supported: LOADABLE.to_owned(),
         })?;
         let format = format.for_rows_of(cols);
-        let packed = pack_dense(&stored, place.name(), (format, rows, cols), &self.arena)?;
+        let packed = pack_dense(&stored, location.name(), (format, rows, cols), &self.arena)?;
         Ok((packed, stored.bytes()))
     }
 
-    fn place(&self, param: Param) -> &Place {
-        self.places.get(&param).expect("parameters are those of the spec that the loader was made for")
+    fn location(&self, param: Param) -> &TensorLocation {
+        self.locations.get(&param).expect("parameters are those of the spec that the loader was made for")
     }
 
     /// Loads each adapter's low-rank update of a projection from `inputs` to `outputs`.
@@ -181,10 +187,11 @@ impl<'a> WeightLoader<'a> {
         param: Param,
         [inputs, outputs]: [usize; 2],
     ) -> Result<Vec<Option<LowRank>>> {
-        let Some(place) = self.float_places.get(&param) else { return Ok(Vec::new()) };
+        let Some(location) = self.float_locations.get(&param) else { return Ok(Vec::new()) };
         let shape = [outputs, inputs];
-        let pairs = self.adapters.iter().map(|adapter| adapter.low_rank(place, shape, self.device)).collect();
-        self.adapted.extend(place.pieces().iter().map(|piece| piece.tensor.clone()));
+        let pairs =
+            self.adapters.iter().map(|adapter| adapter.low_rank(location, shape, self.device)).collect();
+        self.adapted.extend(location.pieces().iter().map(|piece| piece.tensor.clone()));
         pairs
     }
 
@@ -208,9 +215,9 @@ impl<'a> WeightLoader<'a> {
 
     /// Loads the elements of a vector to host memory.
     pub(crate) fn values(&mut self, param: Param, len: usize) -> Result<Vec<f32>> {
-        let place = self.place(param);
-        let values = self.checkpoint.vector(place)?;
-        let stored_bytes = self.checkpoint.elements(place)?.bytes();
+        let location = self.location(param);
+        let values = self.checkpoint.vector(location)?;
+        let stored_bytes = self.checkpoint.elements(location)?.bytes();
         self.account(len, size_of_val(values.as_slice()), stored_bytes);
         Ok(values)
     }
@@ -224,11 +231,11 @@ impl<'a> WeightLoader<'a> {
     }
 }
 
-/// Places and shapes of the layers' matrices in a float checkpoint.
-fn matrices(spec: &DecoderSpec, architecture: &Architecture) -> Vec<(Param, Place, [usize; 2])> {
+/// Locations and shapes of the layers' matrices in a float checkpoint.
+fn matrices(spec: &DecoderSpec, architecture: &Architecture) -> Vec<(Param, TensorLocation, [usize; 2])> {
     let of_layer = |(param, shape): (Param, Vec<usize>)| match (param, &shape[..]) {
         (Param::Layer(..), &[rows, cols]) => {
-            Some((param, architecture.published_place(spec, param), [rows, cols]))
+            Some((param, architecture.published_location(spec, param), [rows, cols]))
         }
         _ => None,
     };

@@ -176,7 +176,7 @@ pub(crate) fn hugging_face_name(param: Param) -> String {
         LayerParam::Up(piece) => ("mlp.up_proj", piece),
         LayerParam::Down(piece) => ("mlp.down_proj", piece),
         LayerParam::Router(piece) => ("mlp.gate", piece),
-        // Our own names: published checkpoints store them in other ways, `Architecture::places`.
+        // Our own names: published checkpoints store them in other ways, `Architecture::locations`.
         LayerParam::ExpertGates(piece) => ("mlp.experts.gate_proj", piece),
         LayerParam::ExpertUps(piece) => ("mlp.experts.up_proj", piece),
         LayerParam::ExpertDowns(piece) => ("mlp.experts.down_proj", piece),

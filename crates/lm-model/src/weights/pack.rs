@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use lm_kernels::{Arena, GgmlType, PackedMatrix, Packing, Source};
 
-use super::{Blocks, Checkpoint, Place, StoredRows};
+use super::{Blocks, Checkpoint, StoredRows, TensorLocation};
 use crate::{Error, Result, WeightFormat};
 
 /// Maximum bytes of a file that are packed before their memory is released.
@@ -56,7 +56,7 @@ pub(crate) fn pack_stored(
     shape: (WeightFormat, usize, usize),
     arena: &Arena,
 ) -> Result<PackedMatrix> {
-    let rows = |name: &str| checkpoint.rows(&Place::whole(name));
+    let rows = |name: &str| checkpoint.rows(&TensorLocation::whole(name));
     let [quants, scales] = [rows(&blocks.quants.0)?, rows(&blocks.scales.0)?];
     pack(&blocks.quants.0, shape, arena, |packing, range| {
         quants.check_files()?;

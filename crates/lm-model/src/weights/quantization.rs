@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::blocks::{KEY, describe, read_description};
+use super::stored_quants::{KEY, describe, read_description};
 use super::{CodePacking, GroupFormat, compressed_tensors};
 use crate::config::{invalid, json_error, unsupported};
 use crate::{Result, WeightFormat};
@@ -56,14 +56,14 @@ impl Quantization {
 
     fn gptq(value: &Value) -> Result<Self> {
         let keys = GroupKeys::deserialize(value).map_err(json_error)?;
-        let less = match keys.checkpoint_format.as_deref() {
+        let zero_offset = match keys.checkpoint_format.as_deref() {
             None | Some("gptq") => 1,
             Some("gptq_v2") => 0,
             Some(other) => {
                 return Err(unsupported(&format!("{KEY}.checkpoint_format"), other, "gptq, gptq_v2"));
             }
         };
-        keys.format(CodePacking::Gptq { less }, &[4, 8])
+        keys.format(CodePacking::Gptq { zero_offset }, &[4, 8])
     }
 
     fn fp8(value: &Value) -> Result<Self> {

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::TensorType;
-use super::groups::Groups;
-use super::scales::Scales;
+use super::fp8_mxfp4_scales::Scales;
+use super::gptq_awq_groups::Groups;
 use crate::model_folder::FileBytes;
 
 /// Rows of one parameter, in their files.
@@ -126,7 +126,7 @@ impl StoredValues {
 
 impl<'a> Run<'a> {
     /// Byte range of some rows in the file, if they are contiguous.
-    fn place(&self, rows: Range<usize>, row_bytes: usize) -> Option<Range<usize>> {
+    fn byte_range(&self, rows: Range<usize>, row_bytes: usize) -> Option<Range<usize>> {
         let follow = matches!(self.coding, Coding::Rows)
             && self.order == RowOrder::Same
             && (self.step == 1 || rows.len() <= 1);
@@ -137,8 +137,8 @@ impl<'a> Run<'a> {
     /// Appends a row to `out`.
     fn read(&self, row: usize, row_bytes: usize, out: &mut Vec<u8>) {
         let stored = |row| {
-            let place = self.start + row * row_bytes;
-            &self.file[place..place + row_bytes]
+            let start = self.start + row * row_bytes;
+            &self.file[start..start + row_bytes]
         };
         match &self.coding {
             Coding::Rows => out.extend_from_slice(stored(self.order.stored(self.first + row * self.step))),
@@ -152,8 +152,8 @@ impl<'a> Run<'a> {
                 let matrix = self.start + row / per_matrix * inputs * of * size;
                 let column = self.first + row % per_matrix * self.step;
                 for input in 0..inputs {
-                    let place = matrix + (input * of + column) * size;
-                    out.extend_from_slice(&self.file[place..place + size]);
+                    let start = matrix + (input * of + column) * size;
+                    out.extend_from_slice(&self.file[start..start + size]);
                 }
             }
         }
@@ -203,9 +203,9 @@ impl<'a> StoredRows<'a> {
     pub(crate) fn read(&self, rows: Range<usize>) -> Cow<'a, [u8]> {
         let mut copied = Vec::new();
         for (run, part) in self.overlapping(rows.clone()) {
-            match run.place(part.clone(), self.row_bytes) {
-                Some(place) if part.len() == rows.len() => return Cow::Borrowed(&run.file[place]),
-                Some(place) => copied.extend_from_slice(&run.file[place]),
+            match run.byte_range(part.clone(), self.row_bytes) {
+                Some(range) if part.len() == rows.len() => return Cow::Borrowed(&run.file[range]),
+                Some(range) => copied.extend_from_slice(&run.file[range]),
                 None => part.for_each(|row| run.read(row, self.row_bytes, &mut copied)),
             }
         }
@@ -257,7 +257,7 @@ impl<'a> StoredRows<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Checkpoint, Place, StoredCoding, StoredTensor};
+    use super::super::{Checkpoint, StoredCoding, StoredTensor, TensorLocation};
     use super::*;
     use crate::GgufTensorType;
 
@@ -276,9 +276,9 @@ mod tests {
     }
 
     /// The first bytes of some rows, and true if they were read in place.
-    fn read(order: RowOrder, place: &Place, rows: Range<usize>) -> (Vec<u8>, bool) {
+    fn read(order: RowOrder, location: &TensorLocation, rows: Range<usize>) -> (Vec<u8>, bool) {
         let checkpoint = checkpoint(order);
-        let stored = checkpoint.rows(place).unwrap();
+        let stored = checkpoint.rows(location).unwrap();
         let bytes = stored.read(rows.clone());
         stored.release(rows);
         stored.release_all();
@@ -288,11 +288,11 @@ mod tests {
     #[test]
     fn rows_come_from_wherever_they_are() {
         let same = RowOrder::Same;
-        assert_eq!(read(same, &Place::whole("b"), 1..3), (vec![50, 60], true));
-        assert_eq!(read(same, &Place::part("b", 1..4, 4), 1..3), (vec![60, 70], true));
-        assert_eq!(read(same, &Place::every("a", 2, 1, 4), 0..2), (vec![10, 30], false));
-        assert_eq!(read(same, &Place::every("a", 2, 1, 4), 1..2), (vec![30], true));
-        let both = Place::stacked(["b".to_owned(), "a".to_owned()]);
+        assert_eq!(read(same, &TensorLocation::whole("b"), 1..3), (vec![50, 60], true));
+        assert_eq!(read(same, &TensorLocation::part("b", 1..4, 4), 1..3), (vec![60, 70], true));
+        assert_eq!(read(same, &TensorLocation::strided("a", 2, 1, 4), 0..2), (vec![10, 30], false));
+        assert_eq!(read(same, &TensorLocation::strided("a", 2, 1, 4), 1..2), (vec![30], true));
+        let both = TensorLocation::stacked(["b".to_owned(), "a".to_owned()]);
         assert_eq!(read(same, &both, 0..8).0, [40, 50, 60, 70, 0, 10, 20, 30]);
         assert_eq!(read(same, &both, 3..5), (vec![70, 0], false));
         assert_eq!(read(same, &both, 4..6), (vec![0, 10], true));
@@ -301,23 +301,26 @@ mod tests {
     #[test]
     fn rows_that_rope_turns_together_come_apart() {
         let order = RowOrder::InterleavedRope { head_dim: 4 };
-        assert_eq!(read(order, &Place::whole("a"), 0..4), (vec![0, 20, 10, 30], false));
-        assert_eq!(read(order, &Place::whole("b"), 1..3), (vec![60, 50], false));
+        assert_eq!(read(order, &TensorLocation::whole("a"), 0..4), (vec![0, 20, 10, 30], false));
+        assert_eq!(read(order, &TensorLocation::whole("b"), 1..3), (vec![60, 50], false));
         assert_eq!(
-            read(RowOrder::InterleavedRope { head_dim: 2 }, &Place::whole("a"), 0..4).0,
+            read(RowOrder::InterleavedRope { head_dim: 2 }, &TensorLocation::whole("a"), 0..4).0,
             [0, 10, 20, 30]
         );
     }
 
     #[test]
-    fn shapes_are_those_of_the_place() {
+    fn shapes_are_those_of_the_location() {
         let checkpoint = checkpoint(RowOrder::Same);
-        let shape_of = |place: &Place, shape| checkpoint.check_shape_of(place, shape).is_ok();
-        assert!(shape_of(&Place::whole("a"), &[4, 2]) && !shape_of(&Place::whole("a"), &[2, 4]));
+        let shape_of = |location: &TensorLocation, shape| checkpoint.check_shape_of(location, shape).is_ok();
         assert!(
-            shape_of(&Place::part("a", 0..3, 4), &[3, 2]) && !shape_of(&Place::part("a", 0..3, 5), &[3, 2])
+            shape_of(&TensorLocation::whole("a"), &[4, 2]) && !shape_of(&TensorLocation::whole("a"), &[2, 4])
         );
-        assert!(shape_of(&Place::stacked(["a".into(), "b".into()]), &[8, 2]));
+        assert!(
+            shape_of(&TensorLocation::part("a", 0..3, 4), &[3, 2])
+                && !shape_of(&TensorLocation::part("a", 0..3, 5), &[3, 2])
+        );
+        assert!(shape_of(&TensorLocation::stacked(["a".into(), "b".into()]), &[8, 2]));
     }
 
     /// Element `i` of two matrices `[3, 4]` of bfloat16 is `i`.
@@ -330,10 +333,10 @@ mod tests {
             StoredTensor { file: 0, ty, shape, range: 0..48, order, values, coding: StoredCoding::Rows };
         let mut checkpoint = Checkpoint::new("test".into());
         checkpoint.add_tensors("f", FileBytes::Owned(bytes.into()), [("m".to_owned(), tensor)]).unwrap();
-        let place = Place::columns("m", [2, 3, 4], 2, 1);
-        checkpoint.check(&place, &[4, 3]).unwrap();
-        assert!(checkpoint.check(&Place::columns("m", [2, 4, 3], 1, 0), &[6, 4]).is_err());
-        let rows = checkpoint.rows(&place).unwrap();
+        let location = TensorLocation::columns("m", [2, 3, 4], 2, 1);
+        checkpoint.check(&location, &[4, 3]).unwrap();
+        assert!(checkpoint.check(&TensorLocation::columns("m", [2, 4, 3], 1, 0), &[6, 4]).is_err());
+        let rows = checkpoint.rows(&location).unwrap();
         let read = |range| -> Vec<f32> {
             let bytes = rows.read(range);
             bytes.as_chunks::<2>().0.iter().map(|bytes| half::bf16::from_le_bytes(*bytes).to_f32()).collect()

@@ -5,7 +5,7 @@ use std::fmt;
 use lm_kernels::GgmlType;
 use safetensors::Dtype;
 
-use super::scales::MXFP4_COLUMNS;
+use super::fp8_mxfp4_scales::MXFP4_COLUMNS;
 use crate::{FloatDtype, GgufTensorType, WeightFormat};
 
 /// Element type of a stored tensor.

@@ -4,7 +4,7 @@ use lm_kernels::{GgmlType, Source};
 
 use super::super::GgufTensorType;
 use super::tensors::{Contents, NewTensor, float};
-use crate::weights::{Checkpoint, Place, StoredRows, StoredTensor};
+use crate::weights::{Checkpoint, StoredRows, StoredTensor, TensorLocation};
 use crate::{Error, Result};
 
 /// Maximum bytes of a checkpoint in memory at once.
@@ -41,13 +41,13 @@ pub(super) fn write_tensor(
     stored: &StoredTensor,
     write: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<usize> {
-    let Contents::Stored(place) = &tensor.contents else { return Ok(0) };
+    let Contents::Stored(location) = &tensor.contents else { return Ok(0) };
     match tensor.cols {
-        None => write_vector(checkpoint, place, stored, write)?,
+        None => write_vector(checkpoint, location, stored, write)?,
         Some(cols) => {
-            let rows = checkpoint.rows(place)?;
+            let rows = checkpoint.rows(location)?;
             let count = tensor.shape[..tensor.shape.len() - 1].iter().product();
-            Matrix { rows: &rows, count, cols, ty: tensor.ty, stored }.write(place.name(), write)?;
+            Matrix { rows: &rows, count, cols, ty: tensor.ty, stored }.write(location.name(), write)?;
         }
     }
     tensor.bytes()
@@ -55,11 +55,11 @@ pub(super) fn write_tensor(
 
 fn write_vector(
     checkpoint: &Checkpoint,
-    place: &Place,
+    location: &TensorLocation,
     stored: &StoredTensor,
     write: &mut dyn FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
-    let mut values = checkpoint.vector(place)?;
+    let mut values = checkpoint.vector(location)?;
     if let Some(order) = stored.order.model_rows(values.len()) {
         values = order.into_iter().map(|row| values[row]).collect();
     }

@@ -6,7 +6,7 @@ use super::super::architectures::GgufArchitecture;
 use super::super::{GgufTensorType, names};
 use super::NewFile;
 use crate::spec::DecoderSpec;
-use crate::weights::{LayerParam, Param, PieceRows, Place};
+use crate::weights::{LayerParam, Param, PieceRows, TensorLocation};
 use crate::{Error, Result};
 
 /// Tensor to write.
@@ -26,28 +26,28 @@ pub(super) struct NewTensor {
 pub(super) enum Contents {
     /// Metadata.
     Values(Vec<f32>),
-    /// Place in the checkpoint.
-    Stored(Place),
+    /// Location in the checkpoint.
+    Stored(TensorLocation),
 }
 
 /// Plans the tensors of a model's weights, in the order of its parameters.
 pub(super) fn plan(file: &NewFile<'_>, architecture: &GgufArchitecture) -> Result<Vec<NewTensor>> {
     let mut tensors: Vec<NewTensor> = Vec::new();
     for (param, shape) in file.spec.params().into_iter().chain(unused(file, architecture)) {
-        let place = file.architecture.place(file.spec, param, file.checkpoint);
-        file.checkpoint.check(&place, &shape)?;
-        let Named { name, place, rows, stack } = name(file, architecture, param, place, shape[0])?;
+        let location = file.architecture.location(file.spec, param, file.checkpoint);
+        file.checkpoint.check(&location, &shape)?;
+        let Named { name, location, rows, stack } = name(file, architecture, param, location, shape[0])?;
         if tensors.iter().any(|tensor| tensor.name == name) {
             continue; // Another part of the same tensor came before.
         }
         let shape = [&[rows], &shape[1..]].concat();
-        let ty = ty(file, param, &name, &shape, &place)?;
+        let ty = ty(file, param, &name, &shape, &location)?;
         let cols = shape.get(1).copied();
         let shape = match stack.or_else(|| num_experts(file.spec, param)) {
             Some(count) => [&[count, rows / count], &shape[1..]].concat(),
             None => shape,
         };
-        tensors.push(NewTensor { name, ty, shape, cols, contents: Contents::Stored(place) });
+        tensors.push(NewTensor { name, ty, shape, cols, contents: Contents::Stored(location) });
     }
     Ok(tensors)
 }
@@ -63,10 +63,10 @@ fn unused(file: &NewFile<'_>, architecture: &GgufArchitecture) -> Vec<(Param, Ve
     file.spec.unused_params().into_iter().filter(|param| !is_head(param)).filter_map(there).collect()
 }
 
-/// Name of a tensor in the file, and the place of its rows.
+/// Name of a tensor in the file, and the location of its rows.
 struct Named {
     name: String,
-    place: Place,
+    location: TensorLocation,
     rows: usize,
     /// Number of stacked parameters, if it is a stack.
     stack: Option<usize>,
@@ -77,25 +77,25 @@ fn name(
     file: &NewFile<'_>,
     architecture: &GgufArchitecture,
     param: Param,
-    place: Place,
+    location: TensorLocation,
     rows: usize,
 ) -> Result<Named> {
     let file_name = |name: &str| names::file_name(architecture, file.spec.layers.len(), name);
     let own = (file.architecture.weight_name)(param);
-    if let Some((tensor, rows)) = tensor_of(&place, rows)
+    if let Some((tensor, rows)) = tensor_of(&location, rows)
         && let Some(name) = file_name(tensor)
     {
-        return Ok(Named { name, place: Place::whole(tensor), rows, stack: None });
+        return Ok(Named { name, location: TensorLocation::whole(tensor), rows, stack: None });
     }
     if let Some(name) = file_name(&own) {
-        return Ok(Named { name, place, rows, stack: None });
+        return Ok(Named { name, location, rows, stack: None });
     }
-    let places = (file.architecture.places)(file.spec, param);
-    let tensors = places.iter().filter_map(|place| tensor_of(place, rows));
+    let locations = (file.architecture.locations)(file.spec, param);
+    let tensors = locations.iter().filter_map(|location| tensor_of(location, rows));
     match tensors.into_iter().find_map(|(tensor, rows)| Some((tensor, rows, file_name(tensor)?))) {
         Some((tensor, rows, name)) => {
             let parts = parts_of(file, tensor);
-            Ok(Named { name, rows, stack: Some(parts.len()), place: Place::stacked(parts) })
+            Ok(Named { name, rows, stack: Some(parts.len()), location: TensorLocation::stacked(parts) })
         }
         None => Err(Error::NoGgufForm {
             architecture: architecture.name.to_owned(),
@@ -106,9 +106,10 @@ fn name(
     }
 }
 
-/// Returns the single tensor whose rows, all or some, a place covers, and that tensor's number of rows; `all` is the parameter's.
-fn tensor_of(place: &Place, all: usize) -> Option<(&str, usize)> {
-    let (first, others) = place.pieces().split_first()?;
+/// Returns the single tensor whose rows, all or some, a location covers, and that tensor's number of rows; `all` is the
+/// parameter's.
+fn tensor_of(location: &TensorLocation, all: usize) -> Option<(&str, usize)> {
+    let (first, others) = location.pieces().split_first()?;
     let rows = match &first.rows {
         PieceRows::All if others.is_empty() => all,
         PieceRows::Range(rows) if others.iter().all(|other| other.tensor == first.tensor) => rows.of,
@@ -121,8 +122,8 @@ fn tensor_of(place: &Place, all: usize) -> Option<(&str, usize)> {
 fn parts_of(file: &NewFile<'_>, tensor: &str) -> Vec<String> {
     let params = file.spec.params().into_iter().map(|(param, _)| param);
     let is_part = |param: &Param| {
-        let places = (file.architecture.places)(file.spec, *param);
-        places.iter().any(|place| tensor_of(place, 0).is_some_and(|(other, _)| other == tensor))
+        let locations = (file.architecture.locations)(file.spec, *param);
+        locations.iter().any(|location| tensor_of(location, 0).is_some_and(|(other, _)| other == tensor))
     };
     params.filter(is_part).map(file.architecture.weight_name).collect()
 }
@@ -141,13 +142,13 @@ fn ty(
     param: Param,
     name: &str,
     shape: &[usize],
-    place: &Place,
+    location: &TensorLocation,
 ) -> Result<GgufTensorType> {
     let stays_f32 = param.keeps_floats() || param.stays_f32();
     if shape.len() < 2 || stays_f32 || name.ends_with("_norm.weight") || !name.ends_with(".weight") {
         return of_format(WeightFormat::F32);
     }
-    if let Some(blocks) = file.checkpoint.rows(place)?.ty().blocks() {
+    if let Some(blocks) = file.checkpoint.rows(location)?.ty().blocks() {
         return of_format(WeightFormat::Ggml(blocks));
     }
     of_format(shape.last().map_or(file.format, |&cols| file.format.for_rows_of(cols)))

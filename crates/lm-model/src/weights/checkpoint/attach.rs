@@ -3,8 +3,8 @@
 use lm_kernels::{FloatDtype, Source};
 use safetensors::Dtype;
 
-use super::super::groups::bytes_of;
-use super::super::scales::{MXFP4_BYTES, MXFP4_COLUMNS, ScaleKind, StoredScales};
+use super::super::fp8_mxfp4_scales::{MXFP4_BYTES, MXFP4_COLUMNS, ScaleKind, StoredScales};
+use super::super::gptq_awq_groups::bytes_of;
 use super::super::{Quantization, TensorType};
 use super::{Checkpoint, StoredCoding, StoredTensor};
 use crate::{Error, Result};

@@ -3,7 +3,7 @@
 use lm_kernels::GgmlType;
 use safetensors::Dtype;
 
-use super::super::groups::{StoredGroups, bytes_of};
+use super::super::gptq_awq_groups::{StoredGroups, bytes_of};
 use super::super::{CodePacking, GroupFormat, TensorType};
 use super::{Checkpoint, StoredCoding, StoredTensor};
 use crate::config::unsupported;

@@ -1,16 +1,16 @@
-//! Places of parameters in a checkpoint.
+//! Locations of parameters in a checkpoint.
 
 use std::ops::Range;
 
-/// Place of a parameter in a checkpoint: mostly a whole tensor, otherwise rows of one or several.
+/// Location of a parameter in a checkpoint: mostly a whole tensor, otherwise rows of one or several.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    pieces: Vec<PlacePiece>,
+pub(crate) struct TensorLocation {
+    pieces: Vec<TensorSlice>,
 }
 
 /// Rows of one tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PlacePiece {
+pub(crate) struct TensorSlice {
     /// Name of the tensor.
     pub(crate) tensor: String,
     pub(crate) rows: PieceRows,
@@ -35,10 +35,10 @@ pub(crate) struct ColumnRange {
     pub(crate) columns: RowRange,
 }
 
-impl PlacePiece {
+impl TensorSlice {
     /// Returns the same rows of another tensor.
-    pub(crate) fn in_tensor(self, tensor: String) -> Place {
-        Place { pieces: vec![Self { tensor, ..self }] }
+    pub(crate) fn in_tensor(self, tensor: String) -> TensorLocation {
+        TensorLocation { pieces: vec![Self { tensor, ..self }] }
     }
 }
 
@@ -56,12 +56,12 @@ pub(crate) struct RowRange {
 }
 
 impl RowRange {
-    fn every(step: usize, first: usize, of: usize) -> Self {
+    fn strided(step: usize, first: usize, of: usize) -> Self {
         Self { first, step, count: of.saturating_sub(first).div_ceil(step), of }
     }
 }
 
-impl Place {
+impl TensorLocation {
     /// All rows of a tensor.
     pub(crate) fn whole(tensor: impl Into<String>) -> Self {
         Self::stacked([tensor.into()])
@@ -70,7 +70,7 @@ impl Place {
     /// All rows of several tensors, concatenated: experts.
     pub(crate) fn stacked(tensors: impl IntoIterator<Item = String>) -> Self {
         Self {
-            pieces: tensors.into_iter().map(|tensor| PlacePiece { tensor, rows: PieceRows::All }).collect(),
+            pieces: tensors.into_iter().map(|tensor| TensorSlice { tensor, rows: PieceRows::All }).collect(),
         }
     }
 
@@ -85,8 +85,8 @@ impl Place {
     }
 
     /// Every `step`-th row of a tensor of `of` rows, from `first` on: one of several interleaved parameters.
-    pub(crate) fn every(tensor: impl Into<String>, step: usize, first: usize, of: usize) -> Self {
-        Self::piece(tensor, PieceRows::Range(RowRange::every(step, first, of)))
+    pub(crate) fn strided(tensor: impl Into<String>, step: usize, first: usize, of: usize) -> Self {
+        Self::piece(tensor, PieceRows::Range(RowRange::strided(step, first, of)))
     }
 
     /// Every `step`-th column of each of several matrices `[inputs, of]`, from `first` on, as rows.
@@ -96,16 +96,16 @@ impl Place {
         step: usize,
         first: usize,
     ) -> Self {
-        let columns = RowRange::every(step, first, of);
+        let columns = RowRange::strided(step, first, of);
         Self::piece(tensor, PieceRows::Columns(ColumnRange { matrices, inputs, columns }))
     }
 
     fn piece(tensor: impl Into<String>, rows: PieceRows) -> Self {
-        Self { pieces: vec![PlacePiece { tensor: tensor.into(), rows }] }
+        Self { pieces: vec![TensorSlice { tensor: tensor.into(), rows }] }
     }
 
     /// The pieces, in the order of the parameter's rows.
-    pub(crate) fn pieces(&self) -> &[PlacePiece] {
+    pub(crate) fn pieces(&self) -> &[TensorSlice] {
         &self.pieces
     }
 

@@ -106,7 +106,7 @@ mod tests {
     use safetensors::Dtype;
     use serde_json::{Map, Value, json};
 
-    use super::super::{Checkpoint, Place, Quantization};
+    use super::super::{Checkpoint, Quantization, TensorLocation};
     use super::*;
 
     #[test]
@@ -168,9 +168,9 @@ mod tests {
         ]);
         by_block.attach_scales(FP8).unwrap();
         assert_eq!(by_block.infos().count(), 1);
-        let place = Place::whole("w");
+        let location = TensorLocation::whole("w");
         let read = |checkpoint: &Checkpoint| -> Vec<f32> {
-            let bytes = checkpoint.rows(&place).unwrap().read_all();
+            let bytes = checkpoint.rows(&location).unwrap().read_all();
             bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
         };
         assert_eq!(read(&by_block), [1.0, 1.0, 2.0, 1.0, 1.0, 2.0, 3.0, 3.0, 4.0]);
@@ -207,7 +207,7 @@ mod tests {
     fn without_scales_eight_bit_floats_are_refused() {
         let mut alone = checkpoint(&[("w", Dtype::F8_E4M3, &[2, 2], &[])]);
         alone.attach_scales(FP8).unwrap();
-        let error = alone.check(&Place::whole("w"), &[2, 2]).unwrap_err().to_string();
+        let error = alone.check(&TensorLocation::whole("w"), &[2, 2]).unwrap_err().to_string();
         assert!(error.contains("F8_E4M3"), "{error}");
     }
 }

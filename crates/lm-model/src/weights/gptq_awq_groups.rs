@@ -25,10 +25,10 @@ const WORD_BITS: usize = 32;
 pub(crate) enum CodePacking {
     /// Eight outputs per word, in AutoAWQ's order.
     Awq,
-    /// Consecutive inputs per word; zero points with consecutive outputs per word, minus `less`.
+    /// Consecutive inputs per word; zero points with consecutive outputs per word, minus `zero_offset`.
     Gptq {
         /// 1 in version 1 of the format, 0 in version 2.
-        less: u8,
+        zero_offset: u8,
     },
     /// Consecutive inputs per word, a row per output; zero points, if any, with consecutive outputs per word
     /// (compressed-tensors).
@@ -213,7 +213,9 @@ impl StoredGroups {
         let by_outputs = output / per_word * self.groups() + group;
         match format.packing {
             CodePacking::Awq => format.code(zeros, by_groups, AWQ_PLACE[output % per_word]),
-            CodePacking::Gptq { less } => format.code(zeros, by_groups, output % per_word) + i32::from(less),
+            CodePacking::Gptq { zero_offset } => {
+                format.code(zeros, by_groups, output % per_word) + i32::from(zero_offset)
+            }
             CodePacking::Words => format.code(zeros, by_outputs, output % per_word),
             CodePacking::Bytes => byte_code(zeros, by_outputs),
         }
