@@ -10,7 +10,7 @@ use super::{Architecture, gemma3};
 use crate::Result;
 use crate::config::{ModelConfig, invalid};
 use crate::spec::{
-    CorrectionScale, DecoderSpec, KeyValues, PerLayerInputs, QkNorm, RopesByType, Sparsity, Streams,
+    CorrectionScale, DecoderSpec, KvSource, PerLayerInputs, QkNorm, RopesByType, Sparsity, Streams,
     activation, share_key_values, windows,
 };
 use crate::weights::{Param, TensorLocation};
@@ -76,7 +76,7 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     let windows = windows(config, config.sliding_window, |layer| !(layer + 1).is_multiple_of(PATTERN))?;
     for (attention, window) in spec.attention_mut().zip(windows) {
         attention.qk_norm = QkNorm::PerHead;
-        attention.key_values = KeyValues::NormedValues;
+        attention.kv_source = KvSource::NormedValues;
         attention.window = window;
     }
     ropes.apply(&mut spec)?;

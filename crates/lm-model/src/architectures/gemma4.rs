@@ -13,7 +13,7 @@ use super::{Architecture, gemma3};
 use crate::Result;
 use crate::config::{ModelConfig, invalid, unsupported};
 use crate::spec::{
-    Bias, DecoderSpec, ExpertKeys, ExpertsSpec, KeyValues, LayerScalar, Mlp, PerLayerInputs, QkNorm,
+    Bias, DecoderSpec, ExpertKeys, ExpertsSpec, KvSource, LayerScalar, Mlp, PerLayerInputs, QkNorm,
     RopesByType, Shares, Window, activation, share_key_values, windows,
 };
 use crate::weights::{LayerParam, Param, Piece, TensorLocation};
@@ -137,9 +137,9 @@ fn attention_layers(config: &ModelConfig, own: &OwnKeys, spec: &mut DecoderSpec)
     for (layer, (attention, window)) in spec.attention_mut().zip(windows).enumerate() {
         attention.qk_norm = QkNorm::PerHead;
         attention.window = window;
-        attention.key_values = match window {
-            Window::Full if own.attention_k_eq_v => KeyValues::KeysAsValues,
-            _ => KeyValues::NormedValues,
+        attention.kv_source = match window {
+            Window::Full if own.attention_k_eq_v => KvSource::KeysAsValues,
+            _ => KvSource::NormedValues,
         };
         let heads = heads(own, layer, window)?;
         let name = |key: &str, global: &str| match window {

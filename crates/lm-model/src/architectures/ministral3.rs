@@ -4,7 +4,7 @@
 use super::{Architecture, WHOLE_TENSORS, mistral};
 use crate::Result;
 use crate::config::{ModelConfig, invalid};
-use crate::spec::{DecoderSpec, QueryGrowth, RopeSpec};
+use crate::spec::{DecoderSpec, QueryTemperature, RopeSpec};
 use crate::weights::hugging_face_name;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
@@ -41,6 +41,6 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     let (head_dim, context_len) = (config.head_dim()?, config.max_position_embeddings);
     let rope = RopeSpec::from_parameters(key, &parameters, head_dim, context_len)?;
     spec.context_len = rope.context_len(context_len);
-    spec.ropes = vec![RopeSpec { query_growth: Some(QueryGrowth { beta, context }), ..rope }];
+    spec.ropes = vec![RopeSpec { query_temperature: Some(QueryTemperature { beta, context }), ..rope }];
     Ok(spec)
 }

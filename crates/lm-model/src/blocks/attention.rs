@@ -5,7 +5,7 @@ use lm_kernels::{Activation, AttentionSpec, KvPool, RaggedLayout};
 
 use super::{AdaptedRows, BlockInput, Linear, RmsNorm, Sublayer, Turn};
 use crate::Result;
-use crate::spec::{AttentionLayer, DecoderSpec, KeyValues, OutputGate, Sinks};
+use crate::spec::{AttentionLayer, DecoderSpec, KvSource, OutputGate, Sinks};
 use crate::weights::{LayerParam, Param, WeightLoader};
 
 /// Grouped-query attention (GQA) over the paged cache.
@@ -150,13 +150,13 @@ impl KeyValueLinears {
         let device = loader.burn_device().clone();
         let unweighted = || Some(RmsNorm::unweighted(&device, spec, attention.head_dim));
         let mut linear = |param| Linear::load(loader, layer, param, [hidden, width], attention.bias);
-        let (key, value, value_norm) = match attention.key_values {
-            KeyValues::Shared(_) => return Ok(None),
-            KeyValues::Projected => (linear(LayerParam::Key)?, Some(linear(LayerParam::Value)?), None),
-            KeyValues::NormedValues => {
+        let (key, value, value_norm) = match attention.kv_source {
+            KvSource::SharedWith(_) => return Ok(None),
+            KvSource::Projected => (linear(LayerParam::Key)?, Some(linear(LayerParam::Value)?), None),
+            KvSource::NormedValues => {
                 (linear(LayerParam::Key)?, Some(linear(LayerParam::Value)?), unweighted())
             }
-            KeyValues::KeysAsValues => (linear(LayerParam::Key)?, None, unweighted()),
+            KvSource::KeysAsValues => (linear(LayerParam::Key)?, None, unweighted()),
         };
         let key_norm = match attention.norm_lengths() {
             None => None,

@@ -39,8 +39,8 @@ impl Rotation {
         } else {
             angles = self.table.angles(&positions().collect::<Vec<_>>());
         }
-        let query_scale = self.spec.query_growth.map(|growth| {
-            let factors: Vec<f32> = positions().map(|position| growth.factor(position)).collect();
+        let query_scale = self.spec.query_temperature.map(|temperature| {
+            let factors: Vec<f32> = positions().map(|position| temperature.factor(position)).collect();
             let rows = factors.len();
             from_host(factors, [rows, 1, 1], device)
         });

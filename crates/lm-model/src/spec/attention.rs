@@ -20,7 +20,7 @@ pub(crate) struct AttentionLayer {
     /// Index in [`super::DecoderSpec::ropes`]; `None`: no RoPE.
     pub(crate) rope: Option<usize>,
     pub(crate) qk_norm: QkNorm,
-    pub(crate) key_values: KeyValues,
+    pub(crate) kv_source: KvSource,
     /// Bias of the query, key and value projections.
     pub(crate) bias: Bias,
     /// Bias of the output projection.
@@ -56,7 +56,7 @@ pub(crate) enum QkNorm {
 
 /// Source of a layer's keys and values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum KeyValues {
+pub(crate) enum KvSource {
     /// Projections of the rows.
     Projected,
     /// The same, with an unweighted norm over each value head.
@@ -64,7 +64,7 @@ pub(crate) enum KeyValues {
     /// Key projection only; the values are the keys before norm and RoPE, with an unweighted norm.
     KeysAsValues,
     /// Keys and values that the earlier layer of this index has written to the cache.
-    Shared(usize),
+    SharedWith(usize),
 }
 
 /// Slots that a layer attends to.
@@ -102,7 +102,7 @@ impl AttentionLayer {
             sinks: Sinks::Absent,
             rope: Some(0),
             qk_norm: QkNorm::Absent,
-            key_values: KeyValues::Projected,
+            kv_source: KvSource::Projected,
             bias: config.attention_bias.into(),
             output_bias: config.attention_bias.into(),
             output_gate: OutputGate::Absent,
@@ -137,8 +137,8 @@ impl AttentionLayer {
             num_kv_heads: self.num_kv_heads,
             head_dim: self.head_dim,
             window: self.window.slots(),
-            shared_with: match self.key_values {
-                KeyValues::Shared(layer) => Some(layer),
+            shared_with: match self.kv_source {
+                KvSource::SharedWith(layer) => Some(layer),
                 _ => None,
             },
         }
@@ -153,18 +153,18 @@ impl AttentionLayer {
         params.extend(linear_params(LayerParam::AttentionOutput, [queries, hidden], self.output_bias));
         params.extend(self.norm_lengths().map(|[query, _]| (LayerParam::QueryNorm, vec![query])));
         let [keys, values] = self.key_value_params(hidden);
-        match self.key_values {
-            KeyValues::Projected | KeyValues::NormedValues => params.extend(keys.into_iter().chain(values)),
-            KeyValues::KeysAsValues => params.extend(keys),
-            KeyValues::Shared(_) => {}
+        match self.kv_source {
+            KvSource::Projected | KvSource::NormedValues => params.extend(keys.into_iter().chain(values)),
+            KvSource::KeysAsValues => params.extend(keys),
+            KvSource::SharedWith(_) => {}
         }
         params
     }
 
     /// Parameters that files may contain for a layer that reads another layer's keys and values.
     pub(super) fn unused_params(&self, hidden: usize) -> Vec<LayerParam> {
-        let unused = match self.key_values {
-            KeyValues::Shared(_) => self.key_value_params(hidden).concat(),
+        let unused = match self.kv_source {
+            KvSource::SharedWith(_) => self.key_value_params(hidden).concat(),
             _ => Vec::new(),
         };
         unused.into_iter().map(|(param, _)| param).collect()

@@ -4,7 +4,7 @@ use lm_kernels::KvGeometry;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{DecoderSpec, KeyValues, RopeSpec, Window};
+use super::{DecoderSpec, KvSource, RopeSpec, Window};
 use crate::Result;
 use crate::config::{ModelConfig, RopeParameters, invalid, json_error, unsupported};
 
@@ -136,7 +136,7 @@ pub(crate) fn share_key_values(spec: &mut DecoderSpec, count: usize) -> Result<(
             let expected = format!("layer {layer} to find an earlier one of its type and shape");
             return Err(invalid("num_kv_shared_layers", count, expected));
         };
-        attention.key_values = KeyValues::Shared(owner);
+        attention.kv_source = KvSource::SharedWith(owner);
     }
     Ok(())
 }

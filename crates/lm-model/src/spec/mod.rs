@@ -9,12 +9,12 @@ mod rope;
 mod short_conv;
 mod streams;
 
-pub(crate) use attention::{AttentionLayer, KeyValues, OutputGate, QkNorm, Sinks, Window};
+pub(crate) use attention::{AttentionLayer, KvSource, OutputGate, QkNorm, Sinks, Window};
 pub(crate) use delta_net::DeltaNetLayer;
 pub(crate) use experts::{ExpertKeys, ExpertsSpec, Shares};
 pub(crate) use layer_types::{RopesByType, by_type, share_key_values, windows};
 pub(crate) use mlp::{GatedSpec, Mlp, Sparsity, activation};
-pub(crate) use rope::{QueryGrowth, RopeScaling, RopeSpec};
+pub(crate) use rope::{QueryTemperature, RopeScaling, RopeSpec};
 pub(crate) use short_conv::ShortConvLayer;
 pub(crate) use streams::{CorrectionScale, PerLayerInputs, Streams};
 

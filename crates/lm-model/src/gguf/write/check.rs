@@ -129,14 +129,15 @@ fn unlike_ropes(model: &[RopeSpec], read: &[RopeSpec]) -> Option<Difference> {
 /// Returns true if both rotate heads alike at every sequence length.
 fn alike(model: &RopeSpec, read: &RopeSpec) -> bool {
     let close = |a: f32, b: f32| (a - b).abs() <= ROUNDING * a.abs();
-    let growth =
-        |rope: &RopeSpec| rope.query_growth.map(|growth| [growth.beta as f32, growth.context as f32]);
-    let growths = match (growth(model), growth(read)) {
+    let temperature = |rope: &RopeSpec| {
+        rope.query_temperature.map(|temperature| [temperature.beta as f32, temperature.context as f32])
+    };
+    let temperatures = match (temperature(model), temperature(read)) {
         (Some(a), Some(b)) => close(a[0], b[0]) && close(a[1], b[1]),
         (a, b) => a == b,
     };
     let mut lengths = [model, read].into_iter().flat_map(turning_points);
-    growths
+    temperatures
         && model.rotary_dim == read.rotary_dim
         && lengths.all(|len| {
             let (a, b) = (model.table(len), read.table(len));

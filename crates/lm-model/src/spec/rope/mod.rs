@@ -14,7 +14,7 @@ pub(crate) struct RopeSpec {
     /// Number of rotated elements of a head, the first ones; even.
     pub(crate) rotary_dim: usize,
     pub(crate) scaling: RopeScaling,
-    pub(crate) query_growth: Option<QueryGrowth>,
+    pub(crate) query_temperature: Option<QueryTemperature>,
 }
 
 /// Position-dependent scale of queries: `1 + beta · ln(1 + ⌊position / context⌋)`.
@@ -22,7 +22,7 @@ pub(crate) struct RopeSpec {
 /// # Source
 /// `get_llama_4_attn_scale` of transformers, `modeling_ministral3.py`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct QueryGrowth {
+pub(crate) struct QueryTemperature {
     pub(crate) beta: f64,
     pub(crate) context: f64,
 }
@@ -57,7 +57,7 @@ impl RopeSpec {
     }
 }
 
-impl QueryGrowth {
+impl QueryTemperature {
     /// Factor on a query at `position`.
     pub(crate) fn factor(self, position: u32) -> f32 {
         let rounds = (f64::from(position) / self.context).floor();
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     fn table(theta: f64, rotary_dim: usize, scaling: RopeScaling, len: usize) -> Vec<f32> {
-        RopeSpec { theta, rotary_dim, scaling, query_growth: None }.table(len).inv_freq
+        RopeSpec { theta, rotary_dim, scaling, query_temperature: None }.table(len).inv_freq
     }
 
     #[test]
@@ -106,10 +106,10 @@ mod tests {
     }
 
     #[test]
-    fn queries_grow_at_whole_contexts() {
-        let growth = QueryGrowth { beta: 0.1, context: 8.0 };
-        assert_eq!(growth.factor(7), 1.0);
-        assert_eq!(growth.factor(8), (1.0 + 0.1 * 2_f64.ln()) as f32);
-        assert_eq!(growth.factor(15), growth.factor(8));
+    fn query_temperature_grows_at_whole_contexts() {
+        let temperature = QueryTemperature { beta: 0.1, context: 8.0 };
+        assert_eq!(temperature.factor(7), 1.0);
+        assert_eq!(temperature.factor(8), (1.0 + 0.1 * 2_f64.ln()) as f32);
+        assert_eq!(temperature.factor(15), temperature.factor(8));
     }
 }

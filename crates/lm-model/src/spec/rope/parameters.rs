@@ -61,7 +61,7 @@ impl RopeSpec {
             tracing::warn!(key = format!("{key}.{name}"), %value, "passed over: no parameter of RoPE");
         }
         let reader = Reader { key, parameters, rotary_dim, theta, context_len };
-        Ok(Self { theta, rotary_dim, scaling: reader.scaling(kind)?, query_growth: None })
+        Ok(Self { theta, rotary_dim, scaling: reader.scaling(kind)?, query_temperature: None })
     }
 }
 
