@@ -98,7 +98,7 @@ fn positive(key: &str, value: Option<f64>) -> Result<Option<f32>> {
 /// after the mixer.
 pub(super) fn weight_name(param: Param) -> String {
     match param {
-        Param::Layer(layer, LayerParam::MlpNorm) => {
+        Param::Layer(layer, LayerParam::MlpPreNorm) => {
             format!("model.layers.{layer}.pre_feedforward_layernorm.weight")
         }
         other => hugging_face_name(other),

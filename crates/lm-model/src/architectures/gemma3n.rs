@@ -157,8 +157,8 @@ fn sparsities(config: &ModelConfig, own: &OwnKeys) -> Result<Vec<Option<Sparsity
 /// Locations where the projections of all streams are one tensor; published checkpoints store each by itself.
 fn locations(spec: &DecoderSpec, param: Param) -> Vec<TensorLocation> {
     let (stream, name) = match param {
-        Param::StreamIn(stream) => (stream, "model.altup_projections.weight"),
-        Param::StreamOut(stream) => (stream, "model.altup_unembed_projections.weight"),
+        Param::AltUpProjection(stream) => (stream, "model.altup_projections.weight"),
+        Param::AltUpUnembed(stream) => (stream, "model.altup_unembed_projections.weight"),
         _ => return Vec::new(),
     };
     let (hidden, others) = (spec.hidden_size, spec.streams.map_or(0, |streams| streams.count - 1));

@@ -119,11 +119,11 @@ fn weight_name(param: Param) -> String {
         other => return hugging_face_name(other),
     };
     let module = match param {
-        LayerParam::MixerNorm => "operator_norm",
+        LayerParam::MixerPreNorm => "operator_norm",
         LayerParam::QueryNorm => "self_attn.q_layernorm",
         LayerParam::KeyNorm => "self_attn.k_layernorm",
         LayerParam::AttentionOutput(Piece::Weight) => "self_attn.out_proj",
-        LayerParam::MlpNorm => "ffn_norm",
+        LayerParam::MlpPreNorm => "ffn_norm",
         LayerParam::Gate(Piece::Weight) => "feed_forward.w1",
         LayerParam::Up(Piece::Weight) => "feed_forward.w3",
         LayerParam::Down(Piece::Weight) => "feed_forward.w2",

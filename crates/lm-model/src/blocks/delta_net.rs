@@ -34,8 +34,8 @@ impl GatedDeltaNet {
         let (hidden, heads) = (spec.hidden_size, net.heads.num_value_heads);
         let mut values = |param, len| loader.values(Param::Layer(layer, param), len);
         let taps = values(LayerParam::ConvTaps(Piece::Weight), net.heads.width() * net.kernel)?;
-        let decays = values(LayerParam::DeltaDecay, heads)?.into_iter().map(f32::exp).collect();
-        let dt_bias = values(LayerParam::DeltaTimeBias, heads)?;
+        let decays = values(LayerParam::DeltaALog, heads)?.into_iter().map(f32::exp).collect();
+        let dt_bias = values(LayerParam::DeltaDtBias, heads)?;
         let conv = CausalConv::new(net.kernel, net.heads.width(), &taps, None);
         let norm = Param::Layer(layer, LayerParam::DeltaNorm);
         let norm = RmsNorm::load_as_stored(loader, spec, norm, net.heads.value_dim)?;
@@ -43,8 +43,8 @@ impl GatedDeltaNet {
         Ok(Self {
             qkv: linear(LayerParam::DeltaQkv, [hidden, net.heads.width()])?,
             gate: linear(LayerParam::DeltaGate, [hidden, net.value_width()])?,
-            time: linear(LayerParam::DeltaTime, [hidden, heads])?,
-            strength: linear(LayerParam::DeltaStrength, [hidden, heads])?,
+            time: linear(LayerParam::DeltaA, [hidden, heads])?,
+            strength: linear(LayerParam::DeltaBeta, [hidden, heads])?,
             net: Arc::new(DeltaNet::new(net.heads, conv, decays, dt_bias)),
             norm,
             output: linear(LayerParam::DeltaOutput, [net.value_width(), hidden])?,

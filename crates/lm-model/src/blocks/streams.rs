@@ -22,7 +22,7 @@ impl StreamEnds {
         let mut matrices = |param: fn(usize) -> Param| -> Result<Vec<Weight>> {
             (0..streams.count - 1).map(|stream| loader.matrix(param(stream), hidden, hidden)).collect()
         };
-        Ok(Self { into: matrices(Param::StreamIn)?, out_of: matrices(Param::StreamOut)? })
+        Ok(Self { into: matrices(Param::AltUpProjection)?, out_of: matrices(Param::AltUpUnembed)? })
     }
 
     /// Maps `[rows, hidden]` to `[rows, streams * hidden]`: the row itself, then projections of it, rescaled to the row's RMS.
@@ -75,13 +75,13 @@ impl AltUp {
         let (hidden, count) = (spec.hidden_size, streams.count);
         let of = |param| Param::Layer(layer, param);
         Ok(Self {
-            router_norm: RmsNorm::load(loader, spec, of(LayerParam::StreamRouterNorm), hidden)?,
-            router: loader.float_matrix(of(LayerParam::StreamRouter), count, hidden)?,
-            prediction: loader.float_matrix(of(LayerParam::StreamPrediction), count * count, count)?,
-            correction: loader.float_matrix(of(LayerParam::StreamCorrection), count, count)?,
+            router_norm: RmsNorm::load(loader, spec, of(LayerParam::AltUpRouterNorm), hidden)?,
+            router: loader.float_matrix(of(LayerParam::AltUpRouter), count, hidden)?,
+            prediction: loader.float_matrix(of(LayerParam::AltUpPrediction), count * count, count)?,
+            correction: loader.float_matrix(of(LayerParam::AltUpCorrection), count, count)?,
             correction_scale: match streams.correction_scale {
                 CorrectionScale::Unused => None,
-                CorrectionScale::Used => Some(loader.vector(of(LayerParam::StreamCorrectionScale), hidden)?),
+                CorrectionScale::Used => Some(loader.vector(of(LayerParam::AltUpCorrectionScale), hidden)?),
             },
             streams,
         })

@@ -25,15 +25,15 @@ impl DeltaNetLayer {
         let (width, values, heads) = (self.heads.width(), self.value_width(), self.heads.num_value_heads);
         let mut params = vec![
             (LayerParam::ConvTaps(Piece::Weight), vec![width, self.kernel]),
-            (LayerParam::DeltaDecay, vec![heads]),
-            (LayerParam::DeltaTimeBias, vec![heads]),
+            (LayerParam::DeltaALog, vec![heads]),
+            (LayerParam::DeltaDtBias, vec![heads]),
             (LayerParam::DeltaNorm, vec![self.heads.value_dim]),
         ];
         for (param, shape) in [
             (LayerParam::DeltaQkv as fn(Piece) -> LayerParam, [hidden, width]),
             (LayerParam::DeltaGate, [hidden, values]),
-            (LayerParam::DeltaTime, [hidden, heads]),
-            (LayerParam::DeltaStrength, [hidden, heads]),
+            (LayerParam::DeltaA, [hidden, heads]),
+            (LayerParam::DeltaBeta, [hidden, heads]),
             (LayerParam::DeltaOutput, [values, hidden]),
         ] {
             params.extend(linear_params(param, shape, Bias::Absent));

@@ -223,7 +223,7 @@ impl LayerSpec {
             Mixer::ShortConv(_) | Mixer::DeltaNet(_) => Vec::new(),
         };
         if spec.streams.is_some_and(|streams| streams.correction_scale == CorrectionScale::Unused) {
-            params.push(LayerParam::StreamCorrectionScale);
+            params.push(LayerParam::AltUpCorrectionScale);
         }
         params
     }
@@ -242,7 +242,7 @@ impl Mixer {
 impl NormPlacement {
     /// Pre-norms of mixer and feed-forward block.
     pub(crate) fn before(self) -> Option<[LayerParam; 2]> {
-        (self != Self::Post).then_some([LayerParam::MixerNorm, LayerParam::MlpNorm])
+        (self != Self::Post).then_some([LayerParam::MixerPreNorm, LayerParam::MlpPreNorm])
     }
 
     /// Post-norms of mixer and feed-forward block.

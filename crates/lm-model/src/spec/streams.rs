@@ -63,23 +63,24 @@ pub(crate) enum CorrectionScale {
 impl Streams {
     pub(super) fn params(&self, hidden: usize) -> Vec<(Param, Vec<usize>)> {
         let others = 0..self.count - 1;
-        let matrices = others.flat_map(|stream| [Param::StreamIn(stream), Param::StreamOut(stream)]);
+        let matrices =
+            others.flat_map(|stream| [Param::AltUpProjection(stream), Param::AltUpUnembed(stream)]);
         matrices.map(|param| (param, vec![hidden, hidden])).collect()
     }
 
     pub(super) fn layer_params(&self, hidden: usize) -> Vec<NamedShape> {
         let Self { count, laurel_rank: rank, .. } = *self;
         let mut params = vec![
-            (LayerParam::StreamRouterNorm, vec![hidden]),
-            (LayerParam::StreamRouter, vec![count, hidden]),
-            (LayerParam::StreamPrediction, vec![count * count, count]),
-            (LayerParam::StreamCorrection, vec![count, count]),
+            (LayerParam::AltUpRouterNorm, vec![hidden]),
+            (LayerParam::AltUpRouter, vec![count, hidden]),
+            (LayerParam::AltUpPrediction, vec![count * count, count]),
+            (LayerParam::AltUpCorrection, vec![count, count]),
             (LayerParam::LaurelLeft, vec![rank, hidden]),
             (LayerParam::LaurelRight, vec![hidden, rank]),
             (LayerParam::LaurelNorm, vec![hidden]),
         ];
         if self.correction_scale == CorrectionScale::Used {
-            params.push((LayerParam::StreamCorrectionScale, vec![hidden]));
+            params.push((LayerParam::AltUpCorrectionScale, vec![hidden]));
         }
         params
     }

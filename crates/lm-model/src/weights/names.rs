@@ -15,9 +15,9 @@ pub(crate) enum Param {
     /// Norm of that projection's output.
     PerLayerProjectionNorm,
     /// AltUp projection of the embedding to another stream, by the stream's index minus one.
-    StreamIn(usize),
+    AltUpProjection(usize),
     /// AltUp projection of another stream after the last layer, by the same index.
-    StreamOut(usize),
+    AltUpUnembed(usize),
     Layer(usize, LayerParam),
 }
 
@@ -25,7 +25,7 @@ pub(crate) enum Param {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum LayerParam {
     /// Pre-norm of the mixer.
-    MixerNorm,
+    MixerPreNorm,
     /// Post-norm of the mixer.
     MixerPostNorm,
     Query(Piece),
@@ -44,18 +44,18 @@ pub(crate) enum LayerParam {
     DeltaQkv(Piece),
     /// Projection to its output gate.
     DeltaGate(Piece),
-    /// Projection to the time step of each head.
-    DeltaTime(Piece),
-    /// Projection to the write strength (beta) of each head.
-    DeltaStrength(Piece),
-    /// Logarithms of the heads' decay rates.
-    DeltaDecay,
-    DeltaTimeBias,
+    /// Projection to the time step (`a`) of each head.
+    DeltaA(Piece),
+    /// Projection to the write strength (`beta`) of each head.
+    DeltaBeta(Piece),
+    /// Logarithms of the heads' decay rates (`A`).
+    DeltaALog,
+    DeltaDtBias,
     /// Norm of each head's output.
     DeltaNorm,
     DeltaOutput(Piece),
     /// Pre-norm of the feed-forward block.
-    MlpNorm,
+    MlpPreNorm,
     /// Post-norm of the feed-forward block.
     MlpPostNorm,
     Gate(Piece),
@@ -86,14 +86,14 @@ pub(crate) enum LayerParam {
     /// Factor on the layer's output.
     Scalar,
     /// Norm of the AltUp router's input.
-    StreamRouterNorm,
-    StreamRouter,
+    AltUpRouterNorm,
+    AltUpRouter,
     /// AltUp projection of the router's output to the prediction coefficients.
-    StreamPrediction,
+    AltUpPrediction,
     /// AltUp projection of the router's output to the correction coefficients.
-    StreamCorrection,
+    AltUpCorrection,
     /// AltUp factors on the corrected active stream.
-    StreamCorrectionScale,
+    AltUpCorrectionScale,
     LaurelLeft,
     LaurelRight,
     LaurelNorm,
@@ -130,9 +130,9 @@ impl Param {
 
     /// Returns true if it stays in a float format when matrices are quantised.
     pub(crate) fn keeps_floats(self) -> bool {
-        use LayerParam::{ConvTaps, Router, StreamCorrection, StreamPrediction, StreamRouter};
+        use LayerParam::{AltUpCorrection, AltUpPrediction, AltUpRouter, ConvTaps, Router};
         let floats = matches!(self, Self::Layer(_, ConvTaps(_) | Router(_)));
-        floats || matches!(self, Self::Layer(_, StreamRouter | StreamPrediction | StreamCorrection))
+        floats || matches!(self, Self::Layer(_, AltUpRouter | AltUpPrediction | AltUpCorrection))
     }
 }
 
@@ -145,12 +145,12 @@ pub(crate) fn hugging_face_name(param: Param) -> String {
         Param::PerLayerEmbedding => return "model.embed_tokens_per_layer.weight".into(),
         Param::PerLayerProjection => return "model.per_layer_model_projection.weight".into(),
         Param::PerLayerProjectionNorm => return "model.per_layer_projection_norm.weight".into(),
-        Param::StreamIn(stream) => return format!("model.altup_projections.{stream}.weight"),
-        Param::StreamOut(stream) => return format!("model.altup_unembed_projections.{stream}.weight"),
+        Param::AltUpProjection(stream) => return format!("model.altup_projections.{stream}.weight"),
+        Param::AltUpUnembed(stream) => return format!("model.altup_unembed_projections.{stream}.weight"),
         Param::Layer(layer, param) => (layer, param),
     };
     let (module, piece) = match param {
-        LayerParam::MixerNorm => ("input_layernorm", Piece::Weight),
+        LayerParam::MixerPreNorm => ("input_layernorm", Piece::Weight),
         LayerParam::Query(piece) => ("self_attn.q_proj", piece),
         LayerParam::Key(piece) => ("self_attn.k_proj", piece),
         LayerParam::Value(piece) => ("self_attn.v_proj", piece),
@@ -159,17 +159,17 @@ pub(crate) fn hugging_face_name(param: Param) -> String {
         LayerParam::QueryNorm => ("self_attn.q_norm", Piece::Weight),
         LayerParam::KeyNorm => ("self_attn.k_norm", Piece::Weight),
         // Named by its position: with post-norm it follows attention, in Llama it precedes the feed-forward block.
-        LayerParam::MixerPostNorm | LayerParam::MlpNorm => ("post_attention_layernorm", Piece::Weight),
+        LayerParam::MixerPostNorm | LayerParam::MlpPreNorm => ("post_attention_layernorm", Piece::Weight),
         LayerParam::MlpPostNorm => ("post_feedforward_layernorm", Piece::Weight),
         LayerParam::ConvInput(piece) => ("conv.in_proj", piece),
         LayerParam::ConvTaps(piece) => ("conv.conv", piece),
         LayerParam::ConvOutput(piece) => ("conv.out_proj", piece),
         LayerParam::DeltaQkv(piece) => ("linear_attn.in_proj_qkv", piece),
         LayerParam::DeltaGate(piece) => ("linear_attn.in_proj_z", piece),
-        LayerParam::DeltaTime(piece) => ("linear_attn.in_proj_a", piece),
-        LayerParam::DeltaStrength(piece) => ("linear_attn.in_proj_b", piece),
-        LayerParam::DeltaDecay => return format!("model.layers.{layer}.linear_attn.A_log"),
-        LayerParam::DeltaTimeBias => return format!("model.layers.{layer}.linear_attn.dt_bias"),
+        LayerParam::DeltaA(piece) => ("linear_attn.in_proj_a", piece),
+        LayerParam::DeltaBeta(piece) => ("linear_attn.in_proj_b", piece),
+        LayerParam::DeltaALog => return format!("model.layers.{layer}.linear_attn.A_log"),
+        LayerParam::DeltaDtBias => return format!("model.layers.{layer}.linear_attn.dt_bias"),
         LayerParam::DeltaNorm => ("linear_attn.norm", Piece::Weight),
         LayerParam::DeltaOutput(piece) => ("linear_attn.out_proj", piece),
         LayerParam::Gate(piece) => ("mlp.gate_proj", piece),
@@ -189,11 +189,11 @@ pub(crate) fn hugging_face_name(param: Param) -> String {
         LayerParam::PerLayerOutput => ("per_layer_projection", Piece::Weight),
         LayerParam::PerLayerNorm => ("post_per_layer_input_norm", Piece::Weight),
         LayerParam::Scalar => return format!("model.layers.{layer}.layer_scalar"),
-        LayerParam::StreamRouterNorm => ("altup.router_norm", Piece::Weight),
-        LayerParam::StreamRouter => ("altup.modality_router", Piece::Weight),
-        LayerParam::StreamPrediction => ("altup.prediction_coefs", Piece::Weight),
-        LayerParam::StreamCorrection => ("altup.correction_coefs", Piece::Weight),
-        LayerParam::StreamCorrectionScale => {
+        LayerParam::AltUpRouterNorm => ("altup.router_norm", Piece::Weight),
+        LayerParam::AltUpRouter => ("altup.modality_router", Piece::Weight),
+        LayerParam::AltUpPrediction => ("altup.prediction_coefs", Piece::Weight),
+        LayerParam::AltUpCorrection => ("altup.correction_coefs", Piece::Weight),
+        LayerParam::AltUpCorrectionScale => {
             return format!("model.layers.{layer}.altup.correct_output_scale");
         }
         LayerParam::LaurelLeft => ("laurel.linear_left", Piece::Weight),
