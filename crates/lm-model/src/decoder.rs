@@ -3,7 +3,7 @@
 use burn::tensor::{Int, Tensor};
 
 use crate::blocks::{
-    AltUp, Attention, Embedding, ExpertsMlp, GatedBesideExperts, GatedDeltaNet, GatedMlp, Laurel, Pass,
+    AltUp, Attention, DenseAndMoe, Embedding, GatedDeltaNet, GatedMlp, Laurel, MoeMlp, Pass,
     PerLayerEmbedding, PerLayerInput, RmsNorm, Rotation, ShortConv, StreamEnds, Sublayer,
 };
 use crate::layout::{adapted_rows, ids_of_rows, layouts, logit_rows};
@@ -49,8 +49,8 @@ enum MixerBlock {
 
 enum MlpBlock {
     Gated(Box<GatedMlp>),
-    Experts(Box<ExpertsMlp>),
-    GatedBesideExperts(Box<GatedBesideExperts>),
+    Experts(Box<MoeMlp>),
+    DenseAndMoe(Box<DenseAndMoe>),
 }
 
 impl Decoder {
@@ -86,11 +86,11 @@ impl Decoder {
             logits_width: spec.vocab_size,
             parameters: loader.parameters,
             weight_bytes: loader.weight_bytes,
-            layer_parameters: layer_parameters - spec.idle_parameters(),
+            layer_parameters: layer_parameters - spec.inactive_parameters(),
             decode_bytes: loader.weight_bytes
                 - embedding.bytes_of_table_alone()
                 - table
-                - layers.iter().map(Layer::idle_bytes).sum::<u64>(),
+                - layers.iter().map(Layer::inactive_bytes).sum::<u64>(),
             device,
             format: embedding.format(),
         };
@@ -228,11 +228,11 @@ impl Layer {
         let mlp = match &layer.mlp {
             Mlp::Gated(gated) => MlpBlock::Gated(Box::new(GatedMlp::load(loader, *gated, hidden, index)?)),
             Mlp::Experts(experts) => {
-                MlpBlock::Experts(Box::new(ExpertsMlp::load(loader, experts, hidden, index)?))
+                MlpBlock::Experts(Box::new(MoeMlp::load(loader, experts, hidden, index)?))
             }
-            Mlp::GatedBesideExperts(gated, experts) => {
-                let both = GatedBesideExperts::load(loader, spec, *gated, experts, index)?;
-                MlpBlock::GatedBesideExperts(Box::new(both))
+            Mlp::DenseAndMoe(gated, experts) => {
+                let both = DenseAndMoe::load(loader, spec, *gated, experts, index)?;
+                MlpBlock::DenseAndMoe(Box::new(both))
             }
         };
         let per_layer_input =
@@ -291,16 +291,16 @@ impl Layer {
         match &self.mlp {
             MlpBlock::Gated(mlp) => Ok(mlp.add_to(x, &self.around_mlp, pass)),
             MlpBlock::Experts(mlp) => mlp.add_to(x, &self.around_mlp),
-            MlpBlock::GatedBesideExperts(mlp) => mlp.add_to(x, &self.around_mlp, pass),
+            MlpBlock::DenseAndMoe(mlp) => mlp.add_to(x, &self.around_mlp, pass),
         }
     }
 
     /// Bytes of expert weights that a row is not routed to.
-    fn idle_bytes(&self) -> u64 {
+    fn inactive_bytes(&self) -> u64 {
         match &self.mlp {
             MlpBlock::Gated(_) => 0,
-            MlpBlock::Experts(experts) => experts.idle_bytes(),
-            MlpBlock::GatedBesideExperts(both) => both.idle_bytes(),
+            MlpBlock::Experts(experts) => experts.inactive_bytes(),
+            MlpBlock::DenseAndMoe(both) => both.inactive_bytes(),
         }
     }
 }

@@ -66,8 +66,8 @@ fn weights_with_scales_run_as_they_are_stored() {
 fn a_step_reads_the_experts_that_a_row_goes_through() {
     let info = load(&golden("qwen3-moe-tiny"), None).unwrap().model.info().clone();
     // Two layers of 8 experts of which 2 are used, 3 matrices of 32 by 32 in bfloat16; an embedding that is no output head.
-    let (idle, embedding) = (2 * 6 * 3 * 32 * 32 * 2, 320 * 32 * 2);
-    assert_eq!(info.decode_bytes, info.weight_bytes - idle - embedding);
+    let (inactive, embedding) = (2 * 6 * 3 * 32 * 32 * 2, 320 * 32 * 2);
+    assert_eq!(info.decode_bytes, info.weight_bytes - inactive - embedding);
 }
 
 #[test]

@@ -8,13 +8,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::gemma2::{self, Keys, geglu, gemma};
-use super::gemma3n::{OTHER_SENSES, size};
+use super::gemma3n::{MULTIMODAL_PREFIXES, size};
 use super::{Architecture, gemma3};
 use crate::Result;
 use crate::config::{ModelConfig, invalid, unsupported};
 use crate::spec::{
     Bias, DecoderSpec, ExpertKeys, ExpertsSpec, KvSource, LayerScalar, Mlp, PerLayerInputs, QkNorm,
-    RopesByType, Shares, Window, activation, share_key_values, windows,
+    RopesByType, RouterSoftmax, Window, activation, share_key_values, windows,
 };
 use crate::weights::{LayerParam, Param, Piece, TensorLocation};
 
@@ -25,7 +25,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     weight_name,
     locations,
     ignored_suffixes: &["rotary_emb.inv_freq"],
-    ignored_prefixes: OTHER_SENSES,
+    ignored_prefixes: MULTIMODAL_PREFIXES,
     defaults: r#"{
         "vocab_size": 262144, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 30,
         "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "max_position_embeddings": 131072,
@@ -99,7 +99,7 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
         let experts = experts(config, &own, activation)?;
         for layer in &mut spec.layers {
             if let Mlp::Gated(gated) = layer.mlp {
-                layer.mlp = Mlp::GatedBesideExperts(gated, experts.clone());
+                layer.mlp = Mlp::DenseAndMoe(gated, experts.clone());
             }
         }
     }
@@ -112,18 +112,18 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
 fn experts(config: &ModelConfig, own: &OwnKeys, activation: Activation) -> Result<ExpertsSpec> {
     let keys = ExpertKeys {
         num_experts: "num_experts",
-        experts_per_row: "top_k_experts",
+        top_k: "top_k_experts",
         intermediate_size: "moe_intermediate_size",
     };
     let given = |key, size: Option<usize>| size.ok_or_else(|| invalid(key, "absent", "a number"));
     let experts = ExpertsSpec {
         num_experts: given(keys.num_experts, own.num_experts)?,
-        experts_per_row: given(keys.experts_per_row, own.top_k_experts)?,
+        top_k: given(keys.top_k, own.top_k_experts)?,
         intermediate_size: given(keys.intermediate_size, own.moe_intermediate_size)?,
         activation,
         bias: Bias::Absent,
         router_bias: Bias::Absent,
-        shares: Shares::OfChosen,
+        router_softmax: RouterSoftmax::TopK,
     };
     experts.check(keys, config.hidden_size)?;
     Ok(experts)

@@ -8,7 +8,9 @@ use serde::Deserialize;
 use super::Architecture;
 use crate::Result;
 use crate::config::{ModelConfig, RopeParameters, invalid, unsupported};
-use crate::spec::{Bias, DecoderSpec, ExpertKeys, ExpertsSpec, Mlp, Shares, Sinks, activation, windows};
+use crate::spec::{
+    Bias, DecoderSpec, ExpertKeys, ExpertsSpec, Mlp, RouterSoftmax, Sinks, activation, windows,
+};
 use crate::weights::{LayerParam, Param, Piece, TensorLocation, hugging_face_name};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
@@ -79,16 +81,16 @@ fn experts(config: &ModelConfig, keys: &Keys) -> Result<ExpertsSpec> {
     }
     let experts = ExpertsSpec {
         num_experts: keys.num_local_experts,
-        experts_per_row: keys.num_experts_per_tok,
+        top_k: keys.num_experts_per_tok,
         intermediate_size: config.intermediate_size,
         activation: Activation::ClampedSwiglu { alpha, limit },
         bias: Bias::Present,
         router_bias: Bias::Present,
-        shares: Shares::OfChosen,
+        router_softmax: RouterSoftmax::TopK,
     };
     let names = ExpertKeys {
         num_experts: "num_local_experts",
-        experts_per_row: "num_experts_per_tok",
+        top_k: "num_experts_per_tok",
         intermediate_size: "intermediate_size",
     };
     experts.check(names, config.hidden_size)?;

@@ -6,7 +6,9 @@ use serde::Deserialize;
 use super::Architecture;
 use crate::Result;
 use crate::config::{ModelConfig, invalid};
-use crate::spec::{Bias, DecoderSpec, ExpertKeys, ExpertsSpec, Mlp, QkNorm, Shares, Window, activation};
+use crate::spec::{
+    Bias, DecoderSpec, ExpertKeys, ExpertsSpec, Mlp, QkNorm, RouterSoftmax, Window, activation,
+};
 use crate::weights::{LayerParam, Param, Piece, TensorLocation, hugging_face_name};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
@@ -65,16 +67,16 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
 fn experts(config: &ModelConfig, keys: &Keys) -> Result<ExpertsSpec> {
     let experts = ExpertsSpec {
         num_experts: keys.num_experts,
-        experts_per_row: keys.num_experts_per_tok,
+        top_k: keys.num_experts_per_tok,
         intermediate_size: keys.moe_intermediate_size,
         activation: activation("hidden_act", config.hidden_act.as_deref().unwrap_or("silu"))?,
         bias: Bias::Absent,
         router_bias: Bias::Absent,
-        shares: if keys.norm_topk_prob { Shares::OfChosen } else { Shares::OfAll },
+        router_softmax: if keys.norm_topk_prob { RouterSoftmax::TopK } else { RouterSoftmax::AllExperts },
     };
     let names = ExpertKeys {
         num_experts: "num_experts",
-        experts_per_row: "num_experts_per_tok",
+        top_k: "num_experts_per_tok",
         intermediate_size: "moe_intermediate_size",
     };
     experts.check(names, config.hidden_size)?;

@@ -2,12 +2,12 @@
 
 mod attention;
 mod delta_net;
+mod dense_and_moe;
 mod embedding;
-mod experts;
-mod gated_beside_experts;
 mod gated_mlp;
 mod linear;
 mod low_rank;
+mod moe;
 mod norm;
 mod per_layer;
 mod rotation;
@@ -17,12 +17,12 @@ mod sublayer;
 
 pub(crate) use attention::{Attention, Pass};
 pub(crate) use delta_net::GatedDeltaNet;
+pub(crate) use dense_and_moe::DenseAndMoe;
 pub(crate) use embedding::Embedding;
-pub(crate) use experts::ExpertsMlp;
-pub(crate) use gated_beside_experts::GatedBesideExperts;
 pub(crate) use gated_mlp::GatedMlp;
 pub(crate) use linear::Linear;
 pub(crate) use low_rank::{AdaptedRows, LowRank};
+pub(crate) use moe::MoeMlp;
 pub(crate) use norm::RmsNorm;
 pub(crate) use per_layer::{PerLayerEmbedding, PerLayerInput};
 pub(crate) use rotation::{Rotation, Turn};

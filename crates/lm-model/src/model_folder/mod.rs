@@ -172,7 +172,7 @@ impl ModelFolder {
             |shape: &[usize]| shape.iter().fold(1, |count: u64, &n| count.saturating_mul(n as u64));
         let all =
             spec.params().iter().fold(0, |count: u64, (_, shape)| count.saturating_add(elements(shape)));
-        Ok(Parameters { all, of_token: all.saturating_sub(spec.idle_parameters()) })
+        Ok(Parameters { all, of_token: all.saturating_sub(spec.inactive_parameters()) })
     }
 
     /// Memory needs of the model, computed from the headers of its files.

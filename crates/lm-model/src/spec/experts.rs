@@ -9,24 +9,24 @@ use crate::weights::LayerParam;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ExpertsSpec {
     pub(crate) num_experts: usize,
-    /// Number of experts per row (top-k).
-    pub(crate) experts_per_row: usize,
+    /// Number of experts per row.
+    pub(crate) top_k: usize,
     /// Width inside an expert.
     pub(crate) intermediate_size: usize,
     pub(crate) activation: Activation,
     /// Bias of the experts' projections.
     pub(crate) bias: Bias,
     pub(crate) router_bias: Bias,
-    pub(crate) shares: Shares,
+    pub(crate) router_softmax: RouterSoftmax,
 }
 
-/// Routing weights of the chosen experts.
+/// Logits that the softmax of the routing weights covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shares {
+pub(crate) enum RouterSoftmax {
     /// Softmax over all experts.
-    OfAll,
-    /// Softmax over the chosen experts; equals [`Shares::OfAll`] normalised to a sum of 1.
-    OfChosen,
+    AllExperts,
+    /// Softmax over the top-k experts; equals [`RouterSoftmax::AllExperts`] normalised to a sum of 1.
+    TopK,
 }
 
 /// Maximum number of experts of a layer; the largest published models have 512.
@@ -40,9 +40,9 @@ impl ExpertsSpec {
         if !(1..=MAX_EXPERTS).contains(&self.num_experts) {
             return Err(invalid(keys.num_experts, self.num_experts, format!("1 to {MAX_EXPERTS}")));
         }
-        if !(1..=self.num_experts).contains(&self.experts_per_row) {
+        if !(1..=self.num_experts).contains(&self.top_k) {
             let expected = format!("1 to {} = {}", keys.num_experts, self.num_experts);
-            return Err(invalid(keys.experts_per_row, self.experts_per_row, expected));
+            return Err(invalid(keys.top_k, self.top_k, expected));
         }
         if self.intermediate_size == 0 {
             return Err(invalid(keys.intermediate_size, 0, "1 or more"));
@@ -58,9 +58,9 @@ impl ExpertsSpec {
     }
 
     /// Number of weights of the experts that a row is not routed to.
-    pub(super) fn idle_parameters(&self, hidden: usize) -> u64 {
+    pub(super) fn inactive_parameters(&self, hidden: usize) -> u64 {
         let of_one = 3_u64.saturating_mul(hidden as u64).saturating_mul(self.intermediate_size as u64);
-        of_one.saturating_mul((self.num_experts - self.experts_per_row) as u64)
+        of_one.saturating_mul((self.num_experts - self.top_k) as u64)
     }
 
     pub(super) fn params(&self, hidden: usize) -> Vec<(LayerParam, Vec<usize>)> {
@@ -79,6 +79,6 @@ impl ExpertsSpec {
 #[derive(Clone, Copy)]
 pub(crate) struct ExpertKeys {
     pub(crate) num_experts: &'static str,
-    pub(crate) experts_per_row: &'static str,
+    pub(crate) top_k: &'static str,
     pub(crate) intermediate_size: &'static str,
 }

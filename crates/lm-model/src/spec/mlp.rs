@@ -12,7 +12,7 @@ pub(crate) enum Mlp {
     /// Mixture of experts: gated blocks, of which each row is routed to a few.
     Experts(ExpertsSpec),
     /// A dense gated block parallel to experts, both with their own norms; the outputs are added.
-    GatedBesideExperts(GatedSpec, ExpertsSpec),
+    DenseAndMoe(GatedSpec, ExpertsSpec),
 }
 
 /// Gated feed-forward block: `down(activation(gate(x)) · up(x))`.
@@ -74,7 +74,7 @@ impl Mlp {
         match self {
             Self::Gated(gated) => gated.params(hidden),
             Self::Experts(experts) => experts.params(hidden),
-            Self::GatedBesideExperts(gated, experts) => {
+            Self::DenseAndMoe(gated, experts) => {
                 let norms = [
                     LayerParam::GatedPostNorm,
                     LayerParam::ExpertsNorm,
@@ -92,7 +92,7 @@ impl Mlp {
     pub(crate) fn experts(&self) -> Option<&ExpertsSpec> {
         match self {
             Self::Gated(_) => None,
-            Self::Experts(experts) | Self::GatedBesideExperts(_, experts) => Some(experts),
+            Self::Experts(experts) | Self::DenseAndMoe(_, experts) => Some(experts),
         }
     }
 }

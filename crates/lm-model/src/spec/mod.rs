@@ -11,7 +11,7 @@ mod streams;
 
 pub(crate) use attention::{AttentionLayer, KvSource, OutputGate, QkNorm, Sinks, Window};
 pub(crate) use delta_net::DeltaNetLayer;
-pub(crate) use experts::{ExpertKeys, ExpertsSpec, Shares};
+pub(crate) use experts::{ExpertKeys, ExpertsSpec, RouterSoftmax};
 pub(crate) use layer_types::{RopesByType, by_type, share_key_values, windows};
 pub(crate) use mlp::{GatedSpec, Mlp, Sparsity, activation};
 pub(crate) use rope::{QueryTemperature, RopeScaling, RopeSpec};
@@ -183,9 +183,9 @@ impl DecoderSpec {
 
 impl DecoderSpec {
     /// Number of parameters of experts that a token is not routed to.
-    pub(crate) fn idle_parameters(&self) -> u64 {
+    pub(crate) fn inactive_parameters(&self) -> u64 {
         let experts = self.layers.iter().filter_map(|layer| layer.mlp.experts());
-        experts.map(|experts| experts.idle_parameters(self.hidden_size)).fold(0, u64::saturating_add)
+        experts.map(|experts| experts.inactive_parameters(self.hidden_size)).fold(0, u64::saturating_add)
     }
 
     /// Parameters that files may contain and this decoder does not read.

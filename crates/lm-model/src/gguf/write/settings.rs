@@ -110,7 +110,7 @@ fn put_layers(spec: &DecoderSpec, settings: &mut Settings) -> Result<()> {
 /// Returns the dense feed-forward block.
 fn gated(mlp: &Mlp) -> Option<&GatedSpec> {
     match mlp {
-        Mlp::Gated(gated) | Mlp::GatedBesideExperts(gated, _) => Some(gated),
+        Mlp::Gated(gated) | Mlp::DenseAndMoe(gated, _) => Some(gated),
         Mlp::Experts(_) => None,
     }
 }
