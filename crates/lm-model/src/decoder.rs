@@ -3,8 +3,8 @@
 use burn::tensor::{Int, Tensor};
 
 use crate::blocks::{
-    AltUp, Attention, DenseAndMoe, Embedding, GatedDeltaNet, GatedMlp, Laurel, MoeMlp, Pass,
-    PerLayerEmbedding, PerLayerInput, RmsNorm, Rotation, ShortConv, StreamEnds, Sublayer,
+    AltUp, AltUpProjections, Attention, DenseAndMoe, Embedding, ForwardContext, GatedDeltaNet, GatedMlp,
+    Laurel, MoeMlp, PerLayerEmbedding, PerLayerInput, ResidualBlock, RmsNorm, Rope, ShortConv,
 };
 use crate::layout::{adapted_rows, ids_of_rows, layouts, logit_rows};
 use crate::spec::{DecoderSpec, LayerScalar, LayerSpec, Mixer, Mlp};
@@ -20,10 +20,10 @@ pub(crate) struct Decoder {
     info: ModelInfo,
     embedding: Embedding,
     per_layer_embedding: Option<PerLayerEmbedding>,
-    streams: Option<StreamEnds>,
+    altup_projections: Option<AltUpProjections>,
     layers: Vec<Layer>,
     norm: RmsNorm,
-    rotations: Vec<Rotation>,
+    ropes: Vec<Rope>,
     cache_layout: CacheLayout,
     kv_dtype: KvDtype,
     bytes_per_page: usize,
@@ -31,12 +31,12 @@ pub(crate) struct Decoder {
 
 /// Decoder layer: each block with its residual wrapper.
 struct Layer {
-    around_mixer: Sublayer,
+    mixer_residual: ResidualBlock,
     mixer: MixerBlock,
-    around_mlp: Sublayer,
+    mlp_residual: ResidualBlock,
     mlp: MlpBlock,
     per_layer_input: Option<PerLayerInput>,
-    streams: Option<(AltUp, Laurel)>,
+    altup: Option<(AltUp, Laurel)>,
     /// Factor on the layer's output.
     scalar: Option<f32>,
 }
@@ -66,8 +66,8 @@ impl Decoder {
         let per_layer_embedding =
             spec.per_layer_inputs.map(|inputs| PerLayerEmbedding::load(&mut loader, &spec, inputs));
         let per_layer_embedding = per_layer_embedding.transpose()?;
-        let streams =
-            spec.streams.map(|streams| StreamEnds::load(&mut loader, &spec, streams)).transpose()?;
+        let altup_projections =
+            spec.streams.map(|streams| AltUpProjections::load(&mut loader, &spec, streams)).transpose()?;
         let outside = loader.parameters;
         let layers = spec.layers.iter().enumerate();
         let layers = layers
@@ -96,15 +96,15 @@ impl Decoder {
         };
         // A device may store keys and values in a wider type than requested: a pool of one page tells.
         let bytes_per_page = KvPool::new(device, &cache_layout, 1, kv_dtype)?.bytes_per_page();
-        let rotations = spec.ropes.into_iter().map(Rotation::new).collect();
+        let ropes = spec.ropes.into_iter().map(Rope::new).collect();
         Ok(Self {
             info,
             embedding,
             per_layer_embedding,
-            streams,
+            altup_projections,
             layers,
             norm,
-            rotations,
+            ropes,
             cache_layout,
             kv_dtype,
             bytes_per_page,
@@ -133,12 +133,12 @@ impl Decoder {
     }
 
     /// Computes the data that all layers share for the batch's rows `x`, `[rows, hidden]`.
-    fn pass(&self, batch: &Batch, x: &Tensor<2>) -> Pass {
+    fn context(&self, batch: &Batch, x: &Tensor<2>) -> ForwardContext {
         let device = self.embedding.device();
         let per_layer = self.per_layer_embedding.as_ref();
-        Pass {
+        ForwardContext {
             layouts: layouts(batch, self.cache_layout.groups().len()),
-            turns: self.rotations.iter().map(|rotation| rotation.turn(batch, device)).collect(),
+            rotations: self.ropes.iter().map(|rope| rope.rotation(batch, device)).collect(),
             adapted: adapted_rows(batch),
             per_layer_inputs: per_layer.map(|table| table.inputs(&ids_of_rows(batch), x.clone())),
         }
@@ -164,31 +164,31 @@ impl CausalLm for Decoder {
             return Err(Error::ForeignCache { expected, got });
         }
         check_batch(batch, &BatchLimits::new(&self.info, cache))?;
-        let (wanted, counts) = logit_rows(batch);
+        let (selected, counts) = logit_rows(batch);
         let width = self.info.logits_width;
         if batch.sequences.is_empty() {
             return Ok(Logits::new(Vec::new(), width, counts));
         }
         let x = self.input_rows(batch); // [rows, hidden]
-        let pass = self.pass(batch, &x);
-        let mut x = match &self.streams {
+        let context = self.context(batch, &x);
+        let mut x = match &self.altup_projections {
             None => x,
-            Some(streams) => streams.open(x), // [rows, streams * hidden]
+            Some(altup) => altup.project(x), // [rows, streams * hidden]
         };
         for layer in &self.layers {
-            x = layer.forward(x, &pass, cache)?;
+            x = layer.forward(x, &context, cache)?;
         }
-        if wanted.is_empty() {
+        if selected.is_empty() {
             return Ok(Logits::new(Vec::new(), width, counts));
         }
-        let index = Tensor::<1, Int>::from_data(wanted.as_slice(), &x.device());
+        let index = Tensor::<1, Int>::from_data(selected.as_slice(), &x.device());
         let x = x.select(0, index);
-        let x = match &self.streams {
+        let x = match &self.altup_projections {
             None => x,
-            Some(streams) => streams.close(x),
+            Some(altup) => altup.unembed(x),
         };
-        let x = self.norm.forward(x); // [wanted, hidden]
-        let values = lm_kernels::to_host(self.embedding.logits(x))?; // [wanted, vocab]
+        let x = self.norm.forward(x); // [selected, hidden]
+        let values = lm_kernels::to_host(self.embedding.logits(x))?; // [selected, vocab]
         Ok(Logits::new(values, width, counts))
     }
 
@@ -212,7 +212,7 @@ impl Layer {
         layer: &LayerSpec,
         index: usize,
     ) -> Result<Self> {
-        let [around_mixer, around_mlp] = Sublayer::load_pair(loader, spec, index, layer.norms)?;
+        let [mixer_residual, mlp_residual] = ResidualBlock::load_pair(loader, spec, index, layer.norms)?;
         let mixer = match &layer.mixer {
             Mixer::Attention(attention) => {
                 MixerBlock::Attention(Box::new(Attention::load(loader, spec, attention, index)?))
@@ -238,7 +238,7 @@ impl Layer {
         let per_layer_input =
             spec.per_layer_inputs.map(|inputs| PerLayerInput::load(loader, spec, inputs, index));
         let per_layer_input = per_layer_input.transpose()?;
-        let streams = match spec.streams {
+        let altup = match spec.streams {
             None => None,
             Some(streams) => Some((
                 AltUp::load(loader, spec, streams, index)?,
@@ -249,25 +249,25 @@ impl Layer {
             LayerScalar::Absent => None,
             LayerScalar::Present => Some(loader.values(Param::Layer(index, LayerParam::Scalar), 1)?[0]),
         };
-        Ok(Self { around_mixer, mixer, around_mlp, mlp, per_layer_input, streams, scalar })
+        Ok(Self { mixer_residual, mixer, mlp_residual, mlp, per_layer_input, altup, scalar })
     }
 
     /// Maps `[rows, hidden]` to the same shape; with several streams, `[rows, streams * hidden]`.
-    fn forward(&self, x: Tensor<2>, pass: &Pass, cache: &mut KvPool) -> Result<Tensor<2>> {
+    fn forward(&self, x: Tensor<2>, context: &ForwardContext, cache: &mut KvPool) -> Result<Tensor<2>> {
         let per_layer = self.per_layer_input.as_ref();
-        let x = match &self.streams {
+        let x = match &self.altup {
             Some((altup, laurel)) => {
                 let predicted = altup.predict(x);
                 let active = altup.active(&predicted);
                 let attended =
-                    laurel.add_to(self.mix(active.clone(), pass, cache), active, &self.around_mixer);
-                altup.correct(predicted, self.feed_forward(attended, pass)?, per_layer, pass)
+                    laurel.add_to(self.mix(active.clone(), context, cache), active, &self.mixer_residual);
+                altup.correct(predicted, self.feed_forward(attended, context)?, per_layer, context)
             }
             None => {
-                let x = self.feed_forward(self.mix(x, pass, cache), pass)?;
+                let x = self.feed_forward(self.mix(x, context, cache), context)?;
                 match per_layer {
                     None => x,
-                    Some(input) => x.clone() + input.forward(x, pass),
+                    Some(input) => x.clone() + input.forward(x, context),
                 }
             }
         };
@@ -278,20 +278,20 @@ impl Layer {
     }
 
     /// Returns `x`, `[rows, hidden]`, plus the mixer's output.
-    fn mix(&self, x: Tensor<2>, pass: &Pass, cache: &mut KvPool) -> Tensor<2> {
+    fn mix(&self, x: Tensor<2>, context: &ForwardContext, cache: &mut KvPool) -> Tensor<2> {
         match &self.mixer {
-            MixerBlock::Attention(attention) => attention.add_to(x, &self.around_mixer, pass, cache),
-            MixerBlock::ShortConv(conv) => conv.add_to(x, &self.around_mixer, pass, cache),
-            MixerBlock::DeltaNet(net) => net.add_to(x, &self.around_mixer, pass, cache),
+            MixerBlock::Attention(attention) => attention.add_to(x, &self.mixer_residual, context, cache),
+            MixerBlock::ShortConv(conv) => conv.add_to(x, &self.mixer_residual, context, cache),
+            MixerBlock::DeltaNet(net) => net.add_to(x, &self.mixer_residual, context, cache),
         }
     }
 
     /// Returns `x`, `[rows, hidden]`, plus the feed-forward block's output.
-    fn feed_forward(&self, x: Tensor<2>, pass: &Pass) -> Result<Tensor<2>> {
+    fn feed_forward(&self, x: Tensor<2>, context: &ForwardContext) -> Result<Tensor<2>> {
         match &self.mlp {
-            MlpBlock::Gated(mlp) => Ok(mlp.add_to(x, &self.around_mlp, pass)),
-            MlpBlock::Experts(mlp) => mlp.add_to(x, &self.around_mlp),
-            MlpBlock::DenseAndMoe(mlp) => mlp.add_to(x, &self.around_mlp, pass),
+            MlpBlock::Gated(mlp) => Ok(mlp.add_to(x, &self.mlp_residual, context)),
+            MlpBlock::Experts(mlp) => mlp.add_to(x, &self.mlp_residual),
+            MlpBlock::DenseAndMoe(mlp) => mlp.add_to(x, &self.mlp_residual, context),
         }
     }
 

@@ -10,13 +10,13 @@ use super::{Architecture, gemma3};
 use crate::Result;
 use crate::config::{ModelConfig, invalid};
 use crate::spec::{
-    CorrectionScale, DecoderSpec, KvSource, PerLayerInputs, QkNorm, RopesByType, Sparsity, Streams,
+    AltUpSpec, CorrectionScale, DecoderSpec, KvSource, PerLayerInputs, QkNorm, RopesByType, Sparsity,
     activation, share_key_values, windows,
 };
 use crate::weights::{Param, TensorLocation};
 
 /// Prefixes of a checkpoint's vision and audio tensors.
-pub(super) const OTHER_SENSES: &[&str] =
+pub(super) const MULTIMODAL_PREFIXES: &[&str] =
     &["model.audio_tower.", "model.embed_audio.", "model.embed_vision.", "model.vision_tower."];
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
@@ -26,7 +26,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     weight_name,
     locations,
     ignored_suffixes: &["rotary_emb.inv_freq"],
-    ignored_prefixes: OTHER_SENSES,
+    ignored_prefixes: MULTIMODAL_PREFIXES,
     defaults: r#"{
         "vocab_size": 262400, "hidden_size": 2048, "intermediate_size": 16384, "num_hidden_layers": 35,
         "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 256, "max_position_embeddings": 32768,
@@ -61,7 +61,7 @@ enum IntermediateSizes {
 }
 
 /// Far beyond real models, and small enough for its cube, the number of prediction coefficients.
-const MOST_STREAMS: usize = 64;
+const MAX_STREAMS: usize = 64;
 /// One layer in this many has full attention.
 const PATTERN: usize = 5;
 /// Default without `activation_sparsity_pattern`: number of first layers that are sparse, if the decoder has more than that.
@@ -112,15 +112,15 @@ impl IntermediateSizes {
     }
 }
 
-fn streams(own: &OwnKeys) -> Result<Streams> {
-    if !(1..=MOST_STREAMS).contains(&own.altup_num_inputs) {
-        return Err(invalid("altup_num_inputs", own.altup_num_inputs, format!("1 to {MOST_STREAMS}")));
+fn streams(own: &OwnKeys) -> Result<AltUpSpec> {
+    if !(1..=MAX_STREAMS).contains(&own.altup_num_inputs) {
+        return Err(invalid("altup_num_inputs", own.altup_num_inputs, format!("1 to {MAX_STREAMS}")));
     }
     if own.altup_active_idx >= own.altup_num_inputs {
         let expected = format!("less than altup_num_inputs = {}", own.altup_num_inputs);
         return Err(invalid("altup_active_idx", own.altup_active_idx, expected));
     }
-    Ok(Streams {
+    Ok(AltUpSpec {
         count: own.altup_num_inputs,
         active: own.altup_active_idx,
         correction_scale: if own.altup_correct_scale {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use burn::tensor::Tensor;
 use lm_kernels::{Activation, AttentionSpec, KvPool, RaggedLayout};
 
-use super::{AdaptedRows, BlockInput, Linear, RmsNorm, Sublayer, Turn};
+use super::{AdaptedRows, BlockInput, Linear, ResidualBlock, RmsNorm, Rotation};
 use crate::Result;
 use crate::spec::{AttentionLayer, DecoderSpec, KvSource, OutputGate, Sinks};
 use crate::weights::{LayerParam, Param, WeightLoader};
@@ -19,7 +19,7 @@ pub(crate) struct Attention {
     key_values: Option<KeyValueLinears>,
     output: Linear,
     output_gate: OutputGate,
-    /// Index in [`Pass::turns`].
+    /// Index in [`ForwardContext::rotations`].
     rope: Option<usize>,
     spec: AttentionSpec,
     layer: usize,
@@ -34,12 +34,12 @@ struct KeyValueLinears {
     value_norm: Option<RmsNorm>,
 }
 
-/// Data that all layers of a forward pass share.
-pub(crate) struct Pass {
+/// Data of a forward pass that all its layers share.
+pub(crate) struct ForwardContext {
     /// Ragged layout of the rows, by cache group.
     pub(crate) layouts: Vec<Arc<RaggedLayout>>,
-    /// Rotation of the rows' heads, by RoPE of the decoder.
-    pub(crate) turns: Vec<Turn>,
+    /// Rotations of the rows' heads, by index in [`DecoderSpec::ropes`].
+    pub(crate) rotations: Vec<Rotation>,
     /// Row ranges that use an adapter.
     pub(crate) adapted: Vec<AdaptedRows>,
     /// Per-layer inputs of decoders that have them, concatenated by layer: `[rows, layers * size]`.
@@ -90,22 +90,22 @@ impl Attention {
     pub(crate) fn add_to(
         &self,
         x: Tensor<2>,
-        around: &Sublayer,
-        pass: &Pass,
+        residual: &ResidualBlock,
+        context: &ForwardContext,
         cache: &mut KvPool,
     ) -> Tensor<2> {
         let [rows, _] = x.dims();
-        let input = around.input(x.clone());
-        let turn = self.rope.map(|rope| &pass.turns[rope]);
+        let input = residual.input(x.clone());
+        let rotation = self.rope.map(|rope| &context.rotations[rope]);
         let (q, new) = match &self.key_values {
-            None => (self.query.forward(input.normed(), pass), None),
+            None => (self.query.forward(input.normed(), context), None),
             Some(linears) => {
-                let [q, k, v] = linears.project(input, &self.query, pass);
-                (q, Some(linears.heads([k, v], &self.spec, turn)))
+                let [q, k, v] = linears.project(input, &self.query, context);
+                (q, Some(linears.heads([k, v], &self.spec, rotation)))
             }
         };
-        let (q, gate) = self.queries(q, turn);
-        let layout = &pass.layouts[cache.layout().group_of(self.layer)];
+        let (q, gate) = self.queries(q, rotation);
+        let layout = &context.layouts[cache.layout().group_of(self.layer)];
         let attended = match new {
             None => lm_kernels::attention_shared(q, cache, self.layer, layout, &self.spec),
             Some([k, v]) => lm_kernels::attention(q, k, v, cache, self.layer, layout, &self.spec),
@@ -115,12 +115,12 @@ impl Attention {
             None => attended,
             Some(gate) => lm_kernels::glu(gate, attended, Activation::Sigmoid),
         };
-        around.add_projected(x, attended, &self.output, pass)
+        residual.add_projected(x, attended, &self.output, context)
     }
 
     /// Returns normed and rotated queries, `[rows, num_heads, head_dim]`, of a projection's `[rows, width]`; and the output gate
     /// where the projection contains one, `[rows, num_heads * head_dim]`.
-    fn queries(&self, q: Tensor<2>, turn: Option<&Turn>) -> (Tensor<3>, Option<Tensor<2>>) {
+    fn queries(&self, q: Tensor<2>, rotation: Option<&Rotation>) -> (Tensor<3>, Option<Tensor<2>>) {
         let [rows, _] = q.dims();
         let AttentionSpec { num_heads, head_dim, .. } = self.spec;
         let (q, gate) = match self.output_gate {
@@ -132,9 +132,9 @@ impl Attention {
             }
         };
         let q = RmsNorm::apply(self.query_norm.as_ref(), q);
-        match turn {
+        match rotation {
             None => (q, gate),
-            Some(turn) => (turn.queries(q), gate),
+            Some(rotation) => (rotation.queries(q), gate),
         }
     }
 }
@@ -168,27 +168,27 @@ impl KeyValueLinears {
     }
 
     /// Returns normed, rotated keys and normed values of the projections' outputs: `[rows, num_kv_heads, head_dim]` each.
-    fn heads(&self, kv: [Tensor<2>; 2], spec: &AttentionSpec, turn: Option<&Turn>) -> [Tensor<3>; 2] {
+    fn heads(&self, kv: [Tensor<2>; 2], spec: &AttentionSpec, rotation: Option<&Rotation>) -> [Tensor<3>; 2] {
         let [k, v] = kv.map(|x| {
             let [rows, _] = x.dims();
             x.reshape([rows, spec.num_kv_heads, spec.head_dim])
         });
         let k = RmsNorm::apply(self.key_norm.as_ref(), k);
         let v = RmsNorm::apply(self.value_norm.as_ref(), v);
-        match turn {
+        match rotation {
             None => [k, v],
-            Some(turn) => [turn.keys(k), v],
+            Some(rotation) => [rotation.keys(k), v],
         }
     }
 
     /// Projects the rows to queries, keys and values, before QK norm: `[rows, heads * head_dim]` each.
-    fn project(&self, input: BlockInput<'_>, query: &Linear, pass: &Pass) -> [Tensor<2>; 3] {
+    fn project(&self, input: BlockInput<'_>, query: &Linear, context: &ForwardContext) -> [Tensor<2>; 3] {
         match &self.value {
-            Some(value) => input.qkv([query, &self.key, value], pass),
+            Some(value) => input.qkv([query, &self.key, value], context),
             None => {
                 let x = input.normed();
-                let k = self.key.forward(x.clone(), pass);
-                [query.forward(x, pass), k.clone(), k]
+                let k = self.key.forward(x.clone(), context);
+                [query.forward(x, context), k.clone(), k]
             }
         }
     }

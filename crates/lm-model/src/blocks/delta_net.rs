@@ -3,7 +3,7 @@ use std::sync::Arc;
 use burn::tensor::Tensor;
 use lm_kernels::{Activation, CausalConv, DeltaNet, KvPool};
 
-use super::{Linear, Pass, RmsNorm, Sublayer};
+use super::{ForwardContext, Linear, ResidualBlock, RmsNorm};
 use crate::Result;
 use crate::spec::{Bias, DecoderSpec, DeltaNetLayer};
 use crate::weights::{LayerParam, Param, Piece, WeightLoader};
@@ -15,8 +15,8 @@ use crate::weights::{LayerParam, Param, Piece, WeightLoader};
 pub(crate) struct GatedDeltaNet {
     qkv: Linear,
     gate: Linear,
-    time: Linear,
-    strength: Linear,
+    a: Linear,
+    beta: Linear,
     net: Arc<DeltaNet>,
     /// Norm over each value head.
     norm: RmsNorm,
@@ -43,8 +43,8 @@ impl GatedDeltaNet {
         Ok(Self {
             qkv: linear(LayerParam::DeltaQkv, [hidden, net.heads.width()])?,
             gate: linear(LayerParam::DeltaGate, [hidden, net.value_width()])?,
-            time: linear(LayerParam::DeltaA, [hidden, heads])?,
-            strength: linear(LayerParam::DeltaBeta, [hidden, heads])?,
+            a: linear(LayerParam::DeltaA, [hidden, heads])?,
+            beta: linear(LayerParam::DeltaBeta, [hidden, heads])?,
             net: Arc::new(DeltaNet::new(net.heads, conv, decays, dt_bias)),
             norm,
             output: linear(LayerParam::DeltaOutput, [net.value_width(), hidden])?,
@@ -56,17 +56,17 @@ impl GatedDeltaNet {
     pub(crate) fn add_to(
         &self,
         x: Tensor<2>,
-        around: &Sublayer,
-        pass: &Pass,
+        residual: &ResidualBlock,
+        context: &ForwardContext,
         cache: &mut KvPool,
     ) -> Tensor<2> {
-        let input = around.input(x.clone()).normed();
-        let [qkv, gate, time, strength] = [&self.qkv, &self.gate, &self.time, &self.strength]
-            .map(|projection| projection.forward(input.clone(), pass));
-        let layout = &pass.layouts[cache.layout().group_of(self.layer)];
-        let read = lm_kernels::delta_net(qkv, time, strength, &self.net, cache, self.layer, layout);
+        let input = residual.input(x.clone()).normed();
+        let [qkv, gate, a, beta] = [&self.qkv, &self.gate, &self.a, &self.beta]
+            .map(|projection| projection.forward(input.clone(), context));
+        let layout = &context.layouts[cache.layout().group_of(self.layer)];
+        let read = lm_kernels::delta_net(qkv, a, beta, &self.net, cache, self.layer, layout);
         let read = self.norm.forward_parts(read).flatten(1, 2); // [rows, num_value_heads * value_dim]
         let gated = lm_kernels::glu(gate, read, Activation::Silu);
-        around.add_projected(x, gated, &self.output, pass)
+        residual.add_projected(x, gated, &self.output, context)
     }
 }

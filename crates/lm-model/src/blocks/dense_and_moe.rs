@@ -1,6 +1,6 @@
 use burn::tensor::Tensor;
 
-use super::{GatedMlp, MoeMlp, Pass, RmsNorm, Sublayer};
+use super::{ForwardContext, GatedMlp, MoeMlp, ResidualBlock, RmsNorm};
 use crate::Result;
 use crate::spec::{DecoderSpec, ExpertsSpec, GatedSpec};
 use crate::weights::{LayerParam, Param, WeightLoader};
@@ -54,7 +54,12 @@ impl DenseAndMoe {
     }
 
     /// Returns `x`, `[rows, hidden]`, plus the sum of both outputs.
-    pub(crate) fn add_to(&self, x: Tensor<2>, residual: &Sublayer, context: &Pass) -> Result<Tensor<2>> {
+    pub(crate) fn add_to(
+        &self,
+        x: Tensor<2>,
+        residual: &ResidualBlock,
+        context: &ForwardContext,
+    ) -> Result<Tensor<2>> {
         let gated = self.gated_norm.forward(self.gated.forward(residual.input(x.clone()), context)); // [rows, hidden]
         let mut routing = self.experts.routing(self.router_norm.forward(x.clone()))?;
         for (weight, &expert) in routing.weights.iter_mut().zip(&routing.experts) {

@@ -2,7 +2,7 @@ use burn::tensor::Tensor;
 use burn::tensor::activation::relu;
 use lm_kernels::Activation;
 
-use super::{BlockInput, Linear, Pass, Sublayer};
+use super::{BlockInput, ForwardContext, Linear, ResidualBlock};
 use crate::Result;
 use crate::spec::{GatedSpec, Sparsity};
 use crate::weights::{LayerParam, WeightLoader};
@@ -37,24 +37,29 @@ impl GatedMlp {
     }
 
     /// Returns `x`, `[rows, hidden]`, plus the block's output.
-    pub(crate) fn add_to(&self, x: Tensor<2>, around: &Sublayer, pass: &Pass) -> Tensor<2> {
-        let inner = self.inner(around.input(x.clone()), pass);
-        around.add_projected(x, inner, &self.down, pass)
+    pub(crate) fn add_to(
+        &self,
+        x: Tensor<2>,
+        residual: &ResidualBlock,
+        context: &ForwardContext,
+    ) -> Tensor<2> {
+        let inner = self.inner(residual.input(x.clone()), context);
+        residual.add_projected(x, inner, &self.down, context)
     }
 
     /// Returns the block's output, `[rows, hidden]`.
-    pub(crate) fn forward(&self, input: BlockInput<'_>, pass: &Pass) -> Tensor<2> {
-        self.down.forward(self.inner(input, pass), pass)
+    pub(crate) fn forward(&self, input: BlockInput<'_>, context: &ForwardContext) -> Tensor<2> {
+        self.down.forward(self.inner(input, context), context)
     }
 
     /// Returns the gated activations, `[rows, inner]`.
-    fn inner(&self, input: BlockInput<'_>, pass: &Pass) -> Tensor<2> {
+    fn inner(&self, input: BlockInput<'_>, context: &ForwardContext) -> Tensor<2> {
         match self.sparsity {
-            None => input.gated(&self.gate, &self.up, self.activation, pass),
+            None => input.gated(&self.gate, &self.up, self.activation, context),
             Some(sparsity) => {
                 let x = input.normed();
-                let gate = above_threshold(self.gate.forward(x.clone(), pass), sparsity);
-                lm_kernels::glu(gate, self.up.forward(x, pass), self.activation)
+                let gate = above_threshold(self.gate.forward(x.clone(), context), sparsity);
+                lm_kernels::glu(gate, self.up.forward(x, context), self.activation)
             }
         }
     }

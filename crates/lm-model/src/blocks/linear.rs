@@ -1,7 +1,7 @@
 use burn::tensor::Tensor;
 use lm_kernels::Weight;
 
-use super::{LowRank, Pass};
+use super::{ForwardContext, LowRank};
 use crate::Result;
 use crate::spec::Bias;
 use crate::weights::{LayerParam, Param, Piece, WeightLoader};
@@ -33,15 +33,15 @@ impl Linear {
     }
 
     /// Returns `residual`, `[rows, outputs]`, plus the projection of `x`, `[rows, inputs]`.
-    pub(crate) fn add_to(&self, residual: Tensor<2>, x: Tensor<2>, pass: &Pass) -> Tensor<2> {
+    pub(crate) fn add_to(&self, residual: Tensor<2>, x: Tensor<2>, context: &ForwardContext) -> Tensor<2> {
         let y = lm_kernels::linear_add(x.clone(), &self.weight, residual);
-        self.add_low_rank(self.add_bias(y), &x, pass)
+        self.add_low_rank(self.add_bias(y), &x, context)
     }
 
     /// `[rows, inputs]` to `[rows, outputs]`.
-    pub(crate) fn forward(&self, x: Tensor<2>, pass: &Pass) -> Tensor<2> {
+    pub(crate) fn forward(&self, x: Tensor<2>, context: &ForwardContext) -> Tensor<2> {
         let y = lm_kernels::linear(x.clone(), &self.weight);
-        self.add_low_rank(self.add_bias(y), &x, pass)
+        self.add_low_rank(self.add_bias(y), &x, context)
     }
 
     pub(crate) fn weight(&self) -> &Weight {
@@ -49,13 +49,13 @@ impl Linear {
     }
 
     /// Returns true if this pass needs only the product with the weight: no bias, no adapter.
-    pub(crate) fn is_bare(&self, pass: &Pass) -> bool {
-        self.bias.is_none() && !self.is_adapted(pass)
+    pub(crate) fn is_bare(&self, context: &ForwardContext) -> bool {
+        self.bias.is_none() && !self.is_adapted(context)
     }
 
     /// Returns true if an adapter of some rows of this pass has an update of this projection.
-    pub(crate) fn is_adapted(&self, pass: &Pass) -> bool {
-        pass.adapted.iter().any(|(_, adapter)| self.low_ranks[*adapter].is_some())
+    pub(crate) fn is_adapted(&self, context: &ForwardContext) -> bool {
+        context.adapted.iter().any(|(_, adapter)| self.low_ranks[*adapter].is_some())
     }
 
     /// Adds the bias, if there is one, to a product with the weight.
@@ -67,8 +67,8 @@ impl Linear {
     }
 
     /// Adds the adapters' low-rank products to their rows of `y`. Rows without an adapter stay bit-identical.
-    fn add_low_rank(&self, mut y: Tensor<2>, x: &Tensor<2>, pass: &Pass) -> Tensor<2> {
-        for (rows, adapter) in &pass.adapted {
+    fn add_low_rank(&self, mut y: Tensor<2>, x: &Tensor<2>, context: &ForwardContext) -> Tensor<2> {
+        for (rows, adapter) in &context.adapted {
             let Some(low_rank) = &self.low_ranks[*adapter] else { continue };
             let rows = || rows.clone();
             let sum = y.clone().slice([rows()]) + low_rank.forward(x.clone().slice([rows()]));

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use burn::tensor::Tensor;
 use lm_kernels::{Experts, Routing, Weight};
 
-use super::Sublayer;
+use super::ResidualBlock;
 use crate::Result;
 use crate::spec::{Bias, ExpertsSpec, RouterSoftmax};
 use crate::weights::{LayerParam, Param, Piece, WeightLoader};
@@ -69,7 +69,7 @@ impl MoeMlp {
     }
 
     /// Returns `x`, `[rows, hidden]`, plus the experts' output.
-    pub(crate) fn add_to(&self, x: Tensor<2>, residual: &Sublayer) -> Result<Tensor<2>> {
+    pub(crate) fn add_to(&self, x: Tensor<2>, residual: &ResidualBlock) -> Result<Tensor<2>> {
         let input = residual.input(x.clone()).normed(); // [rows, hidden]
         let routing = self.routing(input.clone())?;
         Ok(residual.add(x, self.forward(input, routing)))

@@ -1,7 +1,7 @@
 use burn::tensor::Tensor;
 use lm_kernels::{Activation, Weight};
 
-use super::{Pass, RmsNorm};
+use super::{ForwardContext, RmsNorm};
 use crate::spec::{DecoderSpec, PerLayerInputs};
 use crate::weights::{LayerParam, Param, WeightLoader};
 use crate::{Result, TokenId};
@@ -80,9 +80,9 @@ impl PerLayerInput {
     }
 
     /// Computes the addend for the rows `x`, `[rows, hidden]`, in the same shape.
-    pub(crate) fn forward(&self, x: Tensor<2>, pass: &Pass) -> Tensor<2> {
+    pub(crate) fn forward(&self, x: Tensor<2>, context: &ForwardContext) -> Tensor<2> {
         let inputs =
-            pass.per_layer_inputs.as_ref().expect("a decoder with such layers has made their inputs");
+            context.per_layer_inputs.as_ref().expect("a decoder with such layers has made their inputs");
         let input = inputs.clone().narrow(1, self.layer * self.size, self.size); // [rows, size]
         let gated = lm_kernels::glu(lm_kernels::linear(x, &self.gate), input, self.activation); // [rows, size]
         self.norm.forward(lm_kernels::linear(gated, &self.output))

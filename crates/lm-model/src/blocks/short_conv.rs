@@ -3,7 +3,7 @@ use std::sync::Arc;
 use burn::tensor::Tensor;
 use lm_kernels::{CausalConv, KvPool};
 
-use super::{Linear, Pass, Sublayer};
+use super::{ForwardContext, Linear, ResidualBlock};
 use crate::Result;
 use crate::spec::{Bias, DecoderSpec, ShortConvLayer};
 use crate::weights::{LayerParam, Param, Piece, WeightLoader};
@@ -45,13 +45,13 @@ impl ShortConv {
     pub(crate) fn add_to(
         &self,
         x: Tensor<2>,
-        around: &Sublayer,
-        pass: &Pass,
+        residual: &ResidualBlock,
+        context: &ForwardContext,
         cache: &mut KvPool,
     ) -> Tensor<2> {
-        let gates_and_inputs = self.input.forward(around.input(x.clone()).normed(), pass); // [rows, 3 * hidden]
-        let layout = &pass.layouts[cache.layout().group_of(self.layer)];
+        let gates_and_inputs = self.input.forward(residual.input(x.clone()).normed(), context); // [rows, 3 * hidden]
+        let layout = &context.layouts[cache.layout().group_of(self.layer)];
         let mixed = lm_kernels::short_conv(gates_and_inputs, &self.conv, cache, self.layer, layout); // [rows, hidden]
-        around.add_projected(x, mixed, &self.output, pass)
+        residual.add_projected(x, mixed, &self.output, context)
     }
 }

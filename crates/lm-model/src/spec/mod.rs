@@ -1,22 +1,24 @@
 //! Specification of a decoder as data.
 
+mod altup;
 mod attention;
 mod delta_net;
 mod experts;
 mod layer_types;
 mod mlp;
+mod per_layer;
 mod rope;
 mod short_conv;
-mod streams;
 
+pub(crate) use altup::{AltUpSpec, CorrectionScale};
 pub(crate) use attention::{AttentionLayer, KvSource, OutputGate, QkNorm, Sinks, Window};
 pub(crate) use delta_net::DeltaNetLayer;
 pub(crate) use experts::{ExpertKeys, ExpertsSpec, RouterSoftmax};
 pub(crate) use layer_types::{RopesByType, by_type, share_key_values, windows};
 pub(crate) use mlp::{GatedSpec, Mlp, Sparsity, activation};
+pub(crate) use per_layer::PerLayerInputs;
 pub(crate) use rope::{QueryTemperature, RopeScaling, RopeSpec};
 pub(crate) use short_conv::ShortConvLayer;
-pub(crate) use streams::{CorrectionScale, PerLayerInputs, Streams};
 
 use lm_kernels::{CacheLayout, LayerCache};
 
@@ -47,7 +49,7 @@ pub(crate) struct DecoderSpec {
     pub(crate) ropes: Vec<RopeSpec>,
     pub(crate) per_layer_inputs: Option<PerLayerInputs>,
     /// `None`: a single residual stream.
-    pub(crate) streams: Option<Streams>,
+    pub(crate) streams: Option<AltUpSpec>,
     pub(crate) layers: Vec<LayerSpec>,
 }
 
@@ -241,17 +243,17 @@ impl Mixer {
 
 impl NormPlacement {
     /// Pre-norms of mixer and feed-forward block.
-    pub(crate) fn before(self) -> Option<[LayerParam; 2]> {
+    pub(crate) fn pre_norms(self) -> Option<[LayerParam; 2]> {
         (self != Self::Post).then_some([LayerParam::MixerPreNorm, LayerParam::MlpPreNorm])
     }
 
     /// Post-norms of mixer and feed-forward block.
-    pub(crate) fn after(self) -> Option<[LayerParam; 2]> {
+    pub(crate) fn post_norms(self) -> Option<[LayerParam; 2]> {
         (self != Self::Pre).then_some([LayerParam::MixerPostNorm, LayerParam::MlpPostNorm])
     }
 
     fn params(self) -> Vec<LayerParam> {
-        [self.before(), self.after()].into_iter().flatten().flatten().collect()
+        [self.pre_norms(), self.post_norms()].into_iter().flatten().flatten().collect()
     }
 }
 

@@ -7,27 +7,27 @@ use crate::spec::RopeSpec;
 use crate::{Batch, RopeTable};
 
 /// Rotary position embedding of some layers.
-pub(crate) struct Rotation {
+pub(crate) struct Rope {
     spec: RopeSpec,
     /// Table for all sequence lengths, where the frequencies do not depend on it.
     table: RopeTable,
 }
 
 /// Rotation of the rows of one forward pass.
-pub(crate) struct Turn {
+pub(crate) struct Rotation {
     angles: Arc<RopeAngles>,
     /// Factor on each row's queries, `[rows, 1, 1]`.
     query_scale: Option<Tensor<3>>,
 }
 
-impl Rotation {
+impl Rope {
     pub(crate) fn new(spec: RopeSpec) -> Self {
         Self { table: spec.table(1), spec }
     }
 
     /// Computes the rotation of a batch's rows. RoPE that depends on the sequence length uses the final one: cached keys keep
     /// the rotation of the call that wrote them.
-    pub(crate) fn turn(&self, batch: &Batch, device: &BurnDevice) -> Turn {
+    pub(crate) fn rotation(&self, batch: &Batch, device: &BurnDevice) -> Rotation {
         let positions = || batch.sequences.iter().flat_map(|sequence| sequence.positions.iter().copied());
         let mut angles = RopeAngles::default();
         if self.spec.scaling.depends_on_length() {
@@ -44,11 +44,11 @@ impl Rotation {
             let rows = factors.len();
             from_host(factors, [rows, 1, 1], device)
         });
-        Turn { angles: Arc::new(angles), query_scale }
+        Rotation { angles: Arc::new(angles), query_scale }
     }
 }
 
-impl Turn {
+impl Rotation {
     /// Rotates and scales queries, `[rows, heads, head_dim]`.
     pub(crate) fn queries(&self, q: Tensor<3>) -> Tensor<3> {
         let q = lm_kernels::rope(q, &self.angles);

@@ -1,15 +1,15 @@
 use burn::tensor::Tensor;
 use lm_kernels::Activation;
 
-use super::{Linear, Pass, RmsNorm};
+use super::{ForwardContext, Linear, RmsNorm};
 use crate::Result;
 use crate::spec::{DecoderSpec, NormPlacement};
 use crate::weights::{LayerParam, Param, WeightLoader};
 
 /// Residual wrapper of a layer's block: pre-norm, post-norm and add.
-pub(crate) struct Sublayer {
-    before: Option<RmsNorm>,
-    after: Option<RmsNorm>,
+pub(crate) struct ResidualBlock {
+    pre_norm: Option<RmsNorm>,
+    post_norm: Option<RmsNorm>,
     /// Factor on the block's output.
     scale: Option<f32>,
 }
@@ -20,7 +20,7 @@ pub(crate) struct BlockInput<'a> {
     norm: Option<&'a RmsNorm>,
 }
 
-impl Sublayer {
+impl ResidualBlock {
     /// Loads the wrappers of a layer's two blocks, mixer and feed-forward.
     pub(crate) fn load_pair(
         loader: &mut WeightLoader<'_>,
@@ -34,18 +34,18 @@ impl Sublayer {
                 params.map(|param| RmsNorm::load(loader, spec, Param::Layer(layer, param), spec.hidden_size));
             Ok([Some(mixer?), Some(mlp?)])
         };
-        let ([mixer_before, mlp_before], [mixer_after, mlp_after]) =
-            (pair(norms.before())?, pair(norms.after())?);
+        let ([mixer_pre, mlp_pre], [mixer_post, mlp_post]) =
+            (pair(norms.pre_norms())?, pair(norms.post_norms())?);
         let scale = spec.residual_scale;
         Ok([
-            Self { before: mixer_before, after: mixer_after, scale },
-            Self { before: mlp_before, after: mlp_after, scale },
+            Self { pre_norm: mixer_pre, post_norm: mixer_post, scale },
+            Self { pre_norm: mlp_pre, post_norm: mlp_post, scale },
         ])
     }
 
     /// Returns the block's input for the rows `x`, `[rows, hidden]`.
     pub(crate) fn input(&self, x: Tensor<2>) -> BlockInput<'_> {
-        BlockInput { x, norm: self.before.as_ref() }
+        BlockInput { x, norm: self.pre_norm.as_ref() }
     }
 
     /// Returns `x` plus the block's last projection of `inner`, `[rows, inputs of the projection]`.
@@ -54,17 +54,17 @@ impl Sublayer {
         x: Tensor<2>,
         inner: Tensor<2>,
         projection: &Linear,
-        pass: &Pass,
+        context: &ForwardContext,
     ) -> Tensor<2> {
-        match (&self.after, self.scale) {
-            (None, None) => projection.add_to(x, inner, pass),
-            _ => self.add(x, projection.forward(inner, pass)),
+        match (&self.post_norm, self.scale) {
+            (None, None) => projection.add_to(x, inner, context),
+            _ => self.add(x, projection.forward(inner, context)),
         }
     }
 
     /// Returns `x` plus `y`, the block's output, normed and scaled where the architecture does so.
     pub(crate) fn add(&self, x: Tensor<2>, y: Tensor<2>) -> Tensor<2> {
-        let y = match &self.after {
+        let y = match &self.post_norm {
             None => y,
             Some(norm) => norm.forward(y),
         };
@@ -85,10 +85,10 @@ impl BlockInput<'_> {
     }
 
     /// Projects the rows to queries, keys and values.
-    pub(crate) fn qkv(self, projections: [&Linear; 3], pass: &Pass) -> [Tensor<2>; 3] {
+    pub(crate) fn qkv(self, projections: [&Linear; 3], context: &ForwardContext) -> [Tensor<2>; 3] {
         match self.norm {
             // Adapters read the normed rows, which the fused op does not return.
-            Some(norm) if !projections.iter().any(|linear| linear.is_adapted(pass)) => {
+            Some(norm) if !projections.iter().any(|linear| linear.is_adapted(context)) => {
                 let weights = projections.map(|linear| linear.weight());
                 let [q, k, v] = lm_kernels::qkv(self.x, norm.weight(), norm.eps(), weights);
                 let [query, key, value] = projections;
@@ -96,22 +96,28 @@ impl BlockInput<'_> {
             }
             _ => {
                 let x = self.normed();
-                projections.map(|linear| linear.forward(x.clone(), pass))
+                projections.map(|linear| linear.forward(x.clone(), context))
             }
         }
     }
 
     /// Computes `activation(gate(x)) · up(x)`, biases included.
-    pub(crate) fn gated(self, gate: &Linear, up: &Linear, activation: Activation, pass: &Pass) -> Tensor<2> {
+    pub(crate) fn gated(
+        self,
+        gate: &Linear,
+        up: &Linear,
+        activation: Activation,
+        context: &ForwardContext,
+    ) -> Tensor<2> {
         match self.norm {
             // Biases and adapters apply between the products and the gate.
-            Some(norm) if gate.is_bare(pass) && up.is_bare(pass) => {
+            Some(norm) if gate.is_bare(context) && up.is_bare(context) => {
                 let (gate, up) = (gate.weight(), up.weight());
                 lm_kernels::gated(self.x, norm.weight(), norm.eps(), gate, up, activation)
             }
             _ => {
                 let x = self.normed();
-                lm_kernels::glu(gate.forward(x.clone(), pass), up.forward(x, pass), activation)
+                lm_kernels::glu(gate.forward(x.clone(), context), up.forward(x, context), activation)
             }
         }
     }
