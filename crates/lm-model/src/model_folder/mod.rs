@@ -324,11 +324,11 @@ fn plain(text: &str) -> String {
 
 /// Returns the value of `license` in the YAML front matter (between `---` lines) of a model card.
 fn licence_of_card(card: &[u8]) -> Option<String> {
-    const MOST_LINES: usize = 1000;
+    const MAX_LINES: usize = 1000;
     let head = String::from_utf8_lossy(&card[..card.len().min(1 << 16)]);
     let mut lines = head.lines();
     lines.next().filter(|line| line.trim_end() == "---")?;
-    let licence = lines.take(MOST_LINES).take_while(|line| line.trim_end() != "---").find_map(|line| {
+    let licence = lines.take(MAX_LINES).take_while(|line| line.trim_end() != "---").find_map(|line| {
         let value = line.strip_prefix("license:")?.trim().trim_matches(['"', '\'']);
         Some(plain(value))
     });

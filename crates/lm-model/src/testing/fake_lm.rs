@@ -14,7 +14,7 @@ use crate::{
 const HIDDEN_SIZE: usize = 4;
 const CONTEXT_LEN: usize = 4096;
 /// Logit of the scripted id; all others are 0.
-const CERTAIN: f32 = 30.0;
+const CERTAIN_LOGIT: f32 = 30.0;
 
 /// [`CausalLm`] without weights that validates its input as a real one does.
 ///
@@ -126,7 +126,7 @@ impl FakeLm {
         let wanted = input.logits.indices(input.rows());
         let mut values = vec![0.0; wanted.len() * width];
         if let Some(place) = wanted.iter().position(|&row| row + 1 == input.rows()) {
-            values[place * width + script.next_id(input) as usize] = CERTAIN;
+            values[place * width + script.next_id(input) as usize] = CERTAIN_LOGIT;
         }
         values
     }

@@ -33,12 +33,12 @@ pub(super) struct Script {
     waiting: std::vec::IntoIter<Vec<TokenId>>,
     /// End-of-sequence id, returned when a reply is finished or none is left.
     end_id: TokenId,
-    started: Vec<Saying>,
+    started: Vec<StartedReply>,
 }
 
 /// Started reply: `ids[next - 1]` was returned and is expected at `slot`.
 #[derive(Debug)]
-struct Saying {
+struct StartedReply {
     ids: Vec<TokenId>,
     next: usize,
     slot: usize,
@@ -64,27 +64,27 @@ impl Script {
 
     /// Returns the id that follows the last row of `input`.
     pub(super) fn next_id(&mut self, input: &SequenceInput) -> TokenId {
-        let begun = self.started.iter().position(|saying| saying.goes_on_with(input));
-        let mut saying = match begun {
+        let started = self.started.iter().position(|reply| reply.is_continued_by(input));
+        let mut reply = match started {
             Some(index) => self.started.swap_remove(index).past_forced(input.rows() - 1),
-            None => Saying::new(self.waiting.next().unwrap_or_default()),
+            None => StartedReply::new(self.waiting.next().unwrap_or_default()),
         };
-        let id = saying.ids.get(saying.next).copied().unwrap_or(self.end_id);
-        saying.next += 1;
-        saying.slot = input.cached_len + input.rows();
-        saying.block_table = input.block_tables[0][..saying.slot.div_ceil(PAGE_LEN)].to_vec();
-        self.started.push(saying);
+        let id = reply.ids.get(reply.next).copied().unwrap_or(self.end_id);
+        reply.next += 1;
+        reply.slot = input.cached_len + input.rows();
+        reply.block_table = input.block_tables[0][..reply.slot.div_ceil(PAGE_LEN)].to_vec();
+        self.started.push(reply);
         id
     }
 }
 
-impl Saying {
+impl StartedReply {
     fn new(ids: Vec<TokenId>) -> Self {
         Self { ids, next: 0, slot: 0, block_table: Vec::new() }
     }
 
     /// Returns true if the rows are the last returned id and the script's ids after it, which may have been forced.
-    fn goes_on_with(&self, input: &SequenceInput) -> bool {
+    fn is_continued_by(&self, input: &SequenceInput) -> bool {
         let given = self.next.checked_sub(1).and_then(|last| self.ids.get(last..));
         let row_ids = match &input.input {
             Input::Ids(ids) if !ids.is_empty() => ids,

@@ -37,9 +37,9 @@ impl TokenTable {
             inner.get_vocab(false).into_iter().map(|(text, id)| (id, text)).collect();
         tokens.retain(|(id, _)| !added.contains_key(id));
         let mut table = HashMap::with_capacity(tokens.len() + added.len());
-        let mut room = Room(MAX_BYTES);
+        let mut budget = ByteBudget(MAX_BYTES);
         for (id, text) in tokens {
-            let bytes = room.take(&text, |text| spelling.bytes(text))?;
+            let bytes = budget.take(&text, |text| spelling.bytes(text))?;
             if table.insert(id, (bytes, TokenKind::Text)).is_some() {
                 return Err(Error::InvalidValue {
                     file: TOKENIZER_FILE.into(),
@@ -51,12 +51,12 @@ impl TokenTable {
         }
         for (id, token) in added {
             let kind = if token.special { TokenKind::Special } else { TokenKind::Added };
-            table.insert(id, (room.take(&token.content, |text| spelling.added_bytes(text))?, kind));
+            table.insert(id, (budget.take(&token.content, |text| spelling.added_bytes(text))?, kind));
         }
         // Of several tokens with the same text the last one is known, so the loop goes backwards.
         for (id, like) in duplicates.iter().rev() {
             if let Some((bytes, kind)) = table.get(like).cloned() {
-                room.take_bytes(bytes.len())?;
+                budget.take_bytes(bytes.len())?;
                 table.insert(*id, (bytes, kind));
             }
         }
@@ -105,9 +105,9 @@ impl TokenTable {
 }
 
 /// Remaining byte budget of all tokens.
-struct Room(usize);
+struct ByteBudget(usize);
 
-impl Room {
+impl ByteBudget {
     /// Returns the bytes that a token's text spells, and deducts them.
     fn take(&mut self, text: &str, spell: impl Fn(&str) -> Vec<u8>) -> Result<Vec<u8>> {
         let too_long = |value: String, known| Error::UnsupportedTokenizer { part: "a token", value, known };

@@ -38,7 +38,7 @@ pub(crate) enum CodePacking {
 }
 
 /// Suffixes of the names of a matrix's tensors, and the config keys about them.
-pub(super) struct PartNames {
+pub(super) struct TensorSuffixes {
     pub(super) codes: &'static str,
     pub(super) zeros: &'static str,
     pub(super) scales: &'static str,
@@ -47,7 +47,7 @@ pub(super) struct PartNames {
     pub(super) order_key: &'static str,
 }
 
-const GPTQ_NAMES: PartNames = PartNames {
+const GPTQ_NAMES: TensorSuffixes = TensorSuffixes {
     codes: "qweight",
     zeros: "qzeros",
     scales: "scales",
@@ -55,7 +55,7 @@ const GPTQ_NAMES: PartNames = PartNames {
     group_key: "quantization_config.group_size",
     order_key: "quantization_config.desc_act",
 };
-const COMPRESSED_NAMES: PartNames = PartNames {
+const COMPRESSED_NAMES: TensorSuffixes = TensorSuffixes {
     codes: "weight_packed",
     zeros: "weight_zero_point",
     scales: "weight_scale",
@@ -65,11 +65,11 @@ const COMPRESSED_NAMES: PartNames = PartNames {
 };
 
 impl CodePacking {
-    pub(super) fn names(self) -> PartNames {
+    pub(super) fn names(self) -> TensorSuffixes {
         match self {
             Self::Awq | Self::Gptq { .. } => GPTQ_NAMES,
             Self::Words => COMPRESSED_NAMES,
-            Self::Bytes => PartNames { codes: "weight", ..COMPRESSED_NAMES },
+            Self::Bytes => TensorSuffixes { codes: "weight", ..COMPRESSED_NAMES },
         }
     }
 
@@ -88,7 +88,7 @@ impl CodePacking {
 }
 
 /// Position of output `o % 8` in its word, in AutoAWQ's order.
-const AWQ_PLACE: [usize; 8] = [0, 4, 1, 5, 2, 6, 3, 7];
+const AWQ_POSITION: [usize; 8] = [0, 4, 1, 5, 2, 6, 3, 7];
 
 /// Format of group-wise quantisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,10 +167,10 @@ impl GroupFormat {
         (fits && inputs.is_multiple_of(group) && group.is_multiple_of(BLOCK)).then_some(shapes)
     }
 
-    fn code(self, words: &[u8], word: usize, place: usize) -> i32 {
+    fn code(self, words: &[u8], word: usize, position: usize) -> i32 {
         let word = words[4 * word..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
         let mask = u32::MAX >> (WORD_BITS - self.bits);
-        (word >> (self.bits * place) & mask) as i32
+        (word >> (self.bits * position) & mask) as i32
     }
 }
 
@@ -181,7 +181,7 @@ impl StoredGroups {
         match format.packing {
             CodePacking::Awq => {
                 let words = self.outputs / per_word;
-                format.code(codes, input * words + output / per_word, AWQ_PLACE[output % per_word])
+                format.code(codes, input * words + output / per_word, AWQ_POSITION[output % per_word])
             }
             CodePacking::Gptq { .. } => {
                 format.code(codes, input / per_word * self.outputs + output, input % per_word)
@@ -212,7 +212,7 @@ impl StoredGroups {
         let by_groups = group * (self.outputs / per_word) + output / per_word;
         let by_outputs = output / per_word * self.groups() + group;
         match format.packing {
-            CodePacking::Awq => format.code(zeros, by_groups, AWQ_PLACE[output % per_word]),
+            CodePacking::Awq => format.code(zeros, by_groups, AWQ_POSITION[output % per_word]),
             CodePacking::Gptq { zero_offset } => {
                 format.code(zeros, by_groups, output % per_word) + i32::from(zero_offset)
             }

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_rope_turns_together_come_apart() {
+    fn interleaved_rope_rows_come_apart() {
         let order = RowOrder::InterleavedRope { head_dim: 4 };
         assert_eq!(read(order, &TensorLocation::whole("a"), 0..4), (vec![0, 20, 10, 30], false));
         assert_eq!(read(order, &TensorLocation::whole("b"), 1..3), (vec![60, 50], false));

@@ -3,9 +3,9 @@
 use std::fs;
 
 /// Limit of memory: more than the concurrent tests use together, less than any false size would.
-const MOST_USED: usize = 256 << 20;
+const MAX_USED: usize = 256 << 20;
 /// Limit of address space, which is reserved before use; the system's allocator reserves 64 MiB per thread.
-const MOST_RESERVED: usize = 8 << 30;
+const MAX_RESERVED: usize = 8 << 30;
 
 /// Runs `work` and checks, where the system reports it, that the process did not grow by more than a small file can require.
 pub fn bounded<T>(what: &str, work: impl FnOnce() -> T) -> T {
@@ -14,7 +14,7 @@ pub fn bounded<T>(what: &str, work: impl FnOnce() -> T) -> T {
     let before = [status_bytes("VmRSS:"), status_bytes("VmPeak:")];
     let result = work();
     let after = [status_bytes("VmHWM:"), status_bytes("VmPeak:")];
-    for ((before, after), most) in before.into_iter().zip(after).zip([MOST_USED, MOST_RESERVED]) {
+    for ((before, after), most) in before.into_iter().zip(after).zip([MAX_USED, MAX_RESERVED]) {
         if let (true, Some(before), Some(after)) = (counted_anew, before, after) {
             let grown = after.saturating_sub(before);
             assert!(grown <= most, "{what}: the process grew by {grown} bytes");

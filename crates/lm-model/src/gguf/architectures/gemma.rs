@@ -19,7 +19,7 @@ pub(super) const NORMS: TensorNames = &[
     ("post_ffw_norm", "post_feedforward_layernorm"),
 ];
 /// Norms whose weights are stored plus one in the file; Gemma 2 has no QK norm.
-const LARGER_NORMS: &[(&str, StoredValues)] = &[
+const NORMS_PLUS_ONE: &[(&str, StoredValues)] = &[
     ("attn_k_norm.weight", StoredValues::PlusOne),
     ("attn_norm.weight", StoredValues::PlusOne),
     ("attn_q_norm.weight", StoredValues::PlusOne),
@@ -44,7 +44,7 @@ pub(super) const GEMMA2: GgufArchitecture = GgufArchitecture {
         shared(model, config, GEMMA2_27B)
     },
     tensors: &[NORMS],
-    values: LARGER_NORMS,
+    values: NORMS_PLUS_ONE,
     ..GgufArchitecture::new("gemma2", "gemma2")
 };
 
@@ -60,7 +60,7 @@ pub(super) const GEMMA3: GgufArchitecture = GgufArchitecture {
         shared(model, config, GEMMA3_27B)
     },
     tensors: &[NORMS],
-    values: LARGER_NORMS,
+    values: NORMS_PLUS_ONE,
     ..GgufArchitecture::new("gemma3", "gemma3_text")
 };
 

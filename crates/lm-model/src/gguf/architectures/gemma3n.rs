@@ -36,7 +36,7 @@ const STREAMS: TensorNames = &[
     ("laurel_r", "laurel.linear_right"),
 ];
 /// Number of layers with their own keys and values, where files do not give the number of those without.
-const OWN_KEYS_AND_VALUES: usize = 20;
+const LAYERS_WITH_OWN_KV: usize = 20;
 
 pub(super) const GEMMA3N: GgufArchitecture = GgufArchitecture {
     keys: &[
@@ -78,7 +78,7 @@ pub(super) fn put_windows(spec: &DecoderSpec, settings: &mut Settings) {
 
 fn more(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
     layer_types(model, config, 5)?;
-    let shared = model.num_layers()?.saturating_sub(OWN_KEYS_AND_VALUES);
+    let shared = model.num_layers()?.saturating_sub(LAYERS_WITH_OWN_KV);
     config.entry("num_kv_shared_layers").or_insert(shared.into());
     sparsity(model, config)?;
     per_layer_vocabulary(model, config);

@@ -52,7 +52,7 @@ impl Settings {
 }
 
 /// Config.json keys that newer files store elsewhere, with precedence: their JSON pointers.
-const ELSEWHERE: &[(&str, &[&str])] = &[
+const JSON_POINTERS: &[(&str, &[&str])] = &[
     ("llama_4_scaling_beta", &["/rope_parameters/llama_4_scaling_beta"]),
     ("rope_local_base_freq", &["/rope_parameters/sliding_attention/rope_theta"]),
     ("rope_theta", &["/rope_parameters/rope_theta", "/rope_parameters/full_attention/rope_theta"]),
@@ -130,13 +130,13 @@ fn is_full_rotary(spec: &DecoderSpec, rope: &RopeSpec) -> bool {
 
 /// Returns the value of a config.json key, wherever it is stored.
 fn find(config: &ModelConfig, key: &str) -> Option<Value> {
-    let elsewhere = ELSEWHERE.iter().filter(|row| row.0 == key).flat_map(|row| row.1);
+    let pointers = JSON_POINTERS.iter().filter(|row| row.0 == key).flat_map(|row| row.1);
     let pointed = |pointer: &&str| {
         let (first, rest) = pointer.strip_prefix('/')?.split_once('/')?;
         config.keys.get(first)?.pointer(&format!("/{rest}")).filter(|value| !value.is_null())
     };
     let own = config.keys.get(key).filter(|value| !value.is_null());
-    elsewhere.into_iter().find_map(pointed).or(own).cloned()
+    pointers.into_iter().find_map(pointed).or(own).cloned()
 }
 
 /// Returns the RoPE parameters; those of full-attention layers if each layer type has its own.

@@ -10,7 +10,7 @@ use crate::config::unsupported;
 use crate::{Error, Result};
 
 /// Names of a matrix's tensors.
-struct Parts {
+struct GroupTensors {
     codes: String,
     zeros: String,
     scales: String,
@@ -22,7 +22,7 @@ struct Parts {
     weight: String,
 }
 
-impl Parts {
+impl GroupTensors {
     /// Returns the names for the codes of this name; `None` if the name is not one of codes.
     fn of(codes: &str, packing: CodePacking) -> Option<Self> {
         let names = packing.names();
@@ -42,7 +42,7 @@ impl Parts {
 impl Checkpoint {
     /// Combines codes with their scales, and zero points and input order if present, to the matrix `….weight`.
     pub(super) fn attach_groups(&mut self, name: &str, format: GroupFormat) -> Result<()> {
-        let parts = Parts::of(name, format.packing).filter(|_| self.has_codes(name, format));
+        let parts = GroupTensors::of(name, format.packing).filter(|_| self.has_codes(name, format));
         let Some(parts) = parts else { return Ok(()) };
         let groups = self.stored_groups(&parts, format)?;
         let ty = self.lossless_type(&parts, &groups)?;
@@ -71,7 +71,7 @@ impl Checkpoint {
     }
 
     /// Returns the places of a matrix's tensors, with types and shapes checked.
-    fn stored_groups(&self, parts: &Parts, format: GroupFormat) -> Result<StoredGroups> {
+    fn stored_groups(&self, parts: &GroupTensors, format: GroupFormat) -> Result<StoredGroups> {
         let (codes, scales) = (self.stored(&parts.codes)?, self.stored(&parts.scales)?);
         let float = scales.ty.float();
         let scale_dtype =
@@ -104,7 +104,7 @@ impl Checkpoint {
     }
 
     /// Block type that represents a matrix losslessly.
-    fn lossless_type(&self, parts: &Parts, groups: &StoredGroups) -> Result<GgmlType> {
+    fn lossless_type(&self, parts: &GroupTensors, groups: &StoredGroups) -> Result<GgmlType> {
         let is_half = |value: f32| value.is_finite() && half::f16::from_f32(value).to_f32() == value;
         self.check_values(&parts.scales, groups.scale_dtype, "numbers that F16 has", is_half)?;
         let zeros = groups.zeros.as_ref().map(|place| bytes_of(&self.files, place));
