@@ -4,21 +4,21 @@ use std::collections::HashMap;
 
 use lm_model::{AdapterId, KvPool, PAGE_LEN, PageId, TokenId};
 
+use crate::page_allocator::PageAllocator;
 use crate::page_table::PageTable;
-use crate::pages::PageStore;
 use crate::prefix_tree::NodeId;
 use crate::request::SessionId;
 use crate::{CacheStats, PrefixCache};
 
 /// KV cache of all sessions, over one page pool.
 pub(crate) struct KvCaches {
-    store: PageStore,
+    allocator: PageAllocator,
     sessions: HashMap<SessionId, SessionCache>,
     prefix_cache: PrefixCache,
     /// Prefix-tree roots shared between sessions, one for each adapter: the KV entries that one adapter computes are invalid
     /// for another.
     common_roots: HashMap<Option<AdapterId>, NodeId>,
-    /// Number of requests that ended: the clock of `resting_since`.
+    /// Number of requests that ended: the clock of `idle_since`.
     ended: u64,
     evicted_pages: u64,
 }
@@ -31,7 +31,7 @@ struct SessionCache {
     /// Logits of the last cached token, if kept.
     logits: Option<Vec<f32>>,
     /// Value of `ended` when the last request ended; `None` while a request is active.
-    resting_since: Option<u64>,
+    idle_since: Option<u64>,
 }
 
 /// Shortage of pages in one space: those that a step needs, and those that are free.
@@ -44,20 +44,27 @@ pub(crate) struct Shortage {
 impl KvCaches {
     pub fn new(pool: KvPool, prefix_cache: PrefixCache) -> Self {
         let (sessions, common_roots) = (HashMap::new(), HashMap::new());
-        Self { store: PageStore::new(pool), sessions, prefix_cache, common_roots, ended: 0, evicted_pages: 0 }
+        Self {
+            allocator: PageAllocator::new(pool),
+            sessions,
+            prefix_cache,
+            common_roots,
+            ended: 0,
+            evicted_pages: 0,
+        }
     }
 
     pub fn stats(&self) -> CacheStats {
         CacheStats {
-            total_pages: self.store.total(),
-            free_pages: (0..self.store.num_spaces()).map(|space| self.store.free(space)).sum(),
-            findable_pages: self.store.findable(),
+            total_pages: self.allocator.total(),
+            free_pages: (0..self.allocator.num_spaces()).map(|space| self.allocator.free(space)).sum(),
+            reusable_pages: self.allocator.evictable(),
             evicted_pages: self.evicted_pages,
         }
     }
 
     pub fn pool(&mut self) -> &mut KvPool {
-        self.store.pool()
+        self.allocator.pool()
     }
 
     /// Number of cached tokens of `session`.
@@ -69,18 +76,18 @@ impl KvCaches {
     pub fn begin(&mut self, session: SessionId, adapter: Option<AdapterId>) {
         if !self.sessions.contains_key(&session) {
             let table = self.new_table(adapter);
-            self.sessions.insert(session, SessionCache { adapter, table, logits: None, resting_since: None });
+            self.sessions.insert(session, SessionCache { adapter, table, logits: None, idle_since: None });
         }
         if let Some(cache) = self.sessions.get_mut(&session) {
-            cache.resting_since = None;
+            cache.idle_since = None;
         }
     }
 
     /// Marks `session` as idle from now on.
-    pub fn rest(&mut self, session: SessionId) {
+    pub fn mark_idle(&mut self, session: SessionId) {
         self.ended += 1;
         if let Some(cache) = self.sessions.get_mut(&session) {
-            cache.resting_since = Some(self.ended);
+            cache.idle_since = Some(self.ended);
         }
     }
 
@@ -90,7 +97,7 @@ impl KvCaches {
         if len < cache.table.len() {
             cache.logits = None;
         }
-        cache.table.rewind(len, &mut self.store);
+        cache.table.rewind(len, &mut self.allocator);
         cache.table.len()
     }
 
@@ -99,14 +106,14 @@ impl KvCaches {
     pub fn resume(&mut self, session: SessionId, ids: &[TokenId], matching: usize) {
         if let Some(cache) = self.sessions.get_mut(&session) {
             cache.logits = None;
-            cache.table.resume(ids, matching, &mut self.store);
+            cache.table.resume(ids, matching, &mut self.allocator);
         }
     }
 
     /// Drops the cache of `session`.
     pub fn close(&mut self, session: SessionId) {
         if let Some(cache) = self.sessions.remove(&session) {
-            cache.table.close(&mut self.store);
+            cache.table.close(&mut self.allocator);
         }
     }
 
@@ -115,9 +122,9 @@ impl KvCaches {
         if let Some(cache) = self.sessions.get(&from) {
             let fork = SessionCache {
                 adapter: cache.adapter,
-                table: cache.table.fork(&mut self.store),
+                table: cache.table.fork(&mut self.allocator),
                 logits: cache.logits.clone(),
-                resting_since: Some(self.ended),
+                idle_since: Some(self.ended),
             };
             self.sessions.insert(to, fork);
         }
@@ -137,8 +144,9 @@ impl KvCaches {
 
     /// Returns the page shortage for `rows` more tokens of `session`, in the first space that lacks pages.
     pub fn shortage(&self, session: SessionId, rows: usize) -> Option<Shortage> {
-        let needed = self.sessions.get(&session)?.table.missing(rows, &self.store);
-        let shortage = |(space, needed_pages)| Shortage { needed_pages, free_pages: self.store.free(space) };
+        let needed = self.sessions.get(&session)?.table.missing(rows, &self.allocator);
+        let shortage =
+            |(space, needed_pages)| Shortage { needed_pages, free_pages: self.allocator.free(space) };
         needed.into_iter().enumerate().map(shortage).find(|space| space.needed_pages > space.free_pages)
     }
 
@@ -148,7 +156,7 @@ impl KvCaches {
     /// Panics if there is a [`KvCaches::shortage`].
     pub fn reserve(&mut self, session: SessionId, rows: usize) {
         if let Some(cache) = self.sessions.get_mut(&session) {
-            cache.table.reserve(rows, &mut self.store);
+            cache.table.reserve(rows, &mut self.allocator);
         }
     }
 
@@ -159,16 +167,16 @@ impl KvCaches {
 
     /// Marks `rows` reserved tokens of `session` as cached; `ids` starts with all its tokens up to them. Its stored logits were
     /// taken when the request began.
-    pub fn advance(&mut self, session: SessionId, ids: &[TokenId], rows: usize) {
+    pub fn commit_rows(&mut self, session: SessionId, ids: &[TokenId], rows: usize) {
         if let Some(cache) = self.sessions.get_mut(&session) {
-            cache.table.advance(ids, rows, &mut self.store);
+            cache.table.commit_rows(ids, rows, &mut self.allocator);
         }
     }
 
     /// Evicts the last pages of the session that has been idle longest; returns false if no idle session has a page.
-    pub fn evict_resting(&mut self) -> bool {
-        let resting = self.sessions.iter().filter(|(_, cache)| cache.table.num_pages() > 0);
-        let oldest = resting.filter_map(|(&session, cache)| Some((cache.resting_since?, session.0))).min();
+    pub fn evict_idle(&mut self) -> bool {
+        let idle = self.sessions.iter().filter(|(_, cache)| cache.table.num_pages() > 0);
+        let oldest = idle.filter_map(|(&session, cache)| Some((cache.idle_since?, session.0))).min();
         oldest.is_some_and(|(_, session)| self.evict(SessionId(session)))
     }
 
@@ -195,7 +203,7 @@ impl KvCaches {
     }
 
     fn replace_pool(&mut self, pool: KvPool) {
-        self.store = PageStore::new(pool);
+        self.allocator = PageAllocator::new(pool);
         self.common_roots.clear();
         let sessions: Vec<_> =
             self.sessions.iter().map(|(&session, cache)| (session, cache.adapter)).collect();
@@ -210,13 +218,14 @@ impl KvCaches {
     fn new_table(&mut self, adapter: Option<AdapterId>) -> PageTable {
         match self.prefix_cache {
             PrefixCache::Engine => {
-                let root = *self.common_roots.entry(adapter).or_insert_with(|| self.store.tree.new_root());
-                PageTable::new(root, &mut self.store)
+                let root =
+                    *self.common_roots.entry(adapter).or_insert_with(|| self.allocator.tree.new_root());
+                PageTable::new(root, &mut self.allocator)
             }
             PrefixCache::Session => {
-                let root = self.store.tree.new_root();
-                let table = PageTable::new(root, &mut self.store);
-                self.store.tree.release(root); // The table has its own reference.
+                let root = self.allocator.tree.new_root();
+                let table = PageTable::new(root, &mut self.allocator);
+                self.allocator.tree.release(root); // The table has its own reference.
                 table
             }
         }

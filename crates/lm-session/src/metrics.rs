@@ -67,7 +67,7 @@ pub struct CacheStats {
     /// Pages whose reference count is 0.
     pub free_pages: usize,
     /// Free pages whose tokens can still be found in the prefix cache and reused.
-    pub findable_pages: usize,
+    pub reusable_pages: usize,
     /// Pages evicted from a session since the engine started because another one needed them.
     pub evicted_pages: u64,
 }

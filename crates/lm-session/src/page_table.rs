@@ -2,7 +2,7 @@
 
 use lm_model::{NO_PAGE, PAGE_LEN, PageId, Retention, TokenId};
 
-use crate::pages::PageStore;
+use crate::page_allocator::PageAllocator;
 use crate::prefix_tree::NodeId;
 
 /// Block tables of one session, one for each group of the cache, and their length in tokens.
@@ -15,10 +15,10 @@ pub(crate) struct PageTable {
     len: usize,
     root: NodeId,
     /// Prefix-tree node of the full pages.
-    tip: NodeId,
+    last_node: NodeId,
 }
 
-/// Sources of resumable pages: the table's own first tokens, and prefixes in the store.
+/// Sources of resumable pages: the table's own first tokens, and nodes of the prefix tree.
 struct Sources<'a> {
     /// Number of the table's own first tokens that are valid.
     own: usize,
@@ -28,10 +28,10 @@ struct Sources<'a> {
 
 impl PageTable {
     /// Creates an empty table whose prefixes start at `root`.
-    pub fn new(root: NodeId, store: &mut PageStore) -> Self {
-        store.tree.hold(root);
-        store.tree.hold(root);
-        Self { pages: vec![Vec::new(); store.groups().len()], len: 0, root, tip: root }
+    pub fn new(root: NodeId, allocator: &mut PageAllocator) -> Self {
+        allocator.tree.retain(root);
+        allocator.tree.retain(root);
+        Self { pages: vec![Vec::new(); allocator.groups().len()], len: 0, root, last_node: root }
     }
 
     /// Number of cached tokens.
@@ -51,12 +51,12 @@ impl PageTable {
     }
 
     /// Number of pages of each space that [`PageTable::reserve`] will allocate for `rows` more rows.
-    pub fn missing(&self, rows: usize, store: &PageStore) -> Vec<usize> {
-        let mut missing = vec![0; store.num_spaces()];
-        for (group, kind) in store.groups().iter().enumerate() {
+    pub fn missing(&self, rows: usize, allocator: &PageAllocator) -> Vec<usize> {
+        let mut missing = vec![0; allocator.num_spaces()];
+        for (group, kind) in allocator.groups().iter().enumerate() {
             let takes = |&index: &usize| {
                 let page = self.page(group, index);
-                page == NO_PAGE || store.is_shared(group, page)
+                page == NO_PAGE || allocator.is_shared(group, page)
             };
             missing[kind.space] += kind.retention.written(self.len, rows).filter(takes).count();
         }
@@ -67,12 +67,12 @@ impl PageTable {
     ///
     /// # Panics
     /// Panics if fewer pages are free than are [`PageTable::missing`].
-    pub fn reserve(&mut self, rows: usize, store: &mut PageStore) {
+    pub fn reserve(&mut self, rows: usize, allocator: &mut PageAllocator) {
         for group in 0..self.pages.len() {
-            for index in store.groups()[group].retention.written(self.len, rows) {
+            for index in allocator.groups()[group].retention.written(self.len, rows) {
                 let page = match self.page(group, index) {
-                    NO_PAGE => store.allocate(group),
-                    page => store.writable(group, page),
+                    NO_PAGE => allocator.allocate(group),
+                    page => allocator.make_exclusive(group, page),
                 };
                 if index >= self.pages[group].len() {
                     self.pages[group].resize(index + 1, NO_PAGE);
@@ -84,27 +84,27 @@ impl PageTable {
 
     /// Marks `rows` reserved rows as cached, adds full pages to the prefix tree under `ids` — all tokens of the session up to
     /// them — and releases pages that no later token needs.
-    pub fn advance(&mut self, ids: &[TokenId], rows: usize, store: &mut PageStore) {
+    pub fn commit_rows(&mut self, ids: &[TokenId], rows: usize, allocator: &mut PageAllocator) {
         let before = self.len;
         self.len += rows;
         let (full, _) = ids[..self.len].as_chunks::<PAGE_LEN>();
         for (index, ids) in full.iter().enumerate().skip(before / PAGE_LEN) {
-            let node = store.tree.child(self.tip, ids);
-            self.move_tip(node, store);
+            let node = allocator.tree.child(self.last_node, ids);
+            self.set_last_node(node, allocator);
             for group in 0..self.pages.len() {
-                let mut written = store.groups()[group].retention.written(before, rows);
+                let mut written = allocator.groups()[group].retention.written(before, rows);
                 if written.any(|written| written == index) {
-                    store.name(group, self.pages[group][index], node);
+                    allocator.cache_page(group, self.pages[group][index], node);
                 }
             }
         }
         for (group, pages) in self.pages.iter_mut().enumerate() {
-            let retention = store.groups()[group].retention;
+            let retention = allocator.groups()[group].retention;
             let unneeded = retention.first_retained_page(before)
                 ..retention.first_retained_page(self.len).min(pages.len());
             for page in &mut pages[unneeded] {
                 if *page != NO_PAGE {
-                    store.release(group, std::mem::replace(page, NO_PAGE));
+                    allocator.release(group, std::mem::replace(page, NO_PAGE));
                 }
             }
         }
@@ -112,60 +112,65 @@ impl PageTable {
 
     /// Moves to the largest position from which `ids` can be resumed, at most to their end.
     ///
-    /// The first `matching` of `ids` are this table's own first tokens. The others are reused as far as the store's prefix
+    /// The first `matching` of `ids` are this table's own first tokens. The others are reused as far as the allocator's prefix
     /// tree has them.
-    pub fn resume(&mut self, ids: &[TokenId], matching: usize, store: &mut PageStore) {
-        let path = store.tree.walk(self.root, ids);
-        self.go_to(ids.len(), &Sources { own: matching.min(self.len), path: &path }, store);
+    pub fn resume(&mut self, ids: &[TokenId], matching: usize, allocator: &mut PageAllocator) {
+        let path = allocator.tree.walk(self.root, ids);
+        self.go_to(ids.len(), &Sources { own: matching.min(self.len), path: &path }, allocator);
     }
 
     /// Truncates to the largest resumable position ≤ `len`.
-    pub fn rewind(&mut self, len: usize, store: &mut PageStore) {
-        let path = store.tree.path(self.tip);
-        self.go_to(len, &Sources { own: self.len, path: &path }, store);
+    pub fn rewind(&mut self, len: usize, allocator: &mut PageAllocator) {
+        let path = allocator.tree.path(self.last_node);
+        self.go_to(len, &Sources { own: self.len, path: &path }, allocator);
     }
 
     /// Creates another table over the same pages, without a copy.
-    pub fn fork(&self, store: &mut PageStore) -> Self {
-        store.tree.hold(self.root);
-        store.tree.hold(self.tip);
+    pub fn fork(&self, allocator: &mut PageAllocator) -> Self {
+        allocator.tree.retain(self.root);
+        allocator.tree.retain(self.last_node);
         let pages = self.block_tables(0);
-        hold_all(&pages, store);
+        retain_all(&pages, allocator);
         Self { pages, ..*self }
     }
 
     /// Releases all pages and prefix-tree nodes.
-    pub fn close(mut self, store: &mut PageStore) {
+    pub fn close(mut self, allocator: &mut PageAllocator) {
         let pages = std::mem::take(&mut self.pages);
-        release_all(&pages, store);
-        store.tree.release(self.tip);
-        store.tree.release(self.root);
+        release_all(&pages, allocator);
+        allocator.tree.release(self.last_node);
+        allocator.tree.release(self.root);
     }
 
-    fn go_to(&mut self, limit: usize, sources: &Sources<'_>, store: &mut PageStore) {
+    fn go_to(&mut self, limit: usize, sources: &Sources<'_>, allocator: &mut PageAllocator) {
         let own = sources.own.min(limit);
         let known = sources.path.len().max(own / PAGE_LEN).min(limit / PAGE_LEN);
         let mut positions: Vec<usize> = (0..=known).map(|pages| pages * PAGE_LEN).collect();
         positions.push(own);
         positions.sort_unstable();
-        let can_go_on = |&len: &usize| self.tables_at(len, sources, store).map(|tables| (len, tables));
+        let can_go_on = |&len: &usize| self.tables_at(len, sources, allocator).map(|tables| (len, tables));
         let found = positions.iter().rev().find_map(can_go_on);
         let (len, pages) = found.expect("nothing is needed at the beginning");
         // Retained before the old ones are released, so that no page is reused in between.
-        hold_all(&pages, store);
-        release_all(&std::mem::replace(&mut self.pages, pages), store);
+        retain_all(&pages, allocator);
+        release_all(&std::mem::replace(&mut self.pages, pages), allocator);
         self.len = len;
-        let tip = (len / PAGE_LEN).checked_sub(1).map_or(self.root, |last| sources.path[last]);
-        self.move_tip(tip, store);
+        let last_node = (len / PAGE_LEN).checked_sub(1).map_or(self.root, |last| sources.path[last]);
+        self.set_last_node(last_node, allocator);
     }
 
     /// Block tables for resuming after `len` tokens, if all pages needed are available.
-    fn tables_at(&self, len: usize, sources: &Sources<'_>, store: &PageStore) -> Option<Vec<Vec<PageId>>> {
+    fn tables_at(
+        &self,
+        len: usize,
+        sources: &Sources<'_>,
+        allocator: &PageAllocator,
+    ) -> Option<Vec<Vec<PageId>>> {
         let table = |group: usize| {
-            let needed = store.groups()[group].retention.first_retained_page(len)..len.div_ceil(PAGE_LEN);
+            let needed = allocator.groups()[group].retention.first_retained_page(len)..len.div_ceil(PAGE_LEN);
             let mut table = vec![NO_PAGE; needed.start.min(needed.end)];
             for index in needed {
-                table.push(self.page_at(group, index, len, sources, store)?);
+                table.push(self.page_at(group, index, len, sources, allocator)?);
             }
             Some(table)
         };
@@ -179,17 +184,17 @@ impl PageTable {
         index: usize,
         len: usize,
         sources: &Sources<'_>,
-        store: &PageStore,
+        allocator: &PageAllocator,
     ) -> Option<PageId> {
         let end = (index + 1) * PAGE_LEN;
-        let own = match store.groups()[group].retention {
+        let own = match allocator.groups()[group].retention {
             // The page holds the state after the table's last token only.
             Retention::State => len == self.len && len <= sources.own,
             Retention::All | Retention::Window(_) => end.min(len) <= sources.own,
         };
         let own = if own { self.page(group, index) } else { NO_PAGE };
         let known = || match sources.path.get(index) {
-            Some(&node) if end <= len => store.tree.page(node, group),
+            Some(&node) if end <= len => allocator.tree.page(node, group),
             _ => NO_PAGE,
         };
         Some(if own == NO_PAGE { known() } else { own }).filter(|&page| page != NO_PAGE)
@@ -199,22 +204,22 @@ impl PageTable {
         self.pages[group].get(index).copied().unwrap_or(NO_PAGE)
     }
 
-    fn move_tip(&mut self, tip: NodeId, store: &mut PageStore) {
-        store.tree.hold(tip);
-        store.tree.release(std::mem::replace(&mut self.tip, tip));
+    fn set_last_node(&mut self, last_node: NodeId, allocator: &mut PageAllocator) {
+        allocator.tree.retain(last_node);
+        allocator.tree.release(std::mem::replace(&mut self.last_node, last_node));
     }
 }
 
-fn hold_all(tables: &[Vec<PageId>], store: &mut PageStore) {
+fn retain_all(tables: &[Vec<PageId>], allocator: &mut PageAllocator) {
     for (group, table) in tables.iter().enumerate() {
-        table.iter().filter(|&&page| page != NO_PAGE).for_each(|&page| store.hold(group, page));
+        table.iter().filter(|&&page| page != NO_PAGE).for_each(|&page| allocator.retain(group, page));
     }
 }
 
 /// Releases the last pages first: a prefix is useful without its continuation, not vice versa.
-fn release_all(tables: &[Vec<PageId>], store: &mut PageStore) {
+fn release_all(tables: &[Vec<PageId>], allocator: &mut PageAllocator) {
     for (group, table) in tables.iter().enumerate() {
-        table.iter().rev().filter(|&&page| page != NO_PAGE).for_each(|&page| store.release(group, page));
+        table.iter().rev().filter(|&&page| page != NO_PAGE).for_each(|&page| allocator.release(group, page));
     }
 }
 

@@ -21,7 +21,7 @@ pub struct EngineSettings {
 
 /// Scope of prefix caching: the sessions whose cached prefixes a session may reuse.
 ///
-/// Full pages of a prompt stay findable by their tokens while the pool has room for them. Reused pages are bit-identical to the
+/// Full pages of a prompt stay reusable while the pool has room for them. Reused pages are bit-identical to the
 /// session's own prefill (on a GPU: identical within rounding), so that the logits reveal nothing about other sessions. But the
 /// time to first token reveals whether the same prefix was run recently.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

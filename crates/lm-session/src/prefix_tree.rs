@@ -21,8 +21,8 @@ struct Node {
     edge: Option<Edge>,
     /// Page of each group, [`NO_PAGE`] where none is cached.
     pages: Vec<PageId>,
-    /// Reference count: children and holders.
-    uses: usize,
+    /// Reference count: children and references from outside.
+    ref_count: usize,
 }
 
 /// Prefixes that are held or have a cached page, and their ancestors.
@@ -43,7 +43,7 @@ impl PrefixTree {
     /// Creates a new root, held once. Prefixes of different roots do not share pages.
     pub fn new_root(&mut self) -> NodeId {
         let root = self.insert(None);
-        self.hold(root);
+        self.retain(root);
         root
     }
 
@@ -72,7 +72,7 @@ impl PrefixTree {
         if let Some(&child) = self.by_edge.get(&edge) {
             return child;
         }
-        self.hold(parent);
+        self.retain(parent);
         self.insert(Some(edge))
     }
 
@@ -93,13 +93,13 @@ impl PrefixTree {
     }
 
     /// Increments the reference count of a prefix.
-    pub fn hold(&mut self, node: NodeId) {
-        self.node_mut(node).uses += 1;
+    pub fn retain(&mut self, node: NodeId) {
+        self.node_mut(node).ref_count += 1;
     }
 
     /// Decrements the reference count of a prefix, and removes it if it is unused.
     pub fn release(&mut self, node: NodeId) {
-        self.node_mut(node).uses -= 1;
+        self.node_mut(node).ref_count -= 1;
         self.prune(node);
     }
 
@@ -111,15 +111,15 @@ impl PrefixTree {
         if let Some(edge) = &edge {
             self.by_edge.insert(edge.clone(), id);
         }
-        self.nodes[id.0] = Some(Node { edge, pages: vec![NO_PAGE; self.groups], uses: 0 });
+        self.nodes[id.0] = Some(Node { edge, pages: vec![NO_PAGE; self.groups], ref_count: 0 });
         id
     }
 
     /// Removes `node` if it is unused, and then its unused ancestors.
     fn prune(&mut self, mut node: NodeId) {
         loop {
-            let Node { pages, uses, .. } = self.node(node);
-            if *uses > 0 || pages.iter().any(|&page| page != NO_PAGE) {
+            let Node { pages, ref_count, .. } = self.node(node);
+            if *ref_count > 0 || pages.iter().any(|&page| page != NO_PAGE) {
                 return;
             }
             let removed = self.nodes[node.0].take();
@@ -127,7 +127,7 @@ impl PrefixTree {
             let Some(edge) = removed.and_then(|removed| removed.edge) else { return };
             self.by_edge.remove(&edge);
             node = edge.parent;
-            self.node_mut(node).uses -= 1;
+            self.node_mut(node).ref_count -= 1;
         }
     }
 
@@ -183,7 +183,7 @@ mod tests {
             assert_eq!(tree.walk(root, &other), [], "token {place} differs");
             let child = tree.child(root, &other);
             assert_ne!(child, known, "token {place} differs");
-            tree.hold(child);
+            tree.retain(child);
             tree.release(child);
         }
         assert_eq!(tree.walk(root, &page(0)), [known]);
@@ -197,7 +197,7 @@ mod tests {
         let two = tree.child(one, &page(100));
         tree.set_page(two, 0, 7);
         tree.set_page(two, 1, 3);
-        tree.hold(one);
+        tree.retain(one);
         tree.clear_page(two, 0);
         assert_eq!(tree.len(), 3);
         tree.clear_page(two, 1);

@@ -220,7 +220,7 @@ impl Scheduler {
     fn make_room(&mut self, index: usize, rows: usize) -> Result<()> {
         let session = self.active[index].request.session;
         while let Some(Shortage { needed_pages, free_pages }) = self.caches.shortage(session, rows) {
-            if !self.caches.evict_resting() && !self.preempt_youngest_after(index) {
+            if !self.caches.evict_idle() && !self.preempt_youngest_after(index) {
                 return Err(Error::CacheFull { needed_pages, free_pages });
             }
         }
@@ -280,7 +280,7 @@ impl Scheduler {
                 let left = active.prompt_tokens.saturating_sub(self.caches.len(session));
                 active.prefill.prefilled_tokens += planned.rows.min(left);
             }
-            self.caches.advance(session, &active.request.ids, planned.rows);
+            self.caches.commit_rows(session, &active.request.ids, planned.rows);
             if self.caches.len(session) == active.request.ids.len() {
                 self.serve(planned.active, logits.sequence(sequence).row(0));
             }
@@ -390,7 +390,7 @@ impl Scheduler {
 
     fn end(&mut self, index: usize, reply: Reply) {
         let Active { request, .. } = self.active.remove(index);
-        self.caches.rest(request.session);
+        self.caches.mark_idle(request.session);
         self.active.iter_mut().for_each(|active| active.preempted = false);
         if self.active.is_empty() {
             self.batching = Batching::Together;

@@ -27,7 +27,7 @@ fn a_new_session_starts_behind_the_prefix_that_others_have_run() {
         assert_eq!(first.prefill(&system).unwrap().cached_tokens, 0);
         drop(first);
         assert_eq!(pages_held(&engine), 0);
-        assert!(engine.cache_stats().unwrap().findable_pages > 0);
+        assert!(engine.cache_stats().unwrap().reusable_pages > 0);
 
         let mut second = endless(&engine);
         let stats = second.prefill(&ask).unwrap();

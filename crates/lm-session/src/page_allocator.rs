@@ -6,9 +6,9 @@ use lm_model::{CacheGroup, KvPool, NO_PAGE, PageId};
 
 use crate::prefix_tree::{NodeId, PrefixTree};
 
-/// Cache key of a full page: a prefix-tree node and a group. A page with a name is never written to.
+/// Cache key of a full page: a prefix-tree node and a group. A page with a key is never written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Name {
+struct CacheKey {
     node: NodeId,
     group: usize,
 }
@@ -17,18 +17,18 @@ struct Name {
 #[derive(Debug)]
 struct Space {
     pages: Vec<Page>,
-    /// Free pages without a name.
-    blank: Vec<PageId>,
-    /// Free pages that can still be found by their name, by release time (LRU order).
-    findable: BTreeMap<u64, PageId>,
+    /// Free pages without a key.
+    free_list: Vec<PageId>,
+    /// Free pages that can still be found by their key, by release time (LRU order).
+    evictable: BTreeMap<u64, PageId>,
     /// Number of releases: the clock of `released_at`.
     releases: u64,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Page {
-    holders: u32,
-    name: Option<Name>,
+    ref_count: u32,
+    key: Option<CacheKey>,
     released_at: u64,
 }
 
@@ -36,56 +36,56 @@ impl Space {
     fn new(num_pages: usize) -> Self {
         Self {
             pages: vec![Page::default(); num_pages],
-            blank: (0..num_pages as PageId).rev().collect(),
-            findable: BTreeMap::new(),
+            free_list: (0..num_pages as PageId).rev().collect(),
+            evictable: BTreeMap::new(),
             releases: 0,
         }
     }
 
     fn free(&self) -> usize {
-        self.blank.len() + self.findable.len()
+        self.free_list.len() + self.evictable.len()
     }
 
-    /// Allocates a page with a reference count of 1 and no name; returns it and the name that it loses.
-    fn allocate(&mut self) -> (PageId, Option<Name>) {
-        let page = self.blank.pop().or_else(|| self.findable.pop_first().map(|(_, page)| page));
+    /// Allocates a page with a reference count of 1 and no key; returns it and the key that it loses.
+    fn allocate(&mut self) -> (PageId, Option<CacheKey>) {
+        let page = self.free_list.pop().or_else(|| self.evictable.pop_first().map(|(_, page)| page));
         let page = page.expect("callers compare what is missing with what is free");
-        self.pages[page as usize].holders = 1;
-        (page, self.pages[page as usize].name.take())
+        self.pages[page as usize].ref_count = 1;
+        (page, self.pages[page as usize].key.take())
     }
 
-    fn hold(&mut self, page: PageId) {
-        let Page { holders, released_at, .. } = &mut self.pages[page as usize];
-        if *holders == 0 {
-            self.findable.remove(released_at);
+    fn retain(&mut self, page: PageId) {
+        let Page { ref_count, released_at, .. } = &mut self.pages[page as usize];
+        if *ref_count == 0 {
+            self.evictable.remove(released_at);
         }
-        *holders += 1;
+        *ref_count += 1;
     }
 
     fn release(&mut self, page: PageId) {
-        let Page { holders, name, released_at } = &mut self.pages[page as usize];
-        *holders -= 1;
-        if *holders > 0 {
-        } else if name.is_none() {
-            self.blank.push(page);
+        let Page { ref_count, key, released_at } = &mut self.pages[page as usize];
+        *ref_count -= 1;
+        if *ref_count > 0 {
+        } else if key.is_none() {
+            self.free_list.push(page);
         } else {
             self.releases += 1;
             *released_at = self.releases;
-            self.findable.insert(self.releases, page);
+            self.evictable.insert(self.releases, page);
         }
     }
 }
 
-/// Page store of a [`KvPool`]: reference counts, and the prefix tree that finds full pages.
-pub(crate) struct PageStore {
+/// Allocator of the pages of a [`KvPool`]: reference counts, and the prefix tree that finds full pages.
+pub(crate) struct PageAllocator {
     pool: KvPool,
     groups: Vec<CacheGroup>,
     spaces: Vec<Space>,
     pub tree: PrefixTree,
 }
 
-impl PageStore {
-    /// Creates a store in which all pages of a new pool are free.
+impl PageAllocator {
+    /// Creates an allocator in which all pages of a new pool are free.
     pub fn new(pool: KvPool) -> Self {
         let groups = pool.layout().groups().to_vec();
         let spaces = (0..pool.layout().num_spaces()).map(|space| Space::new(pool.num_pages(space))).collect();
@@ -117,24 +117,24 @@ impl PageStore {
     }
 
     /// Number of free pages that can still be found in the prefix tree.
-    pub fn findable(&self) -> usize {
-        self.spaces.iter().map(|space| space.findable.len()).sum()
+    pub fn evictable(&self) -> usize {
+        self.spaces.iter().map(|space| space.evictable.len()).sum()
     }
 
-    /// Allocates a free page: one without a name if there is one, otherwise the least recently released one, which is evicted.
+    /// Allocates a free page: one without a key if there is one, otherwise the least recently released one, which is evicted.
     ///
     /// # Panics
     /// Panics if no page is free.
     pub fn allocate(&mut self, group: usize) -> PageId {
         let (page, lost) = self.space(group).allocate();
-        if let Some(Name { node, group }) = lost {
+        if let Some(CacheKey { node, group }) = lost {
             self.tree.clear_page(node, group);
         }
         page
     }
 
-    pub fn hold(&mut self, group: usize, page: PageId) {
-        self.space(group).hold(page);
+    pub fn retain(&mut self, group: usize, page: PageId) {
+        self.space(group).retain(page);
     }
 
     pub fn release(&mut self, group: usize, page: PageId) {
@@ -143,32 +143,32 @@ impl PageStore {
 
     /// Returns true if the page's reference count is above 1.
     pub fn is_shared(&self, group: usize, page: PageId) -> bool {
-        self.page(group, page).holders > 1
+        self.page(group, page).ref_count > 1
     }
 
-    /// Returns the page to write to in place of `page`, of which the caller is a holder: a copy if the page is shared
+    /// Returns the page to write to in place of `page`, to which the caller has a reference: a copy if the page is shared
     /// (copy-on-write), otherwise the page itself, removed from the prefix tree.
     ///
     /// # Panics
     /// Panics if a copy is needed and no page is free.
-    pub fn writable(&mut self, group: usize, page: PageId) -> PageId {
+    pub fn make_exclusive(&mut self, group: usize, page: PageId) -> PageId {
         if self.is_shared(group, page) {
             let copy = self.allocate(group);
             self.pool.copy_page(self.groups[group].space, page, copy);
             self.release(group, page);
             return copy;
         }
-        if let Some(Name { node, group }) = self.space(group).pages[page as usize].name.take() {
+        if let Some(CacheKey { node, group }) = self.space(group).pages[page as usize].key.take() {
             self.tree.clear_page(node, group);
         }
         page
     }
 
     /// Adds a full page to the prefix tree under `node`, unless the node already has a page of the group.
-    pub fn name(&mut self, group: usize, page: PageId, node: NodeId) {
+    pub fn cache_page(&mut self, group: usize, page: PageId, node: NodeId) {
         if self.tree.page(node, group) == NO_PAGE {
             self.tree.set_page(node, group, page);
-            self.space(group).pages[page as usize].name = Some(Name { node, group });
+            self.space(group).pages[page as usize].key = Some(CacheKey { node, group });
         }
     }
 
@@ -182,8 +182,8 @@ impl PageStore {
 
     /// Reference count of each page of a space.
     #[cfg(test)]
-    pub fn holders(&self, space: usize) -> Vec<u32> {
-        self.spaces[space].pages.iter().map(|page| page.holders).collect()
+    pub fn ref_counts(&self, space: usize) -> Vec<u32> {
+        self.spaces[space].pages.iter().map(|page| page.ref_count).collect()
     }
 }
 
@@ -191,33 +191,33 @@ impl PageStore {
 mod tests {
     use super::*;
 
-    /// Creates a space of held pages, each with a name.
-    fn named(num_pages: usize) -> Space {
+    /// Creates a space of held pages, each with a key.
+    fn keyed(num_pages: usize) -> Space {
         let mut tree = PrefixTree::new(1);
         let node = tree.new_root();
         let mut space = Space::new(num_pages);
         for _ in 0..num_pages {
             let (page, _) = space.allocate();
-            space.pages[page as usize].name = Some(Name { node, group: 0 });
+            space.pages[page as usize].key = Some(CacheKey { node, group: 0 });
         }
         space
     }
 
     #[test]
     fn the_page_released_longest_ago_is_reused_first() {
-        let mut space = named(4);
+        let mut space = keyed(4);
         [2, 0, 3, 1].into_iter().for_each(|page| space.release(page));
         // Found and released again: it is the most recently released one now.
-        space.hold(0);
+        space.retain(0);
         space.release(0);
         let reused: Vec<PageId> = (0..4).map(|_| space.allocate().0).collect();
         assert_eq!(reused, [2, 3, 1, 0]);
     }
 
     #[test]
-    fn a_page_without_a_name_is_reused_before_one_that_can_be_found() {
-        let mut space = named(3);
-        space.pages[1].name = None;
+    fn a_page_without_a_key_is_reused_before_one_that_can_be_found() {
+        let mut space = keyed(3);
+        space.pages[1].key = None;
         [0, 1, 2].into_iter().for_each(|page| space.release(page));
         let (first, lost) = space.allocate();
         assert_eq!((first, lost), (1, None));
