@@ -36,8 +36,8 @@ pub(crate) struct Scheduler {
 enum Batching {
     Together,
     /// One request per pass, in turn, after a batch failed: the next failure identifies the request at fault.
-    Singly {
-        turn: usize,
+    Isolated {
+        next: usize,
     },
 }
 
@@ -57,7 +57,7 @@ struct Active {
 
 /// Rows of one request in a step.
 #[derive(Clone, Copy, Debug)]
-struct Planned {
+struct ScheduledRows {
     /// Index in [`Scheduler::active`].
     active: usize,
     rows: usize,
@@ -148,7 +148,7 @@ impl Scheduler {
         } else if !self.begin(index)
             && let Some(row) = row
         {
-            self.serve(index, &row);
+            self.handle_logits(index, &row);
         }
     }
 
@@ -160,7 +160,7 @@ impl Scheduler {
             Task::Generate(generating) => {
                 let forced = generating.begin(&mut request.ids);
                 let any = !forced.is_empty();
-                self.pass_on(index, Ok(forced));
+                self.send_events(index, Ok(forced));
                 any
             }
         }
@@ -180,10 +180,10 @@ impl Scheduler {
     ///
     /// # Errors
     /// [`Error::CacheFull`] when the oldest request cannot run although all others were evicted.
-    fn plan(&mut self) -> Result<Vec<Planned>> {
+    fn plan(&mut self) -> Result<Vec<ScheduledRows>> {
         let mut prompt_rows = self.prefill_chunk;
         let mut plan = Vec::new();
-        for active in self.whose_turn() {
+        for active in self.scheduled_range() {
             let Active { request, prefilling, preempted: false, .. } = &self.active[active] else { continue };
             let (session, pending) = (request.session, request.ids.len() - self.caches.len(request.session));
             // A decoding request gets a row in every step, independent of the prompts of others.
@@ -195,7 +195,7 @@ impl Scheduler {
             match self.make_room(active, rows) {
                 Ok(()) => {
                     self.caches.reserve(session, rows);
-                    plan.push(Planned { active, rows });
+                    plan.push(ScheduledRows { active, rows });
                     prompt_rows = prompt_rows.saturating_sub(if pending == 1 { 0 } else { rows });
                 }
                 Err(full) if active == 0 => return Err(full),
@@ -205,12 +205,12 @@ impl Scheduler {
         Ok(plan)
     }
 
-    fn whose_turn(&mut self) -> Range<usize> {
+    fn scheduled_range(&mut self) -> Range<usize> {
         match &mut self.batching {
             Batching::Together => 0..self.active.len(),
-            Batching::Singly { turn } => {
-                let index = *turn % self.active.len().max(1);
-                *turn += 1;
+            Batching::Isolated { next } => {
+                let index = *next % self.active.len().max(1);
+                *next += 1;
                 index..self.active.len().min(index + 1)
             }
         }
@@ -237,9 +237,9 @@ impl Scheduler {
         false
     }
 
-    fn forward(&mut self, plan: &[Planned]) -> Result<Logits> {
+    fn forward(&mut self, plan: &[ScheduledRows]) -> Result<Logits> {
         let batch = self.batch(plan);
-        let rows: usize = plan.iter().map(|planned| planned.rows).sum();
+        let rows: usize = plan.iter().map(|scheduled| scheduled.rows).sum();
         let span = step_span(plan.len(), rows);
         let _entered = span.enter();
         let started = Instant::now();
@@ -254,15 +254,15 @@ impl Scheduler {
             .map_err(Error::from)
     }
 
-    fn batch(&self, plan: &[Planned]) -> Batch {
-        let sequence = |planned: &Planned| {
-            let request = &self.active[planned.active].request;
+    fn batch(&self, plan: &[ScheduledRows]) -> Batch {
+        let sequence = |scheduled: &ScheduledRows| {
+            let request = &self.active[scheduled.active].request;
             let cached_len = self.caches.len(request.session);
-            let end = cached_len + planned.rows;
+            let end = cached_len + scheduled.rows;
             let mut input = SequenceInput::ids(&request.ids[cached_len..end], cached_len, []);
             input.adapter = request.adapter;
             input.final_len = request.ids.len();
-            input.block_tables = self.caches.block_tables(request.session, planned.rows);
+            input.block_tables = self.caches.block_tables(request.session, scheduled.rows);
             if end < request.ids.len() {
                 input.logits = LogitRows::None;
             }
@@ -271,29 +271,29 @@ impl Scheduler {
         Batch { sequences: plan.iter().map(sequence).collect() }
     }
 
-    fn apply(&mut self, plan: &[Planned], logits: &Logits) {
+    fn apply(&mut self, plan: &[ScheduledRows], logits: &Logits) {
         // In reverse order: a request that ends leaves the list, and the later ones move.
-        for (sequence, planned) in plan.iter().enumerate().rev() {
-            let active = &mut self.active[planned.active];
+        for (sequence, scheduled) in plan.iter().enumerate().rev() {
+            let active = &mut self.active[scheduled.active];
             let session = active.request.session;
             if active.prefilling {
                 let left = active.prompt_tokens.saturating_sub(self.caches.len(session));
-                active.prefill.prefilled_tokens += planned.rows.min(left);
+                active.prefill.prefilled_tokens += scheduled.rows.min(left);
             }
-            self.caches.commit_rows(session, &active.request.ids, planned.rows);
+            self.caches.commit_rows(session, &active.request.ids, scheduled.rows);
             if self.caches.len(session) == active.request.ids.len() {
-                self.serve(planned.active, logits.sequence(sequence).row(0));
+                self.handle_logits(scheduled.active, logits.sequence(sequence).row(0));
             }
         }
     }
 
-    fn fail_or_isolate(&mut self, plan: &[Planned], error: Error) {
-        if let [planned] = plan {
-            self.fail(planned.active, error);
+    fn fail_or_isolate(&mut self, plan: &[ScheduledRows], error: Error) {
+        if let [scheduled] = plan {
+            self.fail(scheduled.active, error);
             self.batching = Batching::Together;
         } else {
             tracing::debug!(sequences = plan.len(), "a batch failed: its requests go on singly");
-            self.batching = Batching::Singly { turn: 0 };
+            self.batching = Batching::Isolated { next: 0 };
         }
     }
 
@@ -311,7 +311,7 @@ impl Scheduler {
 /// Replies to requests.
 impl Scheduler {
     /// Handles the logits of a request's last token.
-    fn serve(&mut self, index: usize, row: &[f32]) {
+    fn handle_logits(&mut self, index: usize, row: &[f32]) {
         let Active { request, prefill, prefilling, .. } = &mut self.active[index];
         *prefilling = false;
         match &mut request.task {
@@ -322,13 +322,13 @@ impl Scheduler {
             }
             Task::Generate(generating) => {
                 let generated = generating.advance(&mut request.ids, row);
-                self.pass_on(index, generated);
+                self.send_events(index, generated);
             }
         }
     }
 
     /// Sends the events of generated tokens, and ends the generation if one of them does.
-    fn pass_on(&mut self, index: usize, generated: Result<Vec<Generated>>) {
+    fn send_events(&mut self, index: usize, generated: Result<Vec<Generated>>) {
         let request = &self.active[index].request;
         let generated = match generated {
             Ok(generated) => generated,
