@@ -57,7 +57,7 @@ impl StopMatcher {
             self.finish();
             return Matched { text, added, stop: Some(stop) };
         }
-        let mut certain = self.held.len() - self.open_len();
+        let mut certain = self.held.len() - self.partial_match_len();
         if let Some(cut) = self.added.iter().find(|token| token.start < certain && certain < token.end) {
             certain = cut.start;
         }
@@ -89,13 +89,13 @@ impl StopMatcher {
     }
 
     /// Length of the longest suffix of the held text that is a prefix of a stop string.
-    fn open_len(&self) -> usize {
+    fn partial_match_len(&self) -> usize {
         let held = self.held.as_bytes();
-        let open = |stop: &String| {
+        let longest_prefix = |stop: &String| {
             let longest = held.len().min(stop.len() - 1);
             (1..=longest).rev().find(|&len| held.ends_with(&stop.as_bytes()[..len])).unwrap_or(0)
         };
-        self.stops.iter().map(open).max().unwrap_or(0)
+        self.stops.iter().map(longest_prefix).max().unwrap_or(0)
     }
 }
 
