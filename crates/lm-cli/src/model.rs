@@ -28,7 +28,7 @@ pub fn folder(path: Option<&Path>) -> Result<ModelFolder> {
 /// Creates an engine on the model at `path`, or on the embedded one. Unspecified values, including the format of the weights, are
 /// chosen to fit the memory.
 pub fn engine(path: Option<&Path>, run: &RunArgs) -> Result<Engine> {
-    fitting_engine(path, run, WeightChoice::Fitting)
+    fitting_engine(path, run, WeightChoice::Auto)
 }
 
 /// [`engine`] with weights in the given format, or as stored: for comparisons with another model.

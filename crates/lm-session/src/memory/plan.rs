@@ -5,13 +5,13 @@ use lm_model::{Footprint, KvDtype, LoadOptions, PAGE_LEN, WeightFormat};
 use crate::{EngineSettings, Error, Result};
 
 /// Overhead besides weights and cache: program, tokenizer, activations; measured by `lm bench`. Small models have less.
-const BESIDES: u64 = 150 << 20;
+const OVERHEAD_BYTES: u64 = 150 << 20;
 /// Overhead while the weights are loaded, when the cache is not allocated yet.
-const LOADING: u64 = 300 << 20;
+const LOADING_OVERHEAD_BYTES: u64 = 300 << 20;
 /// Overhead of a model without weights; the overhead above it grows with the weights.
-const LEAST_BESIDES: u64 = 64 << 20;
+const MIN_OVERHEAD_BYTES: u64 = 64 << 20;
 /// Contexts for which a smaller cache or smaller weights are accepted, the preferred one first.
-const GOALS: [usize; 2] = [4096, 512];
+const TARGET_CONTEXTS: [usize; 2] = [4096, 512];
 /// Share of the available memory that automatic choices use while it suffices; the rest is for other processes. Explicit
 /// choices may use all of it.
 const SHARE: (u64, u64) = (9, 10);
@@ -35,7 +35,7 @@ pub struct MemoryRequest {
 pub enum WeightChoice {
     /// As stored if that fits, otherwise 8-bit or 4-bit.
     #[default]
-    Fitting,
+    Auto,
     /// As stored.
     AsStored,
     /// This format.
@@ -90,7 +90,7 @@ impl MemoryPlan {
             return Err(Error::InvalidSettings { field: "max_context", value, expected });
         }
         let shared = available / SHARE.1 * SHARE.0;
-        let [comfortable, least] = GOALS;
+        let [comfortable, least] = TARGET_CONTEXTS;
         for (goal, budget) in [(comfortable, shared), (least, shared), (least, available)] {
             let (least, most, budget) = match request.context_tokens {
                 Some(tokens) => (tokens, tokens, available),
@@ -117,9 +117,10 @@ impl MemoryPlan {
     ) -> Self {
         let weight_bytes = footprint.weight_bytes(quantization);
         let cache_bytes = footprint.cache_bytes(context_tokens, kv_dtype);
-        let within = |most: u64| LEAST_BESIDES.saturating_add(weight_bytes).min(most);
-        let beside = cache_bytes.saturating_add(within(BESIDES)).max(within(LOADING));
-        let needed_bytes = weight_bytes.saturating_add(beside);
+        let overhead = |most: u64| MIN_OVERHEAD_BYTES.saturating_add(weight_bytes).min(most);
+        let cache_and_overhead =
+            cache_bytes.saturating_add(overhead(OVERHEAD_BYTES)).max(overhead(LOADING_OVERHEAD_BYTES));
+        let needed_bytes = weight_bytes.saturating_add(cache_and_overhead);
         let cache_tokens = context_tokens.next_multiple_of(PAGE_LEN);
         Self { quantization, kv_dtype, context_tokens, cache_tokens, weight_bytes, cache_bytes, needed_bytes }
     }
@@ -148,7 +149,9 @@ impl MemoryPlan {
     }
 
     fn refusal(footprint: &Footprint, request: &MemoryRequest, available: u64) -> Error {
-        let tokens = request.context_tokens.unwrap_or(GOALS[GOALS.len() - 1].min(footprint.context_len()));
+        let tokens = request
+            .context_tokens
+            .unwrap_or(TARGET_CONTEXTS[TARGET_CONTEXTS.len() - 1].min(footprint.context_len()));
         let (quantization, kv_dtype) =
             candidates(footprint, request).last().expect("there is one for each choice");
         Error::DoesNotFit {
@@ -165,8 +168,8 @@ fn candidates(
 ) -> impl Iterator<Item = (Option<WeightFormat>, KvDtype)> {
     let formats = match (request.weights, footprint.quantized()) {
         (WeightChoice::In(format), _) => vec![Some(format)],
-        (WeightChoice::AsStored, _) | (WeightChoice::Fitting, Some(_)) => vec![None],
-        (WeightChoice::Fitting, None) => vec![None, Some(WeightFormat::Q8), Some(WeightFormat::Q4)],
+        (WeightChoice::AsStored, _) | (WeightChoice::Auto, Some(_)) => vec![None],
+        (WeightChoice::Auto, None) => vec![None, Some(WeightFormat::Q8), Some(WeightFormat::Q4)],
     };
     let caches = request.kv_dtype.map_or(vec![KvDtype::F16, KvDtype::Q8], |kv_dtype| vec![kv_dtype]);
     formats.into_iter().flat_map(move |format| caches.clone().into_iter().map(move |cache| (format, cache)))
@@ -220,7 +223,7 @@ mod tests {
             match MemoryPlan::choose(&footprint, &MemoryRequest::default(), available) {
                 Ok(plan) => {
                     assert!(plan.needed_bytes <= available, "{plan:?} in {available}");
-                    let goal = plan.context_tokens >= GOALS[0].min(2048);
+                    let goal = plan.context_tokens >= TARGET_CONTEXTS[0].min(2048);
                     assert!(goal >= last.0, "{plan:?} in {available}");
                     last = (goal, plan.context_tokens);
                     chosen.insert(format!("{:?} {:?}", plan.quantization, plan.kv_dtype));
@@ -254,7 +257,7 @@ mod tests {
         }
         for tokens in [0, 2049] {
             let result =
-                MemoryPlan::choose(&footprint, &asked(WeightChoice::Fitting, None, Some(tokens)), 8 << 30);
+                MemoryPlan::choose(&footprint, &asked(WeightChoice::Auto, None, Some(tokens)), 8 << 30);
             assert!(matches!(result, Err(Error::InvalidSettings { field: "max_context", .. })));
         }
     }
