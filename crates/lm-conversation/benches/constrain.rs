@@ -369,8 +369,8 @@ impl Constraint for NothingForced {
     fn valid_prefix(&mut self, ids: &[TokenId]) -> lm_session::Result<usize> {
         self.0.valid_prefix(ids)
     }
-    fn closers(&self) -> &[String] {
-        self.0.closers()
+    fn closing_literals(&self) -> &[String] {
+        self.0.closing_literals()
     }
 }
 

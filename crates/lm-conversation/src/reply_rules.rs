@@ -51,7 +51,7 @@ impl ReplyRules<'_> {
             let layout = layout.map_or("", |channel| channel.tags.before_close);
             let budget = ChannelBudget::new(tokenizer, &channel.start, layout, &channel.end, tokens)?;
             let budget = budget.with(limits.constraint.take());
-            limits.constraint = Some(Box::new(if self.in_reasoning { budget.opened() } else { budget }));
+            limits.constraint = Some(Box::new(if self.in_reasoning { budget.starting_inside() } else { budget }));
         }
         Ok(limits)
     }

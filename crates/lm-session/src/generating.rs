@@ -62,13 +62,13 @@ impl Generating {
     fn next(&mut self, ids: &[TokenId], row: &[f32]) -> Result<Vec<TokenId>> {
         let (prompt, generated) = ids.split_at(self.prompt_tokens);
         let history = History { prompt, generated };
-        let room = self.room(ids.len());
+        let remaining_tokens = self.remaining_tokens(ids.len());
         let Some(guide) = &mut self.guide else {
             return Ok(vec![self.sampler.sample(row, None, &history)?]);
         };
         loop {
             let sampled = self.sampler.sample(row, Some(guide.mask()?), &history)?;
-            if let Step::Tokens(next) = guide.step(sampled, room)? {
+            if let Step::Tokens(next) = guide.step(sampled, remaining_tokens)? {
                 return Ok(next);
             }
         }
@@ -92,7 +92,7 @@ impl Generating {
     }
 
     /// Number of tokens that may still follow a session of `len` tokens.
-    fn room(&self, len: usize) -> usize {
+    fn remaining_tokens(&self, len: usize) -> usize {
         let output = self.max_output_tokens.map(|max| max.saturating_sub(len - self.prompt_tokens));
         output.unwrap_or(usize::MAX).min(self.context_tokens.saturating_sub(len))
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lm_model::Tokenizer;
 
-use crate::steering::{ClosingTokens, Place, Search};
+use crate::steering::{ClosingTokens, Search, SearchContext};
 use crate::{Constraint, Ending, Error, Result, Steered, TokenId, TokenMask};
 
 /// Length of the text's tail, in bytes, that the search for completions uses.
@@ -12,7 +12,7 @@ const TAIL_BYTES: usize = 64;
 /// Number of tokens after which the search is repeated where it found no completion.
 const RETRY: usize = 32;
 /// Maximum number of rejected tokens in one position before the text is ended there.
-const MAX_REFUSED: usize = 16;
+const MAX_REJECTED: usize = 16;
 
 /// The constraint of a generation, its mask for the next token, and a known completion of the text.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub(crate) struct Guide {
     /// Tokens forced before anything is sampled, until [`Guide::begin`] takes them.
     first: Vec<TokenId>,
     /// Number of tokens rejected in the current position.
-    refused: usize,
+    rejected: usize,
     /// True if the last search found no completion, which does not prove that there is none.
     unfound: bool,
     steered: Option<Steered>,
@@ -58,11 +58,11 @@ pub(crate) enum Step {
     /// The sampled token, or its replacement, and the tokens forced after it.
     Tokens(Vec<TokenId>),
     /// The token is rejected because no completion after it fits; the mask now forbids it, and another one has to be sampled.
-    Refused,
+    Rejected,
 }
 
 impl Guide {
-    /// Creates a guide for a text that begins with `written` and continues for up to `room` tokens.
+    /// Creates a guide for a text that begins with `written` and continues for up to `remaining_tokens`.
     ///
     /// # Errors
     /// [`Error::BudgetTooSmall`] when a completion is known, but none that fits.
@@ -70,10 +70,10 @@ impl Guide {
         constraint: Box<dyn Constraint>,
         vocabulary: GuideVocabulary,
         written: &[TokenId],
-        room: usize,
+        remaining_tokens: usize,
     ) -> Result<Self> {
         let width = vocabulary.logits_width;
-        let search = Search::new(constraint.closers(), width);
+        let search = Search::new(constraint.closing_literals(), width);
         let mut guide = Self {
             constraint,
             vocabulary,
@@ -85,17 +85,17 @@ impl Guide {
             tail: Vec::new(),
             len: 0,
             first: Vec::new(),
-            refused: 0,
+            rejected: 0,
             unfound: false,
             steered: None,
             closed: false,
         };
         written.iter().try_for_each(|&id| guide.constraint.commit(id))?;
-        guide.took(written);
+        guide.record(written);
         let mut first = guide.commit_forced()?;
         let ended = first.last().is_some_and(|&id| guide.is_end(id));
         let forced_len = first.len() - usize::from(ended);
-        guide.completion = match room.checked_sub(forced_len) {
+        guide.completion = match remaining_tokens.checked_sub(forced_len) {
             Some(left) => guide.find_completion(&first, left)?,
             None => None,
         };
@@ -103,14 +103,14 @@ impl Guide {
             && let Some(shortest) = guide.find_completion(&first, usize::MAX)?
         {
             let needed_tokens = forced_len + shortest.len();
-            return Err(Error::BudgetTooSmall { needed_tokens, available_tokens: room });
+            return Err(Error::BudgetTooSmall { needed_tokens, available_tokens: remaining_tokens });
         }
-        if first.len() > room {
+        if first.len() > remaining_tokens {
             first.pop(); // The end token: the text is complete without it.
             guide.closed = true;
         }
-        guide.end_if_complete(&mut first, room);
-        guide.took(&first);
+        guide.end_if_complete(&mut first, remaining_tokens);
+        guide.record(&first);
         guide.first = first;
         Ok(guide)
     }
@@ -133,8 +133,9 @@ impl Guide {
         Ok(&self.mask)
     }
 
-    /// Commits `sampled`, or replaces it by a token of the known completion, so that the text can end within `room` tokens.
-    pub fn step(&mut self, sampled: TokenId, room: usize) -> Result<Step> {
+    /// Commits `sampled`, or replaces it by a token of the known completion, so that the text can end within
+    /// `remaining_tokens`.
+    pub fn step(&mut self, sampled: TokenId, remaining_tokens: usize) -> Result<Step> {
         let mut ids = vec![sampled];
         if self.is_end(sampled) {
             return Ok(Step::Tokens(ids));
@@ -142,17 +143,17 @@ impl Guide {
         self.constraint.commit(sampled)?;
         ids.extend(self.commit_forced()?);
         self.closed = false;
-        if !self.fits(&ids, room)? {
+        if !self.fits(&ids, remaining_tokens)? {
             self.note_steered(0, usize::from(self.unfound));
             let committed = ids.iter().filter(|&&id| !self.is_end(id)).count();
             self.constraint.rollback(committed)?;
             if self.completion.as_ref().is_some_and(Vec::is_empty) {
-                return self.refuse(sampled);
+                return self.reject(sampled);
             }
-            ids = self.follow_completion(room)?;
+            ids = self.follow_completion(remaining_tokens)?;
         }
-        self.end_if_complete(&mut ids, room);
-        self.took(&ids);
+        self.end_if_complete(&mut ids, remaining_tokens);
+        self.record(&ids);
         Ok(Step::Tokens(ids))
     }
 
@@ -189,10 +190,12 @@ impl Guide {
 
     /// Returns true if the text may continue with `ids`, which are committed: a completion that fits is known after them and
     /// becomes the known one, or none was known before.
-    fn fits(&mut self, ids: &[TokenId], room: usize) -> Result<bool> {
+    fn fits(&mut self, ids: &[TokenId], remaining_tokens: usize) -> Result<bool> {
         self.unfound = false;
         // Without a known completion no token is rejected: the text continues until its tokens run out.
-        let Some(left) = room.checked_sub(ids.len()) else { return Ok(self.completion.is_none()) };
+        let Some(left) = remaining_tokens.checked_sub(ids.len()) else {
+            return Ok(self.completion.is_none());
+        };
         let waits = self.completion.is_none() && self.len < self.retry_at;
         let found = if waits { None } else { self.find_completion(ids, left)? };
         let goes_on = found.is_some() || self.completion.is_none();
@@ -229,9 +232,9 @@ impl Guide {
         let mut tail = self.tail.clone();
         ids.iter().for_each(|&id| tail.extend_from_slice(vocabulary.tokenizer.token_bytes(id)));
         let GuideVocabulary { tokenizer, closing, end_ids, .. } = &*vocabulary;
-        let mut place =
-            Place { constraint: &mut **constraint, tokenizer, tokens: closing, end_ids, tail: &tail };
-        let found = search.completion(&mut place, limit)?;
+        let mut context =
+            SearchContext { constraint: &mut **constraint, tokenizer, tokens: closing, end_ids, tail: &tail };
+        let found = search.completion(&mut context, limit)?;
         self.unfound = found.is_none();
         Ok(found)
     }
@@ -244,10 +247,10 @@ impl Guide {
         }
     }
 
-    /// Commits the first token of the known completion, or all of it when it needs all the room left.
-    fn follow_completion(&mut self, room: usize) -> Result<Vec<TokenId>> {
+    /// Commits the first token of the known completion, or all of it when it needs all remaining tokens.
+    fn follow_completion(&mut self, remaining_tokens: usize) -> Result<Vec<TokenId>> {
         let mut next = self.completion.take().unwrap_or_default();
-        let rest = if next.len() < room { next.split_off(next.len().min(1)) } else { Vec::new() };
+        let rest = if next.len() < remaining_tokens { next.split_off(next.len().min(1)) } else { Vec::new() };
         for &id in next.iter().filter(|&&id| !self.vocabulary.end_ids.contains(&id)) {
             self.constraint.commit(id)?;
         }
@@ -257,14 +260,14 @@ impl Guide {
         Ok(next)
     }
 
-    /// Rejects a token where the text may end, so that another one is sampled. After [`MAX_REFUSED`] rejections the text is
+    /// Rejects a token where the text may end, so that another one is sampled. After [`MAX_REJECTED`] rejections the text is
     /// ended, or continues unsteered where there is no end token.
-    fn refuse(&mut self, sampled: TokenId) -> Result<Step> {
-        self.refused += 1;
-        self.note_steered(usize::from(self.refused == 1), 0);
-        if self.refused <= MAX_REFUSED {
+    fn reject(&mut self, sampled: TokenId) -> Result<Step> {
+        self.rejected += 1;
+        self.note_steered(usize::from(self.rejected == 1), 0);
+        if self.rejected <= MAX_REJECTED {
             self.mask.forbid(sampled);
-            return Ok(Step::Refused);
+            return Ok(Step::Rejected);
         }
         let next = match self.vocabulary.end_ids.first() {
             Some(&end) => end,
@@ -274,7 +277,7 @@ impl Guide {
                 sampled
             }
         };
-        self.took(&[next]);
+        self.record(&[next]);
         Ok(Step::Tokens(vec![next]))
     }
 
@@ -285,23 +288,23 @@ impl Guide {
     }
 
     /// Appends the end token to `ids` when nothing else may come and there is exactly one; it is not committed.
-    fn end_if_complete(&mut self, ids: &mut Vec<TokenId>, room: usize) {
+    fn end_if_complete(&mut self, ids: &mut Vec<TokenId>, remaining_tokens: usize) {
         let ended = ids.last().is_some_and(|&id| self.is_end(id));
         if let [end] = self.vocabulary.end_ids[..]
             && !ended
-            && ids.len() < room
+            && ids.len() < remaining_tokens
             && matches!(self.constraint.ending(), Ok(Ending::Required))
         {
             ids.push(end);
         }
     }
 
-    fn took(&mut self, ids: &[TokenId]) {
+    fn record(&mut self, ids: &[TokenId]) {
         let tokenizer = &self.vocabulary.tokenizer;
         ids.iter().for_each(|&id| self.tail.extend_from_slice(tokenizer.token_bytes(id)));
         self.tail.drain(..self.tail.len().saturating_sub(TAIL_BYTES));
         self.len += ids.len();
-        (self.ready, self.refused) = (false, 0);
+        (self.ready, self.rejected) = (false, 0);
     }
 
     fn is_end(&self, id: TokenId) -> bool {

@@ -19,7 +19,7 @@ const MAX_DEPTH: usize = 128;
 /// Time limit of a compilation. Real ones take milliseconds.
 const MAX_TIME: Duration = Duration::from_secs(20);
 /// Maximum number of concurrent compilations in a process; others wait.
-const MAX_AT_ONCE: usize = 4;
+const MAX_CONCURRENT: usize = 4;
 /// Stack size of the compiling thread: enough for recursion to [`MAX_DEPTH`].
 const STACK_BYTES: usize = 32 << 20;
 
@@ -34,10 +34,10 @@ pub(super) fn checked_text(spec: &ConstraintSpec) -> Result<String> {
             depth if depth > MAX_DEPTH => (String::new(), depth),
             depth => (format!("schema {schema}"), depth),
         },
-        ConstraintSpec::Regex(regex) => (format!("regex {regex}"), brackets(regex)),
+        ConstraintSpec::Regex(regex) => (format!("regex {regex}"), bracket_depth(regex)),
         ConstraintSpec::Choice(texts) => (format!("choice {}", Value::from(texts.clone())), 0),
         ConstraintSpec::Lark { text, markers } => {
-            (format!("lark {} {text}", Value::from(markers.clone())), brackets(text))
+            (format!("lark {} {text}", Value::from(markers.clone())), bracket_depth(text))
         }
     };
     if depth > MAX_DEPTH {
@@ -55,16 +55,16 @@ pub(super) fn checked_text(spec: &ConstraintSpec) -> Result<String> {
     Ok(text)
 }
 
-/// Runs `compile` on its own thread and waits for at most [`MAX_TIME`]. At most [`MAX_AT_ONCE`] run concurrently.
+/// Runs `compile` on its own thread and waits for at most [`MAX_TIME`]. At most [`MAX_CONCURRENT`] run concurrently.
 ///
 /// # Errors
-/// [`GrammarErrorKind::TooLarge`] when it takes longer: the thread then keeps running, and keeps its slot, until the library's
-/// own limits stop it. [`Error::ConstraintFailed`] when no slot becomes free in that time.
-pub(super) fn within_time<T: Send + 'static>(compile: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+/// [`GrammarErrorKind::TooLarge`] when it takes longer: the thread then keeps running, and keeps its permit, until the library's
+/// own limits stop it. [`Error::ConstraintFailed`] when no permit becomes free in that time.
+pub(super) fn with_timeout<T: Send + 'static>(compile: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     let (done, result) = mpsc::channel();
-    let turn = Turn::take(MAX_TIME)?;
+    let permit = Permit::acquire(MAX_TIME)?;
     let work = move || {
-        let _turn = turn;
+        let _permit = permit;
         let _ = done.send(compile()); // The receiver may have timed out.
     };
     let thread = thread::Builder::new().name("lm-grammar".to_owned()).stack_size(STACK_BYTES);
@@ -82,17 +82,17 @@ static RUNNING: Mutex<usize> = Mutex::new(0);
 /// Notified when a compilation ends.
 static ENDED: Condvar = Condvar::new();
 
-/// A slot for one compilation; released on drop.
-struct Turn;
+/// Permit for one compilation (a semaphore of [`MAX_CONCURRENT`]); released on drop.
+struct Permit;
 
-impl Turn {
-    fn take(longest: Duration) -> Result<Self> {
+impl Permit {
+    fn acquire(longest: Duration) -> Result<Self> {
         let until = Instant::now() + longest;
         let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-        while *running >= MAX_AT_ONCE {
+        while *running >= MAX_CONCURRENT {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                let message = format!("{MAX_AT_ONCE} other grammars are still being compiled");
+                let message = format!("{MAX_CONCURRENT} other grammars are still being compiled");
                 return Err(Error::ConstraintFailed { message });
             }
             running = ENDED.wait_timeout(running, left).unwrap_or_else(PoisonError::into_inner).0;
@@ -102,7 +102,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for Permit {
     fn drop(&mut self) {
         *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
         ENDED.notify_one();
@@ -132,7 +132,7 @@ fn children(value: &Value) -> Vec<&Value> {
 }
 
 /// Upper bound of the nesting depth of brackets; every bracket counts, also in literals.
-fn brackets(text: &str) -> usize {
+fn bracket_depth(text: &str) -> usize {
     let (mut open, mut deepest) = (0usize, 0);
     for byte in text.bytes() {
         match byte {

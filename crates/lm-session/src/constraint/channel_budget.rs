@@ -18,7 +18,7 @@ const MAX_CLOSED: usize = 8;
 /// use lm_session::{ChannelBudget, Constraint, TokenMask, testing};
 ///
 /// let tokenizer = std::sync::Arc::new(testing::tokenizer());
-/// let mut budget = ChannelBudget::new(&tokenizer, "<think>", "\n", "</think>", 1)?.opened();
+/// let mut budget = ChannelBudget::new(&tokenizer, "<think>", "\n", "</think>", 1)?.starting_inside();
 /// let mut mask = TokenMask::new(tokenizer.logits_width());
 /// budget.mask(&mut mask)?;
 /// assert_eq!(mask.count(), tokenizer.logits_width(), "one token of reasoning is free");
@@ -30,9 +30,9 @@ const MAX_CLOSED: usize = 8;
 pub struct ChannelBudget {
     channel: Arc<Channel>,
     inner: Option<Box<dyn Constraint>>,
-    at: At,
+    state: State,
     /// State before each committed token.
-    before: Vec<At>,
+    history: Vec<State>,
 }
 
 #[derive(Debug)]
@@ -47,7 +47,7 @@ struct Channel {
 
 /// State at the next token of a reply: `spent` tokens of the budget are used, and `matched` bytes of the next marker are matched.
 #[derive(Clone, Copy, Debug)]
-enum At {
+enum State {
     Outside {
         spent: usize,
         matched: usize,
@@ -79,12 +79,12 @@ impl ChannelBudget {
         let closing = tokenizer.encode(&format!("{layout}{end}"))?;
         let (tokenizer, start, end) = (Arc::clone(tokenizer), start.to_owned(), end.to_owned());
         let channel = Arc::new(Channel { tokenizer, start, end, closing, budget: tokens });
-        Ok(Self { channel, inner: None, at: At::Outside { spent: 0, matched: 0 }, before: Vec::new() })
+        Ok(Self { channel, inner: None, state: State::Outside { spent: 0, matched: 0 }, history: Vec::new() })
     }
 
     /// Sets the state for a reply that begins inside the channel.
-    pub fn opened(mut self) -> Self {
-        self.at = At::Inside { spent: 0, matched: 0 };
+    pub fn starting_inside(mut self) -> Self {
+        self.state = State::Inside { spent: 0, matched: 0 };
         self
     }
 
@@ -97,11 +97,11 @@ impl ChannelBudget {
     /// Returns the token that must come next to end the channel, if the reply's constraint allows it.
     fn next_closing(&mut self) -> Result<Option<TokenId>> {
         let Some(&[next, ..]) = self.closing() else { return Ok(None) };
-        let let_in = match &mut self.inner {
+        let allowed = match &mut self.inner {
             Some(inner) => inner.valid_prefix(&[next])? == 1,
             None => true,
         };
-        Ok(let_in.then_some(next))
+        Ok(allowed.then_some(next))
     }
 
     /// Commits a completion and appends it to `ids`; returns false if there is none.
@@ -124,9 +124,9 @@ impl ChannelBudget {
 
     /// Returns the remaining tokens of the closing sequence, if the channel has to end now.
     fn closing(&self) -> Option<&[TokenId]> {
-        match self.at {
-            At::Inside { spent, .. } if spent >= self.channel.budget => Some(&self.channel.closing),
-            At::Closing { written, .. } => Some(&self.channel.closing[written..]),
+        match self.state {
+            State::Inside { spent, .. } if spent >= self.channel.budget => Some(&self.channel.closing),
+            State::Closing { written, .. } => Some(&self.channel.closing[written..]),
             _ => None,
         }
     }
@@ -152,8 +152,8 @@ impl Constraint for ChannelBudget {
             inner.commit(id)?;
         }
         let closes = self.closing().is_some_and(|closing| closing.first() == Some(&id));
-        self.before.push(self.at);
-        self.at = self.channel.after(self.at, id, closes);
+        self.history.push(self.state);
+        self.state = self.channel.after(self.state, id, closes);
         Ok(())
     }
 
@@ -161,9 +161,9 @@ impl Constraint for ChannelBudget {
         if let Some(inner) = &mut self.inner {
             inner.rollback(tokens)?;
         }
-        let len = self.before.len().saturating_sub(tokens);
-        self.at = self.before.get(len).copied().unwrap_or(self.at);
-        self.before.truncate(len);
+        let len = self.history.len().saturating_sub(tokens);
+        self.state = self.history.get(len).copied().unwrap_or(self.state);
+        self.history.truncate(len);
         Ok(())
     }
 
@@ -186,8 +186,8 @@ impl Constraint for ChannelBudget {
             None => Ok(closing),
             Some(inner) if closing.is_empty() => inner.forced(),
             Some(inner) => {
-                let let_in = inner.valid_prefix(&closing)?;
-                Ok(closing[..let_in].to_vec())
+                let allowed = inner.valid_prefix(&closing)?;
+                Ok(closing[..allowed].to_vec())
             }
         }
     }
@@ -218,42 +218,46 @@ impl Constraint for ChannelBudget {
         Ok(whole?.then_some(ids))
     }
 
-    fn closers(&self) -> &[String] {
-        self.inner.as_ref().map_or(&[], |inner| inner.closers())
+    fn closing_literals(&self) -> &[String] {
+        self.inner.as_ref().map_or(&[], |inner| inner.closing_literals())
     }
 }
 
 impl Channel {
     /// State after token `id`; `closes` is true if it is the next closing token.
-    fn after(&self, at: At, id: TokenId, closes: bool) -> At {
+    fn after(&self, state: State, id: TokenId, closes: bool) -> State {
         if closes {
-            let (spent, written) = match at {
-                At::Closing { spent, written } => (spent, written + 1),
-                At::Outside { spent, .. } | At::Inside { spent, .. } => (spent, 1),
+            let (spent, written) = match state {
+                State::Closing { spent, written } => (spent, written + 1),
+                State::Outside { spent, .. } | State::Inside { spent, .. } => (spent, 1),
             };
             let done = written == self.closing.len();
-            return if done { At::Outside { spent, matched: 0 } } else { At::Closing { spent, written } };
+            return if done {
+                State::Outside { spent, matched: 0 }
+            } else {
+                State::Closing { spent, written }
+            };
         }
-        let at = match at {
-            At::Inside { spent, matched } => At::Inside { spent: spent + 1, matched },
+        let state = match state {
+            State::Inside { spent, matched } => State::Inside { spent: spent + 1, matched },
             // The reply's constraint allowed another token: the channel ends a little later.
-            At::Closing { spent, .. } => At::Inside { spent, matched: 0 },
-            outside @ At::Outside { .. } => outside,
+            State::Closing { spent, .. } => State::Inside { spent, matched: 0 },
+            outside @ State::Outside { .. } => outside,
         };
-        self.tokenizer.token_bytes(id).iter().fold(at, |at, byte| self.after_byte(at, *byte))
+        self.tokenizer.token_bytes(id).iter().fold(state, |state, byte| self.after_byte(state, *byte))
     }
 
-    fn after_byte(&self, at: At, byte: u8) -> At {
-        match at {
-            At::Outside { spent, matched } => match advance(self.start.as_bytes(), matched, byte) {
-                None => At::Inside { spent, matched: 0 },
-                Some(matched) => At::Outside { spent, matched },
+    fn after_byte(&self, state: State, byte: u8) -> State {
+        match state {
+            State::Outside { spent, matched } => match advance(self.start.as_bytes(), matched, byte) {
+                None => State::Inside { spent, matched: 0 },
+                Some(matched) => State::Outside { spent, matched },
             },
-            At::Inside { spent, matched } => match advance(self.end.as_bytes(), matched, byte) {
-                None => At::Outside { spent, matched: 0 },
-                Some(matched) => At::Inside { spent, matched },
+            State::Inside { spent, matched } => match advance(self.end.as_bytes(), matched, byte) {
+                None => State::Outside { spent, matched: 0 },
+                Some(matched) => State::Inside { spent, matched },
             },
-            closing @ At::Closing { .. } => closing,
+            closing @ State::Closing { .. } => closing,
         }
     }
 }
@@ -316,7 +320,7 @@ mod tests {
     #[test]
     fn the_end_is_forced_once_and_taken_back_by_a_rollback() {
         let (budget, tokenizer) = budget(2);
-        let mut budget = budget.opened();
+        let mut budget = budget.starting_inside();
         write(&mut budget, &tokenizer, "a");
         write(&mut budget, &tokenizer, "b");
         let closing = budget.forced().expect("no inner one");
@@ -364,7 +368,7 @@ mod tests {
         }
         let (budget, tokenizer) = budget(0);
         let [a, b] = ["a", "b"].map(|text| tokenizer.encode(text).expect("it encodes")[0]);
-        let mut budget = budget.opened().with(Some(Box::new(AbFirst(vec![a, b], 0))));
+        let mut budget = budget.starting_inside().with(Some(Box::new(AbFirst(vec![a, b], 0))));
         let mut mask = TokenMask::new(tokenizer.logits_width());
         for id in [a, b] {
             assert!(budget.forced().expect("both agree").is_empty());
@@ -386,7 +390,7 @@ mod tests {
         let compiler = crate::GrammarCompiler::new(&tokenizer).expect("tables");
         let inner = compiler.compile(&spec).expect("it compiles").start();
         let (budget, _) = budget(2);
-        let mut budget = budget.opened().with(Some(inner));
+        let mut budget = budget.starting_inside().with(Some(inner));
         let text = |budget: &mut ChannelBudget| {
             let ids = budget.completion().expect("no error").expect("there is one");
             assert!(budget.completes(&ids).expect("no error"));

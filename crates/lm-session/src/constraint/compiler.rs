@@ -11,7 +11,7 @@ use llguidance::{ParserFactory, TokenParser};
 use lm_model::Tokenizer;
 
 use super::cache::GrammarCache;
-use super::shortest::{Outline, Shortest};
+use super::shortest_completion::{CompletionTables, ShortestCompletion};
 use super::vocabulary::{Vocabulary, special_token};
 use super::{
     Acceptance, Constraint, ConstraintSpec, GrammarConstraint, bounds, conjunctions, cost, literals, refusal,
@@ -53,8 +53,8 @@ pub struct CompiledConstraint {
 struct Compiled {
     /// Parser at the start of the text; generations work on copies.
     start: Mutex<TokenParser>,
-    closers: Arc<[String]>,
-    outline: Option<Arc<Outline>>,
+    closing_literals: Arc<[String]>,
+    completion_tables: Option<Arc<CompletionTables>>,
 }
 
 impl GrammarCompiler {
@@ -90,11 +90,12 @@ impl GrammarCompiler {
         }
         let started = Instant::now();
         let (shared, owned_spec) = (self.shared.clone(), spec.clone());
-        let compile = move || shared.parser(&owned_spec).map(|parser| (outline(&parser), parser));
-        let (outline, parser) = bounds::within_time(compile)??;
+        let compile = move || shared.parser(&owned_spec).map(|parser| (completion_tables(&parser), parser));
+        let (completion_tables, parser) = bounds::with_timeout(compile)??;
         let elapsed_ms = started.elapsed().as_secs_f64() * 1e3;
         tracing::debug!(bytes = key.len(), elapsed_ms, "grammar compiled");
-        let compiled = Compiled { start: Mutex::new(parser), closers: literals::of(spec), outline };
+        let compiled =
+            Compiled { start: Mutex::new(parser), closing_literals: literals::of(spec), completion_tables };
         let compiled = CompiledConstraint { grammar: Arc::new(compiled) };
         cache().insert(key, compiled.clone());
         Ok(compiled)
@@ -102,8 +103,8 @@ impl GrammarCompiler {
 }
 
 /// Builds the rules for shortest completions; `None` where the grammar uses an unsupported feature, and only the search remains.
-fn outline(parser: &TokenParser) -> Option<Arc<Outline>> {
-    catch_unwind(AssertUnwindSafe(|| Outline::of(parser))).ok().flatten().map(Arc::new)
+fn completion_tables(parser: &TokenParser) -> Option<Arc<CompletionTables>> {
+    catch_unwind(AssertUnwindSafe(|| CompletionTables::of(parser))).ok().flatten().map(Arc::new)
 }
 
 impl Shared {
@@ -191,8 +192,8 @@ impl CompiledConstraint {
 
     fn start_grammar(&self) -> GrammarConstraint {
         let start = self.grammar.start.lock().unwrap_or_else(PoisonError::into_inner);
-        let shortest = self.grammar.outline.clone().map(Shortest::new);
-        GrammarConstraint::new(start.deep_clone(), self.grammar.closers.clone(), shortest)
+        let shortest = self.grammar.completion_tables.clone().map(ShortestCompletion::new);
+        GrammarConstraint::new(start.deep_clone(), self.grammar.closing_literals.clone(), shortest)
     }
 }
 

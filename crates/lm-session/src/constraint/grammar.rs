@@ -7,7 +7,7 @@ use std::sync::Arc;
 use llguidance::TokenParser;
 use llguidance::api::StopReason;
 
-use super::shortest::Shortest;
+use super::shortest_completion::ShortestCompletion;
 use super::vocabulary::special_token;
 use super::{Acceptance, Constraint, Ending, TokenMask};
 use crate::scheduler::panic_message;
@@ -16,20 +16,24 @@ use crate::{Error, Result, TokenId};
 /// State of a text under a grammar; created by [`crate::CompiledConstraint::start`].
 pub struct GrammarConstraint {
     parser: TokenParser,
-    closers: Arc<[String]>,
+    closing_literals: Arc<[String]>,
     /// State of the shortest completions, if available.
-    shortest: Option<Shortest>,
+    shortest: Option<ShortestCompletion>,
     /// First error, after which the parser is not called again.
     failed: Option<String>,
 }
 
 impl GrammarConstraint {
     /// Creates the constraint; `parser` is at the start of the text.
-    pub(super) fn new(mut parser: TokenParser, closers: Arc<[String]>, shortest: Option<Shortest>) -> Self {
+    pub(super) fn new(
+        mut parser: TokenParser,
+        closing_literals: Arc<[String]>,
+        shortest: Option<ShortestCompletion>,
+    ) -> Self {
         if parser.is_fresh() {
             parser.start_without_prompt();
         }
-        Self { parser, closers, shortest, failed: None }
+        Self { parser, closing_literals, shortest, failed: None }
     }
 
     /// Checks `text` byte by byte; an added token is matched by its spelling where the grammar allows it.
@@ -76,7 +80,7 @@ impl GrammarConstraint {
     }
 
     /// Queries the shortest completions; returns `None` without them, or after a panic of the library.
-    fn look_up<T>(&mut self, question: impl FnOnce(&mut Shortest) -> T) -> Option<T> {
+    fn look_up<T>(&mut self, question: impl FnOnce(&mut ShortestCompletion) -> T) -> Option<T> {
         let shortest = self.shortest.as_mut()?;
         let answer = catch_unwind(AssertUnwindSafe(|| question(shortest))).ok();
         if answer.is_none() {
@@ -125,8 +129,9 @@ impl Constraint for GrammarConstraint {
     }
 
     fn fork(&self) -> Box<dyn Constraint> {
-        let (closers, shortest, failed) = (self.closers.clone(), self.shortest.clone(), self.failed.clone());
-        Box::new(Self { parser: self.parser.deep_clone(), closers, shortest, failed })
+        let (closing_literals, shortest, failed) =
+            (self.closing_literals.clone(), self.shortest.clone(), self.failed.clone());
+        Box::new(Self { parser: self.parser.deep_clone(), closing_literals, shortest, failed })
     }
 
     fn forced(&mut self) -> Result<Vec<TokenId>> {
@@ -147,11 +152,11 @@ impl Constraint for GrammarConstraint {
     }
 
     fn completion(&mut self) -> Result<Option<Vec<TokenId>>> {
-        Ok(self.look_up(Shortest::completion).flatten())
+        Ok(self.look_up(ShortestCompletion::completion).flatten())
     }
 
-    fn closers(&self) -> &[String] {
-        &self.closers
+    fn closing_literals(&self) -> &[String] {
+        &self.closing_literals
     }
 }
 

@@ -10,7 +10,7 @@ mod cost;
 mod grammar;
 mod literals;
 mod refusal;
-mod shortest;
+mod shortest_completion;
 mod spec;
 mod token_mask;
 mod vocabulary;
@@ -162,7 +162,7 @@ pub trait Constraint: Send + fmt::Debug {
 
     /// Texts that close parts of the whole, such as `"}` or `</parameter>`: they are tried first where a generation must end.
     /// Empty by default.
-    fn closers(&self) -> &[String] {
+    fn closing_literals(&self) -> &[String] {
         &[]
     }
 }

@@ -24,39 +24,39 @@ const FEW_TOKENS: usize = 32;
 const FREE_TEXT: usize = 8;
 /// Penalty on the order of a step already seen in a state with the same mask: it probably leads where the other one led.
 const SEEN_BEFORE: usize = 64;
-/// Maximum number of closers tried in a state, and of tokens of each kind.
-const MAX_CLOSERS: usize = 24;
+/// Maximum number of closing literals tried in a state, and of tokens of each kind.
+const MAX_LITERALS: usize = 24;
 const MAX_TOKENS: usize = 4;
-/// Length of the text's tail, in bytes, that is searched for the beginning of a closer.
+/// Length of the text's tail, in bytes, that is searched for the beginning of a closing literal.
 const TAIL_BYTES: usize = 64;
 
 /// Search for completions of one constraint's texts.
 ///
-/// Each state has a list of steps, the most promising first: forced tokens; added tokens; the rest of a closer whose beginning
-/// the text ends with; tokens of closing characters; whole closers; punctuation; and last, a few tokens of any kind. The search
-/// follows the first steps to an end, and then tries others: first those that depart from the first steps early and not far,
-/// last those already seen in a state with the same mask. It is bounded in states and in time, so it need not find the shortest
-/// completion, nor any.
+/// Each state has a list of steps, the most promising first: forced tokens; added tokens; the rest of a closing literal whose
+/// beginning the text ends with; tokens of closing characters; whole closing literals; punctuation; and last, a few tokens of any
+/// kind. The search follows the first steps to an end, and then tries others: first those that depart from the first steps early
+/// and not far, last those already seen in a state with the same mask. It is bounded in states and in time, so it need not find
+/// the shortest completion, nor any.
 #[derive(Debug)]
 pub(crate) struct Search {
-    /// Closers, without those that are blank or begin with a letter or digit: names do not close anything.
-    closers: Vec<Vec<u8>>,
-    /// Ids of closers and of their suffixes, encoded on demand.
+    /// Closing literals, without those that are blank or begin with a letter or digit: names do not close anything.
+    closing_literals: Vec<Vec<u8>>,
+    /// Ids of closing literals and of their suffixes, encoded on demand.
     encoded: HashMap<Vec<u8>, Vec<TokenId>>,
     /// Mask of the current state.
     mask: TokenMask,
-    /// Mask of the state after a closer, to see whether it leaves free text.
+    /// Mask of the state after a closing literal, to see whether it leaves free text.
     next_mask: TokenMask,
-    /// Mask of free text that no closer leaves.
-    barren: TokenMask,
+    /// Mask of free text that no closing literal leaves.
+    dead_end_mask: TokenMask,
     /// Steps already seen in this search, with the fingerprint of the mask of their state.
     seen: HashSet<(u64, Vec<TokenId>)>,
     /// Deadline of this search.
-    until: Instant,
+    deadline: Instant,
 }
 
 /// Context of a search: the constraint, the vocabulary and the text so far.
-pub(crate) struct Place<'a> {
+pub(crate) struct SearchContext<'a> {
     pub constraint: &'a mut dyn Constraint,
     pub tokenizer: &'a Tokenizer,
     pub tokens: &'a ClosingTokens,
@@ -65,9 +65,9 @@ pub(crate) struct Place<'a> {
     pub tail: &'a [u8],
 }
 
-/// A queue entry: its priority (departure from the first steps plus number of steps; lower first), its number of steps, and its
-/// tokens.
-type Waiting = Reverse<(usize, usize, Vec<TokenId>)>;
+/// A queue entry: its priority (discrepancy, that is its departure from the first steps, plus its number of steps; lower first),
+/// its number of steps, and its tokens.
+type QueueEntry = Reverse<(usize, usize, Vec<TokenId>)>;
 
 /// Steps from a state; `only_fill` is true if none of them closes anything.
 struct Steps {
@@ -76,36 +76,48 @@ struct Steps {
 }
 
 impl Search {
-    pub fn new(closers: &[String], width: usize) -> Self {
-        let closers = closers.iter().map(|text| text.clone().into_bytes());
+    pub fn new(closing_literals: &[String], width: usize) -> Self {
+        let closing_literals = closing_literals.iter().map(|text| text.clone().into_bytes());
         let closes = |text: &Vec<u8>| {
             text.first().is_some_and(|byte| !byte.is_ascii_alphanumeric())
                 && !text.iter().all(u8::is_ascii_whitespace)
         };
-        let closers = closers.filter(closes).collect();
+        let closing_literals = closing_literals.filter(closes).collect();
         let (mask, encoded) = (TokenMask::new(width), HashMap::new());
-        let (seen, until) = (HashSet::new(), Instant::now());
-        Self { closers, encoded, next_mask: mask.clone(), barren: mask.clone(), mask, seen, until }
+        let (seen, deadline) = (HashSet::new(), Instant::now());
+        Self {
+            closing_literals,
+            encoded,
+            next_mask: mask.clone(),
+            dead_end_mask: mask.clone(),
+            mask,
+            seen,
+            deadline,
+        }
     }
 
     /// Searches for up to `limit` tokens after which the text may end; leaves the constraint as it was.
-    pub fn completion(&mut self, place: &mut Place<'_>, limit: usize) -> Result<Option<Vec<TokenId>>> {
-        let mut waiting: BinaryHeap<Waiting> = BinaryHeap::from([Reverse((0, 0, Vec::new()))]);
+    pub fn completion(
+        &mut self,
+        context: &mut SearchContext<'_>,
+        limit: usize,
+    ) -> Result<Option<Vec<TokenId>>> {
+        let mut queue: BinaryHeap<QueueEntry> = BinaryHeap::from([Reverse((0, 0, Vec::new()))]);
         let (mut at, mut best) = (Vec::new(), None::<Vec<TokenId>>);
         let mut states = MAX_STATES;
         self.seen.clear();
-        self.until = Instant::now() + MAX_TIME;
-        while let Some(Reverse((order, depth, path))) = waiting.pop().filter(|_| states > 0) {
+        self.deadline = Instant::now() + MAX_TIME;
+        while let Some(Reverse((order, depth, path))) = queue.pop().filter(|_| states > 0) {
             let limit = best.as_ref().map_or(limit, |best| best.len().saturating_sub(1));
-            go_to(place.constraint, &mut at, &path)?;
+            move_to(context.constraint, &mut at, &path)?;
             if let Some(end) =
-                self.follow(place, &mut at, (order - depth, depth), limit, &mut waiting, &mut states)?
+                self.follow(context, &mut at, (order - depth, depth), limit, &mut queue, &mut states)?
             {
                 best = Some([&at[..], &end].concat());
                 states = states.min(MORE_STATES);
             }
         }
-        go_to(place.constraint, &mut at, &[])?;
+        move_to(context.constraint, &mut at, &[])?;
         Ok(best)
     }
 
@@ -113,22 +125,22 @@ impl Search {
     /// `at` if an end is reached within `limit` tokens.
     fn follow(
         &mut self,
-        place: &mut Place<'_>,
+        context: &mut SearchContext<'_>,
         at: &mut Vec<TokenId>,
-        (departed, mut depth): (usize, usize),
+        (discrepancy, mut depth): (usize, usize),
         limit: usize,
-        waiting: &mut BinaryHeap<Waiting>,
+        queue: &mut BinaryHeap<QueueEntry>,
         states: &mut usize,
     ) -> Result<Option<Vec<TokenId>>> {
-        let mut fillers = MAX_FILLERS[usize::from(departed > 0)];
+        let mut fillers = MAX_FILLERS[usize::from(discrepancy > 0)];
         let (mut taken, mut filled) = (HashSet::new(), HashSet::new());
         while at.len() <= limit && *states > 0 && fillers > 0 {
-            *states = if Instant::now() < self.until { *states - 1 } else { 0 };
-            if let Some(end) = self.end(place)? {
+            *states = if Instant::now() < self.deadline { *states - 1 } else { 0 };
+            if let Some(end) = self.end(context)? {
                 return Ok((at.len() + end.len() <= limit).then_some(end));
             }
-            let Steps { mut steps, only_fill } = self.steps(place, at)?;
-            new_marker_first(&mut steps, &taken, place.tokenizer);
+            let Steps { mut steps, only_fill } = self.steps(context, at)?;
+            new_marker_first(&mut steps, &taken, context.tokenizer);
             let state = fingerprint(&self.mask);
             if only_fill {
                 new_filler_first(&mut steps, state, &filled);
@@ -138,12 +150,12 @@ impl Search {
             fillers -= usize::from(only_fill);
             for (rank, step) in steps.iter().enumerate() {
                 let again = if self.seen.insert((state, step.clone())) { 0 } else { SEEN_BEFORE };
-                let order = departed + rank + again + depth;
-                waiting.extend((rank > 0).then(|| Reverse((order, depth, [&at[..], step].concat()))));
+                let order = discrepancy + rank + again + depth;
+                queue.extend((rank > 0).then(|| Reverse((order, depth, [&at[..], step].concat()))));
             }
             let Some(first) = steps.into_iter().next() else { return Ok(None) };
             let next = [&at[..], &first].concat();
-            go_to(place.constraint, at, &next)?;
+            move_to(context.constraint, at, &next)?;
             taken.insert(first);
         }
         Ok(None)
@@ -151,114 +163,115 @@ impl Search {
 
     /// Returns the tokens that end the text here: none, or an end token that the constraint itself asks for. If the text may
     /// not end without further tokens, the mask of the state is left in `self.mask`.
-    fn end(&mut self, place: &mut Place<'_>) -> Result<Option<Vec<TokenId>>> {
-        if place.constraint.ending()? != Ending::Forbidden {
+    fn end(&mut self, context: &mut SearchContext<'_>) -> Result<Option<Vec<TokenId>>> {
+        if context.constraint.ending()? != Ending::Forbidden {
             return Ok(Some(Vec::new()));
         }
         self.mask.clear();
-        place.constraint.mask(&mut self.mask)?;
-        Ok(place.end_ids.iter().find(|&&id| self.mask.allows(id)).map(|&id| vec![id]))
+        context.constraint.mask(&mut self.mask)?;
+        Ok(context.end_ids.iter().find(|&&id| self.mask.allows(id)).map(|&id| vec![id]))
     }
 
     /// Steps to try in the state after `path`, whose mask is `self.mask`.
-    fn steps(&mut self, place: &mut Place<'_>, path: &[TokenId]) -> Result<Steps> {
-        let forced = place.constraint.forced()?;
+    fn steps(&mut self, context: &mut SearchContext<'_>, path: &[TokenId]) -> Result<Steps> {
+        let forced = context.constraint.forced()?;
         if !forced.is_empty() {
             return Ok(Steps { steps: vec![forced], only_fill: false });
         }
         let free = is_free(&self.mask);
         // If a marker is spelled out, its text is tried before added tokens, which may open a channel of free text.
-        let added = one_by_one(place.tokens.added(&self.mask));
+        let added = single_token_steps(context.tokens.added(&self.mask));
         let mut steps = if free { added.clone() } else { Vec::new() };
-        if !free || self.mask != self.barren {
-            self.closing_steps(place, path, free, &mut steps)?;
+        if !free || self.mask != self.dead_end_mask {
+            self.closing_steps(context, path, free, &mut steps)?;
         }
         if !free {
             steps.extend(added);
         }
         if free && steps.is_empty() {
-            self.barren.clone_from(&self.mask);
+            self.dead_end_mask.clone_from(&self.mask);
         }
         if !free {
-            steps.extend(one_by_one(place.tokens.joining(&self.mask)));
+            steps.extend(single_token_steps(context.tokens.joining(&self.mask)));
         }
         let only_fill = steps.is_empty();
-        steps.extend(one_by_one(place.tokens.fillers(&self.mask)));
-        let blank = |id: &TokenId| place.tokenizer.token_bytes(*id).iter().all(u8::is_ascii_whitespace);
+        steps.extend(single_token_steps(context.tokens.fillers(&self.mask)));
+        let blank = |id: &TokenId| context.tokenizer.token_bytes(*id).iter().all(u8::is_ascii_whitespace);
         let others = self.mask.ids().filter(|id| !blank(id));
         if free {
-            steps.extend(one_by_one(others));
+            steps.extend(single_token_steps(others));
         } else if self.mask.count() <= FEW_TOKENS {
             steps.extend(others.map(|id| vec![id]));
         } else {
-            steps.extend(unlike_ones(others, place.tokenizer));
+            steps.extend(distinct_first_bytes(others, context.tokenizer));
         }
         if steps.is_empty() {
-            steps.extend(one_by_one(self.mask.ids()));
+            steps.extend(single_token_steps(self.mask.ids()));
         }
         Ok(Steps { steps, only_fill })
     }
 
-    /// Adds the rest of started closers, closing tokens, and whole closers.
+    /// Adds the rest of started closing literals, closing tokens, and whole literals.
     fn closing_steps(
         &mut self,
-        place: &mut Place<'_>,
+        context: &mut SearchContext<'_>,
         path: &[TokenId],
         free: bool,
         steps: &mut Vec<Vec<TokenId>>,
     ) -> Result<()> {
-        let tail = tail_of(place, path);
-        let begun: Vec<_> = self.closers.iter().flat_map(|closer| begun_ends(closer, &tail)).collect();
+        let tail = tail_of(context, path);
+        let begun: Vec<_> =
+            self.closing_literals.iter().flat_map(|literal| missing_suffixes(literal, &tail)).collect();
         let mut tried = 0;
-        for closer in begun {
-            self.closer(place, closer, free, &mut tried, steps)?;
+        for literal in begun {
+            self.closing_literal(context, literal, free, &mut tried, steps)?;
         }
         for byte in CLOSING {
-            let tokens: Vec<_> = place.tokens.closing(*byte, &self.mask).collect();
+            let tokens: Vec<_> = context.tokens.closing(*byte, &self.mask).collect();
             let Some(&shortest) = tokens.last() else { continue };
-            if !free || self.leads_on(place, &[shortest])? {
+            if !free || self.leaves_free_text(context, &[shortest])? {
                 let longest = tokens.iter().copied().take(MAX_TOKENS - 1).filter(|&id| id != shortest);
-                steps.extend(one_by_one(longest.chain([shortest])));
+                steps.extend(single_token_steps(longest.chain([shortest])));
             }
         }
-        for closer in self.closers.clone() {
-            self.closer(place, closer, free, &mut tried, steps)?;
+        for literal in self.closing_literals.clone() {
+            self.closing_literal(context, literal, free, &mut tried, steps)?;
         }
         Ok(())
     }
 
-    /// Adds the rest of a closer, if it may come next and, in free text, leaves it.
-    fn closer(
+    /// Adds the rest of a closing literal, if it may come next and, in free text, leaves it.
+    fn closing_literal(
         &mut self,
-        place: &mut Place<'_>,
+        context: &mut SearchContext<'_>,
         rest: Vec<u8>,
         free: bool,
         tried: &mut usize,
         steps: &mut Vec<Vec<TokenId>>,
     ) -> Result<()> {
-        let ids = self.encode(place.tokenizer, rest);
+        let ids = self.encode(context.tokenizer, rest);
         let first = ids.first().is_some_and(|&id| self.mask.allows(id));
-        if !first || *tried == MAX_CLOSERS || place.constraint.valid_prefix(&ids)? < ids.len() {
+        if !first || *tried == MAX_LITERALS || context.constraint.valid_prefix(&ids)? < ids.len() {
             return Ok(());
         }
         *tried += 1;
-        if !free || self.leads_on(place, &ids)? {
+        if !free || self.leaves_free_text(context, &ids)? {
             steps.push(ids);
         }
         Ok(())
     }
 
     /// Returns true if `ids` lead out of free text.
-    fn leads_on(&mut self, place: &mut Place<'_>, ids: &[TokenId]) -> Result<bool> {
+    fn leaves_free_text(&mut self, context: &mut SearchContext<'_>, ids: &[TokenId]) -> Result<bool> {
         for &id in ids {
-            place.constraint.commit(id)?;
+            context.constraint.commit(id)?;
         }
-        let ends = place.constraint.ending()? != Ending::Forbidden;
+        let ends = context.constraint.ending()? != Ending::Forbidden;
         self.next_mask.clear();
         if !ends {
-            place.constraint.mask(&mut self.next_mask)?;
+            context.constraint.mask(&mut self.next_mask)?;
         }
-        place.constraint.rollback(ids.len())?;
+        context.constraint.rollback(ids.len())?;
         Ok(ends || !is_free(&self.next_mask))
     }
 
@@ -290,10 +303,10 @@ fn new_filler_first(steps: &mut [Vec<TokenId>], state: u64, filled: &HashSet<(u6
 }
 
 /// One step for each distinct first byte of `ids`, [`FEW_TOKENS`] at most.
-fn unlike_ones(ids: impl Iterator<Item = TokenId>, tokenizer: &Tokenizer) -> Vec<Vec<TokenId>> {
+fn distinct_first_bytes(ids: impl Iterator<Item = TokenId>, tokenizer: &Tokenizer) -> Vec<Vec<TokenId>> {
     let mut seen = HashSet::new();
-    let unlike = ids.filter(|&id| seen.insert(tokenizer.token_bytes(id).first().copied()));
-    unlike.take(FEW_TOKENS).map(|id| vec![id]).collect()
+    let distinct = ids.filter(|&id| seen.insert(tokenizer.token_bytes(id).first().copied()));
+    distinct.take(FEW_TOKENS).map(|id| vec![id]).collect()
 }
 
 /// Hash of a mask.
@@ -308,12 +321,12 @@ fn is_free(mask: &TokenMask) -> bool {
 }
 
 /// Steps of one token each, [`MAX_TOKENS`] at most.
-fn one_by_one(ids: impl Iterator<Item = TokenId>) -> Vec<Vec<TokenId>> {
+fn single_token_steps(ids: impl Iterator<Item = TokenId>) -> Vec<Vec<TokenId>> {
     ids.take(MAX_TOKENS).map(|id| vec![id]).collect()
 }
 
 /// Moves the constraint from the state after `at` to the one after `path`.
-fn go_to(constraint: &mut dyn Constraint, at: &mut Vec<TokenId>, path: &[TokenId]) -> Result<()> {
+fn move_to(constraint: &mut dyn Constraint, at: &mut Vec<TokenId>, path: &[TokenId]) -> Result<()> {
     let common = at.iter().zip(path).take_while(|(a, b)| a == b).count();
     constraint.rollback(at.len() - common)?;
     at.truncate(common);
@@ -325,16 +338,16 @@ fn go_to(constraint: &mut dyn Constraint, at: &mut Vec<TokenId>, path: &[TokenId
 }
 
 /// Tail of the text after `path`.
-fn tail_of(place: &Place<'_>, path: &[TokenId]) -> Vec<u8> {
+fn tail_of(context: &SearchContext<'_>, path: &[TokenId]) -> Vec<u8> {
     let recent = &path[path.len().saturating_sub(TAIL_BYTES)..];
-    let mut tail = place.tail.to_vec();
-    recent.iter().for_each(|&id| tail.extend_from_slice(place.tokenizer.token_bytes(id)));
+    let mut tail = context.tail.to_vec();
+    recent.iter().for_each(|&id| tail.extend_from_slice(context.tokenizer.token_bytes(id)));
     tail.drain(..tail.len().saturating_sub(TAIL_BYTES));
     tail
 }
 
-/// Missing rests of `closer` where `tail` ends with its beginning, the longest beginning first.
-fn begun_ends(closer: &[u8], tail: &[u8]) -> Vec<Vec<u8>> {
-    let begun = (1..closer.len()).rev().filter(|&len| tail.ends_with(&closer[..len]));
-    begun.map(|len| closer[len..].to_vec()).collect()
+/// Missing suffixes of `literal` where `tail` ends with its beginning, the longest beginning first.
+fn missing_suffixes(literal: &[u8], tail: &[u8]) -> Vec<Vec<u8>> {
+    let begun = (1..literal.len()).rev().filter(|&len| tail.ends_with(&literal[..len]));
+    begun.map(|len| literal[len..].to_vec()).collect()
 }

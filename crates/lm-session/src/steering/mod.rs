@@ -7,5 +7,5 @@
 mod completion;
 mod tokens;
 
-pub(crate) use completion::{Place, Search};
+pub(crate) use completion::{Search, SearchContext};
 pub(crate) use tokens::ClosingTokens;

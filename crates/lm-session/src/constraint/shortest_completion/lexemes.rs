@@ -76,12 +76,12 @@ impl Lexemes {
     }
 
     /// Returns true if a token matches a lexeme by its id.
-    pub fn takes(&self, lexeme: LexemeIdx, token: TokenId) -> bool {
+    pub fn matches_token(&self, lexeme: LexemeIdx, token: TokenId) -> bool {
         self.spec.lexeme_spec(lexeme).contains_token(token)
     }
 
     /// Returns the state after `byte`; `None` when no text continues so.
-    pub fn after(&mut self, state: StateID, byte: u8) -> Option<StateID> {
+    pub fn transition(&mut self, state: StateID, byte: u8) -> Option<StateID> {
         if self.automata.has_error() {
             return None;
         }
@@ -108,26 +108,26 @@ impl Lexemes {
         while !self.accepts(at) {
             let &(_, byte) = self.known.get(&at)?;
             text.push(byte);
-            at = self.after(at, byte)?;
+            at = self.transition(at, byte)?;
         }
         Some(text)
     }
 
     /// Finds the shortest path from `from` to an accepting state, breadth first, and records it for all states on it.
     fn search(&mut self, from: StateID) -> Option<()> {
-        let mut came = HashMap::from([(from, None)]);
+        let mut came_from = HashMap::from([(from, None)]);
         let (mut level, mut depth) = (vec![from], 0);
         // Best path so far: its total length, and the state from which the rest of it is known.
         let mut best: Option<(usize, StateID)> = None;
         while !level.is_empty() && best.is_none_or(|(len, _)| len > depth + 1) {
             depth += 1;
-            level = self.next_level(&level, &mut came);
+            level = self.next_level(&level, &mut came_from);
             let ends = level.iter().filter_map(|&state| Some((depth + self.rest_len(state)?, state)));
             best = best.into_iter().chain(ends).min_by_key(|(len, _)| *len);
         }
         let (_, mut at) = best?;
         let mut rest = self.rest_len(at)?;
-        while let Some(&Some((before, byte))) = came.get(&at) {
+        while let Some(&Some((before, byte))) = came_from.get(&at) {
             rest += 1;
             self.known.insert(before, (rest, byte));
             at = before;
@@ -139,13 +139,13 @@ impl Lexemes {
     fn next_level(
         &mut self,
         level: &[StateID],
-        came: &mut HashMap<StateID, Option<(StateID, u8)>>,
+        came_from: &mut HashMap<StateID, Option<(StateID, u8)>>,
     ) -> Vec<StateID> {
         let mut next = Vec::new();
         for &state in level {
             for byte in self.bytes_after(state) {
-                let Some(after) = self.after(state, byte) else { continue };
-                if let Entry::Vacant(entry) = came.entry(after) {
+                let Some(after) = self.transition(state, byte) else { continue };
+                if let Entry::Vacant(entry) = came_from.entry(after) {
                     entry.insert(Some((state, byte)));
                     next.push(after);
                     if self.accepts(after) {

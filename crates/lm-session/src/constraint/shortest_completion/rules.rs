@@ -9,20 +9,20 @@ use llguidance::earley::{CGrammar, CSymIdx};
 /// Index of a symbol.
 pub(super) type Symbol = u32;
 /// Index of a dot position in a rule: before one of its symbols, or at its end.
-pub(super) type Place = u32;
+pub(super) type DotPosition = u32;
 /// Estimated number of tokens.
 pub(super) type Cost = u64;
 
 /// Cost of a symbol without finite text.
-pub(super) const ENDLESS: Cost = Cost::MAX;
+pub(super) const INFINITE_COST: Cost = Cost::MAX;
 /// Maximum number of dot positions of a supported grammar.
-const MAX_PLACES: usize = 2_000_000;
+const MAX_POSITIONS: usize = 2_000_000;
 
 #[derive(Debug)]
 pub(super) struct Rules {
     pub start: Symbol,
     symbols: Vec<SymbolRules>,
-    places: Vec<PlaceInRule>,
+    positions: Vec<DottedRule>,
 }
 
 #[derive(Debug, Default)]
@@ -33,20 +33,20 @@ struct SymbolRules {
     skip: Option<Symbol>,
     nullable: bool,
     /// First position of each rule.
-    rules: Vec<Place>,
+    rules: Vec<DotPosition>,
     cost: Cost,
     /// The cheapest rule; `None` for terminals, and where the empty text is the cheapest.
-    cheapest: Option<Place>,
+    cheapest: Option<DotPosition>,
 }
 
 #[derive(Debug)]
-struct PlaceInRule {
+struct DottedRule {
     /// Symbol after the dot; `None` at the end of the rule.
     next: Option<Symbol>,
     /// Left-hand side of the rule.
-    of: Symbol,
+    lhs: Symbol,
     /// Cost of all symbols after the dot.
-    rest: Cost,
+    rest_cost: Cost,
 }
 
 impl Rules {
@@ -57,9 +57,9 @@ impl Rules {
         }
         let mut reader = Reader::new(grammar);
         let start = reader.symbol(grammar.start());
-        while let Some(next) = reader.waiting.pop() {
+        while let Some(next) = reader.unread.pop() {
             reader.read(next);
-            if reader.rules.places.len() > MAX_PLACES {
+            if reader.rules.positions.len() > MAX_POSITIONS {
                 return None;
             }
         }
@@ -90,29 +90,29 @@ impl Rules {
     }
 
     /// First position of each rule of a symbol.
-    pub fn rules(&self, symbol: Symbol) -> &[Place] {
+    pub fn rules(&self, symbol: Symbol) -> &[DotPosition] {
         &self.symbols[symbol as usize].rules
     }
 
-    pub fn next(&self, place: Place) -> Option<Symbol> {
-        self.places[place as usize].next
+    pub fn next(&self, dot: DotPosition) -> Option<Symbol> {
+        self.positions[dot as usize].next
     }
 
-    pub fn symbol_of(&self, place: Place) -> Symbol {
-        self.places[place as usize].of
+    pub fn lhs(&self, dot: DotPosition) -> Symbol {
+        self.positions[dot as usize].lhs
     }
 
     /// Cost of the symbols after the dot.
-    pub fn rest_cost(&self, place: Place) -> Cost {
-        self.places[place as usize].rest
+    pub fn rest_cost(&self, dot: DotPosition) -> Cost {
+        self.positions[dot as usize].rest_cost
     }
 
-    /// Terminals of the cheapest text after `place` in its rule.
-    pub fn cheapest_rest(&self, place: Place) -> Vec<Symbol> {
-        let (mut terminals, mut open) = (Vec::new(), vec![place]);
-        while let Some(place) = open.pop() {
-            let Some(next) = self.next(place) else { continue };
-            open.push(place + 1);
+    /// Terminals of the cheapest text after `dot` in its rule.
+    pub fn cheapest_rest(&self, dot: DotPosition) -> Vec<Symbol> {
+        let (mut terminals, mut open) = (Vec::new(), vec![dot]);
+        while let Some(dot) = open.pop() {
+            let Some(next) = self.next(dot) else { continue };
+            open.push(dot + 1);
             if self.is_terminal(next) {
                 terminals.push(next);
             } else {
@@ -126,25 +126,26 @@ impl Rules {
     /// generalization of
     /// Dijkstra's algorithm).
     pub fn set_costs(&mut self, terminal: impl Fn(Symbol) -> Cost) {
-        let rules: Vec<Place> = self.symbols.iter().flat_map(|symbol| symbol.rules.iter().copied()).collect();
+        let rules: Vec<DotPosition> =
+            self.symbols.iter().flat_map(|symbol| symbol.rules.iter().copied()).collect();
         let mut open: Vec<(usize, Cost)> = Vec::with_capacity(rules.len());
         let mut occurrences: HashMap<Symbol, Vec<usize>> = HashMap::new();
         for (rule, &first) in rules.iter().enumerate() {
-            let symbols: Vec<Symbol> = (first..).map_while(|place| self.next(place)).collect();
+            let symbols: Vec<Symbol> = (first..).map_while(|dot| self.next(dot)).collect();
             open.push((symbols.len(), 0));
             symbols.into_iter().for_each(|symbol| occurrences.entry(symbol).or_default().push(rule));
         }
-        let mut heap: BinaryHeap<Reverse<(Cost, Symbol, Option<Place>)>> = BinaryHeap::new();
+        let mut heap: BinaryHeap<Reverse<(Cost, Symbol, Option<DotPosition>)>> = BinaryHeap::new();
         for (symbol, rules) in self.symbols.iter().enumerate() {
             let symbol = symbol as Symbol;
             let cost = if rules.lexeme.is_some() { terminal(symbol) } else { 0 };
-            if (rules.lexeme.is_some() || rules.nullable) && cost != ENDLESS {
+            if (rules.lexeme.is_some() || rules.nullable) && cost != INFINITE_COST {
                 heap.push(Reverse((cost, symbol, None)));
             }
         }
         while let Some(Reverse((cost, symbol, rule))) = heap.pop() {
             let settled = &mut self.symbols[symbol as usize];
-            if settled.cost != ENDLESS {
+            if settled.cost != INFINITE_COST {
                 continue;
             }
             (settled.cost, settled.cheapest) = (cost, rule);
@@ -152,13 +153,15 @@ impl Rules {
                 let (left, sum) = &mut open[rule];
                 (*left, *sum) = (*left - 1, sum.saturating_add(cost));
                 if *left == 0 {
-                    heap.push(Reverse((*sum, self.symbol_of(rules[rule]), Some(rules[rule]))));
+                    heap.push(Reverse((*sum, self.lhs(rules[rule]), Some(rules[rule]))));
                 }
             }
         }
-        for place in (0..self.places.len()).rev() {
-            self.places[place].rest = match self.places[place].next {
-                Some(next) => self.symbols[next as usize].cost.saturating_add(self.places[place + 1].rest),
+        for dot in (0..self.positions.len()).rev() {
+            self.positions[dot].rest_cost = match self.positions[dot].next {
+                Some(next) => {
+                    self.symbols[next as usize].cost.saturating_add(self.positions[dot + 1].rest_cost)
+                }
                 None => 0,
             };
         }
@@ -172,14 +175,14 @@ struct Reader<'a> {
     known: HashMap<CSymIdx, Symbol>,
     /// Terminals by lexeme: symbols of one lexeme are merged.
     terminals: HashMap<LexemeIdx, Symbol>,
-    waiting: Vec<CSymIdx>,
+    unread: Vec<CSymIdx>,
 }
 
 impl<'a> Reader<'a> {
     fn new(grammar: &'a CGrammar) -> Self {
-        let rules = Rules { start: 0, symbols: Vec::new(), places: Vec::new() };
+        let rules = Rules { start: 0, symbols: Vec::new(), positions: Vec::new() };
         let (known, terminals) = (HashMap::new(), HashMap::new());
-        Self { grammar, rules, known, terminals, waiting: Vec::new() }
+        Self { grammar, rules, known, terminals, unread: Vec::new() }
     }
 
     fn symbol(&mut self, index: CSymIdx) -> Symbol {
@@ -196,7 +199,7 @@ impl<'a> Reader<'a> {
                 symbol
             }
             None => {
-                self.waiting.push(index);
+                self.unread.push(index);
                 self.add(SymbolRules { nullable: data.is_nullable, ..SymbolRules::default() })
             }
         };
@@ -214,21 +217,25 @@ impl<'a> Reader<'a> {
     }
 
     fn add(&mut self, rules: SymbolRules) -> Symbol {
-        self.rules.symbols.push(SymbolRules { cost: ENDLESS, ..rules });
+        self.rules.symbols.push(SymbolRules { cost: INFINITE_COST, ..rules });
         self.rules.symbols.len() as Symbol - 1
     }
 
     /// Reads the rules of `index`.
     fn read(&mut self, index: CSymIdx) {
-        let of = self.symbol(index);
+        let lhs = self.symbol(index);
         for &rule in self.grammar.rules_of(index) {
             let (symbols, _, _) = self.grammar.rule_rhs(rule);
-            let first = self.rules.places.len() as Place;
+            let first = self.rules.positions.len() as DotPosition;
             let symbols: Vec<Option<Symbol>> =
                 symbols.iter().map(|&symbol| Some(self.symbol(symbol))).collect();
-            let places = symbols.into_iter().chain([None]);
-            self.rules.places.extend(places.map(|next| PlaceInRule { next, of, rest: ENDLESS }));
-            self.rules.symbols[of as usize].rules.push(first);
+            let positions = symbols.into_iter().chain([None]);
+            self.rules.positions.extend(positions.map(|next| DottedRule {
+                next,
+                lhs,
+                rest_cost: INFINITE_COST,
+            }));
+            self.rules.symbols[lhs as usize].rules.push(first);
         }
     }
 }

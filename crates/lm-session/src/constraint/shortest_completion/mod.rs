@@ -1,7 +1,7 @@
 //! Shortest completion of a text, computed from the rules of its grammar.
 //!
 //! The state of the library's parser is private. So a second parser follows the text: an Earley chart over the compiled rules,
-//! with the library's own automata for the lexemes. Its rows give the cheapest completion, at a cost that does not depend on
+//! with the library's own automata for the lexemes. Its sets give the cheapest completion, at a cost that does not depend on
 //! the completion's length. Costs are estimated token counts; the text found is then tokenized.
 
 mod chart;
@@ -20,7 +20,7 @@ use llguidance::toktrie::{TokEnv, TokTrie};
 use crate::TokenId;
 use chart::{Chart, Part};
 use lexemes::{Kind, Lexemes};
-use rules::{Cost, ENDLESS, Rules, Symbol};
+use rules::{Cost, INFINITE_COST, Rules, Symbol};
 
 /// Maximum length of a completion, in estimated tokens.
 const MAX_COST: Cost = 1 << 18;
@@ -28,7 +28,7 @@ const MAX_COST: Cost = 1 << 18;
 const BATCH: usize = 32;
 
 /// Rules of one grammar, and the shortest texts of its terminals.
-pub(super) struct Outline {
+pub(super) struct CompletionTables {
     rules: Rules,
     /// Lexemes at the start of a text; each text works on a copy.
     lexemes: Lexemes,
@@ -52,11 +52,11 @@ enum Piece {
 
 /// Shortest-completion state of one text.
 #[derive(Clone)]
-pub(super) struct Shortest {
-    outline: Arc<Outline>,
+pub(super) struct ShortestCompletion {
+    tables: Arc<CompletionTables>,
     /// Tokens of the text; the chart holds a prefix of them.
     ids: Vec<TokenId>,
-    /// Created when first needed; `Lost` after a bound was reached.
+    /// Created when first needed; `Exhausted` after a bound was reached.
     state: State,
 }
 
@@ -64,11 +64,11 @@ pub(super) struct Shortest {
 enum State {
     Fresh,
     Live(Box<(Chart, Lexemes)>),
-    Lost,
+    Exhausted,
 }
 
-impl Outline {
-    /// Builds the outline of a compiled grammar, whose parser is at the start; `None` for unsupported features: conditions,
+impl CompletionTables {
+    /// Builds the tables of a compiled grammar, whose parser is at the start; `None` for unsupported features: conditions,
     /// lexemes with look-ahead, grammars beyond the bounds.
     pub fn of(parser: &TokenParser) -> Option<Self> {
         let grammar = parser.parser.grammar();
@@ -85,7 +85,7 @@ impl Outline {
                 texts.insert(symbol, Text { piece, cost });
             }
         }
-        rules.set_costs(|symbol| texts.get(&symbol).map_or(ENDLESS, |text| text.cost));
+        rules.set_costs(|symbol| texts.get(&symbol).map_or(INFINITE_COST, |text| text.cost));
         let chart = Chart::new(&rules, &lexemes)?;
         Some(Self { rules, lexemes, chart, texts, vocabulary })
     }
@@ -112,10 +112,10 @@ fn cost_of(vocabulary: &TokEnv, piece: &Piece) -> Cost {
     }
 }
 
-impl Shortest {
+impl ShortestCompletion {
     /// Creates the state at the start of a text.
-    pub fn new(outline: Arc<Outline>) -> Self {
-        Self { outline, ids: Vec::new(), state: State::Fresh }
+    pub fn new(tables: Arc<CompletionTables>) -> Self {
+        Self { tables, ids: Vec::new(), state: State::Fresh }
     }
 
     /// Appends a token.
@@ -124,7 +124,7 @@ impl Shortest {
         let followed = match &self.state {
             State::Fresh => 0,
             State::Live(live) => live.0.len(),
-            State::Lost => return,
+            State::Exhausted => return,
         };
         if self.ids.len() - followed >= BATCH {
             self.follow();
@@ -142,52 +142,52 @@ impl Shortest {
     /// Returns the shortest completion, up to the cost estimate; `None` when there is none, or a bound was reached.
     pub fn completion(&mut self) -> Option<Vec<TokenId>> {
         self.follow();
-        let Self { outline, state: State::Live(live), .. } = self else { return None };
+        let Self { tables, state: State::Live(live), .. } = self else { return None };
         let (chart, lexemes) = &mut **live;
         let mut rests = HashMap::new();
-        let parts = chart.cheapest_end(&outline.rules, MAX_COST, &mut |terminal, state| {
-            outline.rest(terminal, state, lexemes, &mut rests)
+        let parts = chart.cheapest_end(&tables.rules, MAX_COST, &mut |terminal, state| {
+            tables.rest(terminal, state, lexemes, &mut rests)
         })?;
         let mut ids = Vec::new();
         let mut bytes = Vec::new();
         for part in parts {
             let piece = match part {
                 Part::Rest(state) => &Piece::Bytes(lexemes.shortest(state)?),
-                Part::Terminal(symbol) => &outline.texts.get(&symbol)?.piece,
+                Part::Terminal(symbol) => &tables.texts.get(&symbol)?.piece,
             };
             match piece {
                 Piece::Bytes(more) => bytes.extend_from_slice(more),
                 Piece::Token(id) => {
-                    ids.extend(outline.vocabulary.tokenize_bytes(&std::mem::take(&mut bytes)));
+                    ids.extend(tables.vocabulary.tokenize_bytes(&std::mem::take(&mut bytes)));
                     ids.push(*id);
                 }
             }
         }
-        ids.extend(outline.vocabulary.tokenize_bytes(&bytes));
+        ids.extend(tables.vocabulary.tokenize_bytes(&bytes));
         Some(ids)
     }
 
     /// Pushes the tokens that the chart does not hold yet.
     fn follow(&mut self) {
-        let Self { outline, ids, state } = self;
+        let Self { tables, ids, state } = self;
         if let State::Fresh = state {
-            *state = State::Live(Box::new((outline.chart.clone(), outline.lexemes.for_text())));
+            *state = State::Live(Box::new((tables.chart.clone(), tables.lexemes.for_text())));
         }
         let State::Live(live) = state else { return };
         let (chart, lexemes) = &mut **live;
-        let trie = outline.vocabulary.tok_trie();
+        let trie = tables.vocabulary.tok_trie();
         for &id in &ids[chart.len()..] {
             let bytes = trie.token(id);
             let bytes = if bytes.first() == Some(&TokTrie::SPECIAL_TOKEN_MARKER) { &[] } else { bytes };
-            if chart.push(id, bytes, &outline.rules, lexemes).is_none() {
-                *state = State::Lost;
+            if chart.push(id, bytes, &tables.rules, lexemes).is_none() {
+                *state = State::Exhausted;
                 return;
             }
         }
     }
 }
 
-impl Outline {
+impl CompletionTables {
     /// Cost of completing a terminal from a state.
     fn rest(
         &self,
@@ -196,20 +196,20 @@ impl Outline {
         lexemes: &mut Lexemes,
         known: &mut HashMap<StateID, Cost>,
     ) -> Cost {
-        let whole = || self.texts.get(&terminal).map_or(ENDLESS, |text| text.cost);
+        let whole = || self.texts.get(&terminal).map_or(INFINITE_COST, |text| text.cost);
         let (Some(state), Some(lexeme)) = (state, self.rules.lexeme(terminal)) else { return whole() };
         if matches!(lexemes.kind(lexeme), Kind::Text { start, .. } if *start == state) {
             return whole();
         }
         *known.entry(state).or_insert_with(|| {
             let rest = lexemes.shortest(state).map(Piece::Bytes);
-            rest.map_or(ENDLESS, |rest| cost_of(&self.vocabulary, &rest))
+            rest.map_or(INFINITE_COST, |rest| cost_of(&self.vocabulary, &rest))
         })
     }
 }
 
-impl fmt::Debug for Shortest {
+impl fmt::Debug for ShortestCompletion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shortest").field("tokens", &self.ids.len()).finish_non_exhaustive()
+        f.debug_struct("ShortestCompletion").field("tokens", &self.ids.len()).finish_non_exhaustive()
     }
 }
