@@ -30,7 +30,7 @@ pub enum Error {
     /// The answer violates the schema of the response format, in a keyword that the grammar does not enforce, in every attempt of
     /// rejection sampling.
     #[error("the answer does not fit the response format at `{path}`: {message}")]
-    UnfitAnswer {
+    InvalidAnswer {
         /// The answer.
         text: String,
         /// JSON pointer to the defect in it.
@@ -41,7 +41,7 @@ pub enum Error {
     /// A call violates the parameters of its tool, in a keyword that the grammar does not enforce, in every attempt of rejection
     /// sampling.
     #[error("a call of `{tool}` does not fit its parameters at `{path}`, keyword `{keyword}`: {message}")]
-    UnfitCall {
+    InvalidCall {
         /// Name of the tool.
         tool: String,
         /// Arguments of the last attempt.

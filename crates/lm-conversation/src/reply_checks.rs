@@ -66,15 +66,15 @@ impl ReplyChecks {
     /// Validates the text of an answer.
     pub(crate) fn answer(&self, text: &str) -> Result<()> {
         let Some(validator) = &self.answer else { return Ok(()) };
-        let unfit = |path: String, message: String| Error::UnfitAnswer {
+        let invalid = |path: String, message: String| Error::InvalidAnswer {
             text: text.to_owned(),
             path,
             message: shorten(&message),
         };
-        let value = serde_json::from_str(text).map_err(|error| unfit(String::new(), error.to_string()))?;
+        let value = serde_json::from_str(text).map_err(|error| invalid(String::new(), error.to_string()))?;
         match validator.iter_errors(&value).next() {
             None => Ok(()),
-            Some(error) => Err(unfit(error.instance_path().to_string(), error.to_string())),
+            Some(error) => Err(invalid(error.instance_path().to_string(), error.to_string())),
         }
     }
 
@@ -83,9 +83,9 @@ impl ReplyChecks {
     pub(crate) fn call(&self, call: &ToolCall) -> Result<()> {
         let Some(check) = self.tools.get(&call.name) else { return Ok(()) };
         let arguments = Value::Object(call.arguments.clone());
-        let mut unfit = check.parameters.iter_errors(&arguments).filter_map(|error| {
+        let mut invalid = check.parameters.iter_errors(&arguments).filter_map(|error| {
             let keyword = check.keyword(&error)?;
-            Some(Error::UnfitCall {
+            Some(Error::InvalidCall {
                 tool: call.name.clone(),
                 arguments: call.arguments.clone(),
                 path: error.instance_path().to_string(),
@@ -93,7 +93,7 @@ impl ReplyChecks {
                 message: shorten(&error.to_string()),
             })
         });
-        unfit.next().map_or(Ok(()), Err)
+        invalid.next().map_or(Ok(()), Err)
     }
 }
 
@@ -138,7 +138,7 @@ mod tests {
         let checks = checks.expect("a schema").expect("one is relaxed");
         assert!(checks.answer(r#"{"a": [1, 2]}"#).is_ok());
         for (text, wanted) in [(r#"{"a": [1, 3]}"#, "/a/1"), (r#"{"a": "#, "")] {
-            let Err(Error::UnfitAnswer { path, .. }) = checks.answer(text) else { panic!("{text} fits") };
+            let Err(Error::InvalidAnswer { path, .. }) = checks.answer(text) else { panic!("{text} fits") };
             assert_eq!(path, wanted);
         }
         let no_schema = ReplyChecks::new(&[relaxed(None, "not")], &[], format(json!({"type": 7})).as_ref());
@@ -159,15 +159,15 @@ mod tests {
             let Value::Object(arguments) = arguments else { panic!("an object") };
             match checks.call(&ToolCall::new(name, arguments)) {
                 Ok(()) => None,
-                Err(Error::UnfitCall { tool, path, keyword, .. }) => Some((tool, path, keyword)),
+                Err(Error::InvalidCall { tool, path, keyword, .. }) => Some((tool, path, keyword)),
                 Err(error) => panic!("{error}"),
             }
         };
         assert_eq!(keyword("f", json!({"a": "yes", "b": 1})), None);
         assert_eq!(keyword("f", json!({"a": null, "b": 1})), None, "`nullable` is the grammar's");
         assert_eq!(keyword("g", json!({"a": "no"})), None, "`g` is not relaxed");
-        let unfit = |path: &str, keyword: &str| Some(("f".to_owned(), path.to_owned(), keyword.to_owned()));
-        assert_eq!(keyword("f", json!({"a": "no", "b": 1})), unfit("/a", "not"));
-        assert_eq!(keyword("f", json!({"a": "yes"})), unfit("", "dependentRequired"));
+        let invalid = |path: &str, keyword: &str| Some(("f".to_owned(), path.to_owned(), keyword.to_owned()));
+        assert_eq!(keyword("f", json!({"a": "no", "b": 1})), invalid("/a", "not"));
+        assert_eq!(keyword("f", json!({"a": "yes"})), invalid("", "dependentRequired"));
     }
 }

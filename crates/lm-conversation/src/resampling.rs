@@ -33,7 +33,7 @@ pub(crate) struct Resampling {
     /// Text pieces, one for each token of the reply.
     pieces: Vec<Piece>,
     /// Number of pieces up to the last one whose events were sent.
-    told: usize,
+    sent: usize,
     /// Events that were not sent yet.
     held: Vec<ConversationEvent>,
     /// True if a call or an answer that is validated has begun.
@@ -49,8 +49,8 @@ impl Resampling {
         let sampler = params.sampler.clone().unwrap_or_else(|| session.config().sampler.clone());
         let (pieces, held) = (Vec::new(), Vec::new());
         let prompt_tokens = session.tokens().len();
-        let (told, open, has_call, rejected) = (0, false, false, 0);
-        Self { checks, params, sampler, prompt_tokens, pieces, told, held, open, has_call, rejected }
+        let (sent, open, has_call, rejected) = (0, false, false, 0);
+        Self { checks, params, sampler, prompt_tokens, pieces, sent, held, open, has_call, rejected }
     }
 
     /// Number of rejected attempts.
@@ -61,7 +61,7 @@ impl Resampling {
     /// Takes a piece and its events; returns the events that can be sent.
     ///
     /// # Errors
-    /// [`Error::UnfitCall`].
+    /// [`Error::InvalidCall`].
     pub(crate) fn push(
         &mut self,
         piece: Piece,
@@ -73,7 +73,7 @@ impl Resampling {
         if quiet || self.open {
             return Ok(Vec::new());
         }
-        self.told = self.pieces.len();
+        self.sent = self.pieces.len();
         self.has_call |= self.held.iter().any(|event| matches!(event, ConversationEvent::ToolCall(_)));
         Ok(mem::take(&mut self.held))
     }
@@ -81,7 +81,7 @@ impl Resampling {
     /// Takes the last events and the complete message; returns the held events.
     ///
     /// # Errors
-    /// [`Error::UnfitCall`], [`Error::UnfitAnswer`].
+    /// [`Error::InvalidCall`], [`Error::InvalidAnswer`].
     pub(crate) fn finish(
         &mut self,
         events: Vec<ConversationEvent>,
@@ -118,38 +118,38 @@ impl Resampling {
     /// [`MAX_REJECTED`] attempts a reply that has a complete call ends before the next one, where it may end there.
     ///
     /// # Errors
-    /// `unfit`, the defect of the last attempt, when the attempts are used up; errors of the session.
-    pub(crate) fn again(
+    /// `invalid`, the defect of the last attempt, when the attempts are used up; errors of the session.
+    pub(crate) fn resample(
         &mut self,
         session: &mut Session,
         reader: &ReplyReader,
-        unfit: Error,
+        invalid: Error,
     ) -> Result<ReplyReader> {
         let enough = self.rejected == MAX_REJECTED;
         if self.rejected > MAX_REJECTED || (enough && !self.has_call) {
-            return Err(unfit);
+            return Err(invalid);
         }
         self.rejected += 1;
-        self.pieces.truncate(self.told);
+        self.pieces.truncate(self.sent);
         self.held.clear();
         self.open = false;
-        let kept = session.tokens()[..self.prompt_tokens + self.told].to_vec();
+        let kept = session.tokens()[..self.prompt_tokens + self.sent].to_vec();
         session.sync(&kept, &self.params.cancel).map_err(|error| match error {
             lm_session::Error::Cancelled => Error::Cancelled,
             error => error.into(),
         })?;
         let mut params =
-            GenerateParams { sampler: Some(self.sampler()), continued: self.told, ..self.params.clone() };
+            GenerateParams { sampler: Some(self.sampler()), continued: self.sent, ..self.params.clone() };
         if enough {
-            params.max_output_tokens = Some(self.told);
+            params.max_output_tokens = Some(self.sent);
         }
         session.begin(params).map_err(|error| match error {
-            lm_session::Error::BudgetTooSmall { .. } => unfit,
+            lm_session::Error::BudgetTooSmall { .. } => invalid,
             error => error.into(),
         })?;
         let mut reader = reader.restarted();
-        let mut told = Vec::new();
-        self.pieces.iter().try_for_each(|piece| reader.push(piece, &mut told))?;
+        let mut already_sent = Vec::new();
+        self.pieces.iter().try_for_each(|piece| reader.push(piece, &mut already_sent))?;
         Ok(reader)
     }
 
@@ -159,12 +159,12 @@ impl Resampling {
     fn sampler(&self) -> SamplerParams {
         let temperature = if self.sampler.is_greedy() { 1.0 } else { self.sampler.temperature };
         let seed = self.sampler.seed.wrapping_add(SEED_STEP.wrapping_mul(self.rejected as u64));
-        let again = SamplerParams { temperature, seed, ..self.sampler.clone() };
+        let reseeded = SamplerParams { temperature, seed, ..self.sampler.clone() };
         match self.rejected.saturating_sub(SAME_FILTERS) {
-            0 => again,
+            0 => reseeded,
             hotter => {
                 let temperature = temperature * (1.0 + hotter as f32 / 4.0);
-                SamplerParams { temperature, top_k: 0, top_p: 1.0, min_p: 0.0, ..again }
+                SamplerParams { temperature, top_k: 0, top_p: 1.0, min_p: 0.0, ..reseeded }
             }
         }
     }

@@ -70,8 +70,8 @@ impl Turn {
         };
         read?;
         match resampling.push(piece, events) {
-            Ok(told) => self.ready.extend(told),
-            Err(unfit) => self.reader = resampling.again(session, &self.reader, unfit)?,
+            Ok(events) => self.ready.extend(events),
+            Err(invalid) => self.reader = resampling.resample(session, &self.reader, invalid)?,
         }
         Ok(())
     }
@@ -86,9 +86,9 @@ impl Turn {
         if let Some(resampling) = &mut self.resampling {
             resampled = resampling.rejected();
             events = match resampling.finish(events, &message) {
-                Ok(told) => told,
-                Err(unfit) => {
-                    self.reader = resampling.again(session, &self.reader, unfit)?;
+                Ok(events) => events,
+                Err(invalid) => {
+                    self.reader = resampling.resample(session, &self.reader, invalid)?;
                     return Ok(());
                 }
             };

@@ -170,7 +170,7 @@ impl Refusal {
 
     fn in_reply(error: Error) -> Self {
         match error {
-            Error::UnfitCall { .. } => Self::Unfit(error.to_string()),
+            Error::InvalidCall { .. } => Self::Unfit(error.to_string()),
             error => Self::AfterTokens(error.to_string()),
         }
     }
