@@ -19,7 +19,7 @@ use crate::into_messages::IntoMessages;
 use crate::marker_tokens::marker_tokens;
 use crate::rendered::{ContentTokens, RenderedPrompt, encode};
 use crate::reply_reader::ReplyReader;
-use crate::reply_rules::{ReplyLimits, ReplyRules};
+use crate::reply_rules::{ReplyConstraints, ReplyRules};
 use crate::resampling::Resampling;
 use crate::stream::Stream;
 use crate::thinking::{ModelThinking, ThinkingConfig};
@@ -166,8 +166,8 @@ impl Conversation {
             ToolChoice::None => ReadCalls::Never,
             _ => ReadCalls::WhenDeclared,
         };
-        let ReplyLimits { constraint, form, checks, relaxed, recovery } =
-            self.reply_rules(in_reasoning).limits(&mut turn)?;
+        let ReplyConstraints { constraint, form, checks, relaxed, recovery } =
+            self.reply_rules(in_reasoning).constraints(&mut turn)?;
         self.run_prompt(&prompt)?;
         let TurnOptions { sampler, max_output_tokens, stop, .. } = turn;
         let cancel = self.cancel.clone();

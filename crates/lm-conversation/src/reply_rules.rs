@@ -24,7 +24,7 @@ pub(crate) struct ReplyRules<'a> {
 
 /// Constraint and checks of a reply.
 #[derive(Debug, Default)]
-pub(crate) struct ReplyLimits {
+pub(crate) struct ReplyConstraints {
     /// Token-level constraint; `None` if the reply is free.
     pub(crate) constraint: Option<Box<dyn Constraint>>,
     /// Form of the reply for its parser; `None` if the reply is free, or has a user-defined constraint.
@@ -38,10 +38,10 @@ pub(crate) struct ReplyLimits {
 }
 
 impl ReplyRules<'_> {
-    /// Derives the limits of a reply to a turn with these options.
-    pub(crate) fn limits(&self, turn: &mut TurnOptions) -> Result<ReplyLimits> {
-        let mut limits = match turn.constraint.take() {
-            Some(own) => ReplyLimits { constraint: Some(own), ..ReplyLimits::default() },
+    /// Derives the constraints of a reply to a turn with these options.
+    pub(crate) fn constraints(&self, turn: &mut TurnOptions) -> Result<ReplyConstraints> {
+        let mut constraints = match turn.constraint.take() {
+            Some(own) => ReplyConstraints { constraint: Some(own), ..ReplyConstraints::default() },
             None => self.grammar(turn)?,
         };
         let channel = self.processor.channels().into_iter().next();
@@ -50,27 +50,28 @@ impl ReplyRules<'_> {
             let layout = self.processor.dialect().and_then(|dialect| dialect.channels.first());
             let layout = layout.map_or("", |channel| channel.tags.before_close);
             let budget = ChannelBudget::new(tokenizer, &channel.start, layout, &channel.end, tokens)?;
-            let budget = budget.with(limits.constraint.take());
-            limits.constraint = Some(Box::new(if self.in_reasoning { budget.starting_inside() } else { budget }));
+            let budget = budget.with(constraints.constraint.take());
+            constraints.constraint =
+                Some(Box::new(if self.in_reasoning { budget.starting_inside() } else { budget }));
         }
-        Ok(limits)
+        Ok(constraints)
     }
 
     /// Compiles the grammar of the family's dialect for the turn's options.
-    fn grammar(&self, turn: &TurnOptions) -> Result<ReplyLimits> {
+    fn grammar(&self, turn: &TurnOptions) -> Result<ReplyConstraints> {
         let free = turn.response_format.is_none() && turn.tool_choice == ToolChoice::Auto;
         if free && self.constrain_calls == ConstrainCalls::No {
-            return Ok(ReplyLimits::default());
+            return Ok(ReplyConstraints::default());
         }
         let request = self.request(turn);
         let Some(reply) = self.processor.grammar(&request)? else {
-            return Ok(ReplyLimits::default());
+            return Ok(ReplyConstraints::default());
         };
         let form = Some(ReplyForm::of(&request));
         let spec = ConstraintSpec::Lark { text: reply.grammar.lark, markers: reply.grammar.markers };
         let checks = ReplyChecks::new(&reply.relaxed, self.tools, turn.response_format.as_ref())?;
         let constraint = Some(self.engine.compile(&spec)?.start());
-        Ok(ReplyLimits { constraint, form, checks, relaxed: reply.relaxed, recovery: Recovery::Off })
+        Ok(ReplyConstraints { constraint, form, checks, relaxed: reply.relaxed, recovery: Recovery::Off })
     }
 
     fn request(&self, turn: &TurnOptions) -> GrammarRequest<'_> {
