@@ -94,12 +94,12 @@ impl AdapterFolder {
     /// Returns the adapter's pair for a matrix. If the matrix is a part of a tensor, `B` has the same rows; a matrix of several
     /// tensors has no pair.
     fn pair(&self, location: &TensorLocation) -> Option<Pair> {
-        let [piece] = location.pieces() else { return None };
-        let (module, [a, b]) = names(&piece.tensor);
+        let [slice] = location.slices() else { return None };
+        let (module, [a, b]) = names(&slice.tensor);
         let any = self.checkpoint.contains(&a) || self.checkpoint.contains(&b);
         any.then(|| Pair {
             a: TensorLocation::whole(a),
-            b: piece.clone().in_tensor(b),
+            b: slice.clone().in_tensor(b),
             rank: self.config.rank(module),
             scale: self.config.scale(module),
         })

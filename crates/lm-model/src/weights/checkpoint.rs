@@ -14,7 +14,7 @@ use super::gptq_awq_groups::{Groups, StoredGroups, bytes_of};
 use super::names::text_model_name;
 use super::safetensors::{Entry, read_header};
 use super::stored_rows::{Coding, Run};
-use super::tensor_location::{ColumnRange, PieceRows, RowRange, TensorSlice};
+use super::tensor_location::{ColumnRange, RowRange, SliceRows, TensorSlice};
 use super::tensor_type::LOADABLE;
 use super::{RowOrder, StoredRows, StoredValues, TensorLocation, TensorType};
 use crate::model_folder::{
@@ -192,17 +192,17 @@ impl Checkpoint {
 
     /// Returns true if all tensors of a location exist.
     pub(crate) fn has(&self, location: &TensorLocation) -> bool {
-        location.pieces().iter().all(|piece| self.tensors.contains_key(&piece.tensor))
+        location.slices().iter().all(|slice| self.tensors.contains_key(&slice.tensor))
     }
 
     /// Checks that a parameter of this shape exists, in a loadable type.
     pub(crate) fn check(&self, location: &TensorLocation, shape: &[usize]) -> Result<()> {
-        for piece in location.pieces() {
-            let stored = self.stored(&piece.tensor)?;
+        for slice in location.slices() {
+            let stored = self.stored(&slice.tensor)?;
             let loads =
                 if shape.len() == 1 { stored.ty.float().is_some() } else { stored.ty.format().is_some() };
             if !loads {
-                return Err(self.unsupported_type(&piece.tensor, stored, LOADABLE));
+                return Err(self.unsupported_type(&slice.tensor, stored, LOADABLE));
             }
         }
         self.check_shape_of(location, shape)
@@ -210,17 +210,17 @@ impl Checkpoint {
 
     /// Checks that the tensors of a location form a parameter of this shape.
     pub(super) fn check_shape_of(&self, location: &TensorLocation, shape: &[usize]) -> Result<()> {
-        for piece in location.pieces() {
-            let rows = match piece.rows {
-                PieceRows::All => vec![shape[0] / location.pieces().len()],
-                PieceRows::Range(rows) => vec![rows.of],
-                PieceRows::Columns(rows) => {
+        for slice in location.slices() {
+            let rows = match slice.rows {
+                SliceRows::All => vec![shape[0] / location.slices().len()],
+                SliceRows::Range(rows) => vec![rows.of],
+                SliceRows::Columns(rows) => {
                     let expected = [rows.matrices, rows.inputs, rows.columns.of];
-                    self.check_shape(&piece.tensor, self.stored(&piece.tensor)?, &expected)?;
+                    self.check_shape(&slice.tensor, self.stored(&slice.tensor)?, &expected)?;
                     continue;
                 }
             };
-            self.check_shape(&piece.tensor, self.stored(&piece.tensor)?, &[&rows, &shape[1..]].concat())?;
+            self.check_shape(&slice.tensor, self.stored(&slice.tensor)?, &[&rows, &shape[1..]].concat())?;
         }
         Ok(())
     }
@@ -250,8 +250,8 @@ impl Checkpoint {
     /// Rows of a parameter.
     pub(crate) fn rows(&self, location: &TensorLocation) -> Result<StoredRows<'_>> {
         let first = self.stored(location.name())?;
-        let row_len = match location.pieces() {
-            [TensorSlice { rows: PieceRows::Columns(rows), .. }, ..] => rows.inputs,
+        let row_len = match location.slices() {
+            [TensorSlice { rows: SliceRows::Columns(rows), .. }, ..] => rows.inputs,
             _ => first.shape.last().copied().filter(|_| first.shape.len() > 1).unwrap_or(1),
         };
         self.rows_of(location, row_len)
@@ -266,11 +266,11 @@ impl Checkpoint {
         let first = self.stored(location.name())?;
         let row_bytes = first.ty.bytes(row_len).unwrap_or(0);
         let mut rows = StoredRows { ty: first.ty, row_bytes, values: first.values, runs: Vec::new() };
-        for piece in location.pieces() {
-            let stored = self.stored(&piece.tensor)?;
+        for slice in location.slices() {
+            let stored = self.stored(&slice.tensor)?;
             if stored.ty != rows.ty {
                 return Err(self.unsupported_type(
-                    &piece.tensor,
+                    &slice.tensor,
                     stored,
                     &format!("{}, as {}", rows.ty, location.name()),
                 ));
@@ -284,15 +284,15 @@ impl Checkpoint {
                 }
                 StoredCoding::Groups(groups) => Coding::Groups(self.groups(stored, groups)),
             };
-            if matches!(piece.rows, PieceRows::Columns(_))
+            if matches!(slice.rows, SliceRows::Columns(_))
                 && (stored.ty.float().is_none() || !matches!(stored.coding, StoredCoding::Rows))
             {
-                return Err(self.unsupported_type(&piece.tensor, stored, "F32, F16, BF16"));
+                return Err(self.unsupported_type(&slice.tensor, stored, "F32, F16, BF16"));
             }
-            let (RowRange { first, step, count, .. }, coding) = match piece.rows {
-                PieceRows::All => (RowRange { first: 0, step: 1, count: all, of: all }, coding),
-                PieceRows::Range(rows) => (rows, coding),
-                PieceRows::Columns(ColumnRange { matrices, inputs, columns }) => {
+            let (RowRange { first, step, count, .. }, coding) = match slice.rows {
+                SliceRows::All => (RowRange { first: 0, step: 1, count: all, of: all }, coding),
+                SliceRows::Range(rows) => (rows, coding),
+                SliceRows::Columns(ColumnRange { matrices, inputs, columns }) => {
                     let coding = Coding::Columns { inputs, of: columns.of, per_matrix: columns.count };
                     (RowRange { count: matrices * columns.count, ..columns }, coding)
                 }

@@ -74,7 +74,7 @@ impl<'a> WeightLoader<'a> {
                 }
                 None => {
                     checkpoint.check(&location, &shape)?;
-                    names.extend(location.pieces().iter().map(|piece| piece.tensor.clone()));
+                    names.extend(location.slices().iter().map(|slice| slice.tensor.clone()));
                 }
             }
             locations.insert(param, location);
@@ -191,7 +191,7 @@ impl<'a> WeightLoader<'a> {
         let shape = [outputs, inputs];
         let pairs =
             self.adapters.iter().map(|adapter| adapter.low_rank(location, shape, self.device)).collect();
-        self.adapted.extend(location.pieces().iter().map(|piece| piece.tensor.clone()));
+        self.adapted.extend(location.slices().iter().map(|slice| slice.tensor.clone()));
         pairs
     }
 

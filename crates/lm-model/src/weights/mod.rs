@@ -23,5 +23,5 @@ pub(crate) use pack::pack_dense;
 pub(crate) use quantization::Quantization;
 pub(crate) use stored_quants::{Blocks, describe};
 pub(crate) use stored_rows::{RowOrder, StoredRows, StoredValues};
-pub(crate) use tensor_location::{PieceRows, TensorLocation};
+pub(crate) use tensor_location::{SliceRows, TensorLocation};
 pub(crate) use tensor_type::TensorType;

@@ -5,7 +5,7 @@ use std::ops::Range;
 /// Location of a parameter in a checkpoint: mostly a whole tensor, otherwise rows of one or several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TensorLocation {
-    pieces: Vec<TensorSlice>,
+    slices: Vec<TensorSlice>,
 }
 
 /// Rows of one tensor.
@@ -13,12 +13,12 @@ pub(crate) struct TensorLocation {
 pub(crate) struct TensorSlice {
     /// Name of the tensor.
     pub(crate) tensor: String,
-    pub(crate) rows: PieceRows,
+    pub(crate) rows: SliceRows,
 }
 
 /// Selection of a tensor's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PieceRows {
+pub(crate) enum SliceRows {
     All,
     Range(RowRange),
     Columns(ColumnRange),
@@ -38,7 +38,7 @@ pub(crate) struct ColumnRange {
 impl TensorSlice {
     /// Returns the same rows of another tensor.
     pub(crate) fn in_tensor(self, tensor: String) -> TensorLocation {
-        TensorLocation { pieces: vec![Self { tensor, ..self }] }
+        TensorLocation { slices: vec![Self { tensor, ..self }] }
     }
 }
 
@@ -70,23 +70,23 @@ impl TensorLocation {
     /// All rows of several tensors, concatenated: experts.
     pub(crate) fn stacked(tensors: impl IntoIterator<Item = String>) -> Self {
         Self {
-            pieces: tensors.into_iter().map(|tensor| TensorSlice { tensor, rows: PieceRows::All }).collect(),
+            slices: tensors.into_iter().map(|tensor| TensorSlice { tensor, rows: SliceRows::All }).collect(),
         }
     }
 
     /// Contiguous rows of a tensor of `of` rows: a part of a fused projection.
     pub(crate) fn part(tensor: impl Into<String>, rows: Range<usize>, of: usize) -> Self {
-        Self::piece(tensor, PieceRows::Range(RowRange { first: rows.start, step: 1, count: rows.len(), of }))
+        Self::slice(tensor, SliceRows::Range(RowRange { first: rows.start, step: 1, count: rows.len(), of }))
     }
 
     /// Several parts of a tensor of `of` rows, concatenated.
     pub(crate) fn parts(tensor: &str, parts: impl IntoIterator<Item = Range<usize>>, of: usize) -> Self {
-        Self { pieces: parts.into_iter().flat_map(|rows| Self::part(tensor, rows, of).pieces).collect() }
+        Self { slices: parts.into_iter().flat_map(|rows| Self::part(tensor, rows, of).slices).collect() }
     }
 
     /// Every `step`-th row of a tensor of `of` rows, from `first` on: one of several interleaved parameters.
     pub(crate) fn strided(tensor: impl Into<String>, step: usize, first: usize, of: usize) -> Self {
-        Self::piece(tensor, PieceRows::Range(RowRange::strided(step, first, of)))
+        Self::slice(tensor, SliceRows::Range(RowRange::strided(step, first, of)))
     }
 
     /// Every `step`-th column of each of several matrices `[inputs, of]`, from `first` on, as rows.
@@ -97,20 +97,20 @@ impl TensorLocation {
         first: usize,
     ) -> Self {
         let columns = RowRange::strided(step, first, of);
-        Self::piece(tensor, PieceRows::Columns(ColumnRange { matrices, inputs, columns }))
+        Self::slice(tensor, SliceRows::Columns(ColumnRange { matrices, inputs, columns }))
     }
 
-    fn piece(tensor: impl Into<String>, rows: PieceRows) -> Self {
-        Self { pieces: vec![TensorSlice { tensor: tensor.into(), rows }] }
+    fn slice(tensor: impl Into<String>, rows: SliceRows) -> Self {
+        Self { slices: vec![TensorSlice { tensor: tensor.into(), rows }] }
     }
 
-    /// The pieces, in the order of the parameter's rows.
-    pub(crate) fn pieces(&self) -> &[TensorSlice] {
-        &self.pieces
+    /// The slices, in the order of the parameter's rows.
+    pub(crate) fn slices(&self) -> &[TensorSlice] {
+        &self.slices
     }
 
     /// Name of the first tensor, used in errors about the parameter.
     pub(crate) fn name(&self) -> &str {
-        self.pieces.first().map_or("", |piece| &piece.tensor)
+        self.slices.first().map_or("", |slice| &slice.tensor)
     }
 }

@@ -6,7 +6,7 @@ use super::super::architectures::GgufArchitecture;
 use super::super::{GgufTensorType, names};
 use super::NewFile;
 use crate::spec::DecoderSpec;
-use crate::weights::{LayerParam, Param, PieceRows, TensorLocation};
+use crate::weights::{LayerParam, Param, SliceRows, TensorLocation};
 use crate::{Error, Result};
 
 /// Tensor to write.
@@ -109,11 +109,11 @@ fn name(
 /// Returns the single tensor whose rows, all or some, a location covers, and that tensor's number of rows; `all` is the
 /// parameter's.
 fn tensor_of(location: &TensorLocation, all: usize) -> Option<(&str, usize)> {
-    let (first, others) = location.pieces().split_first()?;
+    let (first, others) = location.slices().split_first()?;
     let rows = match &first.rows {
-        PieceRows::All if others.is_empty() => all,
-        PieceRows::Range(rows) if others.iter().all(|other| other.tensor == first.tensor) => rows.of,
-        PieceRows::All | PieceRows::Range(_) | PieceRows::Columns(_) => return None,
+        SliceRows::All if others.is_empty() => all,
+        SliceRows::Range(rows) if others.iter().all(|other| other.tensor == first.tensor) => rows.of,
+        SliceRows::All | SliceRows::Range(_) | SliceRows::Columns(_) => return None,
     };
     Some((&first.tensor, rows))
 }
