@@ -44,8 +44,8 @@ struct Keys {
     tie_embedding: Option<bool>,
 }
 
-/// Upper limit of taps, beyond any model; a state holds one input fewer than there are taps.
-const MAX_TAPS: usize = 256;
+/// Upper limit of the kernel size, beyond any model; a state holds one input fewer.
+const MAX_KERNEL_SIZE: usize = 256;
 
 /// Upper limit of feed-forward widths, beyond any model.
 const MAX_WIDTH: usize = 1 << 20;
@@ -63,8 +63,8 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
         mlp_bias: false,
         ..config.clone()
     };
-    if !(2..=MAX_TAPS).contains(&keys.conv_L_cache) {
-        return Err(invalid("conv_L_cache", keys.conv_L_cache, format!("2 to {MAX_TAPS}")));
+    if !(2..=MAX_KERNEL_SIZE).contains(&keys.conv_L_cache) {
+        return Err(invalid("conv_L_cache", keys.conv_L_cache, format!("2 to {MAX_KERNEL_SIZE}")));
     }
     let conv = ShortConvLayer { kernel: keys.conv_L_cache, bias: keys.conv_bias.into() };
     let mut spec = DecoderSpec::llama(config)?;

@@ -46,9 +46,9 @@ struct Keys {
     linear_head_order: String,
 }
 
-/// Upper limit of head counts and head widths, beyond any model, so that no product of sizes overflows; likewise of taps.
+/// Upper limit of head counts and head widths, beyond any model, so that no product of sizes overflows; likewise of kernel sizes.
 const MAX_HEADS: usize = 1 << 12;
-const MAX_TAPS: usize = 256;
+const MAX_KERNEL_SIZE: usize = 256;
 
 fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     let keys: Keys = config.read()?;
@@ -89,7 +89,7 @@ fn text_only(mut parameters: RopeParameters) -> RopeParameters {
 
 fn delta_net(keys: &Keys) -> Result<DeltaNetLayer> {
     for (key, size, most) in [
-        ("linear_conv_kernel_dim", keys.linear_conv_kernel_dim, MAX_TAPS),
+        ("linear_conv_kernel_dim", keys.linear_conv_kernel_dim, MAX_KERNEL_SIZE),
         ("linear_key_head_dim", keys.linear_key_head_dim, MAX_HEADS),
         ("linear_num_key_heads", keys.linear_num_key_heads, MAX_HEADS),
         ("linear_num_value_heads", keys.linear_num_value_heads, MAX_HEADS),
@@ -130,7 +130,7 @@ fn attends(config: &ModelConfig, keys: &Keys) -> Result<Vec<bool>> {
 
 fn weight_name(param: Param) -> String {
     match param {
-        Param::Layer(layer, LayerParam::ConvTaps(_)) => {
+        Param::Layer(layer, LayerParam::Conv1d(_)) => {
             format!("model.layers.{layer}.linear_attn.conv1d.weight")
         }
         other => hugging_face_name(other),

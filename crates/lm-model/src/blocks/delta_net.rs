@@ -33,10 +33,10 @@ impl GatedDeltaNet {
     ) -> Result<Self> {
         let (hidden, heads) = (spec.hidden_size, net.heads.num_value_heads);
         let mut values = |param, len| loader.values(Param::Layer(layer, param), len);
-        let taps = values(LayerParam::ConvTaps(Piece::Weight), net.heads.width() * net.kernel)?;
+        let weight = values(LayerParam::Conv1d(Piece::Weight), net.heads.width() * net.kernel)?;
         let decays = values(LayerParam::DeltaALog, heads)?.into_iter().map(f32::exp).collect();
         let dt_bias = values(LayerParam::DeltaDtBias, heads)?;
-        let conv = CausalConv::new(net.kernel, net.heads.width(), &taps, None);
+        let conv = CausalConv::new(net.kernel, net.heads.width(), &weight, None);
         let norm = Param::Layer(layer, LayerParam::DeltaNorm);
         let norm = RmsNorm::load_as_stored(loader, spec, norm, net.heads.value_dim)?;
         let mut linear = |param, shape| Linear::load(loader, layer, param, shape, Bias::Absent);

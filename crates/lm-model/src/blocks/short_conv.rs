@@ -27,15 +27,15 @@ impl ShortConv {
         layer: usize,
     ) -> Result<Self> {
         let hidden = spec.hidden_size;
-        let mut values = |piece, len| loader.values(Param::Layer(layer, LayerParam::ConvTaps(piece)), len);
-        let taps = values(Piece::Weight, hidden * conv.kernel)?;
+        let mut values = |piece, len| loader.values(Param::Layer(layer, LayerParam::Conv1d(piece)), len);
+        let weight = values(Piece::Weight, hidden * conv.kernel)?;
         let bias = match conv.bias {
             Bias::Absent => None,
             Bias::Present => Some(values(Piece::Bias, hidden)?),
         };
         Ok(Self {
             input: Linear::load(loader, layer, LayerParam::ConvInput, [hidden, 3 * hidden], conv.bias)?,
-            conv: Arc::new(CausalConv::new(conv.kernel, hidden, &taps, bias.as_deref())),
+            conv: Arc::new(CausalConv::new(conv.kernel, hidden, &weight, bias.as_deref())),
             output: Linear::load(loader, layer, LayerParam::ConvOutput, [hidden, hidden], conv.bias)?,
             layer,
         })

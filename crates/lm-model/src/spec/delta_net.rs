@@ -24,7 +24,7 @@ impl DeltaNetLayer {
     pub(super) fn params(&self, hidden: usize) -> Vec<(LayerParam, Vec<usize>)> {
         let (width, values, heads) = (self.heads.width(), self.value_width(), self.heads.num_value_heads);
         let mut params = vec![
-            (LayerParam::ConvTaps(Piece::Weight), vec![width, self.kernel]),
+            (LayerParam::Conv1d(Piece::Weight), vec![width, self.kernel]),
             (LayerParam::DeltaALog, vec![heads]),
             (LayerParam::DeltaDtBias, vec![heads]),
             (LayerParam::DeltaNorm, vec![self.heads.value_dim]),

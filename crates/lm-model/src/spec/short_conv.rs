@@ -19,9 +19,9 @@ impl ShortConvLayer {
 
     pub(super) fn params(&self, hidden: usize) -> Vec<(LayerParam, Vec<usize>)> {
         let mut params = linear_params(LayerParam::ConvInput, [hidden, 3 * hidden], self.bias);
-        params.push((LayerParam::ConvTaps(Piece::Weight), vec![hidden, self.kernel]));
+        params.push((LayerParam::Conv1d(Piece::Weight), vec![hidden, self.kernel]));
         if self.bias == Bias::Present {
-            params.push((LayerParam::ConvTaps(Piece::Bias), vec![hidden]));
+            params.push((LayerParam::Conv1d(Piece::Bias), vec![hidden]));
         }
         params.extend(linear_params(LayerParam::ConvOutput, [hidden, hidden], self.bias));
         params

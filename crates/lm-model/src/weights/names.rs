@@ -37,8 +37,8 @@ pub(crate) enum LayerParam {
     KeyNorm,
     /// Projection to the two gates and the input of a convolution.
     ConvInput(Piece),
-    /// Taps and bias of a convolution.
-    ConvTaps(Piece),
+    /// Weight and bias of a depthwise convolution.
+    Conv1d(Piece),
     ConvOutput(Piece),
     /// Projection to queries, keys and values of a delta net.
     DeltaQkv(Piece),
@@ -125,13 +125,13 @@ impl Param {
     /// Returns true for a parameter of two dimensions that is not multiplied as a matrix: its values are f32 like those of
     /// vectors.
     pub(crate) fn stays_f32(self) -> bool {
-        matches!(self, Self::Layer(_, LayerParam::ConvTaps(_)))
+        matches!(self, Self::Layer(_, LayerParam::Conv1d(_)))
     }
 
     /// Returns true if it stays in a float format when matrices are quantised.
     pub(crate) fn keeps_floats(self) -> bool {
-        use LayerParam::{AltUpCorrection, AltUpPrediction, AltUpRouter, ConvTaps, Router};
-        let floats = matches!(self, Self::Layer(_, ConvTaps(_) | Router(_)));
+        use LayerParam::{AltUpCorrection, AltUpPrediction, AltUpRouter, Conv1d, Router};
+        let floats = matches!(self, Self::Layer(_, Conv1d(_) | Router(_)));
         floats || matches!(self, Self::Layer(_, AltUpRouter | AltUpPrediction | AltUpCorrection))
     }
 }
@@ -162,7 +162,7 @@ pub(crate) fn hugging_face_name(param: Param) -> String {
         LayerParam::MixerPostNorm | LayerParam::MlpPreNorm => ("post_attention_layernorm", Piece::Weight),
         LayerParam::MlpPostNorm => ("post_feedforward_layernorm", Piece::Weight),
         LayerParam::ConvInput(piece) => ("conv.in_proj", piece),
-        LayerParam::ConvTaps(piece) => ("conv.conv", piece),
+        LayerParam::Conv1d(piece) => ("conv.conv", piece),
         LayerParam::ConvOutput(piece) => ("conv.out_proj", piece),
         LayerParam::DeltaQkv(piece) => ("linear_attn.in_proj_qkv", piece),
         LayerParam::DeltaGate(piece) => ("linear_attn.in_proj_z", piece),
