@@ -3,20 +3,20 @@
 use crate::TokenMask;
 
 /// Number of tokens per mask word.
-const WORD: usize = u32::BITS as usize;
+const WORD_BITS: usize = u32::BITS as usize;
 
 /// Block size of loops over the vocabulary, chosen so that they vectorise: the vocabulary is read once per token.
-pub(super) const TOGETHER: usize = 64;
+pub(super) const BLOCK_SIZE: usize = 64;
 
 /// Index of the highest value, the first of equal ones; `None` when all are -infinity.
 ///
 /// Values are neither NaN nor +infinity.
 pub(super) fn argmax(values: &[f32]) -> Option<usize> {
     let (mut highest, mut group) = (f32::NEG_INFINITY, 0);
-    for (index, values) in values.chunks(TOGETHER).enumerate() {
+    for (index, values) in values.chunks(BLOCK_SIZE).enumerate() {
         let value = values.iter().fold(f32::NEG_INFINITY, |a, &b| if b > a { b } else { a });
         if value > highest {
-            (highest, group) = (value, index * TOGETHER);
+            (highest, group) = (value, index * BLOCK_SIZE);
         }
     }
     if highest == f32::NEG_INFINITY {
@@ -28,11 +28,11 @@ pub(super) fn argmax(values: &[f32]) -> Option<usize> {
 /// [`argmax`] among the tokens that `mask` allows.
 pub(super) fn masked_argmax(values: &[f32], mask: &TokenMask) -> Option<usize> {
     let (mut highest, mut group) = (f32::NEG_INFINITY, 0);
-    for (index, (values, &word)) in values.chunks(WORD).zip(mask.words()).enumerate() {
+    for (index, (values, &word)) in values.chunks(WORD_BITS).zip(mask.words()).enumerate() {
         if word == 0 {
             continue;
         }
-        let value = highest_of(values, word);
+        let value = masked_max(values, word);
         if value > highest {
             (highest, group) = (value, index);
         }
@@ -41,15 +41,15 @@ pub(super) fn masked_argmax(values: &[f32], mask: &TokenMask) -> Option<usize> {
         return None;
     }
     let allowed = |place: &usize| mask.words()[group] >> place & 1 == 1;
-    let values = &values[group * WORD..];
+    let values = &values[group * WORD_BITS..];
     Some(
-        group * WORD
-            + (0..WORD.min(values.len())).find(|place| allowed(place) && values[*place] == highest)?,
+        group * WORD_BITS
+            + (0..WORD_BITS.min(values.len())).find(|place| allowed(place) && values[*place] == highest)?,
     )
 }
 
 /// Highest of up to 32 values whose bit in `word` is set.
-fn highest_of(values: &[f32], word: u32) -> f32 {
+fn masked_max(values: &[f32], word: u32) -> f32 {
     let allowed = |place: usize, value: f32| if word & 1 << place != 0 { value } else { f32::NEG_INFINITY };
     let values = values.iter().enumerate().map(|(place, &value)| allowed(place, value));
     values.fold(f32::NEG_INFINITY, |a, b| if b > a { b } else { a })
@@ -71,7 +71,7 @@ mod tests {
         ] {
             assert_eq!(argmax(values), expected, "{values:?}");
         }
-        let mut many = vec![-1.0; 3 * TOGETHER];
+        let mut many = vec![-1.0; 3 * BLOCK_SIZE];
         (many[70], many[90], many[150]) = (2.0, 2.0, 2.0);
         assert_eq!(argmax(&many), Some(70));
     }

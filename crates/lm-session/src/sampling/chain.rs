@@ -6,7 +6,7 @@ use super::{
 use crate::SamplerParams;
 
 /// A filter and the parameters that enable it.
-pub(super) struct Row {
+pub(super) struct FilterEntry {
     /// Names of the parameters.
     #[cfg_attr(not(test), expect(dead_code, reason = "for the tests' messages"))]
     pub name: &'static str,
@@ -16,14 +16,17 @@ pub(super) struct Row {
 
 /// All filters in execution order: changes of single tokens first, then the temperature, then the truncation of the distribution.
 /// The order of the last four is that of transformers' `generate`.
-pub(super) const ALL: &[Row] = &[
-    Row { name: "repetition_penalty", build: repetition_penalty::repetition },
-    Row { name: "presence_penalty, frequency_penalty", build: repetition_penalty::presence_and_frequency },
-    Row { name: "logit_bias", build: logit_bias::filter },
-    Row { name: "temperature", build: temperature::filter },
-    Row { name: "top_k", build: top_k::filter },
-    Row { name: "top_p", build: top_p::filter },
-    Row { name: "min_p", build: min_p::filter },
+pub(super) const FILTERS: &[FilterEntry] = &[
+    FilterEntry { name: "repetition_penalty", build: repetition_penalty::repetition },
+    FilterEntry {
+        name: "presence_penalty, frequency_penalty",
+        build: repetition_penalty::presence_and_frequency,
+    },
+    FilterEntry { name: "logit_bias", build: logit_bias::filter },
+    FilterEntry { name: "temperature", build: temperature::filter },
+    FilterEntry { name: "top_k", build: top_k::filter },
+    FilterEntry { name: "top_p", build: top_p::filter },
+    FilterEntry { name: "min_p", build: min_p::filter },
 ];
 
 /// Logits filters that run in sequence.
@@ -46,7 +49,7 @@ impl Chain {
     /// Creates the filters that `params` enable: repetition penalty, presence and frequency penalty, logit bias, temperature,
     /// top-k, top-p, min-p. At temperature 0 the last four are left out: they never remove the token with the highest logit.
     pub fn new(params: &SamplerParams) -> Self {
-        Self { filters: ALL.iter().filter_map(|row| (row.build)(params)).collect() }
+        Self { filters: FILTERS.iter().filter_map(|entry| (entry.build)(params)).collect() }
     }
 
     /// Adds a filter that runs before the others. A constraint's mask belongs here: masked tokens then take no part in top-k,
@@ -75,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// Parameters that enable every row.
+    /// Parameters that enable every filter.
     fn all_on() -> SamplerParams {
         SamplerParams {
             temperature: 0.7,
@@ -96,15 +99,15 @@ mod tests {
     }
 
     #[test]
-    fn every_row_can_be_switched_on() {
-        for row in ALL {
-            assert!((row.build)(&all_on()).is_some(), "{}", row.name);
+    fn every_filter_can_be_switched_on() {
+        for entry in FILTERS {
+            assert!((entry.build)(&all_on()).is_some(), "{}", entry.name);
         }
     }
 
     #[test]
-    fn rows_stand_in_the_documented_order() {
-        let names: Vec<_> = ALL.iter().map(|row| row.name).collect();
+    fn filters_stand_in_the_documented_order() {
+        let names: Vec<_> = FILTERS.iter().map(|entry| entry.name).collect();
         let order =
             "repetition_penalty presence_penalty, frequency_penalty logit_bias temperature top_k top_p min_p";
         assert_eq!(names.join(" "), order);
@@ -210,7 +213,7 @@ mod tests {
             };
             let history = History { prompt: &prompt, generated: &generated };
             let alive: Vec<u32> = (0..row.len() as u32).filter(|&id| row[id as usize].is_finite()).collect();
-            for filter in ALL.iter().filter_map(|row| (row.build)(&params)) {
+            for filter in FILTERS.iter().filter_map(|entry| (entry.build)(&params)) {
                 let mut logits = TokenLogits::new(&row).unwrap();
                 filter.apply(&mut logits, &history);
                 let left: Vec<u32> = logits.ids().iter().zip(logits.values())

@@ -1,6 +1,6 @@
 //! Logits of one step, as the filters see them.
 
-use super::argmax::TOGETHER;
+use super::argmax::BLOCK_SIZE;
 use crate::{Error, Result, TokenId, TokenMask};
 
 /// Candidate tokens in ascending order of id, each with its logit.
@@ -96,8 +96,8 @@ pub(super) fn check(row: &[f32]) -> Result<()> {
     let bad = |value: &f32| value.is_nan() || *value == f32::INFINITY;
     // No early exit from the inner loop, so that it vectorises.
     let group =
-        row.chunks(TOGETHER).position(|values| values.iter().fold(false, |any, value| any | bad(value)));
-    let first = group.map_or(row.len(), |group| group * TOGETHER);
+        row.chunks(BLOCK_SIZE).position(|values| values.iter().fold(false, |any, value| any | bad(value)));
+    let first = group.map_or(row.len(), |group| group * BLOCK_SIZE);
     match row[first..].iter().position(bad) {
         Some(token) => {
             Err(Error::InvalidLogit { token: (first + token) as TokenId, value: row[first + token] })

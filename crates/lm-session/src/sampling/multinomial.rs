@@ -3,12 +3,12 @@
 use super::TokenLogits;
 use crate::TokenId;
 
-/// Inverse-CDF sampling: returns the token at the point `at` of `[0, 1)` of the cumulative distribution over ascending ids;
-/// `None` when every token is masked.
-pub(super) fn multinomial(logits: &TokenLogits, at: f64) -> Option<TokenId> {
+/// Inverse-CDF sampling: returns the token at the point `uniform` of `[0, 1)` of the cumulative distribution over ascending
+/// ids; `None` when every token is masked.
+pub(super) fn multinomial(logits: &TokenLogits, uniform: f64) -> Option<TokenId> {
     let max = logits.max()?;
     let weights = || logits.values().iter().map(|value| f64::from(value - max).exp());
-    let target = at * weights().sum::<f64>();
+    let target = uniform * weights().sum::<f64>();
     let mut sum = 0.0;
     let mut chosen = None;
     for (&id, weight) in logits.ids().iter().zip(weights()) {
