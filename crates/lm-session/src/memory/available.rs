@@ -8,77 +8,79 @@ use std::path::Path;
 ///
 /// Reclaimable file caches count as available. Swap does not.
 pub fn available_memory() -> Option<u64> {
-    if cfg!(target_os = "linux") { linux(Path::new("/")) } else { elsewhere() }
+    if cfg!(target_os = "linux") { available_on_linux(Path::new("/")) } else { available_elsewhere() }
 }
 
 #[cfg(target_os = "linux")]
-fn elsewhere() -> Option<u64> {
+fn available_elsewhere() -> Option<u64> {
     None
 }
 
 #[cfg(not(target_os = "linux"))]
-fn elsewhere() -> Option<u64> {
+fn available_elsewhere() -> Option<u64> {
     let mut system = sysinfo::System::new();
     system.refresh_memory();
     Some(system.available_memory()).filter(|&bytes| bytes > 0)
 }
 
 /// Reads the available memory from Linux's files below `root`.
-fn linux(root: &Path) -> Option<u64> {
+fn available_on_linux(root: &Path) -> Option<u64> {
     let system = kibibytes(&read(root, "proc/meminfo")?, "MemAvailable:");
-    let limits = [system, in_groups(root), in_address_space(root)];
+    let limits = [system, cgroup_headroom(root), address_space_headroom(root)];
     limits.into_iter().flatten().min()
 }
 
 /// Minimum that the cgroups of this process leave, of both versions.
-fn in_groups(root: &Path) -> Option<u64> {
+fn cgroup_headroom(root: &Path) -> Option<u64> {
     let groups = read(root, "proc/self/cgroup")?;
-    let rooms = groups.lines().filter_map(|line| {
+    let headrooms = groups.lines().filter_map(|line| {
         let (controllers, group) = line.split_once(':')?.1.split_once(':')?;
         match controllers {
-            "" => Version::Two.room(root, group),
-            _ if controllers.split(',').any(|name| name == "memory") => Version::One.room(root, group),
+            "" => CgroupVersion::V2.headroom(root, group),
+            _ if controllers.split(',').any(|name| name == "memory") => {
+                CgroupVersion::V1.headroom(root, group)
+            }
             _ => None,
         }
     });
-    rooms.min()
+    headrooms.min()
 }
 
 /// Version of cgroups.
 #[derive(Clone, Copy)]
-enum Version {
-    One,
-    Two,
+enum CgroupVersion {
+    V1,
+    V2,
 }
 
-impl Version {
+impl CgroupVersion {
     /// Folder, limit, usage, and the line of `memory.stat` with the reclaimable part.
     fn files(self) -> [&'static str; 4] {
         match self {
-            Self::One => [
+            Self::V1 => [
                 "sys/fs/cgroup/memory",
                 "memory.limit_in_bytes",
                 "memory.usage_in_bytes",
                 "total_inactive_file",
             ],
-            Self::Two => ["sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"],
+            Self::V2 => ["sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"],
         }
     }
 
     /// Minimum that the cgroup and its ancestors leave. Inside a container the path is that of the host, and only the root
     /// exists.
-    fn room(self, root: &Path, group: &str) -> Option<u64> {
+    fn headroom(self, root: &Path, group: &str) -> Option<u64> {
         let [mount, ..] = self.files();
         let mount = root.join(mount);
         let inner = mount.join(group.trim_start_matches('/'));
         inner
             .ancestors()
             .take_while(|folder| folder.starts_with(&mount))
-            .filter_map(|folder| self.room_of(folder))
+            .filter_map(|folder| self.group_headroom(folder))
             .min()
     }
 
-    fn room_of(self, folder: &Path) -> Option<u64> {
+    fn group_headroom(self, folder: &Path) -> Option<u64> {
         let [_, limit, usage, inactive] = self.files();
         // `max` means no limit.
         let limit: u64 = read(folder, limit)?.trim().parse().ok()?;
@@ -91,7 +93,7 @@ impl Version {
 }
 
 /// Address space that `ulimit -v` leaves.
-fn in_address_space(root: &Path) -> Option<u64> {
+fn address_space_headroom(root: &Path) -> Option<u64> {
     let limits = read(root, "proc/self/limits")?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max address space"))?;
     let limit: u64 = line.split_whitespace().next()?.parse().ok()?;
@@ -122,7 +124,7 @@ mod tests {
             fs::create_dir_all(path.parent().expect("a folder")).expect("can be made");
             fs::write(path, text).expect("can be written");
         }
-        linux(root.path())
+        available_on_linux(root.path())
     }
 
     const SYSTEM: (&str, &str) = ("proc/meminfo", "MemTotal: 16777216 kB\nMemAvailable: 8388608 kB\n");
