@@ -94,8 +94,11 @@ impl GrammarCompiler {
         let (completion_tables, parser) = bounds::with_timeout(compile)??;
         let elapsed_ms = started.elapsed().as_secs_f64() * 1e3;
         tracing::debug!(bytes = key.len(), elapsed_ms, "grammar compiled");
-        let compiled =
-            Compiled { start: Mutex::new(parser), closing_literals: literals::of(spec), completion_tables };
+        let compiled = Compiled {
+            start: Mutex::new(parser),
+            closing_literals: literals::string_literals(spec),
+            completion_tables,
+        };
         let compiled = CompiledConstraint { grammar: Arc::new(compiled) };
         cache().insert(key, compiled.clone());
         Ok(compiled)
@@ -104,19 +107,19 @@ impl GrammarCompiler {
 
 /// Builds the rules for shortest completions; `None` where the grammar uses an unsupported feature, and only the search remains.
 fn completion_tables(parser: &TokenParser) -> Option<Arc<CompletionTables>> {
-    catch_unwind(AssertUnwindSafe(|| CompletionTables::of(parser))).ok().flatten().map(Arc::new)
+    catch_unwind(AssertUnwindSafe(|| CompletionTables::from_parser(parser))).ok().flatten().map(Arc::new)
 }
 
 impl Shared {
     fn parser(&self, spec: &ConstraintSpec) -> Result<TokenParser> {
-        conjunctions::check(spec).map_err(refusal::of_grammar)?;
+        conjunctions::check(spec).map_err(refusal::grammar_error)?;
         let create = |grammar| self.bounded_parser(grammar);
         create(self.grammar(spec)).map_err(|message| match spec {
             ConstraintSpec::JsonSchema(schema) => {
                 let try_schema = |schema| create(TopLevelGrammar::from_json_schema(schema)).err();
-                refusal::of_schema(schema, message, &try_schema)
+                refusal::schema_error(schema, message, &try_schema)
             }
-            _ => refusal::of_grammar(message),
+            _ => refusal::grammar_error(message),
         })
     }
 

@@ -9,7 +9,7 @@ const MAX_LITERALS: usize = 256;
 const MAX_BYTES: usize = 64;
 
 /// String literals and markers of a Lark grammar; they include the ones that close a part of the text.
-pub(super) fn of(spec: &ConstraintSpec) -> Arc<[String]> {
+pub(super) fn string_literals(spec: &ConstraintSpec) -> Arc<[String]> {
     let mut found = Vec::new();
     if let ConstraintSpec::Lark { text, markers } = spec {
         found.extend(markers.iter().cloned());
@@ -45,7 +45,7 @@ mod tests {
     fn literals_are_unescaped() {
         let text = "start: \"a\\n\" TEXT \"\\\"}\"\nTEXT: /[^\"]*/\nx: \"end\"".to_owned();
         let spec = ConstraintSpec::Lark { text, markers: vec!["</x>".to_owned()] };
-        assert_eq!(*of(&spec), ["\"}", "</x>", "a\n", "end"]);
-        assert!(of(&ConstraintSpec::Regex("\"a\"".to_owned())).is_empty());
+        assert_eq!(*string_literals(&spec), ["\"}", "</x>", "a\n", "end"]);
+        assert!(string_literals(&ConstraintSpec::Regex("\"a\"".to_owned())).is_empty());
     }
 }

@@ -12,9 +12,9 @@ const MAX_TRIES: usize = 200;
 const MAX_TIME: Duration = Duration::from_secs(2);
 
 /// Keywords that hold schemas by name, in a list, or alone.
-const BY_NAME: &[&str] = &["properties", "patternProperties", "$defs", "definitions"];
-const LISTS: &[&str] = &["allOf", "anyOf", "oneOf", "prefixItems", "items"];
-const SINGLE: &[&str] = &["items", "additionalItems", "additionalProperties"];
+const SUBSCHEMA_MAPS: &[&str] = &["properties", "patternProperties", "$defs", "definitions"];
+const SUBSCHEMA_LISTS: &[&str] = &["allOf", "anyOf", "oneOf", "prefixItems", "items"];
+const SINGLE_SUBSCHEMAS: &[&str] = &["items", "additionalItems", "additionalProperties"];
 
 /// Parts of the library's messages for keywords without a grammar, and the keyword.
 const UNSUPPORTED: &[(&str, &str)] = &[
@@ -28,7 +28,7 @@ const TOO_LARGE: &[&str] =
     &["too big", "too large", "too many", "fuel", "limit", "level exceeded", "Unable to determine if regex"];
 
 /// Creates the error for a Lark grammar, a regular expression or a choice.
-pub(super) fn of_grammar(message: String) -> Error {
+pub(super) fn grammar_error(message: String) -> Error {
     let kind = match is_any(&message, TOO_LARGE) {
         true => GrammarErrorKind::TooLarge,
         false => GrammarErrorKind::InvalidGrammar,
@@ -37,14 +37,19 @@ pub(super) fn of_grammar(message: String) -> Error {
 }
 
 /// Creates the error for a schema. `try_schema` returns the message if a schema does not compile.
-pub(super) fn of_schema(
+pub(super) fn schema_error(
     schema: &Value,
     message: String,
     try_schema: &dyn Fn(Value) -> Option<String>,
 ) -> Error {
     let (kind, keyword) = classify(&message);
-    let mut search =
-        Search { schema, message: &message, try_schema, tries: MAX_TRIES, until: Instant::now() + MAX_TIME };
+    let mut search = DefectSearch {
+        schema,
+        message: &message,
+        try_schema,
+        tries: MAX_TRIES,
+        deadline: Instant::now() + MAX_TIME,
+    };
     let path = search.innermost(schema, String::new());
     Error::Grammar { kind, path: Some(path), keyword, message }
 }
@@ -72,19 +77,19 @@ fn quoted(text: &str, quote: char) -> Option<String> {
 }
 
 /// Search for the innermost subschema that does not compile for the same reason.
-struct Search<'a> {
+struct DefectSearch<'a> {
     schema: &'a Value,
     message: &'a str,
     try_schema: &'a dyn Fn(Value) -> Option<String>,
     tries: usize,
-    until: Instant,
+    deadline: Instant,
 }
 
-impl Search<'_> {
+impl DefectSearch<'_> {
     /// Returns the JSON pointer of the innermost defective schema in `part`, which is at `path` and defective as a whole.
     fn innermost(&mut self, part: &Value, path: String) -> String {
         for (pointer, child) in parts(part) {
-            if self.tries == 0 || Instant::now() >= self.until {
+            if self.tries == 0 || Instant::now() >= self.deadline {
                 break;
             }
             self.tries -= 1;
@@ -116,13 +121,15 @@ fn parts(schema: &Value) -> Vec<(String, &Value)> {
     let mut parts = Vec::new();
     for (name, value) in fields {
         match value {
-            Value::Object(schemas) if BY_NAME.contains(&name.as_str()) => {
+            Value::Object(schemas) if SUBSCHEMA_MAPS.contains(&name.as_str()) => {
                 parts.extend(schemas.iter().map(|(key, part)| (format!("/{name}/{}", escaped(key)), part)));
             }
-            Value::Array(schemas) if LISTS.contains(&name.as_str()) => {
+            Value::Array(schemas) if SUBSCHEMA_LISTS.contains(&name.as_str()) => {
                 parts.extend(schemas.iter().enumerate().map(|(at, part)| (format!("/{name}/{at}"), part)));
             }
-            Value::Object(_) if SINGLE.contains(&name.as_str()) => parts.push((format!("/{name}"), value)),
+            Value::Object(_) if SINGLE_SUBSCHEMAS.contains(&name.as_str()) => {
+                parts.push((format!("/{name}"), value))
+            }
             _ => {}
         }
     }

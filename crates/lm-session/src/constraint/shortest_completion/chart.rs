@@ -22,7 +22,7 @@ struct Item {
 
 impl Item {
     /// The item with the dot moved past the next symbol.
-    fn after(self) -> Self {
+    fn advanced(self) -> Self {
         Self { dot: self.dot + 1, ..self }
     }
 }
@@ -141,7 +141,7 @@ impl Chart {
         let (mut items, mut skipped) = (Vec::new(), Vec::new());
         for partial in ended {
             let set = &self.sets[partial.set as usize];
-            items.extend(items_expecting(set, partial.terminal).map(Item::after));
+            items.extend(items_expecting(set, partial.terminal).map(Item::advanced));
             // A skipped lexeme leaves the items that expected a terminal in place.
             let before = set.iter().filter(|(next, _)| rules.skip(*next) == Some(partial.terminal));
             skipped.extend(before.map(|(_, item)| *item));
@@ -192,13 +192,14 @@ impl Chart {
                 self.frontier.complete |= lhs == rules.start && item.origin == 0;
                 // A symbol that completes in the set where it began is empty: it was passed over when it was predicted.
                 if item.origin != current {
-                    items_expecting(&self.sets[item.origin as usize], lhs).for_each(|item| add(item.after()));
+                    items_expecting(&self.sets[item.origin as usize], lhs)
+                        .for_each(|item| add(item.advanced()));
                 }
                 continue;
             };
             set.push((next, item));
             if rules.is_nullable(next) {
-                add(item.after());
+                add(item.advanced());
             }
             if predicted.insert(next) {
                 rules.rules(next).iter().for_each(|&dot| add(Item { dot, origin: current }));
@@ -212,7 +213,7 @@ impl Chart {
 
     /// Returns the parts of the cheapest completion of the text; `None` when there is none, or its cost exceeds `limit`. `rest`
     /// is the cost of completing a terminal from a state.
-    pub fn cheapest_end(
+    pub fn cheapest_completion(
         &self,
         rules: &Rules,
         limit: Cost,
@@ -226,7 +227,7 @@ impl Chart {
             let items = items_expecting(&self.sets[partial.set as usize], partial.terminal);
             let cost = rest(partial.terminal, partial.state);
             for item in items.filter(|_| cost != INFINITE_COST) {
-                search.add(cost, item, Before::Partial(*partial), rules);
+                search.add(cost, item, Predecessor::Partial(*partial), rules);
             }
         }
         let mut settled = HashSet::new();
@@ -240,7 +241,7 @@ impl Chart {
             }
             if settled.insert((symbol, set)) {
                 for item in items_expecting(&self.sets[set as usize], symbol) {
-                    search.add(cost, item, Before::Node(index), rules);
+                    search.add(cost, item, Predecessor::Node(index), rules);
                 }
             }
         }
@@ -291,22 +292,22 @@ struct SearchNode {
     set: u32,
     /// Position from which its rule is completed.
     dot: DotPosition,
-    before: Before,
+    predecessor: Predecessor,
 }
 
-enum Before {
+enum Predecessor {
     Partial(PartialTerminal),
     Node(usize),
 }
 
 impl Search {
     /// Adds the node that completes the rule of `item` after its next symbol.
-    fn add(&mut self, cost: Cost, item: Item, before: Before, rules: &Rules) {
+    fn add(&mut self, cost: Cost, item: Item, predecessor: Predecessor, rules: &Rules) {
         let dot = item.dot + 1;
         let cost = cost.saturating_add(rules.rest_cost(dot));
         if cost != INFINITE_COST {
             self.heap.push(Reverse((cost, self.nodes.len())));
-            self.nodes.push(SearchNode { symbol: rules.lhs(dot), set: item.origin, dot, before });
+            self.nodes.push(SearchNode { symbol: rules.lhs(dot), set: item.origin, dot, predecessor });
         }
     }
 
@@ -315,9 +316,9 @@ impl Search {
         let (mut dots, mut at) = (Vec::new(), last);
         let partial = loop {
             dots.push(self.nodes[at].dot);
-            match &self.nodes[at].before {
-                Before::Node(before) => at = *before,
-                Before::Partial(partial) => break partial,
+            match &self.nodes[at].predecessor {
+                Predecessor::Node(index) => at = *index,
+                Predecessor::Partial(partial) => break partial,
             }
         };
         let first = partial.state.map_or(Part::Terminal(partial.terminal), Part::Rest);

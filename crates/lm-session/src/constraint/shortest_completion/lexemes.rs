@@ -37,12 +37,12 @@ pub(super) struct Lexemes {
     /// One byte of each byte equivalence class.
     bytes: Arc<[u8]>,
     /// Length and first byte of the shortest match, by state.
-    known: HashMap<StateID, (usize, u8)>,
+    shortest_steps: HashMap<StateID, (usize, u8)>,
 }
 
 impl Lexemes {
     /// Builds the lexemes of `spec`; `None` when the library rejects them. `tokens` are those that a lexeme can ask for by id.
-    pub fn of(spec: &LexerSpec, tokens: &[TokenId]) -> Option<Self> {
+    pub fn from_spec(spec: &LexerSpec, tokens: &[TokenId]) -> Option<Self> {
         let mut automata = spec.to_regex_vec(&mut ParserLimits::default()).ok()?;
         automata.set_max_states(MAX_STATES);
         automata.set_fuel(GRAMMAR_FUEL);
@@ -61,7 +61,7 @@ impl Lexemes {
         let kinds = (0..spec.lexemes.len()).map(kind).collect();
         let mut classes = HashSet::new();
         let bytes = by_preference().filter(|&byte| classes.insert(automata.alpha().map(byte))).collect();
-        Some(Self { spec: Arc::new(spec.clone()), kinds, automata, bytes, known: HashMap::new() })
+        Some(Self { spec: Arc::new(spec.clone()), kinds, automata, bytes, shortest_steps: HashMap::new() })
     }
 
     /// Creates a copy for one text, with its own fuel.
@@ -101,12 +101,12 @@ impl Lexemes {
 
     /// Returns the shortest text that completes the lexeme from `state`; `None` when the limits prevent finding it.
     pub fn shortest(&mut self, state: StateID) -> Option<Vec<u8>> {
-        if !self.known.contains_key(&state) && !self.accepts(state) {
+        if !self.shortest_steps.contains_key(&state) && !self.accepts(state) {
             self.search(state)?;
         }
         let (mut text, mut at) = (Vec::new(), state);
         while !self.accepts(at) {
-            let &(_, byte) = self.known.get(&at)?;
+            let &(_, byte) = self.shortest_steps.get(&at)?;
             text.push(byte);
             at = self.transition(at, byte)?;
         }
@@ -129,7 +129,7 @@ impl Lexemes {
         let mut rest = self.rest_len(at)?;
         while let Some(&Some((before, byte))) = came_from.get(&at) {
             rest += 1;
-            self.known.insert(before, (rest, byte));
+            self.shortest_steps.insert(before, (rest, byte));
             at = before;
         }
         Some(())
@@ -159,7 +159,7 @@ impl Lexemes {
 
     /// Length of the shortest text from a state, where it is known.
     fn rest_len(&self, state: StateID) -> Option<usize> {
-        if self.accepts(state) { Some(0) } else { self.known.get(&state).map(|known| known.0) }
+        if self.accepts(state) { Some(0) } else { self.shortest_steps.get(&state).map(|step| step.0) }
     }
 
     /// Bytes to try in a state: one of each class, or the forced one.

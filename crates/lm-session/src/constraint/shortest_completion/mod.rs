@@ -70,14 +70,14 @@ enum State {
 impl CompletionTables {
     /// Builds the tables of a compiled grammar, whose parser is at the start; `None` for unsupported features: conditions,
     /// lexemes with look-ahead, grammars beyond the bounds.
-    pub fn of(parser: &TokenParser) -> Option<Self> {
+    pub fn from_parser(parser: &TokenParser) -> Option<Self> {
         let grammar = parser.parser.grammar();
         let vocabulary = parser.token_env.clone();
         if grammar.lexer_spec().has_stop {
             return None;
         }
-        let mut rules = Rules::of(grammar)?;
-        let mut lexemes = Lexemes::of(grammar.lexer_spec(), &special_tokens(vocabulary.tok_trie()))?;
+        let mut rules = Rules::from_grammar(grammar)?;
+        let mut lexemes = Lexemes::from_spec(grammar.lexer_spec(), &special_tokens(vocabulary.tok_trie()))?;
         let mut texts = HashMap::new();
         for (symbol, lexeme) in rules.terminals().collect::<Vec<_>>() {
             if let Some(piece) = shortest_piece(&mut lexemes, lexeme) {
@@ -145,7 +145,7 @@ impl ShortestCompletion {
         let Self { tables, state: State::Live(live), .. } = self else { return None };
         let (chart, lexemes) = &mut **live;
         let mut rests = HashMap::new();
-        let parts = chart.cheapest_end(&tables.rules, MAX_COST, &mut |terminal, state| {
+        let parts = chart.cheapest_completion(&tables.rules, MAX_COST, &mut |terminal, state| {
             tables.rest(terminal, state, lexemes, &mut rests)
         })?;
         let mut ids = Vec::new();

@@ -51,7 +51,7 @@ struct DottedRule {
 
 impl Rules {
     /// Reads the rules reachable from the grammar's start symbol; `None` when they have conditions, or there are too many.
-    pub fn of(grammar: &CGrammar) -> Option<Self> {
+    pub fn from_grammar(grammar: &CGrammar) -> Option<Self> {
         if grammar.parametric() {
             return None;
         }
