@@ -18,10 +18,10 @@ const MAX_DEPTH: usize = 256;
 /// The reason.
 pub(super) fn check(spec: &ConstraintSpec) -> Result<(), String> {
     match spec {
-        ConstraintSpec::JsonSchema(schema) => document(schema),
+        ConstraintSpec::JsonSchema(schema) => check_schema(schema),
         ConstraintSpec::Lark { text, .. } => text.split("%json").skip(1).try_for_each(|rest| {
             match serde_json::Deserializer::from_str(rest).into_iter::<Value>().next() {
-                Some(Ok(schema)) => document(&schema),
+                Some(Ok(schema)) => check_schema(&schema),
                 _ => Ok(()),
             }
         }),
@@ -29,15 +29,15 @@ pub(super) fn check(spec: &ConstraintSpec) -> Result<(), String> {
     }
 }
 
-fn document(root: &Value) -> Result<(), String> {
-    let mut gathered = Gathered { root, known: HashMap::new() };
+fn check_schema(root: &Value) -> Result<(), String> {
+    let mut collector = PatternCollector { root, known: HashMap::new() };
     let mut open = vec![root];
     while let Some(value) = open.pop() {
         match value {
             Value::Array(items) => open.extend(items),
             Value::Object(schema) => {
                 if schema.contains_key("allOf") || schema.contains_key("$ref") {
-                    together(&gathered.patterns(schema, 0)?)?;
+                    check_conjunction(&collector.patterns(schema, 0)?)?;
                 }
                 open.extend(schema.values());
             }
@@ -48,7 +48,7 @@ fn document(root: &Value) -> Result<(), String> {
 }
 
 /// Rejects patterns whose conjunction has too many branches.
-fn together(patterns: &[&str]) -> Result<(), String> {
+fn check_conjunction(patterns: &[&str]) -> Result<(), String> {
     if patterns.len() > MAX_PATTERNS {
         return Err(format!("too many patterns that must hold at once: {}", patterns.len()));
     }
@@ -62,25 +62,25 @@ fn together(patterns: &[&str]) -> Result<(), String> {
     if builder.mk_regex_and(&found).is_err() { Ok(()) } else { cost::check(builder.exprset()) }
 }
 
-struct Gathered<'a> {
+struct PatternCollector<'a> {
     root: &'a Value,
     /// Patterns of visited schemas, memoised by address: references would otherwise double the work.
     known: HashMap<*const Map<String, Value>, Vec<&'a str>>,
 }
 
-impl<'a> Gathered<'a> {
+impl<'a> PatternCollector<'a> {
     /// Collects the patterns that a text matching `schema` has to match: of alternatives, those of the one with the most. Above
     /// [`MAX_PATTERNS`], the list is truncated.
     fn patterns(&mut self, schema: &'a Map<String, Value>, depth: usize) -> Result<Vec<&'a str>, String> {
-        let place = std::ptr::from_ref(schema);
-        if let Some(known) = self.known.get(&place) {
+        let address = std::ptr::from_ref(schema);
+        if let Some(known) = self.known.get(&address) {
             return Ok(known.clone());
         }
         if depth > MAX_DEPTH {
             return Err(format!("too many schemas in each other: over {MAX_DEPTH}"));
         }
         // A cycle back to this schema adds nothing.
-        self.known.insert(place, Vec::new());
+        self.known.insert(address, Vec::new());
         let mut found: Vec<&str> = schema.get("pattern").and_then(Value::as_str).into_iter().collect();
         let reference = schema.get("$ref").and_then(Value::as_str).and_then(|text| text.strip_prefix('#'));
         if let Some(Value::Object(target)) = reference.and_then(|at| self.root.pointer(at)) {
@@ -100,7 +100,7 @@ impl<'a> Gathered<'a> {
         found.sort_unstable();
         found.dedup();
         found.truncate(MAX_PATTERNS + 1);
-        self.known.insert(place, found.clone());
+        self.known.insert(address, found.clone());
         Ok(found)
     }
 }

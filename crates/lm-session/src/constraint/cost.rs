@@ -68,8 +68,8 @@ impl Kinds {
     }
 
     /// Upper bound of the number of branches of `expr` for `byte`, given those of its operands.
-    fn branches(&self, exprs: &ExprSet, expr: ExprRef, byte: u8, of: &[u64]) -> u64 {
-        let parts = || exprs.get_args(expr).iter().map(|part| of[part.as_usize()]);
+    fn branches(&self, exprs: &ExprSet, expr: ExprRef, byte: u8, operands: &[u64]) -> u64 {
+        let parts = || exprs.get_args(expr).iter().map(|part| operands[part.as_usize()]);
         match exprs.get_tag(expr) as u8 {
             kind if kind == self.byte || kind == self.bytes => exprs.get(expr).matches_byte(byte).into(),
             // The branches of a negation are made disjoint.

@@ -57,42 +57,42 @@ impl GrammarConstraint {
     }
 
     /// Calls the parser; its errors and panics are final.
-    fn ask<T, E: fmt::Display>(
+    fn call_parser<T, E: fmt::Display>(
         &mut self,
-        question: impl FnOnce(&mut TokenParser) -> std::result::Result<T, E>,
+        call: impl FnOnce(&mut TokenParser) -> std::result::Result<T, E>,
     ) -> Result<T> {
         if let Some(message) = self.failed.clone() {
             return Err(Error::ConstraintFailed { message });
         }
-        let answer = match catch_unwind(AssertUnwindSafe(|| question(&mut self.parser))) {
-            Ok(answer) => answer.map_err(|error| error.to_string()),
+        let outcome = match catch_unwind(AssertUnwindSafe(|| call(&mut self.parser))) {
+            Ok(outcome) => outcome.map_err(|error| error.to_string()),
             Err(panic) => Err(panic_message(&*panic)),
         };
-        answer.map_err(|message| {
+        outcome.map_err(|message| {
             self.failed = Some(message.clone());
             Error::ConstraintFailed { message }
         })
     }
 
-    /// [`Self::ask`] for infallible calls.
-    fn look<T>(&mut self, question: impl FnOnce(&mut TokenParser) -> T) -> Result<T> {
-        self.ask(|parser| Ok::<_, std::convert::Infallible>(question(parser)))
+    /// [`Self::call_parser`] for infallible calls.
+    fn call_infallible<T>(&mut self, call: impl FnOnce(&mut TokenParser) -> T) -> Result<T> {
+        self.call_parser(|parser| Ok::<_, std::convert::Infallible>(call(parser)))
     }
 
     /// Queries the shortest completions; returns `None` without them, or after a panic of the library.
-    fn look_up<T>(&mut self, question: impl FnOnce(&mut ShortestCompletion) -> T) -> Option<T> {
+    fn query_shortest<T>(&mut self, call: impl FnOnce(&mut ShortestCompletion) -> T) -> Option<T> {
         let shortest = self.shortest.as_mut()?;
-        let answer = catch_unwind(AssertUnwindSafe(|| question(shortest))).ok();
-        if answer.is_none() {
+        let outcome = catch_unwind(AssertUnwindSafe(|| call(shortest))).ok();
+        if outcome.is_none() {
             self.shortest = None;
         }
-        answer
+        outcome
     }
 }
 
 impl Constraint for GrammarConstraint {
     fn mask(&mut self, mask: &mut TokenMask) -> Result<()> {
-        let allowed = self.ask(|parser| match parser.stopped() {
+        let allowed = self.call_parser(|parser| match parser.stopped() {
             true => Ok(None),
             false => parser.compute_mask().map(Some).or_else(|error| match parser.stop_reason() {
                 StopReason::NoExtensionBias => Ok(None), // No token of this vocabulary can follow.
@@ -106,21 +106,21 @@ impl Constraint for GrammarConstraint {
     }
 
     fn commit(&mut self, id: TokenId) -> Result<()> {
-        self.ask(|parser| parser.consume_token(id).and_then(|_| parser.check_stop()))?;
-        self.look_up(|shortest| shortest.commit(id));
+        self.call_parser(|parser| parser.consume_token(id).and_then(|_| parser.check_stop()))?;
+        self.query_shortest(|shortest| shortest.commit(id));
         Ok(())
     }
 
     fn rollback(&mut self, tokens: usize) -> Result<()> {
         // The library's cache of the last mask keys a state by its position only: another text may have reached the same
         // position.
-        self.ask(|parser| parser.rollback(tokens).map(|()| parser.invalidate_bias_cache()))?;
-        self.look_up(|shortest| shortest.rollback(tokens));
+        self.call_parser(|parser| parser.rollback(tokens).map(|()| parser.invalidate_bias_cache()))?;
+        self.query_shortest(|shortest| shortest.rollback(tokens));
         Ok(())
     }
 
     fn ending(&mut self) -> Result<Ending> {
-        self.look(|parser| match parser.stop_reason() {
+        self.call_infallible(|parser| match parser.stop_reason() {
             StopReason::NoExtensionBias => Ending::Forbidden,
             _ if parser.stopped() => Ending::Required,
             _ if parser.is_accepting() => Ending::Allowed,
@@ -135,11 +135,11 @@ impl Constraint for GrammarConstraint {
     }
 
     fn forced(&mut self) -> Result<Vec<TokenId>> {
-        self.look(|parser| if parser.stopped() { Vec::new() } else { parser.compute_ff_tokens() })
+        self.call_infallible(|parser| if parser.stopped() { Vec::new() } else { parser.compute_ff_tokens() })
     }
 
     fn valid_prefix(&mut self, ids: &[TokenId]) -> Result<usize> {
-        self.ask(|parser| parser.validate_tokens_raw(ids))
+        self.call_parser(|parser| parser.validate_tokens_raw(ids))
     }
 
     fn completes(&mut self, ids: &[TokenId]) -> Result<bool> {
@@ -152,7 +152,7 @@ impl Constraint for GrammarConstraint {
     }
 
     fn completion(&mut self) -> Result<Option<Vec<TokenId>>> {
-        Ok(self.look_up(ShortestCompletion::completion).flatten())
+        Ok(self.query_shortest(ShortestCompletion::completion).flatten())
     }
 
     fn closing_literals(&self) -> &[String] {
