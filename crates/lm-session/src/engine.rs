@@ -80,7 +80,7 @@ impl Engine {
         let (commands, received) = mpsc::channel();
         thread::Builder::new()
             .name("lm-engine".to_owned())
-            .spawn(move || worker::serve(scheduler, &received))
+            .spawn(move || worker::run(scheduler, &received))
             .map_err(Error::WorkerStart)?;
         let shared = Shared {
             commands,

@@ -7,10 +7,10 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use crate::request::Command;
 use crate::scheduler::{Scheduler, panic_message};
 
-/// Serves `commands` until the last sender is gone. A panic ends the active requests, not the thread.
-pub(crate) fn serve(mut scheduler: Scheduler, commands: &Receiver<Command>) {
+/// Runs `commands` until the last sender is gone. A panic ends the active requests, not the thread.
+pub(crate) fn run(mut scheduler: Scheduler, commands: &Receiver<Command>) {
     loop {
-        match catch_unwind(AssertUnwindSafe(|| turn(&mut scheduler, commands))) {
+        match catch_unwind(AssertUnwindSafe(|| run_iteration(&mut scheduler, commands))) {
             Ok(ControlFlow::Continue(())) => {}
             Ok(ControlFlow::Break(())) => return,
             Err(panic) => scheduler.recover(&panic_message(&*panic)),
@@ -19,7 +19,7 @@ pub(crate) fn serve(mut scheduler: Scheduler, commands: &Receiver<Command>) {
 }
 
 /// Handles the waiting commands, blocking if no request is active, and runs one step.
-fn turn(scheduler: &mut Scheduler, commands: &Receiver<Command>) -> ControlFlow<()> {
+fn run_iteration(scheduler: &mut Scheduler, commands: &Receiver<Command>) -> ControlFlow<()> {
     while scheduler.is_idle() {
         match commands.recv() {
             Ok(command) => scheduler.handle(command),

@@ -146,11 +146,11 @@ fn cancel_takes_effect_before_the_next_forward_pass() {
 #[test]
 fn a_request_that_can_never_fit_gets_a_typed_error() {
     let mut bench = Bench::new(2);
-    let resting = bench.prefill(1, 20);
+    let idle = bench.prefill(1, 20);
     bench.steps_until_idle();
     let replies = bench.prefill(2, 100);
     bench.steps_until_idle();
-    assert!(matches!(resting.try_recv(), Ok(Reply::Prefilled { .. })));
+    assert!(matches!(idle.try_recv(), Ok(Reply::Prefilled { .. })));
     match replies.try_recv() {
         Ok(Reply::Failed {
             error: Error::CacheFull { needed_pages: 1, free_pages: 0 },
@@ -196,7 +196,7 @@ fn of_several_followers_the_youngest_is_preempted() {
 }
 
 #[test]
-fn resting_sessions_give_way_from_their_ends_the_longest_rested_first() {
+fn idle_sessions_are_evicted_from_their_ends_the_longest_idle_first() {
     let mut bench = Bench::new(6);
     for session in 1..=2 {
         let _replies = bench.prefill(session, 80);
@@ -222,7 +222,7 @@ fn a_second_request_of_a_session_ends_the_first() {
 }
 
 #[test]
-fn a_batch_that_fails_goes_on_singly_until_the_one_at_fault_has_failed() {
+fn requests_of_a_failed_batch_run_isolated_until_the_one_at_fault_has_failed() {
     let mut bench = Bench::new(64);
     let good = bench.generate(1, 3, 4);
     let bad = bench.run(2, vec![1, u32::MAX], Task::Prefill);
