@@ -6,7 +6,7 @@ use lm_processors::{
     FreshCallIds, MarkerTokens, ModelDataProcessor, OnMalformed, ParserOptions, ReadCalls, ToolChoice,
     by_name, detect,
 };
-use lm_session::{CancelHandle, Engine, GenerateParams, Session};
+use lm_session::{CancelHandle, Engine, GenerateParams, PrefillStats, Session};
 use lm_template::{
     ChatTemplates, GenerationPrompt, Map, Message, PolyfilledTemplate, Preface, Prompt, PromptTemplate,
     RenderInput, SegmentKind, TemplateChoice, ToolSpec, Value,
@@ -168,11 +168,11 @@ impl Conversation {
         };
         let ReplyConstraints { constraint, form, checks, relaxed, recovery } =
             self.reply_rules(in_reasoning).constraints(&mut turn)?;
-        self.run_prompt(&prompt)?;
+        let prefill = self.run_prompt(&prompt)?;
         let TurnOptions { sampler, max_output_tokens, stop, .. } = turn;
         let cancel = self.cancel.clone();
         let params = GenerateParams { sampler, max_output_tokens, stop, constraint, cancel, continued: 0 };
-        let resampling = checks.map(|checks| Resampling::new(checks, params.clone(), &self.session));
+        let resampling = checks.map(|checks| Resampling::new(checks, params.clone(), prefill, &self.session));
         self.session.begin(params)?;
         let options = ParserOptions {
             tools: Arc::clone(&self.tools),
@@ -192,10 +192,10 @@ impl Conversation {
     }
 
     /// Prefills the session with the prompt's tokens.
-    fn run_prompt(&mut self, prompt: &Prompt) -> Result<()> {
+    fn run_prompt(&mut self, prompt: &Prompt) -> Result<PrefillStats> {
         let ids = encode(prompt, self.session.engine().tokenizer(), self.content_tokens)?;
         match self.session.sync(&ids, &self.cancel) {
-            Ok(_) => Ok(()),
+            Ok(prefill) => Ok(prefill),
             Err(lm_session::Error::Cancelled) => {
                 self.was_cancelled = true;
                 Err(Error::Cancelled)

@@ -1,10 +1,10 @@
-//! Validation of complete calls and answers against the keywords that a grammar does not enforce.
+//! Validation of complete calls and answers whose schemas a grammar enforces in part.
 
 use std::collections::{HashMap, HashSet};
 
 use jsonschema::{ValidationError, Validator};
 use lm_processors::{Relaxed, ResponseFormat, ToolSpec};
-use lm_template::{ToolCall, Value};
+use lm_template::{Map, ToolCall, Value};
 
 use crate::error::{Error, Result};
 
@@ -34,7 +34,7 @@ impl ReplyChecks {
         }
         let answer = match format {
             Some(ResponseFormat::JsonSchema(schema)) if relaxed.iter().any(|it| it.tool.is_none()) => {
-                Some(compile(schema, None)?)
+                Some(compile(schema, None, has_format(relaxed, None))?)
             }
             _ => None,
         };
@@ -46,7 +46,8 @@ impl ReplyChecks {
                 .map(|it| it.keyword.clone())
                 .collect();
             if !keywords.is_empty() {
-                let parameters = compile(tool.parameters(), Some(tool.name()))?;
+                let schema = with_null(tool.parameters());
+                let parameters = compile(&schema, Some(tool.name()), keywords.contains("format"))?;
                 checks.tools.insert(tool.name().to_owned(), ToolCheck { parameters, keywords });
             }
         }
@@ -78,37 +79,59 @@ impl ReplyChecks {
         }
     }
 
-    /// Validates a call against the keywords that the grammar of its tool does not enforce. Errors of other keywords are ignored: they hold
-    /// already, as the grammar reads them.
+    /// Validates a call of a tool whose grammar does not enforce all of its parameters' schema.
     pub(crate) fn call(&self, call: &ToolCall) -> Result<()> {
         let Some(check) = self.tools.get(&call.name) else { return Ok(()) };
         let arguments = Value::Object(call.arguments.clone());
-        let mut invalid = check.parameters.iter_errors(&arguments).filter_map(|error| {
-            let keyword = check.keyword(&error)?;
-            Some(Error::InvalidCall {
-                tool: call.name.clone(),
-                arguments: call.arguments.clone(),
-                path: error.instance_path().to_string(),
-                keyword,
-                message: shorten(&error.to_string()),
-            })
-        });
-        invalid.next().map_or(Ok(()), Err)
+        let Some(error) = check.parameters.iter_errors(&arguments).next() else { return Ok(()) };
+        Err(Error::InvalidCall {
+            tool: call.name.clone(),
+            arguments: call.arguments.clone(),
+            path: error.instance_path().to_string(),
+            keyword: check.keyword(&error),
+            message: shorten(&error.to_string()),
+        })
     }
 }
 
 impl ToolCheck {
-    /// Keyword of an error, if the grammar does not enforce it.
-    fn keyword(&self, error: &ValidationError<'_>) -> Option<String> {
+    /// Keyword of an error: the one that the grammar does not enforce, or else the innermost one.
+    fn keyword(&self, error: &ValidationError<'_>) -> String {
         let path = error.schema_path().to_string();
-        path.rsplit('/').find(|part| self.keywords.contains(*part)).map(str::to_owned)
+        let relaxed = path.rsplit('/').find(|part| self.keywords.contains(*part));
+        relaxed.or(path.rsplit('/').next()).unwrap_or_default().to_owned()
     }
 }
 
-fn compile(schema: &Value, tool: Option<&str>) -> Result<Validator> {
-    jsonschema::options().offline().build(schema).map_err(|error| Error::UnusableSchema {
-        tool: tool.map(str::to_owned),
-        message: shorten(&error.to_string()),
+/// Returns true if the keyword `format` of the schema of `tool`, or of the answer, is not enforced.
+fn has_format(relaxed: &[Relaxed], tool: Option<&str>) -> bool {
+    relaxed.iter().any(|it| it.tool.as_deref() == tool && it.keyword == "format")
+}
+
+/// The schema with OpenAPI's `nullable` as the type `null`, as the grammar reads it.
+fn with_null(schema: &Value) -> Value {
+    match schema {
+        Value::Array(items) => items.iter().map(with_null).collect(),
+        Value::Object(members) => {
+            let mut members: Map<String, Value> =
+                members.iter().map(|(key, value)| (key.clone(), with_null(value))).collect();
+            if members.get("nullable") == Some(&Value::Bool(true)) {
+                if let Some(Value::String(name)) = members.get("type").cloned() {
+                    members.insert("type".to_owned(), serde_json::json!([name, "null"]));
+                }
+                if let Some(Value::Array(values)) = members.get_mut("enum") {
+                    values.push(Value::Null);
+                }
+            }
+            Value::Object(members)
+        }
+        other => other.clone(),
+    }
+}
+
+fn compile(schema: &Value, tool: Option<&str>, formats: bool) -> Result<Validator> {
+    jsonschema::options().offline().should_validate_formats(formats).build(schema).map_err(|error| {
+        Error::UnusableSchema { tool: tool.map(str::to_owned), message: shorten(&error.to_string()) }
     })
 }
 

@@ -5,7 +5,7 @@
 
 use std::mem;
 
-use lm_session::{GenerateParams, SamplerParams, Session};
+use lm_session::{Finished, GenerateParams, PrefillStats, SamplerParams, Session};
 use lm_template::Message;
 
 use crate::error::{Error, Result};
@@ -26,6 +26,8 @@ pub(crate) struct Resampling {
     checks: ReplyChecks,
     /// The parameters of the first attempt, with the constraint at its start.
     params: GenerateParams,
+    /// Prefill of the prompt.
+    prefill: PrefillStats,
     /// The sampler of the first attempt.
     sampler: SamplerParams,
     /// Number of tokens of the session before the reply.
@@ -45,12 +47,26 @@ pub(crate) struct Resampling {
 
 impl Resampling {
     /// Creates the state for a reply that `session` is about to begin with `params`.
-    pub(crate) fn new(checks: ReplyChecks, params: GenerateParams, session: &Session) -> Self {
+    pub(crate) fn new(
+        checks: ReplyChecks,
+        params: GenerateParams,
+        prefill: PrefillStats,
+        session: &Session,
+    ) -> Self {
         let sampler = params.sampler.clone().unwrap_or_else(|| session.config().sampler.clone());
         let (pieces, held) = (Vec::new(), Vec::new());
         let prompt_tokens = session.tokens().len();
         let (sent, open, has_call, rejected) = (0, false, false, 0);
-        Self { checks, params, sampler, prompt_tokens, pieces, sent, held, open, has_call, rejected }
+        Self { checks, params, prefill, sampler, prompt_tokens, pieces, sent, held, open, has_call, rejected }
+    }
+
+    /// Corrects the usage of the last attempt, which found the prompt in the cache: the first one may have run it.
+    pub(crate) fn correct(&self, finish: &mut Finished) {
+        if self.rejected > 0 {
+            finish.usage.cached_tokens = self.prefill.cached_tokens;
+            finish.timing.prefilled_tokens = self.prefill.prefilled_tokens;
+            finish.timing.prefill = self.prefill.elapsed;
+        }
     }
 
     /// Number of rejected attempts.

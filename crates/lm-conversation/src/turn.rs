@@ -76,7 +76,7 @@ impl Turn {
         Ok(())
     }
 
-    fn finish(&mut self, finish: Finished, session: &mut Session) -> Result<()> {
+    fn finish(&mut self, mut finish: Finished, session: &mut Session) -> Result<()> {
         if finish.reason == FinishReason::Cancelled {
             return Err(Error::Cancelled);
         }
@@ -85,6 +85,7 @@ impl Turn {
         let mut resampled = 0;
         if let Some(resampling) = &mut self.resampling {
             resampled = resampling.rejected();
+            resampling.correct(&mut finish);
             events = match resampling.finish(events, &message) {
                 Ok(events) => events,
                 Err(invalid) => {

@@ -105,6 +105,11 @@ fn calls_fit_what_no_grammar_says() {
                 assert_tells(&events, &reply);
                 let output = conversation.session().tokens().len() - reply.finish.usage.prompt_tokens;
                 assert_eq!(reply.finish.usage.output_tokens, output, "{dialect}");
+                let usage = &reply.finish.usage;
+                assert!(
+                    usage.cached_tokens < usage.prompt_tokens.max(1),
+                    "{usage:?}: a fresh engine has nothing cached"
+                );
                 assert!(output <= 200);
                 assert!(reply.relaxed.iter().any(|relaxed| relaxed.keyword == "not"));
                 resampled += reply.resampled;

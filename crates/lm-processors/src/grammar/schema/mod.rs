@@ -20,7 +20,7 @@ pub(crate) use document::escaped as escaped_pointer;
 pub(crate) use library::leave_out_unsayable;
 pub(crate) use listed::same_value;
 use normalize::Normalizer;
-pub(crate) use pattern::{escaped as escaped_regex, full_match};
+pub(crate) use pattern::{escaped as escaped_regex, full_match, needs_escape};
 
 /// A keyword that the grammar does not enforce; finished values must be validated instead.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

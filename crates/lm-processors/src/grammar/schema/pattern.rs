@@ -62,6 +62,29 @@ pub(super) fn are_disjoint<'a>(patterns: impl Iterator<Item = &'a str>) -> bool 
     true
 }
 
+/// Returns true if every text that `pattern` matches has a character that a quoted string writes as an escape: a quote, a
+/// backslash or a control character.
+pub(crate) fn needs_escape(pattern: &str) -> bool {
+    parse(pattern).is_some_and(|hir| !matches_plain(&hir))
+}
+
+/// Returns true if the expression matches a text without such characters.
+fn matches_plain(hir: &Hir) -> bool {
+    let is_plain = |c: char| c >= ' ' && !matches!(c, '"' | '\'' | '\\');
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => true,
+        HirKind::Literal(text) => String::from_utf8_lossy(&text.0).chars().all(is_plain),
+        HirKind::Class(Class::Unicode(class)) => {
+            class.ranges().iter().any(|range| (range.start()..=range.end()).take(64).any(is_plain))
+        }
+        HirKind::Class(Class::Bytes(_)) => true,
+        HirKind::Repetition(repetition) => repetition.min == 0 || matches_plain(&repetition.sub),
+        HirKind::Capture(group) => matches_plain(&group.sub),
+        HirKind::Concat(parts) => parts.iter().all(matches_plain),
+        HirKind::Alternation(options) => options.iter().any(matches_plain),
+    }
+}
+
 fn parse(pattern: &str) -> Option<Hir> {
     let properties = pattern.matches("\\p").count() + pattern.matches("\\P").count();
     if pattern.len() > MAX_PATTERN_BYTES || properties > MAX_PROPERTIES {

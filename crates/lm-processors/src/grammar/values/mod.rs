@@ -239,7 +239,8 @@ impl<'a> Values<'a> {
     }
 
     fn text(&mut self, schema: &Object, path: &str) -> String {
-        let rules = self.text_rules(schema, path);
+        let verbatim = matches!(self.spelling.strings, Strings::Fenced(_));
+        let rules = self.text_rules(schema, path, verbatim);
         match self.spelling.strings {
             Strings::Json => {
                 let text = rules.quoted('"', self.spelling.strings.escapes(self.layout), &self.excluded);
@@ -261,8 +262,13 @@ impl<'a> Values<'a> {
         }
     }
 
-    pub(in crate::grammar) fn text_rules(&mut self, schema: &Object, path: &str) -> TextRules {
-        let (rules, relaxed) = TextRules::of(schema);
+    pub(in crate::grammar) fn text_rules(
+        &mut self,
+        schema: &Object,
+        path: &str,
+        verbatim: bool,
+    ) -> TextRules {
+        let (rules, relaxed) = TextRules::of(schema, verbatim);
         relaxed.into_iter().for_each(|keyword| self.relax(path, keyword));
         rules
     }
@@ -405,8 +411,13 @@ impl Values<'_> {
             });
             return nested.collect();
         }
-        self.relax("#", "anyOf");
-        vec![Object::new()]
+        let mut rest = map.clone();
+        for keyword in ["allOf", "anyOf", "$ref"] {
+            if rest.shift_remove(keyword).is_some() {
+                self.relax("#", keyword);
+            }
+        }
+        vec![rest]
     }
 
     /// Alternatives of a schema that are objects.

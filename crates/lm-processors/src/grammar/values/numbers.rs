@@ -19,8 +19,8 @@ const LARGEST_INTEGER: &str = "9223372036854775807";
 const INTEGERS: [(bool, &str); 2] = [(true, "9223372036854775808"), (false, "18446744073709551615")];
 /// Maximum digits of bounds for which a range is written out.
 const MAX_DIGITS: usize = 40;
-/// Maximum coefficient digits and decimals of `multipleOf` that the grammar library supports.
-const MAX_DIVISOR: usize = 8;
+/// The largest `multipleOf`, without its point, that the grammar library computes with.
+const MAX_DIVISOR: u64 = 1_000;
 
 impl Values<'_> {
     /// Builds an expression for numbers of the type `name` within the bounds of `schema`; `None` if there are none.
@@ -101,11 +101,11 @@ fn closed([lower, upper]: [Option<Bound>; 2], default: &str) -> [Bound; 2] {
     [low, high]
 }
 
-/// Returns true if the grammar library supports multiples of `divisor`.
+/// Returns true if the grammar library supports multiples of `divisor`: its automaton has a state for each remainder.
 fn is_computed(divisor: &Number) -> bool {
     Decimal::of(divisor).is_some_and(|divisor| {
-        let digits = divisor.whole.trim_start_matches('0').len() + divisor.fraction.len();
-        (1..=MAX_DIVISOR).contains(&digits) && !divisor.negative
+        let coefficient = format!("{}{}", divisor.whole, divisor.fraction).parse::<u64>();
+        coefficient.is_ok_and(|coefficient| (1..=MAX_DIVISOR).contains(&coefficient)) && !divisor.negative
     })
 }
 

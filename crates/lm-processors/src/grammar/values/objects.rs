@@ -34,6 +34,9 @@ impl Values<'_> {
         let colon = self.mark(self.spelling.colon);
         let mut members = Vec::new();
         let properties = named_properties(schema);
+        if properties.len() > MAX_PROPERTIES {
+            self.relax(path, "properties");
+        }
         for (name, schema, required) in properties.iter().take(MAX_PROPERTIES) {
             let at = format!("{path}/properties/{name}");
             match self.member_value(name, schema, first, &at) {
@@ -151,6 +154,11 @@ impl Values<'_> {
             self.relax(path, "patternProperties");
         }
         let counts = Counts::of(schema, members, further.is_some());
+        // Names that the schema does not give may repeat, and members of one name are one.
+        if further.is_some() && schema.get("minProperties").and_then(Value::as_u64).is_some_and(|min| min > 1)
+        {
+            self.relax(path, "minProperties");
+        }
         for keyword in &counts.relaxed {
             self.relax(path, keyword);
         }

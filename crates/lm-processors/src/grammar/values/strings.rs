@@ -8,7 +8,7 @@ use lm_template::Value;
 
 use super::super::Layout;
 use super::super::lark::text_without;
-use super::super::schema::{escaped_regex, full_match};
+use super::super::schema::{escaped_regex, full_match, needs_escape};
 use super::spelling::Strings;
 
 /// Maximum length bound that is counted.
@@ -24,8 +24,9 @@ pub(in crate::grammar) struct TextRules {
 }
 
 impl TextRules {
-    /// Reads the constraints of `schema`; also returns the keywords that are omitted.
-    pub(super) fn of(schema: &Map<String, Value>) -> (Self, Vec<&'static str>) {
+    /// Reads the constraints of `schema`; also returns the keywords that are omitted. Strings in quotes, which are not
+    /// `verbatim`, match a pattern without escapes: one that needs them is omitted.
+    pub(super) fn of(schema: &Map<String, Value>, verbatim: bool) -> (Self, Vec<&'static str>) {
         let count = |key: &str| schema.get(key).and_then(Value::as_u64);
         let text = |key: &str| schema.get(key).and_then(Value::as_str);
         let mut relaxed = Vec::new();
@@ -37,7 +38,11 @@ impl TextRules {
         if max.is_some_and(|max| max > MAX_COUNTED) {
             relaxed.push("maxLength");
         }
-        let pattern = text("pattern").and_then(full_match);
+        let pattern =
+            text("pattern").filter(|pattern| verbatim || !needs_escape(pattern)).and_then(full_match);
+        if !verbatim && text("pattern").is_some_and(needs_escape) {
+            relaxed.push("pattern");
+        }
         let format = text("format").and_then(format_regex).map(|regex| format!("/{regex}/"));
         let regexes = pattern.into_iter().flatten().chain(format).collect();
         let rules = Self {
