@@ -181,3 +181,45 @@ fn answers_fit_what_no_grammar_says() {
     }
     assert!(resampled > 0, "no answer was sampled again");
 }
+
+/// Keywords that a grammar drops together with others: what comes back fits all of the schema, or the turn fails.
+#[test]
+fn a_call_fits_all_of_a_schema_that_is_enforced_in_part() {
+    let schemas = [
+        json!({"allOf": [{"type": "string", "pattern": "^a"}, {"pattern": "z$"}]}),
+        json!({"type": "integer", "allOf": [{"anyOf": [{"minimum": 3}, {"multipleOf": 7}]}, {"multipleOf": 2}]}),
+        json!({"type": "object", "patternProperties": {"^i_": {"type": "integer"}}, "additionalProperties": false}),
+        json!({"type": "object", "minProperties": 2, "additionalProperties": {"type": "integer"}}),
+        json!({"type": "string", "pattern": "^[A-Z]:\\\\"}),
+        json!({"type": ["integer", "string"], "minLength": 2}),
+    ];
+    let (mut valid, mut invalid) = (0, 0);
+    for schema in schemas {
+        let parameters = json!({"type": "object", "properties": {"v": schema}, "required": ["v"]});
+        for dialect in ["hermes", "lfm2_pythonic", "qwen3_coder_xml", "gemma4", "minimax_m3", "deepseek_dsml"]
+        {
+            for seed in 0..2 {
+                let mut conversation = conversation(dialect, vec![tool("read", parameters.clone())]);
+                let options = required(&conversation, seed, 1.0);
+                match turn(&mut conversation, options) {
+                    Ok((_, reply)) => {
+                        for call in reply.tool_calls() {
+                            let arguments = Value::Object(call.arguments.clone());
+                            let error = jsonschema::validate(&parameters, &arguments).err();
+                            assert!(
+                                error.is_none(),
+                                "{dialect}: {arguments}: {error:?}, {:?}",
+                                reply.relaxed
+                            );
+                        }
+                        valid += 1;
+                    }
+                    Err(Error::InvalidCall { .. }) => invalid += 1,
+                    Err(error) => panic!("{dialect}, {schema}: {error}"),
+                }
+            }
+        }
+    }
+    println!("{valid} replies, {invalid} turns without a valid call");
+    assert!(valid > invalid);
+}

@@ -290,7 +290,7 @@ fn text(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Map<String, Valu
     let cdata = (tags.call.written == ValueText::OrCdata).then_some(CDATA_OPEN);
     let excluded: Vec<String> =
         values.lark.spelled(tags.excluded()).chain(values.excluded().to_vec()).collect();
-    values.text_rules(schema, path, true).raw(&excluded, cdata)
+    values.text_rules(schema, path, None).raw(&excluded, cdata)
 }
 
 /// A text with what closes it. Any layout around it reads as a part of it, or is taken off.

@@ -62,26 +62,25 @@ pub(super) fn are_disjoint<'a>(patterns: impl Iterator<Item = &'a str>) -> bool 
     true
 }
 
-/// Returns true if every text that `pattern` matches has a character that a quoted string writes as an escape: a quote, a
-/// backslash or a control character.
-pub(crate) fn needs_escape(pattern: &str) -> bool {
-    parse(pattern).is_some_and(|hir| !matches_plain(&hir))
+/// Returns true if every text that `pattern` matches has a control character or one of `escaped`.
+pub(crate) fn needs_escape(pattern: &str, escaped: &str) -> bool {
+    let is_plain = |c: char| c >= ' ' && !escaped.contains(c);
+    parse(pattern).is_some_and(|hir| !matches_plain(&hir, &is_plain))
 }
 
-/// Returns true if the expression matches a text without such characters.
-fn matches_plain(hir: &Hir) -> bool {
-    let is_plain = |c: char| c >= ' ' && !matches!(c, '"' | '\'' | '\\');
+/// Returns true if the expression, without its look-around, matches a text of plain characters.
+fn matches_plain(hir: &Hir, is_plain: &impl Fn(char) -> bool) -> bool {
     match hir.kind() {
-        HirKind::Empty | HirKind::Look(_) => true,
+        HirKind::Empty | HirKind::Look(_) | HirKind::Class(Class::Bytes(_)) => true,
         HirKind::Literal(text) => String::from_utf8_lossy(&text.0).chars().all(is_plain),
+        // No 64 characters in a row are escaped.
         HirKind::Class(Class::Unicode(class)) => {
             class.ranges().iter().any(|range| (range.start()..=range.end()).take(64).any(is_plain))
         }
-        HirKind::Class(Class::Bytes(_)) => true,
-        HirKind::Repetition(repetition) => repetition.min == 0 || matches_plain(&repetition.sub),
-        HirKind::Capture(group) => matches_plain(&group.sub),
-        HirKind::Concat(parts) => parts.iter().all(matches_plain),
-        HirKind::Alternation(options) => options.iter().any(matches_plain),
+        HirKind::Repetition(repetition) => repetition.min == 0 || matches_plain(&repetition.sub, is_plain),
+        HirKind::Capture(group) => matches_plain(&group.sub, is_plain),
+        HirKind::Concat(parts) => parts.iter().all(|part| matches_plain(part, is_plain)),
+        HirKind::Alternation(options) => options.iter().any(|option| matches_plain(option, is_plain)),
     }
 }
 
@@ -270,6 +269,16 @@ mod tests {
         assert_eq!(whole(&r"\p{L}".repeat(800)), None);
         for unsupported in [r"(?=a)b", r"\bword", "a^b", r"(a)\1", "["] {
             assert_eq!(full_match(unsupported), None, "{unsupported}");
+        }
+    }
+
+    #[test]
+    fn patterns_whose_texts_need_escapes_are_found() {
+        for pattern in [r"^[A-Z]:\\", "^\"[a-z]+\"$", "^a\nb$", r"^\t$", "(\"|\\\\)+"] {
+            assert!(needs_escape(pattern, "\"\\"), "{pattern}");
+        }
+        for pattern in ["^O'[A-Z]+$", "^[^a]$", "(\"x)?", "a|\"", r"\s", "^$"] {
+            assert!(!needs_escape(pattern, "\"\\"), "{pattern}");
         }
     }
 

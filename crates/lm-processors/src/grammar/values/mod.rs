@@ -239,8 +239,8 @@ impl<'a> Values<'a> {
     }
 
     fn text(&mut self, schema: &Object, path: &str) -> String {
-        let verbatim = matches!(self.spelling.strings, Strings::Fenced(_));
-        let rules = self.text_rules(schema, path, verbatim);
+        let escaped = self.spelling.strings.escaped();
+        let rules = self.text_rules(schema, path, escaped);
         match self.spelling.strings {
             Strings::Json => {
                 let text = rules.quoted('"', self.spelling.strings.escapes(self.layout), &self.excluded);
@@ -266,9 +266,9 @@ impl<'a> Values<'a> {
         &mut self,
         schema: &Object,
         path: &str,
-        verbatim: bool,
+        escaped: Option<&str>,
     ) -> TextRules {
-        let (rules, relaxed) = TextRules::of(schema, verbatim);
+        let (rules, relaxed) = TextRules::of(schema, escaped);
         relaxed.into_iter().for_each(|keyword| self.relax(path, keyword));
         rules
     }

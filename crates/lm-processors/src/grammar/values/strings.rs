@@ -13,6 +13,8 @@ use super::spelling::Strings;
 
 /// Maximum length bound that is counted.
 const MAX_COUNTED: u64 = 65_536;
+/// The longest bound of length that the lexer counts together with excluded texts.
+const MAX_COMBINED: u64 = 64;
 
 /// Constraints of a schema on a string.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,9 +26,10 @@ pub(in crate::grammar) struct TextRules {
 }
 
 impl TextRules {
-    /// Reads the constraints of `schema`; also returns the keywords that are omitted. Strings in quotes, which are not
-    /// `verbatim`, match a pattern without escapes: one that needs them is omitted.
-    pub(super) fn of(schema: &Map<String, Value>, verbatim: bool) -> (Self, Vec<&'static str>) {
+    /// Reads the constraints of `schema`; also returns the keywords that are omitted. A string matches its pattern without
+    /// escapes: a pattern all of whose texts have characters of `escaped`, or control characters, is omitted. `None` for a
+    /// syntax without escapes.
+    pub(super) fn of(schema: &Map<String, Value>, escaped: Option<&str>) -> (Self, Vec<&'static str>) {
         let count = |key: &str| schema.get(key).and_then(Value::as_u64);
         let text = |key: &str| schema.get(key).and_then(Value::as_str);
         let mut relaxed = Vec::new();
@@ -38,11 +41,11 @@ impl TextRules {
         if max.is_some_and(|max| max > MAX_COUNTED) {
             relaxed.push("maxLength");
         }
-        let pattern =
-            text("pattern").filter(|pattern| verbatim || !needs_escape(pattern)).and_then(full_match);
-        if !verbatim && text("pattern").is_some_and(needs_escape) {
+        let needs_escape = |pattern: &&str| escaped.is_some_and(|escaped| needs_escape(pattern, escaped));
+        if text("pattern").as_ref().is_some_and(needs_escape) {
             relaxed.push("pattern");
         }
+        let pattern = text("pattern").filter(|pattern| !needs_escape(pattern)).and_then(full_match);
         let format = text("format").and_then(format_regex).map(|regex| format!("/{regex}/"));
         let regexes = pattern.into_iter().flatten().chain(format).collect();
         let rules = Self {
@@ -74,7 +77,10 @@ impl TextRules {
             excluded.into_iter().chain(start).filter_map(|text| text.chars().next()).collect();
         let first: String = first.into_iter().map(|c| escaped_regex(&c.to_string())).collect();
         let plain = if first.is_empty() { "(?s:.)".to_owned() } else { format!("[^{first}]") };
-        format!("(/{plain}{}/ | ({exact}))", self.count())
+        match self.is_long() {
+            true => format!("/{plain}{}/", self.count()),
+            false => format!("(/{plain}{}/ | ({exact}))", self.count()),
+        }
     }
 
     /// Terminal expression for strings in `quote` that contain none of `excluded`. A string with a regular expression
@@ -93,7 +99,8 @@ impl TextRules {
             return exact;
         }
         let first: String = first.into_iter().map(|c| escaped_regex(&c.to_string())).collect();
-        format!("{} | ({exact})", self.quoted_without(quote, escapes, &first))
+        let plain = self.quoted_without(quote, escapes, &first);
+        if self.is_long() { plain } else { format!("{plain} | ({exact})") }
     }
 
     /// The same without the characters `left_out`.
@@ -112,12 +119,27 @@ impl TextRules {
         format!("/{hex}/ ({}) /{hex}/", all.join(" & "))
     }
 
+    /// Returns true if the count is too long for the lexer to combine with excluded texts: such strings are written without
+    /// the first characters of those.
+    fn is_long(&self) -> bool {
+        self.min.max(self.max.unwrap_or(0)) > MAX_COMBINED
+    }
+
     fn count(&self) -> String {
         self.max.map_or(format!("{{{},}}", self.min), |max| format!("{{{},{max}}}", self.min))
     }
 }
 
 impl Strings {
+    /// Characters, besides control characters, that every string of the syntax escapes; `None` without escapes.
+    pub(super) fn escaped(self) -> Option<&'static str> {
+        match self {
+            Self::Json => Some("\"\\"),
+            Self::Python(_) => Some("\\"), // One of the two quotes is not the string's own.
+            Self::Fenced(_) => None,
+        }
+    }
+
     /// Escapes in quoted strings, as a regular expression.
     pub(super) fn escapes(self, layout: Layout) -> &'static str {
         match (self, layout) {
