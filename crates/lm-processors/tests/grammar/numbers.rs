@@ -146,3 +146,40 @@ fn bounds_without_a_number_between_them_are_errors() {
         assert!(matches!(error, lm_processors::Error::Schema(_)), "{error} for {schema}");
     }
 }
+
+/// Text that a strict bound lets in is not read as the bound.
+#[test]
+fn strict_bounds_hold_for_the_float_that_is_read() {
+    let compiler = Compiler::new();
+    for (low, high) in [
+        (0.0, 1.0),
+        (5.0, 6.5),
+        (99.0, 100.0),
+        (-1.0, 0.5),
+        (-100.25, -100.0),
+        (0.0, 1e6),
+        (123456.0, 123457.0),
+    ] {
+        let schema = json!({"type": "number", "exclusiveMinimum": low, "exclusiveMaximum": high});
+        let mut texts = Vec::new();
+        for decimals in 1..=20 {
+            for (bound, step) in [(low, 1), (high, -1)] {
+                // The decimal neighbours of each bound.
+                let scaled = (bound * 1e6f64) as i128 * 10i128.pow(14) + step * 10i128.pow(20 - decimals);
+                let (sign, digits) =
+                    (if scaled < 0 { "-" } else { "" }, format!("{:021}", scaled.unsigned_abs()));
+                let (whole, fraction) = digits.split_at(digits.len() - 20);
+                let fraction = &fraction[..decimals.max(7) as usize];
+                texts.push(format!("{sign}{whole}.{fraction}"));
+            }
+        }
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let mut taken = 0;
+        for (text, found) in texts.iter().zip(takes(&compiler, &schema, &texts)) {
+            let read: f64 = text.parse().expect("a number");
+            assert!(!found || (low < read && read < high), "{text} for {schema}");
+            taken += usize::from(found);
+        }
+        assert!(taken > 8, "{taken} for {schema}");
+    }
+}

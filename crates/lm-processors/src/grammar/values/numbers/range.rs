@@ -4,6 +4,8 @@ use super::decimal::{Bound, Decimal, predecessor, successor};
 
 /// Optional fraction.
 const FRACTION: &str = r"(\.[0-9]{1,18})?";
+/// Decimal digits that every float holds.
+const FLOAT_DIGITS: usize = 15;
 
 /// Alternatives that match the numbers from `lower` to `upper`, without exponents; integers only if `whole`.
 pub(super) fn between(lower: &Bound, upper: &Bound, whole: bool) -> Vec<String> {
@@ -59,18 +61,33 @@ fn magnitudes(sign: &str, near: &Bound, far: &Bound, whole: bool, options: &mut 
         options.push(format!("/{sign}{}/", integers(low, high)));
         return;
     }
-    let least = at_least(&near.at.fraction, near.strict);
-    let most = at_most(&far.at.fraction, far.strict);
+    let least = at_least(near);
+    let most = at_most(far);
     if low == high {
         options.extend(most.map(|most| format!("(/{sign}{low}{least}/ & /{sign}{low}{most}/)")));
         return;
     }
-    options.push(format!("/{sign}{low}{least}/"));
     let (next, last) = (successor(low), predecessor(high));
-    if is_at_most(&next, &last) {
+    // The fraction below an excluded integer ends before it would be rounded to that integer.
+    let below = most.is_none().then(|| format!(r"(\.[0-9]{{1,{}}})?", exact_decimals(high)));
+    options.push(match &below {
+        Some(below) if *low == last => format!("(/{sign}{low}{least}/ & /{sign}{low}{below}/)"),
+        _ => format!("/{sign}{low}{least}/"),
+    });
+    if let Some(below) = below.filter(|_| is_at_most(&next, &last)) {
+        options.push(format!("/{sign}{last}{below}/"));
+        if next != last {
+            options.push(format!("/{sign}{}{FRACTION}/", integers(&next, &predecessor(&last))));
+        }
+    } else if is_at_most(&next, &last) {
         options.push(format!("/{sign}{}{FRACTION}/", integers(&next, &last)));
     }
     options.extend(most.map(|most| format!("/{sign}{high}{most}/")));
+}
+
+/// Number of decimals up to which numbers beside an integer of these digits are read as other floats than it.
+fn exact_decimals(whole: &str) -> usize {
+    FLOAT_DIGITS.saturating_sub(whole.len()).max(1)
 }
 
 fn is_at_most(low: &str, high: &str) -> bool {
@@ -119,12 +136,16 @@ fn digits(first: u8, last: u8) -> String {
     }
 }
 
-/// Suffix after the integer digits for a fraction of at least `fraction`.
-fn at_least(fraction: &str, strict: bool) -> String {
-    const POSITIVE: &str = "0{0,17}[1-9][0-9]{0,17}";
+/// Suffix after the integer digits of `bound` for numbers of at least it.
+fn at_least(bound: &Bound) -> String {
+    let (fraction, strict) = (&*bound.at.fraction, bound.strict);
+    let decimals = exact_decimals(&bound.at.whole).saturating_sub(fraction.len()).max(1);
+    let positive: Vec<String> =
+        (0..decimals).map(|zeros| format!("0{{{zeros}}}[1-9][0-9]{{0,{}}}", decimals - 1 - zeros)).collect();
+    let positive = format!("({})", positive.join("|"));
     match (fraction, strict) {
         ("", false) => return FRACTION.to_owned(),
-        ("", true) => return format!(r"\.{POSITIVE}"),
+        ("", true) => return format!(r"\.{positive}"),
         _ => {}
     }
     let mut options: Vec<String> = fraction
@@ -133,12 +154,14 @@ fn at_least(fraction: &str, strict: bool) -> String {
         .filter(|(_, digit)| *digit < b'9')
         .map(|(at, digit)| format!("{}{}[0-9]{{0,17}}", &fraction[..at], digits(digit + 1, b'9')))
         .collect();
-    options.push(format!("{fraction}{}", if strict { POSITIVE } else { "[0-9]{0,17}" }));
+    options.push(format!("{fraction}{}", if strict { &*positive } else { "[0-9]{0,17}" }));
     format!(r"\.({})", options.join("|"))
 }
 
-/// Suffix after the integer digits for a fraction of at most `fraction`; `None` if none is possible.
-fn at_most(fraction: &str, strict: bool) -> Option<String> {
+/// Suffix after the integer digits of `bound` for numbers of at most it; `None` if none is possible.
+fn at_most(bound: &Bound) -> Option<String> {
+    let (fraction, strict) = (&*bound.at.fraction, bound.strict);
+    let decimals = if strict { exact_decimals(&bound.at.whole).max(fraction.len()) } else { 18 };
     match (fraction, strict) {
         ("", true) => return None,
         ("", false) => return Some(r"(\.0{1,18})?".to_owned()),
@@ -148,7 +171,10 @@ fn at_most(fraction: &str, strict: bool) -> Option<String> {
         .bytes()
         .enumerate()
         .filter(|(_, digit)| *digit > b'0')
-        .map(|(at, digit)| format!("{}{}[0-9]{{0,17}}", &fraction[..at], digits(b'0', digit - 1)))
+        .map(|(at, digit)| {
+            let more = decimals.saturating_sub(at + 1);
+            format!("{}{}[0-9]{{0,{more}}}", &fraction[..at], digits(b'0', digit - 1))
+        })
         .collect();
     options.extend((1..fraction.len()).map(|at| fraction[..at].to_owned()));
     if !strict {
