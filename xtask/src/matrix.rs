@@ -20,13 +20,16 @@ pub struct Args {
     /// Dialects to run, separated by commas [default: all]
     #[arg(long, conflicts_with = "write")]
     family: Option<String>,
+    /// Run one cell out of N
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    one_in: usize,
 }
 
 pub fn run(args: &Args) -> Result<()> {
     let root = process::root();
     let mut command = process::cargo(&["test", "--release", "-p", "lm-conversation", "--test", "matrix"]);
     command.args(["--", "--nocapture"]);
-    command.env("LM_MATRIX", "all").env("LM_MATRIX_OUT", root.join("target/matrix.jsonl"));
+    command.env("LM_MATRIX", args.one_in.to_string()).env("LM_MATRIX_OUT", root.join("target/matrix.jsonl"));
     if let Some(family) = &args.family {
         command.env("LM_FAMILY", family);
     }
