@@ -1,6 +1,6 @@
 //! Errors of conversations and turns.
 
-use lm_template::{Map, Value};
+use lm_template::ToolCall;
 
 /// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -40,12 +40,10 @@ pub enum Error {
     },
     /// A call violates the parameters of its tool, in a keyword that the grammar does not enforce, in every attempt of rejection
     /// sampling.
-    #[error("a call of `{tool}` does not fit its parameters at `{path}`, keyword `{keyword}`: {message}")]
+    #[error("a call of `{}` does not fit its parameters at `{path}`, keyword `{keyword}`: {message}", call.name)]
     InvalidCall {
-        /// Name of the tool.
-        tool: String,
-        /// Arguments of the last attempt.
-        arguments: Map<String, Value>,
+        /// The call of the last attempt.
+        call: Box<ToolCall>,
         /// JSON pointer to the defect in them.
         path: String,
         /// Violated keyword of the schema.

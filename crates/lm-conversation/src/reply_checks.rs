@@ -85,8 +85,7 @@ impl ReplyChecks {
         let arguments = Value::Object(call.arguments.clone());
         let Some(error) = check.parameters.iter_errors(&arguments).next() else { return Ok(()) };
         Err(Error::InvalidCall {
-            tool: call.name.clone(),
-            arguments: call.arguments.clone(),
+            call: Box::new(call.clone()),
             path: error.instance_path().to_string(),
             keyword: check.keyword(&error),
             message: shorten(&error.to_string()),
@@ -182,7 +181,7 @@ mod tests {
             let Value::Object(arguments) = arguments else { panic!("an object") };
             match checks.call(&ToolCall::new(name, arguments)) {
                 Ok(()) => None,
-                Err(Error::InvalidCall { tool, path, keyword, .. }) => Some((tool, path, keyword)),
+                Err(Error::InvalidCall { call, path, keyword, .. }) => Some((call.name, path, keyword)),
                 Err(error) => panic!("{error}"),
             }
         };

@@ -138,10 +138,10 @@ fn a_call_that_can_never_fit_is_a_typed_error() {
     );
     let options =
         TurnOptions { tool_choice: ToolChoice::Named("never".to_owned()), ..required(&conversation, 1, 1.0) };
-    let Err(Error::InvalidCall { tool, keyword, .. }) = turn(&mut conversation, options) else {
+    let Err(Error::InvalidCall { call, keyword, .. }) = turn(&mut conversation, options) else {
         panic!("the call cannot fit")
     };
-    assert_eq!((tool.as_str(), keyword.as_str()), ("never", "not"));
+    assert_eq!((call.name.as_str(), keyword.as_str()), ("never", "not"));
     assert!(conversation.history().is_empty());
     let options =
         TurnOptions { tool_choice: ToolChoice::Named("free".to_owned()), ..required(&conversation, 1, 1.0) };
