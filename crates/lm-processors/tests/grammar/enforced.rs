@@ -178,3 +178,22 @@ fn short_values_stand_beside_longer_texts() {
     };
     assert_taken(families().filter(|family| !fenced(family)), &schema, &cases, &[]);
 }
+
+/// Dates are those of the calendar, leap years included.
+#[test]
+fn dates_are_days_of_the_calendar() {
+    let v = json!({"type": "string", "format": "date"});
+    let schema = json!({"type": "object", "properties": {"v": v}, "required": ["v"]});
+    let days = [
+        ("2024-02-29", true),
+        ("2000-02-29", true),
+        ("0004-02-29", true),
+        ("2023-02-29", false),
+        ("1900-02-29", false),
+        ("0000-01-01", false),
+        ("2024-04-31", false),
+        ("9999-12-31", true),
+    ];
+    let cases = days.map(|(day, is_taken)| (json!({"v": day}), is_taken));
+    assert_taken(families().step_by(7), &schema, &cases, &[]);
+}

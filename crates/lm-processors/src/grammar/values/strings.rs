@@ -155,7 +155,11 @@ impl Strings {
 
 macro_rules! date {
     () => {
-        r"[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|[12][0-9]))"
+        concat!(
+            r"((000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})-",
+            r"((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))",
+            r"|([0-9]{2}(0[48]|[2468][048]|[13579][26])|(0[48]|[2468][048]|[13579][26])00)-02-29)"
+        )
     };
 }
 
@@ -165,7 +169,7 @@ macro_rules! time {
     };
 }
 
-/// String formats as regular expressions, which are at most as permissive as the RFCs, except for the 29th of February.
+/// String formats as regular expressions, at most as permissive as the RFCs; dates are those from the year 1 on.
 fn format_regex(format: &str) -> Option<&'static str> {
     Some(match format {
         "date" => date!(),
