@@ -8,7 +8,6 @@
 //! `LM_MATRIX_OUT=file` writes each cell as a line of JSON for `testdata/schemas/validate.py`.
 
 mod cell;
-mod departures;
 mod model;
 mod outcome;
 mod report;

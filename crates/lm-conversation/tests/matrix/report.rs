@@ -8,7 +8,6 @@ use lm_processors::Family;
 use serde_json::json;
 
 use crate::cell::Axes;
-use crate::departures;
 use crate::model::Vocabulary;
 use crate::outcome::Outcome;
 
@@ -32,7 +31,6 @@ struct Counts {
     text: usize,
     budget: usize,
     schema: usize,
-    known: usize,
     wrong: usize,
 }
 
@@ -46,8 +44,7 @@ impl Report {
 
     pub fn add(&mut self, family: &Family, vocabulary: &Vocabulary, axes: &Axes<'_>, outcome: Outcome) {
         let dialect = family.processor.name();
-        let known = departures::is_known(&axes.schema.name, dialect);
-        self.dialects.entry(dialect).or_default().add(&outcome, known);
+        self.dialects.entry(dialect).or_default().add(&outcome);
         let (name, message) = (outcome.name(), outcome.message());
         let calls = if let Outcome::Calls(calls) = &outcome { calls.as_slice() } else { &[] };
         let schema = &axes.schema.name;
@@ -58,7 +55,7 @@ impl Report {
             });
             writeln!(lines, "{line}").expect("a line can be written");
         }
-        if matches!(outcome, Outcome::Wrong(_)) && !known && self.shown < MAX_SHOWN {
+        if matches!(outcome, Outcome::Wrong(_)) && self.shown < MAX_SHOWN {
             self.shown += 1;
             let (budget, choice) = (axes.budget, axes.choice_name());
             let message: String = message.chars().take(300).collect();
@@ -72,9 +69,9 @@ impl Report {
             lines.flush().expect("the file can be written");
         }
         println!(
-            "| dialect | cells | replies with valid calls | calls | call unfit | text | budget too small | schema refused | wrong, known | wrong |"
+            "| dialect | cells | replies with valid calls | calls | call unfit | text | budget too small | schema refused | wrong |"
         );
-        println!("|---|---|---|---|---|---|---|---|---|---|");
+        println!("|---|---|---|---|---|---|---|---|---|");
         let mut all = Counts::default();
         for (dialect, counts) in &self.dialects {
             println!("| `{dialect}` {counts}");
@@ -87,7 +84,7 @@ impl Report {
 }
 
 impl Counts {
-    fn add(&mut self, outcome: &Outcome, known: bool) {
+    fn add(&mut self, outcome: &Outcome) {
         self.cells += 1;
         match outcome {
             Outcome::Calls(calls) => {
@@ -98,7 +95,6 @@ impl Counts {
             Outcome::Text => self.text += 1,
             Outcome::RefusedBudget => self.budget += 1,
             Outcome::RefusedSchema(_) => self.schema += 1,
-            Outcome::Wrong(_) if known => self.known += 1,
             Outcome::Wrong(_) => self.wrong += 1,
         }
     }
@@ -111,17 +107,13 @@ impl Counts {
         self.text += other.text;
         self.budget += other.budget;
         self.schema += other.schema;
-        self.known += other.known;
         self.wrong += other.wrong;
     }
 }
 
 impl std::fmt::Display for Counts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { cells, replies, calls, unfit, text, budget, schema, known, wrong } = self;
-        write!(
-            f,
-            "| {cells} | {replies} | {calls} | {unfit} | {text} | {budget} | {schema} | {known} | {wrong} |"
-        )
+        let Self { cells, replies, calls, unfit, text, budget, schema, wrong } = self;
+        write!(f, "| {cells} | {replies} | {calls} | {unfit} | {text} | {budget} | {schema} | {wrong} |")
     }
 }
