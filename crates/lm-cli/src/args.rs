@@ -4,7 +4,7 @@ use std::env;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
 use lm_conversation::ConstrainCalls;
 use lm_model::{Device, GenerationConfig, KvDtype, LoadOptions, TokenId, WeightFormat};
@@ -106,11 +106,17 @@ pub struct LoadArgs {
     pub lora: Option<PathBuf>,
 }
 
+/// Largest `--threads`: more than any machine has cores, few enough to be started.
+const MAX_THREADS: usize = 1024;
+
 impl LoadArgs {
     /// Returns the load options, and sets the size of the thread pool.
     pub fn options(&self) -> Result<LoadOptions> {
         lm_kernels::Isa::requested()?; // A misspelt LM_CPU is an error here, not a silent default.
         if let Some(threads) = self.threads {
+            if threads.get() > MAX_THREADS {
+                bail!("--threads is {threads}, expected 1..={MAX_THREADS}");
+            }
             lm_kernels::Pool::set_global_threads(threads.get()).context("--threads")?;
         }
         Ok(LoadOptions {

@@ -127,6 +127,19 @@ fn the_commands_of_a_chat_work_without_a_terminal() {
 }
 
 #[test]
+fn a_conversation_that_cannot_be_saved_goes_on() {
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    let run = lm(&["chat"], &format!("/save {}\n/save /nowhere/a/b\nHello\n", shown(file.path())));
+    assert_eq!(run.code, Some(1));
+    let errors: Vec<_> = run.err.lines().collect();
+    assert!(errors[0].contains("exists already; give another name"), "{}", run.err);
+    assert!(errors[1].contains("`/nowhere/a/b` cannot be written"), "{}", run.err);
+    assert_eq!(run.out.lines().count(), 1, "the turn after them is answered: {}", run.out);
+    let run = lm(&["generate", "--threads", "100000", "Hello"], "");
+    assert!(run.err.contains("expected 1..=1024"), "{}", run.err);
+}
+
+#[test]
 fn a_turn_that_fails_leaves_the_others_and_the_exit_code_tells() {
     let long = "word ".repeat(3000);
     let run = lm(&["chat"], &format!("{long}\n/nothing\nHello\n"));

@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use lm_template::{Message, Value};
 use serde_json::json;
 
@@ -107,9 +107,20 @@ fn save<W: Write>(path: &str, turns: &mut Turns, screen: &mut Screen<W>) -> Resu
         "tools": preface.tools.iter().map(|tool| tool.to_json()).collect::<Vec<_>>(),
         "messages": messages.map(Message::to_json).collect::<Vec<_>>(),
     });
-    write_new(Path::new(path), &saved).with_context(|| format!("`{path}` cannot be written"))?;
+    write_new(Path::new(path), &saved).map_err(|error| not_saved(path, &error))?;
     screen.note(&format!("(saved to {path})"))?;
     Ok(After::GoOn)
+}
+
+/// Error of a file that cannot be written. Its cause is text: an I/O error would end the chat, as one of the terminal does.
+fn not_saved(path: &str, error: &anyhow::Error) -> anyhow::Error {
+    let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+    match kind {
+        Some(std::io::ErrorKind::AlreadyExists) => {
+            anyhow!("`{path}` exists already; give another name: /save FILE")
+        }
+        _ => anyhow!("`{path}` cannot be written: {error:#}"),
+    }
 }
 
 /// Writes a new file; fails if it exists, and removes it after a write error.
