@@ -192,4 +192,28 @@ mod tests {
         assert_eq!(keyword("f", json!({"a": "no", "b": 1})), invalid("/a", "not"));
         assert_eq!(keyword("f", json!({"a": "yes"})), invalid("", "dependentRequired"));
     }
+
+    #[test]
+    fn formats_null_and_nested_keywords_are_read_as_the_grammar_does() {
+        let parameters = json!({
+            "properties": {"a": {"format": "ipv4"}, "c": {"type": "string", "nullable": true, "enum": ["x"]}},
+            "dependentSchemas": {"d": {"required": ["b"]}},
+        });
+        let tool = ToolSpec::from_json(json!({"name": "f", "parameters": parameters})).expect("a tool");
+        let keyword = |named: &str, arguments: Value| {
+            let checks = ReplyChecks::new(&[relaxed(Some("f"), named)], std::slice::from_ref(&tool), None);
+            let checks = checks.expect("a schema").expect("one is relaxed");
+            let Value::Object(arguments) = arguments else { panic!("an object") };
+            match checks.call(&ToolCall::new("f", arguments)) {
+                Ok(()) => None,
+                Err(Error::InvalidCall { keyword, .. }) => Some(keyword),
+                Err(error) => panic!("{error}"),
+            }
+        };
+        assert_eq!(keyword("format", json!({"a": "x"})).as_deref(), Some("format"));
+        assert_eq!(keyword("not", json!({"a": "x"})), None, "the format is the grammar's");
+        assert_eq!(keyword("format", json!({"c": null})), None);
+        assert_eq!(keyword("dependentSchemas", json!({"d": 1})).as_deref(), Some("dependentSchemas"));
+        assert_eq!(keyword("not", json!({"d": 1})).as_deref(), Some("required"));
+    }
 }

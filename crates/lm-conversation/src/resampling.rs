@@ -185,3 +185,82 @@ impl Resampling {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use lm_processors::{Relaxed, ToolSpec};
+    use lm_template::{ToolCall, Value};
+    use serde_json::json;
+
+    use super::*;
+
+    /// State of a reply whose calls of `read` need an even `n`.
+    fn resampling() -> Resampling {
+        let even = json!({"properties": {"n": {"multipleOf": 2}}});
+        let tool = ToolSpec::from_json(json!({"name": "read", "parameters": even})).expect("a tool");
+        let relaxed =
+            Relaxed { tool: Some("read".to_owned()), path: "#".to_owned(), keyword: "multipleOf".to_owned() };
+        let checks = ReplyChecks::new(&[relaxed], &[tool], None).expect("a schema").expect("it is relaxed");
+        Resampling {
+            checks,
+            params: GenerateParams::default(),
+            prefill: PrefillStats::default(),
+            sampler: SamplerParams::default(),
+            prompt_tokens: 0,
+            pieces: Vec::new(),
+            sent: 0,
+            held: Vec::new(),
+            open: false,
+            has_call: false,
+            rejected: 0,
+        }
+    }
+
+    fn push(resampling: &mut Resampling, events: Vec<ConversationEvent>) -> Result<usize> {
+        let piece = Piece { text: String::new(), added: Vec::new() };
+        resampling.push(piece, events).map(|sent| sent.len())
+    }
+
+    fn started(name: Option<&str>) -> ConversationEvent {
+        ConversationEvent::ToolCallStarted { index: 0, name: name.map(str::to_owned) }
+    }
+
+    fn call(n: i32) -> ConversationEvent {
+        let Value::Object(arguments) = json!({"n": n}) else { unreachable!("an object") };
+        ConversationEvent::ToolCall(ToolCall::new("read", arguments))
+    }
+
+    #[test]
+    fn events_of_a_validated_call_are_held_until_it_is_valid() {
+        for name in [Some("read"), None] {
+            let mut reply = resampling();
+            assert_eq!(push(&mut reply, vec![ConversationEvent::Text("a".to_owned())]).expect("text"), 1);
+            assert_eq!(push(&mut reply, vec![started(name)]).expect("a call begins"), 0);
+            assert_eq!((push(&mut reply, vec![]).expect("nothing"), reply.sent), (0, 1));
+            assert_eq!(push(&mut reply, vec![call(2)]).expect("it is even"), 2);
+            assert_eq!((reply.sent, reply.has_call, reply.open), (4, true, false));
+            assert_eq!(push(&mut reply, vec![started(Some("other"))]).expect("not validated"), 1);
+            push(&mut reply, vec![started(Some("read"))]).expect("a call begins");
+            assert!(matches!(push(&mut reply, vec![call(3)]), Err(Error::InvalidCall { .. })));
+            assert_eq!(reply.sent, 5);
+        }
+    }
+
+    #[test]
+    fn every_attempt_has_another_seed_and_later_ones_are_hotter() {
+        let mut reply = resampling();
+        let samplers: Vec<SamplerParams> = (1..=MAX_REJECTED)
+            .map(|rejected| {
+                reply.rejected = rejected;
+                reply.sampler()
+            })
+            .collect();
+        let seeds: HashSet<u64> = samplers.iter().map(|sampler| sampler.seed).collect();
+        assert_eq!(seeds.len(), MAX_REJECTED);
+        assert!(samplers.iter().all(|sampler| sampler.temperature >= 1.0));
+        assert!(samplers.windows(2).all(|pair| pair[0].temperature <= pair[1].temperature));
+        assert_eq!(samplers[0].temperature, 1.0);
+    }
+}

@@ -83,6 +83,16 @@ fn assert_tells(events: &[ConversationEvent], reply: &Reply) {
         }
     }
     assert_eq!(calls, reply.message.tool_calls);
+    let text = events.iter().filter_map(|event| match event {
+        ConversationEvent::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    assert_eq!(text.collect::<String>(), reply.text());
+    let reasoning = events.iter().filter_map(|event| match event {
+        ConversationEvent::Reasoning(text) => Some(text.as_str()),
+        _ => None,
+    });
+    assert_eq!(reasoning.collect::<String>(), reply.message.reasoning_content.clone().unwrap_or_default());
     for (call, arguments) in calls.iter().zip(arguments).filter(|(_, arguments)| !arguments.is_empty()) {
         let arguments: Value = serde_json::from_str(&arguments).expect("the fragments are the arguments");
         assert_eq!(arguments, Value::Object(call.arguments.clone()), "{events:?}");
@@ -105,11 +115,10 @@ fn calls_fit_what_no_grammar_says() {
                 assert_tells(&events, &reply);
                 let output = conversation.session().tokens().len() - reply.finish.usage.prompt_tokens;
                 assert_eq!(reply.finish.usage.output_tokens, output, "{dialect}");
-                let usage = &reply.finish.usage;
-                assert!(
-                    usage.cached_tokens < usage.prompt_tokens.max(1),
-                    "{usage:?}: a fresh engine has nothing cached"
-                );
+                let (usage, timing) = (&reply.finish.usage, &reply.finish.timing);
+                let prompt = conversation.session().engine().tokenizer().encode("go").expect("ids").len();
+                assert_eq!((usage.prompt_tokens, usage.cached_tokens), (prompt, 0), "a fresh engine");
+                assert_eq!(timing.prefilled_tokens, prompt, "{dialect}");
                 assert!(output <= 200);
                 assert!(reply.relaxed.iter().any(|relaxed| relaxed.keyword == "not"));
                 resampled += reply.resampled;
