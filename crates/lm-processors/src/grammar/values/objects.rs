@@ -154,11 +154,6 @@ impl Values<'_> {
             self.relax(path, "patternProperties");
         }
         let counts = Counts::of(schema, members, further.is_some());
-        // Names that the schema does not give may repeat, and members of one name are one.
-        if further.is_some() && schema.get("minProperties").and_then(Value::as_u64).is_some_and(|min| min > 1)
-        {
-            self.relax(path, "minProperties");
-        }
         for keyword in &counts.relaxed {
             self.relax(path, keyword);
         }
