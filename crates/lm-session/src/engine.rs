@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use lm_model::{
     ChatTemplateSource, GenerationConfig, LoadOptions, LoadProgress, LoadedModel, ModelFolder, ModelInfo,
@@ -14,6 +14,7 @@ use lm_model::{
 use crate::capacity::Capacity;
 use crate::guide::GuideVocabulary;
 use crate::request::{Command, SessionId};
+use crate::sampling_pool::is_engine_thread;
 use crate::scheduler::Scheduler;
 use crate::steering::ClosingTokens;
 use crate::{
@@ -24,8 +25,9 @@ use crate::{
 /// A loaded model that serves any number of sessions.
 ///
 /// The engine is a cheap handle: clones share one worker thread, which owns the weights and the KV pool and batches the
-/// requests of all sessions. The thread ends when the last engine and the last session are dropped. A panic in the model's code
-/// ends the request that caused it with [`Error::WorkerPanicked`]; the others continue.
+/// requests of all sessions. The engine's threads end with [`Engine::shutdown`], or when the last engine and the last session are
+/// dropped, which waits for them. A panic in the model's code, a constraint or a filter ends the request that caused it with
+/// [`Error::WorkerPanicked`]; the others continue.
 ///
 /// ```
 /// use lm_session::{GenerateParams, SessionConfig, testing};
@@ -46,6 +48,7 @@ pub struct Engine {
 
 struct Shared {
     commands: Sender<Command>,
+    worker: Mutex<Option<JoinHandle<()>>>,
     sessions_opened: AtomicU64,
     tokenizer: Arc<Tokenizer>,
     info: ModelInfo,
@@ -76,14 +79,15 @@ impl Engine {
                 "the KV pool shortens the context"
             );
         }
-        let scheduler = Scheduler::new(model, capacity.num_pages, &settings)?;
         let (commands, received) = mpsc::channel();
-        thread::Builder::new()
+        let scheduler = Scheduler::new(model, capacity.num_pages, &settings, commands.clone())?;
+        let worker = thread::Builder::new()
             .name("lm-engine".to_owned())
             .spawn(move || worker::run(scheduler, &received))
             .map_err(Error::WorkerStart)?;
         let shared = Shared {
             commands,
+            worker: Mutex::new(Some(worker)),
             sessions_opened: AtomicU64::new(0),
             tokenizer,
             info,
@@ -108,6 +112,21 @@ impl Engine {
         progress: &mut dyn FnMut(LoadProgress),
     ) -> Result<Self> {
         Self::new(folder.load(options, progress)?, settings)
+    }
+
+    /// Refuses new requests, waits for the running ones, and ends the engine's threads. Later calls on this engine, its clones and
+    /// its sessions return [`Error::EngineStopped`]. To end running requests early, cancel them before.
+    ///
+    /// ```
+    /// # use lm_session::{Error, SessionConfig, testing};
+    /// let engine = testing::scripted_engine(["Hello!"]);
+    /// let mut session = engine.session(SessionConfig::default())?;
+    /// engine.shutdown();
+    /// assert!(matches!(session.prefill(&[1]), Err(Error::EngineStopped)));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn shutdown(&self) {
+        self.shared.shutdown();
     }
 
     /// Opens an empty session. It takes no pages of the KV pool yet.
@@ -215,6 +234,23 @@ impl Engine {
     pub(crate) fn end_ids(&self) -> impl Iterator<Item = TokenId> {
         let advised = &self.shared.generation_config.eos_token_ids;
         self.shared.tokenizer.end_ids().iter().chain(advised).copied()
+    }
+}
+
+impl Shared {
+    /// Ends the worker and waits for it, except on the engine's own threads.
+    fn shutdown(&self) {
+        drop(self.commands.send(Command::Shutdown)); // It may have ended already.
+        let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(worker) = worker.filter(|_| !is_engine_thread()) {
+            drop(worker.join()); // The worker catches its panics.
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.shutdown();
     }
 }
 

@@ -8,7 +8,7 @@ use lm_model::{StreamDecoder, TokenId};
 use crate::guide::{Guide, Step};
 use crate::sampling::Sampler;
 use crate::stop::{Matched, StopMatcher};
-use crate::{FinishReason, Finished, History, PrefillStats, Result, Timing, Usage};
+use crate::{Error, FinishReason, Finished, History, PrefillStats, Result, Timing, Usage};
 
 /// Turns rows of logits into tokens and text until a stop rule holds.
 #[derive(Debug)]
@@ -26,13 +26,13 @@ pub(crate) struct Generating {
     pub clock: Clock,
 }
 
-/// An output token with its text, and the finish reason if the generation ends with it.
+/// An output token with its text, and the finish reason or the error if the generation ends with it.
 #[derive(Debug)]
 pub(crate) struct Generated {
     pub id: TokenId,
     pub text: String,
     pub added: Vec<Range<usize>>,
-    pub finish: Option<FinishReason>,
+    pub finish: Option<Result<FinishReason>>,
 }
 
 impl Generating {
@@ -41,6 +41,11 @@ impl Generating {
         let first = self.guide.as_mut().map(Guide::begin).unwrap_or_default();
         self.forced_tokens += first.len();
         self.take(ids, &first)
+    }
+
+    /// Returns true if the next token is the highest logit of the whole row: no filter, no random number, no constraint.
+    pub fn is_argmax(&self) -> bool {
+        self.guide.is_none() && self.sampler.is_argmax()
     }
 
     /// Feeds the text of tokens whose events an earlier generation has sent.
@@ -83,12 +88,23 @@ impl Generating {
             let complete = index + 1 == next.len() && self.guide.as_mut().is_some_and(Guide::is_complete);
             let (Matched { text, added, .. }, finish) = self.text(id, ids.len(), complete);
             let ends = finish.is_some();
+            let finish = finish.map(|reason| self.check_cut_off(reason, ids.len()));
             generated.push(Generated { id, text, added, finish });
             if ends {
                 break;
             }
         }
         generated
+    }
+
+    /// Returns an error if the tokens ran out in the middle of a constrained text.
+    fn check_cut_off(&mut self, reason: FinishReason, len: usize) -> Result<FinishReason> {
+        let out_of_tokens = matches!(reason, FinishReason::MaxOutputTokens | FinishReason::ContextFull);
+        let cut_off = out_of_tokens && self.guide.as_mut().is_some_and(Guide::is_cut_off);
+        if cut_off {
+            return Err(Error::TextCutOff { output_tokens: len - self.prompt_tokens });
+        }
+        Ok(reason)
     }
 
     /// Number of tokens that may still follow a session of `len` tokens.

@@ -15,13 +15,16 @@ mod memory;
 mod metrics;
 mod page_allocator;
 mod page_table;
+mod panics;
 mod params;
 mod prefix_tree;
 mod request;
 mod sampling;
+mod sampling_pool;
 mod scheduler;
 mod session;
 mod steering;
+mod step_pace;
 mod stop;
 #[cfg(any(test, feature = "test-util"))]
 pub mod testing;

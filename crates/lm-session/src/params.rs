@@ -1,5 +1,7 @@
 //! Parameters of an engine, a session and a generation.
 
+use std::time::Duration;
+
 use lm_model::{AdapterId, GenerationConfig, TokenId};
 
 use crate::{CancelHandle, Constraint, Error, Result};
@@ -12,9 +14,12 @@ pub struct EngineSettings {
     /// Capacity of the KV pool in tokens, for all sessions together, rounded up to whole pages; more where layers have windows.
     /// `None`: four full contexts, within 2 GiB or one full `max_context`, whichever is more.
     pub kv_cache_tokens: Option<usize>,
-    /// Maximum number of prompt tokens per step, over all sessions. Larger chunks prefill faster; smaller ones delay decoding
-    /// sessions less. Default 512.
+    /// Maximum number of prompt tokens per step, over all sessions. Default 512.
     pub prefill_chunk: usize,
+    /// Target duration of a step while a session decodes: prompts of other sessions take as many rows per step as fit, by the
+    /// time that earlier steps took, and at least 8. Half of it is the longest wait for a token that is being sampled before the
+    /// other sessions go on without it. Default 50 ms.
+    pub step_budget: Duration,
     /// Scope of prefix caching. Default [`PrefixCache::Engine`].
     pub prefix_cache: PrefixCache,
 }
@@ -39,6 +44,7 @@ impl Default for EngineSettings {
             max_context: None,
             kv_cache_tokens: None,
             prefill_chunk: 512,
+            step_budget: Duration::from_millis(50),
             prefix_cache: PrefixCache::Engine,
         }
     }

@@ -5,7 +5,8 @@ use std::sync::mpsc::Sender;
 use lm_model::{AdapterId, TokenId};
 
 use crate::generating::Generating;
-use crate::{CacheStats, CancelHandle, Error, SessionEvent};
+use crate::sampling_pool::Sampled;
+use crate::{CacheStats, CancelHandle, Error, Finished, SessionEvent};
 
 /// Id of a session in the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,6 +26,10 @@ pub(crate) enum Command {
     Close { session: SessionId },
     /// Requests the state of the pool.
     CacheStats(Sender<CacheStats>),
+    /// Answer of the sampling threads.
+    Sampled(Box<Sampled>),
+    /// Ends the active requests and the worker.
+    Shutdown,
 }
 
 /// A request: tokens to bring into the cache, and the task after that.
@@ -49,6 +54,8 @@ pub(crate) enum Task {
     Prefill,
     /// Samples tokens after them.
     Generate(Box<Generating>),
+    /// A [`Task::Generate`] whose next token is being sampled. Holds its last event in case it is cancelled meanwhile.
+    Sampling(Box<Finished>),
 }
 
 /// Answer to a [`Request`]. All but a token event end it.

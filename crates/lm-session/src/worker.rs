@@ -2,13 +2,21 @@
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
 
+use crate::panics::panic_message;
 use crate::request::Command;
-use crate::scheduler::{Scheduler, panic_message};
+use crate::sampling_pool::mark_engine_thread;
+use crate::scheduler::Scheduler;
 
-/// Runs `commands` until the last sender is gone. A panic ends the active requests, not the thread.
+/// Interval at which cancellations are noticed while every request waits for its token to be sampled.
+const CANCEL_POLL: Duration = Duration::from_millis(10);
+
+/// Runs `commands` until [`Command::Shutdown`], and then until the last request has ended. A panic ends the active requests, not
+/// the thread.
 pub(crate) fn run(mut scheduler: Scheduler, commands: &Receiver<Command>) {
+    mark_engine_thread();
     loop {
         match catch_unwind(AssertUnwindSafe(|| run_iteration(&mut scheduler, commands))) {
             Ok(ControlFlow::Continue(())) => {}
@@ -18,21 +26,29 @@ pub(crate) fn run(mut scheduler: Scheduler, commands: &Receiver<Command>) {
     }
 }
 
-/// Handles the waiting commands, blocking if no request is active, and runs one step.
+/// Handles the waiting commands and runs one step.
 fn run_iteration(scheduler: &mut Scheduler, commands: &Receiver<Command>) -> ControlFlow<()> {
-    while scheduler.is_idle() {
-        match commands.recv() {
-            Ok(command) => scheduler.handle(command),
-            Err(_) => return ControlFlow::Break(()),
-        }
+    while let Some(command) = next_command(scheduler, commands) {
+        scheduler.handle(command);
     }
-    loop {
-        match commands.try_recv() {
-            Ok(command) => scheduler.handle(command),
-            Err(TryRecvError::Empty) => break,
-            Err(TryRecvError::Disconnected) => return ControlFlow::Break(()),
-        }
+    if scheduler.is_drained() {
+        return ControlFlow::Break(());
     }
     scheduler.step();
     ControlFlow::Continue(())
+}
+
+/// Returns the next command, waiting for it while there is nothing to run; `None` when it is time for a step.
+fn next_command(scheduler: &Scheduler, commands: &Receiver<Command>) -> Option<Command> {
+    if scheduler.is_drained() {
+        None
+    } else if scheduler.is_idle() {
+        commands.recv().ok()
+    } else if !scheduler.is_runnable() {
+        commands.recv_timeout(CANCEL_POLL).ok()
+    } else if let Some(wait) = scheduler.sampling_wait() {
+        commands.recv_timeout(wait).ok()
+    } else {
+        commands.try_recv().ok()
+    }
 }

@@ -10,7 +10,7 @@ use llguidance::api::StopReason;
 use super::shortest_completion::ShortestCompletion;
 use super::vocabulary::special_token;
 use super::{Acceptance, Constraint, Ending, TokenMask};
-use crate::scheduler::panic_message;
+use crate::panics::panic_message;
 use crate::{Error, Result, TokenId};
 
 /// State of a text under a grammar; created by [`crate::CompiledConstraint::start`].

@@ -33,6 +33,11 @@ impl Sampler {
         Self { chain: Chain::new(params), choice, logits: TokenLogits::default() }
     }
 
+    /// Returns true if the choice is the highest logit as the model returned it.
+    pub fn is_argmax(&self) -> bool {
+        self.chain.is_empty() && matches!(self.choice, Choice::Greedy)
+    }
+
     /// Samples the token after `history` from its row of logits and a constraint's mask. Draws one random number, or none
     /// when greedy.
     pub fn sample(
@@ -42,7 +47,7 @@ impl Sampler {
         history: &History<'_>,
     ) -> Result<TokenId> {
         let no_candidate = || Error::NoCandidate { tokens: row.len() };
-        if self.chain.is_empty() && matches!(self.choice, Choice::Greedy) {
+        if self.is_argmax() {
             check(row)?;
             let best = mask.map_or_else(|| argmax(row), |mask| masked_argmax(row, mask));
             return best.map(|index| index as TokenId).ok_or_else(no_candidate);

@@ -1,11 +1,13 @@
+use std::ops::Range;
 use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 use super::*;
 use crate::generating::{Clock, Generating};
 use crate::sampling::Sampler;
 use crate::stop::StopMatcher;
 use crate::testing::{FakeLm, tokenizer};
-use crate::{CancelHandle, SamplerParams};
+use crate::{CancelHandle, SamplerParams, SessionEvent};
 
 const CHUNK: usize = 16;
 
@@ -14,14 +16,20 @@ struct Bench {
     scheduler: Scheduler,
     model: Arc<FakeLm>,
     cancel: CancelHandle,
+    commands: Receiver<Command>,
 }
 
 impl Bench {
     fn new(num_pages: usize) -> Self {
         let model = Arc::new(FakeLm::random(1, tokenizer().logits_width()));
-        let settings = EngineSettings { prefill_chunk: CHUNK, ..EngineSettings::default() };
-        let scheduler = Scheduler::new(model.clone(), num_pages, &settings).unwrap();
-        Self { scheduler, model, cancel: CancelHandle::new() }
+        let settings = EngineSettings {
+            prefill_chunk: CHUNK,
+            step_budget: Duration::from_secs(3600), // However busy the machine is.
+            ..EngineSettings::default()
+        };
+        let (answers, commands) = channel();
+        let scheduler = Scheduler::new(model.clone(), num_pages, &settings, answers).unwrap();
+        Self { scheduler, model, cancel: CancelHandle::new(), commands }
     }
 
     fn run(&mut self, session: u64, ids: Vec<u32>, task: Task) -> Receiver<Reply> {
@@ -44,8 +52,18 @@ impl Bench {
     }
 
     fn generate(&mut self, session: u64, len: usize, max_output_tokens: usize) -> Receiver<Reply> {
+        self.sample(session, len, max_output_tokens, &SamplerParams::default())
+    }
+
+    fn sample(
+        &mut self,
+        session: u64,
+        len: usize,
+        max_output_tokens: usize,
+        sampler: &SamplerParams,
+    ) -> Receiver<Reply> {
         let generating = Generating {
-            sampler: Sampler::new(&SamplerParams::default()),
+            sampler: Sampler::new(sampler),
             guide: None,
             forced_tokens: 0,
             decoder: tokenizer().stream_decoder(),
@@ -100,7 +118,8 @@ fn a_step_takes_all_decode_rows_and_one_chunk_of_prompts() {
     let _three = bench.prefill(3, 20);
     bench.scheduler.step();
     bench.scheduler.step();
-    assert_eq!(bench.rows(), [vec![3], vec![1, 10, 6], vec![1, 1, 14]]);
+    // Equal shares of the chunk; the second prompt needs only two rows of the next one.
+    assert_eq!(bench.rows(), [vec![3], vec![1, 8, 8], vec![1, 2, 12]]);
 }
 
 #[test]
@@ -130,13 +149,13 @@ fn nothing_runs_when_the_logits_are_at_hand() {
 fn cancel_takes_effect_before_the_next_forward_pass() {
     let mut bench = Bench::new(64);
     let prefill = bench.prefill(1, 3 * CHUNK);
-    let generation = bench.generate(2, 2, 100);
+    let generation = bench.generate(2, 40, 100);
     bench.scheduler.step();
     bench.cancel.cancel();
     bench.scheduler.step();
-    assert_eq!(bench.rows(), [[CHUNK]]);
+    assert_eq!(bench.rows(), [[CHUNK / 2, CHUNK / 2]]);
     assert!(bench.scheduler.is_idle());
-    let cancelled = Reply::Failed { error: Error::Cancelled, cached_tokens: CHUNK };
+    let cancelled = Reply::Failed { error: Error::Cancelled, cached_tokens: CHUNK / 2 };
     assert_eq!(format!("{:?}", prefill.try_recv().unwrap()), format!("{cancelled:?}"));
     let last = generation.try_iter().last();
     let Some(Reply::Event(SessionEvent::Finished(finished))) = last else { panic!("{last:?}") };
@@ -231,6 +250,83 @@ fn requests_of_a_failed_batch_run_isolated_until_the_one_at_fault_has_failed() {
     let fault = bad.try_recv();
     assert!(matches!(fault, Ok(Reply::Failed { error: Error::Model(_), cached_tokens: 0 })), "{fault:?}");
     assert_eq!((tokens(&good).len(), tokens(&other).len()), (4, 4));
-    // The failed batch left no trace; the first runs alone, the second fails, and the rest is batched again.
-    assert_eq!(bench.rows(), [vec![3], vec![1, 3], vec![1, 1], vec![1, 1], vec![1]]);
+    // The failed batch left no trace; the first runs alone, the second fails, the third runs alone, and they are batched again.
+    assert_eq!(bench.rows(), [vec![3], vec![3], vec![1, 1], vec![1, 1], vec![1, 1]]);
+}
+
+#[test]
+fn a_culprit_that_is_cancelled_leaves_batching_on() {
+    let mut bench = Bench::new(64);
+    let cancel = CancelHandle::new();
+    let _good = bench.generate(1, 3, 30);
+    bench.cancel = cancel.clone();
+    let _bad = bench.run(2, vec![1, u32::MAX], Task::Prefill);
+    bench.cancel = CancelHandle::new();
+    let _other = bench.generate(3, 3, 30);
+    bench.scheduler.step(); // Fails as a batch.
+    cancel.cancel();
+    bench.scheduler.step();
+    bench.scheduler.step();
+    // The load never falls, and nobody fails: the two others are batched once each has run alone.
+    bench.scheduler.step();
+    assert_eq!(bench.rows(), [vec![3], vec![3], vec![1, 1]]);
+}
+
+#[test]
+fn a_pool_that_could_not_be_allocated_is_allocated_for_the_next_request() {
+    let mut bench = Bench::new(8);
+    bench.scheduler.caches.reset(|| Ok(lm_model::KvPool::empty(0))).unwrap();
+    let replies = bench.prefill(1, 5);
+    bench.steps_until_idle();
+    assert!(matches!(replies.try_recv(), Ok(Reply::Prefilled { prefilled_tokens: 5, .. })));
+}
+
+#[test]
+fn requests_go_on_while_the_token_of_another_is_sampled() {
+    let mut bench = Bench::new(64);
+    let sampled = SamplerParams { temperature: 1.0, ..SamplerParams::default() };
+    let slow = bench.sample(1, 3, 2, &sampled);
+    let fast = bench.generate(2, 3, 4);
+    while !bench.scheduler.active.iter().all(Active::is_sampling) {
+        bench.scheduler.step(); // The answers of the sampling threads stay in the channel.
+    }
+    assert_eq!((tokens(&slow).len(), tokens(&fast).len()), (0, 4));
+    assert!(!bench.scheduler.is_runnable());
+    for _ in 0..2 {
+        let command = bench.commands.recv().unwrap();
+        bench.scheduler.handle(command);
+        bench.scheduler.step();
+    }
+    assert_eq!(tokens(&slow).len(), 2);
+    assert!(bench.scheduler.is_idle());
+}
+
+#[test]
+fn a_generation_is_cancelled_while_its_token_is_sampled() {
+    let mut bench = Bench::new(64);
+    let sampled = SamplerParams { temperature: 1.0, ..SamplerParams::default() };
+    let replies = bench.sample(1, 3, 9, &sampled);
+    bench.scheduler.step();
+    bench.cancel.cancel();
+    bench.scheduler.step();
+    let last = replies.try_iter().last();
+    let Some(Reply::Event(SessionEvent::Finished(finished))) = last else { panic!("{last:?}") };
+    assert_eq!((finished.reason, finished.usage.prompt_tokens), (FinishReason::Cancelled, 3));
+    assert!(bench.scheduler.is_idle());
+    let command = bench.commands.recv().unwrap();
+    bench.scheduler.handle(command); // The token comes too late, for nobody.
+    assert!(bench.scheduler.is_idle());
+}
+
+#[test]
+fn a_shutdown_refuses_requests_and_runs_those_there_are() {
+    let mut bench = Bench::new(8);
+    let running = bench.generate(1, 3, 4);
+    bench.scheduler.handle(Command::Shutdown);
+    let refused = bench.generate(2, 3, 4);
+    assert!(matches!(refused.try_recv(), Ok(Reply::Failed { error: Error::EngineStopped, .. })));
+    assert!(!bench.scheduler.is_drained());
+    bench.steps_until_idle();
+    assert_eq!(tokens(&running).len(), 4);
+    assert!(bench.scheduler.is_drained());
 }

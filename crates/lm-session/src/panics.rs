@@ -1,0 +1,18 @@
+//! Panics of models and constraints as errors of their requests.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::{Error, Result};
+
+/// Runs `work`; a panic becomes [`Error::WorkerPanicked`].
+pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|panic| Err(Error::WorkerPanicked { message: panic_message(&*panic) }))
+}
+
+/// Message of a panic, if it has a text.
+pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message").to_owned()
+}

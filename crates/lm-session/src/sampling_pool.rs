@@ -1,0 +1,135 @@
+//! Threads that turn logits into tokens beside the engine's thread.
+//!
+//! Masks, completion searches, logits filters and constraints of one sequence take as long as they take: the other sequences
+//! go on meanwhile. A panic in one of them is the error of its request.
+
+use std::cell::Cell;
+use std::num::NonZero;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use lm_model::{Logits, TokenId};
+
+use crate::Result;
+use crate::generating::{Generated, Generating};
+use crate::panics::caught;
+use crate::request::Command;
+
+/// Maximum number of threads: masks of more sequences wait for each other.
+const MAX_THREADS: usize = 8;
+
+/// A generation whose next token is being sampled.
+#[derive(Debug)]
+pub(crate) struct SamplingJob {
+    /// Number of the request: [`crate::scheduler::Active::number`].
+    pub request: u64,
+    pub generating: Box<Generating>,
+    /// All tokens of the session.
+    pub ids: Vec<TokenId>,
+    /// Logits of a step, whose `sequence` has one row.
+    pub logits: Arc<Logits>,
+    pub sequence: usize,
+}
+
+/// A generation with its sampled token and those forced after it.
+#[derive(Debug)]
+pub(crate) struct Sampled {
+    pub request: u64,
+    /// All tokens of the session, with the new ones.
+    pub ids: Vec<TokenId>,
+    /// The generation and its new tokens.
+    pub outcome: Result<(Box<Generating>, Vec<Generated>)>,
+}
+
+/// Pool of sampling threads; they are started when the first job comes and end with the pool.
+pub(crate) struct SamplingPool {
+    results: Sender<Command>,
+    running: Option<Running>,
+}
+
+struct Running {
+    jobs: Sender<SamplingJob>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+thread_local! {
+    /// True on the threads of an engine, which must not wait for their own end.
+    static OF_ENGINE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Returns true on the threads of an engine.
+pub(crate) fn is_engine_thread() -> bool {
+    OF_ENGINE.get()
+}
+
+/// Marks the current thread as one of an engine.
+pub(crate) fn mark_engine_thread() {
+    OF_ENGINE.set(true);
+}
+
+impl SamplingPool {
+    /// Creates a pool that answers with [`Command::Sampled`].
+    pub fn new(results: Sender<Command>) -> Self {
+        Self { results, running: None }
+    }
+
+    /// Hands `job` to a thread of the pool.
+    ///
+    /// # Errors
+    /// Gives the job back when no thread can be started.
+    pub fn send(&mut self, job: SamplingJob) -> std::result::Result<(), Box<SamplingJob>> {
+        if self.running.is_none() {
+            self.running = Running::start(&self.results);
+        }
+        match &self.running {
+            Some(running) => running.jobs.send(job).map_err(|refused| Box::new(refused.0)),
+            None => Err(Box::new(job)),
+        }
+    }
+}
+
+impl Running {
+    /// Starts the threads; `None` when the system has none to give.
+    fn start(results: &Sender<Command>) -> Option<Self> {
+        let (jobs, received) = channel();
+        let received = Arc::new(Mutex::new(received));
+        let count = thread::available_parallelism().map_or(1, NonZero::get).min(MAX_THREADS);
+        let start = |index: usize| {
+            let (received, results) = (received.clone(), results.clone());
+            let name = format!("lm-sampling-{index}");
+            thread::Builder::new().name(name).spawn(move || serve(&received, &results)).ok()
+        };
+        let threads: Vec<_> = (0..count).map_while(start).collect();
+        (!threads.is_empty()).then_some(Self { jobs, threads })
+    }
+}
+
+impl Drop for SamplingPool {
+    fn drop(&mut self) {
+        let Some(Running { jobs, threads }) = self.running.take() else { return };
+        drop(jobs); // Ends the threads after their current jobs.
+        threads.into_iter().for_each(|thread| drop(thread.join()));
+    }
+}
+
+/// Runs jobs until the pool is dropped.
+fn serve(jobs: &Mutex<Receiver<SamplingJob>>, results: &Sender<Command>) {
+    mark_engine_thread();
+    loop {
+        let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(job) = job else { return };
+        let _ = results.send(Command::Sampled(Box::new(sample(job)))); // The engine may have ended.
+    }
+}
+
+/// Samples the next token of `job`; a panic is its error.
+pub(crate) fn sample(job: SamplingJob) -> Sampled {
+    let SamplingJob { request, mut generating, mut ids, logits, sequence } = job;
+    let row = logits.sequence(sequence);
+    let outcome = caught(|| {
+        let generated = generating.advance(&mut ids, row.row(0))?;
+        Ok((generating, generated))
+    });
+    Sampled { request, ids, outcome }
+}

@@ -1,0 +1,191 @@
+//! Plan of a step, and its forward pass.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Instant;
+
+use lm_model::{Batch, LogitRows, Logits, SequenceInput};
+
+use super::{ScheduledRows, Scheduler};
+use crate::caches::Shortage;
+use crate::panics::panic_message;
+use crate::{Error, Result};
+
+impl Scheduler {
+    /// Chooses the rows of the next forward pass and reserves the pages for them.
+    ///
+    /// # Errors
+    /// [`Error::CacheFull`] when the oldest request cannot run although all others were evicted.
+    pub(super) fn plan(&mut self) -> Result<Vec<ScheduledRows>> {
+        let candidates = self.candidates();
+        let rows = self.share_rows(&candidates);
+        let mut plan = Vec::new();
+        for (active, rows) in candidates.into_iter().zip(rows).filter(|(_, rows)| *rows > 0) {
+            if self.active[active].preempted {
+                continue; // An older one has just taken its pages.
+            }
+            match self.make_room(active, rows) {
+                Ok(()) => {
+                    self.caches.reserve(self.active[active].request.session, rows);
+                    plan.push(ScheduledRows { active, rows });
+                }
+                Err(full) if active == 0 => return Err(full),
+                Err(_) => {} // It waits for an older request.
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Indices of the requests that the next step may run: all, or the next one that is isolated.
+    fn candidates(&mut self) -> Vec<usize> {
+        let number = |index: usize| self.active[index].number;
+        let runnable = (0..self.active.len()).filter(|&index| self.active[index].is_runnable());
+        let runnable: Vec<usize> = runnable.collect();
+        let mut isolated = std::mem::take(&mut self.isolated);
+        isolated.retain(|suspect| self.active.iter().any(|active| active.number == *suspect));
+        let suspect = runnable.iter().copied().find(|&index| isolated.contains(&number(index)));
+        self.isolated = isolated;
+        suspect.map_or(runnable, |index| vec![index])
+    }
+
+    /// Distributes the rows of a step over requests: each decoding one gets its row; prompts share the rest equally, and what a
+    /// short prompt leaves goes to the longer ones.
+    fn share_rows(&self, candidates: &[usize]) -> Vec<usize> {
+        let pending = |index: usize| {
+            let request = &self.active[index].request;
+            request.ids.len() - self.caches.len(request.session)
+        };
+        let is_prompt = |index: usize| self.active[index].prefilling && pending(index) > 1;
+        let mut rows: Vec<usize> = candidates.iter().map(|&index| usize::from(!is_prompt(index))).collect();
+        let mut left = self.prompt_rows();
+        let wanted = |index: usize| if is_prompt(index) { pending(index) } else { pending(index) - 1 };
+        let mut by_need: Vec<usize> =
+            (0..candidates.len()).filter(|&at| wanted(candidates[at]) > 0).collect();
+        by_need.sort_by_key(|&at| wanted(candidates[at]));
+        for (served, &at) in by_need.iter().enumerate() {
+            let share = left.div_ceil(by_need.len() - served).min(wanted(candidates[at]));
+            rows[at] += share;
+            left -= share;
+        }
+        rows
+    }
+
+    /// Number of prompt rows of the next step: the chunk, or what fits the time budget while a session decodes.
+    fn prompt_rows(&self) -> usize {
+        match self.active.iter().any(|active| !active.prefilling) {
+            true => self.pace.prompt_rows(self.prefill_chunk),
+            false => self.prefill_chunk,
+        }
+    }
+
+    /// Frees pages for `rows` more rows of a request, by eviction and preemption.
+    fn make_room(&mut self, index: usize, rows: usize) -> Result<()> {
+        let session = self.active[index].request.session;
+        while let Some(Shortage { needed_pages, free_pages }) = self.caches.shortage(session, rows) {
+            if !self.caches.evict_idle() && !self.preempt_youngest_after(index) {
+                return Err(Error::CacheFull { needed_pages, free_pages });
+            }
+        }
+        Ok(())
+    }
+
+    fn preempt_youngest_after(&mut self, index: usize) -> bool {
+        for active in self.active[index + 1..].iter_mut().rev() {
+            if self.caches.evict(active.request.session) {
+                active.preempted = true;
+                return true;
+            }
+        }
+        false
+    }
+
+    pub(super) fn forward(&mut self, plan: &[ScheduledRows]) -> Result<Logits> {
+        let batch = self.batch(plan);
+        let rows: usize = plan.iter().map(|scheduled| scheduled.rows).sum();
+        let span = step_span(plan.len(), rows);
+        let _entered = span.enter();
+        let started = Instant::now();
+        let (model, pool) = (&self.model, self.caches.pool());
+        let outcome = catch_unwind(AssertUnwindSafe(|| model.forward(&batch, pool)));
+        let elapsed = started.elapsed();
+        span.record("elapsed_ms", elapsed.as_secs_f64() * 1e3);
+        self.pace.record(rows - plan.len(), elapsed);
+        outcome
+            .map_err(|panic| {
+                self.reset_pool(); // Its contents after the panic are undefined.
+                Error::WorkerPanicked { message: panic_message(&*panic) }
+            })?
+            .map_err(Error::from)
+    }
+
+    fn batch(&self, plan: &[ScheduledRows]) -> Batch {
+        let sequence = |scheduled: &ScheduledRows| {
+            let request = &self.active[scheduled.active].request;
+            let cached_len = self.caches.len(request.session);
+            let end = cached_len + scheduled.rows;
+            let mut input = SequenceInput::ids(&request.ids[cached_len..end], cached_len, []);
+            input.adapter = request.adapter;
+            input.final_len = request.ids.len();
+            input.block_tables = self.caches.block_tables(request.session, scheduled.rows);
+            if end < request.ids.len() {
+                input.logits = LogitRows::None;
+            }
+            input
+        };
+        Batch { sequences: plan.iter().map(sequence).collect() }
+    }
+
+    pub(super) fn apply(&mut self, plan: &[ScheduledRows], logits: Logits) {
+        let logits = Arc::new(logits);
+        // In reverse order: a request that ends leaves the list, and the later ones move.
+        for (sequence, scheduled) in plan.iter().enumerate().rev() {
+            let active = &mut self.active[scheduled.active];
+            let (session, number) = (active.request.session, active.number);
+            if active.prefilling {
+                let left = active.prompt_tokens.saturating_sub(self.caches.len(session));
+                active.prefill.prefilled_tokens += scheduled.rows.min(left);
+            }
+            self.isolated.retain(|suspect| *suspect != number);
+            self.caches.commit_rows(session, &active.request.ids, scheduled.rows);
+            if self.caches.len(session) == active.request.ids.len() {
+                self.handle_logits(scheduled.active, &logits, sequence);
+            }
+        }
+    }
+
+    /// Fails the request of a step that ran alone, or runs those of a failed batch one by one.
+    pub(super) fn fail_or_isolate(&mut self, plan: &[ScheduledRows], error: Error) {
+        if let [scheduled] = plan {
+            self.fail(scheduled.active, error);
+        } else {
+            tracing::debug!(sequences = plan.len(), "a batch failed: its requests go on singly");
+            self.isolated = plan.iter().map(|scheduled| self.active[scheduled.active].number).collect();
+        }
+    }
+
+    pub(super) fn reset_pool(&mut self) {
+        let model = &self.model;
+        let make = || model.new_cache(self.num_pages);
+        match catch_unwind(AssertUnwindSafe(|| self.caches.reset(make))) {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(error = &error as &dyn std::error::Error, "no new KV pool"),
+            Err(_) => tracing::error!("no new KV pool: the model panicked"),
+        }
+    }
+
+    /// Allocates the pool again if the last attempt failed.
+    pub(super) fn retry_pool(&mut self) {
+        if self.active.is_empty() && self.caches.stats().total_pages == 0 {
+            self.reset_pool();
+        }
+    }
+}
+
+fn step_span(sequences: usize, rows: usize) -> tracing::Span {
+    use tracing::field::Empty;
+    if rows > sequences {
+        tracing::info_span!("prefill", sequences, rows, elapsed_ms = Empty)
+    } else {
+        tracing::debug_span!("decode_step", sequences, elapsed_ms = Empty)
+    }
+}

@@ -1,0 +1,107 @@
+//! Prompt rows of a step, from the time that earlier steps took.
+
+use std::time::Duration;
+
+/// Prompt rows of a step before any step was measured.
+const FIRST_ROWS: usize = 32;
+/// Fewest prompt rows of a step: a prompt makes progress whatever the others take.
+const MIN_ROWS: usize = 8;
+/// Weight of the newest step in the moving averages.
+const NEWEST: f64 = 0.3;
+
+/// Estimate of the duration of a step: a constant for the decode rows, and a duration per prompt row.
+///
+/// Both are exponential moving averages. Decode rows count as a constant, because a step with few rows takes as long as reading
+/// the weights.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StepPace {
+    budget: Duration,
+    /// Seconds of a step without prompt rows.
+    decode: Option<f64>,
+    /// Seconds per prompt row beyond that.
+    prompt_row: Option<f64>,
+}
+
+impl StepPace {
+    /// Creates a pace for steps of up to `budget` while a session decodes.
+    pub fn new(budget: Duration) -> Self {
+        Self { budget, decode: None, prompt_row: None }
+    }
+
+    /// Returns the number of prompt rows, at most `chunk`, that a step with decode rows takes within the budget.
+    pub fn prompt_rows(&self, chunk: usize) -> usize {
+        let left = self.budget.as_secs_f64() - self.decode.unwrap_or(0.0);
+        let rows = match self.prompt_row {
+            None => FIRST_ROWS,
+            Some(seconds) if seconds > 0.0 => (left.max(0.0) / seconds) as usize,
+            Some(_) => usize::MAX,
+        };
+        rows.max(MIN_ROWS).min(chunk)
+    }
+
+    /// Records the duration of a step.
+    pub fn record(&mut self, prompt_rows: usize, elapsed: Duration) {
+        let seconds = elapsed.as_secs_f64();
+        if prompt_rows == 0 {
+            average(&mut self.decode, seconds);
+        } else {
+            let beyond = (seconds - self.decode.unwrap_or(0.0)).max(0.0);
+            average(&mut self.prompt_row, beyond / prompt_rows as f64);
+        }
+    }
+}
+
+fn average(mean: &mut Option<f64>, newest: f64) {
+    *mean = Some(mean.map_or(newest, |mean| mean + NEWEST * (newest - mean)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(milliseconds: u64) -> Duration {
+        Duration::from_millis(milliseconds)
+    }
+
+    #[test]
+    fn the_first_steps_take_few_rows() {
+        let pace = StepPace::new(ms(50));
+        assert_eq!((pace.prompt_rows(512), pace.prompt_rows(20)), (FIRST_ROWS, 20));
+    }
+
+    #[test]
+    fn rows_fill_what_decoding_leaves_of_the_budget() {
+        let mut pace = StepPace::new(ms(50));
+        pace.record(0, ms(10));
+        pace.record(100, ms(60)); // 0.5 ms a row beyond the 10 ms.
+        assert_eq!(pace.prompt_rows(512), 80);
+        assert_eq!(pace.prompt_rows(64), 64);
+    }
+
+    #[test]
+    fn slower_steps_shrink_the_rows_and_faster_ones_grow_them() {
+        let mut pace = StepPace::new(ms(50));
+        pace.record(100, ms(100));
+        let before = pace.prompt_rows(512);
+        for _ in 0..20 {
+            pace.record(before, ms(4 * before as u64));
+        }
+        assert!((12..=13).contains(&pace.prompt_rows(512)), "{pace:?}");
+        for _ in 0..40 {
+            pace.record(12, ms(1));
+        }
+        assert!(pace.prompt_rows(512) > 500, "{pace:?}");
+    }
+
+    #[test]
+    fn a_prompt_makes_progress_beside_decoding_that_takes_the_whole_budget() {
+        let mut pace = StepPace::new(ms(50));
+        pace.record(0, ms(80));
+        pace.record(10, ms(100));
+        assert_eq!(pace.prompt_rows(512), MIN_ROWS);
+        let mut free = StepPace::new(ms(50));
+        free.record(0, ms(80));
+        free.record(10, ms(80)); // No time beyond the decode rows' was measured.
+        assert_eq!(free.prompt_rows(512), 512);
+    }
+}

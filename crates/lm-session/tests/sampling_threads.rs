@@ -1,0 +1,135 @@
+//! Constraints that are slow, that panic or that call the engine: only their own request notices.
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails as a test does")]
+
+mod support;
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+
+use lm_session::{
+    CancelHandle, Constraint, Ending, Engine, EngineSettings, Error, FinishReason, GenerateParams, Result,
+    SessionEvent, TokenId, TokenMask,
+};
+use support::{endless, generate, last_error, random_engine};
+
+/// Allows every token, after `before`.
+#[derive(Clone)]
+struct Hooked<F> {
+    before: F,
+}
+
+impl<F> std::fmt::Debug for Hooked<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hooked")
+    }
+}
+
+impl<F: Fn() + Clone + Send + 'static> Constraint for Hooked<F> {
+    fn mask(&mut self, mask: &mut TokenMask) -> Result<()> {
+        (self.before)();
+        (0..200).for_each(|id| mask.allow(id));
+        Ok(())
+    }
+
+    fn commit(&mut self, _: TokenId) -> Result<()> {
+        Ok(())
+    }
+
+    fn rollback(&mut self, _: usize) -> Result<()> {
+        Ok(())
+    }
+
+    fn ending(&mut self) -> Result<Ending> {
+        Ok(Ending::Allowed)
+    }
+
+    fn fork(&self) -> Box<dyn Constraint> {
+        Box::new(self.clone())
+    }
+}
+
+fn constrained(before: impl Fn() + Clone + Send + 'static, cancel: CancelHandle) -> GenerateParams {
+    let constraint = Some(Box::new(Hooked { before }) as _);
+    GenerateParams { constraint, cancel, max_output_tokens: Some(20), ..GenerateParams::default() }
+}
+
+/// Creates a hook that says that it was reached, and waits until the sender is dropped.
+fn gate() -> (impl Fn() + Clone + Send + 'static, Receiver<()>, Sender<()>) {
+    let (arrive, arrived) = channel();
+    let (open, opened) = channel::<()>();
+    let opened = Arc::new(Mutex::new(opened));
+    let wait = move || {
+        let _ = arrive.send(());
+        let _ = opened.lock().unwrap().recv();
+    };
+    (wait, arrived, open)
+}
+
+#[test]
+fn others_generate_while_a_mask_is_computed() {
+    let engine = random_engine(EngineSettings::default());
+    let (wait, arrived, open) = gate();
+    let mut slow = endless(&engine);
+    slow.prefill(&[1, 2, 3]).unwrap();
+    slow.begin(constrained(wait, CancelHandle::new())).unwrap();
+    arrived.recv().unwrap();
+    let mut other = endless(&engine);
+    other.prefill(&[4, 5, 6]).unwrap();
+    assert_eq!(generate(&mut other, 50).unwrap().len(), 50);
+    drop(open);
+    let finished = std::iter::from_fn(|| slow.next_event()).last().unwrap().unwrap();
+    let SessionEvent::Finished(finished) = finished else { panic!("{finished:?}") };
+    assert_eq!((finished.reason, finished.usage.output_tokens), (FinishReason::MaxOutputTokens, 20));
+}
+
+#[test]
+fn a_generation_is_cancelled_while_its_mask_is_computed_and_its_session_goes_on() {
+    let engine = random_engine(EngineSettings::default());
+    let (wait, arrived, open) = gate();
+    let cancel = CancelHandle::new();
+    let mut session = endless(&engine);
+    session.prefill(&[1, 2, 3]).unwrap();
+    session.begin(constrained(wait, cancel.clone())).unwrap();
+    arrived.recv().unwrap();
+    cancel.cancel();
+    let event = session.next_event().unwrap().unwrap();
+    let SessionEvent::Finished(finished) = event else { panic!("{event:?}") };
+    assert_eq!(finished.reason, FinishReason::Cancelled);
+    let expected = generate(&mut endless_after(&engine, &[1, 2, 3]), 9).unwrap();
+    assert_eq!(generate(&mut session, 9).unwrap(), expected, "the mask of the cancelled one still waits");
+    drop(open);
+}
+
+fn endless_after(engine: &Engine, ids: &[TokenId]) -> lm_session::Session {
+    let mut session = endless(engine);
+    session.prefill(ids).unwrap();
+    session
+}
+
+#[test]
+fn a_panic_in_a_constraint_is_the_error_of_its_request_alone() {
+    let engine = random_engine(EngineSettings::default());
+    let expected = generate(&mut endless_after(&engine, &[4, 5, 6]), 30).unwrap();
+    let mut other = endless_after(&engine, &[4, 5, 6]);
+    let reading = std::thread::spawn(move || generate(&mut other, 30).unwrap());
+    let mut session = endless_after(&engine, &[1, 2, 3]);
+    let error = last_error(session.generate(constrained(|| panic!("poison"), CancelHandle::new())));
+    let Error::WorkerPanicked { message } = error else { panic!("{error}") };
+    assert_eq!(message, "poison");
+    assert_eq!(reading.join().unwrap(), expected);
+    assert_eq!(session.tokens(), [1, 2, 3]);
+    assert_eq!(session.prefill(&[9]).unwrap().cached_tokens, 3, "the pool is kept");
+}
+
+#[test]
+fn a_constraint_may_ask_the_engine() {
+    let engine = random_engine(EngineSettings::default());
+    let asked = Mutex::new(engine.clone());
+    let asked = Arc::new(asked);
+    let ask = move || {
+        assert!(asked.lock().unwrap().cache_stats().unwrap().total_pages > 0);
+    };
+    let mut session = endless_after(&engine, &[1, 2, 3]);
+    let events = session.generate(constrained(ask, CancelHandle::new()));
+    assert_eq!(support::ids(events).unwrap().len(), 20);
+}
