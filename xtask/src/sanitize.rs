@@ -15,19 +15,19 @@ const ALL: &[&Tool] = &[&ADDRESS, &VALGRIND];
 struct Tool {
     name: &'static str,
     /// Returns the reason why the tool cannot run here, if any.
-    absence: fn() -> Result<Option<String>>,
+    unavailable: fn() -> Result<Option<String>>,
     /// Environment variables of `cargo test`.
     environment: &'static [(&'static str, &'static str)],
     /// Arguments of `cargo test`, for a separate build.
     arguments: &'static [&'static str],
     /// Tests to skip, with the reason.
-    left_out: &'static [(&'static str, &'static str)],
+    skipped: &'static [(&'static str, &'static str)],
 }
 
 /// Runs all tests. The standard library is not instrumented: errors inside it are not detected.
 const ADDRESS: Tool = Tool {
     name: "address",
-    absence: no_runtime,
+    unavailable: no_runtime,
     environment: &[
         // The pinned compiler has the sanitizer; the flag is only reserved for nightly compilers.
         ("RUSTC_BOOTSTRAP", "1"),
@@ -36,20 +36,20 @@ const ADDRESS: Tool = Tool {
         ("ASAN_OPTIONS", "allocator_may_return_null=1"),
     ],
     arguments: &["--target", TARGET, "--target-dir", "target/sanitize"],
-    left_out: &[],
+    skipped: &[],
 };
 
 /// Detects uninitialised reads too. Its emulated CPU supports at most AVX2, which also limits tests that iterate
 /// over all paths.
 const VALGRIND: Tool = Tool {
     name: "valgrind",
-    absence: no_valgrind,
+    unavailable: no_valgrind,
     environment: &[(
         "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER",
         "valgrind --quiet --error-exitcode=1 --fair-sched=yes",
     )],
     arguments: &[],
-    left_out: &[
+    skipped: &[
         ("contexts_of_several_chunks", "it takes minutes"),
         ("random_ragged_batches_of_every_ratio_and_window", "it takes half a minute"),
         ("a_row_does_not_know_its_company", "it takes half a minute"),
@@ -68,7 +68,7 @@ pub fn run(args: &Args) -> Result<()> {
         bail!("no tool is named `{unknown}`; known: {}", known.join(", "));
     }
     for tool in ALL.iter().filter(|tool| args.names.is_empty() || args.names.iter().any(|n| n == tool.name)) {
-        match (tool.absence)()? {
+        match (tool.unavailable)()? {
             Some(reason) => println!("skipped: {}: {reason}", tool.name),
             None => tool.run()?,
         }
@@ -78,7 +78,7 @@ pub fn run(args: &Args) -> Result<()> {
 
 impl Tool {
     fn run(&self) -> Result<()> {
-        for (test, reason) in self.left_out {
+        for (test, reason) in self.skipped {
             println!("skipped: {}, {test}: {reason}", self.name);
         }
         process::run(self.library().arg("--no-run"))?;
@@ -89,7 +89,7 @@ impl Tool {
         };
         cpu_paths::run(self.name, library, || {
             let mut tests = library();
-            self.left_out.iter().for_each(|(test, _)| _ = tests.args(["--skip", test]));
+            self.skipped.iter().for_each(|(test, _)| _ = tests.args(["--skip", test]));
             vec![tests]
         })
     }

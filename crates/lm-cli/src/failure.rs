@@ -109,8 +109,10 @@ fn about_hub(error: &lm_hub::Error) -> Option<String> {
         Error::Connection { .. } => {
             "run the command again to go on from where it ended; HTTPS_PROXY names a proxy, HF_ENDPOINT a mirror"
         }
-        Error::Foreign { program: "Ollama", name } => return Some(format!("`ollama rm {name}` removes it")),
-        Error::Foreign { .. } => "remove it in that program",
+        Error::ManagedElsewhere { program: "Ollama", name } => {
+            return Some(format!("`ollama rm {name}` removes it"));
+        }
+        Error::ManagedElsewhere { .. } => "remove it in that program",
         _ => return None,
     };
     Some(hint.to_owned())

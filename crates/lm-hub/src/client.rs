@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use rustls::crypto::ring;
-use ureq::http::{HeaderMap, Response, StatusCode, Uri};
+use ureq::http::{self, HeaderMap, StatusCode, Uri};
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Body, Proxy};
 
@@ -68,9 +68,9 @@ pub(crate) enum Method {
 }
 
 /// A response whose status is not an error, with its final URL.
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub url: String,
-    response: Response<Body>,
+    response: http::Response<Body>,
 }
 
 /// Scheme, host and port.
@@ -104,16 +104,16 @@ impl Client {
     }
 
     /// Sends a request and follows redirects; transient failures are retried.
-    pub(crate) fn ask(&self, request: &Request<'_>) -> Result<Answer> {
+    pub(crate) fn send(&self, request: &Request<'_>) -> Result<Response> {
         let mut attempt = 0;
         loop {
-            match self.ask_once(request) {
+            match self.send_once(request) {
                 Err(error) if attempt < self.retries && may_pass(&error) => {
-                    tracing::debug!(%error, attempt, "asking again");
+                    tracing::debug!(%error, attempt, "retrying");
                     self.pause(attempt);
                     attempt += 1;
                 }
-                answer => return answer,
+                response => return response,
             }
         }
     }
@@ -125,27 +125,27 @@ impl Client {
     }
 
     /// Sends a request once and follows redirects.
-    pub(crate) fn ask_once(&self, request: &Request<'_>) -> Result<Answer> {
+    pub(crate) fn send_once(&self, request: &Request<'_>) -> Result<Response> {
         let mut url = format!("{}{}", self.endpoint, request.path);
         if self.offline {
-            return Err(Error::Offline { what: format!("asking {url}") });
+            return Err(Error::Offline { what: format!("requesting {url}") });
         }
         for _ in 0..MAX_REDIRECTS {
-            let response = self.send(&url, request)?;
+            let response = self.send_hop(&url, request)?;
             let status = response.status();
             if !status.is_redirection() || status == StatusCode::NOT_MODIFIED {
-                return self.checked(Answer { url, response }, request);
+                return self.checked(Response { url, response }, request);
             }
             let next = redirect(&url, &response)?;
             if request.follow == Follow::SameOrigin && Origin::of(&next) != Origin::of(&url) {
-                return Ok(Answer { url, response });
+                return Ok(Response { url, response });
             }
             url = next;
         }
         Err(Error::Protocol { url, what: format!("more than {MAX_REDIRECTS} redirects") })
     }
 
-    fn send(&self, url: &str, request: &Request<'_>) -> Result<Response<Body>> {
+    fn send_hop(&self, url: &str, request: &Request<'_>) -> Result<http::Response<Body>> {
         let mut builder = match request.method {
             Method::Get => self.agent.get(url),
             Method::Head => self.agent.head(url),
@@ -162,15 +162,15 @@ impl Client {
     }
 
     /// Returns the response unless its status is an error.
-    fn checked(&self, answer: Answer, request: &Request<'_>) -> Result<Answer> {
-        let status = answer.response.status();
+    fn checked(&self, response: Response, request: &Request<'_>) -> Result<Response> {
+        let status = response.response.status();
         if status.is_success() || status == StatusCode::RANGE_NOT_SATISFIABLE {
-            return Ok(answer);
+            return Ok(response);
         }
         let Subject { repo, revision, file } = request.subject;
         let (token_sent, repo_name) = (self.token.is_some(), repo.to_string());
-        let message = answer.header("x-error-message").map(|text| plain(&text));
-        Err(match (answer.header("x-error-code").as_deref(), status.as_u16()) {
+        let message = response.header("x-error-message").map(|text| plain(&text));
+        Err(match (response.header("x-error-code").as_deref(), status.as_u16()) {
             (Some("GatedRepo"), _) => {
                 Error::Gated { page: format!("{}/{repo}", self.endpoint), repo: repo_name, token_sent }
             }
@@ -183,12 +183,12 @@ impl Client {
             }
             // To unauthorised users the hub gives the same response for private and missing repositories.
             (_, 401) | (None, 404) if file.is_none() => Error::NoSuchRepo { repo: repo_name, token_sent },
-            (_, status) => Error::Status { url: answer.url, status, message },
+            (_, status) => Error::Status { url: response.url, status, message },
         })
     }
 }
 
-impl Answer {
+impl Response {
     /// Value of a header, if it is text.
     pub(crate) fn header(&self, name: &str) -> Option<String> {
         text_of(self.response.headers(), name)
@@ -244,17 +244,17 @@ fn agent(settings: &HubSettings) -> Agent {
 }
 
 /// Resolves the target of a redirect.
-fn redirect(url: &str, response: &Response<Body>) -> Result<String> {
+fn redirect(url: &str, response: &http::Response<Body>) -> Result<String> {
     let fault = |what: &str| Error::Protocol { url: url.to_owned(), what: what.to_owned() };
     let location =
-        text_of(response.headers(), "location").ok_or_else(|| fault("a redirect without an address"))?;
-    let from = Origin::of(url).ok_or_else(|| fault("it is no address"))?;
+        text_of(response.headers(), "location").ok_or_else(|| fault("a redirect without a location"))?;
+    let from = Origin::of(url).ok_or_else(|| fault("not a valid URL"))?;
     let next = match location.strip_prefix('/') {
         Some(rest) if rest.starts_with('/') => format!("{}:{location}", from.scheme),
         Some(_) => format!("{}://{}{location}", from.scheme, from.authority),
         None => location,
     };
-    let to = Origin::of(&next).ok_or_else(|| fault("a redirect to something else than http"))?;
+    let to = Origin::of(&next).ok_or_else(|| fault("a redirect to a scheme other than http and https"))?;
     if from.scheme == "https" && to.scheme != "https" {
         return Err(fault("a redirect from https to http"));
     }
@@ -324,8 +324,8 @@ mod tests {
 
     #[test]
     fn a_redirect_never_leaves_tls() {
-        let answer = |location: &str| {
-            let response = Response::builder().status(302).header("location", location);
+        let redirection = |location: &str| {
+            let response = http::Response::builder().status(302).header("location", location);
             response.body(Body::builder().data("")).expect("a response")
         };
         for (from, location, wanted) in [
@@ -338,7 +338,7 @@ mod tests {
             ("http://hub.example/a", "http://cdn.example/b", Some("http://cdn.example/b")),
             ("http://hub.example/a", "https://cdn.example/b", Some("https://cdn.example/b")),
         ] {
-            let next = redirect(from, &answer(location));
+            let next = redirect(from, &redirection(location));
             assert_eq!(next.as_deref().ok(), wanted, "{from} → {location}: {next:?}");
             assert!(matches!(next, Ok(_) | Err(Error::Protocol { .. })));
         }

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::cache::INCOMPLETE;
-use crate::client::{Answer, Client, Follow, Method, Request, Subject, connection, encoded, may_pass};
+use crate::client::{Client, Follow, Method, Request, Response, Subject, connection, encoded, may_pass};
 use crate::file_info::{Checksum, FileInfo};
 use crate::{Cache, Error, RepoId, Result};
 
@@ -66,7 +66,7 @@ impl Download<'_> {
                     if attempt > self.client.retries {
                         return Err(error);
                     }
-                    tracing::debug!(%error, file = %self.file.path, bytes = part.bytes, "going on after a break");
+                    tracing::debug!(%error, file = %self.file.path, bytes = part.bytes, "resuming after an interruption");
                     self.client.pause(attempt);
                 }
                 Err(error) => return Err(error),
@@ -81,23 +81,25 @@ impl Download<'_> {
         let subject = Subject { repo: self.repo, revision: self.commit, file: Some(self.file.path.as_str()) };
         let from = (part.bytes > 0).then_some(part.bytes);
         let request = Request { method: Method::Get, path: &path, from, follow: Follow::All, subject };
-        let answer = self.client.ask_once(&request)?;
-        match (answer.status(), from) {
-            (206, Some(from)) => self.check_range(&answer, from)?,
+        let response = self.client.send_once(&request)?;
+        match (response.status(), from) {
+            (206, Some(from)) => self.check_range(&response, from)?,
             // The server sends the whole file, or its file differs from that of the part.
             (200 | 416, Some(from)) => {
                 part.clear(self.file)?;
                 received(-signed(from));
-                if answer.status() == 416 {
+                if response.status() == 416 {
                     return Ok(());
                 }
             }
             (200, None) => {}
-            (status, _) => return Err(answer.fault(format!("status {status} where a file was asked for"))),
+            (status, _) => {
+                return Err(response.fault(format!("status {status} in response to a file request")));
+            }
         }
-        let (url, missing) = (answer.url.clone(), self.file.bytes - part.bytes);
+        let (url, missing) = (response.url.clone(), self.file.bytes - part.bytes);
         // One byte more than expected, to detect excess bytes.
-        let mut body = answer.into_body(missing + 1).take(missing + 1);
+        let mut body = response.into_body(missing + 1).take(missing + 1);
         let mut piece = vec![0; PIECE];
         loop {
             match body.read(&mut piece).map_err(|error| connection(&url, error))? {
@@ -116,14 +118,12 @@ impl Download<'_> {
     }
 
     /// Checks that the range starts where requested: otherwise the file would be corrupt.
-    fn check_range(&self, answer: &Answer, from: u64) -> Result<()> {
+    fn check_range(&self, response: &Response, from: u64) -> Result<()> {
         let expected = format!("bytes {from}-{}/{}", self.file.bytes - 1, self.file.bytes);
-        match answer.header("content-range") {
+        match response.header("content-range") {
             Some(range) if range == expected => Ok(()),
-            range => {
-                Err(answer
-                    .fault(format!("the range is {:?}, expected {expected:?}", range.unwrap_or_default())))
-            }
+            range => Err(response
+                .fault(format!("the range is {:?}, expected {expected:?}", range.unwrap_or_default()))),
         }
     }
 

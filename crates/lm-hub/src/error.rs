@@ -52,7 +52,7 @@ pub enum Error {
         /// The name.
         name: String,
         /// The folders searched.
-        places: Vec<PathBuf>,
+        search_path: Vec<PathBuf>,
     },
     /// The model is present locally, but its weights are not.
     #[error("{name} is in {place} without weights that can be loaded")]
@@ -103,7 +103,7 @@ pub enum Error {
         revision: String,
     },
     /// The repository is gated: its authors grant access on request.
-    #[error("access to {repo} must be asked for on its page")]
+    #[error("access to {repo} has to be requested on its page")]
     Gated {
         /// The repository.
         repo: String,
@@ -113,13 +113,13 @@ pub enum Error {
         token_sent: bool,
     },
     /// The server rejected the token.
-    #[error("the server refused the token for {repo}")]
+    #[error("the server rejected the token for {repo}")]
     TokenRefused {
         /// The repository.
         repo: String,
     },
     /// The server responded with an error status.
-    #[error("{url} answered {status}{}", message.as_ref().map(|text| format!(": {text}")).unwrap_or_default())]
+    #[error("{url} responded with status {status}{}", message.as_ref().map(|text| format!(": {text}")).unwrap_or_default())]
     Status {
         /// The URL.
         url: String,
@@ -146,7 +146,7 @@ pub enum Error {
         what: String,
     },
     /// The received file does not match the hub's checksum. It was removed.
-    #[error("{file} has checksum {got}, the hub says {expected}; what was received is removed")]
+    #[error("{file} has checksum {got}, expected {expected}; the received file was removed")]
     Checksum {
         /// The file.
         file: String,
@@ -156,7 +156,7 @@ pub enum Error {
         got: String,
     },
     /// The disk does not have enough space.
-    #[error("{folder} has room for {available} bytes, {needed} are needed", folder = folder.display())]
+    #[error("{folder} has {available} bytes of free space, {needed} are needed", folder = folder.display())]
     DiskFull {
         /// The cache folder.
         folder: PathBuf,
@@ -190,7 +190,7 @@ pub enum Error {
     },
     /// The model belongs to another program, which manages it.
     #[error("{name} belongs to {program}")]
-    Foreign {
+    ManagedElsewhere {
         /// The model.
         name: String,
         /// The program.

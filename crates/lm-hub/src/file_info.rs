@@ -6,7 +6,7 @@ use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
 use crate::cache::is_hex;
-use crate::client::Answer;
+use crate::client::Response;
 use crate::{RepoPath, Result};
 
 /// Metadata of a file in a repository, from the hub.
@@ -22,18 +22,18 @@ pub struct FileInfo {
 
 impl FileInfo {
     /// Reads the metadata from the headers of a response.
-    pub(crate) fn read(path: &RepoPath, answer: &Answer) -> Result<Self> {
-        let etag = answer.header("x-linked-etag").or_else(|| answer.header("etag"));
-        let etag = etag.ok_or_else(|| answer.fault("there is no etag"))?;
+    pub(crate) fn read(path: &RepoPath, response: &Response) -> Result<Self> {
+        let etag = response.header("x-linked-etag").or_else(|| response.header("etag"));
+        let etag = etag.ok_or_else(|| response.fault("there is no etag"))?;
         let etag = etag.strip_prefix("W/").unwrap_or(&etag).trim_matches('"').to_owned();
         // The ETag becomes a file name.
         let usual = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
         if etag.is_empty() || etag.len() > 128 || !etag.bytes().all(usual) || etag.starts_with('.') {
-            return Err(answer.fault(format!("the etag is {etag:?}")));
+            return Err(response.fault(format!("the etag is {etag:?}")));
         }
-        let bytes = answer.header("x-linked-size").or_else(|| answer.header("content-length"));
-        let bytes = bytes.ok_or_else(|| answer.fault("there is no size"))?;
-        let bytes = bytes.parse().map_err(|_| answer.fault(format!("the size is {bytes:?}")))?;
+        let bytes = response.header("x-linked-size").or_else(|| response.header("content-length"));
+        let bytes = bytes.ok_or_else(|| response.fault("there is no size"))?;
+        let bytes = bytes.parse().map_err(|_| response.fault(format!("the size is {bytes:?}")))?;
         Ok(Self { path: path.clone(), bytes, etag })
     }
 

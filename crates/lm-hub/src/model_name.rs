@@ -69,7 +69,7 @@ impl RepoId {
             }
         }
         if text.contains("--") || text.contains("..") || text.ends_with(".git") {
-            return Err("the hub takes no names with `--` or `..`, or that end with `.git`");
+            return Err("the hub rejects names with `--` or `..`, and names that end with `.git`");
         }
         Ok(Self { owner: owner.map(str::to_owned), name: name.to_owned() })
     }
@@ -116,7 +116,7 @@ impl ModelName {
 fn checked_file(file: &str) -> Result<String, &'static str> {
     match RepoPath::parse(file) {
         Ok(path) => Ok(path.as_str().to_owned()),
-        Err(_) => Err("after `:` stands a file of the repository, or a part of its name such as Q4_K_M"),
+        Err(_) => Err("expected a file of the repository after `:`, or a part of its name such as Q4_K_M"),
     }
 }
 
@@ -124,7 +124,7 @@ fn checked_file(file: &str) -> Result<String, &'static str> {
 fn checked_revision(revision: &str) -> Result<String, &'static str> {
     let usual = revision.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./+".contains(&b));
     if revision.len() > MAX_REVISION || !usual || RepoPath::parse(revision).is_err() {
-        return Err("after `@` stands a branch, a tag or a commit");
+        return Err("expected a branch, a tag or a commit after `@`");
     }
     Ok(revision.to_owned())
 }
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_lead_elsewhere_is_no_name() {
+    fn path_traversal_and_invalid_characters_are_rejected() {
         for text in [
             "",
             "a/b/c",

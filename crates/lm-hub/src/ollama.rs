@@ -57,7 +57,7 @@ pub(crate) fn models(root: &Path) -> Result<Vec<StoredModel>> {
         // An unreadable manifest does not hide the others.
         match read(root, &path.under(&manifests), name) {
             Ok(model) => models.push(model),
-            Err(error) => tracing::warn!(%error, "a manifest is left out"),
+            Err(error) => tracing::warn!(%error, "a manifest is skipped"),
         }
     }
     Ok(models)
@@ -83,7 +83,7 @@ fn read(root: &Path, path: &Path, name: String) -> Result<StoredModel> {
     let mut weights = layers.iter().filter(|layer| layer.media_type == WEIGHTS);
     let layer = match (weights.next(), weights.next()) {
         (Some(only), None) => only,
-        _ => return Err(damaged("it has not one layer of weights".to_owned())),
+        _ => return Err(damaged("expected exactly one layer of weights".to_owned())),
     };
     let digest = layer.digest.strip_prefix("sha256:").filter(|sum| sum.len() == 64 && is_hex(sum));
     let digest = digest.ok_or_else(|| damaged(format!("the digest is {:?}", layer.digest)))?;

@@ -100,11 +100,11 @@ impl Hub {
         let subject = Subject { repo: &name.repo, revision, file: None };
         let path = format!("/api/models/{}/revision/{}", name.repo, encoded(revision));
         let request = Request { method: Method::Get, path: &path, from: None, follow: Follow::All, subject };
-        let answer = self.client.ask(&request)?;
-        let url = answer.url.clone();
+        let response = self.client.send(&request)?;
+        let url = response.url.clone();
         let invalid = |what: String| Error::Protocol { url: url.clone(), what };
         let mut text = Vec::new();
-        answer
+        response
             .into_body(MAX_INFO_BYTES)
             .read_to_end(&mut text)
             .map_err(|error| invalid(error.to_string()))?;
@@ -128,14 +128,14 @@ impl Hub {
         let subject = Subject { repo: &name.repo, revision: commit, file: Some(path.as_str()) };
         let address = resolve_path(&name.repo, commit, path.as_str());
         let follow = Follow::SameOrigin;
-        let answer = self.client.ask(&Request {
+        let response = self.client.send(&Request {
             method: Method::Head,
             path: &address,
             from: None,
             follow,
             subject,
         })?;
-        FileInfo::read(path, &answer)
+        FileInfo::read(path, &response)
     }
 
     /// Downloads missing files and returns the path to load: the snapshot's folder, or the GGUF file in it.
@@ -189,7 +189,7 @@ fn repo_paths(name: &ModelName, siblings: &[Sibling]) -> Result<Vec<RepoPath>> {
         match RepoPath::parse(rfilename) {
             Ok(path) => paths.push(path),
             Err(PathFault::Unusual) => {
-                tracing::debug!(file = rfilename, "left out: not every system has such names")
+                tracing::debug!(file = rfilename, "skipped: not every file system supports this name")
             }
             Err(PathFault::Outside) => {
                 return Err(Error::UnsafePath { repo: name.repo.to_string(), path: rfilename.clone() });

@@ -199,7 +199,7 @@ mod tests {
     ];
 
     #[test]
-    fn of_a_folder_of_tensors_only_what_is_read_is_taken() {
+    fn only_files_that_are_loaded_are_selected() {
         assert_eq!(
             select("a/b", SAFETENSORS).expect("a model"),
             [

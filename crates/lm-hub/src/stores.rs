@@ -99,11 +99,11 @@ impl ModelStores {
             Some(found) => Some(found),
             None => self.in_ollama(name)?,
         };
-        found.ok_or_else(|| Error::NotFound { name: name.to_string(), places: self.places() })
+        found.ok_or_else(|| Error::NotFound { name: name.to_string(), search_path: self.search_path() })
     }
 
     /// All folders, in search order.
-    pub fn places(&self) -> Vec<PathBuf> {
+    pub fn search_path(&self) -> Vec<PathBuf> {
         let cache = self.hugging_face.root().to_owned();
         [cache].into_iter().chain(self.lm_studio.iter().cloned()).chain(self.ollama.iter().cloned()).collect()
     }

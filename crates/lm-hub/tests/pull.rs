@@ -114,7 +114,7 @@ fn what_is_there_is_not_received_again() {
 }
 
 #[test]
-fn a_blob_that_was_cut_short_is_received_again() {
+fn a_truncated_blob_is_downloaded_again() {
     let setup = Setup::new(tiny());
     setup.pull(NAME).expect("is downloaded");
     for kept in [0, 1, weights().len() as u64 - 1] {
@@ -128,7 +128,7 @@ fn a_blob_that_was_cut_short_is_received_again() {
 }
 
 #[test]
-fn a_connection_that_is_cut_is_gone_on_with() {
+fn an_interrupted_connection_is_resumed() {
     let setup = Setup::new(tiny());
     for fault in [Fault::CutAfter(70_000), Fault::CutAfter(0), Fault::CutAfter(50_000)] {
         setup.server.fail(WEIGHTS, fault);
@@ -139,7 +139,7 @@ fn a_connection_that_is_cut_is_gone_on_with() {
 }
 
 #[test]
-fn a_run_that_ended_is_gone_on_with_by_the_next() {
+fn an_interrupted_run_is_resumed_by_the_next() {
     let setup = Setup::new(tiny());
     setup.server.fail(WEIGHTS, Fault::CutAfter(70_000));
     let impatient = HubSettings { retries: 0, ..setup.settings() };
@@ -155,7 +155,7 @@ fn a_run_that_ended_is_gone_on_with_by_the_next() {
 }
 
 #[test]
-fn a_server_without_ranges_gives_the_file_anew() {
+fn without_range_support_the_download_restarts() {
     let setup = Setup::new(tiny());
     setup.server.fail(WEIGHTS, Fault::CutAfter(70_000));
     setup.server.fail(WEIGHTS, Fault::IgnoreRange);
@@ -163,7 +163,7 @@ fn a_server_without_ranges_gives_the_file_anew() {
 }
 
 #[test]
-fn a_connection_that_stalls_is_given_up() {
+fn a_stalled_connection_times_out() {
     let setup = Setup::new(tiny());
     setup.server.fail(WEIGHTS, Fault::StallAfter(70_000));
     let settings = HubSettings { stall_timeout: Duration::from_millis(300), ..setup.settings() };
@@ -172,7 +172,7 @@ fn a_connection_that_stalls_is_given_up() {
 }
 
 #[test]
-fn a_part_of_another_file_does_not_survive() {
+fn a_partial_download_of_another_file_is_discarded() {
     let setup = Setup::new(tiny());
     let file = &tiny().files[2];
     let part =
@@ -191,7 +191,7 @@ fn a_part_of_another_file_does_not_survive() {
 }
 
 #[test]
-fn bytes_that_are_not_the_files_are_refused_and_removed() {
+fn a_file_with_a_wrong_checksum_is_rejected_and_removed() {
     for path in [WEIGHTS, "config.json"] {
         let setup = Setup::new(tiny());
         setup.server.fail(path, Fault::WrongByte);
@@ -210,7 +210,7 @@ fn bytes_that_are_not_the_files_are_refused_and_removed() {
 }
 
 #[test]
-fn a_server_that_answers_otherwise_than_asked_is_not_followed() {
+fn responses_that_violate_the_protocol_are_errors() {
     for (fault, second) in [(Fault::Longer, None), (Fault::CutAfter(100), Some(Fault::ShiftRange))] {
         let setup = Setup::new(tiny());
         setup.server.fail(WEIGHTS, fault);
@@ -221,7 +221,7 @@ fn a_server_that_answers_otherwise_than_asked_is_not_followed() {
 }
 
 #[test]
-fn a_status_that_may_pass_is_asked_again_and_no_other() {
+fn only_transient_statuses_are_retried() {
     let setup = Setup::new(tiny());
     setup.server.fail(WEIGHTS, Fault::Status(503));
     setup.server.fail(WEIGHTS, Fault::Status(429));
@@ -265,7 +265,7 @@ fn what_the_hub_refuses_is_told_apart() {
 }
 
 #[test]
-fn a_former_name_and_a_branch_lead_to_the_model() {
+fn renamed_repositories_and_branches_are_resolved() {
     let setup = Setup::new(TestRepo { former_name: Some("owner/old".to_owned()), ..tiny() });
     assert_whole(&setup.pull("owner/old").expect("is redirected"));
     assert_whole(&setup.pull("owner/tiny@refs/pr/1").expect("is a branch"));
@@ -275,7 +275,7 @@ fn a_former_name_and_a_branch_lead_to_the_model() {
 }
 
 #[test]
-fn what_a_hub_says_of_its_files_is_checked() {
+fn file_metadata_of_a_hub_is_validated() {
     let announced = |etag: &str, size: &str| {
         let storage = Storage::Announced { etag: etag.to_owned(), size: size.to_owned() };
         TestRepo { files: vec![TestFile { storage, ..TestFile::text(WEIGHTS, "abc") }], ..tiny() }
@@ -298,7 +298,7 @@ fn what_a_hub_says_of_its_files_is_checked() {
 }
 
 #[test]
-fn a_file_outside_the_repository_ends_it() {
+fn a_path_outside_the_repository_is_an_error() {
     for path in ["../model.safetensors", "/etc/passwd", "a/../../b"] {
         let files = vec![TestFile::large(WEIGHTS, weights()), TestFile::text(path, "x")];
         let setup = Setup::new(TestRepo { files, ..tiny() });
@@ -372,7 +372,7 @@ fn tls_that_fails_is_an_error() {
 }
 
 #[test]
-fn a_hub_that_is_not_there_is_named() {
+fn connection_errors_name_the_hub() {
     let setup = Setup::new(tiny());
     let settings = HubSettings { endpoint: "http://127.0.0.1:1".to_owned(), ..setup.settings() };
     match setup.pull_with(settings, NAME) {

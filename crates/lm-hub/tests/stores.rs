@@ -116,7 +116,7 @@ fn models_of_ollama_are_found_by_name_and_tag() {
 }
 
 #[test]
-fn manifests_that_lead_elsewhere_are_refused() {
+fn invalid_manifests_are_rejected() {
     let machine = Machine::new();
     for digest in ["sha256:../../secret", "sha256:", "md5:00", &format!("sha256:{}", "A".repeat(64))] {
         machine.ollama("registry.ollama.ai/library/x/latest", digest, None);
@@ -152,7 +152,7 @@ fn models_of_lm_studio_are_found_by_owner_and_name() {
 
 #[cfg(unix)]
 #[test]
-fn removing_frees_what_nothing_else_needs() {
+fn removal_deletes_only_unshared_blobs() {
     let machine = Machine::new();
     machine.cached("a/b", COMMIT, "model.safetensors", "old", &[0; 100]);
     machine.cached("a/b", OTHER, "model.safetensors", "new", &[0; 200]);
@@ -195,7 +195,7 @@ fn one_gguf_model_is_removed_with_its_parts() {
 
 #[cfg(unix)]
 #[test]
-fn bytes_that_repositories_share_stay_and_are_said() {
+fn bytes_shared_with_other_repositories_are_kept_and_reported() {
     let machine = Machine::new();
     machine.cached("a/b", COMMIT, "config.json", "c", b"{}");
     let shared = machine.write("hub/blobs/ab/abcd", &[0; 50]);
@@ -213,7 +213,7 @@ fn bytes_that_repositories_share_stay_and_are_said() {
 
 #[cfg(unix)]
 #[test]
-fn folders_that_go_in_circles_end() {
+fn cyclic_links_between_folders_are_bounded() {
     let machine = Machine::new();
     machine.write("lmstudio/a/b/x.gguf", b"GGUF");
     std::os::unix::fs::symlink(machine.root.path(), machine.root.path().join("lmstudio/a/loop"))

@@ -13,7 +13,7 @@ pub(crate) fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
     let mut function: ItemFn = match syn::parse2(item.clone()) {
         Ok(function) => function,
         Err(_) => {
-            let message = "`tool` stands on a function: `#[tool] fn name(argument: Type) -> Type { .. }`";
+            let message = "`tool` expects a function: `#[tool] fn name(argument: Type) -> Type { .. }`";
             let error = Error::new_spanned(&item, message).into_compile_error();
             return quote!(#error #item);
         }
@@ -66,7 +66,7 @@ fn implementation(options: &Options, function: &mut ItemFn) -> Result<TokenStrea
                 arguments: ::lm_tools::__private::Arguments,
             ) -> ::core::result::Result<::lm_tools::__private::Value, ::lm_tools::ToolError> {
                 #[allow(unused_mut)]
-                let mut arguments = ::lm_tools::__private::Given::new(arguments, &[#(#names),*])?;
+                let mut arguments = ::lm_tools::__private::CallArguments::new(arguments, &[#(#names),*])?;
                 ::lm_tools::__private::#outcome(#ident(#(#values),*))
             }
         }

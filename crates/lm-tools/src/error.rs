@@ -17,7 +17,7 @@ pub enum Error {
         name: String,
     },
     /// The `parameters` of a declaration are not a valid JSON schema.
-    #[error("the parameters of tool `{tool}` are no valid JSON schema: at `{path}`, {message}")]
+    #[error("the parameters of tool `{tool}` are not a valid JSON schema: at `{path}`, {message}")]
     InvalidSchema {
         /// The tool's name.
         tool: String,

@@ -8,10 +8,10 @@ extern crate self as lm_tools;
 pub mod __private;
 mod agent;
 mod arguments;
-mod bound;
 mod demo;
 mod error;
 mod invocation;
+mod model_with_tools;
 #[cfg(doctest)]
 mod repository_readme;
 mod schema;
@@ -20,7 +20,6 @@ mod toolset;
 mod validation;
 
 pub use agent::{Agent, AgentBuilder, AgentEvent, AgentReply, AgentStep, AgentStream};
-pub use bound::Bound;
 pub use demo::demo;
 pub use error::{Error, Result, ToolError};
 pub use invocation::{Invocation, InvocationKind, invocations};
@@ -30,5 +29,6 @@ pub use lm_conversation::{
 };
 pub use lm_template::{Map, Message, ToolCall, ToolSpec, Value};
 pub use lm_tools_macros::tool;
+pub use model_with_tools::ModelWithTools;
 pub use tool::Tool;
 pub use toolset::Toolset;

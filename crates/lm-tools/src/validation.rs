@@ -7,10 +7,10 @@ use lm_template::ToolSpec;
 use serde_json::{Map, Value};
 
 /// Maximum number of validation errors reported.
-const MAX_COMPLAINTS: usize = 5;
+const MAX_ERRORS: usize = 5;
 
 /// Maximum characters of one error message, since it may quote a long value.
-const MAX_COMPLAINT_CHARS: usize = 200;
+const MAX_ERROR_CHARS: usize = 200;
 
 /// Compiled schema of a tool's arguments.
 #[derive(Debug)]
@@ -41,19 +41,23 @@ impl ArgumentSchema {
     /// # Errors
     /// Each invalid argument, and the expected value.
     pub(crate) fn check(&self, arguments: &Value) -> Result<(), ToolError> {
-        let mut complaints: Vec<ToolError> =
-            self.validator.iter_errors(arguments).take(MAX_COMPLAINTS).map(|e| self.complaint(&e)).collect();
-        match complaints.len() {
+        let mut errors: Vec<ToolError> = self
+            .validator
+            .iter_errors(arguments)
+            .take(MAX_ERRORS)
+            .map(|e| self.validation_error(&e))
+            .collect();
+        match errors.len() {
             0 => Ok(()),
-            1 => Err(complaints.remove(0)),
+            1 => Err(errors.remove(0)),
             _ => {
-                let lines: Vec<String> = complaints.iter().map(ToString::to_string).collect();
+                let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
                 Err(ToolError::Failed { message: lines.join("; ") })
             }
         }
     }
 
-    fn complaint(&self, error: &ValidationError<'_>) -> ToolError {
+    fn validation_error(&self, error: &ValidationError<'_>) -> ToolError {
         let pointer = error.instance_path().to_string();
         let argument = pointer.trim_start_matches('/').replace('/', ".");
         match error.kind() {
@@ -103,7 +107,7 @@ fn list(values: &[Value]) -> String {
 }
 
 fn shorten(text: &str) -> String {
-    match text.char_indices().nth(MAX_COMPLAINT_CHARS) {
+    match text.char_indices().nth(MAX_ERROR_CHARS) {
         None => text.to_owned(),
         Some((end, _)) => format!("{}…", &text[..end]),
     }
@@ -129,7 +133,7 @@ mod tests {
         ArgumentSchema::compile(&ToolSpec::new("f", "F.", parameters)).expect("a valid schema")
     }
 
-    fn complaint(arguments: Value) -> String {
+    fn error_text(arguments: Value) -> String {
         schema().check(&arguments).expect_err("arguments that do not fit").to_string()
     }
 
@@ -139,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn complaints_name_the_argument_and_what_was_expected() {
+    fn errors_name_the_argument_and_what_was_expected() {
         for (arguments, expected) in [
             (json!({}), "argument `location`: missing, expected string"),
             (json!({"location": 5}), "argument `location`: expected string, got 5"),
@@ -165,28 +169,30 @@ mod tests {
                 "argument `location`: expected string, got 1; argument `days`: expected integer, got \"b\"",
             ),
         ] {
-            assert_eq!(complaint(arguments), expected);
+            assert_eq!(error_text(arguments), expected);
         }
     }
 
     #[test]
     fn long_values_are_not_quoted_whole() {
-        let text = complaint(json!({"location": vec!["é"; 10_000]}));
-        assert!(text.chars().count() < 2 * MAX_COMPLAINT_CHARS, "{text}");
+        let text = error_text(json!({"location": vec!["é"; 10_000]}));
+        assert!(text.chars().count() < 2 * MAX_ERROR_CHARS, "{text}");
     }
 
     #[test]
-    fn a_schema_that_is_none_names_the_tool_and_the_place() {
+    fn an_invalid_schema_names_the_tool_and_the_path() {
         let spec = ToolSpec::new("f", "F.", json!({"properties": {"a": {"type": "text"}}}));
         let error = ArgumentSchema::compile(&spec).expect_err("no such type").to_string();
         assert!(
-            error.starts_with("the parameters of tool `f` are no valid JSON schema: at `/properties/a/type`"),
+            error.starts_with(
+                "the parameters of tool `f` are not a valid JSON schema: at `/properties/a/type`"
+            ),
             "{error}"
         );
     }
 
     #[test]
-    fn a_schema_that_points_elsewhere_is_refused_without_network() {
+    fn external_references_are_rejected_without_network_access() {
         let spec = ToolSpec::new("f", "F.", json!({"$ref": "https://example.com/schema.json"}));
         assert!(matches!(ArgumentSchema::compile(&spec), Err(Error::InvalidSchema { .. })));
     }

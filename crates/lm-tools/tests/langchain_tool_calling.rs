@@ -4,7 +4,7 @@ mod common;
 
 use lm_conversation::ConversationConfig;
 use lm_template::{Message, Preface};
-use lm_tools::{Agent, AgentEvent, Bound, Invocation, Tool, Toolset, invocations, tool};
+use lm_tools::{Agent, AgentEvent, Invocation, ModelWithTools, Tool, Toolset, invocations, tool};
 use serde_json::{Value, json};
 
 /// Multiply a and b.
@@ -22,7 +22,7 @@ fn tools() -> Toolset {
     Toolset::new().with(multiply::tool()).expect("one tool")
 }
 
-fn llm_with_tools() -> Bound {
+fn llm_with_tools() -> ModelWithTools {
     tools().bind(common::engine(), ConversationConfig::default()).expect("a model with tools")
 }
 

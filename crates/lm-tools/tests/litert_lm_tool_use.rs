@@ -130,7 +130,7 @@ fn an_unknown_tool_is_answered_in_the_words_of_the_page() {
 }
 
 #[test]
-fn an_agent_with_the_demo_tools_does_the_whole_page() {
+fn an_agent_with_the_demo_tools_answers_both_questions_of_the_page() {
     let mut agent = Agent::builder(common::engine(), demo()).build().expect("an agent");
     let reply = agent.run("How is the weather in Paris?").expect("an answer");
     assert_eq!(reply.message.content.text(), PARIS_SENTENCE);

@@ -81,7 +81,7 @@ fn check(comparisons: &[Comparison], features: &str) -> Result<()> {
             bail!("the goldens of {package} do not match");
         }
         if let Some(line) = skipped(&printed) {
-            bail!("a comparison of {package} was left out: {line}");
+            bail!("a comparison of {package} was skipped: {line}");
         }
     }
     Ok(())

@@ -70,7 +70,7 @@ fn table(printed: &str, features: &str) -> String {
         let _ = writeln!(table, "| {architecture} | {checkpoint} | {} | {greedy} |", logits.join(" | "));
     }
     for column in &COLUMNS {
-        if let Some(reason) = column.left_out(printed, features) {
+        if let Some(reason) = column.skip_reason(printed, features) {
             table += &format!("\n{}: not run, {reason}\n", column.backend);
         }
     }
@@ -93,7 +93,7 @@ fn cells(printed: &str) -> Cells<'_> {
 
 impl Column {
     /// Reason why the device did not run.
-    fn left_out(&self, printed: &str, features: &str) -> Option<String> {
+    fn skip_reason(&self, printed: &str, features: &str) -> Option<String> {
         let feature = self.feature?;
         if !features.split(',').any(|named| named == feature) {
             return Some(format!("`{feature}` is not among --features"));

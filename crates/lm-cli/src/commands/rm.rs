@@ -50,9 +50,9 @@ pub fn run(args: &Args) -> Result<()> {
 fn elsewhere(stores: &ModelStores, name: &ModelName) -> anyhow::Error {
     match stores.find(name) {
         Ok(model) if model.store != Store::HuggingFace => {
-            Error::Foreign { name: name.to_string(), program: model.store.name() }.into()
+            Error::ManagedElsewhere { name: name.to_string(), program: model.store.name() }.into()
         }
-        _ => Error::NotFound { name: name.to_string(), places: stores.places() }.into(),
+        _ => Error::NotFound { name: name.to_string(), search_path: stores.search_path() }.into(),
     }
 }
 

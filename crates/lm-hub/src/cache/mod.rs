@@ -94,7 +94,7 @@ impl Cache {
         if let Some(folder) = link.parent() {
             fs::create_dir_all(folder).map_err(Error::io(folder))?;
         }
-        // Up to the snapshot, and past it and `snapshots`.
+        // `..` for each component of the path below the snapshot, and for the snapshot and `snapshots`.
         let up = path.as_str().split('/').count() + 1;
         let target = (0..up).fold(PathBuf::new(), |target, _| target.join("..")).join("blobs").join(etag);
         make_link(&target, &blob, &link).map_err(Error::io(&link))
@@ -143,7 +143,10 @@ fn read_ref(file: &Path) -> Result<Option<String>> {
     }
     let commit = read_short(file, MAX_REF_BYTES)?.trim().to_owned();
     if !is_commit(&commit) {
-        return Err(Error::Damaged { path: file.to_owned(), what: format!("{commit:?} is no commit") });
+        return Err(Error::Damaged {
+            path: file.to_owned(),
+            what: format!("{commit:?} is not a commit hash"),
+        });
     }
     Ok(Some(commit))
 }
@@ -181,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_that_leads_elsewhere_is_refused() {
+    fn a_reference_that_is_not_a_commit_is_an_error() {
         let root = tempfile::tempdir().expect("a temporary folder");
         let cache = Cache::new(root.path());
         let repo: RepoId = "a/b".parse().expect("a name");

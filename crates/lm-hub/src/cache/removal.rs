@@ -32,7 +32,7 @@ impl Cache {
     /// [`Error::NotFound`] when none of it is cached; [`Error::NoSuchFile`]; those of [`Cache::models`].
     pub fn removal(&self, name: &ModelName) -> Result<Removal> {
         let model = self.model(&name.repo)?;
-        let not_found = || Error::NotFound { name: name.to_string(), places: vec![self.root.clone()] };
+        let not_found = || Error::NotFound { name: name.to_string(), search_path: vec![self.root.clone()] };
         if !model.folder.is_dir() {
             return Err(not_found());
         }

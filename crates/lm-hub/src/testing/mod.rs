@@ -134,12 +134,12 @@ fn serve(listener: &TcpListener, shared: &Arc<Shared>, files_at: SocketAddr, at_
         let shared = shared.clone();
         thread::spawn(move || {
             // A client that disconnects is not an error of the server.
-            let _ = answer(stream, &shared, files_at, at_files);
+            let _ = respond(stream, &shared, files_at, at_files);
         });
     }
 }
 
-fn answer(mut stream: TcpStream, shared: &Shared, files_at: SocketAddr, at_files: bool) -> io::Result<()> {
+fn respond(mut stream: TcpStream, shared: &Shared, files_at: SocketAddr, at_files: bool) -> io::Result<()> {
     stream.set_read_timeout(Some(Duration::from_secs(20)))?;
     let Some(request) = Request::read(&stream)? else { return Ok(()) };
     lock(&shared.seen).push(Seen {

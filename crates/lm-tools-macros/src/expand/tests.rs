@@ -44,7 +44,7 @@ fn docs_types_and_names_reach_the_declaration() {
         quote!(Declaration::new("temperature", "Get the temperature.")),
         quote!(.required::<String>("in", "The place.", &[])),
         quote!(.optional::<String>("unit", "The unit.", &["celsius", "fahrenheit"])),
-        quote!(Given::new(arguments, &["in", "unit"])),
+        quote!(CallArguments::new(arguments, &["in", "unit"])),
         quote!(value(temperature(arguments.required("in")?, arguments.optional("unit")?))),
     ] {
         assert!(expanded.contains(&code(part.clone())), "{part} is not in {expanded}");
@@ -81,13 +81,13 @@ fn a_result_is_told_from_a_value_by_the_name_of_its_type() {
 }
 
 #[test]
-fn misuse_says_what_to_write_instead() {
+fn misuse_errors_suggest_a_replacement() {
     for (item, advice) in [
         (
             quote!(
                 struct Multiply;
             ),
-            "`tool` stands on a function",
+            "`tool` expects a function",
         ),
         (
             quote!(

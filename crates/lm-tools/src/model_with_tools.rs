@@ -3,7 +3,7 @@
 use crate::{Result, Toolset};
 use lm_conversation::{Conversation, ConversationConfig, Engine, IntoMessages, Reply, TurnOptions};
 
-/// A model with bound tools: each call of [`invoke`](Bound::invoke) returns text or tool calls, and
+/// A model with bound tools: each call of [`invoke`](ModelWithTools::invoke) returns text or tool calls, and
 /// executes nothing. For the loop that also executes the calls, see [`Agent`](crate::Agent).
 ///
 /// ```
@@ -23,7 +23,7 @@ use lm_conversation::{Conversation, ConversationConfig, Engine, IntoMessages, Re
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Bound {
+pub struct ModelWithTools {
     conversation: Conversation,
 }
 
@@ -32,13 +32,13 @@ impl Toolset {
     ///
     /// # Errors
     /// When a conversation cannot be created from this engine and configuration.
-    pub fn bind(&self, engine: &Engine, mut config: ConversationConfig) -> Result<Bound> {
+    pub fn bind(&self, engine: &Engine, mut config: ConversationConfig) -> Result<ModelWithTools> {
         config.preface.tools = self.specs();
-        Ok(Bound { conversation: Conversation::new(engine, config)? })
+        Ok(ModelWithTools { conversation: Conversation::new(engine, config)? })
     }
 }
 
-impl Bound {
+impl ModelWithTools {
     /// Answers `messages`, a whole conversation after the preface: with text, with calls, or both. It is stateless
     /// between calls, but the KV cache of a common prefix is reused.
     ///
