@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_cannot_be_are_named() {
+    fn invalid_sizes_are_named() {
         for (field, max_context, kv_cache_tokens) in [
             ("max_context", Some(0), None),
             ("max_context", Some(1025), None),

@@ -22,7 +22,7 @@ pub enum Error {
     #[error("the prompt is empty, expected at least one token")]
     EmptyPrompt,
     /// The KV pool cannot hold the request even with every other cache evicted.
-    #[error("the request needs {needed_pages} more KV pages, {free_pages} can be had")]
+    #[error("the request needs {needed_pages} more KV pages, {free_pages} are free")]
     CacheFull {
         /// Pages missing for the next step.
         needed_pages: usize,
@@ -120,9 +120,10 @@ pub enum Error {
     },
     /// The tokens ran out in the middle of a text for which the engine had never found a completion, so that it could not be
     /// steered to its end. For grammars, completions are found within wide bounds; user-defined constraints need
-    /// [`crate::Constraint::completion`]
-    /// where the engine's search does not suffice.
-    #[error("the text was cut off after {output_tokens} tokens, where its constraint does not let it end")]
+    /// [`crate::Constraint::completion`] where the engine's search does not suffice.
+    #[error(
+        "the text was cut off after {output_tokens} tokens, where its constraint does not allow it to end"
+    )]
     TextCutOff {
         /// Tokens of the text so far.
         output_tokens: usize,

@@ -48,7 +48,7 @@ impl Generating {
         self.guide.is_none() && self.sampler.is_argmax()
     }
 
-    /// Feeds the text of tokens whose events an earlier generation has sent.
+    /// Replays tokens whose events an earlier generation has sent, to restore the state of the decoder and the stop rules.
     pub fn skip(&mut self, ids: &[TokenId]) {
         for &id in ids {
             let text = self.decoder.push(id);

@@ -49,7 +49,7 @@ impl Space {
     /// Allocates a page with a reference count of 1 and no key; returns it and the key that it loses.
     fn allocate(&mut self) -> (PageId, Option<CacheKey>) {
         let page = self.free_list.pop().or_else(|| self.evictable.pop_first().map(|(_, page)| page));
-        let page = page.expect("callers compare what is missing with what is free");
+        let page = page.expect("callers check for a shortage first");
         self.pages[page as usize].ref_count = 1;
         (page, self.pages[page as usize].key.take())
     }
@@ -191,7 +191,7 @@ impl PageAllocator {
 mod tests {
     use super::*;
 
-    /// Creates a space of held pages, each with a key.
+    /// Creates a space of allocated pages, each with a key.
     fn keyed(num_pages: usize) -> Space {
         let mut tree = PrefixTree::new(1);
         let node = tree.new_root();

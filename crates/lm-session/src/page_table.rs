@@ -148,9 +148,9 @@ impl PageTable {
         let mut positions: Vec<usize> = (0..=known).map(|pages| pages * PAGE_LEN).collect();
         positions.push(own);
         positions.sort_unstable();
-        let can_go_on = |&len: &usize| self.tables_at(len, sources, allocator).map(|tables| (len, tables));
-        let found = positions.iter().rev().find_map(can_go_on);
-        let (len, pages) = found.expect("nothing is needed at the beginning");
+        let resumable = |&len: &usize| self.tables_at(len, sources, allocator).map(|tables| (len, tables));
+        let found = positions.iter().rev().find_map(resumable);
+        let (len, pages) = found.expect("position 0 needs no pages");
         // Retained before the old ones are released, so that no page is reused in between.
         retain_all(&pages, allocator);
         release_all(&std::mem::replace(&mut self.pages, pages), allocator);

@@ -25,7 +25,7 @@ struct Node {
     ref_count: usize,
 }
 
-/// Prefixes that are held or have a cached page, and their ancestors.
+/// Prefixes that are referenced or have a cached page, and their ancestors.
 #[derive(Debug)]
 pub(crate) struct PrefixTree {
     groups: usize,
@@ -40,7 +40,7 @@ impl PrefixTree {
         Self { groups, nodes: Vec::new(), free: Vec::new(), by_edge: HashMap::new() }
     }
 
-    /// Creates a new root, held once. Prefixes of different roots do not share pages.
+    /// Creates a new root with a reference count of 1. Prefixes of different roots do not share pages.
     pub fn new_root(&mut self) -> NodeId {
         let root = self.insert(None);
         self.retain(root);
@@ -66,7 +66,7 @@ impl PrefixTree {
         path
     }
 
-    /// Returns or creates the prefix that extends `parent` by a page of `ids`. A new one must be held or get a page.
+    /// Returns or creates the prefix that extends `parent` by a page of `ids`. A new one must be retained or get a page.
     pub fn child(&mut self, parent: NodeId, ids: &[TokenId; PAGE_LEN]) -> NodeId {
         let edge = Edge { parent, ids: *ids };
         if let Some(&child) = self.by_edge.get(&edge) {
@@ -132,11 +132,11 @@ impl PrefixTree {
     }
 
     fn node(&self, node: NodeId) -> &Node {
-        self.nodes[node.0].as_ref().expect("whoever knows a node holds it or has its page")
+        self.nodes[node.0].as_ref().expect("a known node is retained or has a page")
     }
 
     fn node_mut(&mut self, node: NodeId) -> &mut Node {
-        self.nodes[node.0].as_mut().expect("whoever knows a node holds it or has its page")
+        self.nodes[node.0].as_mut().expect("a known node is retained or has a page")
     }
 
     /// Number of prefixes, roots included.

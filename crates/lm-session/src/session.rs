@@ -33,7 +33,7 @@ use crate::{
 ///         SessionEvent::Finished(finished) => println!(" {:?}", finished.reason),
 ///     }
 /// }
-/// // Only what differs from the tokens already there is run.
+/// // Only the tokens after the common prefix are run.
 /// let stats = session.sync(&[&prompt[..], &prompt[..]].concat(), &CancelHandle::new())?;
 /// assert_eq!(stats.cached_tokens, prompt.len());
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -206,7 +206,7 @@ impl lm_session::Constraint for Digits {
 }
 
 #[test]
-fn a_text_of_which_no_end_was_ever_found_is_an_error_where_it_is_cut_off() {
+fn text_cut_off_without_a_known_completion_is_an_error() {
     let engine = random_engine(EngineSettings::default());
     let end = |least, max| {
         let mut session = engine.session(SessionConfig::default()).unwrap();
@@ -300,7 +300,7 @@ fn a_cancelled_text_stops_and_the_session_goes_on() {
 }
 
 #[test]
-fn grammars_that_cannot_be_are_refused_by_kind() {
+fn invalid_grammars_are_errors_by_kind() {
     use lm_session::GrammarErrorKind::{InvalidGrammar, InvalidSchema, TooLarge, UnsupportedKeyword};
     let engine = random_engine(EngineSettings::default());
     let schema = |schema: serde_json::Value| ConstraintSpec::JsonSchema(schema);

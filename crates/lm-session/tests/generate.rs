@@ -205,7 +205,7 @@ fn a_generation_config_may_name_more_end_ids() {
 }
 
 #[test]
-fn an_output_that_is_continued_is_as_if_it_had_not_been_cut() {
+fn a_continued_output_equals_an_uninterrupted_one() {
     let engine = random_engine(EngineSettings::default());
     let spec = ConstraintSpec::Regex("[a-z€é ]{3,60}\\.".to_owned());
     for seed in 0..6 {

@@ -19,7 +19,7 @@ fn alone(layers: &[LayerCache], ids: &[TokenId], count: usize) -> Vec<TokenId> {
 }
 
 #[test]
-fn a_new_session_starts_behind_the_prefix_that_others_have_run() {
+fn a_new_session_reuses_the_prefix_of_others() {
     let (system, ask) = (prompt(1, 100), [prompt(1, 100), prompt(2, 40)].concat());
     for layers in kinds() {
         let engine = engine_of(&layers, EngineSettings::default());
@@ -40,7 +40,7 @@ fn a_new_session_starts_behind_the_prefix_that_others_have_run() {
 }
 
 #[test]
-fn a_session_of_its_own_finds_only_what_it_has_run_itself() {
+fn an_isolated_session_reuses_only_its_own_prefixes() {
     let settings = EngineSettings { prefix_cache: PrefixCache::Session, ..EngineSettings::default() };
     for layers in kinds() {
         let engine = engine_of(&layers, settings.clone());
@@ -58,7 +58,7 @@ fn a_session_of_its_own_finds_only_what_it_has_run_itself() {
 }
 
 #[test]
-fn a_rewind_goes_back_to_where_every_kind_can_go_on() {
+fn a_rewind_returns_the_largest_resumable_position() {
     let ids = prompt(3, 150);
     // Truncation into the middle of a page: full caches reach it, windows have the page before it, states the last snapshot.
     for (layers, reached) in [
@@ -99,7 +99,7 @@ fn windows_give_back_what_they_no_longer_see() {
 }
 
 #[test]
-fn forks_of_every_kind_go_on_apart() {
+fn forks_of_every_cache_kind_are_independent() {
     let ids = prompt(5, PAGE_LEN * 2 + 5);
     for layers in kinds() {
         let engine = engine_of(&layers, EngineSettings::default());

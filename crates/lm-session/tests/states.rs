@@ -67,7 +67,7 @@ fn a_second_turn_is_that_of_a_fresh_prefill() {
 }
 
 #[test]
-fn forks_go_on_apart_from_one_state() {
+fn forks_of_one_state_are_independent() {
     let ids = prompt(9, 70);
     for model in MODELS {
         let engine = engine(model, 512);

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unfinished_marker_is_followed_back_to_its_longest_beginning() {
+    fn a_partial_marker_match_falls_back_to_its_longest_prefix() {
         let text = |marker: &str, text: &str| {
             text.bytes().try_fold(0, |matched, byte| advance(marker.as_bytes(), matched, byte))
         };

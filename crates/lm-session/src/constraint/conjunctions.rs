@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_together_are_bounded_wherever_they_stand() {
+    fn conjunctions_of_patterns_are_bounded_anywhere_in_a_schema() {
         let parts: Vec<Value> = ('a'..='z').map(|c| json!({"pattern": format!("a{c}")})).collect();
         let all = json!({"allOf": parts});
         let behind = json!({"properties": {"x": {"allOf": [{"$ref": "#/$defs/x"}]}}, "$defs": {"x": all}});

@@ -17,8 +17,8 @@ pub enum ConstraintSpec {
         /// A grammar in llguidance's Lark dialect with the start rule `start`. It may use the rules `marker_0`, `marker_1`, …, one for
         /// each of `markers`, without defining them.
         text: String,
-        /// Texts that are or contain added tokens of some tokenizers: a part that is an added token of this tokenizer stands
-        /// for that token, the rest for its spelling.
+        /// Texts that are or contain added tokens of some tokenizers: a part that is an added token of this tokenizer means
+        /// that token, the rest its spelling.
         markers: Vec<String>,
     },
 }

@@ -10,9 +10,9 @@ use crate::TokenId;
 
 /// Trie of all tokens, and the real tokenizer for text that a grammar forces.
 ///
-/// Every added token is a special token to the library, whether flagged as such or not: it is reached by its marker only, not
-/// by text. Ids without text, including the padding of the logits, are in no mask. The id after the last is the end of text: in
-/// a mask it says that the text may end, so that the real end ids are ordinary tokens to a grammar.
+/// Every added token is a special token to the library, whether flagged as such or not: a grammar reaches it only by naming
+/// it, not through text. Ids without text, including the padding of the logits, are in no mask. The end of text is an extra id
+/// after the last one; so the model's own end tokens are ordinary tokens that a grammar may name.
 pub(super) struct Vocabulary {
     tokenizer: Arc<Tokenizer>,
     trie: TokTrie,
@@ -45,7 +45,7 @@ fn word(tokenizer: &Tokenizer, id: TokenId) -> Vec<u8> {
     match tokenizer.token_kind(id) {
         _ if bytes.is_empty() => Vec::new(),
         TokenKind::Added | TokenKind::Special => [&[TokTrie::SPECIAL_TOKEN_MARKER], bytes].concat(),
-        // The marker's byte never occurs in text; a token that begins with it would be taken for a special one.
+        // The marker byte never occurs in UTF-8 text; a text token that begins with it would be read as a special token.
         TokenKind::Text if bytes.first() == Some(&TokTrie::SPECIAL_TOKEN_MARKER) => Vec::new(),
         TokenKind::Text => bytes.to_vec(),
     }

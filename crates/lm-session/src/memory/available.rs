@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_and_those_around_it_count_without_what_they_can_give_back() {
+    fn cgroup_limits_of_all_ancestors_exclude_reclaimable_memory() {
         let files = [
             SYSTEM,
             ("proc/self/cgroup", "0::/outer/inner\n"),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_the_address_space_counts_with_what_is_mapped() {
+    fn an_address_space_limit_counts_mapped_memory() {
         let files = [
             SYSTEM,
             (

@@ -42,12 +42,12 @@ fn a_fork_copies_the_page_it_writes_to_and_no_other() {
     let [pages, forked] = [&table, &fork].map(|table| table.block_tables(0).remove(0));
     assert_eq!(pages[0], forked[0]);
     assert_ne!(pages[1], forked[1]);
-    // The last holder writes in place.
+    // The last reference writes in place.
     assert_eq!(table.missing(1, &allocator), [0]);
 }
 
 #[test]
-fn full_pages_are_found_by_their_tokens_until_others_need_the_room() {
+fn full_pages_are_found_by_their_tokens_until_evicted() {
     let mut allocator = allocator([FULL], 4);
     let root = allocator.tree.new_root();
     let mut first = PageTable::new(root, &mut allocator);
@@ -82,7 +82,7 @@ fn a_page_that_is_written_again_is_no_longer_found() {
 }
 
 #[test]
-fn a_window_needs_few_pages_and_finds_old_ones_again() {
+fn a_window_releases_pages_that_stay_reusable() {
     let mut allocator = allocator([FULL, NEAR], 16);
     let root = allocator.tree.new_root();
     let mut table = PageTable::new(root, &mut allocator);

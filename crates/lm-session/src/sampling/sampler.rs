@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn greedy_ignores_what_cuts_the_tail() {
+    fn greedy_sampling_ignores_truncation_filters() {
         let params = SamplerParams { top_k: 1, top_p: 0.1, min_p: 0.9, ..Default::default() };
         assert_eq!(draw(&params, &[1.0, 5.0, 5.0], 1), [1]);
     }

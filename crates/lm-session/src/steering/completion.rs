@@ -20,9 +20,9 @@ const MAX_TIME: Duration = Duration::from_millis(50);
 const MAX_FILLERS: [usize; 2] = [40, 8];
 /// Maximum number of allowed tokens of a mask for which all are tried.
 const FEW_TOKENS: usize = 32;
-/// A mask that allows more than 1/8 of the vocabulary is taken for one of free text, where nearly any token may come.
+/// A mask that allows more than 1/8 of the vocabulary is treated as free text, where nearly any token may come.
 const FREE_TEXT: usize = 8;
-/// Penalty on the order of a step already seen in a state with the same mask: it probably leads where the other one led.
+/// Penalty on the order of a step already seen in a state with the same mask: it probably leads to the same completions.
 const SEEN_BEFORE: usize = 64;
 /// Maximum number of closing literals tried in a state, and of tokens of each kind.
 const MAX_LITERALS: usize = 24;
@@ -34,9 +34,9 @@ const TAIL_BYTES: usize = 64;
 ///
 /// Each state has a list of steps, the most promising first: forced tokens; added tokens; the rest of a closing literal whose
 /// beginning the text ends with; tokens of closing characters; whole closing literals; punctuation; and last, a few tokens of any
-/// kind. The search follows the first steps to an end, and then tries others: first those that depart from the first steps early
-/// and not far, last those already seen in a state with the same mask. It is bounded in states and in time, so it need not find
-/// the shortest completion, nor any.
+/// kind. The search follows the first steps to an end, and then tries alternatives in order of discrepancy from them (limited
+/// discrepancy search), last those already seen in a state with the same mask. It is bounded in states and in time, so it need
+/// not find the shortest completion, nor any.
 #[derive(Debug)]
 pub(crate) struct Search {
     /// Closing literals, without those that are blank or begin with a letter or digit: names do not close anything.

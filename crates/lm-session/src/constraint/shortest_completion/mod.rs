@@ -24,7 +24,7 @@ use rules::{Cost, INFINITE_COST, Rules, Symbol};
 
 /// Maximum length of a completion, in estimated tokens.
 const MAX_COST: Cost = 1 << 18;
-/// Number of tokens that the chart takes in together.
+/// Number of tokens that are appended to the chart together.
 const BATCH: usize = 32;
 
 /// Rules of one grammar, and the shortest texts of its terminals.
