@@ -5,7 +5,7 @@ mod support;
 
 use lm_session::testing::{scripted_engine, tokenizer};
 use lm_session::{
-    ConstraintSpec, Engine, EngineSettings, FinishReason, Finished, GenerateParams, SamplerParams,
+    ConstraintSpec, Engine, EngineSettings, FinishReason, Finished, GenerateParams, SamplerParams, Session,
     SessionConfig, SessionEvent, TokenId,
 };
 use support::random_engine;
@@ -17,6 +17,17 @@ fn generate(
     sampler: SamplerParams,
     max_output_tokens: usize,
 ) -> (Vec<TokenId>, String, Finished) {
+    let (mut session, params) = prefilled(engine, spec, sampler, max_output_tokens);
+    outcome(&mut session, params)
+}
+
+/// Creates a session that has prefilled a prompt, and the parameters of a generation under `spec`.
+fn prefilled(
+    engine: &Engine,
+    spec: &ConstraintSpec,
+    sampler: SamplerParams,
+    max_output_tokens: usize,
+) -> (Session, GenerateParams) {
     let constraint = Some(engine.compile(spec).unwrap().start());
     let mut session = engine.session(SessionConfig::default()).unwrap();
     session.prefill(&support::prompt(1, 5)).unwrap();
@@ -26,6 +37,10 @@ fn generate(
         max_output_tokens: Some(max_output_tokens),
         ..GenerateParams::default()
     };
+    (session, params)
+}
+
+fn outcome(session: &mut Session, params: GenerateParams) -> (Vec<TokenId>, String, Finished) {
     let (mut ids, mut whole) = (Vec::new(), String::new());
     for event in session.generate(params) {
         match event.unwrap() {
@@ -257,12 +272,14 @@ fn constrained_requests_that_lose_their_pages_end_as_if_alone() {
     let alone: Vec<_> =
         (0..3).map(|seed| generate(&random_engine(settings.clone()), &spec, random(seed), 90).0).collect();
     let engine = random_engine(settings);
+    // All sessions hold pages until the last generation has ended, together more than the pool has.
+    let mut sessions: Vec<_> = (0..3).map(|seed| prefilled(&engine, &spec, random(seed), 90)).collect();
     let together: Vec<_> = std::thread::scope(|scope| {
-        let one = |seed| {
-            let (engine, spec) = (&engine, &spec);
-            scope.spawn(move || generate(engine, spec, random(seed), 90).0)
-        };
-        let running: Vec<_> = (0..3).map(one).collect();
+        let running = sessions.iter_mut().map(|(session, params)| {
+            let params = std::mem::take(params);
+            scope.spawn(move || outcome(session, params).0)
+        });
+        let running: Vec<_> = running.collect();
         running.into_iter().map(|one| one.join().unwrap()).collect()
     });
     assert_eq!(together, alone);
