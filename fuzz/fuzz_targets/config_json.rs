@@ -2,7 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use lm_model::{FileBytes, ModelFolder};
+use lm_formats::FileBytes;
+use lm_model::ModelFolder;
 
 fuzz_target!(|bytes: &[u8]| {
     let file = |name: &str| (name.to_owned(), FileBytes::Owned(bytes.into()));

@@ -2,7 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use lm_model::{FileBytes, GgufFile, ModelFolder};
+use lm_formats::{FileBytes, GgufFile};
+use lm_model::ModelFolder;
 
 fuzz_target!(|bytes: &[u8]| {
     let file = FileBytes::Owned(bytes.into());

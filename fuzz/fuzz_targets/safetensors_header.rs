@@ -3,7 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use lm_model::{FileBytes, ModelFolder};
+use lm_formats::FileBytes;
+use lm_model::ModelFolder;
 
 /// `quantization_config` of each quantised format that stores a weight in several tensors.
 const FORMS: [&str; 6] = [

@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use lm_model::{SpecialTokens, TextSegment, TokenId, Tokenizer};
+use lm_tokenizer::{SpecialTokens, TextSegment, TokenId, Tokenizer};
 
 const TEXTS: [&str; 4] =
     ["", " Hello, wörld\n\t 12345", "a<x>▁<0x41> 😀<|end|>", "\u{0}\u{301}'S  \u{FFFD}Ġ"];

@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
 use lm_conversation::ConstrainCalls;
-use lm_model::{Device, GenerationConfig, KvDtype, LoadOptions, TokenId, WeightFormat};
+use lm_model::{Device, GenerationConfig, KvDtype, LoadOptions, WeightFormat};
 use lm_session::{Engine, EngineSettings, SamplerParams, SessionConfig};
+use lm_tokenizer::TokenId;
 
 use crate::commands::{
     batch, bench, chat, convert, detokenize, eval, generate, grammar, inspect, list, logits, parse, pull, rm,

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use lm_model::TokenId;
+use lm_tokenizer::TokenId;
 use serde_json::Value;
 
 use crate::json_lines;

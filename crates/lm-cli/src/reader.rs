@@ -5,8 +5,8 @@ use std::ops::Range;
 use anyhow::{Result, ensure};
 use lm_model::{
     Batch, CacheGroup, CacheLayout, CausalLm, KvPool, LogitRows, Logits, PAGE_LEN, PageId, SequenceInput,
-    TokenId,
 };
+use lm_tokenizer::TokenId;
 
 /// A model with a KV cache for one sequence.
 pub struct Reader<'a> {

@@ -20,7 +20,7 @@ pub enum Error {
     Session(#[from] lm_session::Error),
     /// The tokenizer failed.
     #[error(transparent)]
-    Model(#[from] lm_model::Error),
+    Tokenizer(#[from] lm_tokenizer::Error),
     /// Neither the model nor the config has a chat template.
     #[error("model `{model}` has no chat template, and the config gives none")]
     NoChatTemplate {

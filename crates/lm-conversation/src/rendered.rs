@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use lm_model::{TextSegment, TokenId, Tokenizer};
 use lm_template::{Polyfill, Prompt, SegmentKind};
+use lm_tokenizer::{TextSegment, TokenId, Tokenizer};
 
 use crate::error::Result;
 

@@ -4,9 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use lm_conversation::{Conversation, ConversationConfig, GenerationPrompt};
-use lm_model::{LoadOptions, ModelFolder, TokenId};
+use lm_model::{LoadOptions, ModelFolder};
 use lm_session::{Engine, EngineSettings};
 use lm_template::{Map, Message, Preface, ToolSpec, Value};
+use lm_tokenizer::TokenId;
 use serde::Deserialize;
 
 /// The only intended difference: a tool's list becomes JSON text here, while the template alone would take it for the parts of a

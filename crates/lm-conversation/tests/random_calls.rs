@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lm_model::testing::FakeLm;
-use lm_model::{LoadOptions, LoadedModel, ModelFolder, Tokenizer};
+use lm_model::{LoadOptions, LoadedModel, ModelFolder};
 use lm_processors::{
     Family, GrammarRequest, Message, ParserOptions, ReplyGrammar, Thinking, ToolChoice, ToolSpec, Value,
 };
@@ -17,6 +17,7 @@ use lm_session::{
     ConstraintSpec, Engine, EngineSettings, Error, GenerateParams, GenerationConfig, SamplerParams,
     SessionConfig, SessionEvent, Usage,
 };
+use lm_tokenizer::Tokenizer;
 
 /// Outcomes of the cases of one syntax.
 #[derive(Default)]

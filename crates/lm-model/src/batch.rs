@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use crate::{PageId, TokenId};
+use lm_kernels::PageId;
+use lm_tokenizer::TokenId;
 
 /// The sequences of one forward pass, each with its own number of new rows.
 #[derive(Clone, Debug, Default, PartialEq)]

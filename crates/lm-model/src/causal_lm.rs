@@ -1,6 +1,9 @@
 //! Model interface: a forward pass over a ragged batch.
 
-use crate::{AdapterInfo, Batch, Device, Embeddings, KvPool, Logits, Result, TokenId, WeightFormat};
+use lm_kernels::{Device, KvPool, WeightFormat};
+use lm_tokenizer::TokenId;
+
+use crate::{AdapterInfo, Batch, Embeddings, Logits, Result};
 
 /// Decoder that turns a ragged batch into logits over a paged KV pool.
 ///

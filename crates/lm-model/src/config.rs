@@ -1,14 +1,15 @@
 //! Deserialisation of `config.json`.
 
+use lm_formats::{Error, Result, file_names};
+use lm_kernels::WeightFormat;
+use lm_tokenizer::TokenId;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::weights::Quantization;
-use crate::{Error, Result, TokenId, WeightFormat};
 
 /// Name of the file that this module reads, as shown in errors.
-pub(crate) const CONFIG_FILE: &str = "config.json";
 
 /// Keys of a decoder's `config.json` that architectures share. Keys of a single architecture are read in its file; unknown keys
 /// are ignored.
@@ -319,18 +320,18 @@ fn text_model(mut keys: Map<String, Value>) -> Result<Map<String, Value>> {
 }
 
 pub(crate) fn json_error(source: serde_json::Error) -> Error {
-    Error::Json { file: CONFIG_FILE.into(), source }
+    Error::Json { file: file_names::CONFIG.into(), source }
 }
 
 /// Error for an invalid value.
 pub(crate) fn invalid(key: &str, value: impl ToString, expected: impl Into<String>) -> Error {
-    let (file, key) = (CONFIG_FILE.to_owned(), key.to_owned());
+    let (file, key) = (file_names::CONFIG.to_owned(), key.to_owned());
     Error::InvalidValue { file, key, value: shown(&value), expected: expected.into() }
 }
 
 /// Error for a value that is not implemented.
 pub(crate) fn unsupported(key: &str, value: impl ToString, known: impl Into<String>) -> Error {
-    let (file, key) = (CONFIG_FILE.to_owned(), key.to_owned());
+    let (file, key) = (file_names::CONFIG.to_owned(), key.to_owned());
     Error::UnsupportedValue { file, key, value: shown(&value), known: known.into() }
 }
 

@@ -1,6 +1,8 @@
 //! Decoder that runs the spec of any architecture of [`crate::architectures`].
 
 use burn::tensor::{Int, Tensor};
+use lm_kernels::{CacheLayout, Device, KvDtype, KvPool};
+use lm_tokenizer::TokenId;
 
 use crate::blocks::{
     AltUp, AltUpProjections, Attention, DenseAndMoe, Embedding, ForwardContext, GatedDeltaNet, GatedMlp,
@@ -10,10 +12,7 @@ use crate::layout::{adapted_rows, ids_of_rows, layouts, logit_rows};
 use crate::spec::{DecoderSpec, LayerScalar, LayerSpec, Mixer, Mlp};
 use crate::validate::{BatchLimits, check_batch};
 use crate::weights::{LayerParam, Param, WeightLoader};
-use crate::{
-    Batch, BatchProblem, CacheLayout, CausalLm, Device, Embeddings, Error, Input, KvDtype, KvPool, Logits,
-    ModelInfo, Result, TokenId,
-};
+use crate::{Batch, BatchProblem, CausalLm, Embeddings, Error, Input, Logits, ModelInfo, Result};
 
 /// A decoder on one device.
 pub(crate) struct Decoder {

@@ -1,6 +1,6 @@
 //! Errors of this crate: facts about files, tensors and batches.
 
-use crate::{GgufProblem, WeightFormat};
+use crate::WeightFormat;
 
 /// Result with this crate's [`Error`] unless another is named.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -9,83 +9,12 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A required file of a model is missing.
-    #[error("{location} has no {file}")]
-    MissingFile {
-        /// The model folder.
-        location: String,
-        /// Name of the file inside it.
-        file: String,
-    },
-    /// A file exists but cannot be read.
-    #[error("{file} cannot be read")]
-    Io {
-        /// The file.
-        file: String,
-        /// The system's reason.
-        #[source]
-        source: std::io::Error,
-    },
-    /// A file is not the expected JSON.
-    #[error("{file} is not valid")]
-    Json {
-        /// The file.
-        file: String,
-        /// Location and cause.
-        #[source]
-        source: serde_json::Error,
-    },
-    /// A text file is larger than the limit.
-    #[error("{file} has {bytes} bytes, at most {limit} are read")]
-    FileTooLarge {
-        /// The file.
-        file: String,
-        /// Its size.
-        bytes: usize,
-        /// Maximum size that is read.
-        limit: usize,
-    },
-    /// A key holds a value that this crate does not implement.
-    #[error("{file}: `{key}` is {value}, supported: {known}")]
-    UnsupportedValue {
-        /// The file.
-        file: String,
-        /// The key, with dots between levels.
-        key: String,
-        /// The value as written.
-        value: String,
-        /// The values that are implemented.
-        known: String,
-    },
-    /// A key holds an invalid value.
-    #[error("{file}: `{key}` is {value}, expected {expected}")]
-    InvalidValue {
-        /// The file.
-        file: String,
-        /// The key, with dots between levels.
-        key: String,
-        /// The value as written.
-        value: String,
-        /// Description of the valid values.
-        expected: String,
-    },
-    /// A safetensors file with an unreadable header, or one whose header and length disagree.
-    #[error("{file} is not a whole safetensors file: {reason}")]
-    TensorFile {
-        /// The file.
-        file: String,
-        /// The inconsistency.
-        reason: String,
-    },
-    /// A GGUF file that cannot be read, or lacks a required key.
-    #[error("{file} is not a GGUF file that can be used")]
-    Gguf {
-        /// The file.
-        file: String,
-        /// The problem with the file.
-        #[source]
-        problem: GgufProblem,
-    },
+    /// A file of the model, one of its keys or one of its tensors is missing or not valid.
+    #[error(transparent)]
+    Format(#[from] lm_formats::Error),
+    /// The tokenizer is not valid, or not supported.
+    #[error(transparent)]
+    Tokenizer(#[from] lm_tokenizer::Error),
     /// A folder with more than one GGUF model.
     #[error("{location} has several GGUF models: {}; name one of the files", names.join(", "))]
     SeveralModels {
@@ -126,14 +55,6 @@ pub enum Error {
         /// The other file.
         second: String,
     },
-    /// A required tensor is missing.
-    #[error("{location} has no tensor {tensor}")]
-    MissingTensor {
-        /// The model folder.
-        location: String,
-        /// The tensor.
-        tensor: String,
-    },
     /// A tensor that the architecture does not use.
     #[error("{file} has tensor {tensor}, which a {architecture} model does not use")]
     UnexpectedTensor {
@@ -143,30 +64,6 @@ pub enum Error {
         tensor: String,
         /// The model's architecture.
         architecture: String,
-    },
-    /// A tensor whose shape differs from the one that the config implies.
-    #[error("{file}: tensor {tensor} has shape {got:?}, expected {expected:?}")]
-    TensorShape {
-        /// The file.
-        file: String,
-        /// The tensor.
-        tensor: String,
-        /// The shape that the config implies.
-        expected: Vec<usize>,
-        /// The shape in the file.
-        got: Vec<usize>,
-    },
-    /// A tensor of a type that cannot be loaded.
-    #[error("{file}: tensor {tensor} is stored as {got}, supported: {supported}")]
-    TensorDtype {
-        /// The file.
-        file: String,
-        /// The tensor.
-        tensor: String,
-        /// The type in the file.
-        got: String,
-        /// The types that can be loaded.
-        supported: String,
     },
     /// A tensor with a value that is invalid there, or has no equivalent here.
     #[error("{file}: tensor {tensor} holds {value}, expected {expected}")]
@@ -196,19 +93,6 @@ pub enum Error {
         /// The system's reason.
         #[source]
         source: std::io::Error,
-    },
-    /// `tokenizer.json` is rejected by the tokenizer library.
-    #[error("the tokenizer cannot be used")]
-    Tokenizer(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// `tokenizer.json` uses a part whose exact bytes per token are unknown.
-    #[error("tokenizer.json: {part} is {value}, supported: {known}")]
-    UnsupportedTokenizer {
-        /// Part of the tokenizer.
-        part: &'static str,
-        /// Value of that part.
-        value: String,
-        /// The supported values.
-        known: &'static str,
     },
     /// A tensor with values that the device or the format cannot represent.
     #[error("tensor {tensor} cannot be loaded")]

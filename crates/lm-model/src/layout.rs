@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use lm_kernels::{RaggedLayout, SequenceLayout};
+use lm_tokenizer::TokenId;
 
 use crate::blocks::AdaptedRows;
-use crate::{AttentionKind, Batch, Input, SequenceInput, TokenId};
+use crate::{AttentionKind, Batch, Input, SequenceInput};
 
 /// Builds the ragged layout of each cache group: each sequence's rows and the pages that hold its slots.
 pub(crate) fn layouts(batch: &Batch, groups: usize) -> Vec<Arc<RaggedLayout>> {

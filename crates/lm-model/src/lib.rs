@@ -15,7 +15,6 @@ mod model_folder;
 mod spec;
 #[cfg(any(test, feature = "test-util"))]
 pub mod testing;
-mod tokenizer;
 mod validate;
 mod weights;
 
@@ -27,19 +26,15 @@ pub use batch::{
 pub use causal_lm::{CausalLm, ModelInfo};
 pub use config::{ModelConfig, RopeParameters, TokenIds};
 pub use error::{BatchProblem, Error, Result};
-pub use gguf::{
-    GgufFile, GgufMetadata, GgufProblem, GgufStrings, GgufTensor, GgufTensorType, GgufValue, GgufValueType,
-};
+pub use lm_formats::{FileBytes, GgufFile, GgufMetadata, GgufProblem, ModelFiles};
 pub use lm_kernels::{
-    CacheGroup, CacheLayout, Device, KvDtype, KvGeometry, KvPool, LayerCache, MappedFile, NO_PAGE, PAGE_LEN,
-    PageId, Retention, WeightFormat,
+    CacheGroup, CacheLayout, Device, KvDtype, KvGeometry, KvPool, LayerCache, NO_PAGE, PAGE_LEN, PageId,
+    Retention, WeightFormat,
 };
+pub use lm_tokenizer::{SpecialTokens, StreamDecoder, TextSegment, TokenId, TokenKind, Tokenizer};
 pub use lora::AdapterInfo;
 pub use model_folder::{
-    ChatTemplateSource, FileBytes, Footprint, GenerationConfig, LoadOptions, LoadPhase, LoadProgress,
-    LoadedModel, ModelFiles, ModelFolder, Parameters,
+    ChatTemplateSource, Footprint, GenerationConfig, LoadOptions, LoadPhase, LoadProgress, LoadedModel,
+    ModelFolder, Parameters,
 };
-pub use tokenizer::{SpecialTokens, StreamDecoder, TextSegment, TokenId, TokenKind, Tokenizer};
 pub use weights::TensorInfo;
-
-pub(crate) use lm_kernels::{FloatDtype, RopeTable, Source};

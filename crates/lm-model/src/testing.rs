@@ -4,8 +4,7 @@ mod fake_lm;
 mod noise;
 mod random;
 mod script;
-mod tokenizer;
 
 pub use self::fake_lm::FakeLm;
 pub use self::script::Reply;
-pub use self::tokenizer::{tokenizer, tokenizer_json};
+pub use lm_tokenizer::testing::{tokenizer, tokenizer_json};

@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 
-use crate::{
-    AttentionSpan, Batch, BatchProblem, CacheGroup, Error, Input, KvPool, LogitRows, ModelInfo, NO_PAGE,
-    PAGE_LEN, PageId, Result, SequenceInput,
-};
+use lm_kernels::{CacheGroup, KvPool, NO_PAGE, PAGE_LEN, PageId};
+
+use crate::{AttentionSpan, Batch, BatchProblem, Error, Input, LogitRows, ModelInfo, Result, SequenceInput};
 
 /// Limits of a model and a pool.
 #[derive(Clone, Debug)]

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use common::{assert_close, assert_same, for_each_device, forward};
 use lm_model::{
     AdapterId, CausalLm, Device, Error, KvDtype, LoadOptions, LogitRows, ModelFolder, PAGE_LEN, PageId,
-    SequenceInput, TokenId, WeightFormat,
+    SequenceInput, WeightFormat,
 };
+use lm_tokenizer::TokenId;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 use serde_json::Value;
@@ -171,6 +172,6 @@ fn adapters_that_do_not_fit_are_refused_before_the_weights_are_loaded() {
     assert!(error.ends_with("`use_dora` is true, supported: absent"), "{error}");
     let error = refused(changed(None, |config| config["r"] = 0.into()).path()).to_string();
     assert!(error.contains("`r` is 0"), "{error}");
-    assert!(matches!(refused(&testdata("adapters")), Error::MissingFile { .. }));
-    assert!(matches!(refused(&testdata("no-such-folder")), Error::Io { .. }));
+    assert!(matches!(refused(&testdata("adapters")), Error::Format(lm_formats::Error::MissingFile { .. })));
+    assert!(matches!(refused(&testdata("no-such-folder")), Error::Format(lm_formats::Error::Io { .. })));
 }

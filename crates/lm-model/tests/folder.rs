@@ -6,7 +6,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use common::{TinyModel, assert_close, for_each_device, load, logits_of};
-use lm_model::{Device, LoadOptions, LoadPhase, ModelFolder, SpecialTokens, TextSegment, TokenKind};
+use lm_model::{Device, LoadOptions, LoadPhase, ModelFolder};
+use lm_tokenizer::{SpecialTokens, TextSegment, TokenKind};
 use safetensors::tensor::Dtype;
 use serde_json::json;
 

@@ -8,8 +8,9 @@ use common::{
 };
 use lm_model::{
     AttentionKind, AttentionSpan, Batch, BatchProblem, CausalLm, Device, Error, KvDtype, LoadOptions,
-    LogitRows, PAGE_LEN, PageId, SequenceInput, TokenId, WeightFormat,
+    LogitRows, PAGE_LEN, PageId, SequenceInput, WeightFormat,
 };
+use lm_tokenizer::TokenId;
 use safetensors::tensor::Dtype;
 
 /// Runs a body with each architecture on each device, weights as stored and the cache in f32.

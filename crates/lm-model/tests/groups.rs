@@ -6,7 +6,8 @@ mod common;
 use std::path::{Path, PathBuf};
 
 use common::{assert_close, largest_difference, logits_of};
-use lm_model::{KvDtype, LoadOptions, LoadedModel, ModelFolder, TokenId, WeightFormat};
+use lm_model::{KvDtype, LoadOptions, LoadedModel, ModelFolder, WeightFormat};
+use lm_tokenizer::TokenId;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 use serde_json::Value;

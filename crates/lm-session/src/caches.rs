@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use lm_model::{AdapterId, KvPool, PAGE_LEN, PageId, TokenId};
+use lm_model::{AdapterId, KvPool, PAGE_LEN, PageId};
+use lm_tokenizer::TokenId;
 
 use crate::page_allocator::PageAllocator;
 use crate::page_table::PageTable;

@@ -8,8 +8,8 @@ use std::thread::{self, JoinHandle};
 
 use lm_model::{
     ChatTemplateSource, GenerationConfig, LoadOptions, LoadProgress, LoadedModel, ModelFolder, ModelInfo,
-    TokenId, Tokenizer,
 };
+use lm_tokenizer::{TokenId, Tokenizer};
 
 use crate::capacity::Capacity;
 use crate::guide::GuideVocabulary;

@@ -10,6 +10,9 @@ pub enum Error {
     /// The model layer rejected a file, a tensor or a batch, or failed on it.
     #[error(transparent)]
     Model(#[from] lm_model::Error),
+    /// The tokenizer failed on a text.
+    #[error(transparent)]
+    Tokenizer(#[from] lm_tokenizer::Error),
     /// The prompt has more tokens than a session can hold.
     #[error("prompt has {prompt_tokens} tokens, the context holds {context_tokens}")]
     PromptTooLong {

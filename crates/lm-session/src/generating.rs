@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use lm_model::{StreamDecoder, TokenId};
+use lm_tokenizer::{StreamDecoder, TokenId};
 
 use crate::guide::{Guide, Step};
 use crate::sampling::Sampler;

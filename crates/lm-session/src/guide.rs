@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lm_model::Tokenizer;
+use lm_tokenizer::Tokenizer;
 
 use crate::steering::{ClosingTokens, Search, SearchContext};
 use crate::{Constraint, Ending, Error, Result, Steered, TokenId, TokenMask};

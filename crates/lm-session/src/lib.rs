@@ -41,9 +41,9 @@ pub use event::{FinishReason, Finished, SessionEvent, Steered};
 pub use generation::Generation;
 pub use lm_model::{
     AdapterId, AdapterInfo, CausalLm, ChatTemplateSource, Device, Footprint, GenerationConfig, KvDtype,
-    LoadOptions, LoadPhase, LoadProgress, LoadedModel, ModelFolder, ModelInfo, PAGE_LEN, SpecialTokens,
-    TextSegment, TokenId, TokenKind, Tokenizer, WeightFormat,
+    LoadOptions, LoadPhase, LoadProgress, LoadedModel, ModelFolder, ModelInfo, PAGE_LEN, WeightFormat,
 };
+pub use lm_tokenizer::{SpecialTokens, TextSegment, TokenId, TokenKind, Tokenizer};
 pub use memory::{MemoryPlan, MemoryRequest, WeightChoice, available_memory};
 pub use metrics::{CacheStats, PrefillStats, Timing, Usage};
 pub use params::{EngineSettings, GenerateParams, PrefixCache, SamplerParams, SessionConfig};

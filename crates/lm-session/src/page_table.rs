@@ -1,6 +1,7 @@
 //! Page table of one session.
 
-use lm_model::{NO_PAGE, PAGE_LEN, PageId, Retention, TokenId};
+use lm_model::{NO_PAGE, PAGE_LEN, PageId, Retention};
+use lm_tokenizer::TokenId;
 
 use crate::page_allocator::PageAllocator;
 use crate::prefix_tree::NodeId;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lm_model::{AdapterId, GenerationConfig, TokenId};
+use lm_model::{AdapterId, GenerationConfig};
+use lm_tokenizer::TokenId;
 
 use crate::{CancelHandle, Constraint, Error, Result};
 

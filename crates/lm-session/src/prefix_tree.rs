@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use lm_model::{NO_PAGE, PAGE_LEN, PageId, TokenId};
+use lm_model::{NO_PAGE, PAGE_LEN, PageId};
+use lm_tokenizer::TokenId;
 
 /// Id of a prefix of whole pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,7 +2,8 @@
 
 use std::sync::mpsc::Sender;
 
-use lm_model::{AdapterId, TokenId};
+use lm_model::AdapterId;
+use lm_tokenizer::TokenId;
 
 use crate::generating::Generating;
 use crate::sampling_pool::Sampled;

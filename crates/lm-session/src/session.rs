@@ -3,7 +3,8 @@
 use std::sync::mpsc;
 use std::time::Instant;
 
-use lm_model::{AdapterId, TokenId};
+use lm_model::AdapterId;
+use lm_tokenizer::TokenId;
 
 use crate::generating::{Clock, Generating};
 use crate::guide::Guide;

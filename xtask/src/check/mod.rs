@@ -1,5 +1,6 @@
 //! `cargo xtask check`: named steps that must pass before a change lands.
 
+mod burn_free;
 mod licences;
 mod packages;
 
@@ -16,6 +17,7 @@ const ALL: &[Step] = &[
     Step { name: "fmt", run: fmt },
     Step { name: "clippy", run: clippy },
     Step { name: "docs", run: docs },
+    Step { name: "burn-free", run: burn_free::run },
     Step { name: "features", run: features },
     Step { name: "cpu-paths", run: cpu_paths },
     Step { name: "licences", run: licences::run },
@@ -50,6 +52,7 @@ enum Outcome {
 const FEATURE_SETS: &[&[&str]] = &[
     &["--package", "lm-kernels", "--no-default-features"],
     &["--package", "lm-kernels"],
+    &["--package", "lm-tokenizer"],
     &["--package", "lm-cli", "--no-default-features"],
     &["--package", "lm-cli", "--features", "ndarray"],
     &["--package", "lm-cli", "--features", "wgpu"],

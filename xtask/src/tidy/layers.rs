@@ -11,8 +11,14 @@ pub(super) const CHECK: Check =
 const TABLE: &str = "docs/ARCHITECTURE.md";
 
 /// Crates with stricter rules than the order: all workspace crates they may depend on.
-const ONLY: &[(&str, &[&str])] =
-    &[("lm-kernels", &[]), ("lm-template", &[]), ("lm-processors", &["lm-template"]), ("xtask", &[])];
+const ONLY: &[(&str, &[&str])] = &[
+    ("lm-kernels", &[]),
+    ("lm-formats", &["lm-kernels"]),
+    ("lm-tokenizer", &["lm-formats"]),
+    ("lm-template", &[]),
+    ("lm-processors", &["lm-template"]),
+    ("xtask", &[]),
+];
 
 fn run(tree: &Tree) -> Vec<Finding> {
     let Some(layers) = tree.text(TABLE).and_then(read_table) else {

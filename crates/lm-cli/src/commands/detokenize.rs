@@ -1,7 +1,7 @@
 //! `lm detokenize`: decodes token ids to texts, over JSON Lines.
 
 use anyhow::Result;
-use lm_model::{SpecialTokens, Tokenizer};
+use lm_tokenizer::{SpecialTokens, Tokenizer};
 use serde_json::{Value, json};
 
 use crate::args::ModelPath;

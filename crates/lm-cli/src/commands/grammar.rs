@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use lm_model::Tokenizer;
 use lm_processors::{
     Calls, GrammarRequest, Layout, ModelDataProcessor, ParserOptions, ProcessorEvent, Reading, Relaxed,
     ReplyForm, ReplyGrammar, ResponseFormat, SchemaError, SchemaFault, Thinking, ToolChoice, ToolSpec, relax,
 };
 use lm_session::{Acceptance, CompiledConstraint, ConstraintSpec, GrammarCompiler, GrammarErrorKind};
+use lm_tokenizer::Tokenizer;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 

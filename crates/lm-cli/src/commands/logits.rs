@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
-use lm_model::{CausalLm, KvDtype, LoadOptions, LogitRows, TokenId};
+use lm_model::{CausalLm, KvDtype, LoadOptions, LogitRows};
+use lm_tokenizer::TokenId;
 
 use crate::args::LoadArgs;
 use crate::npy::NpyFile;

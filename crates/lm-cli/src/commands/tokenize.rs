@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 
 use anyhow::{Context, Result};
-use lm_model::{TextSegment, TokenId, TokenKind, Tokenizer};
+use lm_tokenizer::{TextSegment, TokenId, TokenKind, Tokenizer};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -75,7 +75,7 @@ fn answer(args: &Args, tokenizer: &Tokenizer, line: &Value) -> Value {
     }
 }
 
-fn encode(tokenizer: &Tokenizer, text: &str, content: bool) -> lm_model::Result<Vec<TokenId>> {
+fn encode(tokenizer: &Tokenizer, text: &str, content: bool) -> lm_tokenizer::Result<Vec<TokenId>> {
     let segment = if content { TextSegment::Content(text) } else { TextSegment::Template(text) };
     tokenizer.encode_segments(&[segment])
 }

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 use lm_conversation::{Engine, EngineSettings, TokenId};
 use lm_model::testing::FakeLm;
 use lm_model::{
-    Batch, CausalLm, Embeddings, GenerationConfig, KvPool, LoadedModel, Logits, ModelInfo, Result, Tokenizer,
+    Batch, CausalLm, Embeddings, GenerationConfig, KvPool, LoadedModel, Logits, ModelInfo, Result,
 };
 use lm_processors::{CallBody, Count, Family, PythonList};
+use lm_tokenizer::Tokenizer;
 
 /// Context length: the budget of a turn without a limit, less the prompt.
 const CONTEXT_LEN: usize = 1_536;

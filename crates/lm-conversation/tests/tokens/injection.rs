@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use lm_conversation::{ContentTokens, GenerationPrompt, Map, RenderedPrompt, TokenId, Value};
-use lm_model::{SpecialTokens, TokenKind, Tokenizer};
 use lm_template::{PolyfilledTemplate, Polyfills, Prompt, RenderInput};
+use lm_tokenizer::{SpecialTokens, TokenKind, Tokenizer};
 use serde_json::json;
 use tokenizers::AddedToken;
 

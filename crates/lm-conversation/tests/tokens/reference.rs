@@ -65,7 +65,7 @@ fn ids_are_those_of_transformers() {
             if ids != case.ids {
                 let at = ids.iter().zip(&case.ids).take_while(|(ours, theirs)| ours == theirs).count();
                 let text = |ids: &[TokenId]| {
-                    tokenizer.decode(&ids[at..(at + 8).min(ids.len())], lm_model::SpecialTokens::Keep)
+                    tokenizer.decode(&ids[at..(at + 8).min(ids.len())], lm_tokenizer::SpecialTokens::Keep)
                 };
                 wrong.push(format!(
                     "{name} {} {:?} from id {at}: {:?}, transformers {:?}",

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use lm_conversation::{GenerationPrompt, Map, PromptTemplate, Value};
-use lm_model::Tokenizer;
 use lm_template::{Prompt, RenderInput};
+use lm_tokenizer::Tokenizer;
 use tokenizers::AddedToken;
 
 pub const TOKENIZERS: [&str; 4] = ["llama-bpe", "phi-3", "qwen2", "smollm2"];

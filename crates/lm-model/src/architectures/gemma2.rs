@@ -2,11 +2,11 @@
 //! soft-capped attention scores and logits.
 //! Source: Gemma 2 (arXiv 2408.00118); `config.json` of google/gemma-2-2b; `Gemma2Config` of transformers for the defaults.
 
+use lm_formats::Result;
 use lm_kernels::Activation;
 use serde::Deserialize;
 
 use super::{Architecture, WHOLE_TENSORS};
-use crate::Result;
 use crate::config::{ModelConfig, invalid, unsupported};
 use crate::spec::{
     Bias, DecoderSpec, GatedSpec, Mlp, NormPlacement, NormWeight, Sparsity, activation, windows,

@@ -3,11 +3,11 @@
 //! Source: Gemma 3 Technical Report (arXiv 2503.19786); `config.json` of google/gemma-3-270m and google/gemma-3-4b-it;
 //! `Gemma3TextConfig` of transformers for the defaults.
 
+use lm_formats::Result;
 use serde::Deserialize;
 
 use super::gemma2::{Keys, gemma, weight_name};
 use super::{Architecture, WHOLE_TENSORS};
-use crate::Result;
 use crate::config::{ModelConfig, invalid, unsupported};
 use crate::spec::{DecoderSpec, NormWeight, QkNorm, RopesByType, windows};
 

@@ -3,11 +3,11 @@
 //! multimodal checkpoints.
 //! Source: `config.json` of google/gemma-3n-E2B; modelling code and `Gemma3nTextConfig` of transformers.
 
+use lm_formats::Result;
 use serde::Deserialize;
 
 use super::gemma2::{Keys, geglu, gemma, weight_name};
 use super::{Architecture, gemma3};
-use crate::Result;
 use crate::config::{ModelConfig, invalid};
 use crate::spec::{
     AltUpSpec, CorrectionScale, DecoderSpec, KvSource, PerLayerInputs, QkNorm, RopesByType, Sparsity,

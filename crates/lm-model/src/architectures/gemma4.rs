@@ -3,6 +3,7 @@
 //! the text model of the multimodal checkpoints.
 //! Source: `config.json` of google/gemma-4-E2B-it; modelling code and `Gemma4TextConfig` of transformers.
 
+use lm_formats::Result;
 use lm_kernels::Activation;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -10,7 +11,6 @@ use serde_json::{Map, Value};
 use super::gemma2::{self, Keys, geglu, gemma};
 use super::gemma3n::{MULTIMODAL_PREFIXES, size};
 use super::{Architecture, gemma3};
-use crate::Result;
 use crate::config::{ModelConfig, invalid, unsupported};
 use crate::spec::{
     Bias, DecoderSpec, ExpertKeys, ExpertsSpec, KvSource, LayerScalar, Mlp, PerLayerInputs, QkNorm,

@@ -2,11 +2,11 @@
 //! Source: gpt-oss-120b & gpt-oss-20b Model Card (arXiv 2508.10925); `config.json` of openai/gpt-oss-20b; `GptOssConfig` of
 //! transformers for the defaults.
 
+use lm_formats::Result;
 use lm_kernels::Activation;
 use serde::Deserialize;
 
 use super::Architecture;
-use crate::Result;
 use crate::config::{ModelConfig, RopeParameters, invalid, unsupported};
 use crate::spec::{
     Bias, DecoderSpec, ExpertKeys, ExpertsSpec, Mlp, RouterSoftmax, Sinks, activation, windows,

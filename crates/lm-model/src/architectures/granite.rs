@@ -2,10 +2,10 @@
 //! Source: Granite 3.0 Language Models (IBM, 2024); `config.json` of ibm-granite/granite-3.3-2b-instruct; `modeling_granite.py`
 //! of transformers.
 
+use lm_formats::Result;
 use serde::Deserialize;
 
 use super::{Architecture, WHOLE_TENSORS};
-use crate::Result;
 use crate::config::{ModelConfig, invalid};
 use crate::spec::DecoderSpec;
 use crate::weights::hugging_face_name;

@@ -1,10 +1,10 @@
 //! LFM2: short convolutions on most layers, grouped-query attention with an RMS norm over each query and key head on the rest.
 //! Source: LFM2 Technical Report (arXiv 2511.23404); `config.json` of LiquidAI/LFM2-350M.
 
+use lm_formats::Result;
 use serde::Deserialize;
 
 use super::{Architecture, WHOLE_TENSORS};
-use crate::Result;
 use crate::config::{ModelConfig, invalid};
 use crate::spec::{AttentionLayer, DecoderSpec, Mixer, QkNorm, ShortConvLayer, by_type};
 use crate::weights::{LayerParam, Param, Piece, hugging_face_name};

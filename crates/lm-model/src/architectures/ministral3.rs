@@ -1,8 +1,9 @@
 //! Ministral 3: Mistral with YaRN and queries scaled up with their position. The text model of the `mistral3` checkpoints.
 //! Source: `config.json` of mistralai/Ministral-3-3B-Base-2512; `modeling_ministral3.py` of transformers.
 
+use lm_formats::Result;
+
 use super::{Architecture, WHOLE_TENSORS, mistral};
-use crate::Result;
 use crate::config::{ModelConfig, invalid};
 use crate::spec::{DecoderSpec, QueryTemperature, RopeSpec};
 use crate::weights::hugging_face_name;

@@ -2,8 +2,9 @@
 //! Source: Mistral 7B (arXiv 2310.06825); `config.json` of mistralai/Mistral-7B-v0.1 and -v0.3; `MistralConfig` of transformers
 //! for the defaults.
 
+use lm_formats::Result;
+
 use super::{Architecture, WHOLE_TENSORS};
-use crate::Result;
 use crate::config::ModelConfig;
 use crate::spec::{DecoderSpec, Window};
 use crate::weights::hugging_face_name;

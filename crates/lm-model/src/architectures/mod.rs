@@ -19,12 +19,12 @@ mod qwen3_5;
 mod qwen3_moe;
 mod smollm3;
 
+use lm_formats::{Error, Result};
 use serde_json::{Map, Value};
 
 use crate::config::{ModelConfig, unsupported};
 use crate::spec::{DecoderSpec, OutputHead};
 use crate::weights::{Checkpoint, Param, TensorLocation};
-use crate::{Error, Result};
 
 /// Description of an architecture: config parser, tensor names and defaults.
 #[derive(Debug)]

@@ -1,8 +1,9 @@
 //! OLMo 3: OLMo 2 with sliding windows on three layers of four; YaRN scales the positions of the others only.
 //! Source: Olmo 3 (arXiv 2512.13961); `config.json` of allenai/Olmo-3-7B-Instruct; `Olmo3Config` of transformers for the defaults.
 
+use lm_formats::Result;
+
 use super::{Architecture, WHOLE_TENSORS, olmo2};
-use crate::Result;
 use crate::config::ModelConfig;
 use crate::spec::{DecoderSpec, RopesByType, windows};
 use crate::weights::hugging_face_name;

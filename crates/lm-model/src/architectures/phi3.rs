@@ -2,8 +2,9 @@
 //! Source: Phi-3 Technical Report (arXiv 2404.14219); `config.json` of microsoft/Phi-3.5-mini-instruct and
 //! microsoft/Phi-4-mini-instruct; `Phi3Config` of transformers for the defaults.
 
+use lm_formats::Result;
+
 use super::{Architecture, mistral};
-use crate::Result;
 use crate::config::ModelConfig;
 use crate::spec::{AttentionLayer, DecoderSpec, GatedSpec, Mixer, Mlp, RopeSpec};
 use crate::weights::{LayerParam, Param, Piece, TensorLocation, hugging_face_name};

@@ -2,8 +2,9 @@
 //! Source: Qwen2.5 Technical Report (arXiv 2412.15115); `config.json` of Qwen/Qwen2.5-0.5B; `Qwen2Config` of transformers for the
 //! defaults.
 
+use lm_formats::Result;
+
 use super::{Architecture, WHOLE_TENSORS};
-use crate::Result;
 use crate::config::ModelConfig;
 use crate::spec::{Bias, DecoderSpec, windows};
 use crate::weights::hugging_face_name;

@@ -1,8 +1,9 @@
 //! Qwen3 dense decoder: Llama with an RMS norm over each query and key head, and sliding windows on some layers.
 //! Source: Qwen3 Technical Report (arXiv 2505.09388); `config.json` of Qwen/Qwen3-0.6B.
 
+use lm_formats::Result;
+
 use super::{Architecture, WHOLE_TENSORS};
-use crate::Result;
 use crate::config::ModelConfig;
 use crate::spec::{AttentionLayer, DecoderSpec, QkNorm, windows};
 use crate::weights::hugging_face_name;

@@ -2,11 +2,11 @@
 //! rest; norm weights stored minus one, partial rotary.
 //! Source: `Qwen3_5ForCausalLM` of transformers 5.23; `config.json` of Qwen/Qwen3.5-27B.
 
+use lm_formats::Result;
 use lm_kernels::{DeltaNetSpec, HeadOrder};
 use serde::Deserialize;
 
 use super::{Architecture, WHOLE_TENSORS};
-use crate::Result;
 use crate::config::{ModelConfig, RopeParameters, invalid, unsupported};
 use crate::spec::{
     AttentionLayer, DecoderSpec, DeltaNetLayer, Mixer, NormWeight, OutputGate, QkNorm, RopeSpec, by_type,

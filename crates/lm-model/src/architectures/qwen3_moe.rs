@@ -1,10 +1,10 @@
 //! Qwen3 MoE: Qwen3 whose feed-forward blocks are mixtures of experts in some layers or all.
 //! Source: Qwen3 Technical Report (arXiv 2505.09388); `config.json` of Qwen/Qwen3-30B-A3B.
 
+use lm_formats::Result;
 use serde::Deserialize;
 
 use super::Architecture;
-use crate::Result;
 use crate::config::{ModelConfig, invalid};
 use crate::spec::{
     Bias, DecoderSpec, ExpertKeys, ExpertsSpec, Mlp, QkNorm, RouterSoftmax, Window, activation,

@@ -2,10 +2,10 @@
 //! Source: `config.json` of HuggingFaceTB/SmolLM3-3B; RoPE to NoPE and Back Again (arXiv 2501.18795); `SmolLM3Config` of
 //! transformers for the defaults.
 
+use lm_formats::Result;
 use serde::Deserialize;
 
 use super::{Architecture, WHOLE_TENSORS};
-use crate::Result;
 use crate::config::{ModelConfig, invalid};
 use crate::spec::{DecoderSpec, windows};
 use crate::weights::hugging_face_name;

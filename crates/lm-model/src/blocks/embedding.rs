@@ -1,9 +1,10 @@
 use burn::tensor::{Device as BurnDevice, Tensor};
-use lm_kernels::Weight;
+use lm_kernels::{Weight, WeightFormat};
+use lm_tokenizer::TokenId;
 
+use crate::Result;
 use crate::spec::{DecoderSpec, OutputHead};
 use crate::weights::{Param, WeightLoader};
-use crate::{Result, TokenId, WeightFormat};
 
 /// Token embedding table and output head, which may be the same matrix.
 pub(crate) struct Embedding {

@@ -1,10 +1,11 @@
 use burn::tensor::Tensor;
 use lm_kernels::{Activation, Weight};
+use lm_tokenizer::TokenId;
 
 use super::{ForwardContext, RmsNorm};
+use crate::Result;
 use crate::spec::{DecoderSpec, PerLayerInputs};
 use crate::weights::{LayerParam, Param, WeightLoader};
-use crate::{Result, TokenId};
 
 /// Per-layer embeddings: for each layer, a slice of a row of one wide table plus a slice of a projection of the token embedding.
 ///

@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
 use burn::tensor::{Device as BurnDevice, Tensor};
-use lm_kernels::{RopeAngles, from_host};
+use lm_kernels::{RopeAngles, RopeTable, from_host};
 
+use crate::Batch;
 use crate::spec::RopeSpec;
-use crate::{Batch, RopeTable};
 
 /// Rotary position embedding of some layers.
 pub(crate) struct Rope {

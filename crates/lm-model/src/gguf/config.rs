@@ -1,11 +1,11 @@
 //! Conversion of a GGUF model's metadata to config.json.
 
+use lm_formats::Result;
 use serde_json::{Map, Value, json};
 
 use super::architectures::GgufArchitecture;
 use super::description::Description;
 use super::unused;
-use crate::Result;
 
 /// Settings of all architectures: GGUF key, config.json key.
 pub(super) const SHARED: &[(&str, &str)] = &[

@@ -3,16 +3,16 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
+use lm_formats::{Error, GgufMetadata, GgufShard, GgufTensor, GgufValue, Result};
+use lm_kernels::Source;
 use serde_json::{Number, Value};
 
-use super::{GgufMetadata, GgufTensor, GgufValue, Shard};
 use crate::weights::TensorType;
-use crate::{Error, Result, Source};
 
 /// Metadata and tensors of a model. Keys are written without the architecture prefix.
 pub(super) struct Description<'a> {
     pub(super) metadata: &'a GgufMetadata,
-    pub(super) shards: &'a [Shard],
+    pub(super) shards: &'a [GgufShard],
     /// `general.architecture`.
     pub(super) architecture: &'a str,
     /// Keys and tensors that have been read.
@@ -23,7 +23,7 @@ pub(super) struct Description<'a> {
 const MAX_VECTOR: usize = 1 << 16;
 
 impl<'a> Description<'a> {
-    pub(super) fn new(metadata: &'a GgufMetadata, shards: &'a [Shard]) -> Result<Self> {
+    pub(super) fn new(metadata: &'a GgufMetadata, shards: &'a [GgufShard]) -> Result<Self> {
         Ok(Self { metadata, shards, architecture: metadata.architecture()?, read: RefCell::default() })
     }
 }
@@ -140,8 +140,8 @@ impl Description<'_> {
     }
 
     /// Finds a tensor in any shard.
-    pub(super) fn tensor(&self, name: &str) -> Option<(&Shard, &GgufTensor)> {
-        let find = |shard: &Shard| shard.file.tensors().iter().position(|tensor| tensor.name == name);
+    pub(super) fn tensor(&self, name: &str) -> Option<(&GgufShard, &GgufTensor)> {
+        let find = |shard: &GgufShard| shard.file.tensors().iter().position(|tensor| tensor.name == name);
         self.shards.iter().find_map(|shard| Some((shard, &shard.file.tensors()[find(shard)?])))
     }
 

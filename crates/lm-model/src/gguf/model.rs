@@ -1,40 +1,24 @@
 //! A model in one GGUF file or several shards.
 
+use lm_formats::{
+    Error as FormatError, FileBytes, GgufEntry, GgufMetadata, GgufShard, ModelFiles, file_names,
+    is_later_shard,
+};
 use serde_json::{Map, Value};
 
 use super::architectures::{self, GgufArchitecture};
 use super::config::config;
 use super::description::Description;
-use super::{GgufFile, GgufMetadata, NewHead, Written, is_later_shard, names, split, texts};
-use crate::config::CONFIG_FILE;
-use crate::model_folder::{FileBytes, ModelFiles, read_required};
+use super::{NewHead, names, texts};
 use crate::weights::{Checkpoint, StoredTensor};
 use crate::{Error, Result};
-
-/// One file (shard) of a model.
-#[derive(Debug)]
-pub(super) struct Shard {
-    /// File name, as shown in messages.
-    pub(super) name: String,
-    pub(super) bytes: FileBytes,
-    pub(super) file: GgufFile,
-}
 
 /// GGUF model that serves the files of a Hugging Face folder.
 #[derive(Debug)]
 pub(crate) struct GgufModel {
     location: String,
     /// The first one has the metadata.
-    shards: Vec<Shard>,
-}
-
-impl Shard {
-    /// Reads the header of a file.
-    pub(super) fn read(files: &dyn ModelFiles, name: &str) -> Result<Self> {
-        let bytes = read_required(files, name)?;
-        let file = GgufFile::read(name, bytes.clone())?;
-        Ok(Self { name: name.to_owned(), bytes, file })
-    }
+    shards: Vec<GgufShard>,
 }
 
 impl GgufModel {
@@ -45,7 +29,7 @@ impl GgufModel {
     /// When there are several models.
     pub(crate) fn find(files: &dyn ModelFiles) -> Result<Option<String>> {
         let mut names = files.list("")?;
-        if names.iter().any(|name| name == CONFIG_FILE) {
+        if names.iter().any(|name| name == file_names::CONFIG) {
             return Ok(None);
         }
         names.retain(|name| name.ends_with(".gguf") && !is_later_shard(name) && !name.contains("mmproj"));
@@ -57,12 +41,12 @@ impl GgufModel {
 
     /// Maps the file, and the other shards if it is one of several.
     pub(crate) fn open(files: &dyn ModelFiles, name: &str) -> Result<Self> {
-        let shards = split::all_shards(files, Shard::read(files, name)?)?;
+        let shards = GgufShard::read_all(files, name)?;
         Ok(Self { location: format!("{}/{name}", files.location()), shards })
     }
 
     /// Wraps a model in one file.
-    pub(super) fn of_shard(shard: Shard) -> Self {
+    pub(super) fn of_shard(shard: GgufShard) -> Self {
         Self { location: shard.name.clone(), shards: vec![shard] }
     }
 
@@ -72,7 +56,7 @@ impl GgufModel {
         let mut head = NewHead::new(architecture.name);
         for (key, _) in model.metadata.keys().filter(|(key, _)| !NewHead::has_own(key)) {
             if let Some((ty, bytes)) = model.metadata.raw(key)? {
-                head.keys.put(key, Written::Copied(ty, bytes.to_vec()));
+                head.keys.put(key, GgufEntry::Copied(ty, bytes.to_vec()));
             }
         }
         for name in names::METADATA_TENSORS {
@@ -84,9 +68,10 @@ impl GgufModel {
     /// Returns the stored form of a tensor.
     pub(super) fn stored(&self, name: &str) -> Result<StoredTensor> {
         let (model, architecture) = self.description()?;
-        let missing = || Error::MissingTensor { location: self.location.clone(), tensor: name.to_owned() };
+        let missing =
+            || FormatError::MissingTensor { location: self.location.clone(), tensor: name.to_owned() };
         let (_, tensor) = model.tensor(name).ok_or_else(missing)?;
-        names::stored(architecture, &model, tensor)
+        Ok(names::stored(architecture, &model, tensor)?)
     }
 
     /// File name without its extension.
@@ -117,28 +102,28 @@ impl GgufModel {
         Ok(checkpoint)
     }
 
-    fn description(&self) -> Result<(Description<'_>, &'static GgufArchitecture)> {
+    fn description(&self) -> Result<(Description<'_>, &'static GgufArchitecture), FormatError> {
         let model = Description::new(self.metadata(), &self.shards)?;
         let architecture = architectures::find(&model)?;
         Ok((model, architecture))
     }
 
-    fn config(&self) -> Result<Map<String, Value>> {
+    fn config(&self) -> Result<Map<String, Value>, FormatError> {
         let (model, architecture) = self.description()?;
         config(&model, architecture)
     }
 }
 
 impl ModelFiles for GgufModel {
-    fn read(&self, name: &str) -> Result<Option<FileBytes>> {
+    fn read(&self, name: &str) -> Result<Option<FileBytes>, FormatError> {
         let text = match name {
-            CONFIG_FILE => Some(Value::Object(self.config()?).to_string()),
+            file_names::CONFIG => Some(Value::Object(self.config()?).to_string()),
             _ => texts::file(self.metadata(), name)?,
         };
         Ok(text.map(|text| FileBytes::Owned(text.into_bytes().into())))
     }
 
-    fn list(&self, folder: &str) -> Result<Vec<String>> {
+    fn list(&self, folder: &str) -> Result<Vec<String>, FormatError> {
         texts::list(self.metadata(), folder)
     }
 

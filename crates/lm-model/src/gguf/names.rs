@@ -1,9 +1,9 @@
 //! Mapping of GGUF tensor names to model names, with the transformations to undo on reading.
 
-use super::GgufTensor;
+use lm_formats::{GgufTensor, Result};
+
 use super::architectures::{GgufArchitecture, RopeLayout, TensorNames};
 use super::description::Description;
-use crate::Result;
 use crate::weights::{RowOrder, StoredCoding, StoredTensor, StoredValues, TensorType};
 
 /// Tensors outside the layers.

@@ -5,10 +5,10 @@
 //!
 //! Source: `load_hparams` in `src/llama-model.cpp` of llama.cpp; for YaRN's attention factor, `src/llama-context.cpp`.
 
+use lm_formats::{Error, Result};
 use serde_json::{Map, Value, json};
 
 use super::description::{Description, decimal};
-use crate::{Error, Result};
 
 /// RoPE base (theta) of files without one.
 const THETA: f64 = 10_000.0;

@@ -1,13 +1,9 @@
 //! Texts of a GGUF model as files of a Hugging Face folder: chat templates, special tokens, generation config.
 
+use lm_formats::{GgufMetadata, Result, file_names, is_plain_name};
 use serde_json::{Map, Value, json};
 
-use super::GgufMetadata;
 use super::description::decimal;
-use crate::Result;
-use crate::model_folder::{
-    CHAT_TEMPLATE, GENERATION_CONFIG, MORE_TEMPLATES, TOKENIZER_CONFIG, is_plain_name,
-};
 
 pub(super) const TEMPLATE_KEY: &str = "tokenizer.chat_template";
 /// Keys of the end-of-generation ids: of a text, a turn, a message.
@@ -23,12 +19,12 @@ pub(super) const SAMPLING_KEYS: &[(&str, &str)] = &[
 /// Returns the text of a file that the metadata provides; `None` for other files.
 pub(super) fn file(metadata: &GgufMetadata, name: &str) -> Result<Option<String>> {
     match name {
-        CHAT_TEMPLATE => Ok(metadata.str(TEMPLATE_KEY)?.map(str::to_owned)),
-        GENERATION_CONFIG => Ok(Some(generation_config(metadata)?.to_string())),
-        TOKENIZER_CONFIG => Ok(Some(tokenizer_config(metadata)?.to_string())),
+        file_names::CHAT_TEMPLATE => Ok(metadata.str(TEMPLATE_KEY)?.map(str::to_owned)),
+        file_names::GENERATION_CONFIG => Ok(Some(generation_config(metadata)?.to_string())),
+        file_names::TOKENIZER_CONFIG => Ok(Some(tokenizer_config(metadata)?.to_string())),
         _ => {
             let template = name
-                .strip_prefix(MORE_TEMPLATES)
+                .strip_prefix(file_names::ADDITIONAL_CHAT_TEMPLATES)
                 .and_then(|name| name.strip_prefix('/')?.strip_suffix(".jinja"));
             let Some(template) = template else { return Ok(None) };
             Ok(metadata.str(&format!("{TEMPLATE_KEY}.{template}"))?.map(str::to_owned))
@@ -38,7 +34,7 @@ pub(super) fn file(metadata: &GgufMetadata, name: &str) -> Result<Option<String>
 
 /// File names of the additional chat templates in their folder.
 pub(super) fn list(metadata: &GgufMetadata, folder: &str) -> Result<Vec<String>> {
-    if folder != MORE_TEMPLATES {
+    if folder != file_names::ADDITIONAL_CHAT_TEMPLATES {
         return Ok(Vec::new());
     }
     let name = |key: &str| Some(format!("{}.jinja", key.strip_prefix(TEMPLATE_KEY)?.strip_prefix('.')?));

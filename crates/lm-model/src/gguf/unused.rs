@@ -2,9 +2,11 @@
 //!
 //! An ignored setting would silently give wrong logits, so a file with one is refused, unless its value changes nothing here.
 
+use Harmless::{Anything, As, One, Zero};
+use lm_formats::{Error, GgufProblem, GgufValue, Result};
+
 use super::description::Description;
-use super::{GgufProblem, GgufValue, names};
-use crate::{Error, Result};
+use super::names;
 
 /// Values that make an unread key harmless.
 #[derive(Clone, Copy, Debug)]
@@ -16,8 +18,6 @@ enum Harmless {
     /// The value of another key.
     As(&'static str),
 }
-
-use Harmless::{Anything, As, One, Zero};
 
 /// Keys that may stay unread: their harmless values, and the reason. Sorted by key.
 const HARMLESS: &[(&str, Harmless, &str)] = &[

@@ -1,9 +1,8 @@
 //! `adapter_config.json` of PEFT.
 
+use lm_formats::{Error, Result};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-
-use crate::{Error, Result};
 
 /// Name of the file that this module reads, as shown in errors.
 pub(super) const ADAPTER_CONFIG: &str = "adapter_config.json";

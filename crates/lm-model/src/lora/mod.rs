@@ -7,13 +7,13 @@ mod config;
 use std::collections::HashSet;
 use std::path::Path;
 
-use lm_kernels::{Arena, Weight};
+use lm_formats::{Directory, parse_json, read_required};
+use lm_kernels::{Arena, Device, Weight, WeightFormat};
 
 use self::config::{ADAPTER_CONFIG, AdapterConfig};
 use crate::blocks::LowRank;
-use crate::model_folder::{Directory, parse_json, read_required};
 use crate::weights::{Checkpoint, TensorLocation, pack_dense};
-use crate::{Device, Error, Result, WeightFormat};
+use crate::{Error, Result};
 
 const ADAPTER_WEIGHTS: &str = "adapter_model.safetensors";
 /// Prefix of module names in PEFT files.

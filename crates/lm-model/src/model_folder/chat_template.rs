@@ -1,18 +1,18 @@
 //! Files that define a chat template.
 
-use super::files::{ModelFiles, check_size, parse_optional};
+use lm_formats::{ModelFiles, check_size, file_names, parse_optional};
+
 use crate::Result;
 
-pub(crate) const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
-const SPECIAL_TOKENS: &str = "special_tokens_map.json";
-/// Folder of additional templates, each a file `NAME.jinja`.
-pub(crate) const MORE_TEMPLATES: &str = "additional_chat_templates";
-/// File with the chat template only.
-pub(crate) const CHAT_TEMPLATE: &str = "chat_template.jinja";
 /// Maximum size of all these files together; real ones have some thousand bytes, `tokenizer_config.json` up to 2 MB.
 const MAX_BYTES: usize = 64 << 20;
 /// Files that contain a chat template, or the strings of the special tokens it uses.
-const FILES: [&str; 4] = [CHAT_TEMPLATE, "chat_template.json", TOKENIZER_CONFIG, SPECIAL_TOKENS];
+const FILES: [&str; 4] = [
+    file_names::CHAT_TEMPLATE,
+    file_names::CHAT_TEMPLATE_JSON,
+    file_names::TOKENIZER_CONFIG,
+    file_names::SPECIAL_TOKENS_MAP,
+];
 
 /// Unparsed files that define a model's chat template: names inside the folder, and bytes.
 ///
@@ -26,8 +26,11 @@ pub struct ChatTemplateSource {
 impl ChatTemplateSource {
     pub(super) fn read(files: &dyn ModelFiles) -> Result<Self> {
         let mut names: Vec<String> = FILES.map(str::to_owned).into();
-        let more = files.list(MORE_TEMPLATES)?.into_iter().filter(|name| name.ends_with(".jinja"));
-        names.extend(more.map(|name| format!("{MORE_TEMPLATES}/{name}")));
+        let more = files
+            .list(file_names::ADDITIONAL_CHAT_TEMPLATES)?
+            .into_iter()
+            .filter(|name| name.ends_with(".jinja"));
+        names.extend(more.map(|name| format!("{}/{name}", file_names::ADDITIONAL_CHAT_TEMPLATES)));
         let (mut found, mut left) = (Vec::new(), MAX_BYTES);
         for name in names {
             if let Some(bytes) = files.read(&name)? {
@@ -47,7 +50,7 @@ impl ChatTemplateSource {
 
 /// The string of `eos_token`, from `tokenizer_config.json` or else `special_tokens_map.json`.
 pub(super) fn eos_token(files: &dyn ModelFiles) -> Result<Option<String>> {
-    for file in [TOKENIZER_CONFIG, SPECIAL_TOKENS] {
+    for file in [file_names::TOKENIZER_CONFIG, file_names::SPECIAL_TOKENS_MAP] {
         let entries: serde_json::Map<String, serde_json::Value> =
             parse_optional(files, file)?.unwrap_or_default();
         // The token is a string, or an object in the form of an added token.

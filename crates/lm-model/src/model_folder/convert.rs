@@ -3,19 +3,18 @@
 use std::fs::{self, File};
 use std::path::Path;
 
+use lm_formats::{file_names, parse_json, read_required};
+use lm_kernels::WeightFormat;
 use serde_json::{Map, Value};
 
 use super::quantized_file::{QuantizedFile, io_error};
 use super::temp_output::TempOutput;
-use super::{ChatTemplateSource, LoadProgress, ModelFolder, parse_json, read_required};
-use crate::architectures;
-use crate::config::CONFIG_FILE;
+use super::{ChatTemplateSource, LoadProgress, ModelFolder};
 use crate::weights::describe;
-use crate::{Error, Result, WeightFormat};
+use crate::{Error, Result, architectures};
 
 /// Files of a copy besides the config, the weights and the chat template, where the original has them.
 const COPIED: [&str; 2] = ["generation_config.json", "tokenizer.json"];
-const WEIGHTS_FILE: &str = "model.safetensors";
 
 impl ModelFolder {
     /// Writes a quantised copy of the model to a new folder, with matrices of 8 or 4 bit. Loading the copy gives weights that are
@@ -44,7 +43,7 @@ impl ModelFolder {
         let weights = QuantizedFile::plan(&checkpoint, architecture, &spec, format)?;
         let folder = TempOutput::folder(output)?;
         self.copy_texts(&folder.path, format)?;
-        let path = folder.path.join(WEIGHTS_FILE);
+        let path = folder.path.join(file_names::WEIGHTS);
         let failed = |source| io_error(&path, source);
         let mut file = File::create_new(&path).map_err(failed)?;
         weights.write(&mut file, &path, &[], progress)?;
@@ -62,9 +61,9 @@ impl ModelFolder {
             write_file(&folder.join(name), bytes)?;
         }
         let mut config: Map<String, Value> =
-            parse_json(CONFIG_FILE, &read_required(&*self.files, CONFIG_FILE)?)?;
+            parse_json(file_names::CONFIG, &read_required(&*self.files, file_names::CONFIG)?)?;
         config.insert("quantization_config".to_owned(), describe(format));
-        write_file(&folder.join(CONFIG_FILE), format!("{:#}\n", Value::Object(config)).as_bytes())
+        write_file(&folder.join(file_names::CONFIG), format!("{:#}\n", Value::Object(config)).as_bytes())
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
+use lm_kernels::WeightFormat;
+
 use super::quantized_file::io_error;
 use super::temp_output::TempOutput;
 use super::{LoadProgress, ModelFolder};
-use crate::architectures;
 use crate::gguf::{NewFile, Texts};
-use crate::{Error, Result, WeightFormat};
+use crate::{Error, Result, architectures};
 
 impl ModelFolder {
     /// Writes the model as one GGUF file (version 3) as llama.cpp's converter does, with matrices in `format`: F32, F16, Bf16, or
@@ -22,7 +23,7 @@ impl ModelFolder {
     /// The file appears when it is complete; at most 16 MiB of a tensor are in memory. `progress` is called after each tensor.
     ///
     /// # Errors
-    /// - [`Error::UnsupportedValue`] for an architecture without a GGUF name here, or another format
+    /// - [`lm_formats::Error::UnsupportedValue`] for an architecture without a GGUF name here, or another format
     /// - [`Error::NoGgufForm`] when a file cannot represent the model's settings or its tokenizer
     /// - [`Error::UnsupportedTokenizer`] for a tokenizer without a GGUF name
     /// - [`Error::AlreadyQuantized`] when none of the matrices can be converted to `format`

@@ -1,9 +1,12 @@
 //! Memory needs of a model, computed before loading it.
 
+use lm_formats::Error as FormatError;
+use lm_kernels::{CacheLayout, KvDtype, PAGE_LEN, WeightFormat};
+
+use crate::Result;
 use crate::architectures::Architecture;
 use crate::spec::DecoderSpec;
 use crate::weights::{Blocks, Checkpoint, TensorLocation};
-use crate::{CacheLayout, Error, KvDtype, PAGE_LEN, Result, WeightFormat};
 
 /// Sizes of a model's weights and cache in host memory, in each format.
 ///
@@ -66,7 +69,7 @@ impl Footprint {
                         };
                         checkpoint.check(&location, &shape)?;
                         let ty = checkpoint.rows(&location)?.ty();
-                        ty.format().ok_or_else(|| Error::TensorDtype {
+                        ty.format().ok_or_else(|| FormatError::TensorDtype {
                             file: checkpoint.location().to_owned(),
                             tensor: name.clone(),
                             got: ty.to_string(),

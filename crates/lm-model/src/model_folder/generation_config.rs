@@ -1,12 +1,11 @@
 //! Generation parameters recommended by a model's authors.
 
+use lm_formats::{ModelFiles, file_names, parse_optional};
+use lm_tokenizer::TokenId;
 use serde::Deserialize;
 
-use super::files::{ModelFiles, parse_optional};
-use crate::config::{CONFIG_FILE, TokenIds};
-use crate::{Result, TokenId};
-
-pub(crate) const GENERATION_CONFIG: &str = "generation_config.json";
+use crate::Result;
+use crate::config::TokenIds;
 
 /// Generation parameters recommended by a model's authors. Absent keys are `None`; other keys are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -39,11 +38,11 @@ impl GenerationConfig {
             let EndIds { eos_token_id } = parse_optional(files, file)?.unwrap_or_default();
             Ok(eos_token_id)
         };
-        let eos_token_id = match end_ids(GENERATION_CONFIG)? {
+        let eos_token_id = match end_ids(file_names::GENERATION_CONFIG)? {
             Some(ids) => Some(ids),
-            None => end_ids(CONFIG_FILE)?,
+            None => end_ids(file_names::CONFIG)?,
         };
-        let config: Self = parse_optional(files, GENERATION_CONFIG)?.unwrap_or_default();
+        let config: Self = parse_optional(files, file_names::GENERATION_CONFIG)?.unwrap_or_default();
         Ok(Self { eos_token_ids: eos_token_id.map(Vec::from).unwrap_or_default(), ..config })
     }
 }

@@ -4,7 +4,6 @@ mod chat_template;
 mod checksum;
 mod convert;
 mod convert_gguf;
-mod files;
 mod footprint;
 mod generation_config;
 mod pack_cache;
@@ -16,27 +15,26 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-pub use self::chat_template::ChatTemplateSource;
-pub(crate) use self::chat_template::{CHAT_TEMPLATE, MORE_TEMPLATES, TOKENIZER_CONFIG};
-pub(crate) use self::files::Directory;
-pub use self::files::{FileBytes, ModelFiles};
-pub(crate) use self::files::{
-    MAX_TABLE_BYTES, check_size, is_plain_name, parse_json, parse_json_up_to, read_required,
+use lm_formats::{
+    Directory, FileBytes, GgufFile, InMemory, MAX_TABLE_BYTES, ModelFiles, check_size, file_names,
+    parse_json, read_required,
 };
-pub use self::footprint::Footprint;
-pub(crate) use self::generation_config::GENERATION_CONFIG;
-pub use self::generation_config::GenerationConfig;
+use lm_kernels::{Device, KvDtype, WeightFormat};
+use lm_tokenizer::{TokenId, Tokenizer};
+
 use self::pack_cache::PackCacheEntry;
 use self::quantized_file::QuantizedFile;
-pub(crate) use self::quantized_file::io_error;
-use crate::architectures;
-use crate::config::{CONFIG_FILE, ModelConfig};
+use crate::config::ModelConfig;
 use crate::decoder::Decoder;
-use crate::gguf::{GgufFile, GgufModel};
+use crate::gguf::GgufModel;
 use crate::lora::AdapterFolder;
-use crate::tokenizer::TOKENIZER_FILE;
 use crate::weights::{Checkpoint, Storage, TensorInfo, WeightLoader};
-use crate::{CausalLm, Device, Error, KvDtype, Result, TokenId, Tokenizer, WeightFormat};
+use crate::{CausalLm, Error, Result, architectures};
+
+pub use self::chat_template::ChatTemplateSource;
+pub use self::footprint::Footprint;
+pub use self::generation_config::GenerationConfig;
+pub(crate) use self::quantized_file::io_error;
 
 /// A model: a Hugging Face folder, or a GGUF model. Each part is read on demand; the headers of GGUF files (metadata, tensor
 /// positions) are read on opening.
@@ -55,25 +53,25 @@ impl ModelFolder {
     /// For a GGUF model in several shards, `path` is any of them; the others must be in the same folder.
     ///
     /// # Errors
-    /// - [`Error::Io`] when there is no such file or folder
-    /// - [`Error::Gguf`] when a GGUF file cannot be read, or is incomplete
+    /// - [`lm_formats::Error::Io`] when there is no such file or folder
+    /// - [`lm_formats::Error::Gguf`] when a GGUF file cannot be read, or is incomplete
     /// - [`Error::SeveralModels`] when a folder has more than one GGUF model
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        if let (true, Some(name)) = (GgufFile::is_one(path), path.file_name()) {
+        if let (true, Some(name)) = (GgufFile::has_magic(path), path.file_name()) {
             let folder =
                 path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            let model = GgufModel::open(&files::Directory::open(folder)?, &name.to_string_lossy())?;
+            let model = GgufModel::open(&Directory::open(folder)?, &name.to_string_lossy())?;
             return Ok(Self::of_gguf(model));
         }
-        let directory = files::Directory::open(path)?;
+        let directory = Directory::open(path)?;
         Self::of_files(directory.name(), directory)
     }
 
     /// Creates a folder of files embedded in the program; `name` is its name in messages.
     pub fn embedded(name: &'static str, files: &'static [(&'static str, &'static [u8])]) -> Self {
         let files = files.iter().map(|(file, bytes)| ((*file).to_owned(), FileBytes::Embedded(bytes)));
-        let files = Arc::new(files::InMemory { name: name.to_owned(), files: files.collect() });
+        let files = Arc::new(InMemory { name: name.to_owned(), files: files.collect() });
         Self { name: name.to_owned(), files, gguf: None }
     }
 
@@ -82,7 +80,7 @@ impl ModelFolder {
     /// # Errors
     /// As [`ModelFolder::open`].
     pub fn in_memory(name: &str, files: Vec<(String, FileBytes)>) -> Result<Self> {
-        Self::of_files(name.to_owned(), files::InMemory { name: name.to_owned(), files })
+        Self::of_files(name.to_owned(), InMemory { name: name.to_owned(), files })
     }
 
     fn of_files(name: String, files: impl ModelFiles + 'static) -> Result<Self> {
@@ -112,7 +110,8 @@ impl ModelFolder {
     /// # Errors
     /// When it is missing or not valid, names an unknown architecture, or requires something that is not implemented.
     pub fn config(&self) -> Result<ModelConfig> {
-        ModelConfig::from_keys(parse_json(CONFIG_FILE, &read_required(&*self.files, CONFIG_FILE)?)?)
+        let json = read_required(&*self.files, file_names::CONFIG)?;
+        Ok(ModelConfig::from_keys(parse_json(file_names::CONFIG, &json)?)?)
     }
 
     /// Reads `tokenizer.json`, with the end-of-sequence ids of [`ModelFolder::generation_config`], or the tokenizer of a GGUF
@@ -125,8 +124,8 @@ impl ModelFolder {
         if let Some(model) = &self.gguf {
             return Ok(Tokenizer::from_gguf(model.metadata())?.with_logits_width(logits_width));
         }
-        let json = read_required(&*self.files, TOKENIZER_FILE)?;
-        check_size(MAX_TABLE_BYTES, TOKENIZER_FILE, &json)?;
+        let json = read_required(&*self.files, file_names::TOKENIZER)?;
+        check_size(MAX_TABLE_BYTES, file_names::TOKENIZER, &json)?;
         let tokenizer = Tokenizer::from_json(&json)?;
         let end_ids = self.end_ids(&tokenizer)?;
         Ok(tokenizer.with_end_ids(end_ids).with_logits_width(logits_width))

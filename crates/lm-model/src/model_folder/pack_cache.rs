@@ -13,16 +13,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-use lm_kernels::{MappedFile, PackedMatrix, Source};
+use lm_formats::{Error as FormatError, FileBytes, MappedFile, file_names};
+use lm_kernels::{PackedMatrix, Source, WeightFormat};
 use safetensors::SafeTensors;
 use serde_json::{Value, json};
 
+use super::LoadProgress;
 use super::checksum::checksum;
 use super::quantized_file::{QuantizedFile, io_error};
-use super::{FileBytes, LoadProgress};
-use crate::config::CONFIG_FILE;
+use crate::Result;
 use crate::weights::{Checkpoint, describe};
-use crate::{Error, Result, WeightFormat};
 
 const STAMP: &str = "lm.stamp";
 const CHECKSUM: &str = "lm.checksum";
@@ -43,10 +43,10 @@ impl PackCacheEntry {
     /// When sizes and modification times of the folder's files cannot be read.
     pub(super) fn new(cache: &Path, folder: &Path, plan: &QuantizedFile<'_>) -> Result<Self> {
         let format = plan.format;
-        let failed = |source| Error::Io { file: folder.display().to_string(), source };
+        let failed = |source| FormatError::Io { file: folder.display().to_string(), source };
         let folder = folder.canonicalize().map_err(failed)?;
         let mut files = Vec::new();
-        for name in [CONFIG_FILE].into_iter().chain(plan.checkpoint.file_names()) {
+        for name in [file_names::CONFIG].into_iter().chain(plan.checkpoint.file_names()) {
             files.push(file_stamp(&folder.join(name), name).map_err(failed)?);
         }
         let location = folder.to_string_lossy();
@@ -80,16 +80,16 @@ impl PackCacheEntry {
 
     fn open(&self) -> Result<Checkpoint> {
         let location = self.path.display().to_string();
-        let broken = |reason: &str| Error::TensorFile { file: location.clone(), reason: reason.into() };
+        let broken = |reason: &str| FormatError::TensorFile { file: location.clone(), reason: reason.into() };
         let bytes = FileBytes::Mapped(Arc::new(MappedFile::open(&self.path)?));
         let checkpoint = Checkpoint::of_file(&location, bytes.clone())?;
         let (_, header) = SafeTensors::read_metadata(&bytes).map_err(|error| broken(&error.to_string()))?;
         let value = |key| header.metadata().as_ref().and_then(|metadata| metadata.get(key));
         if value(STAMP) != Some(&self.stamp) {
-            return Err(broken("it was made from other files, or in another way"));
+            return Err(broken("it was made from other files, or in another way").into());
         }
         if value(CHECKSUM) != Some(&data_checksum(&bytes)) {
-            return Err(broken("its checksum is another"));
+            return Err(broken("its checksum is another").into());
         }
         Ok(checkpoint)
     }

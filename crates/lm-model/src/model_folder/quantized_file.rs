@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use lm_kernels::Arena;
+use lm_kernels::{Arena, WeightFormat};
 use safetensors::Dtype;
 use serde_json::{Map, Value, json};
 
@@ -13,7 +13,7 @@ use crate::architectures::Architecture;
 use crate::config::unsupported;
 use crate::spec::DecoderSpec;
 use crate::weights::{Blocks, Checkpoint, TensorLocation, pack_dense};
-use crate::{Error, Result, WeightFormat};
+use crate::{Error, Result};
 
 /// Plan of the file for a checkpoint.
 pub(super) struct QuantizedFile<'a> {
@@ -39,7 +39,7 @@ impl<'a> QuantizedFile<'a> {
         format: WeightFormat,
     ) -> Result<Self> {
         if format.stored_row_bytes(1).is_none() {
-            return Err(unsupported("quantization_config.format", format, "q8, q4"));
+            return Err(unsupported("quantization_config.format", format, "q8, q4").into());
         }
         let mut parameters = Vec::new();
         for (param, shape) in spec.params() {

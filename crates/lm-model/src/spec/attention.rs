@@ -1,7 +1,7 @@
+use lm_formats::Result;
 use lm_kernels::KvGeometry;
 
 use super::{Bias, linear_params};
-use crate::Result;
 use crate::config::{ModelConfig, invalid};
 use crate::weights::LayerParam;
 

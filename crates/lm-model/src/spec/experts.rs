@@ -1,7 +1,7 @@
+use lm_formats::Result;
 use lm_kernels::Activation;
 
 use super::{Bias, linear_params};
-use crate::Result;
 use crate::config::invalid;
 use crate::weights::LayerParam;
 

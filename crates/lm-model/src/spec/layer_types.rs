@@ -1,11 +1,11 @@
 //! `layer_types`: full-attention and sliding-window layers.
 
+use lm_formats::Result;
 use lm_kernels::KvGeometry;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{DecoderSpec, KvSource, RopeSpec, Window};
-use crate::Result;
 use crate::config::{ModelConfig, RopeParameters, invalid, json_error, unsupported};
 
 const FULL: &str = "full_attention";

@@ -20,9 +20,9 @@ pub(crate) use per_layer::PerLayerInputs;
 pub(crate) use rope::{QueryTemperature, RopeScaling, RopeSpec};
 pub(crate) use short_conv::ShortConvLayer;
 
+use lm_formats::Result;
 use lm_kernels::{CacheLayout, LayerCache};
 
-use crate::Result;
 use crate::config::ModelConfig;
 use crate::weights::{LayerParam, Param, Piece};
 

@@ -1,7 +1,7 @@
 use lm_kernels::Activation;
+use lm_tokenizer::TokenId;
 
 use super::NamedShape;
-use crate::TokenId;
 use crate::weights::{LayerParam, Param};
 
 /// Per-layer embeddings, mixed in at the end of each layer.

@@ -1,15 +1,15 @@
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use lm_kernels::{CacheLayout, Device, KvPool, LayerCache, PAGE_LEN, WeightFormat};
+use lm_tokenizer::{TokenId, Tokenizer};
+
 use super::noise::Noise;
 use super::random::{HEAD_DIM, Random};
 use super::script::{Reply, Script};
 use crate::layout::logit_rows;
 use crate::validate::{BatchLimits, check_batch};
-use crate::{
-    Batch, CacheLayout, CausalLm, Device, Embeddings, KvPool, LayerCache, Logits, ModelInfo, PAGE_LEN,
-    Result, SequenceInput, TokenId, Tokenizer, WeightFormat,
-};
+use crate::{Batch, CausalLm, Embeddings, Logits, ModelInfo, Result, SequenceInput};
 
 const HIDDEN_SIZE: usize = 4;
 const CONTEXT_LEN: usize = 4096;

@@ -1,11 +1,12 @@
 use std::sync::Arc;
 
-use lm_kernels::{AttentionSpec, RaggedLayout, StatePages, attention, attention_shared, from_host, to_host};
+use lm_kernels::{
+    AttentionSpec, CacheLayout, Device, KvDtype, KvGeometry, KvPool, LayerCache, RaggedLayout, StatePages,
+    attention, attention_shared, from_host, to_host,
+};
 
 use crate::layout::{layouts, logit_rows};
-use crate::{
-    Batch, CacheLayout, Device, Input, KvDtype, KvGeometry, KvPool, LayerCache, Result, SequenceInput,
-};
+use crate::{Batch, Input, Result, SequenceInput};
 
 pub(super) const HEAD_DIM: usize = 16;
 

@@ -1,4 +1,7 @@
-use crate::{Input, PAGE_LEN, PageId, SequenceInput, TokenId, Tokenizer};
+use lm_kernels::{PAGE_LEN, PageId};
+use lm_tokenizer::{TokenId, Tokenizer};
+
+use crate::{Input, SequenceInput};
 
 /// One scripted reply of a [`FakeLm`](super::FakeLm).
 #[derive(Clone, Debug, PartialEq, Eq)]

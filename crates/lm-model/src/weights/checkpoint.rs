@@ -6,24 +6,21 @@ mod attach_groups;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use lm_kernels::GgmlType;
+use lm_formats::{
+    Error as FormatError, FileBytes, MAX_TABLE_BYTES, ModelFiles, SafetensorsTensor, file_names,
+    is_plain_name, parse_json_up_to, read_required, safetensors_tensors,
+};
+use lm_kernels::{GgmlType, Source};
 use serde::Deserialize;
 
 use super::fp8_mxfp4_scales::{Scales, StoredScales};
 use super::gptq_awq_groups::{Groups, StoredGroups, bytes_of};
 use super::names::text_model_name;
-use super::safetensors::{Entry, read_header};
 use super::stored_rows::{Coding, Run};
 use super::tensor_location::{ColumnRange, RowRange, SliceRows, TensorSlice};
 use super::tensor_type::LOADABLE;
 use super::{RowOrder, StoredRows, StoredValues, TensorLocation, TensorType};
-use crate::model_folder::{
-    FileBytes, MAX_TABLE_BYTES, ModelFiles, is_plain_name, parse_json_up_to, read_required,
-};
-use crate::{Error, Result, Source};
-
-const SINGLE_FILE: &str = "model.safetensors";
-const INDEX_FILE: &str = "model.safetensors.index.json";
+use crate::{Error, Result};
 
 /// Tensors of one or several files; the bytes stay in the files.
 #[derive(Debug)]
@@ -84,17 +81,21 @@ impl Checkpoint {
     /// Reads the headers of `model.safetensors`, or of all files that its index names.
     pub(crate) fn open(files: &dyn ModelFiles) -> Result<Self> {
         let mut checkpoint = Self::new(files.location());
-        if let Some(bytes) = files.read(SINGLE_FILE)? {
-            checkpoint.add_file(SINGLE_FILE, bytes)?;
+        if let Some(bytes) = files.read(file_names::WEIGHTS)? {
+            checkpoint.add_file(file_names::WEIGHTS, bytes)?;
             return Ok(checkpoint);
         }
-        let Some(index) = files.read(INDEX_FILE)? else {
-            return Err(Error::MissingFile { location: files.location(), file: SINGLE_FILE.into() });
+        let Some(index) = files.read(file_names::WEIGHTS_INDEX)? else {
+            return Err(FormatError::MissingFile {
+                location: files.location(),
+                file: file_names::WEIGHTS.into(),
+            }
+            .into());
         };
-        let Index { weight_map } = parse_json_up_to(MAX_TABLE_BYTES, INDEX_FILE, &index)?;
+        let Index { weight_map } = parse_json_up_to(MAX_TABLE_BYTES, file_names::WEIGHTS_INDEX, &index)?;
         if let Some((tensor, path)) = weight_map.iter().find(|(_, path)| !is_plain_name(path)) {
             let (tensor, path) = (tensor.clone(), path.clone());
-            return Err(Error::ShardPath { file: INDEX_FILE.into(), tensor, path });
+            return Err(Error::ShardPath { file: file_names::WEIGHTS_INDEX.into(), tensor, path });
         }
         for file in weight_map.values().collect::<BTreeSet<_>>() {
             checkpoint.add_file(file, read_required(files, file)?)?;
@@ -105,7 +106,7 @@ impl Checkpoint {
                 .get(&*text_model_name(&tensor))
                 .is_none_or(|stored| checkpoint.files[stored.file].0 != file)
             {
-                return Err(Error::MissingTensor { location: file, tensor });
+                return Err(FormatError::MissingTensor { location: file, tensor }.into());
             }
         }
         Ok(checkpoint)
@@ -125,8 +126,8 @@ impl Checkpoint {
 
     /// Adds a safetensors file.
     fn add_file(&mut self, file: &str, bytes: FileBytes) -> Result<()> {
-        let entries = read_header(file, &bytes)?;
-        let stored = entries.into_iter().map(|Entry { name, dtype, shape, range }| {
+        let entries = safetensors_tensors(file, &bytes)?;
+        let stored = entries.into_iter().map(|SafetensorsTensor { name, dtype, shape, range }| {
             let ty = TensorType::Plain(dtype);
             let (order, values) = (RowOrder::default(), StoredValues::default());
             (
@@ -352,17 +353,18 @@ impl Checkpoint {
     }
 
     fn wrong_shape(&self, name: &str, stored: &StoredTensor, expected: Vec<usize>) -> Error {
-        Error::TensorShape {
+        FormatError::TensorShape {
             file: self.file_of(stored),
             tensor: name.into(),
             expected,
             got: stored.shape.clone(),
         }
+        .into()
     }
 
     fn stored(&self, name: &str) -> Result<&StoredTensor> {
-        let missing = || Error::MissingTensor { location: self.location.clone(), tensor: name.into() };
-        self.tensors.get(name).ok_or_else(missing)
+        let missing = || FormatError::MissingTensor { location: self.location.clone(), tensor: name.into() };
+        Ok(self.tensors.get(name).ok_or_else(missing)?)
     }
 
     fn file_of(&self, stored: &StoredTensor) -> String {
@@ -371,7 +373,7 @@ impl Checkpoint {
 
     fn unsupported_type(&self, name: &str, stored: &StoredTensor, supported: &str) -> Error {
         let (file, got) = (self.file_of(stored), stored.ty.to_string());
-        Error::TensorDtype { file, tensor: name.into(), got, supported: supported.into() }
+        FormatError::TensorDtype { file, tensor: name.into(), got, supported: supported.into() }.into()
     }
 }
 

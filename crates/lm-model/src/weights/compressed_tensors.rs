@@ -4,13 +4,13 @@
 
 use std::collections::BTreeMap;
 
+use lm_formats::Result;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::quantization::Quantization;
 use super::stored_quants::KEY;
 use super::{CodePacking, GroupFormat};
-use crate::Result;
 use crate::config::{invalid, json_error, unsupported};
 
 const FORMATS: &str = "float-quantized, int-quantized, naive-quantized, pack-quantized";

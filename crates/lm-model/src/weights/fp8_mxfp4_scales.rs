@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
+use lm_formats::FileBytes;
 use lm_kernels::{FloatDtype, Source};
-
-use crate::model_folder::FileBytes;
 
 /// Scales of a tensor's codes.
 #[derive(Clone, Debug)]

@@ -10,10 +10,9 @@
 
 use std::ops::Range;
 
+use lm_formats::FileBytes;
 use lm_kernels::{FloatDtype, GgmlType, Source};
 use safetensors::Dtype;
-
-use crate::model_folder::FileBytes;
 
 /// Columns per block of the three types.
 const BLOCK: usize = 32;

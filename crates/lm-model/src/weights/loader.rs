@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use burn::tensor::{Device as BurnDevice, Tensor};
-use lm_kernels::{Arena, PackedMatrix, Weight, from_host};
+use lm_formats::Error as FormatError;
+use lm_kernels::{Arena, Device, PackedMatrix, Weight, WeightFormat, from_host};
 
 use super::names::Param;
 use super::pack::{pack_dense, pack_stored};
@@ -14,7 +15,7 @@ use crate::blocks::LowRank;
 use crate::lora::{AdapterFolder, AdapterInfo};
 use crate::model_folder::{LoadPhase, LoadProgress};
 use crate::spec::DecoderSpec;
-use crate::{Device, Error, Result, WeightFormat};
+use crate::{Error, Result};
 
 /// Stored form of the matrices.
 #[derive(Clone, Copy)]
@@ -166,7 +167,7 @@ impl<'a> WeightLoader<'a> {
         [rows, cols]: [usize; 2],
     ) -> Result<(PackedMatrix, usize)> {
         let stored = self.checkpoint.rows(location)?;
-        let format = format.or(stored.ty().format()).ok_or_else(|| Error::TensorDtype {
+        let format = format.or(stored.ty().format()).ok_or_else(|| FormatError::TensorDtype {
             file: self.checkpoint.location().to_owned(),
             tensor: location.name().to_owned(),
             got: stored.ty().to_string(),

@@ -8,7 +8,6 @@ mod loader;
 mod names;
 mod pack;
 mod quantization;
-mod safetensors;
 mod stored_quants;
 mod stored_rows;
 mod tensor_location;

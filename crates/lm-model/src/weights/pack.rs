@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use lm_kernels::{Arena, GgmlType, PackedMatrix, Packing, Source};
+use lm_kernels::{Arena, GgmlType, PackedMatrix, Packing, Source, WeightFormat};
 
 use super::{Blocks, Checkpoint, StoredRows, TensorLocation};
-use crate::{Error, Result, WeightFormat};
+use crate::{Error, Result};
 
 /// Maximum bytes of a file that are packed before their memory is released.
 const PIECE_BYTES: usize = 16 << 20;

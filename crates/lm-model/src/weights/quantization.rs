@@ -1,12 +1,13 @@
 //! `quantization_config`: quantisation of a checkpoint's stored matrices.
 
+use lm_formats::Result;
+use lm_kernels::WeightFormat;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::stored_quants::{KEY, describe, read_description};
 use super::{CodePacking, GroupFormat, compressed_tensors};
 use crate::config::{invalid, json_error, unsupported};
-use crate::{Result, WeightFormat};
 
 /// Stored form of quantised matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,12 +3,13 @@
 //! A matrix `w` `[rows, cols]` is stored as two tensors, `w` (U8 `[rows, bytes]`, the quants) and `w_scale` (U8 `[rows, bytes]`),
 //! in the layout of [`StoredMatrix`](lm_kernels::StoredMatrix). `config.json` names the format under `quantization_config`.
 
+use lm_formats::Result;
+use lm_kernels::WeightFormat;
 use safetensors::Dtype;
 use serde_json::{Value, json};
 
 use super::Checkpoint;
 use crate::config::unsupported;
-use crate::{Result, WeightFormat};
 
 /// Version of the stored form.
 const VERSION: u32 = 2;
@@ -46,7 +47,7 @@ impl Blocks {
     }
 
     /// Checks that the checkpoint contains both.
-    pub(crate) fn check(&self, checkpoint: &Checkpoint) -> Result<()> {
+    pub(crate) fn check(&self, checkpoint: &Checkpoint) -> crate::Result<()> {
         for (name, dtype, shape) in [&self.quants, &self.scales] {
             checkpoint.check_stored(name, *dtype, shape)?;
         }

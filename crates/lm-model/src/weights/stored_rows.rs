@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use lm_formats::FileBytes;
+
 use super::TensorType;
 use super::fp8_mxfp4_scales::Scales;
 use super::gptq_awq_groups::Groups;
-use crate::model_folder::FileBytes;
 
 /// Rows of one parameter, in their files.
 pub(crate) struct StoredRows<'a> {

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use lm_kernels::GgmlType;
+use lm_formats::GgufTensorType;
+use lm_kernels::{FloatDtype, GgmlType, WeightFormat};
 use safetensors::Dtype;
 
 use super::fp8_mxfp4_scales::MXFP4_COLUMNS;
-use crate::{FloatDtype, GgufTensorType, WeightFormat};
 
 /// Element type of a stored tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

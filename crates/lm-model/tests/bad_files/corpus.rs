@@ -5,7 +5,8 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use lm_model::{Error, FileBytes, LoadOptions, LoadedModel, ModelFolder, Result};
+use lm_formats::FileBytes;
+use lm_model::{Error, LoadOptions, LoadedModel, ModelFolder, Result};
 use serde_json::Value;
 
 use crate::memory::bounded;
@@ -135,6 +136,8 @@ pub fn expect(what: &str, refused: Error, error: &str, says: &[&str]) {
 fn unlike(what: &str, result: Result<()>, error: &str, says: &[&str]) -> Option<String> {
     let Err(refused) = result else { return Some(format!("{what}: it loads")) };
     let debug = format!("{refused:?}");
+    // Errors of the crates below have a wrapper each.
+    let debug = debug.trim_start_matches("Tokenizer(").trim_start_matches("Format(");
     let variant = debug.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     let message: String = chain(&refused).chars().take(1000).collect();
     if variant != error {

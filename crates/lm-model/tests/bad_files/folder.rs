@@ -41,12 +41,18 @@ fn check_config(change: impl FnOnce(&mut Value), words: &[&str]) {
 #[test]
 fn a_missing_folder_or_file_is_named() {
     let error = ModelFolder::open("no/such/folder").unwrap_err();
-    assert!(matches!(&error, Error::Io { file, .. } if file == "no/such/folder"), "{error:?}");
+    assert!(
+        matches!(&error, Error::Format(lm_formats::Error::Io { file, .. }) if file == "no/such/folder"),
+        "{error:?}"
+    );
     let file = tempfile::NamedTempFile::new().unwrap();
-    assert!(matches!(ModelFolder::open(file.path()), Err(Error::Io { .. })));
+    assert!(matches!(ModelFolder::open(file.path()), Err(Error::Format(lm_formats::Error::Io { .. }))));
     for name in ["config.json", "tokenizer.json", "model.safetensors"] {
         let error = check(&TinyModel::qwen3(), |dir| fs::remove_file(dir.join(name)).unwrap(), &[name]);
-        assert!(matches!(&error, Error::MissingFile { file, .. } if file == name), "{error:?}");
+        assert!(
+            matches!(&error, Error::Format(lm_formats::Error::MissingFile { file, .. }) if file == name),
+            "{error:?}"
+        );
     }
 }
 
@@ -89,7 +95,7 @@ fn a_header_that_lies_about_its_length_is_refused() {
             fs::write(&path, bytes).unwrap();
         };
         let error = check(&TinyModel::qwen3(), lie, &["model.safetensors", words]);
-        assert!(matches!(error, Error::TensorFile { .. }), "{error:?}");
+        assert!(matches!(error, Error::Format(lm_formats::Error::TensorFile { .. })), "{error:?}");
     }
 }
 
@@ -256,12 +262,12 @@ fn tensors_that_do_not_fit_the_config_are_named() {
     let mut model = TinyModel::qwen3();
     let query = model.tensors.remove(QUERY).unwrap();
     let error = check(&model, |_| {}, &[QUERY]);
-    assert!(matches!(error, Error::MissingTensor { .. }), "{error:?}");
+    assert!(matches!(error, Error::Format(lm_formats::Error::MissingTensor { .. })), "{error:?}");
 
     let transposed = Tensor { shape: vec![32, 48], values: query.values.clone() };
     model.tensors.insert(QUERY.into(), transposed);
     let error = check(&model, |_| {}, &["model.safetensors", QUERY, "[32, 48]", "expected [48, 32]"]);
-    assert!(matches!(error, Error::TensorShape { .. }), "{error:?}");
+    assert!(matches!(error, Error::Format(lm_formats::Error::TensorShape { .. })), "{error:?}");
 
     model.tensors.insert(QUERY.into(), query);
     model
@@ -272,7 +278,7 @@ fn tensors_that_do_not_fit_the_config_are_named() {
 
     let doubles = TinyModel { dtype: Dtype::F64, ..TinyModel::qwen3() };
     let error = check(&doubles, |_| {}, &["F64", "BF16"]);
-    assert!(matches!(error, Error::TensorDtype { .. }), "{error:?}");
+    assert!(matches!(error, Error::Format(lm_formats::Error::TensorDtype { .. })), "{error:?}");
 }
 
 #[test]
@@ -373,7 +379,7 @@ proptest! {
 fn what_is_shared_between_threads_can_be() {
     fn shared<T: Send + Sync + ?Sized>() {}
     shared::<dyn lm_model::CausalLm>();
-    shared::<lm_model::Tokenizer>();
+    shared::<lm_tokenizer::Tokenizer>();
     shared::<lm_model::LoadedModel>();
     shared::<ModelFolder>();
     shared::<Error>();

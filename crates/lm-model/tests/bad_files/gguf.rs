@@ -4,7 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lm_model::{Error, FileBytes, GgufFile, GgufProblem, LoadOptions, ModelFolder};
+use lm_formats::{FileBytes, GgufFile, GgufProblem};
+use lm_model::{Error, LoadOptions, ModelFolder};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -117,7 +118,10 @@ fn counts_that_lie_are_refused_before_anything_is_allocated() {
     for count in [1_000_000_u64, 1 << 40, u64::MAX] {
         for place in [8, 16] {
             let error = check(&with(|_| place, &count.to_le_bytes()), &["at most"]);
-            let too_many = matches!(&error, Error::Gguf { problem: GgufProblem::TooMany { .. }, .. });
+            let too_many = matches!(
+                &error,
+                Error::Format(lm_formats::Error::Gguf { problem: GgufProblem::TooMany { .. }, .. })
+            );
             assert!(too_many, "{error:?}");
         }
         for key in ["tokenizer.ggml.tokens", "tokenizer.ggml.token_type", "tokenizer.ggml.merges"] {

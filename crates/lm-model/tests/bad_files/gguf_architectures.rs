@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use lm_model::{Error, FileBytes, GgufFile};
+use lm_formats::{FileBytes, GgufFile};
+use lm_model::Error;
 
 use crate::corpus::chain;
 use crate::gguf::{check, load, testdata, value};
@@ -142,5 +143,5 @@ fn a_tensor_that_settings_are_read_from_must_be_there() {
     let name = bytes.windows(10).position(|window| window == b"rope_freqs").unwrap();
     bytes[name..name + 10].copy_from_slice(b"rope_other");
     let error = check(&bytes, &["rope_freqs.weight"]);
-    assert!(matches!(&error, Error::MissingTensor { .. }), "{error:?}");
+    assert!(matches!(&error, Error::Format(lm_formats::Error::MissingTensor { .. })), "{error:?}");
 }

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use lm_model::{Error, FileBytes, GgufFile, GgufProblem};
+use lm_formats::{FileBytes, GgufFile, GgufProblem};
+use lm_model::Error;
 
 use crate::gguf::{check, load, testdata, text};
 
@@ -76,8 +77,7 @@ fn a_setting_that_nothing_reads_is_refused() {
         (OLMO2, "olmo2.attention.clamp_kqv", Float(8.0), "8"),
     ] {
         let error = check(&with(file, key, &value), &[key, shown]);
-        let unused =
-            matches!(&error, Error::Gguf { problem: GgufProblem::Unused { name, .. }, .. } if name == key);
+        let unused = matches!(&error, Error::Format(lm_formats::Error::Gguf { problem: GgufProblem::Unused { name, .. }, .. }) if name == key);
         assert!(unused, "{error:?}");
     }
 }

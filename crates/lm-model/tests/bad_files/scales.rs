@@ -189,7 +189,8 @@ mod gguf {
     fn every_block_type_says_where() {
         let good = std::fs::read(testdata("gguf/mixed.gguf")).unwrap();
         let file =
-            lm_model::GgufFile::read("mixed.gguf", lm_model::FileBytes::Owned(good.clone().into())).unwrap();
+            lm_formats::GgufFile::read("mixed.gguf", lm_formats::FileBytes::Owned(good.clone().into()))
+                .unwrap();
         let mut types = std::collections::BTreeSet::new();
         for tensor in file.tensors() {
             let Some(scale) = scale_in_block(&tensor.ty.to_string()) else { continue };

@@ -1,6 +1,7 @@
 //! `tokenizer.json`: merges, ids, steps and expressions that are invalid, or expand a text too much.
 
-use lm_model::{Error, Result, TextSegment, Tokenizer};
+use lm_model::{Error, Result};
+use lm_tokenizer::{TextSegment, Tokenizer};
 use serde_json::{Value, json};
 
 use crate::corpus::{Bad, Files, check_with};
@@ -59,37 +60,37 @@ fn split(files: &mut Files, regex: &str) {
 const TABLE: &[Bad] = &[
     Bad { what: "no byte", spoil: |f| raw(f, ""), error: "Json", says: &[FILE] },
     Bad { what: "a list", spoil: |f| raw(f, "[]"), error: "Json", says: &[FILE] },
-    Bad { what: "no model", spoil: |f| raw(f, "{}"), error: "UnsupportedTokenizer", says: &["decoder"] },
+    Bad { what: "no model", spoil: |f| raw(f, "{}"), error: "Unsupported", says: &["decoder"] },
     Bad { what: "cut in the middle", spoil: |f| { let b = f.bytes(FILE); b.truncate(b.len() / 2) }, error: "Json", says: &[FILE] },
     Bad { what: "brackets without end", spoil: |f| raw(f, "[".repeat(1 << 20)), error: "Json", says: &[FILE] },
-    Bad { what: "a model of no kind", spoil: |f| model(f, "type", json!("Oracle")), error: "Tokenizer", says: &[] },
+    Bad { what: "a model of no kind", spoil: |f| model(f, "type", json!("Oracle")), error: "Library", says: &[] },
     Bad { what: "a vocabulary that is a number", spoil: |f| model(f, "vocab", json!(1)), error: "Json", says: &[FILE, "vocabulary"] },
-    Bad { what: "an id beyond numbers", spoil: |f| vocab(f, &[("zz", u64::MAX)]), error: "Tokenizer", says: &[] },
-    Bad { what: "an id that memory is not made for", spoil: |f| vocab(f, &[("zz", 4_294_967_295)]), error: "UnsupportedTokenizer", says: &["the highest id", "4294967295"] },
+    Bad { what: "an id beyond numbers", spoil: |f| vocab(f, &[("zz", u64::MAX)]), error: "Library", says: &[] },
+    Bad { what: "an id that memory is not made for", spoil: |f| vocab(f, &[("zz", 4_294_967_295)]), error: "Unsupported", says: &["the highest id", "4294967295"] },
     Bad { what: "an id twice", spoil: |f| vocab(f, &[("zz", 0)]), error: "InvalidValue", says: &["model.vocab", "an id of its own"] },
     Bad { what: "merges that are a number", spoil: |f| model(f, "merges", json!(7)), error: "Json", says: &[FILE] },
     Bad { what: "a merge of three", spoil: |f| model(f, "merges", json!([["a", "b", "c"]])), error: "Json", says: &[FILE] },
-    Bad { what: "a merge of what is no token", spoil: |f| model(f, "merges", json!([["hell", "no"]])), error: "Tokenizer", says: &["no"] },
-    Bad { what: "a merge that makes no token", spoil: |f| model(f, "merges", json!([["h", "h"]])), error: "Tokenizer", says: &["hh"] },
+    Bad { what: "a merge of what is no token", spoil: |f| model(f, "merges", json!([["hell", "no"]])), error: "Library", says: &["no"] },
+    Bad { what: "a merge that makes no token", spoil: |f| model(f, "merges", json!([["h", "h"]])), error: "Library", says: &["hh"] },
     Bad { what: "a merge longer than any token", spoil: |f| model(f, "merges", json!([["hello", "<|endoftext|>"]])), error: "InvalidValue", says: &["model.merges"] },
     Bad { what: "a merge with itself that makes itself", spoil: |f| { vocab(f, &[("", 500)]); model(f, "merges", json!([["", ""]])) }, error: "InvalidValue", says: &["model.merges"] },
     Bad { what: "merges in a circle", spoil: |f| { vocab(f, &[("", 500)]); model(f, "merges", json!([["a", ""], ["", "a"]])) }, error: "InvalidValue", says: &["model.merges"] },
-    Bad { what: "a merge without a blank", spoil: |f| model(f, "merges", json!(["ab"])), error: "Tokenizer", says: &[] },
-    Bad { what: "merges that are left out by chance", spoil: |f| model(f, "dropout", json!(0.5)), error: "UnsupportedTokenizer", says: &["model.dropout", "0.5"] },
-    Bad { what: "a prefix of subwords", spoil: |f| model(f, "continuing_subword_prefix", json!("##")), error: "UnsupportedTokenizer", says: &["continuing_subword_prefix"] },
-    Bad { what: "a decoder of no kind", spoil: |f| set(f, "decoder", json!({"type": "Oracle"})), error: "UnsupportedTokenizer", says: &["decoder", "Oracle"] },
+    Bad { what: "a merge without a blank", spoil: |f| model(f, "merges", json!(["ab"])), error: "Library", says: &[] },
+    Bad { what: "merges that are left out by chance", spoil: |f| model(f, "dropout", json!(0.5)), error: "Unsupported", says: &["model.dropout", "0.5"] },
+    Bad { what: "a prefix of subwords", spoil: |f| model(f, "continuing_subword_prefix", json!("##")), error: "Unsupported", says: &["continuing_subword_prefix"] },
+    Bad { what: "a decoder of no kind", spoil: |f| set(f, "decoder", json!({"type": "Oracle"})), error: "Unsupported", says: &["decoder", "Oracle"] },
     Bad { what: "a decoder in a hundred sequences", spoil: |f| set(f, "decoder", nested("decoders", json!({"type": "ByteLevel"}), 100)), error: "Json", says: &[FILE] },
-    Bad { what: "a decoder that doubles for ever", spoil: |f| set(f, "decoder", doubling("decoders", 60)), error: "UnsupportedTokenizer", says: &["decoder"] },
-    Bad { what: "a normalizer of no kind", spoil: |f| set(f, "normalizer", json!({"type": "Oracle"})), error: "Tokenizer", says: &[] },
+    Bad { what: "a decoder that doubles for ever", spoil: |f| set(f, "decoder", doubling("decoders", 60)), error: "Unsupported", says: &["decoder"] },
+    Bad { what: "a normalizer of no kind", spoil: |f| set(f, "normalizer", json!({"type": "Oracle"})), error: "Library", says: &[] },
     Bad { what: "a normalizer in a hundred sequences", spoil: |f| set(f, "normalizer", nested("normalizers", json!({"type": "NFC"}), 100)), error: "Json", says: &[FILE] },
-    Bad { what: "no normalizer in fifty sequences", spoil: |f| set(f, "normalizer", nested("normalizers", json!({"type": "Oracle"}), 50)), error: "UnsupportedTokenizer", says: &["normalizer"] },
-    Bad { what: "a normalizer that doubles for ever", spoil: |f| set(f, "normalizer", doubling("normalizers", 60)), error: "UnsupportedTokenizer", says: &["normalizer"] },
-    Bad { what: "a normalizer that is cut", spoil: |f| set(f, "normalizer", json!({"type": "Precompiled", "precompiled_charsmap": "AAAA"})), error: "Tokenizer", says: &[] },
-    Bad { what: "no pre-tokenizer in fifty sequences", spoil: |f| set(f, "pre_tokenizer", nested("pretokenizers", json!({"type": "Oracle"}), 50)), error: "UnsupportedTokenizer", says: &["pre_tokenizer"] },
-    Bad { what: "an expression that does not end", spoil: |f| split(f, "(a"), error: "Tokenizer", says: &[] },
-    Bad { what: "an expression of brackets", spoil: |f| split(f, &"(".repeat(100_000)), error: "Tokenizer", says: &[] },
-    Bad { what: "an expression that tries all ways", spoil: |f| split(f, "(a|aa|a?)+[^a!]"), error: "Tokenizer", says: &["gave up"] },
-    Bad { what: "an expression that repeats repeats", spoil: |f| split(f, "(?:(?:(?:a{99999}){99999}){99999}){99999}"), error: "Tokenizer", says: &[] },
+    Bad { what: "no normalizer in fifty sequences", spoil: |f| set(f, "normalizer", nested("normalizers", json!({"type": "Oracle"}), 50)), error: "Unsupported", says: &["normalizer"] },
+    Bad { what: "a normalizer that doubles for ever", spoil: |f| set(f, "normalizer", doubling("normalizers", 60)), error: "Unsupported", says: &["normalizer"] },
+    Bad { what: "a normalizer that is cut", spoil: |f| set(f, "normalizer", json!({"type": "Precompiled", "precompiled_charsmap": "AAAA"})), error: "Library", says: &[] },
+    Bad { what: "no pre-tokenizer in fifty sequences", spoil: |f| set(f, "pre_tokenizer", nested("pretokenizers", json!({"type": "Oracle"}), 50)), error: "Unsupported", says: &["pre_tokenizer"] },
+    Bad { what: "an expression that does not end", spoil: |f| split(f, "(a"), error: "Library", says: &[] },
+    Bad { what: "an expression of brackets", spoil: |f| split(f, &"(".repeat(100_000)), error: "Library", says: &[] },
+    Bad { what: "an expression that tries all ways", spoil: |f| split(f, "(a|aa|a?)+[^a!]"), error: "Library", says: &["gave up"] },
+    Bad { what: "an expression that repeats repeats", spoil: |f| split(f, "(?:(?:(?:a{99999}){99999}){99999}){99999}"), error: "Library", says: &[] },
 ];
 
 #[test]
@@ -110,11 +111,11 @@ fn pieces(files: &mut Files, pieces: Value) {
 
 #[rustfmt::skip]
 const UNIGRAM: &[Bad] = &[
-    Bad { what: "no pieces", spoil: |f| pieces(f, json!([])), error: "Tokenizer", says: &[] },
-    Bad { what: "pieces without scores", spoil: |f| pieces(f, json!(["a", "b"])), error: "Tokenizer", says: &[] },
-    Bad { what: "scores that are texts", spoil: |f| pieces(f, json!([["a", "-1"]])), error: "Tokenizer", says: &[] },
-    Bad { what: "an unknown piece beyond all", spoil: |f| model(f, "unk_id", json!(1_000_000)), error: "Tokenizer", says: &[] },
-    Bad { what: "an unknown piece below 0", spoil: |f| model(f, "unk_id", json!(-1)), error: "Tokenizer", says: &[] },
+    Bad { what: "no pieces", spoil: |f| pieces(f, json!([])), error: "Library", says: &[] },
+    Bad { what: "pieces without scores", spoil: |f| pieces(f, json!(["a", "b"])), error: "Library", says: &[] },
+    Bad { what: "scores that are texts", spoil: |f| pieces(f, json!([["a", "-1"]])), error: "Library", says: &[] },
+    Bad { what: "an unknown piece beyond all", spoil: |f| model(f, "unk_id", json!(1_000_000)), error: "Library", says: &[] },
+    Bad { what: "an unknown piece below 0", spoil: |f| model(f, "unk_id", json!(-1)), error: "Library", says: &[] },
     Bad { what: "a score beyond numbers", spoil: |f| { let text = String::from_utf8(f.0[FILE].clone()).unwrap(); raw(f, text.replacen("-1.0", "-1e999", 1).replacen("-2.0", "-1e999", 1)) }, error: "Json", says: &[FILE] },
     Bad { what: "a piece of a megabyte", spoil: |f| pieces(f, json!([["<unk>", 0.0], ["a".repeat(1 << 20), -1.0]])), error: "InvalidValue", says: &["model.vocab", "1048576 bytes"] },
 ];
@@ -137,7 +138,7 @@ fn tokens_that_do_not_lie_on_characters_are_an_error() {
     let tokenizer = Tokenizer::from_json(&std::fs::read(path).unwrap()).unwrap();
     let content = [TextSegment::Content(" Hello, wörld\n\t 12345")];
     let error = tokenizer.encode_segments(&content).unwrap_err();
-    crate::corpus::expect("one id twice", error, "Tokenizer", &["does not lie on characters"]);
+    crate::corpus::expect("one id twice", error.into(), "Library", &["does not lie on characters"]);
 }
 
 /// Irregular but harmless files are valid tokenizers.

@@ -7,8 +7,9 @@ use std::path::Path;
 
 use lm_model::{
     Batch, CacheGroup, CausalLm, Device, KvDtype, KvPool, LoadOptions, LoadedModel, LogitRows, ModelFolder,
-    SequenceInput, TokenId,
+    SequenceInput,
 };
+use lm_tokenizer::TokenId;
 use safetensors::tensor::{Dtype, TensorView};
 use serde_json::{Value, json};
 use tempfile::TempDir;

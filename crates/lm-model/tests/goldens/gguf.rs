@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
-use lm_model::{
-    CausalLm, Device, Input, KvDtype, LoadOptions, LogitRows, ModelFolder, TokenId, WeightFormat,
-};
+use lm_model::{CausalLm, Device, Input, KvDtype, LoadOptions, LogitRows, ModelFolder, WeightFormat};
+use lm_tokenizer::TokenId;
 use serde::Deserialize;
 
 use crate::root;

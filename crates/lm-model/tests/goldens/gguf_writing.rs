@@ -5,10 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
-use lm_model::{
-    ALL_ARCHITECTURES, FileBytes, GgufFile, GgufMetadata, GgufTensor, GgufValueType, ModelFolder, TokenId,
-    WeightFormat,
-};
+use lm_formats::{FileBytes, GgufFile, GgufMetadata};
+use lm_model::{ALL_ARCHITECTURES, GgufTensor, GgufValueType, ModelFolder, WeightFormat};
+use lm_tokenizer::TokenId;
 use serde_json::{Map, Value, json};
 
 use crate::gguf::{difference, load, logits};

@@ -1,7 +1,7 @@
 //! Token ids and greedy turns of the pocket model: `testdata/templates/pocket.json`.
 
 use anyhow::ensure;
-use lm_model::{TextSegment, TokenId, Tokenizer};
+use lm_tokenizer::{TextSegment, TokenId, Tokenizer};
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -2,8 +2,8 @@
 
 use lm_model::{
     Batch, CacheGroup, CausalLm, Embeddings, Input, KvPool, LogitRows, PAGE_LEN, PageId, SequenceInput,
-    TokenId,
 };
+use lm_tokenizer::TokenId;
 
 /// A cache for up to `sequences` sequences of `max_len` tokens.
 pub struct Cache<'a> {

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use lm_model::{
     ALL_ARCHITECTURES, CausalLm, Device, Embeddings, Input, KvDtype, LoadOptions, LogitRows, ModelFolder,
-    TokenId, WeightFormat,
+    WeightFormat,
 };
+use lm_tokenizer::TokenId;
 
 use crate::run::{Cache, greedy, slice};
 use crate::{devices, load, root};

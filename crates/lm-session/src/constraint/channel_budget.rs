@@ -68,7 +68,7 @@ impl ChannelBudget {
     /// forces the end.
     ///
     /// # Errors
-    /// [`crate::Error::Model`] when the tokenizer cannot encode the end.
+    /// [`crate::Error::Tokenizer`] when the tokenizer cannot encode the end.
     pub fn new(
         tokenizer: &Arc<Tokenizer>,
         start: &str,

@@ -8,7 +8,7 @@ use std::time::Instant;
 use llguidance::api::{GrammarInit, ParserLimits, TopLevelGrammar};
 use llguidance::toktrie::InferenceCapabilities;
 use llguidance::{ParserFactory, TokenParser};
-use lm_model::Tokenizer;
+use lm_tokenizer::Tokenizer;
 
 use super::cache::GrammarCache;
 use super::shortest_completion::{CompletionTables, ShortestCompletion};

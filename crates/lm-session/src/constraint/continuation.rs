@@ -1,6 +1,6 @@
 //! Tokenization of a text that continues another.
 
-use lm_model::{TextSegment, Tokenizer};
+use lm_tokenizer::{TextSegment, Tokenizer};
 
 use crate::TokenId;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use llguidance::toktrie::{TokEnv, TokRxInfo, TokTrie, TokenizerEnv};
-use lm_model::{TokenKind, Tokenizer};
+use lm_tokenizer::{TokenKind, Tokenizer};
 
 use super::continuation;
 use crate::TokenId;

@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
-use lm_model::{TokenKind, Tokenizer};
+use lm_tokenizer::{TokenKind, Tokenizer};
 
 use super::tokens::{CLOSING, ClosingTokens};
 use crate::constraint::continuation;

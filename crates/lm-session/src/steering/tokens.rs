@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use lm_model::{TokenKind, Tokenizer};
+use lm_tokenizer::{TokenKind, Tokenizer};
 
 use crate::{TokenId, TokenMask};
 

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
-use lm_model::{KvDtype, LoadOptions, LoadedModel, LogitRows, TokenId, WeightFormat};
+use lm_model::{KvDtype, LoadOptions, LoadedModel, LogitRows, WeightFormat};
+use lm_tokenizer::TokenId;
 use serde_json::json;
 
 use crate::args::{LoadArgs, quantized_format};

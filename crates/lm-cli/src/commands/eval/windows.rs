@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use anyhow::{Result, ensure};
-use lm_model::TokenId;
+use lm_tokenizer::TokenId;
 
 /// Number of logits rows in memory at a time.
 const PIECE: usize = 64;

@@ -4,8 +4,8 @@ use std::io;
 use std::path::Path;
 
 use anyhow::Result;
-use lm_model::TokenId;
 use lm_session::{CancelHandle, Engine, GenerateParams, SessionConfig, SessionEvent};
+use lm_tokenizer::TokenId;
 use serde_json::{Value, json};
 
 use crate::json_lines::{answer_lines, bad_line, error};

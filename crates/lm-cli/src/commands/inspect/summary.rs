@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use anyhow::Result;
-use lm_model::{
-    ChatTemplateSource, GenerationConfig, ModelConfig, ModelFolder, Parameters, TensorInfo, Tokenizer,
-};
+use lm_model::{ChatTemplateSource, GenerationConfig, ModelConfig, ModelFolder, Parameters, TensorInfo};
 use lm_template::{Capabilities, ChatTemplates, TemplateChoice};
+use lm_tokenizer::Tokenizer;
 use serde_json::{Value, json};
 
 use super::memory::MemoryTable;
@@ -244,7 +243,7 @@ impl Summary {
         writeln!(f, "  dialect       {}", template.dialect)
     }
 
-    fn shown_token(&self, id: lm_model::TokenId) -> String {
+    fn shown_token(&self, id: lm_tokenizer::TokenId) -> String {
         format!("{} ({id})", self.tokenizer.token_bytes(id).escape_ascii())
     }
 }

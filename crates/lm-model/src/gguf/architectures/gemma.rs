@@ -3,13 +3,13 @@
 //! Files omit values that all checkpoints of a generation share, and the attention scale. One size of each generation derives the
 //! scale from `hidden_size / num_attention_heads` in place of `head_dim`; llama.cpp recognises that size by its number of layers.
 
+use lm_formats::Result;
 use serde_json::{Map, Value};
 
 use super::super::config::layer_types;
 use super::super::description::Description;
 use super::super::rope::{self, SlidingTheta};
 use super::{GgufArchitecture, TensorNames};
-use crate::Result;
 use crate::weights::StoredValues;
 
 /// Norms of all generations.

@@ -1,5 +1,6 @@
 //! Gemma 3n.
 
+use lm_formats::{GgufEntry, Result};
 use serde_json::{Map, Value, json};
 
 use super::super::config::layer_types;
@@ -8,9 +9,7 @@ use super::super::rope::{self, SlidingTheta};
 use super::super::write::Settings;
 use super::gemma::NORMS;
 use super::{GgufArchitecture, TensorNames};
-use crate::Result;
 use crate::config::ModelConfig;
-use crate::gguf::Written;
 use crate::spec::{DecoderSpec, GatedSpec, LayerSpec, Mixer, Mlp, Window};
 
 /// Per-layer embeddings, which Gemma 4 has too.
@@ -62,7 +61,7 @@ fn write(_: &ModelConfig, spec: &DecoderSpec, settings: &mut Settings) -> Result
         _ => f32::NEG_INFINITY,
     };
     let deviations = spec.layers.iter().map(deviations).collect();
-    settings.put("activation_sparsity_scale", Written::Floats(deviations));
+    settings.put("activation_sparsity_scale", GgufEntry::Floats(deviations));
     Ok(())
 }
 
@@ -73,7 +72,7 @@ pub(super) fn put_windows(spec: &DecoderSpec, settings: &mut Settings) {
         Mixer::ShortConv(_) | Mixer::DeltaNet(_) => false,
     };
     let slides = spec.layers.iter().map(slides).collect();
-    settings.put("attention.sliding_window_pattern", Written::Bools(slides));
+    settings.put("attention.sliding_window_pattern", GgufEntry::Bools(slides));
 }
 
 fn more(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {

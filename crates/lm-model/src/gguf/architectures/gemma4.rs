@@ -1,5 +1,6 @@
 //! Gemma 4.
 
+use lm_formats::{Error, GgufEntry, Result};
 use serde_json::{Map, Value, json};
 
 use super::super::config::layer_types;
@@ -10,9 +11,7 @@ use super::gemma::NORMS;
 use super::gemma3n::{PER_LAYER_INPUTS, per_layer_vocabulary, put_windows};
 use super::{EXPERTS, GgufArchitecture, TensorNames};
 use crate::config::ModelConfig;
-use crate::gguf::Written;
 use crate::spec::{DecoderSpec, Mixer, RopeScaling, RopeSpec, Window};
-use crate::{Error, Result};
 
 pub(super) const GEMMA4: GgufArchitecture = GgufArchitecture {
     keys: &[
@@ -68,7 +67,7 @@ fn write(_: &ModelConfig, spec: &DecoderSpec, settings: &mut Settings) -> Result
             settings.put_size(&format!("{key}{suffix}"), "head_dim", layer.head_dim)?;
         }
         if let Some(rope) = layer.rope.map(|rope| &spec.ropes[rope]) {
-            settings.put(&format!("rope.freq_base{suffix}"), Written::Float(rope.theta as f32));
+            settings.put(&format!("rope.freq_base{suffix}"), GgufEntry::Float(rope.theta as f32));
         }
     }
     let rope = full.and_then(|layer| layer.rope).map(|rope| &spec.ropes[rope]);

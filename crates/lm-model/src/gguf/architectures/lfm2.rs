@@ -1,11 +1,11 @@
 //! LFM2, whose layers without key/value heads are short convolutions.
 
+use lm_formats::Result;
 use serde_json::{Map, Value};
 
 use super::super::config::put_layer_types;
 use super::super::description::Description;
 use super::GgufArchitecture;
-use crate::Result;
 use crate::spec::{LayerSpec, Mixer};
 
 pub(super) const LFM2: GgufArchitecture = GgufArchitecture {

@@ -1,5 +1,6 @@
 //! Llama (also Mistral, under the same name) and close relatives.
 
+use lm_formats::GgufEntry;
 use serde_json::{Map, Value, json};
 
 use super::super::config::layer_types;
@@ -7,7 +8,6 @@ use super::super::description::Description;
 use super::super::rope::{self, SlidingTheta};
 use super::gemma3n::put_windows;
 use super::{GgufArchitecture, RopeLayout};
-use crate::gguf::Written;
 use crate::spec::{LayerSpec, Mixer, Window};
 
 pub(super) const LLAMA: GgufArchitecture = GgufArchitecture {
@@ -96,7 +96,7 @@ pub(super) const OLMO2: GgufArchitecture = GgufArchitecture {
             _ => None,
         };
         if let Some(rope) = spec.layers.iter().find_map(sliding_rope) {
-            settings.put("rope.freq_base_swa", Written::Float(spec.ropes[rope].theta as f32));
+            settings.put("rope.freq_base_swa", GgufEntry::Float(spec.ropes[rope].theta as f32));
         }
         Ok(())
     },

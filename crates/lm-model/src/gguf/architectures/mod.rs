@@ -12,12 +12,12 @@ mod phi;
 mod qwen;
 mod qwen35;
 
+use lm_formats::Result;
 use serde_json::{Map, Value};
 
 use super::description::Description;
 use super::rope;
 use super::write::Settings;
-use crate::Result;
 use crate::config::{ModelConfig, unsupported};
 use crate::spec::DecoderSpec;
 use crate::weights::StoredValues;

@@ -1,14 +1,13 @@
 //! Qwen 3.5.
 
+use lm_formats::{GgufEntry, Result};
 use serde_json::{Map, Value};
 
 use super::super::config::put_layer_types;
 use super::super::description::Description;
 use super::super::write::Settings;
 use super::GgufArchitecture;
-use crate::Result;
 use crate::config::ModelConfig;
-use crate::gguf::Written;
 use crate::spec::{DecoderSpec, LayerSpec, Mixer};
 use crate::weights::StoredValues;
 
@@ -51,7 +50,7 @@ const SECTIONS: [i32; 3] = [11, 11, 10];
 fn write(config: &ModelConfig, spec: &DecoderSpec, settings: &mut Settings) -> Result<()> {
     let is_recurrent = |layer: &LayerSpec| matches!(layer.mixer, Mixer::DeltaNet(_));
     settings
-        .put("attention.recurrent_layers", Written::Bools(spec.layers.iter().map(is_recurrent).collect()));
+        .put("attention.recurrent_layers", GgufEntry::Bools(spec.layers.iter().map(is_recurrent).collect()));
     let widths = spec.layers.iter().filter_map(|layer| match &layer.mixer {
         Mixer::DeltaNet(delta_net) => Some(delta_net.value_width()),
         _ => None,
@@ -63,7 +62,7 @@ fn write(config: &ModelConfig, spec: &DecoderSpec, settings: &mut Settings) -> R
     let given = given.map(|list| list.iter().filter_map(|n| i32::try_from(n.as_i64()?).ok()).collect());
     let mut sections: Vec<i32> = given.unwrap_or(SECTIONS.into());
     sections.resize(4, 0);
-    settings.put("rope.dimension_sections", Written::Ints(sections));
+    settings.put("rope.dimension_sections", GgufEntry::Ints(sections));
     Ok(())
 }
 

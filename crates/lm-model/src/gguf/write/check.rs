@@ -1,7 +1,9 @@
 //! Check that a GGUF file describes the same model as its folder.
 
+use lm_tokenizer::{TokenId, TokenKind, Tokenizer};
+
 use crate::spec::{DecoderSpec, Mixer, RopeScaling, RopeSpec};
-use crate::{Error, Result, TokenId, TokenKind, Tokenizer};
+use crate::{Error, Result};
 
 /// Relative tolerance of RoPE numbers: files store 32-bit floats.
 const ROUNDING: f32 = 1e-6;

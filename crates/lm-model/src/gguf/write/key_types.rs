@@ -1,8 +1,7 @@
 //! Value types that GGUF readers expect under a key, however config.json writes the number.
 
+use lm_formats::GgufEntry;
 use serde_json::Value;
-
-use super::metadata::Written;
 
 /// Type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +49,7 @@ const TYPES: &[(&str, KeyType)] = &[
 ];
 
 /// Converts a config.json value to the type of `key`; `None` if it has another kind.
-pub(super) fn written(key: &str, value: &Value) -> Option<Written> {
+pub(super) fn written(key: &str, value: &Value) -> Option<GgufEntry> {
     let ty = TYPES.iter().find(|row| row.0 == key)?.1;
     let size = |value: &Value| {
         let whole = value
@@ -59,14 +58,14 @@ pub(super) fn written(key: &str, value: &Value) -> Option<Written> {
         whole.and_then(|size| u32::try_from(size).ok())
     };
     match (ty, value) {
-        (KeyType::Float, Value::Number(number)) => Some(Written::Float(number.as_f64()? as f32)),
+        (KeyType::Float, Value::Number(number)) => Some(GgufEntry::Float(number.as_f64()? as f32)),
         (KeyType::Float, Value::Array(list)) => {
             let floats = list.iter().map(|value| value.as_f64().map(|x| x as f32));
-            floats.collect::<Option<_>>().map(Written::Floats)
+            floats.collect::<Option<_>>().map(GgufEntry::Floats)
         }
-        (KeyType::Size, Value::Number(_)) => size(value).map(Written::Size),
+        (KeyType::Size, Value::Number(_)) => size(value).map(GgufEntry::Size),
         (KeyType::Size, Value::Array(list)) => {
-            list.iter().map(size).collect::<Option<_>>().map(Written::Sizes)
+            list.iter().map(size).collect::<Option<_>>().map(GgufEntry::Sizes)
         }
         _ => None,
     }
@@ -91,9 +90,9 @@ mod tests {
 
     #[test]
     fn numbers_have_the_type_of_their_key() {
-        assert_eq!(written("rope.freq_base", &json!(10_000)), Some(Written::Float(1e4)));
-        assert_eq!(written("context_length", &json!(32.0)), Some(Written::Size(32)));
-        assert_eq!(written("feed_forward_length", &json!([8, 16])), Some(Written::Sizes(vec![8, 16])));
+        assert_eq!(written("rope.freq_base", &json!(10_000)), Some(GgufEntry::Float(1e4)));
+        assert_eq!(written("context_length", &json!(32.0)), Some(GgufEntry::Size(32)));
+        assert_eq!(written("feed_forward_length", &json!([8, 16])), Some(GgufEntry::Sizes(vec![8, 16])));
         for value in [json!(-1), json!(1.5), json!(1_u64 << 32), json!("8"), json!(true), json!([1, "a"])] {
             assert_eq!(written("context_length", &value), None, "{value}");
         }

@@ -5,7 +5,6 @@
 
 mod check;
 mod key_types;
-mod metadata;
 mod rows;
 mod settings;
 mod tensors;
@@ -15,25 +14,29 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-#[cfg(test)]
-pub(super) use self::key_types::is_known;
-pub(crate) use self::metadata::{Entries, Written};
+use lm_formats::{
+    FileBytes, GgufEntries, GgufEntry, GgufFile, GgufHeader, GgufShard, GgufTensor, file_names, parse_json,
+    read_required,
+};
+use lm_kernels::WeightFormat;
+use lm_tokenizer::Tokenizer;
+
 use self::rows::write_tensor;
-pub(super) use self::settings::Settings;
 use self::settings::settings;
 use self::tensors::{Contents, NewTensor, plan};
-pub(crate) use self::texts::Texts;
-use super::model::Shard;
-use super::{DEFAULT_ALIGNMENT, GgufFile, GgufModel, architectures};
+use super::{GgufModel, architectures};
 use crate::architectures::Architecture;
-use crate::config::{CONFIG_FILE, ModelConfig};
-use crate::model_folder::{FileBytes, LoadPhase, LoadProgress, io_error, parse_json, read_required};
+use crate::config::ModelConfig;
+use crate::model_folder::{LoadPhase, LoadProgress, io_error};
 use crate::spec::DecoderSpec;
 use crate::weights::Checkpoint;
-use crate::{Error, Result, Tokenizer, WeightFormat};
+use crate::{Error, Result};
 
-/// GGUF version that is written.
-const VERSION: u32 = 3;
+#[cfg(test)]
+pub(super) use self::key_types::is_known;
+pub(super) use self::settings::Settings;
+pub(crate) use self::texts::Texts;
+
 const ALIGNMENT: &str = "general.alignment";
 const ARCHITECTURE: &str = "general.architecture";
 const FILE_TYPE: &str = "general.file_type";
@@ -60,16 +63,9 @@ pub(crate) struct NewFile<'a> {
     pub(crate) format: WeightFormat,
 }
 
-/// Header of a file, up to the last tensor that holds metadata.
-struct Head {
-    bytes: Vec<u8>,
-    /// Size of the whole file in bytes.
-    len: usize,
-}
-
 /// Everything in a file but the weights.
 pub(crate) struct NewHead {
-    pub(super) keys: Entries,
+    pub(super) keys: GgufEntries,
     /// Tensors that hold metadata.
     pub(super) vectors: Vec<(String, Vec<f32>)>,
 }
@@ -80,8 +76,8 @@ impl NewHead {
 
     /// Creates the entries, with the architecture first.
     pub(super) fn new(architecture: &str) -> Self {
-        let mut keys = Entries::default();
-        keys.put(ARCHITECTURE, Written::Text(architecture.to_owned()));
+        let mut keys = GgufEntries::default();
+        keys.put(ARCHITECTURE, GgufEntry::Text(architecture.to_owned()));
         Self { keys, vectors: Vec::new() }
     }
 
@@ -125,9 +121,9 @@ impl NewFile<'_> {
         let mut tensors: Vec<_> = vectors.into_iter().map(vector).collect();
         tensors.extend(plan(self, architecture)?);
         self.refuse_quantized(&tensors)?;
-        keys.put(QUANTIZATION, Written::Size(QUANTIZATION_VERSION));
-        keys.put(FILE_TYPE, Written::Size(self.file_type(&tensors)?));
-        let head = Head::new(&keys, &tensors)?;
+        keys.put(QUANTIZATION, GgufEntry::Size(QUANTIZATION_VERSION));
+        keys.put(FILE_TYPE, GgufEntry::Size(self.file_type(&tensors)?));
+        let head = header(&keys, &tensors)?;
         let model = self.read_back(&head, &path.display().to_string())?;
         self.write_bytes(&head, &tensors, &model, out, path, progress)
     }
@@ -143,11 +139,14 @@ impl NewFile<'_> {
     }
 
     /// Reads the header back like any file, and compares the model it describes.
-    fn read_back(&self, head: &Head, name: &str) -> Result<GgufModel> {
+    fn read_back(&self, head: &GgufHeader, name: &str) -> Result<GgufModel> {
         let bytes = FileBytes::Owned(head.bytes.as_slice().into());
-        let file = GgufFile::describe(name, bytes.clone(), head.len)?;
-        let model = GgufModel::of_shard(Shard { name: name.to_owned(), bytes, file });
-        let config = ModelConfig::from_keys(parse_json(CONFIG_FILE, &read_required(&model, CONFIG_FILE)?)?)?;
+        let file = GgufFile::read_header(name, bytes.clone(), head.len)?;
+        let model = GgufModel::of_shard(GgufShard { name: name.to_owned(), bytes, file });
+        let config = ModelConfig::from_keys(parse_json(
+            file_names::CONFIG,
+            &read_required(&model, file_names::CONFIG)?,
+        )?)?;
         let spec = (crate::architectures::find(&config.model_type)?.spec)(&config)?;
         let architecture = model.metadata().architecture()?;
         check::check(architecture, self.spec, &spec)?;
@@ -157,7 +156,7 @@ impl NewFile<'_> {
 
     fn write_bytes(
         &self,
-        head: &Head,
+        head: &GgufHeader,
         tensors: &[NewTensor],
         model: &GgufModel,
         out: &mut File,
@@ -168,13 +167,13 @@ impl NewFile<'_> {
         let mut out = BufWriter::with_capacity(1 << 20, out);
         out.write_all(&head.bytes).map_err(failed)?;
         let mut done = head.bytes.len();
-        for tensor in tensors.iter().filter(|tensor| matches!(tensor.contents, Contents::Stored(_))) {
-            let padding = done.next_multiple_of(DEFAULT_ALIGNMENT) - done;
-            out.write_all(&[0; DEFAULT_ALIGNMENT][..padding]).map_err(failed)?;
+        let stored = |(tensor, _): &(&NewTensor, _)| matches!(tensor.contents, Contents::Stored(_));
+        for (tensor, GgufTensor { range, .. }) in tensors.iter().zip(&head.tensors).filter(stored) {
+            out.write_all(&vec![0; range.start - done]).map_err(failed)?;
             let stored = model.stored(&tensor.name)?;
             let mut write = |bytes: &[u8]| out.write_all(bytes).map_err(failed);
-            let written = write_tensor(self.checkpoint, tensor, &stored, &mut write)?;
-            done += padding + written;
+            write_tensor(self.checkpoint, tensor, &stored, &mut write)?;
+            done = range.end;
             let (done_bytes, total_bytes) = (done as u64, head.len as u64);
             progress(LoadProgress { phase: LoadPhase::Weights, done_bytes, total_bytes });
         }
@@ -195,33 +194,21 @@ impl NewFile<'_> {
     }
 }
 
-impl Head {
-    fn new(keys: &Entries, tensors: &[NewTensor]) -> Result<Self> {
-        let mut bytes = GgufFile::MAGIC.to_vec();
-        bytes.extend(VERSION.to_le_bytes());
-        bytes.extend((tensors.len() as u64).to_le_bytes());
-        bytes.extend((keys.len() as u64).to_le_bytes());
-        keys.encode(&mut bytes);
-        let mut end = 0_usize;
-        for tensor in tensors {
-            let start = end.next_multiple_of(DEFAULT_ALIGNMENT);
-            tensor.describe(start, &mut bytes);
-            end = start + tensor.bytes()?;
+/// Builds the header, up to the last tensor that holds metadata.
+fn header(keys: &GgufEntries, tensors: &[NewTensor]) -> Result<GgufHeader> {
+    let described: Vec<_> = tensors.iter().map(NewTensor::description).collect();
+    let mut header = GgufHeader::new(keys, &described)?;
+    for (tensor, GgufTensor { range, .. }) in tensors.iter().zip(&header.tensors) {
+        if let Contents::Values(values) = &tensor.contents {
+            header.bytes.resize(range.start, 0);
+            header.bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
         }
-        let data = bytes.len().next_multiple_of(DEFAULT_ALIGNMENT);
-        for tensor in tensors {
-            if let Contents::Values(values) = &tensor.contents {
-                bytes.resize(bytes.len().next_multiple_of(DEFAULT_ALIGNMENT), 0);
-                bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
-            }
-        }
-        bytes.resize(bytes.len().max(data), 0);
-        Ok(Self { bytes, len: data + end })
     }
+    Ok(header)
 }
 
 /// Error for a format that is not written.
 fn unsupported_format(format: WeightFormat) -> Error {
     let known = FILE_TYPES.iter().map(|row| row.0).collect::<Vec<_>>().join(", ");
-    crate::config::unsupported("quantization", format, known)
+    crate::config::unsupported("quantization", format, known).into()
 }

@@ -1,8 +1,8 @@
 //! Bytes of a tensor, in the order and form of GGUF files.
 
+use lm_formats::GgufTensorType;
 use lm_kernels::{GgmlType, Source};
 
-use super::super::GgufTensorType;
 use super::tensors::{Contents, NewTensor, float};
 use crate::weights::{Checkpoint, StoredRows, StoredTensor, TensorLocation};
 use crate::{Error, Result};
@@ -10,47 +10,22 @@ use crate::{Error, Result};
 /// Maximum bytes of a checkpoint in memory at once.
 const PIECE_BYTES: usize = 16 << 20;
 
-impl NewTensor {
-    /// Size in the file in bytes.
-    pub(super) fn bytes(&self) -> Result<usize> {
-        let elements = self.shape.iter().try_fold(1_usize, |product, &n| product.checked_mul(n));
-        elements.and_then(|elements| self.ty.bytes(elements)).ok_or_else(|| Error::TensorShape {
-            file: "the file to be written".to_owned(),
-            tensor: self.name.clone(),
-            expected: vec![self.ty.block_len()],
-            got: self.shape.clone(),
-        })
-    }
-
-    /// Appends the tensor's header entry.
-    pub(super) fn describe(&self, offset: usize, out: &mut Vec<u8>) {
-        super::metadata::text(out, &self.name);
-        out.extend((self.shape.len() as u32).to_le_bytes());
-        for &len in self.shape.iter().rev() {
-            out.extend((len as u64).to_le_bytes());
-        }
-        out.extend(self.ty.id().to_le_bytes());
-        out.extend((offset as u64).to_le_bytes());
-    }
-}
-
-/// Writes the bytes of a tensor whose stored form is `stored`; returns their number.
+/// Writes the bytes of a tensor whose stored form is `stored`.
 pub(super) fn write_tensor(
     checkpoint: &Checkpoint,
     tensor: &NewTensor,
     stored: &StoredTensor,
     write: &mut dyn FnMut(&[u8]) -> Result<()>,
-) -> Result<usize> {
-    let Contents::Stored(location) = &tensor.contents else { return Ok(0) };
+) -> Result<()> {
+    let Contents::Stored(location) = &tensor.contents else { return Ok(()) };
     match tensor.cols {
-        None => write_vector(checkpoint, location, stored, write)?,
+        None => write_vector(checkpoint, location, stored, write),
         Some(cols) => {
             let rows = checkpoint.rows(location)?;
             let count = tensor.shape[..tensor.shape.len() - 1].iter().product();
-            Matrix { rows: &rows, count, cols, ty: tensor.ty, stored }.write(location.name(), write)?;
+            Matrix { rows: &rows, count, cols, ty: tensor.ty, stored }.write(location.name(), write)
         }
     }
-    tensor.bytes()
 }
 
 fn write_vector(

@@ -1,5 +1,6 @@
 //! Metadata of a model under GGUF keys: the inverse of `super::super::config`.
 
+use lm_formats::{GgufEntries, GgufEntry, Result};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -7,22 +8,20 @@ use super::super::architectures::{GgufArchitecture, RopeLayout};
 use super::super::config::SHARED;
 use super::super::rope::yarn_magnitude;
 use super::key_types::written;
-use super::metadata::{Entries, Written};
-use crate::Result;
 use crate::config::{ModelConfig, RopeParameters, invalid, json_error};
 use crate::spec::{AttentionLayer, DecoderSpec, GatedSpec, Mixer, Mlp, RopeScaling, RopeSpec};
 
 /// Metadata of a model without its tokenizer and weights.
 pub(in crate::gguf) struct Settings {
     architecture: &'static str,
-    pub(super) entries: Entries,
+    pub(super) entries: GgufEntries,
     /// Tensors that hold metadata.
     pub(super) vectors: Vec<(String, Vec<f32>)>,
 }
 
 impl Settings {
     /// Sets the value of a key, given without the architecture prefix.
-    pub(in crate::gguf) fn put(&mut self, key: &str, value: Written) {
+    pub(in crate::gguf) fn put(&mut self, key: &str, value: GgufEntry) {
         self.entries.put(format!("{}.{key}", self.architecture), value);
     }
 
@@ -41,7 +40,7 @@ impl Settings {
             _ => {}
         }
         let small = |&n: &usize| i32::try_from(n).map_err(|_| invalid(from, n, "less than 2147483648"));
-        self.put(key, Written::Ints(of_layers.iter().map(small).collect::<Result<_>>()?));
+        self.put(key, GgufEntry::Ints(of_layers.iter().map(small).collect::<Result<_>>()?));
         Ok(())
     }
 
@@ -64,7 +63,7 @@ pub(super) fn settings(
     spec: &DecoderSpec,
     architecture: &GgufArchitecture,
 ) -> Result<Settings> {
-    let (name, entries, vectors) = (architecture.name, Entries::default(), Vec::new());
+    let (name, entries, vectors) = (architecture.name, GgufEntries::default(), Vec::new());
     let mut settings = Settings { architecture: name, entries, vectors };
     settings.put_size("block_count", "num_hidden_layers", spec.layers.len())?;
     settings.put_size("vocab_size", "vocab_size", spec.vocab_size)?;
@@ -149,9 +148,9 @@ fn rope_parameters(config: &ModelConfig) -> Result<RopeParameters> {
 }
 
 /// Builds the keys under `rope.scaling`.
-fn scaling(parameters: &RopeParameters, rope: &RopeSpec) -> Result<Vec<(&'static str, Written)>> {
-    let float = |value: f64| Written::Float(value as f32);
-    let kind = |name: &str| ("type", Written::Text(name.to_owned()));
+fn scaling(parameters: &RopeParameters, rope: &RopeSpec) -> Result<Vec<(&'static str, GgufEntry)>> {
+    let float = |value: f64| GgufEntry::Float(value as f32);
+    let kind = |name: &str| ("type", GgufEntry::Text(name.to_owned()));
     let mut entries = Vec::new();
     match rope.scaling {
         RopeScaling::Linear { factor } => {
@@ -199,7 +198,7 @@ fn vectors_of(rope: &RopeSpec) -> Vec<(&'static str, Vec<f32>)> {
     }
 }
 
-fn size(key: &str, size: usize) -> Result<Written> {
+fn size(key: &str, size: usize) -> Result<GgufEntry> {
     let small = u32::try_from(size).map_err(|_| invalid(key, size, "less than 4294967296"));
-    small.map(Written::Size)
+    small.map(GgufEntry::Size)
 }

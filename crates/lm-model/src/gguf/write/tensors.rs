@@ -1,9 +1,10 @@
 //! Tensors of a file and their types.
 
+use lm_formats::{GgufNewTensor, GgufTensorType};
 use lm_kernels::{FloatDtype, WeightFormat};
 
 use super::super::architectures::GgufArchitecture;
-use super::super::{GgufTensorType, names};
+use super::super::names;
 use super::NewFile;
 use crate::spec::DecoderSpec;
 use crate::weights::{LayerParam, Param, SliceRows, TensorLocation};
@@ -19,6 +20,13 @@ pub(super) struct NewTensor {
     /// Columns of a matrix.
     pub(super) cols: Option<usize>,
     pub(super) contents: Contents,
+}
+
+impl NewTensor {
+    /// Name, type and shape.
+    pub(super) fn description(&self) -> GgufNewTensor {
+        GgufNewTensor { name: self.name.clone(), ty: self.ty, shape: self.shape.clone() }
+    }
 }
 
 /// Source of a tensor's values.

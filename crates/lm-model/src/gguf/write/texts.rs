@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use lm_formats::{
+    Error as FormatError, GgufEntries, GgufEntry, ModelFiles, file_names, parse_json, read_required,
+};
+use lm_tokenizer::{TokenId, Tokenizer};
 use serde_json::{Map, Value};
 
 use super::super::texts::{END_KEYS, SAMPLING_KEYS, TEMPLATE_KEY};
-use super::metadata::{Entries, Written};
-use crate::model_folder::{
-    CHAT_TEMPLATE, GenerationConfig, MORE_TEMPLATES, ModelFiles, TOKENIZER_CONFIG, parse_json, read_required,
-};
-use crate::{Error, Result, TokenId, Tokenizer};
+use crate::model_folder::GenerationConfig;
+use crate::{Error, Result};
 
 /// Special tokens: names in tokenizer_config.json and in GGUF keys.
 ///
@@ -34,9 +35,9 @@ pub(crate) struct Texts<'a> {
 
 impl Texts<'_> {
     /// Builds the model's name and its sampling parameters.
-    pub(super) fn general(&self) -> Entries {
-        let mut keys = Entries::default();
-        let text = |text: &str| Written::Text(text.to_owned());
+    pub(super) fn general(&self) -> GgufEntries {
+        let mut keys = GgufEntries::default();
+        let text = |text: &str| GgufEntry::Text(text.to_owned());
         keys.put("general.type", text("model"));
         keys.put("general.name", text(self.name));
         if let Some(licence) = &self.licence {
@@ -54,10 +55,10 @@ impl Texts<'_> {
                     "top_p" => top_p,
                     _ => None,
                 };
-                value.into_iter().for_each(|value| keys.put(*key, Written::Float(value)));
+                value.into_iter().for_each(|value| keys.put(*key, GgufEntry::Float(value)));
             }
             if let Some(top_k) = top_k.and_then(|top_k| i32::try_from(top_k).ok()) {
-                keys.put("general.sampling.top_k", Written::Int(top_k));
+                keys.put("general.sampling.top_k", GgufEntry::Int(top_k));
             }
         }
         keys
@@ -69,14 +70,14 @@ impl Texts<'_> {
         architecture: &str,
         rows: usize,
         tokenizer: &Tokenizer,
-    ) -> Result<Entries> {
-        let json = read_required(self.files, "tokenizer.json")?;
+    ) -> Result<GgufEntries> {
+        let json = read_required(self.files, file_names::TOKENIZER)?;
         let mut keys = Tokenizer::gguf_entries(&json, architecture, rows)?;
-        let config: Map<String, Value> = match self.files.read(TOKENIZER_CONFIG)? {
-            Some(json) => parse_json(TOKENIZER_CONFIG, &json)?,
+        let config: Map<String, Value> = match self.files.read(file_names::TOKENIZER_CONFIG)? {
+            Some(json) => parse_json(file_names::TOKENIZER_CONFIG, &json)?,
             None => Map::new(),
         };
-        let model: Value = parse_json("config.json", &read_required(self.files, "config.json")?)?;
+        let model: Value = parse_json(file_names::CONFIG, &read_required(self.files, file_names::CONFIG)?)?;
         let id = |name: &str| {
             let text = token_text(&config, &format!("{name}_token"));
             let of_text = text.and_then(|text| tokenizer.token_id(text));
@@ -86,15 +87,15 @@ impl Texts<'_> {
         };
         for (name, key) in SPECIAL_TOKENS {
             if let Some(id) = id(name) {
-                keys.put(format!("tokenizer.ggml.{key}_token_id"), Written::Size(id));
+                keys.put(format!("tokenizer.ggml.{key}_token_id"), GgufEntry::Size(id));
             }
         }
         for (kind, id) in END_KEYS.iter().zip(end_ids(architecture, tokenizer.end_ids(), id("eos"))?) {
-            keys.put(format!("tokenizer.ggml.{kind}_token_id"), Written::Size(id));
+            keys.put(format!("tokenizer.ggml.{kind}_token_id"), GgufEntry::Size(id));
         }
         for kind in ["bos", "eos"] {
             if let Some(add) = config.get(&format!("add_{kind}_token")).and_then(Value::as_bool) {
-                keys.put(format!("tokenizer.ggml.add_{kind}_token"), Written::Bool(add));
+                keys.put(format!("tokenizer.ggml.add_{kind}_token"), GgufEntry::Bool(add));
             }
         }
         self.put_templates(&config, &mut keys)?;
@@ -102,30 +103,30 @@ impl Texts<'_> {
     }
 
     /// Adds the chat templates in transformers' order of precedence: separate files, else tokenizer_config.json.
-    fn put_templates(&self, config: &Map<String, Value>, keys: &mut Entries) -> Result<()> {
+    fn put_templates(&self, config: &Map<String, Value>, keys: &mut GgufEntries) -> Result<()> {
         let mut templates: BTreeMap<String, String> = BTreeMap::new();
         let of_json = |template: Option<&Value>| named_templates(template);
-        if let Some(template) = self.files.read(CHAT_TEMPLATE)? {
-            templates.insert("default".to_owned(), text(CHAT_TEMPLATE, &template)?);
-            for file in self.files.list(MORE_TEMPLATES)? {
+        if let Some(template) = self.files.read(file_names::CHAT_TEMPLATE)? {
+            templates.insert("default".to_owned(), text(file_names::CHAT_TEMPLATE, &template)?);
+            for file in self.files.list(file_names::ADDITIONAL_CHAT_TEMPLATES)? {
                 let Some(name) = file.strip_suffix(".jinja") else { continue };
-                let path = format!("{MORE_TEMPLATES}/{file}");
+                let path = format!("{}/{file}", file_names::ADDITIONAL_CHAT_TEMPLATES);
                 templates.insert(name.to_owned(), text(&path, &read_required(self.files, &path)?)?);
             }
-        } else if let Some(json) = self.files.read("chat_template.json")? {
-            let json: Map<String, Value> = parse_json("chat_template.json", &json)?;
+        } else if let Some(json) = self.files.read(file_names::CHAT_TEMPLATE_JSON)? {
+            let json: Map<String, Value> = parse_json(file_names::CHAT_TEMPLATE_JSON, &json)?;
             templates = of_json(json.get("chat_template"));
         } else {
             templates = of_json(config.get("chat_template"));
         }
         if let Some(template) = templates.remove("default") {
-            keys.put(TEMPLATE_KEY, Written::Text(template));
+            keys.put(TEMPLATE_KEY, GgufEntry::Text(template));
         }
         if !templates.is_empty() {
-            keys.put("tokenizer.chat_templates", Written::Texts(templates.keys().cloned().collect()));
+            keys.put("tokenizer.chat_templates", GgufEntry::Texts(templates.keys().cloned().collect()));
         }
         for (name, template) in templates {
-            keys.put(format!("{TEMPLATE_KEY}.{name}"), Written::Text(template));
+            keys.put(format!("{TEMPLATE_KEY}.{name}"), GgufEntry::Text(template));
         }
         Ok(())
     }
@@ -165,11 +166,11 @@ fn token_text<'a>(config: &'a Map<String, Value>, key: &str) -> Option<&'a str> 
 }
 
 fn text(file: &str, bytes: &[u8]) -> Result<String> {
-    let text = std::str::from_utf8(bytes);
-    text.map(str::to_owned).map_err(|error| Error::InvalidValue {
+    let text = std::str::from_utf8(bytes).map_err(|error| FormatError::InvalidValue {
         file: file.to_owned(),
         key: format!("byte {}", error.valid_up_to()),
         value: "no UTF-8".to_owned(),
         expected: "text".to_owned(),
-    })
+    });
+    Ok(text?.to_owned())
 }

@@ -5,7 +5,7 @@ mod scaling;
 
 pub(crate) use scaling::RopeScaling;
 
-use crate::RopeTable;
+use lm_kernels::RopeTable;
 
 /// RoPE of some layers.
 #[derive(Clone, Debug, PartialEq)]

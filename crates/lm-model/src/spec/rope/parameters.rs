@@ -1,7 +1,8 @@
 //! `rope_parameters`, and the older `rope_theta` and `rope_scaling`.
 
+use lm_formats::Result;
+
 use super::{RopeScaling, RopeSpec};
-use crate::Result;
 use crate::config::{ModelConfig, RopeParameters, invalid, unsupported};
 
 /// Default RoPE base (theta) of transformers' configs.

@@ -81,7 +81,7 @@ impl Checkpoint {
         let (Some([inputs, outputs]), Some([_, zero_shape, scale_shape])) = (matrix, shapes) else {
             let known = format!("a form of {}, whose codes are {:?}", parts.codes, codes.shape);
             let group = format.group.map_or(-1, |group| group as i64);
-            return Err(unsupported(format.packing.names().group_key, group, known));
+            return Err(unsupported(format.packing.names().group_key, group, known).into());
         };
         self.check_integers(&parts.codes, format)?;
         self.check_shape(&parts.scales, scales, &scale_shape)?;
@@ -154,7 +154,7 @@ impl Checkpoint {
         let bytes = bytes_of(&self.files, &(stored.file, stored.range.clone()));
         let (words, _) = bytes.as_chunks::<4>();
         if words.iter().enumerate().any(|(input, word)| u32::from_le_bytes(*word) as usize != input / group) {
-            return Err(unsupported(key, format!("an order in {name}"), "inputs in their order"));
+            return Err(unsupported(key, format!("an order in {name}"), "inputs in their order").into());
         }
         Ok(())
     }

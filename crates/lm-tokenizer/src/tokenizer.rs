@@ -1,0 +1,238 @@
+//! Tokenizer: text to ids, and ids to exact bytes.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use tokenizers::{NormalizedString, Normalizer};
+
+use crate::added_tokens::AddedTokens;
+use crate::guarded::guarded;
+use crate::json_checks::Head;
+use crate::stream_decoder::StreamDecoder;
+use crate::token_table::{Spelling, TokenTable};
+use crate::{Error, Result};
+
+/// Id of a token in a model's vocabulary.
+pub type TokenId = u32;
+
+/// Segment of a prompt: text of the chat template, or text of a user or a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextSegment<'a> {
+    /// Text of the template: added tokens in it are recognised.
+    Template(&'a str),
+    /// Text from outside: an added token spelled in it is ordinary text.
+    Content(&'a str),
+}
+
+impl<'a> TextSegment<'a> {
+    fn text(self) -> &'a str {
+        match self {
+            Self::Template(text) | Self::Content(text) => text,
+        }
+    }
+}
+
+/// Kind of a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenKind {
+    /// An ordinary entry of the vocabulary.
+    Text,
+    /// An added token that is not special, such as `<tool_call>`.
+    Added,
+    /// A special token: controls the model and is omitted by [`SpecialTokens::Skip`].
+    Special,
+}
+
+/// Treatment of special tokens in decoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpecialTokens {
+    /// Decodes them to their text.
+    Keep,
+    /// Omits them.
+    Skip,
+}
+
+/// Tokenizer of a model: encodes text to ids, decodes ids to exact bytes.
+///
+/// ```
+/// use lm_tokenizer::{SpecialTokens, TextSegment, TokenKind};
+///
+/// let tokenizer = lm_tokenizer::testing::tokenizer();
+/// let ids = tokenizer.encode_segments(&[
+///     TextSegment::Template("<|im_start|>user\n"),
+///     TextSegment::Content("What does <|im_end|> do?"),
+/// ])?;
+/// assert_eq!(tokenizer.token_kind(ids[0]), TokenKind::Special);
+/// assert!(ids[1..].iter().all(|&id| tokenizer.token_kind(id) == TokenKind::Text));
+/// assert_eq!(tokenizer.decode(&ids[1..], SpecialTokens::Keep), "user\nWhat does <|im_end|> do?");
+/// # Ok::<(), lm_tokenizer::Error>(())
+/// ```
+pub struct Tokenizer {
+    pub(crate) inner: tokenizers::Tokenizer,
+    /// Added tokens searched for in the text as written.
+    pub(crate) written: AddedTokens,
+    /// Added tokens searched for after normalisation.
+    pub(crate) normalized: AddedTokens,
+    table: Arc<TokenTable>,
+    end_ids: Arc<[TokenId]>,
+    logits_width: usize,
+}
+
+impl Tokenizer {
+    /// Reads a `tokenizer.json`. The tokenizer has no end-of-sequence ids yet; its logits width is its vocabulary size.
+    ///
+    /// Truncation and padding settings of the file are dropped: they belong to training batches.
+    ///
+    /// # Errors
+    /// [`lm_formats::Error::Json`] and [`Error::Library`] for a file that the tokenizer library rejects, [`Error::Unsupported`]
+    /// for a decoder whose exact bytes per token are unknown, or ids that are too high.
+    pub fn from_json(json: &[u8]) -> Result<Self> {
+        let spelling = Spelling::from_decoder(Head::read(json)?.decoder)?;
+        let mut inner = guarded(|| tokenizers::Tokenizer::from_bytes(json))?;
+        inner.with_truncation(None).map_err(Error::Library)?.with_padding(None);
+        Self::from_library(inner, &spelling, &[])
+    }
+
+    /// Wraps the library's tokenizer, whose decoder is not used. `duplicates` are ids that it does not know, each with the id
+    /// of the same text.
+    pub(crate) fn from_library(
+        inner: tokenizers::Tokenizer,
+        spelling: &Spelling,
+        duplicates: &[(TokenId, TokenId)],
+    ) -> Result<Self> {
+        let table = TokenTable::new(spelling, &inner, duplicates)?;
+        let (mut written, mut normalized) = (AddedTokens::default(), AddedTokens::default());
+        for (id, token) in inner.get_added_tokens_decoder() {
+            match inner.get_normalizer().filter(|_| token.normalized) {
+                Some(normalizer) => {
+                    let mut pattern = NormalizedString::from(token.content.as_str());
+                    guarded(|| normalizer.normalize(&mut pattern))?;
+                    normalized.insert(id, pattern.get().to_owned(), token);
+                }
+                None if token.normalized => normalized.insert(id, token.content.clone(), token),
+                None => written.insert(id, token.content.clone(), token),
+            }
+        }
+        let logits_width = table.len();
+        Ok(Self { inner, written, normalized, table: Arc::new(table), end_ids: Arc::new([]), logits_width })
+    }
+
+    /// Sets the end-of-sequence ids.
+    #[must_use]
+    pub fn with_end_ids(mut self, ids: impl Into<Arc<[TokenId]>>) -> Self {
+        self.end_ids = ids.into();
+        self
+    }
+
+    /// Sets the width of the model's logits, which can exceed the vocabulary.
+    #[must_use]
+    pub fn with_logits_width(mut self, width: usize) -> Self {
+        self.logits_width = width;
+        self
+    }
+
+    /// Encodes `text`, with its added tokens recognised. No BOS or EOS is added: a template writes its own BOS.
+    ///
+    /// # Errors
+    /// [`Error::Library`] when the tokenizer library fails on the text.
+    pub fn encode(&self, text: &str) -> Result<Vec<TokenId>> {
+        self.encode_segments(&[TextSegment::Template(text)])
+    }
+
+    /// Encodes the concatenated segments; only the template's text can spell an added token.
+    ///
+    /// Ordinary text merges across segment borders: where no added token touches content, the ids are those of
+    /// [`Tokenizer::encode`] of the concatenated text.
+    ///
+    /// # Errors
+    /// [`Error::Library`] when the tokenizer library fails on the text.
+    pub fn encode_segments(&self, segments: &[TextSegment<'_>]) -> Result<Vec<TokenId>> {
+        let text: String = segments.iter().map(|segment| segment.text()).collect();
+        let template = template_ranges(segments);
+        let in_template = |range: Range<usize>| {
+            let before = template.partition_point(|part| part.end < range.end);
+            template.get(before).is_some_and(|part| part.start <= range.start)
+        };
+        guarded(|| self.encode_where(text, in_template))
+    }
+
+    /// Decodes `ids`. Invalid UTF-8 becomes U+FFFD; ids without text produce nothing.
+    ///
+    /// A SentencePiece tokenizer's leading space is dropped, as its decoder specifies.
+    pub fn decode(&self, ids: &[TokenId], special: SpecialTokens) -> String {
+        let mut bytes = Vec::new();
+        for &id in ids {
+            if special == SpecialTokens::Keep || self.token_kind(id) != TokenKind::Special {
+                bytes.extend_from_slice(self.token_bytes(id));
+            }
+        }
+        let spaces = bytes.iter().take(self.table.leading_spaces).take_while(|&&byte| byte == b' ').count();
+        String::from_utf8_lossy(&bytes[spaces..]).into_owned()
+    }
+
+    /// Creates a decoder that takes ids one by one.
+    pub fn stream_decoder(&self) -> StreamDecoder {
+        StreamDecoder::new(self.table.clone(), self.end_ids.clone())
+    }
+
+    /// Exact bytes of `id` inside a text, possibly part of a character; empty for an id without text.
+    pub fn token_bytes(&self, id: TokenId) -> &[u8] {
+        self.table.bytes(id)
+    }
+
+    /// Kind of `id`; [`TokenKind::Text`] for an id outside the vocabulary.
+    pub fn token_kind(&self, id: TokenId) -> TokenKind {
+        self.table.kind(id)
+    }
+
+    /// Ids of the added tokens, special ones included.
+    pub fn added_tokens(&self) -> impl Iterator<Item = TokenId> {
+        (0..self.vocab_size() as TokenId).filter(|id| self.token_kind(*id) != TokenKind::Text)
+    }
+
+    /// Id of the added token or vocabulary entry with this text, in the tokenizer's own alphabet.
+    pub fn token_id(&self, text: &str) -> Option<TokenId> {
+        self.inner.token_to_id(text)
+    }
+
+    /// End-of-sequence ids.
+    pub fn end_ids(&self) -> &[TokenId] {
+        &self.end_ids
+    }
+
+    /// Width of the model's logits; ids from [`Tokenizer::vocab_size`] on have no text.
+    pub fn logits_width(&self) -> usize {
+        self.logits_width
+    }
+
+    /// Number of ids: the highest id plus one, added tokens included.
+    pub fn vocab_size(&self) -> usize {
+        self.table.len()
+    }
+}
+
+impl std::fmt::Debug for Tokenizer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tokenizer")
+            .field("vocab_size", &self.vocab_size())
+            .field("logits_width", &self.logits_width)
+            .field("end_ids", &self.end_ids)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Byte ranges of the template's text in the concatenated text; adjacent ranges are merged.
+fn template_ranges(segments: &[TextSegment<'_>]) -> Vec<Range<usize>> {
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    let mut at = 0;
+    for segment in segments {
+        let range = at..at + segment.text().len();
+        at = range.end;
+        match (segment, ranges.last_mut()) {
+            (TextSegment::Content(_), _) => {}
+            (TextSegment::Template(_), Some(last)) if last.end == range.start => last.end = range.end,
+            (TextSegment::Template(_), _) => ranges.push(range),
+        }
+    }
+    ranges
+}

@@ -1,0 +1,195 @@
+//! Invalid vocabularies of GGUF files give typed errors that name the key; irregular but valid ones load.
+
+use lm_tokenizer::{Error, SpecialTokens, TextSegment, TokenKind, Tokenizer};
+
+use crate::gguf_writer::{Metadata, Value};
+
+/// The 256 byte characters, and `more` tokens with their types.
+fn byte_level(merges: &[&str], more: &[(&str, i32)]) -> Metadata {
+    let shifted = (0x100..).filter_map(char::from_u32);
+    let printable = (0..=0xFF_u8).filter(|byte| matches!(byte, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF));
+    let mut tokens: Vec<String> = printable.map(|byte| char::from(byte).to_string()).collect();
+    tokens.extend(shifted.take(256 - tokens.len()).map(String::from));
+    let mut types = vec![1; 256];
+    for (token, ty) in more {
+        tokens.push((*token).to_owned());
+        types.push(*ty);
+    }
+    Metadata::default()
+        .with("general.architecture", "llama")
+        .with("tokenizer.ggml.model", "gpt2")
+        .with("tokenizer.ggml.pre", "gpt-2")
+        .with("tokenizer.ggml.tokens", Value::Texts(tokens))
+        .with("tokenizer.ggml.token_type", Value::Ints(types))
+        .with("tokenizer.ggml.merges", Value::Texts(merges.iter().map(|merge| (*merge).to_owned()).collect()))
+}
+
+/// `<unk>` and these pieces with descending scores.
+fn sentencepiece(pieces: &[&str]) -> Metadata {
+    let tokens: Vec<String> = ["<unk>"].iter().chain(pieces).map(|piece| (*piece).to_owned()).collect();
+    let types = (0..tokens.len()).map(|id| if id == 0 { 2 } else { 1 }).collect();
+    let scores = (0..tokens.len()).map(|id| -(id as f32)).collect();
+    Metadata::default()
+        .with("general.architecture", "llama")
+        .with("tokenizer.ggml.model", "llama")
+        .with("tokenizer.ggml.tokens", Value::Texts(tokens))
+        .with("tokenizer.ggml.token_type", Value::Ints(types))
+        .with("tokenizer.ggml.scores", Value::Floats(scores))
+        .with("tokenizer.ggml.unknown_token_id", Value::U32(0))
+}
+
+/// Expects the file to be rejected with an error of this kind that contains these words.
+fn check(metadata: &Metadata, is: fn(&Error) -> bool, words: &[&str]) {
+    let error = metadata.tokenizer().expect_err(words[0]);
+    assert!(is(&error), "{error:?}");
+    let cause = std::error::Error::source(&error).map(ToString::to_string);
+    let message = format!("{error}: {}", cause.unwrap_or_default());
+    for word in words {
+        assert!(message.contains(word), "no {word} in {message}");
+    }
+}
+
+fn is_invalid(error: &Error) -> bool {
+    matches!(error, Error::Format(lm_formats::Error::InvalidValue { .. }))
+}
+
+fn is_unsupported(error: &Error) -> bool {
+    matches!(error, Error::Format(lm_formats::Error::UnsupportedValue { .. }))
+}
+
+fn is_gguf(error: &Error) -> bool {
+    matches!(error, Error::Format(lm_formats::Error::Gguf { .. }))
+}
+
+fn ids(tokenizer: &Tokenizer, text: &str) -> Vec<u32> {
+    tokenizer.encode_segments(&[TextSegment::Content(text)]).expect("any text has ids")
+}
+
+#[test]
+fn unknown_kinds_are_refused_with_those_that_are_known() {
+    let good = byte_level(&[], &[]);
+    check(
+        &good.clone().with("tokenizer.ggml.model", "bert"),
+        is_unsupported,
+        &["bert", "gemma4, gpt2, llama"],
+    );
+    check(
+        &good.clone().with("tokenizer.ggml.pre", "new"),
+        is_unsupported,
+        &["`tokenizer.ggml.pre` is new", "qwen2"],
+    );
+    for (key, may_lack) in
+        [("model", false), ("pre", true), ("tokens", false), ("token_type", true), ("merges", false)]
+    {
+        let key = format!("tokenizer.ggml.{key}");
+        if !may_lack {
+            check(&good.clone().without(&key), is_gguf, &[&key]);
+        }
+        check(&good.clone().with(&key, Value::U32(1)), is_gguf, &[&key]);
+    }
+    let trimmed = sentencepiece(&["a"]).with("tokenizer.ggml.remove_extra_whitespaces", Value::Bool(true));
+    check(&trimmed, is_unsupported, &["remove_extra_whitespaces", "false"]);
+}
+
+#[test]
+fn merges_of_what_is_no_token_are_refused() {
+    for merge in ["a", "a ", " b", "", "aa b", "a bb", "a b c", "a b"] {
+        check(&byte_level(&[merge], &[]), is_invalid, &["tokenizer.ggml.merges[0]", "two tokens"]);
+    }
+    check(&byte_level(&["a b", "ab a"], &[("ab", 1)]), is_invalid, &["tokenizer.ggml.merges[1]"]);
+    let unused = byte_level(&["a b"], &[("ab", 5)]);
+    check(&unused, is_invalid, &["tokenizer.ggml.merges[0]"]);
+}
+
+/// Text encodes to the last of them; the others decode to the same text.
+#[test]
+fn tokens_that_are_spelled_alike_have_the_same_text() {
+    let more = [("ab", 1), ("<x>", 3), ("ab", 1), ("<x>", 3), ("c d", 4), ("ab", 1)];
+    let tokenizer = byte_level(&["a b"], &more).tokenizer().expect("is valid");
+    assert_eq!(tokenizer.vocab_size(), 262);
+    assert_eq!(tokenizer.encode("ab<x>c d").expect("has ids"), [261, 259, 260]);
+    for (id, text) in [(256, "ab"), (258, "ab"), (261, "ab"), (257, "<x>"), (259, "<x>")] {
+        assert_eq!(tokenizer.token_bytes(id), text.as_bytes(), "{id}");
+    }
+    assert_eq!(tokenizer.token_kind(257), TokenKind::Special);
+    assert_eq!(tokenizer.token_kind(256), TokenKind::Text);
+}
+
+/// A merge is longer than its parts, so that circular merges terminate too.
+#[test]
+fn merges_in_circles_end() {
+    let more = [("ab", 1), ("ba", 1), ("aba", 1), ("bab", 1), ("abab", 1)];
+    let merges = ["ab a", "a b", "b a", "a ba", "ba b", "ab ab", "aba b", "a bab", "a b", "b a"];
+    let tokenizer = byte_level(&merges, &more).tokenizer().expect("the pairs are tokens");
+    let text = "ab".repeat(500);
+    assert_eq!(tokenizer.decode(&ids(&tokenizer, &text), SpecialTokens::Keep), text);
+}
+
+#[test]
+fn tokens_types_and_scores_fit_each_other() {
+    let none = byte_level(&[], &[]).with("tokenizer.ggml.tokens", Value::Texts(vec![]));
+    check(&none, is_invalid, &["tokenizer.ggml.tokens", "a list of 0"]);
+    let short = byte_level(&[], &[]).with("tokenizer.ggml.token_type", Value::Ints(vec![1]));
+    check(&short, is_invalid, &["tokenizer.ggml.token_type", "a list of 1", "256"]);
+    for ty in [7, -1, i32::MIN] {
+        let ty_text = format!("is {ty}");
+        check(
+            &byte_level(&[], &[("x y", ty)]),
+            is_unsupported,
+            &["tokenizer.ggml.token_type[256]", &ty_text, "1 (normal)"],
+        );
+    }
+    let scores =
+        |scores: Vec<f32>| sentencepiece(&["a"]).with("tokenizer.ggml.scores", Value::Floats(scores));
+    check(&scores(vec![0.0]), is_invalid, &["tokenizer.ggml.scores", "a list of 1"]);
+    check(&scores(vec![0.0, f32::NAN]), is_invalid, &["tokenizer.ggml.scores[1]", "NaN"]);
+    assert!(scores(vec![f32::NEG_INFINITY, f32::INFINITY]).tokenizer().is_ok());
+}
+
+#[test]
+fn ids_that_no_token_has_are_refused() {
+    for name in ["eos", "eot", "eom", "unknown"] {
+        let key = format!("tokenizer.ggml.{name}_token_id");
+        for id in [256, u32::MAX] {
+            check(
+                &byte_level(&[], &[]).with(&key, Value::U32(id)),
+                is_invalid,
+                &[&key, &id.to_string(), "below 256"],
+            );
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_spelled_needs_a_token_that_says_so() {
+    let without = sentencepiece(&["a"]).without("tokenizer.ggml.unknown_token_id");
+    check(&without, is_invalid, &["tokenizer.ggml.unknown_token_id", "<0x00>"]);
+    let tokenizer = sentencepiece(&["a", "▁"]).tokenizer().expect("there is one");
+    assert_eq!(ids(&tokenizer, "aéa"), [2, 1, 0, 1]);
+    assert_eq!(tokenizer.token_kind(0), TokenKind::Special);
+}
+
+#[test]
+fn pieces_too_long_to_be_taken_apart_are_refused() {
+    let long = "é".repeat(600);
+    check(&sentencepiece(&["é", &long]), is_invalid, &["tokenizer.ggml.tokens[2]", "600 characters"]);
+    let control =
+        sentencepiece(&["é", &long, "▁"]).with("tokenizer.ggml.token_type", Value::Ints(vec![2, 1, 3, 1]));
+    let tokenizer = control.tokenizer().expect("it is found as a whole");
+    assert_eq!(tokenizer.encode(&long).expect("has ids"), [2]);
+}
+
+#[test]
+fn unused_and_empty_tokens_have_no_text_and_no_text_becomes_one() {
+    let more = [("ab", 5), ("", 1), ("ab", 1), ("", 3), ("<end>", 3), ("", 5)];
+    let tokenizer = byte_level(&["a b"], &more).tokenizer().expect("only one of them is in use");
+    assert_eq!((tokenizer.logits_width(), tokenizer.vocab_size()), (262, 261));
+    assert_eq!(ids(&tokenizer, "ab"), [258]);
+    for id in [256, 257, 259, 261] {
+        assert_eq!(
+            (tokenizer.token_bytes(id), tokenizer.token_kind(id)),
+            (&b""[..], TokenKind::Text),
+            "{id}"
+        );
+    }
+}
