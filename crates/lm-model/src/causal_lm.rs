@@ -3,7 +3,9 @@
 use lm_kernels::{Device, KvPool, WeightFormat};
 use lm_tokenizer::TokenId;
 
-use crate::{AdapterInfo, Batch, Embeddings, Logits, Result};
+use crate::batch::{Batch, Embeddings, Logits};
+use crate::error::Result;
+use crate::loader::AdapterInfo;
 
 /// Decoder that turns a ragged batch into logits over a paged KV pool.
 ///

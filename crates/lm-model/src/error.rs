@@ -1,6 +1,9 @@
 //! Errors of this crate: facts about files, tensors and batches.
 
-use crate::WeightFormat;
+use std::io;
+use std::path::Path;
+
+use lm_kernels::WeightFormat;
 
 /// Result with this crate's [`Error`] unless another is named.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -125,6 +128,11 @@ pub enum Error {
         #[source]
         problem: BatchProblem,
     },
+}
+
+/// Error for a file or folder that cannot be written.
+pub(crate) fn io_error(path: &Path, source: io::Error) -> Error {
+    Error::Write { file: path.display().to_string(), source }
 }
 
 /// Problem with one sequence of a [`crate::Batch`].

@@ -3,20 +3,18 @@
 
 mod architectures;
 mod batch;
-mod blocks;
 mod causal_lm;
+mod checkpoint;
 mod config;
 mod decoder;
 mod error;
 mod gguf;
-mod layout;
-mod lora;
+mod gguf_model;
+mod loader;
 mod model_folder;
 mod spec;
 #[cfg(any(test, feature = "test-util"))]
 pub mod testing;
-mod validate;
-mod weights;
 
 pub use architectures::{ALL_ARCHITECTURES, Architecture};
 pub use batch::{
@@ -24,7 +22,8 @@ pub use batch::{
     SequenceLogits,
 };
 pub use causal_lm::{CausalLm, ModelInfo};
-pub use config::{ModelConfig, RopeParameters, TokenIds};
+pub use checkpoint::TensorInfo;
+pub use config::{GenerationConfig, ModelConfig, RopeParameters, TokenIds};
 pub use error::{BatchProblem, Error, Result};
 pub use lm_formats::{FileBytes, GgufFile, GgufMetadata, GgufProblem, ModelFiles};
 pub use lm_kernels::{
@@ -32,9 +31,5 @@ pub use lm_kernels::{
     Retention, WeightFormat,
 };
 pub use lm_tokenizer::{SpecialTokens, StreamDecoder, TextSegment, TokenId, TokenKind, Tokenizer};
-pub use lora::AdapterInfo;
-pub use model_folder::{
-    ChatTemplateSource, Footprint, GenerationConfig, LoadOptions, LoadPhase, LoadProgress, LoadedModel,
-    ModelFolder, Parameters,
-};
-pub use weights::TensorInfo;
+pub use loader::{AdapterInfo, LoadPhase, LoadProgress};
+pub use model_folder::{ChatTemplateSource, Footprint, LoadOptions, LoadedModel, ModelFolder, Parameters};

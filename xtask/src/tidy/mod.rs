@@ -7,6 +7,7 @@ mod lib_files;
 mod links;
 mod machine_paths;
 mod manifests;
+mod module_layers;
 mod modules;
 mod registries;
 mod sizes;
@@ -24,6 +25,7 @@ const ALL: &[&Check] = &[
     &links::CHECK,
     &machine_paths::CHECK,
     &manifests::CHECK,
+    &module_layers::CHECK,
     &modules::CHECK,
     &registries::CHECK,
     &sizes::CHECK,
@@ -67,6 +69,9 @@ impl Finding {
 pub struct Args {
     /// Run only these checks [default: all]
     names: Vec<String>,
+    /// Print the import graph of each crate that has a table of modules, and check nothing
+    #[arg(long)]
+    print_modules: bool,
 }
 
 pub fn run(args: &Args) -> Result<()> {
@@ -75,6 +80,10 @@ pub fn run(args: &Args) -> Result<()> {
         bail!("no check is named `{unknown}`; known: {}", known.join(", "));
     }
     let tree = Tree::read()?;
+    if args.print_modules {
+        module_layers::print(&tree);
+        return Ok(());
+    }
     let mut errors = 0;
     for check in
         ALL.iter().filter(|check| args.names.is_empty() || args.names.iter().any(|n| n == check.name))

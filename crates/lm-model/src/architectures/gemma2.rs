@@ -5,13 +5,15 @@
 use lm_formats::Result;
 use lm_kernels::Activation;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::{Architecture, WHOLE_TENSORS};
+use crate::checkpoint::{LayerParam, Param, StoredValues, hugging_face_name};
 use crate::config::{ModelConfig, invalid, unsupported};
+use crate::gguf::{Description, GgufArchitecture, TensorNames, layer_types};
 use crate::spec::{
     Bias, DecoderSpec, GatedSpec, Mlp, NormPlacement, NormWeight, Sparsity, activation, windows,
 };
-use crate::weights::{LayerParam, Param, hugging_face_name};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["gemma2"],
@@ -21,6 +23,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &[],
+    gguf: Some(&GGUF),
     defaults: r#"{
         "vocab_size": 256000, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
         "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "max_position_embeddings": 8192,
@@ -28,6 +31,59 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
         "query_pre_attn_scalar": 256, "sliding_window": 4096, "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0
     }"#,
 };
+
+const GGUF: GgufArchitecture = GgufArchitecture {
+    keys: &[
+        ("attention.sliding_window", "sliding_window"),
+        ("attn_logit_softcapping", "attn_logit_softcapping"),
+        ("final_logit_softcapping", "final_logit_softcapping"),
+    ],
+    read: |model, config| {
+        layer_types(model, config, 2)?;
+        put_gguf_defaults(model, config, GEMMA2_27B)
+    },
+    tensors: &[NORMS],
+    values: NORMS_PLUS_ONE,
+    ..GgufArchitecture::new("gemma2", "gemma2")
+};
+
+/// Norms of all generations.
+pub(super) const NORMS: TensorNames = &[
+    ("ffn_norm", "pre_feedforward_layernorm"),
+    ("post_attention_norm", "post_attention_layernorm"),
+    ("post_ffw_norm", "post_feedforward_layernorm"),
+];
+/// Norms whose weights are stored plus one in the file; Gemma 2 has no QK norm.
+pub(super) const NORMS_PLUS_ONE: &[(&str, StoredValues)] = &[
+    ("attn_k_norm.weight", StoredValues::PlusOne),
+    ("attn_norm.weight", StoredValues::PlusOne),
+    ("attn_q_norm.weight", StoredValues::PlusOne),
+    ("ffn_norm.weight", StoredValues::PlusOne),
+    ("output_norm.weight", StoredValues::PlusOne),
+    ("post_attention_norm.weight", StoredValues::PlusOne),
+    ("post_ffw_norm.weight", StoredValues::PlusOne),
+];
+/// Layers of Gemma 2 27B.
+const GEMMA2_27B: usize = 46;
+
+/// Sets keys that files omit: the activation, and the attention scale, which the largest size of a generation derives from
+/// `hidden_size / num_attention_heads` in place of `head_dim`. As in llama.cpp, the number of layers tells that size.
+pub(super) fn put_gguf_defaults(
+    model: &Description<'_>,
+    config: &mut Map<String, Value>,
+    layers_27b: usize,
+) -> Result<()> {
+    let (heads, head_dim) = (model.required_size("attention.head_count")?, model.head_dim()?);
+    let scalar = match model.num_layers()? {
+        layers if layers == layers_27b && heads > 0 => {
+            model.required_size("embedding_length")? as f64 / heads as f64
+        }
+        _ => head_dim as f64,
+    };
+    config.insert("query_pre_attn_scalar".to_owned(), scalar.into());
+    config.insert("hidden_activation".to_owned(), "gelu_pytorch_tanh".into());
+    Ok(())
+}
 
 /// Keys shared by all Gemma generations.
 #[derive(Deserialize)]

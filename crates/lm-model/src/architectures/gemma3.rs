@@ -6,9 +6,11 @@
 use lm_formats::Result;
 use serde::Deserialize;
 
-use super::gemma2::{Keys, gemma, weight_name};
+use super::gemma2::{Keys, NORMS, NORMS_PLUS_ONE, gemma, put_gguf_defaults, weight_name};
 use super::{Architecture, WHOLE_TENSORS};
 use crate::config::{ModelConfig, invalid, unsupported};
+use crate::gguf::rope::SlidingTheta;
+use crate::gguf::{GgufArchitecture, layer_types, rope};
 use crate::spec::{DecoderSpec, NormWeight, QkNorm, RopesByType, windows};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
@@ -24,6 +26,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
         "multi_modal_projector.",
         "vision_tower.",
     ],
+    gguf: Some(&GGUF),
     defaults: r#"{
         "vocab_size": 262208, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
         "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "max_position_embeddings": 131072,
@@ -31,6 +34,25 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
         "query_pre_attn_scalar": 256, "sliding_window": 4096, "sliding_window_pattern": 6
     }"#,
 };
+
+const GGUF: GgufArchitecture = GgufArchitecture {
+    keys: &[
+        ("attention.sliding_window", "sliding_window"),
+        ("final_logit_softcapping", "final_logit_softcapping"),
+        ("rope.freq_base_swa", "rope_local_base_freq"),
+    ],
+    rope: |model, config| rope::by_layer_type(model, config, SlidingTheta::Default),
+    read: |model, config| {
+        layer_types(model, config, 6)?;
+        put_gguf_defaults(model, config, GEMMA3_27B)
+    },
+    tensors: &[NORMS],
+    values: NORMS_PLUS_ONE,
+    ..GgufArchitecture::new("gemma3", "gemma3_text")
+};
+
+/// Layers of Gemma 3 27B.
+const GEMMA3_27B: usize = 62;
 
 /// RoPE bases (theta) of full-attention and sliding-window layers.
 pub(super) const THETAS: [f64; 2] = [1_000_000.0, 10_000.0];

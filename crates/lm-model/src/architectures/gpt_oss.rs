@@ -7,11 +7,12 @@ use lm_kernels::Activation;
 use serde::Deserialize;
 
 use super::Architecture;
+use crate::checkpoint::{LayerParam, Param, Piece, TensorLocation, hugging_face_name};
 use crate::config::{ModelConfig, RopeParameters, invalid, unsupported};
+use crate::gguf::{EXPERTS, GgufArchitecture, layer_types};
 use crate::spec::{
     Bias, DecoderSpec, ExpertKeys, ExpertsSpec, Mlp, RouterSoftmax, Sinks, activation, windows,
 };
-use crate::weights::{LayerParam, Param, Piece, TensorLocation, hugging_face_name};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["gpt_oss"],
@@ -21,10 +22,37 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     locations,
     ignored_suffixes: &[],
     ignored_prefixes: &[],
+    gguf: Some(&GGUF),
     defaults: r#"{
         "head_dim": 64, "num_key_value_heads": 8, "sliding_window": 128, "attention_bias": true, "rope_theta": 150000.0,
         "num_experts_per_tok": 4, "swiglu_alpha": 1.702, "swiglu_limit": 7.0
     }"#,
+};
+
+const GGUF: GgufArchitecture = GgufArchitecture {
+    keys: &[
+        ("attention.sliding_window", "sliding_window"),
+        ("expert_count", "num_local_experts"),
+        ("expert_feed_forward_length", "intermediate_size"),
+        ("expert_used_count", "num_experts_per_tok"),
+    ],
+    read: |model, config| {
+        layer_types(model, config, 2)?;
+        // True of all checkpoints; files do not contain it.
+        if let Some(rope) = config.get_mut("rope_parameters").and_then(|rope| rope.as_object_mut()) {
+            rope.insert("truncate".to_owned(), false.into());
+        }
+        Ok(())
+    },
+    tensors: &[
+        EXPERTS,
+        &[
+            ("attn_sinks.weight", "self_attn.sinks"),
+            ("ffn_gate_inp", "mlp.router"),
+            ("post_attention_norm", "post_attention_layernorm"),
+        ],
+    ],
+    ..GgufArchitecture::new("gpt-oss", "gpt_oss")
 };
 
 /// Keys of this architecture alone.

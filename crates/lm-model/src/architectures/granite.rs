@@ -6,9 +6,10 @@ use lm_formats::Result;
 use serde::Deserialize;
 
 use super::{Architecture, WHOLE_TENSORS};
+use crate::checkpoint::hugging_face_name;
 use crate::config::{ModelConfig, invalid};
+use crate::gguf::{GgufArchitecture, RopeLayout, put_biases};
 use crate::spec::DecoderSpec;
-use crate::weights::hugging_face_name;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["granite"],
@@ -18,9 +19,30 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &[],
+    gguf: Some(&GGUF),
     defaults: r#"{
         "embedding_multiplier": 1.0, "logits_scaling": 1.0, "residual_multiplier": 1.0, "attention_multiplier": 1.0
     }"#,
+};
+
+const GGUF: GgufArchitecture = GgufArchitecture {
+    keys: &[
+        ("attention.scale", "attention_multiplier"),
+        ("embedding_scale", "embedding_multiplier"),
+        ("logit_scale", "logits_scaling"),
+        ("residual_scale", "residual_multiplier"),
+    ],
+    rope_layout: RopeLayout::Interleaved,
+    read: |model, config| {
+        const FINETUNED: &str = "rope.scaling.finetuned";
+        // Meaning of the key for this architecture only: RoPE is used.
+        if model.bool(FINETUNED)? == Some(false) {
+            return Err(model.metadata.unsupported(&model.key(FINETUNED), false, "true, or absent"));
+        }
+        put_biases(model, config);
+        Ok(())
+    },
+    ..GgufArchitecture::new("granite", "granite")
 };
 
 #[derive(Deserialize)]

@@ -3,8 +3,9 @@
 //! Source: The Llama 3 Herd of Models (arXiv 2407.21783); `config.json` of meta-llama/Llama-3.2-1B.
 
 use super::{Architecture, WHOLE_TENSORS};
+use crate::checkpoint::hugging_face_name;
+use crate::gguf::{GgufArchitecture, RopeLayout, put_biases};
 use crate::spec::DecoderSpec;
-use crate::weights::hugging_face_name;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["llama"],
@@ -20,5 +21,15 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &["model.connector.", "model.vision_model."],
+    gguf: Some(&GGUF),
     defaults: "{}",
+};
+
+pub(super) const GGUF: GgufArchitecture = GgufArchitecture {
+    rope_layout: RopeLayout::Interleaved,
+    read: |model, config| {
+        put_biases(model, config);
+        Ok(())
+    },
+    ..GgufArchitecture::new("llama", "llama")
 };

@@ -2,11 +2,13 @@
 //! Source: `config.json` of mistralai/Ministral-3-3B-Base-2512; `modeling_ministral3.py` of transformers.
 
 use lm_formats::Result;
+use serde_json::Value;
 
 use super::{Architecture, WHOLE_TENSORS, mistral};
+use crate::checkpoint::hugging_face_name;
 use crate::config::{ModelConfig, invalid};
+use crate::gguf::{GgufArchitecture, RopeLayout};
 use crate::spec::{DecoderSpec, QueryTemperature, RopeSpec};
-use crate::weights::hugging_face_name;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["ministral3"],
@@ -16,6 +18,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: mistral::ARCHITECTURE.ignored_prefixes,
+    gguf: Some(&GGUF),
     defaults: r#"{
         "num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 262144,
         "rope_parameters": {
@@ -24,6 +27,27 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
         }
     }"#,
 };
+
+/// Name of files of Ministral 3, which scales queries by position, and of the text models of Mistral Small 3, which do not.
+const GGUF: GgufArchitecture = GgufArchitecture {
+    keys: &[("attention.temperature_scale", QUERY_SCALE_BETA)],
+    rope_layout: RopeLayout::Interleaved,
+    read: |_, config| {
+        let beta = config.remove(QUERY_SCALE_BETA).filter(|beta| beta.as_f64() != Some(0.0));
+        match (beta, config.get_mut("rope_parameters").and_then(Value::as_object_mut)) {
+            (Some(beta), Some(rope)) => drop(rope.insert(QUERY_SCALE_BETA.to_owned(), beta)),
+            _ => {
+                config.insert("model_type".to_owned(), "mistral".into());
+                config.insert("sliding_window".to_owned(), Value::Null);
+            }
+        }
+        Ok(())
+    },
+    ..GgufArchitecture::new("mistral3", "ministral3")
+};
+
+/// Coefficient of the position-dependent query scale.
+const QUERY_SCALE_BETA: &str = "llama_4_scaling_beta";
 
 const BETA: &str = "llama_4_scaling_beta";
 

@@ -4,10 +4,10 @@
 
 use lm_formats::Result;
 
-use super::{Architecture, WHOLE_TENSORS};
+use super::{Architecture, WHOLE_TENSORS, llama};
+use crate::checkpoint::hugging_face_name;
 use crate::config::ModelConfig;
 use crate::spec::{DecoderSpec, Window};
-use crate::weights::hugging_face_name;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["mistral"],
@@ -17,6 +17,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &["multi_modal_projector.", "vision_tower."],
+    gguf: Some(&llama::GGUF),
     defaults: r#"{"num_key_value_heads": 8, "sliding_window": 4096}"#,
 };
 

@@ -19,12 +19,15 @@ mod qwen3_5;
 mod qwen3_moe;
 mod smollm3;
 
+use std::collections::BTreeSet;
+
 use lm_formats::{Error, Result};
 use serde_json::{Map, Value};
 
+use crate::checkpoint::{Checkpoint, Param, TensorLocation};
 use crate::config::{ModelConfig, unsupported};
+use crate::gguf::{Description, GgufArchitecture};
 use crate::spec::{DecoderSpec, OutputHead};
-use crate::weights::{Checkpoint, Param, TensorLocation};
 
 /// Description of an architecture: config parser, tensor names and defaults.
 #[derive(Debug)]
@@ -44,6 +47,8 @@ pub struct Architecture {
     pub(crate) ignored_suffixes: &'static [&'static str],
     /// Prefixes of such names: the other parts of a checkpoint that is not text-only.
     pub(crate) ignored_prefixes: &'static [&'static str],
+    /// Rules for its GGUF files; `None` if llama.cpp does not know the architecture.
+    pub(crate) gguf: Option<&'static GgufArchitecture>,
     /// JSON object with the reference config class's values of keys that files omit.
     pub(crate) defaults: &'static str,
 }
@@ -118,6 +123,11 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &smollm3::ARCHITECTURE,
 ];
 
+/// Reads the keys of a `config.json`; absent keys get the defaults of the architecture.
+pub(crate) fn config(keys: Map<String, Value>) -> Result<ModelConfig> {
+    ModelConfig::from_keys(keys, |model_type| find(model_type)?.default_keys())
+}
+
 /// Returns the architecture of a `model_type`.
 pub(crate) fn find(model_type: &str) -> Result<&'static Architecture> {
     let known = || ALL_ARCHITECTURES.iter().flat_map(|architecture| architecture.model_types);
@@ -126,6 +136,27 @@ pub(crate) fn find(model_type: &str) -> Result<&'static Architecture> {
         .find(|architecture| architecture.model_types.contains(&model_type))
         .copied()
         .ok_or_else(|| unsupported("model_type", model_type, known().copied().collect::<Vec<_>>().join(", ")))
+}
+
+/// Returns the rules of the file's `general.architecture`.
+pub(crate) fn of_gguf(model: &Description<'_>) -> Result<&'static GgufArchitecture> {
+    let known = || gguf_rows().map(|row| row.name).collect::<BTreeSet<_>>();
+    let names = || known().into_iter().collect::<Vec<_>>().join(", ");
+    let unknown = || model.metadata.unsupported("general.architecture", model.architecture, names());
+    gguf_rows().find(|row| row.name == model.architecture).ok_or_else(unknown)
+}
+
+/// Returns the rules for GGUF files of a `model_type`.
+pub(crate) fn gguf_of(model_type: &str) -> Result<&'static GgufArchitecture> {
+    let has = |architecture: &&&Architecture| architecture.gguf.is_some();
+    let types = || ALL_ARCHITECTURES.iter().filter(has).flat_map(|architecture| architecture.model_types);
+    let known = || types().copied().collect::<Vec<_>>().join(", ");
+    find(model_type)?.gguf.ok_or_else(|| unsupported("model_type", model_type, known()))
+}
+
+/// Rules for GGUF files; a row that several architectures share occurs several times.
+pub(crate) fn gguf_rows() -> impl Iterator<Item = &'static GgufArchitecture> {
+    ALL_ARCHITECTURES.iter().filter_map(|architecture| architecture.gguf)
 }
 
 #[cfg(test)]
@@ -150,6 +181,13 @@ mod tests {
         let known = error.strip_prefix("config.json: `model_type` is gpt2, supported: ").expect(&error);
         for architecture in ALL_ARCHITECTURES {
             assert!(architecture.model_types.iter().all(|name| known.contains(name)), "{error}");
+        }
+    }
+
+    #[test]
+    fn gguf_rows_lead_to_an_architecture_with_the_same_row() {
+        for row in gguf_rows() {
+            assert_eq!(gguf_of(row.model_type).unwrap().name, row.name);
         }
     }
 

@@ -4,9 +4,9 @@
 use lm_formats::Result;
 
 use super::{Architecture, WHOLE_TENSORS, olmo2};
+use crate::checkpoint::hugging_face_name;
 use crate::config::ModelConfig;
 use crate::spec::{DecoderSpec, RopesByType, windows};
-use crate::weights::hugging_face_name;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["olmo3"],
@@ -16,6 +16,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &[],
+    gguf: Some(&olmo2::GGUF),
     defaults: r#"{"rms_norm_eps": 1e-5, "sliding_window": 4096}"#,
 };
 

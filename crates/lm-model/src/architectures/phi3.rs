@@ -5,9 +5,10 @@
 use lm_formats::Result;
 
 use super::{Architecture, mistral};
+use crate::checkpoint::{LayerParam, Param, Piece, TensorLocation, hugging_face_name};
 use crate::config::ModelConfig;
+use crate::gguf::GgufArchitecture;
 use crate::spec::{AttentionLayer, DecoderSpec, GatedSpec, Mixer, Mlp, RopeSpec};
-use crate::weights::{LayerParam, Param, Piece, TensorLocation, hugging_face_name};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["phi3"],
@@ -17,7 +18,29 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     locations,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &[],
+    gguf: Some(&GGUF),
     defaults: r#"{"max_position_embeddings": 4096, "original_max_position_embeddings": 4096}"#,
+};
+
+const GGUF: GgufArchitecture = GgufArchitecture {
+    keys: &[
+        ("attention.sliding_window", "sliding_window"),
+        ("rope.scaling.original_context_length", "original_max_position_embeddings"),
+    ],
+    read: |model, config| {
+        // The key takes precedence over the value among the RoPE parameters, and has a default.
+        if !model.has("rope.scaling.original_context_length") {
+            let context = model.required_size("context_length")?;
+            config.insert("original_max_position_embeddings".to_owned(), context.into());
+        }
+        // 0 means no sliding window.
+        if config.get("sliding_window").is_some_and(|window| *window == 0) {
+            config.remove("sliding_window");
+        }
+        Ok(())
+    },
+    tensors: &[&[("attn_qkv", "self_attn.qkv_proj"), ("ffn_up", "mlp.gate_up_proj")]],
+    ..GgufArchitecture::new("phi3", "phi3")
 };
 
 fn spec(config: &ModelConfig) -> Result<DecoderSpec> {

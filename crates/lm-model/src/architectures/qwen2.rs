@@ -5,9 +5,10 @@
 use lm_formats::Result;
 
 use super::{Architecture, WHOLE_TENSORS};
+use crate::checkpoint::hugging_face_name;
 use crate::config::ModelConfig;
+use crate::gguf::GgufArchitecture;
 use crate::spec::{Bias, DecoderSpec, windows};
-use crate::weights::hugging_face_name;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["qwen2"],
@@ -17,8 +18,11 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &[],
+    gguf: Some(&GGUF),
     defaults: r#"{"num_key_value_heads": 32, "sliding_window": 4096, "max_window_layers": 28}"#,
 };
+
+const GGUF: GgufArchitecture = GgufArchitecture::new("qwen2", "qwen2");
 
 fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     let window = config.sliding_window.filter(|_| config.use_sliding_window);

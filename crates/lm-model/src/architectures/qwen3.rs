@@ -4,9 +4,10 @@
 use lm_formats::Result;
 
 use super::{Architecture, WHOLE_TENSORS};
+use crate::checkpoint::hugging_face_name;
 use crate::config::ModelConfig;
+use crate::gguf::GgufArchitecture;
 use crate::spec::{AttentionLayer, DecoderSpec, QkNorm, windows};
-use crate::weights::hugging_face_name;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["qwen3"],
@@ -16,7 +17,17 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &[],
+    gguf: Some(&GGUF),
     defaults: "{}",
+};
+
+const GGUF: GgufArchitecture = GgufArchitecture {
+    read: |model, config| {
+        let bias = model.tensor("blk.0.attn_q.bias").is_some();
+        config.insert("attention_bias".to_owned(), bias.into());
+        Ok(())
+    },
+    ..GgufArchitecture::new("qwen3", "qwen3")
 };
 
 /// `head_dim` of transformers' `Qwen3Config` where a file leaves it out.

@@ -2,16 +2,19 @@
 //! rest; norm weights stored minus one, partial rotary.
 //! Source: `Qwen3_5ForCausalLM` of transformers 5.23; `config.json` of Qwen/Qwen3.5-27B.
 
-use lm_formats::Result;
+use lm_formats::{GgufEntry, Result};
 use lm_kernels::{DeltaNetSpec, HeadOrder};
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::{Architecture, WHOLE_TENSORS};
+use crate::checkpoint::{LayerParam, Param, StoredValues, hugging_face_name};
 use crate::config::{ModelConfig, RopeParameters, invalid, unsupported};
+use crate::gguf::{Description, GgufArchitecture, Settings, put_layer_types};
 use crate::spec::{
-    AttentionLayer, DecoderSpec, DeltaNetLayer, Mixer, NormWeight, OutputGate, QkNorm, RopeSpec, by_type,
+    AttentionLayer, DecoderSpec, DeltaNetLayer, LayerSpec, Mixer, NormWeight, OutputGate, QkNorm, RopeSpec,
+    by_type,
 };
-use crate::weights::{LayerParam, Param, hugging_face_name};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["qwen3_5_text"],
@@ -21,6 +24,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &["model.visual.", "mtp."],
+    gguf: Some(&GGUF),
     defaults: r#"{
         "vocab_size": 248320, "hidden_size": 4096, "intermediate_size": 12288, "num_hidden_layers": 32,
         "num_attention_heads": 16, "num_key_value_heads": 4, "head_dim": 256, "max_position_embeddings": 32768,
@@ -29,6 +33,80 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
         "linear_num_value_heads": 32, "linear_value_head_dim": 128, "linear_head_order": "grouped"
     }"#,
 };
+
+const GGUF: GgufArchitecture = GgufArchitecture {
+    keys: &[
+        ("full_attention_interval", "full_attention_interval"),
+        ("ssm.conv_kernel", "linear_conv_kernel_dim"),
+        ("ssm.group_count", "linear_num_key_heads"),
+        ("ssm.state_size", "linear_key_head_dim"),
+        ("ssm.time_step_rank", "linear_num_value_heads"),
+    ],
+    read: read_gguf,
+    write: write_gguf,
+    tensors: &[&[
+        ("attn_gate", "linear_attn.in_proj_z"),
+        ("attn_qkv", "linear_attn.in_proj_qkv"),
+        ("post_attention_norm", "post_attention_layernorm"),
+        ("ssm_a", "linear_attn.A_log"),
+        ("ssm_alpha", "linear_attn.in_proj_a"),
+        ("ssm_beta", "linear_attn.in_proj_b"),
+        ("ssm_conv1d", "linear_attn.conv1d"),
+        ("ssm_dt.bias", "linear_attn.dt_bias"),
+        ("ssm_norm", "linear_attn.norm"),
+        ("ssm_out", "linear_attn.out_proj"),
+    ]],
+    values: &[
+        ("attn_k_norm.weight", StoredValues::PlusOne),
+        ("attn_norm.weight", StoredValues::PlusOne),
+        ("attn_q_norm.weight", StoredValues::PlusOne),
+        ("output_norm.weight", StoredValues::PlusOne),
+        ("post_attention_norm.weight", StoredValues::PlusOne),
+        ("ssm_a", StoredValues::NegatedExp),
+    ],
+    ..GgufArchitecture::new("qwen35", "qwen3_5_text")
+};
+
+/// Default M-RoPE sections: rotated pairs per position (time, height, width), which are equal for text.
+const SECTIONS: [i32; 3] = [11, 11, 10];
+
+fn write_gguf(config: &ModelConfig, spec: &DecoderSpec, settings: &mut Settings) -> Result<()> {
+    let is_recurrent = |layer: &LayerSpec| matches!(layer.mixer, Mixer::DeltaNet(_));
+    settings
+        .put("attention.recurrent_layers", GgufEntry::Bools(spec.layers.iter().map(is_recurrent).collect()));
+    let widths = spec.layers.iter().filter_map(|layer| match &layer.mixer {
+        Mixer::DeltaNet(delta_net) => Some(delta_net.value_width()),
+        _ => None,
+    });
+    if let Some(width) = widths.max() {
+        settings.put_size("ssm.inner_size", "linear_value_head_dim", width)?;
+    }
+    let given = config.keys.get("rope_parameters").and_then(|rope| rope.get("mrope_section")?.as_array());
+    let given = given.map(|list| list.iter().filter_map(|n| i32::try_from(n.as_i64()?).ok()).collect());
+    let mut sections: Vec<i32> = given.unwrap_or(SECTIONS.into());
+    sections.resize(4, 0);
+    settings.put("rope.dimension_sections", GgufEntry::Ints(sections));
+    Ok(())
+}
+
+fn read_gguf(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
+    let (width, heads) = (model.required_size("ssm.inner_size")?, model.required_size("ssm.time_step_rank")?);
+    if heads == 0 || !width.is_multiple_of(heads) {
+        let expected = format!("a divisor of {} = {width}", model.key("ssm.inner_size"));
+        return Err(model.metadata.invalid(&model.key("ssm.time_step_rank"), heads, expected));
+    }
+    config.insert("linear_value_head_dim".to_owned(), (width / heads).into());
+    config.insert("linear_head_order".to_owned(), "tiled".into());
+    if let Some(recurrent) = model.flags("attention.recurrent_layers")? {
+        put_layer_types(config, &recurrent, ["linear_attention", "full_attention"]);
+    }
+    let first_attention =
+        (0..model.num_layers()?).find(|layer| model.tensor(&format!("blk.{layer}.attn_q.weight")).is_some());
+    let bias =
+        first_attention.is_some_and(|layer| model.tensor(&format!("blk.{layer}.attn_q.bias")).is_some());
+    config.insert("attention_bias".to_owned(), bias.into());
+    Ok(())
+}
 
 /// Keys of Qwen3.5 alone.
 #[derive(Deserialize)]

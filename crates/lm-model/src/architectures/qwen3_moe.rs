@@ -5,11 +5,12 @@ use lm_formats::Result;
 use serde::Deserialize;
 
 use super::Architecture;
+use crate::checkpoint::{LayerParam, Param, Piece, TensorLocation, hugging_face_name};
 use crate::config::{ModelConfig, invalid};
+use crate::gguf::{EXPERTS, GgufArchitecture};
 use crate::spec::{
     Bias, DecoderSpec, ExpertKeys, ExpertsSpec, Mlp, QkNorm, RouterSoftmax, Window, activation,
 };
-use crate::weights::{LayerParam, Param, Piece, TensorLocation, hugging_face_name};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["qwen3_moe"],
@@ -19,7 +20,23 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     locations,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &[],
+    gguf: Some(&GGUF),
     defaults: "{}",
+};
+
+const GGUF: GgufArchitecture = GgufArchitecture {
+    keys: &[
+        ("expert_count", "num_experts"),
+        ("expert_feed_forward_length", "moe_intermediate_size"),
+        ("expert_used_count", "num_experts_per_tok"),
+    ],
+    read: |_, config| {
+        // True of all checkpoints, hence not in the files.
+        config.insert("norm_topk_prob".to_owned(), true.into());
+        Ok(())
+    },
+    tensors: &[EXPERTS, &[("ffn_gate_inp", "mlp.gate")]],
+    ..GgufArchitecture::new("qwen3moe", "qwen3_moe")
 };
 
 /// Keys that Qwen3 lacks, with the defaults of transformers' `Qwen3MoeConfig`.

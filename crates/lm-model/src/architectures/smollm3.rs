@@ -4,11 +4,13 @@
 
 use lm_formats::Result;
 use serde::Deserialize;
+use serde_json::json;
 
 use super::{Architecture, WHOLE_TENSORS};
+use crate::checkpoint::hugging_face_name;
 use crate::config::{ModelConfig, invalid};
+use crate::gguf::{GgufArchitecture, RopeLayout, put_biases};
 use crate::spec::{DecoderSpec, windows};
-use crate::weights::hugging_face_name;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["smollm3"],
@@ -18,9 +20,22 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     locations: WHOLE_TENSORS,
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &[],
+    gguf: Some(&GGUF),
     defaults: r#"{
         "num_key_value_heads": 4, "tie_word_embeddings": true, "rope_theta": 2000000.0, "no_rope_layer_interval": 4
     }"#,
+};
+
+const GGUF: GgufArchitecture = GgufArchitecture {
+    rope_layout: RopeLayout::Interleaved,
+    read: |model, config| {
+        put_biases(model, config);
+        // Every fourth layer has no RoPE; files do not contain this.
+        let rope: Vec<u8> = (1..=model.num_layers()?).map(|layer| u8::from(layer % 4 != 0)).collect();
+        config.insert("no_rope_layers".to_owned(), json!(rope));
+        Ok(())
+    },
+    ..GgufArchitecture::new("smollm3", "smollm3")
 };
 
 #[derive(Deserialize)]

@@ -7,14 +7,14 @@ use lm_formats::{Error, GgufMetadata, GgufShard, GgufTensor, GgufValue, Result};
 use lm_kernels::Source;
 use serde_json::{Number, Value};
 
-use crate::weights::TensorType;
+use crate::checkpoint::TensorType;
 
 /// Metadata and tensors of a model. Keys are written without the architecture prefix.
-pub(super) struct Description<'a> {
-    pub(super) metadata: &'a GgufMetadata,
-    pub(super) shards: &'a [GgufShard],
+pub(crate) struct Description<'a> {
+    pub(crate) metadata: &'a GgufMetadata,
+    pub(crate) shards: &'a [GgufShard],
     /// `general.architecture`.
-    pub(super) architecture: &'a str,
+    pub(crate) architecture: &'a str,
     /// Keys and tensors that have been read.
     read: RefCell<BTreeSet<String>>,
 }
@@ -23,14 +23,14 @@ pub(super) struct Description<'a> {
 const MAX_VECTOR: usize = 1 << 16;
 
 impl<'a> Description<'a> {
-    pub(super) fn new(metadata: &'a GgufMetadata, shards: &'a [GgufShard]) -> Result<Self> {
+    pub(crate) fn new(metadata: &'a GgufMetadata, shards: &'a [GgufShard]) -> Result<Self> {
         Ok(Self { metadata, shards, architecture: metadata.architecture()?, read: RefCell::default() })
     }
 }
 
 impl Description<'_> {
     /// Returns the key with the architecture prefix.
-    pub(super) fn key(&self, key: &str) -> String {
+    pub(crate) fn key(&self, key: &str) -> String {
         format!("{}.{key}", self.architecture)
     }
 
@@ -42,41 +42,41 @@ impl Description<'_> {
     }
 
     /// Returns true if the key has a value.
-    pub(super) fn has(&self, key: &str) -> bool {
+    pub(crate) fn has(&self, key: &str) -> bool {
         self.metadata.contains(&self.key(key))
     }
 
     /// Returns true if a full key, or a tensor that holds metadata, has been read.
-    pub(super) fn was_read(&self, name: &str) -> bool {
+    pub(crate) fn was_read(&self, name: &str) -> bool {
         self.read.borrow().contains(name)
     }
 
-    pub(super) fn size(&self, key: &str) -> Result<Option<usize>> {
+    pub(crate) fn size(&self, key: &str) -> Result<Option<usize>> {
         self.metadata.size(&self.reading(key))
     }
 
-    pub(super) fn required_size(&self, key: &str) -> Result<usize> {
+    pub(crate) fn required_size(&self, key: &str) -> Result<usize> {
         self.metadata.required(&self.reading(key), GgufMetadata::size)
     }
 
-    pub(super) fn bool(&self, key: &str) -> Result<Option<bool>> {
+    pub(crate) fn bool(&self, key: &str) -> Result<Option<bool>> {
         self.metadata.bool(&self.reading(key))
     }
 
-    pub(super) fn float(&self, key: &str) -> Result<Option<f64>> {
+    pub(crate) fn float(&self, key: &str) -> Result<Option<f64>> {
         self.metadata.float(&self.reading(key))
     }
 
-    pub(super) fn floats(&self, key: &str) -> Result<Option<Vec<f32>>> {
+    pub(crate) fn floats(&self, key: &str) -> Result<Option<Vec<f32>>> {
         self.metadata.floats(&self.reading(key))
     }
 
-    pub(super) fn str(&self, key: &str) -> Result<Option<&str>> {
+    pub(crate) fn str(&self, key: &str) -> Result<Option<&str>> {
         self.metadata.str(&self.reading(key))
     }
 
     /// Returns a size for each layer, if the key holds a list.
-    pub(super) fn sizes(&self, key: &str) -> Result<Option<Vec<usize>>> {
+    pub(crate) fn sizes(&self, key: &str) -> Result<Option<Vec<usize>>> {
         let key = self.reading(key);
         if !self.is_list(&key)? {
             return Ok(None);
@@ -86,7 +86,7 @@ impl Description<'_> {
     }
 
     /// Returns a size for each layer: the elements of a list, or one size for all.
-    pub(super) fn sizes_of_layers(&self, key: &str) -> Result<Vec<usize>> {
+    pub(crate) fn sizes_of_layers(&self, key: &str) -> Result<Vec<usize>> {
         match self.sizes(key)? {
             Some(sizes) => self.of_layers(key, sizes),
             None => Ok(vec![self.required_size(key)?; self.num_layers()?]),
@@ -94,7 +94,7 @@ impl Description<'_> {
     }
 
     /// Returns a bool for each layer, if the key holds a list.
-    pub(super) fn flags(&self, key: &str) -> Result<Option<Vec<bool>>> {
+    pub(crate) fn flags(&self, key: &str) -> Result<Option<Vec<bool>>> {
         if !self.is_list(&self.reading(key))? {
             return Ok(None);
         }
@@ -119,7 +119,7 @@ impl Description<'_> {
     }
 
     /// Returns a value in the form of config.json; a list of equal sizes becomes one size.
-    pub(super) fn json(&self, key: &str) -> Result<Option<Value>> {
+    pub(crate) fn json(&self, key: &str) -> Result<Option<Value>> {
         if let Some(sizes) = self.sizes(key)? {
             let one = sizes.first().filter(|first| sizes.iter().all(|size| size == *first));
             return Ok(Some(one.map_or_else(|| sizes.clone().into(), |&size| size.into())));
@@ -140,13 +140,13 @@ impl Description<'_> {
     }
 
     /// Finds a tensor in any shard.
-    pub(super) fn tensor(&self, name: &str) -> Option<(&GgufShard, &GgufTensor)> {
+    pub(crate) fn tensor(&self, name: &str) -> Option<(&GgufShard, &GgufTensor)> {
         let find = |shard: &GgufShard| shard.file.tensors().iter().position(|tensor| tensor.name == name);
         self.shards.iter().find_map(|shard| Some((shard, &shard.file.tensors()[find(shard)?])))
     }
 
     /// Returns the values of a tensor that holds metadata: a short vector of floats.
-    pub(super) fn vector(&self, name: &str) -> Result<Option<Vec<f32>>> {
+    pub(crate) fn vector(&self, name: &str) -> Result<Option<Vec<f32>>> {
         let Some((shard, tensor)) = self.tensor(name) else { return Ok(None) };
         self.read.borrow_mut().insert(name.to_owned());
         let dtype = TensorType::of_gguf(tensor.ty).float().ok_or_else(|| Error::TensorDtype {
@@ -170,7 +170,7 @@ impl Description<'_> {
     }
 
     /// Width of a head: `attention.key_length`, or the embedding width divided by the number of heads.
-    pub(super) fn head_dim(&self) -> Result<usize> {
+    pub(crate) fn head_dim(&self) -> Result<usize> {
         if let Some(head_dim) = self.size("attention.key_length")? {
             return Ok(head_dim);
         }
@@ -184,7 +184,7 @@ impl Description<'_> {
     }
 
     /// Number of layers, without multi-token-prediction layers.
-    pub(super) fn num_layers(&self) -> Result<usize> {
+    pub(crate) fn num_layers(&self) -> Result<usize> {
         const MAX_LAYERS: usize = 4096;
         let (all, extra) =
             (self.required_size("block_count")?, self.size("nextn_predict_layers")?.unwrap_or(0));
@@ -198,7 +198,7 @@ impl Description<'_> {
 }
 
 /// Returns the shortest decimal number of an f32 as an f64, as config.json has it; `None` if it is not finite.
-pub(super) fn decimal(number: f64) -> Option<Number> {
+pub(crate) fn decimal(number: f64) -> Option<Number> {
     let narrow = number as f32;
     let number = if f64::from(narrow) == number { narrow.to_string().parse().ok()? } else { number };
     Number::from_f64(number)

@@ -8,7 +8,7 @@
 use lm_formats::{Error, Result};
 use serde_json::{Map, Value, json};
 
-use super::description::{Description, decimal};
+use super::{Description, decimal};
 
 /// RoPE base (theta) of files without one.
 const THETA: f64 = 10_000.0;
@@ -17,7 +17,7 @@ const TYPE: &str = "rope.scaling.type";
 
 /// RoPE scaling of all frequencies alike, or by their index.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Scaling {
+pub(crate) enum Scaling {
     None,
     Linear { factor: f64 },
     Yarn { factor: f64 },
@@ -25,7 +25,7 @@ pub(super) enum Scaling {
 
 /// RoPE base (theta) of sliding-window layers where a file has none.
 #[derive(Clone, Copy)]
-pub(super) enum SlidingTheta {
+pub(crate) enum SlidingTheta {
     /// 10,000.
     Default,
     /// The base of full-attention layers.
@@ -33,13 +33,13 @@ pub(super) enum SlidingTheta {
 }
 
 /// Writes the parameters that all layers share.
-pub(super) fn of_all_layers(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
+pub(crate) fn of_all_layers(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
     config.insert("rope_parameters".to_owned(), parameters(model)?.into());
     Ok(())
 }
 
 /// Writes the parameters of full-attention layers, and of sliding-window layers, which have their own base and no scaling.
-pub(super) fn by_layer_type(
+pub(crate) fn by_layer_type(
     model: &Description<'_>,
     config: &mut Map<String, Value>,
     theta: SlidingTheta,
@@ -58,7 +58,7 @@ pub(super) fn by_layer_type(
 }
 
 /// Returns the parameters of full-attention layers.
-pub(super) fn parameters(model: &Description<'_>) -> Result<Map<String, Value>> {
+pub(crate) fn parameters(model: &Description<'_>) -> Result<Map<String, Value>> {
     let head_dim = model.head_dim()?;
     let rotated = model.size("rope.dimension_count")?.unwrap_or(head_dim);
     let original = match model.size("rope.scaling.original_context_length")? {
@@ -108,7 +108,7 @@ pub(super) fn parameters(model: &Description<'_>) -> Result<Map<String, Value>> 
 }
 
 /// Returns the scaling of the metadata keys, ignoring divisors in tensors.
-pub(super) fn scaling(model: &Description<'_>) -> Result<Scaling> {
+pub(crate) fn scaling(model: &Description<'_>) -> Result<Scaling> {
     let factor = match number(model, "rope.scaling.factor")? {
         Some(factor) => Some(factor),
         None => number(model, "rope.scale_linear")?, // The key of early files.
@@ -163,7 +163,7 @@ fn yarn(
 const RECIPROCAL: f64 = 1e-5;
 
 /// YaRN's attention factor, before `rope.scaling.attn_factor`.
-pub(super) fn yarn_magnitude(factor: f64, all: Option<f64>) -> f64 {
+pub(crate) fn yarn_magnitude(factor: f64, all: Option<f64>) -> f64 {
     let magnitude = |weight: f64| if factor <= 1.0 { 1.0 } else { 0.1 * weight * factor.ln() + 1.0 };
     magnitude(1.0) / all.map_or(1.0, magnitude)
 }

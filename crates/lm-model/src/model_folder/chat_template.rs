@@ -2,7 +2,7 @@
 
 use lm_formats::{ModelFiles, check_size, file_names, parse_optional};
 
-use crate::Result;
+use crate::error::Result;
 
 /// Maximum size of all these files together; real ones have some thousand bytes, `tokenizer_config.json` up to 2 MB.
 const MAX_BYTES: usize = 64 << 20;

@@ -7,11 +7,13 @@ use lm_formats::{file_names, parse_json, read_required};
 use lm_kernels::WeightFormat;
 use serde_json::{Map, Value};
 
-use super::quantized_file::{QuantizedFile, io_error};
+use super::quantized_file::QuantizedFile;
 use super::temp_output::TempOutput;
-use super::{ChatTemplateSource, LoadProgress, ModelFolder};
-use crate::weights::describe;
-use crate::{Error, Result, architectures};
+use super::{ChatTemplateSource, ModelFolder};
+use crate::architectures;
+use crate::config::describe;
+use crate::error::{Error, Result, io_error};
+use crate::loader::LoadProgress;
 
 /// Files of a copy besides the config, the weights and the chat template, where the original has them.
 const COPIED: [&str; 2] = ["generation_config.json", "tokenizer.json"];

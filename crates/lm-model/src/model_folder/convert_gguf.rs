@@ -4,11 +4,12 @@ use std::path::Path;
 
 use lm_kernels::WeightFormat;
 
-use super::quantized_file::io_error;
+use super::ModelFolder;
 use super::temp_output::TempOutput;
-use super::{LoadProgress, ModelFolder};
-use crate::gguf::{NewFile, Texts};
-use crate::{Error, Result, architectures};
+use crate::architectures;
+use crate::error::{Error, Result, io_error};
+use crate::gguf_model::{NewFile, Texts};
+use crate::loader::LoadProgress;
 
 impl ModelFolder {
     /// Writes the model as one GGUF file (version 3) as llama.cpp's converter does, with matrices in `format`: F32, F16, Bf16, or

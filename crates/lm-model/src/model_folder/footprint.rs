@@ -3,10 +3,10 @@
 use lm_formats::Error as FormatError;
 use lm_kernels::{CacheLayout, KvDtype, PAGE_LEN, WeightFormat};
 
-use crate::Result;
 use crate::architectures::Architecture;
+use crate::checkpoint::{Blocks, Checkpoint, TensorLocation};
+use crate::error::Result;
 use crate::spec::DecoderSpec;
-use crate::weights::{Blocks, Checkpoint, TensorLocation};
 
 /// Sizes of a model's weights and cache in host memory, in each format.
 ///

@@ -5,7 +5,6 @@ mod checksum;
 mod convert;
 mod convert_gguf;
 mod footprint;
-mod generation_config;
 mod pack_cache;
 mod quantized_file;
 mod temp_output;
@@ -24,17 +23,17 @@ use lm_tokenizer::{TokenId, Tokenizer};
 
 use self::pack_cache::PackCacheEntry;
 use self::quantized_file::QuantizedFile;
-use crate::config::ModelConfig;
+use crate::architectures;
+use crate::causal_lm::CausalLm;
+use crate::checkpoint::{Checkpoint, TensorInfo};
+use crate::config::{GenerationConfig, ModelConfig};
 use crate::decoder::Decoder;
-use crate::gguf::GgufModel;
-use crate::lora::AdapterFolder;
-use crate::weights::{Checkpoint, Storage, TensorInfo, WeightLoader};
-use crate::{CausalLm, Error, Result, architectures};
+use crate::error::{Error, Result};
+use crate::gguf_model::GgufModel;
+use crate::loader::{AdapterFolder, LoadPhase, LoadProgress, Storage, WeightLoader};
 
 pub use self::chat_template::ChatTemplateSource;
 pub use self::footprint::Footprint;
-pub use self::generation_config::GenerationConfig;
-pub(crate) use self::quantized_file::io_error;
 
 /// A model: a Hugging Face folder, or a GGUF model. Each part is read on demand; the headers of GGUF files (metadata, tensor
 /// positions) are read on opening.
@@ -111,7 +110,7 @@ impl ModelFolder {
     /// When it is missing or not valid, names an unknown architecture, or requires something that is not implemented.
     pub fn config(&self) -> Result<ModelConfig> {
         let json = read_required(&*self.files, file_names::CONFIG)?;
-        Ok(ModelConfig::from_keys(parse_json(file_names::CONFIG, &json)?)?)
+        Ok(architectures::config(parse_json(file_names::CONFIG, &json)?)?)
     }
 
     /// Reads `tokenizer.json`, with the end-of-sequence ids of [`ModelFolder::generation_config`], or the tokenizer of a GGUF
@@ -368,28 +367,6 @@ pub struct LoadOptions {
     /// Folders of LoRA adapters in PEFT's format (`adapter_config.json`, `adapter_model.safetensors`) to load in addition to the
     /// weights, which stay unchanged. A sequence selects one by its index in this list: [`crate::AdapterId`]. Default: none.
     pub adapters: Vec<PathBuf>,
-}
-
-/// Progress of a load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LoadProgress {
-    /// Current phase.
-    pub phase: LoadPhase,
-    /// Bytes of the files processed so far.
-    pub done_bytes: u64,
-    /// Bytes of all weights that are loaded from the files; 0 until known.
-    pub total_bytes: u64,
-}
-
-/// Phases of a load, in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LoadPhase {
-    /// Reading the config, the tokenizer and the tensors' headers.
-    Opening,
-    /// Packing the weights for the device.
-    Weights,
-    /// Everything is loaded.
-    Done,
 }
 
 /// Loaded model, ready to run.

@@ -18,11 +18,12 @@ use lm_kernels::{PackedMatrix, Source, WeightFormat};
 use safetensors::SafeTensors;
 use serde_json::{Value, json};
 
-use super::LoadProgress;
 use super::checksum::checksum;
-use super::quantized_file::{QuantizedFile, io_error};
-use crate::Result;
-use crate::weights::{Checkpoint, describe};
+use super::quantized_file::QuantizedFile;
+use crate::checkpoint::Checkpoint;
+use crate::config::describe;
+use crate::error::{Result, io_error};
+use crate::loader::LoadProgress;
 
 const STAMP: &str = "lm.stamp";
 const CHECKSUM: &str = "lm.checksum";

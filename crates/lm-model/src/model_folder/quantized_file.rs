@@ -8,12 +8,12 @@ use lm_kernels::{Arena, WeightFormat};
 use safetensors::Dtype;
 use serde_json::{Map, Value, json};
 
-use super::{LoadPhase, LoadProgress};
 use crate::architectures::Architecture;
+use crate::checkpoint::{Blocks, Checkpoint, TensorLocation};
 use crate::config::unsupported;
+use crate::error::{Result, io_error};
+use crate::loader::{LoadPhase, LoadProgress, pack_dense};
 use crate::spec::DecoderSpec;
-use crate::weights::{Blocks, Checkpoint, TensorLocation, pack_dense};
-use crate::{Error, Result};
 
 /// Plan of the file for a checkpoint.
 pub(super) struct QuantizedFile<'a> {
@@ -143,8 +143,4 @@ impl Parameter {
             Self::Floats { location, .. } | Self::Quantized { location, .. } => location,
         }
     }
-}
-
-pub(crate) fn io_error(path: &Path, source: io::Error) -> Error {
-    Error::Write { file: path.display().to_string(), source }
 }

@@ -4,8 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::quantized_file::io_error;
-use crate::Result;
+use crate::error::{Result, io_error};
 
 /// Temporary file or folder beside the output: renamed when complete, otherwise removed on drop.
 pub(super) struct TempOutput {

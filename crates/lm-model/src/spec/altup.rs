@@ -1,5 +1,5 @@
 use super::NamedShape;
-use crate::weights::{LayerParam, Param};
+use crate::checkpoint::{LayerParam, Param};
 
 /// AltUp: several residual streams between the layers, of which a layer runs one and predicts the others; with LAuReL, a low-rank
 /// path parallel to attention.

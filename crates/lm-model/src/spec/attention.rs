@@ -2,8 +2,8 @@ use lm_formats::Result;
 use lm_kernels::KvGeometry;
 
 use super::{Bias, linear_params};
+use crate::checkpoint::LayerParam;
 use crate::config::{ModelConfig, invalid};
-use crate::weights::LayerParam;
 
 /// Grouped-query attention (GQA) layer.
 #[derive(Clone, Debug, PartialEq)]

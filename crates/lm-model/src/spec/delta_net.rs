@@ -1,7 +1,7 @@
 use lm_kernels::{DeltaNetSpec, LayerCache};
 
 use super::{Bias, linear_params};
-use crate::weights::{LayerParam, Piece};
+use crate::checkpoint::{LayerParam, Piece};
 
 /// Gated delta net, preceded by a convolution and followed by a gated norm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@ use lm_formats::Result;
 use lm_kernels::Activation;
 
 use super::{Bias, linear_params};
+use crate::checkpoint::LayerParam;
 use crate::config::invalid;
-use crate::weights::LayerParam;
 
 /// Mixture of experts: gated blocks of one shape, of which each row is routed to a few.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,8 +2,8 @@ use lm_formats::Result;
 use lm_kernels::Activation;
 
 use super::{Bias, ExpertsSpec, linear_params};
+use crate::checkpoint::LayerParam;
 use crate::config::{ModelConfig, invalid, unsupported};
-use crate::weights::LayerParam;
 
 /// Feed-forward block.
 #[derive(Clone, Debug, PartialEq)]

@@ -23,8 +23,8 @@ pub(crate) use short_conv::ShortConvLayer;
 use lm_formats::Result;
 use lm_kernels::{CacheLayout, LayerCache};
 
+use crate::checkpoint::{LayerParam, Param, Piece};
 use crate::config::ModelConfig;
-use crate::weights::{LayerParam, Param, Piece};
 
 /// Decoder specification: shared settings, and each layer.
 #[derive(Clone, Debug, PartialEq)]

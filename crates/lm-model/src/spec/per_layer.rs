@@ -2,7 +2,7 @@ use lm_kernels::Activation;
 use lm_tokenizer::TokenId;
 
 use super::NamedShape;
-use crate::weights::{LayerParam, Param};
+use crate::checkpoint::{LayerParam, Param};
 
 /// Per-layer embeddings, mixed in at the end of each layer.
 ///

@@ -1,7 +1,7 @@
 use lm_kernels::LayerCache;
 
 use super::{Bias, linear_params};
-use crate::weights::{LayerParam, Piece};
+use crate::checkpoint::{LayerParam, Piece};
 
 /// Gated short convolution with one channel for each element of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,9 +7,11 @@ use lm_tokenizer::{TokenId, Tokenizer};
 use super::noise::Noise;
 use super::random::{HEAD_DIM, Random};
 use super::script::{Reply, Script};
-use crate::layout::logit_rows;
-use crate::validate::{BatchLimits, check_batch};
-use crate::{Batch, CausalLm, Embeddings, Logits, ModelInfo, Result, SequenceInput};
+use crate::batch::{Batch, Embeddings, Logits, SequenceInput};
+use crate::causal_lm::{CausalLm, ModelInfo};
+use crate::decoder::layout::logit_rows;
+use crate::decoder::validate::{BatchLimits, check_batch};
+use crate::error::Result;
 
 const HIDDEN_SIZE: usize = 4;
 const CONTEXT_LEN: usize = 4096;

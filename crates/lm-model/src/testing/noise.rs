@@ -1,5 +1,5 @@
 use super::random::mix;
-use crate::{Input, SequenceInput};
+use crate::batch::{Input, SequenceInput};
 
 /// Numbers beyond the width of a row: rows start at different offsets.
 const SPREAD: usize = 1 << 16;

@@ -5,8 +5,9 @@ use lm_kernels::{
     attention, attention_shared, from_host, to_host,
 };
 
-use crate::layout::{layouts, logit_rows};
-use crate::{Batch, Input, Result, SequenceInput};
+use crate::batch::{Batch, Input, SequenceInput};
+use crate::decoder::layout::{layouts, logit_rows};
+use crate::error::Result;
 
 pub(super) const HEAD_DIM: usize = 16;
 

@@ -1,7 +1,7 @@
 use lm_kernels::{PAGE_LEN, PageId};
 use lm_tokenizer::{TokenId, Tokenizer};
 
-use crate::{Input, SequenceInput};
+use crate::batch::{Input, SequenceInput};
 
 /// One scripted reply of a [`FakeLm`](super::FakeLm).
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ const TEXT: &str = "hello world, the user aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
 /// Reads the tokenizer and uses it.
 fn load(files: Files) -> Result<()> {
     let tokenizer = Tokenizer::from_json(&files.0[FILE])?;
-    tokenizer.encode(TEXT).map(drop)
+    Ok(tokenizer.encode(TEXT).map(drop)?)
 }
 
 fn raw(files: &mut Files, text: impl Into<Vec<u8>>) {

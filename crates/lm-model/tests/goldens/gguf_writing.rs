@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
-use lm_formats::{FileBytes, GgufFile, GgufMetadata};
-use lm_model::{ALL_ARCHITECTURES, GgufTensor, GgufValueType, ModelFolder, WeightFormat};
+use lm_formats::{FileBytes, GgufFile, GgufMetadata, GgufTensor, GgufValueType};
+use lm_model::{ALL_ARCHITECTURES, ModelFolder, WeightFormat};
 use lm_tokenizer::TokenId;
 use serde_json::{Map, Value, json};
 

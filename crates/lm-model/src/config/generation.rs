@@ -1,0 +1,47 @@
+//! Generation parameters recommended by a model's authors.
+
+use lm_formats::{ModelFiles, Result, file_names, parse_optional};
+use lm_tokenizer::TokenId;
+use serde::Deserialize;
+
+use super::TokenIds;
+
+/// Generation parameters recommended by a model's authors. Absent keys are `None`; other keys are ignored.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+pub struct GenerationConfig {
+    /// End-of-sequence ids.
+    #[serde(skip)]
+    pub eos_token_ids: Vec<TokenId>,
+    /// True to sample, false for greedy decoding.
+    pub do_sample: Option<bool>,
+    /// Softmax temperature.
+    pub temperature: Option<f32>,
+    /// Top-k: number of most likely tokens kept.
+    pub top_k: Option<usize>,
+    /// Top-p (nucleus sampling): probability mass kept.
+    pub top_p: Option<f32>,
+    /// Min-p: minimum probability relative to the most likely token.
+    pub min_p: Option<f32>,
+    /// Divisor of the logits of tokens seen before.
+    pub repetition_penalty: Option<f32>,
+}
+
+#[derive(Default, Deserialize)]
+struct EndIds {
+    eos_token_id: Option<TokenIds>,
+}
+
+impl GenerationConfig {
+    pub(crate) fn read(files: &dyn ModelFiles) -> Result<Self> {
+        let end_ids = |file| -> Result<Option<TokenIds>> {
+            let EndIds { eos_token_id } = parse_optional(files, file)?.unwrap_or_default();
+            Ok(eos_token_id)
+        };
+        let eos_token_id = match end_ids(file_names::GENERATION_CONFIG)? {
+            Some(ids) => Some(ids),
+            None => end_ids(file_names::CONFIG)?,
+        };
+        let config: Self = parse_optional(files, file_names::GENERATION_CONFIG)?.unwrap_or_default();
+        Ok(Self { eos_token_ids: eos_token_id.map(Vec::from).unwrap_or_default(), ..config })
+    }
+}

@@ -1,0 +1,72 @@
+use burn::tensor::Tensor;
+
+use super::{ForwardContext, GatedMlp, MoeMlp, ResidualBlock, RmsNorm};
+use crate::checkpoint::{LayerParam, Param};
+use crate::error::Result;
+use crate::loader::WeightLoader;
+use crate::spec::{DecoderSpec, ExpertsSpec, GatedSpec};
+
+/// Dense gated block with a mixture of experts parallel to it. Block, router and experts each have their own norm of the input;
+/// the two outputs are normed and added.
+///
+/// # Source
+/// `Gemma4TextDecoderLayer` of transformers 5.23.
+pub(crate) struct DenseAndMoe {
+    gated: GatedMlp,
+    gated_norm: RmsNorm,
+    router_norm: RmsNorm,
+    experts_pre_norm: RmsNorm,
+    experts: MoeMlp,
+    experts_post_norm: RmsNorm,
+    /// Factor on the routing weight of each expert.
+    factors: Vec<f32>,
+}
+
+impl DenseAndMoe {
+    pub(crate) fn load(
+        loader: &mut WeightLoader<'_>,
+        spec: &DecoderSpec,
+        gated: GatedSpec,
+        experts: &ExpertsSpec,
+        layer: usize,
+    ) -> Result<Self> {
+        let hidden = spec.hidden_size;
+        let router_norm = Param::Layer(layer, LayerParam::RouterNorm);
+        let router_norm = RmsNorm::load_as_stored(loader, spec, router_norm, hidden)?;
+        let mut norm = |param| RmsNorm::load(loader, spec, Param::Layer(layer, param), hidden);
+        let gated_norm = norm(LayerParam::GatedPostNorm)?;
+        let experts_pre_norm = norm(LayerParam::ExpertsNorm)?;
+        let experts_post_norm = norm(LayerParam::ExpertsPostNorm)?;
+        let factors = Param::Layer(layer, LayerParam::ExpertFactors);
+        Ok(Self {
+            gated: GatedMlp::load(loader, gated, hidden, layer)?,
+            gated_norm,
+            router_norm: router_norm.times((hidden as f32).sqrt().recip()),
+            experts_pre_norm,
+            experts: MoeMlp::load(loader, experts, hidden, layer)?,
+            experts_post_norm,
+            factors: loader.values(factors, experts.num_experts)?,
+        })
+    }
+
+    /// Bytes of the experts that a row is not routed to.
+    pub(crate) fn inactive_bytes(&self) -> u64 {
+        self.experts.inactive_bytes()
+    }
+
+    /// Returns `x`, `[rows, hidden]`, plus the sum of both outputs.
+    pub(crate) fn add_to(
+        &self,
+        x: Tensor<2>,
+        residual: &ResidualBlock,
+        context: &ForwardContext,
+    ) -> Result<Tensor<2>> {
+        let gated = self.gated_norm.forward(self.gated.forward(residual.input(x.clone()), context)); // [rows, hidden]
+        let mut routing = self.experts.routing(self.router_norm.forward(x.clone()))?;
+        for (weight, &expert) in routing.weights.iter_mut().zip(&routing.experts) {
+            *weight *= self.factors[expert as usize];
+        }
+        let routed = self.experts.forward(self.experts_pre_norm.forward(x.clone()), routing); // [rows, hidden]
+        Ok(residual.add(x, gated + self.experts_post_norm.forward(routed)))
+    }
+}

@@ -1,0 +1,82 @@
+use burn::tensor::{Device as BurnDevice, Tensor};
+use lm_kernels::{Weight, WeightFormat};
+use lm_tokenizer::TokenId;
+
+use crate::checkpoint::Param;
+use crate::error::Result;
+use crate::loader::WeightLoader;
+use crate::spec::{DecoderSpec, OutputHead};
+
+/// Token embedding table and output head, which may be the same matrix.
+pub(crate) struct Embedding {
+    table: Weight,
+    /// `None`: tied to the table.
+    head: Option<Weight>,
+    /// Factor on embedding rows looked up by id.
+    scale: Option<f32>,
+    logit_scale: Option<f32>,
+    logit_soft_cap: Option<f32>,
+    device: BurnDevice,
+}
+
+impl Embedding {
+    pub(crate) fn load(loader: &mut WeightLoader<'_>, spec: &DecoderSpec) -> Result<Self> {
+        let (rows, cols) = (spec.vocab_size, spec.hidden_size);
+        let table = loader.matrix(Param::Embedding, rows, cols)?;
+        let head = match spec.output_head {
+            OutputHead::Tied => None,
+            OutputHead::Separate => Some(loader.matrix(Param::OutputHead, rows, cols)?),
+        };
+        Ok(Self {
+            table,
+            head,
+            scale: spec.embedding_scale,
+            logit_scale: spec.logit_scale,
+            logit_soft_cap: spec.logit_soft_cap,
+            device: loader.burn_device().clone(),
+        })
+    }
+
+    /// The table's device, as a burn device.
+    pub(crate) fn device(&self) -> &BurnDevice {
+        &self.device
+    }
+
+    /// Format of the table.
+    pub(crate) fn format(&self) -> WeightFormat {
+        self.table.format()
+    }
+
+    /// Bytes of the table if it is not also the output head, else 0.
+    pub(crate) fn bytes_of_table_alone(&self) -> u64 {
+        if self.head.is_some() { self.table.bytes() as u64 } else { 0 }
+    }
+
+    /// Looks up the embedding rows of `ids`: `[ids, hidden]`.
+    pub(crate) fn lookup(&self, ids: &[TokenId]) -> Tensor<2> {
+        let rows = lm_kernels::embedding(&self.table, ids, &self.device);
+        match self.scale {
+            None => rows,
+            Some(scale) => rows * scale,
+        }
+    }
+
+    /// Uploads embedding rows from the host: `[rows, hidden]`.
+    pub(crate) fn upload(&self, values: Vec<f32>) -> Tensor<2> {
+        let rows = values.len() / self.table.cols();
+        lm_kernels::from_host(values, [rows, self.table.cols()], &self.device)
+    }
+
+    /// Computes logits: `[rows, hidden]` to `[rows, vocab]`.
+    pub(crate) fn logits(&self, x: Tensor<2>) -> Tensor<2> {
+        let logits = lm_kernels::linear(x, self.head.as_ref().unwrap_or(&self.table));
+        let logits = match self.logit_scale {
+            None => logits,
+            Some(scale) => logits * scale,
+        };
+        match self.logit_soft_cap {
+            None => logits,
+            Some(cap) => (logits / cap).tanh() * cap,
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Building blocks of decoders.
+
+mod altup;
+mod attention;
+mod delta_net;
+mod dense_and_moe;
+mod embedding;
+mod gated_mlp;
+mod laurel;
+mod linear;
+mod moe;
+mod norm;
+mod per_layer;
+mod residual;
+mod rope;
+mod short_conv;
+
+pub(crate) use altup::{AltUp, AltUpProjections};
+pub(crate) use attention::{Attention, ForwardContext};
+pub(crate) use delta_net::GatedDeltaNet;
+pub(crate) use dense_and_moe::DenseAndMoe;
+pub(crate) use embedding::Embedding;
+pub(crate) use gated_mlp::GatedMlp;
+pub(crate) use laurel::Laurel;
+pub(crate) use linear::Linear;
+pub(crate) use moe::MoeMlp;
+pub(crate) use norm::RmsNorm;
+pub(crate) use per_layer::{PerLayerEmbedding, PerLayerInput};
+pub(crate) use residual::{BlockInput, ResidualBlock};
+pub(crate) use rope::{Rope, Rotation};
+pub(crate) use short_conv::ShortConv;

@@ -1,0 +1,125 @@
+use burn::tensor::Tensor;
+use lm_kernels::Activation;
+
+use super::{ForwardContext, Linear, RmsNorm};
+use crate::checkpoint::{LayerParam, Param};
+use crate::error::Result;
+use crate::loader::WeightLoader;
+use crate::spec::{DecoderSpec, NormPlacement};
+
+/// Residual wrapper of a layer's block: pre-norm, post-norm and add.
+pub(crate) struct ResidualBlock {
+    pre_norm: Option<RmsNorm>,
+    post_norm: Option<RmsNorm>,
+    /// Factor on the block's output.
+    scale: Option<f32>,
+}
+
+/// Input rows of a block, `[rows, hidden]`, with the pre-norm where there is one.
+pub(crate) struct BlockInput<'a> {
+    x: Tensor<2>,
+    norm: Option<&'a RmsNorm>,
+}
+
+impl ResidualBlock {
+    /// Loads the wrappers of a layer's two blocks, mixer and feed-forward.
+    pub(crate) fn load_pair(
+        loader: &mut WeightLoader<'_>,
+        spec: &DecoderSpec,
+        layer: usize,
+        norms: NormPlacement,
+    ) -> Result<[Self; 2]> {
+        let mut pair = |params: Option<[LayerParam; 2]>| -> Result<[Option<RmsNorm>; 2]> {
+            let Some(params) = params else { return Ok([None, None]) };
+            let [mixer, mlp] =
+                params.map(|param| RmsNorm::load(loader, spec, Param::Layer(layer, param), spec.hidden_size));
+            Ok([Some(mixer?), Some(mlp?)])
+        };
+        let ([mixer_pre, mlp_pre], [mixer_post, mlp_post]) =
+            (pair(norms.pre_norms())?, pair(norms.post_norms())?);
+        let scale = spec.residual_scale;
+        Ok([
+            Self { pre_norm: mixer_pre, post_norm: mixer_post, scale },
+            Self { pre_norm: mlp_pre, post_norm: mlp_post, scale },
+        ])
+    }
+
+    /// Returns the block's input for the rows `x`, `[rows, hidden]`.
+    pub(crate) fn input(&self, x: Tensor<2>) -> BlockInput<'_> {
+        BlockInput { x, norm: self.pre_norm.as_ref() }
+    }
+
+    /// Returns `x` plus the block's last projection of `inner`, `[rows, inputs of the projection]`.
+    pub(crate) fn add_projected(
+        &self,
+        x: Tensor<2>,
+        inner: Tensor<2>,
+        projection: &Linear,
+        context: &ForwardContext,
+    ) -> Tensor<2> {
+        match (&self.post_norm, self.scale) {
+            (None, None) => projection.add_to(x, inner, context),
+            _ => self.add(x, projection.forward(inner, context)),
+        }
+    }
+
+    /// Returns `x` plus `y`, the block's output, normed and scaled where the architecture does so.
+    pub(crate) fn add(&self, x: Tensor<2>, y: Tensor<2>) -> Tensor<2> {
+        let y = match &self.post_norm {
+            None => y,
+            Some(norm) => norm.forward(y),
+        };
+        match self.scale {
+            None => x + y,
+            Some(scale) => x + y * scale,
+        }
+    }
+}
+
+impl BlockInput<'_> {
+    /// Returns the rows after the pre-norm.
+    pub(crate) fn normed(self) -> Tensor<2> {
+        match self.norm {
+            None => self.x,
+            Some(norm) => norm.forward(self.x),
+        }
+    }
+
+    /// Projects the rows to queries, keys and values.
+    pub(crate) fn qkv(self, projections: [&Linear; 3], context: &ForwardContext) -> [Tensor<2>; 3] {
+        match self.norm {
+            // Adapters read the normed rows, which the fused op does not return.
+            Some(norm) if !projections.iter().any(|linear| linear.is_adapted(context)) => {
+                let weights = projections.map(|linear| linear.weight());
+                let [q, k, v] = lm_kernels::qkv(self.x, norm.weight(), norm.eps(), weights);
+                let [query, key, value] = projections;
+                [query.add_bias(q), key.add_bias(k), value.add_bias(v)]
+            }
+            _ => {
+                let x = self.normed();
+                projections.map(|linear| linear.forward(x.clone(), context))
+            }
+        }
+    }
+
+    /// Computes `activation(gate(x)) · up(x)`, biases included.
+    pub(crate) fn gated(
+        self,
+        gate: &Linear,
+        up: &Linear,
+        activation: Activation,
+        context: &ForwardContext,
+    ) -> Tensor<2> {
+        match self.norm {
+            // Biases and adapters apply between the products and the gate.
+            Some(norm) if gate.is_bare(context) && up.is_bare(context) => {
+                let (gate, up) = (gate.weight(), up.weight());
+                lm_kernels::gated(self.x, norm.weight(), norm.eps(), gate, up, activation)
+            }
+            _ => {
+                let x = self.normed();
+                lm_kernels::glu(gate.forward(x.clone(), context), up.forward(x, context), activation)
+            }
+        }
+    }
+}

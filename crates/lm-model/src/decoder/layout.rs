@@ -1,0 +1,66 @@
+//! A batch as the rows of one tensor: the sequences' new rows, concatenated.
+
+use std::sync::Arc;
+
+use lm_kernels::{RaggedLayout, SequenceLayout};
+use lm_tokenizer::TokenId;
+
+use crate::batch::{AttentionKind, Batch, Input, SequenceInput};
+use crate::loader::AdaptedRows;
+
+/// Builds the ragged layout of each cache group: each sequence's rows and the pages that hold its slots.
+pub(crate) fn layouts(batch: &Batch, groups: usize) -> Vec<Arc<RaggedLayout>> {
+    (0..groups).map(|group| Arc::new(layout(batch, group))).collect()
+}
+
+fn layout(batch: &Batch, group: usize) -> RaggedLayout {
+    let mut end = 0;
+    let mut sequence_layout = |sequence: &SequenceInput| {
+        let start = end;
+        end += sequence.rows();
+        SequenceLayout {
+            rows: start..end,
+            cached_len: sequence.cached_len,
+            block_table: sequence.block_tables[group].clone(),
+            bidirectional: sequence
+                .spans
+                .iter()
+                .filter(|span| span.kind == AttentionKind::Bidirectional)
+                .map(|span| span.rows.clone())
+                .collect(),
+        }
+    };
+    RaggedLayout { sequences: batch.sequences.iter().map(&mut sequence_layout).collect() }
+}
+
+/// Returns the row ranges that use an adapter, each with the adapter's index.
+pub(crate) fn adapted_rows(batch: &Batch) -> Vec<AdaptedRows> {
+    let mut end = 0;
+    let rows = batch.sequences.iter().filter_map(|sequence| {
+        let start = end;
+        end += sequence.rows();
+        Some((start..end, sequence.adapter?.0 as usize))
+    });
+    rows.collect()
+}
+
+/// Returns the rows of the batch whose logits are requested, and their number for each sequence.
+pub(crate) fn logit_rows(batch: &Batch) -> (Vec<i32>, Vec<usize>) {
+    let (mut selected, mut counts, mut start) = (Vec::new(), Vec::new(), 0);
+    for sequence in &batch.sequences {
+        let rows = sequence.logits.indices(sequence.rows());
+        counts.push(rows.len());
+        selected.extend(rows.into_iter().map(|row| (start + row) as i32));
+        start += sequence.rows();
+    }
+    (selected, counts)
+}
+
+/// Token ids of the batch's rows; `None` for embedding rows.
+pub(crate) fn ids_of_rows(batch: &Batch) -> Vec<Option<TokenId>> {
+    let of_sequence = |sequence: &SequenceInput| match &sequence.input {
+        Input::Ids(ids) => ids.iter().copied().map(Some).collect(),
+        Input::Embeddings(rows) => vec![None; rows.rows()],
+    };
+    batch.sequences.iter().flat_map(of_sequence).collect()
+}

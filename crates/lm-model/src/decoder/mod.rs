@@ -1,0 +1,312 @@
+//! Decoder that runs the spec of any architecture of [`crate::architectures`].
+
+mod blocks;
+pub(crate) mod layout;
+pub(crate) mod validate;
+
+use burn::tensor::{Int, Tensor};
+use lm_kernels::{CacheLayout, Device, KvDtype, KvPool};
+use lm_tokenizer::TokenId;
+
+use self::blocks::{
+    AltUp, AltUpProjections, Attention, DenseAndMoe, Embedding, ForwardContext, GatedDeltaNet, GatedMlp,
+    Laurel, MoeMlp, PerLayerEmbedding, PerLayerInput, ResidualBlock, RmsNorm, Rope, ShortConv,
+};
+use self::layout::{adapted_rows, ids_of_rows, layouts, logit_rows};
+use self::validate::{BatchLimits, check_batch};
+use crate::batch::{Batch, Embeddings, Input, Logits};
+use crate::causal_lm::{CausalLm, ModelInfo};
+use crate::checkpoint::{LayerParam, Param};
+use crate::error::{BatchProblem, Error, Result};
+use crate::loader::WeightLoader;
+use crate::spec::{DecoderSpec, LayerScalar, LayerSpec, Mixer, Mlp};
+
+/// A decoder on one device.
+pub(crate) struct Decoder {
+    info: ModelInfo,
+    embedding: Embedding,
+    per_layer_embedding: Option<PerLayerEmbedding>,
+    altup_projections: Option<AltUpProjections>,
+    layers: Vec<Layer>,
+    norm: RmsNorm,
+    ropes: Vec<Rope>,
+    cache_layout: CacheLayout,
+    kv_dtype: KvDtype,
+    bytes_per_page: usize,
+}
+
+/// Decoder layer: each block with its residual wrapper.
+struct Layer {
+    mixer_residual: ResidualBlock,
+    mixer: MixerBlock,
+    mlp_residual: ResidualBlock,
+    mlp: MlpBlock,
+    per_layer_input: Option<PerLayerInput>,
+    altup: Option<(AltUp, Laurel)>,
+    /// Factor on the layer's output.
+    scalar: Option<f32>,
+}
+
+enum MixerBlock {
+    Attention(Box<Attention>),
+    ShortConv(Box<ShortConv>),
+    DeltaNet(Box<GatedDeltaNet>),
+}
+
+enum MlpBlock {
+    Gated(Box<GatedMlp>),
+    Experts(Box<MoeMlp>),
+    DenseAndMoe(Box<DenseAndMoe>),
+}
+
+impl Decoder {
+    /// Loads the weights of `spec`; `loader` has checked that they are present.
+    pub(crate) fn load(
+        architecture: String,
+        spec: DecoderSpec,
+        device: Device,
+        kv_dtype: KvDtype,
+        mut loader: WeightLoader<'_>,
+    ) -> Result<Self> {
+        let embedding = Embedding::load(&mut loader, &spec)?;
+        let per_layer_embedding =
+            spec.per_layer_inputs.map(|inputs| PerLayerEmbedding::load(&mut loader, &spec, inputs));
+        let per_layer_embedding = per_layer_embedding.transpose()?;
+        let altup_projections =
+            spec.streams.map(|streams| AltUpProjections::load(&mut loader, &spec, streams)).transpose()?;
+        let outside = loader.parameters;
+        let layers = spec.layers.iter().enumerate();
+        let layers = layers
+            .map(|(index, layer)| Layer::load(&mut loader, &spec, layer, index))
+            .collect::<Result<Vec<_>>>()?;
+        let layer_parameters = loader.parameters - outside;
+        let norm = RmsNorm::load(&mut loader, &spec, Param::OutputNorm, spec.hidden_size)?;
+        let cache_layout = spec.cache_layout();
+        let table = per_layer_embedding.as_ref().map_or(0, PerLayerEmbedding::bytes_of_table);
+        let info = ModelInfo {
+            adapters: loader.adapter_infos(&architecture)?,
+            architecture,
+            context_len: spec.context_len,
+            hidden_size: spec.hidden_size,
+            num_layers: spec.layers.len(),
+            logits_width: spec.vocab_size,
+            parameters: loader.parameters,
+            weight_bytes: loader.weight_bytes,
+            layer_parameters: layer_parameters - spec.inactive_parameters(),
+            decode_bytes: loader.weight_bytes
+                - embedding.bytes_of_table_alone()
+                - table
+                - layers.iter().map(Layer::inactive_bytes).sum::<u64>(),
+            device,
+            format: embedding.format(),
+        };
+        // A device may store keys and values in a wider type than requested: a pool of one page tells.
+        let bytes_per_page = KvPool::new(device, &cache_layout, 1, kv_dtype)?.bytes_per_page();
+        let ropes = spec.ropes.into_iter().map(Rope::new).collect();
+        Ok(Self {
+            info,
+            embedding,
+            per_layer_embedding,
+            altup_projections,
+            layers,
+            norm,
+            ropes,
+            cache_layout,
+            kv_dtype,
+            bytes_per_page,
+        })
+    }
+
+    /// The new rows of all sequences, concatenated: `[rows, hidden]`.
+    fn input_rows(&self, batch: &Batch) -> Tensor<2> {
+        let mut parts = Vec::new();
+        let mut ids = Vec::new();
+        for sequence in &batch.sequences {
+            match &sequence.input {
+                Input::Ids(new) => ids.extend_from_slice(new),
+                Input::Embeddings(rows) => {
+                    if !ids.is_empty() {
+                        parts.push(self.embedding.lookup(&std::mem::take(&mut ids)));
+                    }
+                    parts.push(self.embedding.upload(rows.values.clone()));
+                }
+            }
+        }
+        if !ids.is_empty() {
+            parts.push(self.embedding.lookup(&ids));
+        }
+        Tensor::cat(parts, 0)
+    }
+
+    /// Computes the data that all layers share for the batch's rows `x`, `[rows, hidden]`.
+    fn context(&self, batch: &Batch, x: &Tensor<2>) -> ForwardContext {
+        let device = self.embedding.device();
+        let per_layer = self.per_layer_embedding.as_ref();
+        ForwardContext {
+            layouts: layouts(batch, self.cache_layout.groups().len()),
+            rotations: self.ropes.iter().map(|rope| rope.rotation(batch, device)).collect(),
+            adapted: adapted_rows(batch),
+            per_layer_inputs: per_layer.map(|table| table.inputs(&ids_of_rows(batch), x.clone())),
+        }
+    }
+}
+
+impl CausalLm for Decoder {
+    fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    fn new_cache(&self, num_pages: usize) -> Result<KvPool> {
+        Ok(KvPool::new(self.info.device, &self.cache_layout, num_pages, self.kv_dtype)?)
+    }
+
+    fn cache_bytes_per_page(&self) -> usize {
+        self.bytes_per_page
+    }
+
+    fn forward(&self, batch: &Batch, cache: &mut KvPool) -> Result<Logits> {
+        if *cache.layout() != self.cache_layout {
+            let [expected, got] = [&self.cache_layout, cache.layout()].map(|layout| layout.layers().len());
+            return Err(Error::ForeignCache { expected, got });
+        }
+        check_batch(batch, &BatchLimits::new(&self.info, cache))?;
+        let (selected, counts) = logit_rows(batch);
+        let width = self.info.logits_width;
+        if batch.sequences.is_empty() {
+            return Ok(Logits::new(Vec::new(), width, counts));
+        }
+        let x = self.input_rows(batch); // [rows, hidden]
+        let context = self.context(batch, &x);
+        let mut x = match &self.altup_projections {
+            None => x,
+            Some(altup) => altup.project(x), // [rows, streams * hidden]
+        };
+        for layer in &self.layers {
+            x = layer.forward(x, &context, cache)?;
+        }
+        if selected.is_empty() {
+            return Ok(Logits::new(Vec::new(), width, counts));
+        }
+        let index = Tensor::<1, Int>::from_data(selected.as_slice(), &x.device());
+        let x = x.select(0, index);
+        let x = match &self.altup_projections {
+            None => x,
+            Some(altup) => altup.unembed(x),
+        };
+        let x = self.norm.forward(x); // [selected, hidden]
+        let values = lm_kernels::to_host(self.embedding.logits(x))?; // [selected, vocab]
+        Ok(Logits::new(values, width, counts))
+    }
+
+    fn embed(&self, ids: &[TokenId]) -> Result<Embeddings> {
+        let rows = self.info.logits_width;
+        if let Some((row, &id)) = ids.iter().enumerate().find(|(_, id)| **id as usize >= rows) {
+            return Err(Error::Batch { sequence: 0, problem: BatchProblem::UnknownToken { row, id, rows } });
+        }
+        let hidden_size = self.info.hidden_size;
+        if ids.is_empty() {
+            return Ok(Embeddings { values: Vec::new(), hidden_size });
+        }
+        Ok(Embeddings { values: lm_kernels::to_host(self.embedding.lookup(ids))?, hidden_size })
+    }
+}
+
+impl Layer {
+    fn load(
+        loader: &mut WeightLoader<'_>,
+        spec: &DecoderSpec,
+        layer: &LayerSpec,
+        index: usize,
+    ) -> Result<Self> {
+        let [mixer_residual, mlp_residual] = ResidualBlock::load_pair(loader, spec, index, layer.norms)?;
+        let mixer = match &layer.mixer {
+            Mixer::Attention(attention) => {
+                MixerBlock::Attention(Box::new(Attention::load(loader, spec, attention, index)?))
+            }
+            Mixer::ShortConv(conv) => {
+                MixerBlock::ShortConv(Box::new(ShortConv::load(loader, spec, conv, index)?))
+            }
+            Mixer::DeltaNet(net) => {
+                MixerBlock::DeltaNet(Box::new(GatedDeltaNet::load(loader, spec, net, index)?))
+            }
+        };
+        let hidden = spec.hidden_size;
+        let mlp = match &layer.mlp {
+            Mlp::Gated(gated) => MlpBlock::Gated(Box::new(GatedMlp::load(loader, *gated, hidden, index)?)),
+            Mlp::Experts(experts) => {
+                MlpBlock::Experts(Box::new(MoeMlp::load(loader, experts, hidden, index)?))
+            }
+            Mlp::DenseAndMoe(gated, experts) => {
+                let both = DenseAndMoe::load(loader, spec, *gated, experts, index)?;
+                MlpBlock::DenseAndMoe(Box::new(both))
+            }
+        };
+        let per_layer_input =
+            spec.per_layer_inputs.map(|inputs| PerLayerInput::load(loader, spec, inputs, index));
+        let per_layer_input = per_layer_input.transpose()?;
+        let altup = match spec.streams {
+            None => None,
+            Some(streams) => Some((
+                AltUp::load(loader, spec, streams, index)?,
+                Laurel::load(loader, spec, streams, index)?,
+            )),
+        };
+        let scalar = match layer.scalar {
+            LayerScalar::Absent => None,
+            LayerScalar::Present => Some(loader.values(Param::Layer(index, LayerParam::Scalar), 1)?[0]),
+        };
+        Ok(Self { mixer_residual, mixer, mlp_residual, mlp, per_layer_input, altup, scalar })
+    }
+
+    /// Maps `[rows, hidden]` to the same shape; with several streams, `[rows, streams * hidden]`.
+    fn forward(&self, x: Tensor<2>, context: &ForwardContext, cache: &mut KvPool) -> Result<Tensor<2>> {
+        let per_layer = self.per_layer_input.as_ref();
+        let x = match &self.altup {
+            Some((altup, laurel)) => {
+                let predicted = altup.predict(x);
+                let active = altup.active(&predicted);
+                let attended =
+                    laurel.add_to(self.mix(active.clone(), context, cache), active, &self.mixer_residual);
+                altup.correct(predicted, self.feed_forward(attended, context)?, per_layer, context)
+            }
+            None => {
+                let x = self.feed_forward(self.mix(x, context, cache), context)?;
+                match per_layer {
+                    None => x,
+                    Some(input) => x.clone() + input.forward(x, context),
+                }
+            }
+        };
+        Ok(match self.scalar {
+            None => x,
+            Some(scalar) => x * scalar,
+        })
+    }
+
+    /// Returns `x`, `[rows, hidden]`, plus the mixer's output.
+    fn mix(&self, x: Tensor<2>, context: &ForwardContext, cache: &mut KvPool) -> Tensor<2> {
+        match &self.mixer {
+            MixerBlock::Attention(attention) => attention.add_to(x, &self.mixer_residual, context, cache),
+            MixerBlock::ShortConv(conv) => conv.add_to(x, &self.mixer_residual, context, cache),
+            MixerBlock::DeltaNet(net) => net.add_to(x, &self.mixer_residual, context, cache),
+        }
+    }
+
+    /// Returns `x`, `[rows, hidden]`, plus the feed-forward block's output.
+    fn feed_forward(&self, x: Tensor<2>, context: &ForwardContext) -> Result<Tensor<2>> {
+        match &self.mlp {
+            MlpBlock::Gated(mlp) => Ok(mlp.add_to(x, &self.mlp_residual, context)),
+            MlpBlock::Experts(mlp) => mlp.add_to(x, &self.mlp_residual),
+            MlpBlock::DenseAndMoe(mlp) => mlp.add_to(x, &self.mlp_residual, context),
+        }
+    }
+
+    /// Bytes of expert weights that a row is not routed to.
+    fn inactive_bytes(&self) -> u64 {
+        match &self.mlp {
+            MlpBlock::Gated(_) => 0,
+            MlpBlock::Experts(experts) => experts.inactive_bytes(),
+            MlpBlock::DenseAndMoe(both) => both.inactive_bytes(),
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Validation of a whole batch before any of it runs.
+
+use std::collections::HashMap;
+
+use lm_kernels::{CacheGroup, KvPool, NO_PAGE, PAGE_LEN, PageId};
+
+use crate::batch::{AttentionSpan, Batch, Input, LogitRows, SequenceInput};
+use crate::causal_lm::ModelInfo;
+use crate::error::{BatchProblem, Error, Result};
+
+/// Limits of a model and a pool.
+#[derive(Clone, Debug)]
+pub(crate) struct BatchLimits {
+    /// Number of embedding rows; valid ids are below it.
+    pub(crate) vocab_rows: usize,
+    pub(crate) hidden_size: usize,
+    pub(crate) context_len: usize,
+    /// Number of adapters.
+    pub(crate) adapters: usize,
+    /// Groups of the cache, each with the number of pages of its space.
+    pub(crate) groups: Vec<(CacheGroup, usize)>,
+}
+
+impl BatchLimits {
+    pub(crate) fn new(info: &ModelInfo, cache: &KvPool) -> Self {
+        let groups = cache.layout().groups().iter().map(|&group| (group, cache.num_pages(group.space)));
+        let ModelInfo { logits_width, hidden_size, context_len, .. } = *info;
+        let adapters = info.adapters.len();
+        Self { vocab_rows: logits_width, hidden_size, context_len, adapters, groups: groups.collect() }
+    }
+}
+
+/// Fails on the first sequence that cannot run.
+pub(crate) fn check_batch(batch: &Batch, limits: &BatchLimits) -> Result<()> {
+    for (sequence, input) in batch.sequences.iter().enumerate() {
+        check_sequence(input, limits).map_err(|problem| Error::Batch { sequence, problem })?;
+    }
+    check_written_pages(batch, limits)
+}
+
+fn check_sequence(input: &SequenceInput, limits: &BatchLimits) -> Result<(), BatchProblem> {
+    let rows = input.rows();
+    check_input(&input.input, limits)?;
+    if rows == 0 {
+        return Err(BatchProblem::Empty);
+    }
+    if let Some(adapter) = input.adapter.filter(|adapter| adapter.0 as usize >= limits.adapters) {
+        return Err(BatchProblem::UnknownAdapter { adapter: adapter.0 });
+    }
+    check_places(input, rows, limits)?;
+    check_spans(&input.spans, rows)?;
+    match &input.logits {
+        LogitRows::Rows(wanted) => match wanted.iter().find(|&&row| row >= rows) {
+            Some(&row) => Err(BatchProblem::LogitRow { row, rows }),
+            None => Ok(()),
+        },
+        LogitRows::None | LogitRows::Last | LogitRows::All => Ok(()),
+    }
+}
+
+fn check_input(input: &Input, limits: &BatchLimits) -> Result<(), BatchProblem> {
+    match input {
+        Input::Ids(ids) => match ids.iter().enumerate().find(|(_, id)| **id as usize >= limits.vocab_rows) {
+            Some((row, &id)) => Err(BatchProblem::UnknownToken { row, id, rows: limits.vocab_rows }),
+            None => Ok(()),
+        },
+        Input::Embeddings(embeddings) => {
+            let (values, hidden_size, expected) =
+                (embeddings.values.len(), embeddings.hidden_size, limits.hidden_size);
+            if hidden_size == expected && values % expected == 0 {
+                Ok(())
+            } else {
+                Err(BatchProblem::EmbeddingWidth { values, hidden_size, expected })
+            }
+        }
+    }
+}
+
+/// Checks positions, slots and pages.
+fn check_places(input: &SequenceInput, rows: usize, limits: &BatchLimits) -> Result<(), BatchProblem> {
+    let context_len = limits.context_len;
+    if input.positions.len() != rows {
+        return Err(BatchProblem::PositionCount { positions: input.positions.len(), rows });
+    }
+    if let Some((row, &position)) =
+        input.positions.iter().enumerate().find(|(_, p)| **p as usize >= context_len)
+    {
+        return Err(BatchProblem::Position { row, position, context_len });
+    }
+    let slots = input.cached_len.saturating_add(rows);
+    if slots > context_len {
+        return Err(BatchProblem::ContextFull { slots, context_len });
+    }
+    let (tables, expected) = (input.block_tables.len(), limits.groups.len());
+    if tables != expected {
+        return Err(BatchProblem::BlockTables { tables, expected });
+    }
+    let mut tables = input.block_tables.iter().zip(&limits.groups);
+    tables.try_for_each(|(table, (group, num_pages))| check_table(table, input, group, *num_pages))
+}
+
+/// Checks the pages that a group needs and those that it writes.
+fn check_table(
+    table: &[PageId],
+    input: &SequenceInput,
+    group: &CacheGroup,
+    num_pages: usize,
+) -> Result<(), BatchProblem> {
+    let slots = input.cached_len + input.rows();
+    let (pages, expected) = (table.len(), slots.div_ceil(PAGE_LEN));
+    if pages < expected {
+        return Err(BatchProblem::BlockTable { pages, slots, expected });
+    }
+    let needed = group.retention.first_retained_page(input.cached_len)..input.cached_len.div_ceil(PAGE_LEN);
+    let mut used = needed.chain(group.retention.written(input.cached_len, input.rows()));
+    if let Some(index) = used.find(|&index| table[index] == NO_PAGE) {
+        return Err(BatchProblem::MissingPage { index });
+    }
+    match table.iter().find(|&&page| page != NO_PAGE && page as usize >= num_pages) {
+        Some(&page) => Err(BatchProblem::PageOutsidePool { page, num_pages }),
+        None => Ok(()),
+    }
+}
+
+fn check_spans(spans: &[AttentionSpan], rows: usize) -> Result<(), BatchProblem> {
+    let mut ordered: Vec<_> = spans.iter().map(|span| span.rows.clone()).collect();
+    ordered.sort_by_key(|span| span.start);
+    let mut free_from = 0;
+    for span in ordered {
+        if span.is_empty() || span.start < free_from || span.end > rows {
+            return Err(BatchProblem::Span { start: span.start, end: span.end, rows });
+        }
+        free_from = span.end;
+    }
+    Ok(())
+}
+
+/// Checks that a written page occurs only once in the batch, written or read.
+fn check_written_pages(batch: &Batch, limits: &BatchLimits) -> Result<()> {
+    let mut users: HashMap<(usize, PageId), (usize, bool)> = HashMap::new();
+    for (sequence, input) in batch.sequences.iter().enumerate() {
+        let end = (input.cached_len + input.rows()).div_ceil(PAGE_LEN);
+        for (table, (group, _)) in input.block_tables.iter().zip(&limits.groups) {
+            let written = group.retention.written(input.cached_len, input.rows());
+            let pages = table[..end].iter().enumerate().filter(|&(_, &page)| page != NO_PAGE);
+            for (index, &page) in pages {
+                let writes = written.clone().any(|written| written == index);
+                if let Some(&(other, other_writes)) = users.get(&(group.space, page))
+                    && (writes || other_writes)
+                {
+                    return Err(Error::Batch { sequence, problem: BatchProblem::SharedPage { page, other } });
+                }
+                users.insert((group.space, page), (sequence, writes));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{AdapterId, AttentionKind, Embeddings, Retention};
+
+    fn limits(retention: &[Retention]) -> BatchLimits {
+        let group =
+            |&retention| (CacheGroup { retention, space: usize::from(retention == Retention::State) }, 6);
+        let groups = retention.iter().map(group).collect();
+        BatchLimits { vocab_rows: 10, hidden_size: 4, context_len: 100, adapters: 1, groups }
+    }
+
+    fn check(sequences: Vec<SequenceInput>, expected: Option<(usize, BatchProblem)>) {
+        check_with(&limits(&[Retention::All]), sequences, expected);
+    }
+
+    fn check_with(
+        limits: &BatchLimits,
+        sequences: Vec<SequenceInput>,
+        expected: Option<(usize, BatchProblem)>,
+    ) {
+        let got = match check_batch(&Batch { sequences }, limits) {
+            Ok(()) => None,
+            Err(Error::Batch { sequence, problem }) => Some((sequence, problem)),
+            Err(error) => panic!("{error}"),
+        };
+        assert_eq!(got, expected);
+    }
+
+    fn good() -> SequenceInput {
+        SequenceInput::ids([1, 2, 3], 40, [0, 1])
+    }
+
+    fn bad(change: impl FnOnce(&mut SequenceInput), problem: BatchProblem) {
+        let mut input = good();
+        change(&mut input);
+        check(vec![SequenceInput::ids([1], 0, [5]), input], Some((1, problem)));
+    }
+
+    #[test]
+    fn good_batches_pass() {
+        check(vec![], None);
+        check(vec![good(), SequenceInput::ids([9], 32, [0, 2])], None);
+        let mut spare_page = good();
+        spare_page.block_tables[0].push(4);
+        check(vec![spare_page], None);
+        check(
+            vec![SequenceInput::embeddings(Embeddings { values: vec![0.; 8], hidden_size: 4 }, 0, [3])],
+            None,
+        );
+    }
+
+    #[test]
+    fn each_problem_has_its_name() {
+        bad(|s| *s = SequenceInput::ids([], 0, []), BatchProblem::Empty);
+        bad(
+            |s| s.input = Input::Ids(vec![1, 10, 3]),
+            BatchProblem::UnknownToken { row: 1, id: 10, rows: 10 },
+        );
+        bad(
+            |s| s.input = Input::Embeddings(Embeddings { values: vec![0.; 9], hidden_size: 3 }),
+            BatchProblem::EmbeddingWidth { values: 9, hidden_size: 3, expected: 4 },
+        );
+        bad(
+            |s| s.input = Input::Embeddings(Embeddings { values: vec![0.; 10], hidden_size: 4 }),
+            BatchProblem::EmbeddingWidth { values: 10, hidden_size: 4, expected: 4 },
+        );
+        bad(|s| s.positions = vec![40], BatchProblem::PositionCount { positions: 1, rows: 3 });
+        bad(|s| s.positions[2] = 100, BatchProblem::Position { row: 2, position: 100, context_len: 100 });
+        bad(|s| s.cached_len = 98, BatchProblem::ContextFull { slots: 101, context_len: 100 });
+        bad(|s| s.cached_len = usize::MAX, BatchProblem::ContextFull { slots: usize::MAX, context_len: 100 });
+        bad(|s| s.block_tables[0] = vec![0], BatchProblem::BlockTable { pages: 1, slots: 43, expected: 2 });
+        bad(|s| s.block_tables[0][0] = 6, BatchProblem::PageOutsidePool { page: 6, num_pages: 6 });
+        bad(|s| s.block_tables.push(vec![2, 3]), BatchProblem::BlockTables { tables: 2, expected: 1 });
+        bad(|s| s.block_tables[0][0] = NO_PAGE, BatchProblem::MissingPage { index: 0 });
+        bad(|s| s.block_tables[0] = vec![1, 1], BatchProblem::SharedPage { page: 1, other: 1 });
+        bad(|s| s.logits = LogitRows::Rows(vec![0, 3]), BatchProblem::LogitRow { row: 3, rows: 3 });
+        bad(|s| s.adapter = Some(AdapterId(7)), BatchProblem::UnknownAdapter { adapter: 7 });
+    }
+
+    #[test]
+    fn spans_are_inside_and_apart() {
+        let span = |rows| AttentionSpan { rows, kind: AttentionKind::Bidirectional };
+        let mut input = good();
+        input.spans = vec![span(2..3), span(0..2)];
+        check(vec![input], None);
+        for (spans, start, end) in
+            [(vec![span(1..1)], 1, 1), (vec![span(0..4)], 0, 4), (vec![span(0..2), span(1..3)], 1, 3)]
+        {
+            bad(|s| s.spans = spans, BatchProblem::Span { start, end, rows: 3 });
+        }
+    }
+
+    #[test]
+    fn written_pages_belong_to_one_sequence() {
+        check(
+            vec![good(), SequenceInput::ids([1], 0, [1])],
+            Some((1, BatchProblem::SharedPage { page: 1, other: 0 })),
+        );
+        check(
+            vec![good(), SequenceInput::ids([1], 0, [0])],
+            Some((1, BatchProblem::SharedPage { page: 0, other: 0 })),
+        );
+        check(
+            vec![good(), SequenceInput::ids([1], 64, [0, 1, 2])],
+            Some((1, BatchProblem::SharedPage { page: 1, other: 0 })),
+        );
+    }
+
+    #[test]
+    fn pages_may_be_missing_where_nothing_needs_them() {
+        let limits = limits(&[Retention::All, Retention::Window(9), Retention::State]);
+        let tables = |input, tables: [[PageId; 3]; 3]| SequenceInput {
+            block_tables: tables.map(|table| table.to_vec()).to_vec(),
+            ..input
+        };
+        let rows = || SequenceInput::ids([1; 30], 40, []); // Reads slots 32.. through the window, writes pages 1 and 2.
+        let full = [0, 1, 2];
+        check_with(&limits, vec![tables(rows(), [full, [NO_PAGE, 4, 5], [NO_PAGE, 1, 2]])], None);
+        for (window, state, index) in [
+            ([NO_PAGE, NO_PAGE, 5], [NO_PAGE, 1, 2], 1),
+            ([NO_PAGE, 4, 5], [0, NO_PAGE, 2], 1),
+            ([NO_PAGE, 4, 5], [0, 1, NO_PAGE], 2),
+        ] {
+            let missing = Some((0, BatchProblem::MissingPage { index }));
+            check_with(&limits, vec![tables(rows(), [full, window, state])], missing);
+        }
+        // Pages of one space must not be shared; those of two spaces are independent.
+        let shared = Some((0, BatchProblem::SharedPage { page: 1, other: 0 }));
+        check_with(&limits, vec![tables(rows(), [full, [NO_PAGE, 1, 5], [NO_PAGE, 1, 2]])], shared);
+    }
+}

@@ -1,0 +1,38 @@
+//! Keys of `config.json` that several architectures derive from a file.
+
+use lm_formats::Result;
+use serde_json::{Map, Value, json};
+
+use super::Description;
+
+/// Writes `layer_types` and returns, for each layer, true if it has a sliding window. The file gives a list, or the interval of
+/// full-attention layers (`period` where the key is absent).
+pub(crate) fn layer_types(
+    model: &Description<'_>,
+    config: &mut Map<String, Value>,
+    period: usize,
+) -> Result<Vec<bool>> {
+    const KEY: &str = "attention.sliding_window_pattern";
+    let slides = match model.flags(KEY)? {
+        Some(slides) => slides,
+        None => {
+            let period = model.size(KEY)?.unwrap_or(period);
+            (1..=model.num_layers()?).map(|layer| !layer.is_multiple_of(period)).collect()
+        }
+    };
+    put_layer_types(config, &slides, ["sliding_attention", "full_attention"]);
+    Ok(slides)
+}
+
+/// Writes `layer_types`: the first name for marked layers, the second for the others.
+pub(crate) fn put_layer_types(config: &mut Map<String, Value>, marked: &[bool], names: [&str; 2]) {
+    let types: Vec<_> = marked.iter().map(|&marked| names[usize::from(!marked)]).collect();
+    config.insert("layer_types".to_owned(), json!(types));
+}
+
+/// Sets the bias keys by the presence of the tensors.
+pub(crate) fn put_biases(model: &Description<'_>, config: &mut Map<String, Value>) {
+    for (tensor, key) in [("blk.0.attn_q.bias", "attention_bias"), ("blk.0.ffn_gate.bias", "mlp_bias")] {
+        config.insert(key.to_owned(), model.tensor(tensor).is_some().into());
+    }
+}

@@ -1,0 +1,212 @@
+//! Writing of a model as one GGUF file: the inverse of the reading tables.
+//!
+//! The header is built first and read back like any file. Its spec must equal the folder's; for tensors whose row order or values
+//! differ in files, the reader determines the transformation.
+
+mod check;
+mod key_types;
+mod rows;
+mod settings;
+mod tensors;
+mod texts;
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use lm_formats::{
+    FileBytes, GgufEntries, GgufEntry, GgufFile, GgufHeader, GgufShard, GgufTensor, file_names, parse_json,
+    read_required,
+};
+use lm_kernels::WeightFormat;
+use lm_tokenizer::Tokenizer;
+
+use self::rows::write_tensor;
+use self::settings::settings;
+use self::tensors::{Contents, NewTensor, plan};
+use super::GgufModel;
+use crate::architectures::{self, Architecture};
+use crate::checkpoint::Checkpoint;
+use crate::config::{ModelConfig, unsupported};
+use crate::error::{Error, Result, io_error};
+use crate::gguf::Settings;
+use crate::loader::{LoadPhase, LoadProgress};
+use crate::spec::DecoderSpec;
+
+pub(crate) use self::texts::Texts;
+
+const ALIGNMENT: &str = "general.alignment";
+const ARCHITECTURE: &str = "general.architecture";
+const FILE_TYPE: &str = "general.file_type";
+const QUANTIZATION: &str = "general.quantization_version";
+/// Version of the block types, under [`QUANTIZATION`].
+const QUANTIZATION_VERSION: u32 = 2;
+/// Ids of formats under [`FILE_TYPE`]: the format of most matrices.
+///
+/// # Source
+/// `LlamaFileType` of the package `gguf` 0.19.
+const FILE_TYPES: &[(&str, u32)] = &[("bf16", 32), ("f16", 1), ("f32", 0), ("q4_0", 2), ("q8_0", 7)];
+
+/// File type id of a float model with MXFP4 experts.
+const MXFP4_EXPERTS: u32 = 38;
+
+/// Model to write as a file.
+pub(crate) struct NewFile<'a> {
+    pub(crate) config: &'a ModelConfig,
+    pub(crate) architecture: &'static Architecture,
+    pub(crate) spec: &'a DecoderSpec,
+    pub(crate) checkpoint: &'a Checkpoint,
+    pub(crate) tokenizer: &'a Tokenizer,
+    /// Target format of its matrices.
+    pub(crate) format: WeightFormat,
+}
+
+/// Everything in a file but the weights.
+pub(crate) struct NewHead {
+    pub(super) keys: GgufEntries,
+    /// Tensors that hold metadata.
+    pub(super) vectors: Vec<(String, Vec<f32>)>,
+}
+
+impl NewHead {
+    /// Keys that describe the file's format or its shards.
+    const OWN: [&str; 4] = [ALIGNMENT, ARCHITECTURE, FILE_TYPE, QUANTIZATION];
+
+    /// Creates the entries, with the architecture first.
+    pub(super) fn new(architecture: &str) -> Self {
+        let mut keys = GgufEntries::default();
+        keys.put(ARCHITECTURE, GgufEntry::Text(architecture.to_owned()));
+        Self { keys, vectors: Vec::new() }
+    }
+
+    /// Returns true if a key is set anew for each file.
+    pub(super) fn has_own(key: &str) -> bool {
+        Self::OWN.contains(&key) || key.starts_with("split.")
+    }
+}
+
+impl NewFile<'_> {
+    /// Builds the metadata of a model in a folder.
+    pub(crate) fn head(&self, texts: &Texts<'_>) -> Result<NewHead> {
+        let architecture = architectures::gguf_of(&self.config.model_type)?;
+        let Settings { entries, vectors, .. } = settings(self.config, self.spec, architecture)?;
+        let mut head = NewHead { vectors, ..NewHead::new(architecture.name) };
+        head.keys.extend(texts.general());
+        head.keys.extend(entries);
+        head.keys.extend(texts.tokenizer(architecture.name, self.spec.vocab_size, self.tokenizer)?);
+        Ok(head)
+    }
+
+    /// Writes the file to `out`; `path` is its path in errors. At most a piece of a tensor is in memory. Calls `progress` after
+    /// each tensor.
+    pub(crate) fn write(
+        &self,
+        head: NewHead,
+        out: &mut File,
+        path: &Path,
+        progress: &mut dyn FnMut(LoadProgress),
+    ) -> Result<()> {
+        let architecture = architectures::gguf_of(&self.config.model_type)?;
+        let NewHead { mut keys, vectors } = head;
+        let f32 = tensors::of_format(WeightFormat::F32)?;
+        let vector = |(name, values): (String, Vec<f32>)| NewTensor {
+            name,
+            ty: f32,
+            shape: vec![values.len()],
+            cols: None,
+            contents: Contents::Values(values),
+        };
+        let mut tensors: Vec<_> = vectors.into_iter().map(vector).collect();
+        tensors.extend(plan(self, architecture)?);
+        self.refuse_quantized(&tensors)?;
+        keys.put(QUANTIZATION, GgufEntry::Size(QUANTIZATION_VERSION));
+        keys.put(FILE_TYPE, GgufEntry::Size(self.file_type(&tensors)?));
+        let head = header(&keys, &tensors)?;
+        let model = self.read_back(&head, &path.display().to_string())?;
+        self.write_bytes(&head, &tensors, &model, out, path, progress)
+    }
+
+    /// Id of the format under [`FILE_TYPE`].
+    fn file_type(&self, tensors: &[NewTensor]) -> Result<u32> {
+        let name = self.format.to_string();
+        let row =
+            FILE_TYPES.iter().find(|row| row.0 == name).ok_or_else(|| unsupported_format(self.format))?;
+        let has_mxfp4 = tensors.iter().any(|tensor| tensor.ty.name() == "MXFP4");
+        let is_float = !matches!(self.format, WeightFormat::Ggml(_));
+        Ok(if has_mxfp4 && is_float { MXFP4_EXPERTS } else { row.1 })
+    }
+
+    /// Reads the header back like any file, and compares the model it describes.
+    fn read_back(&self, head: &GgufHeader, name: &str) -> Result<GgufModel> {
+        let bytes = FileBytes::Owned(head.bytes.as_slice().into());
+        let file = GgufFile::read_header(name, bytes.clone(), head.len)?;
+        let model = GgufModel::of_shard(GgufShard { name: name.to_owned(), bytes, file });
+        let config = architectures::config(parse_json(
+            file_names::CONFIG,
+            &read_required(&model, file_names::CONFIG)?,
+        )?)?;
+        let spec = (architectures::find(&config.model_type)?.spec)(&config)?;
+        let architecture = model.metadata().architecture()?;
+        check::check(architecture, self.spec, &spec)?;
+        check::check_tokenizer(architecture, self.tokenizer, &Tokenizer::from_gguf(model.metadata())?)?;
+        Ok(model)
+    }
+
+    fn write_bytes(
+        &self,
+        head: &GgufHeader,
+        tensors: &[NewTensor],
+        model: &GgufModel,
+        out: &mut File,
+        path: &Path,
+        progress: &mut dyn FnMut(LoadProgress),
+    ) -> Result<()> {
+        let failed = |source| io_error(path, source);
+        let mut out = BufWriter::with_capacity(1 << 20, out);
+        out.write_all(&head.bytes).map_err(failed)?;
+        let mut done = head.bytes.len();
+        let stored = |(tensor, _): &(&NewTensor, _)| matches!(tensor.contents, Contents::Stored(_));
+        for (tensor, GgufTensor { range, .. }) in tensors.iter().zip(&head.tensors).filter(stored) {
+            out.write_all(&vec![0; range.start - done]).map_err(failed)?;
+            let stored = model.stored(&tensor.name)?;
+            let mut write = |bytes: &[u8]| out.write_all(bytes).map_err(failed);
+            write_tensor(self.checkpoint, tensor, &stored, &mut write)?;
+            done = range.end;
+            let (done_bytes, total_bytes) = (done as u64, head.len as u64);
+            progress(LoadProgress { phase: LoadPhase::Weights, done_bytes, total_bytes });
+        }
+        out.flush().map_err(failed)
+    }
+
+    /// Quantised blocks keep their type: refuses a model that would have no tensor of the requested format.
+    fn refuse_quantized(&self, tensors: &[NewTensor]) -> Result<()> {
+        let wanted = tensors::of_format(self.format)?;
+        let kept = tensors.iter().find(|tensor| tensor.ty != wanted && tensors::float(tensor.ty).is_none());
+        match kept {
+            Some(tensor) if tensors.iter().all(|tensor| tensor.shape.len() < 2 || tensor.ty != wanted) => {
+                let stored = tensor.ty.name().to_lowercase().parse()?;
+                Err(Error::AlreadyQuantized { stored, requested: self.format })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Builds the header, up to the last tensor that holds metadata.
+fn header(keys: &GgufEntries, tensors: &[NewTensor]) -> Result<GgufHeader> {
+    let described: Vec<_> = tensors.iter().map(NewTensor::description).collect();
+    let mut header = GgufHeader::new(keys, &described)?;
+    for (tensor, GgufTensor { range, .. }) in tensors.iter().zip(&header.tensors) {
+        if let Contents::Values(values) = &tensor.contents {
+            header.bytes.resize(range.start, 0);
+            header.bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        }
+    }
+    Ok(header)
+}
+
+/// Error for a format that is not written.
+fn unsupported_format(format: WeightFormat) -> Error {
+    let known = FILE_TYPES.iter().map(|row| row.0).collect::<Vec<_>>().join(", ");
+    unsupported("quantization", format, known).into()
+}

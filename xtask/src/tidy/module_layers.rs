@@ -1,0 +1,227 @@
+//! The modules of a crate import only modules above them in the crate's table in `docs/ARCHITECTURE.md`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Check, Finding};
+use crate::rust_source::code_only;
+use crate::tree::Tree;
+
+pub(super) const CHECK: Check = Check {
+    name: "module-layers",
+    rule: "a module imports only modules above it in its crate's table in docs/ARCHITECTURE.md",
+    run,
+};
+
+const DOCUMENT: &str = "docs/ARCHITECTURE.md";
+const SECTION: &str = "\n## Modules\n";
+
+/// Modules of one crate, bottom layer first.
+struct Layers<'a> {
+    krate: &'a str,
+    modules: Vec<&'a str>,
+}
+
+/// Import of one module by another.
+struct Import {
+    from: String,
+    /// First segment of the path after `crate::`: a module, or an item of the crate root.
+    to: String,
+    /// File and line.
+    place: String,
+}
+
+fn run(tree: &Tree) -> Vec<Finding> {
+    let Some(tables) = tree.text(DOCUMENT).and_then(read_tables) else {
+        return vec![Finding::error(DOCUMENT, "no tables of modules under a heading `## Modules`")];
+    };
+    tables.iter().flat_map(|layers| check(tree, layers)).collect()
+}
+
+/// Prints the import graph of each crate that has a table: a module and the modules it imports, bottom layer first.
+pub(super) fn print(tree: &Tree) {
+    for layers in tree.text(DOCUMENT).and_then(read_tables).unwrap_or_default() {
+        let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let imports = imports(tree, layers.krate);
+        for import in &imports {
+            graph.entry(import.from.clone()).or_default().insert(import.to.clone());
+        }
+        println!("{}: {} imports between {} modules", layers.krate, imports.len(), layers.modules.len());
+        for module in &layers.modules {
+            let mut below: Vec<_> = graph.get(*module).into_iter().flatten().map(String::as_str).collect();
+            below.sort_by_key(|name| layers.position(name));
+            println!("  {module:14} {}", if below.is_empty() { "–".to_owned() } else { below.join(" ") });
+        }
+    }
+}
+
+/// Parses the tables: a heading ``### `crate` ``, then rows whose first cell is a module.
+fn read_tables(text: &str) -> Option<Vec<Layers<'_>>> {
+    let section = text.split_once(SECTION)?.1;
+    let section = section.split_once("\n## ").map_or(section, |(section, _)| section);
+    let mut tables: Vec<Layers<'_>> = Vec::new();
+    for line in section.lines() {
+        let name = || line.split('`').nth(1);
+        if line.starts_with("### ") {
+            tables.extend(name().map(|krate| Layers { krate, modules: Vec::new() }));
+        } else if line.starts_with("| `")
+            && let (Some(table), Some(module)) = (tables.last_mut(), name())
+        {
+            table.modules.push(module);
+        }
+    }
+    (!tables.is_empty()).then_some(tables)
+}
+
+impl Layers<'_> {
+    fn position(&self, module: &str) -> Option<usize> {
+        self.modules.iter().position(|name| *name == module)
+    }
+}
+
+fn check(tree: &Tree, layers: &Layers<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let modules: BTreeSet<&str> = files(tree, layers.krate).map(|(_, path)| path[0]).collect();
+    for module in modules.iter().filter(|module| layers.position(module).is_none()) {
+        let text = format!("the table of `{}` has no row for `{module}`", layers.krate);
+        findings.push(Finding::error(DOCUMENT, text));
+    }
+    for module in layers.modules.iter().filter(|module| !modules.contains(*module)) {
+        let text = format!("the table of `{}` has `{module}`, which is no module", layers.krate);
+        findings.push(Finding::error(DOCUMENT, text));
+    }
+    for Import { from, to, place } in imports(tree, layers.krate) {
+        let text = match (layers.position(&from), layers.position(&to)) {
+            (Some(from), Some(to)) if to < from => continue,
+            (_, None) => format!("`{from}` imports `crate::{to}` from the crate root: name its module"),
+            _ => format!("`{from}` imports `{to}`, which is not below it"),
+        };
+        findings.push(Finding::error(place, text));
+    }
+    findings
+}
+
+/// Source files of a crate except its root and tests, with the path of their module.
+fn files<'a>(tree: &'a Tree, krate: &str) -> impl Iterator<Item = (String, Vec<&'a str>)> {
+    let folder = format!("crates/{krate}/src");
+    let inside: Vec<_> = tree.below(&folder).filter(|file| *file != "lib.rs").collect();
+    inside.into_iter().filter_map(move |file| {
+        let path: Vec<_> = file.strip_suffix(".rs")?.split('/').filter(|part| *part != "mod").collect();
+        (!path.contains(&"tests")).then(|| (format!("{folder}/{file}"), path))
+    })
+}
+
+/// Imports between the modules of a crate outside tests.
+fn imports(tree: &Tree, krate: &str) -> Vec<Import> {
+    let mut found = Vec::new();
+    for (file, path) in files(tree, krate) {
+        let code = code_only(tree.text(&file).unwrap_or_default());
+        let shipped = code.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+        let to_root = ["crate::".to_owned(), "super::".repeat(path.len())];
+        for root in &to_root {
+            for (at, _) in shipped.match_indices(root.as_str()) {
+                let before = shipped[..at].chars().next_back();
+                if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':') {
+                    continue;
+                }
+                let place = format!("{file}:{}", shipped[..at].matches('\n').count() + 1);
+                let targets = first_segments(&shipped[at + root.len()..]);
+                found.extend(targets.into_iter().filter(|to| *to != path[0]).map(|to| Import {
+                    from: path[0].to_owned(),
+                    to: to.to_owned(),
+                    place: place.clone(),
+                }));
+            }
+        }
+    }
+    found
+}
+
+/// First segments of the paths at the start of `code`: one name, or those of a group in braces.
+fn first_segments(code: &str) -> Vec<&str> {
+    let name = |text: &'_ str| text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+    let Some(group) = code.strip_prefix('{') else {
+        return vec![&code[..name(code)]];
+    };
+    let (mut depth, mut start, mut found) = (0_usize, 0, Vec::new());
+    for (at, byte) in group.bytes().enumerate() {
+        match byte {
+            b'{' => depth += 1,
+            b'}' if depth > 0 => depth -= 1,
+            b',' | b'}' if depth == 0 => {
+                let item = group[start..at].trim_start();
+                found.push(&item[..name(item)]);
+                start = at + 1;
+                if byte == b'}' {
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    found.retain(|name| !name.is_empty());
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAP: &str = "# Map\n\n## Modules\n\n### `a`\n\n| module | owns |\n|---|---|\n| `low` | x |\n| `high` | y |\n\n## Next\n| `other` |\n";
+
+    fn check(files: &[(&str, &str)]) -> Vec<String> {
+        let all = [&[(DOCUMENT, MAP), ("crates/a/src/lib.rs", "mod low;\nmod high;")], files].concat();
+        run(&Tree::of(&all)).into_iter().map(|finding| finding.text).collect()
+    }
+
+    fn both(low: &str, high: &str) -> Vec<String> {
+        check(&[("crates/a/src/low.rs", low), ("crates/a/src/high/mod.rs", high)])
+    }
+
+    #[test]
+    fn an_import_from_above_and_one_inside_a_module_pass() {
+        let high = "use crate::low::{A, B};\nuse crate::high::C;\nfn f() { crate::low::g() }";
+        assert_eq!(both("", high), Vec::<String>::new());
+    }
+
+    #[test]
+    fn an_import_that_goes_up_is_found_in_every_form() {
+        for up in [
+            "use crate::high::A;",
+            "use crate::{high::A};",
+            "use super::high::A;",
+            "fn f() { crate::high::g() }",
+            "pub(crate) use crate::high::A;",
+        ] {
+            assert_eq!(both(up, ""), ["`low` imports `high`, which is not below it"], "{up}");
+        }
+        let deep = ("crates/a/src/low/deep.rs", "use super::super::high::A;\nuse super::B;");
+        let found = check(&[deep, ("crates/a/src/high.rs", "")]);
+        assert_eq!(found, ["`low` imports `high`, which is not below it"]);
+    }
+
+    #[test]
+    fn an_import_from_the_crate_root_is_found() {
+        assert_eq!(
+            both("", "use crate::{Error, low::A};"),
+            ["`high` imports `crate::Error` from the crate root: name its module"]
+        );
+    }
+
+    #[test]
+    fn comments_texts_and_tests_do_not_count() {
+        let low = "// use crate::high::A;\nconst A: &str = \"crate::high::A\";\n#[cfg(test)]\nmod tests { use crate::high::A; }";
+        assert_eq!(both(low, ""), Vec::<String>::new());
+        let tests = ("crates/a/src/low/tests.rs", "use crate::high::A;");
+        assert_eq!(check(&[tests, ("crates/a/src/low.rs", ""), ("crates/a/src/high.rs", "")]).len(), 0);
+    }
+
+    #[test]
+    fn rows_without_module_and_modules_without_row_are_found() {
+        let found = check(&[("crates/a/src/low.rs", ""), ("crates/a/src/new.rs", "")]);
+        assert_eq!(
+            found,
+            ["the table of `a` has no row for `new`", "the table of `a` has `high`, which is no module"]
+        );
+        assert_eq!(run(&Tree::of(&[])).len(), 1);
+    }
+}
