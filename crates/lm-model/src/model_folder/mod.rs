@@ -144,7 +144,7 @@ impl ModelFolder {
     /// # Errors
     /// When a file is not valid.
     pub fn generation_config(&self) -> Result<GenerationConfig> {
-        GenerationConfig::read(&*self.files)
+        Ok(GenerationConfig::read(&*self.files)?)
     }
 
     /// Licence of the model: the `license` line at the head of the model card `README.md`, or `general.license` of a GGUF file.
