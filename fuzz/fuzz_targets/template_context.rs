@@ -5,7 +5,7 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::{Corpus, fuzz_target};
-use lm_template::{ContinueField, GenerationPrompt, PromptTemplate, RenderInput, SegmentKind, Value};
+use lm_template::{ContinueField, GenerationPrompt, Origin, PromptTemplate, RenderInput, Value};
 
 /// Templates without `<`: a `<` in template text is content that was mistaken for it.
 const SOURCES: [&str; 4] = [
@@ -37,7 +37,7 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
     for template in TEMPLATES.iter() {
         let rendered = [template.render(&input), template.render_to_continue(&input, ContinueField::Content)];
         for segment in rendered.iter().flatten().flat_map(|prompt| &prompt.segments) {
-            let from_content = segment.kind == SegmentKind::Template && segment.text.contains('<');
+            let from_content = segment.origin == Origin::Template && segment.text.contains('<');
             assert!(!from_content, "content as template text: {segment:?}");
         }
     }

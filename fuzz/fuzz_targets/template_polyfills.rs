@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::{Corpus, fuzz_target};
 use lm_template::{
-    GenerationPrompt, PolyfilledTemplate, Polyfills, PromptTemplate, RenderInput, SegmentKind, Value,
+    GenerationPrompt, Origin, PolyfilledTemplate, Polyfills, PromptTemplate, RenderInput, Value,
 };
 
 /// Templates that lack, in different ways, a system role, tools, tool calls, results, texts in parts; without `<`,
@@ -37,12 +37,13 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
         extra_context: &Default::default(),
     };
     for template in TEMPLATES.iter() {
-        let Ok(prompt) = template.render(&input) else { continue };
-        if prompt.polyfills.is_empty() {
-            let plain = template.template().render(&input).expect("as with polyfills, of which none acted");
-            assert_eq!(prompt.text(), plain.text());
-            for segment in prompt.segments {
-                assert!(segment.kind != SegmentKind::Template || !segment.text.contains('<'), "{segment:?}");
+        let Ok(rendered) = template.render(&input) else { continue };
+        if rendered.polyfills.is_empty() {
+            let plain =
+                template.template().render(&input).expect("as with polyfills, of which none was applied");
+            assert_eq!(rendered.prompt.text(), plain.text());
+            for segment in rendered.prompt.segments {
+                assert!(segment.origin != Origin::Template || !segment.text.contains('<'), "{segment:?}");
             }
         }
     }

@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::{Corpus, fuzz_target};
-use lm_template::{GenerationPrompt, PromptTemplate, RenderInput, SegmentKind};
+use lm_template::{GenerationPrompt, Origin, PromptTemplate, RenderInput};
 use serde_json::json;
 
 /// A character that occurs only in the messages.
@@ -30,7 +30,7 @@ fuzz_target!(|source: &str| -> Corpus {
     // The template may write the character itself, literally or by its code.
     let may_write = source.contains(CONTENT) || source.contains('\\') || source.contains('%');
     if let (Ok(prompt), false) = (prompt, may_write) {
-        for segment in prompt.segments.iter().filter(|segment| segment.kind == SegmentKind::Template) {
+        for segment in prompt.segments.iter().filter(|segment| segment.origin == Origin::Template) {
             assert!(!segment.text.contains(CONTENT), "content as template text: {segment:?}");
         }
     }

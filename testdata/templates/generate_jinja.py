@@ -1,6 +1,6 @@
 """What Jinja2, as transformers sets it up, makes of small snippets: Python's text, numbers, formats, slices and oddities.
 
-    python generate_jinja.py      # writes jinja.json
+    python generate_jinja.py      # writes jinja.json and minijinja.json
 
 A case holds its template and the text, or null where rendering fails.
 """
@@ -55,6 +55,7 @@ lines@indent | lines@indent(2, true, true) | 'a\n\nb'@indent('> ') | s@truncate(
 d@tojson | d@tojson(indent=1) | d@tojson(true, none, [',', ':'], true) | u@tojson(ensure_ascii=true) | 'a"\\\x7f\u2028'@tojson | [1e-7, 1e20, -0.0, 12345678901234567890]@tojson | {1: 1, none: 2, true: 3}@tojson | nothing@tojson | d.keys()@tojson | n@map('string')@tojson | {(1, 2): 3}@tojson | ('<'@safe)@tojson
 [s, none, 1.0, ('a',), {}, "it's", '"' ~ "'", '\n\t\\\x00é\u200b'] | range(3) | range(0, 9, 2) | (1,) | () | {'a': [nothing]} | [range(2)] | dict(a=1, **{'b': 2}) | dict([['x', 1]]) | dict.fromkeys('ab') | [d.items()]
 nothing | nothing.x | nothing() | nothing + 1 | nothing@length | nothing@list | nothing is none | nothing[1:] | -nothing | nothing@int | nothing ~ 'x' | nothing == none | [nothing]@string | nothing@join | s.nothing | s.nothing() | n is sequence | d is sequence | d.keys() is sequence | s is iterable | none is iterable | nothing is iterable | n@map('abs') is iterable | 1 is number | true is integer | d.get is callable | 'A' is upper | 3 is divisibleby 3 | 3 is divisibleby(2) | 1 is in [1] | 'e' is filter | 'odd' is test | s is sameas s | 1 is sameas true
+{range(3): 1} | {range(0): 1}[range(5, 5)] | d.get(range(3)) | [range(0, 4, 2), range(0, 3, 2), range(2)]@unique@list | {namespace: 1}[namespace] | {(range(2), 1): 2} | {d.keys(): 1}
 """
 
 TEMPLATES = [
@@ -93,22 +94,60 @@ TEMPLATES = [
     "{{ 'a' 'b' }}{{ 'a\\x41\\u00e9\\n\\d\\'' }}{{ 1_000 }}{{ 0x1f }}{{ 1.5e3 }}{{ {'a': {'b': 1}}['a']['b'] }}{{ n.0 }}{{ [1, 2,] }}",
 ]
 
+# Classes of differences between minijinja and Jinja2 (`crates/lm-jinja/tests/second_opinion`), with examples.
+CLASSES = {
+    "percent formatting": ["{{ '%s|%d' % ('a', 3) }}"],
+    "filters that minijinja lacks": ["{{ 'a b' | wordcount }}"],
+    "methods that minijinja lacks": ["{{ 'a\tb'.expandtabs(2) }}", "{{ 'a-b'.partition('-') }}"],
+    "int and float of other values": ["{{ 'x' | int }}", "{{ [1] | int }}"],
+    "iteration over none": ["{% for x in none %}{{ x }}{% endfor %}"],
+    "unhashable values": ["{{ [{}, {}] | unique | list }}", "{{ {[1]: 2} }}"],
+    "comparisons of values without an order": ["{{ {} < 'a' }}", "{{ [true, 'a'] | sort }}"],
+    "empty separators": ["{{ 'ab'.split('') }}"],
+    "joins of values other than text": ["{{ '-'.join([1, 2]) }}"],
+    "lists after tests": ["{% if false %}{{ 1 is iterable if [1, 2] is iterable }}{% endif %}"],
+    "floats as bounds of slices": ["{% set x = 'abc' %}{{ x[1.0:] }}"],
+    "containment in text": ["{{ [1] in 'a' }}"],
+    "JSON of undefined values and generators": ["{{ missing | tojson }}", "{{ ['a'] | map('upper') | tojson }}"],
+    "sums of ranges and lists": ["{{ range(2) + [1] }}"],
+    "chained tests": ["{{ 1 is number is true }}"],
+    "operations on undefined values": ["{% set x = 'a' %}{{ x[3][::-1] }}"],
+    "repr of undefined values": ["{{ [missing] }}"],
+    "repr of ranges": ["{{ range(3) }}", "{{ range(4)[::2] }}"],
+    "title case": ["{{ 'ßa'.title() }}", "{{ \"<a b='c'>\".title() }}"],
+    "markup and escapes": ["{{ (\"/'\" | e) }}", "{{ [('<' | e)] }}", "{{ ('<' | safe) + '<' }}"],
+    "last iteration over text": ["{% for c in 'ab' %}{{ c }}{% if not loop.last %}, {% endif %}{% endfor %})"],
+    "exponents of floats": ["{{ 0.0000001 }}", "{{ [0.00001] | tojson }}"],
+    "text, dicts and generators as sequences": ["{{ 'a' is sequence }}", "{{ {} is sequence }}"],
+    "none as an iterable": ["{{ none is iterable }}", "{{ 'a' if none is iterable and none | length > 0 else 'b' }}"],
+    "case of values other than text": ["{{ ['a'] is lower }}"],
+    "indentation of an empty text": ["{{ '' | indent(2, true) }}"],
+    "undefined values for names": ["{% macro m(q='d') %}{{ q }}{% endmacro %}{{ m(q=missing) }}"],
+}
+
+
+def rendered(source: str, context: dict[str, Any]) -> str | None:
+    try:
+        return _compile_jinja_template(source).render(**context)
+    except Exception:  # noqa: BLE001: whatever it is, the template fails
+        return None
+
+
+def write(name: str, context: dict[str, Any], cases: list[dict[str, Any]]) -> None:
+    lines = [json.dumps(case, ensure_ascii=False) for case in cases]
+    text = '{"context": ' + json.dumps(context, ensure_ascii=False) + ',\n"cases": [\n' + ",\n".join(lines) + "\n]}\n"
+    (HERE / name).write_text(text, encoding="utf-8", newline="\n")
+
 
 def main() -> None:
     warnings.simplefilter("ignore")
     lines = EXPRESSIONS.strip().splitlines()
     expressions = [part.strip().replace("@", " | ") for line in lines for part in line.split(" | ")]
     sources = ["{{ " + expression + " }}" for expression in expressions] + TEMPLATES
-    cases = []
-    for source in sources:
-        try:
-            text = _compile_jinja_template(source).render(**CONTEXT)
-        except Exception:  # noqa: BLE001: whatever it is, the template fails
-            text = None
-        cases.append(json.dumps({"template": source, "text": text}, ensure_ascii=False))
-    context = json.dumps(CONTEXT, ensure_ascii=False)
-    text = '{"context": ' + context + ',\n"cases": [\n' + ",\n".join(cases) + "\n]}\n"
-    (HERE / "jinja.json").write_text(text, encoding="utf-8", newline="\n")
+    write("jinja.json", CONTEXT, [{"template": source, "text": rendered(source, CONTEXT)} for source in sources])
+    examples = [(name, source) for name, sources in CLASSES.items() for source in sources]
+    cases = [{"class": name, "template": source, "text": rendered(source, {})} for name, source in examples]
+    write("minijinja.json", {}, cases)
 
 
 if __name__ == "__main__":

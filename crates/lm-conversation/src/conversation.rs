@@ -8,8 +8,8 @@ use lm_processors::{
 };
 use lm_session::{CancelHandle, Engine, GenerateParams, PrefillStats, Session};
 use lm_template::{
-    ChatTemplates, GenerationPrompt, Map, Message, PolyfilledTemplate, Preface, Prompt, PromptTemplate,
-    RenderInput, SegmentKind, TemplateChoice, ToolSpec, Value,
+    ChatTemplates, GenerationPrompt, Map, Message, Origin, PolyfilledPrompt, PolyfilledTemplate, Preface,
+    Prompt, PromptTemplate, RenderInput, TemplateChoice, ToolSpec, Value,
 };
 
 use crate::config::{ConstrainCalls, ConversationConfig, TurnOptions};
@@ -159,7 +159,8 @@ impl Conversation {
         }
         let mut turn = turn;
         turn.extra_context.extend(self.thinking_variables(turn.thinking)?);
-        let prompt = self.prompt(&messages, GenerationPrompt::Add, &turn.extra_context)?;
+        let PolyfilledPrompt { prompt, polyfills } =
+            self.prompt(&messages, GenerationPrompt::Add, &turn.extra_context)?;
         let tail = template_tail(&prompt);
         let in_reasoning = self.processor.opens_reasoning(tail);
         let calls = match turn.tool_choice {
@@ -187,7 +188,7 @@ impl Conversation {
         };
         let call_ids = FreshCallIds::new(self.preface.messages.iter().chain(&self.history).chain(&messages));
         let turn = Turn::new(messages, ReplyReader::new(self.processor, options, call_ids));
-        self.turn = Some(turn.checked(resampling, relaxed).polyfilled(prompt.polyfills));
+        self.turn = Some(turn.checked(resampling, relaxed).polyfilled(polyfills));
         Ok(())
     }
 
@@ -309,7 +310,7 @@ impl Conversation {
         messages: &[Message],
         generation_prompt: GenerationPrompt,
         extra_context: &Map<String, Value>,
-    ) -> Result<Prompt> {
+    ) -> Result<PolyfilledPrompt> {
         let all = self.preface.messages.iter().chain(&self.history).chain(messages);
         let messages = all.map(|message| self.processor.message_to_template_input(message));
         let messages = messages.collect::<lm_processors::Result<Vec<_>>>()?;
@@ -324,7 +325,7 @@ impl Conversation {
 
 /// The template's own text at the end of a prompt.
 fn template_tail(prompt: &Prompt) -> &str {
-    let last = prompt.segments.last().filter(|segment| segment.kind == SegmentKind::Template);
+    let last = prompt.segments.last().filter(|segment| segment.origin == Origin::Template);
     last.map_or("", |segment| &segment.text)
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use lm_template::{Polyfill, Prompt, SegmentKind};
+use lm_template::{Origin, Polyfill, PolyfilledPrompt, Prompt};
 use lm_tokenizer::{TextSegment, TokenId, Tokenizer};
 
 use crate::error::Result;
@@ -40,14 +40,15 @@ impl RenderedPrompt {
     ///
     /// # Errors
     /// When the tokenizer fails on the text.
-    pub fn new(prompt: &Prompt, tokenizer: &Tokenizer, content: ContentTokens) -> Result<Self> {
+    pub fn new(rendered: &PolyfilledPrompt, tokenizer: &Tokenizer, content: ContentTokens) -> Result<Self> {
+        let PolyfilledPrompt { prompt, polyfills } = rendered;
         let ids = encode(prompt, tokenizer, content)?;
         let mut at = 0;
         let mut content = Vec::new();
         for segment in &prompt.segments {
             let range = at..at + segment.text.len();
             at = range.end;
-            if segment.kind == SegmentKind::Content {
+            if segment.origin == Origin::Content {
                 content.push(range);
             }
         }
@@ -65,14 +66,14 @@ impl RenderedPrompt {
             })
             .collect();
         let (mask, generation_mask) = (overlap(&spans, &content), overlap(&spans, &prompt.generation));
-        Ok(Self { text, ids, mask, generation_mask, polyfills: prompt.polyfills.clone() })
+        Ok(Self { text, ids, mask, generation_mask, polyfills: polyfills.clone() })
     }
 }
 
 /// Encodes a prompt to ids.
 pub(crate) fn encode(prompt: &Prompt, tokenizer: &Tokenizer, content: ContentTokens) -> Result<Vec<TokenId>> {
-    let segments = prompt.segments.iter().map(|segment| match (segment.kind, content) {
-        (SegmentKind::Content, ContentTokens::Plain) => TextSegment::Content(&segment.text),
+    let segments = prompt.segments.iter().map(|segment| match (segment.origin, content) {
+        (Origin::Content, ContentTokens::Plain) => TextSegment::Content(&segment.text),
         _ => TextSegment::Template(&segment.text),
     });
     Ok(tokenizer.encode_segments(&segments.collect::<Vec<_>>())?)

@@ -90,10 +90,9 @@ pub(crate) fn cut_at_tag(prompt: &mut Prompt, text: &str, field: ContinueField<'
     let refuse = |reason| Error::ContinueFinalMessage { field: field.name().to_owned(), reason };
     let rendered = prompt.text();
     if !rendered.contains(text.trim()) {
-        return Err(refuse("its text does not stand in the rendering"));
+        return Err(refuse("its text is not in the rendering"));
     }
-    let at =
-        rendered.rfind(TAG.trim_end()).ok_or_else(|| refuse("its end does not stand in the rendering"))?;
+    let at = rendered.rfind(TAG.trim_end()).ok_or_else(|| refuse("its end is not in the rendering"))?;
     let end = if rendered[at..].starts_with(TAG) { at } else { rendered[..at].trim_end().len() };
     prompt.truncate(end);
     Ok(())

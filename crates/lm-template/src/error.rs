@@ -72,10 +72,10 @@ pub enum Error {
         message: String,
     },
     /// Rendering exceeded a limit that protects against hostile templates.
-    #[error("chat template exceeds the limit of {limit} {what}")]
+    #[error("chat template exceeds the limit of {limit} {resource}")]
     TemplateLimit {
-        /// The exceeded resource: `steps`, `bytes of text`, `bytes of values` or `nested calls`.
-        what: &'static str,
+        /// `steps`, `bytes of text`, `bytes of values` or `nested calls`.
+        resource: &'static str,
         /// The limit.
         limit: u64,
     },
@@ -122,6 +122,18 @@ pub enum Error {
         /// Reason.
         reason: &'static str,
     },
+}
+
+impl From<lm_jinja::Error> for Error {
+    fn from(error: lm_jinja::Error) -> Self {
+        match error {
+            lm_jinja::Error::Syntax { line, message } => Self::TemplateSyntax { line, message },
+            lm_jinja::Error::Raised { message } => Self::TemplateRaised { message },
+            lm_jinja::Error::Runtime { line, message } => Self::TemplateRuntime { line, message },
+            lm_jinja::Error::Limit { resource, limit } => Self::TemplateLimit { resource, limit },
+            error => Self::TemplateRuntime { line: 0, message: error.to_string() },
+        }
+    }
 }
 
 /// Name of a value's JSON type, for [`Error::WrongType`].

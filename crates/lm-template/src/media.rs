@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result, json_type};
-use crate::shape::Shape;
+use crate::json_layout::JsonLayout;
 
 const KNOWN: [&str; 3] = ["type", "path", "blob"];
 
@@ -25,27 +25,27 @@ pub enum MediaSource {
 pub struct Media {
     /// Location of the bytes.
     pub source: MediaSource,
-    shape: Shape,
+    layout: JsonLayout,
 }
 
 impl Media {
     /// Creates media whose bytes are in a file.
     pub fn from_path(path: impl Into<PathBuf>) -> Self {
-        Self { source: MediaSource::Path(path.into()), shape: Shape::new(&KNOWN) }
+        Self { source: MediaSource::Path(path.into()), layout: JsonLayout::new(&KNOWN) }
     }
 
     /// Creates media whose bytes are in the message.
     pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Self {
-        Self { source: MediaSource::Blob(bytes.into()), shape: Shape::new(&KNOWN) }
+        Self { source: MediaSource::Blob(bytes.into()), layout: JsonLayout::new(&KNOWN) }
     }
 
     /// The value of a key other than `type`, `path` and `blob`.
     pub fn extra(&self, key: &str) -> Option<&Value> {
-        self.shape.get(key)
+        self.layout.get(key)
     }
 
     pub(crate) fn read(object: Map<String, Value>, part: &'static str, at: &str) -> Result<Self> {
-        let (shape, [_, path, blob]) = Shape::split(object, &KNOWN);
+        let (layout, [_, path, blob]) = JsonLayout::split(object, &KNOWN);
         let text = |value: Value, key: &str| match value {
             Value::String(text) => Ok(text),
             other => Err(Error::WrongType {
@@ -66,7 +66,7 @@ impl Media {
             }
             _ => return Err(Error::MediaSource { at: at.to_owned(), part }),
         };
-        Ok(Self { source, shape })
+        Ok(Self { source, layout })
     }
 
     pub(crate) fn to_json(&self, part: &'static str) -> Value {
@@ -74,6 +74,6 @@ impl Media {
             MediaSource::Path(path) => (Some(path.to_string_lossy().into_owned().into()), None),
             MediaSource::Blob(bytes) => (None, Some(STANDARD.encode(bytes).into())),
         };
-        Value::Object(self.shape.fill([("type", Some(part.into())), ("path", path), ("blob", blob)]))
+        Value::Object(self.layout.fill([("type", Some(part.into())), ("path", path), ("blob", blob)]))
     }
 }

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use crate::content::Content;
 use crate::error::{Error, Result, json_type};
+use crate::json_layout::JsonLayout;
 use crate::role::Role;
-use crate::shape::Shape;
 use crate::tool_call::{ToolCall, expect_object, expect_string};
 
 const KNOWN: [&str; 6] = ["role", "reasoning_content", "content", "tool_calls", "tool_call_id", "name"];
@@ -41,7 +41,7 @@ pub struct Message {
     pub name: Option<String>,
     /// Reasoning of an assistant message.
     pub reasoning_content: Option<String>,
-    shape: Shape,
+    layout: JsonLayout,
 }
 
 impl Default for Message {
@@ -60,7 +60,7 @@ impl Message {
             tool_call_id: None,
             name: None,
             reasoning_content: None,
-            shape: Shape::new(&KNOWN),
+            layout: JsonLayout::new(&KNOWN),
         }
     }
 
@@ -96,12 +96,12 @@ impl Message {
 
     /// The value of a key without a field of its own.
     pub fn extra(&self, key: &str) -> Option<&Value> {
-        self.shape.get(key)
+        self.layout.get(key)
     }
 
     /// Sets a key without a field of its own; templates see it. Keys with a field are ignored.
     pub fn set_extra(&mut self, key: impl Into<String>, value: Value) {
-        self.shape.set(key.into(), value);
+        self.layout.set(key.into(), value);
     }
 
     /// Reads a message from JSON.
@@ -113,7 +113,7 @@ impl Message {
     }
 
     fn read(value: Value, at: &str) -> Result<Self> {
-        let (shape, fields) = Shape::split(expect_object(value, at)?, &KNOWN);
+        let (layout, fields) = JsonLayout::split(expect_object(value, at)?, &KNOWN);
         let [role, reasoning, content, calls, call_id, name] = fields;
         let role = role.ok_or_else(|| Error::MissingKey { at: at.to_owned(), key: "role" })?;
         let role = expect_string(role, at, "role")?;
@@ -128,7 +128,7 @@ impl Message {
             tool_call_id: optional(call_id, "tool_call_id")?,
             name: optional(name, "name")?,
             reasoning_content: optional(reasoning, "reasoning_content")?,
-            shape,
+            layout,
         };
         let content = content.unwrap_or_default();
         if role == "tool_call" {
@@ -158,16 +158,16 @@ impl Message {
     /// Writes the message as JSON: keys that were read in their order, then added ones.
     pub fn to_json(&self) -> Value {
         let kept =
-            |key: &str, value: Option<Value>| value.or_else(|| self.shape.has(key).then_some(Value::Null));
+            |key: &str, value: Option<Value>| value.or_else(|| self.layout.has(key).then_some(Value::Null));
         let text = |value: &Option<String>| value.as_deref().map(Value::from);
         let calls = || Value::Array(self.tool_calls.iter().map(ToolCall::to_json).collect());
         let content = Some(self.content.to_json()).filter(|content| !content.is_null());
         let calls = (!self.tool_calls.is_empty()).then(calls);
-        Value::Object(self.shape.fill([
+        Value::Object(self.layout.fill([
             ("role", Some(self.role.as_str().into())),
             ("reasoning_content", kept("reasoning_content", text(&self.reasoning_content))),
             ("content", kept("content", content)),
-            ("tool_calls", calls.or_else(|| self.shape.has("tool_calls").then(|| Value::Array(Vec::new())))),
+            ("tool_calls", calls.or_else(|| self.layout.has("tool_calls").then(|| Value::Array(Vec::new())))),
             ("tool_call_id", kept("tool_call_id", text(&self.tool_call_id))),
             ("name", kept("name", text(&self.name))),
         ]))

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use lm_jinja::{Clock, RenderOptions};
 use serde_json::{Map, Value};
 
 use crate::chat::{self, ContinueField};
 use crate::chat_templates::{ChatTemplates, TemplateChoice};
-use crate::error::{Error, Result};
-use crate::jinja::{self, Clock, Failure, Limits};
+use crate::error::Result;
 use crate::prompt::Prompt;
 use crate::provenance;
 
@@ -42,7 +42,7 @@ pub struct RenderInput<'a> {
 /// other templates.
 ///
 /// ```
-/// use lm_template::{GenerationPrompt, PromptTemplate, RenderInput, SegmentKind, Value};
+/// use lm_template::{GenerationPrompt, PromptTemplate, RenderInput, Origin, Value};
 /// use serde_json::json;
 ///
 /// let template = PromptTemplate::new("{% for m in messages %}<s>{{ m.content | trim }}</s>{% endfor %}")?;
@@ -54,12 +54,12 @@ pub struct RenderInput<'a> {
 /// })?;
 /// assert_eq!(prompt.text(), "<s>what is </s>?</s>");
 /// assert_eq!(prompt.segments[1].text, "what is </s>?");
-/// assert_eq!(prompt.segments[1].kind, SegmentKind::Content);
+/// assert_eq!(prompt.segments[1].origin, Origin::Content);
 /// # Ok::<(), lm_template::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct PromptTemplate {
-    template: jinja::Template,
+    template: lm_jinja::Template,
     clock: Clock,
     source: String,
     context: Map<String, Value>,
@@ -69,9 +69,9 @@ impl PromptTemplate {
     /// Compiles a template.
     ///
     /// # Errors
-    /// [`Error::TemplateSyntax`] with the line if the template does not compile.
+    /// [`Error::TemplateSyntax`](crate::Error::TemplateSyntax) with the line if the template does not compile.
     pub fn new(source: &str) -> Result<Self> {
-        let template = jinja::Template::new(source).map_err(engine_error)?;
+        let template = lm_jinja::Template::new(source)?;
         Ok(Self { template, clock: Clock::System, source: source.to_owned(), context: Map::new() })
     }
 
@@ -91,7 +91,7 @@ impl PromptTemplate {
     }
 
     /// Fixes the time of `strftime_now`, which is otherwise the machine's local time.
-    pub fn with_time(mut self, now: jiff::civil::DateTime) -> Self {
+    pub fn with_time(mut self, now: lm_jinja::DateTime) -> Self {
         self.clock = Clock::Fixed(now);
         self
     }
@@ -115,7 +115,7 @@ impl PromptTemplate {
     /// generation prompt is added, whatever the input says.
     ///
     /// # Errors
-    /// As [`render`](Self::render), and [`Error::ContinueFinalMessage`] if there is no text to continue, or the
+    /// As [`render`](Self::render), and [`Error::ContinueFinalMessage`](crate::Error::ContinueFinalMessage) if there is no text to continue, or the
     /// template does not render it unchanged.
     pub fn render_to_continue(&self, input: &RenderInput<'_>, field: ContinueField<'_>) -> Result<Prompt> {
         let mut messages = chat::prepare(input.messages)?;
@@ -161,20 +161,8 @@ impl PromptTemplate {
 
     /// Renders with `variables`; those also in `given` are content.
     fn render_given(&self, variables: &Map<String, Value>, given: &Map<String, Value>) -> Result<Prompt> {
-        let limits = Limits::new();
-        let variables = provenance::variables(variables, given, &limits).map_err(engine_error)?;
-        let (text, generation) =
-            self.template.render(variables, self.clock, &limits).map_err(engine_error)?;
-        Ok(provenance::prompt(&text, generation))
-    }
-}
-
-fn engine_error(error: jinja::Error) -> Error {
-    let line = error.line();
-    match error.into_failure() {
-        Failure::Syntax(message) => Error::TemplateSyntax { line, message },
-        Failure::Raised(message) => Error::TemplateRaised { message },
-        Failure::Runtime(message) => Error::TemplateRuntime { line, message },
-        Failure::Limit { what, limit } => Error::TemplateLimit { what, limit },
+        let origin = |text: lm_jinja::VariableText<'_>| provenance::origin(text, given);
+        let options = RenderOptions { clock: self.clock, origin: &origin, ..RenderOptions::default() };
+        Ok(provenance::prompt(&self.template.render(variables, &options)?))
     }
 }

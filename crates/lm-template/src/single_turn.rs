@@ -76,22 +76,27 @@ impl<'a> SingleTurnPrompt<'a> {
         let continues = self.open.as_deref() == Some(role);
         if let Some(open) = self.open.as_deref().filter(|open| !continues && *open != "system") {
             let end = json!({"role": open, "content": ""});
-            prompt = self.render(&end, Place { first: false, last: true }, GenerationPrompt::Omit)?;
+            prompt = self.render(&end, PartPosition { first: false, last: true }, GenerationPrompt::Omit)?;
         }
-        let place = Place { first: !continues, last: after != AfterPart::More };
+        let position = PartPosition { first: !continues, last: after != AfterPart::More };
         let generation =
             if after == AfterPart::Reply { GenerationPrompt::Add } else { GenerationPrompt::Omit };
-        prompt.extend(&self.render(part, place, generation)?);
+        prompt.extend(&self.render(part, position, generation)?);
         self.open = (after == AfterPart::More).then(|| role.to_owned());
         Ok(prompt)
     }
 
-    fn render(&self, part: &Value, place: Place, generation_prompt: GenerationPrompt) -> Result<Prompt> {
+    fn render(
+        &self,
+        part: &Value,
+        position: PartPosition,
+        generation_prompt: GenerationPrompt,
+    ) -> Result<Prompt> {
         let mut extra_context = self.extra_context.clone();
         extra_context.insert("message".to_owned(), part.clone());
         extra_context.insert("is_appending_to_prefill".to_owned(), true.into());
-        extra_context.insert("is_first_part".to_owned(), place.first.into());
-        extra_context.insert("is_last_part".to_owned(), place.last.into());
+        extra_context.insert("is_first_part".to_owned(), position.first.into());
+        extra_context.insert("is_last_part".to_owned(), position.last.into());
         let (messages, tools) = (&[], &Value::Null);
         self.template.render_as_is(&RenderInput {
             messages,
@@ -104,7 +109,7 @@ impl<'a> SingleTurnPrompt<'a> {
 
 /// Position of a part in its message.
 #[derive(Clone, Copy)]
-struct Place {
+struct PartPosition {
     first: bool,
     last: bool,
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result, json_type};
-use crate::shape::Shape;
+use crate::json_layout::JsonLayout;
 
 const CALL: [&str; 3] = ["id", "type", "function"];
 const FUNCTION: [&str; 2] = ["name", "arguments"];
@@ -37,14 +37,14 @@ pub struct ToolCall {
 
 #[derive(Debug, Clone, PartialEq)]
 struct Layout {
-    call: Shape,
-    function: Shape,
+    call: JsonLayout,
+    function: JsonLayout,
 }
 
 impl ToolCall {
     /// Creates a call without an id.
     pub fn new(name: impl Into<String>, arguments: Map<String, Value>) -> Self {
-        let layout = Box::new(Layout { call: Shape::new(&CALL), function: Shape::new(&FUNCTION) });
+        let layout = Box::new(Layout { call: JsonLayout::new(&CALL), function: JsonLayout::new(&FUNCTION) });
         Self { id: None, name: name.into(), arguments, layout }
     }
 
@@ -65,10 +65,10 @@ impl ToolCall {
     pub(crate) fn read(value: Value, at: &str) -> Result<Self> {
         let object = expect_object(value, at)?;
         if object.contains_key("function") {
-            let (call, [id, _, function]) = Shape::split(object, &CALL);
+            let (call, [id, _, function]) = JsonLayout::split(object, &CALL);
             let at = format!("{at}.function");
             let (function, [name, arguments]) =
-                Shape::split(expect_object(function.unwrap_or_default(), &at)?, &FUNCTION);
+                JsonLayout::split(expect_object(function.unwrap_or_default(), &at)?, &FUNCTION);
             let (name, arguments) = (read_name(name, &at)?, read_arguments(arguments, &at)?);
             let layout = Box::new(Layout { call, function });
             return Ok(Self { id: read_id(id, &at)?, name, arguments, layout });

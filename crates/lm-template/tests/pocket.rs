@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use lm_template::{
-    GenerationPrompt, Map, Message, Prompt, PromptTemplate, RenderInput, Segment, SegmentKind, ToolSpec,
-    Value,
+    GenerationPrompt, Map, Message, Origin, Prompt, PromptTemplate, RenderInput, Segment, ToolSpec, Value,
 };
 use serde::Deserialize;
 
@@ -63,8 +62,7 @@ fn special_tokens_in_content_stay_content() -> anyhow::Result<()> {
         let content =
             case.messages.last().and_then(|message| message["content"].as_str()).unwrap_or_default();
         let prompt = case.render(&case.messages, case.tools.clone())?;
-        let holds =
-            |segment: &Segment| segment.kind == SegmentKind::Content && segment.text.contains(content);
+        let holds = |segment: &Segment| segment.origin == Origin::Content && segment.text.contains(content);
         assert!(prompt.segments.iter().any(holds), "{}: {:?}", case.name, prompt.segments);
         cases += 1;
     }

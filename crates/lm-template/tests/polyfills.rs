@@ -4,12 +4,12 @@
 mod shared;
 
 use lm_template::{
-    AfterPart, Capabilities, GenerationPrompt, Map, Polyfill, PolyfilledTemplate, Polyfills, Prompt,
-    PromptTemplate, RenderInput, SegmentKind, SingleTurnPrompt, Value,
+    AfterPart, Capabilities, GenerationPrompt, Map, Origin, Polyfill, PolyfilledPrompt, PolyfilledTemplate,
+    Polyfills, Prompt, PromptTemplate, RenderInput, SingleTurnPrompt, Value,
 };
 use serde_json::json;
 
-fn render(source: &str, polyfills: Polyfills, messages: &[Value], tools: &Value) -> Prompt {
+fn render(source: &str, polyfills: Polyfills, messages: &[Value], tools: &Value) -> PolyfilledPrompt {
     let template = PolyfilledTemplate::new(PromptTemplate::new(source).expect("it compiles"), polyfills);
     let (generation_prompt, extra_context) = (GenerationPrompt::Omit, &Map::new());
     let input = RenderInput { messages, tools, generation_prompt, extra_context };
@@ -19,16 +19,20 @@ fn render(source: &str, polyfills: Polyfills, messages: &[Value], tools: &Value)
 /// Checks one polyfill: the prompt with it, its name in the prompt, and that it does not act when disabled.
 fn check(source: &str, messages: &Value, tools: &Value, polyfill: Polyfill, expected: &str) {
     let messages = messages.as_array().expect("a list of messages");
-    let prompt = render(source, Polyfills::none().with(polyfill), messages, tools);
-    assert_eq!((prompt.text().as_str(), &prompt.polyfills[..]), (expected, &[polyfill][..]), "{source}");
+    let rendered = render(source, Polyfills::none().with(polyfill), messages, tools);
+    assert_eq!(
+        (rendered.prompt.text().as_str(), &rendered.polyfills[..]),
+        (expected, &[polyfill][..]),
+        "{source}"
+    );
     let template = PolyfilledTemplate::new(
         PromptTemplate::new(source).expect("it compiles"),
         Polyfills::default().without(polyfill),
     );
     let (generation_prompt, extra_context) = (GenerationPrompt::Omit, &Map::new());
     let without = template.render(&RenderInput { messages, tools, generation_prompt, extra_context });
-    let acted = without.map(|prompt| prompt.polyfills.contains(&polyfill));
-    assert!(!acted.unwrap_or(false), "{source}");
+    let applied = without.map(|rendered| rendered.polyfills.contains(&polyfill));
+    assert!(!applied.unwrap_or(false), "{source}");
 }
 
 /// Roles and contents, one message after the other.
@@ -70,9 +74,9 @@ fn tools_and_calls_become_text_in_one_form() {
 
     let tools = json!([{"type": "function", "function": {"name": "f"}}]);
     let source = "{% for m in messages %}[{{ m.role }}|{{ m.content }}]{% endfor %}";
-    let prompt = render(source, Polyfills::default(), &[json!({"role": "user", "content": "U"})], &tools);
-    assert_eq!(prompt.polyfills, [Polyfill::ToolsInSystemText]);
-    let text = prompt.text();
+    let rendered = render(source, Polyfills::default(), &[json!({"role": "user", "content": "U"})], &tools);
+    assert_eq!(rendered.polyfills, [Polyfill::ToolsInSystemText]);
+    let text = rendered.prompt.text();
     assert!(text.starts_with("[system|You can call") && text.ends_with("[user|U]"), "{text}");
     assert!(
         text.contains("<tools>\n{\"type\": \"function\", \"function\": {\"name\": \"f\"}}\n</tools>"),
@@ -80,7 +84,9 @@ fn tools_and_calls_become_text_in_one_form() {
     );
     let folded = render(PLAIN, Polyfills::default(), &[json!({"role": "user", "content": "U"})], &tools);
     assert_eq!(folded.polyfills, [Polyfill::ToolsInSystemText, Polyfill::SystemInUserText]);
-    assert!(folded.text().starts_with("[user|You can call") && folded.text().ends_with("\n\nU]"));
+    assert!(
+        folded.prompt.text().starts_with("[user|You can call") && folded.prompt.text().ends_with("\n\nU]")
+    );
 }
 
 #[test]
@@ -122,7 +128,7 @@ fn arguments_ids_and_calls_take_the_form_that_a_template_reads() {
         {"role": "user", "content": "U"},
     ]);
     let expected = "[assistant|Afx][tool|1][assistant|fy][tool|2][user|U]";
-    check(&single, &parallel, &Value::Null, Polyfill::CallsApart, expected);
+    check(&single, &parallel, &Value::Null, Polyfill::CallsSplit, expected);
 }
 
 #[test]
@@ -142,7 +148,7 @@ fn declarations_render_alike_bare_or_wrapped_and_under_the_variable_that_is_read
     let wrapped = json!([{"type": "function", "function": bare}]);
     let user = json!([{"role": "user", "content": "U"}]);
     let source = "{% for m in messages %}{{ m.content }}{% endfor %}{% for t in tools or [] %}{{ t | tojson }}{% endfor %}";
-    let text = render(source, Polyfills::none(), user.as_array().expect("a list"), &wrapped).text();
+    let text = render(source, Polyfills::none(), user.as_array().expect("a list"), &wrapped).prompt.text();
     check(source, &user, &json!([bare]), Polyfill::ToolsWrapped, &text);
     let beside = "{% for m in messages %}{{ m.content }}{% if m.role == 'system' %}{{ tools | length }}{{ tools | tojson }}{% endif %}{% endfor %}";
     let expected = format!(
@@ -209,7 +215,7 @@ fn every_published_template_says_all_of_a_conversation() {
         let template = template.with_context(row["context"].as_object().cloned().unwrap_or_default());
         before += usize::from(says_all(template.render(&input)).is_ok());
         let template = PolyfilledTemplate::new(template, Polyfills::default());
-        if let Err(why) = says_all(template.render(&input)) {
+        if let Err(why) = says_all(template.render(&input).map(|rendered| rendered.prompt)) {
             losing.push((id.to_owned(), why));
         }
     }
@@ -255,7 +261,7 @@ fn single_turn_templates_render_part_by_part() {
         ] {
             let piece = parts.push(part, after).expect("it renders");
             let typed = |segment: &lm_template::Segment| {
-                segment.kind == SegmentKind::Template && segment.text.contains("<eos>")
+                segment.origin == Origin::Template && segment.text.contains("<eos>")
             };
             assert!(!piece.segments.iter().any(typed), "{id}: {:?}", piece.segments);
             prompt += &piece.text();

@@ -15,7 +15,8 @@ const ONLY: &[(&str, &[&str])] = &[
     ("lm-kernels", &[]),
     ("lm-formats", &["lm-kernels"]),
     ("lm-tokenizer", &["lm-formats"]),
-    ("lm-template", &[]),
+    ("lm-jinja", &[]),
+    ("lm-template", &["lm-jinja"]),
     ("lm-processors", &["lm-template"]),
     ("xtask", &[]),
 ];

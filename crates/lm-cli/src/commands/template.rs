@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::Result;
 use lm_template::{
-    ChatTemplates, ContinueField, DateTime, Error, GenerationPrompt, Map, PolyfilledTemplate, Polyfills,
-    Prompt, PromptTemplate, RenderInput, SegmentKind, TemplateChoice, Value,
+    ChatTemplates, ContinueField, DateTime, Error, GenerationPrompt, Map, Origin, PolyfilledPrompt,
+    PolyfilledTemplate, Polyfills, PromptTemplate, RenderInput, TemplateChoice, Value,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -155,7 +155,7 @@ fn render(
     templates: &mut LastTemplate,
     (source, context, now): (String, Map<String, Value>, Option<DateTime>),
     line: &Line,
-) -> Result<Prompt, Error> {
+) -> Result<PolyfilledPrompt, Error> {
     let mut template = templates.get(source)?.clone().with_context(context);
     if let Some(now) = now {
         template = template.with_time(now);
@@ -167,15 +167,19 @@ fn render(
         if line.add_generation_prompt { GenerationPrompt::Add } else { GenerationPrompt::Omit };
     let (messages, tools) = (&line.messages, &line.tools);
     let input = RenderInput { messages, tools, generation_prompt, extra_context: &extra_context };
-    match line.continue_final_message.field() {
-        _ if args.engine_only => template.render_as_is(&input),
-        Some(field) => template.render_to_continue(&input, field),
-        None if args.polyfill => PolyfilledTemplate::new(template, Polyfills::default()).render(&input),
-        None => template.render(&input),
-    }
+    let prompt = match line.continue_final_message.field() {
+        _ if args.engine_only => template.render_as_is(&input)?,
+        Some(field) => template.render_to_continue(&input, field)?,
+        None if args.polyfill => {
+            return PolyfilledTemplate::new(template, Polyfills::default()).render(&input);
+        }
+        None => template.render(&input)?,
+    };
+    Ok(prompt.into())
 }
 
-fn shown(args: &Args, line: &Line, prompt: &Prompt) -> Value {
+fn shown(args: &Args, line: &Line, rendered: &PolyfilledPrompt) -> Value {
+    let PolyfilledPrompt { prompt, polyfills } = rendered;
     let text = prompt.text();
     let mut answer = json!({"text": text});
     if args.spans || line.spans {
@@ -184,13 +188,13 @@ fn shown(args: &Args, line: &Line, prompt: &Prompt) -> Value {
         answer["spans"] = json!(spans.collect::<Vec<_>>());
     }
     if args.polyfill {
-        answer["polyfills"] = prompt.polyfills.iter().map(|polyfill| format!("{polyfill:?}")).collect();
+        answer["polyfills"] = polyfills.iter().map(|polyfill| format!("{polyfill:?}")).collect();
     }
     if args.segments {
         let segments = prompt.segments.iter().map(|segment| {
-            let kind = match segment.kind {
-                SegmentKind::Template => "template",
-                SegmentKind::Content => "content",
+            let kind = match segment.origin {
+                Origin::Template => "template",
+                Origin::Content => "content",
             };
             json!({"kind": kind, "text": segment.text})
         });

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use lm_conversation::{ContentTokens, GenerationPrompt, Map, RenderedPrompt, TokenId, Value};
-use lm_template::{PolyfilledTemplate, Polyfills, Prompt, RenderInput};
+use lm_template::{PolyfilledPrompt, PolyfilledTemplate, Polyfills, RenderInput};
 use lm_tokenizer::{SpecialTokens, TokenKind, Tokenizer};
 use serde_json::json;
 use tokenizers::AddedToken;
@@ -99,7 +99,7 @@ fn conversation(place: Place, text: &str) -> (Vec<Value>, Value) {
 }
 
 /// Two prompts: with the hostile text and with the harmless one.
-type Pair = (Prompt, Prompt);
+type Pair = (PolyfilledPrompt, PolyfilledPrompt);
 
 /// Renders the pair; `None` if the template rejects the conversation or leaves the text out.
 fn pair(template: &PolyfilledTemplate, place: Place, markers: &[String]) -> Option<Pair> {
@@ -107,7 +107,7 @@ fn pair(template: &PolyfilledTemplate, place: Place, markers: &[String]) -> Opti
         let (messages, tools) = conversation(place, &text);
         let (generation_prompt, extra_context) = (GenerationPrompt::Add, &Map::new());
         let input = RenderInput { messages: &messages, tools: &tools, generation_prompt, extra_context };
-        template.render(&input).ok().filter(|prompt| prompt.text().contains("please "))
+        template.render(&input).ok().filter(|rendered| rendered.prompt.text().contains("please "))
     };
     Some((render(hostile(markers))?, render(harmless(markers))?))
 }
@@ -137,7 +137,7 @@ fn fault((attack, control): &Pair, tokenizer: &Tokenizer) -> Option<&'static str
     // A SentencePiece tokenizer puts a blank before each piece of text, and decodes its own mark (U+2581) as a blank.
     let without_blanks = |text: String| text.replace([' ', '\u{2581}'], "");
     let decoded = tokenizer.decode(&hostile, SpecialTokens::Keep);
-    if without_blanks(decoded) != without_blanks(attack.text()) {
+    if without_blanks(decoded) != without_blanks(attack.prompt.text()) {
         return Some("it does not decode to its text");
     }
     // (The tags of polyfills are content too, and spell the markers of other templates.)

@@ -61,7 +61,8 @@ fn ids_are_those_of_transformers() {
             let prompt =
                 render(&template, messages, tools, generation, kwargs).expect("transformers renders it");
             let RenderedPrompt { ids, .. } =
-                RenderedPrompt::new(&prompt, &tokenizer, ContentTokens::Plain).expect("any text has ids");
+                RenderedPrompt::new(&prompt.into(), &tokenizer, ContentTokens::Plain)
+                    .expect("any text has ids");
             if ids != case.ids {
                 let at = ids.iter().zip(&case.ids).take_while(|(ours, theirs)| ours == theirs).count();
                 let text = |ids: &[TokenId]| {

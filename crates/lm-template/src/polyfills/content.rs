@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::draft::{Draft, role, text};
 use super::json_text;
+use super::template_input::{TemplateInput, role, text};
 use crate::capabilities::Capabilities;
 
 /// Returns true if content is a list of text parts only.
@@ -13,10 +13,14 @@ fn is_text_parts(content: &Value) -> bool {
 }
 
 /// A list with an image stays unchanged: the template handles it.
-pub(super) fn parts_as_text(draft: &mut Draft, can: &Capabilities) -> bool {
-    can.text_content
-        && draft.each(|message| {
-            let reads_parts = if role(message) == "system" { can.typed_system } else { can.typed_content };
+pub(super) fn parts_as_text(input: &mut TemplateInput, capabilities: &Capabilities) -> bool {
+    capabilities.text_content
+        && input.each(|message| {
+            let reads_parts = if role(message) == "system" {
+                capabilities.typed_system
+            } else {
+                capabilities.typed_content
+            };
             if reads_parts {
                 return false;
             }
@@ -30,10 +34,10 @@ pub(super) fn parts_as_text(draft: &mut Draft, can: &Capabilities) -> bool {
         })
 }
 
-pub(super) fn text_as_parts(draft: &mut Draft, can: &Capabilities) -> bool {
-    can.typed_content
-        && !can.text_content
-        && draft.each(|message| {
+pub(super) fn text_as_parts(input: &mut TemplateInput, capabilities: &Capabilities) -> bool {
+    capabilities.typed_content
+        && !capabilities.text_content
+        && input.each(|message| {
             let Some(Value::String(text)) = message.get("content") else { return false };
             let parts = if text.is_empty() { json!([]) } else { json!([{"type": "text", "text": text}]) };
             message.insert("content".to_owned(), parts);
@@ -41,9 +45,9 @@ pub(super) fn text_as_parts(draft: &mut Draft, can: &Capabilities) -> bool {
         })
 }
 
-pub(super) fn result_as_json_text(draft: &mut Draft, can: &Capabilities) -> bool {
-    !can.object_results
-        && draft.each(|message| {
+pub(super) fn result_as_json_text(input: &mut TemplateInput, capabilities: &Capabilities) -> bool {
+    !capabilities.object_results
+        && input.each(|message| {
             let result = message.get("content").filter(|content| {
                 let other = !content.is_string() && !content.is_null();
                 role(message) == "tool" && other && !is_media_or_text(content)

@@ -1,15 +1,16 @@
 //! Polyfills: changes to a conversation for features its template lacks.
 
-mod calls;
 mod content;
-mod draft;
-mod roles;
+mod role;
+mod template_input;
+mod tool_calls;
+mod tools;
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use self::draft::Draft;
+use self::template_input::TemplateInput;
 use crate::capabilities::Capabilities;
 use crate::error::Result;
 use crate::prompt::Prompt;
@@ -42,7 +43,7 @@ pub enum Polyfill {
     /// Tool call ids become nine letters and digits, and calls without an id get one.
     CallIdsShortened,
     /// Parallel calls become separate messages, each followed by its result.
-    CallsApart,
+    CallsSplit,
     /// Content that is a list of text parts becomes text.
     PartsAsText,
     /// A tool result that is an object or a list becomes JSON text.
@@ -60,26 +61,26 @@ pub enum Polyfill {
 }
 
 /// Applies a polyfill; returns true if it changed something.
-type Step = fn(&mut Draft, &Capabilities) -> bool;
+type Apply = fn(&mut TemplateInput, &Capabilities) -> bool;
 
 /// All polyfills, in the order of application.
-const STEPS: [(Polyfill, Step); 17] = [
-    (Polyfill::AssistantAsModel, roles::assistant_as_model),
-    (Polyfill::ToolsWrapped, roles::wrap_tools),
-    (Polyfill::ToolsRenamed, roles::rename_tools),
-    (Polyfill::SystemAdded, roles::add_system),
-    (Polyfill::ArgumentsAsObject, calls::arguments_as_object),
-    (Polyfill::ArgumentsAsText, calls::arguments_as_text),
-    (Polyfill::ArgumentValuesAsText, calls::argument_values_as_text),
-    (Polyfill::CallIdsShortened, calls::shorten_ids),
-    (Polyfill::CallsApart, calls::calls_apart),
+const ALL: [(Polyfill, Apply); 17] = [
+    (Polyfill::AssistantAsModel, role::assistant_as_model),
+    (Polyfill::ToolsWrapped, tools::wrap_tools),
+    (Polyfill::ToolsRenamed, tools::rename_tools),
+    (Polyfill::SystemAdded, role::add_system),
+    (Polyfill::ArgumentsAsObject, tool_calls::arguments_as_object),
+    (Polyfill::ArgumentsAsText, tool_calls::arguments_as_text),
+    (Polyfill::ArgumentValuesAsText, tool_calls::argument_values_as_text),
+    (Polyfill::CallIdsShortened, tool_calls::shorten_ids),
+    (Polyfill::CallsSplit, tool_calls::split_calls),
     (Polyfill::PartsAsText, content::parts_as_text),
     (Polyfill::ResultAsJsonText, content::result_as_json_text),
-    (Polyfill::CallsAsText, calls::calls_as_text),
-    (Polyfill::ResultsAsUserText, roles::results_as_user_text),
-    (Polyfill::ToolsInSystemText, roles::tools_in_system_text),
-    (Polyfill::SystemInUserText, roles::system_in_user_text),
-    (Polyfill::ToolsAsEmptyList, roles::tools_as_empty_list),
+    (Polyfill::CallsAsText, tool_calls::calls_as_text),
+    (Polyfill::ResultsAsUserText, role::results_as_user_text),
+    (Polyfill::ToolsInSystemText, tools::tools_in_system_text),
+    (Polyfill::SystemInUserText, role::system_in_user_text),
+    (Polyfill::ToolsAsEmptyList, tools::tools_as_empty_list),
     (Polyfill::TextAsParts, content::text_as_parts),
 ];
 
@@ -89,7 +90,7 @@ pub struct Polyfills(BTreeSet<Polyfill>);
 
 impl Default for Polyfills {
     fn default() -> Self {
-        Self(STEPS.iter().map(|(polyfill, _)| *polyfill).collect())
+        Self(ALL.iter().map(|(polyfill, _)| *polyfill).collect())
     }
 }
 
@@ -117,9 +118,24 @@ impl Polyfills {
     }
 }
 
+/// A rendered prompt, with the changes made to its conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PolyfilledPrompt {
+    /// The prompt.
+    pub prompt: Prompt,
+    /// Polyfills applied to the conversation, in order; empty if the template renders it unchanged.
+    pub polyfills: Vec<Polyfill>,
+}
+
+impl From<Prompt> for PolyfilledPrompt {
+    fn from(prompt: Prompt) -> Self {
+        Self { prompt, polyfills: Vec::new() }
+    }
+}
+
 /// A chat template whose conversations are first changed to a form it can render.
 ///
-/// [`Capabilities::of`] probes the template once; [`Prompt::polyfills`] names the changes made. For a conversation that
+/// [`Capabilities::of`] probes the template once; [`PolyfilledPrompt::polyfills`] names the changes made. For a conversation that
 /// needs no change, the result is that of [`PromptTemplate::render`].
 ///
 /// ```
@@ -130,14 +146,14 @@ impl Polyfills {
 /// let source = "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system role') }}{% endif %}\
 ///               <{{ m.role }}>{{ m.content }}{% endfor %}";
 /// let template = PolyfilledTemplate::new(PromptTemplate::new(source)?, Polyfills::default());
-/// let prompt = template.render(&RenderInput {
+/// let rendered = template.render(&RenderInput {
 ///     messages: &[json!({"role": "system", "content": "Be terse."}), json!({"role": "user", "content": "Hi."})],
 ///     tools: &Value::Null,
 ///     generation_prompt: GenerationPrompt::Omit,
 ///     extra_context: &Default::default(),
 /// })?;
-/// assert_eq!(prompt.text(), "<user>Be terse.\n\nHi.");
-/// assert_eq!(prompt.polyfills, [Polyfill::SystemInUserText]);
+/// assert_eq!(rendered.prompt.text(), "<user>Be terse.\n\nHi.");
+/// assert_eq!(rendered.polyfills, [Polyfill::SystemInUserText]);
 /// # Ok::<(), lm_template::Error>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -177,28 +193,28 @@ impl PolyfilledTemplate {
     ///
     /// # Errors
     /// Those of [`PromptTemplate::render`].
-    pub fn render(&self, input: &RenderInput<'_>) -> Result<Prompt> {
-        let (draft, acted) = self.polyfill(input);
-        let mut prompt = self.template.render(&RenderInput {
-            messages: &draft.messages,
-            tools: &draft.tools,
-            generation_prompt: input.generation_prompt,
-            extra_context: &draft.extra_context,
+    pub fn render(&self, input: &RenderInput<'_>) -> Result<PolyfilledPrompt> {
+        let generation_prompt = input.generation_prompt;
+        let (input, polyfills) = self.polyfill(input);
+        let prompt = self.template.render(&RenderInput {
+            messages: &input.messages,
+            tools: &input.tools,
+            generation_prompt,
+            extra_context: &input.extra_context,
         })?;
-        prompt.polyfills = acted;
-        Ok(prompt)
+        Ok(PolyfilledPrompt { prompt, polyfills })
     }
 
-    fn polyfill(&self, input: &RenderInput<'_>) -> (Draft, Vec<Polyfill>) {
-        let mut draft = Draft {
+    fn polyfill(&self, input: &RenderInput<'_>) -> (TemplateInput, Vec<Polyfill>) {
+        let mut input = TemplateInput {
             messages: input.messages.to_vec(),
             tools: input.tools.clone(),
             extra_context: input.extra_context.clone(),
         };
-        let may = STEPS.iter().filter(|(polyfill, _)| self.polyfills.contains(*polyfill));
-        let acted = may.filter(|(_, act)| act(&mut draft, &self.capabilities)).map(|(polyfill, _)| *polyfill);
-        let acted = acted.collect();
-        (draft, acted)
+        let enabled = ALL.iter().filter(|(polyfill, _)| self.polyfills.contains(*polyfill));
+        let applied = enabled.filter(|(_, apply)| apply(&mut input, &self.capabilities));
+        let applied = applied.map(|(polyfill, _)| *polyfill).collect();
+        (input, applied)
     }
 }
 

@@ -191,3 +191,16 @@ fn reference_renderings() {
 fn row_id(row: &Value) -> &str {
     row["id"].as_str().expect("an id")
 }
+
+#[test]
+fn an_empty_conversation_is_refused() {
+    let template = PromptTemplate::new("x").unwrap();
+    let extra_context = Map::new();
+    let input = RenderInput {
+        messages: &[],
+        tools: &Value::Null,
+        generation_prompt: GenerationPrompt::Add,
+        extra_context: &extra_context,
+    };
+    assert_eq!(template.render(&input).unwrap_err(), Error::EmptyConversation);
+}

@@ -1,8 +1,6 @@
 //! Chat templates against the reference renderings, and the origin of each piece of a prompt.
 
 mod engine_alone;
-mod expressions;
 mod goldens;
-mod limits;
 mod segments;
 mod shared;

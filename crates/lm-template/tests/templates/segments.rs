@@ -1,6 +1,6 @@
 //! Special tokens in a message come out as content, whatever the template does with the message.
 
-use lm_template::{GenerationPrompt, Prompt, PromptTemplate, RenderInput, SegmentKind, ToolSpec, Value};
+use lm_template::{GenerationPrompt, Origin, Prompt, PromptTemplate, RenderInput, ToolSpec, Value};
 use proptest::prelude::*;
 use serde_json::{Map, json};
 
@@ -43,7 +43,7 @@ const PER_CHARACTER: &[&str] = &["google-gemma-4-multi-prefill"];
 
 /// Template text without the blanks, quotes and escapes that may belong to either side.
 fn template_text(prompt: &Prompt) -> String {
-    let text = prompt.segments.iter().filter(|segment| segment.kind == SegmentKind::Template);
+    let text = prompt.segments.iter().filter(|segment| segment.origin == Origin::Template);
     let text: String = text.map(|segment| segment.text.as_str()).collect();
     text.replace("\\n", "")
         .chars()
@@ -59,7 +59,7 @@ fn check(id: &str, template: &PromptTemplate, messages: fn(&str) -> Vec<Value>, 
         let prompt = render(template, &messages(hostile), tools).unwrap_or_else(|| panic!("{id}: {hostile}"));
         assert_eq!(template_text(&prompt), expected, "{id}: {hostile:?}");
         assert!(
-            prompt.segments.windows(2).all(|pair| pair[0].kind != pair[1].kind),
+            prompt.segments.windows(2).all(|pair| pair[0].origin != pair[1].origin),
             "{id}: segments not joined"
         );
     }
@@ -116,9 +116,9 @@ fn content_is_followed_through_the_template() {
         let source = format!("{{% set c = messages[0].content %}}{source}");
         let template = PromptTemplate::new(&source).unwrap();
         let prompt = render(&template, &conversation(content), &Value::Null).unwrap();
-        let show = |segment: &lm_template::Segment| match segment.kind {
-            SegmentKind::Template => format!("[{}]", segment.text),
-            SegmentKind::Content => segment.text.clone(),
+        let show = |segment: &lm_template::Segment| match segment.origin {
+            Origin::Template => format!("[{}]", segment.text),
+            Origin::Content => segment.text.clone(),
         };
         let shown: String = prompt.segments.iter().map(show).collect();
         assert_eq!(shown, expected, "{source} with {content:?}");
@@ -234,7 +234,7 @@ proptest! {
         let source = format!("{{% set c = messages[0].content %}}{statement}");
         let template = PromptTemplate::new(&source).expect("a template that compiles");
         if let Some(prompt) = render(&template, &conversation(&content), &Value::Null) {
-            for segment in prompt.segments.iter().filter(|segment| segment.kind == SegmentKind::Template) {
+            for segment in prompt.segments.iter().filter(|segment| segment.origin == Origin::Template) {
                 prop_assert!(!segment.text.contains(['§', '¤', '¶']), "{source} with {content:?}: {segment:?}");
             }
         }
@@ -257,7 +257,7 @@ fn further_variables_are_content_and_the_templates_own_are_not() {
     };
     let prompt = template.render(&input).unwrap();
     let segments: Vec<_> =
-        prompt.segments.iter().map(|segment| (segment.kind, segment.text.as_str())).collect();
-    let (own, content) = (SegmentKind::Template, SegmentKind::Content);
+        prompt.segments.iter().map(|segment| (segment.origin, segment.text.as_str())).collect();
+    let (own, content) = (Origin::Template, Origin::Content);
     assert_eq!(segments, [(own, "<s>"), (content, "</s></s>"), (own, "<s>"), (content, "high")]);
 }

@@ -1,0 +1,97 @@
+//! Jinja2's filters.
+
+mod html;
+mod numbers;
+mod path;
+mod select;
+mod sequences;
+mod sorting;
+mod texts;
+
+use super::args::Args;
+use super::error::{BoxedResult as Result, Error};
+use super::interpreter::Interpreter;
+use super::json_text;
+use super::value::Value;
+
+pub(super) use html::markup_method;
+pub(super) use path::Path;
+
+/// A filter: receives the value and the arguments.
+pub(crate) type Filter = fn(&mut Interpreter<'_>, Value, Args) -> Result<Value>;
+
+/// Filters by name.
+const ALL: &[(&str, Filter)] = &[
+    ("abs", numbers::abs),
+    ("attr", path::attr),
+    ("batch", sequences::batch),
+    ("capitalize", texts::capitalize),
+    ("center", texts::center),
+    ("count", sequences::length),
+    ("d", sequences::default),
+    ("default", sequences::default),
+    ("dictsort", sorting::dictsort),
+    ("e", html::escape_filter),
+    ("escape", html::escape_filter),
+    ("filesizeformat", numbers::filesizeformat),
+    ("first", sequences::first),
+    ("float", numbers::float),
+    ("forceescape", html::forceescape),
+    ("format", texts::format),
+    ("groupby", sorting::groupby),
+    ("indent", texts::indent),
+    ("int", numbers::int),
+    ("items", sequences::items),
+    ("join", texts::join),
+    ("last", sequences::last),
+    ("length", sequences::length),
+    ("list", sequences::list),
+    ("lower", texts::lower),
+    ("map", select::map),
+    ("max", sorting::max),
+    ("min", sorting::min),
+    ("pprint", texts::pprint),
+    ("random", not_offered),
+    ("reject", select::reject),
+    ("rejectattr", select::rejectattr),
+    ("replace", texts::replace),
+    ("reverse", sequences::reverse),
+    ("round", numbers::round),
+    ("safe", html::safe),
+    ("select", select::select),
+    ("selectattr", select::selectattr),
+    ("slice", sequences::slice),
+    ("sort", sorting::sort),
+    ("string", texts::string),
+    ("striptags", html::striptags),
+    ("sum", numbers::sum),
+    ("title", texts::title),
+    ("tojson", json_text::tojson),
+    ("trim", texts::trim),
+    ("truncate", texts::truncate),
+    ("unique", sorting::unique),
+    ("upper", texts::upper),
+    ("urlencode", html::urlencode),
+    ("urlize", not_offered),
+    ("wordcount", texts::wordcount),
+    ("wordwrap", not_offered),
+    ("xmlattr", html::xmlattr),
+];
+
+/// Looks up a filter by name.
+pub(crate) fn find(name: &str) -> Option<Filter> {
+    ALL.iter().find(|(found, _)| *found == name).map(|(_, filter)| *filter)
+}
+
+/// Unsupported filters: those for web pages, and `random`, since a prompt depends only on its input.
+fn not_offered(_: &mut Interpreter<'_>, _: Value, _: Args) -> Result<Value> {
+    Err(Error::runtime("random, urlize and wordwrap are not offered"))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn filters_are_in_order() {
+        assert!(super::ALL.is_sorted_by(|a, b| a.0 < b.0));
+    }
+}

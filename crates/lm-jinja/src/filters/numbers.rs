@@ -1,0 +1,169 @@
+//! Filters on numbers.
+
+use super::Path;
+use crate::args::{Args, flag};
+use crate::error::{BoxedResult as Result, Error};
+use crate::interpreter::Interpreter;
+use crate::operators::{arithmetic, negative};
+use crate::syntax::ast::Arithmetic;
+use crate::value::Value;
+
+pub(super) fn abs(_: &mut Interpreter<'_>, value: Value, args: Args) -> Result<Value> {
+    args.bind_positional::<0>()?;
+    match (&value, value.as_int()) {
+        (Value::Undefined(undefined), _) => Err(undefined.error()),
+        (Value::Float(float), _) => Ok(Value::Float(float.abs())),
+        (_, Some(int)) if int < 0 => negative(&value),
+        (_, Some(int)) => Ok(Value::Int(int)),
+        _ => Err(Error::runtime(format!("bad operand type for abs(): '{}'", value.type_name()))),
+    }
+}
+
+/// Python's `int(value)`, or the default if that fails.
+pub(super) fn int(_: &mut Interpreter<'_>, value: Value, args: Args) -> Result<Value> {
+    let [default, base] = args.bind(["default", "base"])?;
+    let base = base.map_or(Ok(10), |base| base.expect_int())?;
+    let number = match &value {
+        Value::Undefined(undefined) => return Err(undefined.error()),
+        Value::Text(text) => {
+            parse_int(text.as_str(), base).or_else(|| parse_float(text.as_str()).and_then(whole))
+        }
+        Value::Float(float) if float.is_infinite() => {
+            return Err(Error::runtime("cannot convert float infinity to integer"));
+        }
+        Value::Float(float) => whole(*float),
+        other => other.as_int(),
+    };
+    Ok(number.map(Value::Int).or(default).unwrap_or(Value::Int(0)))
+}
+
+fn whole(float: f64) -> Option<i128> {
+    (float.is_finite() && float.abs() < 1.7e38).then_some(float as i128)
+}
+
+/// Python's `int(text, base)`: surrounding blanks, a sign, the base's prefix, single underscores between digits.
+fn parse_int(text: &str, base: i128) -> Option<i128> {
+    let text = text.trim();
+    let (sign, digits) = match text.strip_prefix(['+', '-']) {
+        Some(digits) => (&text[..1], digits),
+        None => ("", text),
+    };
+    let prefixed = |prefixes: [&str; 2]| prefixes.iter().find_map(|prefix| digits.strip_prefix(prefix));
+    let (digits, base) = match base {
+        16 | 0 if prefixed(["0x", "0X"]).is_some() => (prefixed(["0x", "0X"])?, 16),
+        8 | 0 if prefixed(["0o", "0O"]).is_some() => (prefixed(["0o", "0O"])?, 8),
+        2 | 0 if prefixed(["0b", "0B"]).is_some() => (prefixed(["0b", "0B"])?, 2),
+        0 => (digits, 10),
+        2..=36 => (digits, base as u32),
+        _ => return None,
+    };
+    if digits.starts_with(['+', '-']) {
+        return None;
+    }
+    i128::from_str_radix(&format!("{sign}{}", without_underscores(digits)?), base).ok()
+}
+
+/// Removes underscores; `None` if one is not between two digits.
+fn without_underscores(digits: &str) -> Option<String> {
+    let misplaced = digits.starts_with('_') || digits.ends_with('_') || digits.contains("__");
+    (!misplaced).then(|| digits.replace('_', ""))
+}
+
+fn parse_float(text: &str) -> Option<f64> {
+    without_underscores(text.trim())?.parse().ok()
+}
+
+/// Python's `float(value)`, or the default if that fails.
+pub(super) fn float(_: &mut Interpreter<'_>, value: Value, args: Args) -> Result<Value> {
+    let [default] = args.bind(["default"])?;
+    let number = match &value {
+        Value::Undefined(undefined) => return Err(undefined.error()),
+        Value::Text(text) => parse_float(text.as_str()),
+        other => other.as_float(),
+    };
+    Ok(number.map(Value::Float).or(default).unwrap_or(Value::Float(0.0)))
+}
+
+pub(super) fn round(_: &mut Interpreter<'_>, value: Value, args: Args) -> Result<Value> {
+    let [precision, method] = args.bind(["precision", "method"])?;
+    let precision = precision.map_or(Ok(0), |precision| precision.expect_int())?;
+    let precision = i32::try_from(precision).ok().filter(|precision| precision.abs() <= 300);
+    let precision = precision.ok_or_else(|| Error::runtime("round: a precision of up to 300"))?;
+    let number = match &value {
+        Value::Undefined(undefined) => return Err(undefined.error()),
+        other => other.as_float().ok_or_else(|| {
+            Error::runtime(format!("type {} doesn't define __round__ method", other.type_name()))
+        })?,
+    };
+    let scale = 10_f64.powi(precision);
+    let method =
+        method.as_ref().map(Value::expect_text).transpose()?.map_or("common", |method| method.as_str());
+    match (method, value.as_int()) {
+        ("common", Some(int)) if precision >= 0 => Ok(Value::Int(int)),
+        ("common", Some(int)) => Ok(Value::Int(round_integer(int, precision.unsigned_abs()))),
+        ("common", None) if number.is_finite() => Ok(Value::Float(round_float(number, precision))),
+        ("common", None) => Ok(Value::Float(number)),
+        ("ceil", _) => Ok(Value::Float((number * scale).ceil() / scale)),
+        ("floor", _) => Ok(Value::Float((number * scale).floor() / scale)),
+        _ => Err(Error::runtime("method must be common, ceil or floor")),
+    }
+}
+
+/// Rounds to the nearest multiple of a power of ten, ties to even.
+fn round_integer(value: i128, digits: u32) -> i128 {
+    let Some(unit) = 10_i128.checked_pow(digits) else { return 0 };
+    let (quotient, rest) = (value.div_euclid(unit), value.rem_euclid(unit));
+    let up = rest > unit - rest || (rest == unit - rest && quotient % 2 != 0);
+    (quotient + i128::from(up)).saturating_mul(unit)
+}
+
+fn round_float(value: f64, precision: i32) -> f64 {
+    match usize::try_from(precision) {
+        // The digits of the exact value, correctly rounded, as Python does.
+        Ok(digits) => format!("{value:.digits$}").parse().unwrap_or(value),
+        Err(_) => {
+            let unit = 10_f64.powi(-precision);
+            (value / unit).round_ties_even() * unit
+        }
+    }
+}
+
+pub(super) fn sum(interpreter: &mut Interpreter<'_>, value: Value, args: Args) -> Result<Value> {
+    let [attribute, start] = args.bind(["attribute", "start"])?;
+    let path = Path::new(&attribute.unwrap_or(Value::None), interpreter.budget)?;
+    let mut sum = start.unwrap_or(Value::Int(0));
+    if matches!(sum, Value::Text(_)) {
+        return Err(Error::runtime("sum() can't sum strings"));
+    }
+    for item in interpreter.collect(&value)? {
+        let item = path.follow(interpreter, &item, None)?;
+        sum = arithmetic(interpreter, Arithmetic::Add, &sum, &item)?;
+    }
+    Ok(sum)
+}
+
+pub(super) fn filesizeformat(interpreter: &mut Interpreter<'_>, value: Value, args: Args) -> Result<Value> {
+    let [binary] = args.bind(["binary"])?;
+    let Value::Float(bytes) = float(interpreter, value, Args::of(vec![Value::None]))? else {
+        return Err(Error::runtime("filesizeformat: not a number"));
+    };
+    let (base, prefixes) = if flag(binary) {
+        (1024.0, ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"])
+    } else {
+        (1000.0, ["kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB"])
+    };
+    if bytes == 1.0 {
+        return Ok(Value::text("1 Byte"));
+    }
+    if bytes < base {
+        return Ok(Value::text(format!("{} Bytes", bytes as i128)));
+    }
+    let (mut shown, mut prefix) = (bytes, "");
+    for name in prefixes {
+        (shown, prefix) = (shown / base, name);
+        if shown < base {
+            break;
+        }
+    }
+    Ok(Value::text(format!("{shown:.1} {prefix}")))
+}

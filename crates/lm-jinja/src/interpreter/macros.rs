@@ -1,0 +1,106 @@
+//! Macros and call blocks, which are macros as well.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::Interpreter;
+use super::scopes::ScopeId;
+use crate::args::Args;
+use crate::dict::Dict;
+use crate::error::{BoxedResult as Result, Error};
+use crate::syntax::ast::MacroDefinition;
+use crate::value::Value;
+
+/// A macro and its enclosing scope.
+#[derive(Debug)]
+pub(crate) struct Macro {
+    definition: Arc<MacroDefinition>,
+    scope: ScopeId,
+}
+
+impl Macro {
+    /// Name, for printing.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.definition.name.as_deref()
+    }
+
+    pub(super) fn attribute(&self, name: &str) -> Option<Value> {
+        Some(match name {
+            "name" => self.name().map_or(Value::None, Value::text),
+            "caller" => Value::Bool(self.definition.reads_caller),
+            "catch_kwargs" => Value::Bool(self.definition.reads_kwargs),
+            "catch_varargs" => Value::Bool(self.definition.reads_varargs),
+            _ => return None,
+        })
+    }
+}
+
+impl Interpreter<'_> {
+    pub(super) fn define(&mut self, definition: &Arc<MacroDefinition>) -> Result<()> {
+        let value = self.macro_value(definition)?;
+        if let Some(name) = &definition.name {
+            self.scopes.set(name, value, self.budget)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn macro_value(&mut self, definition: &Arc<MacroDefinition>) -> Result<Value> {
+        let scope = self.scopes.keep(self.budget)?;
+        Ok(Value::Macro(Rc::new(Macro { definition: definition.clone(), scope })))
+    }
+
+    pub(super) fn call_macro(&mut self, called: &Macro, args: Args) -> Result<Value> {
+        let caller = self.scopes.switch(called.scope);
+        let text = self.capture(|interpreter, out| {
+            interpreter.scoped(|interpreter| {
+                interpreter.bind(&called.definition, args)?;
+                interpreter.run(&called.definition.body, out)
+            })
+        });
+        self.scopes.switch(caller);
+        Ok(Value::Text(text?.0))
+    }
+
+    /// Binds the parameters, and the rest to `varargs`, `kwargs` and `caller` if the body reads them.
+    fn bind(&mut self, definition: &MacroDefinition, mut args: Args) -> Result<()> {
+        let given = args.positional.len().min(definition.parameters.len());
+        let more = args.positional.split_off(given);
+        let mut positional = args.positional.drain(..).collect::<Vec<_>>().into_iter();
+        for (name, default) in &definition.parameters {
+            self.budget.read(args.named.len().saturating_mul(size_of::<Value>()))?;
+            let value = match (positional.next().or_else(|| args.take(name)), default) {
+                (Some(value), _) => value,
+                (None, Some(default)) => self.value(default)?,
+                (None, None) => Value::undefined(format!("parameter '{name}' was not provided")),
+            };
+            self.scopes.set(name, value, self.budget)?;
+        }
+        if definition.reads_caller {
+            let caller = args.take("caller").unwrap_or_else(|| Value::undefined("No caller defined"));
+            self.scopes.set(&"caller".into(), caller, self.budget)?;
+        }
+        self.bind_rest(definition, more, args)
+    }
+
+    fn bind_rest(&mut self, definition: &MacroDefinition, more: Vec<Value>, args: Args) -> Result<()> {
+        let name = definition.name.as_deref().unwrap_or("caller");
+        if definition.reads_kwargs {
+            let mut named = Dict::default();
+            for (name, value) in args.named {
+                named.insert(Value::Text(name), value, self.budget)?;
+            }
+            self.scopes.set(&"kwargs".into(), Value::Dict(named.into()), self.budget)?;
+        } else if let Some((argument, _)) = args.named.first() {
+            let argument = argument.as_str();
+            return Err(Error::runtime(format!("macro '{name}' takes no keyword argument '{argument}'")));
+        }
+        if definition.reads_varargs {
+            let more = Value::tuple(more, self.budget)?;
+            self.scopes.set(&"varargs".into(), more, self.budget)?;
+        } else if !more.is_empty() {
+            let count = definition.parameters.len();
+            return Err(Error::runtime(format!("macro '{name}' takes not more than {count} argument(s)")));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,136 @@
+//! State and basic operations of the parser; statements and expressions have their own files.
+
+use super::ast::Body;
+use super::lexer::tokens;
+use super::tokens::{Kind, Token};
+use crate::error::{BoxedResult as Result, Error};
+
+/// Maximum nesting of tags and expressions. (Jinja2 fails from some seventy parentheses on.)
+const MAX_NESTING: usize = 60;
+/// Maximum depth of the tree, including chains (`a + b + c`, `x.y.z`), on which the parser does not recurse.
+const MAX_TREE_DEPTH: usize = 200;
+
+/// Parses a template.
+pub(crate) fn parse(source: &str) -> Result<Body> {
+    let mut parser =
+        Parser { tokens: tokens(source)?, at: 0, nesting: 0, tree_depth: 0, unknown: Vec::new(), loops: 0 };
+    let (body, _) = parser.body(&[])?;
+    parser.refuse_unknown(0)?;
+    Ok(body)
+}
+
+pub(super) struct Parser {
+    tokens: Vec<Token>,
+    at: usize,
+    nesting: usize,
+    tree_depth: usize,
+    /// Unknown filters and tests that are not (yet) known to be in a branch.
+    pub(super) unknown: Vec<Box<Error>>,
+    /// Number of open loops in this function, for `break` and `continue`.
+    pub(super) loops: usize,
+}
+
+impl Parser {
+    pub(super) fn peek(&self) -> &Kind {
+        self.peek_at(0)
+    }
+
+    /// The token `ahead` positions further on; `End` repeats.
+    pub(super) fn peek_at(&self, ahead: usize) -> &Kind {
+        let last = self.tokens.len() - 1;
+        &self.tokens[(self.at + ahead).min(last)].kind
+    }
+
+    pub(super) fn line(&self) -> usize {
+        self.tokens[self.at.min(self.tokens.len() - 1)].line
+    }
+
+    pub(super) fn next(&mut self) -> Kind {
+        let kind = self.peek().clone();
+        self.at += 1;
+        kind
+    }
+
+    pub(super) fn skip(&mut self, operator: &str) -> bool {
+        let found = self.peek().is(operator);
+        self.at += usize::from(found);
+        found
+    }
+
+    pub(super) fn skip_name(&mut self, name: &str) -> bool {
+        let found = self.peek().is_name(name);
+        self.at += usize::from(found);
+        found
+    }
+
+    pub(super) fn expect(&mut self, operator: &str) -> Result<()> {
+        if self.skip(operator) { Ok(()) } else { Err(self.unexpected(&format!("'{operator}'"))) }
+    }
+
+    pub(super) fn expect_kind(&mut self, kind: &Kind) -> Result<()> {
+        if self.peek() == kind {
+            self.at += 1;
+            return Ok(());
+        }
+        Err(self.unexpected(&format!("'{}'", kind.shown())))
+    }
+
+    pub(super) fn expect_name(&mut self) -> Result<String> {
+        match self.peek() {
+            Kind::Name(_) => match self.next() {
+                Kind::Name(name) => Ok(name),
+                _ => unreachable!("peeked a name"),
+            },
+            _ => Err(self.unexpected("a name")),
+        }
+    }
+
+    pub(super) fn unexpected(&self, expected: &str) -> Box<Error> {
+        self.error(format!("expected {expected}, got '{}'", self.peek().shown()))
+    }
+
+    pub(super) fn error(&self, message: impl Into<String>) -> Box<Error> {
+        Error::syntax(message, self.line())
+    }
+
+    /// Runs `parse` one nesting level deeper.
+    pub(super) fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        if self.nesting == MAX_NESTING {
+            return Err(self.error(format!("nested deeper than {MAX_NESTING} levels")));
+        }
+        self.link()?;
+        self.nesting += 1;
+        let parsed = parse(self);
+        self.nesting -= 1;
+        self.unlink(1);
+        parsed
+    }
+
+    /// Counts a level of the tree; `unlink` reverts it.
+    pub(super) fn link(&mut self) -> Result<()> {
+        if self.tree_depth == MAX_TREE_DEPTH {
+            return Err(self.error(format!("a chain of more than {MAX_TREE_DEPTH} links")));
+        }
+        self.tree_depth += 1;
+        Ok(())
+    }
+
+    pub(super) fn unlink(&mut self, links: usize) {
+        self.tree_depth -= links;
+    }
+
+    /// Position in the tokens, for `names_since`.
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
+    /// Returns true if a name is among the tokens read since `start`.
+    pub(super) fn names_since(&self, start: usize, name: &str) -> bool {
+        self.tokens[start..self.at.min(self.tokens.len())].iter().any(|token| token.kind.is_name(name))
+    }
+
+    /// Fails if there are more than `known` unknown filters and tests.
+    pub(super) fn refuse_unknown(&mut self, known: usize) -> Result<()> {
+        if self.unknown.len() > known { Err(self.unknown.swap_remove(known)) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,45 @@
+//! Polyfills for the roles of messages: `assistant`, `system` and `tool`.
+
+use serde_json::{Map, Value, json};
+
+use super::tagged_json;
+use super::template_input::{TemplateInput, role, text};
+use crate::capabilities::Capabilities;
+
+pub(super) fn assistant_as_model(input: &mut TemplateInput, capabilities: &Capabilities) -> bool {
+    capabilities.model_role == "model"
+        && input.each(|message| {
+            let found = role(message) == "assistant";
+            if found {
+                message.insert("role".to_owned(), "model".into());
+            }
+            found
+        })
+}
+
+pub(super) fn add_system(input: &mut TemplateInput, capabilities: &Capabilities) -> bool {
+    let has_system = input.messages.first().is_some_and(|first| first["role"] == "system");
+    let add = capabilities.tools_need_system && input.has_tools() && !has_system;
+    if add {
+        input.messages.insert(0, json!({"role": "system", "content": ""}));
+    }
+    add
+}
+
+pub(super) fn system_in_user_text(input: &mut TemplateInput, capabilities: &Capabilities) -> bool {
+    !capabilities.system && input.fold_into_user(|message| (role(message) == "system").then(|| text(message)))
+}
+
+pub(super) fn results_as_user_text(input: &mut TemplateInput, capabilities: &Capabilities) -> bool {
+    !capabilities.tool_results
+        && input.fold_into_user(|message| {
+            let result = message.get("content").filter(|_| role(message) == "tool")?;
+            let mut shown = Map::new();
+            shown.extend(message.get("name").map(|name| ("name".to_owned(), name.clone())));
+            shown.insert(
+                "content".to_owned(),
+                if result.is_array() { text(message).into() } else { result.clone() },
+            );
+            Some(format!("<tool_response>\n{}\n</tool_response>", tagged_json(&Value::Object(shown))))
+        })
+}
