@@ -15,6 +15,10 @@ const MAX_NAME_CHARACTERS: usize = 100;
 
 /// Approximate memory of a list item.
 const ITEM_BYTES: usize = 64;
+/// Approximate memory of a generator.
+const GENERATOR_BYTES: usize = 512;
+/// Approximate memory of a bound method, a macro, or an undefined value with its message.
+pub(crate) const SHARED_BYTES: usize = 256;
 
 /// A value. Values are immutable; mutable state (namespaces, loops) is an object of the interpreter.
 #[derive(Debug, Clone)]
@@ -103,12 +107,14 @@ impl Value {
     }
 
     /// Creates a generator value.
-    pub(crate) fn generator(generator: Generator) -> Result<Self> {
+    pub(crate) fn generator(generator: Generator, budget: &Budget) -> Result<Self> {
+        budget.build(GENERATOR_BYTES)?;
         check_depth(generator.depth())?;
         Ok(Value::Generator(Rc::new(generator)))
     }
 
-    pub(crate) fn method(receiver: Value, name: &'static str) -> Result<Self> {
+    pub(crate) fn method(receiver: Value, name: &'static str, budget: &Budget) -> Result<Self> {
+        budget.build(SHARED_BYTES)?;
         check_depth(receiver.depth() + 1)?;
         Ok(Value::Method(Rc::new(Method { receiver, name })))
     }

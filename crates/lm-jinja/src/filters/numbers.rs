@@ -20,9 +20,10 @@ pub(super) fn abs(_: &mut Interpreter<'_>, value: Value, args: Args) -> Result<V
 }
 
 /// Python's `int(value)`, or the default if that fails.
-pub(super) fn int(_: &mut Interpreter<'_>, value: Value, args: Args) -> Result<Value> {
+pub(super) fn int(interpreter: &mut Interpreter<'_>, value: Value, args: Args) -> Result<Value> {
     let [default, base] = args.bind(["default", "base"])?;
     let base = base.map_or(Ok(10), |base| base.expect_int())?;
+    interpreter.budget.read(value.read_cost().saturating_mul(4))?;
     let number = match &value {
         Value::Undefined(undefined) => return Err(undefined.error()),
         Value::Text(text) => {
@@ -84,11 +85,12 @@ pub(super) fn float(_: &mut Interpreter<'_>, value: Value, args: Args) -> Result
     Ok(number.map(Value::Float).or(default).unwrap_or(Value::Float(0.0)))
 }
 
-pub(super) fn round(_: &mut Interpreter<'_>, value: Value, args: Args) -> Result<Value> {
+pub(super) fn round(interpreter: &mut Interpreter<'_>, value: Value, args: Args) -> Result<Value> {
     let [precision, method] = args.bind(["precision", "method"])?;
     let precision = precision.map_or(Ok(0), |precision| precision.expect_int())?;
     let precision = i32::try_from(precision).ok().filter(|precision| precision.abs() <= 300);
     let precision = precision.ok_or_else(|| Error::runtime("round: a precision of up to 300"))?;
+    interpreter.budget.read(16 * precision.unsigned_abs() as usize)?;
     let number = match &value {
         Value::Undefined(undefined) => return Err(undefined.error()),
         other => other.as_float().ok_or_else(|| {

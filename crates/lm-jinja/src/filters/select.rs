@@ -30,7 +30,7 @@ pub(super) fn map(interpreter: &mut Interpreter<'_>, value: Value, mut args: Arg
             Operation::Filter(filter, args)
         }
     };
-    Value::generator(Generator::new(source(interpreter, &value)?, operation))
+    Value::generator(Generator::new(source(interpreter, &value)?, operation), interpreter.budget)
 }
 
 pub(super) fn select(interpreter: &mut Interpreter<'_>, value: Value, args: Args) -> Result<Value> {
@@ -74,8 +74,6 @@ fn choose(
         let name = name.expect_text()?.as_str();
         Some((tests::find(name).ok_or_else(|| Error::runtime(format!("No test named '{name}'.")))?, args))
     };
-    Value::generator(Generator::new(
-        source(interpreter, &value)?,
-        Operation::Select { attribute, test, keep },
-    ))
+    let operation = Operation::Select { attribute, test, keep };
+    Value::generator(Generator::new(source(interpreter, &value)?, operation), interpreter.budget)
 }

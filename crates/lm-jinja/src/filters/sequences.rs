@@ -61,7 +61,7 @@ pub(super) fn items(interpreter: &mut Interpreter<'_>, value: Value, args: Args)
         Value::Dict(dict) => crate::methods::items(interpreter, dict)?,
         _ => return Err(Error::runtime("Can only get item pairs from a mapping.")),
     };
-    Value::generator(Generator::of(items))
+    Value::generator(Generator::of(items), interpreter.budget)
 }
 
 pub(super) fn reverse(interpreter: &mut Interpreter<'_>, value: Value, args: Args) -> Result<Value> {
@@ -73,7 +73,7 @@ pub(super) fn reverse(interpreter: &mut Interpreter<'_>, value: Value, args: Arg
     items.reverse();
     // Python reverses everything that has a length lazily; the rest becomes a list.
     if value.len().is_some() {
-        Value::generator(Generator::of(items))
+        Value::generator(Generator::of(items), interpreter.budget)
     } else {
         Value::list(items, interpreter.budget)
     }
@@ -109,7 +109,7 @@ pub(super) fn slice(interpreter: &mut Interpreter<'_>, value: Value, args: Args)
         }
         lists.push(Value::list(list, interpreter.budget)?);
     }
-    Value::generator(Generator::of(lists))
+    Value::generator(Generator::of(lists), interpreter.budget)
 }
 
 /// Splits into lists of the given length.
@@ -134,5 +134,5 @@ pub(super) fn batch(interpreter: &mut Interpreter<'_>, value: Value, args: Args)
         }
         lists.push(Value::list(list, budget)?);
     }
-    Value::generator(Generator::of(lists))
+    Value::generator(Generator::of(lists), interpreter.budget)
 }

@@ -113,7 +113,7 @@ pub(super) fn unique(interpreter: &mut Interpreter<'_>, value: Value, args: Args
             unique.push(item);
         }
     }
-    Value::generator(Generator::of(unique))
+    Value::generator(Generator::of(unique), interpreter.budget)
 }
 
 pub(super) fn groupby(interpreter: &mut Interpreter<'_>, value: Value, args: Args) -> Result<Value> {

@@ -1,7 +1,7 @@
 //! `format.format(values)`.
 
 use super::numbers::{FloatStyle, float, grouped, integer};
-use super::{Align, leading_number, pad};
+use super::{Align, leading_number, meter, pad};
 use crate::args::Args;
 use crate::error::{BoxedResult as Result, Error};
 use crate::interpreter::Interpreter;
@@ -54,6 +54,7 @@ impl Formatter<'_> {
         let mut at = 0;
         while let Some(found) = text[at..].find(['{', '}']) {
             let brace = at + found;
+            interpreter.budget.step()?;
             out.slice(format, at..brace)?;
             let rest = &text[brace..];
             if rest.starts_with("{{") || rest.starts_with("}}") {
@@ -119,6 +120,7 @@ impl Formatter<'_> {
         let mut value = self.argument(&name[..first], numbering)?;
         let mut rest = &name[first..];
         while !rest.is_empty() {
+            interpreter.budget.step()?;
             let (key, is_attribute) = match rest.strip_prefix('.') {
                 Some(attribute) => {
                     (&attribute[..attribute.find(['.', '[']).unwrap_or(attribute.len())], true)
@@ -273,6 +275,7 @@ impl Spec {
         if self.is_empty() {
             return python_text::str(interpreter, value);
         }
+        meter(interpreter, self.precision)?;
         let is_number = value.as_float().is_some();
         let shown = match value {
             Value::Text(_) => self.text(interpreter, value)?,

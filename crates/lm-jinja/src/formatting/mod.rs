@@ -5,6 +5,7 @@ mod numbers;
 mod percent;
 
 use super::error::{BoxedResult as Result, Error};
+use super::interpreter::Interpreter;
 use super::text::{Text, TextWriter};
 
 pub(super) use braces::format;
@@ -12,6 +13,15 @@ pub(super) use percent::percent;
 
 /// Maximum field width and number of digits.
 const MAX_WIDTH: usize = 1 << 16;
+
+/// Cost of a digit of the precision, in bytes read.
+const DIGIT_COST: usize = 16;
+
+/// Counts the cost of a field with this precision.
+fn meter(interpreter: &Interpreter<'_>, precision: Option<usize>) -> Result<()> {
+    interpreter.budget.step()?;
+    interpreter.budget.read(precision.unwrap_or(0).saturating_mul(DIGIT_COST))
+}
 
 /// Alignment of text in a wider field.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -9,6 +9,9 @@ pub(super) enum FloatStyle {
     General,
 }
 
+/// Number of digits after which the decimal digits of every float are zeros. (Precisions of `std::fmt` end at 65,535.)
+const EXACT_DIGITS: usize = 1100;
+
 /// Magnitude of a float. `keep_zeros` keeps the trailing zeros that [`FloatStyle::General`] drops.
 pub(super) fn float(value: f64, style: FloatStyle, digits: usize, keep_zeros: bool) -> String {
     let value = value.abs();
@@ -19,26 +22,36 @@ pub(super) fn float(value: f64, style: FloatStyle, digits: usize, keep_zeros: bo
         return "inf".to_owned();
     }
     match style {
-        FloatStyle::Fixed => format!("{value:.digits$}"),
+        FloatStyle::Fixed => fixed(value, digits),
         FloatStyle::Exponent => exponent(value, digits).0,
-        FloatStyle::General => general(value, digits.max(1), keep_zeros),
+        FloatStyle::General if keep_zeros => general(value, digits.max(1), true),
+        FloatStyle::General => general(value, digits.clamp(1, EXACT_DIGITS), false),
     }
+}
+
+fn fixed(value: f64, digits: usize) -> String {
+    let exact = digits.min(EXACT_DIGITS);
+    format!("{value:.exact$}{}", "0".repeat(digits - exact))
 }
 
 /// Exponent notation, and the exponent.
 fn exponent(value: f64, digits: usize) -> (String, i32) {
-    let text = format!("{value:.digits$e}");
+    let exact = digits.min(EXACT_DIGITS);
+    let zeros = "0".repeat(digits - exact);
+    let text = format!("{value:.exact$e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let number: i32 = exponent.parse().unwrap_or(0);
     let sign = if number < 0 { '-' } else { '+' };
-    (format!("{mantissa}e{sign}{:02}", number.abs()), number)
+    (format!("{mantissa}{zeros}e{sign}{:02}", number.abs()), number)
 }
 
 fn general(value: f64, digits: usize, keep_zeros: bool) -> String {
     let (scientific, power) = exponent(value, digits - 1);
-    let fixed = (-4..digits as i32).contains(&power);
-    let text =
-        if fixed { format!("{value:.*}", (digits as i32 - 1 - power).max(0) as usize) } else { scientific };
+    let text = if (-4..digits as i32).contains(&power) {
+        fixed(value, (digits as i32 - 1 - power).max(0) as usize)
+    } else {
+        scientific
+    };
     if keep_zeros || !text.contains('.') {
         return text;
     }
@@ -90,6 +103,11 @@ mod tests {
         assert_eq!(values.map(general), written);
         assert_eq!(float(2.5, FloatStyle::Fixed, 0, false), "2");
         assert_eq!(float(1e-7, FloatStyle::Exponent, 2, false), "1.00e-07");
+        for style in [FloatStyle::Fixed, FloatStyle::Exponent, FloatStyle::General] {
+            let long = float(1.5e-300, style, 1 << 16, true);
+            let zeros = if style == FloatStyle::Fixed { "000" } else { "000e-300" };
+            assert!(long.len() > 1 << 16 && long.ends_with(zeros), "{style:?}");
+        }
         assert_eq!(grouped("1234567.891", ',', 3), "1,234,567.891");
     }
 }

@@ -1,7 +1,7 @@
 //! `format % values`.
 
 use super::numbers::{FloatStyle, float, integer};
-use super::{Align, leading_number, pad, too_wide};
+use super::{Align, leading_number, meter, pad, too_wide};
 use crate::error::{BoxedResult as Result, Error};
 use crate::interpreter::Interpreter;
 use crate::operators::escape;
@@ -36,6 +36,7 @@ pub(crate) fn percent(interpreter: &mut Interpreter<'_>, format: &Text, values: 
     let text = format.as_str();
     let mut at = 0;
     while let Some(found) = text[at..].find('%') {
+        interpreter.budget.step()?;
         out.slice(format, at..at + found)?;
         let field = &text[at + found + 1..];
         if field.starts_with('%') {
@@ -159,6 +160,7 @@ impl<'f> Field<'f> {
     }
 
     fn shown(&self, interpreter: &mut Interpreter<'_>, kind: char, value: &Value) -> Result<Text> {
+        meter(interpreter, self.precision)?;
         match kind {
             's' => python_text::str(interpreter, value).and_then(|text| self.cut(interpreter, text)),
             'r' | 'a' => python_text::repr(interpreter, value).and_then(|text| self.cut(interpreter, text)),

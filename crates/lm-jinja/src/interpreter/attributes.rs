@@ -6,7 +6,7 @@ use crate::error::BoxedResult as Result;
 use crate::functions::Function;
 use crate::methods;
 use crate::text::Text;
-use crate::value::{Items, Value, truncated};
+use crate::value::{Items, SHARED_BYTES, Value, truncated};
 
 impl Interpreter<'_> {
     /// `value.name`: a Python attribute, else an item.
@@ -18,7 +18,10 @@ impl Interpreter<'_> {
             return Ok(found);
         }
         let key = Value::Text(name.clone());
-        Ok(self.python_item(value, &key)?.unwrap_or_else(|| undefined_item(value, &key)))
+        match self.python_item(value, &key)? {
+            Some(found) => Ok(found),
+            None => self.undefined_item(value, &key),
+        }
     }
 
     /// `value[key]`: an item, else a Python attribute.
@@ -34,7 +37,7 @@ impl Interpreter<'_> {
         {
             return Ok(found);
         }
-        Ok(undefined_item(value, key))
+        self.undefined_item(value, key)
     }
 
     /// Looks up a Python attribute only; an error for undefined values.
@@ -55,7 +58,7 @@ impl Interpreter<'_> {
             let method = if method.changes {
                 unsafe_attribute(value, text)
             } else {
-                Value::method(value.clone(), method.name)?
+                Value::method(value.clone(), method.name, self.budget)?
             };
             return Ok(Some(method));
         }
@@ -101,6 +104,15 @@ impl Interpreter<'_> {
         })
     }
 
+    fn undefined_item(&self, value: &Value, key: &Value) -> Result<Value> {
+        self.budget.build(SHARED_BYTES)?;
+        let kind = value.type_name();
+        Ok(Value::undefined(match key {
+            Value::Text(name) => format!("'{kind} object' has no attribute '{}'", truncated(name.as_str())),
+            _ => format!("{kind} object has no such element"),
+        }))
+    }
+
     fn character(&self, text: &Text, index: i128) -> Result<Option<Value>> {
         self.budget.read(text.len())?;
         let Some(index) = resolve_index(index, text.count()) else { return Ok(None) };
@@ -127,14 +139,6 @@ fn is_hashable(key: &Value) -> bool {
         Value::List(_) | Value::Dict(_) | Value::View(_) | Value::Method(_) => false,
         _ => true,
     }
-}
-
-fn undefined_item(value: &Value, key: &Value) -> Value {
-    let kind = value.type_name();
-    Value::undefined(match key {
-        Value::Text(name) => format!("'{kind} object' has no attribute '{}'", truncated(name.as_str())),
-        _ => format!("{kind} object has no such element"),
-    })
 }
 
 fn unsafe_attribute(value: &Value, name: &str) -> Value {

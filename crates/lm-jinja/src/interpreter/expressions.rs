@@ -9,7 +9,7 @@ use crate::operators::{arithmetic, compare, negative, positive};
 use crate::python_text;
 use crate::syntax::ast::{Arguments, Comparison, Expr, FilterCall, TestCall};
 use crate::text::{Text, TextWriter};
-use crate::value::{Value, truncated};
+use crate::value::{SHARED_BYTES, Value, truncated};
 
 impl Interpreter<'_> {
     /// Evaluates an expression.
@@ -58,10 +58,11 @@ impl Interpreter<'_> {
         if let Some(value) = self.scopes.get(name, self.budget)? {
             return Ok(value.clone());
         }
-        Ok(match Function::global(name) {
-            Some(function) => Value::Function(function),
-            None => Value::undefined(format!("'{}' is undefined", truncated(name))),
-        })
+        if let Some(function) = Function::global(name) {
+            return Ok(Value::Function(function));
+        }
+        self.budget.build(SHARED_BYTES)?;
+        Ok(Value::undefined(format!("'{}' is undefined", truncated(name))))
     }
 
     fn values(&mut self, expressions: &[Expr]) -> Result<Vec<Value>> {

@@ -50,6 +50,8 @@ impl Interpreter<'_> {
         out: &mut TextWriter<'_>,
     ) -> Result<()> {
         let cursor = self.iterate(items)?;
+        // The length of a text is counted.
+        self.budget.read(items.read_cost())?;
         let length = if node.test.is_none() { items.len() } else { None };
         let needs_scope = node.test.is_some() || node.recursive;
         let scope = if needs_scope { self.scopes.keep(self.budget)? } else { self.scopes.current() };

@@ -9,7 +9,7 @@ use crate::args::Args;
 use crate::dict::Dict;
 use crate::error::{BoxedResult as Result, Error};
 use crate::syntax::ast::MacroDefinition;
-use crate::value::Value;
+use crate::value::{SHARED_BYTES, Value};
 
 /// A macro and its enclosing scope.
 #[derive(Debug)]
@@ -46,6 +46,7 @@ impl Interpreter<'_> {
 
     pub(super) fn macro_value(&mut self, definition: &Arc<MacroDefinition>) -> Result<Value> {
         let scope = self.scopes.keep(self.budget)?;
+        self.budget.build(SHARED_BYTES)?;
         Ok(Value::Macro(Rc::new(Macro { definition: definition.clone(), scope })))
     }
 

@@ -95,10 +95,15 @@ impl Scopes {
         ScopeId(self.current)
     }
 
-    /// Keeps the current scope alive for later use.
+    /// Keeps the current scope and the ones around it alive for later use.
     pub(super) fn keep(&mut self, budget: &Budget) -> Result<ScopeId> {
-        if !std::mem::replace(&mut self.all[self.current].kept, true) {
+        let mut scope = Some(self.current);
+        while let Some(index) = scope {
+            if std::mem::replace(&mut self.all[index].kept, true) {
+                break;
+            }
             budget.build(SCOPE_BYTES)?;
+            scope = self.all[index].parent;
         }
         Ok(ScopeId(self.current))
     }

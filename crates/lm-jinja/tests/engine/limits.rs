@@ -65,3 +65,49 @@ fn deep_templates_end() {
     let blocks = "{% if 1 %}".repeat(50_000) + &"{% endif %}".repeat(50_000);
     assert!(matches!(Template::new(&blocks), Err(Error::Syntax { .. })));
 }
+
+/// Precisions beyond those of `std::fmt`, whose digits are zeros.
+#[test]
+fn precisions_are_those_of_python() {
+    for (format, length) in
+        [("%.65536f", 65_538), ("%.65535e", 65_541), ("%.65536g", 3), ("%#.65536g", 65_537)]
+    {
+        assert_eq!(
+            render(&format!("{{{{ ('{format}' % 1.5) | length }}}}")),
+            Ok(length.to_string()),
+            "{format}"
+        );
+    }
+    assert_eq!(render("{{ '{:.65535e}'.format(1.5)[-8:] }}"), Ok("0000e+00".to_owned()));
+}
+
+/// Costs that no written text counts: lengths of texts in loops, scopes around kept ones, values besides their items.
+#[test]
+fn hidden_costs_count() {
+    let looped = |body: &str| format!("{{% for i in range(1000) %}}{body}{{% endfor %}}");
+    let forever = |body: &str| looped(&looped(&looped(body)));
+    let within = |body: &str| "{% with a = i %}".repeat(45) + body + &"{% endwith %}".repeat(45);
+    let cases = [
+        (
+            "{% set x = 'x' * 30000000 %}".to_owned() + &looped("{% for c in x %}{% break %}{% endfor %}"),
+            "steps",
+        ),
+        (forever(&within("{% macro m() %}{% endmacro %}")), "bytes of values"),
+        (
+            "{% set z = [0] * 100000 %}".to_owned()
+                + &looped("{% set x = z | map('map', 'string') | list %}"),
+            "bytes of values",
+        ),
+        (
+            "{% set z = range(100000) | list %}".to_owned()
+                + &looped("{% set x = z | map(attribute='x') | list %}"),
+            "bytes of values",
+        ),
+        (forever("{% set x = '{:.65536}'.format(1.1e-300) %}"), "steps"),
+        ("{% set f = '%' * 60000000 %}".to_owned() + &looped("{% set x = f % () %}"), "steps"),
+    ];
+    for (source, expected) in cases {
+        let error = render(&source).expect_err(&source);
+        assert!(matches!(error, Error::Limit { resource, .. } if resource == expected), "{source}: {error}");
+    }
+}
