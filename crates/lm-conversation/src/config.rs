@@ -93,6 +93,9 @@ pub struct TurnOptions {
     pub response_format: Option<ResponseFormat>,
     /// Reasoning before the answer, and its token limit.
     pub thinking: ThinkingConfig,
+    /// Reports [`ConversationEvent::Logprobs`](crate::ConversationEvent::Logprobs), with this many most probable tokens each; `None`
+    /// (the default): not reported.
+    pub logprobs: Option<usize>,
     /// User-defined constraint from the first token of the reply; it replaces the one derived from `tool_choice`, `calls` and
     /// `response_format`.
     pub constraint: Option<Box<dyn Constraint>>,

@@ -170,9 +170,10 @@ impl Conversation {
         let ReplyConstraints { constraint, form, checks, relaxed, recovery } =
             self.reply_rules(in_reasoning).constraints(&mut turn)?;
         let prefill = self.run_prompt(&prompt)?;
-        let TurnOptions { sampler, max_output_tokens, stop, .. } = turn;
+        let TurnOptions { sampler, max_output_tokens, stop, logprobs, .. } = turn;
         let cancel = self.cancel.clone();
-        let params = GenerateParams { sampler, max_output_tokens, stop, constraint, cancel, continued: 0 };
+        let params =
+            GenerateParams { sampler, max_output_tokens, stop, constraint, cancel, continued: 0, logprobs };
         let resampling = checks.map(|checks| Resampling::new(checks, params.clone(), prefill, &self.session));
         self.session.begin(params)?;
         let options = ParserOptions {

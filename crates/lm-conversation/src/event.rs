@@ -1,7 +1,7 @@
 //! Events and reply of a turn.
 
 use lm_processors::Relaxed;
-use lm_session::Finished;
+use lm_session::{Finished, TokenId, TokenLogprobs, Tokenizer};
 use lm_template::{Content, Message, Polyfill, ToolCall, Value};
 use serde_json::json;
 
@@ -58,8 +58,11 @@ pub enum ConversationEvent {
         index: usize,
         /// The tool, if the model names it before the arguments.
         name: Option<String>,
+        /// Id of the call, if the model writes one before the arguments. Calls of other models get theirs with
+        /// [`ToolCall`](Self::ToolCall).
+        id: Option<String>,
     },
-    /// Further text of a call's arguments, as the model wrote them.
+    /// Further text of a call's arguments as JSON: the fragments of a call concatenate to the text of its arguments.
     ToolCallArguments {
         /// Index of the call in the reply.
         index: usize,
@@ -68,6 +71,9 @@ pub enum ConversationEvent {
     },
     /// A call is complete.
     ToolCall(ToolCall),
+    /// Log probabilities of the next token of the reply, requested by [`TurnOptions::logprobs`](crate::TurnOptions::logprobs). There
+    /// is one for each token but the end token, markup and reasoning included, before the events that the token causes.
+    Logprobs(ScoredToken),
     /// The turn is over and is in the history.
     Finished(Reply),
 }
@@ -83,7 +89,38 @@ impl ConversationEvent {
             Self::Reasoning(text) => Some(json!({"role": "assistant", "channels": {"reasoning": text}})),
             Self::ToolCall(call) => Some(json!({"role": "assistant", "tool_calls": [call]})),
             Self::Finished(_) => Some(json!({})),
-            Self::ToolCallStarted { .. } | Self::ToolCallArguments { .. } => None,
+            Self::ToolCallStarted { .. } | Self::ToolCallArguments { .. } | Self::Logprobs(_) => None,
         }
+    }
+}
+
+/// A token of a reply with its log probability, and the most probable tokens in its place.
+///
+/// The distribution is that of [`lm_session::TokenLogprobs`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScoredToken {
+    /// The token.
+    pub token: TokenLogprob,
+    /// The most probable tokens, in descending order.
+    pub top: Vec<TokenLogprob>,
+}
+
+/// Text and log probability of a token.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TokenLogprob {
+    /// Id of the token.
+    pub id: TokenId,
+    /// Bytes of its text, which may be a part of a character.
+    pub bytes: Vec<u8>,
+    /// Natural logarithm of its probability.
+    pub logprob: f32,
+}
+
+impl ScoredToken {
+    /// Adds the tokens' texts to log probabilities.
+    pub(crate) fn new(id: TokenId, logprobs: &TokenLogprobs, tokenizer: &Tokenizer) -> Self {
+        let token = |id, logprob| TokenLogprob { id, bytes: tokenizer.token_bytes(id).to_vec(), logprob };
+        let top = logprobs.top.iter().map(|&(id, logprob)| token(id, logprob)).collect();
+        Self { token: token(id, logprobs.logprob), top }
     }
 }

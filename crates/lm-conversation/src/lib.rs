@@ -19,7 +19,7 @@ mod turn;
 pub use config::{ConstrainCalls, ConversationConfig, TurnOptions};
 pub use conversation::Conversation;
 pub use error::{Error, Result};
-pub use event::{ConversationEvent, Reply};
+pub use event::{ConversationEvent, Reply, ScoredToken, TokenLogprob};
 pub use into_messages::IntoMessages;
 pub use lm_processors::{Calls, ModelDataProcessor, OnMalformed, Relaxed, ResponseFormat, ToolChoice};
 pub use lm_session::{

@@ -84,8 +84,8 @@ fn conversation_event(event: &ProcessorEvent) -> Option<ConversationEvent> {
     match event.clone() {
         ProcessorEvent::Text(text) => Some(ConversationEvent::Text(text)),
         ProcessorEvent::Channel { text, .. } => Some(ConversationEvent::Reasoning(text)),
-        ProcessorEvent::ToolCallStarted { index, name, .. } => {
-            Some(ConversationEvent::ToolCallStarted { index, name })
+        ProcessorEvent::ToolCallStarted { index, name, id } => {
+            Some(ConversationEvent::ToolCallStarted { index, name, id })
         }
         ProcessorEvent::ToolCallArguments { index, fragment } => {
             Some(ConversationEvent::ToolCallArguments { index, fragment })

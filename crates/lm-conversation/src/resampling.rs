@@ -84,7 +84,8 @@ impl Resampling {
         events: Vec<ConversationEvent>,
     ) -> Result<Vec<ConversationEvent>> {
         self.pieces.push(piece);
-        let quiet = events.is_empty();
+        // A token that only has log probabilities may be the beginning of markup.
+        let quiet = events.iter().all(|event| matches!(event, ConversationEvent::Logprobs(_)));
         self.hold(events)?;
         if quiet || self.open {
             return Ok(Vec::new());
@@ -224,7 +225,7 @@ mod tests {
     }
 
     fn started(name: Option<&str>) -> ConversationEvent {
-        ConversationEvent::ToolCallStarted { index: 0, name: name.map(str::to_owned) }
+        ConversationEvent::ToolCallStarted { index: 0, name: name.map(str::to_owned), id: None }
     }
 
     fn call(n: i32) -> ConversationEvent {

@@ -7,7 +7,7 @@ use lm_session::{FinishReason, Finished, Session, SessionEvent};
 use lm_template::{Message, Polyfill};
 
 use crate::error::{Error, Result};
-use crate::event::{ConversationEvent, Reply};
+use crate::event::{ConversationEvent, Reply, ScoredToken};
 use crate::reply_reader::{Piece, ReplyReader};
 use crate::resampling::Resampling;
 
@@ -56,13 +56,18 @@ impl Turn {
 
     fn advance(&mut self, session: &mut Session) -> Result<()> {
         match session.next_event().unwrap_or(Err(lm_session::Error::EngineStopped))? {
-            SessionEvent::Token { text, added, .. } => self.read(Piece { text, added }, session),
+            SessionEvent::Token { id, text, added, logprobs } => {
+                let tokenizer = session.engine().tokenizer();
+                let scored = logprobs.filter(|_| !tokenizer.end_ids().contains(&id));
+                let scored = scored.map(|logprobs| ScoredToken::new(id, &logprobs, tokenizer));
+                self.read(Piece { text, added }, scored, session)
+            }
             SessionEvent::Finished(finished) => self.finish(finished, session),
         }
     }
 
-    fn read(&mut self, piece: Piece, session: &mut Session) -> Result<()> {
-        let mut events = Vec::new();
+    fn read(&mut self, piece: Piece, scored: Option<ScoredToken>, session: &mut Session) -> Result<()> {
+        let mut events: Vec<_> = scored.map(ConversationEvent::Logprobs).into_iter().collect();
         let read = self.reader.push(&piece, &mut events);
         let Some(resampling) = &mut self.resampling else {
             self.ready.extend(events);

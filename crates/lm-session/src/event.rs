@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::{Timing, TokenId, Usage};
+use crate::{Timing, TokenId, TokenLogprobs, Usage};
 
 /// One item of a [`crate::Generation`].
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +17,8 @@ pub enum SessionEvent {
         /// Byte ranges of added tokens in `text`, in order, each a whole token. All other text comes from ordinary tokens, even
         /// if it looks like an added one.
         added: Vec<Range<usize>>,
+        /// Its log probabilities, if [`crate::GenerateParams::logprobs`] asks for them.
+        logprobs: Option<TokenLogprobs>,
     },
     /// The last event.
     Finished(Finished),

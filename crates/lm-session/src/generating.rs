@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use lm_tokenizer::{StreamDecoder, TokenId};
 
 use crate::guide::{Guide, Step};
-use crate::sampling::Sampler;
+use crate::sampling::{LogSoftmax, Sampler};
 use crate::stop::{Matched, StopMatcher};
-use crate::{Error, FinishReason, Finished, History, PrefillStats, Result, Timing, Usage};
+use crate::{Error, FinishReason, Finished, History, PrefillStats, Result, Timing, TokenLogprobs, Usage};
 
 /// Turns rows of logits into tokens and text until a stop rule holds.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub(crate) struct Generating {
     pub prompt_tokens: usize,
     /// Number of tokens that were forced by the constraint, not sampled.
     pub forced_tokens: usize,
+    /// Number of most probable tokens to report with each output token; `None`: no log probabilities.
+    pub logprobs: Option<usize>,
     pub clock: Clock,
 }
 
@@ -32,6 +34,7 @@ pub(crate) struct Generated {
     pub id: TokenId,
     pub text: String,
     pub added: Vec<Range<usize>>,
+    pub logprobs: Option<TokenLogprobs>,
     pub finish: Option<Result<FinishReason>>,
 }
 
@@ -40,12 +43,13 @@ impl Generating {
     pub fn begin(&mut self, ids: &mut Vec<TokenId>) -> Vec<Generated> {
         let first = self.guide.as_mut().map(Guide::begin).unwrap_or_default();
         self.forced_tokens += first.len();
-        self.take(ids, &first)
+        self.take(ids, &first, None)
     }
 
-    /// Returns true if the next token is the highest logit of the whole row: no filter, no random number, no constraint.
+    /// Returns true if the next token is the highest logit of the whole row and needs no other one: no filter, no random number,
+    /// no constraint, no log probabilities.
     pub fn is_argmax(&self) -> bool {
-        self.guide.is_none() && self.sampler.is_argmax()
+        self.guide.is_none() && self.logprobs.is_none() && self.sampler.is_argmax()
     }
 
     /// Replays tokens whose events an earlier generation has sent, to restore the state of the decoder and the stop rules.
@@ -59,28 +63,40 @@ impl Generating {
     /// Samples the token after `ids` from its row of logits, and appends it and the tokens forced after it.
     pub fn advance(&mut self, ids: &mut Vec<TokenId>, row: &[f32]) -> Result<Vec<Generated>> {
         self.clock.logits();
-        let next = self.next(ids, row)?;
+        let (next, softmax) = self.next(ids, row)?;
         self.forced_tokens += next.len() - 1;
-        Ok(self.take(ids, &next))
+        let sampled = softmax.zip(next.first()).map(|(softmax, &id)| softmax.of(row, id));
+        Ok(self.take(ids, &next, sampled))
     }
 
-    fn next(&mut self, ids: &[TokenId], row: &[f32]) -> Result<Vec<TokenId>> {
+    /// Returns the sampled token and the tokens forced after it, and the distribution that it was sampled from if log
+    /// probabilities are requested.
+    fn next(&mut self, ids: &[TokenId], row: &[f32]) -> Result<(Vec<TokenId>, Option<LogSoftmax>)> {
         let (prompt, generated) = ids.split_at(self.prompt_tokens);
         let history = History { prompt, generated };
         let remaining_tokens = self.remaining_tokens(ids.len());
         let Some(guide) = &mut self.guide else {
-            return Ok(vec![self.sampler.sample(row, None, &history)?]);
+            let sampled = self.sampler.sample(row, None, &history)?;
+            return Ok((vec![sampled], self.logprobs.map(|top| LogSoftmax::new(row, None, top))));
         };
         loop {
-            let sampled = self.sampler.sample(row, Some(guide.mask()?), &history)?;
+            let mask = guide.mask()?;
+            let sampled = self.sampler.sample(row, Some(mask), &history)?;
+            let softmax = self.logprobs.map(|top| LogSoftmax::new(row, Some(mask), top));
             if let Step::Tokens(next) = guide.step(sampled, remaining_tokens)? {
-                return Ok(next);
+                return Ok((next, softmax));
             }
         }
     }
 
-    /// Appends `next`, up to and including the token that ends the generation.
-    fn take(&mut self, ids: &mut Vec<TokenId>, next: &[TokenId]) -> Vec<Generated> {
+    /// Appends `next`, up to and including the token that ends the generation. `sampled` belongs to the first token; those without
+    /// are forced.
+    fn take(
+        &mut self,
+        ids: &mut Vec<TokenId>,
+        next: &[TokenId],
+        mut sampled: Option<TokenLogprobs>,
+    ) -> Vec<Generated> {
         let mut generated: Vec<Generated> = Vec::with_capacity(next.len());
         for (index, &id) in next.iter().enumerate() {
             self.clock.token();
@@ -89,7 +105,9 @@ impl Generating {
             let (Matched { text, added, .. }, finish) = self.text(id, ids.len(), complete);
             let ends = finish.is_some();
             let finish = finish.map(|reason| self.check_cut_off(reason, ids.len()));
-            generated.push(Generated { id, text, added, finish });
+            let forced = |top| TokenLogprobs::forced(id, top);
+            let logprobs = sampled.take().or_else(|| self.logprobs.map(forced));
+            generated.push(Generated { id, text, added, logprobs, finish });
             if ends {
                 break;
             }

@@ -47,5 +47,5 @@ pub use lm_tokenizer::{SpecialTokens, TextSegment, TokenId, TokenKind, Tokenizer
 pub use memory::{MemoryPlan, MemoryRequest, WeightChoice, available_memory};
 pub use metrics::{CacheStats, PrefillStats, Timing, Usage};
 pub use params::{EngineSettings, GenerateParams, PrefixCache, SamplerParams, SessionConfig};
-pub use sampling::{Chain, History, LogitsFilter, TokenLogits};
+pub use sampling::{Chain, History, LogitsFilter, TokenLogits, TokenLogprobs};
 pub use session::Session;

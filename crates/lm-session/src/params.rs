@@ -83,6 +83,9 @@ pub struct GenerateParams {
     /// is resampled from there. 0 by default, at most all tokens. They count as output for the limits, the penalties, the
     /// constraint and the stop strings, and their events are not sent again.
     pub continued: usize,
+    /// Computes [`SessionEvent::Token::logprobs`](crate::SessionEvent::Token::logprobs), with this many most probable tokens each.
+    /// `None` (the default): none are computed.
+    pub logprobs: Option<usize>,
 }
 
 /// Parameters of the sampler, which chooses the next token from the logits.

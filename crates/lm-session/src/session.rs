@@ -159,10 +159,10 @@ impl Session {
     pub fn next_event(&mut self) -> Option<Result<SessionEvent>> {
         let replies = self.running.take()?;
         Some(match replies.recv() {
-            Ok(Reply::Event(SessionEvent::Token { id, text, added })) => {
+            Ok(Reply::Event(SessionEvent::Token { id, text, added, logprobs })) => {
                 self.tokens.push(id);
                 self.running = Some(replies);
-                Ok(SessionEvent::Token { id, text, added })
+                Ok(SessionEvent::Token { id, text, added, logprobs })
             }
             Ok(Reply::Event(finished)) => Ok(finished),
             Ok(Reply::Failed { error, .. }) => Err(error),
@@ -189,7 +189,8 @@ impl Session {
 
     fn start(&mut self, params: GenerateParams) -> Result<mpsc::Receiver<Reply>> {
         self.check_len(self.tokens.len())?;
-        let GenerateParams { sampler, max_output_tokens, stop, constraint, cancel, continued } = params;
+        let GenerateParams { sampler, max_output_tokens, stop, constraint, cancel, continued, logprobs } =
+            params;
         let stop_ids = self.stop_ids();
         let max_output_tokens = max_output_tokens.or(self.config.max_output_tokens);
         let prompt_tokens = self.tokens.len().saturating_sub(continued);
@@ -205,6 +206,7 @@ impl Session {
             context_tokens: self.engine.context_tokens(),
             prompt_tokens,
             forced_tokens: 0,
+            logprobs,
             clock: Clock::start(std::mem::take(&mut self.prefilled)),
         };
         generating.skip(&self.tokens[prompt_tokens..]);

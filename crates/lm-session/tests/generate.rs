@@ -132,6 +132,54 @@ fn limits_end_a_generation() {
 }
 
 #[test]
+fn log_probabilities_are_those_of_the_distribution_that_is_sampled() {
+    let engine = random_engine(EngineSettings { max_context: Some(64), ..EngineSettings::default() });
+    let regex = ConstraintSpec::Regex("ab[a-f]{6}yz".to_owned());
+    for constrained in [false, true] {
+        let constraint = || constrained.then(|| engine.compile(&regex).unwrap().start());
+        let tokens = |logprobs| -> Vec<_> {
+            let mut session = engine.session(SessionConfig::default()).unwrap();
+            session.prefill(&[1; 8]).unwrap();
+            let params = GenerateParams {
+                constraint: constraint(),
+                logprobs,
+                max_output_tokens: Some(12),
+                ..Default::default()
+            };
+            let events = session.generate(params).map(Result::unwrap);
+            events
+                .filter_map(|event| match event {
+                    SessionEvent::Token { id, logprobs, .. } => Some((id, logprobs)),
+                    SessionEvent::Finished(_) => None,
+                })
+                .collect()
+        };
+        let plain = tokens(None);
+        assert!(plain.iter().all(|(_, logprobs)| logprobs.is_none()));
+        let scored = tokens(Some(3));
+        assert_eq!(
+            scored.iter().map(|(id, _)| id).collect::<Vec<_>>(),
+            plain.iter().map(|(id, _)| id).collect::<Vec<_>>()
+        );
+        // The end token after them is not forced where the model has several.
+        for (index, (id, logprobs)) in scored.iter().enumerate().take(10) {
+            let logprobs = logprobs.as_ref().unwrap();
+            assert_eq!(
+                logprobs.top.first(),
+                Some(&(*id, logprobs.logprob)),
+                "greedy takes the most probable token"
+            );
+            let forced = constrained && !(2..8).contains(&index);
+            assert_eq!(
+                (logprobs.logprob == 0.0, logprobs.top.len()),
+                (forced, if forced { 1 } else { 3 }),
+                "{index}"
+            );
+        }
+    }
+}
+
+#[test]
 fn what_cannot_run_is_a_typed_error_and_changes_nothing() {
     let settings = EngineSettings { max_context: Some(64), ..EngineSettings::default() };
     let engine = random_engine(settings);

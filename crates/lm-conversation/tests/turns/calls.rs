@@ -36,7 +36,8 @@ fn a_stream_tells_a_call_while_it_is_written() {
         }
     }
     assert_eq!((text.as_str(), arguments.as_str()), ("Let me see.", "{\"location\": \"Paris\"}"));
-    let started = ConversationEvent::ToolCallStarted { index: 0, name: Some("get_weather".to_owned()) };
+    let started =
+        ConversationEvent::ToolCallStarted { index: 0, name: Some("get_weather".to_owned()), id: None };
     assert!(events.contains(&started), "{events:?}");
     let call = events.iter().find(|event| matches!(event, ConversationEvent::ToolCall(_))).unwrap();
     assert_eq!(

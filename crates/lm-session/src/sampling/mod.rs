@@ -4,6 +4,7 @@ mod argmax;
 mod chain;
 mod logit_bias;
 mod logits;
+mod logprobs;
 mod min_p;
 mod multinomial;
 mod repetition_penalty;
@@ -14,6 +15,8 @@ mod top_p;
 
 pub use chain::Chain;
 pub use logits::TokenLogits;
+pub(crate) use logprobs::LogSoftmax;
+pub use logprobs::TokenLogprobs;
 pub(crate) use sampler::Sampler;
 
 use crate::TokenId;

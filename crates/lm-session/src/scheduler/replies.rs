@@ -68,10 +68,11 @@ impl Scheduler {
         let mut finish = None;
         for token in generated {
             tracing::trace!(session = request.session.0, token = token.id, "generated");
-            let event = SessionEvent::Token { id: token.id, text: token.text, added: token.added };
+            let Generated { id, text, added, logprobs, finish: ended } = token;
+            let event = SessionEvent::Token { id, text, added, logprobs };
             // A reader that is gone has sent a rewind, which ends the request.
             let _ = request.replies.send(Reply::Event(event));
-            finish = token.finish;
+            finish = ended;
         }
         match finish {
             Some(Ok(reason)) => self.finish(index, reason),

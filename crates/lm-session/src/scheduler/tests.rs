@@ -66,6 +66,7 @@ impl Bench {
             sampler: Sampler::new(sampler),
             guide: None,
             forced_tokens: 0,
+            logprobs: None,
             decoder: tokenizer().stream_decoder(),
             stop: StopMatcher::new(Vec::new()).unwrap(),
             stop_ids: Vec::new(),
