@@ -43,24 +43,51 @@ pub fn answer_lines(
     Ok(())
 }
 
-/// Iterates over the non-blank lines: their JSON objects, or the error of an invalid line.
-pub fn lines(input: impl BufRead) -> impl Iterator<Item = io::Result<Result<Map<String, Value>, String>>> {
-    values(input).map(|line| line.map(|value| value.and_then(object)))
-}
-
-/// Iterates over the non-blank lines: their JSON values, or the error of an invalid line.
-pub fn values(mut input: impl BufRead) -> impl Iterator<Item = io::Result<Result<Value, String>>> {
-    std::iter::from_fn(move || next_line(&mut input).transpose()).filter_map(|line| match line {
-        Ok(Line::Whole(bytes)) if bytes.trim_ascii().is_empty() => None,
-        line => Some(line.map(value)),
+/// Iterates over the non-blank lines: their JSON values, or the error of an invalid line, which names its number.
+pub fn values(input: impl BufRead) -> impl Iterator<Item = io::Result<Result<Value, String>>> {
+    lines(input).filter_map(|line| match line {
+        Ok((_, Line::Blank)) => None,
+        line => Some(line.map(|(number, line)| value(number, line))),
     })
 }
 
-fn value(line: Line) -> Result<Value, String> {
-    match line {
-        Line::TooLong => Err(format!("the line has more than {MAX_LINE_BYTES} bytes")),
-        Line::Whole(bytes) => serde_json::from_slice(&bytes).map_err(|error| error.to_string()),
-    }
+/// Iterates over all lines up to the last one that is not blank: their JSON objects, or the error of a line that has none, which
+/// names its number.
+pub fn objects(input: impl BufRead) -> impl Iterator<Item = io::Result<Result<Value, String>>> {
+    let mut lines = lines(input);
+    let (mut blank, mut next) = (0..0, None);
+    std::iter::from_fn(move || {
+        if next.is_none() {
+            let line = lines.by_ref().find(|line| !matches!(line, Ok((_, Line::Blank))))?;
+            blank = blank.end..line.as_ref().map_or(blank.end, |(number, _)| number - 1);
+            next = Some(line);
+        }
+        if let Some(number) = blank.next() {
+            return Some(Ok(Err(format!("line {}: the line is blank, expected a JSON object", number + 1))));
+        }
+        blank.end += 1;
+        let line = next.take()?;
+        Some(line.map(|(number, line)| match value(number, line)? {
+            value @ Value::Object(_) => Ok(value),
+            _ => Err(format!("line {number}: expected a JSON object")),
+        }))
+    })
+}
+
+fn value(number: usize, line: Line) -> Result<Value, String> {
+    let bytes = match line {
+        Line::Blank => return Err(format!("line {number}: the line is blank")),
+        Line::TooLong => return Err(format!("line {number}: the line has more than {MAX_LINE_BYTES} bytes")),
+        Line::Whole(bytes) => bytes,
+    };
+    let text = std::str::from_utf8(&bytes)
+        .map_err(|error| format!("line {number}: invalid UTF-8 after {} bytes", error.valid_up_to()))?;
+    serde_json::from_str(text).map_err(|error| {
+        // The library numbers the lines of this text, which is one.
+        let (message, column) = (error.to_string(), error.column());
+        let place = format!(" at line {} column {column}", error.line());
+        format!("line {number}, column {column}: {}", message.strip_suffix(&place).unwrap_or(&message))
+    })
 }
 
 fn object(value: Value) -> Result<Map<String, Value>, String> {
@@ -71,9 +98,17 @@ fn object(value: Value) -> Result<Map<String, Value>, String> {
 }
 
 enum Line {
+    /// Whitespace only.
+    Blank,
     Whole(Vec<u8>),
     /// A line above the maximum length, read to its end and discarded.
     TooLong,
+}
+
+/// Iterates over the lines with their numbers, from 1.
+fn lines(mut input: impl BufRead) -> impl Iterator<Item = io::Result<(usize, Line)>> {
+    let lines = std::iter::from_fn(move || next_line(&mut input).transpose());
+    (1..).zip(lines).map(|(number, line)| line.map(|line| (number, line)))
 }
 
 fn next_line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
@@ -81,11 +116,11 @@ fn next_line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
     if input.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes)? == 0 {
         return Ok(None);
     }
-    if bytes.ends_with(b"\n") || (bytes.len() as u64) < MAX_LINE_BYTES {
-        return Ok(Some(Line::Whole(bytes)));
+    if !bytes.ends_with(b"\n") && bytes.len() as u64 == MAX_LINE_BYTES {
+        input.skip_until(b'\n')?;
+        return Ok(Some(Line::TooLong));
     }
-    input.skip_until(b'\n')?;
-    Ok(Some(Line::TooLong))
+    Ok(Some(if bytes.trim_ascii().is_empty() { Line::Blank } else { Line::Whole(bytes) }))
 }
 
 #[cfg(test)]
@@ -115,5 +150,28 @@ mod tests {
         let answers = answers(&input);
         assert_eq!((answers.len(), answers[0]["error"]["kind"].as_str()), (2, Some("bad_line")));
         assert_eq!(answers[1], json!({"keys": 0}));
+    }
+
+    #[test]
+    fn an_error_names_its_line_and_blank_lines_count() {
+        let messages = |read: Vec<io::Result<Result<Value, String>>>| -> Vec<Option<String>> {
+            read.into_iter().map(|line| line.expect("memory does not fail").err()).collect()
+        };
+        let input: &[u8] = b"{}\n \n\n{\"a\": x}\n\xFF\n{\"b\": \"\xFF\"}\n[1]\n{}\n\n\r\n";
+        let invalid = [
+            "line 4, column 7: expected value",
+            "line 5: invalid UTF-8 after 0 bytes",
+            "line 6: invalid UTF-8 after 7 bytes",
+        ]
+        .map(|message| Some(message.to_owned()));
+        let values = messages(values(input).collect());
+        assert_eq!((values.len(), &values[1..4]), (6, &invalid[..]));
+        let objects = messages(objects(input).collect());
+        let blank = |number| Some(format!("line {number}: the line is blank, expected a JSON object"));
+        assert_eq!(
+            (objects.len(), &objects[1..3], &objects[3..6]),
+            (8, &[blank(2), blank(3)][..], &invalid[..])
+        );
+        assert_eq!(objects[6].as_deref(), Some("line 7: expected a JSON object"));
     }
 }

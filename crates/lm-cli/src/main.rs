@@ -2,11 +2,9 @@
 #![forbid(unsafe_code)]
 
 mod args;
-mod chat_completion;
 mod commands;
 mod events;
 mod failure;
-mod in_order;
 mod interrupt;
 mod json_lines;
 mod lines;
@@ -14,6 +12,7 @@ mod locate;
 mod memory;
 mod model;
 mod npy;
+mod ordered_parallel_map;
 mod prompt_ids;
 mod reader;
 mod screen;

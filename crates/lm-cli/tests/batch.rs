@@ -4,7 +4,7 @@ mod json_lines;
 
 use serde_json::{Value, json};
 
-use json_lines::answers;
+use json_lines::{answers, output, parsed};
 
 /// Answers to these lines, in order.
 fn batch(args: &[&str], lines: &str) -> Vec<Value> {
@@ -61,30 +61,123 @@ fn one_at_a_time_or_many_the_answers_are_the_same() {
     assert_eq!(alone, contents(batch(&["--parallel", "6"], &lines)));
 }
 
+/// Answers to these lines, some of which fail.
+fn failing(lines: &[u8], summary: &str) -> Vec<Value> {
+    let output = output("batch", &[], lines);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains(summary), "{stderr}");
+    parsed(&output)
+}
+
 #[test]
 fn what_cannot_be_answered_names_the_field_and_the_next_line_goes_on() {
     let hello = json!([{"role": "user", "content": "Hello"}]);
+    let image = json!([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]}]);
+    let unknown = json!({"type": "function", "function": {"name": "other"}});
+    let never = json!({"type": "json_schema", "json_schema": {"schema": false}});
     let cases = [
-        ("nonsense".to_owned(), Value::Null),
-        (json!({"max_tokens": 1}).to_string(), json!("messages")),
-        (json!({"messages": []}).to_string(), json!("messages")),
-        (json!({"messages": [{"content": "Hello"}]}).to_string(), json!("messages")),
-        (json!({"messages": hello, "temperature": -1}).to_string(), json!("temperature")),
-        (json!({"messages": hello, "temperature": "warm"}).to_string(), json!("temperature")),
-        (json!({"messages": hello, "max_tokens": 0}).to_string(), json!("max_tokens")),
-        (json!({"messages": hello, "n": 2}).to_string(), json!("n")),
-        (json!({"messages": hello, "stream": true}).to_string(), json!("stream")),
-        (json!({"messages": hello, "stop": [""]}).to_string(), json!("stop")),
-        (json!({"messages": hello, "logit_bias": {"x": 1}}).to_string(), json!("logit_bias")),
-        (json!({"messages": hello, "tools": [{}]}).to_string(), json!("tools")),
+        (json!({"max_tokens": 1}), "messages"),
+        (json!({"messages": []}), "messages"),
+        (json!({"messages": [{"content": "Hello"}]}), "messages[0].role"),
+        (json!({"messages": image}), "messages[0].content[0].type"),
+        (json!({"messages": hello, "temperature": -1}), "temperature"),
+        (json!({"messages": hello, "temperature": "warm"}), "temperature"),
+        (json!({"messages": hello, "max_tokens": 0}), "max_tokens"),
+        (json!({"messages": hello, "n": 0}), "n"),
+        (json!({"messages": hello, "stream": true}), "stream"),
+        (json!({"messages": hello, "stop": [""]}), "stop"),
+        (json!({"messages": hello, "logit_bias": {"x": 1}}), "logit_bias"),
+        (json!({"messages": hello, "logit_bias": {"999999999": 1}}), "logit_bias"),
+        (json!({"messages": hello, "tools": [{}]}), "tools[0].name"),
+        (json!({"messages": hello, "tools": weather(), "tool_choice": unknown}), "tool_choice"),
+        (json!({"messages": hello, "response_format": never}), "response_format"),
     ];
     let mut lines: String = cases.iter().map(|(line, _)| format!("{line}\n")).collect();
     lines += &json!({"messages": hello, "max_tokens": 1}).to_string();
-    let answers = batch(&[], &lines);
+    let answers = failing(lines.as_bytes(), "15 of 16 requests failed");
     assert_eq!(answers.len(), cases.len() + 1);
     for (answer, (line, param)) in answers.iter().zip(&cases) {
         assert_eq!(answer["error"]["type"], "invalid_request_error", "{line}: {answer}");
         assert_eq!(&answer["error"]["param"], param, "{line}: {answer}");
     }
     assert!(answers[cases.len()]["choices"].is_array());
+}
+
+#[test]
+fn every_line_has_one_answer_whatever_it_holds() {
+    let request = json!({"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 1}).to_string();
+    let too_long = "x".repeat((16 << 20) + 1);
+    let deep = "[".repeat(100_000);
+    let lines: [&[u8]; 9] = [
+        b"nonsense",
+        request.as_bytes(),
+        b"",
+        b"\xFF\xFE",
+        b"{\"messages\": \"\xFF\"}",
+        too_long.as_bytes(),
+        deep.as_bytes(),
+        b"[1]",
+        request.as_bytes(),
+    ];
+    let answers = failing(&lines.join(&b"\n"[..]), "7 of 9 requests failed");
+    assert_eq!(answers.len(), lines.len());
+    for (index, answer) in answers.iter().enumerate() {
+        if [1, 8].contains(&index) {
+            assert!(answer["choices"].is_array(), "{answer}");
+            continue;
+        }
+        let message = answer["error"]["message"].as_str().expect("a message");
+        assert!(message.starts_with(&format!("line {}", index + 1)), "{message}");
+        assert!(!message.contains("at line 1"), "{message}");
+    }
+}
+
+#[test]
+fn lines_of_a_batch_file_have_answers_of_a_batch_file() {
+    let hello = json!([{"role": "user", "content": "Hello"}]);
+    let line = |id: &str, body: Value| {
+        json!({"custom_id": id, "method": "POST", "url": "/v1/chat/completions", "body": body}).to_string()
+    };
+    let lines = [
+        line("first", json!({"model": "m", "messages": hello, "max_tokens": 1})),
+        line("second", json!({"messages": hello, "n": -1})),
+        "{".to_owned(),
+    ];
+    let answers = failing(lines.join("\n").as_bytes(), "2 of 3 requests failed");
+    let [first, second, third] = answers.as_slice() else { panic!("{answers:?}") };
+    assert_eq!((&first["custom_id"], &first["error"]), (&json!("first"), &Value::Null));
+    assert_eq!(first["response"]["status_code"], 200);
+    assert_eq!(first["response"]["body"]["object"], "chat.completion");
+    assert_eq!((&second["custom_id"], &second["response"]["status_code"]), (&json!("second"), &json!(400)));
+    assert_eq!(second["response"]["body"]["error"]["param"], "n");
+    assert_eq!((&third["custom_id"], &third["response"]), (&Value::Null, &Value::Null));
+    assert!(
+        third["error"]["message"].as_str().is_some_and(|message| message.starts_with("line 3")),
+        "{third}"
+    );
+}
+
+#[test]
+fn choices_and_log_probabilities_are_answered() {
+    let line = json!({
+        "messages": [{"role": "user", "content": "Tell me a story."}],
+        "n": 3, "temperature": 1.5, "top_k": 0, "seed": 5, "max_tokens": 8, "logprobs": true, "top_logprobs": 2,
+    });
+    let answers = batch(&[], &line.to_string());
+    let choices = answers[0]["choices"].as_array().expect("choices");
+    assert_eq!(choices.iter().map(|choice| &choice["index"]).collect::<Vec<_>>(), [0, 1, 2]);
+    assert_ne!(choices[0]["message"], choices[1]["message"], "each choice has a seed of its own");
+    for choice in choices {
+        let tokens = choice["logprobs"]["content"].as_array().expect("tokens");
+        assert!((1..=8).contains(&tokens.len()), "{choice}");
+        let text: String = tokens.iter().map(|token| token["token"].as_str().expect("text")).collect();
+        assert_eq!(text.trim(), choice["message"]["content"].as_str().expect("content").trim());
+        for token in tokens {
+            let top = token["top_logprobs"].as_array().expect("a list");
+            let logprob = |token: &Value| token["logprob"].as_f64().expect("a number");
+            assert_eq!(top.len(), 2, "{token}");
+            assert!(logprob(token) <= logprob(&top[0]) && logprob(&top[0]) <= 0.0, "{token}");
+        }
+    }
 }

@@ -172,7 +172,8 @@ fn of_reply(line: &Line) -> Result<(Option<ReplyGrammar>, Finished), Value> {
     let processor = processor(line)?;
     let tools = line.tools.iter().flatten().cloned().map(ToolSpec::from_json);
     let tools: Arc<[ToolSpec]> = tools.collect::<Result<_, _>>().map_err(bad_line)?;
-    let response_format = line.response_format.as_ref().map(response_format).transpose()?.flatten();
+    let response_format = line.response_format.as_ref().map(lm_openai::response_format).transpose();
+    let response_format = response_format.map_err(bad_line)?.flatten();
     let request = GrammarRequest {
         tools: &tools,
         choice: tool_choice(&line.tool_choice)?,
@@ -224,34 +225,11 @@ fn processor(line: &Line) -> Result<&'static dyn ModelDataProcessor, Value> {
     }
 }
 
+/// Reads `tool_choice` as a chat completion has it, or as the name of a tool.
 fn tool_choice(choice: &Value) -> Result<ToolChoice, Value> {
     match choice {
-        Value::Null => Ok(ToolChoice::Auto),
-        Value::String(name) => Ok(match name.as_str() {
-            "auto" => ToolChoice::Auto,
-            "required" => ToolChoice::Required,
-            "none" => ToolChoice::None,
-            name => ToolChoice::Named(name.to_owned()),
-        }),
-        choice => {
-            let name =
-                choice.pointer("/function/name").or_else(|| choice.get("name")).and_then(Value::as_str);
-            name.map(|name| ToolChoice::Named(name.to_owned()))
-                .ok_or_else(|| bad_line("`tool_choice` names no tool"))
-        }
-    }
-}
-
-fn response_format(format: &Value) -> Result<Option<ResponseFormat>, Value> {
-    match format.get("type").and_then(Value::as_str) {
-        Some("text") => Ok(None),
-        Some("json_object") => Ok(Some(ResponseFormat::JsonObject)),
-        Some("json_schema") => {
-            let schema = format.pointer("/json_schema/schema").or_else(|| format.get("schema"));
-            let schema = schema.ok_or_else(|| bad_line("`response_format` has no schema"))?;
-            Ok(Some(ResponseFormat::JsonSchema(schema.clone())))
-        }
-        _ => Err(bad_line("`response_format` is none of text, json_object, json_schema")),
+        Value::String(word) => Ok(lm_openai::tool_choice_word(word)),
+        choice => lm_openai::tool_choice(choice).map_err(bad_line),
     }
 }
 

@@ -91,14 +91,9 @@ impl ReplyArgs {
     }
 }
 
-/// Parses a tool choice; a text that is no keyword is a tool's name.
+/// Parser of `--tool-choice` for clap.
 fn tool_choice(text: &str) -> Result<ToolChoice, Infallible> {
-    Ok(match text {
-        "auto" => ToolChoice::Auto,
-        "required" => ToolChoice::Required,
-        "none" => ToolChoice::None,
-        name => ToolChoice::Named(name.to_owned()),
-    })
+    Ok(lm_openai::tool_choice_word(text))
 }
 
 fn read_schema(file: &Path) -> Result<Value> {

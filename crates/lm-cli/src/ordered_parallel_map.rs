@@ -12,7 +12,7 @@ use anyhow::Result;
 ///
 /// # Errors
 /// The first error of `take`, after which no further item is drawn.
-pub fn in_order<T: Send, A: Send>(
+pub fn ordered_parallel_map<T: Send, A: Send>(
     items: impl Iterator<Item = T> + Send,
     workers: NonZeroUsize,
     work: impl Fn(T) -> A + Sync,
@@ -65,7 +65,7 @@ mod tests {
             item * 10
         };
         let mut answers = Vec::new();
-        in_order(0..6, THREE, work, |answer| {
+        ordered_parallel_map(0..6, THREE, work, |answer| {
             answers.push(answer);
             Ok(())
         })
@@ -76,6 +76,9 @@ mod tests {
     #[test]
     fn an_answer_that_cannot_be_taken_ends_it() {
         let without_end = std::iter::repeat(1);
-        assert!(in_order(without_end, THREE, |item| item, |_| anyhow::bail!("the reader is gone")).is_err());
+        assert!(
+            ordered_parallel_map(without_end, THREE, |item| item, |_| anyhow::bail!("the reader is gone"))
+                .is_err()
+        );
     }
 }

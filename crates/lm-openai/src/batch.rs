@@ -1,0 +1,144 @@
+//! Lines of batch files.
+
+use serde_json::{Value, json};
+
+use crate::error::{ApiError, Result};
+use crate::fields::{json_type, shown};
+use crate::head::random_id;
+use crate::request::ChatRequest;
+
+/// The only endpoint of a line.
+const URL: &str = "/v1/chat/completions";
+
+/// Reader of the lines of a batch file: OpenAI's batch format, or request bodies alone.
+///
+/// ```
+/// use lm_openai::BatchReader;
+/// use serde_json::json;
+///
+/// let body = json!({"messages": [{"role": "user", "content": "Hi."}]});
+/// let mut reader = BatchReader::default();
+/// let line = json!({"custom_id": "a", "method": "POST", "url": "/v1/chat/completions", "body": body});
+/// let line = reader.read(Ok(line));
+/// assert!(line.request.is_ok());
+/// let answer = line.answer.json(&Ok(json!({"object": "chat.completion"})));
+/// assert_eq!((&answer["custom_id"], &answer["response"]["status_code"]), (&json!("a"), &json!(200)));
+/// ```
+#[derive(Debug, Default)]
+pub struct BatchReader {
+    /// True if the last readable line was in batch format.
+    batch_format: bool,
+}
+
+/// A line of a batch file.
+#[derive(Debug)]
+pub struct BatchLine {
+    /// The request, or the reason why there is none.
+    pub request: Result<ChatRequest>,
+    /// Form of its answer.
+    pub answer: BatchAnswer,
+}
+
+/// Form of the answer to a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BatchAnswer {
+    /// The completion object, or the error object.
+    Plain,
+    /// OpenAI's batch format: `{"id", "custom_id", "response": {"status_code", "request_id", "body"}, "error"}`.
+    Batch {
+        /// Id of the line; `None` if it has none.
+        custom_id: Option<String>,
+        /// True if the line has a request: its errors are then responses with their status, as over HTTP.
+        has_request: bool,
+    },
+}
+
+impl BatchReader {
+    /// Reads a line: its JSON value, or the description of an unreadable one, which is answered in the format of the line before
+    /// it.
+    pub fn read(&mut self, line: Result<Value, String>) -> BatchLine {
+        match line {
+            Ok(line) => {
+                self.batch_format = is_batch_format(&line);
+                if self.batch_format { batch_line(line) } else { plain(line) }
+            }
+            Err(message) => {
+                let batch = BatchAnswer::Batch { custom_id: None, has_request: false };
+                let answer = if self.batch_format { batch } else { BatchAnswer::Plain };
+                BatchLine { request: Err(ApiError::invalid_request(message)), answer }
+            }
+        }
+    }
+}
+
+fn is_batch_format(line: &Value) -> bool {
+    ["custom_id", "body", "url"].iter().any(|key| line.get(key).is_some()) && line.get("messages").is_none()
+}
+
+fn plain(body: Value) -> BatchLine {
+    BatchLine { request: request(body), answer: BatchAnswer::Plain }
+}
+
+fn batch_line(mut line: Value) -> BatchLine {
+    let custom_id = line.get("custom_id").and_then(Value::as_str).map(str::to_owned);
+    let (request, has_request) = match envelope(&mut line) {
+        Ok(body) => (request(body), true),
+        Err(error) => (Err(error), false),
+    };
+    BatchLine { request, answer: BatchAnswer::Batch { custom_id, has_request } }
+}
+
+/// Checks the fields around the body, and takes the body.
+fn envelope(line: &mut Value) -> Result<Value> {
+    let field = |name: &str| line.get(name).filter(|value| !value.is_null());
+    if !field("custom_id").is_some_and(Value::is_string) {
+        let got = field("custom_id").map_or("missing", json_type);
+        return Err(ApiError::invalid_param("custom_id", format!("`custom_id` is {got}, expected a string")));
+    }
+    for (name, expected) in [("method", "POST"), ("url", URL)] {
+        if let Some(value) = field(name).filter(|value| *value != expected) {
+            return Err(ApiError::invalid_param(
+                name,
+                format!("`{name}` is {}, expected \"{expected}\"", shown(value)),
+            ));
+        }
+    }
+    let body = line.get_mut("body").map(Value::take);
+    body.ok_or_else(|| ApiError::invalid_param("body", "`body` is missing"))
+}
+
+fn request(body: Value) -> Result<ChatRequest> {
+    let request = ChatRequest::from_json(body)?;
+    match request.stream {
+        None => Ok(request),
+        Some(_) => {
+            Err(ApiError::invalid_param("stream", "`stream` is not supported in a batch; only false is"))
+        }
+    }
+}
+
+impl BatchAnswer {
+    /// Writes the answer of a line.
+    pub fn json(&self, result: &Result<Value>) -> Value {
+        let body = || result.clone().unwrap_or_else(|error| error.to_json());
+        match self {
+            Self::Plain => body(),
+            Self::Batch { custom_id, has_request } => {
+                let status = result.as_ref().map_or_else(|error| error.status, |_| 200);
+                let response =
+                    || json!({"status_code": status, "request_id": random_id("req_"), "body": body()});
+                let error = result.as_ref().err().filter(|_| !has_request);
+                json!({
+                    "id": random_id("batch_req_"),
+                    "custom_id": custom_id,
+                    "response": has_request.then(response),
+                    "error": error.map(|error| {
+                        let code = error.code.unwrap_or("invalid_line");
+                        json!({"code": code, "message": error.message, "param": error.param})
+                    }),
+                })
+            }
+        }
+    }
+}

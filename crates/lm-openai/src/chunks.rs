@@ -1,0 +1,184 @@
+//! Chunks of a streamed response.
+
+use lm_conversation::{ConversationEvent, Reply, ScoredToken, ToolCall};
+use lm_processors::FreshCallIds;
+use serde_json::{Map, Value, json};
+
+use crate::head::CompletionHead;
+use crate::logprobs;
+use crate::request::ChatRequest;
+use crate::response::{arguments, finish_reason, usage};
+
+/// Writer of `chat.completion.chunk` objects: the events of each choice's turn in, chunks out.
+///
+/// A choice opens with its role, and ends with a chunk of its finish reason; the usage, if it is requested, comes last. A server
+/// frames each chunk as `data: …`, and `data: [DONE]` after them.
+///
+/// ```
+/// use lm_openai::{ChatRequest, ChunkWriter, CompletionHead, ConversationEvent};
+/// use serde_json::json;
+///
+/// let body = json!({"messages": [{"role": "user", "content": "Hi."}], "stream": true});
+/// let request = ChatRequest::from_json(body)?;
+/// let mut writer = ChunkWriter::new(CompletionHead::new("my-model"), &request);
+/// let chunks = writer.chunks(0, &ConversationEvent::Text("Hello!".to_owned()));
+/// let deltas: Vec<_> = chunks.iter().map(|chunk| chunk["choices"][0]["delta"].clone()).collect();
+/// assert_eq!(deltas, [json!({"role": "assistant", "content": null}), json!({"content": "Hello!"})]);
+/// # Ok::<(), lm_openai::ApiError>(())
+/// ```
+#[derive(Debug)]
+pub struct ChunkWriter {
+    head: CompletionHead,
+    include_usage: bool,
+    with_logprobs: bool,
+    choices: Vec<ChoiceState>,
+}
+
+/// State of one choice.
+#[derive(Debug)]
+struct ChoiceState {
+    /// True after the chunk with the role.
+    opened: bool,
+    ids: FreshCallIds,
+    /// Number of calls whose chunks were begun.
+    calls: usize,
+    /// The call that is being written.
+    call: Option<OpenCall>,
+    /// Log probabilities for the next chunk.
+    logprobs: Vec<ScoredToken>,
+    reply: Option<Reply>,
+}
+
+/// A call that has begun and is not complete.
+#[derive(Debug)]
+struct OpenCall {
+    /// True if its first chunk was written, which needs the name.
+    named: bool,
+    /// True if a fragment of its arguments was written.
+    has_arguments: bool,
+}
+
+impl ChunkWriter {
+    /// Creates a writer for the response to a request.
+    pub fn new(head: CompletionHead, request: &ChatRequest) -> Self {
+        let messages = request.preface.messages.iter().chain([&request.last]);
+        let ids = FreshCallIds::new(messages);
+        let choice = || ChoiceState {
+            opened: false,
+            ids: ids.clone(),
+            calls: 0,
+            call: None,
+            logprobs: Vec::new(),
+            reply: None,
+        };
+        Self {
+            head,
+            include_usage: request.stream.is_some_and(|stream| stream.include_usage),
+            with_logprobs: request.turn.logprobs.is_some(),
+            choices: (0..request.choices).map(|_| choice()).collect(),
+        }
+    }
+
+    /// Writes the chunks of the next event of a choice.
+    ///
+    /// # Panics
+    /// When the request has no such choice.
+    pub fn chunks(&mut self, choice: usize, event: &ConversationEvent) -> Vec<Value> {
+        let state = &mut self.choices[choice];
+        let mut deltas = Vec::new();
+        if !state.opened {
+            state.opened = true;
+            deltas.push(json!({"role": "assistant", "content": null}));
+        }
+        deltas.extend(state.delta(event));
+        let mut chunks: Vec<Value> =
+            deltas.into_iter().map(|delta| self.chunk(choice, delta, None)).collect();
+        if let ConversationEvent::Finished(reply) = event {
+            chunks.push(self.chunk(choice, json!({}), Some(finish_reason(reply))));
+            self.choices[choice].reply = Some(reply.clone());
+            chunks.extend(self.usage());
+        }
+        chunks
+    }
+
+    fn chunk(&mut self, choice: usize, delta: Value, finish_reason: Option<&str>) -> Value {
+        let opens = delta.get("role").is_some();
+        let scored = if opens { Vec::new() } else { std::mem::take(&mut self.choices[choice].logprobs) };
+        let logprobs = (self.with_logprobs && !scored.is_empty()).then(|| logprobs::logprobs(&scored));
+        let choice =
+            json!({"index": choice, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason});
+        let mut chunk = self.object(vec![choice]);
+        if self.include_usage {
+            chunk.insert("usage".to_owned(), Value::Null);
+        }
+        Value::Object(chunk)
+    }
+
+    fn object(&self, choices: Vec<Value>) -> Map<String, Value> {
+        self.head.object("chat.completion.chunk", choices)
+    }
+
+    /// Chunk of the usage, when all choices are finished.
+    fn usage(&self) -> Option<Value> {
+        let replies: Option<Vec<&Reply>> = self.choices.iter().map(|choice| choice.reply.as_ref()).collect();
+        let replies = replies.filter(|_| self.include_usage)?;
+        let mut chunk = self.object(Vec::new());
+        chunk.insert("usage".to_owned(), usage(replies.into_iter()));
+        Some(Value::Object(chunk))
+    }
+}
+
+impl ChoiceState {
+    /// Writes the delta of an event, if it has one.
+    fn delta(&mut self, event: &ConversationEvent) -> Option<Value> {
+        match event {
+            ConversationEvent::Text(text) => Some(json!({"content": text})),
+            ConversationEvent::Reasoning(text) => Some(json!({"reasoning_content": text})),
+            ConversationEvent::ToolCallStarted { name, id, .. } => self.begin(name.as_deref(), id.clone()),
+            ConversationEvent::ToolCallArguments { fragment, .. } => self.fragment(fragment),
+            ConversationEvent::ToolCall(call) => self.complete(call),
+            ConversationEvent::Logprobs(scored) => {
+                self.logprobs.push(scored.clone());
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Begins a call: with its id, type and name, which are in its first delta only. A call without a name waits until it is
+    /// complete.
+    fn begin(&mut self, name: Option<&str>, id: Option<String>) -> Option<Value> {
+        self.call = Some(OpenCall { named: name.is_some(), has_arguments: false });
+        let first = self.first(name?, id, "");
+        self.calls += 1;
+        Some(first)
+    }
+
+    fn fragment(&mut self, fragment: &str) -> Option<Value> {
+        let call = self.call.as_mut().filter(|call| call.named)?;
+        call.has_arguments = true;
+        Some(json!({"tool_calls": [{"index": self.calls - 1, "function": {"arguments": fragment}}]}))
+    }
+
+    fn complete(&mut self, call: &ToolCall) -> Option<Value> {
+        let open = self.call.take();
+        if open.as_ref().is_some_and(|open| open.named && open.has_arguments) {
+            return None;
+        }
+        let arguments = arguments(call);
+        if open.is_some_and(|open| open.named) {
+            return Some(
+                json!({"tool_calls": [{"index": self.calls - 1, "function": {"arguments": arguments}}]}),
+            );
+        }
+        let whole = self.first(&call.name, call.id.clone(), &arguments);
+        self.calls += 1;
+        Some(whole)
+    }
+
+    fn first(&mut self, name: &str, id: Option<String>, arguments: &str) -> Value {
+        let id = id.unwrap_or_else(|| self.ids.next_id());
+        let function = json!({"name": name, "arguments": arguments});
+        json!({"tool_calls": [{"index": self.calls, "id": id, "type": "function", "function": function}]})
+    }
+}

@@ -1,0 +1,62 @@
+//! Error object of the API.
+
+use serde_json::{Value, json};
+
+/// Result with this crate's [`ApiError`].
+pub type Result<T, E = ApiError> = std::result::Result<T, E>;
+
+/// Error of a request: an HTTP status, and the fields of the API's error object.
+///
+/// ```
+/// use lm_openai::{ApiError, ChatRequest};
+/// use serde_json::json;
+///
+/// let error = ChatRequest::from_json(json!({"messages": [], "n": 0})).expect_err("`n` is at least 1");
+/// assert_eq!((error.status, error.param.as_deref()), (400, Some("n")));
+/// assert_eq!(error.to_json()["error"]["type"], "invalid_request_error");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+#[non_exhaustive]
+pub struct ApiError {
+    /// HTTP status. Clients repeat requests that fail with 408, 409, 429 or 500 and above; deterministic failures are below.
+    pub status: u16,
+    /// Kind of the error, `type` of the object.
+    pub kind: &'static str,
+    /// Description of the error.
+    pub message: String,
+    /// Path of the field at fault, such as `tools[3].function.parameters`.
+    pub param: Option<String>,
+    /// Machine-readable code.
+    pub code: Option<&'static str>,
+}
+
+impl ApiError {
+    /// Creates the error of a request that is not readable at all.
+    pub fn invalid_request(message: impl Into<String>) -> Self {
+        let (kind, message) = ("invalid_request_error", message.into());
+        Self { status: 400, kind, message, param: None, code: None }
+    }
+
+    /// Creates the error of an invalid or unsupported field.
+    pub fn invalid_param(param: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { param: Some(param.into()), ..Self::invalid_request(message) }
+    }
+
+    /// Creates the error of a failure that is not the request's fault.
+    pub fn server(message: impl Into<String>) -> Self {
+        let (kind, message) = ("server_error", message.into());
+        Self { status: 500, kind, message, param: None, code: None }
+    }
+
+    /// Sets the machine-readable code.
+    pub fn with_code(self, code: &'static str) -> Self {
+        Self { code: Some(code), ..self }
+    }
+
+    /// Error object of the API: `{"error": {"message", "type", "param", "code"}}`.
+    pub fn to_json(&self) -> Value {
+        let Self { kind, message, param, code, .. } = self;
+        json!({"error": {"message": message, "type": kind, "param": param, "code": code}})
+    }
+}

@@ -1,0 +1,205 @@
+//! Errors of the lower layers as errors of the API.
+
+use lm_conversation::Error;
+use lm_processors::Error as Processor;
+use lm_session::Error as Session;
+use lm_template::{Error as Template, ToolSpec};
+
+use crate::error::ApiError;
+use crate::request::ChatRequest;
+
+/// Code of a prompt, or of a reply's minimum, that exceeds the context.
+const CONTEXT: &str = "context_length_exceeded";
+/// Code of a schema that has no grammar, or compiles to no validator.
+const SCHEMA: &str = "invalid_schema";
+/// Code of a reply whose tool call is invalid in every attempt.
+const CALL: &str = "tool_use_failed";
+
+impl From<Error> for ApiError {
+    /// Converts an error without its request: parameters are named as a whole.
+    fn from(error: Error) -> Self {
+        Mapping { tools: &[], limit: None, has_format: false }.error(&error)
+    }
+}
+
+impl ChatRequest {
+    /// Converts an error of the conversation that answers this request; its `param` is a path into the request.
+    pub fn api_error(&self, error: &Error) -> ApiError {
+        let mapping = Mapping {
+            tools: &self.preface.tools,
+            limit: self.max_output_tokens,
+            has_format: self.turn.response_format.is_some(),
+        };
+        mapping.error(error)
+    }
+}
+
+/// Parts of a request that errors refer to.
+struct Mapping<'a> {
+    tools: &'a [ToolSpec],
+    limit: Option<(&'static str, usize)>,
+    has_format: bool,
+}
+
+impl Mapping<'_> {
+    fn error(&self, error: &Error) -> ApiError {
+        let param = |param: &str| ApiError::invalid_param(param, error.to_string());
+        match error {
+            Error::Session(error) => self.session(error),
+            Error::Template(error) => template(error),
+            Error::Processor(error) => self.processor(error),
+            Error::NoMessage => param("messages"),
+            Error::UnusableSchema { tool, .. } => param(&self.schema(tool.as_deref())).with_code(SCHEMA),
+            Error::NoThinking { .. } => param("max_reasoning_tokens"),
+            Error::InvalidAnswer { .. } => param("response_format").with_code("json_validate_failed"),
+            Error::InvalidCall { call, .. } => param(&self.schema(Some(&call.name))).with_code(CALL),
+            Error::Cancelled => ApiError { status: 499, ..ApiError::server(error.to_string()) },
+            _ => ApiError::server(error.to_string()),
+        }
+    }
+
+    fn session(&self, error: &Session) -> ApiError {
+        let param = |param: &str| ApiError::invalid_param(param, error.to_string());
+        match error {
+            Session::PromptTooLong { .. } | Session::CacheFull { .. } => param("messages").with_code(CONTEXT),
+            Session::InvalidSampler { field, .. } => param(field),
+            Session::EmptyStopString { .. } => param("stop"),
+            Session::NoCandidate { .. } => param("logit_bias"),
+            Session::Grammar { .. } => param(self.grammar()).with_code(SCHEMA),
+            Session::ConstraintFailed { .. } => param(self.grammar()).with_code("constraint_failed"),
+            Session::BudgetTooSmall { available_tokens, .. } => match self.limit {
+                Some((name, limit)) if limit <= *available_tokens => param(name),
+                _ => param("messages").with_code(CONTEXT),
+            },
+            Session::TextCutOff { .. } => param(self.limit_name()).with_code("text_cut_off"),
+            Session::EngineStopped => {
+                ApiError { status: 503, kind: "unavailable_error", ..ApiError::server(error.to_string()) }
+            }
+            _ => ApiError::server(error.to_string()),
+        }
+    }
+
+    fn processor(&self, error: &Processor) -> ApiError {
+        let param = |param: &str| ApiError::invalid_param(param, error.to_string());
+        match error {
+            Processor::UnsupportedPart { .. } => param("messages"),
+            Processor::Schema(error) => param(&self.schema(error.tool.as_deref())).with_code(SCHEMA),
+            Processor::UnknownTool { .. } | Processor::NoTools | Processor::NoCallSyntax { .. } => {
+                param("tool_choice")
+            }
+            Processor::AnswerLikeCall { .. } => param("response_format").with_code("answer_like_call"),
+            Processor::MalformedToolCall { .. } => param("tools").with_code(CALL),
+            _ => ApiError::server(error.to_string()),
+        }
+    }
+
+    /// Path of the schema of a tool, or of the response format.
+    fn schema(&self, tool: Option<&str>) -> String {
+        let Some(name) = tool else { return "response_format".to_owned() };
+        match self.tools.iter().position(|tool| tool.name() == name) {
+            Some(index) => format!("tools[{index}].function.parameters"),
+            None => "tools".to_owned(),
+        }
+    }
+
+    /// Field that a grammar error without a location most likely comes from.
+    fn grammar(&self) -> &'static str {
+        if self.has_format || self.tools.is_empty() { "response_format" } else { "tools" }
+    }
+
+    fn limit_name(&self) -> &'static str {
+        self.limit.map_or("max_completion_tokens", |(name, _)| name)
+    }
+}
+
+/// Converts an error of messages or of the chat template.
+pub(crate) fn template(error: &Template) -> ApiError {
+    match error {
+        Template::MissingKey { at, key } => ApiError::invalid_param(format!("{at}.{key}"), error.to_string()),
+        Template::WrongType { at, .. }
+        | Template::MediaSource { at, .. }
+        | Template::Base64 { at, .. }
+        | Template::ArgumentsText { at, .. } => ApiError::invalid_param(at, error.to_string()),
+        Template::TemplateRaised { .. }
+        | Template::TemplateRuntime { .. }
+        | Template::TemplateLimit { .. }
+        | Template::EmptyConversation
+        | Template::ContinueFinalMessage { .. } => ApiError::invalid_param("messages", error.to_string()),
+        _ => ApiError::server(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lm_processors::SchemaError;
+    use lm_template::ToolCall;
+    use serde_json::json;
+
+    use super::*;
+
+    fn request() -> ChatRequest {
+        let tool = |name| json!({"type": "function", "function": {"name": name, "parameters": {}}});
+        let body = json!({
+            "messages": [{"role": "user", "content": "Hello"}],
+            "tools": [tool("first"), tool("second")],
+            "max_tokens": 5,
+        });
+        ChatRequest::from_json(body).expect("a request")
+    }
+
+    fn of(error: impl Into<Error>) -> (u16, Option<String>, Option<&'static str>) {
+        let error = request().api_error(&error.into());
+        (error.status, error.param, error.code)
+    }
+
+    #[test]
+    fn each_error_of_a_turn_names_its_field_and_is_not_repeated_by_clients() {
+        let param = |param: &str, code| (400, Some(param.to_owned()), code);
+        let (text, path, keyword, message) = (String::new(), String::new(), "not".to_owned(), String::new());
+        let call = Box::new(ToolCall::new("second", Default::default()));
+        let (answer, begins, processor) = ("{".to_owned(), "{".to_owned(), "llama3_json");
+        let fault = lm_processors::SchemaFault::Unsupported;
+        let schema = SchemaError {
+            tool: Some("first".to_owned()),
+            path: "#".to_owned(),
+            keyword: keyword.clone(),
+            fault,
+        };
+        for (got, expected) in [
+            (of(Session::TextCutOff { output_tokens: 5 }), param("max_tokens", Some("text_cut_off"))),
+            (
+                of(Processor::AnswerLikeCall { answer, begins, processor }),
+                param("response_format", Some("answer_like_call")),
+            ),
+            (
+                of(Error::InvalidCall { call, path: path.clone(), keyword, message: message.clone() }),
+                param("tools[1].function.parameters", Some(CALL)),
+            ),
+            (
+                of(Error::InvalidAnswer { text: text.clone(), path, message: message.clone() }),
+                param("response_format", Some("json_validate_failed")),
+            ),
+            (of(Processor::MalformedToolCall { text, reason: message }), param("tools", Some(CALL))),
+            (of(Processor::Schema(schema)), param("tools[0].function.parameters", Some(SCHEMA))),
+            (
+                of(Session::BudgetTooSmall { needed_tokens: 9, available_tokens: 5 }),
+                param("max_tokens", None),
+            ),
+            (
+                of(Session::BudgetTooSmall { needed_tokens: 9, available_tokens: 4 }),
+                param("messages", Some(CONTEXT)),
+            ),
+            (
+                of(Session::PromptTooLong { prompt_tokens: 9, context_tokens: 8 }),
+                param("messages", Some(CONTEXT)),
+            ),
+            (of(Session::CacheFull { needed_pages: 1, free_pages: 0 }), param("messages", Some(CONTEXT))),
+            (of(Error::NoMessage), param("messages", None)),
+            (of(Session::EngineStopped), (503, None, None)),
+            (of(Error::Cancelled), (499, None, None)),
+            (of(Error::NoChatTemplate { model: "m".to_owned() }), (500, None, None)),
+        ] {
+            assert_eq!(got, expected);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Fields that all objects of one completion share.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Map, Value};
+
+/// Id, time and model of a completion, the same in all chunks of a stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompletionHead {
+    /// Id: `chatcmpl-` and random digits.
+    pub id: String,
+    /// Time of creation, in seconds since 1970.
+    pub created: u64,
+    /// Name of the model.
+    pub model: String,
+}
+
+impl CompletionHead {
+    /// Creates the head of a new completion.
+    pub fn new(model: impl Into<String>) -> Self {
+        let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        Self { id: random_id("chatcmpl-"), created, model: model.into() }
+    }
+
+    /// Creates an object of this completion.
+    pub(crate) fn object(&self, object: &str, choices: Vec<Value>) -> Map<String, Value> {
+        let fingerprint = concat!("lm-", env!("CARGO_PKG_VERSION"));
+        let fields = [
+            ("id", self.id.as_str().into()),
+            ("object", object.into()),
+            ("created", self.created.into()),
+            ("model", self.model.as_str().into()),
+            ("system_fingerprint", fingerprint.into()),
+            ("choices", choices.into()),
+        ];
+        fields.map(|(key, value)| (key.to_owned(), value)).into_iter().collect()
+    }
+}
+
+/// Creates a random id.
+pub(crate) fn random_id(prefix: &str) -> String {
+    // Each `RandomState` has keys of its own, the first ones from the system's random source.
+    let random = || RandomState::new().hash_one(prefix);
+    format!("{prefix}{:016x}{:016x}", random(), random())
+}

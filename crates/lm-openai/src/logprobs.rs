@@ -1,0 +1,24 @@
+//! `logprobs` of a choice.
+
+use lm_conversation::{ScoredToken, TokenLogprob};
+use serde_json::{Value, json};
+
+/// Log probability that stands for zero probability, which JSON cannot write.
+const IMPOSSIBLE: f32 = -9999.0;
+
+/// Creates the `logprobs` object of a choice or a chunk.
+pub(crate) fn logprobs(tokens: &[ScoredToken]) -> Value {
+    let content: Vec<Value> = tokens.iter().map(scored).collect();
+    json!({"content": content, "refusal": null})
+}
+
+fn scored(scored: &ScoredToken) -> Value {
+    let mut json = token(&scored.token);
+    json["top_logprobs"] = scored.top.iter().map(token).collect();
+    json
+}
+
+fn token(token: &TokenLogprob) -> Value {
+    let text = String::from_utf8_lossy(&token.bytes);
+    json!({"token": text, "logprob": token.logprob.max(IMPOSSIBLE), "bytes": token.bytes})
+}

@@ -1,0 +1,103 @@
+//! `messages` of a request.
+
+use lm_template::{Message, messages_from_json};
+use serde_json::{Map, Value, json};
+
+use crate::error::{ApiError, Result};
+use crate::error_map;
+use crate::fields::{json_type, shown};
+use crate::limits::{Limits, at_most};
+
+/// Roles of the API, its older and its documented variants.
+const ROLES: [&str; 8] =
+    ["developer", "system", "user", "assistant", "tool", "function", "model", "tool_call"];
+
+/// Reads `messages`: at least one.
+pub(crate) fn messages(messages: Value, limits: &Limits) -> Result<Vec<Message>> {
+    let Value::Array(mut messages) = messages else {
+        let message = format!("`messages` is {}, expected an array", json_type(&messages));
+        return Err(ApiError::invalid_param("messages", message));
+    };
+    if messages.is_empty() {
+        let message = "`messages` is empty, expected at least one message";
+        return Err(ApiError::invalid_param("messages", message));
+    }
+    at_most("messages", messages.len(), limits.messages, "messages")?;
+    for (index, message) in messages.iter_mut().enumerate() {
+        normalize(message, &format!("messages[{index}]"))?;
+    }
+    messages_from_json(Value::Array(messages)).map_err(|error| error_map::template(&error))
+}
+
+/// Converts older and foreign spellings of a message, and checks its role and parts.
+fn normalize(message: &mut Value, at: &str) -> Result<()> {
+    let Value::Object(fields) = message else {
+        let message = format!("`{at}` is {}, expected an object", json_type(message));
+        return Err(ApiError::invalid_param(at, message));
+    };
+    let role = fields.get("role").cloned().unwrap_or_default();
+    if !role.as_str().is_some_and(|role| ROLES.contains(&role)) {
+        let param = format!("{at}.role");
+        let message = format!("`{param}` is {}, expected one of {}", shown(&role), ROLES.join(", "));
+        return Err(ApiError::invalid_param(param, message));
+    }
+    if role == "function" {
+        fields.insert("role".to_owned(), "tool".into());
+    }
+    if let Some(call) = fields.shift_remove("function_call").filter(|call| !call.is_null())
+        && !fields.get("tool_calls").is_some_and(Value::is_array)
+    {
+        fields.insert("tool_calls".to_owned(), json!([{"type": "function", "function": call}]));
+    }
+    if let Some(reasoning) = fields.shift_remove("reasoning") {
+        fields.entry("reasoning_content").or_insert(reasoning);
+    }
+    let is_result = role == "tool" || role == "function";
+    if role != "tool_call"
+        && let Some(content) = fields.get_mut("content")
+    {
+        check_content(content, is_result, &format!("{at}.content"))?;
+    }
+    Ok(())
+}
+
+/// Checks that a content has text parts only. The result of a tool may be any other JSON as well.
+fn check_content(content: &mut Value, is_result: bool, at: &str) -> Result<()> {
+    let has_type = |part: &Value| part.get("type").is_some_and(Value::is_string);
+    match content {
+        Value::Array(parts) if !is_result || parts.iter().all(has_type) => parts
+            .iter_mut()
+            .enumerate()
+            .try_for_each(|(index, part)| check_part(part, &format!("{at}[{index}]"))),
+        Value::Object(_) if !is_result => check_part(content, at),
+        _ => Ok(()),
+    }
+}
+
+fn check_part(part: &mut Value, at: &str) -> Result<()> {
+    let kind = match part {
+        Value::Object(fields) => fields.get("type").cloned().unwrap_or_default(),
+        Value::String(_) => return Ok(()),
+        // The error of a value that is no part names its type.
+        _ => return Ok(()),
+    };
+    match kind.as_str() {
+        Some("text") => Ok(()),
+        Some("refusal") => {
+            let refusal = part.get_mut("refusal").map(Value::take).unwrap_or_default();
+            *part = Value::Object(Map::from_iter([
+                ("type".to_owned(), "text".into()),
+                ("text".to_owned(), refusal),
+            ]));
+            Ok(())
+        }
+        Some(media @ ("image_url" | "image" | "input_audio" | "audio" | "file" | "video_url" | "video")) => {
+            let message = format!("`{at}` is of type `{media}`, which this model cannot read; it reads text");
+            Err(ApiError::invalid_param(format!("{at}.type"), message).with_code("unsupported_content"))
+        }
+        _ => {
+            let message = format!("the `type` of `{at}` is {}, expected \"text\"", shown(&kind));
+            Err(ApiError::invalid_param(format!("{at}.type"), message))
+        }
+    }
+}

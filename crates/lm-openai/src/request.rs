@@ -1,0 +1,287 @@
+//! Request body of a chat completion.
+
+use lm_conversation::{
+    Calls, ConversationConfig, Message, Preface, ThinkingConfig, ThinkingMode, ToolSpec, TurnOptions,
+};
+use lm_processors::{ALL as FAMILIES, by_name};
+use lm_template::Map;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::error::{ApiError, Result};
+use crate::fields::{Fields, shown};
+use crate::limits::{Limits, at_most};
+use crate::messages::messages;
+use crate::response_format::response_format;
+use crate::sampling::SamplingFields;
+use crate::tools::{choice_among, tools};
+
+/// Values of `reasoning_effort`.
+const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+
+/// Fields that change the response, and are not supported, with the test of a value that asks for nothing.
+const UNSUPPORTED: &[(&str, fn(&Value) -> bool)] = &[
+    ("add_generation_prompt", |value| *value == true),
+    ("audio", Value::is_null),
+    ("best_of", |value| *value == 1),
+    ("continue_final_message", |value| *value == false),
+    ("echo", |value| *value == false),
+    ("function_call", Value::is_null),
+    ("functions", Value::is_null),
+    ("grammar", Value::is_null),
+    ("guided_choice", Value::is_null),
+    ("guided_grammar", Value::is_null),
+    ("guided_json", Value::is_null),
+    ("guided_regex", Value::is_null),
+    ("ignore_eos", |value| *value == false),
+    ("min_tokens", |value| *value == 0),
+    ("modalities", |value| value.as_array().is_some_and(|kinds| kinds.iter().all(|kind| kind == "text"))),
+    ("prompt_logprobs", Value::is_null),
+    ("structured_outputs", Value::is_null),
+    ("web_search_options", Value::is_null),
+];
+
+/// A chat completion request in the words of the layers below: messages, tools, and the options of one turn.
+///
+/// ```
+/// use lm_openai::{ChatRequest, ToolChoice};
+/// use serde_json::json;
+///
+/// let request = ChatRequest::from_json(json!({
+///     "model": "any",
+///     "messages": [
+///         {"role": "system", "content": "Be brief."},
+///         {"role": "user", "content": [{"type": "text", "text": "How is the weather in Paris?"}]},
+///     ],
+///     "tools": [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}],
+///     "tool_choice": "required",
+///     "temperature": 0.5,
+///     "max_completion_tokens": 100,
+/// }))?;
+/// assert_eq!((request.preface.messages.len(), request.last.content.text().as_str()), (1, "How is the weather in Paris?"));
+/// assert_eq!(request.turn.tool_choice, ToolChoice::Required);
+/// assert_eq!(request.sampling.temperature, Some(0.5));
+/// # Ok::<(), lm_openai::ApiError>(())
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ChatRequest {
+    /// Name of the model, if the request has one.
+    pub model: Option<String>,
+    /// All messages but the last, the tools, and variables of the chat template.
+    pub preface: Preface,
+    /// The last message.
+    pub last: Message,
+    /// Tool choice, number of calls, response format, thinking and log probabilities.
+    pub turn: TurnOptions,
+    /// Sampling parameters.
+    pub sampling: SamplingFields,
+    /// Stop sequences.
+    pub stop: Vec<String>,
+    /// Maximum number of output tokens, with the name of the field that sets it.
+    pub max_output_tokens: Option<(&'static str, usize)>,
+    /// Number of choices, `n`; at least 1.
+    pub choices: usize,
+    /// Streaming of the response, if it is requested.
+    pub stream: Option<StreamOptions>,
+    /// Name of the dialect that replaces the model's, of the extension `format`; a known one.
+    pub dialect: Option<String>,
+}
+
+/// Options of a streamed response.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct StreamOptions {
+    /// Reports the usage in an additional last chunk.
+    #[serde(default)]
+    pub include_usage: bool,
+}
+
+impl ChatRequest {
+    /// Reads a request body within the default [`Limits`].
+    ///
+    /// Unknown fields are ignored, as are those without effect on the response of a local model (`user`, `store`, `metadata`,
+    /// `service_tier`, `prediction`, `verbosity`, `prompt_cache_key`, `safety_identifier`).
+    ///
+    /// # Errors
+    /// When a field is invalid or not supported; [`ApiError::param`] names it.
+    pub fn from_json(body: Value) -> Result<Self> {
+        Self::from_json_within(body, &Limits::default())
+    }
+
+    /// [`ChatRequest::from_json`] within the given limits.
+    ///
+    /// # Errors
+    /// As [`ChatRequest::from_json`].
+    pub fn from_json_within(body: Value, limits: &Limits) -> Result<Self> {
+        let fields = &mut Fields::new(body)?;
+        refuse_unsupported(fields)?;
+        let missing = || ApiError::invalid_param("messages", "`messages` is missing");
+        let mut messages = messages(fields.take("messages").ok_or_else(missing)?, limits)?;
+        let last = messages.pop().ok_or_else(missing)?;
+        let mut specs = match fields.take("tools") {
+            Some(value) => tools(value, limits)?,
+            None => Vec::new(),
+        };
+        let (thinking, effort) = thinking(fields)?;
+        let mut extra_context: Map<String, Value> = effort.into_iter().collect();
+        extra_context.extend(fields.get::<Map<String, Value>>("chat_template_kwargs")?.unwrap_or_default());
+        let turn = turn(fields, &mut specs, thinking, limits)?;
+        Ok(Self {
+            model: fields.get("model")?,
+            preface: Preface { messages, tools: specs, extra_context },
+            last,
+            turn,
+            sampling: SamplingFields::read(fields, limits)?,
+            stop: stop(fields, limits)?,
+            max_output_tokens: max_output_tokens(fields)?,
+            choices: choices(fields, limits)?,
+            stream: stream(fields)?,
+            dialect: dialect(fields)?,
+        })
+    }
+
+    /// Config of the conversation that answers with a choice: `base`, overridden by the request.
+    pub fn config(&self, base: &ConversationConfig, choice: usize) -> ConversationConfig {
+        let mut config = base.clone();
+        config.preface = self.preface.clone();
+        config.session.sampler = self.sampling.sampler(&base.session.sampler, choice);
+        config.session.stop.extend(self.stop.iter().cloned());
+        if let Some((_, limit)) = self.max_output_tokens {
+            config.session.max_output_tokens = Some(limit);
+        }
+        config.processor = self.dialect.as_deref().and_then(by_name).or(base.processor);
+        config
+    }
+}
+
+fn refuse_unsupported(fields: &mut Fields) -> Result<()> {
+    for (name, asks_for_nothing) in UNSUPPORTED {
+        if fields.take(name).is_some_and(|value| !asks_for_nothing(&value)) {
+            let instead = if name.starts_with("function") { "; `tools` and `tool_choice` are" } else { "" };
+            let error = ApiError::invalid_param(*name, format!("`{name}` is not supported{instead}"));
+            return Err(error.with_code("unsupported_parameter"));
+        }
+    }
+    Ok(())
+}
+
+fn turn(
+    fields: &mut Fields,
+    tools: &mut Vec<ToolSpec>,
+    thinking: ThinkingConfig,
+    limits: &Limits,
+) -> Result<TurnOptions> {
+    let several = fields.get("parallel_tool_calls")?.unwrap_or(true);
+    let format = fields.take("response_format").map(|format| response_format(&format)).transpose()?;
+    Ok(TurnOptions {
+        tool_choice: choice_among(&fields.take("tool_choice").unwrap_or_default(), tools)?,
+        calls: if several { Calls::Several } else { Calls::One },
+        response_format: format.flatten(),
+        thinking,
+        logprobs: logprobs(fields, limits)?,
+        ..TurnOptions::default()
+    })
+}
+
+/// Thinking of the turn, and the effort as a variable of the template: some templates read it. Effort `none` turns thinking
+/// off; every other one leaves it to the model.
+fn thinking(fields: &mut Fields) -> Result<(ThinkingConfig, Option<(String, Value)>)> {
+    let field = "reasoning_effort";
+    let effort = fields.get::<String>(field)?;
+    if let Some(effort) = effort.as_deref().filter(|effort| !EFFORTS.contains(effort)) {
+        let message =
+            format!("`{field}` is {}, expected one of {}", shown(&effort.into()), EFFORTS.join(", "));
+        return Err(ApiError::invalid_param(field, message));
+    }
+    let mode = if effort.as_deref() == Some("none") { ThinkingMode::Off } else { ThinkingMode::Default };
+    let thinking = ThinkingConfig { mode, max_tokens: fields.get("max_reasoning_tokens")? };
+    Ok((thinking, effort.map(|effort| (field.to_owned(), effort.into()))))
+}
+
+/// Number of most probable tokens per token; `None` without `logprobs`.
+fn logprobs(fields: &mut Fields, limits: &Limits) -> Result<Option<usize>> {
+    let wanted = fields.get("logprobs")?.unwrap_or(false);
+    let top = fields.get::<usize>("top_logprobs")?;
+    if let Some(top) = top {
+        if !wanted {
+            return Err(ApiError::invalid_param("top_logprobs", "`top_logprobs` needs `logprobs`: true"));
+        }
+        in_range("top_logprobs", top, 0, limits.top_logprobs)?;
+    }
+    Ok(wanted.then_some(top.unwrap_or(0)))
+}
+
+fn stop(fields: &mut Fields, limits: &Limits) -> Result<Vec<String>> {
+    let stop = match fields.take("stop") {
+        Some(Value::String(text)) => vec![text],
+        Some(Value::Array(texts)) => {
+            at_most("stop", texts.len(), limits.stop_sequences, "sequences")?;
+            let texts = texts.into_iter().map(|text| match text {
+                Value::String(text) => Ok(text),
+                other => Err(ApiError::invalid_param(
+                    "stop",
+                    format!("`stop` has {}, expected text", shown(&other)),
+                )),
+            });
+            texts.collect::<Result<_>>()?
+        }
+        None => Vec::new(),
+        Some(other) => {
+            let message = format!("`stop` is {}, expected text or an array of texts", shown(&other));
+            return Err(ApiError::invalid_param("stop", message));
+        }
+    };
+    for text in &stop {
+        if text.is_empty() {
+            return Err(ApiError::invalid_param("stop", "a stop sequence is empty"));
+        }
+        at_most("stop", text.len(), limits.stop_bytes, "bytes in a sequence")?;
+    }
+    Ok(stop)
+}
+
+/// Token limit: `max_completion_tokens`, otherwise the older `max_tokens`.
+fn max_output_tokens(fields: &mut Fields) -> Result<Option<(&'static str, usize)>> {
+    let mut limit = None;
+    for name in ["max_tokens", "max_completion_tokens"] {
+        if let Some(tokens) = fields.get(name)? {
+            in_range(name, tokens, 1, usize::MAX)?;
+            limit = Some((name, tokens));
+        }
+    }
+    Ok(limit)
+}
+
+fn choices(fields: &mut Fields, limits: &Limits) -> Result<usize> {
+    let n = fields.get("n")?.unwrap_or(1);
+    in_range("n", n, 1, limits.choices)?;
+    Ok(n)
+}
+
+fn stream(fields: &mut Fields) -> Result<Option<StreamOptions>> {
+    let stream = fields.get("stream")?.unwrap_or(false);
+    let options = fields.get::<StreamOptions>("stream_options")?;
+    if options.is_some() && !stream {
+        return Err(ApiError::invalid_param("stream_options", "`stream_options` needs `stream`: true"));
+    }
+    Ok(stream.then(|| options.unwrap_or_default()))
+}
+
+/// Dialect named by `format`.
+fn dialect(fields: &mut Fields) -> Result<Option<String>> {
+    let name = fields.get::<String>("format")?;
+    let Some(unknown) = name.as_deref().filter(|name| by_name(name).is_none()) else { return Ok(name) };
+    let known: Vec<_> = FAMILIES.iter().map(|family| family.processor.name()).collect();
+    let message = format!("`format` is {}, known are {}", shown(&unknown.into()), known.join(", "));
+    Err(ApiError::invalid_param("format", message))
+}
+
+fn in_range(name: &str, got: usize, least: usize, most: usize) -> Result<()> {
+    if (least..=most).contains(&got) {
+        return Ok(());
+    }
+    let expected =
+        if most == usize::MAX { format!("at least {least}") } else { format!("{least} to {most}") };
+    Err(ApiError::invalid_param(name, format!("`{name}` is {got}, expected {expected}")))
+}

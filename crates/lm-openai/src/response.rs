@@ -1,0 +1,97 @@
+//! Response body of a chat completion.
+
+use lm_conversation::{FinishReason, Reply, ScoredToken, ToolCall};
+use serde_json::{Map, Value, json};
+
+use crate::head::CompletionHead;
+use crate::logprobs;
+
+/// A finished choice of a completion.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choice {
+    /// The reply.
+    pub reply: Reply,
+    /// Log probabilities of its tokens, if the request asks for them.
+    pub logprobs: Option<Vec<ScoredToken>>,
+}
+
+/// Creates the completion object of a request's choices.
+///
+/// ```
+/// use lm_conversation::{FinishReason, Finished, Message, Reply, Timing, Usage};
+/// use lm_openai::{Choice, CompletionHead, completion};
+///
+/// let usage = Usage { prompt_tokens: 9, output_tokens: 3, ..Usage::default() };
+/// let finish = Finished { reason: FinishReason::EndToken, usage, timing: Timing::default(), steered: None };
+/// let (relaxed, polyfills) = (Vec::new(), Vec::new());
+/// let reply = Reply { message: Message::assistant("Hello!"), finish, relaxed, resampled: 0, polyfills };
+/// let object = completion(&CompletionHead::new("my-model"), &[Choice { reply, logprobs: None }]);
+/// assert_eq!(object["choices"][0]["message"]["content"], "Hello!");
+/// assert_eq!(object["choices"][0]["finish_reason"], "stop");
+/// assert_eq!(object["usage"]["total_tokens"], 12);
+/// ```
+pub fn completion(head: &CompletionHead, choices: &[Choice]) -> Value {
+    let objects = choices.iter().enumerate().map(|(index, Choice { reply, logprobs })| {
+        json!({
+            "index": index,
+            "message": message(reply),
+            "logprobs": logprobs.as_ref().map(|tokens| logprobs::logprobs(tokens)),
+            "finish_reason": finish_reason(reply),
+        })
+    });
+    let mut object = head.object("chat.completion", objects.collect());
+    object.insert("usage".to_owned(), usage(choices.iter().map(|choice| &choice.reply)));
+    Value::Object(object)
+}
+
+/// Token counts of a completion: the prompt, which its choices share, and the output of all of them.
+pub(crate) fn usage<'a>(replies: impl Iterator<Item = &'a Reply>) -> Value {
+    let (mut prompt_tokens, mut cached_tokens, mut completion_tokens) = (0, None, 0);
+    for reply in replies {
+        let usage = &reply.finish.usage;
+        prompt_tokens = usage.prompt_tokens;
+        cached_tokens.get_or_insert(usage.cached_tokens);
+        completion_tokens += usage.output_tokens;
+    }
+    json!({
+        "prompt_tokens": prompt_tokens,
+        "completion_tokens": completion_tokens,
+        "total_tokens": prompt_tokens + completion_tokens,
+        "prompt_tokens_details": {"cached_tokens": cached_tokens.unwrap_or(0)},
+    })
+}
+
+/// The assistant's message: null content if there are calls without text, and no `tool_calls` without calls.
+fn message(reply: &Reply) -> Value {
+    let text = reply.text();
+    let content = if text.is_empty() && !reply.tool_calls().is_empty() { Value::Null } else { text.into() };
+    let mut message = Map::new();
+    message.insert("role".to_owned(), "assistant".into());
+    message.insert("content".to_owned(), content);
+    message.insert("refusal".to_owned(), Value::Null);
+    if let Some(reasoning) = &reply.message.reasoning_content {
+        message.insert("reasoning_content".to_owned(), reasoning.as_str().into());
+    }
+    if !reply.tool_calls().is_empty() {
+        message.insert("tool_calls".to_owned(), reply.tool_calls().iter().map(tool_call).collect());
+    }
+    Value::Object(message)
+}
+
+/// A call with its arguments as JSON text, as in this API.
+fn tool_call(call: &ToolCall) -> Value {
+    json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments(call)}})
+}
+
+/// Arguments of a call as JSON text.
+pub(crate) fn arguments(call: &ToolCall) -> String {
+    Value::Object(call.arguments.clone()).to_string()
+}
+
+pub(crate) fn finish_reason(reply: &Reply) -> &'static str {
+    match reply.finish.reason {
+        FinishReason::MaxOutputTokens | FinishReason::ContextFull => "length",
+        _ if !reply.tool_calls().is_empty() => "tool_calls",
+        _ => "stop",
+    }
+}

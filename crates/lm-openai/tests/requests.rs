@@ -1,0 +1,280 @@
+//! Request bodies: fields, their errors, and bodies of any form.
+
+use lm_openai::{
+    ApiError, BatchReader, ChatRequest, ConversationConfig, Limits, ResponseFormat, ToolChoice, Value,
+};
+use proptest::prelude::*;
+use serde_json::json;
+
+/// A valid body with these fields added.
+fn body(fields: Value) -> Value {
+    let mut body = json!({"messages": [{"role": "user", "content": "Hello"}]});
+    if let (Value::Object(body), Value::Object(fields)) = (&mut body, fields) {
+        body.extend(fields);
+    }
+    body
+}
+
+fn read(fields: Value) -> ChatRequest {
+    ChatRequest::from_json(body(fields.clone())).unwrap_or_else(|error| panic!("{fields}: {error}"))
+}
+
+fn error(fields: Value) -> ApiError {
+    ChatRequest::from_json(body(fields.clone())).expect_err(&fields.to_string())
+}
+
+fn tool(name: &str) -> Value {
+    json!({"type": "function", "function": {"name": name, "parameters": {"type": "object"}}})
+}
+
+#[test]
+fn an_invalid_field_is_named() {
+    let message = |message: Value| json!({"messages": [{"role": "user", "content": "Hello"}, message]});
+    let part =
+        |part: Value| message(json!({"role": "user", "content": [{"type": "text", "text": "x"}, part]}));
+    for (fields, param) in [
+        (json!({"messages": null}), "messages"),
+        (json!({"messages": "Hello"}), "messages"),
+        (json!({"messages": []}), "messages"),
+        (message(json!("Hello")), "messages[1]"),
+        (message(json!({"content": "Hello"})), "messages[1].role"),
+        (message(json!({"role": "usr", "content": "Hello"})), "messages[1].role"),
+        (message(json!({"role": "user", "content": 7})), "messages[1].content"),
+        (part(json!({"type": "image_url", "image_url": {"url": "data:"}})), "messages[1].content[1].type"),
+        (part(json!({"type": "image", "path": "/etc/passwd"})), "messages[1].content[1].type"),
+        (part(json!({"type": "input_audio", "input_audio": {}})), "messages[1].content[1].type"),
+        (part(json!({"type": "file", "file": {}})), "messages[1].content[1].type"),
+        (part(json!({"type": "text"})), "messages[1].content[1].text"),
+        (part(json!({"text": "x"})), "messages[1].content[1].type"),
+        (part(json!(7)), "messages[1].content[1]"),
+        (
+            message(json!({"role": "tool", "content": [{"type": "image_url", "image_url": {}}]})),
+            "messages[1].content[0].type",
+        ),
+        (
+            message(
+                json!({"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{"}}]}),
+            ),
+            "messages[1].tool_calls[0].function.arguments",
+        ),
+        (json!({"model": 7}), "model"),
+        (json!({"tools": {}}), "tools"),
+        (json!({"tools": [tool("a"), {}]}), "tools[1].name"),
+        (json!({"tools": [{"type": "custom", "function": {"name": "a"}}]}), "tools[0].type"),
+        (json!({"tools": [tool("a"), tool("a")]}), "tools[1].function.name"),
+        (json!({"tools": [tool("")]}), "tools[0].function.name"),
+        (json!({"tools": [{"function": {"name": "a", "parameters": []}}]}), "tools[0].function.parameters"),
+        (json!({"tool_choice": "required"}), "tool_choice"),
+        (json!({"tools": [tool("a")], "tool_choice": "a"}), "tool_choice"),
+        (json!({"tools": [tool("a")], "tool_choice": {"function": {"name": "b"}}}), "tool_choice"),
+        (
+            json!({"tools": [tool("a")], "tool_choice": {"type": "allowed_tools", "allowed_tools": {"tools": [tool("b")]}}}),
+            "tool_choice.allowed_tools",
+        ),
+        (json!({"response_format": "json"}), "response_format"),
+        (json!({"response_format": {"type": "xml"}}), "response_format"),
+        (json!({"response_format": {"type": "json_schema"}}), "response_format.json_schema"),
+        (json!({"temperature": -1}), "temperature"),
+        (json!({"temperature": 1e300}), "temperature"),
+        (json!({"temperature": "warm"}), "temperature"),
+        (json!({"top_p": -0.5}), "top_p"),
+        (json!({"min_p": 2}), "min_p"),
+        (json!({"presence_penalty": 1e39}), "presence_penalty"),
+        (json!({"seed": 1.5}), "seed"),
+        (json!({"logit_bias": {"x": 1}}), "logit_bias"),
+        (json!({"logit_bias": {"1": "much"}}), "logit_bias"),
+        (json!({"max_tokens": 0}), "max_tokens"),
+        (json!({"max_completion_tokens": -1}), "max_completion_tokens"),
+        (json!({"n": 0}), "n"),
+        (json!({"n": 1_000_000_000}), "n"),
+        (json!({"n": "two"}), "n"),
+        (json!({"logprobs": 5}), "logprobs"),
+        (json!({"top_logprobs": 5}), "top_logprobs"),
+        (json!({"logprobs": true, "top_logprobs": 21}), "top_logprobs"),
+        (json!({"stop": ""}), "stop"),
+        (json!({"stop": ["a", 1]}), "stop"),
+        (json!({"stop": vec!["a"; 17]}), "stop"),
+        (json!({"stop": "a".repeat(1_025)}), "stop"),
+        (json!({"stream_options": {"include_usage": true}}), "stream_options"),
+        (json!({"reasoning_effort": "enormous"}), "reasoning_effort"),
+        (json!({"chat_template_kwargs": []}), "chat_template_kwargs"),
+        (json!({"format": "telex"}), "format"),
+        (json!({"functions": []}), "functions"),
+        (json!({"modalities": ["text", "audio"]}), "modalities"),
+        (json!({"guided_json": {}}), "guided_json"),
+        (json!({"ignore_eos": true}), "ignore_eos"),
+    ] {
+        let error = error(fields.clone());
+        assert_eq!((error.status, error.kind), (400, "invalid_request_error"), "{fields}");
+        assert_eq!(error.param.as_deref(), Some(param), "{fields}: {error}");
+        assert!(!error.message.is_empty());
+    }
+}
+
+#[test]
+fn a_body_that_is_no_object_is_an_error_without_a_field() {
+    for body in [json!(null), json!([]), json!("messages"), json!(7)] {
+        let error = ChatRequest::from_json(body).expect_err("no object");
+        assert_eq!((error.status, error.param), (400, None));
+    }
+}
+
+#[test]
+fn fields_reach_the_turn_and_absent_ones_keep_the_servers_values() {
+    let mut base = ConversationConfig::default();
+    base.session.sampler.top_p = 0.9;
+    base.session.stop = vec!["END".to_owned()];
+    let request = read(json!({
+        "model": "m", "temperature": 0.5, "seed": -1, "stop": "\n", "max_tokens": 9, "max_completion_tokens": 7, "n": 3,
+        "logit_bias": {"5": -100}, "tools": [tool("a"), tool("b")], "tool_choice": {"type": "function", "name": "b"},
+        "parallel_tool_calls": false, "response_format": {"type": "json_object"}, "logprobs": true, "top_logprobs": 0,
+        "reasoning_effort": "none", "stream": true, "stream_options": {"include_usage": true}, "user": "u", "unknown": {},
+        "modalities": ["text"], "function_call": null, "top_k": null,
+    }));
+    let session = request.config(&base, 2).session;
+    let sampler = &session.sampler;
+    assert_eq!((sampler.temperature, sampler.top_p, sampler.seed), (0.5, 0.9, 1), "the third seed from -1");
+    assert_eq!((sampler.logit_bias.as_slice(), session.max_output_tokens), (&[(5, -100.0)][..], Some(7)));
+    assert_eq!(session.stop, ["END", "\n"]);
+    assert_eq!((request.choices, request.turn.logprobs), (3, Some(0)));
+    assert_eq!(request.turn.tool_choice, ToolChoice::Named("b".to_owned()));
+    assert_eq!(request.turn.response_format, Some(ResponseFormat::JsonObject));
+    assert!(request.stream.is_some_and(|stream| stream.include_usage));
+    let plain = read(json!({}));
+    assert_eq!(plain.config(&base, 0).session, base.session);
+    assert_eq!((plain.choices, plain.stream, plain.turn.logprobs), (1, None, None));
+}
+
+#[test]
+fn a_choice_of_allowed_tools_declares_those_only() {
+    let allowed = json!({"mode": "required", "tools": [{"type": "function", "function": {"name": "b"}}]});
+    let choice = json!({"type": "allowed_tools", "allowed_tools": allowed});
+    let request = read(json!({"tools": [tool("a"), tool("b")], "tool_choice": choice}));
+    let names: Vec<_> = request.preface.tools.iter().map(|tool| tool.name()).collect();
+    assert_eq!((names.as_slice(), &request.turn.tool_choice), (&["b"][..], &ToolChoice::Required));
+}
+
+#[test]
+fn older_and_foreign_spellings_of_history_are_read() {
+    let request = read(json!({"messages": [
+        {"role": "developer", "content": [{"type": "text", "text": "Be brief.", "cache_control": {}}]},
+        {"role": "user", "content": "Weather?"},
+        {"role": "assistant", "content": null, "function_call": {"name": "a", "arguments": "{\"x\": 1}"}},
+        {"role": "function", "name": "a", "content": "sunny"},
+        {"role": "assistant", "content": [{"type": "refusal", "refusal": "No."}], "reasoning": "Hm.", "refusal": null},
+        {"role": "assistant", "content": "", "tool_calls": [{"id": "1", "type": "function", "function": {"name": "a", "arguments": {}}}]},
+        {"role": "tool", "content": [{"type": "text", "text": "rain"}]},
+        {"role": "tool_call", "content": "[{\"name\":\"a\",\"arguments\":{}}]"},
+        {"role": "tool", "content": {"degrees": 7}},
+    ]}));
+    let messages = &request.preface.messages;
+    assert_eq!(messages[0].content.text(), "Be brief.");
+    assert_eq!(messages[2].tool_calls[0].arguments["x"], 1);
+    assert_eq!((messages[3].role.as_str(), messages[3].content.text().as_str()), ("tool", "sunny"));
+    assert_eq!(messages[4].content.text(), "No.");
+    assert_eq!(messages[4].reasoning_content.as_deref(), Some("Hm."));
+    assert_eq!(messages[6].content.text(), "rain");
+    assert_eq!(messages[7].tool_calls[0].name, "a");
+    assert_eq!(request.last.content.text(), r#"{"degrees":7}"#);
+}
+
+#[test]
+fn counts_are_bounded() {
+    let limits = Limits { messages: 1, tools: 1, logit_bias: 1, ..Limits::default() };
+    let hello = json!({"role": "user", "content": "Hello"});
+    for (fields, param) in [
+        (json!({"messages": [hello, hello]}), "messages"),
+        (json!({"tools": [tool("a"), tool("b")]}), "tools"),
+        (json!({"logit_bias": {"1": 1, "2": 1}}), "logit_bias"),
+    ] {
+        let error = ChatRequest::from_json_within(body(fields), &limits).expect_err("too many");
+        assert_eq!(error.param.as_deref(), Some(param));
+    }
+}
+
+#[test]
+fn a_line_is_answered_in_its_own_format() {
+    let request = json!({"messages": [{"role": "user", "content": "Hello"}]});
+    let bad = json!({"messages": []});
+    let line = |id: Value, url: &str, body: &Value| json!({"custom_id": id, "method": "POST", "url": url, "body": body});
+    let chat = "/v1/chat/completions";
+    let lines = [
+        (Err("line 1: expected value".to_owned()), None, None, true),
+        (Ok(request.clone()), None, None, false),
+        (Ok(bad.clone()), None, None, true),
+        (Ok(line(json!("a"), chat, &request)), Some(json!("a")), Some(200), false),
+        (Ok(line(json!("b"), chat, &bad)), Some(json!("b")), Some(400), false),
+        (Ok(line(json!("c"), "/v1/embeddings", &request)), Some(json!("c")), None, true),
+        (Ok(line(json!(7), chat, &request)), Some(json!(null)), None, true),
+        (Ok(json!({"custom_id": "d"})), Some(json!("d")), None, true),
+        (Err("line 9: expected value".to_owned()), Some(json!(null)), None, true),
+    ];
+    let mut reader = BatchReader::default();
+    for (line, custom_id, status, has_error) in lines {
+        let shown = format!("{line:?}");
+        let read = reader.read(line);
+        let answer = read.answer.json(&read.request.map(|_| json!({"object": "chat.completion"})));
+        assert_eq!(answer.get("custom_id"), custom_id.as_ref(), "{shown}");
+        assert_eq!(answer.pointer("/response/status_code").and_then(Value::as_u64), status, "{shown}");
+        assert_eq!(answer.get("error").is_some_and(|error| !error.is_null()), has_error, "{shown}: {answer}");
+        if status == Some(400) {
+            assert_eq!(answer["response"]["body"]["error"]["param"], "messages");
+        }
+    }
+    let streamed = BatchReader::default().read(Ok(body(json!({"stream": true}))));
+    assert_eq!(streamed.request.expect_err("no stream").param.as_deref(), Some("stream"));
+}
+
+/// Arbitrary JSON up to some depth.
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "[a-z]{0,6}".prop_map(Value::from),
+        prop::sample::select(vec!["text", "user", "tool", "function", "json_schema", "auto", "none"])
+            .prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        let keys = vec![
+            "type",
+            "role",
+            "content",
+            "text",
+            "name",
+            "function",
+            "tools",
+            "tool_calls",
+            "arguments",
+            "schema",
+        ];
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec((prop::sample::select(keys), inner), 0..4).prop_map(|pairs| {
+                Value::Object(pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
+            }),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_value_of_a_field_is_read_or_an_error_that_names_it(
+        name in prop::sample::select(vec![
+            "messages", "tools", "tool_choice", "response_format", "n", "stop", "seed", "temperature", "logit_bias", "logprobs",
+            "stream", "stream_options", "max_tokens", "reasoning_effort", "chat_template_kwargs", "parallel_tool_calls",
+            "model", "format", "functions", "custom_id", "body",
+        ]),
+        value in any_json(),
+    ) {
+        let line = body(json!({name: value.clone()}));
+        drop(BatchReader::default().read(Ok(line.clone())));
+        drop(BatchReader::default().read(Ok(json!({name: value}))));
+        if let Err(error) = ChatRequest::from_json(line) {
+            let param = error.param.clone().unwrap_or_default();
+            prop_assert!(param.starts_with(name), "{}: {}", name, error);
+            prop_assert_eq!(error.status, 400);
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Completions and chunks of scripted replies, compared with the committed vectors.
+//!
+//! `validate.py` parses the vectors with the types of OpenAI's Python client.
+
+use std::path::Path;
+
+use lm_conversation::{ConversationEvent, PromptTemplate};
+use lm_openai::{ChatCompletions, ChatRequest, ChunkWriter, CompletionHead, ConversationConfig, Value};
+use lm_session::testing::scripted_engine;
+use serde_json::json;
+
+/// ChatML with tools in the Hermes format.
+const TEMPLATE: &str = r#"
+{%- if tools %}{{ '<|im_start|>system\n' }}{% for tool in tools %}{{ tool | tojson }}{{ '\n' }}{% endfor %}{{ '<|im_end|>\n' }}{% endif %}
+{%- for m in messages %}
+    {{- '<|im_start|>' + m.role + '\n' + (m.content or '') }}
+    {%- for call in m.tool_calls or [] %}
+        {{- '<tool_call>\n{"name": "' + call.function.name + '", "arguments": ' }}{{ call.function.arguments | tojson }}{{ '}\n</tool_call>' }}
+    {%- endfor %}
+    {{- '<|im_end|>\n' }}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"#;
+
+const CALLS: &str = "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"location\": \"Zürich\"}}\n</tool_call>\n\
+                     <tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>";
+
+fn completions(replies: &[&'static str]) -> ChatCompletions {
+    let engine = scripted_engine(replies.iter().copied());
+    let template = Some(PromptTemplate::new(TEMPLATE).expect("it compiles"));
+    let processor = lm_processors::by_name("hermes");
+    let config = ConversationConfig { template, processor, ..ConversationConfig::from_engine(&engine) };
+    ChatCompletions::new(engine, config)
+}
+
+fn request(fields: Value) -> ChatRequest {
+    let tool =
+        |name, parameters| json!({"type": "function", "function": {"name": name, "parameters": parameters}});
+    let location = json!({"type": "object", "properties": {"location": {"type": "string"}}});
+    let mut body = json!({
+        "model": "scripted",
+        "messages": [{"role": "user", "content": "Hello"}],
+        "tools": [tool("get_weather", location), tool("now", json!({"type": "object"}))],
+    });
+    if let (Value::Object(body), Value::Object(fields)) = (&mut body, fields) {
+        body.extend(fields);
+    }
+    ChatRequest::from_json(body).expect("a request")
+}
+
+/// Replaces what differs in each run.
+fn fixed(mut object: Value) -> Value {
+    object["id"] = "chatcmpl-1".into();
+    object["created"] = 1_700_000_000.into();
+    object["system_fingerprint"] = "lm".into();
+    object
+}
+
+/// Compares with a file of `tests/vectors`; writes it if `LM_WRITE_VECTORS` is set.
+fn check(name: &str, got: &Value) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name);
+    if std::env::var_os("LM_WRITE_VECTORS").is_some() {
+        let text = serde_json::to_string_pretty(got).expect("JSON") + "\n";
+        std::fs::write(&path, text).expect("the vector can be written");
+    }
+    let text = std::fs::read_to_string(&path).expect("the vector can be read");
+    let expected: Value = serde_json::from_str(&text).expect("the vector is JSON");
+    assert_eq!(got, &expected, "{name}");
+}
+
+fn complete(replies: &[&'static str], fields: Value) -> Value {
+    fixed(completions(replies).complete(&request(fields)).expect("a completion"))
+}
+
+fn stream(replies: &[&'static str], fields: Value) -> Vec<Value> {
+    let chunks = completions(replies).stream(request(fields)).expect("a stream");
+    chunks.map(|chunk| fixed(chunk.expect("a chunk"))).collect()
+}
+
+#[test]
+fn completions_equal_the_vectors() {
+    check("completion_text.json", &complete(&["Hello, Zürich!"], json!({})));
+    check("completion_calls.json", &complete(&[CALLS], json!({})));
+    check("completion_length.json", &complete(&["Hello, Zürich!"], json!({"max_tokens": 5})));
+    let choices =
+        complete(&["One.", "Two."], json!({"n": 2, "logprobs": true, "top_logprobs": 2, "max_tokens": 2}));
+    check("completion_choices.json", &choices);
+}
+
+#[test]
+fn chunks_equal_the_vectors() {
+    let streamed = json!({"stream": true, "stream_options": {"include_usage": true}});
+    check("chunks_calls.json", &stream(&[CALLS], streamed).into());
+    check("chunks_text.json", &stream(&["Hi €!"], json!({"stream": true})).into());
+    let scored = json!({"stream": true, "logprobs": true, "top_logprobs": 1, "n": 2, "max_tokens": 2});
+    check("chunks_choices.json", &stream(&["One.", "Two."], scored).into());
+}
+
+#[test]
+fn a_stream_adds_up_to_the_completion() {
+    for (reply, fields) in
+        [("Hello, Zürich!", json!({})), (CALLS, json!({})), (CALLS, json!({"tool_choice": "required"}))]
+    {
+        let whole = complete(&[reply], fields.clone());
+        let mut streamed = fields;
+        streamed["stream"] = true.into();
+        let (mut content, mut calls, mut finish) = (String::new(), Vec::<Value>::new(), Vec::new());
+        let chunks = stream(&[reply], streamed);
+        for (index, chunk) in chunks.iter().enumerate() {
+            assert_eq!(chunk["choices"][0]["delta"].get("role").is_some(), index == 0, "{chunk}");
+            let delta = &chunk["choices"][0]["delta"];
+            content += delta["content"].as_str().unwrap_or_default();
+            for call in delta["tool_calls"].as_array().into_iter().flatten() {
+                let index = call["index"].as_u64().expect("every delta has an index") as usize;
+                if index == calls.len() {
+                    calls.push(json!({"id": call["id"], "type": call["type"], "function": call["function"]}));
+                } else {
+                    assert!(
+                        call.get("id").or(call.get("type")).or(call["function"].get("name")).is_none(),
+                        "{call}"
+                    );
+                    let arguments = calls[index]["function"]["arguments"].as_str().expect("text").to_owned();
+                    let more = call["function"]["arguments"].as_str().expect("text");
+                    calls[index]["function"]["arguments"] = (arguments + more).into();
+                }
+            }
+            finish.extend(chunk["choices"][0]["finish_reason"].as_str().map(str::to_owned));
+        }
+        let choice = &whole["choices"][0];
+        assert_eq!(content, choice["message"]["content"].as_str().unwrap_or_default());
+        assert_eq!(finish, [choice["finish_reason"].as_str().expect("a reason")]);
+        let parsed = |mut calls: Vec<Value>| {
+            for call in &mut calls {
+                let arguments = call["function"]["arguments"].as_str().expect("arguments are text");
+                call["function"]["arguments"] = serde_json::from_str(arguments).expect("they are JSON");
+            }
+            calls
+        };
+        let expected = choice["message"]["tool_calls"].as_array().cloned().unwrap_or_default();
+        assert_eq!(parsed(calls), parsed(expected));
+    }
+}
+
+#[test]
+fn the_bytes_of_log_probabilities_are_the_text() {
+    let object = complete(&["Hello, Zürich €!"], json!({"logprobs": true, "top_logprobs": 3}));
+    let tokens = object["choices"][0]["logprobs"]["content"].as_array().expect("tokens").clone();
+    let bytes = tokens.iter().flat_map(|token| token["bytes"].as_array().expect("bytes").clone());
+    let bytes: Vec<u8> = bytes.map(|byte| byte.as_u64().expect("a byte") as u8).collect();
+    assert_eq!(String::from_utf8(bytes).expect("text"), "Hello, Zürich €!");
+    for token in &tokens {
+        let logprob = token["logprob"].as_f64().expect("a number");
+        assert!(
+            logprob <= 0.0 && token["top_logprobs"].as_array().is_some_and(|top| top.len() <= 3),
+            "{token}"
+        );
+        assert_eq!(token["top_logprobs"][0]["bytes"], token["bytes"], "the reply is greedy");
+    }
+    let end = usize::from(object["usage"]["completion_tokens"] == tokens.len() + 1);
+    assert_eq!(end, 1, "all but the end token: {}", object["usage"]);
+}
+
+#[test]
+fn a_call_without_a_name_at_its_start_comes_whole_and_one_without_arguments_has_an_object() {
+    let request = request(json!({"stream": true}));
+    let head = CompletionHead { id: "chatcmpl-1".to_owned(), created: 1, model: "m".to_owned() };
+    let mut writer = ChunkWriter::new(head, &request);
+    let started = |name: Option<&str>, id: Option<&str>| {
+        let (name, id) = (name.map(str::to_owned), id.map(str::to_owned));
+        ConversationEvent::ToolCallStarted { index: 0, name, id }
+    };
+    let fragment = |text: &str| ConversationEvent::ToolCallArguments { index: 0, fragment: text.to_owned() };
+    let call = |id: &str| {
+        ConversationEvent::ToolCall(lm_conversation::ToolCall::new("now", Default::default()).with_id(id))
+    };
+    let mut calls = Vec::new();
+    for event in [
+        started(None, None),
+        fragment("{}"),
+        call("own"),
+        started(Some("now"), Some("functions.now:1")),
+        call("x"),
+    ] {
+        for chunk in writer.chunks(0, &event) {
+            calls.extend(chunk["choices"][0]["delta"]["tool_calls"].as_array().cloned().unwrap_or_default());
+        }
+    }
+    let first = |index: u32, id: &str, arguments: &str| json!({"index": index, "id": id, "type": "function", "function": {"name": "now", "arguments": arguments}});
+    let rest = json!({"index": 1, "function": {"arguments": "{}"}});
+    assert_eq!(calls, [first(0, "own", "{}"), first(1, "functions.now:1", ""), rest]);
+}
+
+#[test]
+fn an_error_ends_a_stream_and_names_the_field() {
+    let long = "a ".repeat(100_000);
+    let request = request(json!({"messages": [{"role": "user", "content": long}], "stream": true, "n": 2}));
+    let mut chunks = completions(&["x", "y"]).stream(request).expect("a stream");
+    let error = chunks.next().expect("an item").expect_err("too long");
+    assert_eq!((error.code, error.param.as_deref()), (Some("context_length_exceeded"), Some("messages")));
+    assert!(chunks.next().is_none());
+}
+
+#[test]
+fn a_cancelled_stream_ends_with_an_error() {
+    let mut chunks = completions(&["Hello"]).stream(request(json!({"stream": true}))).expect("a stream");
+    chunks.cancel_handles().iter().for_each(|handle| handle.cancel());
+    assert_eq!(chunks.next().expect("an item").expect_err("cancelled").status, 499);
+}
