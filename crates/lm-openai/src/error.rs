@@ -8,10 +8,11 @@ pub type Result<T, E = ApiError> = std::result::Result<T, E>;
 /// Error of a request: an HTTP status, and the fields of the API's error object.
 ///
 /// ```
-/// use lm_openai::{ApiError, ChatRequest};
+/// use lm_openai::ChatRequest;
 /// use serde_json::json;
 ///
-/// let error = ChatRequest::from_json(json!({"messages": [], "n": 0})).expect_err("`n` is at least 1");
+/// let body = json!({"messages": [{"role": "user", "content": "Hi."}], "n": 0});
+/// let error = ChatRequest::from_json(body).expect_err("`n` is at least 1");
 /// assert_eq!((error.status, error.param.as_deref()), (400, Some("n")));
 /// assert_eq!(error.to_json()["error"]["type"], "invalid_request_error");
 /// ```

@@ -59,7 +59,13 @@ fn fixed(mut object: Value) -> Value {
 fn check(name: &str, got: &Value) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors").join(name);
     if std::env::var_os("LM_WRITE_VECTORS").is_some() {
-        let text = serde_json::to_string_pretty(got).expect("JSON") + "\n";
+        let text = match got {
+            Value::Array(chunks) => {
+                let lines: Vec<String> = chunks.iter().map(Value::to_string).collect();
+                format!("[\n{}\n]\n", lines.join(",\n"))
+            }
+            object => serde_json::to_string_pretty(object).expect("JSON") + "\n",
+        };
         std::fs::write(&path, text).expect("the vector can be written");
     }
     let text = std::fs::read_to_string(&path).expect("the vector can be read");

@@ -20,7 +20,7 @@ for path in sorted(pathlib.Path(__file__).parent.joinpath("vectors").glob("*.jso
         state = ChatCompletionStreamState()
         for chunk in vector:
             state.handle_chunk(parse(ChatCompletionChunk, chunk))
-        completion = state.get_final_completion()
+        completion = state.current_completion_snapshot
     for choice in completion.choices:
         assert choice.finish_reason in ("stop", "length", "tool_calls"), choice
         for call in choice.message.tool_calls or []:
