@@ -55,7 +55,8 @@ lines@indent | lines@indent(2, true, true) | 'a\n\nb'@indent('> ') | s@truncate(
 d@tojson | d@tojson(indent=1) | d@tojson(true, none, [',', ':'], true) | u@tojson(ensure_ascii=true) | 'a"\\\x7f\u2028'@tojson | [1e-7, 1e20, -0.0, 12345678901234567890]@tojson | {1: 1, none: 2, true: 3}@tojson | nothing@tojson | d.keys()@tojson | n@map('string')@tojson | {(1, 2): 3}@tojson | ('<'@safe)@tojson
 [s, none, 1.0, ('a',), {}, "it's", '"' ~ "'", '\n\t\\\x00é\u200b'] | range(3) | range(0, 9, 2) | (1,) | () | {'a': [nothing]} | [range(2)] | dict(a=1, **{'b': 2}) | dict([['x', 1]]) | dict.fromkeys('ab') | [d.items()]
 nothing | nothing.x | nothing() | nothing + 1 | nothing@length | nothing@list | nothing is none | nothing[1:] | -nothing | nothing@int | nothing ~ 'x' | nothing == none | [nothing]@string | nothing@join | s.nothing | s.nothing() | n is sequence | d is sequence | d.keys() is sequence | s is iterable | none is iterable | nothing is iterable | n@map('abs') is iterable | 1 is number | true is integer | d.get is callable | 'A' is upper | 3 is divisibleby 3 | 3 is divisibleby(2) | 1 is in [1] | 'e' is filter | 'odd' is test | s is sameas s | 1 is sameas true
-{range(3): 1} | {range(0): 1}[range(5, 5)] | d.get(range(3)) | [range(0, 4, 2), range(0, 3, 2), range(2)]@unique@list | {namespace: 1}[namespace] | {(range(2), 1): 2} | {d.keys(): 1}
+{range(3): 1} | {range(0): 1}[range(5, 5)] | d.get(range(3)) | [range(0, 4, 2), range(0, 3, 2), range(2)]@unique@list | {namespace: 1}[namespace] | {(range(2), 1): 2} | {d.keys(): 1} | {d.values(): 1}@length
+range(5, 0, -2)[::2] | range(10)[7:2:-3] | range(0, 10, 3)[1:] | dict(nothing) | ''.endswith(2, 1) | s.startswith('x', 99) | s@truncate(99, false, n) | s@truncate(5, false, n) | s@truncate(3, false, nothing) | rows[0] in d.keys() | 'b' in d.keys() | s@attr(1) | d@attr(nothing) | [1]@attr('x') is defined
 """
 
 TEMPLATES = [

@@ -85,6 +85,7 @@ impl Key {
             Value::Object(id) => Key::Object(*id),
             Value::Macro(definition) => Key::Address(Rc::as_ptr(definition).addr()),
             Value::Generator(generator) => Key::Address(Rc::as_ptr(generator).addr()),
+            Value::View(view) if view.name == "dict_values" => Key::Address(Rc::as_ptr(view).addr()),
             other => return Err(Error::runtime(format!("unhashable type: '{}'", other.type_name()))),
         })
     }

@@ -114,6 +114,7 @@ fn dict(interpreter: &mut Interpreter<'_>, args: Args) -> Result<Dict> {
                 dict.insert(key.clone(), value.clone(), budget)?;
             }
         }
+        Some(Value::Undefined(undefined)) => return Err(undefined.error()),
         Some(pairs) => {
             for pair in interpreter.collect(pairs)? {
                 let Ok([key, value]) = <[Value; 2]>::try_from(interpreter.collect(&pair)?) else {

@@ -2,10 +2,8 @@
 
 use crate::args::{Args, required};
 use crate::budget::{Budget, TEXT_BYTES};
-use crate::error::BoxedResult as Result;
+use crate::error::{BoxedResult as Result, Error};
 use crate::interpreter::Interpreter;
-use crate::python_text;
-use crate::text::Text;
 use crate::value::{Value, truncated};
 
 /// The path from an item to a value in it.
@@ -63,8 +61,11 @@ impl Path {
 /// `value | attr(name)`: looks up an attribute only, never an item.
 pub(super) fn attr(interpreter: &mut Interpreter<'_>, value: Value, args: Args) -> Result<Value> {
     let [name] = args.bind(["name"])?;
-    let name: Text = python_text::str(interpreter, &required(name, "name")?)?;
-    let found = interpreter.attribute_only(&value, &name)?;
+    let name = required(name, "name")?;
+    let Value::Text(name) = &name else {
+        return Err(Error::runtime(format!("attribute name must be string, not '{}'", name.type_name())));
+    };
+    let found = interpreter.attribute_only(&value, name)?;
     Ok(found.unwrap_or_else(|| {
         Value::undefined(format!(
             "'{} object' has no attribute '{}'",

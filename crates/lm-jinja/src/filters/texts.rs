@@ -141,8 +141,9 @@ pub(super) fn truncate(interpreter: &mut Interpreter<'_>, value: Value, args: Ar
     let [length, kill_words, end, leeway] = args.bind(["length", "killwords", "end", "leeway"])?;
     let length = length.map_or(Ok(255), |length| length.expect_int())?;
     let leeway = leeway.and_then(Value::some).map_or(Ok(5), |leeway| leeway.expect_int())?;
-    let end = end.map_or_else(|| Ok(Text::template("...")), |end| end.expect_text().cloned())?;
-    let kept = length.saturating_sub(end.count() as i128);
+    let end = end.unwrap_or_else(|| Value::text("..."));
+    let end_length = end.len().ok_or_else(|| Error::runtime("truncate: the end has no length"))?;
+    let kept = length.saturating_sub(end_length as i128);
     if kept < 0 || leeway < 0 {
         return Err(Error::runtime("truncate: the length is at least that of the end"));
     }
@@ -157,7 +158,7 @@ pub(super) fn truncate(interpreter: &mut Interpreter<'_>, value: Value, args: Ar
     }
     let mut out = TextWriter::new(interpreter.budget);
     out.slice(text, 0..cut)?;
-    out.text(&end)?;
+    out.text(end.expect_text()?)?;
     Ok(Value::Text(out.finish().with_markup(text.is_markup())))
 }
 

@@ -51,6 +51,8 @@ impl Interpreter<'_> {
 /// The indices that a slice selects.
 struct SliceIndices {
     next: usize,
+    /// Bound after the last index, which a range keeps.
+    stop: i128,
     count: usize,
     step: i128,
 }
@@ -73,6 +75,7 @@ impl SliceIndices {
         let count = (span.max(0) + step.abs() - 1) / step.abs();
         Ok(Self {
             next: usize::try_from(start).unwrap_or(0),
+            stop,
             count: usize::try_from(count).unwrap_or(0),
             step,
         })
@@ -85,7 +88,7 @@ impl SliceIndices {
         let bounded = |number: i128| number.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
         let step = i128::from(range.step).saturating_mul(self.step);
         let start = i128::from(range.start) + i128::from(range.step) * self.next as i128;
-        let stop = start.saturating_add(step.saturating_mul(self.count as i128));
+        let stop = i128::from(range.start) + i128::from(range.step) * self.stop;
         Range { start: bounded(start), stop: bounded(stop), step: bounded(step) }
     }
 }

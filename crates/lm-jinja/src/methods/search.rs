@@ -34,10 +34,11 @@ pub(super) fn affix(interpreter: &mut Interpreter<'_>, text: &Text, name: &str, 
         }
         affix => vec![affix],
     };
-    let Some((part, _)) = window(text.as_str(), start, end)? else { return Ok(Value::Bool(false)) };
+    let part = window(text.as_str(), start, end)?;
     for affix in affixes {
         interpreter.budget.step()?;
         let affix = affix.expect_text()?.as_str();
+        let Some((part, _)) = part else { continue };
         interpreter.budget.read(affix.len().min(part.len()))?;
         if if name == "startswith" { part.starts_with(affix) } else { part.ends_with(affix) } {
             return Ok(Value::Bool(true));

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 
 use crate::budget::Budget;
+use crate::dict::Key;
 use crate::error::{BoxedResult as Result, Error};
 use crate::interpreter::Interpreter;
 use crate::syntax::ast::Comparison;
@@ -166,6 +167,15 @@ fn contains(interpreter: &mut Interpreter<'_>, container: &Value, item: &Value) 
             Ok(text.as_str().contains(item.as_str()))
         }
         Value::Dict(dict) => Ok(dict.get(item, budget)?.is_some()),
+        Value::View(view) if view.name == "dict_keys" => {
+            let wanted = Key::of(item, budget)?;
+            for key in &view.items.values {
+                if Key::of(key, budget)? == wanted {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
         _ => {
             let mut cursor = interpreter.iterate(container)?;
             while let Some(found) = interpreter.next(&mut cursor)? {

@@ -25,7 +25,7 @@ pub(super) struct Parser {
     nesting: usize,
     tree_depth: usize,
     /// Unknown filters and tests that are not (yet) known to be in a branch.
-    pub(super) unknown: Vec<Box<Error>>,
+    pub(super) unknown: Vec<Error>,
     /// Number of open loops in this function, for `break` and `continue`.
     pub(super) loops: usize,
 }
@@ -131,6 +131,6 @@ impl Parser {
 
     /// Fails if there are more than `known` unknown filters and tests.
     pub(super) fn refuse_unknown(&mut self, known: usize) -> Result<()> {
-        if self.unknown.len() > known { Err(self.unknown.swap_remove(known)) } else { Ok(()) }
+        if self.unknown.len() > known { Err(Box::new(self.unknown.swap_remove(known))) } else { Ok(()) }
     }
 }

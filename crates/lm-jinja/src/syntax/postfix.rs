@@ -150,7 +150,7 @@ impl Parser {
         let name = self.dotted_name()?;
         let filter = filters::find(&name);
         if filter.is_none() {
-            self.unknown.push(Error::syntax(format!("No filter named '{name}'."), self.line()));
+            self.unknown.push(*Error::syntax(format!("No filter named '{name}'."), self.line()));
         }
         let arguments = if self.peek().is("(") { self.arguments()? } else { Arguments::default() };
         Ok(FilterCall { name: name.into(), filter, arguments })
@@ -170,7 +170,7 @@ impl Parser {
         let name: Arc<str> = self.dotted_name()?.into();
         let test = tests::find(&name);
         if test.is_none() {
-            self.unknown.push(Error::syntax(format!("No test named '{name}'."), self.line()));
+            self.unknown.push(*Error::syntax(format!("No test named '{name}'."), self.line()));
         }
         let arguments = if self.peek().is("(") { self.arguments()? } else { self.bare_argument()? };
         let test = Expr::Test(Box::new(value), TestCall { name, test, arguments });

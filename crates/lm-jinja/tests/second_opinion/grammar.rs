@@ -112,9 +112,9 @@ fn deeper(of: &Expressions) -> Expressions {
         any.clone(),
         fill(
             &["(%a if %b else %a)", "(%a if %b)", "{'k': %a}", "(%a or %b)", "(%a and %b)"],
-            [any, &truth, any]
+            [any, truth, any]
         ),
-        fill(&["{%a: 1}", "{'k': %a}.k", "d.get(%a)", "d.get(%a, 'none')", "d[%a]"], [&text, any, any]),
+        fill(&["{%a: 1}", "{'k': %a}.k", "d.get(%a)", "d.get(%a, 'none')", "d[%a]"], [text, any, any]),
     ];
     Expressions { text: texts, number: numbers, list: lists, truth: truths, any: anys.boxed() }
 }
