@@ -23,7 +23,6 @@ const DIALECT: Dialect = Dialect {
     }],
     answer: AnswerSyntax {
         dropped: &[Tags::new("<turn|>", ""), Tags::new("<|tool_response>", "")],
-        trim: Trim::Whitespace,
         before_calls: BeforeCalls::Dropped,
         ..AnswerSyntax::PLAIN
     },

@@ -12,13 +12,21 @@ pub(super) const FAMILY: Family = Family {
 
 const DIALECT: Dialect = Dialect {
     name: "gigachat3",
-    answer: AnswerSyntax { dropped: &[Tags::new("</s>", "")], ..AnswerSyntax::PLAIN },
+    answer: AnswerSyntax {
+        dropped: &[Tags::new("</s>", ""), Tags::new("<|message_sep|>", "")],
+        ..AnswerSyntax::PLAIN
+    },
     calls: &[
-        CallSyntax::new(
-            Tags { after_open: "\n", ..Tags::new("<|message_sep|>\n\nfunction call<|role_sep|>", "") },
-            CallBody::Json(JsonCall::ONE),
-        ),
+        message("<|message_sep|>\n\nfunction call<|role_sep|>"),
+        // The same with fewer line breaks, or at the start of the reply.
+        message("<|message_sep|>\nfunction call<|role_sep|>"),
+        message("<|message_sep|>function call<|role_sep|>"),
+        message("function call<|role_sep|>"),
         CallSyntax::new(Tags::new("<|function_call|>", ""), CallBody::Json(JsonCall::ONE)),
     ],
     ..Dialect::PLAIN
 };
+
+const fn message(header: &'static str) -> CallSyntax {
+    CallSyntax::new(Tags { after_open: "\n", ..Tags::new(header, "") }, CallBody::Json(JsonCall::ONE))
+}

@@ -14,16 +14,21 @@ pub(super) const FAMILY: Family = Family {
 const DIALECT: Dialect = Dialect {
     name: "kimi_k2",
     channels: &[ChannelSyntax { calls_inside: CallsInside::End, ..THINK }],
-    calls: &[CallSyntax {
-        section: Tags::new("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
-        ..CallSyntax::new(
-            Tags::new("<|tool_call_begin|>", "<|tool_call_end|>"),
-            CallBody::Named(NamedCall {
-                before_name: "functions.",
-                id: NamedId::NameAndIndex,
-                ..NamedCall::new("<|tool_call_argument_begin|>")
-            }),
-        )
-    }],
+    calls: &[
+        CallSyntax {
+            section: Tags::new("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
+            ..CALL
+        },
+        CallSyntax { section: Tags::new("<|tool_call_section_begin|>", "<|tool_call_section_end|>"), ..CALL },
+    ],
     ..Dialect::PLAIN
 };
+
+const CALL: CallSyntax = CallSyntax::new(
+    Tags::new("<|tool_call_begin|>", "<|tool_call_end|>"),
+    CallBody::Named(NamedCall {
+        before_name: "functions.",
+        id: NamedId::NameAndIndex,
+        ..NamedCall::new("<|tool_call_argument_begin|>")
+    }),
+);

@@ -3,7 +3,7 @@
 use super::Family;
 use super::dialect_processor::DialectProcessor;
 use super::firefunction;
-use crate::dialect::Dialect;
+use crate::dialect::{CallBody, CallSyntax, Dialect, JsonCall, Tags};
 
 pub(super) const FAMILY: Family = Family {
     names: &["phi4_mini_json"],
@@ -12,4 +12,12 @@ pub(super) const FAMILY: Family = Family {
     ..Family::of(&DialectProcessor::new(&DIALECT))
 };
 
-const DIALECT: Dialect = Dialect { name: "phi4_mini", calls: &[firefunction::CALLS], ..Dialect::PLAIN };
+const DIALECT: Dialect = Dialect {
+    name: "phi4_mini",
+    calls: &[
+        firefunction::CALLS,
+        // The tokenizer's own markers.
+        CallSyntax::new(Tags::new("<|tool_call|>", "<|/tool_call|>"), CallBody::Json(JsonCall::LIST)),
+    ],
+    ..Dialect::PLAIN
+};

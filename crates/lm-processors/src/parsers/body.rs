@@ -62,19 +62,25 @@ pub(crate) enum Progress {
 pub(crate) struct Fault {
     pub(crate) kind: CallFault,
     pub(crate) reason: String,
+    /// True if the text is valid, but is no call. It is text of the answer if it has no marker of calls.
+    pub(crate) is_text: bool,
 }
 
 impl Fault {
     pub(crate) fn malformed(reason: impl Into<String>) -> Self {
-        Self { kind: CallFault::Malformed, reason: reason.into() }
+        Self { kind: CallFault::Malformed, reason: reason.into(), is_text: false }
+    }
+
+    pub(crate) fn no_call(reason: impl Into<String>) -> Self {
+        Self { is_text: true, ..Self::malformed(reason) }
     }
 
     pub(crate) fn unfinished() -> Self {
-        Self { kind: CallFault::Unfinished, reason: "it is unfinished".to_owned() }
+        Self { kind: CallFault::Unfinished, reason: "it is unfinished".to_owned(), is_text: false }
     }
 
     pub(crate) fn undeclared(name: &str) -> Self {
-        Self { kind: CallFault::Undeclared, reason: format!("there is no tool `{name}`") }
+        Self { kind: CallFault::Undeclared, reason: format!("there is no tool `{name}`"), is_text: false }
     }
 }
 
@@ -82,8 +88,8 @@ impl Fault {
 pub(crate) fn reader(syntax: &'static CallSyntax, options: &ParserOptions) -> Box<dyn BodyReader> {
     let tools = &options.tools;
     match syntax.body {
-        CallBody::Json(json) => Box::new(JsonBody::new(json)),
-        CallBody::Named(named) => Box::new(NamedBody::new(named, tools.clone())),
+        CallBody::Json(json) => Box::new(JsonBody::new(json, syntax, options.recovery)),
+        CallBody::Named(named) => Box::new(NamedBody::new(named, syntax, options)),
         CallBody::Parameters(call) => Box::new(ParameterBody::new(call, syntax, options)),
         CallBody::Python(call) => Box::new(PythonBody::new(call, syntax.call.close, tools.clone())),
         CallBody::Braces(call) => Box::new(BraceBody::new(call, syntax.call.close, tools.clone())),

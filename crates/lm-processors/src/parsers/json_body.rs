@@ -10,13 +10,25 @@ use super::body::MAX_BLOCK_BYTES;
 use super::body::{BodyReader, CallSink, Fault, Progress};
 use super::guard::{guarded, plain};
 use super::json_scan::{JsonScan, Step};
-use crate::dialect::{JsonCall, JsonKey, JsonObject};
+use crate::dialect::{CallSyntax, JsonCall, JsonKey, JsonObject, Tags};
+use crate::parser::Recovery;
+use crate::values::PythonArguments;
 
 /// Reader of [`CallBody::Json`](crate::dialect::CallBody::Json).
 #[derive(Debug)]
 pub(crate) struct JsonBody {
     syntax: JsonCall,
+    /// True if calls have no marker, so that other JSON is text.
+    bare: bool,
+    /// True if defects of calls with a marker are mended.
+    recovers: bool,
+    /// Closing marker before which brackets may be missing; empty if none may be.
+    close: &'static str,
     scan: JsonScan,
+    /// Reader of a value written as a Python literal, and the value's start.
+    python: Option<(usize, PythonArguments)>,
+    /// Start of the value.
+    start: usize,
     at: usize,
     in_list: bool,
     /// True if the calls are in a code block.
@@ -43,6 +55,8 @@ struct Element {
     id: Option<String>,
     begun: bool,
     arguments: Arguments,
+    /// End of the name or the arguments, whichever came last.
+    certain: usize,
 }
 
 /// State of the arguments.
@@ -58,10 +72,21 @@ enum Arguments {
 }
 
 impl JsonBody {
-    pub(crate) fn new(syntax: JsonCall) -> Self {
+    /// Creates a reader of calls between the markers of `around`.
+    pub(crate) fn new(syntax: JsonCall, around: &'static CallSyntax, recovery: Recovery) -> Self {
+        let Tags { open, close, .. } = around.call;
+        // A marker that JSON may contain outside of strings cannot be told from it.
+        let foreign = !close.starts_with(|c: char| c.is_alphanumeric() || "{}[]\",:".contains(c));
+        let bare = open.is_empty() && around.section.open.is_empty();
+        let recovers = recovery == Recovery::On && !bare;
         Self {
             syntax,
+            bare,
+            recovers,
+            close: if recovers && foreign { close } else { "" },
             scan: JsonScan::default(),
+            python: None,
+            start: 0,
             at: 0,
             in_list: false,
             fenced: false,
@@ -156,6 +181,9 @@ impl JsonBody {
     }
 
     fn opened(&mut self, text: &str, byte: u8, depth: usize, calls: &mut CallSink<'_>) -> Result<(), Fault> {
+        if depth == 1 {
+            self.start = self.at - 1;
+        }
         if depth == 1 && byte == b'[' {
             self.in_list = true;
         } else if depth == self.inside() {
@@ -185,6 +213,7 @@ impl JsonBody {
         };
         if is_name && self.element.name.is_none() {
             self.element.name = unquoted(text, &string);
+            self.element.certain = self.at;
             return self.begin(calls);
         }
         if self.is_value_of(text, JsonKey::Id) {
@@ -220,6 +249,7 @@ impl JsonBody {
         self.pass_on(text, calls);
         if let Arguments::Open { start, .. } = self.element.arguments {
             self.element.arguments = Arguments::Ended(start..self.at);
+            self.element.certain = self.at;
         }
     }
 
@@ -264,6 +294,7 @@ impl JsonBody {
             };
             call.extend([("name".to_owned(), name.into()), ("arguments".to_owned(), arguments)]);
         } else {
+            self.check_keys(&object)?;
             for (key, value) in object {
                 let key = match self.part(&key) {
                     Some(JsonKey::Name) => "name",
@@ -278,6 +309,111 @@ impl JsonBody {
     }
 }
 
+impl JsonBody {
+    /// Checks that nothing of an object is lost as a call: an object without arguments has no other keys. Without a
+    /// marker, a call has arguments and no other keys.
+    fn check_keys(&self, object: &Map<String, Value>) -> Result<(), Fault> {
+        let is_arguments = |key: &String| key == WRAPPER || self.part(key) == Some(JsonKey::Arguments);
+        let has_arguments = object.keys().any(is_arguments);
+        let is_known = |(key, value): (&String, &Value)| {
+            key == WRAPPER || self.part(key).is_some() || (key == "type" && value == WRAPPER)
+        };
+        let other = object.iter().find(|member| !is_known(*member)).map(|(key, _)| key);
+        match other {
+            Some(key) if self.bare || !has_arguments => {
+                Err(Fault::no_call(format!("`{key}` is not a key of a call")))
+            }
+            None if self.bare && !has_arguments => Err(Fault::no_call("it has no arguments")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Switches to Python literals at a single quote in place of the first key.
+    fn reads_python(&mut self, text: &str) -> bool {
+        let quoted = text.as_bytes().get(self.at) == Some(&b'\'') && !self.scan.in_string();
+        let fresh = self.complete == 0 && !self.element.begun && self.fault.is_none();
+        if quoted && fresh && self.scan.depth() > 0 && self.recovers {
+            let bracket = if self.in_list { '[' } else { '{' };
+            self.python = Some((self.start + 1, PythonArguments::literal(bracket)));
+        }
+        self.python.is_some()
+    }
+
+    /// Continues a value written as a Python literal.
+    fn follow_python(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Progress, Fault> {
+        let Some((start, literal)) = &mut self.python else { return Ok(Progress::Open) };
+        let start = *start;
+        if text.len() > MAX_BLOCK_BYTES {
+            return Err(Fault::malformed("it is too long"));
+        }
+        let ended = literal.follow(&text[start..]).map_err(Fault::malformed)?;
+        let Some(end) = ended else { return Ok(Progress::Open) };
+        let value: Value = serde_json::from_str(&plain(literal.certain()))
+            .map_err(|error| Fault::malformed(error.to_string()))?;
+        let objects = if let Value::Array(items) = value { items } else { vec![value] };
+        for object in objects {
+            let Value::Object(object) = object else {
+                return Err(Fault::malformed("a value stands where an object must"));
+            };
+            let call = self.call(object)?;
+            calls.begin(Some(&call.name), call.id.as_deref())?;
+            calls.arguments(&guarded(&Value::Object(call.arguments.clone()).to_string()));
+            calls.complete(call)?;
+            self.complete += 1;
+        }
+        (self.at, self.ended) = (start + end, Some(start + end));
+        Ok(self.behind_value(text, start + end))
+    }
+
+    /// Completes a call that lacks only its last brackets.
+    fn close_brackets(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<bool, Fault> {
+        if self.fault.is_some() || self.scan.in_string() {
+            return Ok(false);
+        }
+        let between = self.complete > 0 && self.scan.depth() < self.inside();
+        if between || self.scan.depth() != self.inside() {
+            return Ok(between);
+        }
+        let blank = text[self.element.certain..self.at].trim().is_empty();
+        match (&self.element.arguments, self.element.name.take()) {
+            (Arguments::Ended(range), Some(name)) if blank => {
+                let mut call = ToolCall::new(name, parsed(&text[range.clone()])?);
+                call.id = self.element.id.take();
+                self.element = Element::default();
+                self.complete += 1;
+                calls.complete(call)?;
+                Ok(true)
+            }
+            (_, name) => {
+                self.element.name = name;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Position of the text relative to the closing marker; `None` if more text is needed to decide.
+    fn is_at_close(&self, text: &str) -> Option<bool> {
+        let (rest, close) = (&text.as_bytes()[self.at..], self.close.as_bytes());
+        let outside = !close.is_empty() && self.scan.depth() > 0 && !self.scan.in_string();
+        if !outside || rest.first() != close.first() {
+            return Some(false);
+        }
+        match rest.starts_with(close) {
+            false if close.starts_with(rest) => None,
+            found => Some(found),
+        }
+    }
+
+    /// Returns true at the end of a list whose last object is not closed.
+    fn is_at_list_end(&self, byte: u8) -> bool {
+        let in_object = self.in_list && self.scan.depth() == self.inside() && !self.scan.in_string();
+        self.recovers && byte == b']' && in_object
+    }
+}
+
+/// Key of a call inside an object with its type, and the value of that type.
+const WRAPPER: &str = "function";
+
 fn parsed(text: &str) -> Result<Map<String, Value>, Fault> {
     serde_json::from_str(&plain(text)).map_err(|error| Fault::malformed(error.to_string()))
 }
@@ -291,10 +427,26 @@ impl BodyReader for JsonBody {
         if let Some(end) = self.ended {
             return Ok(self.behind_value(text, end));
         }
+        if self.python.is_some() {
+            return self.follow_python(text, calls);
+        }
         if self.at_start(text) {
             return Ok(Progress::Open);
         }
         for &byte in &text.as_bytes()[self.at..] {
+            if self.reads_python(text) {
+                return self.follow_python(text, calls);
+            }
+            let at_list_end = self.is_at_list_end(byte);
+            match self.is_at_close(text) {
+                None => break,
+                Some(at_close) if (at_close || at_list_end) && self.close_brackets(text, calls)? => {
+                    self.at += usize::from(at_list_end);
+                    self.ended = Some(self.at);
+                    return Ok(self.behind_value(text, self.at));
+                }
+                Some(_) => {}
+            }
             match self.take(text, byte, calls) {
                 Ok(None) => {}
                 Ok(Some(end)) => {
@@ -320,8 +472,8 @@ impl BodyReader for JsonBody {
             return Ok(text.len());
         }
         let element = &mut self.element;
-        if let (JsonObject::NameIsKey, Arguments::Ended(range), Some(name)) =
-            (self.syntax.object, &element.arguments, element.name.take())
+        if matches!(self.syntax.object, JsonObject::NameIsKey)
+            && let (Arguments::Ended(range), Some(name)) = (&element.arguments, element.name.take())
         {
             calls.complete(ToolCall::new(name, parsed(&text[range.clone()])?))?;
             return Ok(text.len());

@@ -11,7 +11,9 @@ use super::guard::plain;
 use super::json_scan::{JsonScan, Step};
 use super::marker_scan::{Scan, scan};
 use crate::declared_names::{Declared, declared};
-use crate::dialect::{NamedCall, NamedId, Nameless};
+use crate::dialect::{CallSyntax, NamedCall, NamedId, Nameless};
+use crate::parser::{ParserOptions, Recovery};
+use crate::values::PythonArguments;
 
 /// Maximum length of a name or id.
 const MAX_NAME_BYTES: usize = 256;
@@ -33,6 +35,9 @@ pub(super) fn name_ends(syntax: &NamedCall) -> Vec<&'static str> {
 pub(crate) struct NamedBody {
     syntax: NamedCall,
     tools: Arc<[ToolSpec]>,
+    /// Closing marker that may replace the arguments; empty if none may.
+    close: &'static str,
+    recovers: bool,
     /// True if the arguments are in a code block.
     fenced: bool,
     /// The declared name at the start and its end, once decided.
@@ -54,14 +59,23 @@ enum Part {
         start: usize,
         scan: JsonScan,
     },
+    /// Arguments written as a Python literal.
+    PythonArguments {
+        start: usize,
+        literal: PythonArguments,
+    },
     AfterArguments,
 }
 
 impl NamedBody {
-    pub(crate) fn new(syntax: NamedCall, tools: Arc<[ToolSpec]>) -> Self {
+    /// Creates a reader of calls between the markers of `around`.
+    pub(crate) fn new(syntax: NamedCall, around: &'static CallSyntax, options: &ParserOptions) -> Self {
+        let recovers = options.recovery == Recovery::On;
         Self {
             syntax,
-            tools,
+            tools: options.tools.clone(),
+            close: if recovers { around.call.close } else { "" },
+            recovers,
             fenced: false,
             declared: None,
             at: 0,
@@ -92,7 +106,10 @@ impl NamedBody {
         if matches!(self.part, Part::Name(_)) && !self.find_declared(text) {
             return Ok(Some(Progress::Open));
         }
-        let (found, end) = match scan(&text[self.at..], &[after_name, id_marker, "{"], false) {
+        // Without a name there is no call to end.
+        let close = if matches!(self.part, Part::Name(_)) { self.close } else { "" };
+        let markers = [after_name, id_marker, "{", close];
+        let (found, end) = match scan(&text[self.at..], &markers, false) {
             Scan::Clear { until } => (None, self.at + until),
             Scan::Found { start, marker } => (Some(marker), self.at + start),
         };
@@ -118,7 +135,7 @@ impl NamedBody {
             Part::Name(_) => self.named(word, text[..end].trim_end())?,
             _ => self.id = Some(plain(word).into_owned()),
         }
-        self.at += [after_name, id_marker, ""][marker].len();
+        self.at += [after_name, id_marker, "", ""][marker].len();
         if marker == 1 {
             self.part = Part::Id(self.at);
             return Ok(None);
@@ -198,11 +215,12 @@ impl NamedBody {
             (Some((name, _)), _) if declared(name) => Ok(name.to_owned()),
             (Some((name, _)), _) => Ok(name.rsplit_once('.').map_or(name, |(_, last)| last).to_owned()),
             (None, [only]) if is_index(name) => Ok(only.name().to_owned()),
+            (None, _) if declared(name) => Ok(name.to_owned()),
             _ => Err(Fault::malformed(format!("`{name}` is no name and index"))),
         }
     }
 
-    fn before_arguments(&mut self, text: &str) -> Result<Option<Progress>, Fault> {
+    fn before_arguments(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Option<Progress>, Fault> {
         let rest = text[self.at..].trim_start();
         self.at = text.len() - rest.len();
         if !self.fenced {
@@ -212,8 +230,26 @@ impl NamedBody {
                 return Ok(None);
             }
         }
+        // A declared tool may be called without arguments.
+        let is_declared = self.tools.iter().any(|tool| tool.name() == self.name);
+        if is_declared && !self.close.is_empty() && self.close.starts_with(['<', '[']) {
+            if rest.starts_with(self.close) {
+                calls.arguments("{}");
+                self.complete(Map::new(), calls)?;
+                return Ok(Some(Progress::Complete(self.at)));
+            }
+            if self.close.starts_with(rest) {
+                return Ok(Some(Progress::Open));
+            }
+        }
+        let first_key = rest.strip_prefix('{').map(str::trim_start);
         match rest.bytes().next() {
             None => return Ok(Some(Progress::Open)),
+            Some(b'{') if self.recovers && first_key == Some("") => return Ok(Some(Progress::Open)),
+            Some(b'{') if self.recovers && first_key.is_some_and(|key| key.starts_with('\'')) => {
+                let literal = PythonArguments::literal('{');
+                self.part = Part::PythonArguments { start: self.at + 1, literal };
+            }
             Some(b'{') => self.part = Part::Arguments { start: self.at, scan: JsonScan::default() },
             Some(_) => return Err(Fault::malformed("its arguments are no JSON object")),
         }
@@ -238,15 +274,36 @@ impl NamedBody {
                 calls.arguments(&text[from..self.at]);
                 let arguments: Map<String, Value> = serde_json::from_str(&plain(&text[*start..self.at]))
                     .map_err(|error| Fault::malformed(error.to_string()))?;
-                let mut call = ToolCall::new(std::mem::take(&mut self.name), arguments);
-                call.id = self.id.take();
-                calls.complete(call)?;
-                self.part = Part::AfterArguments;
+                self.complete(arguments, calls)?;
                 return Ok(None);
             }
         }
         calls.arguments(&text[from..self.at]);
         Ok(Some(Progress::Open))
+    }
+
+    fn complete(&mut self, arguments: Map<String, Value>, calls: &mut CallSink<'_>) -> Result<(), Fault> {
+        let mut call = ToolCall::new(std::mem::take(&mut self.name), arguments);
+        call.id = self.id.take();
+        self.part = Part::AfterArguments;
+        calls.complete(call)
+    }
+
+    fn python_arguments(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Option<Progress>, Fault> {
+        let Part::PythonArguments { start, literal } = &mut self.part else { return Ok(None) };
+        if text.len() > MAX_BLOCK_BYTES {
+            return Err(Fault::malformed("it is too long"));
+        }
+        let start = *start;
+        let ended = literal.follow(&text[start..]).map_err(Fault::malformed)?;
+        let Some(end) = ended else { return Ok(Some(Progress::Open)) };
+        let json = literal.certain().to_owned();
+        let arguments =
+            serde_json::from_str(&plain(&json)).map_err(|error| Fault::malformed(error.to_string()))?;
+        calls.arguments(&json);
+        self.at = start + end;
+        self.complete(arguments, calls)?;
+        Ok(None)
     }
 
     fn after_arguments(&mut self, text: &str) -> Progress {
@@ -275,7 +332,8 @@ impl BodyReader for NamedBody {
         loop {
             let progress = match self.part {
                 Part::Name(start) | Part::Id(start) => self.word(text, start, calls)?,
-                Part::BeforeArguments => self.before_arguments(text)?,
+                Part::BeforeArguments => self.before_arguments(text, calls)?,
+                Part::PythonArguments { .. } => self.python_arguments(text, calls)?,
                 Part::Arguments { .. } => self.arguments(text, calls)?,
                 Part::AfterArguments => Some(self.after_arguments(text)),
             };

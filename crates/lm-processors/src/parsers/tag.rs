@@ -33,7 +33,14 @@ pub(crate) fn begins_with(text: &str, tag: &str) -> Tag {
                 continue;
             }
             '"' if chars.peek().is_none() => return quoted(text, trim_blanks(rest)),
-            '=' => rest = trim_blanks(rest),
+            // `<function=f>` is also written with the attribute `name`.
+            '=' => match attribute(
+                trim_blanks(rest),
+                &tag[..tag.len() - chars.clone().map(char::len_utf8).sum::<usize>()],
+            ) {
+                Some(after) => rest = after,
+                None => return Tag::MayBe,
+            },
             _ => {}
         }
         match rest.strip_prefix(c) {
@@ -43,6 +50,26 @@ pub(crate) fn begins_with(text: &str, tag: &str) -> Tag {
         }
     }
     Tag::Is { len: text.len() - rest.len(), quote: None }
+}
+
+/// Skips the attribute `name` of an element, which the tag `before` the equals sign does not have; `None` if more text is
+/// needed to decide.
+fn attribute<'t>(rest: &'t str, before: &str) -> Option<&'t str> {
+    const NAME: &str = "name";
+    if before.contains(NAME) || !before.starts_with('<') {
+        return Some(rest);
+    }
+    match rest.strip_prefix(NAME) {
+        Some(after) => Some(trim_blanks(after)),
+        None if !rest.is_empty() && NAME.starts_with(rest) => None,
+        None => Some(rest),
+    }
+}
+
+/// A name without quotes around it.
+pub(crate) fn unquoted(name: &str) -> &str {
+    let inner = |quote: char| name.strip_prefix(quote)?.strip_suffix(quote);
+    inner('"').or_else(|| inner('\'')).unwrap_or(name)
 }
 
 /// Matches the end of a tag that ends with a quote.

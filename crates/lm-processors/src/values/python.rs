@@ -74,6 +74,11 @@ impl PythonArguments {
         Self { positional_names: positional_names.into_iter(), keywords, ..arguments }
     }
 
+    /// Creates a parser for the rest of a literal after its opening bracket, `[` or `{`.
+    pub(crate) fn literal(bracket: char) -> Self {
+        Self::within(if bracket == '[' { Kind::List } else { Kind::Curly }, bracket)
+    }
+
     fn within(kind: Kind, bracket: char) -> Self {
         let mut arguments = Self {
             out: String::new(),
@@ -368,7 +373,7 @@ fn is_string_prefix(word: &str) -> bool {
 
 /// Parses a text as a Python literal.
 pub(crate) fn python_literal(text: &str) -> Option<Value> {
-    let mut list = PythonArguments::within(Kind::List, '[');
+    let mut list = PythonArguments::literal('[');
     let open = list.follow(text) == Ok(None);
     list.at = 0;
     if !open || list.follow("]") != Ok(Some(1)) {

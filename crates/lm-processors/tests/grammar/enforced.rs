@@ -197,3 +197,69 @@ fn dates_are_days_of_the_calendar() {
     let cases = days.map(|(day, is_taken)| (json!({"v": day}), is_taken));
     assert_taken(families().step_by(7), &schema, &cases, &[]);
 }
+
+/// The number of optional properties is limited; required ones are enforced wherever they are declared.
+#[test]
+fn a_required_property_after_many_optional_ones_is_enforced() {
+    let names: Vec<String> = (0..1_100).map(|number| format!("p{number}")).collect();
+    let properties: serde_json::Map<String, Value> =
+        names.iter().map(|name| (name.clone(), json!({"type": "integer"}))).collect();
+    let inner = json!({"type": "object", "properties": &properties, "required": ["p1099"]});
+    let schema = json!({"type": "object", "properties": {"v": inner}, "required": ["v"]});
+    let cases = [
+        (json!({"v": {"p0": 1}}), false),
+        (json!({"v": {"p1099": 1}}), true),
+        (json!({"v": {"p0": 1, "p1099": 1}}), true),
+    ];
+    let hermes = || families().filter(|family| family.processor.name() == "hermes");
+    assert_taken(hermes(), &schema, &cases, &["properties"]);
+    let schema = json!({"type": "object", "properties": properties, "required": ["p1099"]});
+    let cases =
+        [(json!({"p0": 1}), false), (json!({"p1099": 1}), true), (json!({"p0": 1, "p1099": 1}), true)];
+    assert_taken(families().step_by(9), &schema, &cases, &["properties"]);
+}
+
+#[test]
+fn unions_of_many_branches_are_enforced() {
+    let branch = |number: usize| {
+        let kind = json!({"const": format!("k{number}")});
+        json!({"type": "object", "properties": {"kind": kind, "n": {"const": number}}, "required": ["kind", "n"]})
+    };
+    for keyword in ["anyOf", "oneOf"] {
+        let branches: Vec<Value> = (0..300).map(branch).collect();
+        let schema = json!({"type": "object", "properties": {"v": {keyword: branches}}, "required": ["v"]});
+        let value = |kind: &str, number: usize| json!({"v": {"kind": kind, "n": number}});
+        let cases = [(value("k299", 299), true), (value("k1", 1), true), (value("k1", 2), false)];
+        let some = || families().filter(|family| ["hermes", "glm4_xml"].contains(&family.processor.name()));
+        assert_taken(some(), &schema, &cases, &[]);
+    }
+}
+
+/// Patterns are those of ECMA-262: braces and POSIX classes are literal characters.
+#[test]
+fn literals_of_ecma_262_are_literals_of_a_pattern() {
+    let schema = |pattern: &str| json!({"type": "object", "properties": {"v": {"type": "string", "pattern": pattern}}, "required": ["v"]});
+    let some = || families().step_by(5);
+    let texts = [("{a}", true), ("a", false), ("{ab}", true), ("{}", false)];
+    let cases = texts.map(|(text, is_taken)| (json!({"v": text}), is_taken));
+    assert_taken(some(), &schema("^{[a-z]+}$"), &cases, &[]);
+    let texts = [(":]", true), ("a]", true), ("b", false), ("b]", false)];
+    let cases = texts.map(|(text, is_taken)| (json!({"v": text}), is_taken));
+    assert_taken(some(), &schema("^[[:alph:]]$"), &cases, &[]);
+    let glm = || families().filter(|family| family.processor.name() == "glm4_xml");
+    assert_taken(glm(), &schema(r"^\0$"), &[(json!({"v": "\0"}), true), (json!({"v": "0"}), false)], &[]);
+}
+
+#[test]
+fn name_patterns_are_enforced_where_names_are_quoted() {
+    let value = json!({"type": "object", "patternProperties": {"^x-": {"type": "integer"}}, "additionalProperties": {"type": "boolean"}});
+    let schema = json!({"type": "object", "properties": {"v": value}, "required": ["v"]});
+    let cases = [
+        (json!({"v": {"x-a": 1}}), true),
+        (json!({"v": {"x-a": true}}), false),
+        (json!({"v": {"other": true, "x-b": 2}}), true),
+        (json!({"v": {"other": 1}}), false),
+    ];
+    let quoted = ["hermes", "lfm2_pythonic", "qwen3_coder_xml"];
+    assert_taken(families().filter(|family| quoted.contains(&family.processor.name())), &schema, &cases, &[]);
+}

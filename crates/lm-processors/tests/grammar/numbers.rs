@@ -183,3 +183,29 @@ fn strict_bounds_hold_for_the_float_that_is_read() {
         assert!(taken > 8, "{taken} for {schema}");
     }
 }
+
+/// Numbers that a value would not hold exactly are not written, whatever keywords are beside them.
+#[test]
+fn numbers_are_exact_under_name_patterns_and_divisors() {
+    let compiler = Compiler::new();
+    let schema = json!({"type": "object", "additionalProperties": false, "properties": {"ii": {"minimum": 3}},
+        "patternProperties": {"^n": {"type": "number"}, "^i": {"type": "integer"}}});
+    let texts = [
+        (r#"{"n":1e999}"#, false),
+        (r#"{"i":99999999999999999999}"#, false),
+        (r#"{"i":-0}"#, false),
+        (r#"{"n":1.5,"i":7}"#, true),
+        (r#"{"ii":2}"#, false),
+        (r#"{"ii":3,"n1":0.5}"#, true),
+        (r#"{"ii":3.5}"#, false),
+        (r#"{"other":1}"#, false),
+    ];
+    let expected = texts.map(|(_, is_taken)| is_taken);
+    assert_eq!(takes(&compiler, &schema, &texts.map(|(text, _)| text)), expected);
+    for (kind, divisor) in [("integer", json!(5)), ("number", json!(0.5))] {
+        let schema = json!({"type": kind, "multipleOf": divisor, "minimum": -10, "maximum": 10});
+        let texts = ["-0", "-0.0", "-10", "-5", "0", "5", "10", "3.3", "15"];
+        let expected = [false, false, true, true, true, true, true, false, false];
+        assert_eq!(takes(&compiler, &schema, &texts), expected, "{schema}");
+    }
+}

@@ -23,6 +23,7 @@ fn text_around_calls() {
         ("qwen", "<think>\nWhy?\n</think>\n\nBecause.\n", "Because.\n", 0),
         ("qwen", "<think>{CALL}</think>No call.", "No call.", 0),
         ("generic", "{CALL}", CALL, 0),
+        ("gemma4", "\n  Let me see. \n", "\n  Let me see. \n", 0),
     ];
     for (name, reply, text, calls) in cases {
         let got = read(name, &reply.replace("{CALL}", CALL));
@@ -154,4 +155,38 @@ fn declarations_are_wrapped_where_the_models_know_them_so() {
     assert_eq!(family("qwen").format_tools(std::slice::from_ref(&bare)), wrapped);
     assert_eq!(family("generic").format_tools(std::slice::from_ref(&bare)), json!([bare]));
     assert_eq!(family("qwen").format_tools(&[]), json!(null));
+}
+
+/// Without a marker, an object is a call only with arguments and without other keys; nothing of it is lost.
+#[test]
+fn an_object_that_is_no_call_is_text() {
+    let texts = [
+        "{\"name\": \"Bob\",\"age\":3}",
+        "{\"name\": \"get_weather\"}",
+        "{\"name\": \"get_weather\", \"parameters\": {\"a\": 1}, \"why\": \"so\"}",
+        "See {\"name\": \"get_weather\", \"why\": {\"name\": \"get_weather\", \"parameters\": {}}}.",
+    ];
+    for name in ["llama3_json", "xlam_json"] {
+        for text in texts {
+            let text = if name == "xlam_json" {
+                text.replace('{', "[{").replace('}', "}]")
+            } else {
+                text.to_owned()
+            };
+            let got = read(name, &text);
+            assert_eq!(
+                (got.text.as_str(), got.calls.len(), got.malformed.len()),
+                (text.as_str(), 0, 0),
+                "{name}"
+            );
+        }
+    }
+    let got = read(
+        "llama3_json",
+        "{\"type\": \"function\", \"name\": \"get_weather\", \"parameters\": {\"a\": 1}}",
+    );
+    assert_eq!(got.calls, [json!({"name": "get_weather", "arguments": {"a": 1}})]);
+    // With a marker, an object without arguments that has other keys is malformed.
+    let got = read("hermes", "<tool_call>{\"name\": \"Bob\", \"age\": 3}</tool_call>");
+    assert_eq!(got.malformed, ["`age` is not a key of a call"]);
 }

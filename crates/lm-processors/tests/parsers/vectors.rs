@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 const DEPARTURES: &[(&str, &str, &str)] = &[
     ("reka", "Reka-Edge/300", "the source writes a blank after the colon that the model did not write"),
     ("deepseek_v31", "deepseek-ai-DeepSeek-V3.1/145", "the line break after `</think>` is no reasoning"),
+    ("gemma4", "gemma4/1", "the source trims the answer"),
     (
         "gemma4",
         "TestBareAndMalformedOpeners::test_bare_malformed_then_well_formed",

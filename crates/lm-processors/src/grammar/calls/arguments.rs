@@ -13,7 +13,7 @@ impl Values<'_> {
         let mut options = Vec::new();
         'branches: for schema in self.objects(parameters) {
             let mut members = Vec::new();
-            for (name, schema, required) in named_properties(&schema) {
+            for (name, schema, required) in self.limited(&named_properties(&schema), "#") {
                 match self.value(&schema, &format!("#/properties/{name}")) {
                     Some(value) => {
                         let key = match (self.spelling.keys, self.layout) {

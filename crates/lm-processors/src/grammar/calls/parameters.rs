@@ -45,7 +45,7 @@ fn arguments(
 ) -> Option<String> {
     let named = named_properties(schema);
     let mut members = Vec::new();
-    for (name, schema, required) in &named {
+    for (name, schema, required) in &values.limited(&named, path) {
         let tags = ValueTags::of(call, name);
         match value(values, &tags, schema, &format!("{path}/properties/{name}")) {
             Some(value) => members
@@ -203,14 +203,7 @@ fn of_types(
     for name in types_of(schema) {
         let Some(name) = TYPE_NAMES.into_iter().find(|known| *known == name) else { continue };
         let body = match name {
-            "string" => {
-                let content = text(values, tags, schema, path);
-                Some(if beside_text {
-                    Body::Content(content)
-                } else {
-                    Body::Closed(closed_text(values, tags, &content))
-                })
-            }
+            "string" => Some(Body::Content(text(values, tags, schema, path))),
             "array" | "object" if structures == Structures::Elements && has_elements(name, schema) => {
                 let key = format!("{name} {} {}", tags.close, Value::Object(schema.clone()));
                 values.recursive(&key, |values| elements(values, tags, name, schema, path)).map(Body::Closed)

@@ -10,7 +10,7 @@ use super::type_of;
 /// Maximum depth of the comparison.
 const MAX_DEPTH: usize = 6;
 /// Maximum number of compared pairs of schemas.
-const MAX_PAIRS: usize = 10_000;
+const MAX_PAIRS: usize = 100_000;
 
 /// Returns true if no value matches two of `schemas`, as far as types, constants and required properties show.
 /// References point into `definitions`; an undefined one is treated as unknown.

@@ -2,6 +2,7 @@
 
 mod disjoint;
 mod document;
+mod ecma;
 mod endless;
 mod exact;
 mod keywords;
@@ -12,12 +13,13 @@ mod normalize;
 mod objects;
 mod pattern;
 mod references;
+mod shortest;
 
 use lm_template::Value;
 
 use super::error::SchemaError;
 pub(crate) use document::escaped as escaped_pointer;
-pub(crate) use library::leave_out_unsayable;
+use library::leave_out_unsayable;
 pub(crate) use listed::same_value;
 use normalize::Normalizer;
 pub(crate) use pattern::{escaped as escaped_regex, full_match, needs_escape};

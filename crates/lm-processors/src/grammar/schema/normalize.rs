@@ -18,6 +18,8 @@ use crate::grammar::error::{SchemaError, SchemaFault};
 pub(super) const MAX_DEPTH: usize = 48;
 /// Maximum number of schemas in a document, each reference's target counted once.
 const MAX_SCHEMAS: usize = 20_000;
+/// Maximum number of properties of an object, and of required ones.
+const MAX_PROPERTIES: usize = 5_000;
 /// Maximum number of values of an `enum`.
 const MAX_ENUM: usize = 5_000;
 /// Maximum bytes of the values of an `enum`, as JSON.
@@ -101,6 +103,7 @@ impl<'a> Normalizer<'a> {
         let mut root = self.schema(schema, "#", place)?;
         self.refuse_cycles()?;
         self.refuse_endless(&root)?;
+        self.refuse_long(&root)?;
         if let (Value::Object(map), false) = (&mut root, self.definitions.is_empty()) {
             map.insert("$defs".to_owned(), Value::Object(self.definitions));
         }
@@ -182,6 +185,13 @@ impl<'a> Normalizer<'a> {
 
     fn schema_map(&mut self, node: Node<'_>, keyword: &str, value: &Value) -> Result<Value, SchemaError> {
         let map = value.as_object().ok_or_else(|| node.bad(keyword, "it must be an object of schemas"))?;
+        if map.len() > MAX_PROPERTIES {
+            return Err(SchemaError::new(
+                node.path,
+                keyword,
+                SchemaFault::TooLarge("more than 5,000 properties"),
+            ));
+        }
         let required = node.map.get("required").and_then(Value::as_array);
         let is_required = |key: &str| required.is_some_and(|names| names.iter().any(|name| name == key));
         let mut out = Map::new();
@@ -236,7 +246,11 @@ impl<'a> Normalizer<'a> {
             "type" => return Err(node.bad(keyword, &format!("{value} is no type"))),
             "required" => {
                 let names = value.as_array().filter(|names| names.iter().all(Value::is_string));
-                names.ok_or_else(|| node.bad(keyword, "it must be a list of names"))?;
+                let names = names.ok_or_else(|| node.bad(keyword, "it must be a list of names"))?;
+                if names.len() > MAX_PROPERTIES {
+                    let fault = SchemaFault::TooLarge("more than 5,000 properties");
+                    return Err(SchemaError::new(node.path, keyword, fault));
+                }
                 true
             }
             // Only `uniqueItems: true` is a restriction.

@@ -2,6 +2,7 @@
 
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
+use super::ecma::translated;
 use super::look_around::split_looks;
 
 /// The longest pattern that is compiled.
@@ -89,25 +90,7 @@ fn parse(pattern: &str) -> Option<Hir> {
     if pattern.len() > MAX_PATTERN_BYTES || properties > MAX_PROPERTIES {
         return None;
     }
-    regex_syntax::Parser::new().parse(&ascii_classes(pattern)).ok()
-}
-
-/// In ECMA 262, `\d` and `\w` are ASCII.
-fn ascii_classes(pattern: &str) -> String {
-    let mut out = String::with_capacity(pattern.len());
-    let mut chars = pattern.chars();
-    while let Some(c) = chars.next() {
-        match (c, if c == '\\' { chars.next() } else { None }) {
-            ('\\', Some('d')) => out.push_str("[0-9]"),
-            ('\\', Some('D')) => out.push_str("[^0-9]"),
-            ('\\', Some('w')) => out.push_str("[0-9A-Za-z_]"),
-            ('\\', Some('W')) => out.push_str("[^0-9A-Za-z_]"),
-            ('\\', Some('/')) => out.push('/'),
-            ('\\', Some(next)) => out.extend(['\\', next]),
-            (c, _) => out.push(c),
-        }
-    }
-    out
+    regex_syntax::Parser::new().parse(&translated(pattern)?).ok()
 }
 
 fn anchored_prefix(hir: &Hir) -> Option<String> {

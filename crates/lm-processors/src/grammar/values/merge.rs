@@ -9,8 +9,10 @@ type Object = Map<String, Value>;
 
 /// Maximum number of references followed in place.
 const MAX_DEPTH: usize = 12;
-/// Maximum number of alternatives of a combination.
-const MAX_BRANCHES: usize = 256;
+/// Maximum number of alternatives of a union.
+const MAX_BRANCHES: usize = 1_000;
+/// Maximum number of alternatives of an intersection of unions.
+const MAX_PRODUCT: usize = 256;
 /// Maximum number of schemas merged in a combination.
 const MAX_STEPS: usize = 20_000;
 
@@ -94,7 +96,8 @@ impl Merge<'_> {
     fn product(&mut self, these: &[Object], those: &[Object]) -> Option<Vec<Object>> {
         let steps = these.len().saturating_mul(those.len());
         self.steps_left = self.steps_left.checked_sub(steps.max(1))?;
-        if steps > MAX_BRANCHES {
+        let is_product = these.len() > 1 && those.len() > 1;
+        if steps > if is_product { MAX_PRODUCT } else { MAX_BRANCHES } {
             return None;
         }
         let mut found = Vec::new();

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod merge;
+mod name_patterns;
 mod numbers;
 mod objects;
 mod spelling;
@@ -11,11 +12,11 @@ mod unlike;
 use std::collections::{BTreeSet, HashMap};
 
 use lm_template::Value;
-use serde_json::{Map, json};
+use serde_json::Map;
 
 use super::Layout;
 use super::lark::{Lark, literal, one_of, sequence};
-use super::schema::{Relaxed, leave_out_unsayable};
+use super::schema::Relaxed;
 use merge::merged;
 pub(super) use objects::{Member, named_properties};
 pub(super) use spelling::{Keys, Spelling, Strings, loose};
@@ -320,34 +321,6 @@ impl<'a> Values<'a> {
     pub(super) fn without_excluded(&self, text: String) -> String {
         let excluded: Vec<&str> = self.excluded.iter().map(String::as_str).collect();
         if excluded.is_empty() { text } else { format!("({text}) & {}", self.lark.text_without(&excluded)) }
-    }
-
-    /// Returns true if the grammar library's own translator (`%json`) can write values here.
-    pub(super) fn delegates(&self) -> bool {
-        self.spelling.is_json() && self.excluded.is_empty()
-    }
-
-    /// The rest of a schema that only the grammar library's own translator can say. It writes JSON.
-    fn delegated(&mut self, schema: &Object, path: &str) -> String {
-        let mut schema = schema.clone();
-        if !self.definitions.is_empty() {
-            schema.insert("$defs".to_owned(), Value::Object(self.definitions.clone()));
-        }
-        let mut schema = Value::Object(schema);
-        for (at, keyword) in leave_out_unsayable(&mut schema) {
-            self.relax(&format!("{path}{}", &at[1..]), keyword);
-        }
-        let options = match self.layout {
-            Layout::Any => json!({"whitespace_flexible": true}),
-            Layout::Exact => {
-                let separators =
-                    [self.spelling.comma, self.spelling.colon].map(|text| self.spelling.separator(text));
-                json!({"item_separator": separators[0], "key_separator": separators[1], "whitespace_flexible": false})
-            }
-        };
-        schema["x-guidance"] = options;
-        let rule = format!("%json {schema}");
-        self.lark.rule(rule)
     }
 
     pub(super) fn mark(&self, text: &str) -> String {

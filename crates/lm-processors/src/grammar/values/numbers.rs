@@ -6,6 +6,7 @@ mod range;
 use lm_template::Value;
 use serde_json::Number;
 
+use super::super::lark::one_of;
 use super::{Object, Values};
 use decimal::{Bound, Decimal};
 
@@ -36,7 +37,8 @@ impl Values<'_> {
         if let Some(divisor) = schema.get("multipleOf").and_then(Value::as_number) {
             let [lower, upper] = &closed(given.clone(), &"9".repeat(DIGITS));
             if is_computed(divisor) && [lower, upper].iter().all(|bound| bound.at.whole.len() <= DIGITS) {
-                return multiples(name, divisor, lower, upper);
+                let options = signed_multiples(name, divisor, lower, upper);
+                return (!options.is_empty()).then(|| one_of(&options));
             }
             self.relax(path, "multipleOf");
         }
@@ -107,6 +109,17 @@ fn is_computed(divisor: &Number) -> bool {
         let coefficient = format!("{}{}", divisor.whole, divisor.fraction).parse::<u64>();
         coefficient.is_ok_and(|coefficient| (1..=MAX_DIVISOR).contains(&coefficient)) && !divisor.negative
     })
+}
+
+/// Builds multiples of `divisor` as alternatives for negative numbers and others: the grammar library writes a range
+/// across zero with a negative zero.
+fn signed_multiples(name: &str, divisor: &Number, lower: &Bound, upper: &Bound) -> Vec<String> {
+    let zero = |strict| Bound { at: Decimal::zero(), strict };
+    let ranges = match lower.at.negative && !upper.at.negative {
+        true => vec![(lower.clone(), zero(true)), (zero(false), upper.clone())],
+        false => vec![(lower.clone(), upper.clone())],
+    };
+    ranges.iter().filter_map(|(lower, upper)| multiples(name, divisor, lower, upper)).collect()
 }
 
 /// Builds multiples of `divisor` with the grammar library; `None` if the range contains none.

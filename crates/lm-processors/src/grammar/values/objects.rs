@@ -5,11 +5,16 @@ use std::collections::BTreeSet;
 use lm_template::Value;
 
 use super::super::lark::{literal, one_of, sequence};
+use super::name_patterns::{NamePattern, with_patterns};
 use super::{CallStart, Keys, Object, Strings, Values};
+use crate::grammar::schema::escaped_pointer;
 use crate::values::{BraceKey, brace_key};
 
-/// Maximum number of listed properties of an object.
-const MAX_PROPERTIES: usize = 1_000;
+/// Maximum number of optional properties that are written: the grammar library follows each of them at once, three items
+/// for each, and has at most 2,000. Required ones are not limited here.
+const MAX_OPTIONAL: usize = 500;
+/// Terminal expression for the text of a key without escapes.
+const FREE_KEY: &str = r"/[^\x00-\x1f\x7f\x22\x27\\]{0,64}/";
 /// The largest number of members that is counted, times the members that the schema names.
 const MAX_COUNTED: usize = 4_000;
 
@@ -22,22 +27,28 @@ pub(in crate::grammar) struct Member {
     pub(in crate::grammar) required: bool,
 }
 
+/// A named property: name, schema, and true if it is required.
+pub(in crate::grammar) type Property = (String, Value, bool);
+
+/// Names of an object's members besides its declared properties.
+struct Further<'a> {
+    properties: &'a [Property],
+    patterns: &'a [NamePattern],
+    /// Expression for the names that `propertyNames` allows.
+    names: Option<String>,
+    first: Option<&'a CallStart>,
+}
+
 impl Values<'_> {
     pub(super) fn object(&mut self, schema: &Object, path: &str) -> Option<String> {
-        if self.delegates() && schema.contains_key("patternProperties") {
-            let mut schema = schema.clone();
-            schema.insert("type".to_owned(), "object".into());
-            return Some(self.delegated(&schema, path));
-        }
+        let patterns = self.name_patterns(schema);
+        let schema = &with_patterns(schema, &patterns);
         let first = self.first.take();
         let mut first = first.as_ref();
         let colon = self.mark(self.spelling.colon);
         let mut members = Vec::new();
         let properties = named_properties(schema);
-        if properties.len() > MAX_PROPERTIES {
-            self.relax(path, "properties");
-        }
-        for (name, schema, required) in properties.iter().take(MAX_PROPERTIES) {
+        for (name, schema, required) in &self.limited(&properties, path) {
             let at = format!("{path}/properties/{name}");
             match self.member_value(name, schema, first, &at) {
                 Some(value) => {
@@ -57,41 +68,73 @@ impl Values<'_> {
         if names.is_none() && schema.contains_key("propertyNames") {
             self.relax(path, "propertyNames");
         }
-        let further = self.further(schema, &properties, first, names, path);
+        let further = Further { properties: &properties, patterns: &patterns, names, first };
+        let further = self.further(schema, further, path);
         let comma = self.mark(self.spelling.comma);
         let body = self.counted_members(schema, &members, further.as_deref(), &comma, path)?;
         let (open, close) = (self.mark("{"), self.mark("}"));
         Some(self.lark.rule(format!("{open} {body} {close}")))
     }
 
+    /// The properties that are written: all required ones, and the first optional ones.
+    pub(in crate::grammar) fn limited(&mut self, properties: &[Property], path: &str) -> Vec<Property> {
+        let mut optional = 0;
+        let is_written = |(_, _, required): &&Property| {
+            optional += usize::from(!required);
+            *required || optional <= MAX_OPTIONAL
+        };
+        let written: Vec<Property> = properties.iter().filter(is_written).cloned().collect();
+        if written.len() < properties.len() {
+            self.relax(path, "properties");
+        }
+        written
+    }
+
     /// Builds a member with an undeclared name, if allowed.
-    fn further(
-        &mut self,
-        schema: &Object,
-        properties: &[(String, Value, bool)],
-        first: Option<&CallStart>,
-        names: Option<String>,
-        path: &str,
-    ) -> Option<String> {
-        let further = match schema.get("additionalProperties") {
-            Some(Value::Bool(false)) if !schema.contains_key("patternProperties") => return None,
-            Some(Value::Bool(_)) | None => Value::Bool(true),
+    fn further(&mut self, schema: &Object, further: Further<'_>, path: &str) -> Option<String> {
+        let Further { properties, patterns, names, first } = further;
+        let additional = match schema.get("additionalProperties") {
+            Some(Value::Bool(true)) | None => Value::Bool(true),
             Some(schema) => schema.clone(),
         };
-        let path = format!("{path}/additionalProperties");
-        let value = self.value(&further, &path)?;
         let mut taken: Vec<&str> = properties.iter().map(|(name, _, _)| name.as_str()).collect();
         let colon = self.mark(self.spelling.colon);
         let mut options = Vec::new();
         if let Some(call) = first.filter(|call| !taken.contains(&call.key.as_str())) {
-            let value = self.member_value(&call.key, &further, first, &path);
+            let of_name = patterns.iter().find(|pattern| pattern.matches(&call.key));
+            let schema = of_name.map_or(&additional, |pattern| &pattern.schema);
+            let value = self.member_value(&call.key, schema, first, path);
             let key = self.key(&call.key);
             options.extend(value.map(|value| format!("{key} {colon} {value}")));
             taken.push(&call.key);
         }
-        let key = names.unwrap_or_else(|| self.free_key(&taken));
-        options.push(format!("{key} {colon} {value}"));
-        Some(self.lark.rule(options.join(" | ")))
+        for pattern in patterns {
+            let at = format!("{path}/patternProperties/{}", escaped_pointer(&pattern.pattern));
+            if let Some(value) = self.value(&pattern.schema, &at) {
+                let key = self.quoted_key(&format!("{FREE_KEY} & {}", pattern.names), &taken, &[]);
+                options.push(format!("{key} {colon} {value}"));
+            }
+        }
+        if let Some(value) = self.value(&additional, &format!("{path}/additionalProperties")) {
+            let key = match names {
+                Some(names) => names,
+                None if self.spelling.keys == Keys::Bare => self.bare_key(&taken),
+                None => self.quoted_key(FREE_KEY, &taken, patterns),
+            };
+            options.push(format!("{key} {colon} {value}"));
+        }
+        (!options.is_empty()).then(|| self.lark.rule(options.join(" | ")))
+    }
+
+    /// Name patterns of a schema that the syntax enforces: those of quoted keys.
+    fn name_patterns(&self, schema: &Object) -> Vec<NamePattern> {
+        let patterns = schema.get("patternProperties").and_then(Value::as_object);
+        let quoted = patterns.filter(|_| self.spelling.keys == Keys::Quoted);
+        quoted
+            .into_iter()
+            .flatten()
+            .filter_map(|(pattern, schema)| NamePattern::new(pattern, schema))
+            .collect()
     }
 
     /// An expression for the names of members where the schema restricts them; none where it does not, or no rule says it.
@@ -123,7 +166,13 @@ impl Values<'_> {
         if self.spelling.keys == Keys::Bare {
             return self.bare_key(taken);
         }
-        let free = without(r"/[^\x00-\x1f\x7f\x22\x27\\]{0,64}/", taken);
+        self.quoted_key(FREE_KEY, taken, &[])
+    }
+
+    /// A quoted key that matches the terminal expression `names`, other than `taken` and names of `patterns`.
+    fn quoted_key(&mut self, names: &str, taken: &[&str], patterns: &[NamePattern]) -> String {
+        let excluded: Vec<&str> = patterns.iter().map(|pattern| pattern.names.as_str()).collect();
+        let free = without(names, taken, &excluded);
         let body = match self.spelling.strings {
             Strings::Python(_) => {
                 let free = self.lark.terminal(free);
@@ -137,7 +186,7 @@ impl Values<'_> {
 
     /// An identifier as a key other than `taken`.
     pub(in crate::grammar) fn bare_key(&mut self, taken: &[&str]) -> String {
-        self.lark.terminal(without("/[A-Za-z_][A-Za-z0-9_]{0,63}/", taken))
+        self.lark.terminal(without("/[A-Za-z_][A-Za-z0-9_]{0,63}/", taken, &[]))
     }
 
     /// The members of an object or a call in their order with `comma` between them, then any number of `further`, as many as
@@ -253,8 +302,8 @@ impl Counts {
     }
 }
 
-/// Properties of an object in declared order, then required ones that are not declared: name, schema, and true if required.
-pub(in crate::grammar) fn named_properties(schema: &Object) -> Vec<(String, Value, bool)> {
+/// Properties of an object in declared order, then required ones that are not declared.
+pub(in crate::grammar) fn named_properties(schema: &Object) -> Vec<Property> {
     let required: Vec<&str> = schema
         .get("required")
         .and_then(Value::as_array)
@@ -277,8 +326,9 @@ pub(in crate::grammar) fn named_properties(schema: &Object) -> Vec<(String, Valu
     declared.chain(undeclared.into_iter().map(|name| (name, further.clone(), true))).collect()
 }
 
-/// Terminal expression for matches of `plain` other than `taken`.
-fn without(plain: &str, taken: &[&str]) -> String {
-    let taken: Vec<String> = taken.iter().map(|name| literal(name)).filter(|name| !name.is_empty()).collect();
-    if taken.is_empty() { plain.to_owned() } else { format!("{plain} & ~({})", taken.join(" | ")) }
+/// Terminal expression for matches of `plain` other than `taken` and matches of `excluded`.
+fn without(plain: &str, taken: &[&str], excluded: &[&str]) -> String {
+    let taken = taken.iter().map(|name| literal(name)).filter(|name| !name.is_empty());
+    let all: Vec<String> = taken.chain(excluded.iter().map(|names| (*names).to_owned())).collect();
+    if all.is_empty() { plain.to_owned() } else { format!("{plain} & ~({})", all.join(" | ")) }
 }

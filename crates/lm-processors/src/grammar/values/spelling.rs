@@ -77,10 +77,6 @@ impl Spelling {
         Self { strings: Strings::Fenced(quote), keys: Keys::Bare, colon: ":", comma: ",", ..Self::JSON }
     }
 
-    pub(in crate::grammar) fn is_json(&self) -> bool {
-        self.strings == Strings::Json
-    }
-
     /// Writes `value` in the syntax.
     pub(in crate::grammar) fn write(&self, value: &Value) -> String {
         let list =
@@ -129,12 +125,6 @@ impl Spelling {
             Layout::Exact => literal(text),
             Layout::Any => loose(text),
         }
-    }
-
-    /// A separator as a regular expression.
-    pub(in crate::grammar) fn separator(&self, text: &str) -> String {
-        let optional = self.blanks == Blanks::Optional && text.ends_with(' ');
-        format!("{text}{}", if optional { "?" } else { "" })
     }
 }
 

@@ -5,7 +5,7 @@ use crate::declared_names::{Declared, declared};
 use crate::dialect::{Accepted, ParameterCall, ValueText};
 use crate::parsers::body::{CallSink, Fault};
 use crate::parsers::guard::plain;
-use crate::parsers::tag::{Tag, begins_with, end_of_name, trim_blanks};
+use crate::parsers::tag::{Tag, begins_with, end_of_name, trim_blanks, unquoted};
 use crate::values::{Schema, Types, push_json_string};
 
 impl ParameterBody {
@@ -37,6 +37,7 @@ impl ParameterBody {
             return Ok(Need::MoreText);
         };
         let key = rest[..end].trim();
+        let key = if self.recovers { unquoted(key) } else { key };
         self.at += behind;
         if key.is_empty() || key.contains(['<', '>', '\n']) {
             return Err(Fault::malformed(format!("`{key}` is no key")));

@@ -6,7 +6,7 @@ use crate::dialect::{ParameterCall, Tags};
 use crate::parsers::argument_text::{is_name, names};
 use crate::parsers::body::{CallSink, Fault};
 use crate::parsers::guard::plain;
-use crate::parsers::tag::{Tag, begins_with, end_of_name, trim_blanks};
+use crate::parsers::tag::{Tag, begins_with, end_of_name, trim_blanks, unquoted};
 use crate::values::Schema;
 
 impl ParameterBody {
@@ -73,12 +73,20 @@ impl ParameterBody {
             self.state = State::Name(quote);
             return Ok(Need::MoreText);
         };
-        let found = rest[..end].trim_end();
+        let found = self.bare_name(rest[..end].trim_end());
         if !is_name(found) {
             return Err(Fault::malformed(format!("`{found}` is no name")));
         }
         self.at += behind;
         self.call_begins(found, calls)
+    }
+
+    /// A name without the quotes of an attribute, and without the slash of an empty element of a declared tool.
+    fn bare_name<'t>(&self, found: &'t str) -> &'t str {
+        let name = if self.recovers { unquoted(found) } else { found };
+        let declared = |name: &str| names(&self.tools).any(|declared| declared == name);
+        let element = name.strip_suffix('/').map(str::trim_end);
+        element.filter(|element| self.recovers && !declared(name) && declared(element)).unwrap_or(name)
     }
 
     fn call_begins(&mut self, name: &str, calls: &mut CallSink<'_>) -> Result<Need, Fault> {

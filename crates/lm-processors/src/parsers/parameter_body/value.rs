@@ -4,17 +4,18 @@ use lm_template::{Map, Value};
 
 use super::{
     CDATA_CLOSE, CDATA_OPEN, MAX_LAYOUT_BYTES, MAX_NAME_BYTES, Meaning, Need, ParameterBody, State,
-    ValueReader,
+    ValueReader, name_ends,
 };
-use crate::dialect::{Accepted, CallSyntax, ParameterCall, ValueText};
+use crate::declared_names::{Declared, declared};
+use crate::dialect::{Accepted, CallSyntax, ParameterCall, Tags, ValueText};
 use crate::json_text::json_text;
-use crate::parsers::argument_text::is_name;
+use crate::parsers::argument_text::{is_name, names};
 use crate::parsers::body::Fault;
 use crate::parsers::elements::{element_value, elements_end};
 use crate::parsers::guard::{guarded, plain};
 use crate::parsers::json_scan::{JsonScan, Step};
 use crate::parsers::marker_scan::{Scan, scan};
-use crate::parsers::tag::end_of_name;
+use crate::parsers::tag::{Tag, begins_with, end_of_name};
 use crate::values::{Schema, Types, partial, push_json_chars, python_literal, typed_value};
 
 impl ParameterBody {
@@ -95,14 +96,15 @@ impl ParameterBody {
             let ends = match marker {
                 0 => return self.end_value(text, reader, found, markers[0].len()),
                 1 => self.is_next_parameter(&text[..found], behind),
+                4 => self.is_next_call(behind),
                 _ => self.is_end_of_call(behind),
             };
-            if marker > 1 {
+            if matches!(marker, 2 | 3) {
                 reader.held.get_or_insert(found);
             }
             match ends {
                 Some(true) => {
-                    let end = if marker > 1 { reader.held.unwrap_or(found) } else { found };
+                    let end = if matches!(marker, 2 | 3) { reader.held.unwrap_or(found) } else { found };
                     return self.end_value(text, reader, end, 0);
                 }
                 Some(false) => reader.searched = found + markers[marker].len(),
@@ -118,7 +120,8 @@ impl ParameterBody {
     fn ends_of_value(&self, reader: &ValueReader) -> Vec<String> {
         let mut markers = vec![reader.close.clone()];
         if self.recovers && !reader.protected {
-            let others = [self.syntax.key.open, self.syntax.end, self.around.call.close];
+            let Tags { open, close, .. } = self.around.call;
+            let others = [self.syntax.key.open, self.syntax.end, close, open];
             markers.extend(others.map(str::to_owned));
         }
         markers
@@ -141,6 +144,24 @@ impl ParameterBody {
             names.iter().any(|declared| declared == name)
         };
         Some(known && self.keys.iter().all(|given| given != name))
+    }
+
+    /// Returns true if the opening marker at the start of `text` begins a call of a declared tool. `None` if more text is
+    /// needed to decide.
+    fn is_next_call(&self, text: &str) -> Option<bool> {
+        let rest = text[self.around.call.open.len()..].trim_start();
+        let name = match begins_with(rest, self.syntax.name.open.trim_start()) {
+            Tag::Is { len, .. } => &rest[len..],
+            Tag::MayBe => return None,
+            Tag::IsNot => return Some(false),
+        };
+        let mut ends = name_ends(self.syntax, self.around.call.close);
+        ends.push("\n");
+        match declared(name, names(&self.tools), &ends) {
+            Declared::Found(_) => Some(true),
+            Declared::Open => None,
+            Declared::Absent => Some(false),
+        }
     }
 
     /// Returns true if the marker at the start of `text` ends the call: another call or the section's end follows.

@@ -2,9 +2,9 @@
 
 use super::markers::{bare_start, first_marker, is_bare, may_begin};
 use super::{Need, ReplyParser, State};
-use crate::dialect::{CallSyntax, Reported, Tags, Trim};
+use crate::dialect::{CallBody, CallSyntax, Reported, Tags, Trim};
 use crate::event::{CallFault, ProcessorEvent};
-use crate::parser::OnMalformed;
+use crate::parser::{OnMalformed, Recovery};
 use crate::parsers::body::{BodyReader, CallSink, Fault, Progress, reader};
 use crate::parsers::marker_scan::{Scan, scan};
 
@@ -226,7 +226,12 @@ impl ReplyParser {
             Ok(Progress::Open) if self.ended => block.reader.finish(text, &mut sink).map(Progress::Complete),
             result => result,
         };
-        if self.calls.certain() || matches!(result, Ok(Progress::Complete(_))) {
+        // JSON without a marker is a call only as a whole.
+        let waits = bare
+            && self.options.form.is_none()
+            && matches!(self.syntaxes[block.syntax].body, CallBody::Json(_))
+            && result.as_ref().map_or_else(|fault| fault.is_text, |progress| *progress == Progress::Open);
+        if !waits && (self.calls.certain() || matches!(result, Ok(Progress::Complete(_)))) {
             events.append(&mut block.held);
         }
         match result {
@@ -255,20 +260,35 @@ impl ReplyParser {
         let layout = after.len() - rest.len();
         let another = if close.is_empty() { "" } else { bare_start(&body) };
         let may_come = |marker: &str| !rest.starts_with(marker) && marker.starts_with(rest);
+        // Closing brackets that nothing opened are noise before the closing marker.
+        let recovers =
+            self.options.recovery == Recovery::On && matches!(body, CallBody::Json(_) | CallBody::Named(_));
+        let is_noise = |c: char| c.is_whitespace() || (recovers && matches!(c, '}' | ']'));
+        let behind = after.trim_start_matches(is_noise);
+        let noise = after.len() - behind.len();
+        let may_close = noise > layout && noise <= MAX_LAYOUT_BYTES && close.starts_with(behind);
+        // Objects may be separated by commas as well.
+        let next = rest.strip_prefix(',').filter(|_| recovers).map_or(rest, str::trim_start);
         let taken = match () {
             () if close.is_empty() => end,
             () if rest.starts_with(close) => end + layout + close.len(),
+            () if behind.starts_with(close) => end + noise + close.len(),
+            () if !self.ended && may_close => return Need::MoreText,
             () if self.ended && close.starts_with(rest) => end + after.len(),
-            () if !self.ended && layout <= MAX_LAYOUT_BYTES && (may_come(close) || may_come(another)) => {
+            () if !self.ended
+                && layout <= MAX_LAYOUT_BYTES
+                && (may_come(close) || may_come(another) || next.is_empty()) =>
+            {
                 return Need::MoreText;
             }
             () if reported == Reported::WithSection => {
                 self.break_call(Fault::malformed("text follows the call"), events);
                 return Need::AnotherLook;
             }
-            () if !another.is_empty() && rest.starts_with(another) => {
+            () if !another.is_empty() && next.starts_with(another) => {
                 // Another call between the same markers.
-                self.buffer.take(end);
+                let separator = after.len() - next.len();
+                self.buffer.take(end + separator);
                 self.call_ended();
                 self.enter_body(number);
                 return Need::AnotherLook;
@@ -302,7 +322,7 @@ impl ReplyParser {
         let State::Body(block) = &self.state else { return };
         let (syntax, position) = (block.syntax, block.reader.position());
         let read = position.max(1);
-        if !is_bare(&self.syntaxes[syntax]) || self.calls.certain() {
+        if !is_bare(&self.syntaxes[syntax]) || (self.calls.certain() && !fault.is_text) {
             let completed = match self.syntaxes[syntax].reported {
                 Reported::AtOnce => block.reader.completed(),
                 Reported::WithSection => 0,
@@ -354,7 +374,7 @@ impl ReplyParser {
 
     /// Reports an invalid call with the text up to byte `end`.
     fn report_broken(&mut self, broken: Broken, end: usize, events: &mut Vec<ProcessorEvent>) {
-        let Broken { syntax, fault: Fault { kind, reason }, mut index, .. } = broken;
+        let Broken { syntax, fault: Fault { kind, reason, .. }, mut index, .. } = broken;
         if self.syntaxes[syntax].reported == Reported::WithSection {
             let begun = |event: &&ProcessorEvent| matches!(event, ProcessorEvent::ToolCallStarted { .. });
             self.calls.take_back_last(self.held.drain(..).filter(|event| begun(&event)).count());
