@@ -26,7 +26,7 @@ impl ModelFolder {
     /// # Errors
     /// - [`lm_formats::Error::UnsupportedValue`] for an architecture without a GGUF name here, or another format
     /// - [`Error::NoGgufForm`] when a file cannot represent the model's settings or its tokenizer
-    /// - [`Error::UnsupportedTokenizer`] for a tokenizer without a GGUF name
+    /// - [`Error::Tokenizer`] for a tokenizer without a GGUF name
     /// - [`Error::AlreadyQuantized`] when none of the matrices can be converted to `format`
     /// - [`Error::Weight`] names a value that is too large for `format`
     /// - when the model cannot be read (as for [`ModelFolder::load`]), `output` exists, or it cannot be written
