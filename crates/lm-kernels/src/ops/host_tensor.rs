@@ -1,85 +1,106 @@
-//! Slice access to tensors in host memory.
+//! Slice access to float tensors in host memory.
 
 use std::borrow::Cow;
 
-use burn::backend::TensorMetadata;
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Backend, Flex};
 use burn::tensor::{DType, Shape, TensorData};
 use burn_flex::FlexTensor;
 
-/// A float tensor whose elements are a slice of host memory.
-pub(super) trait HostTensor: TensorMetadata + Sized {
-    /// The elements in row-major order; borrowed unless the tensor is a strided view.
+/// Access to the elements of a backend's float tensors as slices of host memory.
+pub struct HostTensors<B: Backend> {
+    values: fn(&FloatTensor<B>) -> Cow<'_, [f32]>,
+    update: Update<B>,
+    create: fn(TensorData) -> FloatTensor<B>,
+}
+
+/// Rewrites the elements by a callback.
+type Update<B> = fn(FloatTensor<B>, &mut dyn FnMut(&mut [f32])) -> FloatTensor<B>;
+
+impl<B: Backend> HostTensors<B> {
+    /// Elements in row-major order; borrowed unless the tensor is a strided view.
     ///
     /// # Panics
     /// When the elements are not f32.
-    fn values(&self) -> Cow<'_, [f32]>;
+    pub(super) fn values<'a>(&self, tensor: &'a FloatTensor<B>) -> Cow<'a, [f32]> {
+        (self.values)(tensor)
+    }
 
     /// Rewrites the elements, in place if the tensor is not shared.
     ///
     /// # Panics
     /// When the elements are not f32.
-    fn update(self, rewrite: impl FnOnce(&mut [f32])) -> Self;
+    pub(super) fn update(
+        &self,
+        tensor: FloatTensor<B>,
+        mut rewrite: impl FnMut(&mut [f32]),
+    ) -> FloatTensor<B> {
+        (self.update)(tensor, &mut rewrite)
+    }
 
     /// Creates a tensor of the shape.
-    fn from_values(values: Vec<f32>, shape: Shape) -> Self;
+    pub(super) fn create(&self, values: Vec<f32>, shape: impl Into<Shape>) -> FloatTensor<B> {
+        (self.create)(TensorData::new(values, shape))
+    }
 }
 
-impl HostTensor for FlexTensor {
-    fn values(&self) -> Cow<'_, [f32]> {
-        assert_eq!(self.dtype(), DType::F32, "host kernels take f32 tensors");
-        match self.as_slice::<f32>() {
-            Some(values) => Cow::Borrowed(values),
-            None => {
-                let packed = self.to_contiguous();
-                Cow::Owned(packed.as_slice::<f32>().expect("just made contiguous").to_vec())
-            }
+impl HostTensors<Flex> {
+    /// Tensors of burn-flex.
+    pub(super) const FLEX: Self =
+        Self { values: flex_values, update: flex_update, create: FlexTensor::from_data };
+}
+
+fn flex_values(tensor: &FlexTensor) -> Cow<'_, [f32]> {
+    assert_eq!(tensor.dtype(), DType::F32, "host kernels take f32 tensors");
+    match tensor.as_slice::<f32>() {
+        Some(values) => Cow::Borrowed(values),
+        None => {
+            let packed = tensor.to_contiguous();
+            Cow::Owned(packed.as_slice::<f32>().expect("just made contiguous").to_vec())
         }
     }
+}
 
-    fn update(self, rewrite: impl FnOnce(&mut [f32])) -> Self {
-        assert_eq!(self.dtype(), DType::F32, "host kernels take f32 tensors");
-        let mut tensor = if self.is_contiguous() { self } else { self.to_contiguous() };
-        let (start, end) = tensor.layout().contiguous_offsets().expect("just made contiguous");
-        rewrite(&mut tensor.storage_mut::<f32>()[start..end]);
-        tensor
-    }
-
-    fn from_values(values: Vec<f32>, shape: Shape) -> Self {
-        FlexTensor::from_data(TensorData::new(values, shape))
-    }
+fn flex_update(tensor: FlexTensor, rewrite: &mut dyn FnMut(&mut [f32])) -> FlexTensor {
+    assert_eq!(tensor.dtype(), DType::F32, "host kernels take f32 tensors");
+    let mut tensor = if tensor.is_contiguous() { tensor } else { tensor.to_contiguous() };
+    let (start, end) = tensor.layout().contiguous_offsets().expect("just made contiguous");
+    rewrite(&mut tensor.storage_mut::<f32>()[start..end]);
+    tensor
 }
 
 #[cfg(feature = "ndarray")]
 #[allow(deprecated, reason = "deprecated upstream, kept behind its feature")]
 mod ndarray {
-    use super::{Cow, HostTensor, Shape, TensorData, TensorMetadata};
-    use burn_ndarray::NdArrayTensor;
+    use burn::backend::TensorMetadata;
+    use burn_ndarray::{NdArray, NdArrayTensor};
 
-    impl HostTensor for NdArrayTensor {
-        fn values(&self) -> Cow<'_, [f32]> {
-            let NdArrayTensor::F32(storage) = self else { panic!("host kernels take f32 tensors") };
-            let view = storage.view();
-            match view.to_slice() {
-                Some(values) => Cow::Borrowed(values),
-                None => Cow::Owned(view.iter().copied().collect()),
-            }
-        }
+    use super::{Cow, HostTensors, TensorData};
 
-        fn update(self, rewrite: impl FnOnce(&mut [f32])) -> Self {
-            let NdArrayTensor::F32(mut storage) = self else { panic!("host kernels take f32 tensors") };
-            let array = storage.ensure_owned();
-            if let Some(values) = array.as_slice_mut() {
-                rewrite(values);
-                return NdArrayTensor::F32(storage);
-            }
-            let tensor = NdArrayTensor::F32(storage);
-            let mut values = tensor.values().into_owned();
-            rewrite(&mut values);
-            Self::from_values(values, tensor.shape())
-        }
+    impl HostTensors<NdArray> {
+        /// Tensors of burn-ndarray.
+        pub(in crate::ops) const NDARRAY: Self = Self { values, update, create: NdArrayTensor::from_data };
+    }
 
-        fn from_values(values: Vec<f32>, shape: Shape) -> Self {
-            NdArrayTensor::from_data(TensorData::new(values, shape))
+    fn values(tensor: &NdArrayTensor) -> Cow<'_, [f32]> {
+        let NdArrayTensor::F32(storage) = tensor else { panic!("host kernels take f32 tensors") };
+        let view = storage.view();
+        match view.to_slice() {
+            Some(values) => Cow::Borrowed(values),
+            None => Cow::Owned(view.iter().copied().collect()),
         }
+    }
+
+    fn update(tensor: NdArrayTensor, rewrite: &mut dyn FnMut(&mut [f32])) -> NdArrayTensor {
+        let NdArrayTensor::F32(mut storage) = tensor else { panic!("host kernels take f32 tensors") };
+        let array = storage.ensure_owned();
+        if let Some(values) = array.as_slice_mut() {
+            rewrite(values);
+            return NdArrayTensor::F32(storage);
+        }
+        let tensor = NdArrayTensor::F32(storage);
+        let mut values = values(&tensor).into_owned();
+        rewrite(&mut values);
+        NdArrayTensor::from_data(TensorData::new(values, tensor.shape()))
     }
 }

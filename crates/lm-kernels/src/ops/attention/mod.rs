@@ -1,19 +1,17 @@
 //! Paged attention of a ragged batch.
 
-pub(super) mod host;
-
 use std::ops::Range;
 use std::sync::Arc;
 
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Backend, Dispatch, ExtensionType};
+use burn::backend::{Backend, Dispatch, ExtensionType, TensorMetadata, backend_extension};
 use burn::tensor::activation::softmax;
 use burn::tensor::{DType, Device, Int, Tensor};
 
-use super::backend::{Bridge, LmOps};
+use super::backend::{Bridge, on_every_backend};
 use super::kv_pool::KvLayer;
 use super::{KvPool, Op, from_host, to_host};
-use crate::{AttentionSpec, PAGE_LEN, PageId, PagedLayer, RaggedLayout, SequenceLayout};
+use crate::{AttentionSpec, PAGE_LEN, PageId, PagedLayer, Pool, RaggedLayout, SequenceLayout, host};
 
 pub(super) const OP: Op =
     Op { name: "attention", summary: "writes new keys and values to their pages, then attends over them" };
@@ -113,6 +111,36 @@ fn attend_over(
     pool.put_back(layer, attended.cache);
     Tensor::from_dispatch(attended.out)
 }
+
+/// Backend operation of [`attention`]. The cache of the layer is moved in and returned, so that it is updated in
+/// place.
+#[backend_extension(Flex, NdArray: cfg(feature = "ndarray"), Cube: cfg(feature = "wgpu"))]
+pub trait AttentionOp: Bridge {
+    fn attention(
+        q: FloatTensor<Self>,
+        #[extension_type] new: NewKv<Self>,
+        #[extension_type] cache: KvLayer<Self>,
+        layout: Arc<RaggedLayout>,
+        spec: AttentionSpec,
+    ) -> AttentionOutput<Self> {
+        match (Self::HOST, cache) {
+            (Some(tensors), KvLayer::Host(mut pages)) => {
+                if let NewKv::Rows { k, v } = new {
+                    pages.write(&layout, &tensors.values(&k), &tensors.values(&v));
+                }
+                let mut out = vec![0.0; q.shape().num_elements()];
+                host::attention(Pool::global(), &tensors.values(&q), &pages, &layout, &spec, &mut out);
+                AttentionOutput { out: tensors.create(out, q.shape()), cache: KvLayer::Host(pages) }
+            }
+            (_, cache) => {
+                let (out, cache) = portable(Self::lift(q), new, cache, &layout, &spec);
+                AttentionOutput { out: Self::lower(out), cache }
+            }
+        }
+    }
+}
+
+on_every_backend!(AttentionOp);
 
 pub(super) fn portable<B: Bridge>(
     q: Tensor<3>,

@@ -1,17 +1,17 @@
 //! The gated delta rule (Gated DeltaNet) of Qwen3.5's linear attention.
 
-pub(super) mod host;
-
 use std::sync::Arc;
 
-use burn::backend::Dispatch;
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Dispatch, TensorMetadata, backend_extension};
 use burn::tensor::activation::{relu, sigmoid, silu};
 use burn::tensor::{Device, Tensor};
 
-use super::backend::LmOps;
-use super::states::{convolve, for_each_run, state_tensor, store_state, with_states};
+use super::backend::{Bridge, on_every_backend};
+use super::states::{StatefulOutput, convolve, for_each_run, state_tensor, store_state, with_states};
 use super::{KvPool, Op, from_host};
-use crate::{DeltaNet, DeltaNetSpec, HeadOrder, RaggedLayout, StatePages};
+use crate::host::DeltaNetRows;
+use crate::{DeltaNet, DeltaNetSpec, HeadOrder, Pool, RaggedLayout, StatePages, host};
 
 pub(super) const OP: Op = Op {
     name: "delta_net",
@@ -53,6 +53,35 @@ pub fn delta_net(
     });
     Tensor::from_dispatch(out)
 }
+
+/// Backend operation of [`delta_net`]. The states of the layer are moved in and returned.
+#[backend_extension(Flex, NdArray: cfg(feature = "ndarray"), Cube: cfg(feature = "wgpu"))]
+pub trait DeltaNetOp: Bridge {
+    fn delta_net(
+        qkv: FloatTensor<Self>,
+        dt: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        net: Arc<DeltaNet>,
+        states: StatePages,
+        layout: Arc<RaggedLayout>,
+    ) -> StatefulOutput<Self> {
+        let mut states = states;
+        let Some(tensors) = Self::HOST else {
+            let (dt, beta) = (Self::lift(dt), Self::lift(beta));
+            let out = portable(Self::lift(qkv), dt, beta, &net, &mut states, &layout);
+            return StatefulOutput { out: Self::lower(out), states };
+        };
+        let (rows, spec) = (qkv.shape()[0], net.spec());
+        let mut y = vec![0.0; rows * spec.num_value_heads * spec.value_dim];
+        let (qkv, dt, beta) = (tensors.values(&qkv), tensors.values(&dt), tensors.values(&beta));
+        let inputs = DeltaNetRows { qkv: &qkv, dt: &dt, beta: &beta };
+        host::delta_net(Pool::global(), inputs, &net, &mut states, &layout, &mut y);
+        let out = tensors.create(y, [rows, spec.num_value_heads, spec.value_dim]);
+        StatefulOutput { out, states }
+    }
+}
+
+on_every_backend!(DeltaNetOp);
 
 pub(super) fn portable(
     qkv: Tensor<2>,

@@ -1,14 +1,14 @@
 //! Fused norm, gate and up projections of a gated MLP.
 
-pub(super) mod host;
-
-use burn::backend::Dispatch;
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Dispatch, TensorMetadata, backend_extension};
 use burn::tensor::Tensor;
 
-use super::backend::{Bridge, LmOps};
+use super::backend::{Bridge, on_every_backend};
 use super::weight::Matrix;
 use super::{Op, Weight, glu, rms_norm};
-use crate::Activation;
+use crate::host::{Input, Norm};
+use crate::{Activation, Pool, host};
 
 pub(super) const OP: Op =
     Op { name: "gated", summary: "activation(x · Wᵀ of the gate) · (x · Wᵀ of up), x normed" };
@@ -39,6 +39,35 @@ pub fn gated(
     let (gate, up) = (gate.matrix().clone(), up.matrix().clone());
     Tensor::from_dispatch(Dispatch::gated(x.into_dispatch(), norm.into_dispatch(), eps, gate, up, activation))
 }
+
+/// Backend operation of [`gated`].
+#[backend_extension(Flex, NdArray: cfg(feature = "ndarray"), Cube: cfg(feature = "wgpu"))]
+pub trait GatedOp: Bridge {
+    fn gated(
+        x: FloatTensor<Self>,
+        norm: FloatTensor<Self>,
+        eps: f32,
+        #[extension_type] gate: Matrix<Self>,
+        #[extension_type] up: Matrix<Self>,
+        activation: Activation,
+    ) -> FloatTensor<Self> {
+        match (Self::HOST, gate, up) {
+            (Some(tensors), Matrix::Host(gate), Matrix::Host(up)) => {
+                let rows = x.shape()[0];
+                let mut y = vec![0.0; rows * gate.rows()];
+                let (x, weight) = (tensors.values(&x), tensors.values(&norm));
+                let input = Input { x: &x, rows, norm: Some(Norm { weight: &weight, eps }) };
+                host::gated(Pool::global(), input, &gate, &up, activation, &mut y);
+                tensors.create(y, [rows, gate.rows()])
+            }
+            (_, gate, up) => {
+                Self::lower(portable(Self::lift(x), Self::lift(norm), eps, gate, up, activation))
+            }
+        }
+    }
+}
+
+on_every_backend!(GatedOp);
 
 pub(super) fn portable<B: Bridge>(
     x: Tensor<2>,

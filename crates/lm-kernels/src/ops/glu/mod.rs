@@ -1,14 +1,13 @@
 //! Gated activation of MLP blocks (GLU variants).
 
-pub(super) mod host;
-
-use burn::backend::Dispatch;
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Dispatch, TensorMetadata, backend_extension};
 use burn::tensor::Tensor;
 use burn::tensor::activation::{gelu, relu, sigmoid, silu};
 
 use super::Op;
-use super::backend::LmOps;
-use crate::Activation;
+use super::backend::{Bridge, on_every_backend};
+use crate::{Activation, Pool, host};
 
 pub(super) const OP: Op = Op { name: "glu", summary: "activation(gate) · up, elementwise" };
 
@@ -26,6 +25,21 @@ pub fn glu(gate: Tensor<2>, up: Tensor<2>, activation: Activation) -> Tensor<2> 
     assert_eq!(gate.dims(), up.dims(), "glu: gate and up must have one shape");
     Tensor::from_dispatch(Dispatch::glu(gate.into_dispatch(), up.into_dispatch(), activation))
 }
+
+/// Backend operation of [`glu`].
+#[backend_extension(Flex, NdArray: cfg(feature = "ndarray"), Cube: cfg(feature = "wgpu"))]
+pub trait GluOp: Bridge {
+    fn glu(gate: FloatTensor<Self>, up: FloatTensor<Self>, activation: Activation) -> FloatTensor<Self> {
+        let Some(tensors) = Self::HOST else {
+            return Self::lower(portable(Self::lift(gate), Self::lift(up), activation));
+        };
+        let mut y = vec![0.0; gate.shape().num_elements()];
+        host::glu(Pool::global(), &tensors.values(&gate), &tensors.values(&up), activation, &mut y);
+        tensors.create(y, gate.shape())
+    }
+}
+
+on_every_backend!(GluOp);
 
 pub(super) fn portable(gate: Tensor<2>, up: Tensor<2>, activation: Activation) -> Tensor<2> {
     match activation {

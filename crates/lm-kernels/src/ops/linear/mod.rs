@@ -1,13 +1,13 @@
 //! Linear layer.
 
-pub(super) mod host;
-
-use burn::backend::Dispatch;
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Dispatch, TensorMetadata, backend_extension};
 use burn::tensor::Tensor;
 
-use super::backend::{Bridge, LmOps};
+use super::backend::{Bridge, on_every_backend};
 use super::weight::Matrix;
 use super::{Op, Weight};
+use crate::{Pool, host};
 
 pub(super) const OP: Op = Op { name: "linear", summary: "x · Wᵀ for weights in any format" };
 
@@ -26,6 +26,24 @@ pub fn linear(x: Tensor<2>, weight: &Weight) -> Tensor<2> {
     assert_eq!(size, weight.cols(), "linear: a row of x must be as long as a row of the weight");
     Tensor::from_dispatch(Dispatch::linear(x.into_dispatch(), weight.matrix().clone()))
 }
+
+/// Backend operation of [`linear`].
+#[backend_extension(Flex, NdArray: cfg(feature = "ndarray"), Cube: cfg(feature = "wgpu"))]
+pub trait LinearOp: Bridge {
+    fn linear(x: FloatTensor<Self>, #[extension_type] weight: Matrix<Self>) -> FloatTensor<Self> {
+        match (Self::HOST, weight) {
+            (Some(tensors), Matrix::Host(weight)) => {
+                let rows = x.shape()[0];
+                let mut y = vec![0.0; rows * weight.rows()];
+                host::linear(Pool::global(), &weight, &tensors.values(&x), rows, &mut y);
+                tensors.create(y, [rows, weight.rows()])
+            }
+            (_, weight) => Self::lower(portable(Self::lift(x), weight)),
+        }
+    }
+}
+
+on_every_backend!(LinearOp);
 
 pub(super) fn portable<B: Bridge>(x: Tensor<2>, weight: Matrix<B>) -> Tensor<2> {
     weight.multiply(x)

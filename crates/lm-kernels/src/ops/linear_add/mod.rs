@@ -1,13 +1,14 @@
 //! Linear layer with a fused residual add.
 
-pub(super) mod host;
-
-use burn::backend::Dispatch;
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Dispatch, TensorMetadata, backend_extension};
 use burn::tensor::Tensor;
 
-use super::backend::{Bridge, LmOps};
+use super::backend::{Bridge, on_every_backend};
 use super::weight::Matrix;
 use super::{Op, Weight};
+use crate::host::{Input, Output};
+use crate::{Pool, host};
 
 pub(super) const OP: Op = Op { name: "linear_add", summary: "residual + x · Wᵀ" };
 
@@ -29,6 +30,30 @@ pub fn linear_add(x: Tensor<2>, weight: &Weight, residual: Tensor<2>) -> Tensor<
     let (x, residual) = (x.into_dispatch(), residual.into_dispatch());
     Tensor::from_dispatch(Dispatch::linear_add(x, weight.matrix().clone(), residual))
 }
+
+/// Backend operation of [`linear_add`].
+#[backend_extension(Flex, NdArray: cfg(feature = "ndarray"), Cube: cfg(feature = "wgpu"))]
+pub trait LinearAddOp: Bridge {
+    fn linear_add(
+        x: FloatTensor<Self>,
+        #[extension_type] weight: Matrix<Self>,
+        residual: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        match (Self::HOST, weight) {
+            (Some(tensors), Matrix::Host(weight)) => {
+                let (rows, x) = (x.shape()[0], tensors.values(&x));
+                let input = Input { x: &x, rows, norm: None };
+                tensors.update(residual, |y| {
+                    let output = Output { w: &weight, bias: None, add: true, y };
+                    host::linears(Pool::global(), input, &mut [output]);
+                })
+            }
+            (_, weight) => Self::lower(portable(Self::lift(x), weight, Self::lift(residual))),
+        }
+    }
+}
+
+on_every_backend!(LinearAddOp);
 
 pub(super) fn portable<B: Bridge>(x: Tensor<2>, weight: Matrix<B>, residual: Tensor<2>) -> Tensor<2> {
     residual + weight.multiply(x)

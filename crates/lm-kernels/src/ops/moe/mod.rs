@@ -1,18 +1,17 @@
 //! Mixture of experts (MoE).
 
-pub(super) mod host;
-
 use std::ops::Range;
 use std::sync::Arc;
 
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Backend, Dispatch, ExtensionType};
+use burn::backend::{Backend, Dispatch, ExtensionType, TensorMetadata, backend_extension};
 use burn::tensor::{Int, Tensor};
 
-use super::backend::{Bridge, LmOps};
+use super::backend::{Bridge, on_every_backend};
 use super::weight::Matrix;
 use super::{Op, Weight, from_host, glu};
-use crate::{Activation, Routing};
+use crate::host::ExpertBiases;
+use crate::{Activation, Pool, Routing, host};
 
 pub(super) const OP: Op =
     Op { name: "moe", summary: "Σ weight · down(activation(gate(x), up(x))) over the experts of each row" };
@@ -120,6 +119,41 @@ pub fn moe(x: Tensor<2>, experts: &Experts, routing: &Arc<Routing>) -> Tensor<2>
     let routing = Arc::clone(routing);
     Tensor::from_dispatch(Dispatch::moe(x.into_dispatch(), gate, up, down, biases, experts.shape, routing))
 }
+
+/// Backend operation of [`moe`].
+#[backend_extension(Flex, NdArray: cfg(feature = "ndarray"), Cube: cfg(feature = "wgpu"))]
+pub trait MoeOp: Bridge {
+    fn moe(
+        x: FloatTensor<Self>,
+        #[extension_type] gate: Matrix<Self>,
+        #[extension_type] up: Matrix<Self>,
+        #[extension_type] down: Matrix<Self>,
+        #[extension_type] biases: Biases<Self>,
+        shape: ExpertShape,
+        routing: Arc<Routing>,
+    ) -> FloatTensor<Self> {
+        match (Self::HOST, gate, up, down) {
+            (Some(tensors), Matrix::Host(gate), Matrix::Host(up), Matrix::Host(down)) => {
+                let biases = match &biases {
+                    Biases::Absent => None,
+                    Biases::Present { gate, up, down } => Some([gate, up, down].map(|b| tensors.values(b))),
+                };
+                let biases = biases.as_ref().map(|[gate, up, down]| ExpertBiases { gate, up, down });
+                let ExpertShape { count, activation } = shape;
+                let (gate, up, down) = (&gate, &up, &down);
+                let experts = host::Experts { count, gate, up, down, biases, activation };
+                let mut y = vec![0.0; x.shape().num_elements()];
+                host::moe(Pool::global(), &tensors.values(&x), &experts, &routing, &mut y);
+                tensors.create(y, x.shape())
+            }
+            (_, gate, up, down) => {
+                Self::lower(portable(Self::lift(x), [gate, up, down], biases, shape, &routing))
+            }
+        }
+    }
+}
+
+on_every_backend!(MoeOp);
 
 pub(super) fn portable<B: Bridge>(
     x: Tensor<2>,

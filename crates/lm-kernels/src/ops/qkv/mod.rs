@@ -1,14 +1,14 @@
 //! Fused norm and query, key and value projections.
 
-pub(super) mod host;
-
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Backend, Dispatch, ExtensionType};
+use burn::backend::{Backend, Dispatch, ExtensionType, TensorMetadata, backend_extension};
 use burn::tensor::Tensor;
 
-use super::backend::{Bridge, LmOps};
+use super::backend::{Bridge, on_every_backend};
 use super::weight::Matrix;
 use super::{Op, Weight, rms_norm};
+use crate::host::{Input, Norm, Output};
+use crate::{Pool, host};
 
 pub(super) const OP: Op = Op { name: "qkv", summary: "three linear layers over the same normed rows" };
 
@@ -38,6 +38,41 @@ pub fn qkv(x: Tensor<2>, norm: Tensor<1>, eps: f32, weights: [&Weight; 3]) -> [T
     let Qkv { q, k, v } = Dispatch::qkv(x.into_dispatch(), norm.into_dispatch(), eps, q, k, v);
     [q, k, v].map(Tensor::from_dispatch)
 }
+
+/// Backend operation of [`qkv`].
+#[backend_extension(Flex, NdArray: cfg(feature = "ndarray"), Cube: cfg(feature = "wgpu"))]
+pub trait QkvOp: Bridge {
+    fn qkv(
+        x: FloatTensor<Self>,
+        norm: FloatTensor<Self>,
+        eps: f32,
+        #[extension_type] q: Matrix<Self>,
+        #[extension_type] k: Matrix<Self>,
+        #[extension_type] v: Matrix<Self>,
+    ) -> Qkv<Self> {
+        match (Self::HOST, q, k, v) {
+            (Some(tensors), Matrix::Host(q), Matrix::Host(k), Matrix::Host(v)) => {
+                let (rows, weights) = (x.shape()[0], [&q, &k, &v]);
+                let mut results = weights.map(|w| vec![0.0; rows * w.rows()]);
+                let (x, weight) = (tensors.values(&x), tensors.values(&norm));
+                let input = Input { x: &x, rows, norm: Some(Norm { weight: &weight, eps }) };
+                let [y_q, y_k, y_v] = &mut results;
+                let mut outputs =
+                    [(&q, y_q), (&k, y_k), (&v, y_v)].map(|(w, y)| Output { w, bias: None, add: false, y });
+                host::linears(Pool::global(), input, &mut outputs);
+                let [y_q, y_k, y_v] = results;
+                Qkv {
+                    q: tensors.create(y_q, [rows, q.rows()]),
+                    k: tensors.create(y_k, [rows, k.rows()]),
+                    v: tensors.create(y_v, [rows, v.rows()]),
+                }
+            }
+            (_, q, k, v) => portable(Self::lift(x), Self::lift(norm), eps, [q, k, v]),
+        }
+    }
+}
+
+on_every_backend!(QkvOp);
 
 pub(super) fn portable<B: Bridge>(
     x: Tensor<2>,

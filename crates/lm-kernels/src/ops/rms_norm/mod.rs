@@ -1,12 +1,12 @@
 //! Root-mean-square normalisation (RMSNorm).
 
-pub(super) mod host;
-
-use burn::backend::Dispatch;
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Dispatch, TensorMetadata, backend_extension};
 use burn::tensor::Tensor;
 
 use super::Op;
-use super::backend::LmOps;
+use super::backend::{Bridge, on_every_backend};
+use crate::{Pool, host};
 
 pub(super) const OP: Op = Op { name: "rms_norm", summary: "x / sqrt(mean(x²) + eps) · weight, per row" };
 
@@ -26,6 +26,21 @@ pub fn rms_norm(x: Tensor<2>, weight: Tensor<1>, eps: f32) -> Tensor<2> {
     assert_eq!(weight.dims(), [size], "rms_norm: weight must be as long as a row of x");
     Tensor::from_dispatch(Dispatch::rms_norm(x.into_dispatch(), weight.into_dispatch(), eps))
 }
+
+/// Backend operation of [`rms_norm`].
+#[backend_extension(Flex, NdArray: cfg(feature = "ndarray"), Cube: cfg(feature = "wgpu"))]
+pub trait RmsNormOp: Bridge {
+    fn rms_norm(x: FloatTensor<Self>, weight: FloatTensor<Self>, eps: f32) -> FloatTensor<Self> {
+        let Some(tensors) = Self::HOST else {
+            return Self::lower(portable(Self::lift(x), Self::lift(weight), eps));
+        };
+        let mut y = vec![0.0; x.shape().num_elements()];
+        host::rms_norm(Pool::global(), &tensors.values(&x), &tensors.values(&weight), eps, &mut y);
+        tensors.create(y, x.shape())
+    }
+}
+
+on_every_backend!(RmsNormOp);
 
 pub(super) fn portable(x: Tensor<2>, weight: Tensor<1>, eps: f32) -> Tensor<2> {
     let mean_square = x.clone().square().mean_dim(1); // [rows, 1]

@@ -1,15 +1,14 @@
 //! Rotary position embedding (RoPE).
 
-pub(super) mod host;
-
 use std::sync::Arc;
 
-use burn::backend::Dispatch;
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Dispatch, TensorMetadata, backend_extension};
 use burn::tensor::Tensor;
 
-use super::backend::LmOps;
+use super::backend::{Bridge, on_every_backend};
 use super::{Op, from_host};
-use crate::RopeAngles;
+use crate::{Pool, RopeAngles, host};
 
 pub(super) const OP: Op =
     Op { name: "rope", summary: "rotates each head by absolute position, half-split layout" };
@@ -33,6 +32,20 @@ pub fn rope(x: Tensor<3>, angles: &Arc<RopeAngles>) -> Tensor<3> {
     assert!(angles.rotary_dim() <= head_dim, "rope: the angles rotate more than head_dim elements");
     Tensor::from_dispatch(Dispatch::rope(x.into_dispatch(), angles.clone()))
 }
+
+/// Backend operation of [`rope`].
+#[backend_extension(Flex, NdArray: cfg(feature = "ndarray"), Cube: cfg(feature = "wgpu"))]
+pub trait RopeOp: Bridge {
+    fn rope(x: FloatTensor<Self>, angles: Arc<RopeAngles>) -> FloatTensor<Self> {
+        let Some(tensors) = Self::HOST else {
+            return Self::lower(portable(Self::lift(x), &angles));
+        };
+        let head_dim = x.shape()[2];
+        tensors.update(x, |x| host::rope(Pool::global(), x, head_dim, &angles))
+    }
+}
+
+on_every_backend!(RopeOp);
 
 /// The angles come from the host: WGSL guarantees no accuracy for sines of large arguments.
 pub(super) fn portable(x: Tensor<3>, angles: &RopeAngles) -> Tensor<3> {

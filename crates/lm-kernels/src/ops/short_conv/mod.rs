@@ -1,16 +1,15 @@
 //! The gated short convolution of LFM2.
 
-pub(super) mod host;
-
 use std::sync::Arc;
 
-use burn::backend::Dispatch;
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Dispatch, TensorMetadata, backend_extension};
 use burn::tensor::Tensor;
 
-use super::backend::LmOps;
-use super::states::{convolve, for_each_run, with_states};
+use super::backend::{Bridge, on_every_backend};
+use super::states::{StatefulOutput, convolve, for_each_run, with_states};
 use super::{KvPool, Op};
-use crate::{CausalConv, RaggedLayout, StatePages};
+use crate::{CausalConv, Pool, RaggedLayout, StatePages, host};
 
 pub(super) const OP: Op =
     Op { name: "short_conv", summary: "c · conv(b · x) over each sequence, going on from its state" };
@@ -42,6 +41,29 @@ pub fn short_conv(
     });
     Tensor::from_dispatch(out)
 }
+
+/// Backend operation of [`short_conv`]. The states of the layer are moved in and returned.
+#[backend_extension(Flex, NdArray: cfg(feature = "ndarray"), Cube: cfg(feature = "wgpu"))]
+pub trait ShortConvOp: Bridge {
+    fn short_conv(
+        x: FloatTensor<Self>,
+        conv: Arc<CausalConv>,
+        states: StatePages,
+        layout: Arc<RaggedLayout>,
+    ) -> StatefulOutput<Self> {
+        let mut states = states;
+        let Some(tensors) = Self::HOST else {
+            let out = portable(Self::lift(x), &conv, &mut states, &layout);
+            return StatefulOutput { out: Self::lower(out), states };
+        };
+        let rows = x.shape()[0];
+        let mut y = vec![0.0; rows * conv.channels()];
+        host::short_conv(Pool::global(), &tensors.values(&x), &conv, &mut states, &layout, &mut y);
+        StatefulOutput { out: tensors.create(y, [rows, conv.channels()]), states }
+    }
+}
+
+on_every_backend!(ShortConvOp);
 
 pub(super) fn portable(
     x: Tensor<2>,
