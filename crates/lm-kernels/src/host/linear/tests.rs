@@ -2,6 +2,8 @@
 
 use proptest::prelude::*;
 
+use super::super::cpu::Kernel;
+use super::super::lanes::{LANES, Lanes};
 use super::super::testing::{Random, bits, halves};
 use super::super::{GgmlType, PackedMatrix, Pool, Source, WeightFormat};
 use super::multiply::multiply;

@@ -1,0 +1,106 @@
+//! Loops, panics, nesting and work stealing.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicUsize;
+
+use super::*;
+
+fn counts(pool: &Pool, tasks: usize) -> Vec<usize> {
+    let hits: Vec<AtomicUsize> = (0..tasks).map(|_| AtomicUsize::new(0)).collect();
+    pool.run(tasks, |i| {
+        hits[i].fetch_add(1, Ordering::Relaxed);
+    });
+    hits.into_iter().map(AtomicUsize::into_inner).collect()
+}
+
+#[test]
+fn every_task_runs_once_whatever_the_threads() {
+    for threads in [0, 1, 2, 3, 8] {
+        let pool = Pool::new(threads);
+        assert_eq!(pool.threads(), threads.max(1));
+        for round in 0..200 {
+            let tasks = round % 23;
+            assert_eq!(counts(&pool, tasks), vec![1; tasks], "{threads} threads, {tasks} tasks");
+        }
+    }
+}
+
+#[test]
+fn sleeping_workers_wake_up() {
+    let pool = Pool::new(4);
+    while pool.shared.parked.load(Ordering::SeqCst) < 3 {
+        thread::yield_now();
+    }
+    // A barrier of all four threads: it ends only if the three parked workers wake.
+    let arrived = AtomicUsize::new(0);
+    pool.run(4, |_| {
+        arrived.fetch_add(1, Ordering::SeqCst);
+        while arrived.load(Ordering::SeqCst) < 4 {
+            thread::yield_now();
+        }
+    });
+}
+
+#[test]
+fn a_panic_reaches_the_caller_and_the_pool_goes_on() {
+    let pool = Pool::new(3);
+    for bad in 0..12 {
+        let caught = catch_unwind(AssertUnwindSafe(|| {
+            pool.run(12, |i| assert_ne!(i, bad, "task {bad} fails"));
+        }));
+        let message = caught.unwrap_err();
+        let message = message.downcast_ref::<String>().expect("a formatted message");
+        assert!(message.contains("fails"), "{message}");
+        assert_eq!(counts(&pool, 40), vec![1; 40]);
+    }
+}
+
+#[test]
+fn a_loop_inside_a_task_runs_there() {
+    let pool = Pool::new(2);
+    let sum = AtomicUsize::new(0);
+    pool.run(4, |_| {
+        let outer = thread::current().id();
+        pool.run(8, |i| {
+            assert_eq!(thread::current().id(), outer);
+            sum.fetch_add(i, Ordering::Relaxed);
+        });
+    });
+    assert_eq!(sum.into_inner(), 4 * 28);
+}
+
+#[test]
+fn callers_on_two_threads_do_not_disturb_each_other() {
+    let pool = Pool::new(2);
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| (0..300).for_each(|_| assert_eq!(counts(&pool, 17), vec![1; 17])));
+        }
+    });
+}
+
+#[test]
+fn a_thread_steals_what_another_leaves() {
+    let pool = Pool::new(2);
+    let done = AtomicUsize::new(0);
+    // Task 0 blocks its thread until the other one has done all the rest, that thread's own part included.
+    pool.run(10, |i| {
+        if i == 0 {
+            while done.load(Ordering::SeqCst) < 9 {
+                thread::yield_now();
+            }
+        } else {
+            done.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    assert_eq!(done.into_inner(), 9);
+}
+
+#[test]
+fn the_global_pool_is_sized_once() {
+    Pool::set_global_threads(2).unwrap();
+    assert_eq!(Pool::global().threads(), 2);
+    Pool::set_global_threads(2).unwrap();
+    let late = Pool::set_global_threads(3).unwrap_err();
+    assert!(matches!(late, Error::PoolStarted { threads: 2, requested: 3 }));
+}
