@@ -1,9 +1,9 @@
-//! Common code of the benchmarks: timing, a line per case with the achieved rate and the machine's limit, and weights.
+//! Common code of the benchmarks: groups that hold the machine's limits beside the cases, layouts and random weights.
 
 #![forbid(unsafe_code)]
 
-mod measure;
+mod group;
 mod weights;
 
-pub use measure::{Limit, median_time};
-pub use weights::{noise, random_weight};
+pub use group::{Amount, COLD, Group, criterion};
+pub use weights::{check_product, noise, random_weight};

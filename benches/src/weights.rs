@@ -41,3 +41,21 @@ fn random_bits() -> impl Iterator<Item = u32> {
         state >> 8
     })
 }
+
+/// Checks products `y` of the rows of `x` against sums in double precision.
+///
+/// # Panics
+/// When one is off by more than the format's rounding of activations allows.
+pub fn check_product(w: &PackedMatrix, x: &[f32], y: &[f32]) {
+    let mut row = vec![0.0; w.cols()];
+    for r in (0..w.rows()).step_by(97) {
+        w.dequantize_row(r, &mut row);
+        for (i, x) in x.chunks_exact(w.cols()).enumerate().step_by(61) {
+            let products = x.iter().zip(&row).map(|(x, w)| f64::from(*x) * f64::from(*w));
+            let exact: f64 = products.clone().sum();
+            let magnitude: f64 = products.map(f64::abs).sum();
+            let error = (f64::from(y[i * w.rows() + r]) - exact).abs();
+            assert!(error < 1e-2 * magnitude, "{}: row {r} is off by {error}", w.format());
+        }
+    }
+}
