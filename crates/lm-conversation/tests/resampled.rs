@@ -107,7 +107,12 @@ fn calls_fit_what_no_grammar_says() {
             for temperature in [0.0, 1.0] {
                 let mut conversation = conversation(dialect, vec![tool("read", parameters())]);
                 let options = required(&conversation, seed, temperature);
+                let options = TurnOptions { logprobs: Some(0), ..options };
                 let (events, reply) = turn(&mut conversation, options.clone()).expect(dialect);
+                let scored =
+                    events.iter().filter(|event| matches!(event, ConversationEvent::Logprobs(_))).count();
+                let output = reply.finish.usage.output_tokens;
+                assert!(scored == output || scored + 1 == output, "{dialect}: {scored} of {output} tokens");
                 for call in reply.tool_calls() {
                     assert_eq!(call.arguments["unit"], "fahrenheit", "{dialect}");
                 }

@@ -19,8 +19,11 @@ use crate::tools::{choice_among, tools};
 /// Values of `reasoning_effort`.
 const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
+/// Test of a field's value.
+type Test = fn(&Value) -> bool;
+
 /// Fields that change the response, and are not supported, with the test of a value that asks for nothing.
-const UNSUPPORTED: &[(&str, fn(&Value) -> bool)] = &[
+const UNSUPPORTED: &[(&str, Test)] = &[
     ("add_generation_prompt", |value| *value == true),
     ("audio", Value::is_null),
     ("best_of", |value| *value == 1),
