@@ -46,9 +46,9 @@ impl ModelFolder {
         let folder = TempOutput::folder(output)?;
         self.copy_texts(&folder.path, format)?;
         let path = folder.path.join(file_names::WEIGHTS);
-        let failed = |source| io_error(&path, source);
+        let failed = |source| io_error(output, source);
         let mut file = File::create_new(&path).map_err(failed)?;
-        weights.write(&mut file, &path, &[], progress)?;
+        weights.write(&mut file, output, &[], progress)?;
         file.sync_all().map_err(failed)?;
         folder.finish(output)
     }

@@ -58,8 +58,8 @@ impl ModelFolder {
             None => model.head(&self.texts_for_gguf()?)?,
         };
         let (temp, mut file) = TempOutput::file(output)?;
-        model.write(head, &mut file, &temp.path, progress)?;
-        file.sync_all().map_err(|source| io_error(&temp.path, source))?;
+        model.write(head, &mut file, output, progress)?;
+        file.sync_all().map_err(|source| io_error(output, source))?;
         temp.finish(output)
     }
 
