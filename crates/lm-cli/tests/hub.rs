@@ -239,3 +239,29 @@ fn what_was_not_finished_is_listed() {
     home.ok(&["rm", NAME, "--yes"]);
     assert_eq!(home.ok(&["list"]), "");
 }
+
+#[test]
+fn a_damaged_branch_hides_no_other_model() {
+    let home = Home::new(pocket());
+    home.ok(&["pull", NAME]);
+    home.write(".cache/huggingface/hub/models--a--b/refs/main", b"not a commit");
+    let run = home.lm(&["list"]);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert!(
+        run.out.contains(NAME) && run.err.contains("a branch or tag is left out"),
+        "{}{}",
+        run.out,
+        run.err
+    );
+}
+
+#[test]
+fn without_a_network_a_pull_says_what_it_asks_and_fails_soon() {
+    let home = Home::new(pocket());
+    let start = std::time::Instant::now();
+    // A port at which nothing listens.
+    let error = home.error(&["pull", NAME], &[("HF_ENDPOINT", "http://127.0.0.1:9")]);
+    assert!(start.elapsed() < std::time::Duration::from_secs(10), "{:?}", start.elapsed());
+    assert!(error.starts_with(&format!("asking http://127.0.0.1:9 for {NAME}\n")), "{error}");
+    assert!(error.contains("hint: "), "{error}");
+}

@@ -4,7 +4,7 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustls::crypto::ring;
 use ureq::http::{self, HeaderMap, StatusCode, Uri};
@@ -17,6 +17,8 @@ use crate::{Error, RepoId, Result};
 const USER_AGENT: &str = concat!("lm-hub/", env!("CARGO_PKG_VERSION"));
 const MAX_REDIRECTS: usize = 10;
 const MAX_PAUSE: Duration = Duration::from_secs(60);
+/// Time in which a connection must be made, and after which a first request is not repeated.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum characters of a server's message to show.
 const MAX_MESSAGE: usize = 300;
 
@@ -103,12 +105,17 @@ impl Client {
         })
     }
 
-    /// Sends a request and follows redirects; transient failures are retried.
+    /// Sends a request and follows redirects; transient failures are retried, those of the connection for [`CONNECT_TIMEOUT`] at
+    /// most: without a network, a command fails soon.
     pub(crate) fn send(&self, request: &Request<'_>) -> Result<Response> {
-        let mut attempt = 0;
+        let (mut attempt, start) = (0, Instant::now());
+        let in_time = |error: &Error, attempt| {
+            let is_answered = matches!(error, Error::Status { .. });
+            is_answered || start.elapsed().saturating_add(self.pause_before(attempt)) < CONNECT_TIMEOUT
+        };
         loop {
             match self.send_once(request) {
-                Err(error) if attempt < self.retries && may_pass(&error) => {
+                Err(error) if attempt < self.retries && may_pass(&error) && in_time(&error, attempt) => {
                     tracing::debug!(%error, attempt, "retrying");
                     self.pause(attempt);
                     attempt += 1;
@@ -118,10 +125,15 @@ impl Client {
         }
     }
 
-    /// Waits before a retry (exponential backoff).
+    /// Waits before a retry.
     pub(crate) fn pause(&self, attempt: u32) {
+        thread::sleep(self.pause_before(attempt));
+    }
+
+    /// Delay before a retry (exponential backoff).
+    fn pause_before(&self, attempt: u32) -> Duration {
         let factor = 1_u32.checked_shl(attempt).unwrap_or(u32::MAX);
-        thread::sleep(self.retry_pause.saturating_mul(factor).min(MAX_PAUSE));
+        self.retry_pause.saturating_mul(factor).min(MAX_PAUSE)
     }
 
     /// Sends a request once and follows redirects.
@@ -235,8 +247,8 @@ fn agent(settings: &HubSettings) -> Agent {
         .http_status_as_error(false)
         .max_redirects(0)
         .max_redirects_will_error(false)
-        .timeout_resolve(Some(settings.stall_timeout))
-        .timeout_connect(Some(settings.stall_timeout))
+        .timeout_resolve(Some(settings.stall_timeout.min(CONNECT_TIMEOUT)))
+        .timeout_connect(Some(settings.stall_timeout.min(CONNECT_TIMEOUT)))
         .timeout_per_read(Some(settings.stall_timeout))
         .timeout_per_write(Some(settings.stall_timeout))
         .build();

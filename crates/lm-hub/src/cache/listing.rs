@@ -58,7 +58,8 @@ impl Cache {
     /// Lists the model repositories, sorted by name; empty if the cache does not exist.
     ///
     /// # Errors
-    /// [`Error::Io`] when a folder cannot be read; [`Error::Damaged`] for a reference that is not a commit.
+    /// [`Error::Io`] when a folder cannot be read. A damaged branch or tag is left out with a warning; its snapshot has the name of its
+    /// commit then.
     pub fn models(&self) -> Result<Vec<CachedModel>> {
         let mut models = Vec::new();
         for entry in entries(&self.root)? {
@@ -79,8 +80,10 @@ impl Cache {
         let folder = self.folder_of(repo);
         let mut revisions: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for path in walk(&folder.join("refs"))? {
-            if let Some(commit) = read_ref(&path.under(&folder.join("refs")))? {
-                revisions.entry(commit).or_default().push(path.to_string());
+            match read_ref(&path.under(&folder.join("refs"))) {
+                Ok(Some(commit)) => revisions.entry(commit).or_default().push(path.to_string()),
+                Ok(None) => {}
+                Err(error) => tracing::warn!(%error, "a branch or tag is left out"),
             }
         }
         let mut snapshots = Vec::new();
