@@ -44,10 +44,11 @@ pub enum Error {
     },
     /// A model, or the settings asked for with it, do not fit the memory. Nothing was loaded.
     #[error(
-        "{} MB of memory are needed, {} MB are available: {} MB are weights{}, {} MB a cache of {} tokens in {}",
+        "{} MB of memory are needed, {} MB are available: {} MB of weights{}, {} MB of cache for {} tokens in {}, {} MB besides",
         mega(plan.needed_bytes), mega(*available_bytes), mega(plan.weight_bytes),
         plan.quantization.map(|format| format!(" in {format}")).unwrap_or_default(),
         mega(plan.cache_bytes), plan.context_tokens, plan.kv_dtype,
+        mega(plan.needed_bytes.saturating_sub(plan.weight_bytes).saturating_sub(plan.cache_bytes)),
     )]
     DoesNotFit {
         /// The settings asked for, and the smallest choice of the open ones.
@@ -148,9 +149,9 @@ pub enum Error {
     EngineStopped,
 }
 
-/// Bytes in millions, rounded up.
-fn mega(bytes: u64) -> u64 {
-    bytes.div_ceil(1_000_000)
+/// Bytes in millions, with one decimal: sums of rounded parts differ by at most a few of it.
+fn mega(bytes: u64) -> String {
+    format!("{:.1}", bytes as f64 / 1e6)
 }
 
 /// Reason why a grammar cannot be compiled.
