@@ -27,7 +27,9 @@ pub(crate) fn reply_grammar(
     if let (Some(syntax), false) = (dialect.calls.first(), tools.is_empty()) {
         NameCheck::new(dialect.name, syntax, request.tools, parser).check(&tools)?;
     }
-    let calls_matter = !request.tools.is_empty() && !dialect.calls.is_empty();
+    // Without tools, only a request that forbids calls excludes them.
+    let calls_matter =
+        !dialect.calls.is_empty() && (!request.tools.is_empty() || request.choice == ToolChoice::None);
     if !calls_matter && request.response_format.is_none() {
         return Ok(None);
     }

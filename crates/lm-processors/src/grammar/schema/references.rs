@@ -38,7 +38,7 @@ impl Normalizer<'_> {
         let Some((pointer, target)) = self.document.resolve(reference) else {
             return Err(match reference.starts_with('#') {
                 false => SchemaError::new(path, "$ref", SchemaFault::Unsupported),
-                true => SchemaError::bad(path, "$ref", &format!("nothing stands at {reference}")),
+                true => SchemaError::bad(path, "$ref", &format!("the schema has nothing at {reference}")),
             });
         };
         let key = (pointer, place.closing);
