@@ -276,6 +276,11 @@ impl Conversation {
         self.history = history;
     }
 
+    /// Replaces the messages of the preface, for example by another system prompt; the history stays.
+    pub fn set_preface_messages(&mut self, messages: Vec<Message>) {
+        self.preface.messages = messages;
+    }
+
     /// Clears the history; the preface stays.
     pub fn reset(&mut self) {
         self.history.clear();
