@@ -1,8 +1,17 @@
-//! Events of `lm generate --json`: one object per line, distinguished by `type`.
+//! Events of `lm generate --json`: one object per line, distinguished by `type`. docs/json-output.md describes them.
 
 use lm_conversation::ConversationEvent;
-use lm_session::{FinishReason, Finished};
+use lm_session::{Engine, FinishReason, Finished};
+use lm_template::Message;
 use serde_json::{Value, json};
+
+/// Version of all JSON that the program prints: a reader may reject another one.
+pub const VERSION: u32 = 1;
+
+/// First event.
+pub fn start(engine: &Engine, seed: u64) -> Value {
+    json!({"type": "start", "version": VERSION, "model": engine.name(), "seed": seed})
+}
 
 /// Converts an event of a conversation; `None` for events that a later event repeats.
 pub fn of_conversation(event: &ConversationEvent) -> Option<Value> {
@@ -14,6 +23,9 @@ pub fn of_conversation(event: &ConversationEvent) -> Option<Value> {
         }
         ConversationEvent::Finished(reply) => {
             let mut event = finished(&reply.finish);
+            if !reply.message.tool_calls.is_empty() {
+                event["finish_reason"] = "tool_calls".into();
+            }
             event["message"] = reply.message.to_json();
             Some(event)
         }
@@ -25,13 +37,16 @@ pub fn of_conversation(event: &ConversationEvent) -> Option<Value> {
 pub fn finished(finished: &Finished) -> Value {
     let ms = |duration: std::time::Duration| duration.as_secs_f64() * 1e3;
     let Finished { usage, timing, .. } = finished;
+    let (reason, detail) = reason(&finished.reason);
     json!({
         "type": "finished",
-        "finish_reason": reason(&finished.reason),
+        "finish_reason": reason,
+        "finish_detail": detail,
         "usage": {
             "prompt_tokens": usage.prompt_tokens,
-            "cached_tokens": usage.cached_tokens,
-            "output_tokens": usage.output_tokens,
+            "completion_tokens": usage.output_tokens,
+            "total_tokens": usage.prompt_tokens + usage.output_tokens,
+            "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
         },
         "timing": {
             "ttft_ms": timing.ttft.map(ms),
@@ -43,12 +58,24 @@ pub fn finished(finished: &Finished) -> Value {
     })
 }
 
-fn reason(reason: &FinishReason) -> &'static str {
+/// Last event of a reply that Ctrl-C ended, with the text so far.
+pub fn cancelled(text: &str) -> Value {
+    let message = Message::assistant(text).to_json();
+    json!({"type": "finished", "finish_reason": "cancelled", "finish_detail": "cancelled", "message": message})
+}
+
+/// Last event of a reply that failed.
+pub fn failed(error: &anyhow::Error) -> Value {
+    json!({"type": "error", "error": {"message": crate::failure::message(error)}})
+}
+
+/// Finish reason in the words of OpenAI's chat completions, and the cause in ours.
+fn reason(reason: &FinishReason) -> (&'static str, &'static str) {
     match reason {
-        FinishReason::EndToken => "end_token",
-        FinishReason::StopString(_) => "stop_string",
-        FinishReason::MaxOutputTokens => "max_output_tokens",
-        FinishReason::ContextFull => "context_full",
-        FinishReason::Cancelled => "cancelled",
+        FinishReason::EndToken => ("stop", "end_token"),
+        FinishReason::StopString(_) => ("stop", "stop_string"),
+        FinishReason::MaxOutputTokens => ("length", "max_tokens"),
+        FinishReason::ContextFull => ("length", "context_full"),
+        FinishReason::Cancelled => ("cancelled", "cancelled"),
     }
 }

@@ -5,33 +5,40 @@ use std::process::ExitCode;
 
 use lm_hub::ModelName;
 
+use crate::args::UsageError;
+use crate::interrupt;
 use crate::locate::ModelNotFound;
-use crate::screen::visible;
+use crate::screen::replace_control_chars;
 
-/// Prints the error and returns the exit code. A broken pipe of our output is not a failure.
+/// Prints the error and returns the exit code: 130 for an interrupt, 2 for invalid usage, otherwise 1. A broken pipe of our output is
+/// not a failure.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     let is_broken_pipe = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;
     if error.chain().filter_map(|cause| cause.downcast_ref()).any(is_broken_pipe) {
         return ExitCode::SUCCESS;
     }
+    if interrupt::is_interrupt(error) {
+        eprintln!("interrupted");
+        return interrupt::EXIT_CODE.into();
+    }
     print(error);
-    ExitCode::FAILURE
+    if error.is::<UsageError>() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
 /// Prints the error without ending the program.
 pub fn print(error: &anyhow::Error) {
     let colour = io::stderr().is_terminal() && crate::screen::colour_wanted();
     let (on, off) = if colour { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
-    eprintln!("{on}error:{off} {}", causes(error));
+    eprintln!("{on}error:{off} {}", message(error));
     if let Some(hint) = hint(error) {
         eprintln!("hint: {hint}");
     }
 }
 
 /// Formats the chain of causes on one line, without repeated messages. Control characters are replaced.
-fn causes(error: &anyhow::Error) -> String {
+pub fn message(error: &anyhow::Error) -> String {
     let mut parts: Vec<String> = Vec::new();
-    for cause in error.chain().map(|cause| visible(&cause.to_string().replace('\n', " "))) {
+    for cause in error.chain().map(|cause| replace_control_chars(&cause.to_string().replace('\n', " "))) {
         if parts.last() != Some(&cause) {
             parts.push(cause);
         }
@@ -50,20 +57,51 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         if let Some(lm_tools::Error::RoundLimit { .. }) = cause.downcast_ref() {
             return Some("--max-rounds allows more".to_owned());
         }
-        if let Some(lm_session::Error::DoesNotFit { .. }) = cause.downcast_ref() {
-            return Some(
-                "a smaller --context, --quantize q4 and --kv q8 take less, `lm inspect MODEL` shows how much; --memory BYTES says \
-                 how much may be taken"
-                    .to_owned(),
-            );
+        if let Some(error) = session_error(cause) {
+            return about_session(error);
         }
-        match cause.downcast_ref()? {
+        match kernel_error(cause)? {
             lm_kernels::Error::DeviceNotCompiled { feature, .. } => {
                 Some(format!("build with `cargo build --release --features {feature}`"))
             }
             _ => None,
         }
     })
+}
+
+/// The engine's error in the error of a layer above it, which forwards its message.
+fn session_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a lm_session::Error> {
+    let of_conversation = |error: &'a lm_conversation::Error| match error {
+        lm_conversation::Error::Session(error) => Some(error),
+        _ => None,
+    };
+    if let Some(lm_tools::Error::Conversation(error)) = cause.downcast_ref() {
+        return of_conversation(error);
+    }
+    cause.downcast_ref().or_else(|| cause.downcast_ref().and_then(of_conversation))
+}
+
+/// The same of the kernels.
+fn kernel_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a lm_kernels::Error> {
+    match cause.downcast_ref() {
+        Some(lm_model::Error::Kernels(error)) => Some(error),
+        _ => cause.downcast_ref(),
+    }
+}
+
+fn about_session(error: &lm_session::Error) -> Option<String> {
+    let hint = match error {
+        lm_session::Error::PromptTooLong { .. } => {
+            "the context is full: /clear begins a chat again, /undo shortens it, and --context allows more tokens where the model \
+             supports them"
+        }
+        lm_session::Error::DoesNotFit { .. } => {
+            "a smaller --context, --quantize q4 and --kv q8 take less, `lm inspect MODEL` shows how much; --memory BYTES says how \
+             much may be taken"
+        }
+        _ => return None,
+    };
+    Some(hint.to_owned())
 }
 
 fn about_missing_model(ModelNotFound { name, .. }: &ModelNotFound) -> String {
@@ -126,10 +164,10 @@ mod tests {
     #[test]
     fn causes_stand_on_one_line_and_are_not_repeated() {
         let error = anyhow!("no such\nfile").context("no such\nfile").context("cannot load");
-        assert_eq!(causes(&error), "cannot load: no such file");
+        assert_eq!(message(&error), "cannot load: no such file");
         let error =
             anyhow!("model.safetensors has tensor \u{1b}]0;title\u{7}, which a llama model does not use");
-        assert!(!causes(&error).contains(char::is_control), "{error}");
+        assert!(!message(&error).contains(char::is_control), "{error}");
     }
 
     #[test]
@@ -141,6 +179,19 @@ mod tests {
         assert!(hint("./x", None).contains("config.json"));
         assert!(hint("a/b", Some("a/b")).contains("`lm pull a/b`"));
         assert!(hint("llama3", Some("llama3")).contains("`lm list`"));
+    }
+
+    #[test]
+    fn an_error_of_the_engine_has_its_hint_in_every_layer() {
+        let full = || lm_session::Error::PromptTooLong { prompt_tokens: 9, context_tokens: 8 };
+        let in_conversation = || lm_conversation::Error::Session(full());
+        for error in [
+            anyhow::Error::from(full()),
+            in_conversation().into(),
+            lm_tools::Error::Conversation(in_conversation()).into(),
+        ] {
+            assert!(hint(&error).is_some_and(|hint| hint.contains("/clear")), "{error}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Ctrl-C handling: it ends the running turn, not the program.
+//! Ctrl-C handling: it ends the running turn, or the program.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use lm_session::CancelHandle;
 
 /// Exit code of a program ended by Ctrl-C, as shells report it.
-const EXIT_CODE: i32 = 130;
+pub const EXIT_CODE: u8 = 130;
 
 /// The turn that Ctrl-C cancels. Clones share it.
 #[derive(Clone, Default)]
@@ -21,7 +21,7 @@ impl Interrupt {
         let shared = interrupt.clone();
         ctrlc::set_handler(move || {
             if !shared.cancel() {
-                std::process::exit(EXIT_CODE);
+                std::process::exit(EXIT_CODE.into());
             }
         })
         .context("Ctrl-C cannot be handled")?;
@@ -55,6 +55,15 @@ impl Drop for Guard<'_> {
     }
 }
 
+/// Returns true if an error is the end of a cancelled turn.
+pub fn is_interrupt(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        matches!(cause.downcast_ref(), Some(lm_session::Error::Cancelled))
+            || matches!(cause.downcast_ref(), Some(lm_conversation::Error::Cancelled))
+            || matches!(cause.downcast_ref(), Some(lm_tools::Error::Cancelled))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,5 +81,17 @@ mod tests {
         assert!(turn.is_cancelled());
         turn.reset();
         assert!(!interrupt.cancel());
+    }
+
+    #[test]
+    fn cancellations_of_every_layer_are_interrupts() {
+        for error in [
+            anyhow::Error::from(lm_session::Error::Cancelled),
+            lm_conversation::Error::Cancelled.into(),
+            lm_tools::Error::Cancelled.into(),
+        ] {
+            assert!(is_interrupt(&error.context("generate")));
+        }
+        assert!(!is_interrupt(&anyhow::anyhow!("cancelled")));
     }
 }

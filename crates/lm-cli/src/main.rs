@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod cli;
 mod commands;
 mod events;
 mod failure;
@@ -18,23 +19,36 @@ mod reader;
 mod screen;
 mod size;
 mod tools;
+mod unusable;
+mod user_folders;
 
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use clap::Parser;
+use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
-    let cli = args::Cli::parse();
+    let cli = cli::Cli::parse();
     start_log();
-    match commands::run(cli.command) {
+    match interrupt::Interrupt::install().and_then(|interrupt| cli.run(&interrupt)) {
         Ok(code) => code,
         Err(error) => failure::report(&error),
     }
 }
 
-/// Starts logging to standard error if `LM_LOG` is set (`LM_LOG=debug`, `LM_LOG=lm_session=trace`).
+/// Starts logging to standard error: warnings, or what `LM_LOG` asks for (`LM_LOG=debug`, `LM_LOG=lm_session=trace`). Colours are for
+/// terminals.
 fn start_log() {
-    if let Ok(filter) = tracing_subscriber::EnvFilter::try_from_env("LM_LOG") {
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let wanted = std::env::var("LM_LOG").ok();
+    let filter = EnvFilter::try_new(wanted.as_deref().unwrap_or("warn")).unwrap_or_else(|error| {
+        eprintln!("warning: LM_LOG: {error}");
+        EnvFilter::new("warn")
+    });
+    let colours = io::stderr().is_terminal() && screen::colour_wanted();
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(io::stderr);
+    match wanted {
+        Some(_) => log.init(),
+        None => log.without_time().with_target(false).compact().init(),
     }
 }

@@ -56,7 +56,7 @@ impl Memory {
 
     fn line(self, name: &str, plan: &MemoryPlan) -> String {
         let weights = plan.quantization.map_or("as stored".to_owned(), |format| format!("in {format}"));
-        let (needed, available) = (size::shown(plan.needed_bytes), size::shown(self.bytes));
+        let (needed, available) = (size::format_bytes(plan.needed_bytes), size::format_bytes(self.bytes));
         let (tokens, kv) = (plan.context_tokens, plan.kv_dtype);
         format!(
             "memory: {name} {weights}, {tokens} tokens of context, cache in {kv}: at most {needed} of {available}"

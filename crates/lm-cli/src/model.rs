@@ -3,14 +3,18 @@
 use std::io::{self, IsTerminal};
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use lm_model::{AdapterId, LoadOptions, LoadProgress, LoadedModel, ModelFolder, ModelInfo};
+use lm_conversation::Conversation;
+use lm_model::{LoadOptions, LoadProgress, LoadedModel, ModelFolder};
 use lm_session::{Engine, WeightChoice};
+use lm_template::{GenerationPrompt, Polyfill};
 
+pub use crate::args::adapter;
 use crate::args::{LoadArgs, RunArgs};
 use crate::locate::{Located, locate};
 use crate::memory::Memory;
+use crate::unusable;
 
 /// Opens the model at a path or of a name, or the embedded one.
 pub fn folder(path: Option<&Path>) -> Result<ModelFolder> {
@@ -18,6 +22,7 @@ pub fn folder(path: Option<&Path>) -> Result<ModelFolder> {
         return Ok(ModelFolder::embedded(lm_pocket::NAME, lm_pocket::FILES));
     };
     let Located { path, name } = locate(path)?;
+    unusable::check(&path)?;
     let folder = ModelFolder::open(path)?;
     Ok(match name {
         Some(name) => folder.with_name(name),
@@ -38,6 +43,12 @@ pub fn exact_engine(path: Option<&Path>, run: &RunArgs) -> Result<Engine> {
 
 fn fitting_engine(path: Option<&Path>, run: &RunArgs, weights: WeightChoice) -> Result<Engine> {
     let folder = folder(path)?;
+    if let Some(context) = run.context {
+        let limit = folder.config()?.max_position_embeddings;
+        if context.get() > limit {
+            bail!("--context {context}: this model supports at most {limit}");
+        }
+    }
     let (mut options, mut settings) = (run.load.options()?, run.engine_settings());
     if let Some(memory) = Memory::of(path, &run.load) {
         let plan = memory.plan(&folder, run, weights)?;
@@ -63,9 +74,17 @@ fn load_folder(folder: &ModelFolder, options: &LoadOptions) -> Result<LoadedMode
     loaded.context("the model cannot be loaded")
 }
 
-/// Adapter of `--lora`, if one was loaded.
-pub fn adapter(model: &ModelInfo) -> Option<AdapterId> {
-    (!model.adapters.is_empty()).then_some(AdapterId(0))
+/// Returns a note if tools were declared and the model's chat template has no place for them.
+pub fn tools_note(conversation: &Conversation) -> Option<String> {
+    if conversation.tools().is_empty() {
+        return None;
+    }
+    let prompt = conversation.render("", GenerationPrompt::Add).ok()?;
+    prompt.polyfills.contains(&Polyfill::ToolsInSystemText).then(|| {
+        "note: the model's chat template takes no tools: they are described in the system prompt, and the model may not know how to \
+         call them"
+            .to_owned()
+    })
 }
 
 /// Updates a progress bar.
@@ -79,6 +98,8 @@ pub fn progress_bar(what: &'static str) -> ProgressBar {
     let target =
         if io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let bar = ProgressBar::with_draw_target(Some(0), target);
-    let style = ProgressStyle::with_template("{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec}");
+    let style = ProgressStyle::with_template(
+        "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec}",
+    );
     bar.with_message(what).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

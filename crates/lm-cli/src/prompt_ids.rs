@@ -8,8 +8,6 @@ use anyhow::{Context, Result, ensure};
 use lm_tokenizer::TokenId;
 use serde_json::Value;
 
-use crate::json_lines;
-
 /// Maximum size of a file.
 const MAX_BYTES: u64 = 1 << 30;
 
@@ -26,17 +24,34 @@ pub fn open(path: &Path) -> Result<impl BufRead> {
     Ok(BufReader::new(input.take(MAX_BYTES)))
 }
 
-/// Reads all prompts of a file.
+/// A prompt with its place in the file.
+#[derive(Debug, PartialEq)]
+pub struct Prompt {
+    /// Number of its line, from 1.
+    pub line: usize,
+    pub ids: Vec<TokenId>,
+}
+
+/// Reads all prompts of a file; blank lines are skipped.
 ///
 /// # Errors
-/// When the file cannot be read, or a line is no list of token ids; the error names the prompt.
-pub fn read_all(path: &Path) -> Result<Vec<Vec<TokenId>>> {
-    let prompt = |(index, line): (usize, io::Result<Result<Value, String>>)| {
-        let line = line.with_context(|| path.display().to_string())?;
-        let ids = line.and_then(|value| ids(&value)).map_err(anyhow::Error::msg);
-        ids.with_context(|| format!("{}, prompt {}", path.display(), index + 1))
-    };
-    json_lines::values(open(path)?).enumerate().map(prompt).collect()
+/// When the file cannot be read, or a line is no list of token ids; the error names the line.
+pub fn read_all(path: &Path) -> Result<Vec<Prompt>> {
+    read_prompts(open(path)?).with_context(|| path.display().to_string())
+}
+
+fn read_prompts(input: impl BufRead) -> Result<Vec<Prompt>> {
+    let mut prompts = Vec::new();
+    for (index, text) in input.split(b'\n').enumerate() {
+        let (line, text) = (index + 1, text?);
+        if text.trim_ascii().is_empty() {
+            continue;
+        }
+        let value = serde_json::from_slice::<Value>(&text).map_err(|error| error.to_string());
+        let ids = value.and_then(|value| ids(&value)).map_err(anyhow::Error::msg);
+        prompts.push(Prompt { line, ids: ids.with_context(|| format!("line {line}"))? });
+    }
+    Ok(prompts)
 }
 
 /// Parses the ids of a line: a list, or an object with a list as `ids`.
@@ -60,6 +75,19 @@ pub fn ids(line: &Value) -> Result<Vec<TokenId>, String> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_bad_line_is_named_by_its_number_in_the_file() {
+        let prompts = read_prompts(&b"[1]\n\n[2, 3]\n"[..]).expect("are right");
+        let lines: Vec<_> = prompts.iter().map(|prompt| (prompt.line, prompt.ids.len())).collect();
+        assert_eq!(lines, [(1, 1), (3, 2)]);
+        for (text, expected) in
+            [(&b"[1]\n\n[x]"[..], "line 3: "), (b"[1]\n\xff", "line 2: "), (b"{}", "line 1: ")]
+        {
+            let error = format!("{:#}", read_prompts(text).expect_err("is refused"));
+            assert!(error.contains(expected), "{error}");
+        }
+    }
 
     #[test]
     fn a_line_is_a_list_or_holds_one() {

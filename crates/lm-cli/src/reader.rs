@@ -39,7 +39,7 @@ impl<'a> Reader<'a> {
         let sequence = SequenceInput {
             block_tables: self.tables.iter().map(|table| table[..pages].to_vec()).collect(),
             logits,
-            adapter: crate::model::adapter(self.model.info()),
+            adapter: crate::args::adapter(self.model.info()),
             final_len: ids.len(),
             ..SequenceInput::ids(&ids[piece.clone()], piece.start, [])
         };

@@ -1,4 +1,4 @@
-//! Rendering of replies: text as it comes, reasoning and tool results dim, calls with name and arguments.
+//! Rendering of replies: the answer on standard output; reasoning, tool results and notes dim on standard error.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -23,12 +23,52 @@ pub enum Style {
     Coloured,
 }
 
-/// Output of replies.
-pub struct Screen<W> {
-    out: W,
+/// One of the two outputs.
+struct Stream {
+    out: Box<dyn Write + Send>,
     style: Style,
+}
+
+impl Stream {
+    fn new(out: impl Write + Send + 'static, is_terminal: bool) -> Self {
+        let style = if is_terminal && colour_wanted() { Style::Coloured } else { Style::Plain };
+        Self { out: Box::new(out), style }
+    }
+
+    fn painted(&self, code: &str, text: &str) -> String {
+        let text = replace_control_chars(text);
+        if self.style == Style::Coloured { format!("{code}{text}{PLAIN}") } else { text }
+    }
+
+    fn write(&mut self, text: &str) -> io::Result<()> {
+        self.out.write_all(text.as_bytes())?;
+        self.out.flush()
+    }
+}
+
+/// Output of replies: the answer on standard output, reasoning and notes on standard error.
+pub struct Screen {
+    answer: Stream,
+    notes: Stream,
+    /// Stream of tool calls.
+    calls: CallsTo,
+    reasoning: Reasoning,
     /// Content of the unfinished line.
     line: Open,
+}
+
+/// Stream of tool calls: they are the answer if nobody runs them, else a note on what happens.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum CallsTo {
+    Answer,
+    Notes,
+}
+
+/// Display of the reasoning.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reasoning {
+    Shown,
+    Hidden,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,16 +78,23 @@ enum Open {
     Reasoning,
 }
 
-impl Screen<io::Stdout> {
-    pub fn stdout() -> Self {
-        let coloured = io::stdout().is_terminal() && colour_wanted();
-        Self::new(io::stdout(), if coloured { Style::Coloured } else { Style::Plain })
+impl Screen {
+    /// Creates a screen on standard output and standard error.
+    pub fn new(calls: CallsTo, hide_thinking: bool) -> Self {
+        let reasoning = if hide_thinking { Reasoning::Hidden } else { Reasoning::Shown };
+        let answer = Stream::new(io::stdout(), io::stdout().is_terminal());
+        let notes = Stream::new(io::stderr(), io::stderr().is_terminal());
+        Self { answer, notes, calls, reasoning, line: Open::Nothing }
     }
-}
 
-impl<W: Write> Screen<W> {
-    pub fn new(out: W, style: Style) -> Self {
-        Self { out, style, line: Open::Nothing }
+    /// Shows or hides the reasoning from now on.
+    pub fn set_reasoning(&mut self, reasoning: Reasoning) {
+        self.reasoning = reasoning;
+    }
+
+    /// Display of the reasoning.
+    pub fn reasoning_display(&self) -> Reasoning {
+        self.reasoning
     }
 
     /// Shows an event of a reply, if it is of a shown kind.
@@ -66,71 +113,61 @@ impl<W: Write> Screen<W> {
             self.end_line()?;
         }
         self.line = Open::Text;
-        self.write(text)
+        self.answer.write(&replace_control_chars(text))
     }
 
     /// Shows a piece of the reasoning; without colours it is marked by `[thinking]`.
     pub fn reasoning(&mut self, text: &str) -> io::Result<()> {
+        if self.reasoning == Reasoning::Hidden {
+            return Ok(());
+        }
         if self.line != Open::Reasoning {
             self.end_line()?;
-            self.out.write_all(if self.style == Style::Coloured { DIM } else { "[thinking] " }.as_bytes())?;
+            self.notes.write(if self.notes.style == Style::Coloured { DIM } else { "[thinking] " })?;
         }
         self.line = Open::Reasoning;
-        self.write(text)
+        self.notes.write(&replace_control_chars(text))
     }
 
     /// Shows a complete call.
     pub fn tool_call(&mut self, call: &ToolCall) -> io::Result<()> {
         self.end_line()?;
-        let name = self.painted(BOLD, &call.name);
-        writeln!(self.out, "→ {name}({})", visible(&json_line(&call.arguments)))
+        let stream = if self.calls == CallsTo::Answer { &mut self.answer } else { &mut self.notes };
+        let name = stream.painted(BOLD, &call.name);
+        stream.write(&format!("→ {name}({})\n", replace_control_chars(&json_line(&call.arguments))))
     }
 
     /// Shows the result of a call.
     pub fn tool_result(&mut self, result: &Message) -> io::Result<()> {
-        self.end_line()?;
         let text = match &result.content {
             Content::Json(value) => json_line(value),
             content => content.text().to_string(),
         };
-        let line = self.painted(DIM, &format!("← {text}"));
-        writeln!(self.out, "{line}")
+        self.note(&format!("← {text}"))
     }
 
     /// Shows a message of the program itself.
     pub fn note(&mut self, text: &str) -> io::Result<()> {
         self.end_line()?;
-        let line = self.painted(DIM, text);
-        writeln!(self.out, "{line}")
+        let line = self.notes.painted(DIM, text);
+        self.notes.write(&format!("{line}\n"))
     }
 
     /// Ends an unfinished line.
     pub fn end_line(&mut self) -> io::Result<()> {
-        if self.line == Open::Reasoning && self.style == Style::Coloured {
-            self.out.write_all(PLAIN.as_bytes())?;
+        match std::mem::replace(&mut self.line, Open::Nothing) {
+            Open::Nothing => self.answer.out.flush(),
+            Open::Text => self.answer.write("\n"),
+            Open::Reasoning if self.notes.style == Style::Coloured => self.notes.write(&format!("{PLAIN}\n")),
+            Open::Reasoning => self.notes.write("\n"),
         }
-        if self.line != Open::Nothing {
-            writeln!(self.out)?;
-        }
-        self.line = Open::Nothing;
-        self.out.flush()
-    }
-
-    fn painted(&self, code: &str, text: &str) -> String {
-        let text = visible(text);
-        if self.style == Style::Coloured { format!("{code}{text}{PLAIN}") } else { text }
-    }
-
-    fn write(&mut self, text: &str) -> io::Result<()> {
-        self.out.write_all(visible(text).as_bytes())?;
-        self.out.flush()
     }
 }
 
 /// Replaces control characters by U+FFFD; line ends and tabs stay.
-pub fn visible(text: &str) -> String {
-    let shown = |c: char| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c };
-    text.chars().map(shown).collect()
+pub fn replace_control_chars(text: &str) -> String {
+    let replaced = |c: char| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c };
+    text.chars().map(replaced).collect()
 }
 
 /// Formats JSON on one line with a space after `:` and `,`.
@@ -159,14 +196,43 @@ pub fn json_line(value: &impl Serialize) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+    use std::sync::{Arc, Mutex};
 
-    fn shown(style: Style, show: impl FnOnce(&mut Screen<Vec<u8>>) -> io::Result<()>) -> String {
-        let mut screen = Screen::new(Vec::new(), style);
-        show(&mut screen).and_then(|()| screen.end_line()).expect("memory takes every write");
-        String::from_utf8(screen.out).expect("text")
+    /// Bytes that two writers share.
+    #[derive(Clone, Default)]
+    struct Shared(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Shared {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("no panic").write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
     }
 
-    fn reply(screen: &mut Screen<Vec<u8>>) -> io::Result<()> {
+    impl Shared {
+        fn text(&self) -> String {
+            String::from_utf8(self.0.lock().expect("no panic").clone()).expect("text")
+        }
+    }
+
+    /// Runs `show`; returns standard output and standard error.
+    fn shown(
+        style: Style,
+        calls: CallsTo,
+        show: impl FnOnce(&mut Screen) -> io::Result<()>,
+    ) -> (String, String) {
+        let (out, err) = (Shared::default(), Shared::default());
+        let stream = |out: &Shared| Stream { out: Box::new(out.clone()), style };
+        let (answer, notes) = (stream(&out), stream(&err));
+        let mut screen = Screen { answer, notes, calls, reasoning: Reasoning::Shown, line: Open::Nothing };
+        show(&mut screen).and_then(|()| screen.end_line()).expect("memory takes every write");
+        (out.text(), err.text())
+    }
+
+    fn reply(screen: &mut Screen) -> io::Result<()> {
         let arguments = json!({"location": "Paris", "days": [1, 2]});
         let call = ToolCall::new("get_weather", arguments.as_object().cloned().unwrap_or_default());
         screen.reasoning("Let me")?;
@@ -178,20 +244,36 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_reply_has_no_escape_codes() {
-        let expected = "[thinking] Let me look.\n→ get_weather({\"location\": \"Paris\", \"days\": [1, 2]})\n← {\"temperature\": 15}\nIt is 15.\n";
-        assert_eq!(shown(Style::Plain, reply), expected);
+    fn a_plain_reply_has_no_escape_codes_and_the_answer_alone_on_standard_output() {
+        let (out, err) = shown(Style::Plain, CallsTo::Notes, reply);
+        assert_eq!(out, "It is 15.\n");
+        let call = "→ get_weather({\"location\": \"Paris\", \"days\": [1, 2]})\n";
+        assert_eq!(err, format!("[thinking] Let me look.\n{call}← {{\"temperature\": 15}}\n"));
+        assert_eq!(shown(Style::Plain, CallsTo::Answer, reply).0, format!("{call}It is 15.\n"));
     }
 
     #[test]
     fn a_coloured_reply_dims_reasoning_and_results() {
-        let expected = "\x1b[2mLet me look.\x1b[0m\n→ \x1b[1mget_weather\x1b[0m({\"location\": \"Paris\", \"days\": [1, 2]})\n\x1b[2m← {\"temperature\": 15}\x1b[0m\nIt is 15.\n";
-        assert_eq!(shown(Style::Coloured, reply), expected);
+        let (out, err) = shown(Style::Coloured, CallsTo::Notes, reply);
+        assert_eq!(out, "It is 15.\n");
+        let expected = "\x1b[2mLet me look.\x1b[0m\n→ \x1b[1mget_weather\x1b[0m({\"location\": \"Paris\", \"days\": [1, 2]})\n\x1b[2m← {\"temperature\": 15}\x1b[0m\n";
+        assert_eq!(err, expected);
+    }
+
+    #[test]
+    fn hidden_reasoning_leaves_no_trace() {
+        let (out, err) = shown(Style::Plain, CallsTo::Notes, |screen| {
+            screen.set_reasoning(Reasoning::Hidden);
+            screen.reasoning("Let me look.")?;
+            screen.text("15")
+        });
+        assert_eq!((out.as_str(), err.as_str()), ("15\n", ""));
     }
 
     #[test]
     fn a_model_cannot_steer_the_terminal() {
-        let text = shown(Style::Coloured, |screen| screen.text("a\x1b[2Jb\tc\n\u{9b}d\x07"));
+        let (text, _) =
+            shown(Style::Coloured, CallsTo::Notes, |screen| screen.text("a\x1b[2Jb\tc\n\u{9b}d\x07"));
         assert_eq!(text, "a\u{fffd}[2Jb\tc\n\u{fffd}d\u{fffd}\n");
     }
 }

@@ -1,7 +1,7 @@
 //! Formatting and parsing of byte counts.
 
 /// Formats bytes in the unit with one to three digits before the point.
-pub fn shown(bytes: u64) -> String {
+pub fn format_bytes(bytes: u64) -> String {
     let (mut value, mut unit) = (bytes as f64, "B");
     for larger in ["kB", "MB", "GB", "TB"] {
         // A value that would be shown as 1000.0 belongs to the next unit.
@@ -51,7 +51,7 @@ mod tests {
             (999_990_000, "1.0 GB"),
             (1 << 30, "1.1 GB"),
         ] {
-            assert_eq!(shown(bytes), expected);
+            assert_eq!(format_bytes(bytes), expected);
         }
     }
 

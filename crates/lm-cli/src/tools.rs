@@ -76,7 +76,7 @@ fn ask(
 ) -> Result<Value, ToolError> {
     let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
     let prompt = format!("result of {name}({})> ", json_line(arguments));
-    match lines.read(&prompt) {
+    match lines.line(&prompt) {
         Ok(Line::Text(text)) => Ok(serde_json::from_str(&text).unwrap_or(Value::String(text))),
         Ok(Line::Interrupted) => {
             interrupt.cancel();

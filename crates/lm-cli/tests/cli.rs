@@ -73,15 +73,16 @@ fn shown(path: &Path) -> &str {
 #[test]
 fn a_chat_calls_the_demo_tools_and_answers_from_their_results() {
     let questions = "How is the weather in Paris?\n\nWhat is the stock price of Apple?\n";
-    let out = ok(&["chat", "--tools", "demo"], questions);
-    let lines: Vec<_> = out.lines().collect();
-    assert_eq!(lines.len(), 6, "{out}");
-    assert_eq!(lines[0], "→ get_weather({\"location\": \"Paris\"})");
-    let weather = parse(lines[1].strip_prefix("← ").expect("a result"));
-    assert!(lines[2].contains(&weather["temperature"].to_string()), "{out}");
-    assert!(lines[3].starts_with("→ get_stock_price("), "{out}");
-    let price = parse(lines[4].strip_prefix("← ").expect("a result"));
-    assert!(lines[5].contains(&price["price"].to_string()), "{out}");
+    let run = lm(&["chat", "--tools", "demo"], questions);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let (answers, notes): (Vec<_>, Vec<_>) = (run.out.lines().collect(), run.err.lines().collect());
+    assert_eq!((answers.len(), notes.len()), (2, 4), "{}{}", run.out, run.err);
+    assert_eq!(notes[0], "→ get_weather({\"location\": \"Paris\"})");
+    let weather = parse(notes[1].strip_prefix("← ").expect("a result"));
+    assert!(answers[0].contains(&weather["temperature"].to_string()), "{}", run.out);
+    assert!(notes[2].starts_with("→ get_stock_price("), "{}", run.err);
+    let price = parse(notes[3].strip_prefix("← ").expect("a result"));
+    assert!(answers[1].contains(&price["price"].to_string()), "{}", run.out);
 }
 
 #[test]
@@ -99,10 +100,10 @@ fn declared_tools_are_answered_by_the_next_line() {
     }]);
     std::fs::write(&file, declaration.to_string()).expect("the file can be written");
     let result = "{\"location\": \"Paris\", \"temperature\": 31, \"unit\": \"C\", \"condition\": \"Rainy\"}";
-    let out = ok(&["chat", "--tools", shown(&file)], &format!("How is the weather in Paris?\n{result}\n"));
-    let lines: Vec<_> = out.lines().collect();
-    assert_eq!(lines[..2], ["→ get_weather({\"location\": \"Paris\"})", &format!("← {result}")]);
-    assert!(lines[2].contains("31"), "{out}");
+    let run = lm(&["chat", "--tools", shown(&file)], &format!("How is the weather in Paris?\n{result}\n"));
+    let notes: Vec<_> = run.err.lines().collect();
+    assert_eq!(notes, ["→ get_weather({\"location\": \"Paris\"})", &format!("← {result}")]);
+    assert!(run.out.contains("31") && run.out.lines().count() == 1, "{}", run.out);
 }
 
 #[test]
@@ -110,16 +111,23 @@ fn the_commands_of_a_chat_work_without_a_terminal() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("chat.json");
     let save = format!("/save {}\n", shown(&file));
-    let out = ok(
+    let run = lm(
         &["chat", "--system", "Be brief."],
         &format!("Hello\n{save}/history\n/reset\n/history\n/quit\nHello\n"),
     );
-    let reply = out.lines().next().expect("a reply");
+    assert_eq!(run.code, Some(0));
+    let reply = run.out.strip_suffix('\n').expect("a line");
     let expected = format!(
-        "{reply}\n(saved to {})\nsystem: Be brief.\nuser: Hello\nassistant: {reply}\n(begun again)\nsystem: Be brief.\n",
+        "(saved to {})\nsystem: Be brief.\nuser: Hello\nassistant: {reply}\n(begun again)\nsystem: Be brief.\n",
         file.display()
     );
-    assert_eq!(out, expected);
+    let notes: String = run
+        .err
+        .lines()
+        .filter(|line| !line.starts_with("[thinking]"))
+        .flat_map(|line| [line, "\n"])
+        .collect();
+    assert_eq!(notes, expected);
     let saved = parse(&std::fs::read_to_string(&file).expect("was saved"));
     let roles: Vec<_> =
         saved["messages"].as_array().expect("a list").iter().map(|message| &message["role"]).collect();
@@ -135,8 +143,26 @@ fn a_conversation_that_cannot_be_saved_goes_on() {
     assert!(errors[0].contains("exists already; give another name"), "{}", run.err);
     assert!(errors[1].contains("`/nowhere/a/b` cannot be written"), "{}", run.err);
     assert_eq!(run.out.lines().count(), 1, "the turn after them is answered: {}", run.out);
-    let run = lm(&["generate", "--threads", "100000", "Hello"], "");
-    assert!(run.err.contains("expected 1..=1024"), "{}", run.err);
+}
+
+#[test]
+fn bytes_that_are_no_text_and_quoted_lines_are_messages() {
+    let mut child = start(&["chat", "-n", "2"]);
+    let mut stdin = child.stdin.take().expect("is piped");
+    stdin.write_all(b"caf\xe9\n\"\"\"one\ntwo\"\"\"\n/history\n").expect("the program reads");
+    drop(stdin);
+    let output = child.wait_with_output().expect("the program ends");
+    let notes = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(0), "{notes}");
+    assert!(notes.contains("user: caf\u{fffd}\n") && notes.contains("user: one\ntwo\n"), "{notes}");
+}
+
+/// A model may write a call although there are no tools, as the embedded one does to its second greeting.
+#[test]
+fn without_tools_a_reply_has_no_call_in_it() {
+    let run = lm(&["chat"], "hello\nhello\nhello\n");
+    assert_eq!((run.code, run.out.lines().count()), (Some(0), 3), "{}", run.out);
+    assert!(!run.out.contains("tool_call"), "{}", run.out);
 }
 
 #[test]
@@ -145,47 +171,145 @@ fn a_turn_that_fails_leaves_the_others_and_the_exit_code_tells() {
     let run = lm(&["chat"], &format!("{long}\n/nothing\nHello\n"));
     assert_eq!(run.code, Some(1));
     let errors: Vec<_> = run.err.lines().collect();
-    assert_eq!(errors.len(), 2, "{}", run.err);
     assert!(errors[0].starts_with("error: ") && errors[0].contains("2048"), "{}", run.err);
-    assert!(errors[1].contains("no command `/nothing`"), "{}", run.err);
+    assert!(errors[1].starts_with("hint: ") && errors[1].contains("/clear"), "{}", run.err);
+    assert!(errors[2].contains("no command `/nothing`"), "{}", run.err);
     assert_eq!(run.out.lines().count(), 1, "the last turn is answered: {}", run.out);
+}
+
+/// Runs `lm generate --json`, and checks every event against the published schema.
+fn events(args: &[&str], input: &str) -> Vec<Value> {
+    let schema = include_str!("../../../docs/generate-events.schema.json");
+    let schema = jsonschema::validator_for(&parse(schema)).expect("a schema");
+    let run = lm(&[&["generate", "--json"], args].concat(), input);
+    let events: Vec<_> = run.out.lines().map(parse).collect();
+    for event in &events {
+        let faults: Vec<_> = schema.iter_errors(event).map(|error| error.to_string()).collect();
+        assert!(faults.is_empty(), "{event}: {faults:?}");
+    }
+    assert_eq!((&events[0]["type"], &events[0]["version"]), (&json!("start"), &json!(1)));
+    events
 }
 
 #[test]
 fn events_are_one_json_object_a_line() {
-    let out = ok(&["generate", "--json", "--tools", "demo", "How is the weather in Paris?"], "");
-    let events: Vec<_> = out.lines().map(parse).collect();
-    assert_eq!(events[0]["type"], "tool_call");
-    assert_eq!(events[0]["arguments"], json!({"location": "Paris"}));
+    let events = events(&["--tools", "demo", "How is the weather in Paris?"], "");
+    assert_eq!(events[1]["type"], "tool_call");
+    assert_eq!(events[1]["arguments"], json!({"location": "Paris"}));
     let last = events.last().expect("an event");
-    assert_eq!((&last["type"], &last["finish_reason"]), (&json!("finished"), &json!("end_token")));
+    assert_eq!((&last["type"], &last["finish_reason"]), (&json!("finished"), &json!("tool_calls")));
     assert_eq!(last["message"]["tool_calls"][0]["function"]["name"], "get_weather");
-    assert!(last["usage"]["output_tokens"].as_u64() > Some(1));
+    assert!(last["usage"]["completion_tokens"].as_u64() > Some(1));
 }
 
 #[test]
 fn streamed_text_is_the_message() {
-    let out = ok(&["generate", "--json"], "Hello");
-    let events: Vec<_> = out.lines().map(parse).collect();
-    let text: String = events.iter().filter_map(|event| event["text"].as_str()).collect();
+    let events = events(&[], "Hello");
+    let texts = events.iter().filter(|event| event["type"] == "text");
+    let text: String = texts.filter_map(|event| event["text"].as_str()).collect();
     assert_eq!(events.last().expect("an event")["message"]["content"], text);
-    assert_eq!(ok(&["generate", "Hello"], ""), format!("{text}\n"));
+    assert_eq!(lm(&["generate", "Hello"], "").out, format!("{text}\n"));
+}
+
+#[test]
+fn a_reply_that_fails_or_is_cut_says_so_in_its_last_event() {
+    let long = "word ".repeat(3000);
+    let failed = events(&[&long], "");
+    let last = failed.last().expect("an event");
+    assert!(last["error"]["message"].as_str().is_some_and(|message| message.contains("2048")), "{last}");
+    let cut = events(&["-n", "2", "Hello"], "");
+    let last = cut.last().expect("an event");
+    assert_eq!((&last["finish_reason"], &last["finish_detail"]), (&json!("length"), &json!("max_tokens")));
+    let run = lm(&["generate", "-n", "2", "Hello"], "");
+    assert!(run.err.contains("the reply was cut: it reached --max-tokens"), "{}", run.err);
+}
+
+#[test]
+fn the_answer_alone_is_on_standard_output() {
+    let run = lm(&["generate", "Is it raining?", "--regex", "yes|no", "--thinking", "on"], "");
+    assert!(["yes\n", "no\n"].contains(&run.out.as_str()), "{}", run.out);
+    assert!(run.err.starts_with("[thinking] "), "{}", run.err);
+    let hidden =
+        lm(&["generate", "Is it raining?", "--regex", "yes|no", "--thinking", "on", "--hide-thinking"], "");
+    assert_eq!((hidden.out, hidden.err.as_str()), (run.out, ""));
+    let schema = text_file(br#"{"type": "object", "properties": {"a": {"enum": [1, 2]}}, "required": ["a"], "additionalProperties": false}"#);
+    let run = lm(&["generate", "Hello", "--schema", shown(schema.path()), "--thinking", "on"], "");
+    assert!(parse(&run.out)["a"].is_u64(), "{}", run.out);
+}
+
+#[test]
+fn a_prompt_comes_by_position_by_name_or_from_a_file() {
+    let expected = lm(&["generate", "Hello"], "").out;
+    let file = text_file(b"Hello");
+    for args in [&["-p", "Hello"][..], &["-f", shown(file.path())], &["--file", "-"], &["-"], &[]] {
+        let input = if args.is_empty() || args.contains(&"-") { "Hello" } else { "" };
+        assert_eq!(lm(&[&["generate"], args].concat(), input).out, expected, "{args:?}");
+    }
+    let folder = pocket_folder();
+    for (args, message) in [
+        (&["generate", shown(folder.path())][..], "is a model, and this command takes a prompt there"),
+        (&["generate", "Hello", "-p", "Hello"], "given twice"),
+        (&["generate", ""], "the prompt is empty"),
+        (&["generate"], "the prompt is empty"),
+        (
+            &["generate", "Hello", "--tools", "demo", "--tool-choice", "get_wether"],
+            "get_weather, get_stock_price",
+        ),
+        (&["generate", "Hello", "--temperature", "-1"], "expected a number of at least 0"),
+        (&["generate", "Hello", "--top-p", "2"], "expected a number from 0 to 1"),
+        (&["generate", "Hello", "-n", "0"], "at least 1"),
+        (&["generate", "Hello", "-t", "100000"], "1..=1024"),
+        (&["generate", "Hello", "--regex", "("], "unclosed group"),
+        (&["convert", shown(folder.path())], "expected MODEL OUTPUT"),
+        (&["eval"], "the text is missing"),
+    ] {
+        let run = lm(args, "");
+        assert_eq!((run.code, run.err.contains(message)), (Some(2), true), "{args:?}: {}", run.err);
+    }
+    let text = lm(&["generate", "-n", "2", "-p", shown(folder.path())], "");
+    assert_eq!(text.code, Some(0), "{}", text.err);
+}
+
+#[test]
+fn errors_name_the_flag_and_the_thing() {
+    let check = |args: &[&str], expected: &str| {
+        let run = lm(args, "");
+        assert!(run.code == Some(1) && run.err.contains(expected), "{args:?}: {}", run.err);
+    };
+    check(
+        &["generate", "Hello", "--context", "99999999"],
+        "--context 99999999: this model supports at most 2048",
+    );
+    let empty = text_file(b"");
+    check(&["chat", shown(empty.path())], "is neither a model folder nor a GGUF file: it is empty");
+    let schema = text_file(br##"{"$ref": "#/nowhere"}"##);
+    check(&["generate", "Hello", "--schema", shown(schema.path())], "the schema has nothing at #/nowhere");
+    let ids = text_file(b"[1]\n\n[1, 999999]\n");
+    let out = empty.path().with_extension("npy");
+    check(
+        &["logits", "--ids", shown(ids.path()), "--out", shown(&out)],
+        "line 3: token id 999999, the model has ids below 2048",
+    );
+    let run = lm(&["generate", "Hello", "--memory", "1kB"], "");
+    let figures: Vec<f64> = run.err.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let [needed, _, weights, cache, besides] = [0, 1, 2, 3, 5].map(|index| figures[index]);
+    assert!((needed - weights - cache - besides).abs() < 0.2, "{}", run.err);
 }
 
 #[test]
 fn plain_text_is_continued_up_to_the_limit() {
     let args =
         ["generate", "--raw", "--json", "--max-tokens", "5", "--logit-bias", "2037=-inf", "--logit-bias"];
-    let out = ok(&[args.as_slice(), &["2039=-inf", "The weather"]].concat(), "");
+    let out = lm(&[args.as_slice(), &["2039=-inf", "The weather"]].concat(), "").out;
     let events: Vec<_> = out.lines().map(parse).collect();
     assert_eq!(events.iter().filter(|event| event["type"] == "token").count(), 5);
-    assert_eq!(events[5]["finish_reason"], "max_output_tokens");
+    assert_eq!(events[6]["finish_detail"], "max_tokens");
 }
 
 #[test]
 fn sampling_follows_its_seed() {
     let reply =
-        |seed| ok(&["generate", "--temperature", "3", "--seed", seed, "--max-tokens", "30", "Hello"], "");
+        |seed| lm(&["generate", "--temperature", "3", "--seed", seed, "--max-tokens", "30", "Hello"], "").out;
     assert_eq!(reply("1"), reply("1"));
     assert_ne!(reply("1"), reply("2"));
 }
@@ -206,7 +330,11 @@ fn a_converted_folder_answers_like_one_quantised_while_loading() {
     let converted = ok(&["generate", "-m", shown(&quantised), "--tools", "demo", prompt], "");
     assert_eq!(converted, ok(&["generate", "--quantize", "q4", "--tools", "demo", prompt], ""));
     assert!(ok(&["inspect", shown(&quantised)], "").contains("U8"));
-    assert!(error(&["convert", shown(folder.path()), shown(&quantised)], "").contains("cannot be written"));
+    assert!(error(&["convert", shown(folder.path()), shown(&quantised)], "").contains("exists already"));
+    let embedded = folder.path().join("pocket.gguf");
+    assert!(
+        ok(&["convert", shown(&embedded)], "").starts_with(&format!("wrote {} (q8_0, ", shown(&embedded)))
+    );
 }
 
 #[test]
@@ -366,6 +494,7 @@ fn help_is_as_documented() {
         "batch",
         "bench",
         "chat",
+        "completions",
         "convert",
         "detokenize",
         "eval",
@@ -386,25 +515,31 @@ fn help_is_as_documented() {
     insta::assert_snapshot!("help", ok(&["--help"], ""));
 }
 
-/// Ctrl-C is the signal SIGINT: the turn ends, the program continues.
+/// Ctrl-C is the signal SIGINT: without a terminal it ends the program with its turn.
 #[cfg(unix)]
 #[test]
-fn an_interrupt_ends_the_turn_and_not_the_program() {
+fn an_interrupt_ends_a_piped_chat() {
     // Without its end tokens the model generates until the context is full.
     let endless = ["chat", "--logit-bias", "2037=-inf", "--logit-bias", "2039=-inf"];
     let mut child = start(&endless);
     let mut stdin = child.stdin.take().expect("is piped");
-    stdin.write_all(b"Hello\n").expect("the program reads");
+    stdin.write_all(b"Hello\nHello\n").expect("the program reads");
     let mut stdout = child.stdout.take().expect("is piped");
     let mut first = [0];
     stdout.read_exact(&mut first).expect("the reply begins");
     let kill = format!("kill -INT {}", child.id());
     assert!(Command::new("sh").args(["-c", &kill]).status().expect("a shell").success());
-    stdin.write_all(b"/history\n/help\n").expect("the program reads on");
-    drop(stdin);
     let mut rest = String::new();
     stdout.read_to_string(&mut rest).expect("output is text");
-    let (_, after) = rest.split_once("(cancelled; the turn is forgotten)\n").expect("the turn was cancelled");
-    assert!(after.starts_with("/help"), "the history is empty: {after}");
-    assert_eq!(child.wait().expect("the program ends").code(), Some(0));
+    assert_eq!(rest.lines().count(), 1, "the second turn is not run: {rest}");
+    assert_eq!(child.wait().expect("the program ends").code(), Some(130));
+}
+
+#[test]
+fn completions_and_man_pages_are_generated() {
+    assert!(ok(&["completions", "bash"], "").contains("--hide-thinking"));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    ok(&["man", shown(folder.path())], "");
+    let page = std::fs::read_to_string(folder.path().join("lm-chat.1")).expect("a page");
+    assert!(page.contains("hide\\-thinking"), "{page}");
 }

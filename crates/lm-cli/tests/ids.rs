@@ -197,12 +197,12 @@ fn logits_of_what_the_model_cannot_read_leave_no_file() {
     let out = files.shown("out.npy");
     let long = json!(vec![1; 1 << 16]).to_string();
     for (lines, expected) in [
-        ("[1]\n[1, \"2\"]\n", "prompt 2: item 1 of the list is \"2\""),
-        ("[1]\n{}\n", "prompt 2: expected a list"),
-        ("[1]\n[]\n", "prompt 2 is empty"),
+        ("[1]\n[1, \"2\"]\n", "line 2: item 1 of the list is \"2\""),
+        ("[1]\n{}\n", "line 2: expected a list"),
+        ("[1]\n[]\n", "line 2: the prompt is empty"),
         ("\n", "it holds no prompt"),
-        ("[1]\n[99999]\n", "id 99999"),
-        (&long, "prompt 1 has 65536 tokens"),
+        ("[1]\n[99999]\n", "line 2: token id 99999"),
+        (&long, "line 1: the prompt has 65536 tokens"),
     ] {
         let ids = files.write("ids.jsonl", lines);
         let error = lm(&["logits", &golden.model, "--ids", &ids, "--out", &out]).expect_err("is refused");

@@ -47,11 +47,11 @@ fn what_is_chosen_is_said_in_one_line() {
 #[test]
 fn what_cannot_fit_is_refused_with_the_numbers() {
     for (args, expected) in [
-        (&["--memory", "60MB"][..], "3 MB are weights in q4, 1 MB a cache of 512 tokens in q8"),
-        (&["--memory", "70MB", "--quantize", "q8"], "5 MB are weights in q8"),
+        (&["--memory", "60MB"][..], "2.5 MB of weights in q4, 0.8 MB of cache for 512 tokens in q8, "),
+        (&["--memory", "70MB", "--quantize", "q8"], "MB of weights in q8,"),
         (
             &["--memory", "100MB", "--context", "2048", "--kv", "f32", "--dtype", "f32"],
-            "a cache of 2048 tokens in f32",
+            "of cache for 2048 tokens in f32",
         ),
     ] {
         let (code, out, err) = generate(args);

@@ -6,15 +6,18 @@ use anyhow::{Context, Result, bail};
 use lm_kernels::GgmlType;
 use lm_model::{LoadProgress, WeightFormat};
 
-use crate::model;
+use crate::args::usage;
+use crate::{model, size};
 
 const EXAMPLES: &str = "\
 Examples:
   lm convert ./Qwen3-0.6B ./Qwen3-0.6B-q4 --quantize q4
   lm chat ./Qwen3-0.6B-q4
   lm convert ./Qwen3-0.6B Qwen3-0.6B-Q8_0.gguf --quantize q8_0
+  lm convert pocket.gguf                       the embedded model
 
-Loading the copy gives the same weights as `--quantize` with the original, sooner. A GGUF file is like those of llama.cpp's converter.";
+Loading the copy gives the same weights as `--quantize` with the original, sooner. A GGUF file is like those of llama.cpp's converter. \
+An interrupted conversion leaves a hidden file or folder beside the output, which the next one removes.";
 
 /// Matrix formats of folders; the first is the default.
 const OF_FOLDERS: [WeightFormat; 2] = [WeightFormat::Q8, WeightFormat::Q4];
@@ -30,10 +33,13 @@ const OF_GGUF: [WeightFormat; 5] = [
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Model folder or GGUF file, or a name such as Qwen/Qwen3-0.6B
-    model: PathBuf,
-    /// Output, which must not exist yet: a GGUF file if it ends in .gguf, otherwise a folder
-    output: PathBuf,
+    /// Model folder, GGUF file, or name such as Qwen/Qwen3-0.6B [default: the embedded model], and the output, which must not exist
+    /// yet: a GGUF file if it ends in .gguf, otherwise a folder
+    #[arg(value_names = ["MODEL", "OUTPUT"], num_args = 1..=2, required = true)]
+    paths: Vec<PathBuf>,
+    /// The model, by name; the only path is the output then
+    #[arg(long, short, value_name = "MODEL")]
+    model: Option<PathBuf>,
     /// Format of the weight matrices: q8 (default) or q4 for a folder; q8_0 (default), q4_0, f16, bf16 or f32 for a GGUF file
     #[arg(long, value_name = "FORMAT")]
     quantize: Option<WeightFormat>,
@@ -70,18 +76,44 @@ impl Output {
     }
 }
 
+impl Args {
+    /// Returns model and output.
+    fn paths(&self) -> Result<(Option<&Path>, &Path)> {
+        match (self.model.as_deref(), &self.paths[..]) {
+            (Some(model), [output]) => Ok((Some(model), output)),
+            (Some(_), _) => Err(usage("the model is given twice: by position and by --model")),
+            (None, [model, output]) => Ok((Some(model), output)),
+            (None, [output]) if output.exists() => Err(usage(format!(
+                "`{}` exists: with one path, it is the output for the embedded model; expected MODEL OUTPUT",
+                output.display()
+            ))),
+            (None, paths) => Ok((None, &paths[0])),
+        }
+    }
+}
+
 pub fn run(args: &Args) -> Result<()> {
-    let output = Output::of(&args.output);
+    let (path, target) = args.paths()?;
+    let output = Output::of(target);
     let format = output.format(args.quantize)?;
-    let folder = model::folder(Some(&args.model))?;
+    let folder = model::folder(path)?;
     let bar = model::progress_bar("converting");
     let mut show = |progress: LoadProgress| model::show_progress(&bar, progress);
     let converted = match output {
-        Output::Folder => folder.convert(&args.output, format, &mut show),
-        Output::Gguf => folder.convert_to_gguf(&args.output, format, &mut show),
+        Output::Folder => folder.convert(target, format, &mut show),
+        Output::Gguf => folder.convert_to_gguf(target, format, &mut show),
     };
     bar.finish_and_clear();
-    converted.with_context(|| format!("`{}` cannot be converted", args.model.display()))?;
-    println!("{format} in {}", args.output.display());
+    converted.with_context(|| format!("`{}` cannot be converted", folder.name()))?;
+    let bytes = size_of_files(target).with_context(|| target.display().to_string())?;
+    println!("wrote {} ({format}, {})", target.display(), size::format_bytes(bytes));
     Ok(())
+}
+
+/// Bytes of a file, or of the files of a folder.
+fn size_of_files(path: &Path) -> std::io::Result<u64> {
+    if !path.is_dir() {
+        return Ok(path.metadata()?.len());
+    }
+    path.read_dir()?.map(|entry| size_of_files(&entry?.path())).sum()
 }

@@ -19,25 +19,27 @@ use crate::model;
 
 const EXAMPLES: &str = "\
 A line of standard input is an object:
-  format                 a family, such as hermes, or
-  template               a chat template, which tells the family, with
-  tools                  the declared tools, or null
-  tool_choice            auto, required, none, a tool's name, or {\"type\": \"function\", \"function\": {\"name\": …}}
-  parallel_tool_calls    false: at most one call
-  response_format        {\"type\": \"json_schema\", \"json_schema\": {\"schema\": …}} or {\"type\": \"json_object\"}
-  prompt_suffix          the end of the prompt, which may have opened the reasoning
-  layout                 any: the whitespace that the family's parser reads (the default); exact: what decoding allows
+  format               a family, such as hermes, or
+  template             a chat template, which tells the family, with
+  tools                the declared tools, or null
+  tool_choice          as in chat completions
+  parallel_tool_calls  false: at most one call
+  response_format      as in chat completions
+  prompt_suffix        the end of the prompt, which may have opened the reasoning
+  layout               any (the default) or exact; see below
   or one of
-  schema                 a JSON schema, for JSON text
-  regex, choice, lark    a regular expression, a list of texts, a grammar in llguidance's Lark dialect
+  schema               a JSON schema, for JSON text
+  regex, choice, lark  a pattern, a list of texts, a Lark grammar of llguidance
   and
-  texts                  the texts to judge
+  texts                the texts to judge
 
-The answer is {\"results\": [{\"accepted\": true} or {\"accepted\": false, \"at\": BYTE}, …]}: BYTE is where a text stops being
-acceptable; its length, when it ends too early or when a finished value does not fit its schema. \"relaxed\" lists keywords that
-the grammar does not enforce; there the finished values are validated. An error is {\"error\": {\"kind\", \"message\"}}, with
-\"tool\", \"path\" and \"keyword\" where a schema is at fault. Kinds: bad_schema, unsupported_keyword, too_large, bad_grammar,
-bad_request, bad_line.
+Layout: with `any`, the whitespace that the family's parser reads is accepted; with `exact`, only what decoding allows.
+
+The answer is {\"results\": [{\"accepted\": true} or {\"accepted\": false, \"at\": BYTE}, …]}: BYTE is where a text stops being \
+acceptable; its length, when it ends too early or when a finished value does not fit its schema. \"relaxed\" lists keywords that the \
+grammar does not enforce; there the finished values are validated. An error is {\"error\": {\"kind\", \"message\"}}, with \"tool\", \
+\"path\" and \"keyword\" where a schema is at fault. Kinds: bad_schema, unsupported_keyword, too_large, bad_grammar, bad_request, \
+bad_line.
 
 Examples:
   echo '{\"schema\": {\"type\": \"integer\"}, \"texts\": [\"12\", \"1.5\"]}' | lm grammar

@@ -6,7 +6,7 @@ use anyhow::Result;
 use lm_hub::{CachedModel, ModelStores, StoredModel};
 use serde_json::json;
 
-use crate::size;
+use crate::{events, size};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,7 +32,11 @@ pub fn run(args: &Args) -> Result<()> {
     if args.json {
         for StoredModel { name, store, path, bytes } in &models {
             let store = store.name();
-            writeln!(out, "{}", json!({"name": name, "store": store, "path": path, "bytes": bytes}))?;
+            writeln!(
+                out,
+                "{}",
+                json!({"version": events::VERSION, "name": name, "store": store, "path": path, "bytes": bytes})
+            )?;
         }
         return Ok(());
     }
@@ -50,7 +54,7 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 fn row(model: &StoredModel) -> [String; 3] {
-    [model.name.clone(), size::shown(model.bytes), model.store.to_string()]
+    [model.name.clone(), size::format_bytes(model.bytes), model.store.to_string()]
 }
 
 /// Row of a cached model that occupies space but cannot be loaded.
@@ -59,5 +63,5 @@ fn unfinished(model: &CachedModel, loadable: &[StoredModel]) -> Option<[String; 
     let bytes = if is_loadable { model.incomplete_bytes } else { model.bytes };
     let note =
         if model.incomplete_bytes > 0 { "Hugging Face, not whole yet" } else { "Hugging Face, no weights" };
-    (bytes > 0).then(|| [model.repo.to_string(), size::shown(bytes), note.to_owned()])
+    (bytes > 0).then(|| [model.repo.to_string(), size::format_bytes(bytes), note.to_owned()])
 }

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::ValueEnum;
 use lm_model::{CausalLm, KvDtype, LoadOptions, LogitRows};
 use lm_tokenizer::TokenId;
 
-use crate::args::LoadArgs;
+use crate::args::{LoadArgs, ModelPath, numbers};
 use crate::npy::NpyFile;
+use crate::prompt_ids::Prompt;
 use crate::reader::Reader;
 use crate::{model, prompt_ids};
 
@@ -16,17 +17,12 @@ use crate::{model, prompt_ids};
 const MAX_LOGIT_BYTES: usize = 256 << 20;
 
 const EXAMPLES: &str = "\
-A line of the file of ids is a prompt: a JSON list of token ids, or an object with such a list as
-`ids`. Nothing is put before them: a model that wants a token to begin with needs its id there.
+A line of the file of ids is a prompt: a JSON list of token ids, or an object with such a list as `ids`. Nothing is put before them: a \
+model that wants a token to begin with needs its id there. Each prompt is run on its own, from an empty cache.
 
-The file that is written is a NumPy array (format 1.0) of little-endian float32, with two
-dimensions: rows, and the width of the logits.
-  --positions last   a row for each prompt, in the order of the lines: the logits after its last
-                     token
-  --positions all    a row for each token, those of the first prompt in order, then those of the
-                     second, and so on, without padding: np.split(rows, np.cumsum(lengths)[:-1])
-                     parts them
-Each prompt is run on its own, from an empty cache.
+The output is a NumPy array (format 1.0) of little-endian float32, with two dimensions: rows, and the width of the logits. \
+`--positions last` gives a row for each prompt, in the order of the lines: the logits after its last token. `--positions all` gives a \
+row for each token, those of the first prompt first, without padding; np.split(rows, np.cumsum(lengths)[:-1]) separates the prompts.
 
 Examples:
   echo '[1, 5, 9, 2]' > ids.jsonl
@@ -38,9 +34,8 @@ docs/comparing.md goes through a comparison with transformers.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Folder, GGUF file, or name such as Qwen/Qwen3-0.6B
-    #[arg(value_name = "MODEL")]
-    model: PathBuf,
+    #[command(flatten)]
+    model: ModelPath,
     /// Prompts as token ids, one JSON list a line; - is standard input
     #[arg(long, value_name = "FILE")]
     ids: PathBuf,
@@ -51,7 +46,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE.npy")]
     out: PathBuf,
     /// Maximum number of tokens per forward pass [default: the whole prompt; for all positions, 256 MiB of logits]
-    #[arg(long, value_name = "TOKENS")]
+    #[arg(long, value_name = "TOKENS", value_parser = numbers::count, allow_negative_numbers = true)]
     chunk: Option<std::num::NonZeroUsize>,
     #[command(flatten)]
     load: LoadArgs,
@@ -70,12 +65,12 @@ pub fn run(args: &Args) -> Result<()> {
     let options = args.load.options()?;
     // The model is compared, not the rounding of the cache.
     let options = LoadOptions { kv_dtype: args.load.kv.unwrap_or(KvDtype::F32), ..options };
-    let loaded = model::load(Some(&args.model), &options, &args.load)?;
+    let loaded = model::load(args.model.get(), &options, &args.load)?;
     let width = loaded.model.info().logits_width;
     let longest = check(&prompts, &*loaded.model).with_context(|| args.ids.display().to_string())?;
     let rows = match args.positions {
         Positions::Last => prompts.len(),
-        Positions::All => prompts.iter().map(Vec::len).sum(),
+        Positions::All => prompts.iter().map(|prompt| prompt.ids.len()).sum(),
     };
     let chunk = match (args.chunk, args.positions) {
         (Some(chunk), _) => chunk.get(),
@@ -87,7 +82,7 @@ pub fn run(args: &Args) -> Result<()> {
     let bar = model::progress_bar("running");
     bar.set_length(prompts.len() as u64);
     for prompt in &prompts {
-        write_prompt(&mut file, &mut reader, prompt, chunk, args.positions)?;
+        write_prompt(&mut file, &mut reader, &prompt.ids, chunk, args.positions)?;
         bar.inc(1);
     }
     bar.finish_and_clear();
@@ -95,18 +90,21 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 /// Checks that each prompt fits the model, and returns the length of the longest one.
-fn check(prompts: &[Vec<TokenId>], model: &dyn CausalLm) -> Result<usize> {
+fn check(prompts: &[Prompt], model: &dyn CausalLm) -> Result<usize> {
     let info = model.info();
-    for (index, prompt) in prompts.iter().enumerate() {
-        let (number, tokens) = (index + 1, prompt.len());
-        ensure!(tokens > 0, "prompt {number} is empty");
+    for Prompt { line, ids } in prompts {
+        let tokens = ids.len();
+        ensure!(tokens > 0, "line {line}: the prompt is empty");
         ensure!(
             tokens <= info.context_len,
-            "prompt {number} has {tokens} tokens, the model holds {}",
+            "line {line}: the prompt has {tokens} tokens, the model holds {}",
             info.context_len
         );
+        if let Some(id) = ids.iter().find(|&&id| id as usize >= info.logits_width) {
+            bail!("line {line}: token id {id}, the model has ids below {}", info.logits_width);
+        }
     }
-    prompts.iter().map(Vec::len).max().context("it holds no prompt")
+    prompts.iter().map(|prompt| prompt.ids.len()).max().context("it holds no prompt")
 }
 
 /// Runs a prompt in pieces and writes the requested rows.

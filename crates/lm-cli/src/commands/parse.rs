@@ -12,22 +12,23 @@ use crate::json_lines::{answer_each, bad_line, error};
 
 const EXAMPLES: &str = "\
 A line of standard input is an object:
-  format                 the format's name, such as hermes, or
-  template               a chat template, which tells the format, or
-  model                  a model's name, which tells it too (together with a template: where the template does not)
-  output                 the model's text
-  chunks                 the pieces in which it comes, instead of at once
-  tools                  the declared tools, which type the arguments of some formats
-  prompt_suffix          the end of the prompt, which may have opened the reasoning; empty: not known
-  options                {\"reasoning\": \"none\"}: leave reasoning in the content; {\"enable_thinking\": false}: the prompt
-                         did not open it; {\"tool_choice\": \"none\"}: nothing is a call; {\"partial\": true}: the output is cut
-                         off, and the call in it is told as far as it goes
-  kind                   reasoning: nothing is a call
+  format         the format's name, such as hermes, or
+  template       a chat template, which tells the format, or
+  model          a model's name, where the template does not tell it
+  output         the model's text
+  chunks         the pieces in which it comes, instead of at once
+  tools          the declared tools, which type the arguments of some formats
+  prompt_suffix  the end of the prompt, which may have opened the reasoning
+  options        an object; see below
+  kind           reasoning: nothing is a call
 
-The answer is {\"content\", \"reasoning\", \"tool_calls\"} or {\"error\": {\"kind\", \"message\"}}. A call is {\"name\", \"arguments\"},
-with \"id\" where the model gives one; where its arguments are no whole JSON, \"arguments_text\" is their text. Text that only
-looked like a call stays in the content; \"malformed\" lists every call that was none, and why. Kinds of errors: bad_format,
-bad_line.
+Options: {\"reasoning\": \"none\"} leaves reasoning in the content; {\"enable_thinking\": false}: the prompt did not open it; \
+{\"tool_choice\": \"none\"}: nothing is a call; {\"partial\": true}: the output is cut off, and an incomplete call is listed as far as \
+it goes. An empty prompt_suffix is an unknown one.
+
+The answer is {\"content\", \"reasoning\", \"tool_calls\"} or {\"error\": {\"kind\", \"message\"}}. A call is {\"name\", \"arguments\"}, \
+with \"id\" where the model gives one; where its arguments are not complete JSON, \"arguments_text\" is their text. Text that only \
+looked like a call stays in the content; \"malformed\" lists each such text with the reason. Kinds of errors: bad_format, bad_line.
 
 Examples:
   echo '{\"format\": \"hermes\", \"output\": \"<tool_call>{\\\"name\\\": \\\"now\\\", \\\"arguments\\\": {}}</tool_call>\"}' | lm parse
@@ -117,14 +118,15 @@ fn read(args: &Args, processor: &dyn ModelDataProcessor, options: &ParserOptions
     let mut parser = processor.parser(options);
     let mut events: Vec<ProcessorEvent> = pieces.iter().flat_map(|piece| parser.push(piece)).collect();
     events.extend(parser.finish());
-    let mut sum = Sum { parts: line.options.partial || writes_json(processor), ..Sum::default() };
+    let mut sum =
+        Accumulator { parts: line.options.partial || writes_json(processor), ..Accumulator::default() };
     events.iter().for_each(|event| sum.add(event));
     let mut answer = json!({"content": sum.content, "reasoning": sum.reasoning, "tool_calls": sum.calls});
     if !sum.malformed.is_empty() {
         answer["malformed"] = sum.malformed.into();
     }
     if args.events {
-        answer["events"] = events.iter().map(shown).collect();
+        answer["events"] = events.iter().map(event_json).collect();
     }
     answer
 }
@@ -137,7 +139,7 @@ fn writes_json(processor: &dyn ModelDataProcessor) -> bool {
 
 /// Accumulated events.
 #[derive(Default)]
-struct Sum {
+struct Accumulator {
     content: String,
     reasoning: String,
     calls: Vec<Value>,
@@ -148,7 +150,7 @@ struct Sum {
     begun_text: String,
 }
 
-impl Sum {
+impl Accumulator {
     fn add(&mut self, event: &ProcessorEvent) {
         match event {
             ProcessorEvent::Text(text) => self.content += text,
@@ -163,7 +165,7 @@ impl Sum {
             ProcessorEvent::ToolCallArguments { fragment, .. } => self.begun_text += fragment,
             ProcessorEvent::ToolCall { call, .. } => self.calls.push(call_json(call)),
             ProcessorEvent::Malformed { index, text, .. } => {
-                self.malformed.push(shown(event));
+                self.malformed.push(event_json(event));
                 let whole = serde_json::from_str::<Value>(&self.begun_text).is_ok();
                 if self.parts && index.is_some() && !whole {
                     self.begun["arguments_text"] = self.begun_text.as_str().into();
@@ -185,7 +187,7 @@ fn call_json(call: &ToolCall) -> Value {
     json
 }
 
-fn shown(event: &ProcessorEvent) -> Value {
+fn event_json(event: &ProcessorEvent) -> Value {
     match event {
         ProcessorEvent::Text(text) => json!({"type": "text", "text": text}),
         ProcessorEvent::Channel { name, text } => json!({"type": "channel", "name": name, "text": text}),

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use indicatif::ProgressBar;
-use lm_hub::{Check, Hub, HubSettings, ModelName};
+use lm_hub::{Check, Hub, HubSettings, ModelName, Network};
 
 use crate::model;
 
@@ -14,11 +14,11 @@ Examples:
   lm pull bartowski/Llama-3.2-1B-Instruct-GGUF:Q4_K_M
   lm chat Qwen/Qwen3-0.6B
 
-What belongs to the model is downloaded: safetensors or one GGUF model, configuration, tokenizer, templates, card and
-licence. Where a download ended, the next one goes on; every file is checked. The path of the model is printed.
+What belongs to the model is downloaded: safetensors or one GGUF model, configuration, tokenizer, templates, card and licence. An \
+interrupted download goes on where it ended; every file is checked. The path of the model is printed.
 
-HF_HUB_CACHE or HF_HOME is where models are kept, HF_TOKEN or HF_TOKEN_PATH is who asks, HF_ENDPOINT is another hub,
-and HF_HUB_OFFLINE=1 forbids the network.";
+HF_HUB_CACHE or HF_HOME is where models are kept, HF_TOKEN or HF_TOKEN_PATH is who asks, HF_ENDPOINT is another hub, and \
+HF_HUB_OFFLINE=1 forbids the network.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -36,7 +36,11 @@ pub fn run(args: &Args) -> Result<()> {
     if let Some(file) = &args.file {
         name = ModelName::with_file(name, file)?;
     }
-    let hub = Hub::new(HubSettings::from_env()?)?;
+    let settings = HubSettings::from_env()?;
+    if settings.network != Network::Offline {
+        eprintln!("asking {} for {name}", settings.endpoint);
+    }
+    let hub = Hub::new(settings)?;
     let pull = hub.plan(&name)?;
     let bar = model::progress_bar("");
     bar.set_length(pull.bytes());

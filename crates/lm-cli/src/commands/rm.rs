@@ -36,9 +36,9 @@ pub fn run(args: &Args) -> Result<()> {
         bail!("nothing was removed");
     }
     removal.execute()?;
-    println!("{} removed, {} freed", removal.name, size::shown(removal.bytes));
+    println!("{} removed, {} freed", removal.name, size::format_bytes(removal.bytes));
     if removal.shared_bytes > 0 {
-        let kept = size::shown(removal.shared_bytes);
+        let kept = size::format_bytes(removal.shared_bytes);
         println!(
             "{kept} stay in the store that repositories of the cache share; `hf cache prune` looks after it"
         );
@@ -61,7 +61,7 @@ fn confirmed(removal: &Removal) -> Result<bool> {
     if !io::stdin().is_terminal() {
         bail!("nobody can be asked whether {} is to be removed; `--yes` removes it", removal.name);
     }
-    eprint!("Remove {}, {}? [y/N] ", removal.name, size::shown(removal.bytes));
+    eprint!("Remove {}, {}? [y/N] ", removal.name, size::format_bytes(removal.bytes));
     io::stderr().flush()?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;

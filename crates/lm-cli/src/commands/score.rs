@@ -15,7 +15,7 @@ use lm_template::{Message, Preface, Role, ToolCall, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::args::{CallArgs, RunArgs};
+use crate::args::{CallArgs, RunArgs, adapter};
 use crate::model;
 
 /// Maximum number of tokens of a reply; the longest expected one is well below.
@@ -98,7 +98,7 @@ impl Recording {
             session: SessionConfig {
                 sampler: SamplerParams::default(),
                 max_output_tokens: Some(MAX_OUTPUT_TOKENS),
-                adapter: model::adapter(engine.model_info()),
+                adapter: adapter(engine.model_info()),
                 ..SessionConfig::default()
             },
             constrain_calls,

@@ -25,8 +25,8 @@ A line of standard input is an object:
   now                    the time that strftime_now gives, as 2025-03-14T15:09:26
   spans                  true: as --spans
 
-The answer is {\"text\": …} or {\"error\": {\"kind\", \"message\"}}. Kinds: raised (the template refused), runtime,
-syntax, limit, empty_conversation, continue_final_message, model, bad_line.
+The answer is {\"text\": …} or {\"error\": {\"kind\", \"message\"}}. Kinds: raised (the template refused), runtime, syntax, limit, \
+empty_conversation, continue_final_message, model, bad_line.
 
 Examples:
   echo '{\"model\": \"./Qwen3-0.6B\", \"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]}' | lm template

@@ -1,13 +1,14 @@
 //! `lm tokenize`: encodes texts to token ids, over JSON Lines.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use lm_tokenizer::{TextSegment, TokenId, TokenKind, Tokenizer};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::args::ModelPath;
+use crate::args::{ModelPath, PromptSource};
 use crate::json_lines::{answer_values, bad_line, error};
 use crate::model;
 
@@ -30,20 +31,28 @@ pub struct Args {
     #[command(flatten)]
     model: ModelPath,
     /// Print the ids and pieces of TEXT in a readable form and exit
-    #[arg(long)]
+    #[arg(long, short = 'p', value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "file")]
     text: Option<String>,
+    /// The same with the text of FILE; - is standard input
+    #[arg(long, short = 'f', value_name = "FILE")]
+    file: Option<PathBuf>,
     /// Encode special tokens in the text as plain text, as in a user's message
     #[arg(long)]
     content: bool,
     /// Add `tokens`: each token's id, text and kind (text, added, special)
-    #[arg(long, conflicts_with = "text")]
+    #[arg(long, conflicts_with_all = ["text", "file"])]
     tokens: bool,
 }
 
 pub fn run(args: &Args) -> Result<()> {
     let tokenizer = model::folder(args.model.get())?.tokenizer()?;
-    match &args.text {
-        Some(text) => show(&tokenizer, &encode(&tokenizer, text, args.content)?),
+    let source = match (&args.text, &args.file) {
+        (Some(text), _) => Some(PromptSource::Text(text)),
+        (None, Some(file)) => Some(PromptSource::of_file(file)),
+        (None, None) => None,
+    };
+    match source {
+        Some(source) => show(&tokenizer, &encode(&tokenizer, &source.read()?, args.content)?),
         None => Ok(answer_values(|line| answer(args, &tokenizer, &line))?),
     }
 }
@@ -101,14 +110,4 @@ fn show(tokenizer: &Tokenizer, ids: &[TokenId]) -> Result<()> {
         }
     }
     Ok(out.flush()?)
-}
-
-/// Returns the argument, or all of standard input.
-pub fn text_or_stdin(text: Option<&str>) -> Result<String> {
-    if let Some(text) = text.filter(|text| *text != "-") {
-        return Ok(text.to_owned());
-    }
-    let mut text = String::new();
-    io::stdin().read_to_string(&mut text).context("standard input cannot be read as text")?;
-    Ok(text)
 }

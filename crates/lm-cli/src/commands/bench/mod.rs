@@ -14,7 +14,10 @@ use lm_kernels::Isa;
 use lm_model::LoadedModel;
 use lm_session::Engine;
 
-use crate::args::{ModelPath, RunArgs};
+use crate::args::{
+    ModelPath, RunArgs,
+    numbers::{at_least_one, at_least_zero},
+};
 use crate::locate::locate;
 use crate::model;
 use figure::{Figure, Metric, Sample, median, swing};
@@ -26,7 +29,7 @@ Examples:
   lm bench ./Qwen3-0.6B --quantize q4
   lm bench ./Qwen3-0.6B --quantize q4 --only decode --decode 0,4096 --kv q8 --json
 
-Every figure stands beside its limit: what it would be if the bytes that must be read came at the rate of a plain read of the memory,
+Every figure stands beside its limit: what it would be if the bytes that must be read came at the rate of a plain read of the memory, \
 or if all operations ran at the rate of the processor's products, both measured before and after each run.";
 
 #[derive(Debug, clap::Args)]
@@ -35,32 +38,28 @@ pub struct Args {
     #[command(flatten)]
     model: ModelPath,
     /// Prompt lengths for the prefill measurement
-    #[arg(long, value_name = "TOKENS", value_delimiter = ',', default_value = "128,512,2048", value_parser = at_least_one)]
+    #[arg(long, value_name = "TOKENS", value_delimiter = ',', default_value = "128,512,2048", value_parser = at_least_one, allow_negative_numbers = true)]
     prefill: Vec<usize>,
     /// Context lengths for the decode measurement; 0 is an empty context
-    #[arg(long, value_name = "TOKENS", value_delimiter = ',', default_value = "0,512,4096")]
+    #[arg(long, value_name = "TOKENS", value_delimiter = ',', default_value = "0,512,4096", value_parser = at_least_zero, allow_negative_numbers = true)]
     decode: Vec<usize>,
     /// Numbers of concurrent sequences, each of 64 prompt and 64 output tokens
-    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2,4,8", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,2,4,8", value_parser = at_least_one, allow_negative_numbers = true)]
     sequences: Vec<usize>,
     /// Context length before a second turn of 32 tokens
-    #[arg(long, value_name = "TOKENS", default_value_t = 1000, value_parser = at_least_one)]
+    #[arg(long, value_name = "TOKENS", default_value_t = 1000, value_parser = at_least_one, allow_negative_numbers = true)]
     turn: usize,
     /// Run only these measurements
     #[arg(long, value_name = "METRIC", value_delimiter = ',')]
     only: Vec<Metric>,
     /// Number of runs; medians are reported
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = at_least_one)]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = at_least_one, allow_negative_numbers = true)]
     runs: usize,
     /// Print figures as JSON Lines
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     run: RunArgs,
-}
-
-fn at_least_one(text: &str) -> Result<usize, String> {
-    text.parse().ok().filter(|&n| n > 0).ok_or_else(|| "expected a number of at least 1".to_owned())
 }
 
 impl Args {

@@ -1,24 +1,25 @@
 //! `lm chat`: an interactive conversation.
 
+mod saved;
+mod settings;
 mod slash;
 mod turn;
 
-use std::io::Stdout;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
-use lm_conversation::{ConversationConfig, ThinkingConfig, ThinkingMode, TurnOptions};
-use lm_session::{Engine, SessionConfig};
-use lm_template::{Message, Preface};
+use lm_session::Engine;
+use lm_template::Message;
 use lm_tools::{Agent, Toolset};
 
-use crate::args::{CallArgs, ModelPath, RunArgs, SamplerArgs};
-use crate::interrupt::Interrupt;
-use crate::lines::{Line, Lines};
-use crate::screen::Screen;
-use crate::tools::ToolSource;
+use crate::args::{ChatArgs, ModelPath, RunArgs, SamplerArgs, numbers};
+use crate::interrupt::{self, Interrupt};
+use crate::lines::{History, Line, Lines, unquoted};
+use crate::screen::{CallsTo, Screen};
 use crate::{failure, model};
+use settings::Settings;
 use slash::After;
 use turn::{Ended, Turns};
 
@@ -26,99 +27,77 @@ const EXAMPLES: &str = "\
 Examples:
   lm chat --tools demo
   lm chat ./Qwen3-0.6B --quantize q4 --system 'Answer in one sentence.'
+  lm chat --resume talk.json
   echo 'How is the weather in Paris?' | lm chat --tools demo
 
-Without a terminal each line of standard input is a turn.
-Tools declared in a file have no code: their calls are printed, and the next line
-(typed, or of standard input) is the result, as JSON or as text.
-Ctrl-C ends the reply; at the prompt, Ctrl-C twice or Ctrl-D leaves.";
+Keys: Enter sends, Alt-Enter begins another line, \"\"\" around several lines makes them one message, Tab completes commands and file \
+names, Up recalls earlier messages. Ctrl-C ends the reply, whose beginning is kept, or clears the line; at an empty prompt, Ctrl-C \
+twice or Ctrl-D leaves. /help shows the commands, such as /save, /undo and /set.
+
+Without a terminal each line of standard input is a turn, and Ctrl-C ends the program. Only answers go to standard output.
+
+Tools declared in a file have no code: their calls are printed, and the next line (typed, or of standard input) is the result, as JSON \
+or as text.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
-    pub model: ModelPath,
-    #[command(flatten)]
-    pub chat: ChatArgs,
-    /// Maximum tool-call rounds per turn
-    #[arg(long, value_name = "N", default_value_t = 8)]
-    pub max_rounds: usize,
-    /// Show token counts and speed after each turn
+    model: ModelPath,
+    /// First message; the chat goes on after its reply
+    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
+    prompt: Option<String>,
+    /// Continue the conversation in FILE, which /save wrote
+    #[arg(long, value_name = "FILE")]
+    resume: Option<PathBuf>,
+    /// Do not read or write the history of typed lines
     #[arg(long)]
-    pub stats: bool,
+    no_history: bool,
     #[command(flatten)]
-    pub sampler: SamplerArgs,
+    chat: ChatArgs,
+    /// Maximum tool-call rounds per turn
+    #[arg(long, value_name = "N", default_value = "8", value_parser = numbers::at_least_zero, allow_negative_numbers = true)]
+    max_rounds: usize,
+    /// Show token counts, speed and the sampler's seed after each turn
+    #[arg(long)]
+    stats: bool,
     #[command(flatten)]
-    pub run: RunArgs,
-}
-
-/// Options of a conversation.
-#[derive(Debug, clap::Args)]
-pub struct ChatArgs {
-    /// `demo`, or a file with a JSON array of tool declarations
-    #[arg(long, value_name = "demo|FILE")]
-    pub tools: Option<ToolSource>,
-    /// System prompt
-    #[arg(long, value_name = "TEXT")]
-    pub system: Option<String>,
-    /// Reasoning before the answer [default: as the template decides]
-    #[arg(long, value_name = "on|off", num_args = 0..=1, default_missing_value = "on", require_equals = true)]
-    pub thinking: Option<Switch>,
-    /// Maximum number of reasoning tokens in a reply; the end of reasoning is forced after them
-    #[arg(long, value_name = "TOKENS")]
-    pub thinking_tokens: Option<usize>,
+    sampler: SamplerArgs,
     #[command(flatten)]
-    pub calls: CallArgs,
+    run: RunArgs,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, clap::ValueEnum)]
-pub enum Switch {
-    On,
-    Off,
-}
-
-impl ChatArgs {
-    /// The preface without the tools.
-    fn preface(&self) -> Preface {
-        let messages = self.system.as_deref().map(Message::system).into_iter().collect();
-        Preface { messages, ..Preface::default() }
-    }
-
-    /// Creates the configuration of a conversation with this preface.
-    pub fn conversation(&self, session: SessionConfig) -> ConversationConfig {
-        let (preface, constrain_calls) = (self.preface(), self.calls.constrain_calls());
-        ConversationConfig { preface, session, constrain_calls, ..ConversationConfig::default() }
-    }
-
-    /// Options of each turn.
-    pub fn turn_options(&self) -> TurnOptions {
-        let mode = match self.thinking {
-            None => ThinkingMode::Default,
-            Some(Switch::On) => ThinkingMode::On,
-            Some(Switch::Off) => ThinkingMode::Off,
-        };
-        let thinking = ThinkingConfig { mode, max_tokens: self.thinking_tokens };
-        TurnOptions { thinking, ..TurnOptions::default() }
-    }
-}
-
-pub fn run(args: &Args) -> Result<ExitCode> {
-    let interrupt = Interrupt::install()?;
-    let lines = Arc::new(Mutex::new(Lines::from_stdin()?));
+pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
+    let history = if args.no_history { History::none() } else { History::of_user() };
+    let lines = Arc::new(Mutex::new(Lines::from_stdin(slash::words(), history)?));
     let tools = match &args.chat.tools {
-        Some(source) => source.toolset(&lines, &interrupt)?,
+        Some(source) => source.toolset(&lines, interrupt)?,
         None => Toolset::new(),
     };
     let engine = model::engine(args.model.get(), &args.run)?;
-    let session = args.sampler.session_config(&engine);
+    let mut session = args.sampler.session_config(&engine);
+    // The settings of a chat can change: they are those of each turn.
+    let settings = Settings {
+        sampler: session.sampler.clone(),
+        max_tokens: session.max_output_tokens.take(),
+        turn: args.chat.turn_options(),
+        stats: args.stats,
+    };
     let config = args.chat.conversation(session);
     let agent = Agent::builder(&engine, tools).config(config).max_rounds(args.max_rounds).build()?;
-    let turns = Turns { agent, options: args.chat.turn_options(), interrupt };
-    let mut chat = Chat { turns, lines, screen: Screen::stdout(), stats: args.stats };
-    if chat.lock_lines().is_terminal() {
-        chat.screen.note(&banner(&engine))?;
+    let turns = Turns { agent, interrupt: interrupt.clone(), regenerated: 0 };
+    let screen = Screen::new(CallsTo::Notes, args.chat.hide_thinking);
+    let mut state = State { turns, settings, screen, file: None };
+    if lock(&lines).is_terminal() {
+        state.screen.note(&banner(&engine))?;
     }
-    chat.run()
+    if let Some(note) = model::tools_note(state.turns.agent.conversation()) {
+        state.screen.note(&note)?;
+    }
+    if let Some(file) = &args.resume {
+        slash::load_file(file, &mut state)?;
+    }
+    Chat { state, lines, code: ExitCode::SUCCESS }.run(args.prompt.clone())
 }
 
 fn banner(engine: &Engine) -> String {
@@ -133,63 +112,115 @@ fn banner(engine: &Engine) -> String {
     )
 }
 
-/// State of the loop over the user's lines.
-struct Chat {
+fn lock(lines: &Mutex<Lines>) -> std::sync::MutexGuard<'_, Lines> {
+    lines.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// State that the commands of a chat read and change.
+struct State {
     turns: Turns,
+    settings: Settings,
+    screen: Screen,
+    /// File of the last `/save` or `/load`.
+    file: Option<PathBuf>,
+}
+
+/// Loop over the user's lines.
+struct Chat {
+    state: State,
     lines: Arc<Mutex<Lines>>,
-    screen: Screen<Stdout>,
-    stats: bool,
+    /// Exit code at the end of the input.
+    code: ExitCode,
 }
 
 impl Chat {
-    fn run(&mut self) -> Result<ExitCode> {
-        let mut code = ExitCode::SUCCESS;
+    fn run(mut self, first: Option<String>) -> Result<ExitCode> {
+        let mut pending = first;
         let mut interrupted = false;
         loop {
-            let line = self.lock_lines().read("> ")?;
-            let text = match line {
-                Line::End => return Ok(code),
-                Line::Interrupted if interrupted => return Ok(code),
+            let line = match pending.take() {
+                Some(text) => Line::Text(text),
+                None => lock(&self.lines).message("> ")?,
+            };
+            match line {
+                Line::End => return Ok(self.code),
+                Line::Interrupted if interrupted => return Ok(interrupt::EXIT_CODE.into()),
                 Line::Interrupted => {
                     interrupted = true;
-                    self.screen.note("Ctrl-C again, Ctrl-D or /quit leaves")?;
-                    continue;
+                    self.state.screen.note("Ctrl-C again, Ctrl-D or /exit leaves")?;
                 }
-                Line::Text(text) => text,
-            };
-            interrupted = false;
-            match self.line(text.trim()) {
-                Ok(After::GoOn) => {}
-                Ok(After::Quit) => return Ok(code),
-                // A failed turn leaves the conversation unchanged. Without a terminal the exit code reports it.
-                Err(error) if error.is::<std::io::Error>() => return Err(error),
-                Err(error) => {
-                    self.screen.end_line()?;
-                    failure::print(&error);
-                    code = if self.lock_lines().is_terminal() { code } else { ExitCode::FAILURE };
+                Line::Text(text) => {
+                    interrupted = false;
+                    match self.line(&text) {
+                        Ok(None) => {}
+                        Ok(Some(code)) => return Ok(code),
+                        Err(error) => self.failed(error)?,
+                    }
                 }
             }
         }
     }
 
-    fn line(&mut self, text: &str) -> Result<After> {
-        if text.is_empty() {
-            return Ok(After::GoOn);
+    /// Prints the error of a turn, which leaves the conversation unchanged. Without a terminal the exit code reports it.
+    fn failed(&mut self, error: anyhow::Error) -> Result<()> {
+        // The terminal is gone.
+        if error.is::<std::io::Error>() {
+            return Err(error);
         }
-        if let Some(command) = text.strip_prefix('/').filter(|rest| !rest.starts_with('/')) {
-            return slash::run(command, &mut self.turns, &mut self.screen);
+        self.state.screen.end_line()?;
+        failure::print(&error);
+        if !lock(&self.lines).is_terminal() {
+            self.code = ExitCode::FAILURE;
         }
-        // `//` at the start is an escaped slash of the message.
-        let text = if text.starts_with("//") { &text[1..] } else { text };
-        match self.turns.run(text, &mut self.screen)? {
-            Ended::Cancelled => self.screen.note("(cancelled; the turn is forgotten)")?,
-            Ended::Answered(finished) if self.stats => self.screen.note(&turn::stats(&finished))?,
-            Ended::Answered(_) => {}
-        }
-        Ok(After::GoOn)
+        Ok(())
     }
 
-    fn lock_lines(&self) -> std::sync::MutexGuard<'_, Lines> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Runs a command or sends a message; returns an exit code to leave with.
+    fn line(&mut self, line: &str) -> Result<Option<ExitCode>> {
+        let text = line.trim();
+        let message = match unquoted(text) {
+            Some(quoted) => quoted.trim_matches('\n'),
+            None => match text.strip_prefix('/') {
+                // `//` at the start is an escaped slash of the message.
+                Some(rest) if !rest.starts_with('/') => {
+                    return match slash::run(rest, &mut self.state)? {
+                        After::GoOn => Ok(None),
+                        After::Quit => Ok(Some(self.code)),
+                        After::Turn(ended) => self.after(ended),
+                    };
+                }
+                Some(rest) => rest,
+                None => text,
+            },
+        };
+        if message.trim().is_empty() {
+            return Ok(None);
+        }
+        let ended =
+            self.state.turns.run(Message::user(message), &self.state.settings, &mut self.state.screen)?;
+        self.after(ended)
+    }
+
+    /// Shows how a turn ended. Without a terminal an interrupt ends the program.
+    fn after(&mut self, ended: Ended) -> Result<Option<ExitCode>> {
+        match ended {
+            Ended::Cancelled => {
+                self.state
+                    .screen
+                    .note("(interrupted; the reply so far is kept, /undo takes the turn back)")?;
+                if !lock(&self.lines).is_terminal() {
+                    return Ok(Some(interrupt::EXIT_CODE.into()));
+                }
+            }
+            Ended::Answered { finished, seed } => {
+                if let Some(note) = finished.last().and_then(|last| turn::cut_note(&last.reason)) {
+                    self.state.screen.note(note)?;
+                }
+                if self.state.settings.stats {
+                    self.state.screen.note(&turn::stats(&finished, seed))?;
+                }
+            }
+        }
+        Ok(None)
     }
 }

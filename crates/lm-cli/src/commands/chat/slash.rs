@@ -1,78 +1,132 @@
-//! Slash commands of a chat: `/help`, `/reset`, …
+//! Slash commands of a chat: `/help`, `/undo`, …
 
-use std::fs::OpenOptions;
-use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
 use lm_template::{Message, Value};
-use serde_json::json;
 
-use super::turn::Turns;
-use crate::screen::{Screen, json_line};
+use super::State;
+use super::saved::{self, Existing};
+use super::settings::NAMES;
+use super::turn::Ended;
+use crate::lines::{Argument, Word};
+use crate::screen::json_line;
 
 /// Next action of the loop after a line.
 #[derive(Debug, PartialEq)]
 pub enum After {
     GoOn,
     Quit,
+    /// A turn was run.
+    Turn(Ended),
 }
 
 /// A command; its function gets the text after the name.
-struct Command<W: Write> {
-    name: &'static str,
+struct Command {
+    /// Its name, and others for it.
+    names: &'static [&'static str],
     argument: &'static str,
     help: &'static str,
-    run: fn(&str, &mut Turns, &mut Screen<W>) -> Result<After>,
+    run: fn(&str, &mut State) -> Result<After>,
 }
 
 /// All commands, in alphabetical order.
-fn all<W: Write>() -> [Command<W>; 6] {
-    [
-        Command { name: "help", argument: "", help: "show the commands", run: help },
-        Command { name: "history", argument: "", help: "show the messages so far", run: history },
-        Command { name: "quit", argument: "", help: "leave", run: |_, _, _| Ok(After::Quit) },
-        Command { name: "reset", argument: "", help: "forget the conversation and begin again", run: reset },
-        Command {
-            name: "save",
-            argument: " FILE",
-            help: "write tools and messages as JSON to a new file",
-            run: save,
-        },
-        Command { name: "tools", argument: "", help: "show the tools the model may call", run: tools },
-    ]
+const ALL: [Command; 12] = [
+    Command {
+        names: &["clear", "reset"],
+        argument: "",
+        help: "forget the conversation and begin again",
+        run: clear,
+    },
+    Command { names: &["exit", "bye", "quit"], argument: "", help: "leave", run: |_, _| Ok(After::Quit) },
+    Command { names: &["help", "?"], argument: "", help: "show the commands", run: help },
+    Command { names: &["history"], argument: "", help: "show the messages so far", run: history },
+    Command { names: &["load"], argument: "FILE", help: "go on with a saved conversation", run: load },
+    Command {
+        names: &["regen"],
+        argument: "",
+        help: "answer the last message again, with another seed",
+        run: regen,
+    },
+    Command {
+        names: &["save"],
+        argument: "FILE",
+        help: "write tools and messages as JSON; without FILE to the last one",
+        run: save,
+    },
+    Command {
+        names: &["set"],
+        argument: "NAME VALUE",
+        help: "change a setting, such as temperature; alone shows all",
+        run: set,
+    },
+    Command { names: &["stats"], argument: "", help: "show or hide token counts and speed", run: stats },
+    Command {
+        names: &["system"],
+        argument: "TEXT",
+        help: "set the system prompt; alone shows it, \"\" removes it",
+        run: system,
+    },
+    Command { names: &["tools"], argument: "", help: "show the tools the model may call", run: tools },
+    Command { names: &["undo"], argument: "", help: "take back the last message and its reply", run: undo },
+];
+
+/// Words that Tab completes.
+pub fn words() -> Vec<Word> {
+    let argument = |command: &Command| match command.argument {
+        "FILE" => Argument::File,
+        "NAME VALUE" => Argument::OneOf(NAMES.iter().map(|(name, _)| *name).collect()),
+        _ => Argument::None,
+    };
+    let words = |command: &'static Command| {
+        command.names.iter().map(move |name| Word { name: format!("/{name}"), argument: argument(command) })
+    };
+    const { &ALL }.iter().flat_map(words).collect()
 }
 
 /// Runs a command line, given without its leading `/`.
-pub fn run<W: Write>(line: &str, turns: &mut Turns, screen: &mut Screen<W>) -> Result<After> {
+pub fn run(line: &str, state: &mut State) -> Result<After> {
     let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-    let commands = all();
-    let command = commands.iter().find(|command| command.name == name);
+    let command = ALL.iter().find(|command| command.names.contains(&name));
     let command = command.ok_or_else(|| {
         anyhow!("there is no command `/{name}`; /help shows them all, and `//` sends a line that begins with a slash")
     })?;
-    (command.run)(argument.trim(), turns, screen)
-}
-
-fn help<W: Write>(_: &str, _: &mut Turns, screen: &mut Screen<W>) -> Result<After> {
-    for Command { name, argument, help, .. } in all::<W>() {
-        screen.note(&format!("{:12} {help}", format!("/{name}{argument}")))?;
+    let argument = argument.trim();
+    if command.argument.is_empty() && !argument.is_empty() {
+        bail!("/{name} takes nothing after it; `//` sends a line that begins with a slash");
     }
-    screen.note("Ctrl-C      end the reply")?;
-    screen.note("//text      send a message that begins with a slash")?;
+    (command.run)(argument, state)
+}
+
+fn help(_: &str, state: &mut State) -> Result<After> {
+    for Command { names, argument, help, .. } in &ALL {
+        let others: Vec<String> = names[1..].iter().map(|name| format!("/{name}")).collect();
+        let others = if others.is_empty() { String::new() } else { format!(" (also {})", others.join(", ")) };
+        state.screen.note(&format!("{:16} {help}{others}", format!("/{} {argument}", names[0])))?;
+    }
+    for (key, help) in [
+        ("Ctrl-C", "end the reply; its beginning is kept"),
+        ("Alt-Enter", "begin another line of the message"),
+        ("\"\"\"text\"\"\"", "a message of several lines"),
+        ("Tab, Up", "complete a command, recall an earlier line"),
+        ("//text", "send a message that begins with a slash"),
+    ] {
+        state.screen.note(&format!("{key:16} {help}"))?;
+    }
     Ok(After::GoOn)
 }
 
-fn reset<W: Write>(_: &str, turns: &mut Turns, screen: &mut Screen<W>) -> Result<After> {
-    turns.agent.conversation_mut().reset();
-    screen.note("(begun again)")?;
+fn clear(_: &str, state: &mut State) -> Result<After> {
+    state.turns.agent.conversation_mut().reset();
+    state.file = None;
+    state.screen.note("(begun again)")?;
     Ok(After::GoOn)
 }
 
-fn history<W: Write>(_: &str, turns: &mut Turns, screen: &mut Screen<W>) -> Result<After> {
-    let preface = turns.agent.conversation().preface().messages.iter();
-    for message in preface.chain(turns.agent.conversation().history()) {
-        screen.note(&format!("{}: {}", message.role, summary(message)))?;
+fn history(_: &str, state: &mut State) -> Result<After> {
+    let conversation = state.turns.agent.conversation();
+    for message in conversation.preface().messages.iter().chain(conversation.history()) {
+        state.screen.note(&format!("{}: {}", message.role, summary(message)))?;
     }
     Ok(After::GoOn)
 }
@@ -84,55 +138,114 @@ fn summary(message: &Message) -> String {
     Some(text).filter(|text| !text.is_empty()).into_iter().chain(calls).collect::<Vec<_>>().join(" ")
 }
 
-fn tools<W: Write>(_: &str, turns: &mut Turns, screen: &mut Screen<W>) -> Result<After> {
-    let specs = turns.agent.tools().specs();
+fn tools(_: &str, state: &mut State) -> Result<After> {
+    let specs = state.turns.agent.tools().specs();
     if specs.is_empty() {
-        screen.note("(none; start with --tools demo or --tools FILE)")?;
+        state.screen.note("(none; start with --tools demo or --tools FILE)")?;
     }
     for spec in specs {
         let properties = spec.parameters().get("properties").and_then(Value::as_object);
         let names: Vec<&str> = properties.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
-        screen.note(&format!("{}({}): {}", spec.name(), names.join(", "), spec.description()))?;
+        state.screen.note(&format!("{}({}): {}", spec.name(), names.join(", "), spec.description()))?;
     }
     Ok(After::GoOn)
 }
 
-fn save<W: Write>(path: &str, turns: &mut Turns, screen: &mut Screen<W>) -> Result<After> {
+fn save(path: &str, state: &mut State) -> Result<After> {
+    let path = match (path.is_empty(), &state.file) {
+        (false, _) => Path::new(path).to_owned(),
+        (true, Some(last)) => last.clone(),
+        (true, None) => bail!("/save needs the name of a file to write"),
+    };
+    let own = state.file.as_ref() == Some(&path);
+    let existing = if own { Existing::Replace } else { Existing::Keep };
+    saved::write(&path, state.turns.agent.conversation(), existing)?;
+    state.screen.note(&format!("(saved to {})", path.display()))?;
+    state.file = Some(path);
+    Ok(After::GoOn)
+}
+
+fn load(path: &str, state: &mut State) -> Result<After> {
     if path.is_empty() {
-        bail!("/save needs the name of a file to write");
+        bail!("/load needs the name of a file that /save wrote");
     }
-    let preface = turns.agent.conversation().preface();
-    let messages = preface.messages.iter().chain(turns.agent.conversation().history());
-    let saved = json!({
-        "tools": preface.tools.iter().map(|tool| tool.to_json()).collect::<Vec<_>>(),
-        "messages": messages.map(Message::to_json).collect::<Vec<_>>(),
-    });
-    write_new(Path::new(path), &saved).map_err(|error| not_saved(path, &error))?;
-    screen.note(&format!("(saved to {path})"))?;
+    load_file(Path::new(path), state)?;
     Ok(After::GoOn)
 }
 
-/// Error of a file that cannot be written. Its cause is text: an I/O error would end the chat, as one of the terminal does.
-fn not_saved(path: &str, error: &anyhow::Error) -> anyhow::Error {
-    let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
-    match kind {
-        Some(std::io::ErrorKind::AlreadyExists) => {
-            anyhow!("`{path}` exists already; give another name: /save FILE")
-        }
-        _ => anyhow!("`{path}` cannot be written: {error:#}"),
+/// Replaces the conversation by the one in a file. A file without a system prompt leaves the current one.
+pub fn load_file(path: &Path, state: &mut State) -> Result<()> {
+    let saved = saved::read(path)?;
+    let conversation = state.turns.agent.conversation_mut();
+    let missing: Vec<_> = saved
+        .tools
+        .into_iter()
+        .filter(|name| conversation.tools().iter().all(|tool| tool.name() != name))
+        .collect();
+    let count = saved.history.len();
+    conversation.set_history(saved.history);
+    if !saved.system.is_empty() {
+        conversation.set_preface_messages(saved.system);
     }
+    state.file = Some(path.to_owned());
+    state.screen.note(&format!("({count} messages loaded from {})", path.display()))?;
+    if !missing.is_empty() {
+        let names = missing.join(", ");
+        state.screen.note(&format!(
+            "(tools of that conversation that are not here: {names}; --tools declares them)"
+        ))?;
+    }
+    Ok(())
 }
 
-/// Writes a new file; fails if it exists, and removes it after a write error.
-fn write_new(path: &Path, value: &Value) -> Result<()> {
-    let file = OpenOptions::new().write(true).create_new(true).open(path)?;
-    let mut out = BufWriter::new(file);
-    let written = serde_json::to_writer_pretty(&mut out, value).map_err(anyhow::Error::from);
-    let written = written.and_then(|()| Ok(writeln!(out)?)).and_then(|()| Ok(out.flush()?));
-    if written.is_err() {
-        let _ = std::fs::remove_file(path);
+fn system(text: &str, state: &mut State) -> Result<After> {
+    let conversation = state.turns.agent.conversation_mut();
+    let note = match text {
+        "" if conversation.preface().messages.is_empty() => "(no system prompt)".to_owned(),
+        "" => conversation.preface().messages.iter().map(summary).collect::<Vec<_>>().join("\n"),
+        "\"\"" => {
+            conversation.set_preface_messages(Vec::new());
+            "(system prompt removed)".to_owned()
+        }
+        text => {
+            conversation.set_preface_messages(vec![Message::system(text)]);
+            "(system prompt set)".to_owned()
+        }
+    };
+    state.screen.note(&note)?;
+    Ok(After::GoOn)
+}
+
+fn set(argument: &str, state: &mut State) -> Result<After> {
+    let names = NAMES.iter().filter(|(name, _)| argument.is_empty() || argument == *name);
+    let shown: Vec<_> = names
+        .map(|(name, values)| format!("{name:18} {} ({values})", state.settings.get(name, &state.screen)))
+        .collect();
+    if shown.is_empty() {
+        let (name, value) = argument.split_once(char::is_whitespace).unwrap_or((argument, ""));
+        state.settings.set(name, value.trim(), &mut state.screen)?;
+        state.screen.note(&format!("({name} {})", state.settings.get(name, &state.screen)))?;
     }
-    written
+    for line in shown {
+        state.screen.note(&line)?;
+    }
+    Ok(After::GoOn)
+}
+
+fn stats(_: &str, state: &mut State) -> Result<After> {
+    state.settings.stats = !state.settings.stats;
+    state.screen.note(if state.settings.stats { "(stats on)" } else { "(stats off)" })?;
+    Ok(After::GoOn)
+}
+
+fn undo(_: &str, state: &mut State) -> Result<After> {
+    let Some(turn) = state.turns.undo() else { bail!("there is no turn to take back") };
+    state.screen.note(&format!("(taken back: {})", summary(&turn[0])))?;
+    Ok(After::GoOn)
+}
+
+fn regen(_: &str, state: &mut State) -> Result<After> {
+    Ok(After::Turn(state.turns.regenerate(&state.settings, &mut state.screen)?))
 }
 
 #[cfg(test)]
@@ -140,16 +253,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_in_alphabetical_order() {
-        assert!(all::<Vec<u8>>().windows(2).all(|pair| pair[0].name < pair[1].name));
-    }
-
-    #[test]
-    fn a_file_that_exists_is_not_written_over() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let path = folder.path().join("chat.json");
-        write_new(&path, &json!({"a": 1})).expect("a new file");
-        assert!(write_new(&path, &json!({"a": 2})).is_err());
-        assert_eq!(std::fs::read_to_string(path).expect("is there"), "{\n  \"a\": 1\n}\n");
+    fn commands_are_in_alphabetical_order_and_no_name_is_used_twice() {
+        assert!(ALL.windows(2).all(|pair| pair[0].names[0] < pair[1].names[0]));
+        let mut names: Vec<_> = words().into_iter().map(|word| word.name).collect();
+        let all = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), all);
     }
 }

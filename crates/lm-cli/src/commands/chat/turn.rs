@@ -1,72 +1,200 @@
 //! One turn of the agent, shown on the terminal as it proceeds.
 
-use std::io::Write;
-
 use anyhow::{Result, bail};
-use lm_conversation::TurnOptions;
-use lm_session::Finished;
+use lm_conversation::ConversationEvent;
+use lm_session::{FinishReason, Finished};
+use lm_template::{Message, Role};
 use lm_tools::{Agent, AgentEvent};
 
-use crate::interrupt::Interrupt;
+use super::settings::Settings;
+use crate::interrupt::{Interrupt, is_interrupt};
 use crate::screen::Screen;
 
-/// State shared by all turns.
+/// The conversation of a chat.
 pub struct Turns {
     pub agent: Agent,
-    pub options: TurnOptions,
     pub interrupt: Interrupt,
+    /// Number of replies that were regenerated: each gets another seed.
+    pub regenerated: u64,
 }
 
 /// Outcome of a turn without an error.
+#[derive(Debug, PartialEq)]
 pub enum Ended {
-    /// The model's answer, with the outcome of each of its replies.
-    Answered(Vec<Finished>),
-    /// Cancelled by Ctrl-C.
+    /// The model's answer.
+    Answered {
+        /// Outcome of each of its replies.
+        finished: Vec<Finished>,
+        /// Seed of the sampler, if it is not greedy.
+        seed: Option<u64>,
+    },
+    /// Interrupted by Ctrl-C: the question and the beginning of the reply are in the history.
     Cancelled,
 }
 
 impl Turns {
-    /// Runs a turn to its answer. On an error or a cancellation, the conversation is unchanged.
-    pub fn run<W: Write>(&mut self, text: &str, screen: &mut Screen<W>) -> Result<Ended> {
+    /// Runs a turn to its answer. On an error the conversation is unchanged.
+    pub fn run(&mut self, question: Message, settings: &Settings, screen: &mut Screen) -> Result<Ended> {
         let cancel = self.agent.cancel_handle();
         cancel.reset();
         let interrupt = self.interrupt.clone();
         let _guard = interrupt.during(cancel);
-        let ended = self.show(text, screen);
+        let options = settings.options(self.regenerated);
+        let sampler = options.sampler.as_ref().filter(|sampler| !sampler.is_greedy());
+        let seed = sampler.map(|sampler| sampler.seed);
+        let mut record = Record::default();
+        let stream = self.agent.stream_with(question.clone(), options).map_err(anyhow::Error::from);
+        let ended = stream.and_then(|stream| show(stream, &mut record, screen));
         screen.end_line()?;
         match ended {
-            Ok(finished) => Ok(Ended::Answered(finished)),
-            Err(error) if matches!(error.downcast_ref(), Some(lm_tools::Error::Cancelled)) => {
+            Ok(finished) => Ok(Ended::Answered { finished, seed }),
+            Err(error) if is_interrupt(&error) => {
+                let conversation = self.agent.conversation_mut();
+                let mut history = conversation.history().to_vec();
+                history.push(question);
+                history.extend(record.interrupted());
+                conversation.set_history(history);
                 Ok(Ended::Cancelled)
             }
             Err(error) => Err(error),
         }
     }
 
-    fn show<W: Write>(&mut self, text: &str, screen: &mut Screen<W>) -> Result<Vec<Finished>> {
-        for event in self.agent.stream_with(text, self.options.clone())? {
-            match event? {
-                AgentEvent::Conversation(event) => screen.event(&event)?,
-                AgentEvent::ToolResult(message) => screen.tool_result(&message)?,
-                AgentEvent::Finished(reply) => return Ok(reply.finished),
-            }
+    /// Takes the last turn out of the history; returns its messages, the question first.
+    pub fn undo(&mut self) -> Option<Vec<Message>> {
+        let conversation = self.agent.conversation_mut();
+        let mut history = conversation.history().to_vec();
+        let turn = history.split_off(history.iter().rposition(|message| message.role == Role::User)?);
+        conversation.set_history(history);
+        Some(turn)
+    }
+
+    /// Runs the last turn again, with another seed. On an error the conversation is unchanged.
+    pub fn regenerate(&mut self, settings: &Settings, screen: &mut Screen) -> Result<Ended> {
+        let Some(turn) = self.undo() else { bail!("there is no turn to regenerate") };
+        self.regenerated += 1;
+        let ended = self.run(turn[0].clone(), settings, screen);
+        if ended.is_err() {
+            let conversation = self.agent.conversation_mut();
+            let history = [conversation.history(), &turn].concat();
+            conversation.set_history(history);
         }
-        bail!("the turn ended without its last event")
+        ended
     }
 }
 
-/// Formats tokens and speed of a turn on one line.
-pub fn stats(finished: &[Finished]) -> String {
+fn show(
+    stream: lm_tools::AgentStream<'_>,
+    record: &mut Record,
+    screen: &mut Screen,
+) -> Result<Vec<Finished>> {
+    for event in stream {
+        let event = event?;
+        record.push(&event);
+        match event {
+            AgentEvent::Conversation(event) => screen.event(&event)?,
+            AgentEvent::ToolResult(message) => screen.tool_result(&message)?,
+            AgentEvent::Finished(reply) => return Ok(reply.finished),
+        }
+    }
+    bail!("the turn ended without its last event")
+}
+
+/// Messages of a running turn, after the question.
+#[derive(Default)]
+struct Record {
+    messages: Vec<Message>,
+    /// The reply that is being written.
+    text: String,
+    reasoning: String,
+}
+
+impl Record {
+    fn push(&mut self, event: &AgentEvent) {
+        match event {
+            AgentEvent::Conversation(ConversationEvent::Text(text)) => self.text += text,
+            AgentEvent::Conversation(ConversationEvent::Reasoning(text)) => self.reasoning += text,
+            AgentEvent::Conversation(ConversationEvent::Finished(reply)) => {
+                self.messages.push(reply.message.clone());
+                self.text.clear();
+                self.reasoning.clear();
+            }
+            AgentEvent::ToolResult(result) => self.messages.push(result.clone()),
+            _ => {}
+        }
+    }
+
+    /// Returns messages that a conversation can go on from: calls without all results are left out, and the last message is the
+    /// assistant's, with the reply so far.
+    fn interrupted(mut self) -> Vec<Message> {
+        if let Some(last) = self.messages.iter().rposition(|message| message.role == Role::Assistant) {
+            let results = self.messages.len() - last - 1;
+            if self.messages[last].tool_calls.is_empty() {
+                return self.messages;
+            }
+            if results < self.messages[last].tool_calls.len() {
+                self.text = self.messages[last].content.text();
+                self.reasoning = self.messages[last].reasoning_content.take().unwrap_or_default();
+                self.messages.truncate(last);
+            }
+        }
+        let mut reply = Message::assistant(self.text);
+        reply.reasoning_content = Some(self.reasoning).filter(|text| !text.is_empty());
+        self.messages.push(reply);
+        self.messages
+    }
+}
+
+/// Note on a reply that was cut.
+pub fn cut_note(reason: &FinishReason) -> Option<&'static str> {
+    match reason {
+        FinishReason::MaxOutputTokens => Some("(the reply was cut: it reached --max-tokens)"),
+        FinishReason::ContextFull => {
+            Some("(the reply was cut: the context is full; /clear begins again, --context allows more)")
+        }
+        _ => None,
+    }
+}
+
+/// Formats tokens, speed and seed of a turn on one line.
+pub fn stats(finished: &[Finished], seed: Option<u64>) -> String {
     let sum = |count: fn(&Finished) -> usize| finished.iter().map(count).sum::<usize>();
     let output = sum(|reply| reply.usage.output_tokens);
     let decoded = sum(|reply| reply.timing.decoded_tokens);
     let decode = finished.iter().map(|reply| reply.timing.decode.as_secs_f64()).sum::<f64>();
     let ttft = finished.first().and_then(|reply| reply.timing.ttft).unwrap_or_default();
     format!(
-        "[{} prompt tokens, {} of them cached; {output} output tokens, {:.1} a second; first after {:.0} ms]",
+        "[{} prompt tokens, {} of them cached; {output} output tokens, {:.1} a second; first after {:.0} ms; {}]",
         sum(|reply| reply.usage.prompt_tokens),
         sum(|reply| reply.usage.cached_tokens),
         if decode > 0.0 { decoded as f64 / decode } else { 0.0 },
         ttft.as_secs_f64() * 1e3,
+        seed.map_or("greedy".to_owned(), |seed| format!("seed {seed}")),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lm_template::{Map, ToolCall, Value};
+
+    fn record(messages: Vec<Message>, text: &str) -> Vec<(Role, String)> {
+        let record = Record { messages, text: text.to_owned(), reasoning: String::new() };
+        let texts =
+            record.interrupted().into_iter().map(|message| (message.role.clone(), message.content.text()));
+        texts.collect()
+    }
+
+    #[test]
+    fn an_interrupted_turn_ends_with_the_reply_so_far() {
+        let call = || Message::tool_calls(vec![ToolCall::new("f", Map::new())]);
+        let result = || Message::tool(None, "f", Value::String("1".to_owned()));
+        let said = |text: &str| vec![(Role::Assistant, text.to_owned())];
+        assert_eq!(record(vec![], "Once"), said("Once"));
+        assert_eq!(record(vec![], ""), said(""));
+        assert_eq!(record(vec![call()], ""), said(""), "a call without its result is left out");
+        let roles: Vec<_> = record(vec![call(), result()], "It").into_iter().map(|(role, _)| role).collect();
+        assert_eq!(roles, [Role::Assistant, Role::Tool, Role::Assistant]);
+        assert_eq!(record(vec![Message::assistant("Done.")], ""), said("Done."));
+    }
 }

@@ -13,9 +13,9 @@ use lm_model::{KvDtype, LoadOptions, LoadedModel, LogitRows, WeightFormat};
 use lm_tokenizer::TokenId;
 use serde_json::json;
 
-use crate::args::{LoadArgs, quantized_format};
-use crate::model;
+use crate::args::{LoadArgs, numbers, quantized_format, usage};
 use crate::reader::Reader;
+use crate::{events, model};
 
 use measures::Measures;
 use windows::Windows;
@@ -39,12 +39,15 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Folder, GGUF file, or name such as Qwen/Qwen3-0.6B
-    #[arg(value_name = "MODEL")]
-    model: PathBuf,
-    /// UTF-8 text
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    /// Model folder, GGUF file, or name such as Qwen/Qwen3-0.6B [default: the embedded model], and a file of UTF-8 text
+    #[arg(value_names = ["MODEL", "FILE"], num_args = 0..=2)]
+    paths: Vec<PathBuf>,
+    /// The model, by name
+    #[arg(long, short, value_name = "MODEL")]
+    model: Option<PathBuf>,
+    /// The text, by name
+    #[arg(long, short, value_name = "FILE")]
+    file: Option<PathBuf>,
     /// Reference model, as stored unless --against-quantize is given; may be the same model
     #[arg(long, value_name = "OTHER")]
     against: Option<PathBuf>,
@@ -52,7 +55,7 @@ pub struct Args {
     #[arg(long, value_name = "FORMAT", value_parser = quantized_format, requires = "against")]
     against_quantize: Option<WeightFormat>,
     /// Window length in tokens
-    #[arg(long, value_name = "TOKENS", default_value = "512")]
+    #[arg(long, value_name = "TOKENS", default_value = "512", value_parser = numbers::count, allow_negative_numbers = true)]
     context: NonZeroUsize,
     /// Text prepended to every window; its tokens are not scored
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
@@ -64,10 +67,27 @@ pub struct Args {
     load: LoadArgs,
 }
 
+impl Args {
+    /// Returns model and text; each is given by position, the model first, or by name.
+    fn paths(&self) -> Result<(Option<&Path>, &Path)> {
+        match (self.model.as_deref(), self.file.as_deref(), &self.paths[..]) {
+            (None, None, [model, file]) => Ok((Some(model), file)),
+            (model, None, [file]) => Ok((model, file)),
+            (None, Some(file), [model]) => Ok((Some(model), file)),
+            (model, Some(file), []) => Ok((model, file)),
+            (_, None, []) => {
+                Err(usage("the text is missing: expected MODEL FILE, or --model MODEL --file FILE"))
+            }
+            _ => Err(usage("the model or the text is given twice: by position and by name")),
+        }
+    }
+}
+
 pub fn run(args: &Args) -> Result<()> {
-    let text = read_text(&args.file)?;
+    let (path, file) = args.paths()?;
+    let text = read_text(file)?;
     let options = args.load.options()?;
-    let tested = model::load(Some(&args.model), &options, &args.load)?;
+    let tested = model::load(path, &options, &args.load)?;
     let base = match &args.against {
         Some(path) => {
             let quantization = args.against_quantize;
@@ -76,7 +96,7 @@ pub fn run(args: &Args) -> Result<()> {
         }
         None => None,
     };
-    let windows = windows(&tested, &text, args)?;
+    let windows = windows(&tested, &text, args).with_context(|| file.display().to_string())?;
     if let Some(base) = &base {
         check_vocabulary(&tested, base, &text)?;
     }
@@ -95,7 +115,7 @@ fn read_text(path: &Path) -> Result<String> {
 fn windows(tested: &LoadedModel, text: &str, args: &Args) -> Result<Windows> {
     let prefix = tested.tokenizer.encode(&args.prefix).context("--prefix")?;
     let text = tested.tokenizer.encode(text)?;
-    Windows::new(text, prefix, args.context.get()).with_context(|| args.file.display().to_string())
+    Windows::new(text, prefix, args.context.get())
 }
 
 /// Checks that both models have the same vocabulary, so that their distributions can be compared.
@@ -179,6 +199,7 @@ impl Report<'_> {
             })
         });
         let report = json!({
+            "version": events::VERSION,
             "model": self.tested.name,
             "format": self.tested.model.info().format.to_string(),
             "device": self.tested.model.info().device.to_string(),

@@ -6,16 +6,15 @@ use std::convert::Infallible;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail, ensure};
-use lm_conversation::{Conversation, ResponseFormat, ToolChoice, TurnOptions};
+use anyhow::{Context, Result, ensure};
+use lm_conversation::{Conversation, ConversationEvent, ResponseFormat, ToolChoice, TurnOptions};
 use lm_session::{CancelHandle, Engine, FinishReason, Finished, GenerateParams, SessionConfig, SessionEvent};
+use lm_template::ToolSpec;
 use serde_json::{Value, json};
 
-use super::chat::ChatArgs;
-use super::tokenize::text_or_stdin;
-use crate::args::{RunArgs, SamplerArgs};
-use crate::interrupt::Interrupt;
-use crate::screen::Screen;
+use crate::args::{ChatArgs, PromptArgs, PromptSource, RunArgs, SamplerArgs, usage};
+use crate::interrupt::{Interrupt, is_interrupt};
+use crate::screen::{CallsTo, Screen};
 use crate::{events, model};
 
 const EXAMPLES: &str = "\
@@ -24,24 +23,30 @@ Examples:
   lm generate --json 'Hello' | jq .
   lm generate 'Is it raining?' --regex 'yes|no'
   lm generate 'Paris, please' --tools demo --tool-choice get_weather
-  lm generate --raw 'Once upon a time' --max-tokens 40 < /dev/null
+  lm generate -f notes.txt -m ./Qwen3-0.6B --hide-thinking > summary.txt
+  lm generate --raw 'Once upon a time' -n 40
   lm generate ./Qwen3-0.6B --ids ids.jsonl --temperature 0 --max-tokens 32
 
-With --ids each line of the file is a prompt, a JSON list of token ids that is run as it is, and
-each line of the output the list of the new ids, the one that ends the reply included, or
-{\"error\": {\"kind\", \"message\"}}. Kinds: generation, bad_line.
+The answer alone goes to standard output, reasoning and notes to standard error. Calls of tools are the answer: they are printed and \
+not run; `lm chat` runs them.
 
-Calls of tools are printed and not run; `lm chat` runs them.";
+With --json each line is an event: start, text, reasoning, tool_call, and last finished or error. docs/json-output.md describes them.
+
+With --ids each line of the file is a prompt, a JSON list of token ids that is run as it is, and each line of the output the list of \
+the new ids, the one that ends the reply included, or {\"error\": {\"kind\", \"message\"}}. Kinds: generation, bad_line.";
 
 /// Arguments that apply to conversations only.
-const CHAT_ARGS: [&str; 7] =
-    ["tools", "system", "thinking", "thinking_tokens", "unconstrained", "schema", "regex"];
+const CHAT_ARGS: [&str; 8] =
+    ["tools", "system", "thinking", "thinking_tokens", "hide_thinking", "unconstrained", "schema", "regex"];
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Prompt, the user's message [default: standard input]; with --ids the model
-    prompt: Option<String>,
+    #[arg(value_name = "PROMPT")]
+    positional: Option<String>,
+    #[command(flatten)]
+    prompt: PromptArgs,
     /// Model folder, GGUF file, or name such as Qwen/Qwen3-0.6B [default: the embedded model]
     #[arg(long, short, value_name = "MODEL")]
     model: Option<PathBuf>,
@@ -52,7 +57,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = CHAT_ARGS)]
     raw: bool,
     /// Complete prompts given as token ids, one JSON list a line; - is standard input
-    #[arg(long, value_name = "FILE", conflicts_with_all = CHAT_ARGS.iter().chain(&["raw", "json"]))]
+    #[arg(long, value_name = "FILE", conflicts_with_all = CHAT_ARGS.iter().chain(&["raw", "json", "text", "file"]))]
     ids: Option<PathBuf>,
     #[command(flatten)]
     chat: ChatArgs,
@@ -75,13 +80,28 @@ struct ReplyArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "regex")]
     schema: Option<PathBuf>,
     /// Constrain the whole answer to the regular expression PATTERN
-    #[arg(long, value_name = "PATTERN")]
+    #[arg(long, value_name = "PATTERN", value_parser = regex, allow_hyphen_values = true)]
     regex: Option<String>,
 }
 
 impl ReplyArgs {
+    /// Checks that a tool that must be called is declared.
+    fn check(&self, tools: &[ToolSpec]) -> Result<()> {
+        let Some(ToolChoice::Named(name)) = &self.tool_choice else { return Ok(()) };
+        let names: Vec<_> = tools.iter().map(ToolSpec::name).collect();
+        if !names.contains(&name.as_str()) {
+            return Err(usage(format!(
+                "--tool-choice is `{name}`, expected auto, required, none or one of the tools: {}",
+                names.join(", ")
+            )));
+        }
+        Ok(())
+    }
+
     fn add_to(&self, turn: &mut TurnOptions) -> Result<()> {
-        turn.tool_choice = self.tool_choice.clone().unwrap_or_default();
+        if let Some(choice) = &self.tool_choice {
+            turn.tool_choice = choice.clone();
+        }
         turn.response_format = match (&self.schema, &self.regex) {
             (Some(file), _) => Some(ResponseFormat::JsonSchema(read_schema(file)?)),
             (None, Some(pattern)) => Some(ResponseFormat::Regex(pattern.clone())),
@@ -96,29 +116,56 @@ fn tool_choice(text: &str) -> Result<ToolChoice, Infallible> {
     Ok(lm_openai::tool_choice_word(text))
 }
 
-fn read_schema(file: &Path) -> Result<Value> {
-    let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
-    serde_json::from_str(&text).with_context(|| format!("{} is no JSON", file.display()))
+/// Checks the syntax of a regular expression.
+fn regex(pattern: &str) -> Result<String, String> {
+    match regex_syntax::parse(pattern) {
+        Ok(_) => Ok(pattern.to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
-pub fn run(args: &Args) -> Result<()> {
-    let interrupt = Interrupt::install()?;
+fn read_schema(file: &Path) -> Result<Value> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("--schema {}", file.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("{} is not JSON", file.display()))
+}
+
+pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     if let Some(file) = &args.ids {
-        return continue_ids(args, file, &interrupt);
+        return continue_ids(args, file, interrupt);
     }
-    let prompt = text_or_stdin(args.prompt.as_deref())?;
+    let prompt = args.prompt.source(args.positional.as_deref())?;
+    let tools = args.chat.tools.as_ref().map(|tools| tools.specs()).transpose()?.unwrap_or_default();
+    args.reply.check(&tools)?;
+    let prompt = read_prompt(&prompt)?;
     let engine = model::engine(args.model.as_deref(), &args.run)?;
     let session = args.sampler.session_config(&engine);
-    if args.raw {
-        continue_text(&engine, session, &prompt, &interrupt, args.json)
-    } else {
-        reply(args, &engine, session, &prompt, &interrupt)
+    let screen = Screen::new(CallsTo::Answer, args.chat.hide_thinking);
+    let mut output = Output { json: args.json, screen, text: String::new() };
+    if args.json {
+        print_line(&events::start(&engine, session.sampler.seed))?;
     }
+    let ended = if args.raw {
+        continue_text(&engine, session, &prompt, interrupt, &mut output)
+    } else {
+        reply(args, tools, &engine, session, &prompt, interrupt, &mut output)
+    };
+    output.end(ended)
+}
+
+/// Reads the prompt, which must not be empty.
+fn read_prompt(source: &PromptSource<'_>) -> Result<String> {
+    let prompt = source.read()?;
+    if prompt.trim().is_empty() {
+        return Err(usage(
+            "the prompt is empty; give it as an argument, by --prompt or --file, or on standard input",
+        ));
+    }
+    Ok(prompt)
 }
 
 /// Continues prompts of token ids; the positional argument is the model.
 fn continue_ids(args: &Args, file: &Path, interrupt: &Interrupt) -> Result<()> {
-    let positional = args.prompt.as_deref().map(Path::new);
+    let positional = args.positional.as_deref().map(Path::new);
     ensure!(
         positional.is_none() || args.model.is_none(),
         "with --ids the argument is the model: it is given twice"
@@ -133,28 +180,36 @@ fn continue_ids(args: &Args, file: &Path, interrupt: &Interrupt) -> Result<()> {
 /// Sends the prompt as a user's message.
 fn reply(
     args: &Args,
+    tools: Vec<ToolSpec>,
     engine: &Engine,
     session: SessionConfig,
     prompt: &str,
     interrupt: &Interrupt,
+    output: &mut Output,
 ) -> Result<()> {
     let mut config = args.chat.conversation(session);
-    let tools = args.chat.tools.as_ref().map(|tools| tools.specs()).transpose()?;
-    config.preface.tools = tools.unwrap_or_default();
+    config.preface.tools = tools;
     let mut conversation = Conversation::new(engine, config)?;
+    if let Some(note) = model::tools_note(&conversation) {
+        output.screen.note(&note)?;
+    }
     let _guard = interrupt.during(conversation.cancel_handle());
     let mut turn = args.chat.turn_options();
     args.reply.add_to(&mut turn)?;
-    let mut screen = Screen::stdout();
     for event in conversation.stream(prompt, turn)? {
         let event = event?;
-        if args.json {
+        match &event {
+            ConversationEvent::Text(piece) => output.text.push_str(piece),
+            ConversationEvent::Finished(reply) => output.cut_note(&reply.finish)?,
+            _ => {}
+        }
+        if output.json {
             events::of_conversation(&event).map_or(Ok(()), |event| print_line(&event))?;
         } else {
-            screen.event(&event)?;
+            output.screen.event(&event)?;
         }
     }
-    Ok(screen.end_line()?)
+    Ok(())
 }
 
 /// Continues the prompt as plain text.
@@ -163,25 +218,70 @@ fn continue_text(
     config: SessionConfig,
     prompt: &str,
     interrupt: &Interrupt,
-    as_json: bool,
+    output: &mut Output,
 ) -> Result<()> {
     let cancel = CancelHandle::new();
     let _guard = interrupt.during(cancel.clone());
     let mut session = engine.session(config)?;
     session.sync(&engine.tokenizer().encode(prompt)?, &cancel)?;
-    let mut screen = Screen::stdout();
     for event in session.generate(GenerateParams { cancel, ..GenerateParams::default() }) {
         match event? {
-            SessionEvent::Token { id, text, .. } if as_json => {
-                print_line(&json!({"type": "token", "id": id, "text": text}))?;
+            SessionEvent::Token { id, text: piece, .. } => {
+                output.text.push_str(&piece);
+                if output.json {
+                    print_line(&json!({"type": "token", "id": id, "text": piece}))?;
+                } else {
+                    output.screen.text(&piece)?;
+                }
             }
-            SessionEvent::Token { text, .. } => screen.text(&text)?,
-            SessionEvent::Finished(finished) if as_json => print_line(&events::finished(&finished))?,
-            SessionEvent::Finished(Finished { reason: FinishReason::Cancelled, .. }) => bail!("cancelled"),
-            SessionEvent::Finished(_) => {}
+            SessionEvent::Finished(Finished { reason: FinishReason::Cancelled, .. }) => {
+                return Err(lm_session::Error::Cancelled.into());
+            }
+            SessionEvent::Finished(finished) => {
+                output.cut_note(&finished)?;
+                if output.json {
+                    print_line(&events::finished(&finished))?;
+                }
+            }
         }
     }
-    Ok(screen.end_line()?)
+    Ok(())
+}
+
+/// Output of the events.
+struct Output {
+    json: bool,
+    screen: Screen,
+    /// Text of the answer so far.
+    text: String,
+}
+
+impl Output {
+    /// Tells on standard error that a reply was cut.
+    fn cut_note(&mut self, finished: &Finished) -> io::Result<()> {
+        match finished.reason {
+            FinishReason::MaxOutputTokens => {
+                self.screen.note("note: the reply was cut: it reached --max-tokens (-n)")
+            }
+            FinishReason::ContextFull => {
+                self.screen.note("note: the reply was cut: the context is full; --context allows more")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends the last line, and prints the last event of a reply that was cancelled or failed.
+    fn end(mut self, ended: Result<()>) -> Result<()> {
+        self.screen.end_line()?;
+        if let (true, Err(error)) = (self.json, &ended) {
+            print_line(&if is_interrupt(error) {
+                events::cancelled(&self.text)
+            } else {
+                events::failed(error)
+            })?;
+        }
+        ended
+    }
 }
 
 fn print_line(event: &Value) -> io::Result<()> {

@@ -54,7 +54,7 @@ impl MemoryTable {
 
 impl fmt::Display for MemoryTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let available = self.available.map_or("unknown".to_owned(), size::shown);
+        let available = self.available.map_or("unknown".to_owned(), size::format_bytes);
         write!(f, "  memory        {available} available")?;
         let too_much =
             |plan: &MemoryPlan| self.available.is_some_and(|available| plan.needed_bytes > available);
@@ -69,10 +69,10 @@ impl fmt::Display for MemoryTable {
             let Some(first) = row.first() else { continue };
             let weights = first.quantization.map_or("as stored".to_owned(), |format| format.to_string());
             let label = format!("{weights}, {}", first.kv_dtype);
-            write!(f, "    {label:<20}{:>10}", size::shown(first.weight_bytes))?;
+            write!(f, "    {label:<20}{:>10}", size::format_bytes(first.weight_bytes))?;
             for plan in row {
                 let mark = if too_much(plan) { "*" } else { "" };
-                write!(f, "{:>16}", format!("{mark}{}", size::shown(plan.needed_bytes)))?;
+                write!(f, "{:>16}", format!("{mark}{}", size::format_bytes(plan.needed_bytes)))?;
             }
             writeln!(f)?;
         }

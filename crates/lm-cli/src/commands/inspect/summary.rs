@@ -10,7 +10,7 @@ use lm_tokenizer::Tokenizer;
 use serde_json::{Value, json};
 
 use super::memory::MemoryTable;
-use crate::size;
+use crate::{events, size};
 
 /// All properties that `lm inspect` shows.
 pub struct Summary {
@@ -123,6 +123,7 @@ impl Summary {
         let config = &self.config;
         let tensor = |tensor: &TensorInfo| json!({"name": tensor.name, "file": tensor.file, "dtype": tensor.dtype, "shape": tensor.shape, "bytes": tensor.bytes});
         json!({
+            "version": events::VERSION,
             "name": self.name,
             "architecture": config.model_type,
             "parameters": self.parameters.all,
@@ -178,7 +179,7 @@ impl fmt::Display for Summary {
         let dtypes: Vec<_> = self
             .dtypes()
             .iter()
-            .map(|(dtype, &bytes)| format!("{dtype} {}", size::shown(bytes as u64)))
+            .map(|(dtype, &bytes)| format!("{dtype} {}", size::format_bytes(bytes as u64)))
             .collect();
         let Parameters { all, of_token } = self.parameters;
         let millions = |count: u64| format!("{:.1} M", count as f64 / 1e6);
@@ -195,7 +196,7 @@ impl fmt::Display for Summary {
             dtypes.join(", ")
         )?;
         for (file, bytes) in self.files() {
-            writeln!(f, "                {} of them in {file}", size::shown(bytes))?;
+            writeln!(f, "                {} of them in {file}", size::format_bytes(bytes))?;
         }
         writeln!(f, "  licence       {}", self.licence.as_deref().unwrap_or("not said in the model's card"))?;
         self.fmt_text_side(f)?;
@@ -203,7 +204,11 @@ impl fmt::Display for Summary {
         writeln!(f, "  tensors")?;
         for ((name, shape, dtype), group) in self.groups() {
             let times = if group.layers > 1 { format!("{} x ", group.layers) } else { String::new() };
-            writeln!(f, "    {times:>6}{name}  {shape:?} {dtype}, {}", size::shown(group.bytes as u64))?;
+            writeln!(
+                f,
+                "    {times:>6}{name}  {shape:?} {dtype}, {}",
+                size::format_bytes(group.bytes as u64)
+            )?;
         }
         Ok(())
     }

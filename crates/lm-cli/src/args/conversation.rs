@@ -1,0 +1,84 @@
+//! Options of a conversation.
+
+use lm_conversation::{
+    ConstrainCalls, ConversationConfig, ThinkingConfig, ThinkingMode, ToolChoice, TurnOptions,
+};
+use lm_session::SessionConfig;
+use lm_template::{Message, Preface};
+
+use super::numbers::at_least_zero;
+use crate::tools::ToolSource;
+
+/// Options of a conversation.
+#[derive(Debug, clap::Args)]
+pub struct ChatArgs {
+    /// `demo`, or a file with a JSON array of tool declarations
+    #[arg(long, value_name = "demo|FILE")]
+    pub tools: Option<ToolSource>,
+    /// System prompt
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub system: Option<String>,
+    /// Reasoning before the answer [default: as the template decides]
+    #[arg(long, value_name = "on|off", num_args = 0..=1, default_missing_value = "on")]
+    pub thinking: Option<Switch>,
+    /// Maximum number of reasoning tokens in a reply; the end of reasoning is forced after them
+    #[arg(long, value_name = "TOKENS", value_parser = at_least_zero, allow_negative_numbers = true)]
+    pub thinking_tokens: Option<usize>,
+    /// Do not show the reasoning, which otherwise goes to standard error
+    #[arg(long)]
+    pub hide_thinking: bool,
+    #[command(flatten)]
+    pub calls: CallArgs,
+}
+
+/// Value of a flag that switches something on or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Switch {
+    On,
+    Off,
+}
+
+impl From<Switch> for ThinkingMode {
+    fn from(switch: Switch) -> Self {
+        match switch {
+            Switch::On => Self::On,
+            Switch::Off => Self::Off,
+        }
+    }
+}
+
+/// Options of tool calls.
+#[derive(Debug, clap::Args)]
+pub struct CallArgs {
+    /// Do not constrain tool calls to the tools' schemas while they are generated
+    #[arg(long)]
+    unconstrained: bool,
+}
+
+impl CallArgs {
+    pub fn constrain_calls(&self) -> ConstrainCalls {
+        if self.unconstrained { ConstrainCalls::No } else { ConstrainCalls::Yes }
+    }
+}
+
+impl ChatArgs {
+    /// The preface without the tools.
+    fn preface(&self) -> Preface {
+        let messages = self.system.as_deref().map(Message::system).into_iter().collect();
+        Preface { messages, ..Preface::default() }
+    }
+
+    /// Creates the configuration of a conversation with this preface.
+    pub fn conversation(&self, session: SessionConfig) -> ConversationConfig {
+        let (preface, constrain_calls) = (self.preface(), self.calls.constrain_calls());
+        ConversationConfig { preface, session, constrain_calls, ..ConversationConfig::default() }
+    }
+
+    /// Options of each turn. Without tools a reply cannot contain a call, as in OpenAI's chat completions.
+    pub fn turn_options(&self) -> TurnOptions {
+        let mode = self.thinking.map_or(ThinkingMode::Default, ThinkingMode::from);
+        let thinking = ThinkingConfig { mode, max_tokens: self.thinking_tokens };
+        let tool_choice = if self.tools.is_some() { ToolChoice::Auto } else { ToolChoice::None };
+        TurnOptions { thinking, tool_choice, ..TurnOptions::default() }
+    }
+}

@@ -1,0 +1,31 @@
+//! Arguments shared by several commands.
+
+mod conversation;
+mod load;
+mod model_path;
+pub mod numbers;
+mod prompt;
+mod sampling;
+
+pub use conversation::{CallArgs, ChatArgs};
+pub use load::{LoadArgs, RunArgs, quantized_format};
+pub use model_path::{ModelPath, takes_model};
+pub use prompt::{PromptArgs, PromptSource};
+pub use sampling::{SamplerArgs, adapter};
+
+/// Invalid use of the command line that the parser of arguments cannot see. The exit code is 2, as for its own errors.
+#[derive(Debug)]
+pub struct UsageError(pub String);
+
+impl std::fmt::Display for UsageError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UsageError {}
+
+/// Creates a [`UsageError`].
+pub fn usage(message: impl Into<String>) -> anyhow::Error {
+    UsageError(message.into()).into()
+}

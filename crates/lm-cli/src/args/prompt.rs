@@ -1,0 +1,95 @@
+//! Argument that gives a text: by position, by flag, from a file or from standard input.
+
+use std::io::{self, IsTerminal, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use super::{takes_model, usage};
+
+/// Maximum size of a text.
+const MAX_BYTES: u64 = 1 << 30;
+
+/// A text in the place of a prompt.
+#[derive(Debug, clap::Args)]
+pub struct PromptArgs {
+    /// The prompt, also where it looks like a model's path or begins with a hyphen
+    #[arg(
+        long = "prompt",
+        short = 'p',
+        value_name = "TEXT",
+        allow_hyphen_values = true,
+        conflicts_with = "file"
+    )]
+    text: Option<String>,
+    /// Read the prompt from FILE; - is standard input
+    #[arg(long, short = 'f', value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+/// Origin of a prompt.
+#[derive(Debug, PartialEq)]
+pub enum PromptSource<'a> {
+    Text(&'a str),
+    File(&'a Path),
+    Stdin,
+}
+
+impl PromptArgs {
+    /// Returns the origin of the prompt, with `positional` as the argument by position.
+    ///
+    /// # Errors
+    /// When two are given, or the argument by position is the path of a model.
+    pub fn source<'a>(&'a self, positional: Option<&'a str>) -> Result<PromptSource<'a>> {
+        let given = (positional, self.text.as_deref(), self.file.as_deref());
+        Ok(match given {
+            (None, Some(text), _) => PromptSource::Text(text),
+            (None, None, Some(file)) => PromptSource::of_file(file),
+            (None | Some("-"), None, _) => PromptSource::Stdin,
+            (Some(text), None, None) if takes_model(text) => {
+                return Err(usage(format!(
+                    "`{text}` is a model, and this command takes a prompt there; the model goes behind --model (-m), and \
+                     --prompt (-p) sends this text as a prompt"
+                )));
+            }
+            (Some(text), None, None) => PromptSource::Text(text),
+            (Some(_), ..) => {
+                return Err(usage("the prompt is given twice: by position, and by --prompt or --file"));
+            }
+        })
+    }
+}
+
+impl<'a> PromptSource<'a> {
+    /// Returns the origin for the argument of `--file`.
+    pub fn of_file(file: &'a Path) -> Self {
+        if file == Path::new("-") { Self::Stdin } else { Self::File(file) }
+    }
+
+    /// Reads the text. On a terminal, a line on standard error says what is waited for.
+    ///
+    /// # Errors
+    /// When the input cannot be read, is no UTF-8 or larger than 1 GiB.
+    pub fn read(&self) -> Result<String> {
+        match self {
+            Self::Text(text) => Ok((*text).to_owned()),
+            Self::File(path) => {
+                let file = std::fs::File::open(path).with_context(|| format!("`{}`", path.display()))?;
+                read_text(file).with_context(|| format!("`{}` cannot be read as UTF-8 text", path.display()))
+            }
+            Self::Stdin => {
+                if io::stdin().is_terminal() {
+                    eprintln!("reading the prompt from standard input; Ctrl-D ends it");
+                }
+                read_text(io::stdin()).context("standard input cannot be read as UTF-8 text")
+            }
+        }
+    }
+}
+
+fn read_text(input: impl Read) -> Result<String> {
+    let mut text = String::new();
+    let bytes = input.take(MAX_BYTES + 1).read_to_string(&mut text)? as u64;
+    ensure!(bytes <= MAX_BYTES, "it has more than {MAX_BYTES} bytes");
+    Ok(text)
+}

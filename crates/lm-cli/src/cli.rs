@@ -1,0 +1,135 @@
+//! Command line: the commands, and the program's own help.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::commands::{
+    batch, bench, chat, convert, detokenize, eval, generate, grammar, inspect, list, logits, parse, pull, rm,
+    score, template, tokenize,
+};
+use crate::interrupt::Interrupt;
+
+const EXAMPLES: &str = "\
+Examples:
+  lm chat --tools demo                         talk to the embedded model, with tools
+  echo 'How is the weather in Paris?' | lm chat --tools demo
+  lm pull Qwen/Qwen3-0.6B                      download a model, then use it by name
+  lm generate 'Tell me a joke' --model Qwen/Qwen3-0.6B --quantize q4
+  lm inspect ./Qwen3-0.6B
+  lm tokenize --text 'Hello, world'
+
+Without a model, the commands use the small one that is part of the program. The answer goes to standard output, everything else to \
+standard error. Exit codes: 0 success, 1 failure, 2 invalid usage, 130 interrupted. Set LM_LOG=debug for a log on standard error.";
+
+/// Chat with a local language model that calls tools
+#[derive(Debug, Parser)]
+#[command(name = "lm", version, after_help = EXAMPLES)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Talk to a model, turn by turn
+    Chat(chat::Args),
+    /// Answer one prompt
+    Generate(generate::Args),
+    /// Download a model by name
+    Pull(pull::Args),
+    /// List the models on this machine
+    List(list::Args),
+    /// Remove a downloaded model
+    Rm(rm::Args),
+    /// Show what a model is and needs, without loading its weights
+    Inspect(inspect::Args),
+    /// Encode texts to token ids, one JSON line each
+    Tokenize(tokenize::Args),
+    /// Decode token ids to texts, one JSON line each
+    Detokenize(detokenize::Args),
+    /// Write a model's logits for given token ids to a file
+    Logits(logits::Args),
+    /// Render conversations to prompts, one JSON object a line
+    Template(template::Args),
+    /// Parse model output into content, reasoning and tool calls, one JSON object a line
+    Parse(parse::Args),
+    /// Test which texts a grammar accepts: a family's calls, a schema or a pattern; one JSON object a line
+    Grammar(grammar::Args),
+    /// Answer chat completions over JSON Lines, many at a time
+    Batch(batch::Args),
+    /// Measure prefill and decode speed, and the memory's read bandwidth beside it
+    Bench(bench::Args),
+    /// Write a quantised folder or a GGUF file of a model
+    Convert(convert::Args),
+    /// Measure the perplexity of a text, and the divergence from another model
+    Eval(eval::Args),
+    /// Count the recorded replies that a model reproduces exactly
+    Score(score::Args),
+    /// Print the completion script of a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages to a folder
+    #[command(hide = true)]
+    Man {
+        /// The folder
+        folder: PathBuf,
+    },
+}
+
+impl Cli {
+    /// Runs the command.
+    ///
+    /// # Errors
+    /// When the command fails; [`crate::failure`] chooses the exit code.
+    pub fn run(self, interrupt: &Interrupt) -> Result<ExitCode> {
+        match self.command {
+            Command::Chat(args) => return chat::run(&args, interrupt),
+            Command::Generate(args) => generate::run(&args, interrupt)?,
+            Command::Inspect(args) => inspect::run(&args)?,
+            Command::Tokenize(args) => tokenize::run(&args)?,
+            Command::Detokenize(args) => detokenize::run(&args)?,
+            Command::Logits(args) => logits::run(&args)?,
+            Command::Template(args) => template::run(&args)?,
+            Command::Parse(args) => parse::run(&args)?,
+            Command::Grammar(args) => grammar::run(&args)?,
+            Command::Batch(args) => batch::run(&args)?,
+            Command::Bench(args) => bench::run(&args)?,
+            Command::Convert(args) => convert::run(&args)?,
+            Command::Eval(args) => eval::run(&args)?,
+            Command::Score(args) => score::run(&args)?,
+            Command::Pull(args) => pull::run(&args)?,
+            Command::List(args) => list::run(&args)?,
+            Command::Rm(args) => rm::run(&args)?,
+            Command::Completions { shell } => print_completions(shell)?,
+            Command::Man { folder } => {
+                std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+                clap_mangen::generate_to(Self::command(), &folder)
+                    .context("the man pages cannot be written")?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn print_completions(shell: clap_complete::Shell) -> io::Result<()> {
+    // The generator panics when its output cannot be written, as into a closed pipe.
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "lm", &mut script);
+    io::stdout().write_all(&script)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,159 @@
+//! Settings of a chat that `/set` changes.
+
+use anyhow::{Result, anyhow, bail};
+use lm_conversation::{ThinkingMode, TurnOptions};
+use lm_session::SamplerParams;
+
+use crate::args::numbers;
+use crate::screen::{Reasoning, Screen};
+
+/// Settings of the next turns.
+pub struct Settings {
+    pub sampler: SamplerParams,
+    pub max_tokens: Option<usize>,
+    /// Further options, which `/set` changes in part.
+    pub turn: TurnOptions,
+    /// Display of token counts and speed after each turn.
+    pub stats: bool,
+}
+
+/// Names of the settings, in alphabetical order, with the values they take.
+pub const NAMES: [(&str, &str); 12] = [
+    ("frequency-penalty", "X"),
+    ("hide-thinking", "on|off"),
+    ("max-tokens", "N, or off"),
+    ("min-p", "P"),
+    ("presence-penalty", "X"),
+    ("repetition-penalty", "X"),
+    ("seed", "N"),
+    ("stats", "on|off"),
+    ("temperature", "T"),
+    ("thinking", "on|off|default"),
+    ("top-k", "K"),
+    ("top-p", "P"),
+];
+
+impl Settings {
+    /// Options of a turn, with a seed that differs by `regenerated`.
+    pub fn options(&self, regenerated: u64) -> TurnOptions {
+        let seed = self.sampler.seed.wrapping_add(regenerated);
+        TurnOptions {
+            sampler: Some(SamplerParams { seed, ..self.sampler.clone() }),
+            max_output_tokens: self.max_tokens,
+            ..self.turn.clone()
+        }
+    }
+
+    /// Sets the setting `name`.
+    ///
+    /// # Errors
+    /// When there is none of this name, or the value is invalid.
+    pub fn set(&mut self, name: &str, value: &str, screen: &mut Screen) -> Result<()> {
+        let sampler = &mut self.sampler;
+        let set = |field: &mut f32, parsed: Result<f32, String>| parsed.map(|value| *field = value);
+        let parsed = match name {
+            "temperature" => set(&mut sampler.temperature, numbers::non_negative(value)),
+            "top-p" => set(&mut sampler.top_p, numbers::probability(value)),
+            "min-p" => set(&mut sampler.min_p, numbers::probability(value)),
+            "repetition-penalty" => set(&mut sampler.repetition_penalty, numbers::positive(value)),
+            "presence-penalty" => set(&mut sampler.presence_penalty, numbers::finite(value)),
+            "frequency-penalty" => set(&mut sampler.frequency_penalty, numbers::finite(value)),
+            "top-k" => numbers::at_least_zero(value).map(|k| sampler.top_k = k),
+            "seed" => numbers::seed(value).map(|seed| sampler.seed = seed),
+            "max-tokens" if value == "off" => {
+                self.max_tokens = None;
+                Ok(())
+            }
+            "max-tokens" => numbers::at_least_one(value).map(|n| self.max_tokens = Some(n)),
+            "stats" => switch(value).map(|on| self.stats = on),
+            "hide-thinking" => switch(value)
+                .map(|on| screen.set_reasoning(if on { Reasoning::Hidden } else { Reasoning::Shown })),
+            "thinking" => thinking(value).map(|mode| self.turn.thinking.mode = mode),
+            _ => {
+                let names = NAMES.map(|(name, _)| name).join(", ");
+                bail!("there is no setting `{name}`; the settings are {names}")
+            }
+        };
+        parsed.map_err(|expected| anyhow!("{name} is `{value}`: {expected}"))
+    }
+
+    /// Value of the setting `name`, as [`set`](Self::set) takes it.
+    pub fn get(&self, name: &str, screen: &Screen) -> String {
+        let sampler = &self.sampler;
+        match name {
+            "temperature" => sampler.temperature.to_string(),
+            "top-p" => sampler.top_p.to_string(),
+            "min-p" => sampler.min_p.to_string(),
+            "repetition-penalty" => sampler.repetition_penalty.to_string(),
+            "presence-penalty" => sampler.presence_penalty.to_string(),
+            "frequency-penalty" => sampler.frequency_penalty.to_string(),
+            "top-k" => sampler.top_k.to_string(),
+            "seed" => sampler.seed.to_string(),
+            "max-tokens" => self.max_tokens.map_or("off".to_owned(), |n| n.to_string()),
+            "stats" => on_off(self.stats).to_owned(),
+            "hide-thinking" => on_off(screen.reasoning_display() == Reasoning::Hidden).to_owned(),
+            "thinking" => match self.turn.thinking.mode {
+                ThinkingMode::On => "on",
+                ThinkingMode::Off => "off",
+                ThinkingMode::Default => "default",
+            }
+            .to_owned(),
+            _ => String::new(),
+        }
+    }
+}
+
+fn switch(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("expected on or off".to_owned()),
+    }
+}
+
+fn on_off(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
+}
+
+fn thinking(text: &str) -> Result<ThinkingMode, String> {
+    match text {
+        "default" => Ok(ThinkingMode::Default),
+        text => switch(text)
+            .map(|on| if on { ThinkingMode::On } else { ThinkingMode::Off })
+            .map_err(|_| "expected on, off or default".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::screen::CallsTo;
+
+    #[test]
+    fn every_setting_reads_back_as_it_was_set() {
+        let mut screen = Screen::new(CallsTo::Notes, false);
+        let mut settings = Settings {
+            sampler: SamplerParams::default(),
+            max_tokens: None,
+            turn: TurnOptions::default(),
+            stats: false,
+        };
+        for (name, values) in NAMES {
+            let value = match values {
+                "X" | "P" | "T" => "0.5",
+                "N" | "K" | "N, or off" => "7",
+                _ => "on",
+            };
+            settings.set(name, value, &mut screen).expect("is valid");
+            assert_eq!(settings.get(name, &screen), value, "{name}");
+            assert!(settings.set(name, "x", &mut screen).is_err(), "{name}");
+        }
+        assert!(settings.set("temperature", "-1", &mut screen).is_err());
+        assert!(
+            settings.set("speed", "1", &mut screen).is_err_and(|error| error.to_string().contains("top-p"))
+        );
+        let options = settings.options(2);
+        assert_eq!(options.sampler.map(|sampler| sampler.seed), Some(9));
+        assert_eq!(options.max_output_tokens, Some(7));
+    }
+}

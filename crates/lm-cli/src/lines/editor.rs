@@ -1,0 +1,186 @@
+//! Line editor of the terminal: Tab completion, a history, and messages of several lines.
+
+use std::cell::RefCell;
+use std::io::{self, IsTerminal};
+
+use rustyline::completion::{Completer, FilenameCompleter, Pair};
+use rustyline::config::{Behavior, Configurer};
+use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::DefaultHistory;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{Cmd, Config, Context, EventHandler, Helper, KeyCode, KeyEvent, Modifiers};
+
+use super::history::{History, MAX_ENTRIES};
+use super::{Line, quotes};
+
+/// A word that Tab completes at the beginning of a line.
+#[derive(Clone, Debug)]
+pub struct Word {
+    /// The word, with its slash.
+    pub name: String,
+    /// Completion of the text after it.
+    pub argument: Argument,
+}
+
+/// Completion of the argument of a word.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Argument {
+    None,
+    File,
+    /// One of these names.
+    OneOf(Vec<&'static str>),
+}
+
+/// Line editor with a history.
+pub struct Editor {
+    editor: rustyline::Editor<Assistant, DefaultHistory>,
+    history: History,
+}
+
+/// Reason why no line was read.
+pub enum Failed {
+    /// Bytes that are not UTF-8 came after this text, which is in the history now.
+    NotUtf8(String),
+    Terminal(ReadlineError),
+}
+
+impl Editor {
+    pub fn new(words: Vec<Word>, mut history: History) -> Result<Self, ReadlineError> {
+        // With the answers redirected, prompts and editing stay on the terminal.
+        let behavior = if io::stdout().is_terminal() { Behavior::Stdio } else { Behavior::PreferTerm };
+        let config = Config::builder().behavior(behavior).max_history_size(MAX_ENTRIES)?.build();
+        let mut editor = rustyline::Editor::with_config(config)?;
+        editor.set_helper(Some(Assistant {
+            words,
+            files: FilenameCompleter::new(),
+            line: RefCell::default(),
+        }));
+        let alt_enter = KeyEvent(KeyCode::Enter, Modifiers::ALT);
+        editor.bind_sequence(alt_enter, EventHandler::Simple(Cmd::Newline));
+        editor.set_auto_add_history(false);
+        warn(history.load(editor.history_mut()), "the history cannot be read");
+        Ok(Self { editor, history })
+    }
+
+    /// Reads a line.
+    ///
+    /// # Errors
+    /// See [`Failed`].
+    pub fn read(&mut self, prompt: &str) -> Result<Line, Failed> {
+        match self.editor.readline(prompt) {
+            Ok(line) => Ok(Line::Text(line)),
+            Err(ReadlineError::Interrupted) => Ok(Line::Interrupted),
+            Err(ReadlineError::Eof) => Ok(Line::End),
+            Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
+                let line = self.editor.helper().map(|helper| helper.line.take()).unwrap_or_default();
+                self.remember(&line);
+                Err(Failed::NotUtf8(line))
+            }
+            Err(error) => Err(Failed::Terminal(error)),
+        }
+    }
+
+    /// Adds a line to the history. A file that cannot be written is told once.
+    pub fn remember(&mut self, line: &str) {
+        if let Ok(true) = self.editor.add_history_entry(line) {
+            warn(self.history.append(self.editor.history_mut(), line), "the history is not kept");
+        }
+    }
+}
+
+fn warn(result: anyhow::Result<()>, message: &str) {
+    if let Err(error) = result {
+        eprintln!("note: {message}: {error:#}");
+    }
+}
+
+/// Completion and validation of the edited line.
+struct Assistant {
+    words: Vec<Word>,
+    files: FilenameCompleter,
+    /// The line as last shown, for what was typed before an error.
+    line: RefCell<String>,
+}
+
+impl Helper for Assistant {}
+impl Highlighter for Assistant {}
+
+impl Hinter for Assistant {
+    type Hint = String;
+
+    fn hint(&self, line: &str, _: usize, _: &Context<'_>) -> Option<String> {
+        line.clone_into(&mut self.line.borrow_mut());
+        None
+    }
+}
+
+impl Validator for Assistant {
+    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        let open = quotes::is_open(context.input());
+        Ok(if open { ValidationResult::Incomplete } else { ValidationResult::Valid(None) })
+    }
+}
+
+impl Completer for Assistant {
+    type Candidate = Pair;
+
+    fn complete(
+        &self,
+        line: &str,
+        position: usize,
+        context: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<Pair>)> {
+        let typed = &line[..position];
+        if typed.is_empty() {
+            return Ok((0, Vec::new()));
+        }
+        let Some(blank) = typed.find(' ') else {
+            return Ok((0, starting_with(typed, self.words.iter().map(|word| word.name.as_str()))));
+        };
+        let word = self.words.iter().find(|word| word.name == typed[..blank]);
+        match word.map(|word| &word.argument) {
+            Some(Argument::File) => self.files.complete(line, position, context),
+            Some(Argument::OneOf(names)) => {
+                let from = blank + 1;
+                Ok((from, starting_with(&typed[from..], names.iter().copied())))
+            }
+            Some(Argument::None) | None => Ok((0, Vec::new())),
+        }
+    }
+}
+
+fn starting_with<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Vec<Pair> {
+    let names = names.filter(|name| name.starts_with(typed));
+    names.map(|name| Pair { display: name.to_owned(), replacement: format!("{name} ") }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustyline::history::MemHistory;
+
+    fn completed(typed: &str) -> Vec<String> {
+        let word = |name: &str, argument| Word { name: name.to_owned(), argument };
+        let words = vec![
+            word("/save", Argument::File),
+            word("/set", Argument::OneOf(vec!["seed", "top-p"])),
+            word("/help", Argument::None),
+        ];
+        let assistant = Assistant { words, files: FilenameCompleter::new(), line: RefCell::default() };
+        let history = MemHistory::new();
+        let (_, pairs) = assistant.complete(typed, typed.len(), &Context::new(&history)).expect("completes");
+        pairs.into_iter().map(|pair| pair.replacement).collect()
+    }
+
+    #[test]
+    fn commands_and_their_arguments_are_completed() {
+        assert_eq!(completed("/s"), ["/save ", "/set "]);
+        assert_eq!(completed("/he"), ["/help "]);
+        assert_eq!(completed("/set "), ["seed ", "top-p "]);
+        assert_eq!(completed("/set t"), ["top-p "]);
+        assert_eq!(completed("Hello, /s"), [""; 0]);
+        assert_eq!(completed(""), [""; 0]);
+    }
+}

@@ -1,0 +1,129 @@
+//! Lines from the user: edited on a terminal, or read from a pipe or a file.
+
+mod editor;
+mod history;
+mod quotes;
+
+use std::io::{self, BufRead, IsTerminal, Read};
+
+use anyhow::{Context, Result};
+
+pub use editor::{Argument, Word};
+use editor::{Editor, Failed};
+pub use history::History;
+pub use quotes::unquoted;
+
+/// Maximum length of a piped line in bytes; the rest is the next line.
+const MAX_LINE_BYTES: u64 = 16 << 20;
+
+/// Source of lines.
+pub enum Lines {
+    /// A terminal, with line editing.
+    Terminal(Box<Editor>),
+    /// A pipe or a file; prompts are not shown.
+    Piped(Box<dyn BufRead + Send>),
+}
+
+/// Input of the user.
+#[derive(Debug, PartialEq)]
+pub enum Line {
+    Text(String),
+    /// Ctrl-C at the prompt.
+    Interrupted,
+    /// Ctrl-D, or the end of the input.
+    End,
+}
+
+impl Lines {
+    /// Opens standard input. On a terminal Tab completes the `words`, and lines are kept in the `history`.
+    pub fn from_stdin(words: Vec<Word>, history: History) -> Result<Self> {
+        if !io::stdin().is_terminal() {
+            return Ok(Self::Piped(Box::new(io::BufReader::new(io::stdin()))));
+        }
+        let editor = Editor::new(words, history).context("the terminal cannot be used for line editing")?;
+        Ok(Self::Terminal(Box::new(editor)))
+    }
+
+    pub fn is_terminal(&self) -> bool {
+        matches!(self, Self::Terminal(_))
+    }
+
+    /// Reads the next message, without its line break: a line, or several between `"""`. It is kept in the history.
+    ///
+    /// Bytes that are not UTF-8 become U+FFFD; a line on standard error says so.
+    pub fn message(&mut self, prompt: &str) -> Result<Line> {
+        let mut line = self.line(prompt)?;
+        if let (Self::Piped(input), Line::Text(text)) = (&mut *self, &mut line) {
+            while quotes::is_open(text) {
+                let Line::Text(more) = piped_line(input)? else { break };
+                text.push('\n');
+                text.push_str(&more);
+            }
+        }
+        if let (Self::Terminal(editor), Line::Text(text)) = (&mut *self, &line) {
+            editor.remember(text);
+        }
+        Ok(line)
+    }
+
+    /// Reads the next line, which is not kept in the history.
+    pub fn line(&mut self, prompt: &str) -> Result<Line> {
+        match self {
+            Self::Piped(input) => piped_line(input),
+            Self::Terminal(editor) => loop {
+                match editor.read(prompt) {
+                    Ok(line) => return Ok(line),
+                    Err(Failed::NotUtf8(text)) => {
+                        eprintln!(
+                            "note: bytes that are not UTF-8 are left out; the line up to them is `{text}`, Up brings it back"
+                        );
+                    }
+                    Err(Failed::Terminal(error)) => return Err(error).context("the terminal cannot be read"),
+                }
+            },
+        }
+    }
+}
+
+fn piped_line(input: &mut impl BufRead) -> Result<Line> {
+    let mut bytes = Vec::new();
+    let mut input = input.take(MAX_LINE_BYTES);
+    if input.read_until(b'\n', &mut bytes).context("standard input cannot be read")? == 0 {
+        return Ok(Line::End);
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    if matches!(text, std::borrow::Cow::Owned(_)) {
+        eprintln!("note: bytes of standard input that are not UTF-8 became U+FFFD");
+    }
+    Ok(Line::Text(text.trim_end_matches(['\n', '\r']).to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn messages(input: &'static [u8]) -> Vec<String> {
+        let mut lines = Lines::Piped(Box::new(io::Cursor::new(input)));
+        let next = || match lines.message("> ").expect("input can be read") {
+            Line::Text(text) => Some(text),
+            _ => None,
+        };
+        std::iter::from_fn(next).collect()
+    }
+
+    #[test]
+    fn piped_lines_come_one_by_one_with_any_line_end() {
+        assert_eq!(messages(b"one\r\n\ntwo"), ["one", "", "two"]);
+    }
+
+    #[test]
+    fn quoted_lines_are_one_message() {
+        assert_eq!(messages(b"\"\"\"one\ntwo\"\"\"\nthree"), ["\"\"\"one\ntwo\"\"\"", "three"]);
+        assert_eq!(messages(b"\"\"\"one\ntwo"), ["\"\"\"one\ntwo"], "the input ends first");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_replaced() {
+        assert_eq!(messages(b"caf\xe9\nnext\n"), ["caf\u{fffd}", "next"]);
+    }
+}

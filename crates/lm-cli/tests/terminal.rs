@@ -1,0 +1,273 @@
+//! Sessions on a terminal (a pty): keys in, screen and exit code out; standard output and standard error apart where they are
+//! redirected.
+#![cfg(unix)]
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+
+use rexpect::process::WaitStatus;
+use rexpect::session::{Options, PtySession, spawn_with_options};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Time in which an expected text must appear; machines that run tests can be slow.
+const TIMEOUT_MS: u64 = 30_000;
+/// Without its end tokens the model generates until the context is full.
+const ENDLESS: [&str; 4] = ["--logit-bias", "2037=-inf", "--logit-bias", "2039=-inf"];
+
+const ENTER: &str = "\r";
+const ALT_ENTER: &str = "\x1b\r";
+const UP: &str = "\x1b[A";
+
+/// A running program, with its state in a folder of its own.
+struct Terminal {
+    session: PtySession,
+}
+
+impl Terminal {
+    /// Starts `lm` through a shell that appends `redirect` to the command.
+    fn start_redirected(args: &[&str], state: &Path, redirect: &str) -> Self {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("exec \"$0\" \"$@\" {redirect}"), env!("CARGO_BIN_EXE_lm")]).args(args);
+        command.env("XDG_STATE_HOME", state).env("HOME", state).env("TERM", "xterm").env("NO_COLOR", "1");
+        command.env_remove("LM_LOG");
+        let options = Options::new().timeout_ms(Some(TIMEOUT_MS)).strip_ansi_escape_codes(true);
+        Self { session: spawn_with_options(command, options).expect("the program starts") }
+    }
+
+    fn start(args: &[&str], state: &Path) -> Self {
+        Self::start_redirected(args, state, "")
+    }
+
+    /// Starts a chat and waits for its prompt.
+    fn chat(args: &[&str], state: &Path) -> Self {
+        let mut terminal = Self::start(&[&["chat"], args].concat(), state);
+        terminal.expect("/help shows the commands");
+        terminal.expect("> ");
+        terminal
+    }
+
+    fn send(&mut self, keys: &str) {
+        self.session.send(keys).and_then(|_| self.session.flush()).expect("the program reads");
+    }
+
+    /// Types a line and presses Enter.
+    fn line(&mut self, line: &str) {
+        self.send(&format!("{line}{ENTER}"));
+    }
+
+    /// Waits for a text; returns what was shown before it.
+    fn expect(&mut self, text: &str) -> String {
+        self.session.exp_string(text).unwrap_or_else(|error| panic!("no {text:?}: {error}"))
+    }
+
+    /// Types a line and waits for a text.
+    fn ask(&mut self, line: &str, expected: &str) -> String {
+        self.line(line);
+        self.expect(expected)
+    }
+
+    /// Waits for the end; returns the exit code.
+    fn end(mut self) -> i32 {
+        self.session.exp_eof().expect("the program ends");
+        match self.session.process().wait().expect("it has a status") {
+            WaitStatus::Exited(_, code) => code,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn state() -> TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
+
+#[test]
+fn lines_that_arrive_in_one_read_are_all_answered() {
+    let state = state();
+    let mut terminal = Terminal::chat(&[], state.path());
+    terminal.send("/system Be brief.\rHello\r/history\r/exit\r");
+    terminal.expect("system: Be brief.");
+    terminal.expect("user: Hello");
+    terminal.expect("assistant: ");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn what_fails_or_is_no_text_leaves_the_conversation() {
+    let state = state();
+    let mut terminal = Terminal::chat(&[], state.path());
+    terminal.ask("Hello", "> ");
+    terminal.ask("/save /nowhere/chat.json", "`/nowhere/chat.json` cannot be written");
+    terminal.ask("/load /nowhere/chat.json", "`/nowhere/chat.json` cannot be loaded");
+    terminal.ask("/nothing", "there is no command `/nothing`");
+    let mut keys = terminal.session.process().get_file_handle().expect("the terminal");
+    keys.write_all(b"caf\xe9 noir").and_then(|()| keys.flush()).expect("the program reads");
+    terminal.expect("the line up to them is `caf`");
+    terminal.expect("> ");
+    terminal.send(UP);
+    terminal.expect("caf");
+    terminal.send("\x15");
+    terminal.ask("/history", "user: Hello");
+    terminal.line("/bye");
+    assert_eq!(terminal.end(), 0, "on a terminal the user has seen the errors");
+}
+
+#[test]
+fn an_interrupted_reply_is_kept_and_can_be_taken_back() {
+    let state = state();
+    let mut terminal = Terminal::chat(&ENDLESS, state.path());
+    terminal.line("Hello");
+    terminal.expect("Hello\r\nHello! How can I help you?");
+    terminal.session.send_control('c').expect("the program runs");
+    terminal.expect("(interrupted; the reply so far is kept, /undo takes the turn back)");
+    terminal.ask("/history", "user: Hello");
+    terminal.expect("assistant: Hello! How can I help you?");
+    terminal.ask("/undo", "(taken back: Hello)");
+    terminal.ask("/undo", "there is no turn to take back");
+    terminal.expect("> ");
+    terminal.session.send_control('c').expect("the program runs");
+    terminal.expect("Ctrl-C again");
+    terminal.expect("> ");
+    terminal.session.send_control('c').expect("the program runs");
+    assert_eq!(terminal.end(), 130);
+}
+
+#[test]
+fn typed_lines_survive_the_program_unless_they_must_not() {
+    let state = state();
+    let mut terminal = Terminal::chat(&[], state.path());
+    terminal.ask("Hello there", "> ");
+    terminal.line("/exit");
+    assert_eq!(terminal.end(), 0);
+    let mut terminal = Terminal::chat(&[], state.path());
+    terminal.send(UP);
+    terminal.expect("/exit");
+    terminal.send(UP);
+    terminal.expect("Hello there");
+    terminal.send("\x15");
+    terminal.line("/exit");
+    terminal.end();
+    let file = state.path().join("lm/history");
+    let kept = fs::read_to_string(&file).expect("a history");
+    let mut terminal = Terminal::chat(&["--no-history"], state.path());
+    terminal.ask("a secret", "> ");
+    terminal.line("/exit");
+    terminal.end();
+    assert_eq!(fs::read_to_string(&file).expect("a history"), kept);
+    use std::os::unix::fs::PermissionsExt;
+    assert_eq!(fs::metadata(&file).expect("a history").permissions().mode() & 0o077, 0, "for its user only");
+}
+
+#[test]
+fn keys_complete_commands_and_begin_lines() {
+    let state = state();
+    let mut terminal = Terminal::chat(&["-n", "1"], state.path());
+    terminal.send("/too\t\r");
+    terminal.expect("(none; start with --tools demo or --tools FILE)");
+    terminal.send("/set temp\t0.5\r");
+    terminal.expect("(temperature 0.5)");
+    terminal.send(&format!("one{ALT_ENTER}two{ENTER}"));
+    terminal.expect("(the reply was cut: it reached --max-tokens)");
+    terminal.send("\"\"\"three\rfour\"\"\"\r");
+    terminal.expect("(the reply was cut");
+    let shown = terminal.ask("/history", "four");
+    assert!(shown.contains("user: one\r\ntwo") && shown.contains("user: three\r\n"), "{shown}");
+    terminal.line("/quit");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn a_conversation_is_saved_loaded_and_resumed() {
+    let state = state();
+    let file = state.path().join("chat.json");
+    let path = file.to_str().expect("a path of text");
+    let mut terminal = Terminal::chat(&["--system", "Be brief."], state.path());
+    terminal.ask("Hello", "> ");
+    terminal.ask(&format!("/save {path}"), "(saved to ");
+    terminal.ask("/clear", "(begun again)");
+    terminal.ask("/system Be long.", "(system prompt set)");
+    terminal.ask(&format!("/load {path}"), "(2 messages loaded from ");
+    terminal.ask("/system", "Be brief.");
+    terminal.ask("How are you?", "> ");
+    terminal.ask("/save", "(saved to ");
+    terminal.line("/exit");
+    assert_eq!(terminal.end(), 0);
+    let saved: Value = serde_json::from_slice(&fs::read(&file).expect("was saved")).expect("JSON");
+    assert_eq!(saved["messages"].as_array().map(Vec::len), Some(5));
+    let mut terminal = Terminal::start(&["chat", "--resume", path], state.path());
+    terminal.expect("(4 messages loaded from ");
+    terminal.ask("/history", "user: How are you?");
+    terminal.line("/exit");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn settings_change_the_next_reply() {
+    let state = state();
+    let mut terminal = Terminal::chat(&["--stats", "-n", "8"], state.path());
+    terminal.ask("Hello", "greedy]");
+    terminal.ask("/set temperature -1", "temperature is `-1`: expected a number of at least 0");
+    terminal.ask("/set temperature 5", "(temperature 5)");
+    terminal.ask("/set seed 7", "(seed 7)");
+    terminal.ask("/regen", "seed 8]");
+    terminal.ask("/regen", "seed 9]");
+    let shown = terminal.ask("/set", "top-p");
+    assert!(shown.contains("seed               7"), "{shown}");
+    terminal.ask("/set speed 1", "there is no setting `speed`");
+    terminal.ask("/history", "user: Hello");
+    let rest = terminal.ask("/help", "//text");
+    assert!(!rest.contains("user: "), "the regenerated turn is in the history once: {rest}");
+    terminal.line("/exit");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn a_full_context_has_a_way_out() {
+    let state = state();
+    let args = [&ENDLESS[..], &["--context", "64"]].concat();
+    let mut terminal = Terminal::chat(&args, state.path());
+    terminal
+        .ask("Hello", "(the reply was cut: the context is full; /clear begins again, --context allows more)");
+    terminal.ask("Hello", "hint: the context is full: /clear begins a chat again");
+    terminal.ask("/clear", "(begun again)");
+    terminal.ask("Hello", "(the reply was cut");
+    terminal.line("/exit");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn redirected_answers_leave_the_prompt_on_the_terminal() {
+    let state = state();
+    let (out, err) = (state.path().join("out"), state.path().join("err"));
+    let redirect = format!("> {} 2> {}", out.display(), err.display());
+    let mut terminal = Terminal::start_redirected(&["chat", "--tools", "demo"], state.path(), &redirect);
+    terminal.expect("> ");
+    terminal.ask("How is the weather in Paris?", "> ");
+    terminal.line("/exit");
+    assert_eq!(terminal.end(), 0);
+    let (out, err) = (fs::read_to_string(out).expect("answers"), fs::read_to_string(err).expect("notes"));
+    assert!(out.contains("Paris") && out.lines().count() == 1, "the answer alone: {out}");
+    assert!(err.contains("/help shows the commands") && err.contains("→ get_weather("), "{err}");
+}
+
+#[test]
+fn ctrl_c_ends_generate_with_a_last_event_and_130() {
+    let state = state();
+    let out = state.path().join("out");
+    let args = [&["generate", "--json", "Hello"], &ENDLESS[..]].concat();
+    let mut terminal = Terminal::start_redirected(&args, state.path(), &format!("> {}", out.display()));
+    let lines = || fs::read_to_string(&out).unwrap_or_default().lines().count();
+    while lines() < 4 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    terminal.session.send_control('c').expect("the program runs");
+    assert_eq!(terminal.end(), 130);
+    let out = fs::read_to_string(out).expect("events");
+    let events: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let last = events.last().expect("an event");
+    assert_eq!((&last["type"], &last["finish_reason"]), (&"finished".into(), &"cancelled".into()));
+    let text: String = events.iter().filter_map(|event| event["text"].as_str()).collect();
+    assert_eq!(last["message"]["content"], text);
+}
