@@ -74,11 +74,12 @@ impl ChatArgs {
         ConversationConfig { preface, session, constrain_calls, ..ConversationConfig::default() }
     }
 
-    /// Options of each turn. Without tools a reply cannot contain a call, as in OpenAI's chat completions.
+    /// Options of each turn. Without tools a reply cannot contain a call, as in OpenAI's chat completions, unless it is unconstrained.
     pub fn turn_options(&self) -> TurnOptions {
         let mode = self.thinking.map_or(ThinkingMode::Default, ThinkingMode::from);
         let thinking = ThinkingConfig { mode, max_tokens: self.thinking_tokens };
-        let tool_choice = if self.tools.is_some() { ToolChoice::Auto } else { ToolChoice::None };
+        let is_free = self.tools.is_some() || self.calls.unconstrained;
+        let tool_choice = if is_free { ToolChoice::Auto } else { ToolChoice::None };
         TurnOptions { thinking, tool_choice, ..TurnOptions::default() }
     }
 }

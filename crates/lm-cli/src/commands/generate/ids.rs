@@ -1,31 +1,40 @@
 //! `lm generate --ids`: prompts and replies as token ids.
 
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Result;
-use lm_session::{CancelHandle, Engine, GenerateParams, SessionConfig, SessionEvent};
+use lm_session::{CancelHandle, Engine, Error, FinishReason, GenerateParams, SessionConfig, SessionEvent};
 use lm_tokenizer::TokenId;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::json_lines::{answer_lines, bad_line, error};
+use crate::json_lines::{bad_line, error, values};
 use crate::prompt_ids;
 
 /// Answers each prompt of `path` with the list of the new ids, including the end token.
+///
+/// # Errors
+/// When the file cannot be read, or `cancel` ends a prompt; the error of a single prompt is its answer.
 pub fn continue_all(
     engine: &Engine,
     config: &SessionConfig,
     path: &Path,
     cancel: &CancelHandle,
 ) -> Result<()> {
-    let answer = |line: Value| match prompt_ids::ids(&line) {
-        Ok(ids) => new_ids(engine, config, &ids, cancel).map_or_else(
-            |cause| error("generation", format_args!("{:#}", anyhow::Error::from(cause))),
-            |ids| json!(ids),
-        ),
-        Err(cause) => bad_line(cause),
-    };
-    Ok(answer_lines(prompt_ids::open(path)?, io::stdout().lock(), answer)?)
+    let mut out = io::stdout().lock();
+    for line in values(prompt_ids::open(path)?) {
+        let answer = match line?.and_then(|line| prompt_ids::ids(&line)) {
+            Ok(ids) => match new_ids(engine, config, &ids, cancel) {
+                Ok(ids) => json!(ids),
+                Err(Error::Cancelled) => return Err(Error::Cancelled.into()),
+                Err(cause) => error("generation", format_args!("{:#}", anyhow::Error::from(cause))),
+            },
+            Err(cause) => bad_line(cause),
+        };
+        writeln!(out, "{answer}")?;
+        out.flush()?;
+    }
+    Ok(())
 }
 
 fn new_ids(
@@ -38,8 +47,12 @@ fn new_ids(
     session.sync(prompt, cancel)?;
     let mut ids = Vec::new();
     for event in session.generate(GenerateParams { cancel: cancel.clone(), ..GenerateParams::default() }) {
-        if let SessionEvent::Token { id, .. } = event? {
-            ids.push(id);
+        match event? {
+            SessionEvent::Token { id, .. } => ids.push(id),
+            SessionEvent::Finished(finished) if finished.reason == FinishReason::Cancelled => {
+                return Err(Error::Cancelled);
+            }
+            SessionEvent::Finished(_) => {}
         }
     }
     Ok(ids)

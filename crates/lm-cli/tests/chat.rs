@@ -1,0 +1,139 @@
+//! End-to-end tests of `lm chat` without a terminal.
+
+mod program;
+
+#[cfg(unix)]
+use std::io::Read;
+use std::io::Write;
+#[cfg(unix)]
+use std::process::Command;
+
+use program::{lm, parse, shown, start};
+use serde_json::json;
+
+#[test]
+fn a_chat_calls_the_demo_tools_and_answers_from_their_results() {
+    let questions = "How is the weather in Paris?\n\nWhat is the stock price of Apple?\n";
+    let run = lm(&["chat", "--tools", "demo"], questions);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let (answers, notes): (Vec<_>, Vec<_>) = (run.out.lines().collect(), run.err.lines().collect());
+    assert_eq!((answers.len(), notes.len()), (2, 4), "{}{}", run.out, run.err);
+    assert_eq!(notes[0], "→ get_weather({\"location\": \"Paris\"})");
+    let weather = parse(notes[1].strip_prefix("← ").expect("a result"));
+    assert!(answers[0].contains(&weather["temperature"].to_string()), "{}", run.out);
+    assert!(notes[2].starts_with("→ get_stock_price("), "{}", run.err);
+    let price = parse(notes[3].strip_prefix("← ").expect("a result"));
+    assert!(answers[1].contains(&price["price"].to_string()), "{}", run.out);
+}
+
+#[test]
+fn declared_tools_are_answered_by_the_next_line() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("tools.json");
+    let declaration = json!([{
+        "name": "get_weather",
+        "description": "Returns the weather for a given location.",
+        "parameters": {
+            "type": "object",
+            "properties": {"location": {"type": "string", "description": "The location to get the weather for."}},
+            "required": ["location"],
+        },
+    }]);
+    std::fs::write(&file, declaration.to_string()).expect("the file can be written");
+    let result = "{\"location\": \"Paris\", \"temperature\": 31, \"unit\": \"C\", \"condition\": \"Rainy\"}";
+    let run = lm(&["chat", "--tools", shown(&file)], &format!("How is the weather in Paris?\n{result}\n"));
+    let notes: Vec<_> = run.err.lines().collect();
+    assert_eq!(notes, ["→ get_weather({\"location\": \"Paris\"})", &format!("← {result}")]);
+    assert!(run.out.contains("31") && run.out.lines().count() == 1, "{}", run.out);
+}
+
+#[test]
+fn the_commands_of_a_chat_work_without_a_terminal() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("chat.json");
+    let save = format!("/save {}\n", shown(&file));
+    let run = lm(
+        &["chat", "--system", "Be brief."],
+        &format!("Hello\n{save}/history\n/reset\n/history\n/quit\nHello\n"),
+    );
+    assert_eq!(run.code, Some(0));
+    let reply = run.out.strip_suffix('\n').expect("a line");
+    let expected = format!(
+        "(saved to {})\nsystem: Be brief.\nuser: Hello\nassistant: {reply}\n(begun again)\nsystem: Be brief.\n",
+        file.display()
+    );
+    let notes: String = run
+        .err
+        .lines()
+        .filter(|line| !line.starts_with("[thinking]"))
+        .flat_map(|line| [line, "\n"])
+        .collect();
+    assert_eq!(notes, expected);
+    let saved = parse(&std::fs::read_to_string(&file).expect("was saved"));
+    let roles: Vec<_> =
+        saved["messages"].as_array().expect("a list").iter().map(|message| &message["role"]).collect();
+    assert_eq!(roles, ["system", "user", "assistant"]);
+}
+
+#[test]
+fn a_conversation_that_cannot_be_saved_goes_on() {
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    let run = lm(&["chat"], &format!("/save {}\n/save /nowhere/a/b\nHello\n", shown(file.path())));
+    assert_eq!(run.code, Some(1));
+    let errors: Vec<_> = run.err.lines().collect();
+    assert!(errors[0].contains("exists already; give another name"), "{}", run.err);
+    assert!(errors[1].contains("`/nowhere/a/b` cannot be written"), "{}", run.err);
+    assert_eq!(run.out.lines().count(), 1, "the turn after them is answered: {}", run.out);
+}
+
+#[test]
+fn bytes_that_are_no_text_and_quoted_lines_are_messages() {
+    let mut child = start(&["chat", "-n", "2"]);
+    let mut stdin = child.stdin.take().expect("is piped");
+    stdin.write_all(b"caf\xe9\n\"\"\"one\ntwo\"\"\"\n/history\n").expect("the program reads");
+    drop(stdin);
+    let output = child.wait_with_output().expect("the program ends");
+    let notes = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(0), "{notes}");
+    assert!(notes.contains("user: caf\u{fffd}\n") && notes.contains("user: one\ntwo\n"), "{notes}");
+}
+
+/// A model may write a call although there are no tools, as the embedded one does to its second greeting.
+#[test]
+fn without_tools_a_reply_has_no_call_in_it() {
+    let run = lm(&["chat"], "hello\nhello\nhello\n");
+    assert_eq!((run.code, run.out.lines().count()), (Some(0), 3), "{}", run.out);
+    assert!(!run.out.contains("tool_call"), "{}", run.out);
+}
+
+#[test]
+fn a_turn_that_fails_leaves_the_others_and_the_exit_code_tells() {
+    let long = "word ".repeat(3000);
+    let run = lm(&["chat"], &format!("{long}\n/nothing\nHello\n"));
+    assert_eq!(run.code, Some(1));
+    let errors: Vec<_> = run.err.lines().collect();
+    assert!(errors[0].starts_with("error: ") && errors[0].contains("2048"), "{}", run.err);
+    assert!(errors[1].starts_with("hint: ") && errors[1].contains("/clear"), "{}", run.err);
+    assert!(errors[2].contains("no command `/nothing`"), "{}", run.err);
+    assert_eq!(run.out.lines().count(), 1, "the last turn is answered: {}", run.out);
+}
+
+/// Ctrl-C is the signal SIGINT: without a terminal it ends the program with its turn.
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_a_piped_chat() {
+    // Without its end tokens the model generates until the context is full.
+    let endless = ["chat", "--logit-bias", "2037=-inf", "--logit-bias", "2039=-inf"];
+    let mut child = start(&endless);
+    let mut stdin = child.stdin.take().expect("is piped");
+    stdin.write_all(b"Hello\nHello\n").expect("the program reads");
+    let mut stdout = child.stdout.take().expect("is piped");
+    let mut first = [0];
+    stdout.read_exact(&mut first).expect("the reply begins");
+    let kill = format!("kill -INT {}", child.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().expect("a shell").success());
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).expect("output is text");
+    assert_eq!(rest.lines().count(), 1, "the second turn is not run: {rest}");
+    assert_eq!(child.wait().expect("the program ends").code(), Some(130));
+}

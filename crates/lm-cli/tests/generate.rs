@@ -1,0 +1,127 @@
+//! End-to-end tests of `lm generate`: answers, events, prompts and flags.
+
+mod program;
+
+use program::{lm, ok, parse, pocket_folder, shown, text_file};
+use serde_json::{Value, json};
+
+/// Runs `lm generate --json`, and checks every event against the published schema.
+fn events(args: &[&str], input: &str) -> Vec<Value> {
+    let schema = include_str!("../../../docs/generate-events.schema.json");
+    let schema = jsonschema::validator_for(&parse(schema)).expect("a schema");
+    let run = lm(&[&["generate", "--json"], args].concat(), input);
+    let events: Vec<_> = run.out.lines().map(parse).collect();
+    for event in &events {
+        let faults: Vec<_> = schema.iter_errors(event).map(|error| error.to_string()).collect();
+        assert!(faults.is_empty(), "{event}: {faults:?}");
+    }
+    assert_eq!((&events[0]["type"], &events[0]["version"]), (&json!("start"), &json!(1)));
+    events
+}
+
+#[test]
+fn events_are_one_json_object_a_line() {
+    let events = events(&["--tools", "demo", "How is the weather in Paris?"], "");
+    assert_eq!(events[1]["type"], "tool_call");
+    assert_eq!(events[1]["arguments"], json!({"location": "Paris"}));
+    let last = events.last().expect("an event");
+    assert_eq!((&last["type"], &last["finish_reason"]), (&json!("finished"), &json!("tool_calls")));
+    assert_eq!(last["message"]["tool_calls"][0]["function"]["name"], "get_weather");
+    assert!(last["usage"]["completion_tokens"].as_u64() > Some(1));
+}
+
+#[test]
+fn streamed_text_is_the_message() {
+    let events = events(&[], "Hello");
+    let texts = events.iter().filter(|event| event["type"] == "text");
+    let text: String = texts.filter_map(|event| event["text"].as_str()).collect();
+    assert_eq!(events.last().expect("an event")["message"]["content"], text);
+    assert_eq!(lm(&["generate", "Hello"], "").out, format!("{text}\n"));
+}
+
+#[test]
+fn a_reply_that_fails_or_is_cut_says_so_in_its_last_event() {
+    let long = "word ".repeat(3000);
+    let failed = events(&[&long], "");
+    let last = failed.last().expect("an event");
+    assert!(last["error"]["message"].as_str().is_some_and(|message| message.contains("2048")), "{last}");
+    let cut = events(&["-n", "2", "Hello"], "");
+    let last = cut.last().expect("an event");
+    assert_eq!((&last["finish_reason"], &last["finish_detail"]), (&json!("length"), &json!("max_tokens")));
+    let run = lm(&["generate", "-n", "2", "Hello"], "");
+    assert!(run.err.contains("the reply was cut: it reached --max-tokens"), "{}", run.err);
+}
+
+#[test]
+fn the_answer_alone_is_on_standard_output() {
+    let run = lm(&["generate", "Is it raining?", "--regex", "yes|no", "--thinking", "on"], "");
+    assert!(["yes\n", "no\n"].contains(&run.out.as_str()), "{}", run.out);
+    assert!(run.err.starts_with("[thinking] "), "{}", run.err);
+    let hidden =
+        lm(&["generate", "Is it raining?", "--regex", "yes|no", "--thinking", "on", "--hide-thinking"], "");
+    assert_eq!((hidden.out, hidden.err.as_str()), (run.out, ""));
+    let schema = text_file(br#"{"type": "object", "properties": {"a": {"enum": [1, 2]}}, "required": ["a"], "additionalProperties": false}"#);
+    let run = lm(&["generate", "Hello", "--schema", shown(schema.path()), "--thinking", "on"], "");
+    assert!(parse(&run.out)["a"].is_u64(), "{}", run.out);
+}
+
+#[test]
+fn a_prompt_comes_by_position_by_name_or_from_a_file() {
+    let expected = lm(&["generate", "Hello"], "").out;
+    let file = text_file(b"Hello");
+    for args in [&["-p", "Hello"][..], &["-f", shown(file.path())], &["--file", "-"], &["-"], &[]] {
+        let input = if args.is_empty() || args.contains(&"-") { "Hello" } else { "" };
+        assert_eq!(lm(&[&["generate"], args].concat(), input).out, expected, "{args:?}");
+    }
+    let folder = pocket_folder();
+    for (args, message) in [
+        (&["generate", shown(folder.path())][..], "is a model, and this command takes a prompt there"),
+        (&["generate", "Hello", "-p", "Hello"], "given twice"),
+        (&["generate", ""], "the prompt is empty"),
+        (&["generate"], "the prompt is empty"),
+        (
+            &["generate", "Hello", "--tools", "demo", "--tool-choice", "get_wether"],
+            "get_weather, get_stock_price",
+        ),
+        (&["generate", "Hello", "--temperature", "-1"], "expected a number of at least 0"),
+        (&["generate", "Hello", "--top-p", "2"], "expected a number from 0 to 1"),
+        (&["generate", "Hello", "-n", "0"], "at least 1"),
+        (&["generate", "Hello", "-t", "100000"], "1..=1024"),
+        (&["generate", "Hello", "--regex", "("], "unclosed group"),
+        (&["convert", shown(folder.path())], "expected MODEL OUTPUT"),
+        (&["eval"], "the text is missing"),
+    ] {
+        let run = lm(args, "");
+        assert_eq!((run.code, run.err.contains(message)), (Some(2), true), "{args:?}: {}", run.err);
+    }
+    let text = lm(&["generate", "-n", "2", "-p", shown(folder.path())], "");
+    assert_eq!(text.code, Some(0), "{}", text.err);
+}
+
+#[test]
+fn plain_text_is_continued_up_to_the_limit() {
+    let args =
+        ["generate", "--raw", "--json", "--max-tokens", "5", "--logit-bias", "2037=-inf", "--logit-bias"];
+    let out = lm(&[args.as_slice(), &["2039=-inf", "The weather"]].concat(), "").out;
+    let events: Vec<_> = out.lines().map(parse).collect();
+    assert_eq!(events.iter().filter(|event| event["type"] == "token").count(), 5);
+    assert_eq!(events[6]["finish_detail"], "max_tokens");
+}
+
+#[test]
+fn sampling_follows_its_seed() {
+    let reply =
+        |seed| lm(&["generate", "--temperature", "3", "--seed", seed, "--max-tokens", "30", "Hello"], "").out;
+    assert_eq!(reply("1"), reply("1"));
+    assert_ne!(reply("1"), reply("2"));
+}
+
+#[test]
+fn a_pack_cache_that_cannot_be_written_is_told() {
+    let (folder, file) = (pocket_folder(), text_file(b"no folder"));
+    let cache = format!("--pack-cache={}/packed", shown(file.path()));
+    let run =
+        lm(&["generate", "-m", shown(folder.path()), "--quantize", "q4", &cache, "-n", "2", "Hello"], "");
+    assert_eq!(run.code, Some(0));
+    assert!(run.err.contains("loading without the pack cache"), "{}", run.err);
+}
