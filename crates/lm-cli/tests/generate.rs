@@ -2,7 +2,7 @@
 
 mod program;
 
-use program::{lm, ok, parse, pocket_folder, shown, text_file};
+use program::{lm, parse, pocket_folder, shown, text_file};
 use serde_json::{Value, json};
 
 /// Runs `lm generate --json`, and checks every event against the published schema.
