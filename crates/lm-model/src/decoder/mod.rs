@@ -9,8 +9,8 @@ use lm_kernels::{CacheLayout, Device, KvDtype, KvPool};
 use lm_tokenizer::TokenId;
 
 use self::blocks::{
-    AltUp, AltUpProjections, Attention, DenseAndMoe, Embedding, ForwardContext, GatedDeltaNet, GatedMlp,
-    Laurel, MoeMlp, PerLayerEmbedding, PerLayerInput, ResidualBlock, RmsNorm, Rope, ShortConv,
+    Attention, DecoderStreams, DenseAndMoe, Embedding, ForwardContext, GatedDeltaNet, GatedMlp, LayerStreams,
+    MoeMlp, PerLayerEmbedding, PerLayerInput, ResidualBlock, RmsNorm, Rope, ShortConv,
 };
 use self::layout::{adapted_rows, ids_of_rows, layouts, logit_rows};
 use self::validate::{BatchLimits, check_batch};
@@ -26,7 +26,7 @@ pub(crate) struct Decoder {
     info: ModelInfo,
     embedding: Embedding,
     per_layer_embedding: Option<PerLayerEmbedding>,
-    altup_projections: Option<AltUpProjections>,
+    streams: DecoderStreams,
     layers: Vec<Layer>,
     norm: RmsNorm,
     ropes: Vec<Rope>,
@@ -42,7 +42,7 @@ struct Layer {
     mlp_residual: ResidualBlock,
     mlp: MlpBlock,
     per_layer_input: Option<PerLayerInput>,
-    altup: Option<(AltUp, Laurel)>,
+    streams: LayerStreams,
     /// Factor on the layer's output.
     scalar: Option<f32>,
 }
@@ -72,8 +72,7 @@ impl Decoder {
         let per_layer_embedding =
             spec.per_layer_inputs.map(|inputs| PerLayerEmbedding::load(&mut loader, &spec, inputs));
         let per_layer_embedding = per_layer_embedding.transpose()?;
-        let altup_projections =
-            spec.streams.map(|streams| AltUpProjections::load(&mut loader, &spec, streams)).transpose()?;
+        let streams = DecoderStreams::load(&mut loader, &spec)?;
         let outside = loader.parameters;
         let layers = spec.layers.iter().enumerate();
         let layers = layers
@@ -107,7 +106,7 @@ impl Decoder {
             info,
             embedding,
             per_layer_embedding,
-            altup_projections,
+            streams,
             layers,
             norm,
             ropes,
@@ -177,10 +176,7 @@ impl CausalLm for Decoder {
         }
         let x = self.input_rows(batch); // [rows, hidden]
         let context = self.context(batch, &x);
-        let mut x = match &self.altup_projections {
-            None => x,
-            Some(altup) => altup.project(x), // [rows, streams * hidden]
-        };
+        let mut x = self.streams.expand(x); // [rows, streams * hidden]
         for layer in &self.layers {
             x = layer.forward(x, &context, cache)?;
         }
@@ -188,12 +184,7 @@ impl CausalLm for Decoder {
             return Ok(Logits::new(Vec::new(), width, counts));
         }
         let index = Tensor::<1, Int>::from_data(selected.as_slice(), &x.device());
-        let x = x.select(0, index);
-        let x = match &self.altup_projections {
-            None => x,
-            Some(altup) => altup.unembed(x),
-        };
-        let x = self.norm.forward(x); // [selected, hidden]
+        let x = self.norm.forward(self.streams.merge(x.select(0, index))); // [selected, hidden]
         let values = lm_kernels::to_host(self.embedding.logits(x))?; // [selected, vocab]
         Ok(Logits::new(values, width, counts))
     }
@@ -244,39 +235,21 @@ impl Layer {
         let per_layer_input =
             spec.per_layer_inputs.map(|inputs| PerLayerInput::load(loader, spec, inputs, index));
         let per_layer_input = per_layer_input.transpose()?;
-        let altup = match spec.streams {
-            None => None,
-            Some(streams) => Some((
-                AltUp::load(loader, spec, streams, index)?,
-                Laurel::load(loader, spec, streams, index)?,
-            )),
-        };
+        let streams = LayerStreams::load(loader, spec, index)?;
         let scalar = match layer.scalar {
             LayerScalar::Absent => None,
             LayerScalar::Present => Some(loader.values(Param::Layer(index, LayerParam::Scalar), 1)?[0]),
         };
-        Ok(Self { mixer_residual, mixer, mlp_residual, mlp, per_layer_input, altup, scalar })
+        Ok(Self { mixer_residual, mixer, mlp_residual, mlp, per_layer_input, streams, scalar })
     }
 
     /// Maps `[rows, hidden]` to the same shape; with several streams, `[rows, streams * hidden]`.
     fn forward(&self, x: Tensor<2>, context: &ForwardContext, cache: &mut KvPool) -> Result<Tensor<2>> {
-        let per_layer = self.per_layer_input.as_ref();
-        let x = match &self.altup {
-            Some((altup, laurel)) => {
-                let predicted = altup.predict(x);
-                let active = altup.active(&predicted);
-                let attended =
-                    laurel.add_to(self.mix(active.clone(), context, cache), active, &self.mixer_residual);
-                altup.correct(predicted, self.feed_forward(attended, context)?, per_layer, context)
-            }
-            None => {
-                let x = self.feed_forward(self.mix(x, context, cache), context)?;
-                match per_layer {
-                    None => x,
-                    Some(input) => x.clone() + input.forward(x, context),
-                }
-            }
-        };
+        let (x, predicted) = self.streams.enter(x);
+        let x = self.mix(x, context, cache);
+        let x = self.streams.after_mixer(x, predicted.as_ref(), &self.mixer_residual);
+        let x = self.feed_forward(x, context)?;
+        let x = self.streams.leave(x, predicted, self.per_layer_input.as_ref(), context);
         Ok(match self.scalar {
             None => x,
             Some(scalar) => x * scalar,

@@ -14,6 +14,7 @@ mod per_layer;
 mod residual;
 mod rope;
 mod short_conv;
+mod streams;
 
 pub(crate) use altup::{AltUp, AltUpProjections};
 pub(crate) use attention::{Attention, ForwardContext};
@@ -29,3 +30,4 @@ pub(crate) use per_layer::{PerLayerEmbedding, PerLayerInput};
 pub(crate) use residual::{BlockInput, ResidualBlock};
 pub(crate) use rope::{Rope, Rotation};
 pub(crate) use short_conv::ShortConv;
+pub(crate) use streams::{DecoderStreams, LayerStreams};
