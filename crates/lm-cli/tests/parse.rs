@@ -107,6 +107,7 @@ fn reference_vectors_are_fed_as_they_are() {
 const DEPARTURES: &[(&str, &str)] = &[
     ("deepseek_v31", "deepseek-ai-DeepSeek-V3.1/145"),
     ("gemma4", "TestBareAndMalformedOpeners::test_bare_malformed_then_well_formed"),
+    ("gemma4", "gemma4/1"),
     ("lfm2_pythonic", "test_echoed_tool_call_body_not_leaked_to_content"),
     ("qwen3_coder_xml", "test_extract_tool_calls_non_streaming_mixed_content_and_multiple_tool_calls"),
     ("qwen3_coder_xml", "TestNemotronSwap::test_swap_with_whitespace_only_content"),
