@@ -1,8 +1,5 @@
 //! Backends that run the operations.
 
-// burn-ndarray is deprecated upstream and kept here behind its feature.
-#![cfg_attr(feature = "ndarray", allow(deprecated))]
-
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Backend, Dispatch, Flex};
 use burn::tensor::{Int, Tensor};
@@ -85,7 +82,6 @@ macro_rules! on_every_backend {
     ($op:ident) => {
         impl $op for burn::backend::Flex {}
         #[cfg(feature = "ndarray")]
-        #[allow(deprecated, reason = "deprecated upstream, kept behind its feature")]
         impl $op for burn_ndarray::NdArray {}
         #[cfg(feature = "wgpu")]
         impl $op for burn_wgpu::CubeBackend {}

@@ -20,7 +20,6 @@ impl Device {
 }
 
 #[cfg(feature = "ndarray")]
-#[allow(deprecated, reason = "deprecated upstream, kept behind its feature")]
 fn ndarray() -> Result<burn::tensor::Device> {
     Ok(burn::tensor::Device::ndarray())
 }

@@ -70,7 +70,6 @@ fn flex_update(tensor: FlexTensor, rewrite: &mut dyn FnMut(&mut [f32])) -> FlexT
 }
 
 #[cfg(feature = "ndarray")]
-#[allow(deprecated, reason = "deprecated upstream, kept behind its feature")]
 mod ndarray {
     use burn::backend::TensorMetadata;
     use burn_ndarray::{NdArray, NdArrayTensor};

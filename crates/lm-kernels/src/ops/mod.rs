@@ -4,6 +4,9 @@
 //! runs on every device and is the reference in tests, and a trait whose method is what a backend runs: the slice
 //! kernel of [`host`](crate::host) on tensors in host memory, the portable body elsewhere.
 
+// burn-ndarray is deprecated upstream and kept here behind its feature.
+#![cfg_attr(feature = "ndarray", allow(deprecated))]
+
 mod attention;
 mod backend;
 mod delta_net;
