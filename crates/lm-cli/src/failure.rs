@@ -60,6 +60,9 @@ fn hint(error: &anyhow::Error) -> Option<String> {
         if let Some(error) = session_error(cause) {
             return about_session(error);
         }
+        if let Some(hint) = cause.downcast_ref().and_then(about_conversation) {
+            return Some(hint);
+        }
         match kernel_error(cause)? {
             lm_kernels::Error::DeviceNotCompiled { feature, .. } => {
                 Some(format!("build with `cargo build --release --features {feature}`"))
@@ -102,6 +105,16 @@ fn about_session(error: &lm_session::Error) -> Option<String> {
         _ => return None,
     };
     Some(hint.to_owned())
+}
+
+fn about_conversation(error: &lm_conversation::Error) -> Option<String> {
+    match error {
+        lm_conversation::Error::NoChatTemplate { .. } => Some(
+            "`lm generate --raw` continues plain text, and `lm template` shows what a chat template does"
+                .to_owned(),
+        ),
+        _ => None,
+    }
 }
 
 fn about_missing_model(ModelNotFound { name, .. }: &ModelNotFound) -> String {

@@ -78,7 +78,7 @@ fn ask(
     let prompt = format!("result of {name}({})> ", json_line(arguments));
     match lines.line(&prompt) {
         Ok(Line::Text(text)) => Ok(serde_json::from_str(&text).unwrap_or(Value::String(text))),
-        Ok(Line::Interrupted) => {
+        Ok(Line::Interrupted | Line::Cleared) => {
             interrupt.cancel();
             Err(ToolError::failed("cancelled"))
         }

@@ -106,7 +106,8 @@ pub fn run(args: &Args) -> Result<()> {
     bar.finish_and_clear();
     converted.with_context(|| format!("`{}` cannot be converted", folder.name()))?;
     let bytes = size_of_files(target).with_context(|| target.display().to_string())?;
-    println!("wrote {} ({format}, {})", target.display(), size::format_bytes(bytes));
+    let source = if path.is_none() { " from the embedded model" } else { "" };
+    println!("wrote {} ({format}, {}){source}", target.display(), size::format_bytes(bytes));
     Ok(())
 }
 

@@ -69,17 +69,24 @@ impl Editor {
     /// # Errors
     /// See [`Failed`].
     pub fn read(&mut self, prompt: &str) -> Result<Line, Failed> {
+        self.shown_line();
         match self.editor.readline(prompt) {
             Ok(line) => Ok(Line::Text(line)),
-            Err(ReadlineError::Interrupted) => Ok(Line::Interrupted),
+            Err(ReadlineError::Interrupted) if self.shown_line().trim().is_empty() => Ok(Line::Interrupted),
+            Err(ReadlineError::Interrupted) => Ok(Line::Cleared),
             Err(ReadlineError::Eof) => Ok(Line::End),
             Err(ReadlineError::Io(error)) if error.kind() == io::ErrorKind::InvalidData => {
-                let line = self.editor.helper().map(|helper| helper.line.take()).unwrap_or_default();
+                let line = self.shown_line();
                 self.remember(&line);
                 Err(Failed::NotUtf8(line))
             }
             Err(error) => Err(Failed::Terminal(error)),
         }
+    }
+
+    /// Takes the line as last shown.
+    fn shown_line(&self) -> String {
+        self.editor.helper().map(|helper| helper.line.take()).unwrap_or_default()
     }
 
     /// Adds a line to the history. A file that cannot be written is told once.

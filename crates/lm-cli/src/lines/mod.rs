@@ -28,8 +28,10 @@ pub enum Lines {
 #[derive(Debug, PartialEq)]
 pub enum Line {
     Text(String),
-    /// Ctrl-C at the prompt.
+    /// Ctrl-C at the empty prompt.
     Interrupted,
+    /// Ctrl-C that cleared a line.
+    Cleared,
     /// Ctrl-D, or the end of the input.
     End,
 }

@@ -149,6 +149,7 @@ impl Chat {
                     interrupted = true;
                     self.state.screen.note("Ctrl-C again, Ctrl-D or /exit leaves")?;
                 }
+                Line::Cleared => interrupted = false,
                 Line::Text(text) => {
                     interrupted = false;
                     match self.line(&text) {
@@ -204,14 +205,15 @@ impl Chat {
     /// Shows how a turn ended. Without a terminal an interrupt ends the program.
     fn after(&mut self, ended: Ended) -> Result<Option<ExitCode>> {
         match ended {
-            Ended::Cancelled => {
-                self.state
-                    .screen
-                    .note("(interrupted; the reply so far is kept, /undo takes the turn back)")?;
-                if !lock(&self.lines).is_terminal() {
-                    return Ok(Some(interrupt::EXIT_CODE.into()));
-                }
+            Ended::Cancelled | Ended::Restored if !lock(&self.lines).is_terminal() => {
+                self.state.screen.note("interrupted")?;
+                return Ok(Some(interrupt::EXIT_CODE.into()));
             }
+            Ended::Cancelled => self
+                .state
+                .screen
+                .note("(interrupted; the reply so far is kept, /undo takes the turn back)")?,
+            Ended::Restored => self.state.screen.note("(interrupted; the earlier reply is kept)")?,
             Ended::Answered { finished, seed } => {
                 if let Some(note) = finished.last().and_then(|last| turn::cut_note(&last.reason)) {
                     self.state.screen.note(note)?;

@@ -30,6 +30,8 @@ pub enum Ended {
     },
     /// Interrupted by Ctrl-C: the question and the beginning of the reply are in the history.
     Cancelled,
+    /// Interrupted by Ctrl-C while a turn was run again: the history has its earlier reply.
+    Restored,
 }
 
 impl Turns {
@@ -69,17 +71,18 @@ impl Turns {
         Some(turn)
     }
 
-    /// Runs the last turn again, with another seed. On an error the conversation is unchanged.
+    /// Runs the last turn again, with another seed. On an error, and after Ctrl-C, the conversation is unchanged.
     pub fn regenerate(&mut self, settings: &Settings, screen: &mut Screen) -> Result<Ended> {
         let Some(turn) = self.undo() else { bail!("there is no turn to regenerate") };
         self.regenerated += 1;
-        let ended = self.run(turn[0].clone(), settings, screen);
-        if ended.is_err() {
-            let conversation = self.agent.conversation_mut();
-            let history = [conversation.history(), &turn].concat();
-            conversation.set_history(history);
+        let before = self.agent.conversation_mut().history().to_vec();
+        match self.run(turn[0].clone(), settings, screen) {
+            Ok(Ended::Answered { finished, seed }) => Ok(Ended::Answered { finished, seed }),
+            unanswered => {
+                self.agent.conversation_mut().set_history([before, turn].concat());
+                unanswered.map(|_| Ended::Restored)
+            }
         }
-        ended
     }
 }
 
