@@ -27,7 +27,8 @@ pub(crate) fn full_match(pattern: &str) -> Option<Vec<String>> {
 fn whole(pattern: &str) -> Option<String> {
     let mut out = String::new();
     write_edge(&parse(pattern)?, [Edge::Open; 2], &mut out)?;
-    Some(out)
+    // An empty expression would begin a comment of the grammar, `//`.
+    Some(if out.is_empty() { "()".to_owned() } else { out })
 }
 
 /// Returns true if `pattern` can be expressed.
