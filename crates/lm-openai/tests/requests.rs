@@ -278,3 +278,11 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn choices_count_up_from_the_servers_seed_as_well() {
+    let mut base = ConversationConfig::default();
+    base.session.sampler.seed = 5;
+    let request = read(json!({"n": 3}));
+    assert_eq!([0, 1, 2].map(|choice| request.config(&base, choice).session.sampler.seed), [5, 6, 7]);
+}

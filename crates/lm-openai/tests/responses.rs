@@ -211,3 +211,27 @@ fn a_cancelled_stream_ends_with_an_error() {
     chunks.cancel_handles().iter().for_each(|handle| handle.cancel());
     assert_eq!(chunks.next().expect("an item").expect_err("cancelled").status, 499);
 }
+
+#[test]
+fn a_full_context_cuts_a_reply_off_as_a_limit_does() {
+    use lm_conversation::{FinishReason, Finished, Message, Reply, Timing, Usage};
+    let reason = FinishReason::ContextFull;
+    let finish = Finished { reason, usage: Usage::default(), timing: Timing::default(), steered: None };
+    let (message, relaxed, polyfills) = (Message::assistant("Hel"), Vec::new(), Vec::new());
+    let reply = Reply { message, finish, relaxed, resampled: 0, polyfills };
+    let choice = lm_openai::Choice { reply, logprobs: None };
+    let object = lm_openai::completion(&CompletionHead::new("m"), &[choice]);
+    assert_eq!(object["choices"][0]["finish_reason"], "length");
+}
+
+#[test]
+fn a_conversation_that_the_template_refuses_is_an_invalid_request() {
+    let engine = scripted_engine(["Hello"]);
+    let template = "{{ raise_exception('roles must alternate') }}";
+    let template = Some(PromptTemplate::new(template).expect("it compiles"));
+    let config = ConversationConfig { template, ..ConversationConfig::from_engine(&engine) };
+    let body = json!({"messages": [{"role": "user", "content": "Hello"}]});
+    let request = ChatRequest::from_json(body).expect("a request");
+    let error = ChatCompletions::new(engine, config).complete(&request).expect_err("refused");
+    assert_eq!((error.status, error.param.as_deref()), (400, Some("messages")), "{error}");
+}

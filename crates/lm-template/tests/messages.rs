@@ -258,3 +258,18 @@ proptest! {
         prop_assert_eq!(read.to_json().to_string(), value.to_string());
     }
 }
+
+#[test]
+fn an_empty_list_is_a_tools_result_and_no_parts() {
+    let message = Message::from_json(json!({"role": "tool", "content": []})).unwrap();
+    assert_eq!((&message.content, message.content.text().as_str()), (&Content::Json(json!([])), "[]"));
+}
+
+#[test]
+fn messages_with_other_keys_differ() {
+    let plain = json!({"role": "user", "content": "Hi"});
+    let more = json!({"role": "user", "content": "Hi", "mood": "curious"});
+    let [plain, more] = [plain, more].map(|value| Message::from_json(value).unwrap());
+    assert_ne!(plain, more);
+    assert_ne!(more, plain);
+}
