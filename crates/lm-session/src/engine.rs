@@ -241,8 +241,12 @@ impl Shared {
     /// Ends the worker and waits for it, except on the engine's own threads.
     fn shutdown(&self) {
         drop(self.commands.send(Command::Shutdown)); // It may have ended already.
-        let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(worker) = worker.filter(|_| !is_engine_thread()) {
+        if is_engine_thread() {
+            return;
+        }
+        // Other callers wait for the lock.
+        let mut worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(worker) = worker.take() {
             drop(worker.join()); // The worker catches its panics.
         }
     }

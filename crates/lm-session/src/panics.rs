@@ -11,6 +11,13 @@ pub(crate) fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
         .unwrap_or_else(|panic| Err(Error::WorkerPanicked { message: panic_message(&*panic) }))
 }
 
+/// Drops a value of a caller, such as a constraint; a panic in its `Drop` ends there.
+pub(crate) fn discard<T>(value: T) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
+        tracing::error!(message = panic_message(&*panic), "a panic while a request was dropped");
+    }
+}
+
 /// Message of a panic, if it has a text.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();

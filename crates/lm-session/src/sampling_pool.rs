@@ -6,14 +6,14 @@
 use std::cell::Cell;
 use std::num::NonZero;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 
 use lm_model::{Logits, TokenId};
 
 use crate::Result;
 use crate::generating::{Generated, Generating};
-use crate::panics::caught;
+use crate::panics::{caught, discard};
 use crate::request::Command;
 
 /// Maximum number of threads: masks of more sequences wait for each other.
@@ -24,6 +24,8 @@ const MAX_THREADS: usize = 8;
 pub(crate) struct SamplingJob {
     /// Number of the request: [`crate::scheduler::Active::number`].
     pub request: u64,
+    /// Dead when the request has ended: the job is then skipped.
+    pub alive: Weak<()>,
     pub generating: Box<Generating>,
     /// All tokens of the session.
     pub ids: Vec<TokenId>,
@@ -108,7 +110,7 @@ impl Running {
 impl Drop for SamplingPool {
     fn drop(&mut self) {
         let Some(Running { jobs, threads }) = self.running.take() else { return };
-        drop(jobs); // Ends the threads after their current jobs.
+        drop(jobs); // Ends the threads after the jobs of requests that are alive.
         threads.into_iter().for_each(|thread| drop(thread.join()));
     }
 }
@@ -119,17 +121,23 @@ fn serve(jobs: &Mutex<Receiver<SamplingJob>>, results: &Sender<Command>) {
     loop {
         let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = job else { return };
+        if job.alive.strong_count() == 0 {
+            discard(job.generating);
+            continue;
+        }
         let _ = results.send(Command::Sampled(Box::new(sample(job)))); // The engine may have ended.
     }
 }
 
 /// Samples the next token of `job`; a panic is its error.
 pub(crate) fn sample(job: SamplingJob) -> Sampled {
-    let SamplingJob { request, mut generating, mut ids, logits, sequence } = job;
-    let row = logits.sequence(sequence);
-    let outcome = caught(|| {
-        let generated = generating.advance(&mut ids, row.row(0))?;
-        Ok((generating, generated))
-    });
+    let SamplingJob { request, mut generating, mut ids, logits, sequence, .. } = job;
+    let outcome = match caught(|| generating.advance(&mut ids, logits.sequence(sequence).row(0))) {
+        Ok(generated) => Ok((generating, generated)),
+        Err(error) => {
+            discard(generating);
+            Err(error)
+        }
+    };
     Sampled { request, ids, outcome }
 }

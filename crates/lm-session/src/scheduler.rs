@@ -1,8 +1,8 @@
 //! Continuous batching: each step is one forward pass over the pending tokens of all requests.
 //!
 //! The pending tokens of a request are those that its session's cache does not hold: many in prefill, the last sampled one in
-//! decode. A step takes the decode rows of all requests and as many prompt rows as the chunk allows (chunked prefill), the
-//! oldest request first. When pages run out, idle sessions are evicted from the end of their sequences, the one idle longest
+//! decode. A step takes the decode rows of all requests and as many prompt rows as the chunk and
+//! the step budget allow (chunked prefill), in equal shares. When pages run out, idle sessions are evicted from the end of their sequences, the one idle longest
 //! first. Then the youngest request is preempted, and waits until another one ends. Evicted tokens are recomputed: callers
 //! notice only the time it takes.
 
@@ -50,6 +50,8 @@ pub(crate) struct Scheduler {
 struct Active {
     /// Number of the request, unique in this engine.
     number: u64,
+    /// Dies with the request: its sampling jobs that have not begun are skipped.
+    alive: Arc<()>,
     request: Request,
     /// Tokens cached at admission, and tokens run before its first sampled token.
     prefill: PrefillStats,
@@ -151,10 +153,13 @@ impl Scheduler {
         }
         match self.plan() {
             Ok(plan) if plan.is_empty() => self.stalled = true,
-            Ok(plan) => match self.forward(&plan) {
-                Ok(logits) => self.apply(&plan, logits),
-                Err(error) => self.fail_or_isolate(&plan, error),
-            },
+            Ok(plan) => {
+                self.stalled = false;
+                match self.forward(&plan) {
+                    Ok(logits) => self.apply(&plan, logits),
+                    Err(error) => self.fail_or_isolate(&plan, error),
+                }
+            }
             Err(full) => self.fail(0, full),
         }
     }
@@ -187,6 +192,7 @@ impl Scheduler {
         self.admitted += 1;
         self.active.push(Active {
             number: self.admitted,
+            alive: Arc::new(()),
             request,
             prefill,
             prompt_tokens: tokens,

@@ -21,7 +21,13 @@ pub(crate) fn run(mut scheduler: Scheduler, commands: &Receiver<Command>) {
         match catch_unwind(AssertUnwindSafe(|| run_iteration(&mut scheduler, commands))) {
             Ok(ControlFlow::Continue(())) => {}
             Ok(ControlFlow::Break(())) => return,
-            Err(panic) => scheduler.recover(&panic_message(&*panic)),
+            Err(panic) => {
+                let message = panic_message(&*panic);
+                let recovered = catch_unwind(AssertUnwindSafe(|| scheduler.recover(&message)));
+                if recovered.is_err() {
+                    tracing::error!("a panic while the engine recovered from one");
+                }
+            }
         }
     }
 }

@@ -133,3 +133,64 @@ fn a_constraint_may_ask_the_engine() {
     let events = session.generate(constrained(ask, CancelHandle::new()));
     assert_eq!(support::ids(events).unwrap().len(), 20);
 }
+
+/// Allows every token, and panics when it is dropped.
+struct PanicsInDrop<C>(C);
+
+impl<C> std::fmt::Debug for PanicsInDrop<C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PanicsInDrop")
+    }
+}
+
+impl<C> Drop for PanicsInDrop<C> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            panic!("poison");
+        }
+    }
+}
+
+impl<C: Constraint + Clone + 'static> Constraint for PanicsInDrop<C> {
+    fn mask(&mut self, mask: &mut TokenMask) -> Result<()> {
+        self.0.mask(mask)
+    }
+
+    fn commit(&mut self, id: TokenId) -> Result<()> {
+        self.0.commit(id)
+    }
+
+    fn rollback(&mut self, tokens: usize) -> Result<()> {
+        self.0.rollback(tokens)
+    }
+
+    fn ending(&mut self) -> Result<Ending> {
+        self.0.ending()
+    }
+
+    fn fork(&self) -> Box<dyn Constraint> {
+        Box::new(self.0.clone())
+    }
+}
+
+#[test]
+fn a_panic_in_the_drop_of_a_constraint_harms_nobody() {
+    let engine = random_engine(EngineSettings::default());
+    let expected = generate(&mut endless_after(&engine, &[4, 5, 6]), 30).unwrap();
+    let mut session = endless_after(&engine, &[1, 2, 3]);
+    for cancelled in [false, true] {
+        let cancel = CancelHandle::new();
+        if cancelled {
+            cancel.cancel();
+        }
+        let constraint = Some(Box::new(PanicsInDrop(Hooked { before: || {} })) as _);
+        let params = GenerateParams { constraint, cancel, max_output_tokens: Some(3), ..Default::default() };
+        session.begin(params).unwrap();
+        let last = std::iter::from_fn(|| session.next_event()).last().unwrap().unwrap();
+        assert!(matches!(last, SessionEvent::Finished(_)), "{last:?}");
+    }
+    let mut other = endless(&engine);
+    assert_eq!(other.prefill(&[4, 5, 6]).unwrap().cached_tokens, 0, "a prompt shorter than a page");
+    assert_eq!(generate(&mut other, 30).unwrap(), expected);
+    assert_eq!(session.prefill(&[9]).unwrap().prefilled_tokens, 2, "the pool is kept");
+}

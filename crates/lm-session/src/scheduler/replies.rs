@@ -7,6 +7,7 @@ use lm_model::Logits;
 
 use super::{Active, Scheduler};
 use crate::generating::Generated;
+use crate::panics::discard;
 use crate::request::{Reply, Task};
 use crate::sampling_pool::{Sampled, SamplingJob, sample};
 use crate::{Error, FinishReason, Finished, PrefillStats, Result, SessionEvent};
@@ -33,13 +34,14 @@ impl Scheduler {
 
     /// Hands a generation to the sampling threads.
     fn start_sampling(&mut self, index: usize, logits: Arc<Logits>, sequence: usize) {
-        let Active { number, request, prefill, sampling_since, .. } = &mut self.active[index];
+        let Active { number, alive, request, prefill, sampling_since, .. } = &mut self.active[index];
         let Task::Generate(generating) = std::mem::replace(&mut request.task, Task::Prefill) else { return };
         let so_far = generating.finished(FinishReason::Cancelled, request.ids.len(), prefill);
         request.task = Task::Sampling(Box::new(so_far));
         *sampling_since = Instant::now();
         let ids = std::mem::take(&mut request.ids);
-        let job = SamplingJob { request: *number, generating, ids, logits, sequence };
+        let alive = Arc::downgrade(alive);
+        let job = SamplingJob { request: *number, alive, generating, ids, logits, sequence };
         if let Err(job) = self.sampling.send(job) {
             self.handle_sampled(sample(*job)); // The system gives no threads.
         }
@@ -48,7 +50,9 @@ impl Scheduler {
     /// Continues a request with its sampled tokens, unless it has ended meanwhile.
     pub(super) fn handle_sampled(&mut self, sampled: Sampled) {
         let Sampled { request: number, ids, outcome } = sampled;
-        let Some(index) = self.active.iter().position(|active| active.number == number) else { return };
+        let Some(index) = self.active.iter().position(|active| active.number == number) else {
+            return discard(outcome);
+        };
         let request = &mut self.active[index].request;
         request.ids = ids;
         let generated = outcome.map(|(generating, generated)| {
@@ -92,7 +96,11 @@ impl Scheduler {
         let Active { request, prefill, .. } = &mut self.active[index];
         let finished = match std::mem::replace(&mut request.task, Task::Prefill) {
             Task::Prefill => return,
-            Task::Generate(generating) => generating.finished(reason, request.ids.len(), prefill),
+            Task::Generate(generating) => {
+                let finished = generating.finished(reason, request.ids.len(), prefill);
+                discard(generating);
+                finished
+            }
             Task::Sampling(so_far) => Finished { reason, ..*so_far },
         };
         tracing::debug!(
@@ -117,5 +125,6 @@ impl Scheduler {
         self.caches.mark_idle(request.session);
         self.active.iter_mut().for_each(|active| active.preempted = false);
         let _ = request.replies.send(reply); // The receiver may be gone.
+        discard(request.task);
     }
 }

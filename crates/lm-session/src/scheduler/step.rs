@@ -17,7 +17,23 @@ impl Scheduler {
     /// # Errors
     /// [`Error::CacheFull`] when the oldest request cannot run although all others were evicted.
     pub(super) fn plan(&mut self) -> Result<Vec<ScheduledRows>> {
-        let candidates = self.candidates();
+        let active = &self.active;
+        self.isolated.retain(|suspect| active.iter().any(|active| active.number == *suspect));
+        let runnable = (0..active.len()).filter(|&index| active[index].is_runnable());
+        let (suspects, others): (Vec<_>, Vec<_>) =
+            runnable.partition(|&index| self.isolated.contains(&active[index].number));
+        for suspect in suspects {
+            let plan = self.plan_rows(vec![suspect])?;
+            if !plan.is_empty() {
+                return Ok(plan);
+            }
+        }
+        // No isolated request, or none that finds pages: those that hold the pages have to go on.
+        self.plan_rows(others)
+    }
+
+    /// Chooses the rows of these requests.
+    fn plan_rows(&mut self, candidates: Vec<usize>) -> Result<Vec<ScheduledRows>> {
         let rows = self.share_rows(&candidates);
         let mut plan = Vec::new();
         for (active, rows) in candidates.into_iter().zip(rows).filter(|(_, rows)| *rows > 0) {
@@ -36,18 +52,6 @@ impl Scheduler {
         Ok(plan)
     }
 
-    /// Indices of the requests that the next step may run: all, or the next one that is isolated.
-    fn candidates(&mut self) -> Vec<usize> {
-        let number = |index: usize| self.active[index].number;
-        let runnable = (0..self.active.len()).filter(|&index| self.active[index].is_runnable());
-        let runnable: Vec<usize> = runnable.collect();
-        let mut isolated = std::mem::take(&mut self.isolated);
-        isolated.retain(|suspect| self.active.iter().any(|active| active.number == *suspect));
-        let suspect = runnable.iter().copied().find(|&index| isolated.contains(&number(index)));
-        self.isolated = isolated;
-        suspect.map_or(runnable, |index| vec![index])
-    }
-
     /// Distributes the rows of a step over requests: each decoding one gets its row; prompts share the rest equally, and what a
     /// short prompt leaves goes to the longer ones.
     fn share_rows(&self, candidates: &[usize]) -> Vec<usize> {
@@ -61,7 +65,10 @@ impl Scheduler {
         let wanted = |index: usize| if is_prompt(index) { pending(index) } else { pending(index) - 1 };
         let mut by_need: Vec<usize> =
             (0..candidates.len()).filter(|&at| wanted(candidates[at]) > 0).collect();
-        by_need.sort_by_key(|&at| wanted(candidates[at]));
+        // With fewer rows than prompts those that came first have one each, so that none waits for ever.
+        if left >= by_need.len() {
+            by_need.sort_by_key(|&at| wanted(candidates[at]));
+        }
         for (served, &at) in by_need.iter().enumerate() {
             let share = left.div_ceil(by_need.len() - served).min(wanted(candidates[at]));
             rows[at] += share;
@@ -72,7 +79,7 @@ impl Scheduler {
 
     /// Number of prompt rows of the next step: the chunk, or what fits the time budget while a session decodes.
     fn prompt_rows(&self) -> usize {
-        match self.active.iter().any(|active| !active.prefilling) {
+        match self.active.iter().any(|active| !active.prefilling && !active.preempted) {
             true => self.pace.prompt_rows(self.prefill_chunk),
             false => self.prefill_chunk,
         }
@@ -109,7 +116,9 @@ impl Scheduler {
         let outcome = catch_unwind(AssertUnwindSafe(|| model.forward(&batch, pool)));
         let elapsed = started.elapsed();
         span.record("elapsed_ms", elapsed.as_secs_f64() * 1e3);
-        self.pace.record(rows - plan.len(), elapsed);
+        if matches!(outcome, Ok(Ok(_))) {
+            self.pace.record(rows - plan.len(), elapsed);
+        }
         outcome
             .map_err(|panic| {
                 self.reset_pool(); // Its contents after the panic are undefined.

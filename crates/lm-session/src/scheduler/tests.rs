@@ -88,6 +88,13 @@ impl Bench {
         steps
     }
 
+    fn steps_until(&mut self, reached: impl Fn(&Self) -> bool) {
+        while !reached(self) {
+            assert!(!self.scheduler.is_idle(), "everything has ended before");
+            self.scheduler.step();
+        }
+    }
+
     /// Number of rows of each sequence of each forward pass.
     fn rows(&self) -> Vec<Vec<usize>> {
         self.model.calls().iter().map(|call| call.iter().map(Range::len).collect()).collect()
@@ -314,8 +321,10 @@ fn a_generation_is_cancelled_while_its_token_is_sampled() {
     let Some(Reply::Event(SessionEvent::Finished(finished))) = last else { panic!("{last:?}") };
     assert_eq!((finished.reason, finished.usage.prompt_tokens), (FinishReason::Cancelled, 3));
     assert!(bench.scheduler.is_idle());
-    let command = bench.commands.recv().unwrap();
-    bench.scheduler.handle(command); // The token comes too late, for nobody.
+    // The token comes too late, for nobody, or is not sampled any more.
+    while let Ok(command) = bench.commands.recv_timeout(Duration::from_millis(200)) {
+        bench.scheduler.handle(command);
+    }
     assert!(bench.scheduler.is_idle());
 }
 
@@ -330,4 +339,78 @@ fn a_shutdown_refuses_requests_and_runs_those_there_are() {
     bench.steps_until_idle();
     assert_eq!(tokens(&running).len(), 4);
     assert!(bench.scheduler.is_drained());
+}
+
+#[test]
+fn an_isolated_request_without_pages_lets_those_that_hold_them_go_on() {
+    let mut bench = Bench::new(4);
+    let holder = bench.generate(1, 60, 60); // Four pages at its end.
+    bench.steps_until(|bench| bench.scheduler.caches.len(SessionId(1)) >= 60);
+    let waiting = bench.generate(2, 70, 2); // Needs three.
+    let number = bench.scheduler.active[1].number;
+    bench.scheduler.isolated.push(number);
+    bench.steps_until_idle();
+    assert_eq!((tokens(&holder).len(), tokens(&waiting).len()), (60, 2));
+}
+
+#[test]
+fn with_fewer_rows_than_prompts_the_oldest_is_served() {
+    let mut bench = Bench::new(64);
+    let long = bench.prefill(0, 40);
+    for session in 1..=20 {
+        let _short = bench.prefill(session, 2);
+    }
+    bench.scheduler.step();
+    assert!(bench.scheduler.caches.len(SessionId(0)) > 0, "{:?}", bench.rows());
+    bench.steps_until_idle();
+    assert!(matches!(long.try_recv(), Ok(Reply::Prefilled { prefilled_tokens: 40, .. })));
+}
+
+#[test]
+fn prompts_leave_time_to_requests_that_decode() {
+    let mut bench = Bench::new(64);
+    bench.scheduler.pace = StepPace::new(Duration::from_millis(1));
+    bench.scheduler.pace.record(1, Duration::from_secs(3600)); // No budget has room for more than the fewest rows.
+    let _decoding = bench.generate(1, 3, 5);
+    bench.scheduler.step();
+    let _prompt = bench.prefill(2, 40);
+    bench.scheduler.step();
+    assert_eq!(bench.rows(), [vec![3], vec![1, 8]]);
+}
+
+#[test]
+fn rows_that_a_short_prompt_leaves_go_to_a_longer_one_before_it() {
+    let mut bench = Bench::new(64);
+    let _replies = (bench.prefill(1, 20), bench.prefill(2, 5));
+    bench.scheduler.step();
+    assert_eq!(bench.rows(), [[11, 5]]);
+}
+
+#[test]
+fn a_token_that_was_sampled_for_an_earlier_request_of_the_session_is_dropped() {
+    let mut bench = Bench::new(64);
+    let sampled = SamplerParams { temperature: 1.0, ..SamplerParams::default() };
+    let first = bench.sample(1, 3, 9, &sampled);
+    bench.scheduler.step();
+    let number = bench.scheduler.active[0].number;
+    let second = bench.sample(1, 40, 9, &sampled);
+    let outcome = Err(Error::WorkerPanicked { message: "too late".to_owned() });
+    let late = crate::sampling_pool::Sampled { request: number, ids: vec![7], outcome };
+    bench.scheduler.handle(Command::Sampled(Box::new(late)));
+    assert_eq!((tokens(&first).len(), tokens(&second).len()), (0, 0));
+    assert_eq!(bench.scheduler.active[0].request.ids.len(), 40);
+}
+
+#[test]
+fn an_engine_whose_last_token_is_being_sampled_is_not_drained() {
+    let mut bench = Bench::new(8);
+    let sampled = SamplerParams { temperature: 1.0, ..SamplerParams::default() };
+    let running = bench.sample(1, 3, 1, &sampled);
+    bench.scheduler.handle(Command::Shutdown);
+    bench.scheduler.step();
+    assert!(!bench.scheduler.is_drained());
+    let command = bench.commands.recv().unwrap();
+    bench.scheduler.handle(command);
+    assert!(bench.scheduler.is_drained());
+    assert_eq!(tokens(&running).len(), 1);
 }
