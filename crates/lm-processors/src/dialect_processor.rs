@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use lm_template::{Content, Message, ToolSpec, Value};
 
 use crate::channel::Channel;
-use crate::dialect::{Dialect, MessageSyntax};
+use crate::dialect::{Dialect, MessageSyntax, Tags};
 use crate::error::Result;
 use crate::grammar::{GrammarRequest, ReplyGrammar, reply_grammar};
 use crate::json_text::json_text;
 use crate::parser::{OutputParser, ParserOptions};
-use crate::parsers::{GuardedParser, MessageParser, ReplyParser, open_channel};
+use crate::parsers::{GuardedParser, MessageParser, ReplyParser, StrippedParser, open_channel};
 use crate::prewritten::Syntax;
 use crate::processor::{ModelDataProcessor, text_only};
 
@@ -100,15 +100,20 @@ impl ModelDataProcessor for DialectProcessor {
     }
 
     fn parser(&self, options: &ParserOptions) -> Box<dyn OutputParser> {
-        let tokens = options.tokens.clone();
         // For a given answer format, a grammar writes messages with the markers of the dialect only.
         let given = options.form.as_ref().is_some_and(|form| form.given.is_some());
+        let stripped = if given { &[] } else { self.dialect.stripped };
         match self.messages.filter(|_| !given) {
-            Some(messages) => {
-                let inner = MessageParser::new(self.dialect, messages, options);
-                Box::new(GuardedParser::new(inner, tokens))
-            }
-            None => Box::new(GuardedParser::new(ReplyParser::new(self.dialect, options), tokens)),
+            Some(messages) => guarded(MessageParser::new(self.dialect, messages, options), stripped, options),
+            None => guarded(ReplyParser::new(self.dialect, options), stripped, options),
         }
     }
+}
+
+fn guarded(
+    parser: impl OutputParser + 'static,
+    stripped: &'static [Tags],
+    options: &ParserOptions,
+) -> Box<dyn OutputParser> {
+    Box::new(GuardedParser::new(StrippedParser::new(parser, stripped), options.tokens.clone()))
 }

@@ -24,10 +24,10 @@ mod values;
 pub use call_ids::FreshCallIds;
 pub use channel::Channel;
 pub use dialect::{
-    Accepted, AfterCalls, AnswerSyntax, BeforeCalls, BraceCall, CallBody, CallSyntax, CallsInside,
-    ChannelSyntax, Count, Dialect, JsonCall, JsonKey, JsonObject, Meaning, MessageSyntax, NamedCall, NamedId,
-    Nameless, ParameterCall, Place, PythonCall, PythonList, Reported, StrayEnd, Tags, Trim, TypeAttribute,
-    Undeclared, Unmarked, Untyped, ValueText,
+    Accepted, AnswerSyntax, BeforeCalls, BraceCall, CallBody, CallSyntax, CallsInside, ChannelSyntax, Count,
+    Dialect, JsonCall, JsonKey, JsonObject, Meaning, MessageSyntax, NamedCall, NamedId, Nameless,
+    ParameterCall, Place, PythonCall, PythonList, Reported, StrayEnd, Tags, Trim, TypeAttribute, Undeclared,
+    Unmarked, Untyped, ValueText,
 };
 pub use dialect_processor::DialectProcessor;
 pub use error::{Error, Result};

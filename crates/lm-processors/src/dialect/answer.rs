@@ -7,14 +7,14 @@ use super::{Tags, Trim};
 pub struct AnswerSyntax {
     /// Markers around the answer; the parser drops them everywhere.
     pub tags: Tags,
-    /// Other dropped texts: each from its `open` to its `close`, or only the `open` if `close` is empty.
-    pub dropped: &'static [Tags],
+    /// Other markers that the parser drops.
+    pub dropped: &'static [&'static str],
     /// Trimming of both ends of the answer.
     pub trim: Trim,
     /// Whitespace between the answer and the calls after it.
     pub before_calls: BeforeCalls,
-    /// Text after a call.
-    pub after_calls: AfterCalls,
+    /// Trimming of the start of the text after a call.
+    pub trim_after_calls: Trim,
 }
 
 impl AnswerSyntax {
@@ -24,7 +24,7 @@ impl AnswerSyntax {
         dropped: &[],
         trim: Trim::Nothing,
         before_calls: BeforeCalls::Text,
-        after_calls: AfterCalls::Text(Trim::Nothing),
+        trim_after_calls: Trim::Nothing,
     };
 }
 
@@ -38,16 +38,6 @@ pub enum BeforeCalls {
     /// This text is layout, written by the family's template. Whitespace before it is text.
     Layout(&'static str),
     /// All of it is layout.
-    Dropped,
-}
-
-/// Meaning of text after a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AfterCalls {
-    /// Text of the answer, with its start trimmed.
-    Text(Trim),
-    /// Dropped: noise of a model that should have ended its turn. Later calls are still read, and text before such a
-    /// call is text.
     Dropped,
 }
 

@@ -9,8 +9,9 @@ impl Dialect {
     pub fn markers(&self) -> BTreeSet<&'static str> {
         let mut found = BTreeSet::new();
         let answer = &self.answer;
-        let tags = self.erased.iter().chain(answer.dropped).chain([&answer.tags]);
+        let tags = self.stripped.iter().chain([&answer.tags]);
         let channels = self.channels.iter().map(|channel| &channel.tags);
+        found.extend(answer.dropped);
         found.extend(tags.chain(channels).flat_map(both));
         self.calls.iter().for_each(|syntax| add_calls(syntax, &mut found));
         found.remove("");

@@ -11,7 +11,7 @@ mod json;
 mod markers;
 mod parameters;
 
-pub use answer::{AfterCalls, AnswerSyntax, BeforeCalls, Meaning, MessageSyntax};
+pub use answer::{AnswerSyntax, BeforeCalls, Meaning, MessageSyntax};
 pub use call::{
     BraceCall, CallBody, CallSyntax, NamedCall, NamedId, Nameless, PythonCall, PythonList, Reported,
     Undeclared,
@@ -25,9 +25,9 @@ pub use parameters::{Accepted, ParameterCall, TypeAttribute, Untyped, ValueText}
 pub struct Dialect {
     /// Name of the family.
     pub name: &'static str,
-    /// Texts erased from a reply before parsing: each from its `open` to its `close`, or only the `open` if `close` is
-    /// empty.
-    pub erased: &'static [Tags],
+    /// Parts stripped from the text of the answer and the channels, such as citation markers: each from its `open` to its
+    /// `close`, or only the `open` if `close` is empty. Calls keep them.
+    pub stripped: &'static [Tags],
     /// Channels besides the answer; thinking switches and budgets apply to the first.
     pub channels: &'static [ChannelSyntax],
     /// Syntax of the answer.
@@ -39,7 +39,7 @@ pub struct Dialect {
 impl Dialect {
     /// Plain text; the base for other dialects.
     pub const PLAIN: Self =
-        Self { name: "plain", erased: &[], channels: &[], answer: AnswerSyntax::PLAIN, calls: &[] };
+        Self { name: "plain", stripped: &[], channels: &[], answer: AnswerSyntax::PLAIN, calls: &[] };
 }
 
 /// A pair of markers, and the layout inside them.

@@ -15,14 +15,14 @@ pub(super) const FAMILY: Family = Family {
 
 const DIALECT: Dialect = Dialect {
     name: "cohere_action",
-    erased: &[Tags::new("<co>", ""), Tags::new("</co:", ">")],
+    stripped: &[Tags::new("<co>", ""), Tags::new("</co:", ">")],
     channels: &[ChannelSyntax {
         calls_inside: CallsInside::AtStart,
         ..ChannelSyntax::new(Tags::new("<|START_THINKING|>", "<|END_THINKING|>"))
     }],
     answer: AnswerSyntax {
         tags: Tags::new("<|START_RESPONSE|>", "<|END_RESPONSE|>"),
-        dropped: &[Tags::new("<|START_TEXT|>", ""), Tags::new("<|END_TEXT|>", "")],
+        dropped: &["<|START_TEXT|>", "<|END_TEXT|>"],
         ..AnswerSyntax::PLAIN
     },
     calls: &[CallSyntax::new(Tags::new("<|START_ACTION|>", "<|END_ACTION|>"), CallBody::Json(ACTIONS))],

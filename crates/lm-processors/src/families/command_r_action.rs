@@ -12,10 +12,7 @@ pub(super) const FAMILY: Family = Family {
 
 const DIALECT: Dialect = Dialect {
     name: "command_r_action",
-    answer: AnswerSyntax {
-        dropped: &[Tags::new("<|CHATBOT_TOKEN|>", ""), Tags::new("<|END_OF_TURN_TOKEN|>", "")],
-        ..AnswerSyntax::PLAIN
-    },
+    answer: AnswerSyntax { dropped: &["<|CHATBOT_TOKEN|>", "<|END_OF_TURN_TOKEN|>"], ..AnswerSyntax::PLAIN },
     calls: &[
         CallSyntax::new(Tags::lines("Action: ```json", "```"), CallBody::Json(ACTIONS)),
         CallSyntax::new(Tags::lines("Action:```json", "```"), CallBody::Json(ACTIONS)),

@@ -4,7 +4,7 @@ use super::Family;
 use super::deepseek_v3;
 use super::dialect_processor::DialectProcessor;
 use super::think::THINK;
-use crate::dialect::{AfterCalls, AnswerSyntax, Dialect};
+use crate::dialect::Dialect;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<｜tool▁call▁begin｜>", "<｜tool▁sep｜>"]],
@@ -12,10 +12,5 @@ pub(super) const FAMILY: Family = Family {
     ..Family::of(&DialectProcessor::new(&DIALECT))
 };
 
-const DIALECT: Dialect = Dialect {
-    name: "deepseek_v31",
-    channels: &[THINK],
-    answer: AnswerSyntax { after_calls: AfterCalls::Dropped, ..AnswerSyntax::PLAIN },
-    calls: &[deepseek_v3::CALLS],
-    ..Dialect::PLAIN
-};
+const DIALECT: Dialect =
+    Dialect { name: "deepseek_v31", channels: &[THINK], calls: &[deepseek_v3::CALLS], ..Dialect::PLAIN };

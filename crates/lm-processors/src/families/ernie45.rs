@@ -3,16 +3,13 @@
 use super::Family;
 use super::dialect_processor::DialectProcessor;
 use super::hermes;
-use crate::dialect::{AnswerSyntax, Dialect, Tags};
+use crate::dialect::{AnswerSyntax, Dialect};
 
 pub(super) const FAMILY: Family =
     Family { model_names: &["ernie-4.5"], ..Family::of(&DialectProcessor::new(&DIALECT)) };
 
 const DIALECT: Dialect = Dialect {
     name: "ernie45",
-    answer: AnswerSyntax {
-        dropped: &[Tags::new("<response>", ""), Tags::new("</response>", "")],
-        ..AnswerSyntax::PLAIN
-    },
+    answer: AnswerSyntax { dropped: &["<response>", "</response>"], ..AnswerSyntax::PLAIN },
     ..hermes::DIALECT
 };

@@ -22,7 +22,7 @@ const DIALECT: Dialect = Dialect {
         ..ChannelSyntax::new(Tags::new("<|channel>", "<channel|>"))
     }],
     answer: AnswerSyntax {
-        dropped: &[Tags::new("<turn|>", ""), Tags::new("<|tool_response>", "")],
+        dropped: &["<turn|>", "<|tool_response>"],
         before_calls: BeforeCalls::Dropped,
         ..AnswerSyntax::PLAIN
     },

@@ -12,10 +12,7 @@ pub(super) const FAMILY: Family = Family {
 
 const DIALECT: Dialect = Dialect {
     name: "gigachat3",
-    answer: AnswerSyntax {
-        dropped: &[Tags::new("</s>", ""), Tags::new("<|message_sep|>", "")],
-        ..AnswerSyntax::PLAIN
-    },
+    answer: AnswerSyntax { dropped: &["</s>", "<|message_sep|>"], ..AnswerSyntax::PLAIN },
     calls: &[
         message("<|message_sep|>\n\nfunction call<|role_sep|>"),
         // The same with fewer line breaks, or at the start of the reply.

@@ -5,9 +5,7 @@
 use super::Family;
 use super::dialect_processor::DialectProcessor;
 use super::think::THINK;
-use crate::dialect::{
-    AfterCalls, AnswerSyntax, CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, ParameterCall, Tags,
-};
+use crate::dialect::{CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, ParameterCall, Tags};
 
 pub(super) const FAMILY: Family = Family {
     names: &["glm4_moe"],
@@ -19,7 +17,6 @@ pub(super) const FAMILY: Family = Family {
 pub(super) const DIALECT: Dialect = Dialect {
     name: "glm4_xml",
     channels: &[ChannelSyntax { calls_inside: CallsInside::AtStart, ..THINK }],
-    answer: AnswerSyntax { after_calls: AfterCalls::Dropped, ..AnswerSyntax::PLAIN },
     calls: &[CallSyntax::new(
         Tags::new("<tool_call>", "</tool_call>"),
         CallBody::Parameters(&ParameterCall::ARG_KEY),

@@ -20,12 +20,7 @@ const DIALECT: Dialect = Dialect {
         stray_end: StrayEnd::Dropped,
         ..ChannelSyntax::untrimmed(Tags::new("<|channel|>analysis<|message|>", "<|end|><|start|>assistant"))
     }],
-    answer: AnswerSyntax {
-        tags: Tags::new("<|channel|>final<|message|>", ""),
-        // No other header has a meaning of its own.
-        dropped: &[Tags::new("<|channel|>", "<|message|>")],
-        ..AnswerSyntax::PLAIN
-    },
+    answer: AnswerSyntax { tags: Tags::new("<|channel|>final<|message|>", ""), ..AnswerSyntax::PLAIN },
     calls: &[CallSyntax {
         separator: "<|start|>assistant",
         ..CallSyntax::new(

@@ -15,7 +15,7 @@ const DIALECT: Dialect = Dialect {
     name: "granite_json",
     channels: &[THINK],
     answer: AnswerSyntax {
-        dropped: &[Tags::new("<response>", ""), Tags::new("</response>", "")],
+        dropped: &["<response>", "</response>"],
         before_calls: BeforeCalls::Layout("\n"),
         ..AnswerSyntax::PLAIN
     },

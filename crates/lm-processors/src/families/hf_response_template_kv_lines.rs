@@ -20,7 +20,7 @@ const DIALECT: Dialect = Dialect {
         ..THINK
     }],
     answer: AnswerSyntax {
-        dropped: &[Tags::new("<|im_end|>", "")],
+        dropped: &["<|im_end|>"],
         trim: Trim::Whitespace,
         before_calls: BeforeCalls::Dropped,
         ..AnswerSyntax::PLAIN

@@ -19,12 +19,7 @@ const DIALECT: Dialect = Dialect {
     name: "hunyuan_a13b",
     channels: &[THINK],
     answer: AnswerSyntax {
-        dropped: &[
-            Tags::new("<answer>\n", ""),
-            Tags::new("\n</answer>", ""),
-            Tags::new("<answer>", ""),
-            Tags::new("</answer>", ""),
-        ],
+        dropped: &["<answer>\n", "\n</answer>", "<answer>", "</answer>"],
         ..AnswerSyntax::PLAIN
     },
     calls: &[CALLS],

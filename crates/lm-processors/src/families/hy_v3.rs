@@ -4,9 +4,7 @@
 use super::Family;
 use super::dialect_processor::DialectProcessor;
 use super::think::THINK;
-use crate::dialect::{
-    AfterCalls, AnswerSyntax, CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, ParameterCall, Tags,
-};
+use crate::dialect::{CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, ParameterCall, Tags};
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<tool_calls>", "<arg_key>", "<tool_sep>"]],
@@ -17,7 +15,6 @@ pub(super) const FAMILY: Family = Family {
 const DIALECT: Dialect = Dialect {
     name: "hy_v3",
     channels: &[ChannelSyntax { calls_inside: CallsInside::AtStart, ..THINK }],
-    answer: AnswerSyntax { after_calls: AfterCalls::Dropped, ..AnswerSyntax::PLAIN },
     calls: &[CallSyntax {
         section: Tags::lines("<tool_calls>", "</tool_calls>"),
         separator: "\n",

@@ -21,10 +21,10 @@ const DIALECT: Dialect = Dialect {
     answer: AnswerSyntax {
         tags: Tags::new("<|content_text|>", "<|end_message|>"),
         dropped: &[
-            Tags::new("<|message_model|>", ""),
-            Tags::new("<|content_model_end_sampling|>", ""),
-            Tags::new("<|content_invoke_tool_text|>", ""),
-            Tags::new("<|content_tool_error|>", ""),
+            "<|message_model|>",
+            "<|content_model_end_sampling|>",
+            "<|content_invoke_tool_text|>",
+            "<|content_tool_error|>",
         ],
         ..AnswerSyntax::PLAIN
     },

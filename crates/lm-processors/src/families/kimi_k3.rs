@@ -22,7 +22,7 @@ const DIALECT: Dialect = Dialect {
     }],
     answer: AnswerSyntax {
         tags: Tags::new("<|open|>response<|sep|>", "<|close|>response<|sep|>"),
-        dropped: &[Tags::new("<|close|>message<|sep|>", "")],
+        dropped: &["<|close|>message<|sep|>"],
         ..AnswerSyntax::PLAIN
     },
     calls: &[CallSyntax {

@@ -5,7 +5,7 @@ use super::Family;
 use super::dialect_processor::DialectProcessor;
 use super::think::THINK;
 use crate::dialect::{
-    AfterCalls, AnswerSyntax, CallBody, CallSyntax, ChannelSyntax, Dialect, JsonCall, PythonCall, Tags, Trim,
+    AnswerSyntax, CallBody, CallSyntax, ChannelSyntax, Dialect, JsonCall, PythonCall, Tags, Trim,
 };
 
 pub(super) const FAMILY: Family = Family {
@@ -17,7 +17,7 @@ pub(super) const FAMILY: Family = Family {
 const DIALECT: Dialect = Dialect {
     name: "lfm2_pythonic",
     channels: &[ChannelSyntax { ..THINK }],
-    answer: AnswerSyntax { after_calls: AfterCalls::Text(Trim::LineBreaks), ..AnswerSyntax::PLAIN },
+    answer: AnswerSyntax { trim_after_calls: Trim::LineBreaks, ..AnswerSyntax::PLAIN },
     calls: &[
         CallSyntax::new(MARKERS, CallBody::Python(PythonCall::LIST)),
         CallSyntax::new(MARKERS, CallBody::Json(JsonCall::LIST)),

@@ -23,7 +23,7 @@ const DIALECT: Dialect = Dialect {
         ..THINK
     }],
     // End of the turn, if the model writes it as text.
-    answer: AnswerSyntax { dropped: &[Tags::new("<|role_end|>", "")], ..AnswerSyntax::PLAIN },
+    answer: AnswerSyntax { dropped: &["<|role_end|>"], ..AnswerSyntax::PLAIN },
     calls: &[CallSyntax {
         separator: "\n",
         ..CallSyntax::new(

@@ -13,7 +13,7 @@ pub(super) const FAMILY: Family = Family {
 
 const DIALECT: Dialect = Dialect {
     name: "llama4_pythonic",
-    answer: AnswerSyntax { dropped: &[Tags::new("<|python_end|>", "")], ..AnswerSyntax::PLAIN },
+    answer: AnswerSyntax { dropped: &["<|python_end|>"], ..AnswerSyntax::PLAIN },
     calls: &[
         CallSyntax::new(Tags::NONE, CallBody::Python(PythonCall::LIST)),
         CallSyntax::new(Tags::new("<|python_start|>", ""), CallBody::Python(PythonCall::LIST)),

@@ -5,8 +5,8 @@ use super::Family;
 use super::dialect_processor::DialectProcessor;
 use super::think::THINK;
 use crate::dialect::{
-    AfterCalls, AnswerSyntax, BeforeCalls, CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect,
-    ParameterCall, Tags, Undeclared,
+    AnswerSyntax, BeforeCalls, CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, ParameterCall,
+    Tags, Undeclared,
 };
 
 pub(super) const FAMILY: Family = Family {
@@ -18,11 +18,7 @@ pub(super) const FAMILY: Family = Family {
 const DIALECT: Dialect = Dialect {
     name: "minimax_m2",
     channels: &[ChannelSyntax { calls_inside: CallsInside::AtStart, ..THINK }],
-    answer: AnswerSyntax {
-        before_calls: BeforeCalls::Layout("\n"),
-        after_calls: AfterCalls::Dropped,
-        ..AnswerSyntax::PLAIN
-    },
+    answer: AnswerSyntax { before_calls: BeforeCalls::Layout("\n"), ..AnswerSyntax::PLAIN },
     calls: &[CallSyntax {
         section: Tags::lines("<minimax:tool_call>", "</minimax:tool_call>"),
         separator: "\n",

@@ -4,8 +4,8 @@
 use super::Family;
 use super::dialect_processor::DialectProcessor;
 use crate::dialect::{
-    AfterCalls, AnswerSyntax, CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, ParameterCall,
-    StrayEnd, Tags, Untyped, ValueText,
+    CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, ParameterCall, StrayEnd, Tags, Untyped,
+    ValueText,
 };
 
 pub(super) const FAMILY: Family = Family {
@@ -21,7 +21,6 @@ const DIALECT: Dialect = Dialect {
         calls_inside: CallsInside::AtStart,
         ..ChannelSyntax::new(Tags::new("<mm:think>", "</mm:think>"))
     }],
-    answer: AnswerSyntax { after_calls: AfterCalls::Dropped, ..AnswerSyntax::PLAIN },
     calls: &[CallSyntax {
         section: Tags::lines("]<]minimax[>[<tool_call>", "]<]minimax[>[</tool_call>"),
         separator: "\n",

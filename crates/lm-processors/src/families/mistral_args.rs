@@ -4,8 +4,7 @@ use super::Family;
 use super::dialect_processor::DialectProcessor;
 use super::mistral_json::{BARE, LIST};
 use crate::dialect::{
-    AfterCalls, AnswerSyntax, CallBody, CallSyntax, ChannelSyntax, Dialect, NamedCall, NamedId, Nameless,
-    StrayEnd, Tags,
+    CallBody, CallSyntax, ChannelSyntax, Dialect, NamedCall, NamedId, Nameless, StrayEnd, Tags,
 };
 
 pub(super) const FAMILY: Family = Family {
@@ -14,21 +13,13 @@ pub(super) const FAMILY: Family = Family {
     ..Family::of(&DialectProcessor::new(&DIALECT))
 };
 
-const DIALECT: Dialect = Dialect {
-    name: "mistral_args",
-    channels: &[THINK],
-    answer: ANSWER,
-    calls: &[ARGS, LIST, BARE],
-    ..Dialect::PLAIN
-};
+const DIALECT: Dialect =
+    Dialect { name: "mistral_args", channels: &[THINK], calls: &[ARGS, LIST, BARE], ..Dialect::PLAIN };
 
 pub(super) const THINK: ChannelSyntax = ChannelSyntax {
     stray_end: StrayEnd::Dropped,
     ..ChannelSyntax::untrimmed(Tags::new("[THINK]", "[/THINK]"))
 };
-
-pub(super) const ANSWER: AnswerSyntax =
-    AnswerSyntax { after_calls: AfterCalls::Dropped, ..AnswerSyntax::PLAIN };
 
 /// `[TOOL_CALLS]NAME[ARGS]{…}`, with `[CALL_ID]ID` after the name in some versions.
 pub(super) const ARGS: CallSyntax = CallSyntax::new(

@@ -2,7 +2,7 @@
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;
-use super::mistral_args::{ANSWER, ARGS, THINK};
+use super::mistral_args::{ARGS, THINK};
 use crate::dialect::{CallBody, CallSyntax, Dialect, JsonCall, JsonKey, JsonObject, Tags};
 
 pub(super) const FAMILY: Family = Family {
@@ -12,13 +12,8 @@ pub(super) const FAMILY: Family = Family {
     ..Family::of(&DialectProcessor::new(&DIALECT))
 };
 
-const DIALECT: Dialect = Dialect {
-    name: "mistral_json",
-    channels: &[THINK],
-    answer: ANSWER,
-    calls: &[LIST, ARGS, BARE],
-    ..Dialect::PLAIN
-};
+const DIALECT: Dialect =
+    Dialect { name: "mistral_json", channels: &[THINK], calls: &[LIST, ARGS, BARE], ..Dialect::PLAIN };
 
 /// `[TOOL_CALLS] [{"name": …, "arguments": …, "id": …}]`.
 pub(super) const LIST: CallSyntax = CallSyntax::new(

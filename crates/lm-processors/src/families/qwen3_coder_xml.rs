@@ -6,8 +6,7 @@ use super::dialect_processor::DialectProcessor;
 use super::hermes;
 use super::think::THINK;
 use crate::dialect::{
-    AfterCalls, AnswerSyntax, BeforeCalls, CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect,
-    ParameterCall, Tags,
+    AnswerSyntax, BeforeCalls, CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, ParameterCall, Tags,
 };
 
 pub(super) const FAMILY: Family = Family {
@@ -19,11 +18,7 @@ pub(super) const FAMILY: Family = Family {
 const DIALECT: Dialect = Dialect {
     name: "qwen3_coder_xml",
     channels: &[ChannelSyntax { calls_inside: CallsInside::AtStart, ..THINK }],
-    answer: AnswerSyntax {
-        before_calls: BeforeCalls::Layout("\n"),
-        after_calls: AfterCalls::Dropped,
-        ..AnswerSyntax::PLAIN
-    },
+    answer: AnswerSyntax { before_calls: BeforeCalls::Layout("\n"), ..AnswerSyntax::PLAIN },
     calls: &[
         CallSyntax {
             separator: "\n",

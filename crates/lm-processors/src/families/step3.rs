@@ -16,7 +16,7 @@ const DIALECT: Dialect = Dialect {
     name: "step3",
     channels: &[THINK],
     // Some templates write it between two calls.
-    answer: AnswerSyntax { dropped: &[Tags::new("<｜tool_sep｜>", "")], ..AnswerSyntax::PLAIN },
+    answer: AnswerSyntax { dropped: &["<｜tool_sep｜>"], ..AnswerSyntax::PLAIN },
     calls: &[CallSyntax {
         section: Tags::new("<｜tool_calls_begin｜>", "<｜tool_calls_end｜>"),
         ..CallSyntax::new(

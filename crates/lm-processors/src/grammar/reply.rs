@@ -180,8 +180,8 @@ impl ReplyWriter<'_, '_> {
 
     /// Builds the end of a reply: optional texts that the parser drops.
     fn end(&mut self) -> String {
-        let dropped = self.dialect.answer.dropped.iter().filter(|tags| tags.close.is_empty());
-        let dropped: Vec<String> = dropped.map(|tags| self.lark.marker(tags.open)).collect();
+        let dropped = self.dialect.answer.dropped.iter();
+        let dropped: Vec<String> = dropped.map(|marker| self.lark.marker(marker)).collect();
         let (space, times) = match self.request.layout {
             Layout::Exact => (String::new(), "?"),
             Layout::Any => (space(&mut self.lark, "", Layout::Any), "*"),
@@ -256,7 +256,7 @@ impl ReplyWriter<'_, '_> {
             [messages.start, messages.channel].into_iter().chain(messages.ends.iter().copied())
         });
         let Tags { open, close, .. } = self.dialect.answer.tags;
-        let dropped = self.dialect.answer.dropped.iter().map(|tags| tags.open);
+        let dropped = self.dialect.answer.dropped.iter().copied();
         let mut excluded: Vec<&str> = openers(self.dialect)
             .chain(starts)
             .chain(ends)

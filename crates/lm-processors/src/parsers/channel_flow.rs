@@ -48,8 +48,8 @@ impl ChannelFlow {
             _ if text.is_empty() => {}
             Self::Split(split) => split.push(text, events),
             Self::Inline { opening } => {
-                answer.push_all(&std::mem::take(opening), events);
-                answer.push_all(text, events);
+                answer.push(&std::mem::take(opening), events);
+                answer.push(text, events);
             }
         }
     }
@@ -73,7 +73,7 @@ impl ChannelFlow {
     pub(crate) fn finish(&mut self, answer: &mut TextFlow, events: &mut Vec<ProcessorEvent>) {
         match self {
             Self::Split(split) => split.end(events),
-            Self::Inline { opening } => answer.push_all(&std::mem::take(opening), events),
+            Self::Inline { opening } => answer.push(&std::mem::take(opening), events),
         }
     }
 }

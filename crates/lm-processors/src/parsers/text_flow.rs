@@ -1,6 +1,6 @@
 //! Whitespace of an answer: text, or layout next to markers.
 
-use crate::dialect::{AfterCalls, AnswerSyntax, BeforeCalls, Trim};
+use crate::dialect::{AnswerSyntax, BeforeCalls, Trim};
 use crate::event::ProcessorEvent;
 
 impl Trim {
@@ -34,33 +34,15 @@ pub(crate) struct TextFlow {
     /// Trimming of the start of the next text.
     trim: Trim,
     after_call: bool,
-    /// Text after a call, which is dropped unless another call follows.
-    after: String,
 }
 
 impl TextFlow {
     pub(crate) fn new(syntax: &'static AnswerSyntax) -> Self {
-        Self {
-            syntax,
-            held: String::new(),
-            at_border: true,
-            trim: syntax.trim,
-            after_call: false,
-            after: String::new(),
-        }
+        Self { syntax, held: String::new(), at_border: true, trim: syntax.trim, after_call: false }
     }
 
     /// Adds text of the answer.
     pub(crate) fn push(&mut self, text: &str, events: &mut Vec<ProcessorEvent>) {
-        if self.after_call && self.syntax.after_calls == AfterCalls::Dropped {
-            self.after.push_str(text);
-        } else {
-            self.push_all(text, events);
-        }
-    }
-
-    /// Adds text that is part of the answer in any position.
-    pub(crate) fn push_all(&mut self, text: &str, events: &mut Vec<ProcessorEvent>) {
         if (self.at_border || self.holds_all()) && text.trim_start().is_empty() {
             self.held.push_str(text);
             return;
@@ -103,15 +85,11 @@ impl TextFlow {
 
     /// Returns true if only layout has come since a call.
     pub(crate) fn is_right_after_call(&self) -> bool {
-        self.after_call && self.at_border && self.after.trim_start().is_empty()
+        self.after_call && self.at_border
     }
 
     /// Handles the marker of a call; `following` is the text after it.
     pub(crate) fn call_begins(&mut self, following: &str, events: &mut Vec<ProcessorEvent>) {
-        let between = std::mem::take(&mut self.after);
-        if !between.trim_start().is_empty() {
-            self.push_all(&between, events);
-        }
         let own_line = following.starts_with(['\n', '\r']);
         if self.syntax.before_calls == BeforeCalls::OwnLine && !own_line && !self.at_border {
             self.pass_on(self.held.len(), events);
@@ -120,10 +98,7 @@ impl TextFlow {
 
     /// Handles the end of a call: held text is layout.
     pub(crate) fn call_ended(&mut self) {
-        self.border(match self.syntax.after_calls {
-            AfterCalls::Text(trim) => trim,
-            AfterCalls::Dropped => Trim::Nothing,
-        });
+        self.border(self.syntax.trim_after_calls);
         self.after_call = true;
     }
 

@@ -4,9 +4,12 @@ mod common;
 mod dialect;
 mod forms;
 mod hostile;
+mod lossless;
 mod random;
 mod recovery;
 mod splits;
 #[path = "../support/tokens.rs"]
 mod tokens;
 mod vectors;
+#[path = "../grammar/writer.rs"]
+mod writer;

@@ -46,8 +46,8 @@ fn markers(dialect: &Dialect) -> Vec<&'static str> {
     let channels =
         dialect.channels.iter().flat_map(|channel| [channel.tags.open, channel.tags.close, channel.label]);
     let answer = [dialect.answer.tags.open, dialect.answer.tags.close];
-    let dropped =
-        dialect.answer.dropped.iter().chain(dialect.erased).flat_map(|tags| [tags.open, tags.close]);
+    let stripped = dialect.stripped.iter().flat_map(|tags| [tags.open, tags.close]);
+    let dropped = dialect.answer.dropped.iter().copied().chain(stripped);
     let calls = dialect.calls.iter().flat_map(of_calls);
     let all = channels.chain(answer).chain(dropped).chain(calls);
     all.filter(|marker| !marker.is_empty()).collect()

@@ -80,25 +80,8 @@ impl ReplyParser {
                 }
             }
             Meaning::Calls(syntax) => self.enter_calls(syntax, len),
-            Meaning::Dropped(tags) => {
+            Meaning::Dropped => {
                 self.buffer.take(len);
-                if !tags.close.is_empty() {
-                    self.state = State::Dropping(tags.close);
-                }
-            }
-        }
-    }
-
-    pub(super) fn advance_dropping(&mut self, close: &'static str) -> Need {
-        match scan(self.buffer.rest(), &[close], self.ended) {
-            Scan::Clear { until } => {
-                self.buffer.take(until);
-                Need::MoreText
-            }
-            Scan::Found { start, .. } => {
-                self.buffer.take(start + close.len());
-                self.state = State::Answer;
-                Need::AnotherLook
             }
         }
     }

@@ -136,7 +136,7 @@ impl ReplyParser {
             self.pending.push_str(self.buffer.take(section.close.len()));
             let close = std::mem::take(&mut self.pending);
             if std::mem::take(&mut self.section_is_text) {
-                self.answer.push_all(&close, events);
+                self.answer.push(&close, events);
             } else {
                 events.append(&mut self.held);
                 self.answer.call_ended();
@@ -339,7 +339,7 @@ impl ReplyParser {
         } else {
             self.calls.take_back();
             let read = self.buffer.rest().floor_char_boundary(read);
-            self.answer.push_all(self.buffer.take(read), events);
+            self.answer.push(self.buffer.take(read), events);
             self.state = State::Answer;
         }
     }
@@ -391,7 +391,7 @@ impl ReplyParser {
             (OnMalformed::Text, None) => {
                 let opening = self.syntaxes[syntax].section.open;
                 self.section_is_text |= in_section && text.starts_with(opening);
-                return self.answer.push_all(&text, events);
+                return self.answer.push(&text, events);
             }
             (OnMalformed::Text, Some(_)) => self.answer.stays(events),
             (OnMalformed::Error, _) => self.answer.border(Trim::Nothing),

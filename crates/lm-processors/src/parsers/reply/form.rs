@@ -46,7 +46,7 @@ impl ReplyParser {
         let found = found.map(|(_, beginning)| *beginning);
         let layout = self.buffer.take(before);
         if layout_is_text {
-            self.answer.push_all(layout, events);
+            self.answer.push(layout, events);
         }
         match found {
             Some(Beginning::Channel(number)) => {

@@ -18,8 +18,8 @@ pub(super) enum Meaning {
     InnerCall(usize),
     /// Closing marker of calls while none is open.
     CallsEnd,
-    /// The text in these tags is dropped.
-    Dropped(Tags),
+    /// Dropped.
+    Dropped,
 }
 
 /// Markers that are searched for in an answer.
@@ -59,7 +59,7 @@ fn is_regular(meaning: Meaning, channels: &[ReplyChannel]) -> bool {
         Meaning::StrayEnd(number) => {
             matches!(channels[number].syntax.stray_end, StrayEnd::DroppedAtStart | StrayEnd::Dropped)
         }
-        Meaning::ChannelStart(_) | Meaning::Calls(_) | Meaning::Dropped(_) => true,
+        Meaning::ChannelStart(_) | Meaning::Calls(_) | Meaning::Dropped => true,
     }
 }
 
@@ -80,9 +80,8 @@ fn table(
         }
     }
     let Tags { open, close, .. } = dialect.answer.tags;
-    let own = [Tags::new(open, ""), Tags::new(close, "")];
-    for tags in own.iter().chain(dialect.answer.dropped) {
-        table.push((tags.open.into(), Meaning::Dropped(*tags)));
+    for marker in [open, close].iter().chain(dialect.answer.dropped) {
+        table.push(((*marker).into(), Meaning::Dropped));
     }
     for (number, syntax) in syntaxes.iter().enumerate() {
         table.push((inner_marker(syntax).into(), Meaning::InnerCall(number)));

@@ -27,6 +27,8 @@ pub(crate) struct MessageParser {
     tools: Arc<[ToolSpec]>,
     inner: ReplyParser,
     buffer: TextBuffer,
+    /// Number of bytes at the start of the buffer that the prompt wrote.
+    of_prompt: usize,
     place: Place,
     ended: bool,
 }
@@ -57,6 +59,16 @@ enum Need {
     AnotherLook,
 }
 
+/// Header of a message at the start of a text.
+enum Header {
+    /// Complete: its end marker starts at this byte.
+    Complete(usize),
+    /// Undecided until more text arrives.
+    Open,
+    /// No header; a marker of this length starts the text.
+    Absent(usize),
+}
+
 impl MessageParser {
     pub(crate) fn new(
         dialect: &'static Dialect,
@@ -73,7 +85,9 @@ impl MessageParser {
             let header = &tail[start + syntax.start.len()..];
             buffer.push(header.find(syntax.text).map_or(header, |end| &header[..end + syntax.text.len()]));
         }
-        Self { dialect, syntax, tools: options.tools, inner, buffer, place: Place::Start, ended: false }
+        let of_prompt = buffer.rest().len();
+        let place = Place::Start;
+        Self { dialect, syntax, tools: options.tools, inner, buffer, of_prompt, place, ended: false }
     }
 
     fn advance(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
@@ -84,43 +98,62 @@ impl MessageParser {
     }
 
     fn advance_start(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
-        let MessageSyntax { start, channel, recipient, text, .. } = *self.syntax;
+        let start = self.syntax.start;
         let rest = self.buffer.rest();
-        let begins = rest.trim_start();
-        let layout = rest.len() - begins.len();
-        if layout > MAX_HEADER_BYTES {
-            self.place = Place::Outside;
-            return Need::AnotherLook;
-        }
-        if !start.is_empty() && begins.starts_with(start) {
+        let text = rest.trim_start();
+        let layout = rest.len() - text.len();
+        if layout <= MAX_HEADER_BYTES && !start.is_empty() && text.starts_with(start) {
             self.buffer.take(layout + start.len());
+            self.of_prompt = 0;
             return Need::AnotherLook;
         }
-        let parts = [start, channel, recipient];
-        if !parts[1..].iter().any(|part| !part.is_empty() && begins.starts_with(part)) {
-            let may_begin = parts.iter().any(|part| part.starts_with(begins)) && !self.ended;
-            if may_begin || begins.is_empty() {
-                return Need::MoreText;
+        match self.header(text) {
+            _ if layout > MAX_HEADER_BYTES => self.leave_messages(),
+            Header::Complete(end) => {
+                let header = text[..end].to_owned();
+                self.buffer.take(layout + end + self.syntax.text.len());
+                self.of_prompt = 0;
+                self.message_begins(&header, events);
             }
-            self.place = Place::Outside;
-            return Need::AnotherLook;
+            Header::Open => return Need::MoreText,
+            Header::Absent(0) => self.leave_messages(),
+            Header::Absent(marker) => {
+                // Its first marker becomes text; otherwise it would be found again.
+                let of_prompt = std::mem::take(&mut self.of_prompt);
+                let text = &self.buffer.take((layout + marker).max(of_prompt))[of_prompt..];
+                self.inner.begin_answer(events);
+                self.inner.push_answer(text, events);
+                self.leave_messages();
+            }
         }
-        if let Some(end) = begins.find(text).filter(|end| *end <= MAX_HEADER_BYTES) {
-            let header = begins[..end].to_owned();
-            self.buffer.take(layout + end + text.len());
-            self.message_begins(&header, events);
-            return Need::AnotherLook;
+        Need::AnotherLook
+    }
+
+    /// Continues outside of messages; the prompt's part of a header is not text of the reply.
+    fn leave_messages(&mut self) {
+        self.buffer.take(std::mem::take(&mut self.of_prompt));
+        self.place = Place::Outside;
+    }
+
+    /// Header at the start of `text`, which ends before the next message starts and before this one ends.
+    fn header(&self, text: &str) -> Header {
+        let MessageSyntax { start, channel, recipient, text: end, ends, .. } = *self.syntax;
+        let begins = |part: &&str| !part.is_empty() && text.starts_with(*part);
+        let Some(first) = [channel, recipient].into_iter().find(begins) else {
+            let may_begin = [start, channel, recipient].iter().any(|part| part.starts_with(text));
+            let open = text.is_empty() || may_begin && !self.ended;
+            return if open { Header::Open } else { Header::Absent(0) };
+        };
+        let mut markers = vec![end, start];
+        markers.extend(ends);
+        let inside = &text[first.len()..];
+        match scan(inside, &markers, self.ended) {
+            Scan::Found { start, marker: 0 } if first.len() + start <= MAX_HEADER_BYTES => {
+                Header::Complete(first.len() + start)
+            }
+            Scan::Clear { until } if !self.ended && first.len() + until <= MAX_HEADER_BYTES => Header::Open,
+            _ => Header::Absent(first.len()),
         }
-        if begins.len() >= MAX_HEADER_BYTES + text.len() {
-            // Its first marker becomes text; otherwise it would be found again.
-            let marker = parts[1..].iter().filter(|part| begins.starts_with(**part)).map(|part| part.len());
-            let text = self.buffer.take(layout + marker.max().unwrap_or_default());
-            events.extend(self.inner.push(text));
-            self.place = Place::Outside;
-            return Need::AnotherLook;
-        }
-        // A header cut off by the end of the reply has no message.
-        Need::MoreText
     }
 
     /// Meaning and recipient of the message with this header.
@@ -206,11 +239,11 @@ impl ReplyParser {
     /// Starts the answer's text, in which markers have no meaning.
     fn begin_answer(&mut self, events: &mut Vec<ProcessorEvent>) {
         let held = self.buffer.rest().len();
-        self.answer.push_all(self.buffer.take(held), events);
+        self.answer.push(self.buffer.take(held), events);
     }
 
     fn push_answer(&mut self, text: &str, events: &mut Vec<ProcessorEvent>) {
-        self.answer.push_all(text, events);
+        self.answer.push(text, events);
     }
 
     /// Ends the answer's text, which may start again.
@@ -286,7 +319,11 @@ mod tests {
                 let mut parser = by_name("gpt_oss").expect("a family").parser(&options);
                 let mut events: Vec<_> = pieces.flat_map(|piece| parser.push(piece)).collect();
                 events.extend(parser.finish());
-                events.iter().map(|event| format!("{event:?}")).collect::<String>()
+                let said = |event: &ProcessorEvent| match event {
+                    ProcessorEvent::Text(text) => text.clone(),
+                    event => format!("{event:?}"),
+                };
+                events.iter().map(said).collect::<String>()
             };
             let whole = read(&mut std::iter::once(&reply[..]));
             assert_eq!(read(&mut reply.split_inclusive(|_| true)), whole, "{len} more characters");

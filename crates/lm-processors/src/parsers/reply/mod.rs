@@ -12,7 +12,6 @@ use self::channel::InChannel;
 use self::markers::Markers;
 pub(crate) use self::messages::MessageParser;
 use super::body::CallState;
-use super::eraser::Eraser;
 use super::text_buffer::TextBuffer;
 use super::text_flow::TextFlow;
 use crate::channel::{Channel, ReplyChannel};
@@ -35,8 +34,6 @@ enum State {
     Undecided {
         searched: usize,
     },
-    /// In text that is dropped up to this marker.
-    Dropping(&'static str),
     Channel(InChannel),
     /// After the marker of these calls; the next text determines the syntax among those with that marker.
     Choosing(usize),
@@ -65,7 +62,6 @@ pub(crate) struct ReplyParser {
     markers: Markers,
     options: ParserOptions,
     state: State,
-    eraser: Eraser,
     buffer: TextBuffer,
     ended: bool,
     answer: TextFlow,
@@ -96,7 +92,6 @@ impl ReplyParser {
         let syntaxes = syntaxes(dialect, options);
         // A reply under a grammar has no defects.
         let recovery = if form.is_some() { Recovery::Off } else { options.recovery };
-        let given = form.is_some_and(|form| form.given.is_some());
         let family = syntaxes.first().map_or(Undeclared::Call, |first| first.undeclared);
         let undeclared = options.undeclared.unwrap_or(family);
         let mut parser = Self {
@@ -106,7 +101,6 @@ impl ReplyParser {
             channels,
             options: ParserOptions { recovery, ..options.clone() },
             state: State::Answer,
-            eraser: Eraser::new(if given { &[] } else { dialect.erased }),
             buffer: TextBuffer::default(),
             ended: false,
             answer: TextFlow::new(&dialect.answer),
@@ -168,7 +162,6 @@ impl ReplyParser {
             State::Beginning { .. } => self.advance_beginning(events),
             State::Given => self.advance_given(events),
             State::Undecided { .. } => self.advance_undecided(),
-            State::Dropping(until) => self.advance_dropping(until),
             State::Channel(_) => self.advance_channel(events),
             State::Choosing(first) => self.advance_choosing(*first, events),
             State::Section(syntax) => self.advance_section(*syntax, events),
@@ -215,13 +208,12 @@ pub(crate) fn open_channel<'a>(
 
 impl OutputParser for ReplyParser {
     fn push(&mut self, delta: &str) -> Vec<ProcessorEvent> {
-        self.eraser.push(delta, false, &mut self.buffer);
+        self.buffer.push(delta);
         self.advance_all()
     }
 
     fn finish(&mut self) -> Vec<ProcessorEvent> {
         self.ended = true;
-        self.eraser.push("", true, &mut self.buffer);
         let mut events = self.advance_all();
         self.answer.end(&mut events);
         events
