@@ -1,5 +1,7 @@
 //! Lines of batch files.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use crate::error::{ApiError, Result};
@@ -26,8 +28,9 @@ const URL: &str = "/v1/chat/completions";
 /// ```
 #[derive(Debug, Default)]
 pub struct BatchReader {
-    /// True if the last readable line was in batch format.
-    batch_format: bool,
+    /// True if the last readable line was in batch format; `None` before the first one.
+    batch_format: Option<bool>,
+    custom_ids: HashSet<String>,
 }
 
 /// A line of a batch file.
@@ -52,24 +55,49 @@ pub enum BatchAnswer {
         /// True if the line has a request: its errors are then responses with their status, as over HTTP.
         has_request: bool,
     },
+    /// An unreadable line before the first readable one: the error object with the fields of a failed line of the batch format,
+    /// so that readers of either form find them.
+    Unknown,
 }
 
 impl BatchReader {
     /// Reads a line: its JSON value, or the description of an unreadable one, which is answered in the format of the line before
-    /// it.
+    /// it. A `custom_id` that an earlier line has is an error of the later one.
     pub fn read(&mut self, line: Result<Value, String>) -> BatchLine {
         match line {
             Ok(line) => {
-                self.batch_format = is_batch_format(&line);
-                if self.batch_format { batch_line(line) } else { plain(line) }
+                let is_batch = is_batch_format(&line);
+                self.batch_format = Some(is_batch);
+                if is_batch { self.batch_line(line) } else { plain(line) }
             }
             Err(message) => {
-                let batch = BatchAnswer::Batch { custom_id: None, has_request: false };
-                let answer = if self.batch_format { batch } else { BatchAnswer::Plain };
+                let answer = match self.batch_format {
+                    None => BatchAnswer::Unknown,
+                    Some(false) => BatchAnswer::Plain,
+                    Some(true) => BatchAnswer::Batch { custom_id: None, has_request: false },
+                };
                 BatchLine { request: Err(ApiError::invalid_request(message)), answer }
             }
         }
     }
+
+    fn batch_line(&mut self, mut line: Value) -> BatchLine {
+        let custom_id = line.get("custom_id").and_then(Value::as_str).map(str::to_owned);
+        let body = match &custom_id {
+            Some(id) if !self.custom_ids.insert(id.clone()) => Err(duplicate(id)),
+            _ => envelope(&mut line),
+        };
+        let (request, has_request) = match body {
+            Ok(body) => (request(body), true),
+            Err(error) => (Err(error), false),
+        };
+        BatchLine { request, answer: BatchAnswer::Batch { custom_id, has_request } }
+    }
+}
+
+fn duplicate(id: &str) -> ApiError {
+    let message = format!("`custom_id` is {}, which an earlier line has", shown(&id.into()));
+    ApiError::invalid_param("custom_id", message).with_code("duplicate_custom_id")
 }
 
 fn is_batch_format(line: &Value) -> bool {
@@ -78,15 +106,6 @@ fn is_batch_format(line: &Value) -> bool {
 
 fn plain(body: Value) -> BatchLine {
     BatchLine { request: request(body), answer: BatchAnswer::Plain }
-}
-
-fn batch_line(mut line: Value) -> BatchLine {
-    let custom_id = line.get("custom_id").and_then(Value::as_str).map(str::to_owned);
-    let (request, has_request) = match envelope(&mut line) {
-        Ok(body) => (request(body), true),
-        Err(error) => (Err(error), false),
-    };
-    BatchLine { request, answer: BatchAnswer::Batch { custom_id, has_request } }
 }
 
 /// Checks the fields around the body, and takes the body.
@@ -124,6 +143,12 @@ impl BatchAnswer {
         let body = || result.clone().unwrap_or_else(|error| error.to_json());
         match self {
             Self::Plain => body(),
+            Self::Unknown => {
+                let mut answer = body();
+                answer["id"] = random_id("batch_req_").into();
+                (answer["custom_id"], answer["response"]) = (Value::Null, Value::Null);
+                answer
+            }
             Self::Batch { custom_id, has_request } => {
                 let status = result.as_ref().map_or_else(|error| error.status, |_| 200);
                 let response =

@@ -199,7 +199,7 @@ fn a_line_is_answered_in_its_own_format() {
     let line = |id: Value, url: &str, body: &Value| json!({"custom_id": id, "method": "POST", "url": url, "body": body});
     let chat = "/v1/chat/completions";
     let lines = [
-        (Err("line 1: expected value".to_owned()), None, None, true),
+        (Err("line 1: expected value".to_owned()), Some(json!(null)), None, true),
         (Ok(request.clone()), None, None, false),
         (Ok(bad.clone()), None, None, true),
         (Ok(line(json!("a"), chat, &request)), Some(json!("a")), Some(200), false),
@@ -208,6 +208,8 @@ fn a_line_is_answered_in_its_own_format() {
         (Ok(line(json!(7), chat, &request)), Some(json!(null)), None, true),
         (Ok(json!({"custom_id": "d"})), Some(json!("d")), None, true),
         (Err("line 9: expected value".to_owned()), Some(json!(null)), None, true),
+        (Ok(request.clone()), None, None, false),
+        (Err("line 11: expected value".to_owned()), None, None, true),
     ];
     let mut reader = BatchReader::default();
     for (line, custom_id, status, has_error) in lines {
@@ -221,8 +223,30 @@ fn a_line_is_answered_in_its_own_format() {
             assert_eq!(answer["response"]["body"]["error"]["param"], "messages");
         }
     }
+    let first = BatchReader::default().read(Err("line 1".to_owned()));
+    let answer = first.answer.json(&first.request.map(|_| Value::Null));
+    assert_eq!((&answer["response"], &answer["error"]["message"]), (&Value::Null, &json!("line 1")));
+    assert!(
+        answer["id"].is_string() && answer["error"]["type"].is_string(),
+        "the fields of both forms: {answer}"
+    );
     let streamed = BatchReader::default().read(Ok(body(json!({"stream": true}))));
     assert_eq!(streamed.request.expect_err("no stream").param.as_deref(), Some("stream"));
+}
+
+#[test]
+fn a_custom_id_is_used_once() {
+    let mut reader = BatchReader::default();
+    let mut read = |id: &str| {
+        let read = reader.read(Ok(json!({"custom_id": id, "body": body(json!({}))})));
+        read.answer.json(&read.request.map(|_| json!({})))
+    };
+    assert_eq!(read("a")["error"], Value::Null);
+    assert_eq!(read("b")["error"], Value::Null);
+    let again = read("a");
+    assert_eq!((&again["custom_id"], &again["response"]), (&json!("a"), &Value::Null));
+    let error = &again["error"];
+    assert_eq!((&error["code"], &error["param"]), (&json!("duplicate_custom_id"), &json!("custom_id")));
 }
 
 /// Arbitrary JSON up to some depth.
