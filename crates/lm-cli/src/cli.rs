@@ -98,7 +98,7 @@ impl Cli {
             Command::Template(args) => template::run(&args)?,
             Command::Parse(args) => parse::run(&args)?,
             Command::Grammar(args) => grammar::run(&args)?,
-            Command::Batch(args) => batch::run(&args)?,
+            Command::Batch(args) => return batch::run(&args, interrupt),
             Command::Bench(args) => bench::run(&args)?,
             Command::Convert(args) => convert::run(&args)?,
             Command::Eval(args) => eval::run(&args)?,

@@ -2,21 +2,30 @@
 
 use std::io::{self, BufRead, Read, Write};
 
+use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
+
+use crate::json_file::BOM;
 
 /// Maximum length of a line, in bytes.
 const MAX_LINE_BYTES: u64 = 16 << 20;
 
-/// Answers each line of standard input with `answer`, and flushes after each. Blank lines are skipped.
+/// Value of a line, or the description of an invalid line, which names its number.
+type Parsed<T> = Result<T, String>;
+
+/// Answers each line of standard input with `answer`, and flushes after each. Blank lines at the end are ignored.
 ///
-/// A line that is no JSON object, or too long, is answered with an error of kind `bad_line`, and reading continues.
-pub fn answer_each(mut answer: impl FnMut(Map<String, Value>) -> Value) -> io::Result<()> {
-    answer_values(|value| object(value).map_or_else(bad_line, &mut answer))
+/// A line that is no JSON object, blank or too long, is answered with an error of kind `bad_line`, and reading continues.
+///
+/// # Errors
+/// When input or output fails, or a line was answered with an error; the message counts these lines.
+pub fn answer_each(mut answer: impl FnMut(Map<String, Value>) -> Value) -> Result<()> {
+    answer_lines(objects(io::stdin().lock()), io::stdout().lock(), |line| Ok(answer(line)))
 }
 
 /// [`answer_each`] for lines of any JSON value.
-pub fn answer_values(answer: impl FnMut(Value) -> Value) -> io::Result<()> {
-    answer_lines(io::stdin().lock(), io::stdout().lock(), answer)
+pub fn answer_values(mut answer: impl FnMut(Value) -> Value) -> Result<()> {
+    answer_lines(values(io::stdin().lock()), io::stdout().lock(), |line| Ok(answer(line)))
 }
 
 /// Creates the error answer to a line.
@@ -29,31 +38,44 @@ pub fn bad_line(message: impl std::fmt::Display) -> Value {
     error("bad_line", message)
 }
 
-/// Answers the lines of `input` on `out`, as [`answer_values`] does.
-pub fn answer_lines(
-    input: impl BufRead,
+/// Answers `lines` on `out`, as [`answer_each`] does. An error of `answer` ends it.
+pub fn answer_lines<T>(
+    lines: impl Iterator<Item = io::Result<Parsed<T>>>,
     mut out: impl Write,
-    mut answer: impl FnMut(Value) -> Value,
-) -> io::Result<()> {
-    for line in values(input) {
-        let answered = line?.map_or_else(bad_line, &mut answer);
-        writeln!(out, "{answered}")?;
+    mut answer: impl FnMut(T) -> Result<Value>,
+) -> Result<()> {
+    let (mut answered, mut failed) = (0_usize, 0_usize);
+    for line in lines {
+        let answer = match line.context("the input cannot be read")? {
+            Ok(line) => answer(line)?,
+            Err(message) => bad_line(message),
+        };
+        answered += 1;
+        failed += usize::from(answer.get("error").is_some());
+        writeln!(out, "{answer}")?;
         out.flush()?;
     }
+    ensure!(failed == 0, "{failed} of {answered} lines failed");
     Ok(())
 }
 
-/// Iterates over the non-blank lines: their JSON values, or the error of an invalid line, which names its number.
-pub fn values(input: impl BufRead) -> impl Iterator<Item = io::Result<Result<Value, String>>> {
-    lines(input).filter_map(|line| match line {
-        Ok((_, Line::Blank)) => None,
-        line => Some(line.map(|(number, line)| value(number, line))),
+/// Iterates over the JSON values of all lines up to the last one that is not blank. A blank line before it is invalid.
+pub fn values(input: impl BufRead) -> impl Iterator<Item = io::Result<Parsed<Value>>> {
+    parsed(input, Ok)
+}
+
+/// [`values`] of lines that must be JSON objects.
+pub fn objects(input: impl BufRead) -> impl Iterator<Item = io::Result<Parsed<Map<String, Value>>>> {
+    parsed(input, |value| match value {
+        Value::Object(object) => Ok(object),
+        _ => Err("expected a JSON object"),
     })
 }
 
-/// Iterates over all lines up to the last one that is not blank: their JSON objects, or the error of a line that has none, which
-/// names its number.
-pub fn objects(input: impl BufRead) -> impl Iterator<Item = io::Result<Result<Value, String>>> {
+fn parsed<T>(
+    input: impl BufRead,
+    convert: fn(Value) -> Result<T, &'static str>,
+) -> impl Iterator<Item = io::Result<Parsed<T>>> {
     let mut lines = lines(input);
     let (mut blank, mut next) = (0..0, None);
     std::iter::from_fn(move || {
@@ -63,18 +85,17 @@ pub fn objects(input: impl BufRead) -> impl Iterator<Item = io::Result<Result<Va
             next = Some(line);
         }
         if let Some(number) = blank.next() {
-            return Some(Ok(Err(format!("line {}: the line is blank, expected a JSON object", number + 1))));
+            return Some(Ok(Err(format!("line {}: the line is blank", number + 1))));
         }
         blank.end += 1;
         let line = next.take()?;
-        Some(line.map(|(number, line)| match value(number, line)? {
-            value @ Value::Object(_) => Ok(value),
-            _ => Err(format!("line {number}: expected a JSON object")),
+        Some(line.map(|(number, line)| {
+            convert(value(number, line)?).map_err(|message| format!("line {number}: {message}"))
         }))
     })
 }
 
-fn value(number: usize, line: Line) -> Result<Value, String> {
+fn value(number: usize, line: Line) -> Parsed<Value> {
     let bytes = match line {
         Line::Blank => return Err(format!("line {number}: the line is blank")),
         Line::TooLong => return Err(format!("line {number}: the line has more than {MAX_LINE_BYTES} bytes")),
@@ -90,13 +111,6 @@ fn value(number: usize, line: Line) -> Result<Value, String> {
     })
 }
 
-fn object(value: Value) -> Result<Map<String, Value>, String> {
-    match value {
-        Value::Object(object) => Ok(object),
-        _ => Err("expected a JSON object".to_owned()),
-    }
-}
-
 enum Line {
     /// Whitespace only.
     Blank,
@@ -105,10 +119,28 @@ enum Line {
     TooLong,
 }
 
+impl Line {
+    fn of(bytes: Vec<u8>) -> Self {
+        if bytes.trim_ascii().is_empty() { Self::Blank } else { Self::Whole(bytes) }
+    }
+
+    /// Removes a byte order mark at the start.
+    fn without_bom(self) -> Self {
+        match self {
+            Self::Whole(bytes) => {
+                Self::of(bytes.strip_prefix(BOM.as_bytes()).map_or(bytes.clone(), Vec::from))
+            }
+            other => other,
+        }
+    }
+}
+
 /// Iterates over the lines with their numbers, from 1.
 fn lines(mut input: impl BufRead) -> impl Iterator<Item = io::Result<(usize, Line)>> {
     let lines = std::iter::from_fn(move || next_line(&mut input).transpose());
-    (1..).zip(lines).map(|(number, line)| line.map(|line| (number, line)))
+    (1..)
+        .zip(lines)
+        .map(|(number, line)| line.map(|line| (number, if number == 1 { line.without_bom() } else { line })))
 }
 
 fn next_line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
@@ -120,58 +152,64 @@ fn next_line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
         input.skip_until(b'\n')?;
         return Ok(Some(Line::TooLong));
     }
-    Ok(Some(if bytes.trim_ascii().is_empty() { Line::Blank } else { Line::Whole(bytes) }))
+    Ok(Some(Line::of(bytes)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn answers(input: &[u8]) -> Vec<Value> {
+    /// Answers to `input`, and the error at its end.
+    fn answered(input: &[u8]) -> (Vec<Value>, Option<String>) {
         let mut out = Vec::new();
-        let keys = |value| object(value).map_or_else(bad_line, |object| json!({"keys": object.len()}));
-        answer_lines(input, &mut out, keys).expect("memory does not fail");
+        let keys = |object: Map<String, Value>| Ok(json!({"keys": object.len()}));
+        let end = answer_lines(objects(input), &mut out, keys);
         let lines = out.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        lines.map(|line| serde_json::from_slice(line).expect("an answer is JSON")).collect()
+        let answers = lines.map(|line| serde_json::from_slice(line).expect("an answer is JSON")).collect();
+        (answers, end.err().map(|error| error.to_string()))
     }
 
     #[test]
-    fn a_bad_line_is_answered_and_the_next_goes_on() {
-        let answers = answers(b"{\"a\": 1}\n\n{\"a\": \n[1]\n\xFF\n{}");
+    fn every_line_is_answered_and_the_failed_ones_are_counted() {
+        let (answers, error) = answered(b"{\"a\": 1}\n\n{\"a\": \n[1]\n\xFF\n{}\n\n");
         let kinds: Vec<_> = answers.iter().map(|answer| answer["error"]["kind"].as_str()).collect();
-        assert_eq!(kinds, [None, Some("bad_line"), Some("bad_line"), Some("bad_line"), None]);
-        assert_eq!((&answers[0], &answers[4]), (&json!({"keys": 1}), &json!({"keys": 0})));
+        let bad = Some("bad_line");
+        assert_eq!(kinds, [None, bad, bad, bad, bad, None]);
+        assert_eq!((&answers[0], &answers[5]), (&json!({"keys": 1}), &json!({"keys": 0})));
+        assert_eq!(error.as_deref(), Some("4 of 6 lines failed"));
+        assert_eq!(answered(b"{}\n \n"), (vec![json!({"keys": 0})], None));
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_line() {
+        assert_eq!(answered("\u{feff}{}\n{}".as_bytes()), (vec![json!({"keys": 0}); 2], None));
+        assert_eq!(answered("\u{feff}\n".as_bytes()), (vec![], None));
+        assert_eq!(answered("{}\n\u{feff}{}".as_bytes()).1.as_deref(), Some("1 of 2 lines failed"));
     }
 
     #[test]
     fn a_line_without_end_is_not_kept() {
         let mut input = vec![b'x'; MAX_LINE_BYTES as usize + 3];
         input.extend_from_slice(b"\n{}\n");
-        let answers = answers(&input);
+        let (answers, _) = answered(&input);
         assert_eq!((answers.len(), answers[0]["error"]["kind"].as_str()), (2, Some("bad_line")));
         assert_eq!(answers[1], json!({"keys": 0}));
     }
 
     #[test]
     fn an_error_names_its_line_and_blank_lines_count() {
-        let messages = |read: Vec<io::Result<Result<Value, String>>>| -> Vec<Option<String>> {
-            read.into_iter().map(|line| line.expect("memory does not fail").err()).collect()
-        };
         let input: &[u8] = b"{}\n \n\n{\"a\": x}\n\xFF\n{\"b\": \"\xFF\"}\n[1]\n{}\n\n\r\n";
-        let invalid = [
+        let errors: Vec<_> = objects(input).map(|line| line.expect("memory does not fail").err()).collect();
+        let expected = [
+            "line 2: the line is blank",
+            "line 3: the line is blank",
             "line 4, column 7: expected value",
             "line 5: invalid UTF-8 after 0 bytes",
             "line 6: invalid UTF-8 after 7 bytes",
-        ]
-        .map(|message| Some(message.to_owned()));
-        let values = messages(values(input).collect());
-        assert_eq!((values.len(), &values[1..4]), (6, &invalid[..]));
-        let objects = messages(objects(input).collect());
-        let blank = |number| Some(format!("line {number}: the line is blank, expected a JSON object"));
-        assert_eq!(
-            (objects.len(), &objects[1..3], &objects[3..6]),
-            (8, &[blank(2), blank(3)][..], &invalid[..])
-        );
-        assert_eq!(objects[6].as_deref(), Some("line 7: expected a JSON object"));
+            "line 7: expected a JSON object",
+        ];
+        assert_eq!((errors.len(), &errors[0], &errors[7]), (8, &None, &None));
+        assert_eq!(errors[1..7], expected.map(|message| Some(message.to_owned())));
+        assert!(values(input).nth(6).is_some_and(|line| line.is_ok_and(|line| line == Ok(json!([1])))));
     }
 }

@@ -12,6 +12,8 @@ pub struct Located {
     pub path: PathBuf,
     /// Name of the model; `None` if the argument was a path.
     pub name: Option<String>,
+    /// Bytes of its files; `None` if the argument was a path.
+    pub bytes: Option<u64>,
 }
 
 /// Error of an argument that is neither a path nor a name on this machine.
@@ -37,12 +39,12 @@ impl std::error::Error for ModelNotFound {}
 /// Resolves a path or a name. The network is not used.
 pub fn locate(asked: &Path) -> Result<Located> {
     if asked.exists() {
-        return Ok(Located { path: asked.to_owned(), name: None });
+        return Ok(Located { path: asked.to_owned(), name: None, bytes: None });
     }
     let not_found = |name| ModelNotFound { asked: asked.to_owned(), name };
     let Some(name) = asked.to_str().and_then(as_name) else { return Err(not_found(None).into()) };
     match ModelStores::from_env()?.find(&name) {
-        Ok(model) => Ok(Located { path: model.path, name: Some(model.name) }),
+        Ok(model) => Ok(Located { path: model.path, name: Some(model.name), bytes: Some(model.bytes) }),
         Err(Error::NotFound { .. }) => Err(not_found(Some(name)).into()),
         Err(other) => Err(other.into()),
     }

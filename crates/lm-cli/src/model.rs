@@ -1,9 +1,11 @@
 //! Loading of a model from a path or a name, with a progress bar.
 
+use std::fs::Metadata;
 use std::io::{self, IsTerminal};
-use std::path::Path;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lm_conversation::Conversation;
 use lm_model::{LoadOptions, LoadProgress, LoadedModel, ModelFolder};
@@ -11,7 +13,7 @@ use lm_session::{Engine, WeightChoice};
 use lm_template::{GenerationPrompt, Polyfill};
 
 pub use crate::args::adapter;
-use crate::args::{LoadArgs, RunArgs};
+use crate::args::{LoadArgs, RunArgs, usage};
 use crate::locate::{Located, locate};
 use crate::memory::Memory;
 use crate::unusable;
@@ -21,13 +23,35 @@ pub fn folder(path: Option<&Path>) -> Result<ModelFolder> {
     let Some(path) = path else {
         return Ok(ModelFolder::embedded(lm_pocket::NAME, lm_pocket::FILES));
     };
-    let Located { path, name } = locate(path)?;
+    let Located { path, name, .. } = locate(path)?;
     unusable::check(&path)?;
     let folder = ModelFolder::open(path)?;
     Ok(match name {
         Some(name) => folder.with_name(name),
         None => folder,
     })
+}
+
+/// Returns the bytes of a model's files, as `lm list` shows them: of a stored model those that belong to it, of a folder all at its
+/// top, of a GGUF file the `parts` beside it, by name.
+pub fn file_bytes<'a>(path: Option<&Path>, parts: impl Iterator<Item = &'a str>) -> Result<u64> {
+    let Some(path) = path else {
+        return Ok(lm_pocket::FILES.iter().map(|(_, bytes)| bytes.len() as u64).sum());
+    };
+    let Located { path, bytes, .. } = locate(path)?;
+    if let Some(bytes) = bytes {
+        return Ok(bytes);
+    }
+    let files: Vec<PathBuf> = match path.is_dir() {
+        true => path.read_dir()?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?,
+        false => parts.map(|part| path.with_file_name(part)).collect(),
+    };
+    Ok(files
+        .iter()
+        .filter_map(|file| file.metadata().ok())
+        .filter(Metadata::is_file)
+        .map(|file| file.len())
+        .sum())
 }
 
 /// Creates an engine on the model at `path`, or on the embedded one. Unspecified values, including the format of the weights, are
@@ -44,11 +68,9 @@ pub fn exact_engine(path: Option<&Path>, run: &RunArgs) -> Result<Engine> {
 fn fitting_engine(path: Option<&Path>, run: &RunArgs, weights: WeightChoice) -> Result<Engine> {
     let folder = folder(path)?;
     if let Some(context) = run.context {
-        let limit = folder.config()?.max_position_embeddings;
-        if context.get() > limit {
-            bail!("--context {context}: this model supports at most {limit}");
-        }
+        check_context(context, folder.config()?.max_position_embeddings)?;
     }
+    note_on_pack_cache(path, &run.load);
     let (mut options, mut settings) = (run.load.options()?, run.engine_settings());
     if let Some(memory) = Memory::of(path, &run.load) {
         let plan = memory.plan(&folder, run, weights)?;
@@ -57,9 +79,30 @@ fn fitting_engine(path: Option<&Path>, run: &RunArgs, weights: WeightChoice) -> 
     Ok(Engine::new(load_folder(&folder, &options)?, settings)?)
 }
 
+/// Checks `--context` against the context length of the model.
+///
+/// # Errors
+/// A usage error when it is longer.
+pub fn check_context(context: NonZeroUsize, limit: usize) -> Result<()> {
+    if context.get() <= limit {
+        return Ok(());
+    }
+    Err(usage(format!("--context {context}: this model supports at most {limit}")))
+}
+
+/// Prints a note if `--pack-cache` is given for the embedded model, which has no folder that identifies it.
+fn note_on_pack_cache(path: Option<&Path>, args: &LoadArgs) {
+    if path.is_none() && args.pack_cache.is_some() {
+        eprintln!(
+            "note: --pack-cache: nothing is cached for the embedded model; it is quantised at every start"
+        );
+    }
+}
+
 /// Loads the model at `path`, or the embedded one, with these options, if it fits the memory.
 pub fn load(path: Option<&Path>, options: &LoadOptions, args: &LoadArgs) -> Result<LoadedModel> {
     let folder = folder(path)?;
+    note_on_pack_cache(path, args);
     if let Some(memory) = Memory::of(path, args) {
         memory.check(&folder, options)?;
     }
@@ -87,19 +130,39 @@ pub fn tools_note(conversation: &Conversation) -> Option<String> {
     })
 }
 
-/// Updates a progress bar.
+/// Updates a progress bar; one without a length, which is drawn empty, keeps none until the total is known.
 pub fn show_progress(bar: &ProgressBar, progress: LoadProgress) {
-    bar.set_length(progress.total_bytes);
+    if progress.total_bytes > 0 {
+        bar.set_length(progress.total_bytes);
+    }
     bar.set_position(progress.done_bytes);
 }
 
-/// Creates a progress bar on standard error, hidden if that is no terminal.
+/// Creates a progress bar of unknown length on standard error, hidden if that is no terminal.
 pub fn progress_bar(what: &'static str) -> ProgressBar {
     let target =
         if io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-    let bar = ProgressBar::with_draw_target(Some(0), target);
+    let bar = ProgressBar::with_draw_target(None, target);
     let style = ProgressStyle::with_template(
         "{msg} {wide_bar} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec}",
     );
     bar.with_message(what).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lm_model::LoadPhase;
+
+    #[test]
+    fn a_bar_is_empty_until_the_total_is_known() {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        let show = |done_bytes, total_bytes| {
+            show_progress(&bar, LoadProgress { phase: LoadPhase::Done, done_bytes, total_bytes });
+            (bar.length(), bar.position())
+        };
+        assert_eq!(show(0, 0), (None, 0), "a length of 0 is drawn full");
+        assert_eq!(show(0, 8), (Some(8), 0));
+        assert_eq!(show(8, 8), (Some(8), 8));
+    }
 }

@@ -19,18 +19,26 @@ pub struct NpyFile {
 }
 
 impl NpyFile {
-    /// Creates the temporary file of `rows` rows of `width` values.
+    /// Creates the temporary file.
     ///
     /// # Errors
-    /// When it cannot be written.
-    pub fn create(path: &Path, rows: usize, width: usize) -> Result<Self> {
+    /// When it cannot be written, or `path` is a folder.
+    pub fn create(path: &Path) -> Result<Self> {
+        ensure!(!path.is_dir(), "{} is a folder", path.display());
         let mut part = path.as_os_str().to_owned();
         part.push(".part");
         let part = PathBuf::from(part);
         let file = File::create(&part).with_context(|| part.display().to_string())?;
-        let mut out = BufWriter::new(file);
-        out.write_all(&header(rows, width))?;
-        Ok(Self { path: path.to_owned(), part, out, missing_rows: rows, width })
+        Ok(Self { path: path.to_owned(), part, out: BufWriter::new(file), missing_rows: 0, width: 0 })
+    }
+
+    /// Writes the header of `rows` rows of `width` values, which must follow.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn begin(&mut self, rows: usize, width: usize) -> Result<()> {
+        (self.missing_rows, self.width) = (rows, width);
+        Ok(self.out.write_all(&header(rows, width))?)
     }
 
     /// Writes the next row.
@@ -97,12 +105,14 @@ mod tests {
     fn only_a_whole_file_takes_the_name() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("x.npy");
-        let mut file = NpyFile::create(&path, 2, 2).expect("can be written");
+        let mut file = NpyFile::create(&path).expect("can be written");
+        file.begin(2, 2).expect("can be written");
         file.push(&[1.0, -2.0]).expect("is a row");
         assert!(file.push(&[1.0]).is_err());
         assert!(file.finish().is_err());
         assert_eq!(fs::read_dir(folder.path()).expect("is a folder").count(), 0);
-        let mut file = NpyFile::create(&path, 1, 2).expect("can be written");
+        let mut file = NpyFile::create(&path).expect("can be written");
+        file.begin(1, 2).expect("can be written");
         file.push(&[1.0, -2.0]).expect("is a row");
         assert!(file.push(&[1.0, -2.0]).is_err(), "one too many");
         file.finish().expect("is whole");

@@ -4,9 +4,11 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Error, Result, anyhow, ensure};
 use lm_tokenizer::TokenId;
 use serde_json::Value;
+
+use crate::json_lines::values;
 
 /// Maximum size of a file.
 const MAX_BYTES: u64 = 1 << 30;
@@ -32,7 +34,7 @@ pub struct Prompt {
     pub ids: Vec<TokenId>,
 }
 
-/// Reads all prompts of a file; blank lines are skipped.
+/// Reads all prompts of a file; blank lines at the end are ignored.
 ///
 /// # Errors
 /// When the file cannot be read, or a line is no list of token ids; the error names the line.
@@ -41,17 +43,11 @@ pub fn read_all(path: &Path) -> Result<Vec<Prompt>> {
 }
 
 fn read_prompts(input: impl BufRead) -> Result<Vec<Prompt>> {
-    let mut prompts = Vec::new();
-    for (index, text) in input.split(b'\n').enumerate() {
-        let (line, text) = (index + 1, text?);
-        if text.trim_ascii().is_empty() {
-            continue;
-        }
-        let value = serde_json::from_slice::<Value>(&text).map_err(|error| error.to_string());
-        let ids = value.and_then(|value| ids(&value)).map_err(anyhow::Error::msg);
-        prompts.push(Prompt { line, ids: ids.with_context(|| format!("line {line}"))? });
-    }
-    Ok(prompts)
+    let prompt = |(line, value): (usize, io::Result<Result<Value, String>>)| {
+        let ids = ids(&value?.map_err(Error::msg)?).map_err(|error| anyhow!("line {line}: {error}"))?;
+        Ok(Prompt { line, ids })
+    };
+    (1..).zip(values(input)).map(prompt).collect()
 }
 
 /// Parses the ids of a line: a list, or an object with a list as `ids`.
@@ -71,6 +67,17 @@ pub fn ids(line: &Value) -> Result<Vec<TokenId>, String> {
     list.iter().enumerate().map(id).collect()
 }
 
+/// Checks that all ids are below `width`, the number of ids of the model.
+///
+/// # Errors
+/// A message with the first id that is not.
+pub fn check_known(ids: &[TokenId], width: usize) -> Result<(), String> {
+    match ids.iter().find(|&&id| id as usize >= width) {
+        Some(id) => Err(format!("token id {id}, the model has ids below {width}")),
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,12 +85,15 @@ mod tests {
 
     #[test]
     fn a_bad_line_is_named_by_its_number_in_the_file() {
-        let prompts = read_prompts(&b"[1]\n\n[2, 3]\n"[..]).expect("are right");
+        let prompts = read_prompts(&b"[1]\n[2, 3]\n\n"[..]).expect("are right");
         let lines: Vec<_> = prompts.iter().map(|prompt| (prompt.line, prompt.ids.len())).collect();
-        assert_eq!(lines, [(1, 1), (3, 2)]);
-        for (text, expected) in
-            [(&b"[1]\n\n[x]"[..], "line 3: "), (b"[1]\n\xff", "line 2: "), (b"{}", "line 1: ")]
-        {
+        assert_eq!(lines, [(1, 1), (2, 2)]);
+        for (text, expected) in [
+            (&b"[1]\n[2]\n[x]"[..], "line 3, column 2: "),
+            (b"[1]\n\n[2]", "line 2: the line is blank"),
+            (b"[1]\n\xff", "line 2: "),
+            (b"{}", "line 1: "),
+        ] {
             let error = format!("{:#}", read_prompts(text).expect_err("is refused"));
             assert!(error.contains(expected), "{error}");
         }

@@ -10,6 +10,7 @@ use lm_template::{Map, ToolSpec, Value};
 use lm_tools::{ToolError, Toolset};
 
 use crate::interrupt::Interrupt;
+use crate::json_file;
 use crate::lines::{Line, Lines};
 use crate::screen::json_line;
 
@@ -54,17 +55,20 @@ impl ToolSource {
 
 fn read_specs(path: &Path) -> Result<Vec<ToolSpec>> {
     let shown = path.display();
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("the tools file `{shown}` cannot be read"))?;
-    let json: Value =
-        serde_json::from_str(&text).with_context(|| format!("the tools file `{shown}` is not JSON"))?;
+    let json = json_file::read(path).with_context(|| format!("the tools file `{shown}` cannot be used"))?;
     let Value::Array(declarations) = json else {
         bail!("the tools file `{shown}` must hold a JSON array of tool declarations");
     };
-    let read = |(index, value)| {
-        ToolSpec::from_json(value).with_context(|| format!("`{shown}`: declaration {index} (from 0)"))
-    };
-    declarations.into_iter().enumerate().map(read).collect()
+    let mut specs: Vec<ToolSpec> = Vec::with_capacity(declarations.len());
+    for (index, value) in declarations.into_iter().enumerate() {
+        let at = || format!("`{shown}`: declaration {index} (from 0)");
+        let spec = ToolSpec::from_json(value).with_context(at)?;
+        if let Some(first) = specs.iter().position(|other| other.name() == spec.name()) {
+            bail!("{}: declaration {first} has the name `{}`, too", at(), spec.name());
+        }
+        specs.push(spec);
+    }
+    Ok(specs)
 }
 
 /// Asks the user for the result of a tool: one line, parsed as JSON if it is valid JSON, otherwise text.
@@ -120,12 +124,18 @@ mod tests {
             ("{", "is not JSON"),
             ("{}", "must hold a JSON array"),
             (r#"[{"description": "d"}]"#, "declaration 0"),
+            (
+                r#"[{"name": "a"}, {"name": "b"}, {"name": "a"}]"#,
+                "declaration 2 (from 0): declaration 0 has the name `a`, too",
+            ),
         ] {
             std::fs::write(&path, text).expect("the file can be written");
             let error = ToolSource::File(path.clone()).specs().expect_err("is refused");
             let message = format!("{error:#}");
             assert!(message.contains(expected) && message.contains("tools.json"), "{message}");
         }
+        std::fs::write(&path, format!("\u{feff}{DECLARATION}")).expect("the file can be written");
+        assert_eq!(ToolSource::File(path).specs().expect("a byte order mark is skipped").len(), 1);
         let error = ToolSource::File("absent.json".into()).specs().expect_err("is refused");
         assert!(format!("{error:#}").contains("absent.json"));
     }

@@ -1,10 +1,11 @@
 //! `lm batch`: one answer for each request, in order, also for invalid lines.
 
 mod json_lines;
+mod program;
 
 use serde_json::{Value, json};
 
-use json_lines::{answers, output, parsed};
+use json_lines::{answers, failing};
 
 /// Answers to these lines, in order.
 fn batch(args: &[&str], lines: &str) -> Vec<Value> {
@@ -61,15 +62,6 @@ fn one_at_a_time_or_many_the_answers_are_the_same() {
     assert_eq!(alone, contents(batch(&["--parallel", "6"], &lines)));
 }
 
-/// Answers to these lines, some of which fail.
-fn failing(lines: &[u8], summary: &str) -> Vec<Value> {
-    let output = output("batch", &[], lines);
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{stderr}");
-    assert!(stderr.contains(summary), "{stderr}");
-    parsed(&output)
-}
-
 #[test]
 fn what_cannot_be_answered_names_the_field_and_the_next_line_goes_on() {
     let hello = json!([{"role": "user", "content": "Hello"}]);
@@ -95,7 +87,7 @@ fn what_cannot_be_answered_names_the_field_and_the_next_line_goes_on() {
     ];
     let mut lines: String = cases.iter().map(|(line, _)| format!("{line}\n")).collect();
     lines += &json!({"messages": hello, "max_tokens": 1}).to_string();
-    let answers = failing(lines.as_bytes(), "15 of 16 requests failed");
+    let answers = failing("batch", &[], lines.as_bytes(), "15 of 16 requests failed");
     assert_eq!(answers.len(), cases.len() + 1);
     for (answer, (line, param)) in answers.iter().zip(&cases) {
         assert_eq!(answer["error"]["type"], "invalid_request_error", "{line}: {answer}");
@@ -120,7 +112,7 @@ fn every_line_has_one_answer_whatever_it_holds() {
         b"[1]",
         request.as_bytes(),
     ];
-    let answers = failing(&lines.join(&b"\n"[..]), "7 of 9 requests failed");
+    let answers = failing("batch", &[], &lines.join(&b"\n"[..]), "7 of 9 requests failed");
     assert_eq!(answers.len(), lines.len());
     for (index, answer) in answers.iter().enumerate() {
         if [1, 8].contains(&index) {
@@ -144,7 +136,7 @@ fn lines_of_a_batch_file_have_answers_of_a_batch_file() {
         line("second", json!({"messages": hello, "n": -1})),
         "{".to_owned(),
     ];
-    let answers = failing(lines.join("\n").as_bytes(), "2 of 3 requests failed");
+    let answers = failing("batch", &[], lines.join("\n").as_bytes(), "2 of 3 requests failed");
     let [first, second, third] = answers.as_slice() else { panic!("{answers:?}") };
     assert_eq!((&first["custom_id"], &first["error"]), (&json!("first"), &Value::Null));
     assert_eq!(first["response"]["status_code"], 200);
@@ -155,6 +147,85 @@ fn lines_of_a_batch_file_have_answers_of_a_batch_file() {
     assert!(
         third["error"]["message"].as_str().is_some_and(|message| message.starts_with("line 3")),
         "{third}"
+    );
+}
+
+#[test]
+fn a_broken_first_line_and_a_custom_id_that_is_used_twice_have_answers_of_a_batch_file() {
+    let body = json!({"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 1});
+    let line = json!({"custom_id": "a", "body": body}).to_string();
+    let lines = ["\u{feff}{\"custom_id\": ", &line, "", &line, &line.replace("\"a\"", "\"b\"")].join("\n");
+    let answers = failing("batch", &[], lines.as_bytes(), "3 of 5 requests failed");
+    let of = |pointer: &str| -> Vec<Value> {
+        answers.iter().map(|answer| answer.pointer(pointer).cloned().unwrap_or_default()).collect()
+    };
+    assert!(answers.iter().all(|answer| answer.get("custom_id").is_some() && answer["id"].is_string()));
+    assert_eq!(of("/custom_id"), [json!(null), json!("a"), json!(null), json!("a"), json!("b")]);
+    assert_eq!(of("/response/status_code"), [json!(null), json!(200), json!(null), json!(null), json!(200)]);
+    assert_eq!(answers[3]["error"]["code"], "duplicate_custom_id");
+}
+
+/// Ctrl-C is the signal SIGINT.
+#[cfg(unix)]
+#[test]
+fn an_interrupt_writes_what_is_finished() {
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::process::{Command, Stdio};
+    // The bias forbids the end tokens: the second request runs until the context is full.
+    let ask = |id: &str, more: Value| {
+        let mut body = json!({"messages": [{"role": "user", "content": "Hello"}]});
+        body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        json!({"custom_id": id, "body": body}).to_string() + "\n"
+    };
+    let short = json!({"max_tokens": 1});
+    let endless = json!({"logit_bias": {"2037": -100, "2039": -100}});
+    let mut child = Command::new(env!("CARGO_BIN_EXE_lm"))
+        .args(["batch", "--parallel", "2"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut stdin = child.stdin.take().expect("is piped");
+    let mut stdout = BufReader::new(child.stdout.take().expect("is piped"));
+    let lines = [ask("a", short.clone()), ask("b", endless), ask("c", short)].concat();
+    stdin.write_all(lines.as_bytes()).expect("the program reads");
+    let mut out = String::new();
+    stdout.read_line(&mut out).expect("the first answer");
+    // The third answer is ready, or is finished soon; the second takes 2000 tokens.
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let kill = format!("kill -INT {}", child.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().expect("a shell").success());
+    stdout.read_to_string(&mut out).expect("output is text");
+    drop(stdin);
+    let end = child.wait_with_output().expect("the program ends");
+    let stderr = String::from_utf8_lossy(&end.stderr);
+    assert_eq!(end.status.code(), Some(130), "{stderr}");
+    let answers: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let ids: Vec<_> = answers.iter().map(|answer| answer["custom_id"].as_str().expect("an id")).collect();
+    assert_eq!(ids, ["a", "b", "c"]);
+    let code = |answer: &Value| answer.pointer("/response/body/error/code").cloned();
+    assert_eq!(code(&answers[1]), Some(json!("cancelled")), "{out}");
+    let cancelled = answers.iter().filter(|answer| code(answer).is_some()).count();
+    assert!(
+        stderr.contains(&format!("interrupted: {} of 3 requests are answered", 3 - cancelled)),
+        "{stderr}"
+    );
+    assert!(stderr.contains("Lines after line 3 were not read"), "{stderr}");
+}
+
+#[test]
+fn the_model_may_be_named_and_numbers_have_their_range() {
+    let folder = program::pocket_folder();
+    let line = json!({"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 1}).to_string();
+    let run = program::lm(&["batch", "-m", program::shown(folder.path())], &line);
+    assert_eq!((run.code, run.out.lines().count()), (Some(0), 1), "{}", run.err);
+    let run = program::lm(&["batch", "--parallel", "0"], &line);
+    assert_eq!(
+        (run.code, run.err.contains("expected an integer in 1..=1024")),
+        (Some(2), true),
+        "{}",
+        run.err
     );
 }
 

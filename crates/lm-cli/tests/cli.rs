@@ -2,7 +2,7 @@
 
 mod program;
 
-use program::{error, lm, ok, parse, pocket_folder, shown, text_file};
+use program::{error, lm, ok, parse, pocket_folder, refused, shown, text_file};
 use serde_json::{Value, json};
 
 #[test]
@@ -11,15 +11,11 @@ fn errors_name_the_flag_and_the_thing() {
         let run = lm(args, "");
         assert!(run.code == Some(1) && run.err.contains(expected), "{args:?}: {}", run.err);
     };
-    check(
-        &["generate", "Hello", "--context", "99999999"],
-        "--context 99999999: this model supports at most 2048",
-    );
     let empty = text_file(b"");
     check(&["chat", shown(empty.path())], "is neither a model folder nor a GGUF file: it is empty");
     let schema = text_file(br##"{"$ref": "#/nowhere"}"##);
     check(&["generate", "Hello", "--schema", shown(schema.path())], "the schema has nothing at #/nowhere");
-    let ids = text_file(b"[1]\n\n[1, 999999]\n");
+    let ids = text_file(b"[1]\n[2]\n[1, 999999]\n");
     let out = empty.path().with_extension("npy");
     check(
         &["logits", "--ids", shown(ids.path()), "--out", shown(&out)],
@@ -142,8 +138,6 @@ fn a_text_that_cannot_be_scored_is_named() {
     };
     check(b"", &[], "it has 0");
     check(b"\xff\xfe text", &[], "UTF-8");
-    check(b"some text", &["--context", "1"], "at least 2 tokens");
-    check(b"some text", &["--context", "5000"], "the model holds 2048");
     check(b"some text", &["--against", "nowhere"], "--against: there is no model");
     let nowhere = folder.path().join("nowhere.txt");
     assert!(error(&["eval", model, shown(&nowhere)], "").contains("nowhere.txt"));
@@ -196,6 +190,94 @@ fn usage_errors_end_with_two() {
         assert_eq!(lm(&args, "").code, Some(2), "{args:?}");
     }
     assert_eq!(lm(&[], "").code, Some(2));
+    let text = text_file(b"some text");
+    let (text, folder) = (shown(text.path()), pocket_folder());
+    let model = shown(folder.path());
+    let too_long = "--context 5000: this model supports at most 2048";
+    for command in [&["generate", "Hello"][..], &["chat"], &["bench"], &["batch"], &["eval", model, text]] {
+        refused(&[command, &["--context", "5000"]].concat(), too_long);
+    }
+    refused(&["eval", model, text, "--context", "1"], "at least 2 tokens");
+    refused(&["generate", "Hello", "--stop", ""], "--stop");
+    refused(&["generate", "Hello", "--logit-bias", "17"], "as in 17=-2.5");
+    refused(&["generate", "Hello", "--logit-bias", "17=nan"], "as in 17=-2.5");
+    refused(&["chat", "--logit-bias", "2048=1"], "--logit-bias 2048: the model has token ids below 2048");
+    refused(&["generate", "Hello", "--thinking"], "on, off");
+    refused(&["generate", model, "-m", model, "--ids", text], "given twice");
+    let call = ["--tools", "demo", "--tool-choice", "required", "--regex", "yes|no"];
+    refused(&[&["generate", "Hello"], &call[..]].concat(), "constrain an answer");
+    refused(&["bench", "--only", "prefill", "--prefill", "5000"], "nothing was measured");
+}
+
+#[test]
+fn a_conversion_names_the_argument_that_is_missing() {
+    let folder = pocket_folder();
+    let (model, gguf) = (shown(folder.path()), folder.path().join("m.gguf"));
+    refused(&["convert"], "the output is missing: expected `lm convert MODEL OUTPUT`");
+    for args in [&[model][..], &["--model", model]] {
+        let line = format!("write `lm convert {model} ");
+        refused(&[&["convert"], args].concat(), &line);
+    }
+    refused(
+        &["convert", "Owner/Name"],
+        "the output is missing: `Owner/Name` is the model; write `lm convert Owner/Name Name-q8`",
+    );
+    refused(&["convert", model, "copy", "-m", model], "the model is given twice");
+    refused(&["convert", shown(&gguf), "--quantize", "q8"], "only in q8_0, q4_0, f16, bf16, f32");
+    refused(&["convert", model, "copy", "--quantize", "f16"], "only in q8, q4");
+}
+
+/// The weights are damaged: an error that does not name them comes before they are read.
+#[test]
+fn files_are_checked_before_the_model_is_loaded() {
+    let folder = pocket_folder();
+    std::fs::write(folder.path().join("model.safetensors"), "damaged").expect("can be written");
+    let model = shown(folder.path());
+    let (bad, ids) = (text_file(b"{\"a\""), text_file(b"[1]"));
+    let (bad, ids) = (shown(bad.path()), shown(ids.path()));
+    for (args, expected) in [
+        (&["generate", "-m", model, "Hello", "--schema", bad][..], "--schema"),
+        (&["generate", "-m", model, "Hello", "--tools", bad], "tools file"),
+        (&["generate", "-m", model, "--ids", "/nowhere/ids"], "/nowhere/ids"),
+        (&["chat", model, "--resume", bad], "cannot be loaded"),
+        (&["chat", model, "--tools", bad], "tools file"),
+        (&["logits", model, "--ids", bad, "--out", "x.npy"], "line 1"),
+        (&["logits", model, "--ids", ids, "--out", "/nowhere/x.npy"], "/nowhere/x.npy"),
+        (&["score", "-m", model, bad], "line 1"),
+        (&["eval", model, ids, "--against", "/nowhere/model"], "--against: there is no model"),
+    ] {
+        let message = error(args, "");
+        assert!(message.contains(expected) && !message.contains("model.safetensors"), "{args:?}: {message}");
+    }
+}
+
+#[test]
+fn a_default_window_fits_the_model() {
+    let folder = pocket_folder();
+    let config = folder.path().join("config.json");
+    let text = std::fs::read_to_string(&config).expect("is there");
+    let mut json = parse(&text);
+    json["max_position_embeddings"] = json!(100);
+    std::fs::write(&config, json.to_string()).expect("can be written");
+    let text = text_file(TEXT.repeat(4).as_bytes());
+    let run = lm(&["eval", shown(folder.path()), shown(text.path()), "--json"], "");
+    assert_eq!((run.code, &parse(&run.out)["context"]), (Some(0), &json!(100)), "{}", run.err);
+    assert!(run.err.contains("note: windows of 100 tokens"), "{}", run.err);
+}
+
+#[test]
+fn a_file_without_conversations_is_not_scored() {
+    for text in ["", "\n\n", "{\"skills\": [], \"tools\": [], \"messages\": []}\n"] {
+        let file = text_file(text.as_bytes());
+        assert!(error(&["score", shown(file.path())], "").ends_with("nothing to score"), "{text:?}");
+    }
+}
+
+#[test]
+fn a_pack_cache_of_the_embedded_model_is_told_to_be_none() {
+    let run = lm(&["generate", "Hello", "-n", "2", "--quantize", "q4", "--pack-cache=/nowhere"], "");
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert!(run.err.contains("note: --pack-cache: nothing is cached for the embedded model"), "{}", run.err);
 }
 
 #[test]

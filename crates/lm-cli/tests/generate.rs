@@ -88,14 +88,29 @@ fn a_prompt_comes_by_position_by_name_or_from_a_file() {
         (&["generate", "Hello", "-n", "0"], "at least 1"),
         (&["generate", "Hello", "-t", "100000"], "1..=1024"),
         (&["generate", "Hello", "--regex", "("], "unclosed group"),
-        (&["convert", shown(folder.path())], "expected MODEL OUTPUT"),
+        (&["convert", shown(folder.path())], "the output is missing"),
+        (&["generate", "m/smol"], "looks like the path or the name of a model"),
+        (&["generate", "./model.gguf"], "--prompt (-p) sends this text as a prompt"),
         (&["eval"], "the text is missing"),
     ] {
         let run = lm(args, "");
         assert_eq!((run.code, run.err.contains(message)), (Some(2), true), "{args:?}: {}", run.err);
     }
+    for args in [&["-p", "m/smol"][..], &["-m", shown(folder.path()), "m/smol"]] {
+        let run = lm(&[&["generate", "-n", "2"], args].concat(), "");
+        assert_eq!(run.code, Some(0), "{args:?}: {}", run.err);
+    }
     let text = lm(&["generate", "-n", "2", "-p", shown(folder.path())], "");
     assert_eq!(text.code, Some(0), "{}", text.err);
+}
+
+#[test]
+fn piped_text_goes_before_the_prompt() {
+    let replies = |prompt: &str, input: &str| lm(&["generate", "--raw", "-n", "8", "--", prompt], input).out;
+    let whole = replies("The weather\n\nin Paris", "");
+    assert_eq!(replies("in Paris", "The weather\n"), whole);
+    assert_eq!(replies("in Paris", " \n"), replies("in Paris", ""));
+    assert_eq!(lm(&["generate", "--raw", "-n", "8", "-"], "\u{feff}The weather\n\nin Paris").out, whole);
 }
 
 #[test]

@@ -4,11 +4,15 @@ mod json_lines;
 
 use serde_json::{Value, json};
 
-use json_lines::answers;
+use json_lines::{answers, failing};
+
+fn joined(lines: &[Value]) -> String {
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
 
 /// Answers to these lines, in order.
 fn grammar(lines: &[Value]) -> Vec<Value> {
-    answers("grammar", &[], &lines.iter().map(|line| format!("{line}\n")).collect::<String>())
+    answers("grammar", &[], &joined(lines))
 }
 
 fn tools(count: Value) -> Value {
@@ -48,13 +52,14 @@ fn what_a_grammar_leaves_out_is_named_and_validated() {
 
 #[test]
 fn errors_name_the_tool_the_path_and_the_keyword() {
-    let answers = grammar(&[
+    let lines = [
         json!({"format": "hermes", "tools": tools(json!({"type": "whole"})), "texts": []}),
         json!({"schema": {"items": {"$ref": "https://example.org/other"}}, "texts": []}),
         json!({"format": "hermes", "tool_choice": "required", "texts": []}),
         json!({"lark": "start: nothing", "texts": []}),
         json!({"texts": []}),
-    ]);
+    ];
+    let answers = failing("grammar", &[], joined(&lines).as_bytes(), "5 of 5 lines failed");
     let place = |answer: &Value| {
         json!([
             answer["error"]["kind"],

@@ -151,7 +151,6 @@ fn a_pull_that_fails_tells_what_to_do() {
         (&["pull", NAME], &[("HF_TOKEN", "hf_old")], "no longer valid"),
         (&["pull", "owner/pocket@v9"], &[], "no revision `v9`"),
         (&["pull", NAME, "--file", "x.gguf"], &[], "no single file `x.gguf`"),
-        (&["pull", NAME, "--file", "../x"], &[], "is no model name"),
         (&["pull", NAME], &[("HF_HUB_OFFLINE", "1")], "unset HF_HUB_OFFLINE"),
         (&["pull", NAME], &[("HF_ENDPOINT", "hub")], "HF_ENDPOINT is \"hub\""),
     ] {
@@ -164,7 +163,15 @@ fn a_pull_that_fails_tells_what_to_do() {
     let gated = Home::new(TestRepo { access: Access::Gated, ..pocket() });
     let error = gated.error(&["pull", NAME], &[]);
     assert!(error.contains(&format!("ask for access on {}/{NAME}", gated.server.url())), "{error}");
-    assert_eq!(home.lm(&["pull", "../x"]).code, Some(2), "is no name");
+    for args in [&["pull", "../x"][..], &["pull", NAME, "--file", "../x"]] {
+        let run = home.lm(args);
+        assert_eq!(
+            (run.code, run.err.contains("is no model name")),
+            (Some(2), true),
+            "{args:?}: {}",
+            run.err
+        );
+    }
 }
 
 #[test]
@@ -219,6 +226,15 @@ fn models_of_other_programs_are_used_where_they_are() {
         of_ollama,
         home.ok(&["generate", "--tools", "demo", "-m", &studio, "--quantize", "q8_0", question])
     );
+    for line in home.ok(&["list", "--json"]).lines() {
+        let listed: Value = serde_json::from_str(line).expect("JSON");
+        let name = listed["name"].as_str().expect("a name");
+        let inspected: Value = serde_json::from_str(&home.ok(&["inspect", name, "--json"])).expect("JSON");
+        assert_eq!(listed["bytes"], inspected["bytes"], "{name}");
+        let by_path = home.ok(&["inspect", listed["path"].as_str().expect("a path"), "--json"]);
+        let by_path: Value = serde_json::from_str(&by_path).expect("JSON");
+        assert_eq!(listed["bytes"], by_path["bytes"], "{name} by its path");
+    }
     let shown = home.ok(&["inspect", "llama3.2:1b"]);
     assert!(shown.starts_with("llama3.2:1b\n") && shown.contains("Q8_0"), "{shown}");
     assert!(home.error(&["rm", "llama3.2:1b", "--yes"], &[]).contains("`ollama rm llama3.2:1b`"));

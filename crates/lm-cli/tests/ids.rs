@@ -10,7 +10,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use json_lines::answers;
+use json_lines::{answers, failing};
 
 /// Tolerance of a logit, as in `crates/lm-model/tests/goldens`.
 const TOLERANCE: f32 = 2e-4;
@@ -49,9 +49,9 @@ impl Golden {
     fn lines(&self) -> String {
         let line = |(index, prompt): (usize, &Prompt)| match index % 2 {
             0 => format!("{}\n", json!(prompt.ids)),
-            _ => format!("{}\n\n", json!({"ids": prompt.ids})),
+            _ => format!("{}\r\n", json!({"ids": prompt.ids})),
         };
-        self.prompts.iter().enumerate().map(line).collect()
+        self.prompts.iter().enumerate().map(line).chain(["\n\n".to_owned()]).collect()
     }
 }
 
@@ -179,16 +179,14 @@ fn greedy_ids_are_transformers_ids() {
 #[test]
 fn a_bad_prompt_is_answered_and_the_next_goes_on() {
     let (golden, files) = (Golden::read("llama-tiny"), Files::new());
-    let ids = files.write("ids.jsonl", "[1, -2]\n{\n[]\n[99999]\n[1, 2]\n");
-    let out =
-        lm(&["generate", "--model", &golden.model, "--ids", &ids, "--max-tokens", "1"]).expect("it goes on");
-    let kinds: Vec<_> = out.lines().map(|line| parse(line)["error"]["kind"].clone()).collect();
-    assert_eq!(
-        kinds,
-        [json!("bad_line"), json!("bad_line"), json!("generation"), json!("generation"), Value::Null]
-    );
-    let last = parse(out.lines().last().expect("a line"));
-    assert_eq!(last.as_array().map(Vec::len), Some(1));
+    let ids = files.write("ids.jsonl", "[1, -2]\n{\n[]\n\n[99999]\n[1, 2]\n");
+    let args = ["--model", &golden.model, "--ids", &ids, "--max-tokens", "1"];
+    let answers = failing("generate", &args, b"", "5 of 6 lines failed");
+    let kinds: Vec<_> = answers.iter().map(|answer| answer["error"]["kind"].as_str()).collect();
+    let (bad, generation) = (Some("bad_line"), Some("generation"));
+    assert_eq!(kinds, [bad, bad, generation, bad, generation, None]);
+    assert_eq!(answers[4]["error"]["message"], "token id 99999, the model has ids below 320");
+    assert_eq!(answers[5].as_array().map(Vec::len), Some(1));
 }
 
 #[test]
@@ -201,6 +199,7 @@ fn logits_of_what_the_model_cannot_read_leave_no_file() {
         ("[1]\n{}\n", "line 2: expected a list"),
         ("[1]\n[]\n", "line 2: the prompt is empty"),
         ("\n", "it holds no prompt"),
+        ("[1]\n\n[2]\n", "line 2: the line is blank"),
         ("[1]\n[99999]\n", "line 2: token id 99999"),
         (&long, "line 1: the prompt has 65536 tokens"),
     ] {
@@ -247,11 +246,12 @@ fn content_spells_no_special_token() {
 #[test]
 fn what_is_no_text_and_no_id_is_named() {
     let kind = |answer: &Value| answer["error"]["kind"].clone();
-    let bad = answers("tokenize", &[], "7\n{\"text\": 7}\n{\"text\": \"a\", \"contents\": true}\n[\n\"a\"\n");
+    let lines = b"7\n{\"text\": 7}\n{\"text\": \"a\", \"contents\": true}\n[\n\"a\"\n";
+    let bad = failing("tokenize", &[], lines, "4 of 5 lines failed");
     let kinds: Vec<_> = bad.iter().map(kind).collect();
     assert_eq!(kinds[..4], ["bad_line"; 4].map(|kind| json!(kind)));
     assert!(bad[4]["ids"].is_array());
-    let bad = answers("detokenize", &[], "\"a\"\n[1, null]\n[4000000000]\n[1]\n");
+    let bad = failing("detokenize", &[], b"\"a\"\n[1, null]\n[4000000000]\n[1]\n", "3 of 4 lines failed");
     let kinds: Vec<_> = bad.iter().map(kind).collect();
     assert_eq!(kinds, [json!("bad_line"), json!("bad_line"), json!("unknown_id"), Value::Null]);
 }

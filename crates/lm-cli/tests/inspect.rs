@@ -31,13 +31,21 @@ fn the_embedded_model() {
     let out = inspect(None, &[]);
     assert_contains(
         &out,
-        &["qwen3", "tools, tool_calls", "model.layers.*.self_attn.q_proj.weight", "<|im_end|>"],
+        &[
+            "qwen3",
+            "tools, tool_calls",
+            "model.layers.*.self_attn.q_proj.weight",
+            "<|im_end|>",
+            "licence       MIT OR Apache-2.0",
+        ],
     );
     let summary = as_json(None);
     assert_eq!(summary["template"]["capabilities"]["tools"], true);
     let bytes: u64 =
         summary["tensors"].as_array().into_iter().flatten().filter_map(|t| t["bytes"].as_u64()).sum();
     assert_eq!(summary["weight_bytes"], bytes);
+    let files: usize = lm_pocket::FILES.iter().map(|(_, bytes)| bytes.len()).sum();
+    assert_eq!(summary["bytes"], files);
     assert_eq!(bytes, 2 * summary["parameters"].as_u64().expect("a count"), "bf16");
     assert_eq!(summary["parameters"], summary["parameters_of_token"]);
 }

@@ -204,15 +204,70 @@ fn a_conversation_is_saved_loaded_and_resumed() {
 }
 
 #[test]
+fn a_path_may_have_blanks_and_begin_at_home() {
+    let state = state();
+    let mut terminal = Terminal::chat(&["-n", "2"], state.path());
+    terminal.ask("Hello", "> ");
+    terminal.ask("/save ~/my first chat.json", "my first chat.json)");
+    assert!(state.path().join("my first chat.json").is_file());
+    for line in [r"/load ~/my\ first\ chat.json", "/load \"~/my first chat.json\"", "/load ~/my fir\t"] {
+        let shown = terminal.ask(line, "(2 messages loaded from ");
+        assert!(!shown.contains("error"), "{line}: {shown}");
+        terminal.expect("> ");
+    }
+    terminal.line("/exit");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn a_loaded_conversation_says_what_becomes_of_the_system_prompt() {
+    let state = state();
+    let bare = state.path().join("bare.json");
+    fs::write(&bare, r#"[{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]"#)
+        .expect("can be written");
+    let mut terminal = Terminal::chat(&["--system", "Be brief."], state.path());
+    terminal.ask("/load ~/bare.json", "they have no system prompt, the current one stays)");
+    terminal.ask("/system", "Be brief.");
+    terminal.ask("/save ~/brief.json", "(saved to ");
+    terminal.ask("/system Be long.", "(system prompt set)");
+    terminal.ask("/load ~/brief.json", "their system prompt replaces the current one)");
+    terminal.ask("/system", "Be brief.");
+    terminal.line("/exit");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn an_interrupt_instead_of_a_result_takes_the_turn_back() {
+    let state = state();
+    let tools = state.path().join("tools.json");
+    let declaration = r#"[{"name": "get_weather", "description": "Returns the weather for a given location.", "parameters": {
+        "type": "object", "properties": {"location": {"type": "string", "description": "The location to get the weather for."}},
+        "required": ["location"]}}]"#;
+    fs::write(&tools, declaration).expect("can be written");
+    let mut terminal = Terminal::chat(&["--tools", tools.to_str().expect("text")], state.path());
+    terminal.ask("How is the weather in Paris?", "result of get_weather(");
+    terminal.expect("> ");
+    terminal.session.send_control('c').expect("the program runs");
+    terminal.expect("(interrupted before the answer began; the message is taken back, Up recalls it)");
+    terminal.ask("/undo", "there is no turn to take back");
+    terminal.line("/exit");
+    assert_eq!(terminal.end(), 0);
+}
+
+#[test]
 fn settings_change_the_next_reply() {
     let state = state();
     let mut terminal = Terminal::chat(&["--stats", "-n", "8"], state.path());
     terminal.ask("Hello", "greedy]");
+    terminal.ask("/regen", "(greedy sampling gives the same reply again; /set temperature 1 samples)");
+    terminal.expect("greedy]");
+    terminal.ask("/set top_p 0.5", "there is no setting `top_p`, did you mean `top-p`?");
+    terminal.ask("/setting", "there is no command `/setting`, did you mean `/set`?");
     terminal.ask("/set temperature -1", "temperature is `-1`: expected a number of at least 0");
     terminal.ask("/set temperature 5", "(temperature 5)");
     terminal.ask("/set seed 7", "(seed 7)");
-    terminal.ask("/regen", "seed 8]");
     terminal.ask("/regen", "seed 9]");
+    terminal.ask("/regen", "seed 10]");
     let shown = terminal.ask("/set", "top-p");
     assert!(shown.contains("seed               7"), "{shown}");
     terminal.ask("/set speed 1", "there is no setting `speed`");

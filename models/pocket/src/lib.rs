@@ -4,6 +4,9 @@
 /// The model's display name.
 pub const NAME: &str = "pocket";
 
+/// Licence of the model, as an SPDX expression.
+pub const LICENCE: &str = env!("CARGO_PKG_LICENSE");
+
 /// Files of the model folder, by name: a complete Hugging Face folder, with bf16 weights.
 pub const FILES: &[(&str, &[u8])] = &[
     ("config.json", include_bytes!("../model/config.json")),

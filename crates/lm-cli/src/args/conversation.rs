@@ -19,7 +19,7 @@ pub struct ChatArgs {
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub system: Option<String>,
     /// Reasoning before the answer [default: as the template decides]
-    #[arg(long, value_name = "on|off", num_args = 0..=1, default_missing_value = "on")]
+    #[arg(long, value_name = "on|off")]
     pub thinking: Option<Switch>,
     /// Maximum number of reasoning tokens in a reply; the end of reasoning is forced after them
     #[arg(long, value_name = "TOKENS", value_parser = at_least_zero, allow_negative_numbers = true)]

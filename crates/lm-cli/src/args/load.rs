@@ -30,7 +30,7 @@ pub struct LoadArgs {
     #[arg(long, value_name = "FORMAT")]
     pub kv: Option<KvDtype>,
     /// Cache quantised weights on disk for the next start [default DIR: the user's cache folder]. They take as much disk space
-    /// as memory
+    /// as memory; the embedded model is not cached
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, requires = "quantize")]
     pub pack_cache: Option<Option<PathBuf>>,
     /// Memory limit, such as 8GB [default: memory available now]. Context, KV cache dtype and quantisation are chosen to fit

@@ -9,7 +9,7 @@ mod sampling;
 
 pub use conversation::{CallArgs, ChatArgs};
 pub use load::{LoadArgs, RunArgs, quantized_format};
-pub use model_path::{ModelPath, takes_model};
+pub use model_path::{ModelPath, names_model, takes_model};
 pub use prompt::{PromptArgs, PromptSource};
 pub use sampling::{SamplerArgs, adapter};
 

@@ -4,6 +4,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use lm_hub::ModelName;
+
+use crate::locate::{Located, locate};
+
 /// A model given by position or by `--model`.
 #[derive(Debug, clap::Args)]
 pub struct ModelPath {
@@ -35,4 +39,34 @@ pub fn takes_model(text: &str) -> bool {
     path.is_file()
         && File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok()
         && magic == *b"GGUF"
+}
+
+/// Returns true if a text in the position of a prompt is the name of a model on this machine, or is spelled like the path or the
+/// name of one: a single word such as `./model`, `model.gguf` or `OWNER/NAME`.
+pub fn names_model(text: &str) -> bool {
+    if text.contains(char::is_whitespace) {
+        return false;
+    }
+    let is_path = ["./", "../", "/", "~/"].iter().any(|start| text.starts_with(start));
+    let ending = Path::new(text).extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    let is_weights = ["gguf", "safetensors"].iter().any(|known| ending.eq_ignore_ascii_case(known));
+    let has_owner = text.parse::<ModelName>().is_ok_and(|name| name.repo.owner().is_some());
+    let is_stored = || matches!(locate(Path::new(text)), Ok(Located { name: Some(_), .. }));
+    is_path || is_weights || has_owner || is_stored()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_is_spelled_like_a_model_is_no_prompt() {
+        for text in ["./m", "../m", "/m/smol", "~/m", "m/smol", "Qwen/Qwen3-0.6B:Q4_K_M", "m.gguf", "M.GGUF"]
+        {
+            assert!(names_model(text), "{text}");
+        }
+        for text in ["Hello", "Hello, a/b", "1.5", "a/b/c?", "https://example.org/a", "", "TCP/IP?"] {
+            assert!(!names_model(text), "{text}");
+        }
+    }
 }

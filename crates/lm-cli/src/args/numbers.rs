@@ -63,10 +63,17 @@ pub fn finite(text: &str) -> Result<f32, String> {
     number(text, |x: &f32| x.is_finite(), "a number")
 }
 
-/// Parses a token id with the bias of its logit.
+/// Parses a token id with the bias of its logit, a number or -inf.
 pub fn logit_bias(text: &str) -> Result<(TokenId, f32), String> {
     let parsed = text.split_once('=').and_then(|(id, bias)| Some((id.parse().ok()?, bias.parse().ok()?)));
-    parsed.ok_or_else(|| "expected a token id, `=` and a number, as in 17=-2.5".to_owned())
+    parsed
+        .filter(|(_, bias): &(TokenId, f32)| *bias < f32::INFINITY)
+        .ok_or_else(|| "expected a token id, `=` and a number or -inf, as in 17=-2.5".to_owned())
+}
+
+/// Parses a stop sequence.
+pub fn stop_sequence(text: &str) -> Result<String, String> {
+    if text.is_empty() { Err("expected a text that is not empty".to_owned()) } else { Ok(text.to_owned()) }
 }
 
 #[cfg(test)]
@@ -91,5 +98,9 @@ mod tests {
         assert!(count("0").is_err_and(|message| message.contains("at least 1")));
         assert!(threads("1024").is_ok() && threads("1025").is_err());
         assert!(seed("-1").is_err() && at_least_zero("0") == Ok(0));
+        assert_eq!(logit_bias("3=-inf"), Ok((3, f32::NEG_INFINITY)));
+        for text in ["3=inf", "3=nan", "3", "-1=0", "=1"] {
+            assert!(logit_bias(text).is_err(), "{text}");
+        }
     }
 }

@@ -2,13 +2,18 @@
 
 use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{takes_model, usage};
+use super::{names_model, takes_model, usage};
 
 /// Maximum size of a text.
 const MAX_BYTES: u64 = 1 << 30;
+/// Time after which a line says that standard input is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// A text in the place of a prompt.
 #[derive(Debug, clap::Args)]
@@ -36,11 +41,16 @@ pub enum PromptSource<'a> {
 }
 
 impl PromptArgs {
-    /// Returns the origin of the prompt, with `positional` as the argument by position.
+    /// Returns the origin of the prompt, with `positional` as the argument by position, and the `model` by name.
     ///
     /// # Errors
-    /// When two are given, or the argument by position is the path of a model.
-    pub fn source<'a>(&'a self, positional: Option<&'a str>) -> Result<PromptSource<'a>> {
+    /// When two are given, or the argument by position is the path of a model, or looks like one and none is given by name.
+    pub fn source<'a>(
+        &'a self,
+        positional: Option<&'a str>,
+        model: Option<&Path>,
+    ) -> Result<PromptSource<'a>> {
+        let advice = "the model goes behind --model (-m), and --prompt (-p) sends this text as a prompt";
         let given = (positional, self.text.as_deref(), self.file.as_deref());
         Ok(match given {
             (None, Some(text), _) => PromptSource::Text(text),
@@ -48,8 +58,12 @@ impl PromptArgs {
             (None | Some("-"), None, _) => PromptSource::Stdin,
             (Some(text), None, None) if takes_model(text) => {
                 return Err(usage(format!(
-                    "`{text}` is a model, and this command takes a prompt there; the model goes behind --model (-m), and \
-                     --prompt (-p) sends this text as a prompt"
+                    "`{text}` is a model, and this command takes a prompt there; {advice}"
+                )));
+            }
+            (Some(text), None, None) if model.is_none() && names_model(text) => {
+                return Err(usage(format!(
+                    "`{text}` looks like the path or the name of a model, and this command takes a prompt there; {advice}"
                 )));
             }
             (Some(text), None, None) => PromptSource::Text(text),
@@ -84,6 +98,31 @@ impl<'a> PromptSource<'a> {
                 read_text(io::stdin()).context("standard input cannot be read as UTF-8 text")
             }
         }
+    }
+}
+
+impl PromptSource<'_> {
+    /// Reads the text; before an argument goes the text of standard input, unless that is a terminal.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_with_stdin(&self) -> Result<String> {
+        let Self::Text(text) = self else { return self.read() };
+        if io::stdin().is_terminal() {
+            return self.read();
+        }
+        let (_reading, read) = mpsc::channel::<()>();
+        thread::spawn(move || {
+            if read.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                eprintln!("reading standard input, which goes before the prompt; `< /dev/null` gives none");
+            }
+        });
+        let before = Self::Stdin.read()?;
+        Ok(if before.trim().is_empty() {
+            (*text).to_owned()
+        } else {
+            format!("{}\n\n{text}", before.trim_end())
+        })
     }
 }
 

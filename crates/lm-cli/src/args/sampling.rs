@@ -2,11 +2,12 @@
 
 use std::num::NonZeroUsize;
 
+use anyhow::Result;
 use lm_model::{AdapterId, GenerationConfig, ModelInfo};
 use lm_session::{Engine, SamplerParams, SessionConfig};
 use lm_tokenizer::TokenId;
 
-use super::numbers;
+use super::{numbers, usage};
 
 /// Options of the sampler; the defaults come from the model's `generation_config.json`.
 #[derive(Debug, clap::Args)]
@@ -43,15 +44,23 @@ pub struct SamplerArgs {
     #[arg(long, short = 'n', value_name = "TOKENS", value_parser = numbers::count, allow_negative_numbers = true)]
     max_tokens: Option<NonZeroUsize>,
     /// Stop sequence; the reply ends before it; may be repeated
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TEXT", value_parser = numbers::stop_sequence, allow_hyphen_values = true)]
     stop: Vec<String>,
 }
 
 impl SamplerArgs {
     /// Creates the session's configuration: the model's generation config, overridden by the flags, and the loaded adapter.
-    pub fn session_config(&self, engine: &Engine) -> SessionConfig {
+    ///
+    /// # Errors
+    /// When `--logit-bias` names a token that the model does not have.
+    pub fn session_config(&self, engine: &Engine) -> Result<SessionConfig> {
+        let info = engine.model_info();
+        if let Some((id, _)) = self.logit_bias.iter().find(|(id, _)| *id as usize >= info.logits_width) {
+            let known = info.logits_width;
+            return Err(usage(format!("--logit-bias {id}: the model has token ids below {known}")));
+        }
         let config = self.with_advice(engine.generation_config());
-        SessionConfig { adapter: adapter(engine.model_info()), ..config }
+        Ok(SessionConfig { adapter: adapter(info), ..config })
     }
 
     fn with_advice(&self, advice: &GenerationConfig) -> SessionConfig {

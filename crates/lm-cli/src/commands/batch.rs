@@ -3,14 +3,15 @@
 use std::io::{self, BufReader, IsTerminal, Write};
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use lm_openai::{ApiError, BatchLine, BatchReader, ChatCompletions, ConversationConfig};
+use lm_openai::{ApiError, BatchLine, BatchReader, CancelHandle, ChatCompletions, ConversationConfig, Value};
 
-use crate::args::RunArgs;
-use crate::ordered_parallel_map::ordered_parallel_map;
+use crate::args::{ModelPath, RunArgs, numbers};
+use crate::interrupt::{self, Interrupt};
+use crate::ordered_parallel_map::{Answer, ordered_parallel_map};
 use crate::{json_lines, model};
 
 const EXAMPLES: &str = r#"Examples:
@@ -22,17 +23,20 @@ stop, n, logprobs, and so on; or a line of an OpenAI batch file:
   {"custom_id": …, "method": "POST", "url": "/v1/chat/completions", "body": {…}}
 
 Each line has one answer, in the order of the lines: the completion object or {"error": {…}}; for a
-line of a batch file {"id", "custom_id", "response": {"status_code", "body"}, "error"}. Blank lines
-at the end are ignored. The exit code is 1 if a request failed."#;
+line of a batch file {"id", "custom_id", "response": {"status_code", "body"}, "error"}. A line that
+is no JSON is answered like the line before it, at the start with the fields of both. A custom_id
+that an earlier line has is an error. Blank lines at the end are ignored.
+
+The exit code is 1 if a request failed. After Ctrl-C every line that was read has an answer: that
+of a request that was running is an error of the code cancelled; the exit code is 130."#;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Model folder, GGUF file, or name such as Qwen/Qwen3-0.6B [default: the embedded model]
-    #[arg(value_name = "MODEL")]
-    model: Option<PathBuf>,
+    #[command(flatten)]
+    model: ModelPath,
     /// Number of concurrent requests
-    #[arg(long, value_name = "N", default_value_t = NonZeroUsize::new(8).expect("is not zero"))]
+    #[arg(long, value_name = "N", default_value = "8", value_parser = numbers::threads, allow_negative_numbers = true)]
     parallel: NonZeroUsize,
     #[command(flatten)]
     run: RunArgs,
@@ -40,34 +44,75 @@ pub struct Args {
 
 /// # Errors
 /// When the model cannot be loaded, input or output fails, or a request failed.
-pub fn run(args: &Args) -> Result<()> {
-    let engine = model::engine(args.model.as_deref(), &args.run)?;
+pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
+    let engine = model::engine(args.model.get(), &args.run)?;
     let mut config = ConversationConfig::from_engine(&engine);
     config.session.adapter = model::adapter(engine.model_info());
     let completions = ChatCompletions::new(engine, config);
     let mut reader = BatchReader::default();
     // A lock of standard input is not `Send`.
-    let lines =
-        json_lines::objects(BufReader::new(io::stdin())).map(|line| line.map(|line| reader.read(line)));
-    let answer = |line: io::Result<BatchLine>| {
+    let lines = json_lines::objects(BufReader::new(io::stdin()))
+        .map(move |line| line.map(|line| reader.read(line.map(Value::Object))));
+    let answer = move |line: io::Result<BatchLine>| {
         line.map(|BatchLine { request, answer }| {
             let result = request.and_then(|request| complete(&completions, &request));
             (answer.json(&result).to_string(), result.is_ok())
         })
     };
+    let cancel = CancelHandle::new();
+    let _guard = interrupt.during(cancel.clone());
     let progress = progress();
-    let (mut answered, mut failed, mut out) = (0_usize, 0_usize, io::stdout().lock());
-    ordered_parallel_map(lines, args.parallel, answer, |answer| {
-        let (answer, succeeded) = answer.context("standard input cannot be read")?;
-        answered += 1;
-        failed += usize::from(!succeeded);
+    let mut count = Count::default();
+    let mut out = io::stdout().lock();
+    ordered_parallel_map(lines, args.parallel, unfinished, answer, &cancel, |answer| {
+        let (line, failed) = match answer {
+            Answer::Finished(line) => (line, &mut count.failed),
+            Answer::Unfinished(line) => (line, &mut count.unfinished),
+        };
+        let (text, succeeded) = line.context("standard input cannot be read")?;
+        *failed += usize::from(!succeeded);
+        count.lines += 1;
         progress.inc(1);
-        progress.suspend(|| writeln!(out, "{answer}").and_then(|()| out.flush()))?;
+        progress.suspend(|| writeln!(out, "{text}").and_then(|()| out.flush()))?;
         Ok(())
     })?;
     progress.finish_and_clear();
-    ensure!(failed == 0, "{failed} of {answered} requests failed");
-    Ok(())
+    count.end(&cancel)
+}
+
+/// Numbers of lines.
+#[derive(Default)]
+struct Count {
+    /// Answered lines.
+    lines: usize,
+    /// Lines among them with an error as their answer.
+    failed: usize,
+    /// Lines among them whose request was still running.
+    unfinished: usize,
+}
+
+impl Count {
+    fn end(&self, cancel: &CancelHandle) -> Result<ExitCode> {
+        let Self { lines, failed, unfinished } = *self;
+        if cancel.is_cancelled() {
+            let answered = lines - unfinished;
+            eprintln!(
+                "interrupted: {answered} of {lines} requests are answered, {failed} of them with an error; the other {unfinished} \
+                 have an error of the code `cancelled`. Lines after line {lines} were not read"
+            );
+            return Ok(interrupt::EXIT_CODE.into());
+        }
+        ensure!(unfinished == 0, "{unfinished} of {lines} requests ended in an internal error");
+        ensure!(failed == 0, "{failed} of {lines} requests failed");
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Answer to a line whose request is not finished.
+fn unfinished(line: &io::Result<BatchLine>) -> io::Result<(String, bool)> {
+    let BatchLine { answer, .. } = line.as_ref().map_err(|error| error.kind())?;
+    let cancelled = ApiError::from(lm_conversation::Error::Cancelled).with_code("cancelled");
+    Ok((answer.json(&Err(cancelled)).to_string(), false))
 }
 
 /// Answers a request. A panic is the error of this request only.

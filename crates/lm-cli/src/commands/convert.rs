@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use lm_kernels::GgmlType;
 use lm_model::{LoadProgress, WeightFormat};
 
 use crate::args::usage;
+use crate::locate::{Located, locate};
 use crate::{model, size};
 
 const EXAMPLES: &str = "\
@@ -31,11 +32,11 @@ const OF_GGUF: [WeightFormat; 5] = [
 ];
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, override_usage = "lm convert [OPTIONS] [MODEL] <OUTPUT>")]
 pub struct Args {
     /// Model folder, GGUF file, or name such as Qwen/Qwen3-0.6B [default: the embedded model], and the output, which must not exist
     /// yet: a GGUF file if it ends in .gguf, otherwise a folder
-    #[arg(value_names = ["MODEL", "OUTPUT"], num_args = 1..=2, required = true)]
+    #[arg(value_names = ["MODEL", "OUTPUT"], num_args = 0..=2)]
     paths: Vec<PathBuf>,
     /// The model, by name; the only path is the output then
     #[arg(long, short, value_name = "MODEL")]
@@ -67,10 +68,10 @@ impl Output {
         let format = wanted.unwrap_or(known[0]);
         if !known.contains(&format) {
             let names: Vec<_> = known.iter().map(WeightFormat::to_string).collect();
-            bail!(
+            return Err(usage(format!(
                 "{what} is not written in {format}, only in {}; a name ending in .gguf asks for a GGUF file",
                 names.join(", ")
-            );
+            )));
         }
         Ok(format)
     }
@@ -81,15 +82,33 @@ impl Args {
     fn paths(&self) -> Result<(Option<&Path>, &Path)> {
         match (self.model.as_deref(), &self.paths[..]) {
             (Some(model), [output]) => Ok((Some(model), output)),
-            (Some(_), _) => Err(usage("the model is given twice: by position and by --model")),
             (None, [model, output]) => Ok((Some(model), output)),
-            (None, [output]) if output.exists() => Err(usage(format!(
-                "`{}` exists: with one path, it is the output for the embedded model; expected MODEL OUTPUT",
-                output.display()
-            ))),
-            (None, paths) => Ok((None, &paths[0])),
+            (Some(_), [_, ..]) => Err(usage("the model is given twice: by position and by --model")),
+            (Some(model), []) => Err(missing_output(model)),
+            (None, [path]) if is_output(path) => Ok((None, path)),
+            (None, [model, ..]) => Err(missing_output(model)),
+            (None, []) => Err(usage("the output is missing: expected `lm convert MODEL OUTPUT`")),
         }
     }
+}
+
+/// Returns true if the only path can be the output for the embedded model: it is no model, and can be created.
+fn is_output(path: &Path) -> bool {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    locate(path).is_err() && parent.is_none_or(Path::is_dir)
+}
+
+fn missing_output(model: &Path) -> anyhow::Error {
+    let name = match locate(model) {
+        Ok(Located { path, .. }) => path.file_stem().map(ToOwned::to_owned),
+        Err(_) => model.file_name().map(ToOwned::to_owned),
+    };
+    let copy = format!("{}-q8", name.unwrap_or_else(|| "model".into()).display());
+    let model = model.display();
+    usage(format!(
+        "the output is missing: `{model}` is the model; write `lm convert {model} {copy}` for a folder, or \
+         `lm convert {model} {copy}_0.gguf` for a GGUF file"
+    ))
 }
 
 pub fn run(args: &Args) -> Result<()> {

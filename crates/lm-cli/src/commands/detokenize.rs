@@ -13,6 +13,7 @@ A line of standard input is a JSON list of token ids, or an object with such a l
 
 The answer is {\"text\": \"..\"} or {\"error\": {\"kind\", \"message\"}}. Kinds: unknown_id, bad_line.
 Bytes that are no UTF-8 are written as U+FFFD.
+Each line has one answer; blank lines at the end are ignored. The exit code is 1 if a line failed.
 
 Examples:
   echo '[9906, 11, 1917]' | lm detokenize ./Llama-3.2-1B
@@ -31,7 +32,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<()> {
     let tokenizer = model::folder(args.model.get())?.tokenizer()?;
     let special = if args.skip_special { SpecialTokens::Skip } else { SpecialTokens::Keep };
-    Ok(answer_values(|line| answer(&tokenizer, special, &line))?)
+    answer_values(|line| answer(&tokenizer, special, &line))
 }
 
 fn answer(tokenizer: &Tokenizer, special: SpecialTokens, line: &Value) -> Value {
@@ -40,8 +41,8 @@ fn answer(tokenizer: &Tokenizer, special: SpecialTokens, line: &Value) -> Value 
         Err(cause) => return bad_line(cause),
     };
     let known = tokenizer.vocab_size().max(tokenizer.logits_width());
-    match ids.iter().find(|&&id| id as usize >= known) {
-        Some(id) => error("unknown_id", format_args!("id {id}, the model has {known}")),
-        None => json!({"text": tokenizer.decode(&ids, special)}),
+    match prompt_ids::check_known(&ids, known) {
+        Err(cause) => error("unknown_id", cause),
+        Ok(()) => json!({"text": tokenizer.decode(&ids, special)}),
     }
 }

@@ -39,7 +39,7 @@ The answer is {\"results\": [{\"accepted\": true} or {\"accepted\": false, \"at\
 acceptable; its length, when it ends too early or when a finished value does not fit its schema. \"relaxed\" lists keywords that the \
 grammar does not enforce; there the finished values are validated. An error is {\"error\": {\"kind\", \"message\"}}, with \"tool\", \
 \"path\" and \"keyword\" where a schema is at fault. Kinds: bad_schema, unsupported_keyword, too_large, bad_grammar, bad_request, \
-bad_line.
+bad_line. Each line has one answer; blank lines at the end are ignored. The exit code is 1 if a line failed.
 
 Examples:
   echo '{\"schema\": {\"type\": \"integer\"}, \"texts\": [\"12\", \"1.5\"]}' | lm grammar
@@ -65,7 +65,7 @@ pub fn run(args: &Args) -> Result<()> {
         None => model::folder(None)?.tokenizer()?,
     };
     let compiler = GrammarCompiler::new(&Arc::new(tokenizer))?;
-    Ok(answer_each(|line| answer(args, &compiler, line).unwrap_or_else(|error| error))?)
+    answer_each(|line| answer(args, &compiler, line).unwrap_or_else(|error| error))
 }
 
 /// An input line, with the field names of chat completions.

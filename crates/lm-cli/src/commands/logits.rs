@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use clap::ValueEnum;
 use lm_model::{CausalLm, KvDtype, LoadOptions, LogitRows};
 use lm_tokenizer::TokenId;
@@ -62,6 +62,7 @@ enum Positions {
 
 pub fn run(args: &Args) -> Result<()> {
     let prompts = prompt_ids::read_all(&args.ids)?;
+    let mut file = NpyFile::create(&args.out)?;
     let options = args.load.options()?;
     // The model is compared, not the rounding of the cache.
     let options = LoadOptions { kv_dtype: args.load.kv.unwrap_or(KvDtype::F32), ..options };
@@ -77,7 +78,7 @@ pub fn run(args: &Args) -> Result<()> {
         (None, Positions::Last) => usize::MAX,
         (None, Positions::All) => (MAX_LOGIT_BYTES / (width * size_of::<f32>())).max(1),
     };
-    let mut file = NpyFile::create(&args.out, rows, width)?;
+    file.begin(rows, width)?;
     let mut reader = Reader::new(&*loaded.model, longest)?;
     let bar = model::progress_bar("running");
     bar.set_length(prompts.len() as u64);
@@ -100,9 +101,7 @@ fn check(prompts: &[Prompt], model: &dyn CausalLm) -> Result<usize> {
             "line {line}: the prompt has {tokens} tokens, the model holds {}",
             info.context_len
         );
-        if let Some(id) = ids.iter().find(|&&id| id as usize >= info.logits_width) {
-            bail!("line {line}: token id {id}, the model has ids below {}", info.logits_width);
-        }
+        prompt_ids::check_known(ids, info.logits_width).map_err(|error| anyhow!("line {line}: {error}"))?;
     }
     prompts.iter().map(|prompt| prompt.ids.len()).max().context("it holds no prompt")
 }

@@ -28,7 +28,8 @@ it goes. An empty prompt_suffix is an unknown one.
 
 The answer is {\"content\", \"reasoning\", \"tool_calls\"} or {\"error\": {\"kind\", \"message\"}}. A call is {\"name\", \"arguments\"}, \
 with \"id\" where the model gives one; where its arguments are not complete JSON, \"arguments_text\" is their text. Text that only \
-looked like a call stays in the content; \"malformed\" lists each such text with the reason. Kinds of errors: bad_format, bad_line.
+looked like a call stays in the content; \"malformed\" lists each such text with the reason. Kinds of errors: bad_format, bad_line. \
+Each line has one answer; blank lines at the end are ignored. The exit code is 1 if a line failed.
 
 Examples:
   echo '{\"format\": \"hermes\", \"output\": \"<tool_call>{\\\"name\\\": \\\"now\\\", \\\"arguments\\\": {}}</tool_call>\"}' | lm parse
@@ -43,7 +44,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    Ok(answer_each(|line| answer(args, line))?)
+    answer_each(|line| answer(args, line))
 }
 
 /// An input line, with the field names of parser test vectors.

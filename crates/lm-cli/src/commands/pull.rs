@@ -4,6 +4,7 @@ use anyhow::Result;
 use indicatif::ProgressBar;
 use lm_hub::{Check, Hub, HubSettings, ModelName, Network};
 
+use crate::args::usage;
 use crate::model;
 
 const EXAMPLES: &str = "\
@@ -34,7 +35,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<()> {
     let mut name = args.name.clone();
     if let Some(file) = &args.file {
-        name = ModelName::with_file(name, file)?;
+        name = ModelName::with_file(name, file).map_err(|error| usage(format!("--file: {error}")))?;
     }
     let settings = HubSettings::from_env()?;
     if settings.network != Network::Offline {

@@ -5,18 +5,18 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::io::{BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
-use lm_conversation::{ConstrainCalls, Conversation, ConversationConfig, Error};
+use anyhow::{Context, Error, Result, ensure};
+use lm_conversation::{ConstrainCalls, Conversation, ConversationConfig};
 use lm_session::{Engine, SamplerParams, SessionConfig};
 use lm_template::{Message, Preface, Role, ToolCall, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::args::{CallArgs, RunArgs, adapter};
-use crate::model;
+use crate::{json_lines, model};
 
 /// Maximum number of tokens of a reply; the longest expected one is well below.
 const MAX_OUTPUT_TOKENS: usize = 192;
@@ -45,14 +45,16 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let engine = model::exact_engine(args.model.as_deref(), &args.run)?;
+    let files: Vec<_> =
+        args.conversations.iter().map(|path| Ok((path, read(path)?))).collect::<Result<_>>()?;
     let mut failures = match &args.failures {
         Some(path) => Some(BufWriter::new(File::create(path).with_context(|| path.display().to_string())?)),
         None => None,
     };
-    for path in &args.conversations {
+    let engine = model::exact_engine(args.model.as_deref(), &args.run)?;
+    for (path, recordings) in &files {
         let mut table = Table::default();
-        for recording in read(path)? {
+        for recording in recordings {
             for turn in recording.replay(&engine, args.calls.constrain_calls())? {
                 table.count(&turn);
                 if let (false, Some(file)) = (turn.passed, &mut failures) {
@@ -78,16 +80,23 @@ struct Recording {
 }
 
 fn read(path: &Path) -> Result<Vec<Recording>> {
-    let file = File::open(path).with_context(|| path.display().to_string())?;
-    let line = |(index, line): (usize, std::io::Result<String>)| {
-        let at = || format!("{}, line {}", path.display(), index + 1);
-        let recording: Recording = serde_json::from_str(&line?).with_context(at)?;
-        let replies = recording.messages.iter().filter(|message| message.role == Role::Assistant).count();
-        let skills = recording.skills.len();
-        ensure!(replies == skills, "{}: {skills} skills for {replies} turns of the assistant", at());
-        Ok(recording)
-    };
-    BufReader::new(file).lines().enumerate().map(line).collect()
+    let name = || path.display().to_string();
+    let file = File::open(path).with_context(name)?;
+    let recordings: Vec<_> = (1..)
+        .zip(json_lines::values(BufReader::new(file)))
+        .map(|(number, line)| recording(number, line?.map_err(Error::msg)?))
+        .collect::<Result<_>>()
+        .with_context(name)?;
+    ensure!(recordings.iter().any(|recording| !recording.skills.is_empty()), "{}: nothing to score", name());
+    Ok(recordings)
+}
+
+fn recording(number: usize, line: Value) -> Result<Recording> {
+    let recording: Recording = serde_json::from_value(line).with_context(|| format!("line {number}"))?;
+    let replies = recording.messages.iter().filter(|message| message.role == Role::Assistant).count();
+    let skills = recording.skills.len();
+    ensure!(replies == skills, "line {number}: {skills} skills for {replies} turns of the assistant");
+    Ok(recording)
 }
 
 impl Recording {
@@ -114,9 +123,9 @@ impl Recording {
             conversation.set_history(self.messages[..answered].to_vec());
             let reply = match conversation.send(self.messages[answered..index].to_vec()) {
                 Ok(reply) => Ok(reply.message),
-                Err(Error::Processor(malformed @ lm_processors::Error::MalformedToolCall { .. })) => {
-                    Err(malformed)
-                }
+                Err(lm_conversation::Error::Processor(
+                    malformed @ lm_processors::Error::MalformedToolCall { .. },
+                )) => Err(malformed),
                 Err(error) => return Err(error.into()),
             };
             let passed = reply.as_ref().is_ok_and(|reply| passes(expected, reply));

@@ -26,7 +26,7 @@ A line of standard input is an object:
   spans                  true: as --spans
 
 The answer is {\"text\": …} or {\"error\": {\"kind\", \"message\"}}. Kinds: raised (the template refused), runtime, syntax, limit, \
-empty_conversation, continue_final_message, model, bad_line.
+empty_conversation, continue_final_message, model, bad_line. Each line has one answer; blank lines at the end are ignored. The exit code is 1 if a line failed.
 
 Examples:
   echo '{\"model\": \"./Qwen3-0.6B\", \"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]}' | lm template
@@ -51,7 +51,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<()> {
     let mut templates = LastTemplate::default();
-    Ok(answer_each(|line| answer(args, &mut templates, line))?)
+    answer_each(|line| answer(args, &mut templates, line))
 }
 
 /// An input line, with the field names of transformers.

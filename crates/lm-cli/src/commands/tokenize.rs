@@ -19,6 +19,7 @@ A line of standard input is a JSON string, or an object:
 
 The answer is {\"ids\": [..]} or {\"error\": {\"kind\", \"message\"}}. Kinds: tokenizer, bad_line.
 Nothing is put before or after a text.
+Each line has one answer; blank lines at the end are ignored. The exit code is 1 if a line failed.
 
 Examples:
   echo '\"Hello, world\"' | lm tokenize ./Qwen3-0.6B
@@ -53,7 +54,7 @@ pub fn run(args: &Args) -> Result<()> {
     };
     match source {
         Some(source) => show(&tokenizer, &encode(&tokenizer, &source.read()?, args.content)?),
-        None => Ok(answer_values(|line| answer(args, &tokenizer, &line))?),
+        None => answer_values(|line| answer(args, &tokenizer, &line)),
     }
 }
 

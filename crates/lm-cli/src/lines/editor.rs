@@ -13,7 +13,7 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Cmd, Config, Context, EventHandler, Helper, KeyCode, KeyEvent, Modifiers};
 
 use super::history::{History, MAX_ENTRIES};
-use super::{Line, quotes};
+use super::{Line, paths, quotes};
 
 /// A word that Tab completes at the beginning of a line.
 #[derive(Clone, Debug)]
@@ -137,7 +137,7 @@ impl Completer for Assistant {
         &self,
         line: &str,
         position: usize,
-        context: &Context<'_>,
+        _: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
         let typed = &line[..position];
         if typed.is_empty() {
@@ -147,12 +147,13 @@ impl Completer for Assistant {
             return Ok((0, starting_with(typed, self.words.iter().map(|word| word.name.as_str()))));
         };
         let word = self.words.iter().find(|word| word.name == typed[..blank]);
+        let argument = typed[blank..].trim_start();
+        let from = typed.len() - argument.len();
         match word.map(|word| &word.argument) {
-            Some(Argument::File) => self.files.complete(line, position, context),
-            Some(Argument::OneOf(names)) => {
-                let from = blank + 1;
-                Ok((from, starting_with(&typed[from..], names.iter().copied())))
+            Some(Argument::File) => {
+                paths::complete(&self.files, argument).map(|(start, pairs)| (from + start, pairs))
             }
+            Some(Argument::OneOf(names)) => Ok((from, starting_with(argument, names.iter().copied()))),
             Some(Argument::None) | None => Ok((0, Vec::new())),
         }
     }
@@ -187,6 +188,7 @@ mod tests {
         assert_eq!(completed("/he"), ["/help "]);
         assert_eq!(completed("/set "), ["seed ", "top-p "]);
         assert_eq!(completed("/set t"), ["top-p "]);
+        assert_eq!(completed("/set  t"), ["top-p "]);
         assert_eq!(completed("Hello, /s"), [""; 0]);
         assert_eq!(completed(""), [""; 0]);
     }

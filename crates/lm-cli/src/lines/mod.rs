@@ -2,6 +2,7 @@
 
 mod editor;
 mod history;
+mod paths;
 mod quotes;
 
 use std::io::{self, BufRead, IsTerminal, Read};
@@ -11,6 +12,7 @@ use anyhow::{Context, Result};
 pub use editor::{Argument, Word};
 use editor::{Editor, Failed};
 pub use history::History;
+pub use paths::parse as parse_path;
 pub use quotes::unquoted;
 
 /// Maximum length of a piped line in bytes; the rest is the next line.

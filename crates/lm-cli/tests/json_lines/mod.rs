@@ -1,4 +1,5 @@
 //! Runner of a JSON Lines command of `lm`.
+#![allow(dead_code, reason = "no test program uses all of it")]
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -9,6 +10,15 @@ use serde_json::Value;
 pub fn answers(command: &str, args: &[&str], input: &str) -> Vec<Value> {
     let output = output(command, args, input.as_bytes());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    parsed(&output)
+}
+
+/// Answers of the command to this input, some of which are errors, as the exit code and `summary` on standard error tell.
+pub fn failing(command: &str, args: &[&str], input: &[u8], summary: &str) -> Vec<Value> {
+    let output = output(command, args, input);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains(summary), "{stderr}");
     parsed(&output)
 }
 

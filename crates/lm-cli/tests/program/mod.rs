@@ -57,6 +57,17 @@ pub fn error(args: &[&str], input: &str) -> String {
     first.to_owned()
 }
 
+/// Runs a command that must be refused as invalid usage, with this text on standard error.
+pub fn refused(args: &[&str], expected: &str) {
+    let run = lm(args, "");
+    assert_eq!(
+        (run.code, run.err.contains(expected)),
+        (Some(2), true),
+        "{args:?}: no {expected} in {}",
+        run.err
+    );
+}
+
 /// Parses JSON.
 pub fn parse(text: &str) -> Value {
     serde_json::from_str(text).expect("a line of JSON")

@@ -5,6 +5,7 @@ mod limits;
 mod memory;
 mod runs;
 
+use std::cell::Cell;
 use std::io::{IsTerminal, Write};
 use std::iter;
 use std::time::Instant;
@@ -17,6 +18,7 @@ use lm_session::Engine;
 use crate::args::{
     ModelPath, RunArgs,
     numbers::{at_least_one, at_least_zero},
+    usage,
 };
 use crate::locate::locate;
 use crate::model;
@@ -72,6 +74,9 @@ pub fn run(args: &Args) -> Result<()> {
     if cfg!(debug_assertions) {
         eprintln!("warning: this is a debug build; its figures say nothing (`cargo run --release -- bench`)");
     }
+    if let Some(context) = args.run.context {
+        model::check_context(context, model::folder(args.model.get())?.config()?.max_position_embeddings)?;
+    }
     let file_read = limits::read_files(args.model.get().map(locate).transpose()?)?;
     let (loaded, seconds) = load(args)?;
     let layout = loaded.model.new_cache(1)?.layout().clone();
@@ -81,12 +86,19 @@ pub fn run(args: &Args) -> Result<()> {
     let machine = Machine::new(engine.model_info().format)?;
     let cache = CacheCosts::new(layout, args.run.load.kv.unwrap_or_default());
     let costs = Costs::of(engine.model_info(), cache);
-    let bench = Bench { args, engine, machine, costs };
+    let bench = Bench { args, engine, machine, costs, num_shown: Cell::new(0) };
     if !args.json {
         bench.print_model()?;
     }
     bench.start(seconds, file_read, resident)?;
-    bench.run()
+    bench.run()?;
+    if bench.num_shown.get() == 0 {
+        let room = bench.engine.context_tokens();
+        return Err(usage(format!(
+            "nothing was measured: the context holds {room} tokens; give shorter lengths"
+        )));
+    }
+    Ok(())
 }
 
 /// Loads the model; also returns the seconds that it took.
@@ -102,6 +114,8 @@ struct Bench<'a> {
     engine: Engine,
     machine: Machine,
     costs: Costs,
+    /// Number of printed figures.
+    num_shown: Cell<usize>,
 }
 
 /// Case of a figure, besides the model: context and sequences.
@@ -193,6 +207,7 @@ impl Bench<'_> {
         if !self.args.wants(metric) {
             return Ok(());
         }
+        self.num_shown.update(|shown| shown + 1);
         let of_all = |of_one: fn(Metric, &Sample) -> Option<f64>| {
             let values: Option<Vec<f64>> = samples.iter().map(|sample| of_one(metric, sample)).collect();
             values.map(|values| median(values.into_iter()))

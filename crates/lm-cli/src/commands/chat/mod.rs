@@ -34,6 +34,8 @@ Keys: Enter sends, Alt-Enter begins another line, \"\"\" around several lines ma
 names, Up recalls earlier messages. Ctrl-C ends the reply, whose beginning is kept, or clears the line; at an empty prompt, Ctrl-C \
 twice or Ctrl-D leaves. /help shows the commands, such as /save, /undo and /set.
 
+A conversation that is loaded brings its system prompt; one that has none is continued with that of --system.
+
 Without a terminal each line of standard input is a turn, and Ctrl-C ends the program. Only answers go to standard output.
 
 Tools declared in a file have no code: their calls are printed, and the next line (typed, or of standard input) is the result, as JSON \
@@ -74,8 +76,9 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
         Some(source) => source.toolset(&lines, interrupt)?,
         None => Toolset::new(),
     };
+    let resumed = args.resume.as_deref().map(saved::read).transpose()?;
     let engine = model::engine(args.model.get(), &args.run)?;
-    let mut session = args.sampler.session_config(&engine);
+    let mut session = args.sampler.session_config(&engine)?;
     // The settings of a chat can change: they are those of each turn.
     let settings = Settings {
         sampler: session.sampler.clone(),
@@ -94,8 +97,8 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
     if let Some(note) = model::tools_note(state.turns.agent.conversation()) {
         state.screen.note(&note)?;
     }
-    if let Some(file) = &args.resume {
-        slash::load_file(file, &mut state)?;
+    if let Some((saved, file)) = resumed.zip(args.resume.as_ref()) {
+        slash::resume(saved, file, &mut state)?;
     }
     Chat { state, lines, code: ExitCode::SUCCESS }.run(args.prompt.clone())
 }
@@ -205,7 +208,7 @@ impl Chat {
     /// Shows how a turn ended. Without a terminal an interrupt ends the program.
     fn after(&mut self, ended: Ended) -> Result<Option<ExitCode>> {
         match ended {
-            Ended::Cancelled | Ended::Restored if !lock(&self.lines).is_terminal() => {
+            Ended::Cancelled | Ended::Restored | Ended::TakenBack if !lock(&self.lines).is_terminal() => {
                 self.state.screen.note("interrupted")?;
                 return Ok(Some(interrupt::EXIT_CODE.into()));
             }
@@ -214,6 +217,10 @@ impl Chat {
                 .screen
                 .note("(interrupted; the reply so far is kept, /undo takes the turn back)")?,
             Ended::Restored => self.state.screen.note("(interrupted; the earlier reply is kept)")?,
+            Ended::TakenBack => self
+                .state
+                .screen
+                .note("(interrupted before the answer began; the message is taken back, Up recalls it)")?,
             Ended::Answered { finished, seed } => {
                 if let Some(note) = finished.last().and_then(|last| turn::cut_note(&last.reason)) {
                     self.state.screen.note(note)?;

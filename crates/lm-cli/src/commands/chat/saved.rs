@@ -1,16 +1,15 @@
 //! File of a saved conversation: `{"tools": [..], "messages": [..]}`.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{BufWriter, ErrorKind, Read, Write};
+use std::fs::{self, OpenOptions};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail};
 use lm_conversation::Conversation;
 use lm_template::{Message, Role, Value};
 use serde_json::json;
 
-/// Maximum size of a file.
-const MAX_BYTES: u64 = 64 << 20;
+use crate::json_file;
 
 /// Treatment of an existing file.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -81,10 +80,7 @@ pub fn read(path: &Path) -> Result<Saved> {
 }
 
 fn read_saved(path: &Path) -> Result<Saved> {
-    let mut text = String::new();
-    File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
-    ensure!(text.len() as u64 <= MAX_BYTES, "it has more than {MAX_BYTES} bytes");
-    let mut json: Value = serde_json::from_str(&text).context("it is not JSON")?;
+    let mut json = json_file::read(path)?;
     let messages = if json.is_array() { json.take() } else { json["messages"].take() };
     let Value::Array(messages) = messages else {
         bail!("expected an object with an array `messages`, as /save writes it");

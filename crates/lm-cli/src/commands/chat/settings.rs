@@ -6,6 +6,7 @@ use lm_session::SamplerParams;
 
 use crate::args::numbers;
 use crate::screen::{Reasoning, Screen};
+use crate::suggestion::did_you_mean;
 
 /// Settings of the next turns.
 pub struct Settings {
@@ -70,8 +71,9 @@ impl Settings {
                 .map(|on| screen.set_reasoning(if on { Reasoning::Hidden } else { Reasoning::Shown })),
             "thinking" => thinking(value).map(|mode| self.turn.thinking.mode = mode),
             _ => {
-                let names = NAMES.map(|(name, _)| name).join(", ");
-                bail!("there is no setting `{name}`; the settings are {names}")
+                let names = NAMES.map(|(name, _)| name);
+                let meant = did_you_mean(name, names.into_iter(), "");
+                bail!("there is no setting `{name}`{meant}; the settings are {}", names.join(", "))
             }
         };
         parsed.map_err(|expected| anyhow!("{name} is `{value}`: {expected}"))

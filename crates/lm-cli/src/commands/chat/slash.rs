@@ -6,11 +6,12 @@ use anyhow::{Result, anyhow, bail};
 use lm_template::{Message, Value};
 
 use super::State;
-use super::saved::{self, Existing};
+use super::saved::{self, Existing, Saved};
 use super::settings::NAMES;
 use super::turn::Ended;
-use crate::lines::{Argument, Word};
+use crate::lines::{Argument, Word, parse_path};
 use crate::screen::json_line;
+use crate::suggestion::did_you_mean;
 
 /// Next action of the loop after a line.
 #[derive(Debug, PartialEq)]
@@ -41,7 +42,12 @@ const ALL: [Command; 12] = [
     Command { names: &["exit", "bye", "quit"], argument: "", help: "leave", run: |_, _| Ok(After::Quit) },
     Command { names: &["help", "?"], argument: "", help: "show the commands", run: help },
     Command { names: &["history"], argument: "", help: "show the messages so far", run: history },
-    Command { names: &["load"], argument: "FILE", help: "go on with a saved conversation", run: load },
+    Command {
+        names: &["load"],
+        argument: "FILE",
+        help: "go on with a saved conversation; without a system prompt in it, the current one stays",
+        run: load,
+    },
     Command {
         names: &["regen"],
         argument: "",
@@ -89,7 +95,8 @@ pub fn run(line: &str, state: &mut State) -> Result<After> {
     let (name, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let command = ALL.iter().find(|command| command.names.contains(&name));
     let command = command.ok_or_else(|| {
-        anyhow!("there is no command `/{name}`; /help shows them all, and `//` sends a line that begins with a slash")
+        let meant = did_you_mean(name, ALL.iter().flat_map(|command| command.names).copied(), "/");
+        anyhow!("there is no command `/{name}`{meant}; /help shows them all, and `//` sends a line that begins with a slash")
     })?;
     let argument = argument.trim();
     if command.argument.is_empty() && !argument.is_empty() {
@@ -153,7 +160,7 @@ fn tools(_: &str, state: &mut State) -> Result<After> {
 
 fn save(path: &str, state: &mut State) -> Result<After> {
     let path = match (path.is_empty(), &state.file) {
-        (false, _) => Path::new(path).to_owned(),
+        (false, _) => parse_path(path),
         (true, Some(last)) => last.clone(),
         (true, None) => bail!("/save needs the name of a file to write"),
     };
@@ -169,13 +176,13 @@ fn load(path: &str, state: &mut State) -> Result<After> {
     if path.is_empty() {
         bail!("/load needs the name of a file that /save wrote");
     }
-    load_file(Path::new(path), state)?;
+    let path = parse_path(path);
+    resume(saved::read(&path)?, &path, state)?;
     Ok(After::GoOn)
 }
 
-/// Replaces the conversation by the one in a file. A file without a system prompt leaves the current one.
-pub fn load_file(path: &Path, state: &mut State) -> Result<()> {
-    let saved = saved::read(path)?;
+/// Replaces the conversation by the one that was read from a file. Without a system prompt in it, the current one stays.
+pub fn resume(saved: Saved, path: &Path, state: &mut State) -> Result<()> {
     let conversation = state.turns.agent.conversation_mut();
     let missing: Vec<_> = saved
         .tools
@@ -184,11 +191,18 @@ pub fn load_file(path: &Path, state: &mut State) -> Result<()> {
         .collect();
     let count = saved.history.len();
     conversation.set_history(saved.history);
+    let system = match conversation.preface().messages.is_empty() {
+        false if saved.system.is_empty() => "; they have no system prompt, the current one stays",
+        false if saved.system != conversation.preface().messages => {
+            "; their system prompt replaces the current one"
+        }
+        _ => "",
+    };
     if !saved.system.is_empty() {
         conversation.set_preface_messages(saved.system);
     }
     state.file = Some(path.to_owned());
-    state.screen.note(&format!("({count} messages loaded from {})", path.display()))?;
+    state.screen.note(&format!("({count} messages loaded from {}{system})", path.display()))?;
     if !missing.is_empty() {
         let names = missing.join(", ");
         state.screen.note(&format!(

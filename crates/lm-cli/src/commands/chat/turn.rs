@@ -32,6 +32,8 @@ pub enum Ended {
     Cancelled,
     /// Interrupted by Ctrl-C while a turn was run again: the history has its earlier reply.
     Restored,
+    /// Interrupted by Ctrl-C before the text of an answer: nothing of the turn is in the history.
+    TakenBack,
 }
 
 impl Turns {
@@ -51,10 +53,11 @@ impl Turns {
         match ended {
             Ok(finished) => Ok(Ended::Answered { finished, seed }),
             Err(error) if is_interrupt(&error) => {
+                let Some(messages) = record.interrupted() else { return Ok(Ended::TakenBack) };
                 let conversation = self.agent.conversation_mut();
                 let mut history = conversation.history().to_vec();
                 history.push(question);
-                history.extend(record.interrupted());
+                history.extend(messages);
                 conversation.set_history(history);
                 Ok(Ended::Cancelled)
             }
@@ -74,6 +77,9 @@ impl Turns {
     /// Runs the last turn again, with another seed. On an error, and after Ctrl-C, the conversation is unchanged.
     pub fn regenerate(&mut self, settings: &Settings, screen: &mut Screen) -> Result<Ended> {
         let Some(turn) = self.undo() else { bail!("there is no turn to regenerate") };
+        if settings.sampler.is_greedy() {
+            screen.note("(greedy sampling gives the same reply again; /set temperature 1 samples)")?;
+        }
         self.regenerated += 1;
         let before = self.agent.conversation_mut().history().to_vec();
         match self.run(turn[0].clone(), settings, screen) {
@@ -128,12 +134,12 @@ impl Record {
     }
 
     /// Returns messages that a conversation can go on from: calls without all results are left out, and the last message is the
-    /// assistant's, with the reply so far.
-    fn interrupted(mut self) -> Vec<Message> {
+    /// assistant's, with the reply so far. `None` if that reply has no text.
+    fn interrupted(mut self) -> Option<Vec<Message>> {
         if let Some(last) = self.messages.iter().rposition(|message| message.role == Role::Assistant) {
             let results = self.messages.len() - last - 1;
             if self.messages[last].tool_calls.is_empty() {
-                return self.messages;
+                return Some(self.messages);
             }
             if results < self.messages[last].tool_calls.len() {
                 self.text = self.messages[last].content.text();
@@ -141,10 +147,13 @@ impl Record {
                 self.messages.truncate(last);
             }
         }
+        if self.text.trim().is_empty() {
+            return None;
+        }
         let mut reply = Message::assistant(self.text);
         reply.reasoning_content = Some(self.reasoning).filter(|text| !text.is_empty());
         self.messages.push(reply);
-        self.messages
+        Some(self.messages)
     }
 }
 
@@ -182,10 +191,9 @@ mod tests {
     use lm_template::{Map, ToolCall, Value};
 
     fn record(messages: Vec<Message>, text: &str) -> Vec<(Role, String)> {
-        let record = Record { messages, text: text.to_owned(), reasoning: String::new() };
-        let texts =
-            record.interrupted().into_iter().map(|message| (message.role.clone(), message.content.text()));
-        texts.collect()
+        let record = Record { messages, text: text.to_owned(), reasoning: "Hm.".to_owned() };
+        let messages = record.interrupted().unwrap_or_default();
+        messages.into_iter().map(|message| (message.role.clone(), message.content.text())).collect()
     }
 
     #[test]
@@ -194,8 +202,12 @@ mod tests {
         let result = || Message::tool(None, "f", Value::String("1".to_owned()));
         let said = |text: &str| vec![(Role::Assistant, text.to_owned())];
         assert_eq!(record(vec![], "Once"), said("Once"));
-        assert_eq!(record(vec![], ""), said(""));
-        assert_eq!(record(vec![call()], ""), said(""), "a call without its result is left out");
+        assert_eq!(record(vec![], ""), [], "reasoning alone is no reply");
+        assert_eq!(record(vec![call()], ""), [], "a call without its result is left out");
+        assert_eq!(record(vec![call(), result()], " "), []);
+        let mut announced = call();
+        announced.content = "Let me look.".into();
+        assert_eq!(record(vec![announced], ""), said("Let me look."));
         let roles: Vec<_> = record(vec![call(), result()], "It").into_iter().map(|(role, _)| role).collect();
         assert_eq!(roles, [Role::Assistant, Role::Tool, Role::Assistant]);
         assert_eq!(record(vec![Message::assistant("Done.")], ""), said("Done."));

@@ -22,6 +22,8 @@ use windows::Windows;
 
 /// Maximum size of the text.
 const MAX_TEXT_BYTES: u64 = 1 << 30;
+/// Default length of a window.
+const WINDOW: NonZeroUsize = NonZeroUsize::new(512).expect("is not zero");
 
 const EXAMPLES: &str = "\
 The text is cut into windows that do not overlap; each is read from an empty cache, so that its first tokens have \
@@ -54,9 +56,9 @@ pub struct Args {
     /// Quantise the reference model's weights while loading: q8 or q4
     #[arg(long, value_name = "FORMAT", value_parser = quantized_format, requires = "against")]
     against_quantize: Option<WeightFormat>,
-    /// Window length in tokens
-    #[arg(long, value_name = "TOKENS", default_value = "512", value_parser = numbers::count, allow_negative_numbers = true)]
-    context: NonZeroUsize,
+    /// Window length in tokens [default: 512, or the model's context if that is shorter]
+    #[arg(long, value_name = "TOKENS", value_parser = numbers::count, allow_negative_numbers = true)]
+    context: Option<NonZeroUsize>,
     /// Text prepended to every window; its tokens are not scored
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     prefix: String,
@@ -81,11 +83,27 @@ impl Args {
             _ => Err(usage("the model or the text is given twice: by position and by name")),
         }
     }
+
+    /// Returns the window length. Both models must support it; a default that is too long is reduced, with a note.
+    fn window(&self, path: Option<&Path>) -> Result<NonZeroUsize> {
+        let mut limit = model::folder(path)?.config()?.max_position_embeddings;
+        if let Some(base) = &self.against {
+            let config = model::folder(Some(base)).and_then(|folder| Ok(folder.config()?));
+            limit = limit.min(config.context("--against")?.max_position_embeddings);
+        }
+        if let Some(context) = self.context {
+            return model::check_context(context, limit).map(|()| context);
+        }
+        let Some(limit) = NonZeroUsize::new(limit).filter(|limit| *limit < WINDOW) else { return Ok(WINDOW) };
+        eprintln!("note: windows of {limit} tokens, the context of the model; the default is {WINDOW}");
+        Ok(limit)
+    }
 }
 
 pub fn run(args: &Args) -> Result<()> {
     let (path, file) = args.paths()?;
     let text = read_text(file)?;
+    let context = args.window(path)?;
     let options = args.load.options()?;
     let tested = model::load(path, &options, &args.load)?;
     let base = match &args.against {
@@ -96,12 +114,20 @@ pub fn run(args: &Args) -> Result<()> {
         }
         None => None,
     };
-    let windows = windows(&tested, &text, args).with_context(|| file.display().to_string())?;
+    let windows = windows(&tested, &text, &args.prefix, context)?;
+    ensure!(
+        windows.scored() > 0,
+        "{}: it has {} tokens, and none can be scored",
+        file.display(),
+        windows.tokens()
+    );
     if let Some(base) = &base {
         check_vocabulary(&tested, base, &text)?;
     }
-    let measures = measure(&tested, base.as_ref(), &windows, args.context.get())?;
-    Report { tested: &tested, base: base.as_ref(), windows: &windows, measures: &measures, args }.print()
+    let measures = measure(&tested, base.as_ref(), &windows, context.get())?;
+    let report =
+        Report { tested: &tested, base: base.as_ref(), windows: &windows, measures: &measures, context };
+    report.print(args.json)
 }
 
 /// Reads the whole file.
@@ -112,10 +138,10 @@ fn read_text(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).with_context(name)
 }
 
-fn windows(tested: &LoadedModel, text: &str, args: &Args) -> Result<Windows> {
-    let prefix = tested.tokenizer.encode(&args.prefix).context("--prefix")?;
+fn windows(tested: &LoadedModel, text: &str, prefix: &str, context: NonZeroUsize) -> Result<Windows> {
+    let prefix = tested.tokenizer.encode(prefix).context("--prefix")?;
     let text = tested.tokenizer.encode(text)?;
-    Windows::new(text, prefix, args.context.get())
+    Windows::new(text, prefix, context.get()).map_err(usage)
 }
 
 /// Checks that both models have the same vocabulary, so that their distributions can be compared.
@@ -173,13 +199,13 @@ struct Report<'a> {
     base: Option<&'a LoadedModel>,
     windows: &'a Windows,
     measures: &'a Measures,
-    args: &'a Args,
+    context: NonZeroUsize,
 }
 
 impl Report<'_> {
-    fn print(&self) -> Result<()> {
+    fn print(&self, json: bool) -> Result<()> {
         let mut out = std::io::stdout().lock();
-        Ok(if self.args.json { self.write_json(&mut out) } else { self.write_text(&mut out) }?)
+        Ok(if json { self.write_json(&mut out) } else { self.write_text(&mut out) }?)
     }
 
     /// Share of the tokens at which both models have the same most likely token.
@@ -206,7 +232,7 @@ impl Report<'_> {
             "tokens": self.windows.tokens(),
             "scored_tokens": self.measures.loss.count(),
             "windows": self.windows.count(),
-            "context": self.args.context,
+            "context": self.context,
             "perplexity": self.measures.perplexity(),
             "perplexity_standard_error": self.measures.perplexity_error(),
             "against": against,
@@ -217,7 +243,7 @@ impl Report<'_> {
     fn write_text(&self, out: &mut impl Write) -> std::io::Result<()> {
         let Self { tested, windows, measures, .. } = self;
         let info = tested.model.info();
-        let (scored, context) = (measures.loss.count(), self.args.context);
+        let (scored, context) = (measures.loss.count(), self.context);
         writeln!(out, "{}: {}, {} on {}", tested.name, info.architecture, info.format, info.device)?;
         writeln!(out, "{scored} tokens of {} scored, in windows of {context}", windows.tokens())?;
         let (perplexity, error) = (measures.perplexity(), measures.perplexity_error());

@@ -1,40 +1,40 @@
 //! `lm generate --ids`: prompts and replies as token ids.
 
-use std::io::{self, Write};
-use std::path::Path;
+use std::io::{self, BufRead};
 
 use anyhow::Result;
 use lm_session::{CancelHandle, Engine, Error, FinishReason, GenerateParams, SessionConfig, SessionEvent};
 use lm_tokenizer::TokenId;
 use serde_json::json;
 
-use crate::json_lines::{bad_line, error, values};
+use crate::json_lines::{answer_lines, bad_line, error, values};
 use crate::prompt_ids;
 
-/// Answers each prompt of `path` with the list of the new ids, including the end token.
+/// Answers each prompt of `input` with the list of the new ids, including the end token.
 ///
 /// # Errors
-/// When the file cannot be read, or `cancel` ends a prompt; the error of a single prompt is its answer.
+/// When the input cannot be read, `cancel` ends a prompt, or a line was answered with an error.
 pub fn continue_all(
     engine: &Engine,
     config: &SessionConfig,
-    path: &Path,
+    input: impl BufRead,
     cancel: &CancelHandle,
 ) -> Result<()> {
-    let mut out = io::stdout().lock();
-    for line in values(prompt_ids::open(path)?) {
-        let answer = match line?.and_then(|line| prompt_ids::ids(&line)) {
-            Ok(ids) => match new_ids(engine, config, &ids, cancel) {
-                Ok(ids) => json!(ids),
-                Err(Error::Cancelled) => return Err(Error::Cancelled.into()),
-                Err(cause) => error("generation", format_args!("{:#}", anyhow::Error::from(cause))),
-            },
-            Err(cause) => bad_line(cause),
+    let width = engine.model_info().logits_width;
+    answer_lines(values(input), io::stdout().lock(), |line| {
+        let ids = match prompt_ids::ids(&line) {
+            Ok(ids) => ids,
+            Err(cause) => return Ok(bad_line(cause)),
         };
-        writeln!(out, "{answer}")?;
-        out.flush()?;
-    }
-    Ok(())
+        if let Err(cause) = prompt_ids::check_known(&ids, width) {
+            return Ok(error("generation", cause));
+        }
+        match new_ids(engine, config, &ids, cancel) {
+            Ok(ids) => Ok(json!(ids)),
+            Err(Error::Cancelled) => Err(Error::Cancelled.into()),
+            Err(cause) => Ok(error("generation", format_args!("{:#}", anyhow::Error::from(cause)))),
+        }
+    })
 }
 
 fn new_ids(

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use lm_conversation::{Conversation, ConversationEvent, ResponseFormat, ToolChoice, TurnOptions};
 use lm_session::{CancelHandle, Engine, FinishReason, Finished, GenerateParams, SessionConfig, SessionEvent};
 use lm_template::ToolSpec;
@@ -14,8 +14,10 @@ use serde_json::{Value, json};
 
 use crate::args::{ChatArgs, PromptArgs, PromptSource, RunArgs, SamplerArgs, usage};
 use crate::interrupt::{Interrupt, is_interrupt};
+use crate::json_file::{self, BOM};
+use crate::locate::locate;
 use crate::screen::{CallsTo, Screen};
-use crate::{events, model};
+use crate::{events, model, prompt_ids};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,8 +26,11 @@ Examples:
   lm generate 'Is it raining?' --regex 'yes|no'
   lm generate 'Paris, please' --tools demo --tool-choice get_weather
   lm generate -f notes.txt -m ./Qwen3-0.6B --hide-thinking > summary.txt
+  git diff | lm generate 'Write a commit message'
   lm generate --raw 'Once upon a time' -n 40
   lm generate ./Qwen3-0.6B --ids ids.jsonl --temperature 0 --max-tokens 32
+
+Text of standard input goes before a prompt that is an argument, if standard input is no terminal; `< /dev/null` gives none.
 
 The answer alone goes to standard output, reasoning and notes to standard error. Calls of tools are the answer: they are printed and \
 not run; `lm chat` runs them.
@@ -33,7 +38,8 @@ not run; `lm chat` runs them.
 With --json each line is an event: start, text, reasoning, tool_call, and last finished or error. docs/json-output.md describes them.
 
 With --ids each line of the file is a prompt, a JSON list of token ids that is run as it is, and each line of the output the list of \
-the new ids, the one that ends the reply included, or {\"error\": {\"kind\", \"message\"}}. Kinds: generation, bad_line.";
+the new ids, the one that ends the reply included, or {\"error\": {\"kind\", \"message\"}}. Kinds: generation, bad_line. Blank lines at the \
+end are ignored. The exit code is 1 if a line failed.";
 
 /// Arguments that apply to conversations only.
 const CHAT_ARGS: [&str; 8] =
@@ -76,17 +82,23 @@ struct ReplyArgs {
     /// Tool choice: auto, required, none, or the name of a tool that must be called
     #[arg(long, value_name = "CHOICE", value_parser = tool_choice, requires = "tools")]
     tool_choice: Option<ToolChoice>,
-    /// Constrain the answer to the JSON schema in FILE
+    /// Constrain the answer to the JSON schema in FILE; with --tools, the reply may be a call instead, unless --tool-choice is none
     #[arg(long, value_name = "FILE", conflicts_with = "regex")]
     schema: Option<PathBuf>,
-    /// Constrain the whole answer to the regular expression PATTERN
+    /// Constrain the whole answer to the regular expression PATTERN; with --tools as for --schema
     #[arg(long, value_name = "PATTERN", value_parser = regex, allow_hyphen_values = true)]
     regex: Option<String>,
 }
 
 impl ReplyArgs {
-    /// Checks that a tool that must be called is declared.
+    /// Checks that a tool that must be called is declared, and that an answer is not constrained where it must be a call.
     fn check(&self, tools: &[ToolSpec]) -> Result<()> {
+        let is_call = matches!(self.tool_choice, Some(ToolChoice::Required | ToolChoice::Named(_)));
+        if is_call && (self.schema.is_some() || self.regex.is_some()) {
+            return Err(usage(
+                "--schema and --regex constrain an answer, and with this --tool-choice the reply is a call",
+            ));
+        }
         let Some(ToolChoice::Named(name)) = &self.tool_choice else { return Ok(()) };
         let names: Vec<_> = tools.iter().map(ToolSpec::name).collect();
         if !names.contains(&name.as_str()) {
@@ -125,20 +137,23 @@ fn regex(pattern: &str) -> Result<String, String> {
 }
 
 fn read_schema(file: &Path) -> Result<Value> {
-    let text = std::fs::read_to_string(file).with_context(|| format!("--schema {}", file.display()))?;
-    serde_json::from_str(&text).with_context(|| format!("{} is not JSON", file.display()))
+    json_file::read(file).with_context(|| format!("--schema {}", file.display()))
 }
 
 pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     if let Some(file) = &args.ids {
         return continue_ids(args, file, interrupt);
     }
-    let prompt = args.prompt.source(args.positional.as_deref())?;
+    let model = args.model.as_deref();
+    let prompt = args.prompt.source(args.positional.as_deref(), model)?;
     let tools = args.chat.tools.as_ref().map(|tools| tools.specs()).transpose()?.unwrap_or_default();
     args.reply.check(&tools)?;
+    let mut turn = args.chat.turn_options();
+    args.reply.add_to(&mut turn)?;
+    model.map(locate).transpose()?;
     let prompt = read_prompt(&prompt)?;
-    let engine = model::engine(args.model.as_deref(), &args.run)?;
-    let session = args.sampler.session_config(&engine);
+    let engine = model::engine(model, &args.run)?;
+    let session = args.sampler.session_config(&engine)?;
     let screen = Screen::new(CallsTo::Answer, args.chat.hide_thinking);
     let mut output = Output { json: args.json, screen, text: String::new() };
     if args.json {
@@ -147,55 +162,53 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     let ended = if args.raw {
         continue_text(&engine, session, &prompt, interrupt, &mut output)
     } else {
-        reply(args, tools, &engine, session, &prompt, interrupt, &mut output)
+        let mut config = args.chat.conversation(session);
+        config.preface.tools = tools;
+        Conversation::new(&engine, config)
+            .map_err(Into::into)
+            .and_then(|conversation| reply(conversation, &prompt, turn, interrupt, &mut output))
     };
     output.end(ended)
 }
 
 /// Reads the prompt, which must not be empty.
 fn read_prompt(source: &PromptSource<'_>) -> Result<String> {
-    let prompt = source.read()?;
+    let prompt = source.read_with_stdin()?;
+    let prompt = prompt.strip_prefix(BOM).unwrap_or(&prompt);
     if prompt.trim().is_empty() {
         return Err(usage(
             "the prompt is empty; give it as an argument, by --prompt or --file, or on standard input",
         ));
     }
-    Ok(prompt)
+    Ok(prompt.to_owned())
 }
 
 /// Continues prompts of token ids; the positional argument is the model.
 fn continue_ids(args: &Args, file: &Path, interrupt: &Interrupt) -> Result<()> {
     let positional = args.positional.as_deref().map(Path::new);
-    ensure!(
-        positional.is_none() || args.model.is_none(),
-        "with --ids the argument is the model: it is given twice"
-    );
+    if positional.is_some() && args.model.is_some() {
+        return Err(usage("with --ids the argument is the model: it is given twice"));
+    }
+    let prompts = prompt_ids::open(file)?;
     let engine = model::exact_engine(positional.or(args.model.as_deref()), &args.run)?;
-    let session = args.sampler.session_config(&engine);
+    let session = args.sampler.session_config(&engine)?;
     let cancel = CancelHandle::new();
     let _guard = interrupt.during(cancel.clone());
-    ids::continue_all(&engine, &session, file, &cancel)
+    ids::continue_all(&engine, &session, prompts, &cancel).with_context(|| file.display().to_string())
 }
 
 /// Sends the prompt as a user's message.
 fn reply(
-    args: &Args,
-    tools: Vec<ToolSpec>,
-    engine: &Engine,
-    session: SessionConfig,
+    mut conversation: Conversation,
     prompt: &str,
+    turn: TurnOptions,
     interrupt: &Interrupt,
     output: &mut Output,
 ) -> Result<()> {
-    let mut config = args.chat.conversation(session);
-    config.preface.tools = tools;
-    let mut conversation = Conversation::new(engine, config)?;
     if let Some(note) = model::tools_note(&conversation) {
         output.screen.note(&note)?;
     }
     let _guard = interrupt.during(conversation.cancel_handle());
-    let mut turn = args.chat.turn_options();
-    args.reply.add_to(&mut turn)?;
     for event in conversation.stream(prompt, turn)? {
         let event = event?;
         match &event {

@@ -32,7 +32,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<()> {
     let folder = model::folder(args.model.get())?;
-    let summary = Summary::read(&folder)?;
+    let summary = Summary::read(&folder, args.model.get())?;
     let mut out = std::io::stdout().lock();
     if args.json {
         writeln!(out, "{}", summary.to_json())?;

@@ -1,7 +1,8 @@
 //! Properties of a model folder, and their formatting.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::Path;
 
 use anyhow::Result;
 use lm_model::{ChatTemplateSource, GenerationConfig, ModelConfig, ModelFolder, Parameters, TensorInfo};
@@ -10,7 +11,7 @@ use lm_tokenizer::Tokenizer;
 use serde_json::{Value, json};
 
 use super::memory::MemoryTable;
-use crate::{events, size};
+use crate::{events, model, size};
 
 /// All properties that `lm inspect` shows.
 pub struct Summary {
@@ -23,6 +24,8 @@ pub struct Summary {
     template: Option<Template>,
     licence: Option<String>,
     memory: MemoryTable,
+    /// Bytes of all files.
+    file_bytes: u64,
 }
 
 struct Template {
@@ -68,17 +71,24 @@ struct Group {
 }
 
 impl Summary {
-    pub fn read(folder: &ModelFolder) -> Result<Self> {
+    /// Reads the folder, opened at `path`; the embedded one without.
+    pub fn read(folder: &ModelFolder, path: Option<&Path>) -> Result<Self> {
         let source = folder.chat_template()?;
+        let tensors = folder.tensors()?;
+        let weight_files: BTreeSet<_> = tensors.iter().map(|tensor| tensor.file.as_str()).collect();
         Ok(Self {
+            file_bytes: model::file_bytes(path, weight_files.into_iter())?,
             name: folder.name().to_owned(),
             config: folder.config()?,
             parameters: folder.parameters()?,
-            tensors: folder.tensors()?,
+            tensors,
             tokenizer: folder.tokenizer()?,
             generation: folder.generation_config()?,
             template: source.map_or(Ok(None), |source| Template::of(&source, folder.name()))?,
-            licence: folder.licence()?,
+            licence: match path {
+                Some(_) => folder.licence()?,
+                None => Some(lm_pocket::LICENCE.to_owned()),
+            },
             memory: MemoryTable::of(&folder.footprint()?),
         })
     }
@@ -128,6 +138,7 @@ impl Summary {
             "architecture": config.model_type,
             "parameters": self.parameters.all,
             "parameters_of_token": self.parameters.of_token,
+            "bytes": self.file_bytes,
             "weight_bytes": self.bytes(),
             "dtypes": self.dtypes(),
             "files": self.files(),
@@ -198,6 +209,7 @@ impl fmt::Display for Summary {
         for (file, bytes) in self.files() {
             writeln!(f, "                {} of them in {file}", size::format_bytes(bytes))?;
         }
+        writeln!(f, "  files         {} in all", size::format_bytes(self.file_bytes))?;
         writeln!(f, "  licence       {}", self.licence.as_deref().unwrap_or("not said in the model's card"))?;
         self.fmt_text_side(f)?;
         write!(f, "{}", self.memory)?;
