@@ -77,5 +77,6 @@ fn reason(reason: &FinishReason) -> (&'static str, &'static str) {
         FinishReason::MaxOutputTokens => ("length", "max_tokens"),
         FinishReason::ContextFull => ("length", "context_full"),
         FinishReason::Cancelled => ("cancelled", "cancelled"),
+        FinishReason::DeadlineExceeded => ("cancelled", "deadline_exceeded"),
     }
 }

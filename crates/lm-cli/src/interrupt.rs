@@ -79,7 +79,6 @@ mod tests {
             assert!(!interrupt.cancel());
         }
         assert!(turn.is_cancelled());
-        turn.reset();
         assert!(!interrupt.cancel());
     }
 

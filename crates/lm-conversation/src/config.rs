@@ -1,9 +1,10 @@
 //! Configuration of a conversation, and options of one turn.
 
 use std::fmt;
+use std::time::Instant;
 
 use lm_processors::{Calls, ModelDataProcessor, OnMalformed, ResponseFormat, ToolChoice};
-use lm_session::{Constraint, Engine, SamplerParams, SessionConfig};
+use lm_session::{CancelHandle, Constraint, Engine, SamplerParams, SessionConfig};
 use lm_template::{Map, Polyfills, Preface, PromptTemplate, Value};
 
 use crate::rendered::ContentTokens;
@@ -74,6 +75,17 @@ impl fmt::Debug for ConversationConfig {
     }
 }
 
+/// Effect of a cancelled turn on the history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnCancel {
+    /// The history is as before the turn.
+    #[default]
+    Rollback,
+    /// The turn's messages and the beginning of the reply are added to the history: text and reasoning, without calls. The turn ends
+    /// with [`ConversationEvent::Finished`](crate::ConversationEvent::Finished).
+    KeepPartial,
+}
+
 /// Options of one turn, on top of its conversation's configuration.
 #[derive(Debug, Clone, Default)]
 pub struct TurnOptions {
@@ -96,6 +108,15 @@ pub struct TurnOptions {
     /// Reports [`ConversationEvent::Logprobs`](crate::ConversationEvent::Logprobs), with this many most probable tokens each; `None`
     /// (the default): not reported.
     pub logprobs: Option<usize>,
+    /// Group of the turn, which takes a [`CancelHandle::child`] of it. [`Turn::canceller`](crate::Turn::canceller) cancels the turn
+    /// alone.
+    pub cancel: CancelHandle,
+    /// Effect of a cancellation, or of a passed deadline, on the history; none by default.
+    pub on_cancel: OnCancel,
+    /// Time at which the turn ends with [`Error::DeadlineExceeded`](crate::Error::DeadlineExceeded); never by default.
+    pub deadline: Option<Instant>,
+    /// Turns of a higher priority are admitted first, prefilled first and preempted last. Default 0.
+    pub priority: i32,
     /// User-defined constraint from the first token of the reply; it replaces the one derived from `tool_choice`, `calls` and
     /// `response_format`.
     pub constraint: Option<Box<dyn Constraint>>,

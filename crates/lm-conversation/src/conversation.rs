@@ -3,27 +3,27 @@
 use std::sync::Arc;
 
 use lm_processors::{
-    FreshCallIds, MarkerTokens, ModelDataProcessor, OnMalformed, ParserOptions, ReadCalls, ToolChoice,
-    by_name, detect,
+    FreshCallIds, MarkerTokens, ModelDataProcessor, OnMalformed, ParserOptions, ReadCalls, Recovery,
+    ReplyForm, ToolChoice, by_name, detect,
 };
-use lm_session::{CancelHandle, Engine, GenerateParams, PrefillStats, Session};
+use lm_session::{CancelHandle, Constraint, Engine, GenerateParams, TokenId};
 use lm_template::{
     ChatTemplates, GenerationPrompt, Map, Message, Origin, PolyfilledPrompt, PolyfilledTemplate, Preface,
     Prompt, PromptTemplate, RenderInput, TemplateChoice, ToolSpec, Value,
 };
 
-use crate::config::{ConstrainCalls, ConversationConfig, TurnOptions};
+use crate::config::{ConstrainCalls, ConversationConfig, OnCancel, TurnOptions};
 use crate::error::{Error, Result};
-use crate::event::{ConversationEvent, Reply};
+use crate::event::Reply;
 use crate::into_messages::IntoMessages;
 use crate::marker_tokens::marker_tokens;
 use crate::rendered::{ContentTokens, RenderedPrompt, encode};
 use crate::reply_reader::ReplyReader;
 use crate::reply_rules::{ReplyConstraints, ReplyRules};
 use crate::resampling::Resampling;
-use crate::stream::Stream;
+use crate::shared::Shared;
 use crate::thinking::{ModelThinking, ThinkingConfig};
-use crate::turn::Turn;
+use crate::turn::{Turn, TurnSetup};
 
 /// Dialect in which [`PolyfilledTemplate`] declares tools if the template does not support them.
 const TEXT_DIALECT: &str = "hermes";
@@ -54,7 +54,8 @@ const TEXT_DIALECT: &str = "hermes";
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Conversation {
-    session: Session,
+    engine: Engine,
+    shared: Shared,
     template: PolyfilledTemplate,
     processor: &'static dyn ModelDataProcessor,
     /// The model's added tokens that occur in the dialect's markers.
@@ -64,12 +65,6 @@ pub struct Conversation {
     constrain_calls: ConstrainCalls,
     preface: Preface,
     tools: Arc<[ToolSpec]>,
-    history: Vec<Message>,
-    /// The running turn.
-    turn: Option<Turn>,
-    cancel: CancelHandle,
-    /// True if the last turn was cancelled by the handle, which stays set until the next turn.
-    was_cancelled: bool,
 }
 
 impl Conversation {
@@ -95,7 +90,8 @@ impl Conversation {
         let template = PolyfilledTemplate::new(template, polyfills);
         let processor = processor.unwrap_or_else(|| dialect(&template, engine.name(), &preface.tools));
         Ok(Self {
-            session: engine.session(session)?,
+            engine: engine.clone(),
+            shared: Shared::new(engine.session(session)?),
             template,
             processor,
             tokens: marker_tokens(processor, engine.tokenizer()),
@@ -104,10 +100,6 @@ impl Conversation {
             constrain_calls,
             tools: preface.tools.clone().into(),
             preface,
-            history: Vec::new(),
-            turn: None,
-            cancel: CancelHandle::new(),
-            was_cancelled: false,
         })
     }
 
@@ -124,59 +116,89 @@ impl Conversation {
     /// # Errors
     /// See [`Error`]. The conversation is then unchanged.
     pub fn send_with(&mut self, message: impl IntoMessages, turn: TurnOptions) -> Result<Reply> {
-        for event in self.stream(message, turn)? {
-            if let ConversationEvent::Finished(reply) = event? {
-                return Ok(reply);
-            }
-        }
-        Err(Error::Cancelled)
+        self.stream(message, turn)?.into_reply()
     }
 
-    /// Sends a message and streams the reply. Returns after the prefill.
+    /// Starts a turn with a message: options, then [`TurnBuilder::start`].
     ///
-    /// The turn is added to the history with its last event. Dropping the stream before that cancels it.
+    /// ```
+    /// # use lm_conversation::{Conversation, ConversationConfig, PromptTemplate};
+    /// use lm_conversation::OnCancel;
     ///
-    /// # Errors
-    /// See [`Error`]. The conversation is then unchanged; so it is after an error in the stream.
-    pub fn stream(&mut self, message: impl IntoMessages, turn: TurnOptions) -> Result<Stream<'_>> {
-        self.begin(message, turn)?;
-        Ok(Stream::new(self))
+    /// # let engine = lm_session::testing::scripted_engine(["Hello!"]);
+    /// # let template = PromptTemplate::new("{% for m in messages %}{{ m.content }}\n{% endfor %}")?;
+    /// # let config = ConversationConfig { template: Some(template), ..ConversationConfig::default() };
+    /// # let mut conversation = Conversation::new(&engine, config)?;
+    /// let turn = conversation.turn("Hi.").on_cancel(OnCancel::KeepPartial).start()?;
+    /// turn.canceller().cancel();
+    /// let reply = turn.into_reply()?;
+    /// assert_eq!(conversation.history(), [lm_conversation::Message::user("Hi."), reply.message]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn turn<M: IntoMessages>(&mut self, message: M) -> TurnBuilder<'_, M> {
+        TurnBuilder { conversation: self, message, options: TurnOptions::default() }
     }
 
-    /// [`stream`](Self::stream) without the borrow: its events come from [`next_event`](Self::next_event), and [`abort`](Self::abort) ends
-    /// it early. A turn that is still running is ended first.
+    /// Sends a message and streams the reply. Returns at once; the prompt is prefilled behind it. A turn that is still running is
+    /// cancelled first.
     ///
     /// # Errors
-    /// See [`Error`]. The conversation is then unchanged.
-    pub fn begin(&mut self, message: impl IntoMessages, turn: TurnOptions) -> Result<()> {
-        self.abort();
+    /// See [`Error`]. The conversation is then unchanged; so it is after an error in the turn.
+    pub fn stream(&mut self, message: impl IntoMessages, options: TurnOptions) -> Result<Turn> {
         let messages = message.into_messages()?;
         if messages.is_empty() {
             return Err(Error::NoMessage);
         }
-        if std::mem::take(&mut self.was_cancelled) {
-            self.cancel.reset();
-        }
-        let mut turn = turn;
-        turn.extra_context.extend(self.thinking_variables(turn.thinking)?);
+        self.shared.lock().end_turn();
+        let mut options = options;
+        options.extra_context.extend(self.thinking_variables(options.thinking)?);
         let PolyfilledPrompt { prompt, polyfills } =
-            self.prompt(&messages, GenerationPrompt::Add, &turn.extra_context)?;
+            self.prompt(&messages, GenerationPrompt::Add, &options.extra_context)?;
+        let ids = encode(&prompt, self.engine.tokenizer(), self.content_tokens)?;
         let tail = template_tail(&prompt);
-        let in_reasoning = self.processor.opens_reasoning(tail);
-        let calls = match turn.tool_choice {
+        let ReplyConstraints { constraint, form, checks, relaxed, recovery } =
+            self.reply_rules(self.processor.opens_reasoning(tail)).constraints(&mut options)?;
+        // Without a grammar, a call cannot be required.
+        let call_required =
+            form.is_some() && matches!(options.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
+        let parser = self.parser_options(&options.tool_choice, form, tail, recovery);
+        let cancel = options.cancel.child();
+        let on_cancel = options.on_cancel;
+        let params = generate_params(options, constraint, cancel.clone());
+        let mut state = self.shared.lock();
+        let resampling = checks.map(|checks| {
+            Resampling::new(checks, params.clone(), &state.session.config().sampler, ids.len())
+        });
+        let generation = state.session.submit(&ids, params)?;
+        let call_ids = FreshCallIds::new(self.preface.messages.iter().chain(&state.history).chain(&messages));
+        drop(state);
+        let setup = TurnSetup {
+            shared: self.shared.begin(cancel.clone()),
+            cancel,
+            on_cancel,
+            messages,
+            reader: ReplyReader::new(self.processor, parser, call_ids),
+            resampling,
+            call_required,
+            relaxed,
+            polyfills,
+            tokenizer: self.engine.tokenizer().clone(),
+        };
+        Ok(Turn::new(setup, generation))
+    }
+
+    fn parser_options(
+        &self,
+        choice: &ToolChoice,
+        form: Option<ReplyForm>,
+        tail: &str,
+        recovery: Recovery,
+    ) -> ParserOptions {
+        let calls = match choice {
             ToolChoice::None => ReadCalls::Never,
             _ => ReadCalls::WhenDeclared,
         };
-        let ReplyConstraints { constraint, form, checks, relaxed, recovery } =
-            self.reply_rules(in_reasoning).constraints(&mut turn)?;
-        let prefill = self.run_prompt(&prompt)?;
-        let TurnOptions { sampler, max_output_tokens, stop, logprobs, .. } = turn;
-        let cancel = self.cancel.clone();
-        let params =
-            GenerateParams { sampler, max_output_tokens, stop, constraint, cancel, continued: 0, logprobs };
-        let resampling = checks.map(|checks| Resampling::new(checks, params.clone(), prefill, &self.session));
-        self.session.begin(params)?;
-        let options = ParserOptions {
+        ParserOptions {
             tools: Arc::clone(&self.tools),
             calls,
             form,
@@ -186,29 +208,12 @@ impl Conversation {
             on_unfinished: self.on_malformed,
             recovery,
             ..ParserOptions::default()
-        };
-        let call_ids = FreshCallIds::new(self.preface.messages.iter().chain(&self.history).chain(&messages));
-        let turn = Turn::new(messages, ReplyReader::new(self.processor, options, call_ids));
-        self.turn = Some(turn.checked(resampling, relaxed).polyfilled(polyfills));
-        Ok(())
-    }
-
-    /// Prefills the session with the prompt's tokens.
-    fn run_prompt(&mut self, prompt: &Prompt) -> Result<PrefillStats> {
-        let ids = encode(prompt, self.session.engine().tokenizer(), self.content_tokens)?;
-        match self.session.sync(&ids, &self.cancel) {
-            Ok(prefill) => Ok(prefill),
-            Err(lm_session::Error::Cancelled) => {
-                self.was_cancelled = true;
-                Err(Error::Cancelled)
-            }
-            Err(error) => Err(error.into()),
         }
     }
 
     fn reply_rules(&self, in_reasoning: bool) -> ReplyRules<'_> {
         ReplyRules {
-            engine: self.session.engine(),
+            engine: &self.engine,
             processor: self.processor,
             tools: &self.tools,
             tokens: &self.tokens,
@@ -224,33 +229,12 @@ impl Conversation {
         }
         let switch = self.template.capabilities().thinking.map(|switch| switch.variable);
         let has_channel = !self.processor.channels().is_empty();
-        thinking.variables(ModelThinking { name: self.session.engine().name(), has_channel, switch })
+        thinking.variables(ModelThinking { name: self.engine.name(), has_channel, switch })
     }
 
-    /// Waits for the next event of the running turn. The last one is [`ConversationEvent::Finished`], with which the turn is added to the
-    /// history, or an error, after which the conversation is as before the turn. Returns `None` when there is no turn.
-    pub fn next_event(&mut self) -> Option<Result<ConversationEvent>> {
-        let mut turn = self.turn.take()?;
-        let event = turn.next(&mut self.session);
-        match &event {
-            Ok(ConversationEvent::Finished(reply)) => {
-                self.history.extend(turn.messages);
-                self.history.push(reply.message.clone());
-            }
-            Ok(_) => self.turn = Some(turn),
-            Err(error) => {
-                self.was_cancelled = matches!(error, Error::Cancelled);
-                self.session.abort();
-            }
-        }
-        Some(event)
-    }
-
-    /// Ends the running turn, if there is one: the conversation is as before it.
+    /// Cancels the running turn, if there is one: the conversation is as before it.
     pub fn abort(&mut self) {
-        if self.turn.take().is_some() {
-            self.session.abort();
-        }
+        self.shared.lock().end_turn();
     }
 
     /// Renders the prompt of a turn with these messages without running it: text, ids and masks.
@@ -263,32 +247,30 @@ impl Conversation {
         generation: GenerationPrompt,
     ) -> Result<RenderedPrompt> {
         let prompt = self.prompt(&messages.into_messages()?, generation, &Map::new())?;
-        RenderedPrompt::new(&prompt, self.session.engine().tokenizer(), self.content_tokens)
+        RenderedPrompt::new(&prompt, self.engine.tokenizer(), self.content_tokens)
     }
 
     /// Messages sent and received, without those of the preface.
-    pub fn history(&self) -> &[Message] {
-        &self.history
+    pub fn history(&self) -> Vec<Message> {
+        self.shared.lock().history.clone()
     }
 
-    /// Replaces the history, for example by a saved one.
+    /// Replaces the history, for example by a saved one. A running turn is cancelled.
     pub fn set_history(&mut self, history: Vec<Message>) {
-        self.history = history;
+        let mut state = self.shared.lock();
+        state.end_turn();
+        state.history = history;
     }
 
-    /// Replaces the messages of the preface, for example by another system prompt; the history stays.
+    /// Replaces the messages of the preface, for example by another system prompt; the history stays. A running turn is cancelled.
     pub fn set_preface_messages(&mut self, messages: Vec<Message>) {
+        self.abort();
         self.preface.messages = messages;
     }
 
-    /// Clears the history; the preface stays.
+    /// Clears the history; the preface stays. A running turn is cancelled.
     pub fn reset(&mut self) {
-        self.history.clear();
-    }
-
-    /// Returns a handle that cancels the running turn, or the next one. A later turn clears it.
-    pub fn cancel_handle(&self) -> CancelHandle {
-        self.cancel.clone()
+        self.set_history(Vec::new());
     }
 
     /// The initial messages, tools and variables.
@@ -306,9 +288,14 @@ impl Conversation {
         self.processor
     }
 
-    /// Session that runs the turns, for its cache and limits.
-    pub fn session(&self) -> &Session {
-        &self.session
+    /// The engine that runs the turns.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Tokens of the last turn, prompt and reply: see [`lm_session::Session::tokens`].
+    pub fn tokens(&self) -> Vec<TokenId> {
+        self.shared.lock().session.tokens()
     }
 
     fn prompt(
@@ -317,15 +304,65 @@ impl Conversation {
         generation_prompt: GenerationPrompt,
         extra_context: &Map<String, Value>,
     ) -> Result<PolyfilledPrompt> {
-        let all = self.preface.messages.iter().chain(&self.history).chain(messages);
+        let state = self.shared.lock();
+        let all = self.preface.messages.iter().chain(&state.history).chain(messages);
         let messages = all.map(|message| self.processor.message_to_template_input(message));
         let messages = messages.collect::<lm_processors::Result<Vec<_>>>()?;
+        drop(state);
         let mut variables = self.preface.extra_context.clone();
         variables.extend(extra_context.clone());
         let tools = self.processor.format_tools(&self.tools);
         let input =
             RenderInput { messages: &messages, tools: &tools, generation_prompt, extra_context: &variables };
         Ok(self.template.render(&input)?)
+    }
+}
+
+/// A turn that is about to start; see [`Conversation::turn`].
+#[must_use = "a turn runs after `start`"]
+pub struct TurnBuilder<'a, M> {
+    conversation: &'a mut Conversation,
+    message: M,
+    options: TurnOptions,
+}
+
+impl<M: IntoMessages> TurnBuilder<'_, M> {
+    /// Sets all options of the turn.
+    pub fn options(self, options: TurnOptions) -> Self {
+        Self { options, ..self }
+    }
+
+    /// Sets the effect of a cancellation on the history.
+    pub fn on_cancel(mut self, on_cancel: OnCancel) -> Self {
+        self.options.on_cancel = on_cancel;
+        self
+    }
+
+    /// Starts the turn: [`Conversation::stream`].
+    ///
+    /// # Errors
+    /// Those of [`Conversation::stream`].
+    pub fn start(self) -> Result<Turn> {
+        self.conversation.stream(self.message, self.options)
+    }
+}
+
+fn generate_params(
+    options: TurnOptions,
+    constraint: Option<Box<dyn Constraint>>,
+    cancel: CancelHandle,
+) -> GenerateParams {
+    let TurnOptions { sampler, max_output_tokens, stop, logprobs, deadline, priority, .. } = options;
+    GenerateParams {
+        sampler,
+        max_output_tokens,
+        stop,
+        constraint,
+        cancel,
+        deadline,
+        priority,
+        continued: 0,
+        logprobs,
     }
 }
 
@@ -360,9 +397,8 @@ fn model_template(engine: &Engine, preface: &Preface) -> Result<PromptTemplate> 
 impl std::fmt::Debug for Conversation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Conversation")
-            .field("session", &self.session)
             .field("processor", &self.processor.name())
-            .field("history", &self.history)
+            .field("history", &self.history())
             .finish_non_exhaustive()
     }
 }

@@ -1,5 +1,6 @@
 //! Errors of conversations and turns.
 
+use lm_session::FinishReason;
 use lm_template::ToolCall;
 
 /// Result with this crate's [`Error`].
@@ -68,7 +69,18 @@ pub enum Error {
     /// A turn was started without a message.
     #[error("a turn needs at least one message")]
     NoMessage,
+    /// A required call was not written: the reply ended before it, for example with a stop string.
+    #[error("the reply ended without the required tool call ({reason:?})")]
+    NoCall {
+        /// End of the reply.
+        reason: FinishReason,
+        /// Text of the reply.
+        text: String,
+    },
     /// The turn was cancelled.
     #[error("the turn was cancelled")]
     Cancelled,
+    /// The turn did not end before its deadline.
+    #[error("the turn's deadline has passed")]
+    DeadlineExceeded,
 }

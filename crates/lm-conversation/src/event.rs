@@ -1,7 +1,7 @@
 //! Events and reply of a turn.
 
 use lm_processors::Relaxed;
-use lm_session::{Finished, TokenId, TokenLogprobs, Tokenizer};
+use lm_session::{Finished, PrefillProgress, TokenId, TokenLogprobs, Tokenizer};
 use lm_template::{Content, Message, Polyfill, ToolCall, Value};
 use serde_json::json;
 
@@ -48,6 +48,8 @@ impl Reply {
 #[non_exhaustive]
 #[expect(clippy::large_enum_variant, reason = "the large one comes once a turn")]
 pub enum ConversationEvent {
+    /// A step of the prompt's prefill has run.
+    Prefill(PrefillProgress),
     /// Further text of the answer, never empty.
     Text(String),
     /// Further text of the reasoning, never empty.
@@ -89,7 +91,10 @@ impl ConversationEvent {
             Self::Reasoning(text) => Some(json!({"role": "assistant", "channels": {"reasoning": text}})),
             Self::ToolCall(call) => Some(json!({"role": "assistant", "tool_calls": [call]})),
             Self::Finished(_) => Some(json!({})),
-            Self::ToolCallStarted { .. } | Self::ToolCallArguments { .. } | Self::Logprobs(_) => None,
+            Self::Prefill(_)
+            | Self::ToolCallStarted { .. }
+            | Self::ToolCallArguments { .. }
+            | Self::Logprobs(_) => None,
         }
     }
 }

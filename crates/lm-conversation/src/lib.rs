@@ -12,24 +12,25 @@ mod reply_checks;
 mod reply_reader;
 mod reply_rules;
 mod resampling;
-mod stream;
+mod shared;
 mod thinking;
 mod turn;
 
-pub use config::{ConstrainCalls, ConversationConfig, TurnOptions};
-pub use conversation::Conversation;
+pub use config::{ConstrainCalls, ConversationConfig, OnCancel, TurnOptions};
+pub use conversation::{Conversation, TurnBuilder};
 pub use error::{Error, Result};
 pub use event::{ConversationEvent, Reply, ScoredToken, TokenLogprob};
 pub use into_messages::IntoMessages;
 pub use lm_processors::{Calls, ModelDataProcessor, OnMalformed, Relaxed, ResponseFormat, ToolChoice};
 pub use lm_session::{
     CancelHandle, Constraint, Device, Engine, EngineSettings, FinishReason, Finished, LoadOptions,
-    LoadProgress, ModelFolder, SamplerParams, SessionConfig, Timing, TokenId, Usage, WeightFormat,
+    LoadProgress, ModelFolder, PrefillProgress, SamplerParams, SessionConfig, Timing, TokenId, Usage,
+    WeightFormat,
 };
 pub use lm_template::{
     Content, GenerationPrompt, Map, Message, Part, Polyfill, Polyfills, Preface, PromptTemplate, Role,
     ToolCall, ToolSpec, Value,
 };
 pub use rendered::{ContentTokens, RenderedPrompt};
-pub use stream::Stream;
 pub use thinking::{ThinkingConfig, ThinkingMode};
+pub use turn::{Turn, TurnStream};

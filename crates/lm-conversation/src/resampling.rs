@@ -5,7 +5,7 @@
 
 use std::mem;
 
-use lm_session::{Finished, GenerateParams, PrefillStats, SamplerParams, Session};
+use lm_session::{Finished, GenerateParams, Generation, PrefillProgress, SamplerParams, Session};
 use lm_template::Message;
 
 use crate::error::{Error, Result};
@@ -26,8 +26,8 @@ pub(crate) struct Resampling {
     checks: ReplyChecks,
     /// The parameters of the first attempt, with the constraint at its start.
     params: GenerateParams,
-    /// Prefill of the prompt.
-    prefill: PrefillStats,
+    /// Prefill of the prompt, by the first attempt.
+    prefill: PrefillProgress,
     /// The sampler of the first attempt.
     sampler: SamplerParams,
     /// Number of tokens of the session before the reply.
@@ -46,18 +46,26 @@ pub(crate) struct Resampling {
 }
 
 impl Resampling {
-    /// Creates the state for a reply that `session` is about to begin with `params`.
+    /// Creates the state for a reply to a prompt of `prompt_tokens` tokens, generated with `params`; `sampler` is the session's.
     pub(crate) fn new(
         checks: ReplyChecks,
         params: GenerateParams,
-        prefill: PrefillStats,
-        session: &Session,
+        sampler: &SamplerParams,
+        prompt_tokens: usize,
     ) -> Self {
-        let sampler = params.sampler.clone().unwrap_or_else(|| session.config().sampler.clone());
+        let sampler = params.sampler.clone().unwrap_or_else(|| sampler.clone());
+        let prefill = PrefillProgress { cached_tokens: prompt_tokens, prefilled_tokens: 0, prompt_tokens };
         let (pieces, held) = (Vec::new(), Vec::new());
-        let prompt_tokens = session.tokens().len();
         let (sent, open, has_call, rejected) = (0, false, false, 0);
         Self { checks, params, prefill, sampler, prompt_tokens, pieces, sent, held, open, has_call, rejected }
+    }
+
+    /// Notes a step of the prefill; returns false for those of later attempts.
+    pub(crate) fn note_prefill(&mut self, progress: PrefillProgress) -> bool {
+        if self.rejected == 0 {
+            self.prefill = progress;
+        }
+        self.rejected == 0
     }
 
     /// Corrects the usage of the last attempt, which found the prompt in the cache: the first one may have run it.
@@ -65,7 +73,6 @@ impl Resampling {
         if self.rejected > 0 {
             finish.usage.cached_tokens = self.prefill.cached_tokens;
             finish.timing.prefilled_tokens = self.prefill.prefilled_tokens;
-            finish.timing.prefill = self.prefill.elapsed;
         }
     }
 
@@ -131,8 +138,8 @@ impl Resampling {
         Ok(())
     }
 
-    /// Restarts the reply from the last token whose events were sent, and returns a reader that has read up to it. After
-    /// [`MAX_REJECTED`] attempts a reply that has a complete call ends before the next one, where it may end there.
+    /// Restarts the reply from the last token whose events were sent. Returns the new attempt, and a reader that has read up to that
+    /// token. After [`MAX_REJECTED`] attempts a reply that has a complete call ends before the next one, where it may end there.
     ///
     /// # Errors
     /// `invalid`, the defect of the last attempt, when the attempts are used up; errors of the session.
@@ -141,7 +148,7 @@ impl Resampling {
         session: &mut Session,
         reader: &ReplyReader,
         invalid: Error,
-    ) -> Result<ReplyReader> {
+    ) -> Result<(Generation, ReplyReader)> {
         let enough = self.rejected == MAX_REJECTED;
         if self.rejected > MAX_REJECTED || (enough && !self.has_call) {
             return Err(invalid);
@@ -150,24 +157,21 @@ impl Resampling {
         self.pieces.truncate(self.sent);
         self.held.clear();
         self.open = false;
-        let kept = session.tokens()[..self.prompt_tokens + self.sent].to_vec();
-        session.sync(&kept, &self.params.cancel).map_err(|error| match error {
-            lm_session::Error::Cancelled => Error::Cancelled,
-            error => error.into(),
-        })?;
+        let mut kept = session.tokens();
+        kept.truncate(self.prompt_tokens + self.sent);
         let mut params =
             GenerateParams { sampler: Some(self.sampler()), continued: self.sent, ..self.params.clone() };
         if enough {
             params.max_output_tokens = Some(self.sent);
         }
-        session.begin(params).map_err(|error| match error {
+        let generation = session.submit(&kept, params).map_err(|error| match error {
             lm_session::Error::BudgetTooSmall { .. } => invalid,
             error => error.into(),
         })?;
         let mut reader = reader.restarted();
         let mut already_sent = Vec::new();
         self.pieces.iter().try_for_each(|piece| reader.push(piece, &mut already_sent))?;
-        Ok(reader)
+        Ok((generation, reader))
     }
 
     /// Sampler of the next attempt: another seed, and temperature 1 if the first attempt was greedy, which would only repeat itself. Later
@@ -207,7 +211,7 @@ mod tests {
         Resampling {
             checks,
             params: GenerateParams::default(),
-            prefill: PrefillStats::default(),
+            prefill: PrefillProgress::default(),
             sampler: SamplerParams::default(),
             prompt_tokens: 0,
             pieces: Vec::new(),

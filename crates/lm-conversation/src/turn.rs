@@ -1,108 +1,349 @@
-//! Running turn: from the session's tokens to events.
+//! Turn: from the tokens of a generation to the events of a reply.
 
 use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
+use futures_core::Stream;
 use lm_processors::Relaxed;
-use lm_session::{FinishReason, Finished, Session, SessionEvent};
+use lm_session::{
+    CancelHandle, FinishReason, Finished, Generation, GenerationStream, SessionEvent, Tokenizer,
+};
 use lm_template::{Message, Polyfill};
 
+use crate::config::OnCancel;
 use crate::error::{Error, Result};
 use crate::event::{ConversationEvent, Reply, ScoredToken};
 use crate::reply_reader::{Piece, ReplyReader};
 use crate::resampling::Resampling;
+use crate::shared::Shared;
 
-/// State of a turn, besides the session that generates its reply.
-pub(crate) struct Turn {
+/// A running turn: an iterator over the events of the reply, as they come.
+///
+/// The turn borrows nothing: it may be read from another thread than the conversation's. The last item is
+/// [`ConversationEvent::Finished`], with which the turn is added to the history, or an error, after which the conversation is as before
+/// the turn. Dropping the turn before that cancels it; so does every call that changes the conversation.
+///
+/// ```
+/// use lm_conversation::{Conversation, ConversationConfig, ConversationEvent, PromptTemplate, TurnOptions};
+///
+/// # let engine = lm_session::testing::scripted_engine(["Hello!"]);
+/// # let template = PromptTemplate::new("{% for m in messages %}{{ m.content }}\n{% endfor %}")?;
+/// # let config = ConversationConfig { template: Some(template), ..ConversationConfig::default() };
+/// let mut conversation = Conversation::new(&engine, config)?;
+/// let turn = conversation.stream("Hi.", TurnOptions::default())?;
+/// let canceller = turn.canceller(); // Cancels this turn from any thread.
+/// let reader = std::thread::spawn(move || turn.into_reply());
+/// let reply = reader.join().expect("no panic")?;
+/// assert_eq!(reply.text(), "Hello!");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "a turn that is dropped is cancelled"]
+pub struct Turn {
+    progress: Progress,
+    /// `None` after the last event of the generation.
+    generation: Option<Generation>,
+}
+
+/// A [`Turn`] as a [`Stream`] for async tasks; see [`Turn::into_stream`].
+#[derive(Debug)]
+#[must_use = "a turn that is dropped is cancelled"]
+pub struct TurnStream {
+    progress: Progress,
+    generation: Option<GenerationStream>,
+}
+
+/// Setup of a turn.
+pub(crate) struct TurnSetup {
+    pub(crate) shared: Shared,
+    pub(crate) cancel: CancelHandle,
+    pub(crate) on_cancel: OnCancel,
     /// Messages sent.
     pub(crate) messages: Vec<Message>,
-    reader: ReplyReader,
-    ready: VecDeque<ConversationEvent>,
+    pub(crate) reader: ReplyReader,
     /// Rejection sampling, if the constraint leaves keywords to validate.
-    resampling: Option<Resampling>,
-    relaxed: Vec<Relaxed>,
-    polyfills: Vec<Polyfill>,
+    pub(crate) resampling: Option<Resampling>,
+    /// True if a reply without a call is an error.
+    pub(crate) call_required: bool,
+    pub(crate) relaxed: Vec<Relaxed>,
+    pub(crate) polyfills: Vec<Polyfill>,
+    pub(crate) tokenizer: Arc<Tokenizer>,
+}
+
+/// State of a turn, besides its generation.
+#[derive(Debug)]
+struct Progress {
+    setup: TurnSetup,
+    ready: VecDeque<ConversationEvent>,
+    /// Text and reasoning of the events that were returned.
+    partial: (String, String),
     /// Error that ended the turn, returned after the ready events.
     failed: Option<Error>,
+    /// True after the last item.
+    over: bool,
 }
 
 impl Turn {
-    pub(crate) fn new(messages: Vec<Message>, reader: ReplyReader) -> Self {
-        let (relaxed, polyfills) = (Vec::new(), Vec::new());
-        Self { messages, reader, ready: VecDeque::new(), resampling: None, relaxed, polyfills, failed: None }
+    pub(crate) fn new(setup: TurnSetup, generation: Generation) -> Self {
+        let partial = (String::new(), String::new());
+        let progress = Progress { setup, ready: VecDeque::new(), partial, failed: None, over: false };
+        Self { progress, generation: Some(generation) }
     }
 
-    /// Sets the rejection sampling and the keywords that the constraint does not enforce.
-    pub(crate) fn checked(self, resampling: Option<Resampling>, relaxed: Vec<Relaxed>) -> Self {
-        Self { resampling, relaxed, ..self }
+    /// Returns the handle that cancels this turn alone, from any thread.
+    pub fn canceller(&self) -> CancelHandle {
+        self.progress.setup.cancel.clone()
     }
 
-    /// Sets the changes made to the conversation for its prompt.
-    pub(crate) fn polyfilled(self, polyfills: Vec<Polyfill>) -> Self {
-        Self { polyfills, ..self }
-    }
-
-    /// Waits for the engine until there is an event or an error; the turn is over after `Finished` or an error.
-    pub(crate) fn next(&mut self, session: &mut Session) -> Result<ConversationEvent> {
+    /// Reads all events and returns the reply.
+    ///
+    /// # Errors
+    /// The turn's error.
+    pub fn into_reply(mut self) -> Result<Reply> {
         loop {
-            if let Some(event) = self.ready.pop_front() {
-                return Ok(event);
+            if let ConversationEvent::Finished(reply) = self.next().ok_or(Error::Cancelled)?? {
+                return Ok(reply);
             }
-            if let Some(error) = self.failed.take() {
-                return Err(error);
-            }
-            self.failed = self.advance(session).err();
         }
     }
 
-    fn advance(&mut self, session: &mut Session) -> Result<()> {
-        match session.next_event().unwrap_or(Err(lm_session::Error::EngineStopped))? {
+    /// Converts the iterator to a stream for async tasks. It needs no runtime.
+    ///
+    /// ```
+    /// # use lm_conversation::{Conversation, ConversationConfig, PromptTemplate};
+    /// use futures_util::StreamExt;
+    /// use lm_conversation::{ConversationEvent, TurnOptions};
+    ///
+    /// # let engine = lm_session::testing::scripted_engine(["Hello!"]);
+    /// # let template = PromptTemplate::new("{% for m in messages %}{{ m.content }}\n{% endfor %}")?;
+    /// # let config = ConversationConfig { template: Some(template), ..ConversationConfig::default() };
+    /// # let mut conversation = Conversation::new(&engine, config)?;
+    /// # futures_executor::block_on(async {
+    /// let mut turn = conversation.stream("Hi.", TurnOptions::default())?.into_stream();
+    /// while let Some(event) = turn.next().await {
+    ///     if let ConversationEvent::Text(text) = event? {
+    ///         print!("{text}");
+    ///     }
+    /// }
+    /// # Ok::<(), lm_conversation::Error>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn into_stream(self) -> TurnStream {
+        TurnStream { progress: self.progress, generation: self.generation.map(Generation::into_stream) }
+    }
+}
+
+impl Iterator for Turn {
+    type Item = Result<ConversationEvent>;
+
+    /// Waits for the next event.
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(item) = self.progress.take_ready() {
+                return item;
+            }
+            let event = self.generation.as_mut().and_then(Iterator::next);
+            if let Some(generation) = self.progress.advance(event) {
+                self.generation = generation;
+            }
+        }
+    }
+}
+
+impl std::iter::FusedIterator for Turn {}
+
+impl TurnStream {
+    /// Returns the handle that cancels this turn alone, from any thread.
+    pub fn canceller(&self) -> CancelHandle {
+        self.progress.setup.cancel.clone()
+    }
+}
+
+impl Stream for TurnStream {
+    type Item = Result<ConversationEvent>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Self { progress, generation } = self.get_mut();
+        loop {
+            if let Some(item) = progress.take_ready() {
+                return Poll::Ready(item);
+            }
+            let event = match generation {
+                Some(generation) => ready!(Pin::new(generation).poll_next(context)),
+                None => None,
+            };
+            if let Some(next) = progress.advance(event) {
+                *generation = next.map(Generation::into_stream);
+            }
+        }
+    }
+}
+
+impl Progress {
+    /// Returns the next item that needs nothing of the engine: `Some(None)` is the end.
+    fn take_ready(&mut self) -> Option<Option<Result<ConversationEvent>>> {
+        if let Some(event) = self.ready.pop_front() {
+            match &event {
+                ConversationEvent::Text(text) => self.partial.0 += text,
+                ConversationEvent::Reasoning(text) => self.partial.1 += text,
+                _ => {}
+            }
+            return Some(Some(Ok(event)));
+        }
+        if let Some(error) = self.failed.take() {
+            return Some(Some(Err(error)));
+        }
+        self.over.then_some(None)
+    }
+
+    /// Handles an event of the generation. Returns the generation that takes its place: another attempt, or none at the end.
+    fn advance(&mut self, event: Option<lm_session::Result<SessionEvent>>) -> Option<Option<Generation>> {
+        let event = event.unwrap_or(Err(lm_session::Error::EngineStopped));
+        let next = event.map_err(Error::from).and_then(|event| match event {
+            SessionEvent::Prefill(progress) => {
+                let first = self.setup.resampling.as_mut().is_none_or(|reply| reply.note_prefill(progress));
+                self.ready.extend(first.then_some(ConversationEvent::Prefill(progress)));
+                Ok(None)
+            }
             SessionEvent::Token { id, text, added, logprobs } => {
-                let tokenizer = session.engine().tokenizer();
+                let tokenizer = &self.setup.tokenizer;
                 let scored = logprobs.filter(|_| !tokenizer.end_ids().contains(&id));
                 let scored = scored.map(|logprobs| ScoredToken::new(id, &logprobs, tokenizer));
-                self.read(Piece { text, added }, scored, session)
+                self.read(Piece { text, added }, scored)
             }
-            SessionEvent::Finished(finished) => self.finish(finished, session),
+            SessionEvent::Finished(finished) => self.finish(finished),
+        });
+        match next {
+            Ok(None) if self.over => Some(None),
+            Ok(next) => next.map(Some),
+            Err(error) => {
+                self.failed = Some(error);
+                self.end();
+                Some(None)
+            }
         }
     }
 
-    fn read(&mut self, piece: Piece, scored: Option<ScoredToken>, session: &mut Session) -> Result<()> {
+    /// Reads a piece of the reply. Returns another attempt at it if the piece completes a call that is not valid.
+    fn read(&mut self, piece: Piece, scored: Option<ScoredToken>) -> Result<Option<Generation>> {
         let mut events: Vec<_> = scored.map(ConversationEvent::Logprobs).into_iter().collect();
-        let read = self.reader.push(&piece, &mut events);
-        let Some(resampling) = &mut self.resampling else {
+        let read = self.setup.reader.push(&piece, &mut events);
+        let Some(resampling) = &mut self.setup.resampling else {
             self.ready.extend(events);
-            return read;
+            return read.map(|()| None);
         };
         read?;
         match resampling.push(piece, events) {
-            Ok(events) => self.ready.extend(events),
-            Err(invalid) => self.reader = resampling.resample(session, &self.reader, invalid)?,
+            Ok(events) => {
+                self.ready.extend(events);
+                Ok(None)
+            }
+            Err(invalid) => self.resample(invalid).map(Some),
         }
-        Ok(())
     }
 
-    fn finish(&mut self, mut finish: Finished, session: &mut Session) -> Result<()> {
-        if finish.reason == FinishReason::Cancelled {
+    fn resample(&mut self, invalid: Error) -> Result<Generation> {
+        let TurnSetup { resampling, shared, reader, .. } = &mut self.setup;
+        let (Some(resampling), Some(mut state)) = (resampling, shared.lock_turn()) else {
             return Err(Error::Cancelled);
+        };
+        let (generation, restarted) = resampling.resample(&mut state.session, reader, invalid)?;
+        *reader = restarted;
+        Ok(generation)
+    }
+
+    /// Ends the reply, or returns another attempt at it.
+    fn finish(&mut self, mut finish: Finished) -> Result<Option<Generation>> {
+        match finish.reason {
+            FinishReason::Cancelled => return self.end_early(finish, Error::Cancelled),
+            FinishReason::DeadlineExceeded => return self.end_early(finish, Error::DeadlineExceeded),
+            _ => {}
         }
         let mut events = Vec::new();
-        let message = self.reader.finish(&mut events)?;
+        let message = self.setup.reader.finish(&mut events)?;
         let mut resampled = 0;
-        if let Some(resampling) = &mut self.resampling {
+        if let Some(resampling) = &mut self.setup.resampling {
             resampled = resampling.rejected();
             resampling.correct(&mut finish);
             events = match resampling.finish(events, &message) {
                 Ok(events) => events,
-                Err(invalid) => {
-                    self.reader = resampling.resample(session, &self.reader, invalid)?;
-                    return Ok(());
-                }
+                Err(invalid) => return self.resample(invalid).map(Some),
             };
         }
         self.ready.extend(events);
-        let (relaxed, polyfills) = (std::mem::take(&mut self.relaxed), std::mem::take(&mut self.polyfills));
+        if self.setup.call_required && message.tool_calls.is_empty() {
+            return Err(Error::NoCall { reason: finish.reason, text: message.content.text() });
+        }
+        self.complete(message, finish, resampled)
+    }
+
+    /// Ends a cancelled turn, with `error` or with the beginning of the reply.
+    fn end_early(&mut self, finish: Finished, error: Error) -> Result<Option<Generation>> {
+        match self.setup.on_cancel {
+            OnCancel::Rollback => Err(error),
+            OnCancel::KeepPartial => {
+                let message = self.partial_message();
+                self.complete(message, finish, 0)
+            }
+        }
+    }
+
+    fn partial_message(&mut self) -> Message {
+        let (text, reasoning) = std::mem::take(&mut self.partial);
+        let mut message = Message::assistant(text);
+        message.reasoning_content = Some(reasoning).filter(|text| !text.is_empty());
+        message
+    }
+
+    /// Adds the turn to the history and sends the last event.
+    fn complete(
+        &mut self,
+        message: Message,
+        finish: Finished,
+        resampled: usize,
+    ) -> Result<Option<Generation>> {
+        let TurnSetup { messages, relaxed, polyfills, .. } = &mut self.setup;
+        let (relaxed, polyfills) = (std::mem::take(relaxed), std::mem::take(polyfills));
+        let mut messages = std::mem::take(messages);
+        messages.push(message.clone());
+        self.setup.shared.lock_turn().ok_or(Error::Cancelled)?.complete(messages);
+        self.over = true;
         let reply = Reply { message, finish, relaxed, resampled, polyfills };
         self.ready.push_back(ConversationEvent::Finished(reply));
-        Ok(())
+        Ok(None)
+    }
+
+    /// Ends the turn early: the history is as before it, or has the beginning of the reply.
+    fn end(&mut self) {
+        self.over = true;
+        if let Some(mut state) = self.setup.shared.lock_turn() {
+            state.end_turn();
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.over {
+            return;
+        }
+        if self.setup.on_cancel == OnCancel::KeepPartial {
+            let mut messages = std::mem::take(&mut self.setup.messages);
+            messages.push(self.partial_message());
+            if let Some(mut state) = self.setup.shared.lock_turn() {
+                state.complete(messages);
+            }
+            self.setup.cancel.cancel();
+        }
+        self.end();
+    }
+}
+
+impl std::fmt::Debug for TurnSetup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TurnSetup").field("messages", &self.messages).finish_non_exhaustive()
     }
 }

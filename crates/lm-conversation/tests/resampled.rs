@@ -118,10 +118,10 @@ fn calls_fit_what_no_grammar_says() {
                 }
                 assert!(!reply.tool_calls().is_empty());
                 assert_tells(&events, &reply);
-                let output = conversation.session().tokens().len() - reply.finish.usage.prompt_tokens;
+                let output = conversation.tokens().len() - reply.finish.usage.prompt_tokens;
                 assert_eq!(reply.finish.usage.output_tokens, output, "{dialect}");
                 let (usage, timing) = (&reply.finish.usage, &reply.finish.timing);
-                let prompt = conversation.session().engine().tokenizer().encode("go").expect("ids").len();
+                let prompt = conversation.engine().tokenizer().encode("go").expect("ids").len();
                 assert_eq!((usage.prompt_tokens, usage.cached_tokens), (prompt, 0), "a fresh engine");
                 assert_eq!(timing.prefilled_tokens, prompt, "{dialect}");
                 assert!(output <= 200);

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use lm_conversation::{CancelHandle, Conversation, ConversationConfig, ConversationEvent, Engine};
+use lm_conversation::{
+    CancelHandle, Conversation, ConversationConfig, ConversationEvent, Engine, Turn, TurnOptions,
+};
 use serde_json::Value;
 
 use crate::chunks::ChunkWriter;
@@ -81,16 +83,20 @@ impl ChatCompletions {
         let conversation = |choice| Conversation::new(&self.engine, request.config(&self.config, choice));
         let conversations = (0..request.choices).map(conversation).collect::<Result<Vec<_>, _>>();
         let conversations = conversations.map_err(|error| request.api_error(&error))?;
-        Ok(Turns { running: conversations.into_iter().enumerate().collect(), begun: false })
+        let cancel = request.turn.cancel.child();
+        Ok(Turns { conversations, running: VecDeque::new(), cancel })
     }
 }
 
 /// Concurrent turns of a request's choices.
 #[derive(Debug)]
 struct Turns {
+    /// Choices that have not begun.
+    conversations: Vec<Conversation>,
     /// Unfinished choices, the next one to be read first.
-    running: VecDeque<(usize, Conversation)>,
-    begun: bool,
+    running: VecDeque<(usize, Conversation, Turn)>,
+    /// Cancels all choices.
+    cancel: CancelHandle,
 }
 
 impl Turns {
@@ -99,28 +105,29 @@ impl Turns {
         if let Err(error) = self.begin(request) {
             return Some(Err(error));
         }
-        let (choice, mut conversation) = self.running.pop_front()?;
-        let event = conversation.next_event()?;
+        let (choice, conversation, mut turn) = self.running.pop_front()?;
+        let event = turn.next()?;
         match &event {
             Ok(ConversationEvent::Finished(_)) => {}
-            Ok(_) => self.running.push_back((choice, conversation)),
+            Ok(_) => self.running.push_back((choice, conversation, turn)),
             Err(_) => self.running.clear(),
         }
         Some(event.map(|event| (choice, event)).map_err(|error| request.api_error(&error)))
     }
 
+    /// Begins the choices on the first call.
     fn begin(&mut self, request: &ChatRequest) -> Result<()> {
-        if std::mem::replace(&mut self.begun, true) {
-            return Ok(());
+        for (choice, mut conversation) in std::mem::take(&mut self.conversations).into_iter().enumerate() {
+            let options = TurnOptions { cancel: self.cancel.clone(), ..request.turn.clone() };
+            match conversation.stream(request.last.clone(), options) {
+                Ok(turn) => self.running.push_back((choice, conversation, turn)),
+                Err(error) => {
+                    self.running.clear();
+                    return Err(request.api_error(&error));
+                }
+            }
         }
-        let mut begin = |(_, conversation): &mut (usize, Conversation)| {
-            conversation.begin(request.last.clone(), request.turn.clone())
-        };
-        let begun = self.running.iter_mut().try_for_each(&mut begin);
-        begun.map_err(|error| {
-            self.running.clear();
-            request.api_error(&error)
-        })
+        Ok(())
     }
 }
 
@@ -139,9 +146,9 @@ pub struct ChunkStream {
 }
 
 impl ChunkStream {
-    /// Handles that cancel the request from another thread, also while its prompt is run; one for each unfinished choice.
-    pub fn cancel_handles(&self) -> Vec<CancelHandle> {
-        self.turns.running.iter().map(|(_, conversation)| conversation.cancel_handle()).collect()
+    /// Returns the handle that cancels the request from another thread, also while its prompt is run.
+    pub fn canceller(&self) -> CancelHandle {
+        self.turns.cancel.clone()
     }
 }
 

@@ -208,7 +208,7 @@ fn an_error_ends_a_stream_and_names_the_field() {
 #[test]
 fn a_cancelled_stream_ends_with_an_error() {
     let mut chunks = completions(&["Hello"]).stream(request(json!({"stream": true}))).expect("a stream");
-    chunks.cancel_handles().iter().for_each(|handle| handle.cancel());
+    chunks.canceller().cancel();
     assert_eq!(chunks.next().expect("an item").expect_err("cancelled").status, 499);
 }
 

@@ -68,6 +68,11 @@ impl KvCaches {
         self.allocator.pool()
     }
 
+    /// Returns true if sessions reuse each other's pages.
+    pub fn shares_prefixes(&self) -> bool {
+        self.prefix_cache == PrefixCache::Engine
+    }
+
     /// Number of cached tokens of `session`.
     pub fn len(&self, session: SessionId) -> usize {
         self.sessions.get(&session).map_or(0, |cache| cache.table.len())

@@ -3,19 +3,30 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A flag that ends a prefill or a generation within one step of the engine; clones share it.
+/// A handle that cancels a request, or a group of requests; clones share it.
+///
+/// A request takes a [`child`](Self::child) of the handle that it is given: cancelling the handle cancels all its requests, and
+/// cancelling one request leaves the others. A cancelled handle stays cancelled. The request ends within one step of the engine.
 ///
 /// ```
-/// let cancel = lm_session::CancelHandle::default();
-/// let other_thread = cancel.clone();
-/// other_thread.cancel();
-/// assert!(cancel.is_cancelled());
-/// cancel.reset(); // ready for the next request
-/// assert!(!cancel.is_cancelled());
+/// use lm_session::CancelHandle;
+///
+/// let group = CancelHandle::new();
+/// let (one, other) = (group.child(), group.child());
+/// one.cancel();
+/// assert!(one.is_cancelled() && !other.is_cancelled());
+/// group.cancel();
+/// assert!(other.is_cancelled());
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct CancelHandle {
-    cancelled: Arc<AtomicBool>,
+    node: Arc<Node>,
+}
+
+#[derive(Debug, Default)]
+struct Node {
+    cancelled: AtomicBool,
+    parent: Option<CancelHandle>,
 }
 
 impl CancelHandle {
@@ -24,18 +35,20 @@ impl CancelHandle {
         Self::default()
     }
 
-    /// Cancels every request that holds a clone. The flag stays set until [`CancelHandle::reset`].
+    /// Creates a handle that is cancelled with this one, and that can be cancelled alone.
+    #[must_use]
+    pub fn child(&self) -> Self {
+        Self { node: Arc::new(Node { cancelled: AtomicBool::new(false), parent: Some(self.clone()) }) }
+    }
+
+    /// Cancels the requests of this handle and of its children.
     pub fn cancel(&self) {
-        self.cancelled.store(true, Ordering::Release);
+        self.node.cancelled.store(true, Ordering::Release);
     }
 
-    /// Returns true if [`CancelHandle::cancel`] was called since the last reset.
+    /// Returns true if this handle or one of its ancestors was cancelled.
     pub fn is_cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Acquire)
-    }
-
-    /// Clears the flag. A request that has not seen it yet continues.
-    pub fn reset(&self) {
-        self.cancelled.store(false, Ordering::Release);
+        let ancestors = std::iter::successors(Some(self), |handle| handle.node.parent.as_ref());
+        ancestors.into_iter().any(|handle| handle.node.cancelled.load(Ordering::Acquire))
     }
 }

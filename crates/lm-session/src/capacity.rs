@@ -23,6 +23,9 @@ impl Capacity {
         if settings.prefill_chunk == 0 {
             return invalid("prefill_chunk", 0, "at least 1".to_owned());
         }
+        if settings.max_running_requests == 0 {
+            return invalid("max_running_requests", 0, "at least 1".to_owned());
+        }
         let context = settings.max_context.unwrap_or(model_context);
         if context == 0 || context > model_context {
             return invalid("max_context", context, format!("1..={model_context}, the model's context"));
@@ -95,7 +98,11 @@ mod tests {
                 other => panic!("{max_context:?} {kv_cache_tokens:?}: {other:?}"),
             }
         }
-        let settings = EngineSettings { prefill_chunk: 0, ..EngineSettings::default() };
-        assert!(Capacity::new(&settings, 1024, SMALL_PAGE).is_err());
+        for settings in [
+            EngineSettings { prefill_chunk: 0, ..EngineSettings::default() },
+            EngineSettings { max_running_requests: 0, ..EngineSettings::default() },
+        ] {
+            assert!(Capacity::new(&settings, 1024, SMALL_PAGE).is_err());
+        }
     }
 }

@@ -11,9 +11,10 @@ use lm_model::{
 };
 use lm_tokenizer::{TokenId, Tokenizer};
 
+use crate::admission::Admission;
 use crate::capacity::Capacity;
 use crate::guide::GuideVocabulary;
-use crate::request::{Command, SessionId};
+use crate::request::{Command, Request, SessionId};
 use crate::sampling_pool::is_engine_thread;
 use crate::scheduler::Scheduler;
 use crate::steering::ClosingTokens;
@@ -48,6 +49,7 @@ pub struct Engine {
 
 struct Shared {
     commands: Sender<Command>,
+    admission: Admission,
     worker: Mutex<Option<JoinHandle<()>>>,
     sessions_opened: AtomicU64,
     tokenizer: Arc<Tokenizer>,
@@ -87,6 +89,7 @@ impl Engine {
             .map_err(Error::WorkerStart)?;
         let shared = Shared {
             commands,
+            admission: Admission::new(&settings),
             worker: Mutex::new(Some(worker)),
             sessions_opened: AtomicU64::new(0),
             tokenizer,
@@ -215,6 +218,15 @@ impl Engine {
 
     pub(crate) fn send(&self, command: Command) -> Result<()> {
         self.shared.commands.send(command).map_err(|_| Error::EngineStopped)
+    }
+
+    /// Hands a request to the worker: the only way in for prefills and generations.
+    ///
+    /// # Errors
+    /// [`Error::Busy`], [`Error::EngineStopped`].
+    pub(crate) fn submit(&self, mut request: Request) -> Result<()> {
+        request.waiting = Some(self.shared.admission.wait(request.ids.len())?);
+        self.send(Command::Run(request))
     }
 
     pub(crate) fn next_session_id(&self) -> SessionId {

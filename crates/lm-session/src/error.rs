@@ -132,6 +132,15 @@ pub enum Error {
         /// Tokens of the text so far.
         output_tokens: usize,
     },
+    /// Too many requests wait: [`crate::EngineSettings::max_waiting_requests`], [`crate::EngineSettings::max_waiting_tokens`].
+    /// Nothing was changed; the same call can be repeated.
+    #[error("the engine is busy: {waiting} requests wait; try again in {:.1} s", retry_after.as_secs_f64())]
+    Busy {
+        /// Number of waiting requests.
+        waiting: usize,
+        /// Time after which a place is expected to be free, from the rate of the last admissions.
+        retry_after: std::time::Duration,
+    },
     /// A prefill was cancelled. The tokens that it ran stay cached: see [`crate::Session::tokens`].
     #[error("cancelled")]
     Cancelled,

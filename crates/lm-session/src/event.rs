@@ -7,6 +7,8 @@ use crate::{Timing, TokenId, TokenLogprobs, Usage};
 /// One item of a [`crate::Generation`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum SessionEvent {
+    /// A step of the prompt's prefill has run. There is none if the session has stored the logits of the whole prompt.
+    Prefill(PrefillProgress),
     /// A generated token, which is now part of [`crate::Session::tokens`].
     Token {
         /// The token; an end token and the last token of a stop string have events too.
@@ -22,6 +24,17 @@ pub enum SessionEvent {
     },
     /// The last event.
     Finished(Finished),
+}
+
+/// Progress of a prefill.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PrefillProgress {
+    /// Tokens of the prompt that were found in the KV cache.
+    pub cached_tokens: usize,
+    /// Tokens run so far.
+    pub prefilled_tokens: usize,
+    /// Tokens of the prompt; the prefill is complete when the two others sum to it.
+    pub prompt_tokens: usize,
 }
 
 /// Outcome and statistics of a generation.
@@ -64,6 +77,9 @@ pub enum FinishReason {
     MaxOutputTokens,
     /// The session holds [`crate::Engine::context_tokens`] tokens.
     ContextFull,
-    /// The request's [`crate::CancelHandle`] was set. Text still held back is dropped.
+    /// The request was cancelled with its [`crate::CancelHandle`], by dropping its session, or by a later call on it. Text still
+    /// held back is dropped.
     Cancelled,
+    /// [`crate::GenerateParams::deadline`] has passed. Text still held back is dropped.
+    DeadlineExceeded,
 }

@@ -1,22 +1,47 @@
-//! Iterator over the events of a generation.
+//! Events of a generation: as an iterator, as a whole, and as a stream for async tasks.
 
-use crate::{Error, Finished, Result, Session, SessionEvent};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
-/// Iterator over the events of one [`Session::generate`], as they come.
+use futures_core::Stream;
+
+use crate::request::Reply;
+use crate::token_log::TokenLog;
+use crate::{CancelHandle, Error, Finished, Result, SessionEvent};
+
+/// Events of one [`crate::Session::generate`] or [`crate::Session::submit`], as they come.
 ///
-/// The last item is [`SessionEvent::Finished`] or an error. Dropping the iterator before that cancels the generation: the
-/// session keeps the tokens that were read.
+/// It can be read from another thread than the session's. The last item is [`SessionEvent::Finished`] or an error. Dropping the
+/// generation before that cancels it: the session keeps the tokens that were read. So does every call that changes the session's
+/// tokens; the generation then ends with [`crate::FinishReason::Cancelled`].
 #[derive(Debug)]
 #[must_use = "a generation that is dropped is cancelled"]
-pub struct Generation<'a> {
-    session: &'a mut Session,
+pub struct Generation {
+    /// `None` after the last event.
+    replies: Option<Pin<Box<async_channel::Receiver<Reply>>>>,
+    tokens: TokenLog,
+    cancel: CancelHandle,
     /// The error with which the start failed.
     failed: Option<Error>,
 }
 
-impl<'a> Generation<'a> {
-    pub(crate) fn new(session: &'a mut Session, failed: Option<Error>) -> Self {
-        Self { session, failed }
+impl Generation {
+    pub(crate) fn new(
+        replies: async_channel::Receiver<Reply>,
+        tokens: TokenLog,
+        cancel: CancelHandle,
+    ) -> Self {
+        Self { replies: Some(Box::pin(replies)), tokens, cancel, failed: None }
+    }
+
+    /// A generation that did not begin.
+    pub(crate) fn failed(tokens: TokenLog, error: Error) -> Self {
+        Self { replies: None, tokens, cancel: CancelHandle::new(), failed: Some(error) }
+    }
+
+    /// Returns the handle that cancels this generation alone.
+    pub fn canceller(&self) -> CancelHandle {
+        self.cancel.clone()
     }
 
     /// Reads all events and returns the whole text.
@@ -28,25 +53,118 @@ impl<'a> Generation<'a> {
         loop {
             match self.next().ok_or(Error::EngineStopped)?? {
                 SessionEvent::Token { text, .. } => whole += &text,
+                SessionEvent::Prefill(_) => {}
                 SessionEvent::Finished(finished) => return Ok((whole, finished)),
+            }
+        }
+    }
+
+    /// Converts the iterator to a stream for async tasks. It needs no runtime.
+    pub fn into_stream(self) -> GenerationStream {
+        GenerationStream { generation: self }
+    }
+
+    /// Converts a reply to the next item; `None` skips it.
+    fn accept(&mut self, reply: Option<Reply>) -> Option<Result<SessionEvent>> {
+        match reply {
+            Some(Reply::Event(SessionEvent::Token { id, text, added, logprobs })) => {
+                let current = self.tokens.push(id);
+                current.then_some(Ok(SessionEvent::Token { id, text, added, logprobs }))
+            }
+            Some(Reply::Event(SessionEvent::Prefill(progress))) => Some(Ok(SessionEvent::Prefill(progress))),
+            Some(Reply::Event(finished)) => {
+                self.replies = None;
+                Some(Ok(finished))
+            }
+            Some(Reply::Failed { error, .. }) => {
+                self.replies = None;
+                Some(Err(error))
+            }
+            Some(Reply::Prefilled { .. }) | None => {
+                self.replies = None;
+                Some(Err(Error::EngineStopped))
             }
         }
     }
 }
 
-impl Iterator for Generation<'_> {
+impl Iterator for Generation {
     type Item = Result<SessionEvent>;
 
     /// Waits for the next event.
     fn next(&mut self) -> Option<Self::Item> {
-        self.failed.take().map(Err).or_else(|| self.session.next_event())
+        if let Some(error) = self.failed.take() {
+            return Some(Err(error));
+        }
+        loop {
+            let reply = self.replies.as_ref()?.recv_blocking().ok();
+            if let Some(item) = self.accept(reply) {
+                return Some(item);
+            }
+        }
     }
 }
 
-impl std::iter::FusedIterator for Generation<'_> {}
+impl std::iter::FusedIterator for Generation {}
 
-impl Drop for Generation<'_> {
+impl Drop for Generation {
     fn drop(&mut self) {
-        self.session.abort();
+        if self.replies.is_some() {
+            self.cancel.cancel();
+            self.tokens.abandon();
+        }
+    }
+}
+
+/// A [`Generation`] as a [`Stream`], for async tasks; see [`Generation::into_stream`].
+///
+/// ```
+/// use futures_util::StreamExt;
+/// use lm_session::{GenerateParams, SessionConfig, SessionEvent, testing};
+///
+/// # futures_executor::block_on(async {
+/// let engine = testing::scripted_engine(["Hello!"]);
+/// let mut session = engine.session(SessionConfig::default())?;
+/// let prompt = engine.tokenizer().encode("Say hello.")?;
+/// let mut events = session.submit(&prompt, GenerateParams::default())?.into_stream();
+/// let mut text = String::new();
+/// while let Some(event) = events.next().await {
+///     if let SessionEvent::Token { text: piece, .. } = event? {
+///         text += &piece;
+///     }
+/// }
+/// assert_eq!(text, "Hello!");
+/// # Ok::<(), lm_session::Error>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "a generation that is dropped is cancelled"]
+pub struct GenerationStream {
+    generation: Generation,
+}
+
+impl GenerationStream {
+    /// Returns the handle that cancels this generation alone.
+    pub fn canceller(&self) -> CancelHandle {
+        self.generation.canceller()
+    }
+}
+
+impl Stream for GenerationStream {
+    type Item = Result<SessionEvent>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let generation = &mut self.generation;
+        if let Some(error) = generation.failed.take() {
+            return Poll::Ready(Some(Err(error)));
+        }
+        loop {
+            let Some(replies) = &mut generation.replies else { return Poll::Ready(None) };
+            let Poll::Ready(reply) = replies.as_mut().poll_next(context) else { return Poll::Pending };
+            if let Some(item) = generation.accept(reply) {
+                return Poll::Ready(Some(item));
+            }
+        }
     }
 }

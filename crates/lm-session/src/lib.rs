@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod admission;
 mod caches;
 mod cancel;
 mod capacity;
@@ -28,6 +29,7 @@ mod step_pace;
 mod stop;
 #[cfg(any(test, feature = "test-util"))]
 pub mod testing;
+mod token_log;
 mod worker;
 
 pub use cancel::CancelHandle;
@@ -37,8 +39,8 @@ pub use constraint::{
 };
 pub use engine::Engine;
 pub use error::{Error, GrammarErrorKind, Result};
-pub use event::{FinishReason, Finished, SessionEvent, Steered};
-pub use generation::Generation;
+pub use event::{FinishReason, Finished, PrefillProgress, SessionEvent, Steered};
+pub use generation::{Generation, GenerationStream};
 pub use lm_model::{
     AdapterId, AdapterInfo, CausalLm, ChatTemplateSource, Device, Footprint, GenerationConfig, KvDtype,
     LoadOptions, LoadPhase, LoadProgress, LoadedModel, ModelFolder, ModelInfo, PAGE_LEN, WeightFormat,

@@ -1,6 +1,6 @@
 //! Parameters of an engine, a session and a generation.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lm_model::{AdapterId, GenerationConfig};
 use lm_tokenizer::TokenId;
@@ -21,6 +21,13 @@ pub struct EngineSettings {
     /// time that earlier steps took, and at least 8. Half of it is the longest wait for a token that is being sampled before the
     /// other sessions go on without it. Default 50 ms.
     pub step_budget: Duration,
+    /// Maximum number of requests in the batch; later ones wait. Default 64.
+    pub max_running_requests: usize,
+    /// Maximum number of waiting requests; more are refused with [`Error::Busy`]. Default 256.
+    pub max_waiting_requests: usize,
+    /// Maximum number of tokens of the waiting requests together; more are refused with [`Error::Busy`], but for a lone one.
+    /// Default 4,194,304: 16 MiB.
+    pub max_waiting_tokens: usize,
     /// Scope of prefix caching. Default [`PrefixCache::Engine`].
     pub prefix_cache: PrefixCache,
 }
@@ -46,6 +53,9 @@ impl Default for EngineSettings {
             kv_cache_tokens: None,
             prefill_chunk: 512,
             step_budget: Duration::from_millis(50),
+            max_running_requests: 64,
+            max_waiting_requests: 256,
+            max_waiting_tokens: 1 << 22,
             prefix_cache: PrefixCache::Engine,
         }
     }
@@ -77,8 +87,14 @@ pub struct GenerateParams {
     pub stop: Vec<String>,
     /// Constraint on the generated text, from its first token on: [`crate::CompiledConstraint::start`], or a user-defined one.
     pub constraint: Option<Box<dyn Constraint>>,
-    /// Cancels the generation within one step when it is set.
+    /// Group of the request, which takes a [`CancelHandle::child`] of it: cancelling the handle ends the generation within one
+    /// step. [`crate::Generation::canceller`] cancels the generation alone.
     pub cancel: CancelHandle,
+    /// Time at which the generation ends with [`crate::FinishReason::DeadlineExceeded`], also if it still waits. `None` (the
+    /// default): never.
+    pub deadline: Option<Instant>,
+    /// Requests of a higher priority are admitted first, prefilled first and preempted last. Default 0.
+    pub priority: i32,
     /// Number of the session's last tokens that are the beginning of this output, for example from an earlier generation that
     /// is resampled from there. 0 by default, at most all tokens. They count as output for the limits, the penalties, the
     /// constraint and the stop strings, and their events are not sent again.

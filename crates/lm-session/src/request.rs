@@ -1,10 +1,12 @@
 //! Commands from sessions to the engine's worker, and the replies.
 
 use std::sync::mpsc::Sender;
+use std::time::Instant;
 
 use lm_model::AdapterId;
 use lm_tokenizer::TokenId;
 
+use crate::admission::Waiting;
 use crate::generating::Generating;
 use crate::sampling_pool::Sampled;
 use crate::{CacheStats, CancelHandle, Error, Finished, SessionEvent};
@@ -18,12 +20,11 @@ pub(crate) struct SessionId(pub u64);
 pub(crate) enum Command {
     /// Prefills the cache with the request's tokens, then runs its task.
     Run(Request),
-    /// Ends the session's running request and truncates its cache to the largest resumable position ≤ `len`, which is the
-    /// answer.
+    /// Ends the session's request and truncates its cache to the largest resumable position ≤ `len`, which is the answer.
     Rewind { session: SessionId, len: usize, reached: Sender<usize> },
     /// Gives session `to` a copy of the cache of session `from`; the pages are shared.
     Fork { from: SessionId, to: SessionId },
-    /// Ends the session's running request and drops its cache.
+    /// Ends the session's request and drops its cache.
     Close { session: SessionId },
     /// Requests the state of the pool.
     CacheStats(Sender<CacheStats>),
@@ -44,9 +45,21 @@ pub(crate) struct Request {
     /// Number of leading `ids` that the session's cache may hold; cached tokens beyond it are different ones.
     pub matching: usize,
     pub task: Task,
+    pub limits: RequestLimits,
+    /// Place among the waiting requests, until the request runs.
+    pub waiting: Option<Waiting>,
+    /// Unbounded: the worker never waits for a reader. It holds one event per token or step at most, so at most a context.
+    pub replies: async_channel::Sender<Reply>,
+}
+
+/// Conditions under which a request runs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RequestLimits {
     pub cancel: CancelHandle,
-    /// Unbounded: the worker never waits for a reader. It holds one event per token at most, so at most a context.
-    pub replies: Sender<Reply>,
+    /// Time at which the request ends, whatever it has reached.
+    pub deadline: Option<Instant>,
+    /// Requests of a higher priority are admitted first, prefilled first and preempted last.
+    pub priority: i32,
 }
 
 #[derive(Debug)]
@@ -59,7 +72,7 @@ pub(crate) enum Task {
     Sampling(Box<Finished>),
 }
 
-/// Answer to a [`Request`]. All but a token event end it.
+/// Answer to a [`Request`]. All but a token event or a progress event end it.
 #[derive(Debug)]
 pub(crate) enum Reply {
     /// The tokens of a [`Task::Prefill`] are in the cache.
@@ -68,4 +81,30 @@ pub(crate) enum Reply {
     Event(SessionEvent),
     /// The request failed; the cache holds this many of its tokens.
     Failed { error: Error, cached_tokens: usize },
+}
+
+impl Request {
+    /// Sends a reply. The reader may be gone: it has then ended the request.
+    pub fn reply(&self, reply: Reply) {
+        let _ = self.replies.try_send(reply);
+    }
+
+    /// Returns the reason to end the request now, if there is one.
+    pub fn ended_by_caller(&self) -> Option<EndedByCaller> {
+        let RequestLimits { cancel, deadline, .. } = &self.limits;
+        if cancel.is_cancelled() {
+            Some(EndedByCaller::Cancelled)
+        } else if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            Some(EndedByCaller::DeadlineExceeded)
+        } else {
+            None
+        }
+    }
+}
+
+/// End of a request that its caller has set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EndedByCaller {
+    Cancelled,
+    DeadlineExceeded,
 }

@@ -12,15 +12,20 @@ use std::time::{Duration, Instant};
 
 use lm_model::{CausalLm, Logits};
 
+use crate::admission::Waiting;
 use crate::caches::KvCaches;
 use crate::panics::caught;
-use crate::request::{Command, Reply, Request, SessionId, Task};
+use crate::request::{Command, EndedByCaller, Reply, Request, SessionId, Task};
 use crate::sampling_pool::SamplingPool;
 use crate::step_pace::StepPace;
-use crate::{EngineSettings, Error, FinishReason, PrefillStats, Result};
+use crate::{EngineSettings, Error, FinishReason, PrefillProgress, PrefillStats, Result, SessionEvent};
 
+mod followers;
 mod replies;
 mod step;
+mod waiting;
+
+use waiting::WaitingQueue;
 
 /// State of the worker: the caches and the active requests.
 pub(crate) struct Scheduler {
@@ -28,8 +33,10 @@ pub(crate) struct Scheduler {
     caches: KvCaches,
     /// Size of the pool, in pages of tokens.
     num_pages: usize,
-    /// Active requests in the order of arrival; one per session at most.
+    /// Active requests by priority, then in the order of arrival; one per session at most.
     active: Vec<Active>,
+    waiting: WaitingQueue,
+    max_running: usize,
     /// Number of requests admitted so far.
     admitted: u64,
     prefill_chunk: usize,
@@ -59,6 +66,8 @@ struct Active {
     prompt_tokens: usize,
     /// True until its first logits.
     prefilling: bool,
+    /// True while an earlier request runs a page of its prompt: it waits for that.
+    following: bool,
     /// True if it lost pages to an older request: it waits until a request ends.
     preempted: bool,
     /// Time at which its last token was handed to the sampling threads.
@@ -81,13 +90,15 @@ impl Scheduler {
         settings: &EngineSettings,
         commands: Sender<Command>,
     ) -> Result<Self> {
-        let &EngineSettings { prefill_chunk, prefix_cache, step_budget, .. } = settings;
+        let &EngineSettings { prefill_chunk, prefix_cache, step_budget, max_running_requests, .. } = settings;
         let caches = KvCaches::new(model.new_cache(num_pages)?, prefix_cache);
         Ok(Self {
             model,
             caches,
             num_pages,
             active: Vec::new(),
+            waiting: WaitingQueue::default(),
+            max_running: max_running_requests,
             admitted: 0,
             prefill_chunk,
             pace: StepPace::new(step_budget),
@@ -99,14 +110,19 @@ impl Scheduler {
         })
     }
 
-    /// Returns true if no request is active.
+    /// Returns true if no request is active or waiting.
     pub fn is_idle(&self) -> bool {
-        self.active.is_empty()
+        self.active.is_empty() && self.waiting.is_empty()
     }
 
     /// Returns true if a step would run a request, unless the pool lacks pages for it.
     pub fn is_runnable(&self) -> bool {
-        !self.stalled && self.active.iter().any(Active::is_runnable)
+        !self.stalled && (self.can_admit() || self.active.iter().any(Active::is_runnable_alone))
+    }
+
+    /// Returns true if a waiting request may run.
+    fn can_admit(&self) -> bool {
+        !self.waiting.is_empty() && self.active.len() < self.max_running
     }
 
     /// Returns true after a shutdown, when the last request has ended.
@@ -126,7 +142,11 @@ impl Scheduler {
         self.stalled = false;
         match command {
             Command::Run(request) if self.draining => refuse(&request),
-            Command::Run(request) => self.admit(request),
+            Command::Run(request) => {
+                self.stop(request.session);
+                self.waiting.push(request);
+                self.admit_waiting();
+            }
             Command::Rewind { session, len, reached } => {
                 self.stop(session);
                 let _ = reached.send(self.caches.rewind(session, len)); // The receiver may be gone.
@@ -146,11 +166,8 @@ impl Scheduler {
 
     /// Runs one forward pass for the active requests and distributes its results.
     pub fn step(&mut self) {
-        for index in (0..self.active.len()).rev() {
-            if self.active[index].request.cancel.is_cancelled() {
-                self.cancel(index);
-            }
-        }
+        self.end_by_callers();
+        self.admit_waiting();
         match self.plan() {
             Ok(plan) if plan.is_empty() => self.stalled = true,
             Ok(plan) => {
@@ -161,6 +178,18 @@ impl Scheduler {
                 }
             }
             Err(full) => self.fail(0, full),
+        }
+    }
+
+    /// Ends the requests that are cancelled or past their deadline.
+    fn end_by_callers(&mut self) {
+        for index in (0..self.active.len()).rev() {
+            if let Some(ended) = self.active[index].request.ended_by_caller() {
+                self.end_early(index, ended);
+            }
+        }
+        for request in self.waiting.take_ended() {
+            self.end_waiting(request);
         }
     }
 
@@ -176,9 +205,17 @@ impl Scheduler {
         }
     }
 
-    fn admit(&mut self, request: Request) {
+    fn admit_waiting(&mut self) {
+        while self.active.len() < self.max_running
+            && let Some(request) = self.waiting.pop()
+        {
+            self.admit(request);
+        }
+    }
+
+    fn admit(&mut self, mut request: Request) {
         let session = request.session;
-        self.stop(session);
+        request.waiting.take().into_iter().for_each(Waiting::admit);
         self.retry_pool();
         self.caches.begin(session, request.adapter);
         let tokens = request.ids.len();
@@ -190,19 +227,22 @@ impl Scheduler {
         }
         let prefill = PrefillStats { cached_tokens: self.caches.len(session), ..PrefillStats::default() };
         self.admitted += 1;
-        self.active.push(Active {
+        let priority = request.limits.priority;
+        let index = self.active.partition_point(|active| active.request.limits.priority >= priority);
+        let active = Active {
             number: self.admitted,
             alive: Arc::new(()),
             request,
             prefill,
             prompt_tokens: tokens,
             prefilling: true,
+            following: false,
             preempted: false,
             sampling_since: Instant::now(),
-        });
-        let index = self.active.len() - 1;
-        if self.active[index].request.cancel.is_cancelled() {
-            self.cancel(index);
+        };
+        self.active.insert(index, active);
+        if let Some(ended) = self.active[index].request.ended_by_caller() {
+            self.end_early(index, ended);
         } else if let Some(reason) = self.active[index].limit() {
             self.finish(index, reason);
         } else if !self.begin(index)
@@ -223,22 +263,40 @@ impl Scheduler {
         any
     }
 
-    /// Cancels the active request of `session`.
+    /// Cancels the request of `session`.
     fn stop(&mut self, session: SessionId) {
         if let Some(index) = self.active.iter().position(|active| active.request.session == session) {
-            self.cancel(index);
+            self.end_early(index, EndedByCaller::Cancelled);
+        } else if let Some(request) = self.waiting.take(session) {
+            self.end_waiting((request, EndedByCaller::Cancelled));
         }
     }
 }
 
 impl Active {
+    /// Counts `rows` prompt tokens that were run after the first `cached_len` tokens, and reports the progress of a generation.
+    fn count_prefilled(&mut self, rows: usize, cached_len: usize) {
+        let prompt_tokens = self.prompt_tokens;
+        self.prefill.prefilled_tokens += rows.min(prompt_tokens.saturating_sub(cached_len));
+        if matches!(self.request.task, Task::Generate(_)) {
+            let PrefillStats { cached_tokens, prefilled_tokens, .. } = self.prefill;
+            let progress = PrefillProgress { cached_tokens, prefilled_tokens, prompt_tokens };
+            self.request.reply(Reply::Event(SessionEvent::Prefill(progress)));
+        }
+    }
+
     /// Returns true if its next token is being sampled.
     fn is_sampling(&self) -> bool {
         matches!(self.request.task, Task::Sampling(_))
     }
 
-    fn is_runnable(&self) -> bool {
+    /// Returns true if it would run in a step without other requests.
+    fn is_runnable_alone(&self) -> bool {
         !self.preempted && !self.is_sampling()
+    }
+
+    fn is_runnable(&self) -> bool {
+        self.is_runnable_alone() && !self.following
     }
 
     /// Returns the limit that a generation has reached before it begins, if any.
@@ -252,7 +310,7 @@ impl Active {
 
 /// Answers a request that comes after the engine's end.
 fn refuse(request: &Request) {
-    let _ = request.replies.send(Reply::Failed { error: Error::EngineStopped, cached_tokens: 0 });
+    request.reply(Reply::Failed { error: Error::EngineStopped, cached_tokens: 0 });
 }
 
 #[cfg(test)]

@@ -8,12 +8,13 @@ use lm_tokenizer::TokenId;
 
 use crate::generating::{Clock, Generating};
 use crate::guide::Guide;
-use crate::request::{Command, Reply, Request, SessionId, Task};
+use crate::request::{Command, Reply, Request, RequestLimits, SessionId, Task};
 use crate::sampling::Sampler;
 use crate::stop::StopMatcher;
+use crate::token_log::TokenLog;
 use crate::{
-    CancelHandle, Constraint, Engine, Error, GenerateParams, Generation, PrefillStats, Result, SamplerParams,
-    SessionConfig, SessionEvent,
+    CancelHandle, Engine, Error, GenerateParams, Generation, PrefillStats, Result, SamplerParams,
+    SessionConfig,
 };
 
 /// A sequence of tokens that grows by prompts and by generations.
@@ -31,6 +32,7 @@ use crate::{
 /// for event in session.generate(GenerateParams::default()) {
 ///     match event? {
 ///         SessionEvent::Token { text, .. } => print!("{text}"),
+///         SessionEvent::Prefill(_) => {}
 ///         SessionEvent::Finished(finished) => println!(" {:?}", finished.reason),
 ///     }
 /// }
@@ -44,11 +46,9 @@ pub struct Session {
     engine: Engine,
     id: SessionId,
     config: SessionConfig,
-    tokens: Vec<TokenId>,
+    tokens: TokenLog,
     /// Statistics of the prefills since the last generation.
     prefilled: PrefillStats,
-    /// Events of the running generation.
-    running: Option<mpsc::Receiver<Reply>>,
 }
 
 impl Session {
@@ -60,14 +60,14 @@ impl Session {
             return Err(Error::UnknownAdapter { adapter, loaded });
         }
         let id = engine.next_session_id();
-        let (tokens, prefilled) = (Vec::new(), PrefillStats::default());
-        Ok(Self { engine, id, config, tokens, prefilled, running: None })
+        let tokens = TokenLog::new(engine.clone(), id, Vec::new());
+        Ok(Self { engine, id, config, tokens, prefilled: PrefillStats::default() })
     }
 
     /// Tokens of this session: all tokens prefilled or yielded by generations, including the end token. All but the last token
     /// of a generation have been run; that one runs with the next call.
-    pub fn tokens(&self) -> &[TokenId] {
-        &self.tokens
+    pub fn tokens(&self) -> Vec<TokenId> {
+        self.tokens.tokens()
     }
 
     /// The engine that serves this session.
@@ -86,21 +86,21 @@ impl Session {
     /// [`Error::EmptyPrompt`] when the session would still be empty, [`Error::PromptTooLong`] when it would exceed the
     /// context: both leave it unchanged. On other errors, the tokens that were run are kept: see [`Session::tokens`].
     pub fn prefill(&mut self, ids: &[TokenId]) -> Result<PrefillStats> {
-        self.check_len(self.tokens.len() + ids.len())?;
-        self.append(ids, &CancelHandle::new())
+        let before = self.tokens.len();
+        self.check_len(before + ids.len())?;
+        self.append(before, ids, &CancelHandle::new())
     }
 
     /// Makes the tokens of this session equal to `ids`: keeps the longest common prefix, drops the rest, runs the new tokens.
     /// If there are no new tokens, nothing is run, except the last token if its logits are not stored.
     ///
     /// # Errors
-    /// [`Error::EmptyPrompt`] and [`Error::PromptTooLong`] leave the session unchanged. After [`Error::Cancelled`] and all
-    /// others it holds the common prefix and those of the new tokens that were run.
+    /// [`Error::EmptyPrompt`], [`Error::PromptTooLong`] and [`Error::Busy`] leave the session unchanged. After
+    /// [`Error::Cancelled`] and all others it holds the common prefix and those of the new tokens that were run.
     pub fn sync(&mut self, ids: &[TokenId], cancel: &CancelHandle) -> Result<PrefillStats> {
         self.check_len(ids.len())?;
-        let common = self.tokens.iter().zip(ids).take_while(|(ours, theirs)| ours == theirs).count();
-        self.tokens.truncate(common);
-        self.append(&ids[common..], cancel)
+        let common = self.tokens.common(ids);
+        self.append(common, &ids[common..], cancel)
     }
 
     /// Truncates the session to the largest resumable position ≤ `len`, and returns that position.
@@ -110,11 +110,13 @@ impl Session {
     /// with windows to where the pages of the window are cached. If `len` is at least the number of tokens, nothing is dropped.
     /// [`Session::sync`] does the same for callers that have the whole prompt.
     pub fn rewind(&mut self, len: usize) -> usize {
-        let forgets = len < self.tokens.len();
-        let reached = self.stop(len);
-        if forgets {
+        let before = self.tokens.len();
+        self.tokens = self.tokens.replace(len.min(before), &[]);
+        let (reached, answer) = mpsc::channel();
+        drop(self.engine.send(Command::Rewind { session: self.id, len: len.min(before), reached }));
+        if len < before {
             // A stopped engine has nothing cached; the next call returns the error.
-            self.tokens.truncate(reached.recv().unwrap_or(0));
+            self.tokens.keep(answer.recv().unwrap_or(0));
         }
         self.tokens.len()
     }
@@ -128,74 +130,66 @@ impl Session {
         let engine = self.engine.clone();
         let id = engine.next_session_id();
         engine.send(Command::Fork { from: self.id, to: id })?;
-        let (config, tokens) = (self.config.clone(), self.tokens.clone());
-        Ok(Self { engine, id, config, tokens, prefilled: PrefillStats::default(), running: None })
+        let tokens = TokenLog::new(engine.clone(), id, self.tokens());
+        Ok(Self { engine, id, config: self.config.clone(), tokens, prefilled: PrefillStats::default() })
     }
 
-    /// Starts sampling tokens after those of the session. Tokens that have not been run yet run first.
+    /// Starts sampling tokens after those of the session. Tokens that have not been run yet run first. A running generation of
+    /// this session is cancelled.
     ///
     /// The engine generates whether or not the iterator is read; dropping it ends the generation, and the session then holds
-    /// the tokens that were read. The errors of [`Session::begin`] come as the only item; later errors of the model come as the
-    /// last item.
-    pub fn generate(&mut self, params: GenerateParams) -> Generation<'_> {
-        let failed = self.begin(params).err();
-        Generation::new(self, failed)
+    /// the tokens that were read. The errors of [`Session::submit`] come as the only item; later errors of the model come as
+    /// the last item.
+    pub fn generate(&mut self, params: GenerateParams) -> Generation {
+        let start = self.start(self.tokens(), self.tokens.len(), params);
+        start.unwrap_or_else(|error| Generation::failed(self.tokens.clone(), error))
     }
 
-    /// [`Session::generate`] without the borrow: the events come from [`Session::next_event`]. Every other call that changes
-    /// the tokens ends the generation.
+    /// [`Session::sync`] and [`Session::generate`] as one request: makes the tokens of this session equal to `ids`, keeping the
+    /// longest common prefix, and samples the tokens after them. Returns at once; the prefill is reported in events.
+    ///
+    /// ```
+    /// use lm_session::{GenerateParams, SessionConfig, testing};
+    ///
+    /// let engine = testing::scripted_engine(["Hello!"]);
+    /// let mut session = engine.session(SessionConfig::default())?;
+    /// let generation = session.submit(&engine.tokenizer().encode("Say hello.")?, GenerateParams::default())?;
+    /// let canceller = generation.canceller(); // For another thread.
+    /// assert_eq!(generation.into_text()?.0, "Hello!");
+    /// # Ok::<(), lm_session::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// Those of [`Engine::session`] for `params`, [`Error::EmptyPrompt`], [`Error::BudgetTooSmall`] and
-    /// [`Error::ConstraintFailed`] for a constraint, [`Error::EngineStopped`].
-    pub fn begin(&mut self, params: GenerateParams) -> Result<()> {
-        self.abort();
-        self.running = Some(self.start(params)?);
-        Ok(())
+    /// Those of [`Engine::session`] for `params`, [`Error::EmptyPrompt`], [`Error::PromptTooLong`], [`Error::BudgetTooSmall`]
+    /// and [`Error::ConstraintFailed`] for a constraint, [`Error::Busy`], [`Error::EngineStopped`]. The session is unchanged.
+    pub fn submit(&mut self, ids: &[TokenId], params: GenerateParams) -> Result<Generation> {
+        self.start(ids.to_vec(), self.tokens.common(ids), params)
     }
 
-    /// Waits for the next event of the running generation; the last one is [`SessionEvent::Finished`] or an error. Returns
-    /// `None` when there is no generation.
-    pub fn next_event(&mut self) -> Option<Result<SessionEvent>> {
-        let replies = self.running.take()?;
-        Some(match replies.recv() {
-            Ok(Reply::Event(SessionEvent::Token { id, text, added, logprobs })) => {
-                self.tokens.push(id);
-                self.running = Some(replies);
-                Ok(SessionEvent::Token { id, text, added, logprobs })
-            }
-            Ok(Reply::Event(finished)) => Ok(finished),
-            Ok(Reply::Failed { error, .. }) => Err(error),
-            Ok(Reply::Prefilled { .. }) | Err(mpsc::RecvError) => Err(Error::EngineStopped),
-        })
-    }
-
-    /// Ends the running generation, if there is one; the session keeps the tokens that were read.
-    pub fn abort(&mut self) {
-        if self.running.is_some() {
-            self.stop(usize::MAX);
-        }
-    }
-
-    /// Ends the running generation and truncates the cache to `len`, or to the end of the tokens; the receiver gets the
-    /// position reached.
-    fn stop(&mut self, len: usize) -> mpsc::Receiver<usize> {
-        self.running = None;
-        let (reached, answer) = mpsc::channel();
-        let len = len.min(self.tokens.len());
-        drop(self.engine.send(Command::Rewind { session: self.id, len, reached }));
-        answer
-    }
-
-    fn start(&mut self, params: GenerateParams) -> Result<mpsc::Receiver<Reply>> {
-        self.check_len(self.tokens.len())?;
-        let GenerateParams { sampler, max_output_tokens, stop, constraint, cancel, continued, logprobs } =
-            params;
+    /// Starts a generation after `ids`, the first `common` of which are those of the session.
+    fn start(&mut self, ids: Vec<TokenId>, common: usize, params: GenerateParams) -> Result<Generation> {
+        self.check_len(ids.len())?;
+        let GenerateParams {
+            sampler,
+            max_output_tokens,
+            stop,
+            constraint,
+            cancel,
+            deadline,
+            priority,
+            continued,
+            logprobs,
+        } = params;
         let stop_ids = self.stop_ids();
         let max_output_tokens = max_output_tokens.or(self.config.max_output_tokens);
-        let prompt_tokens = self.tokens.len().saturating_sub(continued);
-        let left = max_output_tokens.map(|max| max.saturating_sub(self.tokens.len() - prompt_tokens));
-        let guide = constraint.map(|constraint| self.guide(constraint, &stop_ids, prompt_tokens, left));
+        let prompt_tokens = ids.len().saturating_sub(continued);
+        let left = max_output_tokens.map(|max| max.saturating_sub(ids.len() - prompt_tokens));
+        let room = self.engine.context_tokens() - ids.len();
+        let room = left.map_or(room, |left| left.min(room));
+        let guide = constraint.map(|constraint| {
+            let vocabulary = self.engine.guide_vocabulary(stop_ids.clone());
+            Guide::new(constraint, vocabulary, &ids[prompt_tokens..], room)
+        });
         let mut generating = Generating {
             sampler: self.sampler(sampler.as_ref())?,
             guide: guide.transpose()?,
@@ -207,29 +201,20 @@ impl Session {
             prompt_tokens,
             forced_tokens: 0,
             logprobs,
-            clock: Clock::start(std::mem::take(&mut self.prefilled)),
+            clock: Clock::start(self.prefilled),
         };
-        generating.skip(&self.tokens[prompt_tokens..]);
-        self.run(self.tokens.len(), Task::Generate(Box::new(generating)), cancel)
+        generating.skip(&ids[prompt_tokens..]);
+        let limits = RequestLimits { cancel: cancel.child(), deadline, priority };
+        let canceller = limits.cancel.clone();
+        let replies = self.run(&ids, common, Task::Generate(Box::new(generating)), limits)?;
+        self.prefilled = PrefillStats::default();
+        Ok(Generation::new(replies, self.tokens.clone(), canceller))
     }
 
     fn sampler(&self, params: Option<&SamplerParams>) -> Result<Sampler> {
         let params = params.unwrap_or(&self.config.sampler);
         params.validate(self.engine.model_info().logits_width)?;
         Ok(Sampler::new(params))
-    }
-
-    fn guide(
-        &self,
-        constraint: Box<dyn Constraint>,
-        stop_ids: &[TokenId],
-        prompt_tokens: usize,
-        output_left: Option<usize>,
-    ) -> Result<Guide> {
-        let room = self.engine.context_tokens() - self.tokens.len();
-        let room = output_left.map_or(room, |left| left.min(room));
-        let vocabulary = self.engine.guide_vocabulary(stop_ids.to_vec());
-        Guide::new(constraint, vocabulary, &self.tokens[prompt_tokens..], room)
     }
 
     /// All tokens that end a generation, without duplicates.
@@ -250,34 +235,50 @@ impl Session {
         }
     }
 
-    fn append(&mut self, ids: &[TokenId], cancel: &CancelHandle) -> Result<PrefillStats> {
+    /// Replaces the tokens after the first `common` ones and runs them.
+    fn append(&mut self, common: usize, new: &[TokenId], cancel: &CancelHandle) -> Result<PrefillStats> {
         let started = Instant::now();
-        self.running = None; // The engine ends it when it receives the request.
-        let before = self.tokens.len();
-        self.tokens.extend_from_slice(ids);
-        let reply = self.run(before, Task::Prefill, cancel.clone()).map(|replies| replies.recv());
-        let (error, cached_tokens) = match reply {
-            Ok(Ok(Reply::Prefilled { cached_tokens, prefilled_tokens })) => {
+        let mut ids = self.tokens();
+        ids.truncate(common);
+        ids.extend_from_slice(new);
+        let limits = RequestLimits { cancel: cancel.child(), ..RequestLimits::default() };
+        let (error, cached_tokens) = match self.run(&ids, common, Task::Prefill, limits)?.recv_blocking() {
+            Ok(Reply::Prefilled { cached_tokens, prefilled_tokens }) => {
                 let stats = PrefillStats { cached_tokens, prefilled_tokens, elapsed: started.elapsed() };
                 self.prefilled.prefilled_tokens += stats.prefilled_tokens;
                 self.prefilled.elapsed += stats.elapsed;
                 return Ok(stats);
             }
-            Ok(Ok(Reply::Failed { error, cached_tokens })) => (error, cached_tokens),
-            // Token events belong to generations; a missing reply means that the worker is gone.
-            Ok(Ok(Reply::Event(_)) | Err(mpsc::RecvError)) => (Error::EngineStopped, 0),
-            Err(error) => (error, 0),
+            Ok(Reply::Failed { error, cached_tokens }) => (error, cached_tokens),
+            // Events belong to generations; a missing reply means that the worker is gone.
+            Ok(Reply::Event(_)) | Err(_) => (Error::EngineStopped, 0),
         };
-        self.tokens.truncate(cached_tokens.max(before));
+        self.tokens.keep(cached_tokens.max(common));
         Err(error)
     }
 
-    /// Sends a request for all tokens, the first `matching` of which are those of earlier requests.
-    fn run(&self, matching: usize, task: Task, cancel: CancelHandle) -> Result<mpsc::Receiver<Reply>> {
-        let (replies, answers) = mpsc::channel();
-        let ids = self.tokens.clone();
+    /// Submits a request for `ids`, the first `common` of which are those of earlier requests, and makes them the tokens of this
+    /// session. A request that is refused changes nothing.
+    fn run(
+        &mut self,
+        ids: &[TokenId],
+        common: usize,
+        task: Task,
+        limits: RequestLimits,
+    ) -> Result<async_channel::Receiver<Reply>> {
+        let (replies, answers) = async_channel::unbounded();
         let (session, adapter) = (self.id, self.config.adapter);
-        self.engine.send(Command::Run(Request { session, adapter, ids, matching, task, cancel, replies }))?;
+        let request = Request {
+            session,
+            adapter,
+            ids: ids.to_vec(),
+            matching: common,
+            task,
+            limits,
+            waiting: None,
+            replies,
+        };
+        self.tokens = self.tokens.submit(common, &ids[common..], request)?;
         Ok(answers)
     }
 }

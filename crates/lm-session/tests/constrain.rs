@@ -48,6 +48,7 @@ fn outcome(session: &mut Session, params: GenerateParams) -> (Vec<TokenId>, Stri
                 ids.push(id);
                 whole += &text;
             }
+            SessionEvent::Prefill(_) => {}
             SessionEvent::Finished(finished) => return (ids, whole, finished),
         }
     }
@@ -135,11 +136,14 @@ fn a_budget_below_the_shortest_text_is_an_error_that_says_what_suffices() {
     let mut session = engine.session(SessionConfig::default()).unwrap();
     session.prefill(&support::prompt(1, 5)).unwrap();
     let mut begin = |max| {
-        session.begin(GenerateParams {
-            constraint: constraint(),
-            max_output_tokens: Some(max),
-            ..GenerateParams::default()
-        })
+        session.submit(
+            &session.tokens(),
+            GenerateParams {
+                constraint: constraint(),
+                max_output_tokens: Some(max),
+                ..GenerateParams::default()
+            },
+        )
     };
     let needed = match begin(20) {
         Err(lm_session::Error::BudgetTooSmall { needed_tokens: needed, available_tokens: 20 }) => needed,
@@ -179,7 +183,7 @@ fn what_no_search_comes_to_is_read_from_the_grammar() {
             ..GenerateParams::default()
         };
         let Err(lm_session::Error::BudgetTooSmall { needed_tokens, available_tokens: 5 }) =
-            session.begin(params)
+            session.submit(&session.tokens(), params)
         else {
             panic!("{spec:?} fits into five tokens")
         };
@@ -384,7 +388,7 @@ fn refused(engine: &Engine, spec: &ConstraintSpec, max_output_tokens: usize) -> 
     session.prefill(&support::prompt(1, 5)).unwrap();
     let params =
         GenerateParams { constraint, max_output_tokens: Some(max_output_tokens), ..Default::default() };
-    match session.begin(params) {
+    match session.submit(&session.tokens(), params) {
         Err(lm_session::Error::BudgetTooSmall { needed_tokens, .. }) => needed_tokens,
         other => panic!("{other:?}"),
     }

@@ -40,7 +40,7 @@ fn text_is_never_half_a_character() {
         .generate(GenerateParams::default())
         .filter_map(|event| match event.unwrap() {
             SessionEvent::Token { text, .. } => Some(text),
-            SessionEvent::Finished(_) => None,
+            SessionEvent::Prefill(_) | SessionEvent::Finished(_) => None,
         })
         .collect();
     assert_eq!(texts.concat(), "zwei € 😀");
@@ -150,7 +150,7 @@ fn log_probabilities_are_those_of_the_distribution_that_is_sampled() {
             events
                 .filter_map(|event| match event {
                     SessionEvent::Token { id, logprobs, .. } => Some((id, logprobs)),
-                    SessionEvent::Finished(_) => None,
+                    SessionEvent::Prefill(_) | SessionEvent::Finished(_) => None,
                 })
                 .collect()
         };
@@ -233,7 +233,7 @@ fn figures_cover_the_turn() {
 
     // The next turn: all but the end token is cached; the end token and the new ones run.
     let cached = session.tokens().len() - 1;
-    let next = [session.tokens(), &[8, 9]].concat();
+    let next = [session.tokens(), vec![8, 9]].concat();
     let second = session.sync(&next, &none).unwrap();
     assert_eq!((second.cached_tokens, second.prefilled_tokens), (cached, 3));
     let (_, finished) = session.generate(GenerateParams::default()).into_text().unwrap();

@@ -17,7 +17,7 @@ fn handles_cross_threads() {
     send::<Engine>();
     sync::<Engine>();
     send::<Session>();
-    send::<Generation<'_>>();
+    send::<Generation>();
     send::<CancelHandle>();
     sync::<CancelHandle>();
 }

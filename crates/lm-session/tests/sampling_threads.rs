@@ -71,13 +71,13 @@ fn others_generate_while_a_mask_is_computed() {
     let (wait, arrived, open) = gate();
     let mut slow = endless(&engine);
     slow.prefill(&[1, 2, 3]).unwrap();
-    slow.begin(constrained(wait, CancelHandle::new())).unwrap();
+    let slow = slow.generate(constrained(wait, CancelHandle::new()));
     arrived.recv().unwrap();
     let mut other = endless(&engine);
     other.prefill(&[4, 5, 6]).unwrap();
     assert_eq!(generate(&mut other, 50).unwrap().len(), 50);
     drop(open);
-    let finished = std::iter::from_fn(|| slow.next_event()).last().unwrap().unwrap();
+    let finished = slow.last().unwrap().unwrap();
     let SessionEvent::Finished(finished) = finished else { panic!("{finished:?}") };
     assert_eq!((finished.reason, finished.usage.output_tokens), (FinishReason::MaxOutputTokens, 20));
 }
@@ -89,10 +89,10 @@ fn a_generation_is_cancelled_while_its_mask_is_computed_and_its_session_goes_on(
     let cancel = CancelHandle::new();
     let mut session = endless(&engine);
     session.prefill(&[1, 2, 3]).unwrap();
-    session.begin(constrained(wait, cancel.clone())).unwrap();
+    let mut generation = session.generate(constrained(wait, cancel.clone()));
     arrived.recv().unwrap();
     cancel.cancel();
-    let event = session.next_event().unwrap().unwrap();
+    let event = generation.next().unwrap().unwrap();
     let SessionEvent::Finished(finished) = event else { panic!("{event:?}") };
     assert_eq!(finished.reason, FinishReason::Cancelled);
     let expected = generate(&mut endless_after(&engine, &[1, 2, 3]), 9).unwrap();
@@ -134,42 +134,13 @@ fn a_constraint_may_ask_the_engine() {
     assert_eq!(support::ids(events).unwrap().len(), 20);
 }
 
-/// Allows every token, and panics when it is dropped.
-struct PanicsInDrop<C>(C);
+/// Panics when it is dropped.
+#[derive(Clone)]
+struct PanicsInDrop;
 
-impl<C> std::fmt::Debug for PanicsInDrop<C> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("PanicsInDrop")
-    }
-}
-
-impl<C> Drop for PanicsInDrop<C> {
+impl Drop for PanicsInDrop {
     fn drop(&mut self) {
-        if !std::thread::panicking() {
-            panic!("poison");
-        }
-    }
-}
-
-impl<C: Constraint + Clone + 'static> Constraint for PanicsInDrop<C> {
-    fn mask(&mut self, mask: &mut TokenMask) -> Result<()> {
-        self.0.mask(mask)
-    }
-
-    fn commit(&mut self, id: TokenId) -> Result<()> {
-        self.0.commit(id)
-    }
-
-    fn rollback(&mut self, tokens: usize) -> Result<()> {
-        self.0.rollback(tokens)
-    }
-
-    fn ending(&mut self) -> Result<Ending> {
-        self.0.ending()
-    }
-
-    fn fork(&self) -> Box<dyn Constraint> {
-        Box::new(self.0.clone())
+        assert!(std::thread::panicking(), "poison");
     }
 }
 
@@ -183,10 +154,12 @@ fn a_panic_in_the_drop_of_a_constraint_harms_nobody() {
         if cancelled {
             cancel.cancel();
         }
-        let constraint = Some(Box::new(PanicsInDrop(Hooked { before: || {} })) as _);
-        let params = GenerateParams { constraint, cancel, max_output_tokens: Some(3), ..Default::default() };
-        session.begin(params).unwrap();
-        let last = std::iter::from_fn(|| session.next_event()).last().unwrap().unwrap();
+        let poison = PanicsInDrop;
+        let before = move || {
+            let _held = &poison;
+        };
+        let params = GenerateParams { max_output_tokens: Some(3), ..constrained(before, cancel) };
+        let last = session.generate(params).last().unwrap().unwrap();
         assert!(matches!(last, SessionEvent::Finished(_)), "{last:?}");
     }
     let mut other = endless(&engine);

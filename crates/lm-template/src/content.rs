@@ -90,15 +90,20 @@ impl Content {
     }
 }
 
-/// A tool may return any JSON; its result is a list of parts only if every item has the `type` of a part.
+/// A tool may return any JSON, which is data whatever its keys. Only LiteRT-LM's `tool_response` parts, and lists of text parts as
+/// chat APIs send them, are parts.
 fn looks_like_parts(value: &Value) -> bool {
-    let is_part = |item: &Value| {
-        let kind = item.get("type").and_then(Value::as_str);
-        matches!(kind, Some("text" | "image" | "image_url" | "audio" | "input_audio" | "tool_response"))
+    let is_response = |item: &Value| item.get("type").is_some_and(|kind| kind == "tool_response");
+    let is_text = |item: &Value| {
+        item.as_object().is_some_and(|part| part.len() == 2)
+            && item.get("type").is_some_and(|kind| kind == "text")
+            && item.get("text").is_some_and(Value::is_string)
     };
     match value {
-        Value::Array(items) => !items.is_empty() && items.iter().all(is_part),
-        value => is_part(value),
+        Value::Array(items) => {
+            !items.is_empty() && items.iter().all(|item| is_text(item) || is_response(item))
+        }
+        value => is_response(value),
     }
 }
 

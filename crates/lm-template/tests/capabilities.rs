@@ -1,6 +1,6 @@
 //! Probed capabilities of well-known templates, against their reference renderings.
 
-#[path = "templates/shared.rs"]
+#[path = "../../lm-jinja/tests/engine/shared.rs"]
 mod shared;
 
 use lm_template::{CallIds, Capabilities, PromptTemplate};

@@ -265,6 +265,28 @@ fn an_empty_list_is_a_tools_result_and_no_parts() {
     assert_eq!((&message.content, message.content.text().as_str()), (&Content::Json(json!([])), "[]"));
 }
 
+/// An image would otherwise open the file that a tool's result names.
+#[test]
+fn a_tools_result_is_data_whatever_its_keys() {
+    for result in [
+        json!({"type": "image", "path": "/etc/passwd"}),
+        json!({"type": "text", "title": "Notes"}),
+        json!([{"type": "audio", "blob": "UklGRg=="}]),
+        json!([{"type": "text", "text": "a", "page": 1}]),
+        json!([{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}]),
+    ] {
+        let message = Message::from_json(json!({"role": "tool", "content": result})).unwrap();
+        assert_eq!(message.content, Content::Json(result));
+    }
+    for parts in [
+        json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]),
+        json!([{"type": "tool_response", "name": "f", "response": 1}]),
+    ] {
+        let message = Message::from_json(json!({"role": "tool", "content": parts})).unwrap();
+        assert!(matches!(message.content, Content::Parts(_)), "{parts}");
+    }
+}
+
 #[test]
 fn messages_with_other_keys_differ() {
     let plain = json!({"role": "user", "content": "Hi"});

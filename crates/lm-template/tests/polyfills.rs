@@ -1,6 +1,6 @@
 //! Polyfills, one by one with templates of ours, and with every published template.
 
-#[path = "templates/shared.rs"]
+#[path = "../../lm-jinja/tests/engine/shared.rs"]
 mod shared;
 
 use lm_template::{

@@ -26,7 +26,7 @@ pub enum Error {
         /// Description of the problem.
         message: String,
     },
-    /// The model still called tools after the last round. The conversation is restored to its state before the turn.
+    /// The model still called tools after the last round. The calls that ran stay in the conversation.
     #[error("no answer after {max_rounds} rounds of tool calls")]
     RoundLimit {
         /// The number of rounds run.
@@ -34,10 +34,10 @@ pub enum Error {
         /// The calls executed, with their results.
         steps: Vec<AgentStep>,
     },
-    /// The turn was cancelled. The conversation is restored to its state before the turn.
+    /// The turn was cancelled. The calls that ran stay in the conversation.
     #[error("the turn was cancelled")]
     Cancelled,
-    /// The conversation, or a layer below it, failed. The conversation is restored to its state before the turn.
+    /// The conversation, or a layer below it, failed. The calls that ran stay in the conversation.
     #[error(transparent)]
     Conversation(lm_conversation::Error),
 }

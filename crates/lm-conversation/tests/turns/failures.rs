@@ -21,7 +21,7 @@ fn a_stream_that_is_dropped() {
     let (mut conversation, _) = conversation(config(), ["Hello!", "Never heard to its end.", "Yes."]);
     conversation.send("Hi.").unwrap();
     let mut stream = conversation.stream("Talk.", TurnOptions::default()).unwrap();
-    assert!(matches!(stream.next(), Some(Ok(ConversationEvent::Text(_)))));
+    assert!(stream.by_ref().any(|event| matches!(event, Ok(ConversationEvent::Text(_)))));
     drop(stream);
     check_untouched(&mut conversation, "Yes.");
 }
@@ -31,9 +31,10 @@ fn a_turn_that_is_cancelled_while_it_runs() {
     let long = "and ".repeat(400);
     let (mut conversation, _) = conversation(config(), ["Hello!", long.as_str(), "Yes."]);
     conversation.send("Hi.").unwrap();
-    let cancel = conversation.cancel_handle();
+    let turn = conversation.stream("Talk.", TurnOptions::default()).unwrap();
+    let cancel = turn.canceller();
     let mut cancelled = false;
-    for event in conversation.stream("Talk.", TurnOptions::default()).unwrap() {
+    for event in turn {
         cancel.cancel();
         cancelled |= matches!(event, Err(Error::Cancelled));
     }
@@ -49,8 +50,9 @@ fn a_turn_that_is_cancelled_while_it_runs() {
 fn a_turn_that_is_cancelled_before_it_begins() {
     let (mut conversation, _) = conversation(config(), ["Hello!", "Yes."]);
     conversation.send("Hi.").unwrap();
-    conversation.cancel_handle().cancel();
-    assert!(matches!(conversation.send("Talk."), Err(Error::Cancelled)));
+    let turn = TurnOptions::default();
+    turn.cancel.cancel();
+    assert!(matches!(conversation.send_with("Talk.", turn), Err(Error::Cancelled)));
     check_untouched(&mut conversation, "Yes.");
 }
 
@@ -87,7 +89,7 @@ fn a_call_that_the_limit_cuts_off() {
 fn parts_the_model_cannot_read() {
     let (mut conversation, _) = conversation(config(), ["Hello!", "Yes."]);
     conversation.send("Hi.").unwrap();
-    let ran = conversation.session().tokens().to_vec();
+    let ran = conversation.tokens();
     for (kind, part) in [
         ("image", json!({"type": "image", "path": "/no/such/image.jpg"})),
         ("audio", json!({"type": "audio", "blob": "UklGRg=="})),
@@ -99,7 +101,7 @@ fn parts_the_model_cannot_read() {
         };
         assert_eq!((part.as_str(), index), (kind, 1));
     }
-    assert_eq!(conversation.session().tokens(), ran);
+    assert_eq!(conversation.tokens(), ran);
     check_untouched(&mut conversation, "Yes.");
 }
 

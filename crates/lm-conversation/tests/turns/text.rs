@@ -1,7 +1,7 @@
 //! Turns with text only.
 
 use lm_conversation::{
-    Conversation, ConversationEvent, FinishReason, Message, Role, Stream, TurnOptions, Value,
+    Conversation, ConversationEvent, FinishReason, Message, Role, Turn, TurnOptions, Value,
 };
 use serde_json::json;
 
@@ -37,7 +37,7 @@ fn a_stream_gives_the_reply_in_pieces() {
 fn later_turns_run_only_what_is_new() {
     let (mut conversation, _) = conversation(config(), ["One.", "Two."]);
     let first = conversation.send("Count.").unwrap();
-    let so_far = conversation.session().tokens().len();
+    let so_far = conversation.tokens().len();
     let second = conversation.send("Go on.").unwrap();
     assert_eq!(first.finish.usage.cached_tokens, 0);
     // All of the first turn is cached, except the end token, which was sampled and never run.
@@ -87,5 +87,5 @@ fn reasoning_is_told_from_the_answer() {
 fn conversations_can_be_sent_to_other_threads() {
     fn assert_send<T: Send>() {}
     assert_send::<Conversation>();
-    assert_send::<Stream<'_>>();
+    assert_send::<Turn>();
 }

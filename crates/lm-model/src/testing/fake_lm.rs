@@ -54,7 +54,8 @@ impl FakeLm {
     /// Creates a model whose greedy continuation of each prompt is the next of `replies`.
     ///
     /// A call that requests logits starts the next reply, unless its rows continue a started one: the id that this reply returned
-    /// last, in the slot after it, and optionally the next ids of the script. A finished reply, and a prompt after the last
+    /// last, in the slot after it, and optionally the next ids of the script. A prompt that ends with the first ids of its reply has
+    /// them forced: the reply goes on after them. A finished reply, and a prompt after the last
     /// reply, return the end-of-sequence id. Only the last row of a call has logits; the others are zeros.
     ///
     /// # Panics

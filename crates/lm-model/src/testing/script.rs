@@ -70,7 +70,7 @@ impl Script {
         let started = self.started.iter().position(|reply| reply.is_continued_by(input));
         let mut reply = match started {
             Some(index) => self.started.swap_remove(index).past_forced(input.rows() - 1),
-            None => StartedReply::new(self.waiting.next().unwrap_or_default()),
+            None => StartedReply::new(self.waiting.next().unwrap_or_default(), input),
         };
         let id = reply.ids.get(reply.next).copied().unwrap_or(self.end_id);
         reply.next += 1;
@@ -82,8 +82,13 @@ impl Script {
 }
 
 impl StartedReply {
-    fn new(ids: Vec<TokenId>) -> Self {
-        Self { ids, next: 0, slot: 0, block_table: Vec::new() }
+    /// Starts a reply after `input`, which may end with the reply's first ids: they were forced.
+    fn new(ids: Vec<TokenId>, input: &SequenceInput) -> Self {
+        let forced = match &input.input {
+            Input::Ids(rows) => (0..=ids.len()).rev().find(|&len| rows.ends_with(&ids[..len])),
+            Input::Embeddings(_) => None,
+        };
+        Self { ids, next: forced.unwrap_or(0), slot: 0, block_table: Vec::new() }
     }
 
     /// Returns true if the rows are the last returned id and the script's ids after it, which may have been forced.

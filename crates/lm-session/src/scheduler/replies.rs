@@ -8,7 +8,7 @@ use lm_model::Logits;
 use super::{Active, Scheduler};
 use crate::generating::Generated;
 use crate::panics::discard;
-use crate::request::{Reply, Task};
+use crate::request::{EndedByCaller, Reply, Request, Task};
 use crate::sampling_pool::{Sampled, SamplingJob, sample};
 use crate::{Error, FinishReason, Finished, PrefillStats, Result, SessionEvent};
 
@@ -74,8 +74,7 @@ impl Scheduler {
             tracing::trace!(session = request.session.0, token = token.id, "generated");
             let Generated { id, text, added, logprobs, finish: ended } = token;
             let event = SessionEvent::Token { id, text, added, logprobs };
-            // A reader that is gone has sent a rewind, which ends the request.
-            let _ = request.replies.send(Reply::Event(event));
+            request.reply(Reply::Event(event));
             finish = ended;
         }
         match finish {
@@ -85,24 +84,29 @@ impl Scheduler {
         }
     }
 
-    pub(super) fn cancel(&mut self, index: usize) {
+    /// Ends a request that its caller has cancelled, or whose deadline has passed.
+    pub(super) fn end_early(&mut self, index: usize, ended: EndedByCaller) {
         match self.active[index].request.task {
             Task::Prefill => self.fail(index, Error::Cancelled),
-            Task::Generate(_) | Task::Sampling(_) => self.finish(index, FinishReason::Cancelled),
+            Task::Generate(_) | Task::Sampling(_) => self.finish(index, ended.into()),
         }
+    }
+
+    /// Ends a request that has not run.
+    pub(super) fn end_waiting(&mut self, (mut request, ended): (Request, EndedByCaller)) {
+        let reply = match finished(&mut request, &PrefillStats::default(), ended.into()) {
+            Some(finished) => Reply::Event(SessionEvent::Finished(finished)),
+            None => Reply::Failed {
+                error: Error::Cancelled,
+                cached_tokens: self.caches.len(request.session).min(request.matching),
+            },
+        };
+        request.reply(reply);
     }
 
     pub(super) fn finish(&mut self, index: usize, reason: FinishReason) {
         let Active { request, prefill, .. } = &mut self.active[index];
-        let finished = match std::mem::replace(&mut request.task, Task::Prefill) {
-            Task::Prefill => return,
-            Task::Generate(generating) => {
-                let finished = generating.finished(reason, request.ids.len(), prefill);
-                discard(generating);
-                finished
-            }
-            Task::Sampling(so_far) => Finished { reason, ..*so_far },
-        };
+        let Some(finished) = finished(request, prefill, reason) else { return };
         tracing::debug!(
             session = request.session.0,
             prompt_tokens = finished.usage.prompt_tokens,
@@ -124,7 +128,29 @@ impl Scheduler {
         let Active { request, .. } = self.active.remove(index);
         self.caches.mark_idle(request.session);
         self.active.iter_mut().for_each(|active| active.preempted = false);
-        let _ = request.replies.send(reply); // The receiver may be gone.
+        request.reply(reply);
         discard(request.task);
+    }
+}
+
+/// Ends the generation of a request and summarises it; `None` for a prefill.
+fn finished(request: &mut Request, prefill: &PrefillStats, reason: FinishReason) -> Option<Finished> {
+    match std::mem::replace(&mut request.task, Task::Prefill) {
+        Task::Prefill => None,
+        Task::Generate(generating) => {
+            let finished = generating.finished(reason, request.ids.len(), prefill);
+            discard(generating);
+            Some(finished)
+        }
+        Task::Sampling(so_far) => Some(Finished { reason, ..*so_far }),
+    }
+}
+
+impl From<EndedByCaller> for FinishReason {
+    fn from(ended: EndedByCaller) -> Self {
+        match ended {
+            EndedByCaller::Cancelled => Self::Cancelled,
+            EndedByCaller::DeadlineExceeded => Self::DeadlineExceeded,
+        }
     }
 }

@@ -17,6 +17,7 @@ impl Scheduler {
     /// # Errors
     /// [`Error::CacheFull`] when the oldest request cannot run although all others were evicted.
     pub(super) fn plan(&mut self) -> Result<Vec<ScheduledRows>> {
+        self.update_followers();
         let active = &self.active;
         self.isolated.retain(|suspect| active.iter().any(|active| active.number == *suspect));
         let runnable = (0..active.len()).filter(|&index| active[index].is_runnable());
@@ -52,8 +53,8 @@ impl Scheduler {
         Ok(plan)
     }
 
-    /// Distributes the rows of a step over requests: each decoding one gets its row; prompts share the rest equally, and what a
-    /// short prompt leaves goes to the longer ones.
+    /// Distributes the rows of a step over requests: each decoding one gets its row. The rest goes to the prompts of the highest
+    /// priority, in equal shares, and what they leave to the next priority.
     fn share_rows(&self, candidates: &[usize]) -> Vec<usize> {
         let pending = |index: usize| {
             let request = &self.active[index].request;
@@ -62,17 +63,14 @@ impl Scheduler {
         let is_prompt = |index: usize| self.active[index].prefilling && pending(index) > 1;
         let mut rows: Vec<usize> = candidates.iter().map(|&index| usize::from(!is_prompt(index))).collect();
         let mut left = self.prompt_rows();
-        let wanted = |index: usize| if is_prompt(index) { pending(index) } else { pending(index) - 1 };
-        let mut by_need: Vec<usize> =
-            (0..candidates.len()).filter(|&at| wanted(candidates[at]) > 0).collect();
-        // With fewer rows than prompts those that came first have one each, so that none waits for ever.
-        if left >= by_need.len() {
-            by_need.sort_by_key(|&at| wanted(candidates[at]));
-        }
-        for (served, &at) in by_need.iter().enumerate() {
-            let share = left.div_ceil(by_need.len() - served).min(wanted(candidates[at]));
-            rows[at] += share;
-            left -= share;
+        let wanted = |at: usize| pending(candidates[at]) - rows[at];
+        let priority = |at: usize| self.active[candidates[at]].request.limits.priority;
+        let mut needs: Vec<(usize, usize)> = (0..candidates.len()).map(|at| (at, wanted(at))).collect();
+        needs.retain(|&(_, wanted)| wanted > 0);
+        for class in needs.chunk_by_mut(|&(one, _), &(other, _)| priority(one) == priority(other)) {
+            for (at, share) in fair_shares(class, &mut left) {
+                rows[at] += share;
+            }
         }
         rows
     }
@@ -151,8 +149,7 @@ impl Scheduler {
             let active = &mut self.active[scheduled.active];
             let (session, number) = (active.request.session, active.number);
             if active.prefilling {
-                let left = active.prompt_tokens.saturating_sub(self.caches.len(session));
-                active.prefill.prefilled_tokens += scheduled.rows.min(left);
+                active.count_prefilled(scheduled.rows, self.caches.len(session));
             }
             self.isolated.retain(|suspect| *suspect != number);
             self.caches.commit_rows(session, &active.request.ids, scheduled.rows);
@@ -188,6 +185,21 @@ impl Scheduler {
             self.reset_pool();
         }
     }
+}
+
+/// Divides `left` rows among requests `(index, wanted rows)`: equal shares, and what those that want less leave goes to the others.
+/// With fewer rows than requests the first ones have one each, so that none waits for ever.
+fn fair_shares(class: &mut [(usize, usize)], left: &mut usize) -> Vec<(usize, usize)> {
+    if *left >= class.len() {
+        class.sort_by_key(|&(_, wanted)| wanted);
+    }
+    let requests = class.len();
+    let share = |(served, &(at, wanted)): (usize, &(usize, usize))| {
+        let share = left.div_ceil(requests - served).min(wanted);
+        *left -= share;
+        (at, share)
+    };
+    class.iter().enumerate().map(share).collect()
 }
 
 fn step_span(sequences: usize, rows: usize) -> tracing::Span {

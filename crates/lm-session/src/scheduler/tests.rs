@@ -4,10 +4,16 @@ use std::time::Duration;
 
 use super::*;
 use crate::generating::{Clock, Generating};
+use crate::request::RequestLimits;
 use crate::sampling::Sampler;
 use crate::stop::StopMatcher;
 use crate::testing::{FakeLm, tokenizer};
-use crate::{CancelHandle, SamplerParams, SessionEvent};
+use crate::{CancelHandle, SamplerParams};
+
+type Replies = async_channel::Receiver<Reply>;
+
+mod followers;
+mod sampling;
 
 const CHUNK: usize = 16;
 
@@ -32,26 +38,27 @@ impl Bench {
         Self { scheduler, model, cancel: CancelHandle::new(), commands }
     }
 
-    fn run(&mut self, session: u64, ids: Vec<u32>, task: Task) -> Receiver<Reply> {
-        let (replies, answers) = channel();
-        let (session, cancel) = (SessionId(session), self.cancel.clone());
+    fn run(&mut self, session: u64, ids: Vec<u32>, task: Task) -> Replies {
+        let (replies, answers) = async_channel::unbounded();
+        let limits = RequestLimits { cancel: self.cancel.clone(), ..RequestLimits::default() };
         self.scheduler.handle(Command::Run(Request {
-            session,
+            session: SessionId(session),
             adapter: None,
             ids,
             matching: 0,
             task,
-            cancel,
+            limits,
+            waiting: None,
             replies,
         }));
         answers
     }
 
-    fn prefill(&mut self, session: u64, len: usize) -> Receiver<Reply> {
+    fn prefill(&mut self, session: u64, len: usize) -> Replies {
         self.run(session, prompt(session, len), Task::Prefill)
     }
 
-    fn generate(&mut self, session: u64, len: usize, max_output_tokens: usize) -> Receiver<Reply> {
+    fn generate(&mut self, session: u64, len: usize, max_output_tokens: usize) -> Replies {
         self.sample(session, len, max_output_tokens, &SamplerParams::default())
     }
 
@@ -61,7 +68,7 @@ impl Bench {
         len: usize,
         max_output_tokens: usize,
         sampler: &SamplerParams,
-    ) -> Receiver<Reply> {
+    ) -> Replies {
         let generating = Generating {
             sampler: Sampler::new(sampler),
             guide: None,
@@ -109,12 +116,17 @@ fn prompt(session: u64, len: usize) -> Vec<u32> {
     (0..len as u32).map(|position| (position * 7 + session as u32) % 100).collect()
 }
 
-fn tokens(replies: &Receiver<Reply>) -> Vec<u32> {
+/// All replies so far.
+fn received(replies: &Replies) -> impl Iterator<Item = Reply> {
+    std::iter::from_fn(|| replies.try_recv().ok())
+}
+
+fn tokens(replies: &Replies) -> Vec<u32> {
     let token = |reply| match reply {
         Reply::Event(SessionEvent::Token { id, .. }) => Some(id),
         _ => None,
     };
-    replies.try_iter().filter_map(token).collect()
+    received(replies).filter_map(token).collect()
 }
 
 #[test]
@@ -137,15 +149,15 @@ fn nothing_runs_when_the_logits_are_at_hand() {
     bench.steps_until_idle();
     let calls = bench.rows().len();
     let ids = prompt(1, 5);
-    let (replies, answers) = channel();
-    let cancel = CancelHandle::new();
+    let (replies, answers) = async_channel::unbounded();
     let again = Request {
         session: SessionId(1),
         adapter: None,
         ids,
         matching: 5,
         task: Task::Prefill,
-        cancel,
+        limits: RequestLimits::default(),
+        waiting: None,
         replies,
     };
     bench.scheduler.handle(Command::Run(again));
@@ -165,7 +177,7 @@ fn cancel_takes_effect_before_the_next_forward_pass() {
     assert!(bench.scheduler.is_idle());
     let cancelled = Reply::Failed { error: Error::Cancelled, cached_tokens: CHUNK / 2 };
     assert_eq!(format!("{:?}", prefill.try_recv().unwrap()), format!("{cancelled:?}"));
-    let last = generation.try_iter().last();
+    let last = received(&generation).last();
     let Some(Reply::Event(SessionEvent::Finished(finished))) = last else { panic!("{last:?}") };
     assert_eq!((finished.reason, finished.usage.output_tokens), (FinishReason::Cancelled, 0));
 }
@@ -242,7 +254,7 @@ fn a_second_request_of_a_session_ends_the_first() {
     bench.scheduler.step();
     let second = bench.generate(1, 6, 2);
     bench.steps_until_idle();
-    assert!(matches!(first.iter().last(), Some(Reply::Event(SessionEvent::Finished(_)))));
+    assert!(matches!(received(&first).last(), Some(Reply::Event(SessionEvent::Finished(_)))));
     assert_eq!(tokens(&second).len(), 2);
     bench.scheduler.handle(Command::Close { session: SessionId(1) });
     assert_eq!(bench.free_pages(), 8);
@@ -290,58 +302,6 @@ fn a_pool_that_could_not_be_allocated_is_allocated_for_the_next_request() {
 }
 
 #[test]
-fn requests_go_on_while_the_token_of_another_is_sampled() {
-    let mut bench = Bench::new(64);
-    let sampled = SamplerParams { temperature: 1.0, ..SamplerParams::default() };
-    let slow = bench.sample(1, 3, 2, &sampled);
-    let fast = bench.generate(2, 3, 4);
-    while !bench.scheduler.active.iter().all(Active::is_sampling) {
-        bench.scheduler.step(); // The answers of the sampling threads stay in the channel.
-    }
-    assert_eq!((tokens(&slow).len(), tokens(&fast).len()), (0, 4));
-    assert!(!bench.scheduler.is_runnable());
-    for _ in 0..2 {
-        let command = bench.commands.recv().unwrap();
-        bench.scheduler.handle(command);
-        bench.scheduler.step();
-    }
-    assert_eq!(tokens(&slow).len(), 2);
-    assert!(bench.scheduler.is_idle());
-}
-
-#[test]
-fn a_generation_is_cancelled_while_its_token_is_sampled() {
-    let mut bench = Bench::new(64);
-    let sampled = SamplerParams { temperature: 1.0, ..SamplerParams::default() };
-    let replies = bench.sample(1, 3, 9, &sampled);
-    bench.scheduler.step();
-    bench.cancel.cancel();
-    bench.scheduler.step();
-    let last = replies.try_iter().last();
-    let Some(Reply::Event(SessionEvent::Finished(finished))) = last else { panic!("{last:?}") };
-    assert_eq!((finished.reason, finished.usage.prompt_tokens), (FinishReason::Cancelled, 3));
-    assert!(bench.scheduler.is_idle());
-    // The token comes too late, for nobody, or is not sampled any more.
-    while let Ok(command) = bench.commands.recv_timeout(Duration::from_millis(200)) {
-        bench.scheduler.handle(command);
-    }
-    assert!(bench.scheduler.is_idle());
-}
-
-#[test]
-fn a_shutdown_refuses_requests_and_runs_those_there_are() {
-    let mut bench = Bench::new(8);
-    let running = bench.generate(1, 3, 4);
-    bench.scheduler.handle(Command::Shutdown);
-    let refused = bench.generate(2, 3, 4);
-    assert!(matches!(refused.try_recv(), Ok(Reply::Failed { error: Error::EngineStopped, .. })));
-    assert!(!bench.scheduler.is_drained());
-    bench.steps_until_idle();
-    assert_eq!(tokens(&running).len(), 4);
-    assert!(bench.scheduler.is_drained());
-}
-
-#[test]
 fn an_isolated_request_without_pages_lets_those_that_hold_them_go_on() {
     let mut bench = Bench::new(4);
     let holder = bench.generate(1, 60, 60); // Four pages at its end.
@@ -384,33 +344,4 @@ fn rows_that_a_short_prompt_leaves_go_to_a_longer_one_before_it() {
     let _replies = (bench.prefill(1, 20), bench.prefill(2, 5));
     bench.scheduler.step();
     assert_eq!(bench.rows(), [[11, 5]]);
-}
-
-#[test]
-fn a_token_that_was_sampled_for_an_earlier_request_of_the_session_is_dropped() {
-    let mut bench = Bench::new(64);
-    let sampled = SamplerParams { temperature: 1.0, ..SamplerParams::default() };
-    let first = bench.sample(1, 3, 9, &sampled);
-    bench.scheduler.step();
-    let number = bench.scheduler.active[0].number;
-    let second = bench.sample(1, 40, 9, &sampled);
-    let outcome = Err(Error::WorkerPanicked { message: "too late".to_owned() });
-    let late = crate::sampling_pool::Sampled { request: number, ids: vec![7], outcome };
-    bench.scheduler.handle(Command::Sampled(Box::new(late)));
-    assert_eq!((tokens(&first).len(), tokens(&second).len()), (0, 0));
-    assert_eq!(bench.scheduler.active[0].request.ids.len(), 40);
-}
-
-#[test]
-fn an_engine_whose_last_token_is_being_sampled_is_not_drained() {
-    let mut bench = Bench::new(8);
-    let sampled = SamplerParams { temperature: 1.0, ..SamplerParams::default() };
-    let running = bench.sample(1, 3, 1, &sampled);
-    bench.scheduler.handle(Command::Shutdown);
-    bench.scheduler.step();
-    assert!(!bench.scheduler.is_drained());
-    let command = bench.commands.recv().unwrap();
-    bench.scheduler.handle(command);
-    assert!(bench.scheduler.is_drained());
-    assert_eq!(tokens(&running).len(), 1);
 }

@@ -164,7 +164,7 @@ pub fn generate(session: &mut Session, max_output_tokens: usize) -> Result<Vec<T
 pub fn ids(events: impl Iterator<Item = Result<SessionEvent>>) -> Result<Vec<TokenId>> {
     let id = |event| match event {
         Ok(SessionEvent::Token { id, .. }) => Some(Ok(id)),
-        Ok(SessionEvent::Finished(_)) => None,
+        Ok(SessionEvent::Prefill(_) | SessionEvent::Finished(_)) => None,
         Err(error) => Some(Err(error)),
     };
     events.filter_map(id).collect()

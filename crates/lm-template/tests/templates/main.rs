@@ -3,4 +3,5 @@
 mod engine_alone;
 mod goldens;
 mod segments;
+#[path = "../../../lm-jinja/tests/engine/shared.rs"]
 mod shared;

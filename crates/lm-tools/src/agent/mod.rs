@@ -9,12 +9,13 @@ pub use event::{AgentEvent, AgentReply, AgentStep};
 pub use stream::AgentStream;
 
 use crate::{Error, Result, Toolset};
-use lm_conversation::{CancelHandle, Conversation, ConversationConfig, Engine, IntoMessages, TurnOptions};
+use lm_conversation::{Conversation, ConversationConfig, Engine, IntoMessages, TurnOptions};
 
 /// An agent: a conversation that executes the model's tool calls.
 ///
-/// A turn ends with the model's answer. If it fails, is cancelled or exceeds the round limit, the conversation is
-/// restored to its state before the turn; side effects of the tools remain.
+/// A turn ends with the model's answer. If it fails, is cancelled or exceeds the round limit, the calls that ran stay in the
+/// conversation with their results, so that a next turn does not repeat their side effects; if none ran, the conversation is as
+/// before the turn.
 ///
 /// ```
 /// # use lm_model::{LoadOptions, ModelFolder};
@@ -103,7 +104,8 @@ impl Agent {
         Err(Error::Cancelled)
     }
 
-    /// Runs one turn and streams its events. Dropping the stream before its end cancels the turn.
+    /// Runs one turn and streams its events. Dropping the stream before its end cancels the turn, and so does
+    /// [`AgentStream::canceller`] from any thread.
     ///
     /// # Errors
     /// When the input cannot be read; later errors are the last item of the stream.
@@ -118,12 +120,6 @@ impl Agent {
     /// As [`stream`](Self::stream).
     pub fn stream_with(&mut self, input: impl IntoMessages, options: TurnOptions) -> Result<AgentStream<'_>> {
         AgentStream::start(self, input.into_messages()?, options)
-    }
-
-    /// Returns a handle that cancels the running turn from any thread: within one step of the engine, or after the
-    /// running tool.
-    pub fn cancel_handle(&self) -> CancelHandle {
-        self.conversation.cancel_handle()
     }
 
     /// The tools.

@@ -2,8 +2,9 @@
 
 use super::{Agent, AgentEvent, AgentReply, AgentStep};
 use crate::{Error, Result};
-use lm_conversation::{ConversationEvent, Finished, ToolChoice, TurnOptions};
-use lm_template::{Message, ToolCall};
+use lm_conversation::{CancelHandle, ConversationEvent, Finished, ToolChoice, Turn, TurnOptions};
+use lm_template::{Message, Role, ToolCall};
+use serde_json::json;
 use std::collections::VecDeque;
 use std::iter::FusedIterator;
 
@@ -15,15 +16,17 @@ use std::iter::FusedIterator;
 pub struct AgentStream<'a> {
     agent: &'a mut Agent,
     /// `None` after the turn.
-    turn: Option<Turn>,
+    run: Option<Run>,
 }
 
 /// State of a turn.
 #[derive(Debug)]
-struct Turn {
+struct Run {
     /// Length of the history before the turn.
     before: usize,
     options: TurnOptions,
+    /// The model's reply that is being generated.
+    turn: Option<Turn>,
     /// Calls of the model's last reply that have not run yet.
     calls: VecDeque<ToolCall>,
     /// Results of those that have.
@@ -34,28 +37,35 @@ struct Turn {
 }
 
 impl<'a> AgentStream<'a> {
-    pub(super) fn start(agent: &'a mut Agent, input: Vec<Message>, options: TurnOptions) -> Result<Self> {
-        let turn = Turn {
-            before: agent.conversation.history().len(),
-            options: options.clone(),
+    pub(super) fn start(agent: &'a mut Agent, input: Vec<Message>, mut options: TurnOptions) -> Result<Self> {
+        options.cancel = options.cancel.child();
+        if agent.max_rounds == 0 {
+            options.tool_choice = ToolChoice::None;
+        }
+        let before = agent.conversation.history().len();
+        let run = Run {
+            before,
+            turn: Some(agent.conversation.stream(input, options.clone())?),
+            options,
             calls: VecDeque::new(),
             results: Vec::new(),
             answer: None,
             steps: Vec::new(),
             finished: Vec::new(),
         };
-        agent
-            .conversation
-            .begin(input, options)
-            .inspect_err(|_| agent.conversation.cancel_handle().reset())?;
-        Ok(Self { agent, turn: Some(turn) })
+        Ok(Self { agent, run: Some(run) })
+    }
+
+    /// Returns the handle that cancels this turn alone, from any thread: within one step of the engine, or after the running tool.
+    pub fn canceller(&self) -> CancelHandle {
+        self.run.as_ref().map_or_else(CancelHandle::new, |run| run.options.cancel.clone())
     }
 }
 
-impl Turn {
+impl Run {
     /// Advances to the next event: of the model, the result of a call, or the answer.
     fn next(&mut self, agent: &mut Agent) -> Result<AgentEvent> {
-        if agent.conversation.cancel_handle().is_cancelled() {
+        if self.options.cancel.is_cancelled() {
             return Err(Error::Cancelled);
         }
         if let Some(message) = self.answer.take() {
@@ -65,12 +75,17 @@ impl Turn {
         if let Some(call) = self.calls.pop_front() {
             return self.call(agent, call);
         }
-        if !self.results.is_empty() {
-            self.options.tool_choice = after_the_first(&self.options.tool_choice);
-            agent.conversation.begin(std::mem::take(&mut self.results), self.options.clone())?;
-        }
-        let event = agent.conversation.next_event().ok_or(Error::Cancelled)??;
+        let turn = match &mut self.turn {
+            Some(turn) => turn,
+            None => {
+                self.options.tool_choice = after_the_first(&self.options.tool_choice);
+                self.turn.insert(agent.conversation.stream(self.results.clone(), self.options.clone())?)
+            }
+        };
+        let event = turn.next().ok_or(Error::Cancelled)??;
         if let ConversationEvent::Finished(reply) = &event {
+            self.turn = None;
+            self.results.clear();
             self.finished.push(reply.finish.clone());
             self.calls = reply.message.tool_calls.clone().into();
             if self.calls.is_empty() {
@@ -88,23 +103,42 @@ impl Turn {
         let result = agent.tools.call(&call);
         self.results.push(result.clone());
         self.steps.push(AgentStep { call, result: result.clone() });
-        if agent.conversation.cancel_handle().is_cancelled() {
+        if self.options.cancel.is_cancelled() {
             return Err(Error::Cancelled);
         }
         Ok(AgentEvent::ToolResult(result))
     }
 
-    /// Restores the conversation to its state before the turn.
-    fn undo(self, agent: &mut Agent) {
-        let conversation = &mut agent.conversation;
-        conversation.abort();
-        if conversation.history().len() > self.before {
-            let history = conversation.history()[..self.before].to_vec();
-            conversation.set_history(history);
+    /// Completes the messages of an ended turn: a last round of which some calls ran gets results for the others, and one of which
+    /// none ran is left out.
+    fn settled(&mut self, mut turn: Vec<Message>) -> Vec<Message> {
+        if let Some(round) = turn.pop_if(|last| !last.tool_calls.is_empty())
+            && !self.results.is_empty()
+        {
+            let not_run: Vec<_> = round.tool_calls.iter().skip(self.results.len()).map(not_run).collect();
+            turn.push(round);
+            turn.append(&mut self.results);
+            turn.extend(not_run);
         }
-        // The cancellation has been handled and must not affect the next turn.
-        conversation.cancel_handle().reset();
+        let ran = turn.iter().any(|message| message.role == Role::Tool && message.tool_call_id.is_some());
+        if ran { turn } else { Vec::new() }
     }
+
+    /// Ends a turn without an answer. The calls that ran stay in the history with their results, since their side effects remain;
+    /// without any, the history is as before the turn.
+    fn end(mut self, agent: &mut Agent) {
+        drop(self.turn.take());
+        let mut history = agent.conversation.history();
+        let turn = history.split_off(self.before.min(history.len()));
+        history.extend(self.settled(turn));
+        agent.conversation.set_history(history);
+    }
+}
+
+/// Result of a call whose turn ended before it ran.
+fn not_run(call: &ToolCall) -> Message {
+    let result = json!({"tool_name": call.name, "error": "the call was not run: the turn was ended"});
+    Message::tool(call.id.as_deref(), call.name.as_str(), result)
 }
 
 /// Tool choice after the first reply: a required call applies to the first reply only, since otherwise the turn
@@ -121,12 +155,12 @@ impl Iterator for AgentStream<'_> {
 
     /// Waits for the next event.
     fn next(&mut self) -> Option<Self::Item> {
-        let mut turn = self.turn.take()?;
-        let event = turn.next(self.agent);
+        let mut run = self.run.take()?;
+        let event = run.next(self.agent);
         match &event {
             Ok(AgentEvent::Finished(_)) => {}
-            Ok(_) => self.turn = Some(turn),
-            Err(_) => turn.undo(self.agent),
+            Ok(_) => self.run = Some(run),
+            Err(_) => run.end(self.agent),
         }
         Some(event)
     }
@@ -136,8 +170,8 @@ impl FusedIterator for AgentStream<'_> {}
 
 impl Drop for AgentStream<'_> {
     fn drop(&mut self) {
-        if let Some(turn) = self.turn.take() {
-            turn.undo(self.agent);
+        if let Some(run) = self.run.take() {
+            run.end(self.agent);
         }
     }
 }

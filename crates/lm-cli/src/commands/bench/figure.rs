@@ -17,6 +17,13 @@ pub enum Metric {
     Decode,
     /// Milliseconds to the first token of a second turn
     SecondTurn,
+    /// Milliseconds between two tokens of eight streams while a prompt of 2,000 tokens arrives, and while a tool call with a new
+    /// grammar does: the median, the 99th percentile and the largest. The limit is the time budget of a step
+    Gap,
+    /// 99th percentile of `gap`
+    GapP99,
+    /// Largest `gap`
+    GapMax,
     /// Memory after the first token
     Resident,
     /// Most memory until then
@@ -32,7 +39,7 @@ impl Metric {
         match self {
             Metric::Load => "s",
             Metric::Prefill | Metric::Decode => "tokens/s",
-            Metric::SecondTurn => "ms",
+            Metric::SecondTurn | Metric::Gap | Metric::GapP99 | Metric::GapMax => "ms",
             Metric::Resident | Metric::Peak => "MB",
             Metric::DramRate => "GB/s",
             Metric::MatrixRate => "TOP/s",
@@ -42,8 +49,8 @@ impl Metric {
     /// Ratio of a value and its limit, inverted for costs: 1 is at the limit.
     pub fn share(self, sample: &Sample) -> Option<f64> {
         let limit = sample.limit?;
-        let is_cost = matches!(self, Metric::Load | Metric::SecondTurn | Metric::Resident | Metric::Peak);
-        Some(if is_cost { limit / sample.value } else { sample.value / limit })
+        let is_rate = matches!(self, Metric::Prefill | Metric::Decode);
+        Some(if is_rate { sample.value / limit } else { limit / sample.value })
     }
 }
 
@@ -54,6 +61,9 @@ impl fmt::Display for Metric {
             Metric::Prefill => "prefill",
             Metric::Decode => "decode",
             Metric::SecondTurn => "second_turn",
+            Metric::Gap => "gap",
+            Metric::GapP99 => "gap_p99",
+            Metric::GapMax => "gap_max",
             Metric::Resident => "resident",
             Metric::Peak => "peak",
             Metric::DramRate => "dram_rate",

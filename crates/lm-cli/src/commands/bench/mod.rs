@@ -1,6 +1,7 @@
 //! `lm bench`: a model's performance, compared with the machine's limits.
 
 mod figure;
+mod gaps;
 mod limits;
 mod memory;
 mod runs;
@@ -170,6 +171,27 @@ impl Bench<'_> {
             let mut session = runs::first_turn(engine, *turn)?;
             let limit = |rates| costs.second_turn(rates, *turn);
             self.measure(Metric::SecondTurn, (*turn, 1), limit, || runs::second_turn(&mut session))?;
+        }
+        if [Metric::Gap, Metric::GapP99, Metric::GapMax].iter().any(|&gap| self.args.wants(gap)) {
+            self.gaps(gaps::PROMPT, || gaps::prompt_arrives(engine))?;
+            self.gaps(0, || gaps::call_arrives(engine))?;
+        }
+        Ok(())
+    }
+
+    /// Measures the gaps between the tokens of streams while `arrive` runs.
+    fn gaps(&self, context: usize, arrive: impl Fn() -> Result<()>) -> Result<()> {
+        if gaps::PROMPT + 1 > self.engine.context_tokens() {
+            eprintln!("skipped: gaps: the context holds {} tokens", self.engine.context_tokens());
+            return Ok(());
+        }
+        let budget = self.args.run.engine_settings().step_budget.as_secs_f64() * 1e3;
+        let runs = (0..self.args.runs).map(|_| gaps::during(&self.engine, &arrive));
+        let runs = runs.collect::<Result<Vec<_>>>()?;
+        for (metric, part) in [(Metric::Gap, 0.5), (Metric::GapP99, 0.99), (Metric::GapMax, 1.0)] {
+            let value = |gaps: &Vec<f64>| gaps[((gaps.len() - 1) as f64 * part).round() as usize];
+            let samples = runs.iter().map(|gaps| Sample { value: value(gaps), limit: Some(budget) });
+            self.show(metric, (context, gaps::STREAMS), &samples.collect::<Vec<_>>())?;
         }
         Ok(())
     }

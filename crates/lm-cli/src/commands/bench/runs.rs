@@ -35,7 +35,7 @@ pub fn context(engine: &Engine, tokens: usize) -> Result<Session> {
 
 /// Decode rate after a context, in tokens per second; the session is restored afterwards.
 pub fn decode(session: &mut Session) -> Result<f64> {
-    let held = session.tokens().to_vec();
+    let held = session.tokens();
     let timing = generate(session)?;
     session.sync(&held, &CancelHandle::new())?;
     timing.decode_tokens_per_second().context("the model gave one token only")
@@ -72,7 +72,7 @@ pub fn first_turn(engine: &Engine, tokens: usize) -> Result<Session> {
 
 /// Milliseconds to the first token of a second turn, given as the whole history and the new tokens. The session is restored afterwards.
 pub fn second_turn(session: &mut Session) -> Result<f64> {
-    let history = session.tokens().to_vec();
+    let history = session.tokens();
     let turn = [&history[..], &prompt(session.engine(), TURN)].concat();
     session.sync(&turn, &CancelHandle::new())?;
     let timing = generate(session)?;
@@ -81,7 +81,7 @@ pub fn second_turn(session: &mut Session) -> Result<f64> {
 }
 
 /// Opens a session that samples greedily and never ends before its limit.
-fn open(engine: &Engine, max_output_tokens: usize) -> Result<Session> {
+pub fn open(engine: &Engine, max_output_tokens: usize) -> Result<Session> {
     let forbidden = engine.tokenizer().end_ids().iter().map(|&id| (id, f32::NEG_INFINITY)).collect();
     Ok(engine.session(SessionConfig {
         sampler: SamplerParams { logit_bias: forbidden, ..SamplerParams::default() },
@@ -102,7 +102,7 @@ fn generate(session: &mut Session) -> Result<Timing> {
 
 /// Ids spread over the vocabulary, different ones for each call, so that no prompt is found in the prefix cache. Their values do not
 /// change the work.
-fn prompt(engine: &Engine, tokens: usize) -> Vec<TokenId> {
+pub fn prompt(engine: &Engine, tokens: usize) -> Vec<TokenId> {
     static PROMPTS: AtomicUsize = AtomicUsize::new(0);
     let first = PROMPTS.fetch_add(1, Ordering::Relaxed) * 104_729;
     let vocab_size = engine.tokenizer().vocab_size().max(1);

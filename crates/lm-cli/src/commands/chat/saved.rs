@@ -35,7 +35,8 @@ pub struct Saved {
 /// When the file cannot be written, or exists and is kept. The causes are text.
 pub fn write(path: &Path, conversation: &Conversation, existing: Existing) -> Result<()> {
     let preface = conversation.preface();
-    let messages = preface.messages.iter().chain(conversation.history());
+    let history = conversation.history();
+    let messages = preface.messages.iter().chain(&history);
     let saved = json!({
         "tools": preface.tools.iter().map(|tool| tool.to_json()).collect::<Vec<_>>(),
         "messages": messages.map(Message::to_json).collect::<Vec<_>>(),

@@ -132,7 +132,7 @@ fn clear(_: &str, state: &mut State) -> Result<After> {
 
 fn history(_: &str, state: &mut State) -> Result<After> {
     let conversation = state.turns.agent.conversation();
-    for message in conversation.preface().messages.iter().chain(conversation.history()) {
+    for message in conversation.preface().messages.iter().chain(&conversation.history()) {
         state.screen.note(&format!("{}: {}", message.role, summary(message)))?;
     }
     Ok(After::GoOn)

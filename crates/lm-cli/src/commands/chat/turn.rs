@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use lm_conversation::ConversationEvent;
-use lm_session::{FinishReason, Finished};
+use lm_session::{CancelHandle, FinishReason, Finished};
 use lm_template::{Message, Role};
 use lm_tools::{Agent, AgentEvent};
 
@@ -37,16 +37,16 @@ pub enum Ended {
 }
 
 impl Turns {
-    /// Runs a turn to its answer. On an error the conversation is unchanged.
+    /// Runs a turn to its answer. On an error the conversation has the calls that ran, or is unchanged if there are none.
     pub fn run(&mut self, question: Message, settings: &Settings, screen: &mut Screen) -> Result<Ended> {
-        let cancel = self.agent.cancel_handle();
-        cancel.reset();
+        let mut options = settings.options(self.regenerated);
+        options.cancel = CancelHandle::new();
         let interrupt = self.interrupt.clone();
-        let _guard = interrupt.during(cancel);
-        let options = settings.options(self.regenerated);
+        let _guard = interrupt.during(options.cancel.clone());
         let sampler = options.sampler.as_ref().filter(|sampler| !sampler.is_greedy());
         let seed = sampler.map(|sampler| sampler.seed);
         let mut record = Record::default();
+        let before = self.agent.conversation().history();
         let stream = self.agent.stream_with(question.clone(), options).map_err(anyhow::Error::from);
         let ended = stream.and_then(|stream| show(stream, &mut record, screen));
         screen.end_line()?;
@@ -55,7 +55,7 @@ impl Turns {
             Err(error) if is_interrupt(&error) => {
                 let Some(messages) = record.interrupted() else { return Ok(Ended::TakenBack) };
                 let conversation = self.agent.conversation_mut();
-                let mut history = conversation.history().to_vec();
+                let mut history = before;
                 history.push(question);
                 history.extend(messages);
                 conversation.set_history(history);
@@ -68,7 +68,7 @@ impl Turns {
     /// Takes the last turn out of the history; returns its messages, the question first.
     pub fn undo(&mut self) -> Option<Vec<Message>> {
         let conversation = self.agent.conversation_mut();
-        let mut history = conversation.history().to_vec();
+        let mut history = conversation.history();
         let turn = history.split_off(history.iter().rposition(|message| message.role == Role::User)?);
         conversation.set_history(history);
         Some(turn)
@@ -81,7 +81,7 @@ impl Turns {
             screen.note("(greedy sampling gives the same reply again; /set temperature 1 samples)")?;
         }
         self.regenerated += 1;
-        let before = self.agent.conversation_mut().history().to_vec();
+        let before = self.agent.conversation().history();
         match self.run(turn[0].clone(), settings, screen) {
             Ok(Ended::Answered { finished, seed }) => Ok(Ended::Answered { finished, seed }),
             unanswered => {

@@ -44,15 +44,15 @@ fn new_ids(
     cancel: &CancelHandle,
 ) -> lm_session::Result<Vec<TokenId>> {
     let mut session = engine.session(config.clone())?;
-    session.sync(prompt, cancel)?;
+    let params = GenerateParams { cancel: cancel.clone(), ..GenerateParams::default() };
     let mut ids = Vec::new();
-    for event in session.generate(GenerateParams { cancel: cancel.clone(), ..GenerateParams::default() }) {
+    for event in session.submit(prompt, params)? {
         match event? {
             SessionEvent::Token { id, .. } => ids.push(id),
             SessionEvent::Finished(finished) if finished.reason == FinishReason::Cancelled => {
                 return Err(Error::Cancelled);
             }
-            SessionEvent::Finished(_) => {}
+            SessionEvent::Prefill(_) | SessionEvent::Finished(_) => {}
         }
     }
     Ok(ids)

@@ -208,7 +208,7 @@ fn reply(
     if let Some(note) = model::tools_note(&conversation) {
         output.screen.note(&note)?;
     }
-    let _guard = interrupt.during(conversation.cancel_handle());
+    let _guard = interrupt.during(turn.cancel.clone());
     for event in conversation.stream(prompt, turn)? {
         let event = event?;
         match &event {
@@ -236,9 +236,10 @@ fn continue_text(
     let cancel = CancelHandle::new();
     let _guard = interrupt.during(cancel.clone());
     let mut session = engine.session(config)?;
-    session.sync(&engine.tokenizer().encode(prompt)?, &cancel)?;
-    for event in session.generate(GenerateParams { cancel, ..GenerateParams::default() }) {
+    let params = GenerateParams { cancel, ..GenerateParams::default() };
+    for event in session.submit(&engine.tokenizer().encode(prompt)?, params)? {
         match event? {
+            SessionEvent::Prefill(_) => {}
             SessionEvent::Token { id, text: piece, .. } => {
                 output.text.push_str(&piece);
                 if output.json {

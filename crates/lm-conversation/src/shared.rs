@@ -1,0 +1,63 @@
+//! State that a conversation shares with its running turn.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lm_session::{CancelHandle, Session};
+use lm_template::Message;
+
+/// History and session of a conversation. Clones share them; `turn` is the number of the turn that holds the clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Shared {
+    state: Arc<Mutex<State>>,
+    turn: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) session: Session,
+    pub(crate) history: Vec<Message>,
+    /// Number of the newest turn, and its handle while it runs.
+    turn: u64,
+    running: Option<CancelHandle>,
+}
+
+impl Shared {
+    pub(crate) fn new(session: Session) -> Self {
+        let state = State { session, history: Vec::new(), turn: 0, running: None };
+        Self { state: Arc::new(Mutex::new(state)), turn: 0 }
+    }
+
+    /// Locks the state, for less than a step of the engine.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the share of a new turn that `cancel` cancels.
+    pub(crate) fn begin(&self, cancel: CancelHandle) -> Self {
+        let mut state = self.lock();
+        state.turn += 1;
+        state.running = Some(cancel);
+        Self { state: self.state.clone(), turn: state.turn }
+    }
+
+    /// Locks the state; `None` if this turn has ended or another one has begun.
+    pub(crate) fn lock_turn(&self) -> Option<MutexGuard<'_, State>> {
+        let state = self.lock();
+        (state.turn == self.turn && state.running.is_some()).then_some(state)
+    }
+}
+
+impl State {
+    /// Cancels the running turn, which then leaves no trace.
+    pub(crate) fn end_turn(&mut self) {
+        if let Some(cancel) = self.running.take() {
+            cancel.cancel();
+        }
+    }
+
+    /// Adds the messages of the running turn to the history, and ends the turn.
+    pub(crate) fn complete(&mut self, messages: Vec<Message>) {
+        self.history.extend(messages);
+        self.running = None;
+    }
+}

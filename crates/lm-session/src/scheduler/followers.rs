@@ -1,0 +1,51 @@
+//! Prompts with a common prefix that are prefilled at the same time: the first request runs it, the others take its pages.
+
+use lm_model::PAGE_LEN;
+
+use super::{Active, Scheduler};
+use crate::request::Request;
+
+impl Scheduler {
+    /// Gives following requests the pages that were run for them meanwhile, and decides anew which requests follow: those of which
+    /// an earlier request is running the next whole page.
+    pub(super) fn update_followers(&mut self) {
+        if !self.caches.shares_prefixes() {
+            return;
+        }
+        for index in 0..self.active.len() {
+            if self.active[index].following {
+                self.take_pages(index);
+            }
+            self.active[index].following = self.follows(index);
+        }
+    }
+
+    fn take_pages(&mut self, index: usize) {
+        let Active { request: Request { session, ids, .. }, prefill, .. } = &mut self.active[index];
+        let before = self.caches.len(*session);
+        self.caches.resume(*session, &ids[..ids.len() - 1], before);
+        prefill.cached_tokens += self.caches.len(*session).saturating_sub(before);
+    }
+
+    /// Returns true if an earlier request is running a page that this one needs next.
+    fn follows(&self, index: usize) -> bool {
+        let follower = &self.active[index];
+        let cached = self.caches.len(follower.request.session);
+        let is_prompt = |active: &Active| active.prefilling && active.is_runnable_alone();
+        let leads = |leader: &Active| {
+            let common = common_pages(&leader.request, &follower.request);
+            common > cached && self.caches.len(leader.request.session) < common
+        };
+        is_prompt(follower) && self.active[..index].iter().any(|leader| is_prompt(leader) && leads(leader))
+    }
+}
+
+/// Number of tokens of the whole pages that both requests begin with; the last token of each is run by itself.
+fn common_pages(leader: &Request, follower: &Request) -> usize {
+    if leader.adapter != follower.adapter {
+        return 0;
+    }
+    let limit = leader.ids.len().min(follower.ids.len() - 1);
+    let same = std::iter::zip(&leader.ids[..limit], &follower.ids[..limit]);
+    same.take_while(|(one, other)| one == other).count() / PAGE_LEN * PAGE_LEN
+}

@@ -1,0 +1,47 @@
+//! Requests that wait for a place in the batch.
+
+use std::collections::VecDeque;
+
+use crate::request::{EndedByCaller, Request, SessionId};
+
+/// Waiting requests, by priority, then in the order of arrival.
+#[derive(Debug, Default)]
+pub(super) struct WaitingQueue {
+    requests: VecDeque<Request>,
+}
+
+impl WaitingQueue {
+    pub fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    pub fn push(&mut self, request: Request) {
+        let priority = request.limits.priority;
+        let index = self.requests.partition_point(|waiting| waiting.limits.priority >= priority);
+        self.requests.insert(index, request);
+    }
+
+    /// Takes the next request.
+    pub fn pop(&mut self) -> Option<Request> {
+        self.requests.pop_front()
+    }
+
+    /// Takes the request of `session`.
+    pub fn take(&mut self, session: SessionId) -> Option<Request> {
+        let index = self.requests.iter().position(|waiting| waiting.session == session)?;
+        self.requests.remove(index)
+    }
+
+    /// Takes the requests that their callers have ended.
+    pub fn take_ended(&mut self) -> Vec<(Request, EndedByCaller)> {
+        let mut ended = Vec::new();
+        let mut index = 0;
+        while let Some(waiting) = self.requests.get(index) {
+            match waiting.ended_by_caller() {
+                Some(by) => ended.extend(self.requests.remove(index).map(|request| (request, by))),
+                None => index += 1,
+            }
+        }
+        ended
+    }
+}

@@ -1,0 +1,108 @@
+//! Tokens of a session, shared with the generation that appends to them.
+
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use lm_tokenizer::TokenId;
+
+use crate::request::{Command, Request, SessionId};
+use crate::{Engine, Result};
+
+/// A writer to the tokens of a session. Only the newest writer may append: an older one belongs to a generation that was ended.
+#[derive(Clone, Debug)]
+pub(crate) struct TokenLog {
+    shared: Arc<Shared>,
+    writer: u64,
+}
+
+#[derive(Debug)]
+struct Shared {
+    engine: Engine,
+    session: SessionId,
+    log: Mutex<Log>,
+}
+
+#[derive(Debug)]
+struct Log {
+    tokens: Vec<TokenId>,
+    /// The newest writer.
+    writer: u64,
+}
+
+impl TokenLog {
+    pub fn new(engine: Engine, session: SessionId, tokens: Vec<TokenId>) -> Self {
+        let log = Mutex::new(Log { tokens, writer: 0 });
+        Self { shared: Arc::new(Shared { engine, session, log }), writer: 0 }
+    }
+
+    /// The tokens so far.
+    pub fn tokens(&self) -> Vec<TokenId> {
+        self.log().tokens.clone()
+    }
+
+    pub fn len(&self) -> usize {
+        self.log().tokens.len()
+    }
+
+    /// Makes the tokens equal to the first `common` ones followed by `new`, and returns the only writer that may append.
+    pub fn replace(&self, common: usize, new: &[TokenId]) -> Self {
+        self.replace_in(&mut self.log(), common, new)
+    }
+
+    fn replace_in(&self, log: &mut Log, common: usize, new: &[TokenId]) -> Self {
+        log.tokens.truncate(common);
+        log.tokens.extend_from_slice(new);
+        log.writer += 1;
+        Self { shared: self.shared.clone(), writer: log.writer }
+    }
+
+    /// Submits a request for the first `common` tokens followed by `new`, and makes them the tokens. Returns the only writer
+    /// that may append from now on. Commands of older writers reach the engine before the request, or not at all.
+    ///
+    /// # Errors
+    /// Those of [`Engine::submit`]; nothing is changed.
+    pub fn submit(&self, common: usize, new: &[TokenId], request: Request) -> Result<Self> {
+        let mut log = self.log();
+        self.shared.engine.submit(request)?;
+        Ok(self.replace_in(&mut log, common, new))
+    }
+
+    /// Number of leading tokens that `ids` has as well.
+    pub fn common(&self, ids: &[TokenId]) -> usize {
+        self.log().tokens.iter().zip(ids).take_while(|(ours, theirs)| ours == theirs).count()
+    }
+
+    /// Appends a token; returns false if this writer was replaced.
+    pub fn push(&self, id: TokenId) -> bool {
+        let mut log = self.log();
+        let current = log.writer == self.writer;
+        if current {
+            log.tokens.push(id);
+        }
+        current
+    }
+
+    /// Truncates the tokens to `len`, unless this writer was replaced.
+    pub fn keep(&self, len: usize) {
+        let mut log = self.log();
+        if log.writer == self.writer {
+            log.tokens.truncate(len);
+        }
+    }
+
+    /// Ends the engine's request and truncates its cache to the tokens read, unless this writer was replaced: its request has
+    /// then ended.
+    pub fn abandon(&self) {
+        let log = self.log();
+        if log.writer == self.writer {
+            let (reached, _) = mpsc::channel();
+            let Shared { engine, session, .. } = &*self.shared;
+            // A stopped engine has nothing to end.
+            drop(engine.send(Command::Rewind { session: *session, len: log.tokens.len(), reached }));
+        }
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.shared.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
