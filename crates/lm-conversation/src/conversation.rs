@@ -6,7 +6,7 @@ use lm_processors::{
     FreshCallIds, MarkerTokens, ModelDataProcessor, OnMalformed, ParserOptions, ReadCalls, Recovery,
     ReplyForm, ToolChoice, by_name, detect,
 };
-use lm_session::{CancelHandle, Constraint, Engine, GenerateParams, TokenId};
+use lm_session::{CancelHandle, Constraint, Engine, GenerateParams, PrefillStats, TokenId};
 use lm_template::{
     ChatTemplates, GenerationPrompt, Map, Message, Origin, PolyfilledPrompt, PolyfilledTemplate, Preface,
     Prompt, PromptTemplate, RenderInput, TemplateChoice, ToolSpec, Value,
@@ -235,6 +235,47 @@ impl Conversation {
     /// Cancels the running turn, if there is one: the conversation is as before it.
     pub fn abort(&mut self) {
         self.shared.lock().end_turn();
+    }
+
+    /// Creates a conversation with the same configuration and history, without the running turn. It shares the pages of the KV cache.
+    ///
+    /// # Errors
+    /// When the engine has stopped.
+    pub fn fork(&self) -> Result<Self> {
+        let state = self.shared.lock();
+        Ok(Self {
+            engine: self.engine.clone(),
+            shared: Shared::with_history(state.session.fork()?, state.history.clone()),
+            template: self.template.clone(),
+            processor: self.processor,
+            tokens: self.tokens.clone(),
+            on_malformed: self.on_malformed,
+            content_tokens: self.content_tokens,
+            constrain_calls: self.constrain_calls,
+            preface: self.preface.clone(),
+            tools: self.tools.clone(),
+        })
+    }
+
+    /// Runs the prompt of the history and `messages` ahead of a turn that begins with them; waits for it. The history is unchanged. A
+    /// running turn is cancelled.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn prefill(&mut self, messages: impl IntoMessages) -> Result<PrefillStats> {
+        self.abort();
+        let prompt = self.prompt(&messages.into_messages()?, GenerationPrompt::Omit, &Map::new())?.prompt;
+        let ids = encode(&prompt, self.engine.tokenizer(), self.content_tokens)?;
+        Ok(self.shared.lock().session.sync(&ids, &CancelHandle::new())?)
+    }
+
+    /// Counts the tokens of the prompt of a turn with `messages`: preface, history, messages and the opening of the reply. The context
+    /// has [`Engine::context_tokens`].
+    ///
+    /// # Errors
+    /// As [`render`](Self::render).
+    pub fn count_tokens(&self, messages: impl IntoMessages) -> Result<usize> {
+        Ok(self.render(messages, GenerationPrompt::Add)?.ids.len())
     }
 
     /// Renders the prompt of a turn with these messages without running it: text, ids and masks.

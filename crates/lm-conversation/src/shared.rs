@@ -23,7 +23,11 @@ pub(crate) struct State {
 
 impl Shared {
     pub(crate) fn new(session: Session) -> Self {
-        let state = State { session, history: Vec::new(), turn: 0, running: None };
+        Self::with_history(session, Vec::new())
+    }
+
+    pub(crate) fn with_history(session: Session, history: Vec<Message>) -> Self {
+        let state = State { session, history, turn: 0, running: None };
         Self { state: Arc::new(Mutex::new(state)), turn: 0 }
     }
 

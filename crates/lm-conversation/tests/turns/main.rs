@@ -5,6 +5,7 @@ mod constraints;
 mod failures;
 mod fixture;
 mod hostile;
+mod owned;
 mod pocket;
 mod prompts;
 mod text;

@@ -59,7 +59,7 @@ fn messages_come_as_text_json_or_several() {
 fn a_history_can_be_forgotten_and_set() {
     let (mut conversation, _) = conversation(config(), ["1", "2"]);
     conversation.send("a").unwrap();
-    let saved = conversation.history().to_vec();
+    let saved = conversation.history();
     conversation.reset();
     assert!(conversation.history().is_empty());
     conversation.set_history(saved);

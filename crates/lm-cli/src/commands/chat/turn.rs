@@ -53,13 +53,11 @@ impl Turns {
         match ended {
             Ok(finished) => Ok(Ended::Answered { finished, seed }),
             Err(error) if is_interrupt(&error) => {
-                let Some(messages) = record.interrupted() else { return Ok(Ended::TakenBack) };
-                let conversation = self.agent.conversation_mut();
-                let mut history = before;
-                history.push(question);
-                history.extend(messages);
-                conversation.set_history(history);
-                Ok(Ended::Cancelled)
+                let kept = record.interrupted();
+                let ended = if kept.is_some() { Ended::Cancelled } else { Ended::TakenBack };
+                let turn = kept.into_iter().flat_map(|messages| [vec![question.clone()], messages].concat());
+                self.agent.conversation_mut().set_history(before.into_iter().chain(turn).collect());
+                Ok(ended)
             }
             Err(error) => Err(error),
         }

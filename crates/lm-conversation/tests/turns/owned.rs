@@ -1,0 +1,171 @@
+//! Turns are owned: cancelled alone, read elsewhere, and replaced by later calls.
+
+use std::time::Instant;
+
+use lm_conversation::{
+    Conversation, ConversationEvent, Error, FinishReason, Message, OnCancel, Reply, ToolChoice, Turn,
+    TurnOptions,
+};
+
+use crate::fixture::{config, conversation, weather};
+
+fn started(conversation: &mut Conversation, options: TurnOptions) -> Turn {
+    let mut turn = conversation.stream("Talk.", options).expect("a turn");
+    assert!(turn.by_ref().any(|event| matches!(event, Ok(ConversationEvent::Text(_)))), "it has begun");
+    turn
+}
+
+fn finished(turn: Turn) -> Result<Reply, Error> {
+    turn.into_reply()
+}
+
+/// A reply that is too long to be over when its turn is cancelled.
+fn long() -> String {
+    "and ".repeat(400)
+}
+
+#[test]
+fn a_cancelled_turn_may_keep_its_beginning() {
+    let keep = || TurnOptions { on_cancel: OnCancel::KeepPartial, ..TurnOptions::default() };
+    for dropped in [false, true] {
+        let (mut conversation, _) = conversation(config(), [long().as_str(), "Yes."]);
+        let turn = started(&mut conversation, keep());
+        if dropped {
+            drop(turn);
+        } else {
+            turn.canceller().cancel();
+            let reply = finished(turn).expect("it is kept");
+            assert!(
+                matches!(reply.finish.reason, FinishReason::Cancelled | FinishReason::EndToken),
+                "{reply:?}"
+            );
+            assert_eq!(conversation.history()[1], reply.message);
+        }
+        let history = conversation.history();
+        assert_eq!(history[0], Message::user("Talk."));
+        let text = history[1].content.text();
+        assert!(!text.is_empty() && long().starts_with(&text), "{text}");
+        assert_eq!(conversation.send("More?").expect("a turn").text(), "Yes.");
+    }
+}
+
+#[test]
+fn a_turn_that_is_cancelled_before_its_first_token_keeps_the_question() {
+    let (mut conversation, _) = conversation(config(), ["Never.", "Yes."]);
+    let options = TurnOptions { on_cancel: OnCancel::KeepPartial, ..TurnOptions::default() };
+    options.cancel.cancel();
+    let reply = conversation.send_with("Talk.", options).expect("it is kept");
+    assert_eq!(reply.finish.usage.output_tokens, 0);
+    assert_eq!(conversation.history(), [Message::user("Talk."), Message::assistant("")]);
+}
+
+#[test]
+fn a_handle_that_is_cancelled_after_the_end_does_not_end_the_next_turn() {
+    let (mut conversation, _) = conversation(config(), ["Hello!", "Yes."]);
+    let mut turn = conversation.stream("Hi.", TurnOptions::default()).expect("a turn");
+    let cancel = turn.canceller();
+    assert!(matches!(turn.by_ref().last(), Some(Ok(ConversationEvent::Finished(_)))));
+    cancel.cancel();
+    drop(turn);
+    assert_eq!(conversation.send("And?").expect("the next turn").text(), "Yes.");
+    assert_eq!(conversation.history().len(), 4);
+}
+
+#[test]
+fn a_turn_that_is_dropped_with_its_last_token_unread_leaves_no_trace() {
+    let (mut conversation, engine) = conversation(config(), ["Hello!", "Yes."]);
+    let turn = conversation.stream("Hi.", TurnOptions::default()).expect("a turn");
+    let cancel = turn.canceller();
+    engine.cache_stats().expect("it runs"); // The answer comes after the turn's request was taken.
+    cancel.cancel();
+    drop(turn);
+    assert_eq!(conversation.history(), []);
+    assert!(conversation.send("And?").is_ok());
+}
+
+#[test]
+fn changing_the_history_ends_the_running_turn_without_a_trace() {
+    type Change = fn(&mut Conversation);
+    let changes: [Change; 4] = [
+        Conversation::reset,
+        |conversation| conversation.set_history(vec![Message::user("Earlier."), Message::assistant("Yes.")]),
+        |conversation| conversation.set_preface_messages(vec![Message::system("Be brief.")]),
+        Conversation::abort,
+    ];
+    for (number, change) in changes.into_iter().enumerate() {
+        let (mut conversation, _) = conversation(config(), [long().as_str(), "Yes."]);
+        let turn = started(&mut conversation, TurnOptions::default());
+        change(&mut conversation);
+        let history = conversation.history();
+        assert!(matches!(finished(turn), Err(Error::Cancelled)), "{number}");
+        assert_eq!(conversation.history(), history, "{number}");
+        assert_eq!(conversation.send("And?").expect("a turn").text(), "Yes.");
+    }
+}
+
+#[test]
+fn a_new_turn_ends_the_running_one() {
+    let (mut conversation, _) = conversation(config(), [long().as_str(), "Yes."]);
+    let old = started(&mut conversation, TurnOptions::default());
+    assert_eq!(conversation.send("And?").expect("a turn").text(), "Yes.");
+    assert!(matches!(finished(old), Err(Error::Cancelled)));
+    assert_eq!(conversation.history(), [Message::user("And?"), Message::assistant("Yes.")]);
+}
+
+#[test]
+fn a_turn_outlives_its_conversation_only_to_end() {
+    let (mut conversation, _) = conversation(config(), [long().as_str()]);
+    let turn = started(&mut conversation, TurnOptions::default());
+    drop(conversation);
+    let reply = finished(turn).expect("the turn holds the session");
+    assert_eq!(reply.text(), long());
+}
+
+#[test]
+fn a_passed_deadline_is_an_error_of_its_own() {
+    let (mut conversation, _) = conversation(config(), [long().as_str(), "Yes."]);
+    let late = TurnOptions { deadline: Some(Instant::now()), ..TurnOptions::default() };
+    assert!(matches!(conversation.send_with("Talk.", late), Err(Error::DeadlineExceeded)));
+    assert_eq!(conversation.history(), []);
+}
+
+#[test]
+fn a_fork_has_the_history_and_goes_its_own_way() {
+    let (mut conversation, _) = conversation(config(), ["Hello!", "One.", "Two."]);
+    conversation.send("Hi.").expect("a turn");
+    let mut fork = conversation.fork().expect("a fork");
+    assert_eq!(conversation.send("And?").expect("a turn").text(), "One.");
+    assert_eq!(fork.history().len(), 2);
+    let reply = fork.send("Or?").expect("a turn");
+    assert_eq!((reply.text().as_str(), fork.history().len(), conversation.history().len()), ("Two.", 4, 4));
+    assert!(reply.finish.usage.cached_tokens > 0, "the prefix is shared");
+}
+
+#[test]
+fn a_prompt_is_counted_and_run_ahead_of_its_turn() {
+    let (mut conversation, _) = conversation(config(), ["Hello!"]);
+    let counted = conversation.count_tokens("Hi.").expect("a prompt");
+    let stats = conversation.prefill("Hi.").expect("it runs");
+    assert_eq!(conversation.history(), []);
+    let usage = conversation.send("Hi.").expect("a turn").finish.usage;
+    assert_eq!(usage.prompt_tokens, counted);
+    assert!(stats.prefilled_tokens > 0 && stats.prefilled_tokens <= counted);
+}
+
+/// A stop string may end a reply before the call that is required.
+#[test]
+fn a_required_call_that_a_stop_string_prevents_is_an_error() {
+    let (mut conversation, _) =
+        conversation(config().with_preface(weather()), ["<tool_call>\n{\"name\"", "Yes."]);
+    let options = TurnOptions {
+        tool_choice: ToolChoice::Required,
+        stop: vec!["\"name".to_owned()],
+        ..Default::default()
+    };
+    let error = conversation.send_with("Weather?", options).expect_err("no call can be written");
+    assert!(
+        matches!(&error, Error::NoCall { reason: FinishReason::StopString(_), .. } | Error::Processor(_)),
+        "{error}"
+    );
+    assert_eq!(conversation.history(), []);
+}
