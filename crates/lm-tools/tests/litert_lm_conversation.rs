@@ -52,6 +52,7 @@ fn a_streamed_message_comes_in_chunks_and_ends_as_the_last_of_the_history() {
                 chunks += 1;
                 captured_output += &text;
             }
+            ConversationEvent::Prefill(_) => {}
             ConversationEvent::Finished(reply) => finished = Some(reply),
             other => panic!("neither text nor end: {other:?}"),
         }
