@@ -10,7 +10,7 @@ use crate::dialect::{ChannelSyntax, Tags};
 /// [`ParserOptions::channels`](crate::ParserOptions::channels).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Channel {
-    /// Name under which the channel's text is reported, such as [`REASONING`](crate::REASONING).
+    /// Name under which the channel's text is reported, such as `reasoning`.
     pub name: Cow<'static, str>,
     /// Start marker.
     pub start: Cow<'static, str>,

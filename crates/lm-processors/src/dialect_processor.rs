@@ -11,45 +11,45 @@ use crate::grammar::{GrammarRequest, ReplyGrammar, reply_grammar};
 use crate::json_text::json_text;
 use crate::parser::{OutputParser, ParserOptions};
 use crate::parsers::{GuardedParser, MessageParser, ReplyParser, StrippedParser, open_channel};
-use crate::prewritten::Syntax;
+use crate::preformatted::Syntax;
 use crate::processor::{ModelDataProcessor, text_only};
 
 /// Processor of a family, driven by a [`Dialect`].
 #[derive(Debug, Clone, Copy)]
-pub struct DialectProcessor {
-    pub(crate) dialect: &'static Dialect,
-    pub(crate) input: Input,
+pub(crate) struct DialectProcessor {
+    dialect: &'static Dialect,
+    input: Input,
     messages: Option<&'static MessageSyntax>,
 }
 
 /// Template input of tools and their results.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Input {
+enum Input {
     /// Tools wrapped as functions and results as JSON text: the templates print them unchanged.
     Text,
     /// Tools, arguments and results as finished text in the family's own syntax.
-    Written(Syntax),
+    Preformatted(Syntax),
     /// Tools and results unchanged: the template's expectations are unknown.
-    AsGiven,
+    Unchanged,
 }
 
 impl DialectProcessor {
     /// Creates the processor of a dialect.
-    pub const fn new(dialect: &'static Dialect) -> Self {
+    pub(crate) const fn new(dialect: &'static Dialect) -> Self {
         Self { dialect, input: Input::Text, messages: None }
     }
 
     /// Sets the syntax of replies that consist of messages with headers.
-    pub const fn with_messages(self, messages: &'static MessageSyntax) -> Self {
+    pub(crate) const fn with_messages(self, messages: &'static MessageSyntax) -> Self {
         Self { messages: Some(messages), ..self }
     }
 
-    pub(crate) const fn written_in(dialect: &'static Dialect, syntax: Syntax) -> Self {
-        Self { input: Input::Written(syntax), ..Self::new(dialect) }
+    pub(crate) const fn preformatted(dialect: &'static Dialect, syntax: Syntax) -> Self {
+        Self { input: Input::Preformatted(syntax), ..Self::new(dialect) }
     }
 
-    pub(crate) const fn as_given(dialect: &'static Dialect) -> Self {
-        Self { input: Input::AsGiven, ..Self::new(dialect) }
+    pub(crate) const fn unchanged(dialect: &'static Dialect) -> Self {
+        Self { input: Input::Unchanged, ..Self::new(dialect) }
     }
 }
 
@@ -76,8 +76,8 @@ impl ModelDataProcessor for DialectProcessor {
         match self.input {
             _ if tools.is_empty() => Value::Null,
             Input::Text => tools.iter().map(ToolSpec::to_function_json).collect(),
-            Input::Written(syntax) => tools.iter().map(|tool| syntax.tool(tool)).collect(),
-            Input::AsGiven => tools.iter().map(ToolSpec::to_json).collect(),
+            Input::Preformatted(syntax) => tools.iter().map(|tool| syntax.tool(tool)).collect(),
+            Input::Unchanged => tools.iter().map(ToolSpec::to_json).collect(),
         }
     }
 
@@ -85,8 +85,8 @@ impl ModelDataProcessor for DialectProcessor {
         let mut message = text_only(message, self.name())?;
         match (self.input, &message.content) {
             (Input::Text, Content::Json(result)) => message.content = Content::Text(json_text(result)),
-            (Input::Written(syntax), _) => message = syntax.message(message),
-            (Input::Text | Input::AsGiven, _) => {}
+            (Input::Preformatted(syntax), _) => message = syntax.message(message),
+            (Input::Text | Input::Unchanged, _) => {}
         }
         Ok(message.to_json())
     }
@@ -101,9 +101,9 @@ impl ModelDataProcessor for DialectProcessor {
 
     fn parser(&self, options: &ParserOptions) -> Box<dyn OutputParser> {
         // For a given answer format, a grammar writes messages with the markers of the dialect only.
-        let given = options.form.as_ref().is_some_and(|form| form.given.is_some());
-        let stripped = if given { &[] } else { self.dialect.stripped };
-        match self.messages.filter(|_| !given) {
+        let formatted = options.form.as_ref().is_some_and(|form| form.formatted.is_some());
+        let stripped = if formatted { &[] } else { self.dialect.stripped };
+        match self.messages.filter(|_| !formatted) {
             Some(messages) => guarded(MessageParser::new(self.dialect, messages, options), stripped, options),
             None => guarded(ReplyParser::new(self.dialect, options), stripped, options),
         }

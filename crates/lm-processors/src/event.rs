@@ -3,7 +3,7 @@
 use lm_template::ToolCall;
 
 /// Name of the reasoning channel, for all families.
-pub const REASONING: &str = "reasoning";
+pub(crate) const REASONING: &str = "reasoning";
 
 /// A piece of a model's output, with its meaning.
 ///
@@ -16,7 +16,7 @@ pub enum ProcessorEvent {
     Text(String),
     /// Text of a channel besides the answer, never empty.
     Channel {
-        /// Name of the channel, such as [`REASONING`].
+        /// Name of the channel, such as `reasoning`.
         name: String,
         /// The text.
         text: String,

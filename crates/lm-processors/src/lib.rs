@@ -1,8 +1,8 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
-mod beginnings;
 mod call_ids;
+mod call_prefixes;
 mod channel;
 mod declared_names;
 mod dialect;
@@ -15,7 +15,7 @@ mod json_text;
 mod message_builder;
 mod parser;
 mod parsers;
-mod prewritten;
+mod preformatted;
 mod processor;
 mod reply_form;
 mod tokens;
@@ -24,14 +24,12 @@ mod values;
 pub use call_ids::FreshCallIds;
 pub use channel::Channel;
 pub use dialect::{
-    Accepted, AnswerSyntax, BeforeCalls, BraceCall, CallBody, CallSyntax, CallsInside, ChannelSyntax, Count,
-    Dialect, JsonCall, JsonKey, JsonObject, Meaning, MessageSyntax, NamedCall, NamedId, Nameless,
-    ParameterCall, Place, PythonCall, PythonList, Reported, StrayEnd, Tags, Trim, TypeAttribute, Undeclared,
-    Unmarked, Untyped, ValueText,
+    AnswerSyntax, BraceCall, CallBody, CallSyntax, ChannelSyntax, Count, Dialect, JsonCall, JsonKey,
+    JsonObject, NamedCall, NamedId, ParameterCall, Place, PythonCall, PythonList, Tags, TypeAttribute,
+    Undeclared, ValueText,
 };
-pub use dialect_processor::DialectProcessor;
 pub use error::{Error, Result};
-pub use event::{CallFault, ProcessorEvent, REASONING};
+pub use event::{CallFault, ProcessorEvent};
 pub use families::{ALL, Family, by_name, detect};
 pub use grammar::{
     Calls, Grammar, GrammarRequest, Layout, Reading, Relaxed, ReplyGrammar, ResponseFormat, SchemaError,

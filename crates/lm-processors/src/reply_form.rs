@@ -6,21 +6,21 @@ use crate::tokens::MarkerTokens;
 /// Allowed form of a reply: the part of a [`GrammarRequest`] that its parser depends on.
 ///
 /// A parser with it accepts what the grammar of the request accepts: calls only if allowed, channels only if reasoning
-/// is allowed, and an answer of a given form verbatim, without markers. The text after the reasoning decides by its
+/// is allowed, and an answer of a given format verbatim, without markers. The text after the reasoning decides by its
 /// prefix whether such a reply is calls or the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplyForm {
     /// Tools that may be called.
     pub(crate) tools: Vec<String>,
     pub(crate) thinking: Thinking,
-    pub(crate) given: Option<Given>,
+    pub(crate) formatted: Option<FormattedAnswer>,
 }
 
-/// An answer of a given form.
+/// An answer of a given format.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Given {
+pub(crate) struct FormattedAnswer {
     /// True if it may start with whitespace. Then there is no layout between a channel and it.
-    pub(crate) begins_blank: bool,
+    pub(crate) may_start_with_whitespace: bool,
     /// The allowed answers, if listed.
     choices: Vec<String>,
 }
@@ -34,15 +34,15 @@ impl ReplyForm {
             ToolChoice::Auto | ToolChoice::Required => tools.map(str::to_owned).collect(),
             ToolChoice::Named(name) => tools.filter(|tool| tool == name).map(str::to_owned).collect(),
         };
-        let given = request.response_format.as_ref().map(Given::of);
-        Self { tools, thinking: request.thinking, given }
+        let formatted = request.response_format.as_ref().map(FormattedAnswer::of);
+        Self { tools, thinking: request.thinking, formatted }
     }
 }
 
-impl Given {
+impl FormattedAnswer {
     pub(crate) fn of(format: &ResponseFormat) -> Self {
         let blank = |text: &String| text.starts_with(char::is_whitespace);
-        let begins_blank = match format {
+        let may_start_with_whitespace = match format {
             ResponseFormat::JsonObject | ResponseFormat::JsonSchema(_) => false,
             ResponseFormat::Choice(texts) => texts.iter().any(blank),
             // The prefixes of a pattern or grammar are not analysed.
@@ -52,11 +52,11 @@ impl Given {
             ResponseFormat::Choice(texts) => texts.clone(),
             _ => Vec::new(),
         };
-        Self { begins_blank, choices }
+        Self { may_start_with_whitespace, choices }
     }
 
     /// Returns the listed answer that starts with this marker, if ordinary text can spell it.
-    pub(crate) fn choice_that_spells(&self, marker: &str, tokens: &MarkerTokens) -> Option<&str> {
+    pub(crate) fn choice_starting_with(&self, marker: &str, tokens: &MarkerTokens) -> Option<&str> {
         let begins = |text: &&String| !marker.is_empty() && text.starts_with(marker);
         self.choices.iter().find(begins).filter(|_| !tokens.protect(marker)).map(String::as_str)
     }

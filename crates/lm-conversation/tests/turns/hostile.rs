@@ -208,7 +208,7 @@ fn markers_quoted_where_they_are_tokens_are_text() {
         }
         let text = format!("x {} y", tokens.join(" "));
         let channel = processor.dialect().and_then(|dialect| dialect.channels.first());
-        let channel = channel.filter(|channel| channel.place == Place::Apart && !channel.start_is_text);
+        let channel = channel.filter(|channel| channel.place == Place::Separate && !channel.start_is_text);
         let channel = channel.filter(|channel| {
             !tokens_in(channel.tags.open).is_empty() && !tokens_in(channel.tags.close).is_empty()
         });

@@ -10,11 +10,11 @@ pub struct AnswerSyntax {
     /// Other markers that the parser drops.
     pub dropped: &'static [&'static str],
     /// Trimming of both ends of the answer.
-    pub trim: Trim,
+    pub(crate) trim: Trim,
     /// Whitespace between the answer and the calls after it.
-    pub before_calls: BeforeCalls,
+    pub(crate) before_calls: BeforeCalls,
     /// Trimming of the start of the text after a call.
-    pub trim_after_calls: Trim,
+    pub(crate) trim_after_calls: Trim,
 }
 
 impl AnswerSyntax {
@@ -30,7 +30,7 @@ impl AnswerSyntax {
 
 /// Meaning of the whitespace between the answer and the first call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BeforeCalls {
+pub(crate) enum BeforeCalls {
     /// Text of the answer.
     Text,
     /// A line break is layout if another one follows the marker, so that the marker has its own line.
@@ -46,26 +46,26 @@ pub enum BeforeCalls {
 /// The dialect's channels and calls state what the family writes, headers included. This describes the parts of a
 /// header, so that they are parsed in any order.
 #[derive(Debug)]
-pub struct MessageSyntax {
+pub(crate) struct MessageSyntax {
     /// Start of every message but the first, whose start is in the prompt.
-    pub start: &'static str,
+    pub(crate) start: &'static str,
     /// Prefix of the channel's name; may be empty.
-    pub channel: &'static str,
+    pub(crate) channel: &'static str,
     /// Prefix of the recipient's name.
-    pub recipient: &'static str,
+    pub(crate) recipient: &'static str,
     /// End of a header.
-    pub text: &'static str,
+    pub(crate) text: &'static str,
     /// Ends of a message.
-    pub ends: &'static [&'static str],
+    pub(crate) ends: &'static [&'static str],
     /// Meaning of messages by channel or recipient. A message for any other recipient is a call.
-    pub names: &'static [(&'static str, Meaning)],
+    pub(crate) names: &'static [(&'static str, MessageKind)],
     /// Prefix of a recipient's name if it is a tool.
-    pub tool_prefix: &'static str,
+    pub(crate) tool_prefix: &'static str,
 }
 
 /// Meaning of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meaning {
+pub(crate) enum MessageKind {
     /// Part of the answer.
     Answer,
     /// Reasoning: text of the dialect's first channel.

@@ -16,7 +16,7 @@ pub struct CallSyntax {
     /// Handling of calls of undeclared tools, unless the caller overrides it.
     pub undeclared: Undeclared,
     /// Time at which calls are reported.
-    pub reported: Reported,
+    pub(crate) reported: Reported,
 }
 
 impl CallSyntax {
@@ -28,18 +28,18 @@ impl CallSyntax {
             call,
             body,
             undeclared: Undeclared::Call,
-            reported: Reported::AtOnce,
+            reported: Reported::Streaming,
         }
     }
 }
 
 /// Time at which calls are reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reported {
+pub(crate) enum Reported {
     /// During the call.
-    AtOnce,
+    Streaming,
     /// At the end of their section. One fault before that makes the whole section malformed.
-    WithSection,
+    AtSectionEnd,
 }
 
 /// Handling of a call of an undeclared tool.
@@ -78,7 +78,7 @@ pub struct NamedCall {
     /// Text after the arguments, before the call's closing marker; the parser accepts calls without it.
     pub after_arguments: &'static str,
     /// Handling of a call without a name.
-    pub nameless: Nameless,
+    pub(crate) nameless: Nameless,
     /// Name that marks text of the answer instead of a call: `all` in functionary v3.2.
     pub answer_name: Option<&'static str>,
 }
@@ -99,7 +99,7 @@ impl NamedCall {
 
 /// Handling of a call without a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Nameless {
+pub(crate) enum Nameless {
     /// Malformed.
     Malformed,
     /// A call of a tool with an empty name; the tool runner answers that there is no such tool.

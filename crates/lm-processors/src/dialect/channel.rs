@@ -6,7 +6,7 @@ use crate::event::REASONING;
 /// A channel of a reply besides its answer, with the family's rules for it.
 #[derive(Debug, Clone, Copy)]
 pub struct ChannelSyntax {
-    /// Name under which its text is reported, such as [`REASONING`](crate::REASONING).
+    /// Name under which its text is reported, such as `reasoning`.
     pub name: &'static str,
     /// Markers around the channel, and the layout the family writes inside them.
     pub tags: Tags,
@@ -17,17 +17,17 @@ pub struct ChannelSyntax {
     /// Optional label right after the start that is not text: `thought\n` in Gemma 4.
     pub label: &'static str,
     /// Meaning of a reply without markers, if its prompt is unknown.
-    pub unmarked: Unmarked,
+    pub(crate) unmarked: Unmarked,
     /// Meaning of a call's or the answer's marker inside the channel.
-    pub calls_inside: CallsInside,
+    pub(crate) calls_inside: CallsInside,
     /// Meaning of an end marker in the answer.
-    pub stray_end: StrayEnd,
+    pub(crate) unmatched_end: UnmatchedEnd,
     /// Trimming of the start of the channel's text.
-    pub trim_start: Trim,
+    pub(crate) trim_start: Trim,
     /// Trimming of the end of the channel's text.
-    pub trim_end: Trim,
+    pub(crate) trim_end: Trim,
     /// Trimming of the start of the answer after the channel.
-    pub trim_after: Trim,
+    pub(crate) trim_after: Trim,
 }
 
 impl ChannelSyntax {
@@ -37,11 +37,11 @@ impl ChannelSyntax {
             name: REASONING,
             tags,
             start_is_text: false,
-            place: Place::Apart,
+            place: Place::Separate,
             label: "",
             unmarked: Unmarked::Answer,
             calls_inside: CallsInside::Text,
-            stray_end: StrayEnd::EndsChannel,
+            unmatched_end: UnmatchedEnd::EndsChannel,
             trim_start: Trim::LineBreaks,
             trim_end: Trim::LineBreaks,
             trim_after: Trim::LineBreaks,
@@ -59,14 +59,14 @@ impl ChannelSyntax {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// Separate from the answer.
-    Apart,
+    Separate,
     /// In the answer, markers included.
     InAnswer,
 }
 
 /// Meaning of a reply without markers, if its prompt is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unmarked {
+pub(crate) enum Unmarked {
     /// The answer.
     Answer,
     /// Text of the channel: all templates of the family open it.
@@ -75,7 +75,7 @@ pub enum Unmarked {
 
 /// Meaning of a call's or the answer's marker inside the channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CallsInside {
+pub(crate) enum CallsInside {
     /// Text of the channel.
     Text,
     /// At the very start of a channel opened by the prompt, it ends the channel: the model skipped it. Later it is text.
@@ -86,7 +86,7 @@ pub enum CallsInside {
 
 /// Meaning of an end marker in the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StrayEnd {
+pub(crate) enum UnmatchedEnd {
     /// Text.
     Text,
     /// Text; but if the prompt is unknown and it is the first marker of a reply, the prompt opened the channel. The

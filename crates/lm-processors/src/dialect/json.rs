@@ -52,7 +52,7 @@ pub enum JsonObject {
         /// Keys in the order the family writes them.
         written: &'static [(JsonKey, &'static str)],
         /// Aliases that the parser accepts.
-        understood: &'static [(JsonKey, &'static str)],
+        aliases: &'static [(JsonKey, &'static str)],
     },
     /// The only key is the tool's name, its value the arguments.
     NameIsKey,
@@ -62,13 +62,13 @@ impl JsonObject {
     /// `name`, then `arguments`; accepted aliases: `parameters` and `args`.
     pub const NAMED: Self = Self::Keys {
         written: &[(JsonKey::Name, "name"), (JsonKey::Arguments, "arguments")],
-        understood: &[(JsonKey::Arguments, "parameters"), (JsonKey::Arguments, "args"), (JsonKey::Id, "id")],
+        aliases: &[(JsonKey::Arguments, "parameters"), (JsonKey::Arguments, "args"), (JsonKey::Id, "id")],
     };
 
     /// `name`, then `parameters`; accepted aliases: `arguments` and `args`.
     pub const NAMED_WITH_PARAMETERS: Self = Self::Keys {
         written: &[(JsonKey::Name, "name"), (JsonKey::Arguments, "parameters")],
-        understood: &[(JsonKey::Arguments, "arguments"), (JsonKey::Arguments, "args"), (JsonKey::Id, "id")],
+        aliases: &[(JsonKey::Arguments, "arguments"), (JsonKey::Arguments, "args"), (JsonKey::Id, "id")],
     };
 }
 

@@ -21,7 +21,7 @@ impl Dialect {
 
 impl MessageSyntax {
     /// Texts around headers and messages.
-    pub fn markers(&self) -> BTreeSet<&'static str> {
+    pub(crate) fn markers(&self) -> BTreeSet<&'static str> {
         let mut found: BTreeSet<_> = [self.start, self.channel, self.recipient, self.text].into();
         found.extend(self.ends);
         found.remove("");

@@ -11,14 +11,15 @@ mod json;
 mod markers;
 mod parameters;
 
-pub use answer::{AnswerSyntax, BeforeCalls, Meaning, MessageSyntax};
-pub use call::{
-    BraceCall, CallBody, CallSyntax, NamedCall, NamedId, Nameless, PythonCall, PythonList, Reported,
-    Undeclared,
-};
-pub use channel::{CallsInside, ChannelSyntax, Place, StrayEnd, Unmarked};
+pub use answer::AnswerSyntax;
+pub(crate) use answer::{BeforeCalls, MessageKind, MessageSyntax};
+pub use call::{BraceCall, CallBody, CallSyntax, NamedCall, NamedId, PythonCall, PythonList, Undeclared};
+pub(crate) use call::{Nameless, Reported};
+pub(crate) use channel::{CallsInside, Unmarked, UnmatchedEnd};
+pub use channel::{ChannelSyntax, Place};
 pub use json::{Count, JsonCall, JsonKey, JsonObject};
-pub use parameters::{Accepted, ParameterCall, TypeAttribute, Untyped, ValueText};
+pub(crate) use parameters::{Accepted, Untyped};
+pub use parameters::{ParameterCall, TypeAttribute, ValueText};
 
 /// Text syntax of one family.
 #[derive(Debug)]
@@ -72,7 +73,7 @@ impl Tags {
 
 /// Trimming of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trim {
+pub(crate) enum Trim {
     /// Nothing.
     Nothing,
     /// Line breaks.

@@ -23,9 +23,9 @@ pub struct ParameterCall {
     /// Encoding of a value.
     pub written: ValueText,
     /// Meaning of a value without a schema.
-    pub untyped: Untyped,
+    pub(crate) untyped: Untyped,
     /// Accepted parameters of a call.
-    pub accepted: Accepted,
+    pub(crate) accepted: Accepted,
     /// Layout after the name, and between and after the parameters.
     pub between: &'static str,
     /// Marker after the last parameter; may be empty.
@@ -42,7 +42,7 @@ impl ParameterCall {
         after_key: "",
         type_attribute: None,
         value: Tags { after_open: "\n", before_close: "\n", ..Tags::new("", "</parameter>") },
-        written: ValueText::AsItIs,
+        written: ValueText::Verbatim,
         untyped: Untyped::Json,
         accepted: Accepted::Any,
         between: "\n",
@@ -73,9 +73,9 @@ impl ParameterCall {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueText {
     /// Verbatim for strings, JSON for other types. The first closing marker ends the value: a string cannot contain it.
-    AsItIs,
+    Verbatim,
     /// The same; the parser also accepts `<![CDATA[…]]>`, which protects its content.
-    OrCdata,
+    VerbatimOrCdata,
     /// Nested elements for members of objects and elements of lists: `key.open` K `key.close` VALUE, then `value.close`
     /// K `key.close`; list elements are named `item`. Strings are verbatim.
     Elements,
@@ -83,7 +83,7 @@ pub enum ValueText {
 
 /// Meaning of a text without a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Untyped {
+pub(crate) enum Untyped {
     /// A JSON value if the text is one other than a string; else text.
     Json,
     /// Text in all cases.
@@ -92,7 +92,7 @@ pub enum Untyped {
 
 /// Accepted parameters of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Accepted {
+pub(crate) enum Accepted {
     /// Any; the last of duplicate parameters counts.
     Any,
     /// Those in the tool's schema, each once. Others are dropped, and a call without a required one is malformed.

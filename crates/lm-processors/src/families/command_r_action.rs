@@ -24,7 +24,7 @@ const DIALECT: Dialect = Dialect {
 const ACTIONS: JsonCall = JsonCall {
     object: JsonObject::Keys {
         written: &[(JsonKey::Name, "tool_name"), (JsonKey::Arguments, "parameters")],
-        understood: &[],
+        aliases: &[],
     },
     ..JsonCall::LINES
 };

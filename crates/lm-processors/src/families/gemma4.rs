@@ -4,7 +4,8 @@
 use super::Family;
 use super::dialect_processor::DialectProcessor;
 use crate::dialect::{
-    AnswerSyntax, BeforeCalls, BraceCall, CallBody, CallSyntax, ChannelSyntax, Dialect, StrayEnd, Tags, Trim,
+    AnswerSyntax, BeforeCalls, BraceCall, CallBody, CallSyntax, ChannelSyntax, Dialect, Tags, Trim,
+    UnmatchedEnd,
 };
 
 pub(super) const FAMILY: Family = Family {
@@ -17,7 +18,7 @@ const DIALECT: Dialect = Dialect {
     name: "gemma4",
     channels: &[ChannelSyntax {
         label: "thought\n",
-        stray_end: StrayEnd::Dropped,
+        unmatched_end: UnmatchedEnd::Dropped,
         trim_after: Trim::Nothing,
         ..ChannelSyntax::new(Tags::new("<|channel>", "<channel|>"))
     }],

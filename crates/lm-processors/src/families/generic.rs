@@ -4,6 +4,6 @@ use super::Family;
 use super::dialect_processor::DialectProcessor;
 use crate::dialect::Dialect;
 
-pub(super) const FAMILY: Family = Family::of(&DialectProcessor::as_given(&DIALECT));
+pub(super) const FAMILY: Family = Family::of(&DialectProcessor::unchanged(&DIALECT));
 
 const DIALECT: Dialect = Dialect { name: "generic", ..Dialect::PLAIN };

@@ -4,8 +4,8 @@
 use super::Family;
 use super::dialect_processor::DialectProcessor;
 use crate::dialect::{
-    AnswerSyntax, CallBody, CallSyntax, ChannelSyntax, Dialect, Meaning, MessageSyntax, NamedCall, StrayEnd,
-    Tags,
+    AnswerSyntax, CallBody, CallSyntax, ChannelSyntax, Dialect, MessageKind, MessageSyntax, NamedCall, Tags,
+    UnmatchedEnd,
 };
 
 pub(super) const FAMILY: Family = Family {
@@ -17,7 +17,7 @@ pub(super) const FAMILY: Family = Family {
 const DIALECT: Dialect = Dialect {
     name: "gpt_oss",
     channels: &[ChannelSyntax {
-        stray_end: StrayEnd::Dropped,
+        unmatched_end: UnmatchedEnd::Dropped,
         ..ChannelSyntax::untrimmed(Tags::new("<|channel|>analysis<|message|>", "<|end|><|start|>assistant"))
     }],
     answer: AnswerSyntax { tags: Tags::new("<|channel|>final<|message|>", ""), ..AnswerSyntax::PLAIN },
@@ -38,10 +38,10 @@ const MESSAGES: MessageSyntax = MessageSyntax {
     text: "<|message|>",
     ends: &["<|end|>", "<|return|>", "<|call|>"],
     names: &[
-        ("analysis", Meaning::Reasoning),
-        ("commentary", Meaning::Answer),
-        ("final", Meaning::Answer),
-        ("assistant", Meaning::Answer),
+        ("analysis", MessageKind::Reasoning),
+        ("commentary", MessageKind::Answer),
+        ("final", MessageKind::Answer),
+        ("assistant", MessageKind::Answer),
     ],
     tool_prefix: "functions.",
 };

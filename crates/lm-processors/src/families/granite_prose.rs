@@ -2,7 +2,7 @@
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;
-use crate::dialect::{ChannelSyntax, Dialect, StrayEnd, Tags};
+use crate::dialect::{ChannelSyntax, Dialect, Tags, UnmatchedEnd};
 
 pub(super) const FAMILY: Family = Family {
     names: &["granite"],
@@ -13,7 +13,7 @@ pub(super) const FAMILY: Family = Family {
 const DIALECT: Dialect = Dialect {
     name: "granite_prose",
     channels: &[ChannelSyntax {
-        stray_end: StrayEnd::Text,
+        unmatched_end: UnmatchedEnd::Text,
         ..ChannelSyntax::new(Tags::new("Here is my thought process:", "Here is my response:"))
     }],
     ..Dialect::PLAIN

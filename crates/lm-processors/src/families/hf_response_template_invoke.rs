@@ -5,8 +5,8 @@
 use super::Family;
 use super::dialect_processor::DialectProcessor;
 use crate::dialect::{
-    AnswerSyntax, CallBody, CallSyntax, ChannelSyntax, Dialect, Meaning, MessageSyntax, ParameterCall, Tags,
-    Trim,
+    AnswerSyntax, CallBody, CallSyntax, ChannelSyntax, Dialect, MessageKind, MessageSyntax, ParameterCall,
+    Tags, Trim,
 };
 
 pub(super) const FAMILY: Family = Family::of(&DialectProcessor::new(&DIALECT).with_messages(&MESSAGES));
@@ -37,6 +37,6 @@ const MESSAGES: MessageSyntax = MessageSyntax {
     recipient: "to=",
     text: "<|msg|>",
     ends: &["<|pause|>", "<|end|>"],
-    names: &[("user", Meaning::Answer), ("note", Meaning::Answer), ("self", Meaning::Reasoning)],
+    names: &[("user", MessageKind::Answer), ("note", MessageKind::Answer), ("self", MessageKind::Reasoning)],
     tool_prefix: "",
 };

@@ -3,7 +3,8 @@
 use super::Family;
 use super::dialect_processor::DialectProcessor;
 use crate::dialect::{
-    AnswerSyntax, CallBody, CallSyntax, ChannelSyntax, Dialect, JsonCall, JsonKey, JsonObject, StrayEnd, Tags,
+    AnswerSyntax, CallBody, CallSyntax, ChannelSyntax, Dialect, JsonCall, JsonKey, JsonObject, Tags,
+    UnmatchedEnd,
 };
 
 pub(super) const FAMILY: Family = Family {
@@ -15,7 +16,7 @@ pub(super) const FAMILY: Family = Family {
 const DIALECT: Dialect = Dialect {
     name: "inkling",
     channels: &[ChannelSyntax {
-        stray_end: StrayEnd::Dropped,
+        unmatched_end: UnmatchedEnd::Dropped,
         ..ChannelSyntax::untrimmed(Tags::new("<|content_thinking|>", "<|end_message|>"))
     }],
     answer: AnswerSyntax {
@@ -35,7 +36,7 @@ const DIALECT: Dialect = Dialect {
             CallBody::Json(JsonCall {
                 object: JsonObject::Keys {
                     written: &[(JsonKey::Name, "name"), (JsonKey::Arguments, "args")],
-                    understood: &[(JsonKey::Arguments, "arguments")],
+                    aliases: &[(JsonKey::Arguments, "arguments")],
                 },
                 colon: ":",
                 comma: ",",

@@ -24,7 +24,7 @@ const DIALECT: Dialect = Dialect {
     calls: &[CallSyntax {
         section: Tags::new("<ifm|tool_calls>", "</ifm|tool_calls>"),
         undeclared: Undeclared::Malformed,
-        reported: Reported::WithSection,
+        reported: Reported::AtSectionEnd,
         ..CallSyntax::new(
             Tags::new("<ifm|tool_call>", "</ifm|tool_call>"),
             CallBody::Parameters(&ParameterCall {

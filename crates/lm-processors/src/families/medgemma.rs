@@ -2,7 +2,7 @@
 
 use super::Family;
 use super::dialect_processor::DialectProcessor;
-use crate::dialect::{ChannelSyntax, Dialect, StrayEnd, Tags};
+use crate::dialect::{ChannelSyntax, Dialect, Tags, UnmatchedEnd};
 
 pub(super) const FAMILY: Family = Family {
     names: &["gemma_thought_unused_tokens"],
@@ -14,7 +14,7 @@ const DIALECT: Dialect = Dialect {
     name: "medgemma",
     channels: &[ChannelSyntax {
         label: "thought\n",
-        stray_end: StrayEnd::Dropped,
+        unmatched_end: UnmatchedEnd::Dropped,
         ..ChannelSyntax::new(Tags::new("<unused94>", "<unused95>"))
     }],
     ..Dialect::PLAIN

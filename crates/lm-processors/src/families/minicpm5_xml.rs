@@ -23,7 +23,7 @@ const DIALECT: Dialect = Dialect {
             CallBody::Parameters(&ParameterCall {
                 key: Tags::new("<param name=\"", "\">"),
                 value: Tags::new("", "</param>"),
-                written: ValueText::OrCdata,
+                written: ValueText::VerbatimOrCdata,
                 accepted: Accepted::Declared,
                 between: "",
                 ..ParameterCall::INVOKE

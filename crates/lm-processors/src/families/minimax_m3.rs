@@ -4,7 +4,7 @@
 use super::Family;
 use super::dialect_processor::DialectProcessor;
 use crate::dialect::{
-    CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, ParameterCall, StrayEnd, Tags, Untyped,
+    CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, ParameterCall, Tags, UnmatchedEnd, Untyped,
     ValueText,
 };
 
@@ -17,7 +17,7 @@ pub(super) const FAMILY: Family = Family {
 const DIALECT: Dialect = Dialect {
     name: "minimax_m3",
     channels: &[ChannelSyntax {
-        stray_end: StrayEnd::DroppedAtStart,
+        unmatched_end: UnmatchedEnd::DroppedAtStart,
         calls_inside: CallsInside::AtStart,
         ..ChannelSyntax::new(Tags::new("<mm:think>", "</mm:think>"))
     }],

@@ -4,7 +4,7 @@ use super::Family;
 use super::dialect_processor::DialectProcessor;
 use super::mistral_json::{BARE, LIST};
 use crate::dialect::{
-    CallBody, CallSyntax, ChannelSyntax, Dialect, NamedCall, NamedId, Nameless, StrayEnd, Tags,
+    CallBody, CallSyntax, ChannelSyntax, Dialect, NamedCall, NamedId, Nameless, Tags, UnmatchedEnd,
 };
 
 pub(super) const FAMILY: Family = Family {
@@ -17,7 +17,7 @@ const DIALECT: Dialect =
     Dialect { name: "mistral_args", channels: &[THINK], calls: &[ARGS, LIST, BARE], ..Dialect::PLAIN };
 
 pub(super) const THINK: ChannelSyntax = ChannelSyntax {
-    stray_end: StrayEnd::Dropped,
+    unmatched_end: UnmatchedEnd::Dropped,
     ..ChannelSyntax::untrimmed(Tags::new("[THINK]", "[/THINK]"))
 };
 

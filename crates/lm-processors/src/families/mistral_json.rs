@@ -21,7 +21,7 @@ pub(super) const LIST: CallSyntax = CallSyntax::new(
     CallBody::Json(JsonCall {
         object: JsonObject::Keys {
             written: &[(JsonKey::Name, "name"), (JsonKey::Arguments, "arguments"), (JsonKey::Id, "id")],
-            understood: &[],
+            aliases: &[],
         },
         ..JsonCall::LIST
     }),

@@ -18,7 +18,7 @@ mod firefunction;
 mod functionary_v31;
 mod functionary_v32;
 mod functiongemma;
-mod functiongemma_prewritten;
+mod functiongemma_preformatted;
 mod gemma4;
 mod generic;
 mod generic_json;
@@ -94,8 +94,8 @@ impl Family {
 
     /// Size of the largest marker set that the template contains.
     fn markers_in(&self, template: &str) -> Option<usize> {
-        let stand = |set: &&&[&str]| set.iter().all(|marker| template.contains(marker));
-        self.markers.iter().filter(stand).map(|set| set.len()).max()
+        let contains_all = |set: &&&[&str]| set.iter().all(|marker| template.contains(marker));
+        self.markers.iter().filter(contains_all).map(|set| set.len()).max()
     }
 
     /// Length of the longest name part that the model's name contains.
@@ -103,7 +103,7 @@ impl Family {
         self.model_names.iter().filter(|part| model_name.contains(**part)).map(|part| part.len()).max()
     }
 
-    fn is_called(&self, name: &str) -> bool {
+    fn has_name(&self, name: &str) -> bool {
         self.processor.name() == name || self.names.contains(&name)
     }
 }
@@ -125,7 +125,7 @@ pub const ALL: &[&Family] = &[
     &functionary_v31::FAMILY,
     &functionary_v32::FAMILY,
     &functiongemma::FAMILY,
-    &functiongemma_prewritten::FAMILY,
+    &functiongemma_preformatted::FAMILY,
     &gemma4::FAMILY,
     &generic::FAMILY,
     &generic_json::FAMILY,
@@ -196,5 +196,5 @@ fn best<'a>(found: impl Iterator<Item = (usize, &'a Family)>) -> Option<&'a Fami
 
 /// Looks up a family by its name or an alias.
 pub fn by_name(name: &str) -> Option<&'static dyn ModelDataProcessor> {
-    ALL.iter().find(|family| family.is_called(name)).map(|family| family.processor)
+    ALL.iter().find(|family| family.has_name(name)).map(|family| family.processor)
 }

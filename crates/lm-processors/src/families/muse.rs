@@ -4,7 +4,8 @@
 use super::Family;
 use super::dialect_processor::DialectProcessor;
 use crate::dialect::{
-    AnswerSyntax, CallBody, CallSyntax, ChannelSyntax, Dialect, Meaning, MessageSyntax, ParameterCall, Tags,
+    AnswerSyntax, CallBody, CallSyntax, ChannelSyntax, Dialect, MessageKind, MessageSyntax, ParameterCall,
+    Tags,
 };
 
 pub(super) const FAMILY: Family = Family {
@@ -38,6 +39,6 @@ const MESSAGES: MessageSyntax = MessageSyntax {
     recipient: "to=",
     text: "<|message|>",
     ends: &["<|eom|>", "<|eot|>"],
-    names: &[("user", Meaning::Answer), ("self", Meaning::Reasoning)],
+    names: &[("user", MessageKind::Answer), ("self", MessageKind::Reasoning)],
     tool_prefix: "",
 };

@@ -4,12 +4,12 @@
 use super::Family;
 use super::dialect_processor::DialectProcessor;
 use crate::dialect::{CallBody, CallSyntax, Dialect, PythonCall, Tags};
-use crate::prewritten::Syntax;
+use crate::preformatted::Syntax;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["```tool_code"]],
     model_names: &["gemma-3"],
-    ..Family::of(&DialectProcessor::written_in(&DIALECT, Syntax::Python))
+    ..Family::of(&DialectProcessor::preformatted(&DIALECT, Syntax::Python))
 };
 
 const DIALECT: Dialect = Dialect {

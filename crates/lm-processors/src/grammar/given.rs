@@ -8,23 +8,23 @@ use super::reply::ReplyWriter;
 use super::schema::{Reading, normalized};
 use super::values::{CallStart, Spelling, Values};
 use super::{SchemaError, Thinking};
-use crate::beginnings::call_openings;
+use crate::call_prefixes::reserved_prefixes;
 use crate::dialect::{CallBody, Count, JsonObject};
 use crate::error::{Error, Result};
-use crate::reply_form::Given;
+use crate::reply_form::FormattedAnswer;
 
 impl ReplyWriter<'_, '_> {
     /// Prefixes of calls that ordinary text can spell.
     fn spelled_calls(&self, tools: &[&ToolSpec]) -> Vec<String> {
         let names = || tools.iter().map(|tool| tool.name());
-        let calls = self.syntaxes(tools).iter().flat_map(|syntax| call_openings(syntax, names()));
+        let calls = self.syntaxes(tools).iter().flat_map(|syntax| reserved_prefixes(syntax, names()));
         calls.filter(|text| !self.request.tokens.protect(text)).collect()
     }
 
     /// Refuses a listed answer that starts like a call.
-    pub(super) fn tell_apart(&self, answers: &Given, tools: &[&ToolSpec]) -> Result<()> {
+    pub(super) fn tell_apart(&self, answers: &FormattedAnswer, tools: &[&ToolSpec]) -> Result<()> {
         for begins in self.spelled_calls(tools) {
-            if let Some(answer) = answers.choice_that_spells(&begins, &self.request.tokens) {
+            if let Some(answer) = answers.choice_starting_with(&begins, &self.request.tokens) {
                 let processor = self.dialect.name;
                 return Err(Error::AnswerLikeCall { answer: answer.to_owned(), begins, processor });
             }

@@ -9,10 +9,11 @@ use super::lark::{Lark, literal, one_of, sequence};
 use super::schema::Relaxed;
 use super::{GrammarRequest, Layout, ReplyGrammar, ResponseFormat, Thinking, ToolChoice};
 use crate::dialect::{
-    CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, MessageSyntax, NamedCall, StrayEnd, Tags, Trim,
+    CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, MessageSyntax, NamedCall, Tags, Trim,
+    UnmatchedEnd,
 };
 use crate::error::{Error, Result};
-use crate::reply_form::Given;
+use crate::reply_form::FormattedAnswer;
 
 /// Builds the grammar of a reply in `dialect`; `None` if the request does not constrain it.
 ///
@@ -87,10 +88,12 @@ impl ReplyWriter<'_, '_> {
             return String::new();
         }
         let mut options = Vec::new();
-        let given = self.request.response_format.as_ref().map(Given::of);
+        let given = self.request.response_format.as_ref().map(FormattedAnswer::of);
         // A listed answer does not open a channel.
         let answers = |open: &str| {
-            given.as_ref().is_some_and(|given| given.choice_that_spells(open, &self.request.tokens).is_some())
+            given
+                .as_ref()
+                .is_some_and(|given| given.choice_starting_with(open, &self.request.tokens).is_some())
         };
         let channels = self.dialect.channels.iter().filter(|channel| !answers(channel.tags.open));
         let channels: Vec<_> = channels.filter(|channel| !channel.tags.open.is_empty()).collect();
@@ -111,8 +114,11 @@ impl ReplyWriter<'_, '_> {
         }
         let free = self.lark.text_without(&excluded);
         let text = self.lark.up_to(&free, "", end);
-        let blank =
-            self.request.response_format.as_ref().is_some_and(|format| Given::of(format).begins_blank);
+        let blank = self
+            .request
+            .response_format
+            .as_ref()
+            .is_some_and(|format| FormattedAnswer::of(format).may_start_with_whitespace);
         let after = match (self.request.layout, channel.trim_after) {
             (Layout::Exact, _) if blank => String::new(),
             (Layout::Exact, Trim::Nothing) => String::new(),
@@ -236,7 +242,7 @@ impl ReplyWriter<'_, '_> {
                 return Ok(self.lark.terminal(sequence([&*answer, &other])));
             }
             Some(format @ ResponseFormat::Choice(texts)) => {
-                self.tell_apart(&Given::of(format), tools)?;
+                self.tell_apart(&FormattedAnswer::of(format), tools)?;
                 texts.iter().map(|text| literal(text)).collect::<Vec<_>>().join(" | ")
             }
             Some(ResponseFormat::Lark(rules)) => format!("%lark {{\n{rules}\n}}"),
@@ -248,7 +254,7 @@ impl ReplyWriter<'_, '_> {
     fn free_text(&self) -> String {
         let starts = self.dialect.channels.iter().map(|channel| channel.tags.open);
         let dropped_ends = |channel: &&ChannelSyntax| {
-            matches!(channel.stray_end, StrayEnd::Dropped | StrayEnd::DroppedAtStart)
+            matches!(channel.unmatched_end, UnmatchedEnd::Dropped | UnmatchedEnd::DroppedAtStart)
         };
         let ends = self.dialect.channels.iter().filter(dropped_ends).map(|channel| channel.tags.close);
         let of_messages = self.messages.into_iter();

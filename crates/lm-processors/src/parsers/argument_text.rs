@@ -3,29 +3,29 @@
 use lm_template::{Map, ToolCall, ToolSpec, Value};
 
 use super::body::{CallSink, Fault, declared_name};
-use super::guard::plain;
+use super::guard::unguarded;
 use crate::values::Schema;
 
 /// Number of bytes of the arguments' text emitted so far. The final arguments are parsed from the same text.
 #[derive(Debug, Default)]
 pub(crate) struct ArgumentText {
-    passed_on: usize,
+    emitted: usize,
 }
 
 impl ArgumentText {
     /// Emits the new part of `certain`, the text that can no longer change.
-    pub(crate) fn pass_on(&mut self, certain: &str, calls: &mut CallSink<'_>) {
-        if let Some(fragment) = certain.get(self.passed_on..) {
+    pub(crate) fn emit(&mut self, certain: &str, calls: &mut CallSink<'_>) {
+        if let Some(fragment) = certain.get(self.emitted..) {
             calls.arguments(fragment);
-            self.passed_on = certain.len();
+            self.emitted = certain.len();
         }
     }
 
     /// Completes a call with this text as its arguments.
     pub(crate) fn complete(mut self, name: &str, text: &str, calls: &mut CallSink<'_>) -> Result<(), Fault> {
         let arguments: Map<String, Value> =
-            serde_json::from_str(&plain(text)).map_err(|error| Fault::malformed(error.to_string()))?;
-        self.pass_on(text, calls);
+            serde_json::from_str(&unguarded(text)).map_err(|error| Fault::malformed(error.to_string()))?;
+        self.emit(text, calls);
         calls.complete(ToolCall::new(name, arguments))
     }
 }

@@ -28,9 +28,9 @@ pub(crate) trait BodyReader: Debug + Send {
     ///
     /// # Errors
     /// If this is not a call.
-    fn follow(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Progress, Fault>;
+    fn read(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Progress, Fault>;
 
-    /// Ends the body at the end of the reply, after the last `follow` returned [`Progress::Open`]: completes a call
+    /// Ends the body at the end of the reply, after the last `read` returned [`Progress::Open`]: completes a call
     /// that lacks only its last marker, and returns the end of the body.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl Fault {
         Self { kind: CallFault::Malformed, reason: reason.into(), is_text: false }
     }
 
-    pub(crate) fn no_call(reason: impl Into<String>) -> Self {
+    pub(crate) fn not_a_call(reason: impl Into<String>) -> Self {
         Self { is_text: true, ..Self::malformed(reason) }
     }
 
@@ -136,19 +136,19 @@ impl CallState {
     }
 
     /// Abandons the current call; returns its index if it was begun.
-    pub(crate) fn give_up(&mut self) -> Option<usize> {
+    pub(crate) fn abandon(&mut self) -> Option<usize> {
         let index = std::mem::take(&mut self.begun).then_some(self.index);
         self.index += usize::from(index.is_some());
         index
     }
 
-    /// Resets the state to the start of the block, none of whose calls was reported.
-    pub(crate) fn take_back(&mut self) {
+    /// Rolls back to the start of the block, if none of its calls was reported.
+    pub(crate) fn rollback(&mut self) {
         (self.index, self.begun) = (self.first_of_block, false);
     }
 
     /// Reverts the last `count` calls, which were begun but not reported.
-    pub(crate) fn take_back_last(&mut self, count: usize) {
+    pub(crate) fn rollback_last(&mut self, count: usize) {
         self.index = self.index.saturating_sub(count);
     }
 }

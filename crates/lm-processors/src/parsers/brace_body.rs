@@ -8,7 +8,7 @@ use super::argument_text::{ArgumentText, is_name, names, schema};
 use super::body::{BodyReader, CallSink, Fault, MAX_BLOCK_BYTES, Progress};
 use crate::declared_names::{Declared, declared};
 use crate::dialect::BraceCall;
-use crate::parsers::plain;
+use crate::parsers::unguarded;
 use crate::values::BraceArguments;
 
 /// Maximum length of a name; longer text is not a call.
@@ -79,7 +79,7 @@ impl BraceBody {
     /// Begins a call of `name`, whose arguments start at `start`.
     fn begin(&mut self, name: &str, start: usize, calls: &mut CallSink<'_>) -> Result<bool, Fault> {
         self.start = start;
-        let name = plain(name).into_owned();
+        let name = unguarded(name).into_owned();
         calls.begin(Some(&name), None)?;
         self.name = Some(name);
         Ok(true)
@@ -87,7 +87,7 @@ impl BraceBody {
 }
 
 impl BodyReader for BraceBody {
-    fn follow(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Progress, Fault> {
+    fn read(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Progress, Fault> {
         if text.len() > MAX_BLOCK_BYTES {
             return Err(Fault::malformed("it is too long"));
         }
@@ -101,7 +101,7 @@ impl BodyReader for BraceBody {
             return Ok(Progress::Complete(self.start));
         }
         let ended = self.braces.follow(rest, schema(&self.tools, name));
-        self.arguments.pass_on(self.braces.certain(), calls);
+        self.arguments.emit(self.braces.certain(), calls);
         let Some(end) = ended.map_err(Fault::malformed)? else { return Ok(Progress::Open) };
         std::mem::take(&mut self.arguments).complete(name, self.braces.certain(), calls)?;
         Ok(Progress::Complete(self.start + end))

@@ -63,9 +63,9 @@ impl ChannelFlow {
     }
 
     /// Ends the channel by something other than its end marker. Only the `layout` before that is dropped.
-    pub(crate) fn cut(&mut self, layout: &str, events: &mut Vec<ProcessorEvent>) {
+    pub(crate) fn interrupt(&mut self, layout: &str, events: &mut Vec<ProcessorEvent>) {
         if let Self::Split(split) = self {
-            split.cut(layout, events);
+            split.interrupt(layout, events);
         }
     }
 
@@ -94,26 +94,26 @@ impl Split {
             self.held = self.trim_start.start(&self.held).to_owned();
             self.begun = !self.held.is_empty();
         }
-        self.pass_on(self.trim_end.end_of(&self.held), events);
+        self.emit(self.trim_end.end_of(&self.held), events);
     }
 
     /// A partial label at the end of the channel is text.
     fn end(&mut self, events: &mut Vec<ProcessorEvent>) {
         if !self.begun && !self.held.is_empty() && self.trim_start.start(&self.held).len() == self.held.len()
         {
-            self.pass_on(self.trim_end.end_of(&self.held), events);
+            self.emit(self.trim_end.end_of(&self.held), events);
         }
     }
 
-    fn cut(&mut self, layout: &str, events: &mut Vec<ProcessorEvent>) {
+    fn interrupt(&mut self, layout: &str, events: &mut Vec<ProcessorEvent>) {
         if !self.begun {
             self.end(events);
         } else if self.held != layout {
-            self.pass_on(self.held.len(), events);
+            self.emit(self.held.len(), events);
         }
     }
 
-    fn pass_on(&mut self, to: usize, events: &mut Vec<ProcessorEvent>) {
+    fn emit(&mut self, to: usize, events: &mut Vec<ProcessorEvent>) {
         let kept = self.held.split_off(to);
         let text = std::mem::replace(&mut self.held, kept);
         if !text.is_empty() {

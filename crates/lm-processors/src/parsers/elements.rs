@@ -3,7 +3,7 @@
 use lm_template::{Map, Value};
 
 use super::body::Fault;
-use super::guard::plain;
+use super::guard::unguarded;
 use super::marker_scan::{Scan, scan};
 use crate::declared_names::{Declared, declared};
 use crate::dialect::ParameterCall;
@@ -94,7 +94,7 @@ impl<'a> Element<'a> {
             }
         };
         match schema {
-            _ if readings.is_empty() => typed_value(&plain(inside), schema, syntax.untyped),
+            _ if readings.is_empty() => typed_value(&unguarded(inside), schema, syntax.untyped),
             Some(schema) => schema.first_fitting(readings),
             None => readings.into_iter().next().unwrap_or_default(),
         }
@@ -113,7 +113,7 @@ impl<'a> Element<'a> {
     fn object(self) -> Value {
         let mut members: Map<String, Value> = Map::new();
         for (name, value) in self.children {
-            match members.entry(plain(name)).or_insert_with(|| Value::Array(Vec::new())) {
+            match members.entry(unguarded(name)).or_insert_with(|| Value::Array(Vec::new())) {
                 Value::Array(values) => values.push(value),
                 _ => unreachable!("only lists are put in"),
             }
@@ -124,7 +124,7 @@ impl<'a> Element<'a> {
             while members.contains_key(&key) {
                 key.insert(0, '$');
             }
-            members.insert(key, plain(&self.text).into());
+            members.insert(key, unguarded(&self.text).into());
         }
         Value::Object(members)
     }

@@ -12,20 +12,20 @@ use crate::tokens::MarkerTokens;
 
 /// Break inside a text that spells a marker: a Unicode noncharacter.
 const BREAK: char = '\u{fdd0}';
-/// Escape before an occurrence of [`BREAK`] or [`KEEP`] in the text.
-const KEEP: char = '\u{fdd1}';
+/// Escape before an occurrence of [`BREAK`] or [`ESCAPE`] in the text.
+const ESCAPE: char = '\u{fdd1}';
 
 /// Parser of a reply with known tokens.
 pub(crate) struct GuardedParser<P> {
     inner: P,
     guard: Guard,
-    /// True if the last reported text ended with [`KEEP`].
-    kept: bool,
+    /// True if the last reported text ended with [`ESCAPE`].
+    escaped: bool,
 }
 
 impl<P: OutputParser> GuardedParser<P> {
     pub(crate) fn new(inner: P, tokens: MarkerTokens) -> Self {
-        Self { inner, guard: Guard::new(tokens), kept: false }
+        Self { inner, guard: Guard::new(tokens), escaped: false }
     }
 
     fn released(&mut self, events: Vec<ProcessorEvent>) -> Vec<ProcessorEvent> {
@@ -38,14 +38,14 @@ impl<P: OutputParser> GuardedParser<P> {
             ProcessorEvent::Text(text)
             | ProcessorEvent::Channel { text, .. }
             | ProcessorEvent::ToolCallArguments { fragment: text, .. } => {
-                if self.kept || text.contains(is_mark) {
-                    *text = strip(text, &mut self.kept);
+                if self.escaped || text.contains(is_control) {
+                    *text = remove_breaks(text, &mut self.escaped);
                 }
                 (!text.is_empty()).then_some(event)
             }
             ProcessorEvent::Malformed { text, reason, .. } => {
-                *text = plain(text).into_owned();
-                *reason = plain(reason).into_owned();
+                *text = unguarded(text).into_owned();
+                *reason = unguarded(reason).into_owned();
                 Some(event)
             }
             // Names, ids and values are reported without breaks.
@@ -90,7 +90,7 @@ impl Guard {
 
     /// Guards text of ordinary tokens.
     fn text<'t>(&mut self, text: &'t str) -> Cow<'t, str> {
-        if self.tokens.is_empty() && !text.contains(is_mark) {
+        if self.tokens.is_empty() && !text.contains(is_control) {
             return text.into();
         }
         let mut out = String::with_capacity(text.len());
@@ -131,20 +131,20 @@ impl Guard {
     }
 }
 
-fn is_mark(c: char) -> bool {
-    c == BREAK || c == KEEP
+fn is_control(c: char) -> bool {
+    c == BREAK || c == ESCAPE
 }
 
 fn push_guarded(out: &mut String, c: char) {
-    if is_mark(c) {
-        out.push(KEEP);
+    if is_control(c) {
+        out.push(ESCAPE);
     }
     out.push(c);
 }
 
 /// Guards a plain text.
 pub(crate) fn guarded(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_mark) {
+    if !text.contains(is_control) {
         return text.into();
     }
     let mut out = String::new();
@@ -153,18 +153,18 @@ pub(crate) fn guarded(text: &str) -> Cow<'_, str> {
 }
 
 /// Removes the guards of a text: the text as the model wrote it.
-pub(crate) fn plain(text: &str) -> Cow<'_, str> {
-    if text.contains(is_mark) { strip(text, &mut false).into() } else { text.into() }
+pub(crate) fn unguarded(text: &str) -> Cow<'_, str> {
+    if text.contains(is_control) { remove_breaks(text, &mut false).into() } else { text.into() }
 }
 
-/// Removes the guards of a partial text; `kept` is true if [`KEEP`] precedes it, and is updated for its end.
-fn strip(text: &str, kept: &mut bool) -> String {
+/// Removes the guards of a partial text; `escaped` is true if [`ESCAPE`] precedes it, and is updated for its end.
+fn remove_breaks(text: &str, escaped: &mut bool) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if std::mem::take(kept) || !is_mark(c) {
+        if std::mem::take(escaped) || !is_control(c) {
             out.push(c);
         } else {
-            *kept = c == KEEP;
+            *escaped = c == ESCAPE;
         }
     }
     out
@@ -198,7 +198,7 @@ mod tests {
                 .collect();
             assert_eq!(out, *expected, "{pieces:?}");
             let written: String = pieces.iter().map(|(text, _)| *text).collect();
-            assert_eq!(plain(&out), written);
+            assert_eq!(unguarded(&out), written);
         }
     }
 
@@ -216,8 +216,11 @@ mod tests {
         let text = "a\u{fdd0}\u{fdd1}b<a>";
         let broken = guard().text(text).into_owned();
         for (cut, _) in broken.char_indices() {
-            let mut kept = false;
-            assert_eq!(strip(&broken[..cut], &mut kept) + &strip(&broken[cut..], &mut kept), text);
+            let mut escaped = false;
+            assert_eq!(
+                remove_breaks(&broken[..cut], &mut escaped) + &remove_breaks(&broken[cut..], &mut escaped),
+                text
+            );
         }
     }
 }

@@ -5,7 +5,7 @@ pub(crate) const MAX_DEPTH: usize = 127;
 
 /// Structural meaning of a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum JsonStep {
     /// Whitespace outside the strings.
     Layout,
     /// Part of a string, number or word.
@@ -48,50 +48,50 @@ impl JsonScan {
     }
 
     /// Consumes the next byte.
-    pub(crate) fn step(&mut self, byte: u8) -> Step {
+    pub(crate) fn step(&mut self, byte: u8) -> JsonStep {
         if self.in_string {
             return self.string_step(byte);
         }
         match byte {
-            b'{' | b'[' if self.depth == MAX_DEPTH => Step::Invalid("it is nested too deeply"),
+            b'{' | b'[' if self.depth == MAX_DEPTH => JsonStep::Invalid("it is nested too deeply"),
             b'{' | b'[' => {
                 self.depth += 1;
                 self.lists = self.lists << 1 | u128::from(byte == b'[');
-                Step::Open
+                JsonStep::Open
             }
-            b' ' | b'\t' | b'\n' | b'\r' => Step::Layout,
-            _ if self.depth == 0 => Step::Invalid("it does not begin as a JSON object"),
+            b' ' | b'\t' | b'\n' | b'\r' => JsonStep::Layout,
+            _ if self.depth == 0 => JsonStep::Invalid("it does not begin as a JSON object"),
             b'}' | b']' if (self.lists & 1 == 1) != (byte == b']') => {
-                Step::Invalid("its brackets do not match")
+                JsonStep::Invalid("its brackets do not match")
             }
             b'}' | b']' => {
                 self.depth -= 1;
                 self.lists >>= 1;
-                Step::Close
+                JsonStep::Close
             }
             b'"' => {
                 self.in_string = true;
-                Step::StringStart
+                JsonStep::StringStart
             }
-            b':' => Step::Colon,
-            b',' => Step::Comma,
-            b'+' | b'-' | b'.' => Step::Inside,
-            byte if byte.is_ascii_alphanumeric() => Step::Inside,
-            _ => Step::Invalid("a character that is no JSON stands outside the strings"),
+            b':' => JsonStep::Colon,
+            b',' => JsonStep::Comma,
+            b'+' | b'-' | b'.' => JsonStep::Inside,
+            byte if byte.is_ascii_alphanumeric() => JsonStep::Inside,
+            _ => JsonStep::Invalid("a character that is no JSON stands outside the strings"),
         }
     }
 
-    fn string_step(&mut self, byte: u8) -> Step {
+    fn string_step(&mut self, byte: u8) -> JsonStep {
         match byte {
             _ if self.escaped => self.escaped = false,
             b'\\' => self.escaped = true,
             b'"' => {
                 self.in_string = false;
-                return Step::StringEnd;
+                return JsonStep::StringEnd;
             }
-            0..b' ' => return Step::Invalid("a control character stands inside a string"),
+            0..b' ' => return JsonStep::Invalid("a control character stands inside a string"),
             _ => {}
         }
-        Step::Inside
+        JsonStep::Inside
     }
 }

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 use super::argument_text::{FENCE, fence, names};
 use super::body::{BodyReader, CallSink, Fault, MAX_BLOCK_BYTES, Progress};
-use super::guard::plain;
-use super::json_scan::{JsonScan, Step};
+use super::guard::unguarded;
+use super::json_scan::{JsonScan, JsonStep};
 use super::marker_scan::{Scan, scan};
 use crate::declared_names::{Declared, declared};
 use crate::dialect::{CallSyntax, NamedCall, NamedId, Nameless};
@@ -133,7 +133,7 @@ impl NamedBody {
         let word = fence.map_or(word, |at| word[..at].trim_end());
         match self.part {
             Part::Name(_) => self.named(word, text[..end].trim_end())?,
-            _ => self.id = Some(plain(word).into_owned()),
+            _ => self.id = Some(unguarded(word).into_owned()),
         }
         self.at += [after_name, id_marker, "", ""][marker].len();
         if marker == 1 {
@@ -194,7 +194,7 @@ impl NamedBody {
         let mut name = word.strip_prefix(before_name).unwrap_or(word).to_owned();
         if id == NamedId::NameAndIndex {
             name = self.name_before_index(&name)?;
-            self.id = Some(plain(word).into_owned());
+            self.id = Some(unguarded(word).into_owned());
         }
         if name.contains(|c: char| c.is_whitespace() || c == '`') {
             return Err(Fault::malformed(format!("`{name}` is no name")));
@@ -202,7 +202,7 @@ impl NamedBody {
         if name.is_empty() && nameless == Nameless::Malformed {
             return Err(Fault::malformed("it has no name"));
         }
-        self.name = plain(&name).into_owned();
+        self.name = unguarded(&name).into_owned();
         Ok(())
     }
 
@@ -261,18 +261,18 @@ impl NamedBody {
         let from = self.at;
         for &byte in &text.as_bytes()[from..] {
             let step = if self.at - *start == MAX_BLOCK_BYTES {
-                Step::Invalid("it is too long")
+                JsonStep::Invalid("it is too long")
             } else {
                 scan.step(byte)
             };
-            if let Step::Invalid(reason) = step {
+            if let JsonStep::Invalid(reason) = step {
                 calls.arguments(&text[from..self.at]);
                 return Err(Fault::malformed(reason));
             }
             self.at += 1;
-            if step == Step::Close && scan.depth() == 0 {
+            if step == JsonStep::Close && scan.depth() == 0 {
                 calls.arguments(&text[from..self.at]);
-                let arguments: Map<String, Value> = serde_json::from_str(&plain(&text[*start..self.at]))
+                let arguments: Map<String, Value> = serde_json::from_str(&unguarded(&text[*start..self.at]))
                     .map_err(|error| Fault::malformed(error.to_string()))?;
                 self.complete(arguments, calls)?;
                 return Ok(None);
@@ -299,7 +299,7 @@ impl NamedBody {
         let Some(end) = ended else { return Ok(Some(Progress::Open)) };
         let json = literal.certain().to_owned();
         let arguments =
-            serde_json::from_str(&plain(&json)).map_err(|error| Fault::malformed(error.to_string()))?;
+            serde_json::from_str(&unguarded(&json)).map_err(|error| Fault::malformed(error.to_string()))?;
         calls.arguments(&json);
         self.at = start + end;
         self.complete(arguments, calls)?;
@@ -328,7 +328,7 @@ impl NamedBody {
 }
 
 impl BodyReader for NamedBody {
-    fn follow(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Progress, Fault> {
+    fn read(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Progress, Fault> {
         loop {
             let progress = match self.part {
                 Part::Name(start) | Part::Id(start) => self.word(text, start, calls)?,

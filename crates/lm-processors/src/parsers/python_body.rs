@@ -46,11 +46,11 @@ enum State {
     After,
 }
 
-enum Need {
-    MoreText,
-    AnotherLook,
+enum Step {
+    NeedText,
+    Continue,
     /// The body ended before this byte.
-    Nothing(usize),
+    Done(usize),
 }
 
 impl PythonBody {
@@ -70,22 +70,22 @@ impl PythonBody {
         }
     }
 
-    fn step(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Need, Fault> {
+    fn step(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Step, Fault> {
         if let State::Arguments(_) = self.state {
-            return self.follow_arguments(text, calls);
+            return self.read_arguments(text, calls);
         }
         let rest = text[self.at..].trim_start();
         self.at = text.len() - rest.len();
         match (&self.state, rest.chars().next()) {
-            (_, None) => Ok(Need::MoreText),
+            (_, None) => Ok(Step::NeedText),
             (State::Start, Some('[')) => {
                 (self.bracketed, self.state) = (true, State::Name);
                 self.at += 1;
-                Ok(Need::AnotherLook)
+                Ok(Step::Continue)
             }
             (State::Start, Some(_)) => {
                 self.state = State::Name;
-                Ok(Need::AnotherLook)
+                Ok(Step::Continue)
             }
             (State::After, Some(c)) => self.after_call(rest, c),
             (_, Some(c)) => self.call_name(rest, c, calls),
@@ -93,34 +93,34 @@ impl PythonBody {
     }
 
     /// Reads the text after a call: the closing bracket of `print`, another call, or the end.
-    fn after_call(&mut self, rest: &str, c: char) -> Result<Need, Fault> {
+    fn after_call(&mut self, rest: &str, c: char) -> Result<Step, Fault> {
         match c {
             ')' if std::mem::take(&mut self.printed) => {}
             _ if self.printed => return Err(Fault::malformed("`print` is not closed")),
-            ']' if self.bracketed => return Ok(Need::Nothing(self.at + 1)),
+            ']' if self.bracketed => return Ok(Step::Done(self.at + 1)),
             ',' => self.state = State::Name,
             _ if self.bracketed => return Err(Fault::malformed(format!("`{c}` stands between the calls"))),
-            _ if !self.close.is_empty() && rest.starts_with(self.close) => return Ok(Need::Nothing(self.at)),
-            _ if self.close.starts_with(rest) => return Ok(Need::MoreText),
+            _ if !self.close.is_empty() && rest.starts_with(self.close) => return Ok(Step::Done(self.at)),
+            _ if self.close.starts_with(rest) => return Ok(Step::NeedText),
             // The driver reads other text.
-            _ if !c.is_alphabetic() && c != '_' => return Ok(Need::Nothing(self.completed)),
+            _ if !c.is_alphabetic() && c != '_' => return Ok(Step::Done(self.completed)),
             _ => {
                 self.state = State::Name;
-                return Ok(Need::AnotherLook);
+                return Ok(Step::Continue);
             }
         }
         self.at += 1;
-        Ok(Need::AnotherLook)
+        Ok(Step::Continue)
     }
 
-    fn call_name(&mut self, rest: &str, c: char, calls: &mut CallSink<'_>) -> Result<Need, Fault> {
+    fn call_name(&mut self, rest: &str, c: char, calls: &mut CallSink<'_>) -> Result<Step, Fault> {
         if self.calls > 0 && self.bracketed && c == ']' {
-            return Ok(Need::Nothing(self.at + 1));
+            return Ok(Step::Done(self.at + 1));
         }
         let tools = self.tools.clone();
         match declared(rest, names(&tools), NAME_ENDS) {
-            Declared::Found(name) => return self.call_begins(name, name.len() + 1, calls),
-            Declared::Open => return Ok(Need::MoreText),
+            Declared::Found(name) => return self.begin_call(name, name.len() + 1, calls),
+            Declared::Open => return Ok(Step::NeedText),
             Declared::Absent => {}
         }
         if !c.is_alphabetic() && c != '_' {
@@ -133,7 +133,7 @@ impl PythonBody {
             return Err(Fault::malformed("its name has no end"));
         }
         if after.is_empty() {
-            return Ok(Need::MoreText);
+            return Ok(Step::NeedText);
         }
         if !after.starts_with('(') {
             return Err(Fault::malformed(format!("`{}` is no call", &rest[..end])));
@@ -142,13 +142,13 @@ impl PythonBody {
         if name == "print" && self.list == PythonList::Lines && !self.printed {
             self.printed = true;
             self.at += len;
-            return Ok(Need::AnotherLook);
+            return Ok(Step::Continue);
         }
-        self.call_begins(name.strip_prefix("default_api.").unwrap_or(name), len, calls)
+        self.begin_call(name.strip_prefix("default_api.").unwrap_or(name), len, calls)
     }
 
     /// Begins a call; `len` is the length of its name and opening bracket.
-    fn call_begins(&mut self, name: &str, len: usize, calls: &mut CallSink<'_>) -> Result<Need, Fault> {
+    fn begin_call(&mut self, name: &str, len: usize, calls: &mut CallSink<'_>) -> Result<Step, Fault> {
         self.at += len;
         self.name = name.to_owned();
         calls.begin(Some(name), None)?;
@@ -156,33 +156,33 @@ impl PythonBody {
         let positional = schema.map(Schema::property_names).unwrap_or_default();
         let keywords = schema.map(Schema::declared_names).unwrap_or_default();
         self.state = State::Arguments(PythonArguments::new(positional, keywords));
-        Ok(Need::AnotherLook)
+        Ok(Step::Continue)
     }
 
-    fn follow_arguments(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Need, Fault> {
-        let State::Arguments(arguments) = &mut self.state else { return Ok(Need::AnotherLook) };
+    fn read_arguments(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Step, Fault> {
+        let State::Arguments(arguments) = &mut self.state else { return Ok(Step::Continue) };
         let ended = arguments.follow(&text[self.at..]);
-        self.arguments.pass_on(arguments.certain(), calls);
-        let Some(end) = ended.map_err(Fault::malformed)? else { return Ok(Need::MoreText) };
+        self.arguments.emit(arguments.certain(), calls);
+        let Some(end) = ended.map_err(Fault::malformed)? else { return Ok(Step::NeedText) };
         std::mem::take(&mut self.arguments).complete(&self.name, arguments.certain(), calls)?;
         self.at += end;
         self.completed = self.at;
         self.calls += 1;
         self.state = State::After;
-        Ok(Need::AnotherLook)
+        Ok(Step::Continue)
     }
 }
 
 impl BodyReader for PythonBody {
-    fn follow(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Progress, Fault> {
+    fn read(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Progress, Fault> {
         if text.len() > MAX_BLOCK_BYTES {
             return Err(Fault::malformed("it is too long"));
         }
         loop {
             match self.step(text, calls)? {
-                Need::AnotherLook => {}
-                Need::MoreText => return Ok(Progress::Open),
-                Need::Nothing(end) => return Ok(Progress::Complete(end)),
+                Step::Continue => {}
+                Step::NeedText => return Ok(Progress::Open),
+                Step::Done(end) => return Ok(Progress::Complete(end)),
             }
         }
     }

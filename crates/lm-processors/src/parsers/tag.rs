@@ -4,11 +4,11 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tag {
     /// The tag, of this length; `quote` is the quote at its end, if any.
-    Is { len: usize, quote: Option<char> },
+    Match { len: usize, quote: Option<char> },
     /// A prefix of the tag, or empty text.
-    MayBe,
+    Partial,
     /// Other text.
-    IsNot,
+    NoMatch,
 }
 
 /// Returns true for blanks, including the symbols that byte-level and other tokenizers write for them.
@@ -23,7 +23,7 @@ pub(crate) fn trim_blanks(text: &str) -> &str {
 
 /// Matches `tag` at the start of `text`. A blank in the tag matches any number of blanks, which are also allowed around
 /// an equals sign; the quote at the tag's end may be the other kind or missing.
-pub(crate) fn begins_with(text: &str, tag: &str) -> Tag {
+pub(crate) fn match_tag(text: &str, tag: &str) -> Tag {
     let mut rest = text;
     let mut chars = tag.chars().peekable();
     while let Some(c) = chars.next() {
@@ -39,17 +39,17 @@ pub(crate) fn begins_with(text: &str, tag: &str) -> Tag {
                 &tag[..tag.len() - chars.clone().map(char::len_utf8).sum::<usize>()],
             ) {
                 Some(after) => rest = after,
-                None => return Tag::MayBe,
+                None => return Tag::Partial,
             },
             _ => {}
         }
         match rest.strip_prefix(c) {
             Some(after) => rest = after,
-            None if rest.is_empty() => return Tag::MayBe,
-            None => return Tag::IsNot,
+            None if rest.is_empty() => return Tag::Partial,
+            None => return Tag::NoMatch,
         }
     }
-    Tag::Is { len: text.len() - rest.len(), quote: None }
+    Tag::Match { len: text.len() - rest.len(), quote: None }
 }
 
 /// Skips the attribute `name` of an element, which the tag `before` the equals sign does not have; `None` if more text is
@@ -76,9 +76,9 @@ pub(crate) fn unquoted(name: &str) -> &str {
 fn quoted(text: &str, rest: &str) -> Tag {
     let len = text.len() - rest.len();
     match rest.chars().next() {
-        None => Tag::MayBe,
-        Some(quote @ ('"' | '\'')) => Tag::Is { len: len + 1, quote: Some(quote) },
-        Some(_) => Tag::Is { len, quote: None },
+        None => Tag::Partial,
+        Some(quote @ ('"' | '\'')) => Tag::Match { len: len + 1, quote: Some(quote) },
+        Some(_) => Tag::Match { len, quote: None },
     }
 }
 
@@ -113,19 +113,19 @@ mod tests {
 
     #[test]
     fn blanks_and_quotes_are_free() {
-        let is = |len, quote| Tag::Is { len, quote };
+        let is = |len, quote| Tag::Match { len, quote };
         let cases = [
             ("<param name=\"a\"", is(13, Some('"'))),
             ("<paramname='a'", is(12, Some('\''))),
             ("<param\u{120}name=a>", is(13, None)),
             ("<param \n name = \"a\"", is(17, Some('"'))),
-            ("<param ", Tag::MayBe),
-            ("<param name=", Tag::MayBe),
-            ("", Tag::MayBe),
-            ("<parameter", Tag::IsNot),
+            ("<param ", Tag::Partial),
+            ("<param name=", Tag::Partial),
+            ("", Tag::Partial),
+            ("<parameter", Tag::NoMatch),
         ];
         for (text, expected) in cases {
-            assert_eq!(begins_with(text, "<param name=\""), expected, "{text:?}");
+            assert_eq!(match_tag(text, "<param name=\""), expected, "{text:?}");
         }
     }
 

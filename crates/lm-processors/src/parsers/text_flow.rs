@@ -30,7 +30,7 @@ pub(crate) struct TextFlow {
     syntax: &'static AnswerSyntax,
     /// Undecided whitespace.
     held: String,
-    at_border: bool,
+    at_boundary: bool,
     /// Trimming of the start of the next text.
     trim: Trim,
     after_call: bool,
@@ -38,23 +38,23 @@ pub(crate) struct TextFlow {
 
 impl TextFlow {
     pub(crate) fn new(syntax: &'static AnswerSyntax) -> Self {
-        Self { syntax, held: String::new(), at_border: true, trim: syntax.trim, after_call: false }
+        Self { syntax, held: String::new(), at_boundary: true, trim: syntax.trim, after_call: false }
     }
 
     /// Adds text of the answer.
     pub(crate) fn push(&mut self, text: &str, events: &mut Vec<ProcessorEvent>) {
-        if (self.at_border || self.holds_all()) && text.trim_start().is_empty() {
+        if (self.at_boundary || self.holds_all_whitespace()) && text.trim_start().is_empty() {
             self.held.push_str(text);
             return;
         }
         self.held.push_str(text);
-        if std::mem::take(&mut self.at_border) {
+        if std::mem::take(&mut self.at_boundary) {
             self.held = self.trim.start(&self.held).to_owned();
         }
-        self.pass_on(self.certain(), events);
+        self.emit(self.certain(), events);
     }
 
-    fn pass_on(&mut self, to: usize, events: &mut Vec<ProcessorEvent>) {
+    fn emit(&mut self, to: usize, events: &mut Vec<ProcessorEvent>) {
         let kept = self.held.split_off(to);
         let text = std::mem::replace(&mut self.held, kept);
         if !text.is_empty() {
@@ -62,14 +62,14 @@ impl TextFlow {
         }
     }
 
-    fn holds_all(&self) -> bool {
+    fn holds_all_whitespace(&self) -> bool {
         self.syntax.before_calls == BeforeCalls::Dropped || self.syntax.trim == Trim::Whitespace
     }
 
     /// Length of the held text that is text whatever follows.
     fn certain(&self) -> usize {
         let layout = match self.syntax.before_calls {
-            _ if self.holds_all() => return self.held.trim_end().len(),
+            _ if self.holds_all_whitespace() => return self.held.trim_end().len(),
             BeforeCalls::Layout(layout) => layout,
             BeforeCalls::OwnLine => "\n",
             BeforeCalls::Text | BeforeCalls::Dropped => "",
@@ -78,47 +78,47 @@ impl TextFlow {
         end.last().map_or(self.held.len(), |(start, _)| start)
     }
 
-    /// Returns true if only layout has come since the start of the reply or the last marker.
-    pub(crate) fn at_border(&self) -> bool {
-        self.at_border
+    /// Returns true if only layout was read since the start of the reply or the last marker.
+    pub(crate) fn at_boundary(&self) -> bool {
+        self.at_boundary
     }
 
-    /// Returns true if only layout has come since a call.
+    /// Returns true if only layout was read since a call.
     pub(crate) fn is_right_after_call(&self) -> bool {
-        self.after_call && self.at_border
+        self.after_call && self.at_boundary
     }
 
     /// Handles the marker of a call; `following` is the text after it.
-    pub(crate) fn call_begins(&mut self, following: &str, events: &mut Vec<ProcessorEvent>) {
+    pub(crate) fn begin_call(&mut self, following: &str, events: &mut Vec<ProcessorEvent>) {
         let own_line = following.starts_with(['\n', '\r']);
-        if self.syntax.before_calls == BeforeCalls::OwnLine && !own_line && !self.at_border {
-            self.pass_on(self.held.len(), events);
+        if self.syntax.before_calls == BeforeCalls::OwnLine && !own_line && !self.at_boundary {
+            self.emit(self.held.len(), events);
         }
     }
 
     /// Handles the end of a call: held text is layout.
-    pub(crate) fn call_ended(&mut self) {
-        self.border(self.syntax.trim_after_calls);
+    pub(crate) fn end_call(&mut self) {
+        self.boundary(self.syntax.trim_after_calls);
         self.after_call = true;
     }
 
-    /// Handles a border of the text: held text is layout.
-    pub(crate) fn border(&mut self, trim: Trim) {
+    /// Handles a boundary of the text: held text is layout.
+    pub(crate) fn boundary(&mut self, trim: Trim) {
         self.held.clear();
-        (self.at_border, self.trim) = (true, trim);
+        (self.at_boundary, self.trim) = (true, trim);
     }
 
     /// Handles the start of something else: held text is text.
-    pub(crate) fn stays(&mut self, events: &mut Vec<ProcessorEvent>) {
-        if !self.at_border {
-            self.pass_on(self.held.len(), events);
+    pub(crate) fn keep_held(&mut self, events: &mut Vec<ProcessorEvent>) {
+        if !self.at_boundary {
+            self.emit(self.held.len(), events);
         }
-        self.border(Trim::Nothing);
+        self.boundary(Trim::Nothing);
     }
 
     /// Starts another answer after the end of one.
-    pub(crate) fn begin_again(&mut self) {
-        self.border(self.syntax.trim);
+    pub(crate) fn restart(&mut self) {
+        self.boundary(self.syntax.trim);
     }
 
     /// Ends the reply.
@@ -126,6 +126,6 @@ impl TextFlow {
         if self.syntax.trim == Trim::Whitespace {
             self.held.clear();
         }
-        self.stays(events);
+        self.keep_held(events);
     }
 }

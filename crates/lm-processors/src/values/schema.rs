@@ -3,7 +3,7 @@
 use jsonschema::{PatternOptions, Validator};
 use serde_json::{Map, Value, json};
 
-use crate::parsers::plain;
+use crate::parsers::unguarded;
 
 /// A set of JSON types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -93,7 +93,7 @@ impl<'a> Schema<'a> {
 
     /// Schema of a property, if the schema defines it.
     pub(crate) fn property(self, key: &str) -> Option<Self> {
-        let key = plain(key);
+        let key = unguarded(key);
         self.find(MAX_STEPS, &|schema| {
             let declared = schema.get("properties").and_then(|properties| properties.get(&*key));
             declared.or_else(|| schema.get("additionalProperties").filter(|schema| schema.is_object()))
@@ -149,7 +149,7 @@ impl<'a> Schema<'a> {
 
     /// Returns true if the schema or one of its subschemas declares or requires this property, or applies to all undeclared ones.
     pub(crate) fn declares(self, key: &str) -> bool {
-        self.property(key).is_some() || self.declared_names().iter().any(|name| *name == plain(key))
+        self.property(key).is_some() || self.declared_names().iter().any(|name| *name == unguarded(key))
     }
 
     fn collect_names(self, steps: usize, names: &mut Vec<String>) {

@@ -1,8 +1,8 @@
 //! Grammar and parser of a family on the same texts.
 
 use lm_processors::{
-    Error, GrammarRequest, ModelDataProcessor, ParserOptions, Recovery, SchemaFault, Thinking, ToolCall,
-    ToolChoice, ToolSpec, Value,
+    Error, GrammarRequest, Message, ModelDataProcessor, ParserOptions, Recovery, ReplyForm, SchemaFault,
+    Thinking, ToolCall, ToolChoice, ToolSpec, Value,
 };
 use serde_json::Map;
 
@@ -29,6 +29,9 @@ pub enum Outcome {
 pub struct Case {
     processor: &'static dyn ModelDataProcessor,
     tools: Vec<ToolSpec>,
+    /// Number of tools that may be called: all, or only the first.
+    callable: u64,
+    form: ReplyForm,
     matcher: llguidance::Matcher,
     lark: String,
     relaxed: bool,
@@ -44,9 +47,11 @@ impl Case {
         processor.dialect().filter(|dialect| !dialect.calls.is_empty())?;
         let name = processor.name();
         let tools: Vec<ToolSpec> = (0..random.below(2) + 1).map(|at| tool(random, at)).collect();
+        let named = random.chance(3);
+        let choice = if named { ToolChoice::Named(tools[0].name().into()) } else { ToolChoice::Required };
         let request = GrammarRequest {
             tools: &tools,
-            choice: ToolChoice::Required,
+            choice,
             thinking: Thinking::Forbidden,
             ..GrammarRequest::default()
         };
@@ -59,7 +64,10 @@ impl Case {
         let matcher = compiler
             .compile_grammar(&written.grammar)
             .unwrap_or_else(|error| panic!("{name}: {error}: {}\n{lark}", declarations(&tools)));
-        Some(Self { processor, tools, matcher, lark, relaxed: !written.relaxed.is_empty() })
+        let form = ReplyForm::of(&request);
+        let callable = if named { 1 } else { tools.len() as u64 };
+        let relaxed = !written.relaxed.is_empty();
+        Some(Self { processor, tools, callable, form, matcher, lark, relaxed })
     }
 
     fn name(&self) -> &'static str {
@@ -70,7 +78,7 @@ impl Case {
     pub fn written_calls(&self, random: &mut Random<'_>) -> Outcome {
         let calls: Vec<ToolCall> = (0..random.below(2) + 1)
             .map(|_| {
-                let tool = &self.tools[random.below(self.tools.len() as u64) as usize];
+                let tool = &self.tools[random.below(self.callable) as usize];
                 ToolCall::new(tool.name(), arguments(random, tool.parameters(), tool.parameters()))
             })
             .collect();
@@ -137,16 +145,25 @@ impl Case {
         assert_ne!(crate::common::verdict(&self.matcher, &more), Verdict::Accepted, "{name}: {more}");
     }
 
+    /// The calls of a text, which has nothing else; the same whether or not the parser knows the choice.
     fn read(&self, text: &str) -> Vec<ToolCall> {
         let options = ParserOptions {
             tools: self.tools.clone().into(),
             recovery: Recovery::Off,
             ..ParserOptions::default()
         };
-        let message = self.processor.to_message(text, &options);
+        let free = self.message(text, &options);
+        let form = Some(self.form.clone());
+        let told = self.message(text, &ParserOptions { form, ..options });
+        assert_eq!(told, free, "{}: {text}\n{}", self.name(), declarations(&self.tools));
+        assert_eq!(told.content.text(), "", "{}: {text}\n{}", self.name(), declarations(&self.tools));
+        told.tool_calls
+    }
+
+    fn message(&self, text: &str, options: &ParserOptions) -> Message {
+        let message = self.processor.to_message(text, options);
         message
             .unwrap_or_else(|error| panic!("{}: {error}: {text}\n{}", self.name(), declarations(&self.tools)))
-            .tool_calls
     }
 
     fn fits(&self, call: &ToolCall) -> bool {

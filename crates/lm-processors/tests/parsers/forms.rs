@@ -73,9 +73,9 @@ fn options(request: &GrammarRequest<'_>) -> ParserOptions {
     }
 }
 
-/// An answer of a given form is returned verbatim, in every family, choice and split.
+/// A formatted answer is returned verbatim, in every family, choice and split.
 #[test]
-fn a_given_answer_is_passed_on_to_the_letter() {
+fn formatted_answers_are_verbatim() {
     let mut random = Random::seeded("given answers");
     let tools = tools();
     let object = |text: &String| {
@@ -180,7 +180,7 @@ fn expected(
 
 /// Calls instead of an answer are recognized by their prefix.
 #[test]
-fn calls_in_the_place_of_an_answer_are_calls() {
+fn calls_instead_of_a_formatted_answer() {
     let tools = tools();
     let format = Some(ResponseFormat::JsonObject);
     let request = GrammarRequest { tools: &tools, response_format: format, ..GrammarRequest::default() };
@@ -260,7 +260,7 @@ fn spelled_markers_are_text_where_they_are_tokens() {
 
 /// Calls without a marker start a reply under a grammar; later in it they are text.
 #[test]
-fn a_bare_call_in_a_text_that_is_held_is_text() {
+fn bare_calls_after_text_are_text() {
     let tools = tools();
     let request = GrammarRequest { tools: &tools, ..GrammarRequest::default() };
     for (family, call) in [

@@ -25,7 +25,7 @@ fn call(arguments: Value) -> Value {
 const UNCLOSED: &str = "<tool_call>\n<function=forecast>\n<parameter=town>\nGraz\n<parameter=unit>\nC\n</parameter>\n</function>\n</tool_call>";
 
 #[test]
-fn what_a_grammar_wrote_is_taken_at_its_word() {
+fn without_recovery_the_first_closing_marker_ends_a_value() {
     let got = read("qwen3_coder_xml", Recovery::Off, "", UNCLOSED);
     assert_eq!(got.calls, [call(json!({"town": "Graz\n<parameter=unit>\nC"}))]);
     let mended = read("qwen3_coder_xml", Recovery::On, "", UNCLOSED);
@@ -33,7 +33,7 @@ fn what_a_grammar_wrote_is_taken_at_its_word() {
 }
 
 #[test]
-fn a_call_in_reasoning_that_a_grammar_wrote_is_reasoning() {
+fn without_recovery_calls_in_reasoning_are_reasoning() {
     let reply = "I look.\n<tool_call>\n<function=forecast>\n</function>\n</tool_call>";
     let got = read("qwen3_coder_xml", Recovery::Off, "<think>\nSo: ", reply);
     assert_eq!((got.reasoning.as_str(), got.calls.len()), (reply, 0));
@@ -43,7 +43,7 @@ fn a_call_in_reasoning_that_a_grammar_wrote_is_reasoning() {
 
 /// Neither prose about calls nor a call of an undeclared tool ends truncated reasoning.
 #[test]
-fn reasoning_that_is_cut_off_stays_reasoning() {
+fn truncated_reasoning_without_a_call_is_reasoning() {
     let replies = [
         "I could write <tool_call> and then <function=forecast> and",
         "Like <tool_call>\n<function=other>\n</function>\n</tool_call> perhaps",

@@ -284,7 +284,7 @@ const TEMPLATES: &[(&str, &[&str])] = &[
     ("functionary_v31", &["meetkai-functionary-medium-v3.1"]),
     ("functionary_v32", &["meetkai-functionary-medium-v3.2"]),
     ("functiongemma", &["google-function-gemma-hf", "vllm-functiongemma"]),
-    ("functiongemma_prewritten", &["google-function-gemma", "google-function-gemma-mobile-actions"]),
+    ("functiongemma_preformatted", &["google-function-gemma", "google-function-gemma-mobile-actions"]),
     (
         "gemma4",
         &[

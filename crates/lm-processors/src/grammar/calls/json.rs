@@ -16,7 +16,7 @@ pub(super) fn json_object(
     name: &str,
     arguments: &str,
 ) -> String {
-    let JsonObject::Keys { written, understood } = object else {
+    let JsonObject::Keys { written, aliases } = object else {
         let (open, colon) = (spelling.mark("{", layout), spelling.mark(spelling.colon, layout));
         return sequence([
             &*open,
@@ -32,7 +32,7 @@ pub(super) fn json_object(
         vec![written.iter().map(|(key, text)| (*key, vec![*text])).collect()];
     if layout == Layout::Any {
         let all = |key: JsonKey| {
-            written.iter().chain(*understood).filter(move |(own, _)| *own == key).map(|(_, text)| *text)
+            written.iter().chain(*aliases).filter(move |(own, _)| *own == key).map(|(_, text)| *text)
         };
         let mut parts = vec![
             (JsonKey::Name, all(JsonKey::Name).collect()),

@@ -252,7 +252,7 @@ fn constant(values: &mut Values<'_>, tags: &ValueTags<'_>, value: &Value, beside
     let spelled = |marker: &&str| !values.lark.protects(marker);
     let ended =
         |text: &str| tags.excluded().into_iter().filter(spelled).any(|excluded| text.contains(excluded));
-    let cdata = tags.call.written == ValueText::OrCdata && value.is_string();
+    let cdata = tags.call.written == ValueText::VerbatimOrCdata && value.is_string();
     if cdata && (ended(&text) || text.trim_start().starts_with(CDATA_OPEN)) {
         let protected = format!("{CDATA_OPEN}{text}{CDATA_CLOSE}");
         let close = values.lark.marker(&tags.close);
@@ -280,7 +280,7 @@ fn enclosed(values: &mut Values<'_>, tags: &ValueTags<'_>, body: &str) -> String
 
 /// A terminal expression for texts as they are.
 fn text(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Map<String, Value>, path: &str) -> String {
-    let cdata = (tags.call.written == ValueText::OrCdata).then_some(CDATA_OPEN);
+    let cdata = (tags.call.written == ValueText::VerbatimOrCdata).then_some(CDATA_OPEN);
     let excluded: Vec<String> =
         values.lark.spelled(tags.excluded()).chain(values.excluded().to_vec()).collect();
     values.text_rules(schema, path, None).raw(&excluded, cdata)

@@ -1,11 +1,11 @@
 //! Keys of arguments, and the syntax between a key and its value.
 
-use super::{MAX_NAME_BYTES, Meaning, Need, ParameterBody, State, WRAPPERS};
+use super::{MAX_NAME_BYTES, ParameterBody, State, Step, ValueKind, WRAPPERS};
 use crate::declared_names::{Declared, declared};
 use crate::dialect::{Accepted, ParameterCall, ValueText};
 use crate::parsers::body::{CallSink, Fault};
-use crate::parsers::guard::plain;
-use crate::parsers::tag::{Tag, begins_with, end_of_name, trim_blanks, unquoted};
+use crate::parsers::guard::unguarded;
+use crate::parsers::tag::{Tag, end_of_name, match_tag, trim_blanks, unquoted};
 use crate::values::{Schema, Types, push_json_string};
 
 impl ParameterBody {
@@ -14,18 +14,18 @@ impl ParameterBody {
         text: &str,
         quote: Option<char>,
         calls: &mut CallSink<'_>,
-    ) -> Result<Need, Fault> {
+    ) -> Result<Step, Fault> {
         let rest = &text[self.at..];
         let close = self.syntax.key.close;
         match declared(rest, self.declared_keys.iter().map(String::as_str), &[close]) {
             Declared::Found(key) => {
                 self.at += key.len() + close.len();
                 let key = key.to_owned();
-                return self.parameter_begins(&key, calls);
+                return self.begin_parameter(&key, calls);
             }
             Declared::Open => {
                 self.state = State::Key(quote);
-                return Ok(Need::MoreText);
+                return Ok(Step::NeedText);
             }
             Declared::Absent => {}
         }
@@ -34,7 +34,7 @@ impl ParameterBody {
                 return Err(Fault::malformed(format!("`{}` is missing", self.syntax.key.close)));
             }
             self.state = State::Key(quote);
-            return Ok(Need::MoreText);
+            return Ok(Step::NeedText);
         };
         let key = rest[..end].trim();
         let key = if self.recovers { unquoted(key) } else { key };
@@ -42,23 +42,23 @@ impl ParameterBody {
         if key.is_empty() || key.contains(['<', '>', '\n']) {
             return Err(Fault::malformed(format!("`{key}` is no key")));
         }
-        self.parameter_begins(key, calls)
+        self.begin_parameter(key, calls)
     }
 
-    fn parameter_begins(&mut self, key: &str, calls: &mut CallSink<'_>) -> Result<Need, Fault> {
-        if self.given.iter().any(|given| *given == plain(key)) {
+    fn begin_parameter(&mut self, key: &str, calls: &mut CallSink<'_>) -> Result<Step, Fault> {
+        if self.given.iter().any(|given| *given == unguarded(key)) {
             return Err(Fault::malformed(format!("the argument `{key}` is given twice")));
         }
         self.key = key.to_owned();
-        let meaning = self.meaning(key);
-        self.keys.push(plain(key).into_owned());
-        if !matches!(meaning, Meaning::Nothing | Meaning::Wrapped) {
+        let kind = self.kind(key);
+        self.keys.push(unguarded(key).into_owned());
+        if !matches!(kind, ValueKind::Ignored | ValueKind::Wrapped) {
             self.member(key);
-            self.arguments.pass_on(&self.json, calls);
+            self.arguments.emit(&self.json, calls);
         }
         let typed = self.syntax.type_attribute.is_some();
-        self.state = if typed { State::Type(meaning) } else { State::ValueOpen(meaning) };
-        Ok(Need::AnotherLook)
+        self.state = if typed { State::Type(kind) } else { State::ValueOpen(kind) };
+        Ok(Step::Continue)
     }
 
     /// End of the key at the start of `rest`, and the position after it; the value's opening marker also ends it.
@@ -73,7 +73,7 @@ impl ParameterBody {
     /// Starts a member of the arguments.
     pub(super) fn member(&mut self, key: &str) {
         if self.syntax.accepted == Accepted::Declared && self.schema().is_some() {
-            self.given.push(plain(key).into_owned());
+            self.given.push(unguarded(key).into_owned());
         }
         self.json.push_str(if self.json.is_empty() { "{" } else { ", " });
         push_json_string(&mut self.json, key);
@@ -81,7 +81,7 @@ impl ParameterBody {
     }
 
     /// Interpretation of the argument's text by the schema.
-    fn meaning(&self, key: &str) -> Meaning {
+    fn kind(&self, key: &str) -> ValueKind {
         let schema = self.schema();
         let property = schema.and_then(|schema| schema.property(key));
         let types = property.map_or(Types::ANY, Schema::types);
@@ -90,60 +90,60 @@ impl ParameterBody {
         let undeclared = !names.is_empty() && names.iter().all(|name| name != key);
         match types {
             _ if undeclared && self.recovers && self.keys.is_empty() && WRAPPERS.contains(&key) => {
-                Meaning::Wrapped
+                ValueKind::Wrapped
             }
             _ if self.syntax.accepted == Accepted::Declared
                 && schema.is_some_and(|schema| !schema.declares(key)) =>
             {
-                Meaning::Nothing
+                ValueKind::Ignored
             }
-            Types::STRING => Meaning::Text,
-            types if elements && types != Types::ANY && types.contains(Types::STRING) => Meaning::BySchema,
-            _ if elements => Meaning::Elements,
-            _ => Meaning::BySchema,
+            Types::STRING => ValueKind::Text,
+            types if elements && types != Types::ANY && types.contains(Types::STRING) => ValueKind::BySchema,
+            _ if elements => ValueKind::Elements,
+            _ => ValueKind::BySchema,
         }
     }
 
-    pub(super) fn value_type(&mut self, text: &str, meaning: Meaning) -> Result<Need, Fault> {
-        let Some(attribute) = self.syntax.type_attribute else { return Ok(Need::AnotherLook) };
+    pub(super) fn value_type(&mut self, text: &str, kind: ValueKind) -> Result<Step, Fault> {
+        let Some(attribute) = self.syntax.type_attribute else { return Ok(Step::Continue) };
         let rest = trim_blanks(&text[self.at..]);
         let start = text.len() - rest.len();
         let end = attribute.close.trim_start_matches('"');
         if rest.starts_with(end) {
             // Without the attribute, the schema determines the type.
-            (self.at, self.state) = (start + end.len(), State::ValueOpen(meaning));
-            return Ok(Need::AnotherLook);
+            (self.at, self.state) = (start + end.len(), State::ValueOpen(kind));
+            return Ok(Step::Continue);
         }
-        self.state = State::Type(meaning);
-        let (len, quote) = match begins_with(rest, attribute.open.trim_start()) {
-            Tag::Is { len, quote } => (len, quote),
-            Tag::IsNot if !end.starts_with(rest) => {
+        self.state = State::Type(kind);
+        let (len, quote) = match match_tag(rest, attribute.open.trim_start()) {
+            Tag::Match { len, quote } => (len, quote),
+            Tag::NoMatch if !end.starts_with(rest) => {
                 return Err(Fault::malformed(format!("`{}` is missing", attribute.open)));
             }
-            Tag::MayBe | Tag::IsNot => return Ok(Need::MoreText),
+            Tag::Partial | Tag::NoMatch => return Ok(Step::NeedText),
         };
         let Some((word, behind)) = end_of_name(&rest[len..], quote, attribute.close, MAX_NAME_BYTES) else {
             return match rest.len() > len + MAX_NAME_BYTES {
                 true => Err(Fault::malformed(format!("`{}` is missing", attribute.close))),
-                false => Ok(Need::MoreText),
+                false => Ok(Step::NeedText),
             };
         };
-        let meaning = match meaning {
-            Meaning::Nothing | Meaning::Wrapped => meaning,
-            _ if rest[len..len + word].trim() == attribute.text => Meaning::Text,
-            _ => Meaning::Json,
+        let kind = match kind {
+            ValueKind::Ignored | ValueKind::Wrapped => kind,
+            _ if rest[len..len + word].trim() == attribute.text => ValueKind::Text,
+            _ => ValueKind::Json,
         };
-        (self.at, self.state) = (start + len + behind, State::ValueOpen(meaning));
-        Ok(Need::AnotherLook)
+        (self.at, self.state) = (start + len + behind, State::ValueOpen(kind));
+        Ok(Step::Continue)
     }
 
-    pub(super) fn value_open(&mut self, text: &str, meaning: Meaning) -> Result<Need, Fault> {
+    pub(super) fn value_open(&mut self, text: &str, kind: ValueKind) -> Result<Step, Fault> {
         let open = self.syntax.value.open;
         if open.is_empty() {
             // The whitespace here belongs to the value.
-            self.state = State::ValueStart(meaning);
-            return Ok(Need::AnotherLook);
+            self.state = State::ValueStart(kind);
+            return Ok(Step::Continue);
         }
-        self.marker(text, open, State::ValueOpen(meaning), State::ValueStart(meaning))
+        self.marker(text, open, State::ValueOpen(kind), State::ValueStart(kind))
     }
 }

@@ -11,7 +11,7 @@ use lm_template::ToolSpec;
 use super::argument_text::{ArgumentText, schema};
 use super::body::{BodyReader, CallSink, Fault, MAX_BLOCK_BYTES, Progress};
 use super::json_scan::JsonScan;
-use super::tag::{Tag, begins_with, trim_blanks};
+use super::tag::{Tag, match_tag, trim_blanks};
 use crate::dialect::{Accepted, CallSyntax, ParameterCall, Tags, ValueText};
 use crate::parser::{ParserOptions, Recovery};
 use crate::values::Schema;
@@ -44,8 +44,8 @@ pub(super) fn name_ends(syntax: &ParameterCall, close: &'static str) -> Vec<&'st
 #[derive(Debug)]
 pub(crate) struct ParameterBody {
     syntax: &'static ParameterCall,
-    /// Syntax around the body.
-    around: &'static CallSyntax,
+    /// Markers around the body.
+    call_syntax: &'static CallSyntax,
     tools: Arc<[ToolSpec]>,
     recovers: bool,
     state: State,
@@ -73,11 +73,11 @@ enum State {
     /// Before a parameter or the end.
     Parameter,
     Key(Option<char>),
-    Type(Meaning),
+    Type(ValueKind),
     /// Before the value's marker.
-    ValueOpen(Meaning),
+    ValueOpen(ValueKind),
     /// Before the value's first character.
-    ValueStart(Meaning),
+    ValueStart(ValueKind),
     Value(ValueReader),
     /// After protected text (CDATA), before the value's end.
     ValueClose,
@@ -85,7 +85,7 @@ enum State {
 
 /// Interpretation of the text of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Meaning {
+enum ValueKind {
     /// Verbatim text.
     Text,
     /// By the schema.
@@ -95,7 +95,7 @@ enum Meaning {
     /// Elements, or a value of a type other than string.
     Elements,
     /// Ignored: the parameter is dropped.
-    Nothing,
+    Ignored,
     /// An object of all arguments.
     Wrapped,
 }
@@ -103,7 +103,7 @@ enum Meaning {
 /// The value being read.
 #[derive(Debug, Clone)]
 struct ValueReader {
-    meaning: Meaning,
+    kind: ValueKind,
     start: usize,
     close: String,
     /// Layout before `close` that is not part of the value.
@@ -119,22 +119,22 @@ struct ValueReader {
     json: Option<JsonScan>,
 }
 
-enum Need {
-    MoreText,
-    AnotherLook,
+enum Step {
+    NeedText,
+    Continue,
     /// The body ended before this byte.
-    Nothing(usize),
+    Done(usize),
 }
 
 impl ParameterBody {
     pub(crate) fn new(
         syntax: &'static ParameterCall,
-        around: &'static CallSyntax,
+        call_syntax: &'static CallSyntax,
         options: &ParserOptions,
     ) -> Self {
         Self {
             syntax,
-            around,
+            call_syntax,
             tools: options.tools.clone(),
             recovers: options.recovery == Recovery::On,
             state: State::NameOpen,
@@ -153,16 +153,16 @@ impl ParameterBody {
         schema(&self.tools, &self.name)
     }
 
-    fn step(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Need, Fault> {
+    fn step(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Step, Fault> {
         match std::mem::replace(&mut self.state, State::Parameter) {
             State::NameOpen => self.name_open(text),
             State::Name(quote) => self.name(text, quote, calls),
             State::Number => self.number(text),
             State::Parameter => self.parameter(text),
             State::Key(quote) => self.key(text, quote, calls),
-            State::Type(meaning) => self.value_type(text, meaning),
-            State::ValueOpen(meaning) => self.value_open(text, meaning),
-            State::ValueStart(meaning) => Ok(self.value_start(text, meaning)),
+            State::Type(kind) => self.value_type(text, kind),
+            State::ValueOpen(kind) => self.value_open(text, kind),
+            State::ValueStart(kind) => Ok(self.value_start(text, kind)),
             State::Value(reader) => self.value(text, reader),
             State::ValueClose => {
                 self.marker(text, self.syntax.value.close, State::ValueClose, State::Parameter)
@@ -171,24 +171,24 @@ impl ParameterBody {
     }
 
     /// Consumes a marker, preceded by whitespace, and enters `next`; stays in `here` while it is incomplete.
-    fn marker(&mut self, text: &str, marker: &str, here: State, next: State) -> Result<Need, Fault> {
+    fn marker(&mut self, text: &str, marker: &str, here: State, next: State) -> Result<Step, Fault> {
         let rest = text[self.at..].trim_start();
         let marker = marker.trim();
         self.at = text.len() - rest.len();
         if rest.starts_with(marker) {
             self.at += marker.len();
             self.state = next;
-            Ok(Need::AnotherLook)
+            Ok(Step::Continue)
         } else if marker.starts_with(rest) {
             self.state = here;
-            Ok(Need::MoreText)
+            Ok(Step::NeedText)
         } else {
             Err(Fault::malformed(format!("`{marker}` is missing")))
         }
     }
 
     /// Consumes and returns the text up to `close`, once complete.
-    fn up_to<'t>(&mut self, text: &'t str, close: &str, here: State) -> Result<Option<&'t str>, Fault> {
+    fn read_until<'t>(&mut self, text: &'t str, close: &str, here: State) -> Result<Option<&'t str>, Fault> {
         let rest = &text[self.at..text.floor_char_boundary(self.at + MAX_NAME_BYTES + close.len())];
         match rest.find(close) {
             Some(end) => {
@@ -204,23 +204,23 @@ impl ParameterBody {
     }
 
     /// Reads the call's number, which its position already implies.
-    fn number(&mut self, text: &str) -> Result<Need, Fault> {
-        let Some(tags) = self.syntax.number else { return Ok(Need::AnotherLook) };
-        match self.up_to(text, tags.close, State::Number)? {
-            None => Ok(Need::MoreText),
-            Some(number) if number.starts_with(tags.open.trim()) => Ok(Need::AnotherLook),
+    fn number(&mut self, text: &str) -> Result<Step, Fault> {
+        let Some(tags) = self.syntax.number else { return Ok(Step::Continue) };
+        match self.read_until(text, tags.close, State::Number)? {
+            None => Ok(Step::NeedText),
+            Some(number) if number.starts_with(tags.open.trim()) => Ok(Step::Continue),
             Some(_) => Err(Fault::malformed(format!("`{}` is missing", tags.open))),
         }
     }
 
-    fn parameter(&mut self, text: &str) -> Result<Need, Fault> {
+    fn parameter(&mut self, text: &str) -> Result<Step, Fault> {
         let rest = trim_blanks(&text[self.at..]);
         let start = text.len() - rest.len();
         self.at = start;
         let ParameterCall { name, key, value, written, end, .. } = *self.syntax;
-        let last = if end.is_empty() { self.around.call.close } else { end };
+        let last = if end.is_empty() { self.call_syntax.call.close } else { end };
         if rest.starts_with(last) {
-            return self.last_parameter(start + end.len());
+            return self.end_parameters(start + end.len());
         }
         // An optional end marker after the name, or a repeated closing marker.
         let after_name = self.keys.is_empty() && name.open.is_empty();
@@ -229,71 +229,71 @@ impl ParameterBody {
         let mut skipped = skipped.iter().filter(|(may_stand, _)| *may_stand).map(|(_, marker)| *marker);
         if let Some(marker) = skipped.clone().find(|marker| !marker.is_empty() && rest.starts_with(marker)) {
             self.at += marker.len();
-            return Ok(Need::AnotherLook);
+            return Ok(Step::Continue);
         }
         // The end marker is missing if the call's or section's follows, or another call.
-        let Tags { open: next, close, .. } = self.around.call;
-        let others = [close, next, self.around.section.close];
+        let Tags { open: next, close, .. } = self.call_syntax.call;
+        let others = [close, next, self.call_syntax.section.close];
         if others
             .iter()
-            .any(|marker| begins_marker(rest, marker) == Tag::Is { len: marker.len(), quote: None })
+            .any(|marker| match_marker(rest, marker) == Tag::Match { len: marker.len(), quote: None })
         {
-            return self.last_parameter(start);
+            return self.end_parameters(start);
         }
-        let may_be = |marker: &str| begins_marker(rest, marker) == Tag::MayBe;
+        let may_be = |marker: &str| match_marker(rest, marker) == Tag::Partial;
         if may_be(last) || others.into_iter().any(may_be) || skipped.any(may_be) {
-            return Ok(Need::MoreText);
+            return Ok(Step::NeedText);
         }
-        match begins_with(rest, key.open) {
-            Tag::Is { len, quote } => {
+        match match_tag(rest, key.open) {
+            Tag::Match { len, quote } => {
                 self.at += len;
                 self.state = State::Key(quote);
-                Ok(Need::AnotherLook)
+                Ok(Step::Continue)
             }
-            Tag::MayBe => Ok(Need::MoreText),
-            Tag::IsNot => Err(Fault::malformed("text stands between the parameters")),
+            Tag::Partial => Ok(Step::NeedText),
+            Tag::NoMatch => Err(Fault::malformed("text stands between the parameters")),
         }
     }
 
-    fn last_parameter(&mut self, end: usize) -> Result<Need, Fault> {
+    fn end_parameters(&mut self, end: usize) -> Result<Step, Fault> {
         if self.syntax.accepted == Accepted::Declared
             && let Some(missing) = self.schema().and_then(|schema| schema.missing(&self.given))
         {
             return Err(Fault::malformed(format!("the required argument `{missing}` is missing")));
         }
         self.json.push_str(if self.json.is_empty() { "{}" } else { "}" });
-        Ok(Need::Nothing(end))
+        Ok(Step::Done(end))
     }
 }
 
 /// Returns whether `text` starts with this marker; a blank must follow a marker that ends with a letter.
-fn begins_marker(text: &str, marker: &str) -> Tag {
+fn match_marker(text: &str, marker: &str) -> Tag {
     if marker.is_empty() {
-        return Tag::IsNot;
+        return Tag::NoMatch;
     }
     match text.strip_prefix(marker) {
-        Some("") if marker.ends_with(char::is_alphanumeric) => Tag::MayBe,
+        Some("") if marker.ends_with(char::is_alphanumeric) => Tag::Partial,
         Some(behind) if marker.ends_with(char::is_alphanumeric) && trim_blanks(behind) == behind => {
-            Tag::IsNot
+            Tag::NoMatch
         }
-        Some(_) => Tag::Is { len: marker.len(), quote: None },
-        None if marker.starts_with(text) => Tag::MayBe,
-        None => Tag::IsNot,
+        Some(_) => Tag::Match { len: marker.len(), quote: None },
+        None if marker.starts_with(text) => Tag::Partial,
+        None => Tag::NoMatch,
     }
 }
 
 impl BodyReader for ParameterBody {
-    fn follow(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Progress, Fault> {
+    fn read(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Progress, Fault> {
         if text.len() > MAX_BLOCK_BYTES {
             return Err(Fault::malformed("it is too long"));
         }
         loop {
             let need = self.step(text, calls);
-            self.arguments.pass_on(&self.json, calls);
+            self.arguments.emit(&self.json, calls);
             match need? {
-                Need::AnotherLook => {}
-                Need::MoreText => return Ok(Progress::Open),
-                Need::Nothing(end) => {
+                Step::Continue => {}
+                Step::NeedText => return Ok(Progress::Open),
+                Step::Done(end) => {
                     std::mem::take(&mut self.arguments).complete(&self.name, &self.json, calls)?;
                     return Ok(Progress::Complete(end));
                 }
@@ -307,7 +307,7 @@ impl BodyReader for ParameterBody {
             && reader.json.take().is_some()
         {
             reader.searched = reader.start;
-            if let Progress::Complete(end) = self.follow(text, calls)? {
+            if let Progress::Complete(end) = self.read(text, calls)? {
                 return Ok(end);
             }
             return self.finish(text, calls);
@@ -317,7 +317,7 @@ impl BodyReader for ParameterBody {
         };
         let end = reader.held.ok_or_else(Fault::unfinished)?;
         self.end_value(text, reader, end, 0)?;
-        match self.follow(text, calls)? {
+        match self.read(text, calls)? {
             Progress::Complete(end) => Ok(end),
             Progress::Open | Progress::Answer(_) => Err(Fault::unfinished()),
         }

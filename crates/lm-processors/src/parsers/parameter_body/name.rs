@@ -1,44 +1,44 @@
 //! Name of a call whose arguments are markup.
 
-use super::{MAX_LAYOUT_BYTES, MAX_NAME_BYTES, Need, ParameterBody, State, name_ends};
+use super::{MAX_LAYOUT_BYTES, MAX_NAME_BYTES, ParameterBody, State, Step, name_ends};
 use crate::declared_names::{Declared, declared};
 use crate::dialect::{ParameterCall, Tags};
 use crate::parsers::argument_text::{is_name, names};
 use crate::parsers::body::{CallSink, Fault};
-use crate::parsers::guard::plain;
-use crate::parsers::tag::{Tag, begins_with, end_of_name, trim_blanks, unquoted};
+use crate::parsers::guard::unguarded;
+use crate::parsers::tag::{Tag, end_of_name, match_tag, trim_blanks, unquoted};
 use crate::values::Schema;
 
 impl ParameterBody {
     /// Consumes the name's marker, and an unrelated word before it.
-    pub(super) fn name_open(&mut self, text: &str) -> Result<Need, Fault> {
+    pub(super) fn name_open(&mut self, text: &str) -> Result<Step, Fault> {
         let rest = trim_blanks(&text[self.at..]);
         self.at = text.len() - rest.len();
         let (before, open) = (self.syntax.before_name, self.syntax.name.open.trim_start());
         self.state = State::NameOpen;
         if !before.is_empty() && rest.starts_with(before) {
             self.at += before.len();
-            return Ok(Need::AnotherLook);
+            return Ok(Step::Continue);
         }
-        match begins_with(rest, open) {
-            Tag::Is { len, quote } => {
+        match match_tag(rest, open) {
+            Tag::Match { len, quote } => {
                 self.at += len;
                 self.state = State::Name(quote);
-                return Ok(Need::AnotherLook);
+                return Ok(Step::Continue);
             }
-            Tag::MayBe => return Ok(Need::MoreText),
-            Tag::IsNot if before.starts_with(rest) => return Ok(Need::MoreText),
-            Tag::IsNot => {}
+            Tag::Partial => return Ok(Step::NeedText),
+            Tag::NoMatch if before.starts_with(rest) => return Ok(Step::NeedText),
+            Tag::NoMatch => {}
         }
         let word = &rest[..rest.find('<').unwrap_or(rest.len())];
         if !open.starts_with('<') || word.len() > MAX_LAYOUT_BYTES || !is_name(word.trim_end()) {
             return Err(Fault::malformed(format!("`{open}` is missing")));
         }
         if word.len() == rest.len() {
-            return Ok(Need::MoreText);
+            return Ok(Step::NeedText);
         }
         self.at += word.len();
-        Ok(Need::AnotherLook)
+        Ok(Step::Continue)
     }
 
     pub(super) fn name(
@@ -46,19 +46,19 @@ impl ParameterBody {
         text: &str,
         quote: Option<char>,
         calls: &mut CallSink<'_>,
-    ) -> Result<Need, Fault> {
+    ) -> Result<Step, Fault> {
         let rest = text[self.at..].trim_start();
         self.at = text.len() - rest.len();
         let tools = self.tools.clone();
-        match declared(rest, names(&tools), &name_ends(self.syntax, self.around.call.close)) {
+        match declared(rest, names(&tools), &name_ends(self.syntax, self.call_syntax.call.close)) {
             Declared::Found(found) => {
                 let close = self.syntax.name.close;
                 self.at += found.len() + if rest[found.len()..].starts_with(close) { close.len() } else { 0 };
-                return self.call_begins(found, calls);
+                return self.begin_call(found, calls);
             }
             Declared::Open => {
                 self.state = State::Name(quote);
-                return Ok(Need::MoreText);
+                return Ok(Step::NeedText);
             }
             Declared::Absent => {}
         }
@@ -71,14 +71,14 @@ impl ParameterBody {
                 return Err(Fault::malformed("its name has no end"));
             }
             self.state = State::Name(quote);
-            return Ok(Need::MoreText);
+            return Ok(Step::NeedText);
         };
         let found = self.bare_name(rest[..end].trim_end());
         if !is_name(found) {
             return Err(Fault::malformed(format!("`{found}` is no name")));
         }
         self.at += behind;
-        self.call_begins(found, calls)
+        self.begin_call(found, calls)
     }
 
     /// A name without the quotes of an attribute, and without the slash of an empty element of a declared tool.
@@ -89,18 +89,18 @@ impl ParameterBody {
         element.filter(|element| self.recovers && !declared(name) && declared(element)).unwrap_or(name)
     }
 
-    fn call_begins(&mut self, name: &str, calls: &mut CallSink<'_>) -> Result<Need, Fault> {
-        self.name = plain(name).into_owned();
+    fn begin_call(&mut self, name: &str, calls: &mut CallSink<'_>) -> Result<Step, Fault> {
+        self.name = unguarded(name).into_owned();
         calls.begin(Some(&self.name), None)?;
         self.declared_keys = self.schema().map(Schema::declared_names).unwrap_or_default();
         self.state = if self.syntax.number.is_some() { State::Number } else { State::Parameter };
-        Ok(Need::AnotherLook)
+        Ok(Step::Continue)
     }
 
     /// End of a name without an opening marker, and the position after it.
     fn end_of_bare_name(&self, rest: &str) -> Option<(usize, usize)> {
         let ParameterCall { name, .. } = *self.syntax;
-        let ends = name_ends(self.syntax, self.around.call.close);
+        let ends = name_ends(self.syntax, self.call_syntax.call.close);
         let window = &rest[..rest.floor_char_boundary(MAX_NAME_BYTES)];
         let marked = ends.iter().filter_map(|end| Some((window.find(end)?, *end))).min();
         let blank = window.find(char::is_whitespace);

@@ -3,7 +3,7 @@
 use lm_template::{Map, Value};
 
 use super::{
-    CDATA_CLOSE, CDATA_OPEN, MAX_LAYOUT_BYTES, MAX_NAME_BYTES, Meaning, Need, ParameterBody, State,
+    CDATA_CLOSE, CDATA_OPEN, MAX_LAYOUT_BYTES, MAX_NAME_BYTES, ParameterBody, State, Step, ValueKind,
     ValueReader, name_ends,
 };
 use crate::declared_names::{Declared, declared};
@@ -12,30 +12,30 @@ use crate::json_text::json_text;
 use crate::parsers::argument_text::{is_name, names};
 use crate::parsers::body::Fault;
 use crate::parsers::elements::{element_value, elements_end};
-use crate::parsers::guard::{guarded, plain};
-use crate::parsers::json_scan::{JsonScan, Step};
+use crate::parsers::guard::{guarded, unguarded};
+use crate::parsers::json_scan::{JsonScan, JsonStep};
 use crate::parsers::marker_scan::{Scan, scan};
-use crate::parsers::tag::{Tag, begins_with, end_of_name};
+use crate::parsers::tag::{Tag, end_of_name, match_tag};
 use crate::values::{Schema, Types, partial, push_json_chars, python_literal, typed_value};
 
 impl ParameterBody {
     /// Reads the layout before a value and its CDATA marker, both of which must be known before anything is emitted.
-    pub(super) fn value_start(&mut self, text: &str, meaning: Meaning) -> Need {
+    pub(super) fn value_start(&mut self, text: &str, kind: ValueKind) -> Step {
         let ParameterCall { value, key, written, .. } = *self.syntax;
         let rest = &text[self.at..];
         let layout = rest.starts_with(value.after_open);
         let content = if layout { &rest[value.after_open.len()..] } else { rest };
         let unprotected = content.trim_start();
         let undecided = !layout && value.after_open.starts_with(rest)
-            || written == ValueText::OrCdata
+            || written == ValueText::VerbatimOrCdata
                 && content.len() - unprotected.len() <= MAX_NAME_BYTES
                 && CDATA_OPEN.len() > unprotected.len()
                 && CDATA_OPEN.starts_with(unprotected);
         if undecided {
-            self.state = State::ValueStart(meaning);
-            return Need::MoreText;
+            self.state = State::ValueStart(kind);
+            return Step::NeedText;
         }
-        let protected = written == ValueText::OrCdata && unprotected.starts_with(CDATA_OPEN);
+        let protected = written == ValueText::VerbatimOrCdata && unprotected.starts_with(CDATA_OPEN);
         let close = match (protected, written) {
             (true, _) => CDATA_CLOSE.to_owned(),
             (_, ValueText::Elements) => format!("{}{}{}", value.close, self.key, key.close),
@@ -47,13 +47,13 @@ impl ParameterBody {
             text.len() - content.len()
         };
         let layout = if layout && !protected { value.before_close } else { "" };
-        if meaning == Meaning::Text {
+        if kind == ValueKind::Text {
             self.json.push('"');
         }
         self.at = start;
-        let json = (!protected && self.is_json(meaning)).then(JsonScan::default);
+        let json = (!protected && self.is_json(kind)).then(JsonScan::default);
         self.state = State::Value(ValueReader {
-            meaning,
+            kind,
             start,
             close,
             layout,
@@ -63,32 +63,32 @@ impl ParameterBody {
             held: None,
             json,
         });
-        Need::AnotherLook
+        Step::Continue
     }
 
     /// Returns true if a value cannot be verbatim text.
-    fn is_json(&self, meaning: Meaning) -> bool {
+    fn is_json(&self, kind: ValueKind) -> bool {
         let schema = self.schema().and_then(|schema| schema.property(&self.key));
-        match meaning {
-            Meaning::Json => true,
-            Meaning::BySchema => schema.is_some_and(|schema| !schema.types().contains(Types::STRING)),
-            Meaning::Text | Meaning::Elements | Meaning::Wrapped | Meaning::Nothing => false,
+        match kind {
+            ValueKind::Json => true,
+            ValueKind::BySchema => schema.is_some_and(|schema| !schema.types().contains(Types::STRING)),
+            ValueKind::Text | ValueKind::Elements | ValueKind::Wrapped | ValueKind::Ignored => false,
         }
     }
 
-    pub(super) fn value(&mut self, text: &str, mut reader: ValueReader) -> Result<Need, Fault> {
-        if reader.meaning == Meaning::Elements {
+    pub(super) fn value(&mut self, text: &str, mut reader: ValueReader) -> Result<Step, Fault> {
+        if reader.kind == ValueKind::Elements {
             return self.elements(text, reader);
         }
-        if !pass_json(text, &mut reader) {
-            return Ok(self.value_goes_on(text, reader));
+        if !skip_json(text, &mut reader) {
+            return Ok(self.emit_partial(text, reader));
         }
-        let markers = self.ends_of_value(&reader);
+        let markers = self.end_markers(&reader);
         loop {
             let (found, marker) = match scan(&text[reader.searched..], &markers, false) {
                 Scan::Clear { until } => {
                     reader.searched += until;
-                    return Ok(self.value_goes_on(text, reader));
+                    return Ok(self.emit_partial(text, reader));
                 }
                 Scan::Found { start, marker } => (reader.searched + start, marker),
             };
@@ -110,17 +110,17 @@ impl ParameterBody {
                 Some(false) => reader.searched = found + markers[marker].len(),
                 None => {
                     reader.searched = found;
-                    return Ok(self.value_goes_on(text, reader));
+                    return Ok(self.emit_partial(text, reader));
                 }
             }
         }
     }
 
     /// Markers that may end a value: its own, the next key's, and those that end the call.
-    fn ends_of_value(&self, reader: &ValueReader) -> Vec<String> {
+    fn end_markers(&self, reader: &ValueReader) -> Vec<String> {
         let mut markers = vec![reader.close.clone()];
         if self.recovers && !reader.protected {
-            let Tags { open, close, .. } = self.around.call;
+            let Tags { open, close, .. } = self.call_syntax.call;
             let others = [self.syntax.key.open, self.syntax.end, close, open];
             markers.extend(others.map(str::to_owned));
         }
@@ -149,13 +149,13 @@ impl ParameterBody {
     /// Returns true if the opening marker at the start of `text` begins a call of a declared tool. `None` if more text is
     /// needed to decide.
     fn is_next_call(&self, text: &str) -> Option<bool> {
-        let rest = text[self.around.call.open.len()..].trim_start();
-        let name = match begins_with(rest, self.syntax.name.open.trim_start()) {
-            Tag::Is { len, .. } => &rest[len..],
-            Tag::MayBe => return None,
-            Tag::IsNot => return Some(false),
+        let rest = text[self.call_syntax.call.open.len()..].trim_start();
+        let name = match match_tag(rest, self.syntax.name.open.trim_start()) {
+            Tag::Match { len, .. } => &rest[len..],
+            Tag::Partial => return None,
+            Tag::NoMatch => return Some(false),
         };
-        let mut ends = name_ends(self.syntax, self.around.call.close);
+        let mut ends = name_ends(self.syntax, self.call_syntax.call.close);
         ends.push("\n");
         match declared(name, names(&self.tools), &ends) {
             Declared::Found(_) => Some(true),
@@ -167,7 +167,7 @@ impl ParameterBody {
     /// Returns true if the marker at the start of `text` ends the call: another call or the section's end follows.
     /// `None` if more text is needed to decide.
     fn is_end_of_call(&self, text: &str) -> Option<bool> {
-        let CallSyntax { section, call, .. } = *self.around;
+        let CallSyntax { section, call, .. } = *self.call_syntax;
         let mut rest = text;
         for marker in [self.syntax.end, call.close] {
             let behind = rest.trim_start();
@@ -189,16 +189,16 @@ impl ParameterBody {
     }
 
     /// Emits the certain part of a string.
-    fn value_goes_on(&mut self, text: &str, reader: ValueReader) -> Need {
+    fn emit_partial(&mut self, text: &str, reader: ValueReader) -> Step {
         let certain = &text[self.at..reader.held.unwrap_or(reader.searched)];
         let layout = if reader.layout.is_empty() && self.recovers { "\n" } else { reader.layout };
-        if reader.meaning == Meaning::Text {
+        if reader.kind == ValueKind::Text {
             let until = certain.len() - partial(certain, &format!("{layout}\0"));
             push_json_chars(&mut self.json, &certain[..until]);
             self.at += until;
         }
         self.state = State::Value(reader);
-        Need::MoreText
+        Step::NeedText
     }
 
     /// Ends the value at this byte; `taken` is the length of the marker after it, 0 if that is missing.
@@ -208,20 +208,20 @@ impl ParameterBody {
         reader: ValueReader,
         end: usize,
         taken: usize,
-    ) -> Result<Need, Fault> {
+    ) -> Result<Step, Fault> {
         let layout = if taken == 0 && reader.layout.is_empty() { "\n" } else { reader.layout };
         let content = &text[reader.start..end];
         let content = content.strip_suffix(layout).unwrap_or(content);
-        if reader.meaning == Meaning::Text {
+        if reader.kind == ValueKind::Text {
             push_json_chars(&mut self.json, &text[self.at..reader.start + content.len()]);
         }
-        self.value_ends(content, &reader)?;
+        self.finish_value(content, &reader)?;
         self.at = end + taken;
         self.state = if reader.protected { State::ValueClose } else { State::Parameter };
-        Ok(Need::AnotherLook)
+        Ok(Step::Continue)
     }
 
-    fn elements(&mut self, text: &str, mut reader: ValueReader) -> Result<Need, Fault> {
+    fn elements(&mut self, text: &str, mut reader: ValueReader) -> Result<Step, Fault> {
         let rest = &text[self.at..];
         let (searched, ended) = elements_end(rest, self.syntax, &mut reader.depth)?;
         let end = &rest[searched..];
@@ -231,29 +231,29 @@ impl ParameterBody {
                 return Err(Fault::malformed(format!("`{}` is missing", reader.close)));
             }
             self.state = State::Value(reader);
-            return Ok(Need::MoreText);
+            return Ok(Step::NeedText);
         }
-        self.value_ends(&text[reader.start..self.at], &reader)?;
+        self.finish_value(&text[reader.start..self.at], &reader)?;
         self.at += reader.close.len();
-        Ok(Need::AnotherLook)
+        Ok(Step::Continue)
     }
 
-    fn value_ends(&mut self, content: &str, reader: &ValueReader) -> Result<(), Fault> {
+    fn finish_value(&mut self, content: &str, reader: &ValueReader) -> Result<(), Fault> {
         let schema = self.schema().and_then(|schema| schema.property(&self.key));
-        let by_schema = || typed_value(&plain(content), schema, self.syntax.untyped);
-        let value = match reader.meaning {
-            Meaning::Nothing => return Ok(()),
-            Meaning::Text => {
+        let by_schema = || typed_value(&unguarded(content), schema, self.syntax.untyped);
+        let value = match reader.kind {
+            ValueKind::Ignored => return Ok(()),
+            ValueKind::Text => {
                 self.json.push('"');
                 return Ok(());
             }
-            Meaning::Wrapped => {
+            ValueKind::Wrapped => {
                 self.unwrapped(content);
                 return Ok(());
             }
-            Meaning::BySchema => by_schema(),
-            Meaning::Json => serde_json::from_str(&plain(content)).unwrap_or_else(|_| by_schema()),
-            Meaning::Elements => element_value(content, self.syntax, schema)?,
+            ValueKind::BySchema => by_schema(),
+            ValueKind::Json => serde_json::from_str(&unguarded(content)).unwrap_or_else(|_| by_schema()),
+            ValueKind::Elements => element_value(content, self.syntax, schema)?,
         };
         self.json.push_str(&guarded(&json_text(&value)));
         Ok(())
@@ -261,7 +261,7 @@ impl ParameterBody {
 
     /// Unwraps arguments given as one parameter; a value that is not an object is an ordinary parameter.
     fn unwrapped(&mut self, content: &str) {
-        let content = &*plain(content);
+        let content = &*unguarded(content);
         let text = content.trim();
         let object = serde_json::from_str(text).ok().or_else(|| python_literal(text));
         let only_declared = self.syntax.accepted == Accepted::Declared;
@@ -269,7 +269,7 @@ impl ParameterBody {
             Some(Value::Object(members)) => members,
             _ if only_declared => return,
             _ => Map::from_iter([(
-                plain(&self.key).into_owned(),
+                unguarded(&self.key).into_owned(),
                 typed_value(content, None, self.syntax.untyped),
             )]),
         };
@@ -285,13 +285,13 @@ impl ParameterBody {
 
 /// Skips a JSON list or object, whose strings may contain the closing marker; returns false if more text is needed.
 /// Text that is not JSON is searched from its start.
-fn pass_json(text: &str, reader: &mut ValueReader) -> bool {
+fn skip_json(text: &str, reader: &mut ValueReader) -> bool {
     let Some(scan) = &mut reader.json else { return true };
     for &byte in &text.as_bytes()[reader.searched..] {
         let step = scan.step(byte);
-        let invalid = matches!(step, Step::Invalid(_));
+        let invalid = matches!(step, JsonStep::Invalid(_));
         reader.searched = if invalid { reader.start } else { reader.searched + 1 };
-        if invalid || step == Step::Close && scan.depth() == 0 {
+        if invalid || step == JsonStep::Close && scan.depth() == 0 {
             reader.json = None;
             return true;
         }

@@ -1,8 +1,8 @@
 //! Parsing of the answer, between markers.
 
-use super::markers::{Meaning, inner_marker, is_bare, is_unmistakable};
-use super::{Need, ReplyParser, State};
-use crate::dialect::{CallSyntax, StrayEnd};
+use super::markers::{MarkerRole, inner_opener, is_bare, is_distinctive};
+use super::{ReplyParser, State, Step};
+use crate::dialect::{CallSyntax, UnmatchedEnd};
 use crate::event::ProcessorEvent;
 use crate::parsers::marker_scan::{Scan, scan};
 
@@ -10,67 +10,67 @@ use crate::parsers::marker_scan::{Scan, scan};
 const MAX_UNDECIDED_BYTES: usize = 1 << 16;
 
 impl ReplyParser {
-    pub(super) fn advance_answer(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
+    pub(super) fn advance_answer(&mut self, events: &mut Vec<ProcessorEvent>) -> Step {
         match scan(self.buffer.rest(), &self.markers.texts, self.ended) {
             Scan::Clear { until } => {
                 self.answer.push(self.buffer.take(until), events);
-                Need::MoreText
+                Step::NeedText
             }
             Scan::Found { start, marker } => {
                 self.answer.push(self.buffer.take(start), events);
                 let len = self.markers.texts[marker].len();
-                if self.is_text_here(self.markers.meanings[marker]) {
+                if self.is_text_at_this_position(self.markers.roles[marker]) {
                     self.answer.push(self.buffer.take(len), events);
-                    return Need::AnotherLook;
+                    return Step::Continue;
                 }
-                self.take_marker(len, self.markers.meanings[marker], events);
-                Need::AnotherLook
+                self.take_marker(len, self.markers.roles[marker], events);
+                Step::Continue
             }
         }
     }
 
     /// Returns true if this marker is text here: under a grammar, calls without a marker start at the start of the
     /// reply and fill it.
-    fn is_text_here(&self, meaning: Meaning) -> bool {
-        let bare = matches!(meaning, Meaning::Calls(syntax) if is_bare(&self.syntaxes[syntax]));
-        bare && self.options.form.is_some() && !self.answer.at_border()
+    fn is_text_at_this_position(&self, role: MarkerRole) -> bool {
+        let bare = matches!(role, MarkerRole::Calls(syntax) if is_bare(&self.syntaxes[syntax]));
+        bare && self.options.form.is_some() && !self.answer.at_boundary()
     }
 
     /// Consumes a marker of this length at the start of the buffer.
-    fn take_marker(&mut self, len: usize, meaning: Meaning, events: &mut Vec<ProcessorEvent>) {
-        match meaning {
-            Meaning::ChannelStart(number) => {
+    fn take_marker(&mut self, len: usize, role: MarkerRole, events: &mut Vec<ProcessorEvent>) {
+        match role {
+            MarkerRole::ChannelStart(number) => {
                 self.buffer.take(len);
-                self.answer.stays(events);
+                self.answer.keep_held(events);
                 self.enter_channel(number, None);
             }
-            Meaning::StrayEnd(number) => {
+            MarkerRole::UnmatchedEnd(number) => {
                 let repeated = self.after_channel == Some(number);
-                let dropped = match self.channels[number].syntax.stray_end {
-                    StrayEnd::Dropped => true,
-                    StrayEnd::DroppedAtStart => self.answer.at_border(),
-                    StrayEnd::Text | StrayEnd::EndsChannel => repeated && self.answer.at_border(),
+                let dropped = match self.channels[number].syntax.unmatched_end {
+                    UnmatchedEnd::Dropped => true,
+                    UnmatchedEnd::DroppedAtStart => self.answer.at_boundary(),
+                    UnmatchedEnd::Text | UnmatchedEnd::EndsChannel => repeated && self.answer.at_boundary(),
                 };
                 let text = self.buffer.take(len);
                 if !dropped {
                     self.answer.push(text, events);
                 }
             }
-            Meaning::InnerCall(syntax) => {
-                let marker = inner_marker(&self.syntaxes[syntax]);
-                if self.open_section == Some(syntax) || is_unmistakable(marker) {
+            MarkerRole::InnerCall(syntax) => {
+                let marker = inner_opener(&self.syntaxes[syntax]);
+                if self.open_section == Some(syntax) || is_distinctive(marker) {
                     self.enter_inner_call(syntax, len, events);
                 } else {
                     self.answer.push(self.buffer.take(len), events);
                 }
             }
-            Meaning::CallsEnd => {
+            MarkerRole::CallsEnd => {
                 let text = self.buffer.take(len);
-                let owed = |syntax: Option<usize>, close: fn(&CallSyntax) -> &'static str| {
+                let expected = |syntax: Option<usize>, close: fn(&CallSyntax) -> &'static str| {
                     syntax.is_some_and(|syntax| close(&self.syntaxes[syntax]) == text)
                 };
-                let of_call = owed(self.unclosed, |syntax| syntax.call.close);
-                let of_section = owed(self.open_section, |syntax| syntax.section.close);
+                let of_call = expected(self.unclosed, |syntax| syntax.call.close);
+                let of_section = expected(self.open_section, |syntax| syntax.section.close);
                 if of_call {
                     self.unclosed = None;
                 } else if of_section {
@@ -79,8 +79,8 @@ impl ReplyParser {
                     self.answer.push(text, events);
                 }
             }
-            Meaning::Calls(syntax) => self.enter_calls(syntax, len),
-            Meaning::Dropped => {
+            MarkerRole::Calls(syntax) => self.enter_calls(syntax, len),
+            MarkerRole::Dropped => {
                 self.buffer.take(len);
             }
         }
@@ -88,15 +88,15 @@ impl ReplyParser {
 
     /// Searches for the first marker; if it ends a channel that the prompt may have opened, the text belongs to the
     /// channel.
-    pub(super) fn advance_undecided(&mut self) -> Need {
-        let State::Undecided { searched } = &mut self.state else { return Need::AnotherLook };
+    pub(super) fn advance_undecided(&mut self) -> Step {
+        let State::Undecided { searched } = &mut self.state else { return Step::Continue };
         let end = &self.channels[0].channel.end;
         let texts = &self.markers.texts;
         let found = scan(&self.buffer.rest()[*searched..], texts, self.ended);
         match found {
             Scan::Clear { until } if !self.ended && *searched + until <= MAX_UNDECIDED_BYTES => {
                 *searched += until;
-                return Need::MoreText;
+                return Step::NeedText;
             }
             Scan::Found { start, marker }
                 if texts[marker] == *end && *searched + start <= MAX_UNDECIDED_BYTES =>
@@ -105,6 +105,6 @@ impl ReplyParser {
             }
             _ => self.state = State::Answer,
         }
-        Need::AnotherLook
+        Step::Continue
     }
 }

@@ -1,7 +1,7 @@
 //! Parsing of a channel.
 
-use super::markers::{first_marker, inner_marker, is_bare, may_begin};
-use super::{Need, ReplyParser, State};
+use super::markers::{inner_opener, is_bare, may_start_with, opener};
+use super::{ReplyParser, State, Step};
 use crate::channel::ReplyChannel;
 use crate::dialect::{BeforeCalls, CallSyntax, CallsInside, Place, Trim, Undeclared};
 use crate::event::{CallFault, ProcessorEvent};
@@ -10,7 +10,7 @@ use crate::parsers::body::{CallSink, CallState, Fault, Progress, reader};
 use crate::parsers::channel_flow::ChannelFlow;
 use crate::parsers::marker_scan::{Scan, scan};
 
-/// Maximum whitespace between a start marker and its repetition, and maximum text examined to choose a call syntax.
+/// Maximum whitespace between a start marker and its repetition, and maximum text examined to select a call syntax.
 const MAX_LAYOUT_BYTES: usize = 256;
 
 /// The channel being read.
@@ -19,11 +19,11 @@ pub(super) struct InChannel {
     number: usize,
     /// True if the prompt opened it.
     opened: bool,
-    /// True if only whitespace has come, so that the start marker may be repeated.
+    /// True if only whitespace was read, so that the start marker may be repeated.
     at_start: bool,
     /// Set if the buffer starts with a marker that ends the channel only if the reply ends without the channel's end
     /// marker. The value is the number of bytes from there on that were searched for that end marker.
-    doubtful: Option<usize>,
+    possible_end: Option<usize>,
     flow: ChannelFlow,
 }
 
@@ -45,11 +45,11 @@ impl ReplyParser {
             None => opened.is_some() || !inline,
         };
         let opened = opened.is_some();
-        self.state = State::Channel(InChannel { number, opened, at_start, doubtful: None, flow });
+        self.state = State::Channel(InChannel { number, opened, at_start, possible_end: None, flow });
     }
 
-    pub(super) fn advance_channel(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
-        let State::Channel(inside) = &mut self.state else { return Need::AnotherLook };
+    pub(super) fn advance_channel(&mut self, events: &mut Vec<ProcessorEvent>) -> Step {
+        let State::Channel(inside) = &mut self.state else { return Step::Continue };
         let ReplyChannel { channel, syntax } = &self.channels[inside.number];
         if inside.at_start {
             let others = match syntax.calls_inside {
@@ -61,7 +61,7 @@ impl ReplyParser {
             let may_come = |marker: &str| marker.len() > text.len() && marker.starts_with(text);
             let open = others.iter().any(|marker| may_come(marker)) || may_come(start);
             if open && !self.ended && layout <= MAX_LAYOUT_BYTES {
-                return Need::MoreText;
+                return Step::NeedText;
             }
             inside.at_start = false;
             if layout <= MAX_LAYOUT_BYTES {
@@ -75,15 +75,15 @@ impl ReplyParser {
                 }
             }
         }
-        match inside.doubtful {
-            None => self.look_for_end(events),
-            Some(searched) => self.look_behind_marker(searched, events),
+        match inside.possible_end {
+            None => self.search_end(events),
+            Some(searched) => self.search_end_after_marker(searched, events),
         }
     }
 
     /// Emits text up to the channel's end, or to a marker that may end it.
-    fn look_for_end(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
-        let State::Channel(inside) = &mut self.state else { return Need::AnotherLook };
+    fn search_end(&mut self, events: &mut Vec<ProcessorEvent>) -> Step {
+        let State::Channel(inside) = &mut self.state else { return Step::Continue };
         let ReplyChannel { channel, syntax } = &self.channels[inside.number];
         let mut ends = vec![&*channel.end];
         if syntax.calls_inside == CallsInside::End || self.calls_in_channels {
@@ -95,17 +95,17 @@ impl ReplyParser {
                 if self.ended {
                     inside.flow.finish(&mut self.answer, events);
                 }
-                Need::MoreText
+                Step::NeedText
             }
             Scan::Found { start, marker } => {
                 let len = ends[marker].len();
                 inside.flow.push(self.buffer.take(start), &mut self.answer, events);
                 match marker {
                     0 => self.end_channel(len, events),
-                    _ if syntax.calls_inside == CallsInside::End => self.cut_channel(events),
+                    _ if syntax.calls_inside == CallsInside::End => self.interrupt_channel(events),
                     _ => {
-                        inside.doubtful = Some(len);
-                        Need::AnotherLook
+                        inside.possible_end = Some(len);
+                        Step::Continue
                     }
                 }
             }
@@ -113,8 +113,8 @@ impl ReplyParser {
     }
 
     /// Handles a call's marker at the start of the buffer: it is text of the channel if the channel has an end marker.
-    fn look_behind_marker(&mut self, searched: usize, events: &mut Vec<ProcessorEvent>) -> Need {
-        let State::Channel(inside) = &mut self.state else { return Need::AnotherLook };
+    fn search_end_after_marker(&mut self, searched: usize, events: &mut Vec<ProcessorEvent>) -> Step {
+        let State::Channel(inside) = &mut self.state else { return Step::Continue };
         let end = &*self.channels[inside.number].channel.end;
         match scan(&self.buffer.rest()[searched..], &[end], self.ended) {
             Scan::Found { start, .. } => {
@@ -123,18 +123,18 @@ impl ReplyParser {
                 self.end_channel(len, events)
             }
             Scan::Clear { until } if !self.ended => {
-                inside.doubtful = Some(searched + until);
-                Need::MoreText
+                inside.possible_end = Some(searched + until);
+                Step::NeedText
             }
-            Scan::Clear { .. } => self.end_unclosed(events),
+            Scan::Clear { .. } => self.end_unterminated(events),
         }
     }
 
     /// Handles the end of the reply inside the channel, with a call's marker at the start of the buffer. The first such
     /// marker that starts a call ends the channel.
-    fn end_unclosed(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
+    fn end_unterminated(&mut self, events: &mut Vec<ProcessorEvent>) -> Step {
         while let Err(read) = self.call_at_front() {
-            let State::Channel(inside) = &mut self.state else { return Need::AnotherLook };
+            let State::Channel(inside) = &mut self.state else { return Step::Continue };
             inside.flow.push(self.buffer.take(read), &mut self.answer, events);
             let until = match scan(self.buffer.rest(), &self.markers.after_channel, true) {
                 Scan::Found { start, .. } => start,
@@ -143,10 +143,10 @@ impl ReplyParser {
             inside.flow.push(self.buffer.take(until), &mut self.answer, events);
             if self.buffer.rest().is_empty() {
                 inside.flow.finish(&mut self.answer, events);
-                return Need::MoreText;
+                return Step::NeedText;
             }
         }
-        self.cut_channel(events)
+        self.interrupt_channel(events)
     }
 
     /// Checks that the buffer, which starts with a marker, starts with a complete call of a declared tool.
@@ -159,7 +159,7 @@ impl ReplyParser {
         let markers = self.markers.after_channel.iter().copied().filter(begins);
         let marker = markers.max_by_key(|marker| marker.len()).unwrap_or_default();
         let start_of = |syntax: &&CallSyntax| {
-            !is_bare(syntax) && (first_marker(syntax) == marker || inner_marker(syntax) == marker)
+            !is_bare(syntax) && (opener(syntax) == marker || inner_opener(syntax) == marker)
         };
         let mut syntaxes = self.dialect.calls.iter().filter(start_of).peekable();
         let Some(first) = syntaxes.peek().copied() else { return Ok(()) };
@@ -172,8 +172,8 @@ impl ReplyParser {
             }
             read += first.call.open.len();
         }
-        let beginning = &text[read..text.floor_char_boundary(read + MAX_LAYOUT_BYTES)];
-        let chosen = syntaxes.find(|syntax| may_begin(&syntax.body, beginning) == Some(true));
+        let window = &text[read..text.floor_char_boundary(read + MAX_LAYOUT_BYTES)];
+        let chosen = syntaxes.find(|syntax| may_start_with(&syntax.body, window) == Some(true));
         self.read_call(chosen.unwrap_or(first), &text[read..]).map_err(|more| (read + more).min(text.len()))
     }
 
@@ -181,7 +181,7 @@ impl ReplyParser {
         let mut reader = reader(syntax, &self.options);
         let mut state = CallState::new(self.options.tools.clone(), Undeclared::Malformed);
         let mut sink = CallSink { state: &mut state, events: &mut Vec::new() };
-        let fault = match reader.follow(text, &mut sink) {
+        let fault = match reader.read(text, &mut sink) {
             Ok(Progress::Open) => reader.finish(text, &mut sink).err(),
             Ok(_) => None,
             Err(fault) => Some(fault),
@@ -194,8 +194,8 @@ impl ReplyParser {
     }
 
     /// Consumes the channel's end marker, of this length, at the start of the buffer.
-    fn end_channel(&mut self, len: usize, events: &mut Vec<ProcessorEvent>) -> Need {
-        let State::Channel(inside) = &mut self.state else { return Need::AnotherLook };
+    fn end_channel(&mut self, len: usize, events: &mut Vec<ProcessorEvent>) -> Step {
+        let State::Channel(inside) = &mut self.state else { return Step::Continue };
         inside.flow.end(self.buffer.take(len), &mut self.answer, events);
         let trim = self.channels[inside.number].syntax.trim_after;
         self.after_channel = Some(inside.number);
@@ -203,9 +203,9 @@ impl ReplyParser {
     }
 
     /// Ends the channel before the text at the start of the buffer, which is then read as part of the answer.
-    fn cut_channel(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
-        let State::Channel(inside) = &mut self.state else { return Need::AnotherLook };
-        inside.flow.cut(
+    fn interrupt_channel(&mut self, events: &mut Vec<ProcessorEvent>) -> Step {
+        let State::Channel(inside) = &mut self.state else { return Step::Continue };
+        inside.flow.interrupt(
             match self.dialect.answer.before_calls {
                 BeforeCalls::Layout(layout) => layout,
                 BeforeCalls::OwnLine => "\n",
@@ -216,13 +216,13 @@ impl ReplyParser {
         self.leave_channel(Trim::Nothing)
     }
 
-    fn leave_channel(&mut self, trim: Trim) -> Need {
+    fn leave_channel(&mut self, trim: Trim) -> Step {
         let inline =
             matches!(&self.state, State::Channel(InChannel { flow: ChannelFlow::Inline { .. }, .. }));
         if !inline {
-            self.answer.border(trim);
+            self.answer.boundary(trim);
         }
-        self.state = self.beginning(trim, inline);
-        Need::AnotherLook
+        self.state = self.start_state(trim, inline);
+        Step::Continue
     }
 }

@@ -1,17 +1,17 @@
-//! Markers of a dialect, and their meaning in the answer.
+//! Markers of a dialect, and their role in the answer.
 
 use std::borrow::Cow;
 
 use crate::channel::ReplyChannel;
-use crate::dialect::{CallBody, CallSyntax, Count, Dialect, StrayEnd, Tags};
+use crate::dialect::{CallBody, CallSyntax, Count, Dialect, Tags, UnmatchedEnd};
 use crate::parser::Recovery;
 
-/// Meaning of a marker in the answer.
+/// Role of a marker in the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub(super) enum MarkerRole {
     ChannelStart(usize),
     /// End marker of a channel that is not open.
-    StrayEnd(usize),
+    UnmatchedEnd(usize),
     /// Start of calls, in one of the syntaxes with this marker; the index is that of the first.
     Calls(usize),
     /// Start of one call of this syntax, outside of its section.
@@ -26,7 +26,7 @@ pub(super) enum Meaning {
 #[derive(Debug)]
 pub(super) struct Markers {
     pub(super) texts: Vec<Cow<'static, str>>,
-    pub(super) meanings: Vec<Meaning>,
+    pub(super) roles: Vec<MarkerRole>,
     /// Markers that may end a channel without its end marker: those of calls, and the answer's own.
     pub(super) after_channel: Vec<&'static str>,
 }
@@ -39,27 +39,30 @@ impl Markers {
         recovery: Recovery,
     ) -> Self {
         let mut table = table(dialect, channels, syntaxes);
-        table.retain(|(text, meaning)| {
-            !text.is_empty() && (recovery == Recovery::On || is_regular(*meaning, channels))
+        table.retain(|(text, role)| {
+            !text.is_empty() && (recovery == Recovery::On || is_regular(*role, channels))
         });
-        let (texts, meanings) = table.into_iter().unzip();
+        let (texts, roles) = table.into_iter().unzip();
         let answer = dialect.answer.tags.open;
-        let calls = dialect.calls.iter().filter(|syntax| !is_bare(syntax)).map(first_marker);
+        let calls = dialect.calls.iter().filter(|syntax| !is_bare(syntax)).map(opener);
         let inner =
-            dialect.calls.iter().filter(|syntax| is_unmistakable(inner_marker(syntax))).map(inner_marker);
+            dialect.calls.iter().filter(|syntax| is_distinctive(inner_opener(syntax))).map(inner_opener);
         let after_channel = calls.chain(inner).chain((!answer.is_empty()).then_some(answer)).collect();
-        Self { texts, meanings, after_channel }
+        Self { texts, roles, after_channel }
     }
 }
 
-/// Returns true if a marker has a meaning in a reply without defects.
-fn is_regular(meaning: Meaning, channels: &[ReplyChannel]) -> bool {
-    match meaning {
-        Meaning::InnerCall(_) | Meaning::CallsEnd => false,
-        Meaning::StrayEnd(number) => {
-            matches!(channels[number].syntax.stray_end, StrayEnd::DroppedAtStart | StrayEnd::Dropped)
+/// Returns true if a marker has a role in a reply without defects.
+fn is_regular(role: MarkerRole, channels: &[ReplyChannel]) -> bool {
+    match role {
+        MarkerRole::InnerCall(_) | MarkerRole::CallsEnd => false,
+        MarkerRole::UnmatchedEnd(number) => {
+            matches!(
+                channels[number].syntax.unmatched_end,
+                UnmatchedEnd::DroppedAtStart | UnmatchedEnd::Dropped
+            )
         }
-        Meaning::ChannelStart(_) | Meaning::Calls(_) | Meaning::Dropped => true,
+        MarkerRole::ChannelStart(_) | MarkerRole::Calls(_) | MarkerRole::Dropped => true,
     }
 }
 
@@ -67,28 +70,28 @@ fn table(
     dialect: &Dialect,
     channels: &[ReplyChannel],
     syntaxes: &'static [CallSyntax],
-) -> Vec<(Cow<'static, str>, Meaning)> {
+) -> Vec<(Cow<'static, str>, MarkerRole)> {
     let mut table = Vec::new();
     for (number, ReplyChannel { channel, .. }) in channels.iter().enumerate() {
-        table.push((channel.start.clone(), Meaning::ChannelStart(number)));
-        table.push((channel.end.clone(), Meaning::StrayEnd(number)));
+        table.push((channel.start.clone(), MarkerRole::ChannelStart(number)));
+        table.push((channel.end.clone(), MarkerRole::UnmatchedEnd(number)));
     }
     for (number, syntax) in syntaxes.iter().enumerate() {
-        let marker = first_marker(syntax);
-        if syntaxes[..number].iter().all(|earlier| first_marker(earlier) != marker) {
-            table.push((marker.into(), Meaning::Calls(number)));
+        let marker = opener(syntax);
+        if syntaxes[..number].iter().all(|earlier| opener(earlier) != marker) {
+            table.push((marker.into(), MarkerRole::Calls(number)));
         }
     }
     let Tags { open, close, .. } = dialect.answer.tags;
     for marker in [open, close].iter().chain(dialect.answer.dropped) {
-        table.push(((*marker).into(), Meaning::Dropped));
+        table.push(((*marker).into(), MarkerRole::Dropped));
     }
     for (number, syntax) in syntaxes.iter().enumerate() {
-        table.push((inner_marker(syntax).into(), Meaning::InnerCall(number)));
+        table.push((inner_opener(syntax).into(), MarkerRole::InnerCall(number)));
         for close in [syntax.call.close, syntax.section.close] {
             // A fence or bracket is not a marker of calls while none is open.
             if close.contains(char::is_alphabetic) {
-                table.push((close.into(), Meaning::CallsEnd));
+                table.push((close.into(), MarkerRole::CallsEnd));
             }
         }
     }
@@ -96,12 +99,12 @@ fn table(
 }
 
 /// Marker of a single call inside a section; empty if the syntax has no section.
-pub(super) fn inner_marker(syntax: &CallSyntax) -> &'static str {
+pub(super) fn inner_opener(syntax: &CallSyntax) -> &'static str {
     if syntax.section.open.is_empty() { "" } else { syntax.call.open }
 }
 
 /// Returns true if a marker has special characters, unlike a plain element such as `<invoke`, which any text may contain.
-pub(super) fn is_unmistakable(marker: &str) -> bool {
+pub(super) fn is_distinctive(marker: &str) -> bool {
     let name = marker.trim_start_matches('<').trim_end_matches('>');
     name.contains(|c: char| !c.is_ascii_alphanumeric() && !"_-:".contains(c))
 }
@@ -112,16 +115,16 @@ pub(super) fn is_bare(syntax: &CallSyntax) -> bool {
 }
 
 /// The text that marks the start of calls.
-pub(super) fn first_marker(syntax: &CallSyntax) -> &'static str {
+pub(super) fn opener(syntax: &CallSyntax) -> &'static str {
     match (syntax.section.open, syntax.call.open) {
-        ("", "") => bare_start(&syntax.body),
+        ("", "") => bare_opener(&syntax.body),
         ("", call) => call,
         (section, _) => section,
     }
 }
 
 /// The text that a call without a marker starts with.
-pub(super) fn bare_start(body: &CallBody) -> &'static str {
+pub(super) fn bare_opener(body: &CallBody) -> &'static str {
     match body {
         CallBody::Json(json) if json.count == Count::One => "{",
         CallBody::Json(_) | CallBody::Python(_) => "[",
@@ -132,7 +135,7 @@ pub(super) fn bare_start(body: &CallBody) -> &'static str {
 }
 
 /// Returns true if a body may start with `text`; `None` if more text is needed to decide.
-pub(super) fn may_begin(body: &CallBody, text: &str) -> Option<bool> {
+pub(super) fn may_start_with(body: &CallBody, text: &str) -> Option<bool> {
     let text = text.trim_start();
     match body {
         CallBody::Json(_) => Some(text.bytes().next()? == b'{' || begins_as_list(text)?),

@@ -6,7 +6,7 @@ use lm_template::ToolSpec;
 
 use super::{OutputParser, ReplyParser, State};
 use crate::declared_names::{Declared, declared};
-use crate::dialect::{CallBody, Dialect, Meaning, MessageSyntax, Tags};
+use crate::dialect::{CallBody, Dialect, MessageKind, MessageSyntax, Tags};
 use crate::event::ProcessorEvent;
 use crate::parser::ParserOptions;
 use crate::parsers::argument_text::names;
@@ -29,7 +29,7 @@ pub(crate) struct MessageParser {
     buffer: TextBuffer,
     /// Number of bytes at the start of the buffer that the prompt wrote.
     of_prompt: usize,
-    place: Place,
+    position: Position,
     ended: bool,
 }
 
@@ -38,25 +38,25 @@ const RECIPIENT_ENDS: &[&str] = &[" ", "\n", "<"];
 
 /// Position in the reply of the buffer's start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Position {
     /// Before a header, or before text without one.
     Start,
     /// In the text of a message.
-    Text(Meaning),
+    Text(MessageKind),
     /// In text outside of messages, where the dialect's own markers are read.
     Outside,
 }
 
-impl Place {
+impl Position {
     /// Returns true if the text goes to the dialect's parser, and false if it is the answer verbatim.
     fn has_markers(self) -> bool {
-        self != Self::Text(Meaning::Answer)
+        self != Self::Text(MessageKind::Answer)
     }
 }
 
-enum Need {
-    MoreText,
-    AnotherLook,
+enum Step {
+    NeedText,
+    Continue,
 }
 
 /// Header of a message at the start of a text.
@@ -78,7 +78,7 @@ impl MessageParser {
         // The prompt's tail is handled here: the inner parser always starts in the answer.
         let tail = options.prompt_tail.clone().unwrap_or_default();
         let options = ParserOptions { prompt_tail: Some("".into()), ..options.clone() };
-        let inner = ReplyParser::new(dialect, &options).of_messages();
+        let inner = ReplyParser::new(dialect, &options).in_messages();
         let mut buffer = TextBuffer::default();
         if let Some(start) = tail.rfind(syntax.start).filter(|_| !syntax.start.is_empty()) {
             // The text of a message that the prompt began is not part of the reply.
@@ -86,18 +86,18 @@ impl MessageParser {
             buffer.push(header.find(syntax.text).map_or(header, |end| &header[..end + syntax.text.len()]));
         }
         let of_prompt = buffer.rest().len();
-        let place = Place::Start;
-        Self { dialect, syntax, tools: options.tools, inner, buffer, of_prompt, place, ended: false }
+        let position = Position::Start;
+        Self { dialect, syntax, tools: options.tools, inner, buffer, of_prompt, position, ended: false }
     }
 
-    fn advance(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
-        match self.place {
-            Place::Start => self.advance_start(events),
-            Place::Text(_) | Place::Outside => self.advance_text(events),
+    fn advance(&mut self, events: &mut Vec<ProcessorEvent>) -> Step {
+        match self.position {
+            Position::Start => self.advance_start(events),
+            Position::Text(_) | Position::Outside => self.advance_text(events),
         }
     }
 
-    fn advance_start(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
+    fn advance_start(&mut self, events: &mut Vec<ProcessorEvent>) -> Step {
         let start = self.syntax.start;
         let rest = self.buffer.rest();
         let text = rest.trim_start();
@@ -105,7 +105,7 @@ impl MessageParser {
         if layout <= MAX_HEADER_BYTES && !start.is_empty() && text.starts_with(start) {
             self.buffer.take(layout + start.len());
             self.of_prompt = 0;
-            return Need::AnotherLook;
+            return Step::Continue;
         }
         match self.header(text) {
             _ if layout > MAX_HEADER_BYTES => self.leave_messages(),
@@ -115,7 +115,7 @@ impl MessageParser {
                 self.of_prompt = 0;
                 self.message_begins(&header, events);
             }
-            Header::Open => return Need::MoreText,
+            Header::Open => return Step::NeedText,
             Header::Absent(0) => self.leave_messages(),
             Header::Absent(marker) => {
                 // Its first marker becomes text; otherwise it would be found again.
@@ -126,13 +126,13 @@ impl MessageParser {
                 self.leave_messages();
             }
         }
-        Need::AnotherLook
+        Step::Continue
     }
 
     /// Continues outside of messages; the prompt's part of a header is not text of the reply.
     fn leave_messages(&mut self) {
         self.buffer.take(std::mem::take(&mut self.of_prompt));
-        self.place = Place::Outside;
+        self.position = Position::Outside;
     }
 
     /// Header at the start of `text`, which ends before the next message starts and before this one ends.
@@ -140,8 +140,8 @@ impl MessageParser {
         let MessageSyntax { start, channel, recipient, text: end, ends, .. } = *self.syntax;
         let begins = |part: &&str| !part.is_empty() && text.starts_with(*part);
         let Some(first) = [channel, recipient].into_iter().find(begins) else {
-            let may_begin = [start, channel, recipient].iter().any(|part| part.starts_with(text));
-            let open = text.is_empty() || may_begin && !self.ended;
+            let may_start_with = [start, channel, recipient].iter().any(|part| part.starts_with(text));
+            let open = text.is_empty() || may_start_with && !self.ended;
             return if open { Header::Open } else { Header::Absent(0) };
         };
         let mut markers = vec![end, start];
@@ -156,8 +156,8 @@ impl MessageParser {
         }
     }
 
-    /// Meaning and recipient of the message with this header.
-    fn meaning(&self, header: &str) -> (Meaning, String) {
+    /// Kind and recipient of the message with this header.
+    fn meaning(&self, header: &str) -> (MessageKind, String) {
         let MessageSyntax { channel, recipient, names: meanings, tool_prefix, .. } = *self.syntax;
         let declared_names: Vec<&str> = names(&self.tools).collect();
         let word = |marker: &str| {
@@ -176,23 +176,23 @@ impl MessageParser {
         let recipient = word(recipient).unwrap_or_default();
         let by_recipient = known(&recipient);
         if by_recipient.is_none() && !recipient.is_empty() {
-            return (Meaning::Call, recipient);
+            return (MessageKind::Call, recipient);
         }
         let by_channel = word(channel).and_then(|name| known(&name));
-        (by_channel.or(by_recipient).unwrap_or(Meaning::Answer), recipient)
+        (by_channel.or(by_recipient).unwrap_or(MessageKind::Answer), recipient)
     }
 
     fn message_begins(&mut self, header: &str, events: &mut Vec<ProcessorEvent>) {
         let (meaning, recipient) = self.meaning(header);
-        self.place = Place::Text(meaning);
+        self.position = Position::Text(meaning);
         match (meaning, self.dialect.calls.first().map(|calls| (calls.call.open, &calls.body))) {
-            (Meaning::Reasoning, _) => self.channel_marker(|tags| tags.open, events),
-            (Meaning::Call, Some((open, CallBody::Named(call)))) => {
+            (MessageKind::Reasoning, _) => self.channel_marker(|tags| tags.open, events),
+            (MessageKind::Call, Some((open, CallBody::Named(call)))) => {
                 let name = recipient.strip_prefix(self.syntax.tool_prefix).unwrap_or(&recipient);
                 events.extend(self.inner.push(&format!("{open}{name}{}", call.after_name)));
             }
-            (Meaning::Call, _) => {}
-            (Meaning::Answer, _) => self.inner.begin_answer(events),
+            (MessageKind::Call, _) => {}
+            (MessageKind::Answer, _) => self.inner.begin_answer(events),
         }
     }
 
@@ -202,7 +202,7 @@ impl MessageParser {
         }
     }
 
-    fn advance_text(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
+    fn advance_text(&mut self, events: &mut Vec<ProcessorEvent>) -> Step {
         let MessageSyntax { start, channel, ends, .. } = *self.syntax;
         let mut markers = vec![start, channel];
         markers.extend(ends);
@@ -211,26 +211,26 @@ impl MessageParser {
             Scan::Found { start, marker } => (start, Some(marker)),
         };
         let text = self.buffer.take(until);
-        if self.place.has_markers() {
+        if self.position.has_markers() {
             events.extend(self.inner.push(text));
         } else {
             self.inner.push_answer(text, events);
         }
-        let Some(marker) = marker else { return Need::MoreText };
+        let Some(marker) = marker else { return Step::NeedText };
         // The start of a header is read with the header.
         if marker > 1 {
             self.buffer.take(markers[marker].len());
         }
         self.message_ends(events);
-        Need::AnotherLook
+        Step::Continue
     }
 
     fn message_ends(&mut self, events: &mut Vec<ProcessorEvent>) {
         self.inner.end_calls(events);
-        match std::mem::replace(&mut self.place, Place::Start) {
-            Place::Text(Meaning::Reasoning) => self.channel_marker(|tags| tags.close, events),
-            Place::Text(Meaning::Answer) => self.inner.end_answer(events),
-            Place::Text(Meaning::Call) | Place::Start | Place::Outside => {}
+        match std::mem::replace(&mut self.position, Position::Start) {
+            Position::Text(MessageKind::Reasoning) => self.channel_marker(|tags| tags.close, events),
+            Position::Text(MessageKind::Answer) => self.inner.end_answer(events),
+            Position::Text(MessageKind::Call) | Position::Start | Position::Outside => {}
         }
     }
 }
@@ -249,12 +249,13 @@ impl ReplyParser {
     /// Ends the answer's text, which may start again.
     fn end_answer(&mut self, events: &mut Vec<ProcessorEvent>) {
         self.answer.end(events);
-        self.answer.begin_again();
+        self.answer.restart();
     }
 
     /// Ends calls left open at the end of a message, as at the end of a reply.
     fn end_calls(&mut self, events: &mut Vec<ProcessorEvent>) {
-        if let State::Choosing(_) | State::Section(_) | State::Body(_) | State::Broken(_) = self.state {
+        if let State::SelectSyntax(_) | State::Section(_) | State::Body(_) | State::Malformed(_) = self.state
+        {
             self.ended = true;
             events.extend(self.advance_all());
             self.ended = false;
@@ -266,7 +267,7 @@ impl OutputParser for MessageParser {
     fn push(&mut self, delta: &str) -> Vec<ProcessorEvent> {
         self.buffer.push(delta);
         let mut events = Vec::new();
-        while matches!(self.advance(&mut events), Need::AnotherLook) {}
+        while matches!(self.advance(&mut events), Step::Continue) {}
         events
     }
 

@@ -7,7 +7,7 @@ mod form;
 mod markers;
 mod messages;
 
-use self::calls::{Block, Broken};
+use self::calls::{Block, MalformedCall};
 use self::channel::InChannel;
 use self::markers::Markers;
 pub(crate) use self::messages::MessageParser;
@@ -15,7 +15,7 @@ use super::body::CallState;
 use super::text_buffer::TextBuffer;
 use super::text_flow::TextFlow;
 use crate::channel::{Channel, ReplyChannel};
-use crate::dialect::{CallSyntax, Dialect, StrayEnd, Trim, Undeclared, Unmarked};
+use crate::dialect::{CallSyntax, Dialect, Trim, Undeclared, Unmarked, UnmatchedEnd};
 use crate::event::ProcessorEvent;
 use crate::grammar::Thinking;
 use crate::parser::{OutputParser, ParserOptions, ReadCalls, Recovery};
@@ -23,33 +23,33 @@ use crate::parser::{OutputParser, ParserOptions, ReadCalls, Recovery};
 #[derive(Debug)]
 enum State {
     Answer,
-    /// Before an answer of a given form, or calls instead, preceded by this layout, which may also be text.
-    Beginning {
+    /// Before an answer of a given format, or calls instead, preceded by this layout, which may also be text.
+    ReplyStart {
         layout: Trim,
         layout_is_text: bool,
     },
-    /// In an answer of a given form, which ends with the reply.
-    Given,
+    /// In an answer of a given format, which ends with the reply.
+    Formatted,
     /// Unknown prompt: text is held back until a marker shows if it belongs to the answer or a channel.
     Undecided {
         searched: usize,
     },
     Channel(InChannel),
     /// After the marker of these calls; the next text determines the syntax among those with that marker.
-    Choosing(usize),
+    SelectSyntax(usize),
     /// In a section, before or between its calls.
     Section(usize),
     /// After a call without a section; this may separate it from the next.
     Between(&'static str),
     Body(Box<Block>),
-    Broken(Broken),
+    Malformed(MalformedCall),
 }
 
 /// Next step of the state machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Need {
-    MoreText,
-    AnotherLook,
+enum Step {
+    NeedText,
+    Continue,
 }
 
 /// Parser of a reply in a [`Dialect`].
@@ -117,14 +117,14 @@ impl ReplyParser {
         parser
     }
 
-    /// Configures the parser for replies of messages: a call is a message of its own, and never inside another one's text.
-    fn of_messages(self) -> Self {
+    /// Configures the parser for replies of messages: each call is a message of its own.
+    fn in_messages(self) -> Self {
         Self { calls_in_channels: false, ..self }
     }
 
     /// Sets the state in which the prompt left the model.
     fn begin(&mut self) {
-        self.state = self.beginning(Trim::Nothing, false);
+        self.state = self.start_state(Trim::Nothing, false);
         let opened = self.options.form.as_ref().map(|form| form.thinking);
         match self.options.prompt_tail.clone() {
             None if opened == Some(Thinking::Open) && !self.channels.is_empty() => {
@@ -142,12 +142,12 @@ impl ReplyParser {
                 }
             }
             None => {
-                match self.channels.first().map(|first| (first.syntax.unmarked, first.syntax.stray_end)) {
+                match self.channels.first().map(|first| (first.syntax.unmarked, first.syntax.unmatched_end)) {
                     Some((Unmarked::Channel, _)) => {
                         let start = self.channels[0].channel.start.clone();
                         self.enter_channel(0, Some(&start));
                     }
-                    Some((Unmarked::Answer, StrayEnd::EndsChannel)) => {
+                    Some((Unmarked::Answer, UnmatchedEnd::EndsChannel)) => {
                         self.state = State::Undecided { searched: 0 }
                     }
                     _ => {}
@@ -156,24 +156,24 @@ impl ReplyParser {
         }
     }
 
-    fn advance(&mut self, events: &mut Vec<ProcessorEvent>) -> Need {
+    fn advance(&mut self, events: &mut Vec<ProcessorEvent>) -> Step {
         match &self.state {
             State::Answer => self.advance_answer(events),
-            State::Beginning { .. } => self.advance_beginning(events),
-            State::Given => self.advance_given(events),
+            State::ReplyStart { .. } => self.advance_reply_start(events),
+            State::Formatted => self.advance_formatted(events),
             State::Undecided { .. } => self.advance_undecided(),
             State::Channel(_) => self.advance_channel(events),
-            State::Choosing(first) => self.advance_choosing(*first, events),
+            State::SelectSyntax(first) => self.advance_selection(*first, events),
             State::Section(syntax) => self.advance_section(*syntax, events),
             State::Between(separator) => self.advance_between(separator),
             State::Body(_) => self.advance_body(events),
-            State::Broken { .. } => self.advance_broken(events),
+            State::Malformed { .. } => self.advance_malformed(events),
         }
     }
 
     fn advance_all(&mut self) -> Vec<ProcessorEvent> {
         let mut events = Vec::new();
-        while self.advance(&mut events) == Need::AnotherLook {}
+        while self.advance(&mut events) == Step::Continue {}
         events
     }
 }

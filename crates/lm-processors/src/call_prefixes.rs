@@ -5,8 +5,8 @@ use serde_json::Value;
 use crate::dialect::{CallBody, CallSyntax, Count, JsonCall, JsonKey, JsonObject, PythonCall, PythonList};
 
 /// Prefixes of calls of these tools in `syntax`, as the family writes them: the marker, or for calls without one, the
-/// text up to and including the tool's name. No answer of a given form starts with one.
-pub(crate) fn call_beginnings<'a>(
+/// text up to and including the tool's name. No answer of a given format starts with one.
+pub(crate) fn call_prefixes<'a>(
     syntax: &CallSyntax,
     tools: impl IntoIterator<Item = &'a str>,
 ) -> Vec<String> {
@@ -15,12 +15,12 @@ pub(crate) fn call_beginnings<'a>(
     if !marker.is_empty() {
         return tools.next().map(|_| marker.to_owned()).into_iter().collect();
     }
-    tools.map(|tool| bare_beginning(&syntax.body, tool)).collect()
+    tools.map(|tool| bare_prefix(&syntax.body, tool)).collect()
 }
 
 /// Prefixes that patterns and listed answers must not start with if these tools may be called: the call prefixes, or
 /// only the bracket of a list or object without a marker. A lexer does not backtrack behind a bracket.
-pub(crate) fn call_openings<'a>(
+pub(crate) fn reserved_prefixes<'a>(
     syntax: &CallSyntax,
     tools: impl IntoIterator<Item = &'a str>,
 ) -> Vec<String> {
@@ -29,14 +29,14 @@ pub(crate) fn call_openings<'a>(
         Some(bracket @ ('[' | '{')) if bare => bracket.to_string(),
         _ => text,
     };
-    let mut openings: Vec<String> = call_beginnings(syntax, tools).into_iter().map(shorten).collect();
+    let mut openings: Vec<String> = call_prefixes(syntax, tools).into_iter().map(shorten).collect();
     openings.dedup();
     openings
 }
 
-fn bare_beginning(body: &CallBody, tool: &str) -> String {
+fn bare_prefix(body: &CallBody, tool: &str) -> String {
     match body {
-        CallBody::Json(json) => json_beginning(json, tool),
+        CallBody::Json(json) => json_prefix(json, tool),
         CallBody::Python(PythonCall { list: PythonList::Brackets, .. }) => format!("[{tool}("),
         CallBody::Python(_) => format!("{tool}("),
         CallBody::Braces(braces) => format!("{}{tool}{{", braces.before_name),
@@ -45,7 +45,7 @@ fn bare_beginning(body: &CallBody, tool: &str) -> String {
     }
 }
 
-fn json_beginning(json: &JsonCall, tool: &str) -> String {
+fn json_prefix(json: &JsonCall, tool: &str) -> String {
     let list = match json.count {
         Count::One => String::new(),
         Count::List { after_open, .. } => format!("[{after_open}"),

@@ -4,11 +4,11 @@
 use super::dialect_processor::DialectProcessor;
 use super::{Family, functiongemma};
 use crate::dialect::Dialect;
-use crate::prewritten::Syntax;
+use crate::preformatted::Syntax;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<start_function_call>"]],
-    ..Family::of(&DialectProcessor::written_in(&DIALECT, Syntax::Braces("<escape>")))
+    ..Family::of(&DialectProcessor::preformatted(&DIALECT, Syntax::Braces("<escape>")))
 };
 
-const DIALECT: Dialect = Dialect { name: "functiongemma_prewritten", ..functiongemma::DIALECT };
+const DIALECT: Dialect = Dialect { name: "functiongemma_preformatted", ..functiongemma::DIALECT };

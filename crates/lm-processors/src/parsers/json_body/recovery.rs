@@ -1,0 +1,93 @@
+//! Recovery from defects of JSON calls: Python literals, missing brackets.
+
+use lm_template::{ToolCall, Value};
+
+use super::element::parsed;
+use super::{Arguments, Element, JsonBody};
+use crate::parsers::body::{CallSink, Fault, MAX_BLOCK_BYTES, Progress};
+use crate::parsers::guard::{guarded, unguarded};
+use crate::values::PythonArguments;
+
+impl JsonBody {
+    /// Switches to Python literals at a single quote in place of the first key.
+    pub(super) fn starts_python(&mut self, text: &str) -> bool {
+        let quoted = text.as_bytes().get(self.at) == Some(&b'\'') && !self.scan.in_string();
+        let fresh = self.complete == 0 && !self.element.begun && self.fault.is_none();
+        if quoted && fresh && self.scan.depth() > 0 && self.recovers {
+            let bracket = if self.in_list { '[' } else { '{' };
+            self.python = Some((self.start + 1, PythonArguments::literal(bracket)));
+        }
+        self.python.is_some()
+    }
+
+    /// Continues a value written as a Python literal.
+    pub(super) fn read_python(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<Progress, Fault> {
+        let Some((start, literal)) = &mut self.python else { return Ok(Progress::Open) };
+        let start = *start;
+        if text.len() > MAX_BLOCK_BYTES {
+            return Err(Fault::malformed("it is too long"));
+        }
+        let ended = literal.follow(&text[start..]).map_err(Fault::malformed)?;
+        let Some(end) = ended else { return Ok(Progress::Open) };
+        let value: Value = serde_json::from_str(&unguarded(literal.certain()))
+            .map_err(|error| Fault::malformed(error.to_string()))?;
+        let objects = if let Value::Array(items) = value { items } else { vec![value] };
+        for object in objects {
+            let Value::Object(object) = object else {
+                return Err(Fault::malformed("a value stands where an object must"));
+            };
+            let call = self.call(object)?;
+            calls.begin(Some(&call.name), call.id.as_deref())?;
+            calls.arguments(&guarded(&Value::Object(call.arguments.clone()).to_string()));
+            calls.complete(call)?;
+            self.complete += 1;
+        }
+        (self.at, self.ended) = (start + end, Some(start + end));
+        Ok(self.after_value(text, start + end))
+    }
+
+    /// Completes a call that lacks only its last brackets.
+    pub(super) fn close_brackets(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<bool, Fault> {
+        if self.fault.is_some() || self.scan.in_string() {
+            return Ok(false);
+        }
+        let between = self.complete > 0 && self.scan.depth() < self.inside();
+        if between || self.scan.depth() != self.inside() {
+            return Ok(between);
+        }
+        let blank = text[self.element.certain..self.at].trim().is_empty();
+        match (&self.element.arguments, self.element.name.take()) {
+            (Arguments::Ended(range), Some(name)) if blank => {
+                let mut call = ToolCall::new(name, parsed(&text[range.clone()])?);
+                call.id = self.element.id.take();
+                self.element = Element::default();
+                self.complete += 1;
+                calls.complete(call)?;
+                Ok(true)
+            }
+            (_, name) => {
+                self.element.name = name;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Position of the text relative to the closing marker; `None` if more text is needed to decide.
+    pub(super) fn is_at_close(&self, text: &str) -> Option<bool> {
+        let (rest, close) = (&text.as_bytes()[self.at..], self.close.as_bytes());
+        let outside = !close.is_empty() && self.scan.depth() > 0 && !self.scan.in_string();
+        if !outside || rest.first() != close.first() {
+            return Some(false);
+        }
+        match rest.starts_with(close) {
+            false if close.starts_with(rest) => None,
+            found => Some(found),
+        }
+    }
+
+    /// Returns true at the end of a list whose last object is not closed.
+    pub(super) fn is_at_list_end(&self, byte: u8) -> bool {
+        let in_object = self.in_list && self.scan.depth() == self.inside() && !self.scan.in_string();
+        self.recovers && byte == b']' && in_object
+    }
+}

@@ -1,0 +1,123 @@
+//! Body of a call, and its closing marker.
+
+use super::MAX_LAYOUT_BYTES;
+use crate::dialect::{CallBody, CallSyntax, Reported, Tags, Trim};
+use crate::event::ProcessorEvent;
+use crate::parser::Recovery;
+use crate::parsers::body::{CallSink, Fault, Progress};
+use crate::parsers::reply::markers::{bare_opener, is_bare};
+use crate::parsers::reply::{ReplyParser, State, Step};
+
+impl ReplyParser {
+    pub(in crate::parsers::reply) fn advance_body(&mut self, events: &mut Vec<ProcessorEvent>) -> Step {
+        let State::Body(block) = &mut self.state else { return Step::Continue };
+        if block.ended.is_some() {
+            return self.close_call(events);
+        }
+        if std::mem::take(&mut block.at_start) {
+            let open = self.syntaxes[block.syntax].call.open;
+            let repeated = self.skip_repeated(open);
+            if let (Some(step), State::Body(block)) = (repeated, &mut self.state) {
+                block.at_start = true;
+                return step;
+            }
+            return Step::Continue;
+        }
+        let bare = is_bare(&self.syntaxes[block.syntax]);
+        let text = self.buffer.rest();
+        let sink = match self.syntaxes[block.syntax].reported {
+            Reported::AtSectionEnd => &mut self.held,
+            Reported::Streaming if bare => &mut block.held,
+            Reported::Streaming => &mut *events,
+        };
+        let mut sink = CallSink { state: &mut self.calls, events: sink };
+        let result = match block.reader.read(text, &mut sink) {
+            Ok(Progress::Open) if self.ended => block.reader.finish(text, &mut sink).map(Progress::Complete),
+            result => result,
+        };
+        // JSON without a marker is a call only as a whole.
+        let waits = bare
+            && self.options.form.is_none()
+            && matches!(self.syntaxes[block.syntax].body, CallBody::Json(_))
+            && result.as_ref().map_or_else(|fault| fault.is_text, |progress| *progress == Progress::Open);
+        if !waits && (self.calls.certain() || matches!(result, Ok(Progress::Complete(_)))) {
+            events.append(&mut block.held);
+        }
+        match result {
+            Ok(Progress::Open) => return Step::NeedText,
+            Ok(Progress::Complete(end)) => block.ended = Some(end),
+            Ok(Progress::Answer(end)) => {
+                self.buffer.take(end);
+                self.pending.clear();
+                self.answer.boundary(Trim::Nothing);
+                self.state = State::Answer;
+            }
+            Err(fault) => self.reject_call(fault, events),
+        }
+        Step::Continue
+    }
+
+    /// Reads the closing marker after a complete body. A missing one is tolerated: other text is not part of the call.
+    fn close_call(&mut self, events: &mut Vec<ProcessorEvent>) -> Step {
+        let State::Body(block) = &mut self.state else { return Step::Continue };
+        let number = block.syntax;
+        let CallSyntax { call: Tags { close, .. }, section, separator, reported, body, .. } =
+            self.syntaxes[number];
+        let end = block.ended.unwrap_or_default();
+        let after = &self.buffer.rest()[end..];
+        let rest = after.trim_start();
+        let layout = after.len() - rest.len();
+        let another = if close.is_empty() { "" } else { bare_opener(&body) };
+        let may_come = |marker: &str| !rest.starts_with(marker) && marker.starts_with(rest);
+        // Unmatched closing brackets before the closing marker are ignored.
+        let recovers =
+            self.options.recovery == Recovery::On && matches!(body, CallBody::Json(_) | CallBody::Named(_));
+        let is_ignored = |c: char| c.is_whitespace() || (recovers && matches!(c, '}' | ']'));
+        let behind = after.trim_start_matches(is_ignored);
+        let ignored = after.len() - behind.len();
+        let may_close = ignored > layout && ignored <= MAX_LAYOUT_BYTES && close.starts_with(behind);
+        // Objects may be separated by commas as well.
+        let next = rest.strip_prefix(',').filter(|_| recovers).map_or(rest, str::trim_start);
+        let taken = match () {
+            () if close.is_empty() => end,
+            () if rest.starts_with(close) => end + layout + close.len(),
+            () if behind.starts_with(close) => end + ignored + close.len(),
+            () if !self.ended && may_close => return Step::NeedText,
+            () if self.ended && close.starts_with(rest) => end + after.len(),
+            () if !self.ended
+                && layout <= MAX_LAYOUT_BYTES
+                && (may_come(close) || may_come(another) || next.is_empty()) =>
+            {
+                return Step::NeedText;
+            }
+            () if reported == Reported::AtSectionEnd => {
+                self.reject_call(Fault::malformed("text follows the call"), events);
+                return Step::Continue;
+            }
+            () if !another.is_empty() && next.starts_with(another) => {
+                // Another call between the same markers.
+                let separator = after.len() - next.len();
+                self.buffer.take(end + separator);
+                self.end_call();
+                self.enter_body(number);
+                return Step::Continue;
+            }
+            () => {
+                self.unclosed = Some(number);
+                end
+            }
+        };
+        self.state = match () {
+            () if !section.open.is_empty() => State::Section(number),
+            () if !separator.trim().is_empty() => State::Between(separator.trim()),
+            () => State::Answer,
+        };
+        let text = self.buffer.take(taken);
+        if reported == Reported::AtSectionEnd {
+            self.pending.push_str(text);
+        } else {
+            self.end_call();
+        }
+        Step::Continue
+    }
+}

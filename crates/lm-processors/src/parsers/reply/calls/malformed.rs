@@ -1,0 +1,113 @@
+//! Invalid calls, and the search for their end.
+
+use crate::dialect::{CallSyntax, Reported, Trim};
+use crate::event::{CallFault, ProcessorEvent};
+use crate::parser::OnMalformed;
+use crate::parsers::body::Fault;
+use crate::parsers::marker_scan::{Scan, scan};
+use crate::parsers::reply::markers::{is_bare, opener};
+use crate::parsers::reply::{ReplyParser, State, Step};
+
+/// Invalid call, before its end is found.
+#[derive(Debug)]
+pub(in crate::parsers::reply) struct MalformedCall {
+    syntax: usize,
+    fault: Fault,
+    /// Index of the call, if its start was reported.
+    index: Option<usize>,
+    /// Number of bytes read as a call.
+    read: usize,
+    /// Number of bytes searched for its end. Bytes read as part of the call are not searched: a marker inside a string
+    /// ends nothing.
+    searched: usize,
+}
+
+impl MalformedCall {
+    /// Creates a call of this syntax none of which was read.
+    pub(super) fn new(syntax: usize, fault: Fault) -> Self {
+        Self { syntax, fault, index: None, read: 0, searched: 0 }
+    }
+}
+
+impl ReplyParser {
+    pub(super) fn reject_call(&mut self, fault: Fault, events: &mut Vec<ProcessorEvent>) {
+        let State::Body(block) = &self.state else { return };
+        let (syntax, position) = (block.syntax, block.reader.position());
+        let read = position.max(1);
+        if !is_bare(&self.syntaxes[syntax]) || (self.calls.certain() && !fault.is_text) {
+            let completed = match self.syntaxes[syntax].reported {
+                Reported::Streaming => block.reader.completed(),
+                Reported::AtSectionEnd => 0,
+            };
+            if completed > 0 {
+                // Calls before the fault are kept, and their text is not reported as text.
+                self.buffer.take(completed);
+                self.end_call();
+            }
+            let index = self.calls.abandon();
+            let (position, read) = (position - completed, read - completed);
+            let searched = self.buffer.rest().floor_char_boundary(position);
+            self.state = State::Malformed(MalformedCall { syntax, fault, index, read, searched });
+        } else {
+            self.calls.rollback();
+            let read = self.buffer.rest().floor_char_boundary(read);
+            self.answer.push(self.buffer.take(read), events);
+            self.state = State::Answer;
+        }
+    }
+
+    pub(in crate::parsers::reply) fn advance_malformed(&mut self, events: &mut Vec<ProcessorEvent>) -> Step {
+        let State::Malformed(malformed) = &mut self.state else { return Step::Continue };
+        let CallSyntax { call, section, .. } = self.syntaxes[malformed.syntax];
+        let in_section = !section.open.is_empty();
+        let next = if in_section { call.open } else { opener(&self.syntaxes[malformed.syntax]) };
+        let (ends, rest) = ([call.close, section.close, next], self.buffer.rest());
+        let (end, next) = match scan(&rest[malformed.searched..], &ends, self.ended) {
+            _ if ends[..2] == ["", ""] => (rest.floor_char_boundary(malformed.read), State::Answer),
+            Scan::Found { start, marker } => {
+                let goes_on = marker != 1 && in_section;
+                let next = if goes_on { State::Section(malformed.syntax) } else { State::Answer };
+                // The next call's marker is read with that call.
+                let taken = if marker == 2 { 0 } else { ends[marker].len() };
+                (malformed.searched + start + taken, next)
+            }
+            Scan::Clear { .. } if self.ended => (rest.len(), State::Answer),
+            Scan::Clear { until } => {
+                malformed.searched += until;
+                return Step::NeedText;
+            }
+        };
+        let State::Malformed(malformed) = std::mem::replace(&mut self.state, next) else {
+            return Step::Continue;
+        };
+        self.report_malformed(malformed, end, events);
+        Step::Continue
+    }
+
+    /// Reports an invalid call with the text up to byte `end`.
+    fn report_malformed(&mut self, malformed: MalformedCall, end: usize, events: &mut Vec<ProcessorEvent>) {
+        let MalformedCall { syntax, fault: Fault { kind, reason, .. }, mut index, .. } = malformed;
+        if self.syntaxes[syntax].reported == Reported::AtSectionEnd {
+            let begun = |event: &&ProcessorEvent| matches!(event, ProcessorEvent::ToolCallStarted { .. });
+            self.calls.rollback_last(self.held.drain(..).filter(|event| begun(&event)).count());
+            index = None;
+        }
+        let in_section = matches!(self.state, State::Section(_));
+        let mut text = std::mem::take(&mut self.pending);
+        text.push_str(self.buffer.take(end));
+        let wanted = match kind {
+            CallFault::Unfinished => self.options.on_unfinished,
+            CallFault::Malformed | CallFault::Undeclared => self.options.on_malformed,
+        };
+        match (wanted, index) {
+            (OnMalformed::Text, None) => {
+                let opening = self.syntaxes[syntax].section.open;
+                self.section_is_text |= in_section && text.starts_with(opening);
+                return self.answer.push(&text, events);
+            }
+            (OnMalformed::Text, Some(_)) => self.answer.keep_held(events),
+            (OnMalformed::Error, _) => self.answer.boundary(Trim::Nothing),
+        }
+        events.push(ProcessorEvent::Malformed { index, fault: kind, text, reason });
+    }
+}
