@@ -21,6 +21,7 @@ use crate::rendered::{ContentTokens, RenderedPrompt, encode};
 use crate::reply_reader::ReplyReader;
 use crate::reply_rules::{ReplyConstraints, ReplyRules};
 use crate::resampling::Resampling;
+use crate::saved::SavedConversation;
 use crate::shared::Shared;
 use crate::thinking::{ModelThinking, ThinkingConfig};
 use crate::turn::{Turn, TurnSetup};
@@ -235,6 +236,18 @@ impl Conversation {
     /// Cancels the running turn, if there is one: the conversation is as before it.
     pub fn abort(&mut self) {
         self.shared.lock().end_turn();
+    }
+
+    /// Returns the messages and tools as data, without the running turn: for a file, or to edit them.
+    pub fn saved(&self) -> SavedConversation {
+        let Preface { messages, tools, .. } = self.preface.clone();
+        SavedConversation { tools, preface: messages, history: self.history() }
+    }
+
+    /// Replaces the messages of preface and history. The tools stay those of this conversation. A running turn is cancelled.
+    pub fn restore(&mut self, saved: SavedConversation) {
+        self.set_history(saved.history);
+        self.preface.messages = saved.preface;
     }
 
     /// Creates a conversation with the same configuration and history, without the running turn. It shares the pages of the KV cache.

@@ -12,6 +12,7 @@ mod reply_checks;
 mod reply_reader;
 mod reply_rules;
 mod resampling;
+mod saved;
 mod shared;
 mod thinking;
 mod turn;
@@ -32,5 +33,6 @@ pub use lm_template::{
     ToolCall, ToolSpec, Value,
 };
 pub use rendered::{ContentTokens, RenderedPrompt};
+pub use saved::{SavedConversation, SavedError};
 pub use thinking::{ThinkingConfig, ThinkingMode};
 pub use turn::{Turn, TurnStream};
