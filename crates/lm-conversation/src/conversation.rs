@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use lm_processors::{
     FreshCallIds, MarkerTokens, ModelDataProcessor, OnMalformed, ParserOptions, ReadCalls, Recovery,
-    ReplyForm, ToolChoice, by_name, detect,
+    ReplyForm, ResponseFormat, ToolChoice, by_name, detect,
 };
 use lm_session::{CancelHandle, Constraint, Engine, GenerateParams, PrefillStats, TokenId};
 use lm_template::{
     ChatTemplates, GenerationPrompt, Map, Message, Origin, PolyfilledPrompt, PolyfilledTemplate, Preface,
     Prompt, PromptTemplate, RenderInput, TemplateChoice, ToolSpec, Value,
 };
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 
 use crate::config::{ConstrainCalls, ConversationConfig, OnCancel, TurnOptions};
 use crate::error::{Error, Result};
@@ -25,6 +27,7 @@ use crate::saved::SavedConversation;
 use crate::shared::Shared;
 use crate::thinking::{ModelThinking, ThinkingConfig};
 use crate::turn::{Turn, TurnSetup};
+use crate::typed_answer;
 
 /// Dialect in which [`PolyfilledTemplate`] declares tools if the template does not support them.
 const TEXT_DIALECT: &str = "hermes";
@@ -118,6 +121,39 @@ impl Conversation {
     /// See [`Error`]. The conversation is then unchanged.
     pub fn send_with(&mut self, message: impl IntoMessages, turn: TurnOptions) -> Result<Reply> {
         self.stream(message, turn)?.into_reply()
+    }
+
+    /// Sends a message and waits for an answer of a Rust type, which is generated to the type's JSON schema.
+    ///
+    /// ```
+    /// # use lm_conversation::{Conversation, ConversationConfig, PromptTemplate};
+    /// #[derive(schemars::JsonSchema, serde::Deserialize)]
+    /// struct City {
+    ///     name: String,
+    ///     people: u32,
+    /// }
+    ///
+    /// # let engine = lm_session::testing::scripted_engine([r#"{"name":"Paris","people":2100000}"#]);
+    /// # let template = PromptTemplate::new("{% for m in messages %}{{ m.content }}\n{% endfor %}")?;
+    /// # let config = ConversationConfig { template: Some(template), ..ConversationConfig::default() };
+    /// # let mut conversation = Conversation::new(&engine, config)?;
+    /// let city: City = conversation.ask("What is the capital of France?")?;
+    /// assert_eq!((city.name.as_str(), city.people), ("Paris", 2_100_000));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidAnswer`] for an answer that a limit has cut; see [`Error`]. The turn is in the history then.
+    pub fn ask<T: JsonSchema + DeserializeOwned>(&mut self, message: impl IntoMessages) -> Result<T> {
+        let format = Some(ResponseFormat::JsonSchema(typed_answer::schema::<T>()));
+        let options =
+            TurnOptions { response_format: format, tool_choice: ToolChoice::None, ..TurnOptions::default() };
+        let text = self.send_with(message, options)?.text();
+        serde_json::from_str(&text).map_err(|error| Error::InvalidAnswer {
+            path: String::new(),
+            message: error.to_string(),
+            text,
+        })
     }
 
     /// Starts a turn with a message: options, then [`TurnBuilder::start`].

@@ -16,6 +16,7 @@ mod saved;
 mod shared;
 mod thinking;
 mod turn;
+mod typed_answer;
 
 pub use config::{ConstrainCalls, ConversationConfig, OnCancel, TurnOptions};
 pub use conversation::{Conversation, TurnBuilder};

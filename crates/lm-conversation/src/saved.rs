@@ -76,7 +76,9 @@ pub enum SavedError {
         found: u64,
     },
     /// The contents were changed after they were written.
-    #[error("the checksum does not fit the contents: the file is damaged, or was edited without removing `checksum`")]
+    #[error(
+        "the checksum does not fit the contents: the file is damaged, or was edited without removing `checksum`"
+    )]
     Checksum,
     /// A message or a tool declaration is invalid.
     #[error("`{key}` {index} (from 0): {source}")]
@@ -117,7 +119,9 @@ impl SavedConversation {
         }
         let invalid = |key, expected| SavedError::Invalid { key, expected };
         let object = json.as_object_mut().ok_or_else(|| invalid("messages", "an array"))?;
-        if let Some(found) = object.get("version").and_then(Value::as_u64).filter(|&found| found > Self::VERSION) {
+        if let Some(found) =
+            object.get("version").and_then(Value::as_u64).filter(|&found| found > Self::VERSION)
+        {
             return Err(SavedError::Version { found });
         }
         let written = object.shift_remove("checksum");
@@ -163,7 +167,8 @@ impl SavedConversation {
 
     /// Writes to a temporary file beside `path`.
     fn unfinished(&self, path: &Path) -> io::Result<tempfile::NamedTempFile> {
-        let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no file name"))?;
+        let name =
+            path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no file name"))?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let prefix = format!(".{}.unfinished-", name.to_string_lossy());
         let mut file = tempfile::Builder::new().prefix(&prefix).tempfile_in(folder)?;

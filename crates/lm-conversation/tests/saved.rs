@@ -11,9 +11,12 @@ use serde_json::{Value, json};
 const TARGET: &str = "LM_SAVED_TARGET";
 
 fn conversation(turns: usize) -> SavedConversation {
-    let turn = |number| [Message::user(format!("Question {number}: é😀")), Message::assistant("word ".repeat(200))];
+    let turn =
+        |number| [Message::user(format!("Question {number}: é😀")), Message::assistant("word ".repeat(200))];
     SavedConversation {
-        tools: vec![ToolSpec::from_json(json!({"name": "f", "parameters": {"type": "object"}})).expect("a tool")],
+        tools: vec![
+            ToolSpec::from_json(json!({"name": "f", "parameters": {"type": "object"}})).expect("a tool"),
+        ],
         preface: vec![Message::system("Be brief.")],
         history: (0..turns).flat_map(turn).collect(),
     }

@@ -14,7 +14,7 @@ use support::{ids, random_engine};
 fn asked(reply: impl Into<Reply>, config: SessionConfig) -> Session {
     let engine = scripted_engine([reply.into()]);
     let mut session = engine.session(config).unwrap();
-    session.prefill(&engine.tokenizer().encode("question").unwrap()).unwrap();
+    session.prefill(&engine.tokenizer().encode("question?").unwrap()).unwrap();
     session
 }
 

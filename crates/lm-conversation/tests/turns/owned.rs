@@ -169,3 +169,45 @@ fn a_required_call_that_a_stop_string_prevents_is_an_error() {
     );
     assert_eq!(conversation.history(), []);
 }
+
+#[derive(Debug, PartialEq, schemars::JsonSchema, serde::Deserialize)]
+struct Everything {
+    small: u8,
+    signed: i64,
+    share: f32,
+    kind: Kind,
+    names: Vec<String>,
+    maybe: Option<bool>,
+}
+
+#[derive(Debug, PartialEq, schemars::JsonSchema, serde::Deserialize)]
+enum Kind {
+    Plain,
+    Named { name: String },
+}
+
+#[test]
+fn an_answer_of_a_type_is_read_as_that_type_whatever_the_model_writes() {
+    let (mut scripted, _) = conversation(
+        config(),
+        [r#"{"small":7,"signed":-9,"share":0.5,"kind":{"Named":{"name":"x"}},"names":["a"],"maybe":null}"#],
+    );
+    let expected = Everything {
+        small: 7,
+        signed: -9,
+        share: 0.5,
+        kind: Kind::Named { name: "x".to_owned() },
+        names: vec!["a".to_owned()],
+        maybe: None,
+    };
+    assert_eq!(scripted.ask::<Everything>("Go.").expect("an answer"), expected);
+    for seed in 0..8 {
+        let model = lm_session::testing::FakeLm::noise(seed, lm_session::testing::tokenizer().logits_width());
+        let loaded = lm_session::testing::loaded(model);
+        let engine = lm_conversation::Engine::new(loaded, Default::default()).expect("an engine");
+        let mut config = config();
+        config.session.max_output_tokens = Some(600);
+        let mut noise = Conversation::new(&engine, config).expect("a conversation");
+        noise.ask::<Everything>("Go.").unwrap_or_else(|error| panic!("{seed}: {error:?}"));
+    }
+}
