@@ -22,7 +22,14 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
         return interrupt::EXIT_CODE.into();
     }
     print(error);
-    if error.is::<UsageError>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+    if is_usage(error) { ExitCode::from(2) } else { ExitCode::FAILURE }
+}
+
+/// Returns true if the arguments are invalid for this build of the program, whatever the model.
+fn is_usage(error: &anyhow::Error) -> bool {
+    let is_missing_device =
+        |cause| matches!(kernel_error(cause), Some(lm_kernels::Error::DeviceNotCompiled { .. }));
+    error.is::<UsageError>() || error.chain().any(is_missing_device)
 }
 
 /// Prints the error without ending the program.

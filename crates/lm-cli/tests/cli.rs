@@ -178,7 +178,9 @@ fn a_device_that_is_not_built_in_tells_how_to_get_it() {
     let run = lm(&["generate", "--device", "gpu", "Hello"], "");
     // If the program is built with the feature, the device may exist.
     if run.code != Some(0) {
+        let expected = if run.err.contains("adapter") { 1 } else { 2 };
         assert!(run.err.contains("feature") || run.err.contains("adapter"), "{}", run.err);
+        assert_eq!(run.code, Some(expected), "{}", run.err);
     }
 }
 
@@ -235,6 +237,7 @@ fn files_are_checked_before_the_model_is_loaded() {
     let model = shown(folder.path());
     let (bad, ids) = (text_file(b"{\"a\""), text_file(b"[1]"));
     let (bad, ids) = (shown(bad.path()), shown(ids.path()));
+    let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/../../models/pocket/eval/documented.jsonl");
     for (args, expected) in [
         (&["generate", "-m", model, "Hello", "--schema", bad][..], "--schema"),
         (&["generate", "-m", model, "Hello", "--tools", bad], "tools file"),
@@ -244,6 +247,8 @@ fn files_are_checked_before_the_model_is_loaded() {
         (&["logits", model, "--ids", bad, "--out", "x.npy"], "line 1"),
         (&["logits", model, "--ids", ids, "--out", "/nowhere/x.npy"], "/nowhere/x.npy"),
         (&["score", "-m", model, bad], "line 1"),
+        (&["score", "-m", model, ids], "line 1: expected a JSON object"),
+        (&["score", "-m", model, recording, "--failures", "/nowhere/failures"], "/nowhere/failures"),
         (&["eval", model, ids, "--against", "/nowhere/model"], "--against: there is no model"),
     ] {
         let message = error(args, "");

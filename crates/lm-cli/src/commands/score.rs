@@ -83,8 +83,8 @@ fn read(path: &Path) -> Result<Vec<Recording>> {
     let name = || path.display().to_string();
     let file = File::open(path).with_context(name)?;
     let recordings: Vec<_> = (1..)
-        .zip(json_lines::values(BufReader::new(file)))
-        .map(|(number, line)| recording(number, line?.map_err(Error::msg)?))
+        .zip(json_lines::objects(BufReader::new(file)))
+        .map(|(number, line)| recording(number, line?.map_err(Error::msg)?.into()))
         .collect::<Result<_>>()
         .with_context(name)?;
     ensure!(recordings.iter().any(|recording| !recording.skills.is_empty()), "{}: nothing to score", name());
