@@ -261,8 +261,8 @@ fn settings_change_the_next_reply() {
     terminal.ask("Hello", "greedy]");
     terminal.ask("/regen", "(greedy sampling gives the same reply again; /set temperature 1 samples)");
     terminal.expect("greedy]");
-    terminal.ask("/set top_p 0.5", "there is no setting `top_p`, did you mean `top-p`?");
-    terminal.ask("/setting", "there is no command `/setting`, did you mean `/set`?");
+    terminal.ask("/set top_p 0.5", "there is no setting `top_p` (did you mean `top-p`?)");
+    terminal.ask("/setting", "there is no command `/setting` (did you mean `/set`?)");
     terminal.ask("/set temperature -1", "temperature is `-1`: expected a number of at least 0");
     terminal.ask("/set temperature 5", "(temperature 5)");
     terminal.ask("/set seed 7", "(seed 7)");
