@@ -1,8 +1,8 @@
 //! `lm parse` with the unchanged reference vectors, and with invalid lines.
 
 mod json_lines;
-
-use std::path::PathBuf;
+#[path = "../../../testdata/shared.rs"]
+mod shared;
 
 use serde_json::{Value, json};
 
@@ -46,17 +46,11 @@ fn lines_that_cannot_be_answered() {
 
 /// Lines of all vectors: as in the files, with the format and the kind of their file.
 fn vectors() -> Option<Vec<Value>> {
-    let beside = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared"));
-    let folder = std::env::var_os("LM_SHARED").map_or_else(beside, PathBuf::from).join("goldens/parser");
-    if !folder.exists() {
-        println!("skipped: {} not found", folder.display());
-        return None;
-    }
+    let folder = shared::path("goldens/parser")?;
     let mut lines = Vec::new();
     for kind in ["tools", "reasoning"] {
         for entry in std::fs::read_dir(folder.join(kind)).expect("a folder") {
-            let bytes = std::fs::read(entry.expect("an entry").path()).expect("a file");
-            let file: Value = serde_json::from_slice(&bytes).expect("JSON");
+            let file = shared::json(entry.expect("an entry").path());
             for vector in file["vectors"].as_array().expect("a list") {
                 let mut line = vector.clone();
                 (line["format"], line["kind"]) = (file["format"].clone(), file["kind"].clone());

@@ -1,9 +1,10 @@
 //! `lm template` with the reference cases, and with invalid lines.
 
 mod json_lines;
+#[path = "../../../testdata/shared.rs"]
+mod shared;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
@@ -12,21 +13,6 @@ use json_lines::{answers, failing, output, parsed};
 /// Answers to these lines, in order.
 fn template(args: &[&str], lines: &str) -> Vec<Value> {
     answers("template", args, lines)
-}
-
-fn goldens() -> Option<PathBuf> {
-    let beside = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared"));
-    let path = std::env::var_os("LM_SHARED").map_or_else(beside, PathBuf::from).join("goldens");
-    if !path.exists() {
-        println!("skipped: {} not found", path.display());
-        return None;
-    }
-    Some(path)
-}
-
-fn read(path: PathBuf) -> Value {
-    let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
-    serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("{path:?}: {error}"))
 }
 
 /// Input line of a case: the fields of conversation and variant as in the files, the template, its context and the time.
@@ -61,17 +47,17 @@ fn fault(case: &Value, answer: &Value) -> Option<String> {
 
 #[test]
 fn reference_cases_are_answered_as_they_are() {
-    let Some(folder) = goldens() else { return };
+    let Some(folder) = shared::path("goldens") else { return };
     let conversations: HashMap<String, Value> = std::fs::read_dir(folder.join("conversations"))
         .expect("a folder")
-        .map(|entry| read(entry.expect("can be listed").path()))
+        .map(|entry| shared::json(entry.expect("can be listed").path()))
         .map(|conversation| (conversation["name"].as_str().expect("a name").to_owned(), conversation))
         .collect();
     let (mut whole, mut alone) = (0, 0);
     for id in ["LFM2.5-8B-A1B", "openai-gpt-oss-120b"] {
         let source = folder.join(format!("templates/{id}.jinja"));
         let source = std::fs::read_to_string(&source).unwrap_or_else(|error| panic!("{source:?}: {error}"));
-        let golden = read(folder.join(format!("expected/{id}.json")));
+        let golden = shared::json(folder.join(format!("expected/{id}.json")));
         let cases = golden["cases"].as_array().expect("a list of cases");
         let conversation = |case: &Value| &conversations[case["scenario"].as_str().expect("a name")];
         let lines: String = cases

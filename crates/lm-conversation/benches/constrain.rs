@@ -5,6 +5,9 @@
 //! checkout); the texts are the valid instances, and calls made of the right answers. Each token of a text costs one mask, one commit
 //! and one query of the tokens forced after it, as in a generation.
 
+#[path = "../../../testdata/shared.rs"]
+mod shared;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,8 +24,7 @@ use serde_json::{Value, json};
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Result<()> {
-    let shared = std::env::var_os("LM_SHARED")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
+    let Some(shared) = shared::path("") else { return Ok(()) };
     let mut args = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).map(PathBuf::from);
     let file = args.next().unwrap_or_else(|| shared.join("tokenizers/qwen2-tokenizer.json"));
     let folder = args.next();

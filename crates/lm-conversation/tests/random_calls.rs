@@ -5,7 +5,10 @@
 //! docs/constrained-decoding.md. `LM_FAMILY=name` selects one family, `LM_TOKENIZER=file` another vocabulary, `LM_MODEL=folder` a
 //! checkpoint instead of random logits: `testdata/models/random_checkpoint.py` creates one.
 
-use std::path::{Path, PathBuf};
+#[path = "../../../testdata/shared.rs"]
+mod shared;
+
+use std::path::Path;
 use std::sync::Arc;
 
 use lm_model::testing::FakeLm;
@@ -39,7 +42,7 @@ struct Counts {
 
 #[test]
 fn random_calls_parse_and_fit_their_tools() {
-    let (Some(cases), Some(tokenizers)) = (shared("bfcl"), shared("tokenizers")) else { return };
+    let (Some(cases), Some(tokenizers)) = (shared::path("bfcl"), shared::path("tokenizers")) else { return };
     let cases = cases_of(&cases);
     let all = std::env::var("LM_BFCL").is_ok_and(|value| value == "all");
     let only = std::env::var("LM_FAMILY").ok();
@@ -80,17 +83,6 @@ fn random_calls_parse_and_fit_their_tools() {
         }
     }
     assert!(wrong.is_empty(), "not every call is right: {wrong:?}");
-}
-
-fn shared(folder: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("LM_SHARED").map(PathBuf::from);
-    let path =
-        root.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared")).join(folder);
-    if path.is_dir() {
-        return Some(path);
-    }
-    println!("skipped: {} not found", path.display());
-    None
 }
 
 /// Tools of each case.

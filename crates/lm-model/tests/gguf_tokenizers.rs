@@ -5,6 +5,8 @@ mod common;
 #[allow(dead_code)]
 #[path = "../../lm-tokenizer/tests/tokenizers/data.rs"]
 mod data;
+#[path = "../../../testdata/shared.rs"]
+mod shared;
 
 use std::fs;
 use std::path::Path;
@@ -14,19 +16,14 @@ use lm_tokenizer::{TextSegment, Tokenizer};
 use serde_json::{Value, json};
 
 use crate::common::TinyModel;
-use crate::data::{on_random_texts, shared};
+use crate::data::on_random_texts;
 
 /// Change of a tokenizer.json.
 type Change = fn(&mut Value);
 
 /// A folder with one of the shared tokenizers; its embedding has a row for each token and some more.
 fn folder(name: &str, change: Change) -> Option<tempfile::TempDir> {
-    let path = shared().join(format!("tokenizers/{name}-tokenizer.json"));
-    let Ok(bytes) = fs::read(&path) else {
-        println!("skipped: {} not found", path.display());
-        return None;
-    };
-    let mut tokenizer: Value = serde_json::from_slice(&bytes).expect("is JSON");
+    let mut tokenizer = shared::json(shared::path(format!("tokenizers/{name}-tokenizer.json"))?);
     change(&mut tokenizer);
     let added = tokenizer["added_tokens"].as_array().expect("a list").iter().map(|token| &token["id"]);
     let ids = tokenizer["model"]["vocab"].as_object().expect("an object").values().chain(added);

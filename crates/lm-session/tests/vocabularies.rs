@@ -2,7 +2,9 @@
 //! `../shared` beside the checkout). Without the folder, the tests are skipped with a printed line.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use std::path::{Path, PathBuf};
+#[path = "../../../testdata/shared.rs"]
+mod shared;
+
 use std::sync::{Arc, LazyLock};
 
 use lm_session::testing::{FakeLm, loaded};
@@ -23,12 +25,7 @@ const VOCABULARIES: [(&str, [&str; 2]); 4] = [
 ];
 
 static COMPILERS: LazyLock<Vec<(&str, [&str; 2], GrammarCompiler)>> = LazyLock::new(|| {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    let folder = std::env::var_os("LM_SHARED").map_or_else(beside, PathBuf::from).join("tokenizers");
-    if !folder.is_dir() {
-        println!("skipped: {} not found", folder.display());
-        return Vec::new();
-    }
+    let Some(folder) = shared::path("tokenizers") else { return Vec::new() };
     let read = |(name, markers): (&'static str, _)| {
         let json = std::fs::read(folder.join(format!("{name}-tokenizer.json"))).unwrap();
         let tokenizer = Tokenizer::from_json(&json).unwrap();

@@ -1,6 +1,6 @@
 //! Probed capabilities of well-known templates, against their reference renderings.
 
-#[path = "../../lm-jinja/tests/engine/shared.rs"]
+#[path = "../../../testdata/shared.rs"]
 mod shared;
 
 use lm_template::{CallIds, Capabilities, PromptTemplate};

@@ -1,6 +1,6 @@
 //! Polyfills, one by one with templates of ours, and with every published template.
 
-#[path = "../../lm-jinja/tests/engine/shared.rs"]
+#[path = "../../../testdata/shared.rs"]
 mod shared;
 
 use lm_template::{

@@ -5,9 +5,10 @@
 
 mod process;
 mod schemas;
+#[path = "../../../../testdata/shared.rs"]
+mod shared;
 mod templates;
 
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use process::{Usage, measure};
@@ -40,11 +41,8 @@ fn templates_stay_within_time_memory_and_threads() {
 /// The bounds for hostile schemas do not reject real ones.
 #[test]
 fn schemas_of_the_benchmark_compile() {
-    let root = std::env::var_os("LM_SHARED").map(PathBuf::from);
-    let root = root.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"));
-    let Ok(files) = std::fs::read_dir(root.join("jsonschemabench")) else {
-        return println!("skipped: no jsonschemabench in {}", root.display());
-    };
+    let Some(folder) = shared::path("jsonschemabench") else { return };
+    let files = std::fs::read_dir(folder).expect("a folder");
     let texts = files.filter_map(|file| std::fs::read_to_string(file.ok()?.path()).ok());
     let texts: Vec<String> = texts.collect();
     let cases = texts.iter().flat_map(|text| text.lines()).filter_map(|line| serde_json::from_str(line).ok());

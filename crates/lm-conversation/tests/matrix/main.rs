@@ -11,6 +11,8 @@ mod cell;
 mod model;
 mod outcome;
 mod report;
+#[path = "../../../../testdata/shared.rs"]
+mod shared;
 
 use std::sync::Mutex;
 

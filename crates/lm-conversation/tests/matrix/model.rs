@@ -1,6 +1,5 @@
 //! Models of the matrix: random logits over two vocabularies.
 
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use lm_conversation::{Engine, EngineSettings, TokenId};
@@ -10,6 +9,8 @@ use lm_model::{
 };
 use lm_processors::{CallBody, Count, Family, PythonList};
 use lm_tokenizer::Tokenizer;
+
+use crate::shared;
 
 /// Context length: the budget of a turn without a limit, less the prompt.
 const CONTEXT_LEN: usize = 1_536;
@@ -144,13 +145,7 @@ fn opener(family: &Family) -> String {
 
 /// A published vocabulary of 152k tokens.
 fn large() -> Option<Tokenizer> {
-    let root = std::env::var_os("LM_SHARED").map(PathBuf::from);
-    let root = root.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"));
-    let path = root.join("tokenizers/qwen2-tokenizer.json");
-    let Ok(bytes) = std::fs::read(&path) else {
-        println!("skipped: {} not found", path.display());
-        return None;
-    };
+    let bytes = std::fs::read(shared::path("tokenizers/qwen2-tokenizer.json")?).expect("can be read");
     let tokenizer = Tokenizer::from_json(&bytes).expect("a tokenizer");
     let width = tokenizer.logits_width().next_multiple_of(256);
     let end = tokenizer.token_id("<|im_end|>").expect("an end token");

@@ -13,7 +13,8 @@ use lm_tokenizer::{SpecialTokens, TokenKind, Tokenizer};
 use serde_json::json;
 use tokenizers::AddedToken;
 
-use crate::support::{Published, TOKENIZERS, shared, tokenizer};
+use crate::shared;
+use crate::support::{Published, TOKENIZERS, tokenizer};
 
 /// Position of the text in a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -183,7 +184,7 @@ fn faults(shared: &Path, name: &str, added: &[AddedToken], pairs: &Pairs) -> Vec
 
 #[test]
 fn no_content_spells_an_added_token() {
-    let Some(shared) = shared() else { return };
+    let Some(shared) = shared::path("") else { return };
     let templates = Published::all(&shared);
     let pairs = all_pairs(&templates);
     let markers: BTreeSet<String> = templates.iter().flat_map(markers).collect();

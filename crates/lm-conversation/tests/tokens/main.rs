@@ -3,4 +3,6 @@
 
 mod injection;
 mod reference;
+#[path = "../../../../testdata/shared.rs"]
+mod shared;
 mod support;

@@ -6,7 +6,8 @@ use lm_conversation::{ContentTokens, GenerationPrompt, Map, RenderedPrompt, Toke
 use serde::Deserialize;
 use tokenizers::AddedToken;
 
-use crate::support::{Published, json, render, root, shared, tokenizer};
+use crate::shared::{self, json};
+use crate::support::{Published, render, root, tokenizer};
 
 #[derive(Deserialize)]
 struct Ids {
@@ -40,7 +41,7 @@ fn read<T: serde::de::DeserializeOwned>(name: &str) -> T {
 
 #[test]
 fn ids_are_those_of_transformers() {
-    let Some(shared) = shared() else { return };
+    let Some(shared) = shared::path("") else { return };
     let Ids { added_tokens, cases } = read("ids.json");
     let conversations: Vec<Conversation> = read("conversations.json");
     let templates: HashMap<String, _> =

@@ -7,25 +7,12 @@ use lm_template::{Prompt, RenderInput};
 use lm_tokenizer::Tokenizer;
 use tokenizers::AddedToken;
 
+use crate::shared::json;
+
 pub const TOKENIZERS: [&str; 4] = ["llama-bpe", "phi-3", "qwen2", "smollm2"];
 
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// Folder of third-party data; `None` if it is absent (with a printed line).
-pub fn shared() -> Option<PathBuf> {
-    let path = std::env::var_os("LM_SHARED").map_or_else(|| root().join("../shared"), PathBuf::from);
-    if !path.exists() {
-        println!("skipped: {} not found", path.display());
-        return None;
-    }
-    Some(path)
-}
-
-pub fn json(path: PathBuf) -> Value {
-    let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
-    serde_json::from_slice(&bytes).unwrap_or_else(|error| panic!("{path:?}: {error}"))
 }
 
 /// A published chat template.

@@ -6,5 +6,5 @@ mod engines;
 mod generated;
 mod goldens;
 mod grammar;
-#[path = "../engine/shared.rs"]
+#[path = "../../../../testdata/shared.rs"]
 mod shared;

@@ -1,7 +1,5 @@
 //! A grammar's verdict on a text, byte by byte, without a tokenizer.
 
-use std::path::{Path, PathBuf};
-
 use llguidance::api::TopLevelGrammar;
 use llguidance::toktrie::{ApproximateTokEnv, InferenceCapabilities};
 use llguidance::{Matcher, ParserFactory};
@@ -57,16 +55,4 @@ pub fn verdict(matcher: &Matcher, text: &str) -> Verdict {
         Ok(_) => Verdict::Incomplete,
         Err(error) => panic!("{error}"),
     }
-}
-
-/// Folder of third-party data; `None` if absent (prints a line that says so).
-pub fn shared(folder: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("LM_SHARED").map(PathBuf::from);
-    let root = root.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"));
-    let path = root.join(folder);
-    if path.is_dir() {
-        return Some(path);
-    }
-    println!("skipped: {} not found", path.display());
-    None
 }

@@ -12,6 +12,8 @@ mod random;
 mod replies;
 mod round_trip;
 mod schemas;
+#[path = "../../../../testdata/shared.rs"]
+mod shared;
 #[path = "../support/tokens.rs"]
 mod tokens;
 mod vectors;

@@ -6,7 +6,8 @@ use std::path::Path;
 use llguidance::api::TopLevelGrammar;
 use lm_processors::{Reading, Value, relax};
 
-use crate::common::{Compiler, Verdict, shared, verdict};
+use crate::common::{Compiler, Verdict, verdict};
+use crate::shared;
 
 #[derive(Default)]
 struct Counts {
@@ -23,7 +24,7 @@ struct Counts {
 
 #[test]
 fn real_schemas_compile_and_their_grammars_are_right() {
-    let Some(folder) = shared("jsonschemabench") else { return };
+    let Some(folder) = shared::path("jsonschemabench") else { return };
     let compiler = Compiler::new();
     let mut counts = Counts::default();
     for case in cases(&folder) {

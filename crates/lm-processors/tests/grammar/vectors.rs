@@ -8,7 +8,8 @@ use lm_processors::{
 };
 use serde_json::json;
 
-use crate::common::{Compiler, Verdict, shared, verdict};
+use crate::common::{Compiler, Verdict, verdict};
+use crate::shared;
 
 /// Replies that a parser accepts and a grammar does not write, with the reason.
 const DEPARTURES: &[(&str, &str)] = &[
@@ -69,7 +70,7 @@ struct Counts {
 
 #[test]
 fn well_formed_calls_are_taken_and_broken_ones_stopped() {
-    let Some(folder) = shared("goldens/parser/tools") else { return };
+    let Some(folder) = shared::path("goldens/parser/tools") else { return };
     let compiler = Compiler::new();
     let mut missed = Vec::new();
     for family in lm_processors::ALL {

@@ -1,21 +1,9 @@
 //! Helpers of the parser tests.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use lm_processors::{ModelDataProcessor, OnMalformed, ParserOptions, ProcessorEvent, ToolSpec, Value};
 use serde_json::json;
-
-/// Path of the third-party reference data; `None` if absent (prints one line that says so).
-pub fn shared(part: &str) -> Option<PathBuf> {
-    let beside = || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared"));
-    let path = std::env::var_os("LM_SHARED").map_or_else(beside, PathBuf::from).join(part);
-    if !path.exists() {
-        println!("skipped: {} not found", path.display());
-        return None;
-    }
-    Some(path)
-}
 
 /// A processor by its family's name.
 pub fn family(name: &str) -> &'static dyn ModelDataProcessor {

@@ -7,6 +7,8 @@ mod hostile;
 mod lossless;
 mod random;
 mod recovery;
+#[path = "../../../../testdata/shared.rs"]
+mod shared;
 mod splits;
 #[path = "../support/tokens.rs"]
 mod tokens;

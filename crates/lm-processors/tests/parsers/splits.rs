@@ -1,7 +1,8 @@
 //! Any split of a reply gives the same events: generated replies of every family, and all reference vectors.
 
-use crate::common::{parse, shared, with_a_tool};
+use crate::common::{parse, with_a_tool};
 use crate::random::Random;
+use crate::shared;
 use lm_processors::{
     ALL, CallBody, CallSyntax, Dialect, ModelDataProcessor, OnMalformed, ParserOptions, ReadCalls,
     ReasoningText,
@@ -137,7 +138,7 @@ fn made_up_replies_of_every_family() {
 
 #[test]
 fn reference_vectors_in_random_pieces() {
-    let Some(folder) = shared("goldens/parser") else { return };
+    let Some(folder) = shared::path("goldens/parser") else { return };
     let mut random = Random::seeded("vectors");
     let mut vectors = 0;
     for path in ["tools", "reasoning"].iter().flat_map(|kind| std::fs::read_dir(folder.join(kind)).unwrap()) {

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::common::{Broken, Sum, parse, shared, sum};
+use crate::common::{Broken, Sum, parse, sum};
+use crate::shared;
 use lm_processors::{
     CallBody, ModelDataProcessor, OnMalformed, ParserOptions, ReadCalls, ReasoningText, ToolSpec, by_name,
 };
@@ -240,7 +241,7 @@ fn files(folder: &Path) -> impl Iterator<Item = PathBuf> {
 
 #[test]
 fn reference_vectors() {
-    let Some(folder) = shared("goldens/parser") else { return };
+    let Some(folder) = shared::path("goldens/parser") else { return };
     let (mut vectors, mut wrong, mut unknown) = (0, Vec::new(), Vec::new());
     for kind in ["tools", "reasoning"] {
         for path in files(&folder.join(kind)) {
@@ -375,7 +376,7 @@ const TEMPLATES: &[(&str, &[&str])] = &[
 
 #[test]
 fn families_are_found_by_their_templates() {
-    let Some(folder) = shared("goldens/templates") else { return };
+    let Some(folder) = shared::path("goldens/templates") else { return };
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_none_or(|extension| extension != "jinja") {

@@ -3,5 +3,5 @@
 mod engine_alone;
 mod goldens;
 mod segments;
-#[path = "../../../lm-jinja/tests/engine/shared.rs"]
+#[path = "../../../../testdata/shared.rs"]
 mod shared;

@@ -1,4 +1,4 @@
-//! Texts, and the location of the reference data.
+//! Texts, of the reference data and random ones.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use lm_tokenizer::TokenId;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+use crate::shared;
 
 /// Number of random texts for each vocabulary.
 const TEXTS: u32 = 1_000;
@@ -15,19 +17,14 @@ pub fn workspace() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-pub fn shared() -> PathBuf {
-    std::env::var_os("LM_SHARED").map_or_else(|| workspace().join("../shared"), PathBuf::from)
-}
-
 /// Texts of a reference vocabulary with their ids, special tokens treated as text; `None`, with a printed line, if the reference
 /// data is absent.
 pub fn reference_ids(name: &str) -> Option<Vec<(String, Vec<TokenId>)>> {
-    let file = shared().join("tokenizers").join(format!("ggml-vocab-{name}.gguf"));
-    let read = |end: &str| fs::read_to_string(format!("{}.{end}", file.display()));
-    let (Ok(texts), Ok(ids)) = (read("inp"), read("out")) else {
-        println!("skipped: {} not found", file.display());
-        return None;
-    };
+    let [texts, ids] = ["inp", "out"].map(|end| {
+        let path = shared::path(format!("tokenizers/ggml-vocab-{name}.gguf.{end}"))?;
+        Some(fs::read_to_string(path).expect("is text"))
+    });
+    let (texts, ids) = (texts?, ids?);
     let texts: Vec<&str> = texts.split("\n__ggml_vocab_test__\n").collect();
     let lines: Vec<&str> = ids.split('\n').collect();
     assert_eq!(texts.len(), lines.len(), "{name}");

@@ -6,22 +6,18 @@ use lm_formats::{FileBytes, GgufFile};
 use lm_tokenizer::{SpecialTokens, TextSegment, TokenId, Tokenizer};
 use serde_json::Value;
 
-use crate::data::{on_random_texts, reference_ids, shared, workspace};
+use crate::data::{on_random_texts, reference_ids, workspace};
 use crate::gguf_writer::{self, Metadata};
+use crate::shared;
 
 fn vocabulary(name: &str) -> Option<Tokenizer> {
-    let path = shared().join("tokenizers").join(format!("ggml-vocab-{name}.gguf"));
-    let Ok(bytes) = fs::read(&path) else {
-        println!("skipped: {} not found", path.display());
-        return None;
-    };
+    let bytes = fs::read(shared::path(format!("tokenizers/ggml-vocab-{name}.gguf"))?).expect("can be read");
     let file = GgufFile::read(name, FileBytes::Owned(bytes.into())).expect("the file is whole");
     Some(Tokenizer::from_gguf(file.metadata()).unwrap_or_else(|error| panic!("{name}: {error}")))
 }
 
 fn json(name: &str) -> Option<Tokenizer> {
-    let path = shared().join("tokenizers").join(format!("{name}-tokenizer.json"));
-    let bytes = fs::read(path).ok()?;
+    let bytes = fs::read(shared::path(format!("tokenizers/{name}-tokenizer.json"))?).expect("can be read");
     Some(Tokenizer::from_json(&bytes).expect("the tokenizer is valid"))
 }
 
@@ -66,11 +62,8 @@ fn any_text_comes_back() {
 /// The `smollm` row against SmolLM2's own tokenizer, whose vocabulary is written as a GGUF file.
 #[test]
 fn a_vocabulary_written_as_gguf_gives_the_ids_of_its_json() {
-    let path = shared().join("tokenizers/smollm2-tokenizer.json");
-    let Ok(bytes) = fs::read(&path) else {
-        println!("skipped: {} not found", path.display());
-        return;
-    };
+    let Some(path) = shared::path("tokenizers/smollm2-tokenizer.json") else { return };
+    let bytes = fs::read(path).expect("can be read");
     let json = Tokenizer::from_json(&bytes).expect("the tokenizer is valid");
     let file: Value = serde_json::from_slice(&bytes).expect("is JSON");
     let vocabulary = file["model"]["vocab"].as_object().expect("a vocabulary");

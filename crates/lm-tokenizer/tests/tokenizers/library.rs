@@ -10,7 +10,8 @@ use proptest::prelude::*;
 use serde_json::json;
 use tokenizers::AddedToken;
 
-use crate::data::{reference_ids, shared, text, workspace};
+use crate::data::{reference_ids, text, workspace};
+use crate::shared;
 
 /// A tokenizer and the library's own view of the same file.
 struct Pair {
@@ -62,14 +63,13 @@ impl Pair {
 
 static PAIRS: LazyLock<Vec<Pair>> = LazyLock::new(|| {
     let mut paths = vec![workspace().join("models/pocket/model/tokenizer.json")];
-    let real = shared().join("tokenizers");
-    match fs::read_dir(&real) {
-        Ok(files) => paths.extend(
+    if let Some(folder) = shared::path("tokenizers") {
+        let files = fs::read_dir(folder).expect("a folder");
+        paths.extend(
             files
                 .map(|file| file.expect("the folder can be listed").path())
                 .filter(|path| path.extension().is_some_and(|extension| extension == "json")),
-        ),
-        Err(_) => println!("skipped: {} not found", real.display()),
+        );
     }
     let pairs: Vec<Pair> = paths.iter().map(|path| Pair::read(path)).collect();
     let with_rules: Vec<Pair> = pairs.iter().map(Pair::with_rules).collect();
@@ -184,8 +184,12 @@ fn reference_texts_have_their_reference_ids() {
         ("llama-bpe-tokenizer.json", "llama-bpe"),
         ("phi-3-tokenizer.json", "phi-3"),
     ] {
-        let Some(cases) = reference_ids(reference) else { continue };
-        let tokenizer = Pair::read(&shared().join("tokenizers").join(json)).ours;
+        let (Some(cases), Some(path)) =
+            (reference_ids(reference), shared::path(format!("tokenizers/{json}")))
+        else {
+            continue;
+        };
+        let tokenizer = Pair::read(&path).ours;
         for (text, expected) in cases {
             let ids = tokenizer.encode_segments(&[TextSegment::Content(&text)]).unwrap();
             assert_eq!(ids, expected, "{json}: {text:?}");

@@ -9,3 +9,5 @@ mod data;
 mod gguf;
 mod gguf_writer;
 mod library;
+#[path = "../../../../testdata/shared.rs"]
+mod shared;
