@@ -14,12 +14,13 @@ mod reply_rules;
 mod resampling;
 mod saved;
 mod shared;
+mod start_turn;
 mod thinking;
 mod turn;
 mod typed_answer;
 
 pub use config::{ConstrainCalls, ConversationConfig, OnCancel, TurnOptions};
-pub use conversation::{Conversation, TurnBuilder};
+pub use conversation::Conversation;
 pub use error::{Error, Result};
 pub use event::{ConversationEvent, Reply, ScoredToken, TokenLogprob};
 pub use into_messages::IntoMessages;
@@ -35,5 +36,6 @@ pub use lm_template::{
 };
 pub use rendered::{ContentTokens, RenderedPrompt};
 pub use saved::{SavedConversation, SavedError};
+pub use start_turn::TurnBuilder;
 pub use thinking::{ThinkingConfig, ThinkingMode};
 pub use turn::{Turn, TurnStream};
