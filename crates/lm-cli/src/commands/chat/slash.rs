@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
+use lm_conversation::SavedConversation;
 use lm_template::{Message, Value};
 
 use super::State;
-use super::saved::{self, Existing, Saved};
+use super::saved::{self, Existing};
 use super::settings::NAMES;
 use super::turn::Ended;
 use crate::lines::{Argument, Word, parse_path};
@@ -182,24 +183,25 @@ fn load(path: &str, state: &mut State) -> Result<After> {
 }
 
 /// Replaces the conversation by the one that was read from a file. Without a system prompt in it, the current one stays.
-pub fn resume(saved: Saved, path: &Path, state: &mut State) -> Result<()> {
+pub fn resume(saved: SavedConversation, path: &Path, state: &mut State) -> Result<()> {
     let conversation = state.turns.agent.conversation_mut();
     let missing: Vec<_> = saved
         .tools
-        .into_iter()
+        .iter()
+        .map(|tool| tool.name().to_owned())
         .filter(|name| conversation.tools().iter().all(|tool| tool.name() != name))
         .collect();
     let count = saved.history.len();
     conversation.set_history(saved.history);
     let system = match conversation.preface().messages.is_empty() {
-        false if saved.system.is_empty() => "; they have no system prompt, the current one stays",
-        false if saved.system != conversation.preface().messages => {
+        false if saved.preface.is_empty() => "; they have no system prompt, the current one stays",
+        false if saved.preface != conversation.preface().messages => {
             "; their system prompt replaces the current one"
         }
         _ => "",
     };
-    if !saved.system.is_empty() {
-        conversation.set_preface_messages(saved.system);
+    if !saved.preface.is_empty() {
+        conversation.set_preface_messages(saved.preface);
     }
     state.file = Some(path.to_owned());
     state.screen.note(&format!("({count} messages loaded from {}{system})", path.display()))?;
