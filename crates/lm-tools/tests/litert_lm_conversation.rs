@@ -101,6 +101,17 @@ fn role_model_is_read_and_written_as_assistant() {
 }
 
 #[test]
+fn keys_without_a_field_reach_the_template() {
+    let source = "{% for m in messages %}[{{ m.role }}, {{ m.mood }}] {{ m.content }}{% endfor %}";
+    let template = Some(PromptTemplate::new(source).expect("a template"));
+    let config = ConversationConfig { template, ..ConversationConfig::default() };
+    let conversation = Conversation::new(engine(), config).expect("a conversation");
+    let message = json!({"role": "user", "mood": "curious", "content": TALLEST});
+    let prompt = conversation.render(message, GenerationPrompt::Omit).expect("a prompt");
+    assert_eq!(prompt.text, format!("[user, curious] {TALLEST}"));
+}
+
+#[test]
 fn every_kind_of_part_is_read_and_written_back_in_order() {
     let blob = "aW1hZ2UgYnl0ZXM="; // "image bytes"
     let content = json!([
@@ -185,6 +196,18 @@ fn a_preface_gives_instructions_tools_and_extra_context() {
     let reply =
         conversation.send(json!({"role": "tool", "content": common::paris_report()})).expect("an answer");
     assert_eq!(reply.message.content.text(), common::PARIS_SENTENCE);
+}
+
+#[test]
+fn a_preface_may_be_prefilled_before_the_first_turn() {
+    let mut conversation = common::conversation_on(&common::engine_on(Device::Cpu), preface());
+    let rendered = conversation.render(Vec::<Message>::new(), GenerationPrompt::Omit).expect("a prompt");
+    let stats = conversation.prefill(Vec::<Message>::new()).expect("it runs");
+    assert_eq!(stats.prefilled_tokens, rendered.ids.len());
+    assert_eq!(conversation.tokens(), rendered.ids);
+    assert_eq!(conversation.history(), []);
+    conversation.send("How is the weather in Paris?").expect("a call");
+    assert!(conversation.tokens().starts_with(&rendered.ids));
 }
 
 #[test]

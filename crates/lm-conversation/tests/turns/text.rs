@@ -1,7 +1,8 @@
 //! Turns with text only.
 
 use lm_conversation::{
-    Conversation, ConversationEvent, FinishReason, Message, Role, Turn, TurnOptions, Value,
+    Conversation, ConversationConfig, ConversationEvent, FinishReason, Message, PromptTemplate, Role, Turn,
+    TurnOptions, Value,
 };
 use serde_json::json;
 
@@ -42,6 +43,17 @@ fn later_turns_run_only_what_is_new() {
     assert_eq!(first.finish.usage.cached_tokens, 0);
     // All of the first turn is cached, except the end token, which was sampled and never run.
     assert!(second.finish.usage.cached_tokens + 1 >= so_far, "{:?} of {so_far}", second.finish.usage);
+}
+
+/// No prompt is the beginning of the next one.
+#[test]
+fn a_template_may_rewrite_earlier_messages() {
+    let source = "{{ messages | length }}{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}";
+    let template = Some(PromptTemplate::new(source).unwrap());
+    let (mut conversation, _) = conversation(ConversationConfig { template, ..config() }, ["One.", "Two."]);
+    conversation.send("Count.").unwrap();
+    let second = conversation.send("Go on.").unwrap();
+    assert_eq!((second.text().as_str(), second.finish.usage.cached_tokens), ("Two.", 0));
 }
 
 #[test]
