@@ -131,6 +131,7 @@ fn a_header_without_an_end_is_text() {
         ),
         ("gpt_oss", "<|start|>assistant<|channel|>analysis", " and more", " and more"),
         ("gpt_oss", "<|start|>assistant<|chan", "nel|>final", "nel|>final"),
+        ("gpt_oss", "<|start|>assistant ", "Yes.", "Yes."),
         ("gpt_oss", "<|start|>assistant<|channel|>", "final<|message|>Yes.", "Yes."),
         ("muse", "", " to=user and more", " to=user and more"),
         ("hf_response_template_invoke", "", "to=Graz by train", "to=Graz by train"),

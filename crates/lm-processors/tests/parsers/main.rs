@@ -1,5 +1,6 @@
 //! Parsers of all families: rules, reference vectors, and any split of the text.
 
+mod calls;
 mod common;
 mod dialect;
 mod forms;

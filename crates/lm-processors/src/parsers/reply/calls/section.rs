@@ -13,13 +13,8 @@ impl ReplyParser {
         number: usize,
         events: &mut Vec<ProcessorEvent>,
     ) -> Step {
-        let CallSyntax { section, separator, call, reported, .. } = self.syntaxes[number];
+        let CallSyntax { section, call, reported, .. } = self.syntaxes[number];
         self.take_layout();
-        let separator = separator.trim();
-        if !separator.is_empty() && self.buffer.rest().starts_with(separator) {
-            self.pending.push_str(self.buffer.take(separator.len()));
-            self.take_layout();
-        }
         let rest = self.buffer.rest();
         let may_come = |marker: &str| marker.len() > rest.len() && marker.starts_with(rest);
         if !section.close.is_empty() && rest.starts_with(section.close) {
