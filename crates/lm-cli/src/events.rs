@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 /// Version of all JSON that the program prints: a reader may reject another one.
 pub const VERSION: u32 = 1;
 
-/// First event.
-pub fn start(engine: &Engine, seed: u64) -> Value {
+/// First event; the seed is null for greedy sampling.
+pub fn start(engine: &Engine, seed: Option<u64>) -> Value {
     json!({"type": "start", "version": VERSION, "model": engine.name(), "seed": seed})
 }
 

@@ -322,7 +322,8 @@ fn batched_and_singly(folder: &Path, shared: &Path) -> Result<()> {
             };
             let mut session = engine.session(SessionConfig::default())?;
             session.prefill(&[1, 2, 3, seed as TokenId])?;
-            let sampler = SamplerParams { temperature: 1.0, seed: seed as u64, ..SamplerParams::default() };
+            let sampler =
+                SamplerParams { temperature: 1.0, seed: Some(seed as u64), ..SamplerParams::default() };
             let params = GenerateParams {
                 sampler: Some(sampler),
                 constraint: Some(constraint),

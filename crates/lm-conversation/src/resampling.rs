@@ -46,18 +46,36 @@ pub(crate) struct Resampling {
 }
 
 impl Resampling {
-    /// Creates the state for a reply to a prompt of `prompt_tokens` tokens, generated with `params`; `sampler` is the session's.
+    /// Creates the state for a reply to a prompt of `prompt_tokens` tokens, generated with `params`; `sampler` is the session's. Draws the
+    /// seed if there is none.
+    ///
+    /// # Errors
+    /// When no seed can be drawn.
     pub(crate) fn new(
         checks: ReplyChecks,
-        params: GenerateParams,
+        params: &mut GenerateParams,
         sampler: &SamplerParams,
         prompt_tokens: usize,
-    ) -> Self {
-        let sampler = params.sampler.clone().unwrap_or_else(|| sampler.clone());
+    ) -> Result<Self> {
+        let sampler = params.sampler.as_ref().unwrap_or(sampler).seeded()?;
+        params.sampler = Some(sampler.clone());
+        let params = params.clone();
         let prefill = PrefillProgress { cached_tokens: prompt_tokens, prefilled_tokens: 0, prompt_tokens };
         let (pieces, held) = (Vec::new(), Vec::new());
         let (sent, open, has_call, rejected) = (0, false, false, 0);
-        Self { checks, params, prefill, sampler, prompt_tokens, pieces, sent, held, open, has_call, rejected }
+        Ok(Self {
+            checks,
+            params,
+            prefill,
+            sampler,
+            prompt_tokens,
+            pieces,
+            sent,
+            held,
+            open,
+            has_call,
+            rejected,
+        })
     }
 
     /// Notes a step of the prefill; returns false for those of later attempts.
@@ -68,9 +86,11 @@ impl Resampling {
         self.rejected == 0
     }
 
-    /// Corrects the usage of the last attempt, which found the prompt in the cache: the first one may have run it.
+    /// Corrects the usage of the last attempt, which found the prompt in the cache (the first one may have run it), and reports the
+    /// seed of the first one, from which those of the others follow.
     pub(crate) fn correct(&self, finish: &mut Finished) {
         if self.rejected > 0 {
+            finish.seed = self.sampler.seed;
             finish.usage.cached_tokens = self.prefill.cached_tokens;
             finish.timing.prefilled_tokens = self.prefill.prefilled_tokens;
         }
@@ -179,13 +199,22 @@ impl Resampling {
     /// again.
     fn sampler(&self) -> SamplerParams {
         let temperature = if self.sampler.is_greedy() { 1.0 } else { self.sampler.temperature };
-        let seed = self.sampler.seed.wrapping_add(SEED_STEP.wrapping_mul(self.rejected as u64));
+        let first = self.sampler.seed.unwrap_or_default();
+        let seed = Some(first.wrapping_add(SEED_STEP.wrapping_mul(self.rejected as u64)));
         let reseeded = SamplerParams { temperature, seed, ..self.sampler.clone() };
         match self.rejected.saturating_sub(SAME_FILTERS) {
             0 => reseeded,
             hotter => {
                 let temperature = temperature * (1.0 + hotter as f32 / 4.0);
-                SamplerParams { temperature, top_k: 0, top_p: 1.0, min_p: 0.0, ..reseeded }
+                SamplerParams {
+                    temperature,
+                    top_k: 0,
+                    top_p: 1.0,
+                    min_p: 0.0,
+                    typical_p: 1.0,
+                    top_n_sigma: 0.0,
+                    ..reseeded
+                }
             }
         }
     }
@@ -262,7 +291,7 @@ mod tests {
                 reply.sampler()
             })
             .collect();
-        let seeds: HashSet<u64> = samplers.iter().map(|sampler| sampler.seed).collect();
+        let seeds: HashSet<u64> = samplers.iter().filter_map(|sampler| sampler.seed).collect();
         assert_eq!(seeds.len(), MAX_REJECTED);
         assert!(samplers.iter().all(|sampler| sampler.temperature >= 1.0));
         assert!(samplers.windows(2).all(|pair| pair[0].temperature <= pair[1].temperature));

@@ -118,11 +118,11 @@ impl Conversation {
         let parser = self.parser_options(&options.tool_choice, form, tail, recovery);
         let cancel = options.cancel.child();
         let on_cancel = options.on_cancel;
-        let params = generate_params(options, constraint, cancel.clone());
+        let mut params = generate_params(options, constraint, cancel.clone());
         let mut state = self.shared.lock();
-        let resampling = checks.map(|checks| {
-            Resampling::new(checks, params.clone(), &state.session.config().sampler, ids.len())
-        });
+        let resampling = checks
+            .map(|checks| Resampling::new(checks, &mut params, &state.session.config().sampler, ids.len()));
+        let resampling = resampling.transpose()?;
         let generation = state.session.submit(&ids, params)?;
         let call_ids = FreshCallIds::new(self.preface.messages.iter().chain(&state.history).chain(&messages));
         drop(state);

@@ -95,7 +95,7 @@ fn generate(
     let mut session = engine.session(SessionConfig::default())?;
     session.prefill(&[17, 4])?;
     let temperature = if seed == 0 { 0.0 } else { 1.0 };
-    let sampler = Some(SamplerParams { temperature, seed, ..SamplerParams::default() });
+    let sampler = Some(SamplerParams { temperature, seed: Some(seed), ..SamplerParams::default() });
     let constraint = Some(constraint);
     let params = GenerateParams { sampler, constraint, max_output_tokens, ..GenerateParams::default() };
     let mut whole = String::new();

@@ -169,7 +169,7 @@ fn generate(
     let mut session = engine.session(SessionConfig::default())?;
     session.prefill(&[17, 4, seed as u32 % 200])?;
     let params = GenerateParams {
-        sampler: Some(SamplerParams { temperature: 1.0, seed, ..SamplerParams::default() }),
+        sampler: Some(SamplerParams { temperature: 1.0, seed: Some(seed), ..SamplerParams::default() }),
         constraint: Some(engine.compile(&spec)?.start()),
         max_output_tokens: Some(max_tokens),
         ..GenerateParams::default()

@@ -43,7 +43,7 @@ fn required(conversation: &Conversation, seed: u64, temperature: f32) -> TurnOpt
     let reasons = !conversation.processor().channels().is_empty();
     TurnOptions {
         thinking: ThinkingConfig { max_tokens: reasons.then_some(20), ..ThinkingConfig::default() },
-        sampler: Some(SamplerParams { temperature, seed, ..SamplerParams::default() }),
+        sampler: Some(SamplerParams { temperature, seed: Some(seed), ..SamplerParams::default() }),
         max_output_tokens: Some(200),
         tool_choice: ToolChoice::Required,
         ..TurnOptions::default()

@@ -22,7 +22,7 @@ pub struct Choice {
 /// use lm_openai::{Choice, CompletionHead, completion};
 ///
 /// let usage = Usage { prompt_tokens: 9, output_tokens: 3, ..Usage::default() };
-/// let finish = Finished { reason: FinishReason::EndToken, usage, timing: Timing::default(), steered: None };
+/// let finish = Finished { reason: FinishReason::EndToken, usage, timing: Timing::default(), seed: None, steered: None };
 /// let (relaxed, polyfills) = (Vec::new(), Vec::new());
 /// let reply = Reply { message: Message::assistant("Hello!"), finish, relaxed, resampled: 0, polyfills };
 /// let object = completion(&CompletionHead::new("my-model"), &[Choice { reply, logprobs: None }]);

@@ -15,10 +15,28 @@ pub struct SamplingFields {
     pub temperature: Option<f32>,
     /// Nucleus sampling.
     pub top_p: Option<f32>,
-    /// Top-k sampling; an extension of the API, as are `min_p` and `repetition_penalty`.
+    /// Top-k sampling; an extension of the API, as are the next fields up to `repetition_penalty`.
     pub top_k: Option<usize>,
     /// Min-p sampling.
     pub min_p: Option<f32>,
+    /// Locally typical sampling.
+    pub typical_p: Option<f32>,
+    /// Top-nσ sampling.
+    pub top_n_sigma: Option<f32>,
+    /// Probability of XTC.
+    pub xtc_probability: Option<f32>,
+    /// Threshold of XTC.
+    pub xtc_threshold: Option<f32>,
+    /// Factor of the DRY penalty.
+    pub dry_multiplier: Option<f32>,
+    /// Base of the DRY penalty.
+    pub dry_base: Option<f32>,
+    /// Length of the shortest repetition that DRY penalizes.
+    pub dry_allowed_length: Option<usize>,
+    /// Number of last tokens that DRY considers; -1 = all.
+    pub dry_penalty_last_n: Option<i64>,
+    /// Strings at which repetitions end.
+    pub dry_sequence_breakers: Option<Vec<String>>,
     /// Repetition penalty.
     pub repetition_penalty: Option<f32>,
     /// Presence penalty.
@@ -27,7 +45,7 @@ pub struct SamplingFields {
     pub frequency_penalty: Option<f32>,
     /// Biases of single tokens.
     pub logit_bias: Vec<(TokenId, f32)>,
-    /// Random seed of the first choice; the next choices count up from it.
+    /// Random seed of the first choice; the next choices count up from it. Without one each choice draws its own.
     pub seed: Option<u64>,
 }
 
@@ -38,6 +56,15 @@ impl SamplingFields {
             top_p: fields.get("top_p")?,
             top_k: fields.get("top_k")?,
             min_p: fields.get("min_p")?,
+            typical_p: fields.get("typical_p")?,
+            top_n_sigma: fields.get("top_n_sigma")?,
+            xtc_probability: fields.get("xtc_probability")?,
+            xtc_threshold: fields.get("xtc_threshold")?,
+            dry_multiplier: fields.get("dry_multiplier")?,
+            dry_base: fields.get("dry_base")?,
+            dry_allowed_length: fields.get("dry_allowed_length")?,
+            dry_penalty_last_n: fields.get("dry_penalty_last_n")?,
+            dry_sequence_breakers: fields.get("dry_sequence_breakers")?,
             repetition_penalty: fields.get("repetition_penalty")?,
             presence_penalty: fields.get("presence_penalty")?,
             frequency_penalty: fields.get("frequency_penalty")?,
@@ -55,17 +82,28 @@ impl SamplingFields {
     pub fn sampler(&self, defaults: &SamplerParams, choice: usize) -> SamplerParams {
         let mut logit_bias = defaults.logit_bias.clone();
         logit_bias.extend(&self.logit_bias);
+        let breakers = self.dry_sequence_breakers.as_ref();
+        let last_n = |count: i64| usize::try_from(count).ok();
         SamplerParams {
             temperature: self.temperature.unwrap_or(defaults.temperature),
             top_p: self.top_p.unwrap_or(defaults.top_p),
             top_k: self.top_k.unwrap_or(defaults.top_k),
             min_p: self.min_p.unwrap_or(defaults.min_p),
+            typical_p: self.typical_p.unwrap_or(defaults.typical_p),
+            top_n_sigma: self.top_n_sigma.unwrap_or(defaults.top_n_sigma),
+            xtc_probability: self.xtc_probability.unwrap_or(defaults.xtc_probability),
+            xtc_threshold: self.xtc_threshold.unwrap_or(defaults.xtc_threshold),
+            dry_multiplier: self.dry_multiplier.unwrap_or(defaults.dry_multiplier),
+            dry_base: self.dry_base.unwrap_or(defaults.dry_base),
+            dry_allowed_length: self.dry_allowed_length.unwrap_or(defaults.dry_allowed_length),
+            dry_penalty_last_n: self.dry_penalty_last_n.map_or(defaults.dry_penalty_last_n, last_n),
+            dry_sequence_breakers: breakers.unwrap_or(&defaults.dry_sequence_breakers).clone(),
             repetition_penalty: self.repetition_penalty.unwrap_or(defaults.repetition_penalty),
             presence_penalty: self.presence_penalty.unwrap_or(defaults.presence_penalty),
             frequency_penalty: self.frequency_penalty.unwrap_or(defaults.frequency_penalty),
-            penalty_window: defaults.penalty_window,
             logit_bias,
-            seed: self.seed.unwrap_or(defaults.seed).wrapping_add(choice as u64),
+            seed: self.seed.or(defaults.seed).map(|seed| seed.wrapping_add(choice as u64)),
+            ..defaults.clone()
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Request bodies: fields, their errors, and bodies of any form.
 
+use lm_conversation::SamplerParams;
 use lm_openai::{
     ApiError, BatchReader, ChatRequest, ConversationConfig, Limits, ResponseFormat, ToolChoice, Value,
 };
@@ -79,6 +80,12 @@ fn an_invalid_field_is_named() {
         (json!({"temperature": "warm"}), "temperature"),
         (json!({"top_p": -0.5}), "top_p"),
         (json!({"min_p": 2}), "min_p"),
+        (json!({"typical_p": -1}), "typical_p"),
+        (json!({"top_n_sigma": "wide"}), "top_n_sigma"),
+        (json!({"xtc_probability": 1.5}), "xtc_probability"),
+        (json!({"dry_base": 0.5}), "dry_base"),
+        (json!({"dry_allowed_length": 0}), "dry_allowed_length"),
+        (json!({"dry_sequence_breakers": [""]}), "dry_sequence_breakers"),
         (json!({"presence_penalty": 1e39}), "presence_penalty"),
         (json!({"seed": 1.5}), "seed"),
         (json!({"logit_bias": {"x": 1}}), "logit_bias"),
@@ -120,6 +127,39 @@ fn a_body_that_is_no_object_is_an_error_without_a_field() {
 }
 
 #[test]
+fn extensions_reach_the_sampler() {
+    let mut base = ConversationConfig::default();
+    base.session.sampler.dry_penalty_last_n = Some(9);
+    let fields = json!({
+        "top_k": 3, "min_p": 0.25, "typical_p": 0.5, "top_n_sigma": 2, "xtc_probability": 0.75, "xtc_threshold": 0.125,
+        "dry_multiplier": 1.5, "dry_base": 2, "dry_allowed_length": 4, "dry_sequence_breakers": ["\n"],
+        "repetition_penalty": 1.25, "frequency_penalty": 0.5, "presence_penalty": -0.5,
+    });
+    let expected = SamplerParams {
+        top_k: 3,
+        min_p: 0.25,
+        typical_p: 0.5,
+        top_n_sigma: 2.0,
+        xtc_probability: 0.75,
+        xtc_threshold: 0.125,
+        dry_multiplier: 1.5,
+        dry_base: 2.0,
+        dry_allowed_length: 4,
+        dry_penalty_last_n: Some(9),
+        dry_sequence_breakers: vec!["\n".to_owned()],
+        repetition_penalty: 1.25,
+        frequency_penalty: 0.5,
+        presence_penalty: -0.5,
+        ..SamplerParams::default()
+    };
+    assert_eq!(read(fields).config(&base, 0).session.sampler, expected);
+    let last_n = |count| {
+        read(json!({"dry_penalty_last_n": count})).config(&base, 0).session.sampler.dry_penalty_last_n
+    };
+    assert_eq!([last_n(-1), last_n(0), last_n(5)], [None, Some(0), Some(5)]);
+}
+
+#[test]
 fn fields_reach_the_turn_and_absent_ones_keep_the_servers_values() {
     let mut base = ConversationConfig::default();
     base.session.sampler.top_p = 0.9;
@@ -133,7 +173,11 @@ fn fields_reach_the_turn_and_absent_ones_keep_the_servers_values() {
     }));
     let session = request.config(&base, 2).session;
     let sampler = &session.sampler;
-    assert_eq!((sampler.temperature, sampler.top_p, sampler.seed), (0.5, 0.9, 1), "the third seed from -1");
+    assert_eq!(
+        (sampler.temperature, sampler.top_p, sampler.seed),
+        (0.5, 0.9, Some(1)),
+        "the third seed from -1"
+    );
     assert_eq!((sampler.logit_bias.as_slice(), session.max_output_tokens), (&[(5, -100.0)][..], Some(7)));
     assert_eq!(session.stop, ["END", "\n"]);
     assert_eq!((request.choices, request.turn.logprobs), (3, Some(0)));
@@ -306,7 +350,10 @@ proptest! {
 #[test]
 fn choices_count_up_from_the_servers_seed_as_well() {
     let mut base = ConversationConfig::default();
-    base.session.sampler.seed = 5;
+    base.session.sampler.seed = Some(5);
     let request = read(json!({"n": 3}));
-    assert_eq!([0, 1, 2].map(|choice| request.config(&base, choice).session.sampler.seed), [5, 6, 7]);
+    assert_eq!(
+        [0, 1, 2].map(|choice| request.config(&base, choice).session.sampler.seed),
+        [Some(5), Some(6), Some(7)]
+    );
 }

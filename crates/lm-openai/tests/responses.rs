@@ -216,7 +216,8 @@ fn a_cancelled_stream_ends_with_an_error() {
 fn a_full_context_cuts_a_reply_off_as_a_limit_does() {
     use lm_conversation::{FinishReason, Finished, Message, Reply, Timing, Usage};
     let reason = FinishReason::ContextFull;
-    let finish = Finished { reason, usage: Usage::default(), timing: Timing::default(), steered: None };
+    let finish =
+        Finished { reason, usage: Usage::default(), timing: Timing::default(), seed: None, steered: None };
     let (message, relaxed, polyfills) = (Message::assistant("Hel"), Vec::new(), Vec::new());
     let reply = Reply { message, finish, relaxed, resampled: 0, polyfills };
     let choice = lm_openai::Choice { reply, logprobs: None };

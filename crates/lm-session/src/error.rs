@@ -42,6 +42,9 @@ pub enum Error {
         /// The accepted values.
         expected: String,
     },
+    /// The operating system gave no random number for a sampler's seed; [`crate::SamplerParams::seed`] sets one.
+    #[error("the operating system gave no random seed")]
+    NoSeed(#[source] getrandom::Error),
     /// A model, or the settings asked for with it, do not fit the memory. Nothing was loaded.
     #[error(
         "{} MB of memory are needed, {} MB are available: {} MB of weights{}, {} MB of cache for {} tokens in {}, {} MB besides",

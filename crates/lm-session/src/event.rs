@@ -46,6 +46,8 @@ pub struct Finished {
     pub usage: Usage,
     /// Durations.
     pub timing: Timing,
+    /// Seed of the sampler, given or drawn: with it the generation repeats. `None` when greedy.
+    pub seed: Option<u64>,
     /// Steering of a constrained text whose tokens ran out; `None` when the text was not steered.
     pub steered: Option<Steered>,
 }

@@ -152,7 +152,7 @@ impl Generating {
         };
         let timing = self.clock.timing(prefill.prefilled_tokens);
         let steered = self.guide.as_ref().and_then(Guide::steered);
-        Finished { reason, usage, timing, steered }
+        Finished { reason, usage, timing, seed: self.sampler.seed(), steered }
     }
 
     /// Returns the text that token `id` makes final, and the finish reason if the generation ends with it. `complete`: the

@@ -48,6 +48,6 @@ pub use lm_model::{
 pub use lm_tokenizer::{SpecialTokens, TextSegment, TokenId, TokenKind, Tokenizer};
 pub use memory::{MemoryPlan, MemoryRequest, WeightChoice, available_memory};
 pub use metrics::{CacheStats, PrefillStats, Timing, Usage};
-pub use params::{EngineSettings, GenerateParams, PrefixCache, SamplerParams, SessionConfig};
-pub use sampling::{Chain, History, LogitsFilter, TokenLogits, TokenLogprobs};
+pub use params::{EngineSettings, GenerateParams, PrefixCache, SessionConfig};
+pub use sampling::{Chain, FilterFactory, History, LogitsFilter, SamplerParams, TokenLogits, TokenLogprobs};
 pub use session::Session;

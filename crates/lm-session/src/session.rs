@@ -214,7 +214,7 @@ impl Session {
     fn sampler(&self, params: Option<&SamplerParams>) -> Result<Sampler> {
         let params = params.unwrap_or(&self.config.sampler);
         params.validate(self.engine.model_info().logits_width)?;
-        Ok(Sampler::new(params))
+        Sampler::new(params, self.engine.tokenizer())
     }
 
     /// All tokens that end a generation, without duplicates.

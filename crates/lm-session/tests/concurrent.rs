@@ -16,7 +16,7 @@ fn config(index: u32) -> (Vec<u32>, SessionConfig) {
         temperature,
         top_p: 0.95,
         repetition_penalty: 1.1,
-        seed: index.into(),
+        seed: Some(index.into()),
         ..SamplerParams::default()
     };
     let config = SessionConfig { sampler, max_output_tokens: Some(40), ..SessionConfig::default() };

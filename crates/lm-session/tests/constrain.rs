@@ -60,7 +60,7 @@ fn lark(text: &str, markers: &[&str]) -> ConstraintSpec {
 }
 
 fn random(seed: u64) -> SamplerParams {
-    SamplerParams { temperature: 1.0, seed, ..SamplerParams::default() }
+    SamplerParams { temperature: 1.0, seed: Some(seed), ..SamplerParams::default() }
 }
 
 #[test]

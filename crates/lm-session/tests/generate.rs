@@ -207,7 +207,7 @@ fn what_cannot_run_is_a_typed_error_and_changes_nothing() {
 fn a_seed_gives_the_same_tokens_again() {
     let engine = random_engine(EngineSettings::default());
     let sample = |seed| {
-        let sampler = SamplerParams { temperature: 1.0, seed, ..SamplerParams::default() };
+        let sampler = SamplerParams { temperature: 1.0, seed: Some(seed), ..SamplerParams::default() };
         let config = SessionConfig { sampler, max_output_tokens: Some(20), ..SessionConfig::default() };
         let mut session = engine.session(config).unwrap();
         session.prefill(&[5, 6, 7]).unwrap();
@@ -260,7 +260,7 @@ fn a_continued_output_equals_an_uninterrupted_one() {
         let sampler = SamplerParams {
             presence_penalty: 3.0,
             penalty_window: Some(20),
-            seed,
+            seed: Some(seed),
             ..SamplerParams::default()
         };
         let params = |constrained: bool, continued| GenerateParams {

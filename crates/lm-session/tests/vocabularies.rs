@@ -103,7 +103,11 @@ fn random_calls_end_in_time_and_fit_with_every_vocabulary() {
             let mut session = engine.session(SessionConfig::default()).unwrap();
             session.prefill(&[1, 2, 3]).unwrap();
             let params = GenerateParams {
-                sampler: Some(SamplerParams { temperature: 1.0, seed, ..SamplerParams::default() }),
+                sampler: Some(SamplerParams {
+                    temperature: 1.0,
+                    seed: Some(seed),
+                    ..SamplerParams::default()
+                }),
                 constraint: Some(compiled.start()),
                 max_output_tokens: Some(60),
                 ..GenerateParams::default()

@@ -1,6 +1,7 @@
 //! Arguments shared by several commands.
 
 mod conversation;
+mod filters;
 mod load;
 mod model_path;
 pub mod numbers;

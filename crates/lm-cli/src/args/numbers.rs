@@ -53,6 +53,11 @@ pub fn positive(text: &str) -> Result<f32, String> {
     number(text, |x: &f32| x.is_finite() && *x > 0.0, "a number above 0")
 }
 
+/// Parses a finite number of at least 1.
+pub fn base(text: &str) -> Result<f32, String> {
+    number(text, |x: &f32| x.is_finite() && *x >= 1.0, "a number of at least 1")
+}
+
 /// Parses a number from 0 to 1.
 pub fn probability(text: &str) -> Result<f32, String> {
     number(text, |x: &f32| (0.0..=1.0).contains(x), "a number from 0 to 1")
@@ -89,6 +94,7 @@ mod tests {
                 &["-1", "nan", "inf", "x"][..],
             ),
             (positive, &["0.1"], &["0", "-0.5"]),
+            (base, &["1", "1.75"], &["0.9", "-2", "inf"]),
             (probability, &["0", "1", ".5"], &["1.1", "-0.1", "2", "nan"]),
             (finite, &["-2", "0"], &["inf", ""]),
         ] {

@@ -7,6 +7,7 @@ use lm_model::{AdapterId, GenerationConfig, ModelInfo};
 use lm_session::{Engine, SamplerParams, SessionConfig};
 use lm_tokenizer::TokenId;
 
+use super::filters::FilterArgs;
 use super::{numbers, usage};
 
 /// Options of the sampler; the defaults come from the model's `generation_config.json`.
@@ -37,9 +38,11 @@ pub struct SamplerArgs {
     /// Add BIAS to the logit of a token; -inf forbids it; may be repeated
     #[arg(long, value_name = "ID=BIAS", value_parser = numbers::logit_bias, allow_hyphen_values = true)]
     logit_bias: Vec<(TokenId, f32)>,
-    /// Random seed
-    #[arg(long, default_value = "0", value_parser = numbers::seed, allow_negative_numbers = true)]
-    seed: u64,
+    #[command(flatten)]
+    filters: FilterArgs,
+    /// Random seed [default: drawn for each reply; --stats and --json show it]
+    #[arg(long, value_parser = numbers::seed, allow_negative_numbers = true)]
+    seed: Option<u64>,
     /// Maximum number of tokens in a reply [default: until the context is full]
     #[arg(long, short = 'n', value_name = "TOKENS", value_parser = numbers::count, allow_negative_numbers = true)]
     max_tokens: Option<NonZeroUsize>,
@@ -52,12 +55,14 @@ impl SamplerArgs {
     /// Creates the session's configuration: the model's generation config, overridden by the flags, and the loaded adapter.
     ///
     /// # Errors
-    /// When `--logit-bias` names a token that the model does not have.
+    /// When `--logit-bias` or `--suppress-tokens` names a token that the model does not have.
     pub fn session_config(&self, engine: &Engine) -> Result<SessionConfig> {
         let info = engine.model_info();
-        if let Some((id, _)) = self.logit_bias.iter().find(|(id, _)| *id as usize >= info.logits_width) {
+        let biased = self.logit_bias.iter().map(|(id, _)| ("--logit-bias", *id));
+        let suppressed = self.filters.suppress_tokens.iter().map(|id| ("--suppress-tokens", *id));
+        if let Some((flag, id)) = biased.chain(suppressed).find(|(_, id)| *id as usize >= info.logits_width) {
             let known = info.logits_width;
-            return Err(usage(format!("--logit-bias {id}: the model has token ids below {known}")));
+            return Err(usage(format!("{flag} {id}: the model has token ids below {known}")));
         }
         let config = self.with_advice(engine.generation_config());
         Ok(SessionConfig { adapter: adapter(info), ..config })
@@ -65,7 +70,7 @@ impl SamplerArgs {
 
     fn with_advice(&self, advice: &GenerationConfig) -> SessionConfig {
         let advice = SamplerParams::from_generation_config(advice);
-        let sampler = SamplerParams {
+        let mut sampler = SamplerParams {
             temperature: self.temperature.unwrap_or(advice.temperature),
             top_k: self.top_k.unwrap_or(advice.top_k),
             top_p: self.top_p.unwrap_or(advice.top_p),
@@ -77,6 +82,7 @@ impl SamplerArgs {
             seed: self.seed,
             ..advice
         };
+        self.filters.apply(&mut sampler);
         SessionConfig {
             sampler,
             stop: self.stop.clone(),

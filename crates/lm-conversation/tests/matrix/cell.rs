@@ -122,7 +122,11 @@ fn turn(
     let prompt_len = opened.engine.tokenizer().encode(prompt).expect("a prompt").len();
     opened.begin_with_call(prompt_len, *choice == ToolChoice::Auto);
     let options = TurnOptions {
-        sampler: Some(SamplerParams { temperature: 1.0, seed: axes.seed(), ..SamplerParams::default() }),
+        sampler: Some(SamplerParams {
+            temperature: 1.0,
+            seed: Some(axes.seed()),
+            ..SamplerParams::default()
+        }),
         max_output_tokens: budget,
         tool_choice: choice.clone(),
         ..TurnOptions::default()

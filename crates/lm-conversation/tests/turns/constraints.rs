@@ -31,7 +31,7 @@ fn replies(preface: &Preface, turn: &TurnOptions) -> Vec<Result<Reply, Error>> {
         let model = FakeLm::random(model, tokenizer().logits_width());
         let engine = Engine::new(loaded(model), EngineSettings::default()).expect("the settings fit");
         (0..SEEDS).map(move |seed| {
-            let sampler = SamplerParams { temperature: 1.0, seed, ..SamplerParams::default() };
+            let sampler = SamplerParams { temperature: 1.0, seed: Some(seed), ..SamplerParams::default() };
             let session = SessionConfig { sampler, max_output_tokens: Some(120), ..SessionConfig::default() };
             let config = ConversationConfig { session, ..config().with_preface(preface.clone()) };
             Conversation::new(&engine, config)?.send_with("Go.", turn.clone())

@@ -83,7 +83,7 @@ fn turn(
     let model = model(&tokenizer);
     let loaded = LoadedModel { tokenizer: Arc::new(tokenizer), ..loaded(model) };
     let engine = Engine::new(loaded, EngineSettings::default()).expect("the settings fit");
-    let sampler = SamplerParams { temperature: 1.0, seed: 7, ..SamplerParams::default() };
+    let sampler = SamplerParams { temperature: 1.0, seed: Some(7), ..SamplerParams::default() };
     let session = SessionConfig { sampler, max_output_tokens: Some(1_000), ..SessionConfig::default() };
     let config =
         ConversationConfig { processor: Some(processor), session, ..config().with_preface(preface.clone()) };

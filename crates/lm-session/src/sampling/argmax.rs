@@ -1,5 +1,6 @@
 //! Argmax for greedy sampling.
 
+use super::weights::max;
 use crate::TokenMask;
 
 /// Number of tokens per mask word.
@@ -14,7 +15,7 @@ pub(super) const BLOCK_SIZE: usize = 64;
 pub(super) fn argmax(values: &[f32]) -> Option<usize> {
     let (mut highest, mut group) = (f32::NEG_INFINITY, 0);
     for (index, values) in values.chunks(BLOCK_SIZE).enumerate() {
-        let value = values.iter().fold(f32::NEG_INFINITY, |a, &b| if b > a { b } else { a });
+        let value = max(values);
         if value > highest {
             (highest, group) = (value, index * BLOCK_SIZE);
         }

@@ -1,9 +1,12 @@
 //! Chain of a request's logits filters, in their fixed order.
 
+use std::sync::Arc;
+
 use super::{
-    History, LogitsFilter, TokenLogits, logit_bias, min_p, repetition_penalty, temperature, top_k, top_p,
+    FilterFactory, History, LogitsFilter, TokenLogits, dry, logit_bias, min_p, no_repeat_ngram, penalties,
+    suppress_tokens, temperature, top_k, top_n_sigma, top_p, typical, xtc,
 };
-use crate::SamplerParams;
+use crate::{SamplerParams, TokenId, Tokenizer};
 
 /// A filter and the parameters that enable it.
 pub(super) struct FilterEntry {
@@ -11,69 +14,111 @@ pub(super) struct FilterEntry {
     #[cfg_attr(not(test), expect(dead_code, reason = "for the tests' messages"))]
     pub name: &'static str,
     /// Builds the filter; `None` when the parameters leave it off.
-    pub build: fn(&SamplerParams) -> Option<Box<dyn LogitsFilter>>,
+    pub build: fn(&FilterContext<'_>) -> Option<Box<dyn LogitsFilter>>,
 }
 
-/// All filters in execution order: changes of single tokens first, then the temperature, then the truncation of the distribution.
-/// The order of the last four is that of transformers' `generate`.
-pub(super) const FILTERS: &[FilterEntry] = &[
-    FilterEntry { name: "repetition_penalty", build: repetition_penalty::repetition },
-    FilterEntry {
-        name: "presence_penalty, frequency_penalty",
-        build: repetition_penalty::presence_and_frequency,
-    },
+/// Inputs of a filter's constructor.
+pub(super) struct FilterContext<'a> {
+    pub params: &'a SamplerParams,
+    pub tokenizer: &'a Arc<Tokenizer>,
+}
+
+/// Filters that change or mask single tokens, in execution order.
+pub(super) const TOKEN_FILTERS: &[FilterEntry] = &[
+    FilterEntry { name: "repetition_penalty", build: penalties::repetition },
+    FilterEntry { name: "presence_penalty, frequency_penalty", build: penalties::presence_and_frequency },
+    FilterEntry { name: "dry_multiplier", build: dry::filter },
+    FilterEntry { name: "no_repeat_ngram_size", build: no_repeat_ngram::filter },
+    FilterEntry { name: "suppress_tokens", build: suppress_tokens::filter },
     FilterEntry { name: "logit_bias", build: logit_bias::filter },
+];
+
+/// Temperature and truncation of the distribution, in execution order, after the user-defined filters. Up to `typical_p` the order is
+/// that of transformers' `generate`.
+pub(super) const DISTRIBUTION_FILTERS: &[FilterEntry] = &[
     FilterEntry { name: "temperature", build: temperature::filter },
     FilterEntry { name: "top_k", build: top_k::filter },
     FilterEntry { name: "top_p", build: top_p::filter },
     FilterEntry { name: "min_p", build: min_p::filter },
+    FilterEntry { name: "typical_p", build: typical::filter },
+    FilterEntry { name: "top_n_sigma", build: top_n_sigma::filter },
+    FilterEntry { name: "xtc_probability", build: xtc::filter },
 ];
 
-/// Logits filters that run in sequence.
+/// Logits filters of one generation, which run in sequence.
 ///
 /// ```
-/// use lm_session::{Chain, History, SamplerParams, TokenLogits};
+/// use std::sync::Arc;
+/// use lm_session::{Chain, History, SamplerParams, TokenLogits, testing};
 ///
-/// let chain = Chain::new(&SamplerParams { temperature: 1.0, top_k: 2, ..SamplerParams::default() });
+/// let params = SamplerParams { temperature: 1.0, top_k: 2, ..SamplerParams::default() };
+/// let mut chain = Chain::new(&params, &Arc::new(testing::tokenizer()));
 /// let mut logits = TokenLogits::new(&[0.5, 3.0, 2.0])?;
 /// chain.apply(&mut logits, &History::default());
 /// assert_eq!(logits.ids(), [1, 2]);
 /// # Ok::<(), lm_session::Error>(())
 /// ```
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Chain {
     filters: Vec<Box<dyn LogitsFilter>>,
+    /// User-defined filters that are not created yet, and their index among the others.
+    factories: Vec<FilterFactory>,
+    custom: usize,
+    /// Number of output tokens that the filters know; `None` before the first step.
+    accepted: Option<usize>,
 }
 
 impl Chain {
-    /// Creates the filters that `params` enable: repetition penalty, presence and frequency penalty, logit bias, temperature,
-    /// top-k, top-p, min-p. At temperature 0 the last four are left out: they never remove the token with the highest logit.
-    pub fn new(params: &SamplerParams) -> Self {
-        Self { filters: FILTERS.iter().filter_map(|entry| (entry.build)(params)).collect() }
+    /// Creates the filters that `params` enable, in this order: repetition penalty, presence and frequency penalty, DRY, no-repeat n-gram,
+    /// suppressed tokens, logit bias, [`SamplerParams::filters`], temperature, top-k, top-p, min-p, typical, top-n-sigma, XTC.
+    ///
+    /// In a generation the tokens that a constraint forbids are masked before: they take no part in any of them. At
+    /// temperature 0 the filters from the temperature on are left out. Random filters use seed 0 unless there is
+    /// [`SamplerParams::seed`].
+    pub fn new(params: &SamplerParams, tokenizer: &Arc<Tokenizer>) -> Self {
+        let context = FilterContext { params, tokenizer };
+        let build = |entries: &[FilterEntry]| -> Vec<_> {
+            entries.iter().filter_map(|entry| (entry.build)(&context)).collect()
+        };
+        let mut filters = build(TOKEN_FILTERS);
+        let custom = filters.len();
+        filters.extend(build(DISTRIBUTION_FILTERS));
+        Self { filters, factories: params.filters.clone(), custom, accepted: None }
     }
 
-    /// Adds a filter that runs before the others. A constraint's mask belongs here: masked tokens then take no part in top-k,
-    /// top-p and min-p.
-    pub fn with_first(mut self, filter: Box<dyn LogitsFilter>) -> Self {
-        self.filters.insert(0, filter);
-        self
-    }
-
-    /// Runs every filter.
-    pub fn apply(&self, logits: &mut TokenLogits, history: &History<'_>) {
-        for filter in &self.filters {
+    /// Runs every filter on the logits of the token after `history`.
+    ///
+    /// Calls of one generation pass growing histories. Where a history has fewer output tokens than the last one, the filters begin
+    /// again with its prompt.
+    pub fn apply(&mut self, logits: &mut TokenLogits, history: &History<'_>) {
+        let accepted = self.accepted.filter(|&accepted| accepted <= history.generated.len());
+        let known = accepted.unwrap_or_else(|| {
+            self.begin(history.prompt);
+            0
+        });
+        for filter in &mut self.filters {
+            history.generated[known..].iter().for_each(|&token| filter.accepted(token));
             filter.apply(logits, history);
         }
+        self.accepted = Some(history.generated.len());
+    }
+
+    fn begin(&mut self, prompt: &[TokenId]) {
+        let custom = std::mem::take(&mut self.factories);
+        self.filters.splice(self.custom..self.custom, custom.iter().map(FilterFactory::create));
+        self.filters.iter_mut().for_each(|filter| filter.begin(prompt));
     }
 
     /// Returns true if no filter is enabled.
     pub fn is_empty(&self) -> bool {
-        self.filters.is_empty()
+        self.filters.is_empty() && self.factories.is_empty()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -85,6 +130,12 @@ mod tests {
             top_k: 3,
             top_p: 0.8,
             min_p: 0.1,
+            typical_p: 0.9,
+            top_n_sigma: 2.0,
+            xtc_probability: 0.5,
+            dry_multiplier: 0.8,
+            no_repeat_ngram_size: 2,
+            suppress_tokens: vec![5],
             repetition_penalty: 1.3,
             presence_penalty: 0.4,
             frequency_penalty: -0.2,
@@ -95,22 +146,79 @@ mod tests {
 
     #[test]
     fn default_parameters_switch_nothing_on() {
-        assert!(Chain::new(&SamplerParams::default()).is_empty());
+        assert!(Chain::new(&SamplerParams::default(), &tokenizer()).is_empty());
+    }
+
+    fn tokenizer() -> Arc<Tokenizer> {
+        Arc::new(crate::testing::tokenizer())
+    }
+
+    fn entries() -> impl Iterator<Item = &'static FilterEntry> {
+        TOKEN_FILTERS.iter().chain(DISTRIBUTION_FILTERS)
     }
 
     #[test]
     fn every_filter_can_be_switched_on() {
-        for entry in FILTERS {
-            assert!((entry.build)(&all_on()).is_some(), "{}", entry.name);
+        for entry in entries() {
+            let context = FilterContext { params: &all_on(), tokenizer: &tokenizer() };
+            assert!((entry.build)(&context).is_some(), "{}", entry.name);
         }
     }
 
     #[test]
     fn filters_stand_in_the_documented_order() {
-        let names: Vec<_> = FILTERS.iter().map(|entry| entry.name).collect();
-        let order =
-            "repetition_penalty presence_penalty, frequency_penalty logit_bias temperature top_k top_p min_p";
+        let names: Vec<_> = entries().map(|entry| entry.name).collect();
+        let order = "repetition_penalty presence_penalty, frequency_penalty dry_multiplier no_repeat_ngram_size \
+                     suppress_tokens logit_bias temperature top_k top_p min_p typical_p top_n_sigma xtc_probability";
         assert_eq!(names.join(" "), order);
+    }
+
+    /// Records its calls.
+    #[derive(Debug)]
+    struct Recorder(Arc<Mutex<Vec<String>>>);
+
+    impl Recorder {
+        fn note(&self, call: String) {
+            self.0.lock().unwrap().push(call);
+        }
+    }
+
+    impl LogitsFilter for Recorder {
+        fn begin(&mut self, prompt: &[TokenId]) {
+            self.note(format!("begin {prompt:?}"));
+        }
+
+        fn accepted(&mut self, token: TokenId) {
+            self.note(format!("accepted {token}"));
+        }
+
+        fn apply(&mut self, logits: &mut TokenLogits, _: &History<'_>) {
+            self.note(format!("apply {:?}", logits.values()));
+        }
+    }
+
+    #[test]
+    fn a_custom_filter_is_told_of_every_token_and_runs_between_bias_and_temperature() {
+        let calls = Arc::new(Mutex::new(Vec::new()));
+        let recorder = calls.clone();
+        let params = SamplerParams {
+            temperature: 0.5,
+            logit_bias: vec![(0, 1.0)],
+            filters: vec![FilterFactory::new(move || Recorder(recorder.clone()))],
+            ..SamplerParams::default()
+        };
+        let mut chain = Chain::new(&params, &tokenizer());
+        let mut apply = |generated: &[TokenId]| {
+            let mut logits = TokenLogits::new(&[1.0, 5.0]).unwrap();
+            chain.apply(&mut logits, &History { prompt: &[7], generated });
+            assert_eq!(logits.values(), [-6.0, 0.0]);
+            std::mem::take(&mut *calls.lock().unwrap()).join(", ")
+        };
+        assert_eq!(apply(&[]), "begin [7], apply [2.0, 5.0]");
+        assert_eq!(apply(&[3]), "accepted 3, apply [2.0, 5.0]");
+        assert_eq!(apply(&[3]), "apply [2.0, 5.0]", "a token was rejected");
+        assert_eq!(apply(&[3, 4, 4]), "accepted 4, accepted 4, apply [2.0, 5.0]");
+        assert_eq!(apply(&[8]), "begin [7], accepted 8, apply [2.0, 5.0]", "another generation");
     }
 
     /// Reference implementation of the filters in the documented order, in f64.
@@ -152,6 +260,7 @@ mod tests {
     #[test]
     fn the_chain_is_its_filters_in_the_documented_order() {
         let history = History { prompt: &[0, 3, 3, 9], generated: &[1, 4, 4, 4, 9] };
+        let tokenizer = tokenizer();
         // Random rows: swapping two neighbours that do not commute changes the result.
         for seed in 0..200u32 {
             let number = |id: u32| seed.wrapping_mul(31).wrapping_add(id.wrapping_mul(2_654_435_761)) % 997;
@@ -168,7 +277,7 @@ mod tests {
                 ..SamplerParams::default()
             };
             let mut logits = TokenLogits::new(&row).unwrap();
-            Chain::new(&params).apply(&mut logits, &history);
+            Chain::new(&params, &tokenizer).apply(&mut logits, &history);
             let wanted = plain(&row, &history, &params);
             let ids: Vec<u32> = wanted.iter().map(|(id, _)| *id).collect();
             assert_eq!(logits.ids(), ids, "seed {seed}");
@@ -181,21 +290,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_first_filter_masks_before_the_others_choose() {
-        #[derive(Debug)]
-        struct Mask;
-        impl LogitsFilter for Mask {
-            fn apply(&self, logits: &mut TokenLogits, _: &History<'_>) {
-                logits.retain(|id, _| id != 1);
-            }
-        }
-        let params = SamplerParams { temperature: 1.0, top_k: 1, ..SamplerParams::default() };
-        let mut logits = TokenLogits::new(&[1.0, 9.0, 2.0]).unwrap();
-        Chain::new(&params).with_first(Box::new(Mask)).apply(&mut logits, &History::default());
-        assert_eq!(logits.ids(), [2]);
-    }
-
     proptest! {
         #[test]
         fn no_filter_revives_a_masked_token_or_masks_all(
@@ -205,16 +299,24 @@ mod tests {
             top_k in 0usize..6, top_p in 0f32..1.2, min_p in 0f32..1.0, temperature in 0.01f32..3.0,
             repetition_penalty in 0.2f32..3.0, presence_penalty in -2f32..2.0, frequency_penalty in -2f32..2.0,
             bias in -9f32..9.0,
+            typical_p in 0f32..1.2, top_n_sigma in 0f32..3.0, xtc_threshold in 0f32..0.6, no_repeat_ngram_size in 0usize..4,
+            dry_multiplier in 0f32..3.0,
         ) {
             let params = SamplerParams {
                 temperature, top_k, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty,
+                typical_p, top_n_sigma, xtc_probability: 0.9, xtc_threshold, no_repeat_ngram_size, dry_multiplier,
+                dry_allowed_length: 1,
                 logit_bias: vec![(0, bias), (7, -bias)],
                 ..SamplerParams::default()
             };
+            let tokenizer = tokenizer();
+            let context = FilterContext { params: &params, tokenizer: &tokenizer };
             let history = History { prompt: &prompt, generated: &generated };
             let alive: Vec<u32> = (0..row.len() as u32).filter(|&id| row[id as usize].is_finite()).collect();
-            for filter in FILTERS.iter().filter_map(|entry| (entry.build)(&params)) {
+            for mut filter in entries().filter_map(|entry| (entry.build)(&context)) {
                 let mut logits = TokenLogits::new(&row).unwrap();
+                filter.begin(&prompt);
+                generated.iter().for_each(|&token| filter.accepted(token));
                 filter.apply(&mut logits, &history);
                 let left: Vec<u32> = logits.ids().iter().zip(logits.values())
                     .filter_map(|(&id, value)| value.is_finite().then_some(id)).collect();

@@ -1,7 +1,7 @@
 //! Logit bias: additive biases for single tokens.
 
-use super::{History, LogitsFilter, TokenLogits};
-use crate::{SamplerParams, TokenId};
+use super::{FilterContext, History, LogitsFilter, TokenLogits};
+use crate::TokenId;
 
 /// Adds a bias to the logits of given tokens; -infinity masks them.
 ///
@@ -10,13 +10,14 @@ use crate::{SamplerParams, TokenId};
 #[derive(Debug)]
 struct LogitBias(Vec<(TokenId, f32)>);
 
-pub(super) fn filter(params: &SamplerParams) -> Option<Box<dyn LogitsFilter>> {
+pub(super) fn filter(context: &FilterContext<'_>) -> Option<Box<dyn LogitsFilter>> {
+    let params = context.params;
     let on = !params.logit_bias.is_empty();
     on.then(|| Box::new(LogitBias(params.logit_bias.clone())) as _)
 }
 
 impl LogitsFilter for LogitBias {
-    fn apply(&self, logits: &mut TokenLogits, _: &History<'_>) {
+    fn apply(&mut self, logits: &mut TokenLogits, _: &History<'_>) {
         for &(id, bias) in &self.0 {
             logits.update_token(id, |value| value + bias);
         }
@@ -26,6 +27,7 @@ impl LogitsFilter for LogitBias {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SamplerParams;
     use crate::sampling::tests::check_filter;
 
     #[test]

@@ -1,6 +1,7 @@
 //! Logits of one step, as the filters see them.
 
 use super::argmax::BLOCK_SIZE;
+use super::weights;
 use crate::{Error, Result, TokenId, TokenMask};
 
 /// Candidate tokens in ascending order of id, each with its logit.
@@ -59,7 +60,7 @@ impl TokenLogits {
 
     /// The highest logit; `None` when every token is masked.
     pub fn max(&self) -> Option<f32> {
-        self.values.iter().copied().reduce(f32::max).filter(|max| *max > f32::NEG_INFINITY)
+        Some(weights::max(&self.values)).filter(|max| *max > f32::NEG_INFINITY)
     }
 
     /// Replaces each logit of an unmasked token.
@@ -71,7 +72,9 @@ impl TokenLogits {
 
     /// Replaces the logit of token `id`, unless it is masked.
     pub fn update_token(&mut self, id: TokenId, mut change: impl FnMut(f32) -> f32) {
-        if let Ok(index) = self.ids.binary_search(&id) {
+        // Before any token was removed, its index is its id.
+        let index = Some(id as usize).filter(|&index| self.ids.get(index) == Some(&id));
+        if let Some(index) = index.or_else(|| self.ids.binary_search(&id).ok()) {
             set(&mut self.values[index], &mut change);
         }
     }
@@ -79,12 +82,11 @@ impl TokenLogits {
     /// Masks every token for which `keep` is false.
     pub fn retain(&mut self, mut keep: impl FnMut(TokenId, f32) -> bool) {
         let mut kept = 0;
+        // Without a branch on the outcome, which is random over a vocabulary.
         for index in 0..self.ids.len() {
-            if keep(self.ids[index], self.values[index]) {
-                self.ids[kept] = self.ids[index];
-                self.values[kept] = self.values[index];
-                kept += 1;
-            }
+            let (id, value) = (self.ids[index], self.values[index]);
+            (self.ids[kept], self.values[kept]) = (id, value);
+            kept += usize::from(keep(id, value));
         }
         self.ids.truncate(kept);
         self.values.truncate(kept);

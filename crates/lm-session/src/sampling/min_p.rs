@@ -1,24 +1,27 @@
 //! Min-p sampling.
 
-use super::{History, LogitsFilter, TokenLogits};
-use crate::SamplerParams;
+use super::{FilterContext, History, LogitsFilter, TokenLogits};
 
 /// Keeps the tokens whose probability is at least `min_p` times the highest one.
 ///
 /// # Source
 /// Nguyen et al., arXiv 2407.01082; `MinPLogitsWarper` of Hugging Face transformers.
 #[derive(Debug)]
-struct MinP(f32);
+struct MinP {
+    /// Logarithm of the fraction: the lowest difference from the highest logit.
+    lowest: f32,
+}
 
-pub(super) fn filter(params: &SamplerParams) -> Option<Box<dyn LogitsFilter>> {
+pub(super) fn filter(context: &FilterContext<'_>) -> Option<Box<dyn LogitsFilter>> {
+    let params = context.params;
     let on = !params.is_greedy() && params.min_p > 0.0;
-    on.then(|| Box::new(MinP(params.min_p)) as _)
+    on.then(|| Box::new(MinP { lowest: params.min_p.ln() }) as _)
 }
 
 impl LogitsFilter for MinP {
-    fn apply(&self, logits: &mut TokenLogits, _: &History<'_>) {
+    fn apply(&mut self, logits: &mut TokenLogits, _: &History<'_>) {
         if let Some(max) = logits.max() {
-            logits.retain(|_, value| (value - max).exp() >= self.0);
+            logits.retain(|_, value| value - max >= self.lowest);
         }
     }
 }
@@ -26,6 +29,7 @@ impl LogitsFilter for MinP {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SamplerParams;
     use crate::sampling::tests::check_filter;
 
     #[test]

@@ -2,31 +2,93 @@
 
 mod argmax;
 mod chain;
+mod dry;
+mod factory;
 mod logit_bias;
 mod logits;
 mod logprobs;
 mod min_p;
 mod multinomial;
-mod repetition_penalty;
+mod no_repeat_ngram;
+mod params;
+mod penalties;
 mod sampler;
+mod smallest_set;
+mod suffix_matches;
+mod suppress_tokens;
 mod temperature;
 mod top_k;
+mod top_n_sigma;
 mod top_p;
+mod typical;
+mod weights;
+mod xtc;
 
 pub use chain::Chain;
+use chain::FilterContext;
+pub use factory::FilterFactory;
 pub use logits::TokenLogits;
 pub(crate) use logprobs::LogSoftmax;
 pub use logprobs::TokenLogprobs;
+pub use params::SamplerParams;
 pub(crate) use sampler::Sampler;
 
 use crate::TokenId;
 
 /// A filter that changes or masks logits before a token is drawn.
 ///
-/// A filter never revives a masked token; [`TokenLogits`] has no method that could.
+/// A filter never revives a masked token; [`TokenLogits`] has no method that could. A filter that leaves one token chooses it.
+/// User-defined filters reach a generation through [`SamplerParams::filters`]; they run on the engine's sampling threads, and a panic in
+/// one ends its request alone, with [`Error::WorkerPanicked`](crate::Error::WorkerPanicked).
+///
+/// ```
+/// use lm_session::{
+///     FilterFactory, GenerateParams, History, LogitsFilter, SamplerParams, SessionConfig, TokenId, TokenLogits, testing,
+/// };
+///
+/// /// Never repeats the last token.
+/// #[derive(Debug, Default)]
+/// struct NoEcho {
+///     last: Option<TokenId>,
+/// }
+///
+/// impl LogitsFilter for NoEcho {
+///     fn begin(&mut self, prompt: &[TokenId]) {
+///         self.last = prompt.last().copied();
+///     }
+///     fn accepted(&mut self, token: TokenId) {
+///         self.last = Some(token);
+///     }
+///     fn apply(&mut self, logits: &mut TokenLogits, _: &History<'_>) {
+///         logits.retain(|id, _| Some(id) != self.last);
+///     }
+/// }
+///
+/// let engine = testing::scripted_engine(["aab"]); // The model would write "aab".
+/// let filters = vec![FilterFactory::new(NoEcho::default)];
+/// let sampler = SamplerParams { filters, ..SamplerParams::default() };
+/// let mut session = engine.session(SessionConfig { sampler, ..SessionConfig::default() })?;
+/// session.prefill(&[1])?;
+/// let params = GenerateParams { max_output_tokens: Some(2), ..GenerateParams::default() };
+/// let (text, _) = session.generate(params).into_text()?;
+/// assert!(text.starts_with('a') && !text.starts_with("aa"), "{text:?}");
+/// # Ok::<(), lm_session::Error>(())
+/// ```
 pub trait LogitsFilter: Send + std::fmt::Debug {
-    /// Applies the filter to the logits of the next token of `history`.
-    fn apply(&self, logits: &mut TokenLogits, history: &History<'_>);
+    /// Resets the filter to the beginning of an output after `prompt`. Does nothing by default.
+    fn begin(&mut self, prompt: &[TokenId]) {
+        let _ = prompt;
+    }
+
+    /// Records a token of the output, sampled or forced. Called once for each, in order, before [`LogitsFilter::apply`] for a later token.
+    /// Does nothing by default.
+    fn accepted(&mut self, token: TokenId) {
+        let _ = token;
+    }
+
+    /// Applies the filter to the logits of the token after `history`. Called again with the same history when the token that was
+    /// sampled is rejected because the constrained text could not end in time after it.
+    fn apply(&mut self, logits: &mut TokenLogits, history: &History<'_>);
 }
 
 /// Tokens before the one to be sampled.
@@ -38,53 +100,52 @@ pub struct History<'a> {
     pub generated: &'a [TokenId],
 }
 
-impl<'a> History<'a> {
-    /// The last `window` tokens of prompt and output together; all of them when `None`.
-    pub fn last(&self, window: Option<usize>) -> Self {
-        let window = window.unwrap_or(usize::MAX);
-        let generated = last(self.generated, window);
-        Self { prompt: last(self.prompt, window - generated.len()), generated }
-    }
-}
-
-fn last(tokens: &[TokenId], count: usize) -> &[TokenId] {
-    &tokens[tokens.len().saturating_sub(count)..]
-}
-
+#[cfg(test)]
+mod distribution_tests;
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+
+    type Build = fn(&FilterContext<'_>) -> Option<Box<dyn LogitsFilter>>;
+
+    fn apply(build: Build, params: &SamplerParams, row: &[f32], history: &History<'_>) -> TokenLogits {
+        let mut logits = TokenLogits::new(row).unwrap();
+        let tokenizer = Arc::new(crate::testing::tokenizer());
+        if let Some(mut filter) = build(&FilterContext { params, tokenizer: &tokenizer }) {
+            filter.begin(history.prompt);
+            history.generated.iter().for_each(|&token| filter.accepted(token));
+            filter.apply(&mut logits, history);
+        }
+        logits
+    }
+
+    /// Logits after the filter that `build` makes of `params`, which removes no token.
+    pub(super) fn filtered(
+        build: Build,
+        params: &SamplerParams,
+        row: &[f32],
+        history: &History<'_>,
+    ) -> Vec<f32> {
+        let logits = apply(build, params, row, history);
+        assert_eq!(logits.ids().len(), row.len());
+        logits.values().to_vec()
+    }
 
     /// Applies the filter that `build` makes of `params` and checks the remaining logits.
     pub(super) fn check_filter(
-        build: fn(&crate::SamplerParams) -> Option<Box<dyn LogitsFilter>>,
-        params: crate::SamplerParams,
+        build: Build,
+        params: SamplerParams,
         row: &[f32],
         expected: &[(TokenId, f32)],
     ) {
-        let mut logits = TokenLogits::new(row).unwrap();
         let history = History { prompt: &[0, 1, 1], generated: &[2, 2, 3] };
-        if let Some(filter) = build(&params) {
-            filter.apply(&mut logits, &history);
-        }
+        let logits = apply(build, &params, row, &history);
         let left: Vec<_> = logits.ids().iter().copied().zip(logits.values().iter().copied()).collect();
         let close = |a: f32, b: f32| a == b || (a - b).abs() <= 1e-6 * b.abs().max(1.0);
         let equal = left.len() == expected.len()
             && left.iter().zip(expected).all(|(a, b)| a.0 == b.0 && close(a.1, b.1));
         assert!(equal, "{params:?} on {row:?}: {left:?}, expected {expected:?}");
-    }
-
-    #[test]
-    fn a_window_counts_from_the_last_generated_token() {
-        let history = History { prompt: &[1, 2, 3], generated: &[4, 5] };
-        for (window, prompt, generated) in [
-            (None, &[1, 2, 3][..], &[4, 5][..]),
-            (Some(0), &[], &[]),
-            (Some(1), &[], &[5]),
-            (Some(3), &[3], &[4, 5]),
-            (Some(9), &[1, 2, 3], &[4, 5]),
-        ] {
-            assert_eq!(history.last(window), History { prompt, generated }, "{window:?}");
-        }
     }
 }

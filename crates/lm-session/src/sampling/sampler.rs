@@ -1,5 +1,7 @@
 //! Sampler of one request.
 
+use std::sync::Arc;
+
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
@@ -7,7 +9,7 @@ use super::argmax::{argmax, masked_argmax};
 use super::logits::check;
 use super::multinomial::multinomial;
 use super::{Chain, History, TokenLogits};
-use crate::{Error, Result, SamplerParams, TokenId, TokenMask};
+use crate::{Error, Result, SamplerParams, TokenId, TokenMask, Tokenizer};
 
 /// Filters and random number generator of one generation: independent of other requests.
 #[derive(Debug)]
@@ -21,16 +23,29 @@ pub(crate) struct Sampler {
 #[derive(Debug)]
 enum Choice {
     Greedy,
-    Random(Box<ChaCha8Rng>),
+    Random { seed: u64, rng: Box<ChaCha8Rng> },
 }
 
 impl Sampler {
-    pub fn new(params: &SamplerParams) -> Self {
-        let choice = match params.is_greedy() {
-            true => Choice::Greedy,
-            false => Choice::Random(Box::new(ChaCha8Rng::seed_from_u64(params.seed))),
+    /// Creates a sampler; draws its seed if `params` have none.
+    ///
+    /// # Errors
+    /// [`Error::NoSeed`].
+    pub fn new(params: &SamplerParams, tokenizer: &Arc<Tokenizer>) -> Result<Self> {
+        let params = params.seeded()?;
+        let choice = match params.seed.filter(|_| !params.is_greedy()) {
+            None => Choice::Greedy,
+            Some(seed) => Choice::Random { seed, rng: Box::new(ChaCha8Rng::seed_from_u64(seed)) },
         };
-        Self { chain: Chain::new(params), choice, logits: TokenLogits::default() }
+        Ok(Self { chain: Chain::new(&params, tokenizer), choice, logits: TokenLogits::default() })
+    }
+
+    /// Seed of the random numbers; `None` when greedy.
+    pub fn seed(&self) -> Option<u64> {
+        match self.choice {
+            Choice::Greedy => None,
+            Choice::Random { seed, .. } => Some(seed),
+        }
     }
 
     /// Returns true if the choice is the highest logit as the model returned it.
@@ -59,14 +74,14 @@ impl Sampler {
         self.chain.apply(&mut self.logits, history);
         let token = match &mut self.choice {
             Choice::Greedy => argmax(self.logits.values()).map(|index| self.logits.ids()[index]),
-            Choice::Random(rng) => multinomial(&self.logits, unit_interval(rng.as_mut())),
+            Choice::Random { rng, .. } => multinomial(&self.logits, unit_interval(rng.as_mut())),
         };
         token.ok_or_else(no_candidate)
     }
 }
 
 /// Uniform number in `[0, 1)` with 53 random bits.
-fn unit_interval(rng: &mut impl Rng) -> f64 {
+pub(super) fn unit_interval(rng: &mut impl Rng) -> f64 {
     (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
 }
 
@@ -74,8 +89,12 @@ fn unit_interval(rng: &mut impl Rng) -> f64 {
 mod tests {
     use super::*;
 
+    fn sampler(params: &SamplerParams) -> Sampler {
+        Sampler::new(params, &Arc::new(crate::testing::tokenizer())).unwrap()
+    }
+
     fn draw(params: &SamplerParams, row: &[f32], count: usize) -> Vec<TokenId> {
-        let mut sampler = Sampler::new(params);
+        let mut sampler = sampler(params);
         (0..count).map(|_| sampler.sample(row, None, &History::default()).unwrap()).collect()
     }
 
@@ -96,18 +115,25 @@ mod tests {
     #[test]
     fn a_seed_fixes_the_tokens() {
         let row = [0.0; 50];
-        let params = |seed| SamplerParams { temperature: 1.0, seed, ..Default::default() };
+        let params = |seed| SamplerParams { temperature: 1.0, seed: Some(seed), ..Default::default() };
         assert_eq!(draw(&params(3), &row, 20), draw(&params(3), &row, 20));
         assert_ne!(draw(&params(3), &row, 20), draw(&params(4), &row, 20));
     }
 
     #[test]
-    fn frequencies_follow_the_probabilities() {
-        let params = SamplerParams { temperature: 2.0, seed: 1, ..Default::default() };
-        // Temperature 2 turns a difference of 2·ln 3 into odds of 3 to 1.
-        let drawn = draw(&params, &[0.0, 2.0 * 3f32.ln()], 4000);
-        let ones = drawn.iter().filter(|&&id| id == 1).count();
-        assert!((2850..3150).contains(&ones), "{ones} of 4000, expected about 3000");
+    fn a_drawn_seed_is_reported_and_repeats_the_tokens() {
+        let row = [0.0; 50];
+        let params = SamplerParams { temperature: 1.0, xtc_probability: 0.5, ..Default::default() };
+        let draw_with = |mut sampler: Sampler| -> Vec<TokenId> {
+            (0..20).map(|_| sampler.sample(&row, None, &History::default()).unwrap()).collect()
+        };
+        let (first, second) = (sampler(&params), sampler(&params));
+        let seed = first.seed();
+        assert!(seed.is_some() && seed != second.seed(), "{seed:?}");
+        let drawn = draw_with(first);
+        assert_ne!(drawn, draw_with(second));
+        assert_eq!(drawn, draw(&SamplerParams { seed, ..params }, &row, 20));
+        assert_eq!(sampler(&SamplerParams { seed: Some(3), ..Default::default() }).seed(), None, "greedy");
     }
 
     #[test]
@@ -120,24 +146,21 @@ mod tests {
                 allowed.iter().copied().reduce(|a, b| if row[b as usize] > row[a as usize] { b } else { a });
             for (temperature, presence_penalty) in [(0.0, 0.0), (0.0, 0.5), (1.0, 0.0)] {
                 let mut sampler =
-                    Sampler::new(&SamplerParams { temperature, presence_penalty, ..Default::default() });
+                    sampler(&SamplerParams { temperature, presence_penalty, ..Default::default() });
                 let id = sampler.sample(&row, Some(&mask), &History::default()).unwrap();
                 assert!(mask.allows(id), "{id} of {allowed:?}");
                 assert!(temperature > 0.0 || Some(id) == best, "{id}, expected {best:?}");
             }
         }
-        let none = Sampler::new(&SamplerParams::default()).sample(
-            &row,
-            Some(&TokenMask::new(200)),
-            &History::default(),
-        );
+        let none =
+            sampler(&SamplerParams::default()).sample(&row, Some(&TokenMask::new(200)), &History::default());
         assert!(matches!(none, Err(Error::NoCandidate { tokens: 200 })));
     }
 
     #[test]
     fn bad_logits_are_typed_errors() {
         for temperature in [0.0, 1.0] {
-            let mut sampler = Sampler::new(&SamplerParams { temperature, ..Default::default() });
+            let mut sampler = sampler(&SamplerParams { temperature, ..Default::default() });
             let history = History::default();
             let nan = sampler.sample(&[0.0, f32::NAN], None, &history).unwrap_err();
             assert!(matches!(nan, Error::InvalidLogit { token: 1, .. }), "{nan}");

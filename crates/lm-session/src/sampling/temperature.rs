@@ -1,20 +1,20 @@
 //! Temperature scaling.
 
-use super::{History, LogitsFilter, TokenLogits};
-use crate::SamplerParams;
+use super::{FilterContext, History, LogitsFilter, TokenLogits};
 
 /// Divides logits by the temperature. The maximum is subtracted first, which changes no probability and keeps very low
 /// temperatures from overflowing.
 #[derive(Debug)]
 struct Temperature(f32);
 
-pub(super) fn filter(params: &SamplerParams) -> Option<Box<dyn LogitsFilter>> {
+pub(super) fn filter(context: &FilterContext<'_>) -> Option<Box<dyn LogitsFilter>> {
+    let params = context.params;
     let on = !params.is_greedy() && params.temperature != 1.0;
     on.then(|| Box::new(Temperature(params.temperature)) as _)
 }
 
 impl LogitsFilter for Temperature {
-    fn apply(&self, logits: &mut TokenLogits, _: &History<'_>) {
+    fn apply(&mut self, logits: &mut TokenLogits, _: &History<'_>) {
         if let Some(max) = logits.max() {
             logits.update(|value| (value - max) / self.0);
         }
@@ -24,6 +24,7 @@ impl LogitsFilter for Temperature {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SamplerParams;
     use crate::sampling::tests::check_filter;
 
     #[test]

@@ -1,7 +1,8 @@
 //! Top-k sampling.
 
-use super::{History, LogitsFilter, TokenLogits};
-use crate::SamplerParams;
+use super::argmax::BLOCK_SIZE;
+use super::weights::max;
+use super::{FilterContext, History, LogitsFilter, TokenLogits};
 
 /// Keeps the tokens whose logit is at least the k-th highest, including ties.
 ///
@@ -10,26 +11,38 @@ use crate::SamplerParams;
 #[derive(Debug)]
 struct TopK(usize);
 
-pub(super) fn filter(params: &SamplerParams) -> Option<Box<dyn LogitsFilter>> {
+pub(super) fn filter(context: &FilterContext<'_>) -> Option<Box<dyn LogitsFilter>> {
+    let params = context.params;
     let on = !params.is_greedy() && params.top_k > 0;
     on.then(|| Box::new(TopK(params.top_k)) as _)
 }
 
 impl LogitsFilter for TopK {
-    fn apply(&self, logits: &mut TokenLogits, _: &History<'_>) {
+    fn apply(&mut self, logits: &mut TokenLogits, _: &History<'_>) {
         if self.0 >= logits.values().len() {
             return;
         }
-        let mut values = logits.values().to_vec();
-        let (_, threshold, _) = values.select_nth_unstable_by(self.0 - 1, |a, b| b.total_cmp(a));
-        let threshold = *threshold;
+        let threshold = kth_highest(logits.values(), self.0);
         logits.retain(|_, value| value >= threshold);
     }
 }
 
+/// k-th highest of at least k values; k is at least 1.
+fn kth_highest(values: &[f32], k: usize) -> f32 {
+    let kth = |values: &mut [f32]| *values.select_nth_unstable_by(k - 1, |a, b| b.total_cmp(a)).1;
+    // k blocks have a value of at least the k-th highest maximum of a block: all lower values can be left out.
+    let mut maxima: Vec<f32> = values.chunks(BLOCK_SIZE).map(max).collect();
+    let bound = if k <= maxima.len() { kth(&mut maxima) } else { f32::NEG_INFINITY };
+    let mut candidates: Vec<f32> = values.iter().copied().filter(|value| *value >= bound).collect();
+    kth(&mut candidates)
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::SamplerParams;
     use crate::sampling::tests::check_filter;
 
     #[test]
@@ -46,6 +59,19 @@ mod tests {
         ] {
             let params = SamplerParams { temperature: 1.0, top_k, ..SamplerParams::default() };
             check_filter(filter, params, row, expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_kth_highest_is_that_of_a_sort(
+            row in prop::collection::vec(prop_oneof![3 => -9f32..9.0, 1 => Just(1.0f32), 1 => Just(f32::NEG_INFINITY)], 1..900),
+            share in 0f64..1.0,
+        ) {
+            let k = 1 + (share * (row.len() - 1) as f64) as usize;
+            let mut sorted = row.clone();
+            sorted.sort_by(|a, b| b.total_cmp(a));
+            prop_assert_eq!(kth_highest(&row, k), sorted[k - 1]);
         }
     }
 }

@@ -70,7 +70,7 @@ impl Bench {
         sampler: &SamplerParams,
     ) -> Replies {
         let generating = Generating {
-            sampler: Sampler::new(sampler),
+            sampler: Sampler::new(sampler, &Arc::new(tokenizer())).unwrap(),
             guide: None,
             forced_tokens: 0,
             logprobs: None,

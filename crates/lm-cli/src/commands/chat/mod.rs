@@ -221,12 +221,12 @@ impl Chat {
                 .state
                 .screen
                 .note("(interrupted before the answer began; the message is taken back, Up recalls it)")?,
-            Ended::Answered { finished, seed } => {
+            Ended::Answered { finished } => {
                 if let Some(note) = finished.last().and_then(|last| turn::cut_note(&last.reason)) {
                     self.state.screen.note(note)?;
                 }
                 if self.state.settings.stats {
-                    self.state.screen.note(&turn::stats(&finished, seed))?;
+                    self.state.screen.note(&turn::stats(&finished))?;
                 }
             }
         }

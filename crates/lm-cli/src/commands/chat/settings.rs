@@ -26,7 +26,7 @@ pub const NAMES: [(&str, &str); 12] = [
     ("min-p", "P"),
     ("presence-penalty", "X"),
     ("repetition-penalty", "X"),
-    ("seed", "N"),
+    ("seed", "N, or random"),
     ("stats", "on|off"),
     ("temperature", "T"),
     ("thinking", "on|off|default"),
@@ -35,14 +35,17 @@ pub const NAMES: [(&str, &str); 12] = [
 ];
 
 impl Settings {
-    /// Options of a turn, with a seed that differs by `regenerated`.
-    pub fn options(&self, regenerated: u64) -> TurnOptions {
-        let seed = self.sampler.seed.wrapping_add(regenerated);
-        TurnOptions {
-            sampler: Some(SamplerParams { seed, ..self.sampler.clone() }),
+    /// Options of a turn, with a seed that differs by `regenerated`, or a drawn one, which all replies of the turn share.
+    ///
+    /// # Errors
+    /// When no seed can be drawn.
+    pub fn options(&self, regenerated: u64) -> Result<TurnOptions> {
+        let seed = self.sampler.seed.map(|seed| seed.wrapping_add(regenerated));
+        Ok(TurnOptions {
+            sampler: Some(SamplerParams { seed, ..self.sampler.clone() }.seeded()?),
             max_output_tokens: self.max_tokens,
             ..self.turn.clone()
-        }
+        })
     }
 
     /// Sets the setting `name`.
@@ -60,7 +63,11 @@ impl Settings {
             "presence-penalty" => set(&mut sampler.presence_penalty, numbers::finite(value)),
             "frequency-penalty" => set(&mut sampler.frequency_penalty, numbers::finite(value)),
             "top-k" => numbers::at_least_zero(value).map(|k| sampler.top_k = k),
-            "seed" => numbers::seed(value).map(|seed| sampler.seed = seed),
+            "seed" if value == "random" => {
+                sampler.seed = None;
+                Ok(())
+            }
+            "seed" => numbers::seed(value).map(|seed| sampler.seed = Some(seed)),
             "max-tokens" if value == "off" => {
                 self.max_tokens = None;
                 Ok(())
@@ -90,7 +97,7 @@ impl Settings {
             "presence-penalty" => sampler.presence_penalty.to_string(),
             "frequency-penalty" => sampler.frequency_penalty.to_string(),
             "top-k" => sampler.top_k.to_string(),
-            "seed" => sampler.seed.to_string(),
+            "seed" => sampler.seed.map_or("random".to_owned(), |seed| seed.to_string()),
             "max-tokens" => self.max_tokens.map_or("off".to_owned(), |n| n.to_string()),
             "stats" => on_off(self.stats).to_owned(),
             "hide-thinking" => on_off(screen.reasoning_display() == Reasoning::Hidden).to_owned(),
@@ -143,7 +150,7 @@ mod tests {
         for (name, values) in NAMES {
             let value = match values {
                 "X" | "P" | "T" => "0.5",
-                "N" | "K" | "N, or off" => "7",
+                "N" | "K" | "N, or off" | "N, or random" => "7",
                 _ => "on",
             };
             settings.set(name, value, &mut screen).expect("is valid");
@@ -154,8 +161,11 @@ mod tests {
         assert!(
             settings.set("speed", "1", &mut screen).is_err_and(|error| error.to_string().contains("top-p"))
         );
-        let options = settings.options(2);
-        assert_eq!(options.sampler.map(|sampler| sampler.seed), Some(9));
+        let options = settings.options(2).expect("a seed is given");
+        assert_eq!(options.sampler.and_then(|sampler| sampler.seed), Some(9));
+        settings.set("seed", "random", &mut screen).expect("is valid");
+        let seed = || settings.options(0).expect("a seed is drawn").sampler.and_then(|sampler| sampler.seed);
+        assert!(settings.get("seed", &screen) == "random" && seed().is_some() && seed() != seed());
         assert_eq!(options.max_output_tokens, Some(7));
     }
 }

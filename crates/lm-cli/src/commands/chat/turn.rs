@@ -25,8 +25,6 @@ pub enum Ended {
     Answered {
         /// Outcome of each of its replies.
         finished: Vec<Finished>,
-        /// Seed of the sampler, if it is not greedy.
-        seed: Option<u64>,
     },
     /// Interrupted by Ctrl-C: the question and the beginning of the reply are in the history.
     Cancelled,
@@ -39,19 +37,17 @@ pub enum Ended {
 impl Turns {
     /// Runs a turn to its answer. On an error the conversation has the calls that ran, or is unchanged if there are none.
     pub fn run(&mut self, question: Message, settings: &Settings, screen: &mut Screen) -> Result<Ended> {
-        let mut options = settings.options(self.regenerated);
+        let mut options = settings.options(self.regenerated)?;
         options.cancel = CancelHandle::new();
         let interrupt = self.interrupt.clone();
         let _guard = interrupt.during(options.cancel.clone());
-        let sampler = options.sampler.as_ref().filter(|sampler| !sampler.is_greedy());
-        let seed = sampler.map(|sampler| sampler.seed);
         let mut record = Record::default();
         let before = self.agent.conversation().history();
         let stream = self.agent.stream_with(question.clone(), options).map_err(anyhow::Error::from);
         let ended = stream.and_then(|stream| show(stream, &mut record, screen));
         screen.end_line()?;
         match ended {
-            Ok(finished) => Ok(Ended::Answered { finished, seed }),
+            Ok(finished) => Ok(Ended::Answered { finished }),
             Err(error) if is_interrupt(&error) => {
                 let kept = record.interrupted();
                 let ended = if kept.is_some() { Ended::Cancelled } else { Ended::TakenBack };
@@ -81,7 +77,7 @@ impl Turns {
         self.regenerated += 1;
         let before = self.agent.conversation().history();
         match self.run(turn[0].clone(), settings, screen) {
-            Ok(Ended::Answered { finished, seed }) => Ok(Ended::Answered { finished, seed }),
+            Ok(Ended::Answered { finished }) => Ok(Ended::Answered { finished }),
             unanswered => {
                 self.agent.conversation_mut().set_history([before, turn].concat());
                 unanswered.map(|_| Ended::Restored)
@@ -167,11 +163,12 @@ pub fn cut_note(reason: &FinishReason) -> Option<&'static str> {
 }
 
 /// Formats tokens, speed and seed of a turn on one line.
-pub fn stats(finished: &[Finished], seed: Option<u64>) -> String {
+pub fn stats(finished: &[Finished]) -> String {
     let sum = |count: fn(&Finished) -> usize| finished.iter().map(count).sum::<usize>();
     let output = sum(|reply| reply.usage.output_tokens);
     let decoded = sum(|reply| reply.timing.decoded_tokens);
     let decode = finished.iter().map(|reply| reply.timing.decode.as_secs_f64()).sum::<f64>();
+    let seed = finished.first().and_then(|reply| reply.seed);
     let ttft = finished.first().and_then(|reply| reply.timing.ttft).unwrap_or_default();
     format!(
         "[{} prompt tokens, {} of them cached; {output} output tokens, {:.1} a second; first after {:.0} ms; {}]",

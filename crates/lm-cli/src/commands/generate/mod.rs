@@ -153,7 +153,8 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     model.map(locate).transpose()?;
     let prompt = read_prompt(&prompt)?;
     let engine = model::engine(model, &args.run)?;
-    let session = args.sampler.session_config(&engine)?;
+    let mut session = args.sampler.session_config(&engine)?;
+    session.sampler = session.sampler.seeded()?;
     let screen = Screen::new(CallsTo::Answer, args.chat.hide_thinking);
     let mut output = Output { json: args.json, screen, text: String::new() };
     if args.json {

@@ -1,0 +1,106 @@
+//! Earlier occurrences of the end of a text, kept from token to token.
+
+use crate::TokenId;
+
+/// A text, and for each of its tokens the length of the longest common suffix of the text up to that token and of the whole text.
+#[derive(Debug, Default)]
+pub(super) struct SuffixMatches {
+    tokens: Vec<TokenId>,
+    lens: Vec<u32>,
+}
+
+impl SuffixMatches {
+    /// Replaces the text, in linear time.
+    pub fn begin(&mut self, tokens: &[TokenId]) {
+        self.tokens = tokens.to_vec();
+        let reversed: Vec<TokenId> = tokens.iter().rev().copied().collect();
+        self.lens = prefix_matches(&reversed);
+        self.lens.reverse();
+    }
+
+    /// Appends a token: a match goes on where this token follows, and ends elsewhere.
+    pub fn push(&mut self, token: TokenId) {
+        let len = self.tokens.len();
+        self.tokens.push(token);
+        self.lens.push(0);
+        self.lens.copy_within(..len, 1);
+        self.lens[0] = 0;
+        for (len, &earlier) in self.lens.iter_mut().zip(&self.tokens) {
+            *len = if earlier == token { *len + 1 } else { 0 };
+        }
+    }
+
+    /// Number of tokens of the text.
+    pub fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// Each token of the text after the first `skipped`, with the number of tokens before it, `skipped` at the earliest, that are also the
+    /// last ones of the text.
+    pub fn continuations(&self, skipped: usize) -> impl Iterator<Item = (TokenId, usize)> {
+        let matches = [0].into_iter().chain(self.lens.iter().copied());
+        let all = self.tokens.iter().copied().zip(matches).enumerate().skip(skipped);
+        all.map(move |(position, (token, len))| (token, (len as usize).min(position - skipped)))
+    }
+}
+
+/// Length of the longest common prefix of the whole text and the text from each position on (Z-algorithm).
+fn prefix_matches(tokens: &[TokenId]) -> Vec<u32> {
+    let mut lens = vec![0; tokens.len()];
+    if let Some(first) = lens.first_mut() {
+        *first = tokens.len() as u32;
+    }
+    // The known match that ends last.
+    let (mut start, mut end) = (0, 0);
+    for position in 1..tokens.len() {
+        let known = if position < end { (lens[position - start] as usize).min(end - position) } else { 0 };
+        let more = tokens[known..].iter().zip(&tokens[position + known..]).take_while(|(a, b)| a == b);
+        let len = known + more.count();
+        lens[position] = len as u32;
+        if position + len > end {
+            (start, end) = (position, position + len);
+        }
+    }
+    lens
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn common_suffix(a: &[TokenId], b: &[TokenId]) -> u32 {
+        a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count() as u32
+    }
+
+    proptest! {
+        #[test]
+        fn matches_are_those_of_a_comparison(
+            prompt in prop::collection::vec(0u32..3, 0..40), output in prop::collection::vec(0u32..3, 0..40),
+        ) {
+            let mut matches = SuffixMatches::default();
+            matches.begin(&prompt);
+            let mut text = prompt.clone();
+            for token in [None].into_iter().chain(output.iter().map(Some)) {
+                if let Some(&token) = token {
+                    matches.push(token);
+                    text.push(token);
+                }
+                let expected: Vec<u32> = (1..=text.len()).map(|end| common_suffix(&text[..end], &text)).collect();
+                prop_assert_eq!(&matches.lens, &expected);
+            }
+            prop_assert_eq!(matches.len(), text.len());
+        }
+    }
+
+    #[test]
+    fn skipped_tokens_take_no_part() {
+        let mut matches = SuffixMatches::default();
+        matches.begin(&[1, 2, 3, 1, 2]);
+        let from = |skipped| matches.continuations(skipped).collect::<Vec<_>>();
+        assert_eq!(from(0), [(1, 0), (2, 0), (3, 2), (1, 0), (2, 0)]);
+        assert_eq!(from(1), [(2, 0), (3, 1), (1, 0), (2, 0)]);
+        assert_eq!(from(2), [(3, 0), (1, 0), (2, 0)]);
+    }
+}
