@@ -36,7 +36,7 @@ pub struct FilterArgs {
     #[arg(long, value_name = "TOKENS", value_parser = numbers::at_least_zero, allow_negative_numbers = true)]
     dry_penalty_last_n: Option<usize>,
     /// DRY: text at which sequences end; may be repeated [default: newline, `:`, `"` and `*`]
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TEXT", value_parser = numbers::stop_sequence, allow_hyphen_values = true)]
     dry_sequence_breaker: Vec<String>,
     /// Mask tokens that would repeat a sequence of N tokens; 0 disables it
     #[arg(long, value_name = "N", value_parser = numbers::at_least_zero, allow_negative_numbers = true)]
