@@ -41,7 +41,7 @@ pub struct FilterArgs {
     /// Mask tokens that would repeat a sequence of N tokens; 0 disables it
     #[arg(long, value_name = "N", value_parser = numbers::at_least_zero, allow_negative_numbers = true)]
     no_repeat_ngram_size: Option<usize>,
-    /// Never sample these tokens
+    /// Never sample these token ids, separated by commas
     #[arg(long, value_name = "ID", value_delimiter = ',')]
     pub suppress_tokens: Vec<TokenId>,
 }
