@@ -107,6 +107,7 @@ fn sampled(session: &mut Session, sampler: SamplerParams) -> (Vec<TokenId>, Fini
         match event.unwrap() {
             SessionEvent::Token { id, .. } => ids.push(id),
             SessionEvent::Finished(finished) => last = Some(finished),
+            SessionEvent::Prefill(_) => {}
         }
     }
     (ids, last.unwrap())
