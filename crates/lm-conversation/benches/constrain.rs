@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lm_processors::{GrammarRequest, Thinking, ToolChoice, ToolSpec};
+use lm_processors::{GrammarRequest, Layout, Thinking, ToolChoice, ToolSpec};
 use lm_session::testing::{FakeLm, loaded};
 use lm_session::{
     CompiledConstraint, Constraint, ConstraintSpec, Ending, Engine, EngineSettings, GenerateParams,
@@ -167,10 +167,9 @@ fn walk_schemas(compiler: &GrammarCompiler, folder: &Path) -> Result<Walk> {
     files.retain(|file| file.extension().is_some_and(|extension| extension == "jsonl"));
     files.sort();
     for record in files.iter().map(|file| lines(file)).collect::<Result<Vec<_>>>()?.concat() {
-        let Some(compiled) = walk.compile(compiler, &ConstraintSpec::JsonSchema(record["schema"].clone()))
-        else {
-            continue;
-        };
+        let Ok(json) = lm_processors::json_grammar(&record["schema"], Layout::Any) else { continue };
+        let spec = ConstraintSpec::Lark { text: json.grammar.lark, markers: json.grammar.markers };
+        let Some(compiled) = walk.compile(compiler, &spec) else { continue };
         let tests = record["tests"].as_array().into_iter().flatten();
         for test in tests.filter(|test| test["valid"] == json!(true)) {
             let ids = compiler.tokenizer().encode(&test["data"].to_string())?;
@@ -247,11 +246,12 @@ fn steps(shared: &Path) -> Result<()> {
         Ok(ConstraintSpec::Lark { text: grammar.lark, markers: grammar.markers })
     };
     let string = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
+    let string = lm_processors::json_grammar(&string, Layout::Exact)?.grammar;
     let cases = [
         ("no constraint", None),
         ("text that may call", Some(reply(ToolChoice::Auto)?)),
         ("calls, required", Some(reply(ToolChoice::Required)?)),
-        ("a string in an object", Some(ConstraintSpec::JsonSchema(string))),
+        ("a string in an object", Some(ConstraintSpec::Lark { text: string.lark, markers: string.markers })),
         ("digits", Some(ConstraintSpec::Regex("[0-9]{1000}".to_owned()))),
     ];
     println!("\na step of a model of noise, greedy, up to 400 tokens of 4,000 and of 500");

@@ -129,8 +129,9 @@ fn with_null(schema: &Value) -> Value {
 }
 
 fn compile(schema: &Value, tool: Option<&str>, formats: bool) -> Result<Validator> {
-    jsonschema::options().offline().should_validate_formats(formats).build(schema).map_err(|error| {
-        Error::UnusableSchema { tool: tool.map(str::to_owned), message: shorten(&error.to_string()) }
+    lm_processors::validator(schema, formats).map_err(|error| Error::UnusableSchema {
+        tool: tool.map(str::to_owned),
+        message: shorten(&error.to_string()),
     })
 }
 

@@ -148,7 +148,7 @@ impl Engine {
     /// use lm_session::{ConstraintSpec, GenerateParams, SessionConfig, testing};
     ///
     /// let engine = testing::scripted_engine(["I think it is 42, or so."]);
-    /// let number = engine.compile(&ConstraintSpec::JsonSchema(serde_json::json!({"type": "integer", "minimum": 10})))?;
+    /// let number = engine.compile(&ConstraintSpec::Regex("[1-9][0-9]{1,3}".to_owned()))?;
     /// let mut session = engine.session(SessionConfig::default())?;
     /// session.prefill(&engine.tokenizer().encode("How many?")?)?;
     /// let constraint = Some(number.start());

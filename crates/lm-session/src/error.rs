@@ -102,10 +102,6 @@ pub enum Error {
     Grammar {
         /// Kind of the defect.
         kind: GrammarErrorKind,
-        /// JSON pointer of the innermost defective part of a schema.
-        path: Option<String>,
-        /// The defective keyword of the schema, if it is one.
-        keyword: Option<String>,
         /// The compiler's message.
         message: String,
     },
@@ -170,11 +166,7 @@ fn mega(bytes: u64) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum GrammarErrorKind {
-    /// The schema uses a keyword, or a value of it, that has no grammar.
-    UnsupportedKeyword,
-    /// The schema is invalid, or nothing matches it.
-    InvalidSchema,
-    /// The Lark text or the regular expression is invalid.
+    /// The Lark text, a schema in it, or the regular expression is invalid.
     InvalidGrammar,
     /// The grammar exceeds a limit on size, depth, states or time.
     TooLarge,
@@ -183,8 +175,6 @@ pub enum GrammarErrorKind {
 impl std::fmt::Display for GrammarErrorKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::UnsupportedKeyword => "unsupported keyword",
-            Self::InvalidSchema => "invalid schema",
             Self::InvalidGrammar => "invalid grammar",
             Self::TooLarge => "grammar too large",
         })

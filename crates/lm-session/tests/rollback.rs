@@ -65,7 +65,7 @@ fn specs() -> Vec<ConstraintSpec> {
     vec![
         ConstraintSpec::Regex("[a-f]{3,9}(-[0-9]+)*x?".to_owned()),
         ConstraintSpec::Choice(vec!["yes".to_owned(), "yes (or so)".to_owned(), "no".to_owned()]),
-        ConstraintSpec::JsonSchema(schema.clone()),
+        lark(format!("start: %json {schema}")),
         lark(format!("start: marker_0 \"\\n\" %json {schema} \"\\n\" marker_1")),
         lark(
             "start: TEXT (marker_0 (\"a\" | \"b\")+ marker_1 | marker_2 \"end\")?\nTEXT: /[^<]*/".to_owned(),

@@ -26,12 +26,12 @@ impl ArgumentSchema {
             Value::Null => Value::Object(Map::new()),
             parameters => parameters.clone(),
         };
-        match jsonschema::options().offline().build(&parameters) {
+        match lm_processors::validator(&parameters, false) {
             Ok(validator) => Ok(Self { validator, parameters }),
             Err(error) => Err(Error::InvalidSchema {
                 tool: spec.name().to_owned(),
-                path: error.instance_path().to_string(),
-                message: shorten(&error.to_string()),
+                path: error.path.trim_start_matches('#').to_owned(),
+                message: shorten(&error.fault.to_string()),
             }),
         }
     }

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use lm_processors::{
-    Calls, GrammarRequest, Layout, ModelDataProcessor, ParserOptions, ProcessorEvent, Reading, Relaxed,
-    ReplyForm, ReplyGrammar, ResponseFormat, SchemaError, SchemaFault, Thinking, ToolChoice, ToolSpec, relax,
+    Calls, GrammarRequest, Layout, ModelDataProcessor, ParserOptions, ProcessorEvent, Relaxed, ReplyForm,
+    ReplyGrammar, ResponseFormat, SchemaError, SchemaFault, Thinking, ToolChoice, ToolSpec, json_grammar,
+    validator,
 };
 use lm_session::{Acceptance, CompiledConstraint, ConstraintSpec, GrammarCompiler, GrammarErrorKind};
 use lm_tokenizer::Tokenizer;
@@ -100,6 +101,15 @@ enum LayoutName {
     Exact,
 }
 
+impl Line {
+    fn layout(&self) -> Layout {
+        match self.layout {
+            LayoutName::Any => Layout::Any,
+            LayoutName::Exact => Layout::Exact,
+        }
+    }
+}
+
 /// Grammar and validators of texts.
 struct Judge {
     constraint: Option<CompiledConstraint>,
@@ -118,7 +128,7 @@ fn answer(args: &Args, compiler: &GrammarCompiler, line: Map<String, Value>) -> 
     let line: Line = serde_json::from_value(Value::Object(line)).map_err(bad_line)?;
     let mut answer = Map::new();
     let judge = match (&line.schema, spec_of(&line)) {
-        (Some(schema), None) => of_schema(compiler, schema)?,
+        (Some(schema), None) => of_schema(compiler, schema, line.layout())?,
         (None, Some(spec)) => Judge {
             constraint: Some(compile(compiler, &spec)?),
             relaxed: vec![],
@@ -163,9 +173,11 @@ fn spec_of(line: &Line) -> Option<ConstraintSpec> {
     }
 }
 
-fn of_schema(compiler: &GrammarCompiler, schema: &Value) -> Result<Judge, Value> {
-    let (plain, relaxed) = relax(schema, Reading::Open).map_err(|error| schema_error(&error))?;
-    let constraint = compile(compiler, &ConstraintSpec::JsonSchema(plain))?;
+fn of_schema(compiler: &GrammarCompiler, schema: &Value, layout: Layout) -> Result<Judge, Value> {
+    let ReplyGrammar { grammar, relaxed } =
+        json_grammar(schema, layout).map_err(|error| schema_error(&error))?;
+    let spec = ConstraintSpec::Lark { text: grammar.lark, markers: grammar.markers };
+    let constraint = compile(compiler, &spec)?;
     let finished = if relaxed.is_empty() { Finished::Nothing } else { Finished::Json(schema.clone()) };
     Ok(Judge { constraint: Some(constraint), relaxed, finished })
 }
@@ -186,10 +198,7 @@ fn of_reply(line: &Line) -> Result<(Option<ReplyGrammar>, Finished), Value> {
             Thinking::Allowed
         },
         response_format,
-        layout: match line.layout {
-            LayoutName::Any => Layout::Any,
-            LayoutName::Exact => Layout::Exact,
-        },
+        layout: line.layout(),
         ..GrammarRequest::default()
     };
     let grammar = processor.grammar(&request).map_err(|cause| match cause {
@@ -237,22 +246,15 @@ fn tool_choice(choice: &Value) -> Result<ToolChoice, Value> {
 
 fn compile(compiler: &GrammarCompiler, spec: &ConstraintSpec) -> Result<CompiledConstraint, Value> {
     compiler.compile(spec).map_err(|cause| {
-        let lm_session::Error::Grammar { kind, path, keyword, message } = cause else {
-            return error("bad_grammar", cause);
-        };
-        let kind = match kind {
-            GrammarErrorKind::UnsupportedKeyword => "unsupported_keyword",
-            GrammarErrorKind::InvalidSchema => "bad_schema",
-            GrammarErrorKind::TooLarge => "too_large",
-            _ => "bad_grammar",
-        };
-        json!({"error": {"kind": kind, "message": message, "path": path, "keyword": keyword}})
+        let is_too_large =
+            matches!(cause, lm_session::Error::Grammar { kind: GrammarErrorKind::TooLarge, .. });
+        error(if is_too_large { "too_large" } else { "bad_grammar" }, cause)
     })
 }
 
 fn schema_error(cause: &SchemaError) -> Value {
     let kind = match cause.fault {
-        SchemaFault::Unsupported => "unsupported_keyword",
+        SchemaFault::Unsupported | SchemaFault::UnsupportedPattern(_) => "unsupported_keyword",
         SchemaFault::TooLarge(_) => "too_large",
         _ => "bad_schema",
     };
@@ -324,5 +326,5 @@ fn reply_fits(
 
 /// Returns true if the schema accepts the value. A schema that does not compile has been rejected before.
 fn is_valid(schema: &Value, value: &Value) -> bool {
-    jsonschema::options().offline().build(schema).is_ok_and(|validator| validator.is_valid(value))
+    validator(schema, false).is_ok_and(|validator| validator.is_valid(value))
 }

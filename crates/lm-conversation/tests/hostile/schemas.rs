@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use lm_processors::{GrammarRequest, ResponseFormat, ToolChoice};
+use lm_processors::{Grammar, GrammarRequest, Layout, ResponseFormat, ToolChoice};
 use lm_session::{ConstraintSpec, GrammarCompiler, testing};
 use lm_template::{ToolSpec, Value};
 use serde_json::{Map, json};
@@ -139,7 +139,10 @@ pub fn compile(name: &str) -> String {
     let compiler = || GrammarCompiler::new(&Arc::new(testing::tokenizer())).expect("a vocabulary");
     let [plain, markup] = ["hermes", "qwen3_coder_xml"].map(|family| as_tool(&compiler(), family, &schema));
     let answer = as_answer(&compiler(), &schema);
-    let alone = verdict(compiler().compile(&ConstraintSpec::JsonSchema(schema)).map(drop));
+    let alone = match lm_processors::json_grammar(&schema, Layout::Any) {
+        Ok(json) => compile_grammar(&compiler(), json.grammar),
+        Err(_) => "refused when written".to_owned(),
+    };
     format!("tool {plain}, in markup {markup}, answer {answer}, alone {alone}")
 }
 
@@ -160,18 +163,15 @@ fn of_request(compiler: &GrammarCompiler, family: &str, request: &GrammarRequest
     let known =
         lm_processors::ALL.iter().find(|known| known.processor.name() == family).expect("a known family");
     match known.processor.grammar(request) {
-        Ok(Some(reply)) => {
-            let spec = ConstraintSpec::Lark { text: reply.grammar.lark, markers: reply.grammar.markers };
-            verdict(compiler.compile(&spec).map(drop))
-        }
+        Ok(Some(reply)) => compile_grammar(compiler, reply.grammar),
         Ok(None) => "free".to_owned(),
         Err(_) => "refused when written".to_owned(),
     }
 }
 
-fn verdict(result: lm_session::Result<()>) -> String {
-    match result {
-        Ok(()) => "compiled".to_owned(),
+fn compile_grammar(compiler: &GrammarCompiler, grammar: Grammar) -> String {
+    match compiler.compile(&spec(grammar)) {
+        Ok(_) => "compiled".to_owned(),
         Err(lm_session::Error::Grammar { kind, .. }) => format!("{kind:?}"),
         Err(error) => error.to_string(),
     }
@@ -181,11 +181,12 @@ fn verdict(result: lm_session::Result<()>) -> String {
 pub fn refused(case: &Value) -> Option<String> {
     let schema = case.get("schema")?;
     // Invalid schemas are rejected earlier.
-    let (schema, _) = lm_processors::relax(schema, lm_processors::Reading::Open).ok()?;
+    let json = lm_processors::json_grammar(schema, Layout::Any).ok()?;
     let compiler =
         COMPILER.get_or_init(|| GrammarCompiler::new(&Arc::new(testing::tokenizer())).expect("a vocabulary"));
-    compiler
-        .compile(&ConstraintSpec::JsonSchema(schema))
-        .err()
-        .map(|error| format!("{}: {error}", case["id"]))
+    compiler.compile(&spec(json.grammar)).err().map(|error| format!("{}: {error}", case["id"]))
+}
+
+fn spec(Grammar { lark, markers }: Grammar) -> ConstraintSpec {
+    ConstraintSpec::Lark { text: lark, markers }
 }

@@ -4,12 +4,18 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchemaFault {
-    /// The schema is not a JSON schema, or is contradictory.
+    /// The schema is not a JSON schema.
     #[error("{0}")]
     Bad(String),
     /// The keyword is valid but cannot be expressed, and omitting it would allow any value.
     #[error("it has no grammar")]
     Unsupported,
+    /// A pattern that has no grammar, and that no validator can search for by the rules of ECMA-262.
+    #[error("{0}")]
+    UnsupportedPattern(String),
+    /// No value matches the schema.
+    #[error("no value matches it{0}")]
+    Unsatisfiable(&'static str),
     /// The tool's name, or a parameter's, is not read back from a call in the model's syntax.
     #[error("`{name}` is not read back as a name from a call of the {processor} models")]
     Name {
@@ -39,6 +45,10 @@ pub struct SchemaError {
 impl SchemaError {
     pub(super) fn bad(path: &str, keyword: &str, reason: &str) -> Self {
         Self::new(path, keyword, SchemaFault::Bad(reason.to_owned()))
+    }
+
+    pub(super) fn unsatisfiable(path: &str, keyword: &str, reason: &'static str) -> Self {
+        Self::new(path, keyword, SchemaFault::Unsatisfiable(reason))
     }
 
     pub(super) fn new(path: &str, keyword: &str, fault: SchemaFault) -> Self {

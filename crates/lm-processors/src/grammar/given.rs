@@ -59,17 +59,22 @@ impl ReplyWriter<'_, '_> {
     }
 
     pub(super) fn json_answer(&mut self, schema: &Value, tools: &[&ToolSpec]) -> Result<String> {
-        let (schema, relaxed) = normalized(schema, Reading::Open)?;
-        self.relaxed.extend(relaxed);
+        let normalized = normalized(schema, Reading::Open)?;
+        self.relaxed.extend(normalized.relaxed.iter().cloned());
+        let schema = &normalized.schema;
         let call = self.json_call_start(tools);
-        let mut values = Values::new(&mut self.lark, Spelling::ANSWER, self.request.layout, &schema);
+        let mut values = Values::new(&mut self.lark, Spelling::ANSWER, self.request.layout, schema);
         let value = match &call {
-            Some(call) => values.unlike(&schema, call, "#"),
-            None => values.value(&schema, "#"),
+            Some(call) => values.unlike(schema, call, "#"),
+            None => values.value(schema, "#"),
         };
         let found = std::mem::take(&mut values.relaxed);
+        // Without a value at all, the fault is the schema's.
+        if value.is_none() && values.value(schema, "#").is_none() {
+            return Err(SchemaError::unsatisfiable("#", "", "").into());
+        }
         let like_call = call.filter(|_| values.cannot_tell || value.is_none());
-        self.relaxed.extend(found);
+        self.relaxed.extend(normalized.in_document(found));
         if let Some(call) = like_call {
             return Err(Error::AnswerLikeCall {
                 answer: schema.to_string().chars().take(100).collect(),
@@ -77,7 +82,7 @@ impl ReplyWriter<'_, '_> {
                 processor: self.dialect.name,
             });
         }
-        value.ok_or_else(|| SchemaError::bad("#", "", "no value fits it").into())
+        value.ok_or_else(|| SchemaError::unsatisfiable("#", "", "").into())
     }
 
     /// Start of calls that are JSON from the first character on, if the family writes them that way.

@@ -6,6 +6,7 @@
 mod calls;
 mod error;
 mod given;
+mod json_document;
 mod lark;
 mod reply;
 mod schema;
@@ -17,7 +18,8 @@ use crate::tokens::MarkerTokens;
 pub(crate) use reply::reply_grammar;
 
 pub use error::{SchemaError, SchemaFault};
-pub use schema::{Reading, Relaxed, relax};
+pub use json_document::json_grammar;
+pub use schema::{Relaxed, validator};
 
 /// A grammar as text, to be compiled with a tokenizer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -1,8 +1,9 @@
 //! Type information in a tool's schema.
 
-use jsonschema::{PatternOptions, Validator};
+use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 
+use crate::grammar::validator;
 use crate::parsers::unguarded;
 
 /// A set of JSON types.
@@ -136,8 +137,7 @@ impl<'a> Schema<'a> {
         root.insert("$id".to_owned(), DOCUMENT.into());
         root.insert(HERE.to_owned(), self.here.clone());
         let document = json!({"$ref": format!("{DOCUMENT}#/{HERE}"), "$defs": {"document": root}});
-        let options = jsonschema::options().with_pattern_options(PatternOptions::regex()).offline();
-        options.should_validate_formats(true).build(&document).ok()
+        validator(&document, true).ok()
     }
 
     /// Names of all properties declared or required by the schema, its alternatives and its parts.

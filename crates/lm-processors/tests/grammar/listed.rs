@@ -125,6 +125,20 @@ fn combinations_of_combinations_compile() {
     }
 }
 
+/// References of a nested union are merged with the keywords beside it.
+#[test]
+fn unions_in_unions_keep_the_keywords_beside_them() {
+    let inner = json!({"oneOf": [{"$ref": "#/$defs/list"}, {"type": "integer"}]});
+    let list = json!({"type": "array", "items": {"type": "null"}});
+    let schema =
+        json!({"type": ["integer", "null"], "anyOf": [inner, {"type": "null"}], "$defs": {"list": list}});
+    let grammar = answer(&schema).expect("a grammar");
+    let matcher = Compiler::new().compile_grammar(&grammar.grammar).expect("a grammar");
+    for (text, expected) in [("null", true), ("7", true), ("[]", false), ("[null]", false)] {
+        assert_eq!(verdict(&matcher, text) == Verdict::Accepted, expected, "{text}");
+    }
+}
+
 /// Long lists are one terminal, and long counts cost nothing until used.
 #[test]
 fn large_lists_and_counts_compile_in_every_dialect() {

@@ -1,11 +1,13 @@
 //! Grammars: they compile, accept valid texts and reject invalid ones.
 
 mod common;
+mod differential;
 mod enforced;
 mod keywords;
 mod listed;
 mod names;
 mod numbers;
+mod patterns;
 mod properties;
 mod quoted;
 mod random;

@@ -132,6 +132,61 @@ fn large_bounds_are_exact() {
     }
 }
 
+/// Multiples that a float does not hold are told apart by their digits.
+#[test]
+fn multiples_of_large_numbers_are_exact() {
+    let compiler = Compiler::new();
+    let cases = [
+        (
+            r#"{"type": "integer", "multipleOf": 9007199254740993}"#,
+            vec!["0", "9007199254740993", "18014398509481986", "-9007199254740993", "9214364837600035839"],
+            vec!["9007199254740992", "18014398509481984", "1"],
+        ),
+        (
+            r#"{"type": "integer", "multipleOf": 9223372036854775807, "minimum": 1, "maximum": 18446744073709551615}"#,
+            vec!["9223372036854775807", "18446744073709551614"],
+            vec!["0", "9223372036854775806", "18446744073709551615"],
+        ),
+        (
+            r#"{"type": "integer", "multipleOf": 2.5, "minimum": -3}"#,
+            vec!["0", "5", "10"],
+            vec!["-5", "2", "7"],
+        ),
+        (r#"{"type": "integer", "multipleOf": 1e30}"#, vec!["0"], vec!["1", "1000"]),
+        (
+            r#"{"type": "integer", "multipleOf": 1234.5, "minimum": -3000, "maximum": 5000}"#,
+            vec!["-2469", "0", "2469", "4938"],
+            vec!["1234", "1235", "7407"],
+        ),
+    ];
+    for (schema, taken, stopped) in cases {
+        let schema: Value = serde_json::from_str(schema).expect("JSON");
+        for (texts, wanted) in [(taken, true), (stopped, false)] {
+            for (text, found) in texts.iter().zip(takes(&compiler, &schema, &texts)) {
+                assert_eq!(found, wanted, "{text} for {schema}");
+            }
+        }
+    }
+    // Too many to list: the finished number is validated, exactly.
+    let schema = json!({"type": "integer", "multipleOf": 1_000_003});
+    let written = lm_processors::json_grammar(&schema, lm_processors::Layout::Exact).expect("a grammar");
+    assert_eq!(written.relaxed[0].keyword, "multipleOf");
+    let validator = lm_processors::validator(&schema, true).expect("a schema");
+    for number in [9_007_199_281_516_780_u64, 9_007_199_281_516_781, u64::MAX - 350_686, u64::MAX] {
+        assert_eq!(validator.is_valid(&json!(number)), number % 1_000_003 == 0, "{number}");
+    }
+}
+
+#[test]
+fn divisors_that_are_no_positive_exact_numbers_are_errors() {
+    for divisor in ["0", "-3", "\"3\"", "36893488147419103233", "18446744073709551616"] {
+        let schema: Value = serde_json::from_str(&format!(r#"{{"multipleOf": {divisor}}}"#)).expect("JSON");
+        let error =
+            lm_processors::json_grammar(&schema, lm_processors::Layout::Exact).expect_err("no divisor");
+        assert_eq!((error.path.as_str(), error.keyword.as_str()), ("#", "multipleOf"), "{error}");
+    }
+}
+
 #[test]
 fn bounds_without_a_number_between_them_are_errors() {
     for schema in [

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use llguidance::api::TopLevelGrammar;
-use lm_processors::{Reading, Value, relax};
+use lm_processors::{Layout, Value, json_grammar};
 
 use crate::common::{Compiler, Verdict, verdict};
 use crate::shared;
@@ -56,10 +55,8 @@ fn cases(folder: &Path) -> Vec<Value> {
 fn check(compiler: &Compiler, case: &Value, counts: &mut Counts) {
     counts.schemas += 1;
     let schema = &case["schema"];
-    let compiled = relax(schema, Reading::Open).map_err(|error| error.to_string());
-    let compiled = compiled.and_then(|(schema, relaxed)| {
-        Ok((compiler.compile(TopLevelGrammar::from_json_schema(schema))?, relaxed))
-    });
+    let compiled = json_grammar(schema, Layout::Any).map_err(|error| error.to_string());
+    let compiled = compiled.and_then(|json| Ok((compiler.compile_grammar(&json.grammar)?, json.relaxed)));
     let (matcher, relaxed) = match compiled {
         Ok(compiled) => compiled,
         Err(error) => return println!("{}: {error}", case["id"]),

@@ -14,7 +14,7 @@ use crate::{Error, GrammarErrorKind, Result};
 const MAX_BYTES: usize = 2 << 20;
 /// Maximum number of Unicode property classes in a grammar: each has hundreds of ranges.
 const MAX_PROPERTIES: usize = 2_000;
-/// Maximum nesting depth of a schema, or of brackets in a grammar's text.
+/// Maximum nesting depth of brackets in a grammar's text.
 const MAX_DEPTH: usize = 128;
 /// Time limit of a compilation. Real ones take milliseconds.
 const MAX_TIME: Duration = Duration::from_secs(20);
@@ -29,11 +29,6 @@ const STACK_BYTES: usize = 32 << 20;
 /// [`GrammarErrorKind::TooLarge`].
 pub(super) fn checked_text(spec: &ConstraintSpec) -> Result<String> {
     let (text, depth) = match spec {
-        // Deep values are not serialised at all: serialisation recurses.
-        ConstraintSpec::JsonSchema(schema) => match depth_of(schema) {
-            depth if depth > MAX_DEPTH => (String::new(), depth),
-            depth => (format!("schema {schema}"), depth),
-        },
         ConstraintSpec::Regex(regex) => (format!("regex {regex}"), bracket_depth(regex)),
         ConstraintSpec::Choice(texts) => (format!("choice {}", Value::from(texts.clone())), 0),
         ConstraintSpec::Lark { text, markers } => {
@@ -110,25 +105,7 @@ impl Drop for Permit {
 }
 
 fn too_large(message: String) -> Error {
-    Error::Grammar { kind: GrammarErrorKind::TooLarge, path: None, keyword: None, message }
-}
-
-/// Nesting depth of arrays and objects, computed without recursion.
-fn depth_of(value: &Value) -> usize {
-    let (mut level, mut depth) = (vec![value], 0);
-    while !level.is_empty() {
-        level = level.into_iter().flat_map(children).collect();
-        depth += 1;
-    }
-    depth
-}
-
-fn children(value: &Value) -> Vec<&Value> {
-    match value {
-        Value::Array(items) => items.iter().collect(),
-        Value::Object(fields) => fields.values().collect(),
-        _ => Vec::new(),
-    }
+    Error::Grammar { kind: GrammarErrorKind::TooLarge, message }
 }
 
 /// Upper bound of the nesting depth of brackets; every bracket counts, also in literals.

@@ -113,14 +113,7 @@ fn completion_tables(parser: &TokenParser) -> Option<Arc<CompletionTables>> {
 impl Shared {
     fn parser(&self, spec: &ConstraintSpec) -> Result<TokenParser> {
         conjunctions::check(spec).map_err(refusal::grammar_error)?;
-        let create = |grammar| self.bounded_parser(grammar);
-        create(self.grammar(spec)).map_err(|message| match spec {
-            ConstraintSpec::JsonSchema(schema) => {
-                let try_schema = |schema| create(TopLevelGrammar::from_json_schema(schema)).err();
-                refusal::schema_error(schema, message, &try_schema)
-            }
-            _ => refusal::grammar_error(message),
-        })
+        self.bounded_parser(self.grammar(spec)).map_err(refusal::grammar_error)
     }
 
     /// Creates a parser after checking the bounds on its parts.
@@ -138,7 +131,6 @@ impl Shared {
 
     fn grammar(&self, spec: &ConstraintSpec) -> TopLevelGrammar {
         match spec {
-            ConstraintSpec::JsonSchema(schema) => TopLevelGrammar::from_json_schema(schema.clone()),
             ConstraintSpec::Regex(regex) => TopLevelGrammar::from_regex(regex),
             ConstraintSpec::Choice(texts) => {
                 let texts: Vec<String> = texts.iter().map(|text| regex_syntax::escape(text)).collect();

@@ -1,20 +1,17 @@
 //! Specifications of grammars.
 
-use serde_json::Value;
-
 /// A grammar to compile: [`crate::Engine::compile`], or [`crate::GrammarCompiler::compile`] without a model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ConstraintSpec {
-    /// JSON text that matches this schema. The keys of an object come in the order of the schema. Keywords that the compiler
-    /// has no grammar for are errors, not ignored. `x-guidance` holds options of llguidance.
-    JsonSchema(Value),
     /// Text that matches this regular expression as a whole (syntax of the crate `regex`).
     Regex(String),
     /// One of these texts.
     Choice(Vec<String>),
     /// Text that matches this Lark grammar.
     Lark {
-        /// A grammar in llguidance's Lark dialect with the start rule `start`. It may use the rules `marker_0`, `marker_1`, …, one for
+        /// A grammar in llguidance's Lark dialect with the start rule `start`. A schema in it (`%json`) is read as llguidance
+        /// reads it: patterns in the syntax of the crate `regex`, bounds as floats of 64 bits, other keywords than its own are
+        /// errors. (`lm_processors::json_grammar` writes the grammar of any schema.) It may use the rules `marker_0`, `marker_1`, …, one for
         /// each of `markers`, without defining them.
         text: String,
         /// Texts that are or contain added tokens of some tokenizers: a part that is an added token of this tokenizer means

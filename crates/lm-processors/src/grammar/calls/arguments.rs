@@ -5,6 +5,7 @@ use serde_json::Map;
 
 use super::super::Layout;
 use super::super::lark::{literal, one_of};
+use super::super::schema::escaped_pointer;
 use super::super::values::{Keys, Member, Values, loose, named_properties};
 
 impl Values<'_> {
@@ -14,7 +15,7 @@ impl Values<'_> {
         'branches: for schema in self.objects(parameters) {
             let mut members = Vec::new();
             for (name, schema, required) in self.limited(&named_properties(&schema), "#") {
-                match self.value(&schema, &format!("#/properties/{name}")) {
+                match self.value(&schema, &format!("#/properties/{}", escaped_pointer(&name))) {
                     Some(value) => {
                         let key = match (self.spelling.keys, self.layout) {
                             (Keys::Bare, _) => format!("{} {}", self.key(&name), self.mark(colon)),

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::error::SchemaError;
 use super::lark::{Lark, literal, sequence};
-use super::schema::{Reading, Relaxed, normalized};
+use super::schema::{Normalized, Reading, Relaxed, normalized};
 use super::values::{Spelling, Values};
 use super::{Calls, Layout};
 use crate::dialect::{
@@ -23,10 +23,10 @@ pub(super) use names::NameCheck;
 pub(crate) use names::NewParser;
 use parameters::parameters;
 
-/// A tool with its parameters as normalized by `relax`: of type `object`.
+/// A tool with its normalized parameters, of type `object`.
 struct Tool<'a> {
     name: &'a str,
-    parameters: Value,
+    parameters: Normalized<'a>,
 }
 
 /// Writer of the calls of some tools in one syntax.
@@ -59,16 +59,13 @@ pub(super) fn calls(
     layout: Layout,
     excluded: &[&'static str],
 ) -> Result<CallRules, SchemaError> {
-    let mut relaxed = BTreeSet::new();
-    let mut read = Vec::new();
-    for tool in tools {
-        let name = tool.name();
-        let (parameters, found) =
-            normalized(&parameters_of(tool), Reading::ToolParameters).map_err(|error| error.of_tool(name))?;
-        relaxed.extend(found.into_iter().map(|found| Relaxed { tool: Some(name.to_owned()), ..found }));
-        read.push(Tool { name, parameters });
-    }
-    let mut writer = CallWriter { lark, syntax, layout, excluded, tools: read, relaxed };
+    let documents: Vec<Value> = tools.iter().map(|tool| parameters_of(tool)).collect();
+    let read = tools.iter().zip(&documents).map(|(tool, document)| {
+        let parameters = normalized(document, Reading::ToolParameters);
+        Ok(Tool { name: tool.name(), parameters: parameters.map_err(|error| error.of_tool(tool.name()))? })
+    });
+    let tools = read.collect::<Result<_, SchemaError>>()?;
+    let mut writer = CallWriter { lark, syntax, layout, excluded, tools, relaxed: BTreeSet::new() };
     let rest = writer.rest(number)?;
     Ok(CallRules { opener: opener(syntax), rest, relaxed: writer.relaxed })
 }
@@ -142,10 +139,10 @@ impl CallWriter<'_> {
             CallBody::Parameters(call) => {
                 let mut options = Vec::new();
                 for at in 0..self.tools.len() {
-                    let tool = std::mem::replace(&mut self.tools[at].parameters, Value::Null);
-                    let values = Values::new(self.lark, Spelling::JSON, self.layout, &tool);
+                    let tool = &self.tools[at].parameters.schema;
+                    let values = Values::new(self.lark, Spelling::JSON, self.layout, tool);
                     let mut values = values.never_with(self.excluded);
-                    let option = parameters(&mut values, call, self.tools[at].name, &tool);
+                    let option = parameters(&mut values, call, self.tools[at].name, tool);
                     let found = std::mem::take(&mut values.relaxed);
                     self.keep(found, at);
                     options.push(option.ok_or_else(|| self.impossible(at))?);
@@ -164,10 +161,10 @@ impl CallWriter<'_> {
     ) -> Result<String, SchemaError> {
         let mut options = Vec::new();
         for at in 0..self.tools.len() {
-            let parameters = std::mem::replace(&mut self.tools[at].parameters, Value::Null);
-            let values = Values::new(self.lark, spelling, self.layout, &parameters);
+            let parameters = &self.tools[at].parameters.schema;
+            let values = Values::new(self.lark, spelling, self.layout, parameters);
             let mut values = values.never_with(self.excluded);
-            let expression = arguments(&mut values, &parameters);
+            let expression = arguments(&mut values, parameters);
             let found = std::mem::take(&mut values.relaxed);
             self.keep(found, at);
             let expression = expression.ok_or_else(|| self.impossible(at))?;
@@ -177,12 +174,13 @@ impl CallWriter<'_> {
     }
 
     fn keep(&mut self, found: BTreeSet<Relaxed>, at: usize) {
-        let tool = Some(self.tools[at].name.to_owned());
-        self.relaxed.extend(found.into_iter().map(|found| Relaxed { tool: tool.clone(), ..found }));
+        let Tool { name, parameters } = &self.tools[at];
+        let all = parameters.relaxed.iter().cloned().chain(parameters.in_document(found));
+        self.relaxed.extend(all.map(|found| Relaxed { tool: Some((*name).to_owned()), ..found }));
     }
 
     fn impossible(&self, at: usize) -> SchemaError {
-        SchemaError::bad("#", "", "no arguments fit it").of_tool(self.tools[at].name)
+        SchemaError::unsatisfiable("#", "", "").of_tool(self.tools[at].name)
     }
 
     fn json(&mut self, call: &JsonCall, several: bool) -> Result<String, SchemaError> {

@@ -9,7 +9,7 @@ use serde_json::{Map, json};
 use super::super::Layout;
 use super::super::error::{SchemaError, SchemaFault};
 use super::super::lark::Lark;
-use super::super::schema::{Reading, escaped_pointer, relax};
+use super::super::schema::{Reading, escaped_pointer, normalized};
 use super::super::values::{Spelling, Values, named_properties};
 use super::parameters::attribute_text;
 use super::parameters_of;
@@ -90,8 +90,9 @@ impl<'a> NameCheck<'a> {
 
     /// Names of the parameters, and of keys inside values if those are written differently.
     fn keys(&self, tool: &ToolSpec) -> Result<(Vec<Key>, Vec<Key>), SchemaError> {
-        let schema = relax(&parameters_of(tool), Reading::ToolParameters);
-        let (schema, _) = schema.map_err(|error| error.of_tool(tool.name()))?;
+        let parameters = parameters_of(tool);
+        let schema = normalized(&parameters, Reading::ToolParameters);
+        let schema = schema.map_err(|error| error.of_tool(tool.name()))?.schema;
         let mut inner = Vec::new();
         inner_keys(&schema, "#", &mut inner);
         match self.syntax.body {

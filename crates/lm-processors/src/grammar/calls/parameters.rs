@@ -5,7 +5,7 @@ use serde_json::Map;
 
 use super::super::Layout;
 use super::super::lark::{literal, one_of, sequence};
-use super::super::schema::type_of;
+use super::super::schema::{escaped_pointer, type_of};
 use super::super::values::{Member, Values, listed, named_properties, types_of};
 use super::space;
 use crate::dialect::{Accepted, ParameterCall, Tags, TypeAttribute, ValueText};
@@ -47,7 +47,7 @@ fn arguments(
     let mut members = Vec::new();
     for (name, schema, required) in &values.limited(&named, path) {
         let tags = ValueTags::of(call, name);
-        match value(values, &tags, schema, &format!("{path}/properties/{name}")) {
+        match value(values, &tags, schema, &format!("{path}/properties/{}", escaped_pointer(name))) {
             Some(value) => members
                 .push(Member { body: member(values, call, &literal(name), &value), required: *required }),
             None if *required => return None,

@@ -35,7 +35,7 @@ impl Normalizer<'_> {
         if !is_finite(root, &open) && !open.is_empty() {
             let pointer = self.names.iter().find(|(_, number)| open.contains(&format!("d{number}")));
             let path = pointer.map_or_else(|| "#".to_owned(), |((pointer, _), _)| format!("#{pointer}"));
-            return Err(SchemaError::bad(&path, "$ref", "no finite value fits it: it requires itself"));
+            return Err(SchemaError::unsatisfiable(&path, "$ref", ": it requires itself without an end"));
         }
         for name in open {
             self.definitions.insert(name, Value::Bool(false));

@@ -52,7 +52,7 @@ const ROLES: &[(&str, Role)] = &[
     ("minLength", Role::Count),
     ("minProperties", Role::Count),
     ("minimum", Role::Number),
-    ("multipleOf", Role::Number),
+    ("multipleOf", Role::Own),
     ("not", Role::Relaxed),
     ("oneOf", Role::Own),
     ("pattern", Role::Own),

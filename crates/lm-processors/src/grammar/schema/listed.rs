@@ -6,6 +6,7 @@ use lm_template::Value;
 use super::exact::inexact;
 use super::keywords::role;
 use super::normalize::{Node, Normalizer, Object};
+use super::validator::{validator, validators};
 use crate::grammar::error::SchemaError;
 
 impl Normalizer<'_> {
@@ -27,7 +28,11 @@ impl Normalizer<'_> {
             self.relaxed.retain(|relaxed| relaxed.path != node.path);
         }
         if values.is_empty() && !node.place.may_be_empty {
-            return Err(SchemaError::bad(node.path, keyword, "none of its values fits the schema"));
+            return Err(SchemaError::unsatisfiable(
+                node.path,
+                keyword,
+                ": none of the listed values fits the rest",
+            ));
         }
         if let Some(number) = values.iter().find_map(inexact) {
             return Err(node.bad(keyword, &format!("{number} {}", super::exact::BEYOND)));
@@ -40,12 +45,11 @@ impl Normalizer<'_> {
     /// Validates each of `values` against the schema; `None` if the validator does not support the schema.
     fn fits(&mut self, node: Node<'_>, values: &[Value]) -> Option<Vec<bool>> {
         let judge = |validator: &Validator| values.iter().map(|value| validator.is_valid(value)).collect();
-        let options = jsonschema::options().offline().should_validate_formats(true);
-        if let Ok(alone) = options.build(&Value::Object(node.map.clone())) {
+        if let Ok(alone) = validator(&Value::Object(node.map.clone()), true) {
             return Some(judge(&alone));
         }
         let root = self.document.root();
-        let whole = self.validators.get_or_insert_with(|| options.build_map(root).ok()).as_ref()?;
+        let whole = self.validators.get_or_insert_with(|| validators(root)).as_ref()?;
         whole.get(node.path).map(judge)
     }
 }

@@ -6,7 +6,6 @@ mod ecma;
 mod endless;
 mod exact;
 mod keywords;
-mod library;
 mod listed;
 mod look_around;
 mod normalize;
@@ -14,15 +13,18 @@ mod objects;
 mod pattern;
 mod references;
 mod shortest;
+mod validator;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use lm_template::Value;
 
 use super::error::SchemaError;
 pub(crate) use document::escaped as escaped_pointer;
-use library::leave_out_unsayable;
 pub(crate) use listed::same_value;
 use normalize::Normalizer;
 pub(crate) use pattern::{escaped as escaped_regex, full_match, needs_escape};
+pub use validator::validator;
 
 /// A keyword that the grammar does not enforce; finished values must be validated instead.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,7 +39,7 @@ pub struct Relaxed {
 
 /// Interpretation of what a schema leaves open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Reading {
+pub(crate) enum Reading {
     /// By the JSON Schema specification: what is not forbidden is allowed.
     #[default]
     Open,
@@ -46,35 +48,46 @@ pub enum Reading {
     ToolParameters,
 }
 
-/// Normalizes a schema to one that can be expressed as a grammar and allows all values of `schema` (under `reading`);
-/// also returns the keywords that it does not enforce. In the result, every reference points to `#/$defs/…`, `oneOf`
-/// becomes `anyOf`, and annotations are removed.
-///
-/// ```
-/// use lm_processors::{Reading, relax};
-/// use serde_json::json;
-///
-/// let schema = json!({"type": "string", "title": "A word", "not": {"const": "no"}});
-/// let (plain, relaxed) = relax(&schema, Reading::Open)?;
-/// assert_eq!(plain, json!({"type": "string"}));
-/// assert_eq!((relaxed[0].path.as_str(), relaxed[0].keyword.as_str()), ("#", "not"));
-/// # Ok::<(), lm_processors::SchemaError>(())
-/// ```
+/// A schema that can be expressed as a grammar and allows all values of the original (under its reading). Every reference points to
+/// `#/$defs/…`, `oneOf` is `anyOf`, and annotations are removed.
+#[derive(Debug)]
+pub(crate) struct Normalized<'a> {
+    document: &'a Value,
+    pub(crate) schema: Value,
+    /// Keywords of the original that the schema lacks.
+    pub(crate) relaxed: BTreeSet<Relaxed>,
+    /// Place in the document of each definition, by name.
+    places: BTreeMap<String, String>,
+}
+
+impl Normalized<'_> {
+    /// Translates keywords of the schema to those of the document, which has other names for definitions and combinations.
+    pub(crate) fn in_document(&self, found: BTreeSet<Relaxed>) -> impl Iterator<Item = Relaxed> {
+        found.into_iter().map(|Relaxed { tool, path, keyword }| {
+            let name = path.strip_prefix("#/$defs/").map(|rest| rest.split('/').next().unwrap_or(rest));
+            let place = name.and_then(|name| Some((name, self.places.get(name)?)));
+            let path = match place {
+                Some((name, place)) => format!("{place}{}", &path["#/$defs/".len() + name.len()..]),
+                None => path,
+            };
+            let original = self.document.pointer(path.trim_start_matches('#'));
+            let has = |keyword: &str| original.is_none_or(|schema| schema.get(keyword).is_some());
+            let keyword = match keyword.as_str() {
+                "allOf" | "anyOf" if !has(&keyword) => {
+                    ["oneOf", "$ref"].into_iter().find(|other| has(other)).map_or(keyword, str::to_owned)
+                }
+                _ => keyword,
+            };
+            Relaxed { tool, path, keyword }
+        })
+    }
+}
+
+/// Normalizes a schema.
 ///
 /// # Errors
 /// If it is not a schema, refers outside the document, or is too large.
-pub fn relax(schema: &Value, reading: Reading) -> Result<(Value, Vec<Relaxed>), SchemaError> {
-    let (mut plain, mut relaxed) = normalized(schema, reading)?;
-    for (path, keyword) in leave_out_unsayable(&mut plain) {
-        relaxed.push(Relaxed { tool: None, path, keyword: keyword.to_owned() });
-    }
-    relaxed.sort_unstable();
-    relaxed.dedup();
-    Ok((plain, relaxed))
-}
-
-/// The same with keywords that the grammars of calls and answers enforce, and the grammar library's translator of schemas does not.
-pub(crate) fn normalized(schema: &Value, reading: Reading) -> Result<(Value, Vec<Relaxed>), SchemaError> {
+pub(crate) fn normalized(schema: &Value, reading: Reading) -> Result<Normalized<'_>, SchemaError> {
     Normalizer::new(schema, reading).run(schema)
 }
 

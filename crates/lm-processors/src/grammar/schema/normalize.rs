@@ -8,10 +8,11 @@ use serde_json::{Map, json};
 
 use super::disjoint::all_disjoint;
 use super::document::{Document, escaped};
-use super::exact::integers_are_exact;
+use super::exact::{BEYOND, inexact, integers_are_exact};
 use super::keywords::{FORMATS, Role, TYPES, role};
-use super::pattern::is_supported;
-use super::{Reading, Relaxed};
+use super::pattern::has_grammar;
+use super::validator::{pattern_error, with_ecma_patterns};
+use super::{Normalized, Reading, Relaxed};
 use crate::grammar::error::{SchemaError, SchemaFault};
 
 /// Maximum nesting depth of schemas.
@@ -98,16 +99,20 @@ impl<'a> Normalizer<'a> {
         }
     }
 
-    pub(super) fn run(mut self, schema: &Value) -> Result<(Value, Vec<Relaxed>), SchemaError> {
+    pub(super) fn run(mut self, schema: &'a Value) -> Result<Normalized<'a>, SchemaError> {
         let place = Place { depth: 0, closing: self.closing(), definition: None, may_be_empty: false };
         let mut root = self.schema(schema, "#", place)?;
+        // Patterns are checked in all schemas, also in those of keywords that have no grammar.
+        with_ecma_patterns(schema)?;
         self.refuse_cycles()?;
         self.refuse_endless(&root)?;
         self.refuse_long(&root)?;
         if let (Value::Object(map), false) = (&mut root, self.definitions.is_empty()) {
             map.insert("$defs".to_owned(), Value::Object(self.definitions));
         }
-        Ok((root, self.relaxed.into_iter().collect()))
+        let places = self.names.into_iter();
+        let places = places.map(|((pointer, _), number)| (format!("d{number}"), format!("#{pointer}")));
+        Ok(Normalized { document: schema, schema: root, relaxed: self.relaxed, places: places.collect() })
     }
 
     pub(super) fn schema(&mut self, schema: &Value, path: &str, place: Place) -> Result<Value, SchemaError> {
@@ -251,7 +256,10 @@ impl<'a> Normalizer<'a> {
                     let fault = SchemaFault::TooLarge("more than 5,000 properties");
                     return Err(SchemaError::new(node.path, keyword, fault));
                 }
-                true
+                let mut seen = BTreeSet::new();
+                let names = names.iter().filter(|name| seen.insert(name.as_str())).cloned();
+                out.insert(keyword.to_owned(), names.collect());
+                return Ok(());
             }
             // Only `uniqueItems: true` is a restriction.
             "uniqueItems" => match value.as_bool() {
@@ -259,7 +267,16 @@ impl<'a> Normalizer<'a> {
                 Some(false) => return Ok(()),
                 None => return Err(node.bad(keyword, "it must be true or false")),
             },
-            "pattern" => is_supported(node.text(keyword, value)?),
+            "pattern" => has_grammar(node.text(keyword, value)?)
+                .map_err(|error| pattern_error(error, node.path, keyword))?,
+            "multipleOf" => {
+                let divisor = value.as_number().filter(|divisor| divisor.as_f64().is_some_and(|it| it > 0.0));
+                let divisor = divisor.ok_or_else(|| node.bad(keyword, "it must be a number above 0"))?;
+                if inexact(value).is_some() {
+                    return Err(node.bad(keyword, &format!("{divisor} {BEYOND}")));
+                }
+                true
+            }
             "format" => FORMATS.contains(&node.text(keyword, value)?),
             "exclusiveMinimum" | "exclusiveMaximum" => return exclusive_bound(node, keyword, value, out),
             "items" | "additionalItems" => return self.items(node, keyword, value, out),

@@ -7,7 +7,7 @@ use serde_json::Map;
 
 use super::Reading;
 use super::normalize::{Closing, Node, Normalizer, Object};
-use super::pattern::{are_disjoint, is_plain};
+use super::pattern::{are_disjoint, full_match};
 use crate::grammar::error::SchemaError;
 
 impl Normalizer<'_> {
@@ -95,7 +95,7 @@ fn close(out: &mut Object) {
 fn patterns_have_grammar(out: &Object) -> bool {
     let patterns = out.get("patternProperties").and_then(Value::as_object);
     let patterns: Vec<&str> = patterns.into_iter().flat_map(Map::keys).map(String::as_str).collect();
-    patterns.iter().all(|pattern| is_plain(pattern))
+    patterns.iter().all(|pattern| full_match(pattern).is_some())
         && (patterns.len() < 2 || are_disjoint(patterns.into_iter()))
 }
 

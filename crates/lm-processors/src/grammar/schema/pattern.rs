@@ -2,7 +2,7 @@
 
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
-use super::ecma::translated;
+use super::ecma::{PatternError, for_grammar, for_validation};
 use super::look_around::split_looks;
 
 /// The longest pattern that is compiled.
@@ -31,23 +31,19 @@ fn whole(pattern: &str) -> Option<String> {
     Some(if out.is_empty() { "()".to_owned() } else { out })
 }
 
-/// Returns true if `pattern` can be expressed.
-pub(super) fn is_supported(pattern: &str) -> bool {
-    full_match(pattern).is_some()
-}
-
-/// Returns true if the schema compiler of the grammar library supports `pattern`, too.
-pub(super) fn is_plain(pattern: &str) -> bool {
-    whole(pattern).is_some() && parse(pattern).is_some_and(|hir| !repeats_look(&hir))
-}
-
-/// Returns true if an anchor is repeated or optional.
-fn repeats_look(hir: &Hir) -> bool {
-    match hir.kind() {
-        HirKind::Repetition(repetition) => !repetition.sub.properties().look_set().is_empty(),
-        HirKind::Capture(group) => repeats_look(&group.sub),
-        HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().any(repeats_look),
-        _ => false,
+/// Returns true if a grammar can express `pattern`, false if only a validator of finished values can.
+///
+/// # Errors
+/// [`PatternError`].
+pub(super) fn has_grammar(pattern: &str) -> Result<bool, PatternError> {
+    let searched = for_validation(pattern)?;
+    if full_match(pattern).is_some() {
+        return Ok(true);
+    }
+    let schema = serde_json::json!({"pattern": searched});
+    match jsonschema::validator_for(&schema) {
+        Ok(_) => Ok(false),
+        Err(_) => Err(PatternError::Unsupported { construct: "the expression, or its size," }),
     }
 }
 
@@ -91,7 +87,7 @@ fn parse(pattern: &str) -> Option<Hir> {
     if pattern.len() > MAX_PATTERN_BYTES || properties > MAX_PROPERTIES {
         return None;
     }
-    regex_syntax::Parser::new().parse(&translated(pattern)?).ok()
+    regex_syntax::Parser::new().parse(&for_grammar(pattern)?).ok()
 }
 
 fn anchored_prefix(hir: &Hir) -> Option<String> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use lm_template::Value;
 
+use super::document::escaped;
 use super::normalize::{Normalizer, Object};
 use crate::grammar::error::{SchemaError, SchemaFault};
 
@@ -12,15 +13,16 @@ const MAX_SHORTEST: u64 = 100_000;
 /// Maximum number of passes over the definitions. Lengths that are not final by then are not judged.
 const MAX_ROUNDS: usize = 64;
 
-type Lengths = BTreeMap<String, u64>;
+/// Lengths by definition; `None` without a value.
+type Lengths = BTreeMap<String, Option<u64>>;
 
 impl Normalizer<'_> {
-    /// Refuses a schema all of whose values are longer than any reply.
+    /// Refuses a schema without values, or all of whose values are longer than any reply.
     ///
     /// # Errors
-    /// [`SchemaFault::TooLarge`].
+    /// [`SchemaFault::Unsatisfiable`], [`SchemaFault::TooLarge`].
     pub(super) fn refuse_long(&self, root: &Value) -> Result<(), SchemaError> {
-        let mut lengths: Lengths = self.definitions.keys().map(|name| (name.clone(), u64::MAX)).collect();
+        let mut lengths: Lengths = self.definitions.keys().map(|name| (name.clone(), None)).collect();
         for _ in 0..MAX_ROUNDS {
             let next: Lengths = self
                 .definitions
@@ -28,10 +30,11 @@ impl Normalizer<'_> {
                 .map(|(name, schema)| (name.clone(), shortest(schema, &lengths)))
                 .collect();
             if next == lengths {
-                if shortest(root, &lengths) <= MAX_SHORTEST {
-                    return Ok(());
-                }
-                let fault = SchemaFault::TooLarge("its shortest value has more than 100,000 characters");
+                let fault = match shortest(root, &lengths) {
+                    None => return Err(SchemaError::unsatisfiable(&without_value(root, &lengths), "", "")),
+                    Some(length) if length <= MAX_SHORTEST => return Ok(()),
+                    Some(_) => SchemaFault::TooLarge("its shortest value has more than 100,000 characters"),
+                };
                 return Err(SchemaError::new("#", "", fault));
             }
             lengths = next;
@@ -40,69 +43,97 @@ impl Normalizer<'_> {
     }
 }
 
-/// Lower bound of the length of a value: patterns and formats are not considered. `u64::MAX` if there is no value.
-fn shortest(schema: &Value, lengths: &Lengths) -> u64 {
+/// Place of a required property without values; the root if there is none.
+fn without_value(root: &Value, lengths: &Lengths) -> String {
+    let (mut schema, mut path) = (root, "#".to_owned());
+    for _ in 0..super::normalize::MAX_DEPTH {
+        let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+        let mut required = required.filter_map(Value::as_str);
+        let property = |name: &&str| schema.get("properties").and_then(|properties| properties.get(name));
+        let is_empty = |name: &&str| property(name).is_some_and(|schema| shortest(schema, lengths).is_none());
+        let Some(name) = required.find(is_empty) else { break };
+        path = format!("{path}/properties/{}", escaped(name));
+        schema = property(&name).unwrap_or(schema);
+    }
+    path
+}
+
+/// Lower bound of the length of a value: patterns and formats are not considered. `None` if there is no value.
+fn shortest(schema: &Value, lengths: &Lengths) -> Option<u64> {
     let Value::Object(schema) = schema else {
-        return if *schema == Value::Bool(false) { u64::MAX } else { 1 };
+        return (*schema != Value::Bool(false)).then_some(1);
     };
     if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
         let name = reference.strip_prefix("#/$defs/").unwrap_or_default();
-        return lengths.get(name).copied().unwrap_or(1);
+        return lengths.get(name).copied().unwrap_or(Some(1));
     }
     let list = |key: &str| schema.get(key).and_then(Value::as_array);
     if let Some(values) = list("enum") {
-        return values.iter().map(|value| value.to_string().len() as u64).min().unwrap_or(u64::MAX);
+        return values.iter().map(|value| value.to_string().len() as u64).min();
     }
-    let all = list("allOf").into_iter().flatten().map(|schema| shortest(schema, lengths)).max();
-    let any = list("anyOf").and_then(|any| any.iter().map(|schema| shortest(schema, lengths)).min());
+    let mut length = 1;
+    for part in list("allOf").into_iter().flatten() {
+        length = length.max(shortest(part, lengths)?);
+    }
+    if let Some(any) = list("anyOf") {
+        length = length.max(any.iter().filter_map(|schema| shortest(schema, lengths)).min()?);
+    }
     let types: Vec<&str> = match schema.get("type") {
         Some(Value::String(name)) => vec![name],
         Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
         _ => vec!["number"],
     };
-    let own = types.into_iter().map(|name| of_type(name, schema, lengths)).min();
-    [all, any, own].into_iter().flatten().max().unwrap_or(1)
+    let own = types.into_iter().filter_map(|name| of_type(name, schema, lengths)).min()?;
+    Some(length.max(own))
 }
 
-fn of_type(name: &str, schema: &Object, lengths: &Lengths) -> u64 {
+fn of_type(name: &str, schema: &Object, lengths: &Lengths) -> Option<u64> {
     let count = |key: &str| schema.get(key).and_then(Value::as_u64).unwrap_or(0);
     match name {
-        "string" => count("minLength").saturating_add(2),
+        "string" => Some(count("minLength").saturating_add(2)),
         "array" => shortest_array(schema, count("minItems"), lengths),
         "object" => shortest_object(schema, count("minProperties"), lengths),
-        _ => 1,
+        _ => Some(1),
     }
 }
 
-fn shortest_array(schema: &Object, least: u64, lengths: &Lengths) -> u64 {
+fn shortest_array(schema: &Object, least: u64, lengths: &Lengths) -> Option<u64> {
     let heads = schema.get("prefixItems").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let heads = &heads[..heads.len().min(least as usize)];
     let more = least - heads.len() as u64;
-    let item = schema.get("items").map_or(1, |items| shortest(items, lengths));
-    let heads = heads.iter().map(|head| shortest(head, lengths)).fold(0, u64::saturating_add);
-    let items = if more == 0 { 0 } else { item.saturating_mul(more) };
-    heads.saturating_add(items).saturating_add(least.saturating_add(1))
+    let mut length = least.saturating_add(1);
+    for head in heads {
+        length = length.saturating_add(shortest(head, lengths)?);
+    }
+    if more > 0 {
+        let item = schema.get("items").map_or(Some(1), |items| shortest(items, lengths))?;
+        length = length.saturating_add(item.saturating_mul(more));
+    }
+    Some(length)
 }
 
-fn shortest_object(schema: &Object, least: u64, lengths: &Lengths) -> u64 {
+fn shortest_object(schema: &Object, least: u64, lengths: &Lengths) -> Option<u64> {
     let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
     let declared = |name: &str| schema.get("properties").and_then(|properties| properties.get(name));
+    // Names of a pattern have its schema.
+    let others = schema.get("additionalProperties").filter(|_| !schema.contains_key("patternProperties"));
     let (mut names, mut length) = (0, 2_u64);
     for name in required.filter_map(Value::as_str) {
-        let property = declared(name).or_else(|| schema.get("additionalProperties"));
-        let value = property.map_or(1, |schema| shortest(schema, lengths));
+        let property = declared(name).or(others);
+        let value = property.map_or(Some(1), |schema| shortest(schema, lengths))?;
         length = length.saturating_add(name.len() as u64 + 4).saturating_add(value);
         names += 1;
     }
     // Further members have a name of one character and a value of one.
-    length.saturating_add(least.saturating_sub(names).saturating_mul(6))
+    Some(length.saturating_add(least.saturating_sub(names).saturating_mul(6)))
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::{Reading, SchemaFault, relax};
+    use crate::SchemaFault;
+    use crate::grammar::schema::{Reading, normalized};
 
     #[test]
     fn schemas_of_long_values_are_refused() {
@@ -115,13 +146,44 @@ mod tests {
             json!({"allOf": [text(200_000), {"maxLength": 300_000}]}),
         ];
         for schema in long {
-            let error = relax(&schema, Reading::Open).expect_err("no reply is that long");
+            let error = normalized(&schema, Reading::Open).expect_err("no reply is that long");
             assert!(matches!(error.fault, SchemaFault::TooLarge(_)), "{error}");
         }
         let tree =
             json!({"type": "object", "properties": {"a": list(json!({"$ref": "#"}), 0)}, "required": ["a"]});
         for schema in [text(60_000), tree, json!({"anyOf": [text(200_000), {"type": "null"}]})] {
-            relax(&schema, Reading::Open).expect("it has a short value");
+            normalized(&schema, Reading::Open).expect("it has a short value");
+        }
+    }
+
+    #[test]
+    fn schemas_without_values_are_refused_with_their_place() {
+        let never = |name: &str| json!({"type": "object", "properties": {name: false}, "required": [name]});
+        let cases = [
+            (json!(false), "#"),
+            (never("a/b"), "#/properties/a~1b"),
+            (
+                json!({"type": "object", "properties": {"x": never("y")}, "required": ["x"]}),
+                "#/properties/x/properties/y",
+            ),
+            (json!({"type": "object", "required": ["a"], "additionalProperties": false}), "#"),
+            (json!({"type": "array", "items": false, "minItems": 1}), "#"),
+            (json!({"type": "array", "prefixItems": [{}, false], "minItems": 2}), "#"),
+            (json!({"anyOf": [false, never("a")]}), "#"),
+            (json!({"allOf": [{}, {"$ref": "#/$defs/a"}], "$defs": {"a": false}}), "#"),
+        ];
+        for (schema, path) in cases {
+            let error = normalized(&schema, Reading::Open).expect_err("no value");
+            assert!(matches!(error.fault, SchemaFault::Unsatisfiable(_)), "{error}");
+            assert_eq!(error.path, path, "{schema}");
+        }
+        for schema in [
+            json!({"type": "object", "properties": {"a": false}}),
+            json!({"type": ["object", "null"], "properties": {"a": false}, "required": ["a"]}),
+            json!({"type": "object", "required": ["x1"], "patternProperties": {"^x": {}}, "additionalProperties": false}),
+            json!({"type": "array", "prefixItems": [{}, false], "minItems": 1}),
+        ] {
+            normalized(&schema, Reading::Open).expect("it has a value");
         }
     }
 }

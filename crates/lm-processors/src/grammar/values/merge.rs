@@ -3,7 +3,7 @@
 use lm_template::Value;
 use serde_json::{Map, json};
 
-use super::super::schema::same_value;
+use super::super::schema::{same_value, validator};
 
 type Object = Map<String, Value>;
 
@@ -18,7 +18,7 @@ const MAX_STEPS: usize = 20_000;
 
 /// Expands `schema` to alternatives without combinations; `None` if they cannot be expressed as plain schemas.
 pub(super) fn merged(schema: &Object, definitions: &Object) -> Option<Vec<Object>> {
-    let mut found = Merge { definitions, steps_left: MAX_STEPS }.expand(schema, 0)?;
+    let mut found = Merge { definitions, steps_left: MAX_STEPS }.expand(schema, 0, true)?;
     found.retain_mut(|schema| fit_listed(schema, definitions));
     Some(found)
 }
@@ -29,9 +29,8 @@ fn fit_listed(schema: &mut Object, definitions: &Object) -> bool {
     if schema.len() > 1 {
         let mut document = schema.clone();
         document.insert("$defs".to_owned(), Value::Object(definitions.clone()));
-        let options = jsonschema::options().offline().should_validate_formats(true);
         // A schema that the validator rejects restricts nothing here: finished values are validated by the original.
-        if let Ok(validator) = options.build(&Value::Object(document)) {
+        if let Ok(validator) = validator(&Value::Object(document), true) {
             values.retain(|value| validator.is_valid(value));
         }
     }
@@ -47,37 +46,45 @@ struct Merge<'a> {
 }
 
 impl Merge<'_> {
-    fn expand(&mut self, schema: &Object, depth: usize) -> Option<Vec<Object>> {
+    /// Expands a schema; an `alone` one, which is not merged with others, may keep references as alternatives.
+    fn expand(&mut self, schema: &Object, depth: usize, alone: bool) -> Option<Vec<Object>> {
         if depth > MAX_DEPTH {
             return None;
         }
         if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
             let target = self.definitions.get(reference.strip_prefix("#/$defs/")?)?;
-            return self.branches_of(target, depth + 1);
+            return self.branches_of(target, depth + 1, alone);
         }
         let mut plain = schema.clone();
         let all = plain.shift_remove("allOf");
         let any = plain.shift_remove("anyOf");
+        let alone = alone && plain.is_empty();
         let mut alternatives = vec![plain];
-        for part in all.as_ref().and_then(Value::as_array).into_iter().flatten() {
-            let branches = self.branches_of(part, depth + 1)?;
+        let parts = all.as_ref().and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        for part in parts {
+            let branches = self.branches_of(part, depth + 1, alone && parts.len() == 1 && any.is_none())?;
             alternatives = self.product(&alternatives, &branches)?;
         }
         if let Some(options) = any.as_ref().and_then(Value::as_array) {
-            alternatives = self.any_of(&alternatives, options, depth)?;
+            alternatives = self.any_of(&alternatives, options, depth, alone && parts.is_empty())?;
         }
         Some(alternatives)
     }
 
     /// An alternative of a lone `anyOf` that is a reference stays one: it may be recursive.
-    fn any_of(&mut self, beside: &[Object], options: &[Value], depth: usize) -> Option<Vec<Object>> {
-        let alone = matches!(beside, [one] if one.is_empty());
+    fn any_of(
+        &mut self,
+        beside: &[Object],
+        options: &[Value],
+        depth: usize,
+        alone: bool,
+    ) -> Option<Vec<Object>> {
         let mut found = Vec::new();
         for option in options {
             match option {
                 Value::Object(option) if alone && option.contains_key("$ref") => found.push(option.clone()),
                 option => {
-                    let branches = self.branches_of(option, depth + 1)?;
+                    let branches = self.branches_of(option, depth + 1, alone)?;
                     found.extend(self.product(beside, &branches)?);
                 }
             }
@@ -85,10 +92,10 @@ impl Merge<'_> {
         (found.len() <= MAX_BRANCHES).then_some(found)
     }
 
-    fn branches_of(&mut self, schema: &Value, depth: usize) -> Option<Vec<Object>> {
+    fn branches_of(&mut self, schema: &Value, depth: usize, alone: bool) -> Option<Vec<Object>> {
         match schema {
             Value::Bool(true) => Some(vec![Object::new()]),
-            Value::Object(schema) => self.expand(schema, depth),
+            Value::Object(schema) => self.expand(schema, depth, alone),
             _ => Some(vec![]),
         }
     }
@@ -116,6 +123,11 @@ impl Merge<'_> {
 
 /// Intersects two schemas; `false` if no value matches both, and `None` if no plain schema expresses the intersection.
 fn both(one: &Object, other: &Object) -> Option<Value> {
+    if let (Some(own), Some(value)) = (one.get("type"), other.get("type"))
+        && common_types(own, value).is_none()
+    {
+        return Some(Value::Bool(false));
+    }
     let mut out = one.clone();
     if !merge_properties(&mut out, other)? {
         return Some(Value::Bool(false));

@@ -4,7 +4,7 @@ use jsonschema::Validator;
 use lm_template::Value;
 use serde_json::{Map, json};
 
-use super::super::schema::{full_match, needs_escape};
+use super::super::schema::{full_match, needs_escape, validator};
 use super::objects::named_properties;
 
 /// Characters of names that are not written: they need escapes in some syntax.
@@ -24,7 +24,7 @@ impl NamePattern {
     pub(super) fn new(pattern: &str, schema: &Value) -> Option<Self> {
         let names = full_match(pattern).filter(|_| !needs_escape(pattern, ESCAPED))?;
         let names = format!("({})", names.join(" & "));
-        let validator = jsonschema::options().offline().build(&json!({"pattern": pattern})).ok()?;
+        let validator = validator(&json!({"pattern": pattern}), false).ok()?;
         Some(Self { pattern: pattern.to_owned(), names, schema: schema.clone(), validator })
     }
 

@@ -6,7 +6,7 @@ mod range;
 use lm_template::Value;
 use serde_json::Number;
 
-use super::super::lark::one_of;
+use super::super::lark::{literal, one_of};
 use super::{Object, Values};
 use decimal::{Bound, Decimal};
 
@@ -22,6 +22,8 @@ const INTEGERS: [(bool, &str); 2] = [(true, "9223372036854775808"), (false, "184
 const MAX_DIGITS: usize = 40;
 /// The largest `multipleOf`, without its point, that the grammar library computes with.
 const MAX_DIVISOR: u64 = 1_000;
+/// Maximum number of multiples that are listed instead. (Divisors from 2^53 on have fewer in 64 bits.)
+const MAX_LISTED: i128 = 4_096;
 
 impl Values<'_> {
     /// Builds an expression for numbers of the type `name` within the bounds of `schema`; `None` if there are none.
@@ -35,10 +37,17 @@ impl Values<'_> {
             return Some(NUMBER.to_owned());
         }
         if let Some(divisor) = schema.get("multipleOf").and_then(Value::as_number) {
+            let step = Decimal::of(divisor).as_ref().and_then(integer_step).filter(|_| whole);
+            let integer = step.and_then(|step| u64::try_from(step).ok()).map(Number::from);
+            let divisor = integer.as_ref().unwrap_or(divisor);
             let [lower, upper] = &closed(given.clone(), &"9".repeat(DIGITS));
             if is_computed(divisor) && [lower, upper].iter().all(|bound| bound.at.whole.len() <= DIGITS) {
                 let options = signed_multiples(name, divisor, lower, upper);
                 return (!options.is_empty()).then(|| one_of(&options));
+            }
+            let range = exact(closed(given.clone(), LARGEST_INTEGER));
+            if let Some(all) = step.and_then(|step| listed_multiples(step, &range)) {
+                return (!all.is_empty()).then(|| self.lark.alternatives(all));
             }
             self.relax(path, "multipleOf");
         }
@@ -109,6 +118,30 @@ fn is_computed(divisor: &Number) -> bool {
         let coefficient = format!("{}{}", divisor.whole, divisor.fraction).parse::<u64>();
         coefficient.is_ok_and(|coefficient| (1..=MAX_DIVISOR).contains(&coefficient)) && !divisor.negative
     })
+}
+
+/// Lists the integers of a range that are multiples of `step`; `None` if they are too many.
+fn listed_multiples(step: i128, [lower, upper]: &[Bound; 2]) -> Option<Vec<String>> {
+    let whole = |bound: &Bound, is_lower: bool| range::rounded(bound, is_lower).at.scaled(0);
+    let (low, high) = (whole(lower, true)?, whole(upper, false)?);
+    let first = low.div_euclid(step) + i128::from(low.rem_euclid(step) != 0);
+    let last = high.div_euclid(step);
+    (last - first < MAX_LISTED)
+        .then(|| (first..=last).map(|times| literal(&(times * step).to_string())).collect())
+}
+
+/// The smallest integer that is a multiple of `divisor`; the largest of 128 bits if it is larger.
+fn integer_step(divisor: &Decimal) -> Option<i128> {
+    let step = divisor.scaled(divisor.fraction.len());
+    let unit = u32::try_from(divisor.fraction.len()).ok().and_then(|places| 10_i128.checked_pow(places));
+    match (step, unit) {
+        (Some(step), Some(unit)) => Some(step / greatest_common_divisor(step, unit)),
+        _ => divisor.fraction.is_empty().then_some(i128::MAX),
+    }
+}
+
+fn greatest_common_divisor(one: i128, other: i128) -> i128 {
+    if other == 0 { one } else { greatest_common_divisor(other, one % other) }
 }
 
 /// Builds multiples of `divisor` as alternatives for negative numbers and others: the grammar library writes a range

@@ -49,7 +49,7 @@ impl Values<'_> {
         let mut members = Vec::new();
         let properties = named_properties(schema);
         for (name, schema, required) in &self.limited(&properties, path) {
-            let at = format!("{path}/properties/{name}");
+            let at = format!("{path}/properties/{}", escaped_pointer(name));
             match self.member_value(name, schema, first, &at) {
                 Some(value) => {
                     let key = self.key(name);
@@ -247,18 +247,20 @@ impl Values<'_> {
             Some(None) => return None,
             most => most.flatten(),
         };
-        let times = |least: usize, most: Option<usize>| match (least, most) {
-            (0, None) => "*".to_owned(),
-            (least, most) => format!("{{{least},{}}}", most.map_or(String::new(), |most| most.to_string())),
+        let repeated = |part: String, least: usize, most: Option<usize>| match (least, most) {
+            (_, Some(0)) => String::new(),
+            (0, None) => format!("({part})*"),
+            (least, None) => format!("({part}){{{least},}}"),
+            (least, Some(most)) => format!("({part}){{{least},{most}}}"),
         };
         if least > most.unwrap_or(usize::MAX) {
             return None;
         }
         if before > 0 {
-            return Some(self.lark.rule(format!("({comma} {further}){}", times(least, most))));
+            return Some(self.lark.rule(repeated(format!("{comma} {further}"), least, most)));
         }
-        let more = times(least.saturating_sub(1), most.map(|most| most - 1));
-        let some = self.lark.rule(format!("{further} ({comma} {further}){more}"));
+        let more = repeated(format!("{comma} {further}"), least.saturating_sub(1), most.map(|most| most - 1));
+        let some = self.lark.rule(format!("{further} {more}"));
         Some(if least == 0 { self.lark.rule(format!("{some}?")) } else { some })
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn between(lower: &Bound, upper: &Bound, whole: bool) -> Vec<String> 
 }
 
 /// The integer next to a bound, inside the range.
-fn rounded(bound: &Bound, is_lower: bool) -> Bound {
+pub(super) fn rounded(bound: &Bound, is_lower: bool) -> Bound {
     let Decimal { negative, ref whole, ref fraction } = bound.at;
     let at = |negative: bool, whole: String| {
         let negative = negative && whole != "0";
