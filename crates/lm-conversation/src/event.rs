@@ -1,6 +1,6 @@
 //! Events and reply of a turn.
 
-use lm_processors::Relaxed;
+use lm_processors::UnenforcedKeyword;
 use lm_session::{Finished, PrefillProgress, TokenId, TokenLogprobs, Tokenizer};
 use lm_template::{Content, Message, Polyfill, ToolCall, Value};
 use serde_json::json;
@@ -14,7 +14,7 @@ pub struct Reply {
     pub finish: Finished,
     /// Keywords of the tools' and the answer's schemas that were not enforced during generation. Complete calls and answers are
     /// validated against them, and resampled when they violate them.
-    pub relaxed: Vec<Relaxed>,
+    pub unenforced: Vec<UnenforcedKeyword>,
     /// Number of times that it was resampled, from a rejected call or answer on. Discarded tokens are not in
     /// [`Finished::usage`].
     pub resampled: usize,

@@ -24,7 +24,9 @@ pub use conversation::Conversation;
 pub use error::{Error, Result};
 pub use event::{ConversationEvent, Reply, ScoredToken, TokenLogprob};
 pub use into_messages::IntoMessages;
-pub use lm_processors::{Calls, ModelDataProcessor, OnMalformed, Relaxed, ResponseFormat, ToolChoice};
+pub use lm_processors::{
+    Calls, ModelDataProcessor, OnMalformed, ResponseFormat, ToolChoice, UnenforcedKeyword,
+};
 pub use lm_session::{
     CancelHandle, Constraint, Device, Engine, EngineSettings, FinishReason, Finished, LoadOptions,
     LoadProgress, ModelFolder, PrefillProgress, SamplerParams, SessionConfig, Timing, TokenId, Usage,

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use jsonschema::{ValidationError, Validator};
-use lm_processors::{Relaxed, ResponseFormat, ToolSpec};
+use lm_processors::{ResponseFormat, ToolSpec, UnenforcedKeyword};
 use lm_template::{Map, ToolCall, Value};
 
 use crate::error::{Error, Result};
@@ -23,24 +23,24 @@ struct ToolCheck {
 }
 
 impl ReplyChecks {
-    /// Compiles the schemas named in `relaxed`; `None` if it is empty. Remote references are not fetched.
+    /// Compiles the schemas named in `unenforced`; `None` if it is empty. Remote references are not fetched.
     pub(crate) fn new(
-        relaxed: &[Relaxed],
+        unenforced: &[UnenforcedKeyword],
         tools: &[ToolSpec],
         format: Option<&ResponseFormat>,
     ) -> Result<Option<Self>> {
-        if relaxed.is_empty() {
+        if unenforced.is_empty() {
             return Ok(None);
         }
         let answer = match format {
-            Some(ResponseFormat::JsonSchema(schema)) if relaxed.iter().any(|it| it.tool.is_none()) => {
-                Some(compile(schema, None, has_format(relaxed, None))?)
+            Some(ResponseFormat::JsonSchema(schema)) if unenforced.iter().any(|it| it.tool.is_none()) => {
+                Some(compile(schema, None, has_format(unenforced, None))?)
             }
             _ => None,
         };
         let mut checks = Self { answer, tools: HashMap::new() };
         for tool in tools {
-            let keywords: HashSet<String> = relaxed
+            let keywords: HashSet<String> = unenforced
                 .iter()
                 .filter(|it| it.tool.as_deref() == Some(tool.name()))
                 .map(|it| it.keyword.clone())
@@ -97,14 +97,14 @@ impl ToolCheck {
     /// Keyword of an error: the one that the grammar does not enforce, or else the innermost one.
     fn keyword(&self, error: &ValidationError<'_>) -> String {
         let path = error.schema_path().to_string();
-        let relaxed = path.rsplit('/').find(|part| self.keywords.contains(*part));
-        relaxed.or(path.rsplit('/').next()).unwrap_or_default().to_owned()
+        let unenforced = path.rsplit('/').find(|part| self.keywords.contains(*part));
+        unenforced.or(path.rsplit('/').next()).unwrap_or_default().to_owned()
     }
 }
 
 /// Returns true if the keyword `format` of the schema of `tool`, or of the answer, is not enforced.
-fn has_format(relaxed: &[Relaxed], tool: Option<&str>) -> bool {
-    relaxed.iter().any(|it| it.tool.as_deref() == tool && it.keyword == "format")
+fn has_format(unenforced: &[UnenforcedKeyword], tool: Option<&str>) -> bool {
+    unenforced.iter().any(|it| it.tool.as_deref() == tool && it.keyword == "format")
 }
 
 /// The schema with OpenAPI's `nullable` as the type `null`, as the grammar reads it.
@@ -149,34 +149,35 @@ mod tests {
 
     use super::*;
 
-    fn relaxed(tool: Option<&str>, keyword: &str) -> Relaxed {
-        Relaxed { tool: tool.map(str::to_owned), path: "#".to_owned(), keyword: keyword.to_owned() }
+    fn unenforced(tool: Option<&str>, keyword: &str) -> UnenforcedKeyword {
+        UnenforcedKeyword { tool: tool.map(str::to_owned), path: "#".to_owned(), keyword: keyword.to_owned() }
     }
 
     #[test]
     fn the_first_place_of_an_answer_that_does_not_fit_is_named() {
         let format = |schema| Some(ResponseFormat::JsonSchema(schema));
         let schema = format(json!({"properties": {"a": {"items": {"not": {"const": 3}}}}}));
-        let checks = ReplyChecks::new(&[relaxed(None, "not")], &[], schema.as_ref());
-        let checks = checks.expect("a schema").expect("one is relaxed");
+        let checks = ReplyChecks::new(&[unenforced(None, "not")], &[], schema.as_ref());
+        let checks = checks.expect("a schema").expect("one is unenforced");
         assert!(checks.answer(r#"{"a": [1, 2]}"#).is_ok());
         for (text, wanted) in [(r#"{"a": [1, 3]}"#, "/a/1"), (r#"{"a": "#, "")] {
             let Err(Error::InvalidAnswer { path, .. }) = checks.answer(text) else { panic!("{text} fits") };
             assert_eq!(path, wanted);
         }
-        let no_schema = ReplyChecks::new(&[relaxed(None, "not")], &[], format(json!({"type": 7})).as_ref());
+        let no_schema =
+            ReplyChecks::new(&[unenforced(None, "not")], &[], format(json!({"type": 7})).as_ref());
         assert!(matches!(no_schema, Err(Error::UnusableSchema { tool: None, .. })));
     }
 
     #[test]
-    fn a_call_is_checked_for_the_relaxed_keywords_of_its_tool() {
+    fn a_call_is_checked_for_the_unenforced_keywords_of_its_tool() {
         let parameters = json!({
             "properties": {"a": {"type": "string", "nullable": true, "not": {"const": "no"}}, "b": {}},
             "dependentRequired": {"a": ["b"]},
         });
         let tool =
             |name| ToolSpec::from_json(json!({"name": name, "parameters": parameters})).expect("a tool");
-        let named = [relaxed(Some("f"), "not"), relaxed(Some("f"), "dependentRequired")];
+        let named = [unenforced(Some("f"), "not"), unenforced(Some("f"), "dependentRequired")];
         let checks = ReplyChecks::new(&named, &[tool("f"), tool("g")], None).expect("schemas").expect("two");
         let keyword = |name: &str, arguments: Value| {
             let Value::Object(arguments) = arguments else { panic!("an object") };
@@ -188,7 +189,7 @@ mod tests {
         };
         assert_eq!(keyword("f", json!({"a": "yes", "b": 1})), None);
         assert_eq!(keyword("f", json!({"a": null, "b": 1})), None, "`nullable` is the grammar's");
-        assert_eq!(keyword("g", json!({"a": "no"})), None, "`g` is not relaxed");
+        assert_eq!(keyword("g", json!({"a": "no"})), None, "`g` is not unenforced");
         let invalid = |path: &str, keyword: &str| Some(("f".to_owned(), path.to_owned(), keyword.to_owned()));
         assert_eq!(keyword("f", json!({"a": "no", "b": 1})), invalid("/a", "not"));
         assert_eq!(keyword("f", json!({"a": "yes"})), invalid("", "dependentRequired"));
@@ -202,8 +203,8 @@ mod tests {
         });
         let tool = ToolSpec::from_json(json!({"name": "f", "parameters": parameters})).expect("a tool");
         let keyword = |named: &str, arguments: Value| {
-            let checks = ReplyChecks::new(&[relaxed(Some("f"), named)], std::slice::from_ref(&tool), None);
-            let checks = checks.expect("a schema").expect("one is relaxed");
+            let checks = ReplyChecks::new(&[unenforced(Some("f"), named)], std::slice::from_ref(&tool), None);
+            let checks = checks.expect("a schema").expect("one is unenforced");
             let Value::Object(arguments) = arguments else { panic!("an object") };
             match checks.call(&ToolCall::new("f", arguments)) {
                 Ok(()) => None,

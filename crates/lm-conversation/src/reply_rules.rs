@@ -1,8 +1,8 @@
 //! Constraint of a reply, derived from the turn's options.
 
 use lm_processors::{
-    GrammarRequest, MarkerTokens, ModelDataProcessor, Recovery, Relaxed, ReplyForm, Thinking, ToolChoice,
-    ToolSpec,
+    GrammarRequest, MarkerTokens, ModelDataProcessor, Recovery, ReplyForm, Thinking, ToolChoice, ToolSpec,
+    UnenforcedKeyword,
 };
 use lm_session::{ChannelBudget, Constraint, ConstraintSpec, Engine};
 
@@ -32,7 +32,7 @@ pub(crate) struct ReplyConstraints {
     /// Validators of complete calls and answers.
     pub(crate) checks: Option<ReplyChecks>,
     /// Schema keywords that the constraint does not enforce.
-    pub(crate) relaxed: Vec<Relaxed>,
+    pub(crate) unenforced: Vec<UnenforcedKeyword>,
     /// Recovery from defects of the reply: off under the family's grammar, which allows none.
     pub(crate) recovery: Recovery,
 }
@@ -69,9 +69,15 @@ impl ReplyRules<'_> {
         };
         let form = Some(ReplyForm::of(&request));
         let spec = ConstraintSpec::Lark { text: reply.grammar.lark, markers: reply.grammar.markers };
-        let checks = ReplyChecks::new(&reply.relaxed, self.tools, turn.response_format.as_ref())?;
+        let checks = ReplyChecks::new(&reply.unenforced, self.tools, turn.response_format.as_ref())?;
         let constraint = Some(self.engine.compile(&spec)?.start());
-        Ok(ReplyConstraints { constraint, form, checks, relaxed: reply.relaxed, recovery: Recovery::Off })
+        Ok(ReplyConstraints {
+            constraint,
+            form,
+            checks,
+            unenforced: reply.unenforced,
+            recovery: Recovery::Off,
+        })
     }
 
     fn request(&self, turn: &TurnOptions) -> GrammarRequest<'_> {

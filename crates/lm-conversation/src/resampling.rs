@@ -224,7 +224,7 @@ impl Resampling {
 mod tests {
     use std::collections::HashSet;
 
-    use lm_processors::{Relaxed, ToolSpec};
+    use lm_processors::{ToolSpec, UnenforcedKeyword};
     use lm_template::{ToolCall, Value};
     use serde_json::json;
 
@@ -234,9 +234,13 @@ mod tests {
     fn resampling() -> Resampling {
         let even = json!({"properties": {"n": {"multipleOf": 2}}});
         let tool = ToolSpec::from_json(json!({"name": "read", "parameters": even})).expect("a tool");
-        let relaxed =
-            Relaxed { tool: Some("read".to_owned()), path: "#".to_owned(), keyword: "multipleOf".to_owned() };
-        let checks = ReplyChecks::new(&[relaxed], &[tool], None).expect("a schema").expect("it is relaxed");
+        let unenforced = UnenforcedKeyword {
+            tool: Some("read".to_owned()),
+            path: "#".to_owned(),
+            keyword: "multipleOf".to_owned(),
+        };
+        let checks =
+            ReplyChecks::new(&[unenforced], &[tool], None).expect("a schema").expect("it is unenforced");
         Resampling {
             checks,
             params: GenerateParams::default(),

@@ -110,7 +110,7 @@ impl Conversation {
             self.prompt(&messages, GenerationPrompt::Add, &options.extra_context)?;
         let ids = encode(&prompt, self.engine.tokenizer(), self.content_tokens)?;
         let tail = template_tail(&prompt);
-        let ReplyConstraints { constraint, form, checks, relaxed, recovery } =
+        let ReplyConstraints { constraint, form, checks, unenforced, recovery } =
             self.reply_rules(self.processor.opens_reasoning(tail)).constraints(&mut options)?;
         // Without a grammar, a call cannot be required.
         let call_required =
@@ -134,7 +134,7 @@ impl Conversation {
             reader: ReplyReader::new(self.processor, parser, call_ids),
             resampling,
             call_required,
-            relaxed,
+            unenforced,
             polyfills,
             tokenizer: self.engine.tokenizer().clone(),
         };

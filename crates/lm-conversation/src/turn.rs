@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
-use lm_processors::Relaxed;
+use lm_processors::UnenforcedKeyword;
 use lm_session::{
     CancelHandle, FinishReason, Finished, Generation, GenerationStream, SessionEvent, Tokenizer,
 };
@@ -67,7 +67,7 @@ pub(crate) struct TurnSetup {
     pub(crate) resampling: Option<Resampling>,
     /// True if a reply without a call is an error.
     pub(crate) call_required: bool,
-    pub(crate) relaxed: Vec<Relaxed>,
+    pub(crate) unenforced: Vec<UnenforcedKeyword>,
     pub(crate) polyfills: Vec<Polyfill>,
     pub(crate) tokenizer: Arc<Tokenizer>,
 }
@@ -305,13 +305,13 @@ impl Progress {
         finish: Finished,
         resampled: usize,
     ) -> Result<Option<Generation>> {
-        let TurnSetup { messages, relaxed, polyfills, .. } = &mut self.setup;
-        let (relaxed, polyfills) = (std::mem::take(relaxed), std::mem::take(polyfills));
+        let TurnSetup { messages, unenforced, polyfills, .. } = &mut self.setup;
+        let (unenforced, polyfills) = (std::mem::take(unenforced), std::mem::take(polyfills));
         let mut messages = std::mem::take(messages);
         messages.push(message.clone());
         self.setup.shared.lock_turn().ok_or(Error::Cancelled)?.complete(messages);
         self.over = true;
-        let reply = Reply { message, finish, relaxed, resampled, polyfills };
+        let reply = Reply { message, finish, unenforced, resampled, polyfills };
         self.ready.push_back(ConversationEvent::Finished(reply));
         Ok(None)
     }

@@ -125,7 +125,7 @@ fn calls_fit_what_no_grammar_says() {
                 assert_eq!((usage.prompt_tokens, usage.cached_tokens), (prompt, 0), "a fresh engine");
                 assert_eq!(timing.prefilled_tokens, prompt, "{dialect}");
                 assert!(output <= 200);
-                assert!(reply.relaxed.iter().any(|relaxed| relaxed.keyword == "not"));
+                assert!(reply.unenforced.iter().any(|unenforced| unenforced.keyword == "not"));
                 resampled += reply.resampled;
                 several += usize::from(reply.tool_calls().len() > 1 && reply.resampled > 0);
                 let mut fresh = self::conversation(dialect, vec![tool("read", parameters())]);
@@ -223,7 +223,7 @@ fn a_call_fits_all_of_a_schema_that_is_enforced_in_part() {
                             assert!(
                                 error.is_none(),
                                 "{dialect}: {arguments}: {error:?}, {:?}",
-                                reply.relaxed
+                                reply.unenforced
                             );
                         }
                         valid += 1;

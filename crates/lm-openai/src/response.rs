@@ -23,8 +23,8 @@ pub struct Choice {
 ///
 /// let usage = Usage { prompt_tokens: 9, output_tokens: 3, ..Usage::default() };
 /// let finish = Finished { reason: FinishReason::EndToken, usage, timing: Timing::default(), seed: None, steered: None };
-/// let (relaxed, polyfills) = (Vec::new(), Vec::new());
-/// let reply = Reply { message: Message::assistant("Hello!"), finish, relaxed, resampled: 0, polyfills };
+/// let (unenforced, polyfills) = (Vec::new(), Vec::new());
+/// let reply = Reply { message: Message::assistant("Hello!"), finish, unenforced, resampled: 0, polyfills };
 /// let object = completion(&CompletionHead::new("my-model"), &[Choice { reply, logprobs: None }]);
 /// assert_eq!(object["choices"][0]["message"]["content"], "Hello!");
 /// assert_eq!(object["choices"][0]["finish_reason"], "stop");

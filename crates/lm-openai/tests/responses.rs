@@ -218,8 +218,8 @@ fn a_full_context_cuts_a_reply_off_as_a_limit_does() {
     let reason = FinishReason::ContextFull;
     let finish =
         Finished { reason, usage: Usage::default(), timing: Timing::default(), seed: None, steered: None };
-    let (message, relaxed, polyfills) = (Message::assistant("Hel"), Vec::new(), Vec::new());
-    let reply = Reply { message, finish, relaxed, resampled: 0, polyfills };
+    let (message, unenforced, polyfills) = (Message::assistant("Hel"), Vec::new(), Vec::new());
+    let reply = Reply { message, finish, unenforced, resampled: 0, polyfills };
     let choice = lm_openai::Choice { reply, logprobs: None };
     let object = lm_openai::completion(&CompletionHead::new("m"), &[choice]);
     assert_eq!(object["choices"][0]["finish_reason"], "length");

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use lm_processors::{
-    Calls, GrammarRequest, Layout, ModelDataProcessor, ParserOptions, ProcessorEvent, Relaxed, ReplyForm,
-    ReplyGrammar, ResponseFormat, SchemaError, SchemaFault, Thinking, ToolChoice, ToolSpec, json_grammar,
-    validator,
+    Calls, GrammarRequest, Layout, ModelDataProcessor, ParserOptions, ProcessorEvent, ReplyForm,
+    ReplyGrammar, ResponseFormat, SchemaError, SchemaFault, Thinking, ToolChoice, ToolSpec,
+    UnenforcedKeyword, json_grammar, validator,
 };
 use lm_session::{Acceptance, CompiledConstraint, ConstraintSpec, GrammarCompiler, GrammarErrorKind};
 use lm_tokenizer::Tokenizer;
@@ -113,7 +113,7 @@ impl Line {
 /// Grammar and validators of texts.
 struct Judge {
     constraint: Option<CompiledConstraint>,
-    relaxed: Vec<Relaxed>,
+    unenforced: Vec<UnenforcedKeyword>,
     finished: Finished,
 }
 
@@ -131,7 +131,7 @@ fn answer(args: &Args, compiler: &GrammarCompiler, line: Map<String, Value>) -> 
         (Some(schema), None) => of_schema(compiler, schema, line.layout())?,
         (None, Some(spec)) => Judge {
             constraint: Some(compile(compiler, &spec)?),
-            relaxed: vec![],
+            unenforced: vec![],
             finished: Finished::Nothing,
         },
         (None, None) => {
@@ -141,11 +141,11 @@ fn answer(args: &Args, compiler: &GrammarCompiler, line: Map<String, Value>) -> 
                 answer.insert("grammar".to_owned(), shown);
             }
             match grammar {
-                Some(ReplyGrammar { grammar, relaxed, .. }) => {
+                Some(ReplyGrammar { grammar, unenforced, .. }) => {
                     let spec = ConstraintSpec::Lark { text: grammar.lark, markers: grammar.markers };
-                    Judge { constraint: Some(compile(compiler, &spec)?), relaxed, finished }
+                    Judge { constraint: Some(compile(compiler, &spec)?), unenforced, finished }
                 }
-                None => Judge { constraint: None, relaxed: vec![], finished },
+                None => Judge { constraint: None, unenforced: vec![], finished },
             }
         }
         _ => {
@@ -156,8 +156,8 @@ fn answer(args: &Args, compiler: &GrammarCompiler, line: Map<String, Value>) -> 
     };
     let results = line.texts.iter().map(|text| judge.result(text)).collect::<Result<Vec<_>, _>>()?;
     answer.insert("results".to_owned(), results.into());
-    if !judge.relaxed.is_empty() {
-        answer.insert("relaxed".to_owned(), judge.relaxed.iter().map(shown).collect());
+    if !judge.unenforced.is_empty() {
+        answer.insert("relaxed".to_owned(), judge.unenforced.iter().map(shown).collect());
     }
     Ok(Value::Object(answer))
 }
@@ -174,12 +174,12 @@ fn spec_of(line: &Line) -> Option<ConstraintSpec> {
 }
 
 fn of_schema(compiler: &GrammarCompiler, schema: &Value, layout: Layout) -> Result<Judge, Value> {
-    let ReplyGrammar { grammar, relaxed } =
+    let ReplyGrammar { grammar, unenforced } =
         json_grammar(schema, layout).map_err(|error| schema_error(&error))?;
     let spec = ConstraintSpec::Lark { text: grammar.lark, markers: grammar.markers };
     let constraint = compile(compiler, &spec)?;
-    let finished = if relaxed.is_empty() { Finished::Nothing } else { Finished::Json(schema.clone()) };
-    Ok(Judge { constraint: Some(constraint), relaxed, finished })
+    let finished = if unenforced.is_empty() { Finished::Nothing } else { Finished::Json(schema.clone()) };
+    Ok(Judge { constraint: Some(constraint), unenforced, finished })
 }
 
 fn of_reply(line: &Line) -> Result<(Option<ReplyGrammar>, Finished), Value> {
@@ -207,7 +207,7 @@ fn of_reply(line: &Line) -> Result<(Option<ReplyGrammar>, Finished), Value> {
     })?;
     let form = (request.layout == Layout::Exact).then(|| ReplyForm::of(&request));
     let finished = match &grammar {
-        Some(grammar) if !grammar.relaxed.is_empty() => {
+        Some(grammar) if !grammar.unenforced.is_empty() => {
             let format = match request.response_format {
                 Some(ResponseFormat::JsonSchema(schema)) => Some(schema),
                 _ => None,
@@ -263,8 +263,8 @@ fn schema_error(cause: &SchemaError) -> Value {
     json!({"error": {"kind": kind, "message": cause.to_string(), "tool": tool, "path": path, "keyword": keyword}})
 }
 
-fn shown(relaxed: &Relaxed) -> Value {
-    json!({"tool": relaxed.tool, "path": relaxed.path, "keyword": relaxed.keyword})
+fn shown(unenforced: &UnenforcedKeyword) -> Value {
+    json!({"tool": unenforced.tool, "path": unenforced.path, "keyword": unenforced.keyword})
 }
 
 impl Judge {

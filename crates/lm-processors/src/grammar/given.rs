@@ -22,7 +22,7 @@ impl ReplyWriter<'_, '_> {
     }
 
     /// Refuses a listed answer that starts like a call.
-    pub(super) fn tell_apart(&self, answers: &FormattedAnswer, tools: &[&ToolSpec]) -> Result<()> {
+    pub(super) fn check_choices(&self, answers: &FormattedAnswer, tools: &[&ToolSpec]) -> Result<()> {
         for begins in self.spelled_calls(tools) {
             if let Some(answer) = answers.choice_starting_with(&begins, &self.request.tokens) {
                 let processor = self.dialect.name;
@@ -33,7 +33,7 @@ impl ReplyWriter<'_, '_> {
     }
 
     /// Refuses a pattern whose matches all start like calls.
-    pub(super) fn pattern_apart(&self, pattern: &str, tools: &[&ToolSpec]) -> Result<()> {
+    pub(super) fn check_pattern(&self, pattern: &str, tools: &[&ToolSpec]) -> Result<()> {
         let prefixes = prefixes(pattern);
         for begins in self.spelled_calls(tools) {
             let all = |prefixes: &[String]| prefixes.iter().all(|prefix| prefix.starts_with(&begins));
@@ -46,7 +46,7 @@ impl ReplyWriter<'_, '_> {
     }
 
     /// Suffix for an answer's terminal expression that excludes answers starting like a call or a channel.
-    pub(super) fn begun_otherwise(&self, tools: &[&ToolSpec]) -> String {
+    pub(super) fn without_call_starts(&self, tools: &[&ToolSpec]) -> String {
         let channels = self.dialect.channels.iter().map(|channel| channel.tags.open);
         let channels = channels.filter(|open| {
             self.request.thinking != Thinking::Forbidden
@@ -60,21 +60,21 @@ impl ReplyWriter<'_, '_> {
 
     pub(super) fn json_answer(&mut self, schema: &Value, tools: &[&ToolSpec]) -> Result<String> {
         let normalized = normalized(schema, Reading::Open)?;
-        self.relaxed.extend(normalized.relaxed.iter().cloned());
+        self.unenforced.extend(normalized.unenforced.iter().cloned());
         let schema = &normalized.schema;
         let call = self.json_call_start(tools);
         let mut values = Values::new(&mut self.lark, Spelling::ANSWER, self.request.layout, schema);
         let value = match &call {
-            Some(call) => values.unlike(schema, call, "#"),
+            Some(call) => values.excluding_call(schema, call, "#"),
             None => values.value(schema, "#"),
         };
-        let found = std::mem::take(&mut values.relaxed);
+        let found = std::mem::take(&mut values.unenforced);
         // Without a value at all, the fault is the schema's.
         if value.is_none() && values.value(schema, "#").is_none() {
             return Err(SchemaError::unsatisfiable("#", "", "").into());
         }
-        let like_call = call.filter(|_| values.cannot_tell || value.is_none());
-        self.relaxed.extend(normalized.in_document(found));
+        let like_call = call.filter(|_| values.may_begin_call || value.is_none());
+        self.unenforced.extend(normalized.in_document(found));
         if let Some(call) = like_call {
             return Err(Error::AnswerLikeCall {
                 answer: schema.to_string().chars().take(100).collect(),

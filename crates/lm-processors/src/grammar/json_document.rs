@@ -19,7 +19,7 @@ use super::{Layout, ReplyGrammar, SchemaError};
 /// let schema = json!({"type": "string", "title": "A word", "not": {"const": "no"}});
 /// let json = json_grammar(&schema, Layout::Any)?;
 /// assert!(json.grammar.lark.contains("start: "));
-/// assert_eq!((json.relaxed[0].path.as_str(), json.relaxed[0].keyword.as_str()), ("#", "not"));
+/// assert_eq!((json.unenforced[0].path.as_str(), json.unenforced[0].keyword.as_str()), ("#", "not"));
 /// # Ok::<(), lm_processors::SchemaError>(())
 /// ```
 pub fn json_grammar(schema: &Value, layout: Layout) -> Result<ReplyGrammar, SchemaError> {
@@ -27,11 +27,11 @@ pub fn json_grammar(schema: &Value, layout: Layout) -> Result<ReplyGrammar, Sche
     let mut lark = Lark::default();
     let mut values = Values::new(&mut lark, Spelling::ANSWER, layout, &normalized.schema);
     let value = values.value(&normalized.schema, "#");
-    let found = std::mem::take(&mut values.relaxed);
+    let found = std::mem::take(&mut values.unenforced);
     let start = value.ok_or_else(|| SchemaError::unsatisfiable("#", "", ""))?;
-    let mut relaxed = std::mem::take(&mut normalized.relaxed);
-    relaxed.extend(normalized.in_document(found));
-    Ok(ReplyGrammar { grammar: lark.finish(&start), relaxed: relaxed.into_iter().collect() })
+    let mut unenforced = std::mem::take(&mut normalized.unenforced);
+    unenforced.extend(normalized.in_document(found));
+    Ok(ReplyGrammar { grammar: lark.finish(&start), unenforced: unenforced.into_iter().collect() })
 }
 
 #[cfg(test)]
@@ -49,7 +49,7 @@ mod tests {
             "properties": {"a/b": {"$ref": "#/definitions/list"}, "c": union},
             "definitions": {"list": {"type": "array", "items": number}},
         });
-        let found = json_grammar(&schema, Layout::Exact).expect("a grammar").relaxed;
+        let found = json_grammar(&schema, Layout::Exact).expect("a grammar").unenforced;
         let found: Vec<_> = found.iter().map(|it| (it.path.as_str(), it.keyword.as_str())).collect();
         assert_eq!(found, [("#/definitions/list/items", "multipleOf"), ("#/properties/c", "oneOf")]);
     }

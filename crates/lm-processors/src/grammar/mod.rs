@@ -19,7 +19,7 @@ pub(crate) use reply::reply_grammar;
 
 pub use error::{SchemaError, SchemaFault};
 pub use json_document::json_grammar;
-pub use schema::{Relaxed, validator};
+pub use schema::{UnenforcedKeyword, validator};
 
 /// A grammar as text, to be compiled with a tokenizer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -118,5 +118,5 @@ pub struct ReplyGrammar {
     /// The grammar.
     pub grammar: Grammar,
     /// Keywords of the schemas that it does not enforce: finished values must be validated.
-    pub relaxed: Vec<Relaxed>,
+    pub unenforced: Vec<UnenforcedKeyword>,
 }

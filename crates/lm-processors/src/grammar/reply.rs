@@ -6,7 +6,7 @@ use lm_template::ToolSpec;
 
 use super::calls::{CallRules, NameCheck, NewParser, calls, opener, space, text_or_marker};
 use super::lark::{Lark, literal, one_of, sequence};
-use super::schema::Relaxed;
+use super::schema::UnenforcedKeyword;
 use super::{GrammarRequest, Layout, ReplyGrammar, ResponseFormat, Thinking, ToolChoice};
 use crate::dialect::{
     CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, MessageSyntax, NamedCall, Tags, Trim,
@@ -35,11 +35,11 @@ pub(crate) fn reply_grammar(
         return Ok(None);
     }
     let lark = Lark::new(request.tokens.clone());
-    let mut writer = ReplyWriter { lark, dialect, messages, request, relaxed: BTreeSet::new() };
+    let mut writer = ReplyWriter { lark, dialect, messages, request, unenforced: BTreeSet::new() };
     let start = writer.start(&tools)?;
     Ok(Some(ReplyGrammar {
         grammar: writer.lark.finish(&start),
-        relaxed: writer.relaxed.into_iter().collect(),
+        unenforced: writer.unenforced.into_iter().collect(),
     }))
 }
 
@@ -68,7 +68,7 @@ pub(super) struct ReplyWriter<'a, 'b> {
     pub(super) dialect: &'a Dialect,
     messages: Option<&'a MessageSyntax>,
     pub(super) request: &'a GrammarRequest<'b>,
-    pub(super) relaxed: BTreeSet<Relaxed>,
+    pub(super) unenforced: BTreeSet<UnenforcedKeyword>,
 }
 
 impl ReplyWriter<'_, '_> {
@@ -137,7 +137,7 @@ impl ReplyWriter<'_, '_> {
         for syntax in self.syntaxes(tools) {
             let (number, layout, markers) = (self.request.calls, self.request.layout, self.message_markers());
             let rules = calls(&mut self.lark, syntax, tools, number, layout, &markers)?;
-            self.relaxed.extend(rules.relaxed.iter().cloned());
+            self.unenforced.extend(rules.unenforced.iter().cloned());
             options.push(self.calls_answer(&rules, required));
         }
         Ok(one_of(&options))
@@ -236,13 +236,13 @@ impl ReplyWriter<'_, '_> {
             }
             Some(ResponseFormat::JsonSchema(schema)) => return self.json_answer(schema, tools),
             Some(ResponseFormat::Regex(regex)) => {
-                self.pattern_apart(regex, tools)?;
+                self.check_pattern(regex, tools)?;
                 let answer = slashed(regex);
-                let other = self.begun_otherwise(tools);
+                let other = self.without_call_starts(tools);
                 return Ok(self.lark.terminal(sequence([&*answer, &other])));
             }
             Some(format @ ResponseFormat::Choice(texts)) => {
-                self.tell_apart(&FormattedAnswer::of(format), tools)?;
+                self.check_choices(&FormattedAnswer::of(format), tools)?;
                 texts.iter().map(|text| literal(text)).collect::<Vec<_>>().join(" | ")
             }
             Some(ResponseFormat::Lark(rules)) => format!("%lark {{\n{rules}\n}}"),

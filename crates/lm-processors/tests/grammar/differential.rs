@@ -61,7 +61,7 @@ fn what_a_grammar_writes_fits_its_schema() {
             }
         };
         let unenforced: Vec<(String, String)> =
-            written.relaxed.iter().map(|it| (it.path.clone(), it.keyword.clone())).collect();
+            written.unenforced.iter().map(|it| (it.path.clone(), it.keyword.clone())).collect();
         let matcher = match compiler.compile_grammar(&written.grammar) {
             Ok(matcher) => matcher,
             Err(error) => {

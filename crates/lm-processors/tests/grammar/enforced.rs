@@ -33,7 +33,7 @@ fn assert_taken<'f>(
     families: impl Iterator<Item = &'f Family>,
     schema: &Value,
     cases: &[(Value, bool)],
-    relaxed: &[&str],
+    unenforced: &[&str],
 ) {
     let compiler = Compiler::new();
     let tools = [ToolSpec::new("f", "", schema.clone())];
@@ -41,8 +41,9 @@ fn assert_taken<'f>(
     for family in families {
         let name = family.processor.name();
         let written = grammar(family, &tools);
-        let found: Vec<&str> = written.relaxed.iter().map(|relaxed| relaxed.keyword.as_str()).collect();
-        assert_eq!(found, relaxed, "{name}");
+        let found: Vec<&str> =
+            written.unenforced.iter().map(|unenforced| unenforced.keyword.as_str()).collect();
+        assert_eq!(found, unenforced, "{name}");
         let matcher = compiler.compile_grammar(&written.grammar).expect("a grammar");
         for (arguments, is_taken) in cases {
             let call = ToolCall::new("f", arguments.as_object().expect("an object").clone());

@@ -3,8 +3,8 @@
 mod common;
 mod differential;
 mod enforced;
+mod enum_values;
 mod keywords;
-mod listed;
 mod names;
 mod numbers;
 mod patterns;

@@ -9,7 +9,7 @@ fn takes(compiler: &Compiler, schema: &Value, texts: &[&str]) -> Vec<bool> {
     let format = Some(ResponseFormat::JsonSchema(schema.clone()));
     let request = GrammarRequest { response_format: format, ..GrammarRequest::default() };
     let grammar = grammar_of("hermes", &request).expect("a grammar");
-    assert_eq!(grammar.relaxed, [], "{schema}");
+    assert_eq!(grammar.unenforced, [], "{schema}");
     let matcher = compiler.compile_grammar(&grammar.grammar);
     let matcher = matcher.unwrap_or_else(|error| panic!("{error}\n{}", grammar.grammar.lark));
     texts.iter().map(|text| verdict(&matcher, text) == Verdict::Accepted).collect()
@@ -170,7 +170,7 @@ fn multiples_of_large_numbers_are_exact() {
     // Too many to list: the finished number is validated, exactly.
     let schema = json!({"type": "integer", "multipleOf": 1_000_003});
     let written = lm_processors::json_grammar(&schema, lm_processors::Layout::Exact).expect("a grammar");
-    assert_eq!(written.relaxed[0].keyword, "multipleOf");
+    assert_eq!(written.unenforced[0].keyword, "multipleOf");
     let validator = lm_processors::validator(&schema, true).expect("a schema");
     for number in [9_007_199_281_516_780_u64, 9_007_199_281_516_781, u64::MAX - 350_686, u64::MAX] {
         assert_eq!(validator.is_valid(&json!(number)), number % 1_000_003 == 0, "{number}");

@@ -34,7 +34,7 @@ pub struct Case {
     form: ReplyForm,
     matcher: llguidance::Matcher,
     lark: String,
-    relaxed: bool,
+    unenforced: bool,
 }
 
 impl Case {
@@ -66,8 +66,8 @@ impl Case {
             .unwrap_or_else(|error| panic!("{name}: {error}: {}\n{lark}", declarations(&tools)));
         let form = ReplyForm::of(&request);
         let callable = if named { 1 } else { tools.len() as u64 };
-        let relaxed = !written.relaxed.is_empty();
-        Some(Self { processor, tools, callable, form, matcher, lark, relaxed })
+        let unenforced = !written.unenforced.is_empty();
+        Some(Self { processor, tools, callable, form, matcher, lark, unenforced })
     }
 
     fn name(&self) -> &'static str {
@@ -106,7 +106,7 @@ impl Case {
         assert!(!read.is_empty(), "{}: no call in {text}", self.name());
         for call in &read {
             assert!(
-                self.relaxed || self.fits(call),
+                self.unenforced || self.fits(call),
                 "{}: {text}\nread {call:?}\n{}\n{}",
                 self.name(),
                 declarations(&self.tools),

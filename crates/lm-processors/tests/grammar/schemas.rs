@@ -12,7 +12,7 @@ use crate::shared;
 struct Counts {
     schemas: usize,
     compiled: usize,
-    relaxed_schemas: usize,
+    partial_schemas: usize,
     valid: usize,
     valid_accepted: usize,
     invalid: usize,
@@ -56,14 +56,16 @@ fn check(compiler: &Compiler, case: &Value, counts: &mut Counts) {
     counts.schemas += 1;
     let schema = &case["schema"];
     let compiled = json_grammar(schema, Layout::Any).map_err(|error| error.to_string());
-    let compiled = compiled.and_then(|json| Ok((compiler.compile_grammar(&json.grammar)?, json.relaxed)));
-    let (matcher, relaxed) = match compiled {
+    let compiled = compiled.and_then(|json| Ok((compiler.compile_grammar(&json.grammar)?, json.unenforced)));
+    let (matcher, unenforced) = match compiled {
         Ok(compiled) => compiled,
         Err(error) => return println!("{}: {error}", case["id"]),
     };
     counts.compiled += 1;
-    counts.relaxed_schemas += usize::from(!relaxed.is_empty());
-    relaxed.iter().for_each(|relaxed| *counts.keywords.entry(relaxed.keyword.clone()).or_default() += 1);
+    counts.partial_schemas += usize::from(!unenforced.is_empty());
+    unenforced
+        .iter()
+        .for_each(|unenforced| *counts.keywords.entry(unenforced.keyword.clone()).or_default() += 1);
     let validator = jsonschema::validator_for(schema);
     for test in case["tests"].as_array().into_iter().flatten() {
         let text = test["data"].to_string();
@@ -99,7 +101,7 @@ fn around(text: &str, verdict: Verdict) -> String {
 
 fn print(counts: &Counts) {
     let Counts { schemas, compiled, valid, valid_accepted, invalid, invalid_stopped, .. } = counts;
-    println!("compiled {compiled} of {schemas}, {} of them relaxed", counts.relaxed_schemas);
+    println!("compiled {compiled} of {schemas}, {} of them unenforced", counts.partial_schemas);
     println!("valid accepted {valid_accepted} of {valid}");
     println!(
         "invalid stopped {invalid_stopped} of {invalid}, with validation {}",

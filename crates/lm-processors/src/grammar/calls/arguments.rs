@@ -45,7 +45,7 @@ impl Values<'_> {
         };
         let value = self.value(&further, "#/additionalProperties")?;
         if schema.contains_key("propertyNames") {
-            self.relax("#", "propertyNames");
+            self.leave_unenforced("#", "propertyNames");
         }
         let names = named_properties(schema);
         let taken: Vec<&str> = names.iter().map(|(name, _, _)| name.as_str()).collect();

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::error::SchemaError;
 use super::lark::{Lark, literal, sequence};
-use super::schema::{Normalized, Reading, Relaxed, normalized};
+use super::schema::{Normalized, Reading, UnenforcedKeyword, normalized};
 use super::values::{Spelling, Values};
 use super::{Calls, Layout};
 use crate::dialect::{
@@ -37,7 +37,7 @@ pub(super) struct CallWriter<'a> {
     /// Markers of messages, which end a call in any position.
     excluded: &'a [&'static str],
     tools: Vec<Tool<'a>>,
-    relaxed: BTreeSet<Relaxed>,
+    unenforced: BTreeSet<UnenforcedKeyword>,
 }
 
 /// Start marker of calls, and an expression for the text after it.
@@ -47,7 +47,7 @@ pub(super) struct CallRules {
     /// Expression for the calls after the marker.
     pub(super) rest: String,
     /// Keywords that the rules do not enforce.
-    pub(super) relaxed: BTreeSet<Relaxed>,
+    pub(super) unenforced: BTreeSet<UnenforcedKeyword>,
 }
 
 /// Builds the rules of calls of `tools` in `syntax`; strings in them exclude `excluded`.
@@ -65,9 +65,9 @@ pub(super) fn calls(
         Ok(Tool { name: tool.name(), parameters: parameters.map_err(|error| error.of_tool(tool.name()))? })
     });
     let tools = read.collect::<Result<_, SchemaError>>()?;
-    let mut writer = CallWriter { lark, syntax, layout, excluded, tools, relaxed: BTreeSet::new() };
+    let mut writer = CallWriter { lark, syntax, layout, excluded, tools, unenforced: BTreeSet::new() };
     let rest = writer.rest(number)?;
-    Ok(CallRules { opener: opener(syntax), rest, relaxed: writer.relaxed })
+    Ok(CallRules { opener: opener(syntax), rest, unenforced: writer.unenforced })
 }
 
 /// Start marker of calls in `syntax`; empty if they have none.
@@ -143,7 +143,7 @@ impl CallWriter<'_> {
                     let values = Values::new(self.lark, Spelling::JSON, self.layout, tool);
                     let mut values = values.never_with(self.excluded);
                     let option = parameters(&mut values, call, self.tools[at].name, tool);
-                    let found = std::mem::take(&mut values.relaxed);
+                    let found = std::mem::take(&mut values.unenforced);
                     self.keep(found, at);
                     options.push(option.ok_or_else(|| self.impossible(at))?);
                 }
@@ -165,7 +165,7 @@ impl CallWriter<'_> {
             let values = Values::new(self.lark, spelling, self.layout, parameters);
             let mut values = values.never_with(self.excluded);
             let expression = arguments(&mut values, parameters);
-            let found = std::mem::take(&mut values.relaxed);
+            let found = std::mem::take(&mut values.unenforced);
             self.keep(found, at);
             let expression = expression.ok_or_else(|| self.impossible(at))?;
             options.push(write(self.lark, self.tools[at].name, &expression));
@@ -173,10 +173,11 @@ impl CallWriter<'_> {
         Ok(self.lark.rule(options.join(" | ")))
     }
 
-    fn keep(&mut self, found: BTreeSet<Relaxed>, at: usize) {
+    fn keep(&mut self, found: BTreeSet<UnenforcedKeyword>, at: usize) {
         let Tool { name, parameters } = &self.tools[at];
-        let all = parameters.relaxed.iter().cloned().chain(parameters.in_document(found));
-        self.relaxed.extend(all.map(|found| Relaxed { tool: Some((*name).to_owned()), ..found }));
+        let all = parameters.unenforced.iter().cloned().chain(parameters.in_document(found));
+        self.unenforced
+            .extend(all.map(|found| UnenforcedKeyword { tool: Some((*name).to_owned()), ..found }));
     }
 
     fn impossible(&self, at: usize) -> SchemaError {

@@ -6,7 +6,7 @@ use serde_json::Map;
 use super::super::Layout;
 use super::super::lark::{literal, one_of, sequence};
 use super::super::schema::{escaped_pointer, type_of};
-use super::super::values::{Member, Values, listed, named_properties, types_of};
+use super::super::values::{Member, Values, enum_values, named_properties, types_of};
 use super::space;
 use crate::dialect::{Accepted, ParameterCall, Tags, TypeAttribute, ValueText};
 use crate::parsers::{CDATA_CLOSE, CDATA_OPEN};
@@ -77,7 +77,7 @@ fn further(
     };
     let value = value(values, &ValueTags::of(call, ""), &further, &format!("{path}/additionalProperties"))?;
     if schema.contains_key("propertyNames") {
-        values.relax(path, "propertyNames");
+        values.leave_unenforced(path, "propertyNames");
     }
     let taken: Vec<&str> = named.iter().map(|(name, _, _)| name.as_str()).collect();
     let key = values.bare_key(&taken);
@@ -128,7 +128,7 @@ fn value(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Value, path: &s
     // A string ends at the first marker; so does any value if a string is allowed.
     let texts = tags.call.type_attribute.is_none() && schemas.iter().any(may_be_text);
     let beside_text =
-        schemas.iter().any(|schema| listed(schema).is_none() && types_of(schema).contains(&"string"));
+        schemas.iter().any(|schema| enum_values(schema).is_none() && types_of(schema).contains(&"string"));
     let mut contents = Vec::new();
     for schema in schemas {
         // If a string is allowed, elements are read as a string.
@@ -195,7 +195,7 @@ fn of_types(
 ) -> Vec<(&'static str, Body)> {
     // An attribute tells texts from others.
     let joined = beside_text && tags.call.type_attribute.is_none();
-    if let Some(listed) = listed(schema) {
+    if let Some(listed) = enum_values(schema) {
         let body = |value| Some((type_of(value), constant(values, tags, value, beside_text)?));
         return listed.iter().filter_map(body).collect();
     }
@@ -230,7 +230,7 @@ const TYPE_NAMES: [&str; 7] = ["array", "boolean", "integer", "null", "number", 
 
 /// Returns true if the schema allows strings.
 fn may_be_text(schema: &Map<String, Value>) -> bool {
-    let listed = listed(schema);
+    let listed = enum_values(schema);
     listed.map_or_else(|| types_of(schema).contains(&"string"), |values| values.iter().any(Value::is_string))
 }
 

@@ -3,10 +3,10 @@
 mod disjoint;
 mod document;
 mod ecma;
-mod endless;
-mod exact;
+mod enum_values;
+mod finiteness;
+mod integer_range;
 mod keywords;
-mod listed;
 mod look_around;
 mod normalize;
 mod objects;
@@ -21,14 +21,14 @@ use lm_template::Value;
 
 use super::error::SchemaError;
 pub(crate) use document::escaped as escaped_pointer;
-pub(crate) use listed::same_value;
+pub(crate) use enum_values::same_value;
 use normalize::Normalizer;
 pub(crate) use pattern::{escaped as escaped_regex, full_match, needs_escape};
 pub use validator::validator;
 
 /// A keyword that the grammar does not enforce; finished values must be validated instead.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Relaxed {
+pub struct UnenforcedKeyword {
     /// Tool whose parameters the schema describes; `None` for a response format.
     pub tool: Option<String>,
     /// Location in the schema, as a JSON pointer in URI form: `#/properties/a`.
@@ -55,15 +55,18 @@ pub(crate) struct Normalized<'a> {
     document: &'a Value,
     pub(crate) schema: Value,
     /// Keywords of the original that the schema lacks.
-    pub(crate) relaxed: BTreeSet<Relaxed>,
+    pub(crate) unenforced: BTreeSet<UnenforcedKeyword>,
     /// Place in the document of each definition, by name.
     places: BTreeMap<String, String>,
 }
 
 impl Normalized<'_> {
     /// Translates keywords of the schema to those of the document, which has other names for definitions and combinations.
-    pub(crate) fn in_document(&self, found: BTreeSet<Relaxed>) -> impl Iterator<Item = Relaxed> {
-        found.into_iter().map(|Relaxed { tool, path, keyword }| {
+    pub(crate) fn in_document(
+        &self,
+        found: BTreeSet<UnenforcedKeyword>,
+    ) -> impl Iterator<Item = UnenforcedKeyword> {
+        found.into_iter().map(|UnenforcedKeyword { tool, path, keyword }| {
             let name = path.strip_prefix("#/$defs/").map(|rest| rest.split('/').next().unwrap_or(rest));
             let place = name.and_then(|name| Some((name, self.places.get(name)?)));
             let path = match place {
@@ -78,7 +81,7 @@ impl Normalized<'_> {
                 }
                 _ => keyword,
             };
-            Relaxed { tool, path, keyword }
+            UnenforcedKeyword { tool, path, keyword }
         })
     }
 }

@@ -8,11 +8,11 @@ use serde_json::{Map, json};
 
 use super::disjoint::all_disjoint;
 use super::document::{Document, escaped};
-use super::exact::{BEYOND, inexact, integers_are_exact};
+use super::integer_range::{BEYOND, beyond_64_bits, check_integer_bounds};
 use super::keywords::{FORMATS, Role, TYPES, role};
 use super::pattern::has_grammar;
 use super::validator::{pattern_error, with_ecma_patterns};
-use super::{Normalized, Reading, Relaxed};
+use super::{Normalized, Reading, UnenforcedKeyword};
 use crate::grammar::error::{SchemaError, SchemaFault};
 
 /// Maximum nesting depth of schemas.
@@ -74,7 +74,7 @@ impl Node<'_> {
 pub(super) struct Normalizer<'a> {
     pub(super) document: Document<'a>,
     pub(super) reading: Reading,
-    pub(super) relaxed: BTreeSet<Relaxed>,
+    pub(super) unenforced: BTreeSet<UnenforcedKeyword>,
     /// Number of each reference target, by pointer and closing.
     pub(super) names: BTreeMap<(String, Closing), usize>,
     pub(super) definitions: Object,
@@ -90,7 +90,7 @@ impl<'a> Normalizer<'a> {
         Self {
             document: Document::new(schema),
             reading,
-            relaxed: BTreeSet::new(),
+            unenforced: BTreeSet::new(),
             names: BTreeMap::new(),
             definitions: Map::new(),
             in_place: Vec::new(),
@@ -104,15 +104,20 @@ impl<'a> Normalizer<'a> {
         let mut root = self.schema(schema, "#", place)?;
         // Patterns are checked in all schemas, also in those of keywords that have no grammar.
         with_ecma_patterns(schema)?;
-        self.refuse_cycles()?;
-        self.refuse_endless(&root)?;
-        self.refuse_long(&root)?;
+        self.reject_cycles()?;
+        self.reject_infinite(&root)?;
+        self.reject_long(&root)?;
         if let (Value::Object(map), false) = (&mut root, self.definitions.is_empty()) {
             map.insert("$defs".to_owned(), Value::Object(self.definitions));
         }
         let places = self.names.into_iter();
         let places = places.map(|((pointer, _), number)| (format!("d{number}"), format!("#{pointer}")));
-        Ok(Normalized { document: schema, schema: root, relaxed: self.relaxed, places: places.collect() })
+        Ok(Normalized {
+            document: schema,
+            schema: root,
+            unenforced: self.unenforced,
+            places: places.collect(),
+        })
     }
 
     pub(super) fn schema(&mut self, schema: &Value, path: &str, place: Place) -> Result<Value, SchemaError> {
@@ -141,9 +146,9 @@ impl<'a> Normalizer<'a> {
                 self.keyword(node, role, keyword, value, &mut out)?;
             }
         }
-        integers_are_exact(&out, node)?;
+        check_integer_bounds(&out, node)?;
         self.adjust(&mut out, node);
-        self.fit_listed(&mut out, node)?;
+        self.filter_enum(&mut out, node)?;
         Ok(Value::Object(out))
     }
 
@@ -156,8 +161,8 @@ impl<'a> Normalizer<'a> {
         out: &mut Object,
     ) -> Result<(), SchemaError> {
         let kept = match role {
-            Role::Relaxed => {
-                self.relax(node.path, keyword);
+            Role::Unenforced => {
+                self.leave_unenforced(node.path, keyword);
                 return Ok(());
             }
             Role::Unresolvable => return Err(SchemaError::new(node.path, keyword, SchemaFault::Unsupported)),
@@ -272,7 +277,7 @@ impl<'a> Normalizer<'a> {
             "multipleOf" => {
                 let divisor = value.as_number().filter(|divisor| divisor.as_f64().is_some_and(|it| it > 0.0));
                 let divisor = divisor.ok_or_else(|| node.bad(keyword, "it must be a number above 0"))?;
-                if inexact(value).is_some() {
+                if beyond_64_bits(value).is_some() {
                     return Err(node.bad(keyword, &format!("{divisor} {BEYOND}")));
                 }
                 true
@@ -287,7 +292,7 @@ impl<'a> Normalizer<'a> {
         if keep {
             out.insert(keyword.to_owned(), value.clone());
         } else {
-            self.relax(node.path, keyword);
+            self.leave_unenforced(node.path, keyword);
         }
         Ok(())
     }
@@ -317,7 +322,7 @@ impl<'a> Normalizer<'a> {
     fn one_of(&mut self, node: Node<'_>, value: &Value, out: &mut Object) -> Result<(), SchemaError> {
         let branches = self.schema_list(node, "oneOf", value)?;
         if !all_disjoint(branches.as_array().map_or(&[], Vec::as_slice), &self.definitions) {
-            self.relax(node.path, "oneOf");
+            self.leave_unenforced(node.path, "oneOf");
         }
         if !node.map.contains_key("anyOf") {
             out.insert("anyOf".to_owned(), branches);
@@ -327,8 +332,12 @@ impl<'a> Normalizer<'a> {
         Ok(())
     }
 
-    pub(super) fn relax(&mut self, path: &str, keyword: &str) {
-        self.relaxed.insert(Relaxed { tool: None, path: path.to_owned(), keyword: keyword.to_owned() });
+    pub(super) fn leave_unenforced(&mut self, path: &str, keyword: &str) {
+        self.unenforced.insert(UnenforcedKeyword {
+            tool: None,
+            path: path.to_owned(),
+            keyword: keyword.to_owned(),
+        });
     }
 }
 

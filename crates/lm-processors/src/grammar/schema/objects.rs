@@ -21,14 +21,14 @@ impl Normalizer<'_> {
             close(out);
         }
         if !patterns_have_grammar(out) {
-            self.relax(node.path, "patternProperties");
+            self.leave_unenforced(node.path, "patternProperties");
             out.shift_remove("patternProperties");
             out.shift_remove("additionalProperties");
         }
         if !counts_have_grammar(out) {
             for keyword in ["minProperties", "maxProperties"] {
                 if out.shift_remove(keyword).is_some() {
-                    self.relax(node.path, keyword);
+                    self.leave_unenforced(node.path, keyword);
                 }
             }
         }
@@ -56,7 +56,7 @@ impl Normalizer<'_> {
                 names.insert("type".to_owned(), "string".into());
                 out.insert("propertyNames".to_owned(), Value::Object(std::mem::take(names)));
             }
-            _ => self.relax(node.path, "propertyNames"),
+            _ => self.leave_unenforced(node.path, "propertyNames"),
         }
         Ok(())
     }

@@ -26,7 +26,7 @@ impl Normalizer<'_> {
         }
         if !self.definitions.contains_key(&name) {
             // The target is still being read: siblings of a recursive reference cannot be merged with it.
-            siblings.keys().for_each(|keyword| self.relax(node.path, keyword));
+            siblings.keys().for_each(|keyword| self.leave_unenforced(node.path, keyword));
             return Ok(reference);
         }
         let beside = self.object(Node { map: &siblings, place, ..node })?;
@@ -59,7 +59,7 @@ impl Normalizer<'_> {
     }
 
     /// Refuses definitions that contain themselves in place, by which no value can be decided.
-    pub(super) fn refuse_cycles(&self) -> Result<(), SchemaError> {
+    pub(super) fn reject_cycles(&self) -> Result<(), SchemaError> {
         let mut edges: BTreeMap<usize, Vec<(usize, &str)>> = BTreeMap::new();
         for (from, to, path) in &self.in_place {
             edges.entry(*from).or_default().push((*to, path));

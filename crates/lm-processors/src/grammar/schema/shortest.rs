@@ -21,7 +21,7 @@ impl Normalizer<'_> {
     ///
     /// # Errors
     /// [`SchemaFault::Unsatisfiable`], [`SchemaFault::TooLarge`].
-    pub(super) fn refuse_long(&self, root: &Value) -> Result<(), SchemaError> {
+    pub(super) fn reject_long(&self, root: &Value) -> Result<(), SchemaError> {
         let mut lengths: Lengths = self.definitions.keys().map(|name| (name.clone(), None)).collect();
         for _ in 0..MAX_ROUNDS {
             let next: Lengths = self

@@ -19,12 +19,12 @@ const MAX_STEPS: usize = 20_000;
 /// Expands `schema` to alternatives without combinations; `None` if they cannot be expressed as plain schemas.
 pub(super) fn merged(schema: &Object, definitions: &Object) -> Option<Vec<Object>> {
     let mut found = Merge { definitions, steps_left: MAX_STEPS }.expand(schema, 0, true)?;
-    found.retain_mut(|schema| fit_listed(schema, definitions));
+    found.retain_mut(|schema| filter_enum(schema, definitions));
     Some(found)
 }
 
 /// Keeps only the listed values that match all of a merged schema. Returns false if none is left.
-fn fit_listed(schema: &mut Object, definitions: &Object) -> bool {
+fn filter_enum(schema: &mut Object, definitions: &Object) -> bool {
     let Some(Value::Array(mut values)) = schema.get("enum").cloned() else { return true };
     if schema.len() > 1 {
         let mut document = schema.clone();

@@ -1,13 +1,13 @@
 //! Rules for the values of a schema in any syntax: one translator with a table of spellings.
 
 mod arrays;
+mod call_exclusion;
 mod merge;
 mod name_patterns;
 mod numbers;
 mod objects;
 mod spelling;
 mod strings;
-mod unlike;
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -16,12 +16,12 @@ use serde_json::Map;
 
 use super::Layout;
 use super::lark::{Lark, literal, one_of, sequence};
-use super::schema::Relaxed;
+use super::schema::UnenforcedKeyword;
+pub(super) use call_exclusion::CallStart;
 use merge::merged;
 pub(super) use objects::{Member, named_properties};
 pub(super) use spelling::{Keys, Spelling, Strings, loose};
 use strings::TextRules;
-pub(super) use unlike::CallStart;
 
 /// Maximum nesting depth of unconstrained values. (JSON parsers stop at 127.)
 const FREE_DEPTH: usize = 6;
@@ -32,15 +32,15 @@ const MAX_SCHEMAS: usize = 50_000;
 
 type Object = Map<String, Value>;
 
-/// Translator for the values of one schema document, as normalized by `relax`.
+/// Translator for the values of one schema document, after normalization.
 pub(super) struct Values<'a> {
     pub(super) lark: &'a mut Lark,
     pub(super) spelling: Spelling,
     pub(super) layout: Layout,
     /// `$defs` of the document.
     definitions: Object,
-    /// Keywords that this translator omits, in addition to those that `relax` does.
-    pub(super) relaxed: BTreeSet<Relaxed>,
+    /// Keywords that this translator omits, in addition to those that normalization removes.
+    pub(super) unenforced: BTreeSet<UnenforcedKeyword>,
     /// Rules that may be recursive, by reference or another key.
     references: HashMap<String, Option<String>>,
     free: Vec<String>,
@@ -49,7 +49,7 @@ pub(super) struct Values<'a> {
     /// The call that the next object, or the first element of the next list, must not start like.
     first: Option<CallStart>,
     /// True if some value that starts like that call could not be excluded.
-    pub(super) cannot_tell: bool,
+    pub(super) may_begin_call: bool,
     /// Current schema depth, and number of schemas so far.
     depth: usize,
     seen: usize,
@@ -63,12 +63,12 @@ impl<'a> Values<'a> {
             spelling,
             layout,
             definitions,
-            relaxed: BTreeSet::new(),
+            unenforced: BTreeSet::new(),
             references: HashMap::new(),
             free: Vec::new(),
             excluded: Vec::new(),
             first: None,
-            cannot_tell: false,
+            may_begin_call: false,
             depth: 0,
             seen: 0,
         }
@@ -86,7 +86,7 @@ impl<'a> Values<'a> {
     /// Builds the values of the schema, or any value beyond the limits.
     fn bounded(&mut self, schema: &Object, path: &str) -> Option<String> {
         if self.depth == MAX_DEPTH || self.seen == MAX_SCHEMAS {
-            self.relax(path, "$ref");
+            self.leave_unenforced(path, "$ref");
             return Some(self.free_value(FREE_DEPTH));
         }
         self.depth += 1;
@@ -100,7 +100,7 @@ impl<'a> Values<'a> {
         if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
             return self.reference(reference);
         }
-        if let Some(values) = listed(schema) {
+        if let Some(values) = enum_values(schema) {
             return self.constants(&values);
         }
         if schema.contains_key("allOf") || schema.contains_key("anyOf") {
@@ -217,7 +217,7 @@ impl<'a> Values<'a> {
         let mut rest = schema.clone();
         for keyword in ["allOf", "anyOf"] {
             if rest.shift_remove(keyword).is_some() {
-                self.relax(path, keyword);
+                self.leave_unenforced(path, keyword);
             }
         }
         self.value(&Value::Object(rest), path)
@@ -269,8 +269,8 @@ impl<'a> Values<'a> {
         path: &str,
         escaped: Option<&str>,
     ) -> TextRules {
-        let (rules, relaxed) = TextRules::of(schema, escaped);
-        relaxed.into_iter().for_each(|keyword| self.relax(path, keyword));
+        let (rules, unenforced) = TextRules::of(schema, escaped);
+        unenforced.into_iter().for_each(|keyword| self.leave_unenforced(path, keyword));
         rules
     }
 
@@ -327,13 +327,17 @@ impl<'a> Values<'a> {
         self.spelling.mark(text, self.layout)
     }
 
-    pub(super) fn relax(&mut self, path: &str, keyword: &str) {
-        self.relaxed.insert(Relaxed { tool: None, path: path.to_owned(), keyword: keyword.to_owned() });
+    pub(super) fn leave_unenforced(&mut self, path: &str, keyword: &str) {
+        self.unenforced.insert(UnenforcedKeyword {
+            tool: None,
+            path: path.to_owned(),
+            keyword: keyword.to_owned(),
+        });
     }
 }
 
 /// The listed values of a schema, without those of other types.
-pub(super) fn listed(schema: &Object) -> Option<Vec<Value>> {
+pub(super) fn enum_values(schema: &Object) -> Option<Vec<Value>> {
     let listed = match (schema.get("const"), schema.get("enum")) {
         (Some(value), Some(Value::Array(values))) if !values.contains(value) => vec![],
         (Some(value), _) => vec![value.clone()],
@@ -387,7 +391,7 @@ impl Values<'_> {
         let mut rest = map.clone();
         for keyword in ["allOf", "anyOf", "$ref"] {
             if rest.shift_remove(keyword).is_some() {
-                self.relax("#", keyword);
+                self.leave_unenforced("#", keyword);
             }
         }
         vec![rest]

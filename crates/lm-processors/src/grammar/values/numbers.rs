@@ -49,7 +49,7 @@ impl Values<'_> {
             if let Some(all) = step.and_then(|step| listed_multiples(step, &range)) {
                 return (!all.is_empty()).then(|| self.lark.alternatives(all));
             }
-            self.relax(path, "multipleOf");
+            self.leave_unenforced(path, "multipleOf");
         }
         let options = match whole {
             true => {
@@ -71,7 +71,7 @@ impl Values<'_> {
         for (key, strict) in keys.into_iter().zip([false, true]) {
             let Some(number) = schema.get(key).and_then(Value::as_number) else { continue };
             let Some(bound) = Bound::of(number, strict, is_lower) else {
-                self.relax(path, key);
+                self.leave_unenforced(path, key);
                 continue;
             };
             if tightest.as_ref().is_none_or(|known| bound.is_tighter(known, is_lower)) {

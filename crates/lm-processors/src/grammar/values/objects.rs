@@ -66,7 +66,7 @@ impl Values<'_> {
         }
         let names = self.names(schema, first);
         if names.is_none() && schema.contains_key("propertyNames") {
-            self.relax(path, "propertyNames");
+            self.leave_unenforced(path, "propertyNames");
         }
         let further = Further { properties: &properties, patterns: &patterns, names, first };
         let further = self.further(schema, further, path);
@@ -85,7 +85,7 @@ impl Values<'_> {
         };
         let written: Vec<Property> = properties.iter().filter(is_written).cloned().collect();
         if written.len() < properties.len() {
-            self.relax(path, "properties");
+            self.leave_unenforced(path, "properties");
         }
         written
     }
@@ -200,11 +200,11 @@ impl Values<'_> {
         path: &str,
     ) -> Option<String> {
         if further.is_some() && schema.contains_key("patternProperties") {
-            self.relax(path, "patternProperties");
+            self.leave_unenforced(path, "patternProperties");
         }
         let counts = Counts::of(schema, members, further.is_some());
-        for keyword in &counts.relaxed {
-            self.relax(path, keyword);
+        for keyword in &counts.unenforced {
+            self.leave_unenforced(path, keyword);
         }
         self.member_list(members, further, comma, &counts)
     }
@@ -270,7 +270,7 @@ struct Counts {
     min: usize,
     max: Option<usize>,
     /// The keywords that it leaves to a check of the finished object.
-    relaxed: Vec<&'static str>,
+    unenforced: Vec<&'static str>,
 }
 
 impl Counts {
@@ -280,20 +280,20 @@ impl Counts {
         let mut counts = Self {
             min: count("minProperties").filter(|min| *min > required).unwrap_or(0),
             max: count("maxProperties").filter(|max| further || *max < members.len()),
-            relaxed: Vec::new(),
+            unenforced: Vec::new(),
         };
         // A name may come twice among those that the schema does not name.
         if further && counts.min > 1 {
-            counts.relaxed.push("minProperties");
+            counts.unenforced.push("minProperties");
         }
         if counts.min > MAX_COUNTED || counts.min.saturating_mul(members.len()) > MAX_COUNTED {
             counts.min = 0;
-            counts.relaxed.push("minProperties");
+            counts.unenforced.push("minProperties");
         }
         let most = counts.max.unwrap_or(0);
         if most > MAX_COUNTED || most.saturating_mul(members.len()) > MAX_COUNTED {
             counts.max = None;
-            counts.relaxed.push("maxProperties");
+            counts.unenforced.push("maxProperties");
         }
         counts
     }

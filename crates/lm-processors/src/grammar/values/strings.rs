@@ -32,18 +32,18 @@ impl TextRules {
     pub(super) fn of(schema: &Map<String, Value>, escaped: Option<&str>) -> (Self, Vec<&'static str>) {
         let count = |key: &str| schema.get(key).and_then(Value::as_u64);
         let text = |key: &str| schema.get(key).and_then(Value::as_str);
-        let mut relaxed = Vec::new();
+        let mut unenforced = Vec::new();
         let min = count("minLength").unwrap_or(0);
         if min > MAX_COUNTED {
-            relaxed.push("minLength");
+            unenforced.push("minLength");
         }
         let max = count("maxLength");
         if max.is_some_and(|max| max > MAX_COUNTED) {
-            relaxed.push("maxLength");
+            unenforced.push("maxLength");
         }
         let needs_escape = |pattern: &&str| escaped.is_some_and(|escaped| needs_escape(pattern, escaped));
         if text("pattern").as_ref().is_some_and(needs_escape) {
-            relaxed.push("pattern");
+            unenforced.push("pattern");
         }
         let pattern = text("pattern").filter(|pattern| !needs_escape(pattern)).and_then(full_match);
         let format = text("format").and_then(format_regex).map(|regex| format!("/{regex}/"));
@@ -53,7 +53,7 @@ impl TextRules {
             max: max.filter(|max| *max <= MAX_COUNTED),
             regexes,
         };
-        (rules, relaxed)
+        (rules, unenforced)
     }
 
     /// Terminal expression for verbatim strings that contain none of `excluded` and do not start with `start` after

@@ -1,10 +1,10 @@
-//! Answers that do not start like a call without a marker.
+//! Exclusion of calls without a marker from the start of JSON answers.
 
 use lm_template::Value;
 
 use super::super::lark::{literal, one_of};
 use super::strings::TextRules;
-use super::{Object, Values, listed, types_of};
+use super::{Object, Values, enum_values, types_of};
 
 /// Start of calls that are JSON: an object whose first member is a tool's name, or has a special key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(in crate::grammar) struct CallStart {
 impl Values<'_> {
     /// Builds an expression for the values of `schema` that do not start like such a call: the first value of its key
     /// is none of the names.
-    pub(in crate::grammar) fn unlike(
+    pub(in crate::grammar) fn excluding_call(
         &mut self,
         schema: &Value,
         call: &CallStart,
@@ -28,7 +28,7 @@ impl Values<'_> {
     ) -> Option<String> {
         let mut options = Vec::new();
         for schema in self.plain(schema) {
-            if let Some(values) = listed(&schema) {
+            if let Some(values) = enum_values(&schema) {
                 let kept: Vec<Value> = values.into_iter().filter(|value| !call.begins(value)).collect();
                 options.extend(self.constants(&kept));
                 continue;
@@ -38,7 +38,7 @@ impl Values<'_> {
                     self.first = Some(call.clone());
                 }
                 options.extend(self.of_type(name, &schema, path));
-                self.cannot_tell |= self.first.take().is_some();
+                self.may_begin_call |= self.first.take().is_some();
             }
         }
         (!options.is_empty()).then(|| one_of(&options))
@@ -52,7 +52,7 @@ impl Values<'_> {
         path: &str,
     ) -> Option<String> {
         match first {
-            Some(call) => self.unlike(schema, &CallStart { in_list: false, ..call.clone() }, path),
+            Some(call) => self.excluding_call(schema, &CallStart { in_list: false, ..call.clone() }, path),
             None => self.value(schema, path),
         }
     }
@@ -70,14 +70,14 @@ impl Values<'_> {
         let is_name = |value: &Value| names.iter().any(|name| value == name);
         let mut options = Vec::new();
         for schema in self.plain(schema) {
-            if let Some(values) = listed(&schema) {
+            if let Some(values) = enum_values(&schema) {
                 let kept: Vec<Value> = values.into_iter().filter(|value| !is_name(value)).collect();
                 options.extend(self.constants(&kept));
                 continue;
             }
             for name in types_of(&schema) {
                 options.extend(match name {
-                    "string" => Some(self.text_unlike(&schema, names, path)),
+                    "string" => Some(self.text_other_than(&schema, names, path)),
                     name => self.of_type(name, &schema, path),
                 });
             }
@@ -87,10 +87,10 @@ impl Values<'_> {
 
     /// Builds a string other than these names; the schema's other constraints are left to the validation of the whole
     /// answer.
-    fn text_unlike(&mut self, schema: &Object, names: &[String], path: &str) -> String {
+    fn text_other_than(&mut self, schema: &Object, names: &[String], path: &str) -> String {
         for keyword in ["minLength", "maxLength", "pattern", "format"] {
             if schema.contains_key(keyword) {
-                self.relax(path, keyword);
+                self.leave_unenforced(path, keyword);
             }
         }
         let text = TextRules::default().quoted('"', self.spelling.strings.escapes(self.layout), &[]);

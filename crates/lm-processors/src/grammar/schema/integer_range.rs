@@ -1,4 +1,4 @@
-//! Integers beyond 64 bits: a JSON value holds them as floats, with a loss of digits, so that grammars exclude them.
+//! Exact range of integers: JSON values hold integers beyond 64 bits as floats, so that grammars exclude them.
 
 use lm_template::Value;
 use serde_json::Number;
@@ -15,7 +15,7 @@ const FLOAT_DIGITS: usize = 15;
 ///
 /// # Errors
 /// [`SchemaError`] with the bound.
-pub(super) fn integers_are_exact(schema: &Object, node: Node<'_>) -> Result<(), SchemaError> {
+pub(super) fn check_integer_bounds(schema: &Object, node: Node<'_>) -> Result<(), SchemaError> {
     if schema.get("type").and_then(Value::as_str) != Some("integer") {
         return Ok(());
     }
@@ -32,16 +32,16 @@ pub(super) fn integers_are_exact(schema: &Object, node: Node<'_>) -> Result<(), 
 }
 
 /// Finds a number in a listed value that may have been an integer beyond 64 bits before parsing.
-pub(super) fn inexact(value: &Value) -> Option<&Number> {
+pub(super) fn beyond_64_bits(value: &Value) -> Option<&Number> {
     match value {
-        Value::Number(number) => is_inexact(number).then_some(number),
-        Value::Array(items) => items.iter().find_map(inexact),
-        Value::Object(members) => members.values().find_map(inexact),
+        Value::Number(number) => is_beyond_64_bits(number).then_some(number),
+        Value::Array(items) => items.iter().find_map(beyond_64_bits),
+        Value::Object(members) => members.values().find_map(beyond_64_bits),
         _ => None,
     }
 }
 
-fn is_inexact(number: &Number) -> bool {
+fn is_beyond_64_bits(number: &Number) -> bool {
     let whole = number.as_f64().is_some_and(|float| float.fract() == 0.0 && float.abs() >= i64::MAX as f64);
     let mantissa = number.to_string();
     let mantissa = mantissa.split(['e', 'E']).next().unwrap_or_default();

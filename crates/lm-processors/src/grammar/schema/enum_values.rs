@@ -1,9 +1,9 @@
-//! Listed values (`enum`, `const`) filtered by the rest of their schema.
+//! Values of `enum` and `const`, filtered by the rest of their schema.
 
 use jsonschema::Validator;
 use lm_template::Value;
 
-use super::exact::inexact;
+use super::integer_range::beyond_64_bits;
 use super::keywords::role;
 use super::normalize::{Node, Normalizer, Object};
 use super::validator::{validator, validators};
@@ -14,7 +14,7 @@ impl Normalizer<'_> {
     ///
     /// # Errors
     /// If no value is left, except in a branch of a combination or an optional property.
-    pub(super) fn fit_listed(&mut self, out: &mut Object, node: Node<'_>) -> Result<(), SchemaError> {
+    pub(super) fn filter_enum(&mut self, out: &mut Object, node: Node<'_>) -> Result<(), SchemaError> {
         let Some(mut values) = listed(out) else { return Ok(()) };
         let keyword = if node.map.contains_key("enum") { "enum" } else { "const" };
         if node.map.keys().any(|key| !["enum", "const"].contains(&&**key) && role(key).is_some()) {
@@ -25,7 +25,7 @@ impl Normalizer<'_> {
             };
             let mut fits = fits.into_iter();
             values.retain(|_| fits.next().unwrap_or(true));
-            self.relaxed.retain(|relaxed| relaxed.path != node.path);
+            self.unenforced.retain(|unenforced| unenforced.path != node.path);
         }
         if values.is_empty() && !node.place.may_be_empty {
             return Err(SchemaError::unsatisfiable(
@@ -34,8 +34,8 @@ impl Normalizer<'_> {
                 ": none of the listed values fits the rest",
             ));
         }
-        if let Some(number) = values.iter().find_map(inexact) {
-            return Err(node.bad(keyword, &format!("{number} {}", super::exact::BEYOND)));
+        if let Some(number) = values.iter().find_map(beyond_64_bits) {
+            return Err(node.bad(keyword, &format!("{number} {}", super::integer_range::BEYOND)));
         }
         out.clear();
         out.insert("enum".to_owned(), values.into());

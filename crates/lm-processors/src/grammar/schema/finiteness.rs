@@ -1,4 +1,4 @@
-//! Schemas without finite values: a required property of the schema's own type, or a non-empty list of the same lists.
+//! Detection of schemas that only infinite values match: they require themselves as a property or an item.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ impl Normalizer<'_> {
     ///
     /// # Errors
     /// If `root` needs one of them.
-    pub(super) fn refuse_endless(&mut self, root: &Value) -> Result<(), SchemaError> {
+    pub(super) fn reject_infinite(&mut self, root: &Value) -> Result<(), SchemaError> {
         let mut open: BTreeSet<String> = self.definitions.keys().cloned().collect();
         for _ in 0..MAX_ROUNDS {
             let decided: BTreeSet<String> = open
