@@ -165,7 +165,11 @@ fn touches(segments: &[(String, bool)], added: &[String]) -> bool {
         is_content.resize(is_content.len() + text.len(), !template);
     }
     added.iter().filter(|token| !token.is_empty()).any(|token| {
-        joined.match_indices(token.as_str()).any(|(at, _)| is_content[at..at + token.len()].contains(&true))
+        joined.match_indices(token.as_str()).any(|(at, _)| {
+            // A normalised token takes the space before it where a space is a part of the next word.
+            let start = if joined[..at].ends_with(' ') { at - 1 } else { at };
+            is_content[start..at + token.len()].contains(&true)
+        })
     })
 }
 
