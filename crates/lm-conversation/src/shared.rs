@@ -1,5 +1,6 @@
 //! State that a conversation shares with its running turn.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lm_session::{CancelHandle, Session};
@@ -9,6 +10,8 @@ use lm_template::Message;
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
     state: Arc<Mutex<State>>,
+    /// Number of the running turn, 0 if there is none: a turn that has ended takes no lock.
+    live: Arc<AtomicU64>,
     turn: u64,
 }
 
@@ -19,6 +22,7 @@ pub(crate) struct State {
     /// Number of the newest turn, and its handle while it runs.
     turn: u64,
     running: Option<CancelHandle>,
+    live: Arc<AtomicU64>,
 }
 
 impl Shared {
@@ -27,11 +31,12 @@ impl Shared {
     }
 
     pub(crate) fn with_history(session: Session, history: Vec<Message>) -> Self {
-        let state = State { session, history, turn: 0, running: None };
-        Self { state: Arc::new(Mutex::new(state)), turn: 0 }
+        let live = Arc::new(AtomicU64::new(0));
+        let state = State { session, history, turn: 0, running: None, live: live.clone() };
+        Self { state: Arc::new(Mutex::new(state)), live, turn: 0 }
     }
 
-    /// Locks the state, for less than a step of the engine.
+    /// Locks the state.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -41,11 +46,15 @@ impl Shared {
         let mut state = self.lock();
         state.turn += 1;
         state.running = Some(cancel);
-        Self { state: self.state.clone(), turn: state.turn }
+        self.live.store(state.turn, Ordering::Release);
+        Self { state: self.state.clone(), live: self.live.clone(), turn: state.turn }
     }
 
     /// Locks the state; `None` if this turn has ended or another one has begun.
     pub(crate) fn lock_turn(&self) -> Option<MutexGuard<'_, State>> {
+        if self.live.load(Ordering::Acquire) != self.turn {
+            return None;
+        }
         let state = self.lock();
         (state.turn == self.turn && state.running.is_some()).then_some(state)
     }
@@ -54,6 +63,7 @@ impl Shared {
 impl State {
     /// Cancels the running turn, which then leaves no trace.
     pub(crate) fn end_turn(&mut self) {
+        self.live.store(0, Ordering::Release);
         if let Some(cancel) = self.running.take() {
             cancel.cancel();
         }
@@ -62,6 +72,7 @@ impl State {
     /// Adds the messages of the running turn to the history, and ends the turn.
     pub(crate) fn complete(&mut self, messages: Vec<Message>) {
         self.history.extend(messages);
+        self.live.store(0, Ordering::Release);
         self.running = None;
     }
 }

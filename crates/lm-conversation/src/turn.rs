@@ -281,12 +281,17 @@ impl Progress {
     }
 
     /// Ends a cancelled turn, with `error` or with the beginning of the reply.
-    fn end_early(&mut self, finish: Finished, error: Error) -> Result<Option<Generation>> {
+    fn end_early(&mut self, mut finish: Finished, error: Error) -> Result<Option<Generation>> {
         match self.setup.on_cancel {
             OnCancel::Rollback => Err(error),
             OnCancel::KeepPartial => {
+                let mut resampled = 0;
+                if let Some(resampling) = &self.setup.resampling {
+                    resampling.correct(&mut finish);
+                    resampled = resampling.rejected();
+                }
                 let message = self.partial_message();
-                self.complete(message, finish, 0)
+                self.complete(message, finish, resampled)
             }
         }
     }

@@ -54,6 +54,8 @@ impl Mapping<'_> {
             Error::InvalidAnswer { .. } => param("response_format").with_code("json_validate_failed"),
             Error::InvalidCall { call, .. } => param(&self.schema(Some(&call.name))).with_code(CALL),
             Error::Cancelled => ApiError { status: 499, ..ApiError::server(error.to_string()) },
+            Error::DeadlineExceeded => ApiError { status: 504, ..ApiError::server(error.to_string()) },
+            Error::NoCall { .. } => param("tool_choice").with_code(CALL),
             _ => ApiError::server(error.to_string()),
         }
     }
@@ -72,6 +74,9 @@ impl Mapping<'_> {
                 _ => param("messages").with_code(CONTEXT),
             },
             Session::TextCutOff { .. } => param(self.limit_name()).with_code("text_cut_off"),
+            Session::Busy { .. } => {
+                ApiError { status: 429, kind: "rate_limit_error", ..ApiError::server(error.to_string()) }
+            }
             Session::EngineStopped => {
                 ApiError { status: 503, kind: "unavailable_error", ..ApiError::server(error.to_string()) }
             }

@@ -73,7 +73,8 @@ impl Waiting {
         let others_wait = self.shared.requests.load(Ordering::Acquire) > 1;
         let mut last = self.shared.last.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        if let Some(last) = last.replace(now).filter(|_| others_wait) {
+        // Only while others wait does the time to the next admission tell how busy the engine is.
+        if let Some(last) = std::mem::replace(&mut *last, others_wait.then_some(now)) {
             let newest = (now - last).as_micros() as f64;
             let mean = self.shared.interval.load(Ordering::Relaxed) as f64;
             let mean = if mean == 0.0 { newest } else { mean + NEWEST * (newest - mean) };

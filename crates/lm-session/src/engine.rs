@@ -117,7 +117,7 @@ impl Engine {
         Self::new(folder.load(options, progress)?, settings)
     }
 
-    /// Refuses new requests, waits for the running ones, and ends the engine's threads. Later calls on this engine, its clones and
+    /// Refuses new requests, waits for the running and waiting ones, and ends the engine's threads. Later calls on this engine, its clones and
     /// its sessions return [`Error::EngineStopped`]. To end running requests early, cancel them before.
     ///
     /// ```
@@ -225,7 +225,9 @@ impl Engine {
     /// # Errors
     /// [`Error::Busy`], [`Error::EngineStopped`].
     pub(crate) fn submit(&self, mut request: Request) -> Result<()> {
-        request.waiting = Some(self.shared.admission.wait(request.ids.len())?);
+        if !request.limits.continues {
+            request.waiting = Some(self.shared.admission.wait(request.ids.len())?);
+        }
         self.send(Command::Run(request))
     }
 

@@ -23,9 +23,9 @@ pub struct EngineSettings {
     pub step_budget: Duration,
     /// Maximum number of requests in the batch; later ones wait. Default 64.
     pub max_running_requests: usize,
-    /// Maximum number of waiting requests; more are refused with [`Error::Busy`]. Default 256.
+    /// Maximum number of waiting requests; more are refused with [`crate::Error::Busy`]. Default 256.
     pub max_waiting_requests: usize,
-    /// Maximum number of tokens of the waiting requests together; more are refused with [`Error::Busy`], but for a lone one.
+    /// Maximum number of tokens of the waiting requests together; more are refused with [`crate::Error::Busy`], but for a lone one.
     /// Default 4,194,304: 16 MiB.
     pub max_waiting_tokens: usize,
     /// Scope of prefix caching. Default [`PrefixCache::Engine`].

@@ -60,6 +60,8 @@ pub(crate) struct RequestLimits {
     pub deadline: Option<Instant>,
     /// Requests of a higher priority are admitted first, prefilled first and preempted last.
     pub priority: i32,
+    /// True for the rest of an output whose beginning was read: it is never refused, and admitted first of its priority.
+    pub continues: bool,
 }
 
 #[derive(Debug)]

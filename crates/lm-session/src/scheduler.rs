@@ -144,6 +144,8 @@ impl Scheduler {
             Command::Run(request) if self.draining => refuse(&request),
             Command::Run(request) => {
                 self.stop(request.session);
+                // The session's next request is compared with the tokens of this one, also if it never runs.
+                self.caches.rewind(request.session, request.matching);
                 self.waiting.push(request);
                 self.admit_waiting();
             }
@@ -277,7 +279,10 @@ impl Active {
     /// Counts `rows` prompt tokens that were run after the first `cached_len` tokens, and reports the progress of a generation.
     fn count_prefilled(&mut self, rows: usize, cached_len: usize) {
         let prompt_tokens = self.prompt_tokens;
-        self.prefill.prefilled_tokens += rows.min(prompt_tokens.saturating_sub(cached_len));
+        // Tokens that were lost to another request and run again count once.
+        let run = (cached_len + rows).min(prompt_tokens);
+        self.prefill.cached_tokens = self.prefill.cached_tokens.min(cached_len);
+        self.prefill.prefilled_tokens = run.saturating_sub(self.prefill.cached_tokens);
         if matches!(self.request.task, Task::Generate(_)) {
             let PrefillStats { cached_tokens, prefilled_tokens, .. } = self.prefill;
             let progress = PrefillProgress { cached_tokens, prefilled_tokens, prompt_tokens };

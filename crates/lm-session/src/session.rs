@@ -141,7 +141,9 @@ impl Session {
     /// the tokens that were read. The errors of [`Session::submit`] come as the only item; later errors of the model come as
     /// the last item.
     pub fn generate(&mut self, params: GenerateParams) -> Generation {
-        let start = self.start(self.tokens(), self.tokens.len(), params);
+        let ids = self.tokens(); // Another thread may be reading an earlier generation: they grow.
+        let common = ids.len();
+        let start = self.start(ids, common, params);
         start.unwrap_or_else(|error| Generation::failed(self.tokens.clone(), error))
     }
 
@@ -204,7 +206,7 @@ impl Session {
             clock: Clock::start(self.prefilled),
         };
         generating.skip(&ids[prompt_tokens..]);
-        let limits = RequestLimits { cancel: cancel.child(), deadline, priority };
+        let limits = RequestLimits { cancel: cancel.child(), deadline, priority, continues: continued > 0 };
         let canceller = limits.cancel.clone();
         let replies = self.run(&ids, common, Task::Generate(Box::new(generating)), limits)?;
         self.prefilled = PrefillStats::default();

@@ -199,3 +199,44 @@ fn a_dropped_session_ends_its_generation() {
     let reason = last(generation).reason;
     assert!(matches!(reason, FinishReason::Cancelled | FinishReason::ContextFull), "{reason:?}");
 }
+
+/// The session's tokens are those of the last request, its cache those of one that ran.
+#[test]
+fn a_request_that_ended_while_it_waited_leaves_no_foreign_cache() {
+    type Next = fn(&mut lm_session::Session) -> lm_session::Session;
+    let nexts: [Next; 3] = [
+        |session| session.fork().unwrap(),
+        |session| {
+            let len = session.tokens().len();
+            session.rewind(len - 1);
+            session.fork().unwrap()
+        },
+        |session| std::mem::replace(session, session.fork().unwrap()),
+    ];
+    for (len, next) in [20, 80].into_iter().flat_map(|len| nexts.map(|next| (len, next))) {
+        let (wait, arrived, open) = gate();
+        let settings = EngineSettings { max_running_requests: 1, ..EngineSettings::default() };
+        let (engine, _) = hooked_engine(settings, wait);
+        let (mut session, mut blocker) = (endless(&engine), endless(&engine));
+        let prefilled = std::thread::scope(|scope| {
+            let prefill = scope.spawn(|| session.prefill(&prompt(1, len)).unwrap());
+            arrived.recv().unwrap();
+            open.send(()).unwrap();
+            prefill.join().unwrap()
+        });
+        assert_eq!(prefilled.prefilled_tokens, len);
+        let blocks = blocker.submit(&prompt(3, 4), tokens(2)).unwrap();
+        arrived.recv().unwrap();
+        let late = GenerateParams { deadline: Some(Instant::now()), ..tokens(2) };
+        let late = session.submit(&prompt(2, len), late).unwrap();
+        drop(open);
+        assert_eq!(last(late).reason, FinishReason::DeadlineExceeded);
+        assert_eq!(last(blocks).reason, FinishReason::MaxOutputTokens);
+        let mut session = next(&mut session);
+        let again = [session.tokens(), vec![5, 6]].concat();
+        let mut alone = endless(&random_engine(EngineSettings::default()));
+        alone.prefill(&again).unwrap();
+        let got = ids(session.submit(&again, tokens(3)).unwrap()).unwrap();
+        assert_eq!(got, generate(&mut alone, 3).unwrap(), "{len}");
+    }
+}

@@ -24,7 +24,7 @@ impl Scheduler {
         let Active { request: Request { session, ids, .. }, prefill, .. } = &mut self.active[index];
         let before = self.caches.len(*session);
         self.caches.resume(*session, &ids[..ids.len() - 1], before);
-        prefill.cached_tokens += self.caches.len(*session).saturating_sub(before);
+        prefill.cached_tokens = self.caches.len(*session).saturating_sub(prefill.prefilled_tokens);
     }
 
     /// Returns true if an earlier request is running a page that this one needs next.
@@ -32,7 +32,13 @@ impl Scheduler {
         let follower = &self.active[index];
         let cached = self.caches.len(follower.request.session);
         let is_prompt = |active: &Active| active.prefilling && active.is_runnable_alone();
+        let next_page = cached / PAGE_LEN * PAGE_LEN..(cached / PAGE_LEN + 1) * PAGE_LEN;
+        let next = follower.request.ids.get(next_page.clone());
         let leads = |leader: &Active| {
+            // Most prompts differ there: the whole is compared for the others only.
+            if next.is_none() || leader.request.ids.get(next_page.clone()) != next {
+                return false;
+            }
             let common = common_pages(&leader.request, &follower.request);
             common > cached && self.caches.len(leader.request.session) < common
         };

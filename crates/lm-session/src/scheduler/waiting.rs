@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::request::{EndedByCaller, Request, SessionId};
+use crate::request::{EndedByCaller, Request, RequestLimits, SessionId};
 
 /// Waiting requests, by priority, then in the order of arrival.
 #[derive(Debug, Default)]
@@ -16,8 +16,11 @@ impl WaitingQueue {
     }
 
     pub fn push(&mut self, request: Request) {
-        let priority = request.limits.priority;
-        let index = self.requests.partition_point(|waiting| waiting.limits.priority >= priority);
+        let RequestLimits { priority, continues, .. } = request.limits;
+        let is_before = |waiting: &Request| {
+            waiting.limits.priority > priority || (waiting.limits.priority == priority && !continues)
+        };
+        let index = self.requests.partition_point(is_before);
         self.requests.insert(index, request);
     }
 

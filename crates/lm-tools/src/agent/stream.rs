@@ -2,7 +2,7 @@
 
 use super::{Agent, AgentEvent, AgentReply, AgentStep};
 use crate::{Error, Result};
-use lm_conversation::{CancelHandle, ConversationEvent, Finished, ToolChoice, Turn, TurnOptions};
+use lm_conversation::{CancelHandle, ConversationEvent, Finished, OnCancel, ToolChoice, Turn, TurnOptions};
 use lm_template::{Message, Role, ToolCall};
 use serde_json::json;
 use std::collections::VecDeque;
@@ -42,6 +42,7 @@ impl<'a> AgentStream<'a> {
         if agent.max_rounds == 0 {
             options.tool_choice = ToolChoice::None;
         }
+        agent.conversation.abort();
         let before = agent.conversation.history().len();
         let run = Run {
             before,
@@ -97,7 +98,7 @@ impl Run {
 
     fn call(&mut self, agent: &Agent, call: ToolCall) -> Result<AgentEvent> {
         if self.finished.len() > agent.max_rounds {
-            let steps = std::mem::take(&mut self.steps);
+            let steps = self.steps.clone();
             return Err(Error::RoundLimit { max_rounds: agent.max_rounds, steps });
         }
         let result = agent.tools.call(&call);
@@ -120,8 +121,15 @@ impl Run {
             turn.append(&mut self.results);
             turn.extend(not_run);
         }
-        let ran = turn.iter().any(|message| message.role == Role::Tool && message.tool_call_id.is_some());
-        if ran { turn } else { Vec::new() }
+        let is_kept = self.options.on_cancel == OnCancel::KeepPartial
+            && turn.last().is_some_and(|last| last.role == Role::Assistant);
+        if self.steps.is_empty() && !is_kept {
+            return Vec::new();
+        }
+        if turn.last().is_some_and(|last| last.role == Role::Tool) {
+            turn.push(Message::assistant("")); // Templates that want roles to alternate refuse a question after results.
+        }
+        turn
     }
 
     /// Ends a turn without an answer. The calls that ran stay in the history with their results, since their side effects remain;

@@ -139,7 +139,7 @@ fn the_rounds_of_a_turn_are_limited_and_the_conversation_stays_as_it_was() {
     use Role::{Assistant, Tool, User};
     assert_eq!(
         roles(&agent),
-        [User, Assistant, Tool, Assistant, Tool],
+        [User, Assistant, Tool, Assistant, Tool, Assistant],
         "the calls that ran are not forgotten"
     );
     assert_eq!(agent.run("Hi!").expect("an answer").message.content.text(), "Hello!");
@@ -183,13 +183,13 @@ fn a_turn_that_is_cancelled_while_a_tool_runs_keeps_the_calls_that_ran() {
     assert_eq!(runs.load(Ordering::Relaxed), 1, "the second call is not run");
     let history = agent.conversation().history();
     use Role::{Assistant, Tool, User};
-    assert_eq!(roles(&agent), [User, Assistant, Tool, Tool]);
+    assert_eq!(roles(&agent), [User, Assistant, Tool, Tool, Assistant]);
     assert_eq!(history[2].content.text(), "cancelled");
     assert!(history[3].content.text().contains("not run"), "{:?}", history[3]);
     let ids: Vec<_> = history[1].tool_calls.iter().map(|call| &call.id).collect();
     assert_eq!(ids, [&history[2].tool_call_id, &history[3].tool_call_id]);
     assert_eq!(agent.run("Hi!").expect("an answer").message.content.text(), "Hello!");
-    assert_eq!(roles(&agent), [User, Assistant, Tool, Tool, User, Assistant]);
+    assert_eq!(roles(&agent), [User, Assistant, Tool, Tool, Assistant, User, Assistant]);
 }
 
 #[test]
