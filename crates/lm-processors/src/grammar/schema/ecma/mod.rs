@@ -4,6 +4,7 @@
 //! refused: without it, implementations read it differently.
 
 mod parse;
+mod syntax;
 mod write;
 
 use parse::parsed;

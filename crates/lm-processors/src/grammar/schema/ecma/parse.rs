@@ -3,80 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::PatternError;
+use super::syntax::{ClassItem, GroupRef, Node, Pattern};
 
 /// Maximum depth of nested groups.
 const MAX_DEPTH: usize = 100;
-
-/// A parsed expression.
-pub(super) struct Pattern {
-    pub(super) root: Node,
-    /// Number of capturing groups.
-    pub(super) groups: usize,
-    /// Numbers of the named groups, from 0.
-    names: BTreeMap<String, usize>,
-    /// Numbers of the groups that back references name.
-    pub(super) referenced: BTreeSet<usize>,
-}
-
-impl Pattern {
-    /// Number of the group of a back reference, from 0.
-    pub(super) fn group(&self, target: &Target) -> Option<usize> {
-        match target {
-            Target::Number(number) => number.checked_sub(1).filter(|at| *at < self.groups),
-            Target::Name(name) => self.names.get(name).copied(),
-        }
-    }
-}
-
-/// A part of an expression.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Node {
-    Char(char),
-    /// Any character but a line terminator.
-    Dot,
-    Class {
-        negated: bool,
-        items: Vec<ClassItem>,
-    },
-    Start,
-    End,
-    WordBoundary {
-        negated: bool,
-    },
-    Look {
-        behind: bool,
-        negated: bool,
-        body: Box<Node>,
-    },
-    /// A group, with its number if it captures, from 0.
-    Group(Option<usize>, Box<Node>),
-    Reference(Target),
-    Repeat {
-        body: Box<Node>,
-        quantifier: String,
-        /// True if the body can match more than once.
-        is_loop: bool,
-    },
-    Sequence(Vec<Node>),
-    Alternatives(Vec<Node>),
-}
-
-/// Group of a back reference.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Target {
-    Number(usize),
-    Name(String),
-}
-
-/// An element of a class.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum ClassItem {
-    Range(char, char),
-    /// `\d`, `\w` or `\s`, or their complements in capitals.
-    Escape(char),
-    /// `\p{…}` or `\P{…}`.
-    Property(String),
-}
 
 /// An escape sequence.
 enum Escape {
@@ -109,7 +39,7 @@ struct Parser<'p> {
     depth: usize,
     groups: usize,
     names: BTreeMap<String, usize>,
-    references: Vec<(usize, Target)>,
+    references: Vec<(usize, GroupRef)>,
 }
 
 type Parsed<T> = Result<T, PatternError>;
@@ -330,7 +260,7 @@ impl Parser<'_> {
             'x' => self.hex(2).and_then(|code| char::from_u32(code).ok_or(self.fault("no character")))?,
             'u' => self.unicode()?,
             'k' if self.eat("<") => {
-                let name = Target::Name(self.name()?);
+                let name = GroupRef::Name(self.name()?);
                 return Ok(self.reference(start, name));
             }
             digit @ '1'..='9' => {
@@ -339,7 +269,7 @@ impl Parser<'_> {
                     number = number.saturating_mul(10).saturating_add(digit as usize);
                     self.at += 1;
                 }
-                return Ok(self.reference(start, Target::Number(number)));
+                return Ok(self.reference(start, GroupRef::Number(number)));
             }
             c if c.is_alphanumeric() => {
                 return Err(self.fault("an escape of a letter or digit without a meaning"));
@@ -349,7 +279,7 @@ impl Parser<'_> {
         Ok(Escape::Char(c))
     }
 
-    fn reference(&mut self, at: usize, target: Target) -> Escape {
+    fn reference(&mut self, at: usize, target: GroupRef) -> Escape {
         self.references.push((at, target.clone()));
         Escape::Node(Node::Reference(target))
     }

@@ -1,7 +1,7 @@
 //! Writer of parsed expressions in the syntax of Rust's engines.
 
 use super::PatternError;
-use super::parse::{ClassItem, Node, Pattern, Target as Group};
+use super::syntax::{ClassItem, GroupRef, Node, Pattern};
 
 type Ranges = [(char, char)];
 
@@ -238,7 +238,7 @@ impl<'p> Writer<'p> {
 
     /// Writes a back reference. A group that did not take part in the match matches the empty text; each repetition of a loop
     /// resets its groups, which the engine does not do.
-    fn reference(&mut self, group: &Group) -> Result<(), PatternError> {
+    fn reference(&mut self, group: &GroupRef) -> Result<(), PatternError> {
         let unsupported = |construct| Err(PatternError::Unsupported { construct });
         if self.looks > 0 {
             return unsupported("a back reference in a look-behind or negative look-ahead");
